@@ -100,7 +100,6 @@ pub use crate::{
         file::File,
         image::{check_image, check_image_bytes},
         kernel::{Kernel, Statistics},
-        played_device::PlayedDevice,
         process::Process,
         program::{Program, ProgramEvent},
         recording::{RecordedEvent, Recording},
@@ -108,6 +107,7 @@ pub use crate::{
         request::Request,
         script::{self, Script},
         session::Consumer,
+        simulated_device::SimulatedDevice,
         together::Work,
     },
     services::{
@@ -129,8 +129,8 @@ pub use crate::{
         kmdf::{
             resource::Resource,
             state::{
-                played::{Answer, PlayedRequest},
                 request::{Completion, RequestKind},
+                simulated::{RequestAction, SimulatedRequest},
             },
         },
         managers::registry::value::RegistryValue,

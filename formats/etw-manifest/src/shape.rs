@@ -219,30 +219,30 @@ static MANIFEST: Shape = list(
 );
 
 /// A mistake in the form: at an element, or at one of its attributes.
-pub type Finding<'a, 'i> = (Xml<'a, 'i>, Option<String>, Rule);
+pub type Diagnostic<'a, 'i> = (Xml<'a, 'i>, Option<String>, Rule);
 
 /// Returns all mistakes in the form of an `instrumentationManifest`.
-pub fn check<'a, 'i>(root: Xml<'a, 'i>) -> Vec<Finding<'a, 'i>> {
-    findings(root, &MANIFEST)
+pub fn check<'a, 'i>(root: Xml<'a, 'i>) -> Vec<Diagnostic<'a, 'i>> {
+    diagnostics(root, &MANIFEST)
 }
 
 /// Returns all mistakes in the form of an `events` of an assembly.
-pub fn check_events<'a, 'i>(node: Xml<'a, 'i>) -> Vec<Finding<'a, 'i>> {
-    findings(node, &EVENTS)
+pub fn check_events<'a, 'i>(node: Xml<'a, 'i>) -> Vec<Diagnostic<'a, 'i>> {
+    diagnostics(node, &EVENTS)
 }
 
 /// Returns all mistakes in the form of a `localization` of an assembly.
-pub fn check_localization<'a, 'i>(node: Xml<'a, 'i>) -> Vec<Finding<'a, 'i>> {
-    findings(node, &LOCALIZATION)
+pub fn check_localization<'a, 'i>(node: Xml<'a, 'i>) -> Vec<Diagnostic<'a, 'i>> {
+    diagnostics(node, &LOCALIZATION)
 }
 
-fn findings<'a, 'i>(node: Xml<'a, 'i>, shape: &Shape) -> Vec<Finding<'a, 'i>> {
-    let mut findings = Vec::new();
-    element(node, shape, &mut findings);
-    findings
+fn diagnostics<'a, 'i>(node: Xml<'a, 'i>, shape: &Shape) -> Vec<Diagnostic<'a, 'i>> {
+    let mut diagnostics = Vec::new();
+    element(node, shape, &mut diagnostics);
+    diagnostics
 }
 
-fn element<'a, 'i>(node: Xml<'a, 'i>, shape: &Shape, findings: &mut Vec<Finding<'a, 'i>>) {
+fn element<'a, 'i>(node: Xml<'a, 'i>, shape: &Shape, diagnostics: &mut Vec<Diagnostic<'a, 'i>>) {
     for attribute in node.attributes() {
         if attribute.namespace().is_some() {
             continue;
@@ -255,7 +255,7 @@ fn element<'a, 'i>(node: Xml<'a, 'i>, shape: &Shape, findings: &mut Vec<Finding<
             Some((attribute, kind)) => wrong(*kind, attribute, value),
         };
         if let Some(rule) = rule {
-            findings.push((node, Some(name.to_owned()), rule));
+            diagnostics.push((node, Some(name.to_owned()), rule));
         }
     }
     let Inner::Shapes(shapes) = shape.inner else {
@@ -268,8 +268,8 @@ fn element<'a, 'i>(node: Xml<'a, 'i>, shape: &Shape, findings: &mut Vec<Finding<
         }
         let name = inner.tag_name().name();
         match shapes.iter().find(|known| known.name == name) {
-            Some(known) => element(inner, known, findings),
-            None => findings.push((
+            Some(known) => element(inner, known, diagnostics),
+            None => diagnostics.push((
                 inner,
                 None,
                 Rule::Element { inner: name.to_owned(), outer: shape.name.to_owned() },

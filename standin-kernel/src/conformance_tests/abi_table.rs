@@ -32,8 +32,11 @@ fn ntoskrnl() -> Provided {
     let etw = etw::exports::exports();
     system
         .into_iter()
-        .map(|(name, ceiling, routine)| (name, (routine.arity(), ceiling)))
-        .chain(etw.into_iter().map(|(name, ceiling, routine)| (name, (routine.arity(), ceiling))))
+        .map(|(name, ceiling, routine)| (name, (routine.parameters.len(), ceiling)))
+        .chain(
+            etw.into_iter()
+                .map(|(name, ceiling, routine)| (name, (routine.parameters.len(), ceiling))),
+        )
         .collect()
 }
 
@@ -41,7 +44,7 @@ fn ntoskrnl() -> Provided {
 fn wdfldr() -> Provided {
     wdfldr::exports()
         .into_iter()
-        .map(|(name, ceiling, routine)| (name, (routine.arity(), ceiling)))
+        .map(|(name, ceiling, routine)| (name, (routine.parameters.len(), ceiling)))
         .collect()
 }
 
@@ -49,7 +52,7 @@ fn wdfldr() -> Provided {
 fn recorder() -> Provided {
     etw::recorder::exports()
         .into_iter()
-        .map(|(name, ceiling, routine)| (name, (routine.arity(), ceiling)))
+        .map(|(name, ceiling, routine)| (name, (routine.parameters.len(), ceiling)))
         .collect()
 }
 
@@ -58,7 +61,7 @@ fn kmdf() -> Provided {
     let ceilings: BTreeMap<&str, Irql> = FUNCTIONS.iter().copied().collect();
     table::provided()
         .into_iter()
-        .map(|(name, routine)| (name, (routine.arity(), ceilings[name])))
+        .map(|(name, routine)| (name, (routine.parameters.len(), ceilings[name])))
         .collect()
 }
 
@@ -118,35 +121,6 @@ fn every_limit_of_the_function_table_is_that_of_the_headers() {
         assert!(function.is_object(), "{name} is not in functions.json");
         assert_eq!(annotated(function), ceiling, "{name}");
     }
-}
-
-#[test]
-fn framework_routines_have_the_headers_parameters() {
-    let functions = functions();
-    for (name, (arity, _)) in kmdf() {
-        let expected = parameters(&functions["kmdf"][name]).unwrap_or_default();
-        // All entries take the driver's globals first.
-        assert_eq!(1 + expected.len(), arity, "{name} takes {expected:?}");
-    }
-}
-
-#[test]
-fn exports_have_the_headers_parameters() {
-    let functions = functions();
-    let mut compared = 0;
-    for (name, (arity, _)) in ntoskrnl() {
-        let Some(expected) = parameters(&functions["nt"][name]) else {
-            continue;
-        };
-        compared += 1;
-        if expected.last().is_some_and(|last| last == "...") {
-            // A variadic routine takes as many arguments as fit in the four registers.
-            assert!(expected.len() - 1 <= arity && arity == 4, "{name}");
-        } else {
-            assert_eq!(expected.len(), arity, "{name} takes {expected:?}");
-        }
-    }
-    assert!(compared > 20, "{compared} exports are in functions.json");
 }
 
 #[test]

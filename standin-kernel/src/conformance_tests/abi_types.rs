@@ -1,46 +1,45 @@
-//! The types of the data on the headers (`tools/wdk-standin/data`), and the table of parameters
-//! that the gateways use.
+//! A test that compares the types of the provided routines' parameters and results with those in the data
+//! on the headers (`tools/wdk-standin/data`).
 
-use std::{collections::BTreeMap, fmt::Write as _, fs};
+use std::collections::{BTreeMap, HashMap};
 
 use serde_json::Value;
 
-use crate::services::{etw, kmdf::table, ntoskrnl, parameters};
+use crate::{
+    execution::routine::{Routine, Type},
+    services::{etw, kmdf::table, ntoskrnl, wdfldr},
+};
 
-/// A type, as far as the calling convention and a kernel that reads memory tell types apart.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Class {
+/// A type of the headers, as far as the calling convention and a kernel that reads memory tell types apart.
+#[derive(Debug, PartialEq, Eq)]
+enum Class {
     /// A pointer or a handle, with the type that it points to.
     Pointer(String),
     Integer {
         bits: u32,
         is_signed: bool,
     },
-    /// A structure of another size than an integer.
+    Enumeration,
+    /// A structure of another size than an integer, which the calling convention passes by its address.
     Structure,
 }
 
-impl Class {
-    /// Returns the name of the class in the table of parameters. The calling convention passes a
-    /// structure that is no register by its address.
-    fn name(&self) -> String {
-        match self {
-            Self::Pointer(_) | Self::Structure => "ptr".to_owned(),
-            Self::Integer { bits, is_signed } => {
-                format!("{}{bits}", if *is_signed { 'i' } else { 'u' })
-            }
-        }
-    }
+/// A routine's declaration.
+struct Declaration {
+    parameters: Vec<String>,
+    /// The type of the result, or nothing.
+    result: Option<String>,
+    is_variadic: bool,
 }
 
 /// The data on the headers.
-pub struct Headers {
+struct Headers {
     functions: Value,
     types: Value,
 }
 
 impl Headers {
-    pub fn read() -> Self {
+    fn read() -> Self {
         let parse = |name| {
             let text = etw_test_support::read_headers(name);
             serde_json::from_str(&text).expect("the data are JSON")
@@ -48,22 +47,27 @@ impl Headers {
         Self { functions: parse("functions.json"), types: parse("types.json") }
     }
 
-    /// Returns the types of a routine's parameters, if the headers declare the routine. All entries of
-    /// the framework's table take the driver's globals first.
-    pub fn parameters(&self, name: &str) -> Option<Vec<String>> {
+    /// Returns a routine's declaration. All entries of the framework's table take the driver's globals first.
+    fn declaration(&self, name: &str) -> Option<Declaration> {
+        let text = |value: &Value| value.as_str().map(str::to_owned);
         let entry = &self.functions["kmdf"][name];
-        let (function, globals) = if entry.is_object() {
-            (entry, Some("PWDF_DRIVER_GLOBALS".to_owned()))
-        } else {
-            (&self.functions["nt"][name], None)
-        };
+        let is_entry = entry.is_object();
+        let others = ["nt", "inline"].iter().map(|group| &self.functions[group][name]);
+        let function = std::iter::once(entry).chain(others).find(|one| one.is_object())?;
+        let globals = is_entry.then(|| "PWDF_DRIVER_GLOBALS".to_owned());
         let declared = function["params"].as_array()?.iter();
-        let declared = declared.filter_map(|one| one[1].as_str().map(str::to_owned));
-        Some(globals.into_iter().chain(declared).collect())
+        Some(Declaration {
+            parameters: globals
+                .into_iter()
+                .chain(declared.filter_map(|one| text(&one[1])))
+                .collect(),
+            result: text(&function["ret"]).filter(|result| !["!", "void"].contains(&&**result)),
+            is_variadic: function["variadic"] == true,
+        })
     }
 
     /// Returns a structure's or union's name without the aliases for it.
-    pub fn structure(&self, name: &str) -> Option<String> {
+    fn structure(&self, name: &str) -> Option<String> {
         if ["struct", "union"].iter().any(|group| !self.types[group][name].is_null()) {
             return Some(name.to_owned());
         }
@@ -71,7 +75,7 @@ impl Headers {
     }
 
     /// Returns whether a structure starts with another one, or has the same fields.
-    pub fn starts_with(&self, structure: &str, other: &str) -> bool {
+    fn starts_with(&self, structure: &str, other: &str) -> bool {
         let fields = |name: &str| {
             let fields = self.types["struct"][name]["fields"].as_array();
             let fields = fields.into_iter().flatten();
@@ -91,7 +95,7 @@ impl Headers {
     }
 
     /// Returns the class of a type.
-    pub fn class(&self, name: &str) -> Class {
+    fn class(&self, name: &str) -> Class {
         let pointee = ["*mut ", "*const "].iter().find_map(|prefix| name.strip_prefix(prefix));
         if let Some(pointee) = pointee {
             return Class::Pointer(pointee.to_owned());
@@ -115,8 +119,8 @@ impl Headers {
 
     fn named(&self, name: &str) -> Class {
         let name = name.trim_end_matches("::Type");
-        if let Some(kind) = self.types["enum"][name]["type"].as_str() {
-            return self.class(kind);
+        if self.types["enum"][name].is_object() {
+            return Class::Enumeration;
         }
         for group in ["struct", "union"] {
             if let Some(size) = self.types[group][name]["size"].as_u64() {
@@ -132,49 +136,224 @@ impl Headers {
         let target = self.types["alias"][name][0].as_str();
         self.class(target.unwrap_or_else(|| panic!("{name} is not in types.json")))
     }
-}
 
-/// Returns the names of the routines that drivers can call.
-pub fn provided() -> Vec<&'static str> {
-    let framework = table::provided().into_keys();
-    let system = ntoskrnl::exports::exports();
-    let system = system.into_iter().map(|(name, ..)| name);
-    let etw = etw::exports::exports();
-    let etw = etw.into_iter().map(|(name, ..)| name);
-    framework.chain(system).chain(etw).collect()
-}
+    /// Returns whether a pointer to `pointee` can be one to the structure or number `ours`. A number can be
+    /// the start of a structure: its size or type.
+    fn is_pointee(&self, pointee: &str, ours: &str) -> bool {
+        match (self.structure(pointee), self.structure(ours)) {
+            _ if pointee == "c_void" => true,
+            (Some(theirs), Some(ours)) => self.starts_with(&theirs, &ours),
+            (Some(_), None) => true,
+            (None, Some(_)) => false,
+            (None, None) => match (self.class(pointee), self.class(ours)) {
+                (Class::Integer { bits, .. }, Class::Integer { bits: ours, .. }) => bits == ours,
+                (Class::Enumeration, Class::Integer { bits: ours, .. }) => ours == 32,
+                (_, ours) => matches!(ours, Class::Integer { bits: 64, .. }),
+            },
+        }
+    }
 
-/// Returns the table of parameters, from the data on the headers.
-fn from_headers() -> String {
-    let headers = Headers::read();
-    let rows: BTreeMap<&str, String> = provided()
-        .into_iter()
-        .filter_map(|name| {
-            let mut row = name.to_owned();
-            for parameter in headers.parameters(name)? {
-                let _ = write!(row, " {}", headers.class(&parameter).name());
+    /// Returns whether a type of the headers is that of a routine's parameter or result.
+    fn is_type(&self, theirs: &str, ours: Type) -> bool {
+        if theirs == "NTSTATUS" {
+            return ours == Type::Status;
+        }
+        let (bits, is_signed) = match (ours, self.class(theirs)) {
+            (Type::Handle(kind), _) => return kind == theirs,
+            (Type::Pointer(name), Class::Pointer(pointee)) => {
+                return self.is_pointee(&pointee, name);
             }
-            Some((name, row))
-        })
-        .collect();
-    rows.into_values().fold(String::new(), |mut text, row| {
-        text.push_str(&row);
-        text.push('\n');
-        text
-    })
+            (ours, Class::Enumeration) => return matches!(ours, Type::U32 | Type::I32),
+            (ours, Class::Pointer(_) | Class::Structure | Class::Integer { bits: 64, .. }) => {
+                return ours == Type::Word;
+            }
+            (_, Class::Integer { bits, is_signed }) => (bits, is_signed),
+        };
+        ours == match (bits, is_signed) {
+            (8, false) => Type::U8,
+            (8, true) => Type::I8,
+            (16, false) => Type::U16,
+            (16, true) => Type::I16,
+            (_, false) => Type::U32,
+            (_, true) => Type::I32,
+        }
+    }
+
+    /// Returns the differences between a routine and its declaration.
+    fn differences(&self, declaration: &Declaration, routine: &Provided) -> Vec<String> {
+        let Provided { parameters, result } = routine;
+        let declared = &declaration.parameters;
+        let mut found = Vec::new();
+        let is_complete = if declaration.is_variadic {
+            // It takes as many arguments as fit in the four registers.
+            declared.len() <= parameters.len() && parameters.len() == 4
+        } else {
+            declared.len() == parameters.len()
+        };
+        if !is_complete {
+            found.push(format!("it takes {parameters:?}, but the headers have {declared:?}"));
+        }
+        for (place, (theirs, ours)) in declared.iter().zip(*parameters).enumerate() {
+            if !self.is_type(theirs, *ours) {
+                found.push(format!("parameter {place} is {ours:?}, but the headers have {theirs}"));
+            }
+        }
+        let is_result = declaration
+            .result
+            .as_deref()
+            .map_or(*result == Type::Void, |theirs| self.is_type(theirs, *result));
+        if !is_result {
+            let theirs = &declaration.result;
+            found.push(format!("the result is {result:?}, but the headers have {theirs:?}"));
+        }
+        found
+    }
+}
+
+/// The types of a routine's parameters and of its result.
+struct Provided {
+    parameters: &'static [Type],
+    result: Type,
+}
+
+impl<C> From<Routine<C>> for Provided {
+    fn from(routine: Routine<C>) -> Self {
+        Self { parameters: routine.parameters, result: routine.result }
+    }
+}
+
+/// Returns the routines that drivers can call.
+fn provided() -> BTreeMap<&'static str, Provided> {
+    let framework = table::provided().into_iter().map(|(name, routine)| (name, routine.into()));
+    let system = ntoskrnl::exports::exports();
+    let etw = etw::exports::exports().into_iter().chain(etw::recorder::exports());
+    framework
+        .chain(system.into_iter().map(|(name, _, routine)| (name, routine.into())))
+        .chain(etw.map(|(name, _, routine)| (name, routine.into())))
+        .chain(wdfldr::exports().into_iter().map(|(name, _, routine)| (name, routine.into())))
+        .collect()
+}
+
+/// The declarations of routines that the data do not have, a line for each: the result, the name, and
+/// the parameters' types.
+const OTHERS: &str = "\
+# Of the C library. The data are those of the kernel's own header files for it, which declare less.
+*mut c_void bsearch: *const c_void, *const c_void, usize, usize, *const c_void
+*mut c_void bsearch_s: *const c_void, *const c_void, usize, usize, *const c_void, *mut c_void
+void qsort: *mut c_void, usize, usize, *const c_void
+void qsort_s: *mut c_void, usize, usize, *const c_void, *mut c_void
+*mut c_char _itoa: c_int, *mut c_char, c_int
+*mut wchar_t _itow: c_int, *mut wchar_t, c_int
+errno_t _itoa_s: c_int, *mut c_char, usize, c_int
+errno_t _itow_s: c_int, *mut wchar_t, usize, c_int
+errno_t _ltoa_s: c_long, *mut c_char, usize, c_int
+errno_t _ltow_s: c_long, *mut wchar_t, usize, c_int
+errno_t _ultoa_s: c_ulong, *mut c_char, usize, c_int
+errno_t _ultow_s: c_ulong, *mut wchar_t, usize, c_int
+errno_t _i64toa_s: c_longlong, *mut c_char, usize, c_int
+errno_t _i64tow_s: c_longlong, *mut wchar_t, usize, c_int
+errno_t _ui64toa_s: c_ulonglong, *mut c_char, usize, c_int
+errno_t _ui64tow_s: c_ulonglong, *mut wchar_t, usize, c_int
+c_int rand:
+void srand: c_uint
+c_int atoi: *const c_char
+c_long atol: *const c_char
+c_longlong _atoi64: *const c_char
+c_int _wtoi: *const wchar_t
+c_long _wtol: *const wchar_t
+c_longlong _wtoi64: *const wchar_t
+c_long strtol: *const c_char, *mut c_void, c_int
+c_ulong strtoul: *const c_char, *mut c_void, c_int
+c_long wcstol: *const wchar_t, *mut c_void, c_int
+c_ulong wcstoul: *const wchar_t, *mut c_void, c_int
+# Macros or inline functions on x64, which the kernel exports nevertheless.
+void KeQuerySystemTime: PLARGE_INTEGER
+void KeQueryTickCount: PLARGE_INTEGER
+ULONGLONG KeQueryInterruptTime:
+PEPROCESS PsGetCurrentProcess:
+void RtlCopyMemory: *mut c_void, *const c_void, usize
+void RtlMoveMemory: *mut c_void, *const c_void, usize
+void RtlFillMemory: *mut c_void, usize, UCHAR
+void RtlZeroMemory: *mut c_void, usize
+# Of newer or older headers than the data, or documented without a declaration.
+void DbgBreakPoint:
+PVOID ExAllocatePool: POOL_TYPE, SIZE_T
+PVOID ExAllocatePoolWithTag: POOL_TYPE, SIZE_T, ULONG
+PVOID ExAllocatePoolWithQuotaTag: POOL_TYPE, SIZE_T, ULONG
+PVOID ExAllocatePoolWithTagPriority: POOL_TYPE, SIZE_T, ULONG, ULONG
+PVOID ExAllocatePool3: ULONG64, SIZE_T, ULONG, PVOID, ULONG
+void ExAcquirePushLockExclusiveEx: PVOID, ULONG
+void ExAcquirePushLockSharedEx: PVOID, ULONG
+void ExReleasePushLockExclusiveEx: PVOID, ULONG
+void ExReleasePushLockSharedEx: PVOID, ULONG
+NTSTATUS IoOpenDriverRegistryKey: PDRIVER_OBJECT, ULONG, ACCESS_MASK, ULONG, PHANDLE
+*mut c_char PsGetProcessImageFileName: PEPROCESS
+NTSTATUS RtlQueryRegistryValuesEx: ULONG, PCWSTR, PVOID, PVOID, PVOID
+NTSTATUS RtlUnicodeStringToUTF8String: PVOID, PCUNICODE_STRING, BOOLEAN
+NTSTATUS RtlUTF8StringToUnicodeString: PUNICODE_STRING, PVOID, BOOLEAN
+NTSTATUS SeCaptureSecurityDescriptor: PVOID, KPROCESSOR_MODE, POOL_TYPE, BOOLEAN, PVOID
+void SeReleaseSecurityDescriptor: PVOID, KPROCESSOR_MODE, BOOLEAN
+NTSTATUS EtwActivityIdControlKernel: ULONG, PVOID
+NTSTATUS EtwRegisterClassicProvider: PVOID, ULONG, PVOID, PVOID, PVOID
+NTSTATUS WmiTraceMessage: ULONG64, ULONG, PVOID, USHORT, ...
+NTSTATUS WmiTraceMessageVa: ULONG64, ULONG, PVOID, USHORT, PVOID
+# Called by code that the framework's libraries and WPP's preprocessor put into drivers.
+NTSTATUS WdfVersionBind: PDRIVER_OBJECT, PUNICODE_STRING, PVOID, PVOID
+NTSTATUS WdfVersionUnbind: PUNICODE_STRING, PVOID, PVOID
+void WppAutoLogStart: PVOID, PDRIVER_OBJECT, PCUNICODE_STRING
+void WppAutoLogStop: PVOID, PDRIVER_OBJECT
+NTSTATUS WppAutoLogTrace: PVOID, UCHAR, ULONG, PVOID, USHORT
+NTSTATUS imp_WppRecorderConfigure: PVOID, PVOID
+BOOLEAN imp_WppRecorderIsDefaultLogAvailable: PVOID
+NTSTATUS imp_WppRecorderLogCreate: PVOID, PVOID, PVOID
+NTSTATUS imp_WppRecorderLogDelete: PVOID, PVOID
+PVOID imp_WppRecorderLogGetDefault: PVOID
+NTSTATUS imp_WppRecorderLogSetIdentifier: PVOID, PVOID, PCSTR
+NTSTATUS imp_WppRecorderReplay: PVOID, ULONG64, ULONG, UCHAR
+";
+
+/// Routines whose types differ from the headers' for a reason.
+const EXCEPTIONS: &[(&str, &str)] = &[];
+
+/// Returns the declarations of [`OTHERS`].
+fn others() -> HashMap<&'static str, Declaration> {
+    let lines = OTHERS.lines().filter(|line| !line.starts_with('#'));
+    let rows = lines.filter_map(|line| {
+        let (result, parameters) = line.split_once(':')?;
+        let (result, name) = result.rsplit_once(' ')?;
+        let mut parameters: Vec<String> =
+            parameters.split(',').map(|one| one.trim().to_owned()).collect();
+        parameters.retain(|one| !one.is_empty());
+        let is_variadic = parameters.pop_if(|last| last == "...").is_some();
+        let result = (result != "void").then(|| result.to_owned());
+        Some((name, Declaration { parameters, result, is_variadic }))
+    });
+    rows.collect()
 }
 
 #[test]
-fn the_parameters_of_the_provided_routines_are_those_of_the_headers() {
-    let table = from_headers();
-    if std::env::var_os("WDK_ETW_RENEW").is_some() {
-        let path = etw_test_support::root().join("standin-kernel/src/services/parameters.txt");
-        fs::write(path, &table).expect("the table can be written");
-        return;
+fn routines_have_the_types_of_the_headers() {
+    let headers = Headers::read();
+    let mut others = others();
+    let mut problems = Vec::new();
+    let provided = provided();
+    for (name, routine) in &provided {
+        let declaration = match (headers.declaration(name), others.remove(name)) {
+            (Some(_), Some(_)) => panic!("{name} is in the data and in the test's list"),
+            (declared, other) => declared.or(other),
+        };
+        let found = declaration.map_or_else(
+            || vec!["no declaration".to_owned()],
+            |declaration| headers.differences(&declaration, routine),
+        );
+        let is_excepted = EXCEPTIONS.iter().any(|(routine, _)| routine == name);
+        if is_excepted && found.is_empty() {
+            problems.push(format!("{name}: it is no exception"));
+        } else if !is_excepted {
+            problems.extend(found.iter().map(|one| format!("{name}: {one}")));
+        }
     }
-    for (ours, theirs) in parameters::TEXT.lines().zip(table.lines()) {
-        assert_eq!(ours, theirs, "the gateways' table differs from the headers");
-    }
-    assert_eq!(parameters::TEXT, table);
-    assert_eq!(parameters::table().len(), table.lines().count());
+    problems.extend(others.keys().map(|name| format!("{name}: not provided")));
+    assert!(problems.is_empty(), "{}", problems.join("\n"));
+    assert!(provided.len() > 1000, "{} routines", provided.len());
 }

@@ -1,4 +1,4 @@
-//! A test that writes the list of what published drivers use and the stand-in kernel plays.
+//! A test that writes the list of what published drivers use and the stand-in kernel implements.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -70,7 +70,7 @@ const WITHOUT_EFFECT: &[&str] = &[
 /// What the stand-in kernel does if a driver calls a routine.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum State {
-    Played,
+    Simulated,
     Accepted,
     Refused,
 }
@@ -78,7 +78,7 @@ enum State {
 impl State {
     const fn text(self) -> &'static str {
         match self {
-            Self::Played => "played",
+            Self::Simulated => "simulated",
             Self::Accepted => "accepted without effect",
             Self::Refused => "refused",
         }
@@ -156,7 +156,7 @@ impl Coverage {
         if WITHOUT_EFFECT.contains(&name) {
             State::Accepted
         } else if self.provided.contains(name) {
-            State::Played
+            State::Simulated
         } else {
             State::Refused
         }
@@ -185,11 +185,11 @@ impl Coverage {
             format!("{served} of {all} ({}.{} %)", served * 100 / all, served * 1000 / all % 10)
         };
         let mut text = format!(
-            "# What published drivers use, and the stand-in kernel plays\n\n\
+            "# What published drivers use, and the stand-in kernel implements\n\n\
              A test writes this list from the code and from data on the samples of Microsoft's \
              repositories\n(`tools/wdk-standin/data`): \
              `{RENEW}=1 cargo test --package standin-kernel --lib coverage`.\n\n\
-             A routine is *played* if it does what Windows' does, as far as a driver and its test can \
+             A routine is *simulated* if it does what Windows' does, as far as a driver and its test can \
              observe it;\n*accepted without effect* if its arguments are checked and what it sets does \
              not exist here; and\n*refused* if calling it causes a bugcheck that names it. \
              [Provided routines](provided-routines.md) has\ntheir parameters.\n\n\

@@ -1,7 +1,5 @@
 //! Tests that compare the routines with the headers' data, and write the lists of them.
 
-mod abi_source;
 mod abi_table;
 mod abi_types;
-mod abi_uses;
 mod coverage;

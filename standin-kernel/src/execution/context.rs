@@ -6,6 +6,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes};
 
 use super::{
     call::Call,
+    routine::At,
     stack::Returned,
     thread::{Raise, Thread, park},
 };
@@ -62,6 +63,16 @@ impl Context {
         self.explain(&backtrace).place
     }
 
+    /// Returns a sentence about the current call. `what` completes "was called from PLACE".
+    pub fn sentence(&self, what: &str) -> String {
+        format!("{} was called from {} {what}", self.call.name, self.caller())
+    }
+
+    /// Bugchecks because a driver broke a rule in its current call. `what` completes "was called from PLACE".
+    pub fn stop_call(&self, rule: Rule, what: &str) -> ! {
+        self.stop(rule, self.sentence(what))
+    }
+
     /// Waits for another thread by polling. `what` completes "waits forever for".
     pub fn wait_for<T>(&self, what: &str, mut ready: impl FnMut() -> Option<T>) -> T {
         let mut looks = 0;
@@ -79,14 +90,7 @@ impl Context {
                 continue;
             }
             if !self.give_way(looks) {
-                self.stop(
-                    Rule::Deadlock,
-                    format!(
-                        "{} was called from {} and waits forever for {what}",
-                        self.call.name,
-                        self.caller()
-                    ),
-                );
+                self.stop_call(Rule::Deadlock, &format!("and waits forever for {what}"));
             }
             looks += 1;
         }
@@ -104,13 +108,9 @@ impl Context {
     pub fn raise_irql(&self, to: Irql) -> Irql {
         let from = self.irql();
         if to < from {
-            self.stop(
+            self.stop_call(
                 Rule::IrqlNotRaised,
-                format!(
-                    "{} was called from {} to raise the IRQL from {from} to {to}, a lower IRQL",
-                    self.call.name,
-                    self.caller()
-                ),
+                &format!("to raise the IRQL from {from} to {to}, a lower IRQL"),
             );
         }
         if to > from {
@@ -128,13 +128,9 @@ impl Context {
     pub fn lower_irql(&self, to: Irql) {
         let from = self.irql();
         if to > from {
-            self.stop(
+            self.stop_call(
                 Rule::IrqlNotLowered,
-                format!(
-                    "{} was called from {} to lower the IRQL from {from} to {to}, a higher IRQL",
-                    self.call.name,
-                    self.caller()
-                ),
+                &format!("to lower the IRQL from {from} to {to}, a higher IRQL"),
             );
         }
         self.page(self.irql.replace(to), to);
@@ -312,6 +308,30 @@ impl Context {
         self.checked(memory::write(address, value));
     }
 
+    /// Reads a structure at an address from the driver, unless it is null. Bugchecks for a bad address.
+    pub fn read_optional<T: FromBytes + IntoBytes>(&self, address: u64) -> Option<T> {
+        (address != 0).then(|| self.read(address))
+    }
+
+    /// Writes a result to an address from the driver, unless it is null. Bugchecks for a bad address.
+    pub fn write_optional<T: IntoBytes + Immutable>(&self, address: u64, value: &T) {
+        if address != 0 {
+            self.write(address, value);
+        }
+    }
+
+    /// Changes a structure at an address from the driver, and returns what `change` returns. Bugchecks for
+    /// a bad address.
+    pub fn update<T, R>(&self, address: u64, change: impl FnOnce(&mut T) -> R) -> R
+    where
+        T: FromBytes + IntoBytes + Immutable,
+    {
+        let mut value = self.read(address);
+        let result = change(&mut value);
+        self.write(address, &value);
+        result
+    }
+
     /// Reads bytes at an address from the driver. Bugchecks for a bad address.
     pub fn read_bytes(&self, address: u64, length: usize) -> Vec<u8> {
         self.checked(memory::read_bytes(address, length))
@@ -329,9 +349,9 @@ impl Context {
 
     /// Bugchecks for an address that cannot be accessed.
     pub fn stop_for_address(&self, error: BadAddress) -> ! {
-        let (rule, what) = match self.host().finding(error.address) {
-            Some(finding) => {
-                (finding.rule.unwrap_or(Rule::BadAddress), format!(", which {}", finding.what))
+        let (rule, what) = match self.host().address_error(error.address) {
+            Some(error) => {
+                (error.rule.unwrap_or(Rule::BadAddress), format!(", which {}", error.what))
             }
             None => (self.rule_for_addresses(), String::new()),
         };
@@ -349,5 +369,36 @@ impl Context {
     /// Returns the rule that a bad pointer in the current call breaks.
     pub fn rule_for_addresses(&self) -> Rule {
         Rule::pointer_of(self.call.name)
+    }
+}
+
+impl<T: FromBytes + IntoBytes> At<T> {
+    /// Reads the value. Bugchecks for a bad address.
+    pub fn read(self, context: &Context) -> T {
+        context.read(self.0)
+    }
+
+    /// Reads the value, unless the address is null. Bugchecks for a bad address.
+    pub fn read_optional(self, context: &Context) -> Option<T> {
+        context.read_optional(self.0)
+    }
+}
+
+impl<T: IntoBytes + Immutable + Copy> At<T> {
+    /// Writes the value. Bugchecks for a bad address.
+    pub fn write(self, context: &Context, value: T) {
+        context.write(self.0, &value);
+    }
+
+    /// Writes the value, unless the address is null. Bugchecks for a bad address.
+    pub fn write_optional(self, context: &Context, value: T) {
+        context.write_optional(self.0, &value);
+    }
+}
+
+impl<T: FromBytes + IntoBytes + Immutable> At<T> {
+    /// Changes the value, and returns what `change` returns. Bugchecks for a bad address.
+    pub fn update<R>(self, context: &Context, change: impl FnOnce(&mut T) -> R) -> R {
+        context.update(self.0, change)
     }
 }

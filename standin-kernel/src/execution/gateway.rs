@@ -16,7 +16,7 @@ use nix::sys::mman::{MapFlags, ProtFlags, mmap_anonymous, mprotect};
 use super::{
     call::{Call, Entered},
     context::Context,
-    routine::{MAX_ARGUMENTS, Parameter},
+    routine::{MAX_ARGUMENTS, Registers, Type},
     stack, thread,
 };
 use crate::ground::{flight, irql::Irql, rule::Rule, signals};
@@ -29,12 +29,12 @@ pub struct Entry {
     pub name: &'static str,
     /// The highest IRQL at which the routine may be called.
     pub ceiling: Irql,
-    /// The number of the routine's parameters.
-    pub arity: usize,
     /// The types of the routine's parameters.
-    pub parameters: [Parameter; MAX_ARGUMENTS],
+    pub parameters: &'static [Type],
+    /// The type of the routine's result.
+    pub result: Type,
     /// Serves a call. Arguments beyond the routine's parameters are zero.
-    pub serve: Box<dyn Fn(Context, [u64; MAX_ARGUMENTS]) -> u64 + Send + Sync>,
+    pub serve: Box<dyn Fn(Context, Registers) -> u64 + Send + Sync>,
 }
 
 /// The module, name and address of a routine that compilers call implicitly, such as `memcpy`. It
@@ -43,6 +43,8 @@ pub type BareRoutine = (&'static str, &'static str, u64);
 
 /// The gateways of a table of routines.
 pub struct Gateways {
+    /// The routines.
+    entries: &'static [Entry],
     /// The gateways' addresses by module, in the order of the table.
     by_module: HashMap<&'static str, Vec<u64>>,
     /// The routines that imports can be bound to: module, name, address.
@@ -65,7 +67,12 @@ impl Gateways {
                 bound.push((entry.module, entry.name, address));
             }
         }
-        Self { by_module, importable: bound }
+        Self { entries, by_module, importable: bound }
+    }
+
+    /// Returns the routines.
+    pub const fn entries(&self) -> &'static [Entry] {
+        self.entries
     }
 
     /// Returns the address to bind an import to. Module names are compared without
@@ -128,12 +135,11 @@ unsafe extern "win64" fn serve(
         );
     }
     let mut arguments = [0; MAX_ARGUMENTS];
-    let places = (stack + 8..).step_by(8).zip(entry.parameters);
-    for (argument, (place, parameter)) in arguments.iter_mut().take(entry.arity).zip(places) {
+    let places = (stack + 8..).step_by(8).take(entry.parameters.len());
+    for (argument, place) in arguments.iter_mut().zip(places) {
         // SAFETY: the caller's frame has home space for four arguments above the return address,
         // which the gateway has filled; the arguments beyond four, if the routine has more, follow.
-        let register = unsafe { (place as *const u64).read() };
-        *argument = parameter.extend(register);
+        *argument = unsafe { (place as *const u64).read() };
     }
     let result = (entry.serve)(Context::new(Rc::clone(&thread), call), arguments);
     thread.leave();

@@ -1,35 +1,24 @@
-//! The routines behind gateways.
+//! The routines behind gateways: Rust functions with the signatures of the WDK's headers.
 
-use crate::ground::irql::Irql;
+use std::{marker::PhantomData, ptr::NonNull};
 
-/// A routine by its number of parameters. `C` is the context of the service that provides the
-/// routine. Arguments are whole registers, which a gateway has extended from the parameters' types.
-/// Results are whole registers too; the driver ignores the high bytes of narrower types.
-pub enum Routine<C> {
-    /// No parameters.
-    Zero(fn(&C) -> u64),
-    /// One parameter.
-    One(fn(&C, u64) -> u64),
-    /// Two parameters.
-    Two(fn(&C, u64, u64) -> u64),
-    /// Three parameters.
-    Three(fn(&C, u64, u64, u64) -> u64),
-    /// Four parameters.
-    Four(fn(&C, u64, u64, u64, u64) -> u64),
-    /// Five parameters.
-    Five(fn(&C, u64, u64, u64, u64, u64) -> u64),
-    /// Six parameters.
-    Six(fn(&C, u64, u64, u64, u64, u64, u64) -> u64),
-    /// Seven parameters.
-    Seven(fn(&C, [u64; 7]) -> u64),
-    /// Eight parameters.
-    Eight(fn(&C, [u64; 8]) -> u64),
-    /// Nine parameters.
-    Nine(fn(&C, [u64; 9]) -> u64),
-    /// Ten parameters.
-    Ten(fn(&C, [u64; 10]) -> u64),
-    /// Eleven parameters.
-    Eleven(fn(&C, [u64; 11]) -> u64),
+use crate::ground::{abi::Pointee, irql::Irql, status::NtStatus};
+
+/// The largest number of parameters of a routine.
+pub const MAX_ARGUMENTS: usize = 11;
+
+/// The arguments of a call, each in a register. Those beyond the routine's parameters are zero.
+pub type Registers = [u64; MAX_ARGUMENTS];
+
+/// A routine that a driver can call. `C` is the context of the service that provides the routine.
+pub struct Routine<C> {
+    /// The types of the parameters.
+    pub parameters: &'static [Type],
+    /// The type of the result.
+    pub result: Type,
+    /// Calls the function with as many of the registers as it has parameters, and returns the register
+    /// of its result; the driver ignores the high bytes of narrower types.
+    pub call: fn(&C, Registers) -> u64,
 }
 
 impl<C> Clone for Routine<C> {
@@ -40,111 +29,20 @@ impl<C> Clone for Routine<C> {
 
 impl<C> Copy for Routine<C> {}
 
-/// The largest number of parameters of a routine.
-pub const MAX_ARGUMENTS: usize = 11;
-
 impl<C> Routine<C> {
-    /// Returns the number of parameters.
-    pub const fn arity(self) -> usize {
-        match self {
-            Self::Zero(_) => 0,
-            Self::One(_) => 1,
-            Self::Two(_) => 2,
-            Self::Three(_) => 3,
-            Self::Four(_) => 4,
-            Self::Five(_) => 5,
-            Self::Six(_) => 6,
-            Self::Seven(_) => 7,
-            Self::Eight(_) => 8,
-            Self::Nine(_) => 9,
-            Self::Ten(_) => 10,
-            Self::Eleven(_) => 11,
-        }
+    /// Returns the routine that a function provides. The function's parameters after the context are those of the
+    /// declaration in the headers.
+    pub const fn of<F: Function<C, S>, S>(_: F) -> Self {
+        Self { parameters: F::PARAMETERS, result: F::RESULT, call: F::call }
     }
 
-    /// Calls the routine with as many of the arguments as it has parameters.
-    pub fn call(self, context: &C, arguments: [u64; MAX_ARGUMENTS]) -> u64 {
-        let [first, second, third, fourth, fifth, sixth, seventh, eighth, ninth, tenth, _] =
-            arguments;
-        match self {
-            Self::Zero(routine) => routine(context),
-            Self::One(routine) => routine(context, first),
-            Self::Two(routine) => routine(context, first, second),
-            Self::Three(routine) => routine(context, first, second, third),
-            Self::Four(routine) => routine(context, first, second, third, fourth),
-            Self::Five(routine) => routine(context, first, second, third, fourth, fifth),
-            Self::Six(routine) => routine(context, first, second, third, fourth, fifth, sixth),
-            Self::Seven(routine) => {
-                routine(context, [first, second, third, fourth, fifth, sixth, seventh])
-            }
-            Self::Eight(routine) => {
-                routine(context, [first, second, third, fourth, fifth, sixth, seventh, eighth])
-            }
-            Self::Nine(routine) => routine(
-                context,
-                [first, second, third, fourth, fifth, sixth, seventh, eighth, ninth],
-            ),
-            Self::Ten(routine) => routine(
-                context,
-                [first, second, third, fourth, fifth, sixth, seventh, eighth, ninth, tenth],
-            ),
-            Self::Eleven(routine) => routine(context, arguments),
-        }
-    }
-}
-
-/// The type of a routine's parameter, as far as the calling convention tells types apart.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Parameter {
-    /// `UCHAR`, `BOOLEAN`.
-    U8,
-    /// `CHAR`.
-    I8,
-    /// `USHORT`, `WCHAR`.
-    U16,
-    /// `SHORT`.
-    I16,
-    /// `ULONG`.
-    U32,
-    /// `LONG`, `NTSTATUS`, and enumerations.
-    I32,
-    /// A whole register: a pointer, a handle, or a 64-bit number.
-    #[default]
-    Word,
-}
-
-impl Parameter {
-    /// Returns the parameter of this name in the table of parameters.
-    pub fn from_name(name: &str) -> Option<Self> {
-        Some(match name {
-            "u8" => Self::U8,
-            "i8" => Self::I8,
-            "u16" => Self::U16,
-            "i16" => Self::I16,
-            "u32" => Self::U32,
-            "i32" => Self::I32,
-            "u64" | "i64" | "ptr" => Self::Word,
-            _ => return None,
-        })
-    }
-
-    /// Returns an argument as the called routine sees it. A caller leaves the high bytes of a narrow
-    /// argument undefined; they become those of the type's value.
-    pub const fn extend(self, register: u64) -> u64 {
-        let (unused, is_signed) = match self {
-            Self::U8 => (56, false),
-            Self::I8 => (56, true),
-            Self::U16 => (48, false),
-            Self::I16 => (48, true),
-            Self::U32 => (32, false),
-            Self::I32 => (32, true),
-            Self::Word => (0, false),
-        };
-        let shifted = register << unused;
-        if is_signed {
-            (shifted.cast_signed() >> unused).cast_unsigned()
-        } else {
-            shifted >> unused
+    /// Returns the entry of the framework's table that a function provides. The driver's globals, which
+    /// all entries take first, are not among the function's parameters.
+    pub const fn after_globals<F: Function<C, S>, S>(_: F) -> Self {
+        Self {
+            parameters: F::PARAMETERS_AFTER_GLOBALS,
+            result: F::RESULT,
+            call: F::call_after_globals,
         }
     }
 }
@@ -153,9 +51,268 @@ impl Parameter {
 /// called, and the routine.
 pub type Export<C> = (&'static str, Irql, Routine<C>);
 
-/// Returns the low byte of a register, which is a `BOOLEAN` argument: the rest is undefined.
-pub const fn low_byte(value: u64) -> u8 {
-    value.to_le_bytes()[0]
+/// A type of a parameter or a result.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Type {
+    /// `void`, for results.
+    Void,
+    /// `BOOLEAN` or `UCHAR`.
+    U8,
+    /// `CHAR`.
+    I8,
+    /// `USHORT` or `WCHAR`.
+    U16,
+    /// `SHORT`.
+    I16,
+    /// `ULONG`.
+    U32,
+    /// `LONG` or an enumeration.
+    I32,
+    /// `NTSTATUS`.
+    Status,
+    /// A whole register: a 64-bit number, or a pointer or handle of any type.
+    Word,
+    /// A pointer to the structure or number of this name.
+    Pointer(&'static str),
+    /// A handle of this type.
+    Handle(&'static str),
+}
+
+/// A type that a routine takes as a parameter.
+pub trait Argument {
+    /// The type in the headers.
+    const TYPE: Type;
+
+    /// Returns the argument in a register. The caller leaves the high bytes of a narrow argument
+    /// undefined.
+    fn from_register(register: u64) -> Self;
+}
+
+/// A type that a routine returns.
+pub trait Returned {
+    /// The type in the headers.
+    const TYPE: Type;
+
+    /// Returns the register that holds the result.
+    fn into_register(self) -> u64;
+}
+
+macro_rules! integers {
+    ($($unsigned:ident $signed:ident: $unsigned_type:ident $signed_type:ident;)*) => {$(
+        impl Argument for $unsigned {
+            const TYPE: Type = Type::$unsigned_type;
+
+            fn from_register(register: u64) -> Self {
+                let bytes = register.to_le_bytes();
+                Self::from_le_bytes(*bytes.first_chunk().unwrap_or(&[0; size_of::<Self>()]))
+            }
+        }
+
+        impl Argument for $signed {
+            const TYPE: Type = Type::$signed_type;
+
+            fn from_register(register: u64) -> Self {
+                $unsigned::from_register(register).cast_signed()
+            }
+        }
+
+        impl Returned for $unsigned {
+            const TYPE: Type = Type::$unsigned_type;
+
+            fn into_register(self) -> u64 {
+                self.into()
+            }
+        }
+
+        impl Returned for $signed {
+            const TYPE: Type = Type::$signed_type;
+
+            fn into_register(self) -> u64 {
+                self.cast_unsigned().into()
+            }
+        }
+    )*};
+}
+
+integers! {
+    u8 i8: U8 I8;
+    u16 i16: U16 I16;
+    u32 i32: U32 I32;
+    u64 i64: Word Word;
+}
+
+impl Argument for bool {
+    const TYPE: Type = Type::U8;
+
+    fn from_register(register: u64) -> Self {
+        u8::from_register(register) != 0
+    }
+}
+
+impl Argument for NtStatus {
+    const TYPE: Type = Type::Status;
+
+    fn from_register(register: u64) -> Self {
+        Self::from_bits(u32::from_register(register))
+    }
+}
+
+impl Returned for () {
+    const TYPE: Type = Type::Void;
+
+    fn into_register(self) -> u64 {
+        0
+    }
+}
+
+impl Returned for bool {
+    const TYPE: Type = Type::U8;
+
+    fn into_register(self) -> u64 {
+        self.into()
+    }
+}
+
+impl Returned for NtStatus {
+    const TYPE: Type = Type::Status;
+
+    fn into_register(self) -> u64 {
+        self.to_register()
+    }
+}
+
+impl Returned for Result<(), NtStatus> {
+    const TYPE: Type = Type::Status;
+
+    fn into_register(self) -> u64 {
+        self.map_or_else(NtStatus::to_register, |()| NtStatus::SUCCESS.to_register())
+    }
+}
+
+impl Returned for Result<NtStatus, NtStatus> {
+    const TYPE: Type = Type::Status;
+
+    fn into_register(self) -> u64 {
+        self.unwrap_or_else(|status| status).to_register()
+    }
+}
+
+/// The address in a parameter that is a pointer to a `T`. It is the driver's, and may be wrong.
+pub struct At<T>(pub u64, PhantomData<fn() -> T>);
+
+/// A parameter that is the handle of an object whose kind is `T`. It is the driver's, and may be wrong.
+pub struct Handle<T>(pub u64, PhantomData<fn() -> T>);
+
+impl<T> At<T> {
+    /// Returns a pointer with this address.
+    pub const fn new(address: u64) -> Self {
+        Self(address, PhantomData)
+    }
+}
+
+impl<T> Clone for At<T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<T> Copy for At<T> {}
+
+impl<T> Clone for Handle<T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<T> Copy for Handle<T> {}
+
+/// A kind of objects with handles.
+pub trait Kind {
+    /// The handle type's name.
+    const NAME: &'static str;
+}
+
+impl<T: Pointee> Argument for At<T> {
+    const TYPE: Type = Type::Pointer(T::NAME);
+
+    fn from_register(register: u64) -> Self {
+        Self::new(register)
+    }
+}
+
+impl<T: Kind> Argument for Handle<T> {
+    const TYPE: Type = Type::Handle(T::NAME);
+
+    fn from_register(register: u64) -> Self {
+        Self(register, PhantomData)
+    }
+}
+
+/// A function that provides a routine. `S` is its signature after the context of type `C`.
+pub trait Function<C, S>: Copy {
+    /// The types of the parameters.
+    const PARAMETERS: &'static [Type];
+    /// The types of the parameters of an entry of the framework's table.
+    const PARAMETERS_AFTER_GLOBALS: &'static [Type];
+    /// The type of the result.
+    const RESULT: Type;
+
+    /// Calls the function.
+    fn call(context: &C, registers: Registers) -> u64;
+
+    /// Calls the function without the first register.
+    fn call_after_globals(context: &C, [_globals, registers @ ..]: Registers) -> u64 {
+        let mut others = [0; MAX_ARGUMENTS];
+        others[..registers.len()].copy_from_slice(&registers);
+        Self::call(context, others)
+    }
+}
+
+/// Returns the only value of a function's own type.
+const fn only_value<F: Copy>() -> F {
+    const {
+        assert!(
+            size_of::<F>() == 0,
+            "a routine is a function, not a closure with captures or a pointer"
+        );
+    }
+    // SAFETY: the type has no bytes, so any aligned address has a value, and one exists: `Routine`'s
+    // constructors, which alone use `Function`, were given it.
+    unsafe { NonNull::dangling().read() }
+}
+
+macro_rules! functions {
+    ($($($parameter:ident)*;)*) => {$(
+        #[allow(non_snake_case, unused_variables, reason = "names of types stand for arguments")]
+        impl<C, F, R: Returned, $($parameter: Argument),*> Function<C, fn($($parameter),*) -> R> for F
+        where
+            F: Fn(&C, $($parameter),*) -> R + Copy,
+        {
+            const PARAMETERS: &'static [Type] = &[$($parameter::TYPE),*];
+            const PARAMETERS_AFTER_GLOBALS: &'static [Type] = &[Type::Word, $($parameter::TYPE),*];
+            const RESULT: Type = R::TYPE;
+
+            fn call(context: &C, registers: Registers) -> u64 {
+                let [$($parameter,)* ..] = registers;
+                only_value::<F>()(context, $($parameter::from_register($parameter)),*).into_register()
+            }
+        }
+    )*};
+}
+
+functions! {
+    ;
+    A1;
+    A1 A2;
+    A1 A2 A3;
+    A1 A2 A3 A4;
+    A1 A2 A3 A4 A5;
+    A1 A2 A3 A4 A5 A6;
+    A1 A2 A3 A4 A5 A6 A7;
+    A1 A2 A3 A4 A5 A6 A7 A8;
+    A1 A2 A3 A4 A5 A6 A7 A8 A9;
+    A1 A2 A3 A4 A5 A6 A7 A8 A9 A10;
+    A1 A2 A3 A4 A5 A6 A7 A8 A9 A10 A11;
 }
 
 /// Returns the low 32 bits of a register, which hold a `ULONG` argument.
@@ -164,49 +321,53 @@ pub const fn low_half(register: u64) -> u32 {
 }
 
 #[cfg(test)]
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "routines take their context by reference")]
 mod tests {
     use super::*;
 
     #[test]
-    fn arguments_are_extended_from_their_types() {
+    fn arguments_have_the_low_bytes_of_registers() {
         const GARBAGE: u64 = 0xDEAD_BEEF_8765_FEDC;
-        for (name, value) in [
-            ("u8", 0xDC),
-            ("i8", 0xFFFF_FFFF_FFFF_FFDC),
-            ("u16", 0xFEDC),
-            ("i16", 0xFFFF_FFFF_FFFF_FEDC),
-            ("u32", 0x8765_FEDC),
-            ("i32", 0xFFFF_FFFF_8765_FEDC),
-            ("u64", GARBAGE),
-            ("ptr", GARBAGE),
-        ] {
-            let parameter = Parameter::from_name(name).unwrap_or_default();
-            assert_eq!(parameter.extend(GARBAGE), value, "{name}");
+        fn first_are_low(_: &(), first: u8, second: i8, third: u16, fourth: i16) -> bool {
+            (first, second, third, fourth) == (0xDC, -0x24, 0xFEDC, -0x124)
         }
-        assert_eq!(Parameter::from_name("f32"), None);
+        fn others_are_low(_: &(), first: u32, second: i32, third: u64, fourth: bool) -> bool {
+            (first, second, third, fourth) == (0x8765_FEDC, -0x789A_0124, GARBAGE, true)
+        }
+        let routines = [
+            (Routine::of(first_are_low), [Type::U8, Type::I8, Type::U16, Type::I16]),
+            (Routine::of(others_are_low), [Type::U32, Type::I32, Type::Word, Type::U8]),
+        ];
+        for (routine, types) in routines {
+            assert_eq!((routine.call)(&(), [GARBAGE; MAX_ARGUMENTS]), 1);
+            assert_eq!(routine.parameters, types);
+        }
     }
 
     #[test]
-    fn a_routine_gets_the_first_arguments_in_their_order() {
-        let arguments = [1, 2, 3, 4, 5, 6, 7, 8, 9, 0, 1];
-        let none: Routine<u64> = Routine::Zero(|context| *context);
-        assert_eq!((none.arity(), none.call(&9, arguments)), (0, 9));
-        let three: Routine<u64> = Routine::Three(|context, a, b, c| context + a + 10 * b + 100 * c);
-        assert_eq!((three.arity(), three.call(&0, arguments)), (3, 321));
-        let seven: Routine<u64> =
-            Routine::Seven(|_, all| all.iter().fold(0, |sum, n| 10 * sum + n));
-        assert_eq!((seven.arity(), seven.call(&0, arguments)), (7, 1_234_567));
-        let eight: Routine<u64> =
-            Routine::Eight(|_, all| all.iter().fold(0, |sum, n| 10 * sum + n));
-        assert_eq!((eight.arity(), eight.call(&0, arguments)), (8, 12_345_678));
-        let with_nine: Routine<u64> =
-            Routine::Nine(|_, all| all.iter().fold(0, |sum, n| 10 * sum + n));
-        assert_eq!((with_nine.arity(), with_nine.call(&0, arguments)), (9, 123_456_789));
-        let ten: Routine<u64> = Routine::Ten(|_, all| all.iter().fold(0, |sum, n| 10 * sum + n));
-        assert_eq!((ten.arity(), ten.call(&0, arguments)), (10, 1_234_567_890));
-        let eleven: Routine<u64> =
-            Routine::Eleven(|_, all| all.iter().fold(0, |sum, n| 10 * sum + n));
-        let eleven = (eleven.arity(), eleven.call(&0, arguments));
-        assert_eq!(eleven, (11, 12_345_678_901));
+    fn results_fill_the_low_bytes_of_a_register() {
+        fn fail(_: &(), is_error: bool) -> Result<(), NtStatus> {
+            if is_error { Err(NtStatus::NO_MEMORY) } else { Ok(()) }
+        }
+        fn minus_one((): &()) -> i32 {
+            -1
+        }
+        let routine = Routine::of(fail);
+        assert_eq!(routine.result, Type::Status);
+        assert_eq!((routine.call)(&(), [1; MAX_ARGUMENTS]), 0xC000_0017);
+        assert_eq!((routine.call)(&(), [0; MAX_ARGUMENTS]), 0);
+        assert_eq!((Routine::of(minus_one).call)(&(), [0; MAX_ARGUMENTS]), 0xFFFF_FFFF);
+    }
+
+    #[test]
+    fn entries_of_the_frameworks_table_get_the_arguments_after_the_globals() {
+        fn all(_: &(), first: u64, second: u64, third: u64) -> u64 {
+            first + 10 * second + 100 * third
+        }
+        let registers = [1, 2, 3, 4, 5, 6, 7, 8, 9, 0, 1];
+        assert_eq!((Routine::of(all).call)(&(), registers), 321);
+        let entry = Routine::after_globals(all);
+        assert_eq!((entry.call)(&(), registers), 432);
+        assert_eq!(entry.parameters.len(), 4);
     }
 }

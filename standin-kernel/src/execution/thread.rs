@@ -19,7 +19,7 @@ use super::{
     watchdog::Watch,
 };
 use crate::ground::{
-    access::Finding,
+    access::AddressError,
     backtrace::{Backtrace, Explained, Step},
     bugcheck::BugCheck,
     clock::Clock,
@@ -49,7 +49,7 @@ pub trait Host: Any + Send + Sync {
     fn of_thread(&self) -> Box<dyn Any>;
 
     /// Returns the reason that an address is invalid, if it is known.
-    fn finding(&self, address: u64) -> Option<Finding>;
+    fn address_error(&self, address: u64) -> Option<AddressError>;
 
     /// Returns the kernel's clock.
     fn clock(&self) -> &Clock;

@@ -22,7 +22,7 @@ use super::{
     thread::{self, THREAD_STUCK_IN_DEVICE_DRIVER, Thread},
 };
 use crate::ground::{
-    access::Finding,
+    access::AddressError,
     arena::PAGE,
     fast_fail,
     irql::Irql,
@@ -212,10 +212,10 @@ fn fault(thread: &Thread, trap: &Trap) -> (u64, String, u64) {
                 (false, true) => "write to",
                 (false, false) => "read from",
             };
-            let finding = thread.host().finding(trap.address);
-            let finding =
-                finding.map_or_else(|| "cannot be accessed".to_owned(), Finding::numbered);
-            (ACCESS_VIOLATION, format!("{access} 0x{:016X}, which {finding}", trap.address))
+            let error = thread.host().address_error(trap.address);
+            let error =
+                error.map_or_else(|| "cannot be accessed".to_owned(), AddressError::numbered);
+            (ACCESS_VIOLATION, format!("{access} 0x{:016X}, which {error}", trap.address))
         }
     };
     // Windows does not know the address of a general-protection fault either.

@@ -15,13 +15,16 @@ macro_rules! abi {
             pub struct $name {
                 $($(#[$field_doc])* pub $field: $type,)*
             }
+
+            impl $crate::ground::abi::Pointee for $name {
+                const NAME: &'static str = $c_name;
+            }
         )*
 
         /// C name, size and named fields of every structure declared here.
         #[cfg(test)]
         pub const LAYOUTS: &[$crate::ground::abi::Layout] = &[$($crate::ground::abi::Layout {
             name: $c_name,
-            rust: stringify!($name),
             size: size_of::<$name>(),
             fields: &[$($((
                 $c_field,
@@ -34,13 +37,27 @@ macro_rules! abi {
 
 pub(super) use abi;
 
+/// A structure or number that drivers pass by its address.
+pub trait Pointee {
+    /// The name in the headers, or a number's name in Rust.
+    const NAME: &'static str;
+}
+
+macro_rules! numbers {
+    ($($number:ident)*) => {$(
+        impl Pointee for $number {
+            const NAME: &'static str = stringify!($number);
+        }
+    )*};
+}
+
+numbers! { u8 i8 u16 i16 u32 i32 u64 i64 }
+
 /// A structure's layout, for the comparison with the headers' layout.
 #[cfg(test)]
 pub struct Layout {
     /// The name in the headers.
     pub name: &'static str,
-    /// The name here.
-    pub rust: &'static str,
     pub size: usize,
     pub fields: &'static [(&'static str, usize, usize)],
 }
@@ -587,9 +604,8 @@ mod tests {
             enumeration if enumeration.ends_with("::Type") => 4,
             name if !types["fnptr"][name].is_null() => 8,
             name => {
-                let composite =
-                    ["struct", "union"].map(|group| types[group][name]["size"].as_u64());
-                return match composite {
+                let combined = ["struct", "union"].map(|group| types[group][name]["size"].as_u64());
+                return match combined {
                     [Some(size), _] | [_, Some(size)] => Some(size),
                     _ => size_of_type(types, types["alias"][name][0].as_str()?),
                 };

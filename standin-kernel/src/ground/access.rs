@@ -1,17 +1,17 @@
-//! The findings of checks of addresses that drivers pass.
+//! The errors of addresses that drivers pass.
 
 use super::rule::Rule;
 
 /// The reason why an address is invalid.
-pub struct Finding {
+pub struct AddressError {
     /// The rule that an access breaks, if there is a rule for such addresses.
     pub rule: Option<Rule>,
     /// The text that completes "which ...".
     pub what: String,
 }
 
-impl Finding {
-    /// Returns the finding with the rule's number. The text follows "which".
+impl AddressError {
+    /// Returns the error with the rule's number. The text follows "which".
     pub fn numbered(self) -> String {
         match self.rule.and_then(Rule::number) {
             Some(number) => format!("{} [{number}]", self.what),

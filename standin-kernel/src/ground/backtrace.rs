@@ -1,4 +1,4 @@
-//! Backtraces: the calls that led to a finding, as addresses and as text.
+//! Backtraces: the calls that led to a diagnostic, as addresses and as text.
 
 use std::{env, path::Path};
 
@@ -19,7 +19,7 @@ pub type Backtrace = Vec<Step>;
 /// A backtrace as text.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Explained {
-    /// The place that a finding names: the innermost one in the author's code, or else the
+    /// The place that a diagnostic names: the innermost one in the author's code, or else the
     /// innermost one.
     pub place: String,
     /// All places, from the innermost, one per line.

@@ -1,6 +1,6 @@
 //! The frames of a stack that are the driver author's own.
 //!
-//! A finding names the innermost of them. A driver's crate may have any name and lie anywhere, so
+//! A diagnostic names the innermost of them. A driver's crate may have any name and lie anywhere, so
 //! the other frames are recognized: those of known libraries, and the code that macros of known
 //! libraries generate in the author's crate.
 

@@ -152,7 +152,7 @@ impl Image {
     pub fn missing_lines(&self) -> Option<String> {
         let pdb = self.symbols.without_lines()?;
         Some(format!(
-            "{pdb} has no line information for {}, so findings name functions only; set \
+            "{pdb} has no line information for {}, so diagnostics name functions only; set \
              `debug = \"line-tables-only\"` for the profile",
             self.name()
         ))

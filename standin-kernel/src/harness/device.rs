@@ -29,7 +29,6 @@ use crate::{
             },
             po::power,
         },
-        system::System,
     },
 };
 
@@ -75,9 +74,7 @@ impl Device {
         job: impl FnOnce(&NtContext, u64) -> R + Send + 'static,
     ) -> Result<R, BugCheck> {
         let physical = self.handle;
-        self.runner.run(Identity::SYSTEM, move |context| {
-            job(&System::ntoskrnl_context(context.clone()), physical)
-        })
+        self.runner.ntoskrnl(Identity::SYSTEM, move |context| job(context, physical))
     }
 
     /// Opens the device from a process (`CreateFile`).
@@ -99,12 +96,11 @@ impl Device {
         let device = self.handle;
         let name = name.to_owned();
         if self.owner == Owner::Driver {
-            let opened = self.runner.run(identity, move |context| {
-                let context = System::ntoskrnl_context(context.clone());
+            let opened = self.runner.ntoskrnl(identity, move |context| {
                 if context.nodes().node(device).is_none() {
                     return Err(NtStatus::NO_SUCH_DEVICE);
                 }
-                send::open(&context, device, &name)
+                send::open(context, device, &name)
             })?;
             let file = opened
                 .map_err(|status| KernelError::Status { routine: "opening the device", status })?;

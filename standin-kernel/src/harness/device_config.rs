@@ -1,6 +1,8 @@
 //! What a test chooses for a device that it adds.
 
-use super::{device::Device, error::KernelError, played_device::PlayedDevice, request::Owner};
+use super::{
+    device::Device, error::KernelError, request::Owner, simulated_device::SimulatedDevice,
+};
 use crate::services::{
     kmdf::{device::pnp::Offer, resource::Resource, state::device::Below},
     managers::registry::value::RegistryValue,
@@ -23,10 +25,10 @@ impl DeviceConfig {
         Self::default()
     }
 
-    /// Puts the device above a device that the test plays.
+    /// Puts the device above a device that the test simulates.
     #[must_use]
-    pub const fn above_played(mut self, lower: &PlayedDevice) -> Self {
-        self.offer.below = Below::Played(lower.number());
+    pub const fn above_simulated(mut self, lower: &SimulatedDevice) -> Self {
+        self.offer.below = Below::Simulated(lower.number());
         self
     }
 
@@ -104,7 +106,7 @@ impl DeviceConfig {
         if below != Below::Bus {
             return Err(KernelError::NotProvided(
                 "the stand-in kernel cannot put a device of a driver without the framework above one of \
-                 the framework, or above one that the test plays",
+                 the framework, or above one that the test simulates",
             ));
         }
         if !resources.is_empty() {

@@ -71,10 +71,9 @@ impl Driver {
         })?;
         if status.is_success() {
             let object = driver.memory.object.address();
-            runner.run(Identity::SYSTEM, move |context| {
-                let context = System::ntoskrnl_context(context.clone());
-                devices::finish_initialization(&context, object);
-                lifetime::reinitialize(&context, object);
+            runner.ntoskrnl(Identity::SYSTEM, move |context| {
+                devices::finish_initialization(context, object);
+                lifetime::reinitialize(context, object);
             })?;
             driver.image.discard();
             if let Some(guard) = runner.guard() {
@@ -131,9 +130,9 @@ impl Driver {
         if adds {
             return Ok(Some(Owner::Framework));
         }
-        let routine = self.runner.run(Identity::SYSTEM, move |context| {
-            life::add_device_routine(&System::ntoskrnl_context(context.clone()), object)
-        })?;
+        let routine = self
+            .runner
+            .ntoskrnl(Identity::SYSTEM, move |context| life::add_device_routine(context, object))?;
         Ok((routine != 0).then_some(Owner::Driver))
     }
 
@@ -148,10 +147,9 @@ impl Driver {
 
     fn own_device(&self) -> Result<Option<u64>, KernelError> {
         let object = self.memory.object.address();
-        Ok(self.runner.run(Identity::SYSTEM, move |context| {
-            let context = System::ntoskrnl_context(context.clone());
-            devices::first_of_driver(&context, object)
-        })?)
+        Ok(self
+            .runner
+            .ntoskrnl(Identity::SYSTEM, move |context| devices::first_of_driver(context, object))?)
     }
 
     /// Returns the first control device of the driver, which has a name that programs can open.
@@ -189,9 +187,9 @@ impl Driver {
                     .map_err(|status| (why_unreachable(context, device), status))
             });
         }
-        let opened = self.runner.run(identity, move |context| {
+        let opened = self.runner.ntoskrnl(identity, move |context| {
             let device = device.ok_or(NtStatus::OBJECT_NAME_NOT_FOUND)?;
-            send::open(&System::ntoskrnl_context(context.clone()), device, &name)
+            send::open(context, device, &name)
         })?;
         let file = opened
             .map_err(|status| KernelError::Status { routine: "opening the device", status })?;
@@ -240,12 +238,11 @@ impl Driver {
     fn add_device_object(&self, config: DeviceConfig) -> Result<u64, KernelError> {
         let (offer, above) = config.for_driver()?;
         let memory = Arc::clone(&self.memory);
-        let added = self.runner.run(Identity::SYSTEM, move |context| {
-            let context = System::ntoskrnl_context(context.clone());
+        let added = self.runner.ntoskrnl(Identity::SYSTEM, move |context| {
             let object = memory.object.address();
             match above {
-                Some(lower) => life::add_filter(&context, lower, object).map(|()| lower),
-                None => Ok(life::add(&context, object, &memory.service, offer)?),
+                Some(lower) => life::add_filter(context, lower, object).map(|()| lower),
+                None => Ok(life::add(context, object, &memory.service, offer)?),
             }
         })?;
         added.map_err(|error| match error {

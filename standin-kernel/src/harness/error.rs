@@ -55,10 +55,10 @@ pub enum KernelError {
     Control(#[from] ControlError),
     /// Fault injection does not support the routine.
     #[error(
-        "fault injection does not support `{0}`{near} Supported routines: {known}",
-        near = nearest(.0, Fault::ROUTINES.iter().copied())
+        "fault injection does not support `{0}`{near} It supports {supported}.",
+        near = nearest(.0, Fault::routines())
             .map_or_else(|| ".".to_owned(), |name| format!("; did you mean `{name}`?")),
-        known = Fault::ROUTINES.join(", ")
+        supported = Fault::SUPPORTED
     )]
     NoSuchFault(&'static str),
     /// The driver has no unload routine.

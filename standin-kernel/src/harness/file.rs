@@ -23,7 +23,6 @@ use crate::{
             plug_and_play::removal,
             send::{self, Operation},
         },
-        system::System,
     },
 };
 
@@ -178,10 +177,9 @@ impl File {
             Owner::Framework => {
                 self.runner.kmdf(self.identity, move |context| close_file(context, file))?;
             }
-            Owner::Driver => self.runner.run(self.identity, move |context| {
-                let context = System::ntoskrnl_context(context.clone());
-                send::close(&context, file);
-                removal::finish_removals(&context);
+            Owner::Driver => self.runner.ntoskrnl(self.identity, move |context| {
+                send::close(context, file);
+                removal::finish_removals(context);
             })?,
         }
         Ok(())
@@ -199,10 +197,9 @@ impl File {
                 }
                 _ => Operation::Write(request.input),
             };
-            let number = self.runner.run(self.identity, move |context| {
-                let context = System::ntoskrnl_context(context.clone());
-                send::submit(&context, file, &operation)
-            })?;
+            let number = self
+                .runner
+                .ntoskrnl(self.identity, move |context| send::submit(context, file, &operation))?;
             return Ok(Request::new(&self.runner, self.identity, number, self.owner));
         }
         let handle = self

@@ -10,7 +10,7 @@ use etl_file::Guid;
 
 use super::{
     config::KernelConfig, driver::Driver, error::KernelError, file::File,
-    played_device::PlayedDevice, registry_file::RegistryFile, runner::Runner,
+    registry_file::RegistryFile, runner::Runner, simulated_device::SimulatedDevice,
 };
 use crate::{
     execution::{coroutine::pass_time, identity::Identity},
@@ -27,7 +27,7 @@ use crate::{
             file::{create_file, why_unreachable},
             state::{
                 device::{Unreachable, find_device},
-                played::{Answer, PlayedRequest},
+                simulated::{RequestAction, SimulatedRequest},
             },
         },
         managers::registry::{paths::parameters_path, value::RegistryValue},
@@ -157,17 +157,17 @@ impl Kernel {
         Driver::load(&self.runner, path, service)
     }
 
-    /// Creates a device that the test plays: `answer` is called for each request that a driver sends
+    /// Creates a device that the test simulates: `answer` is called for each request that a driver sends
     /// it. A device with a name, for instance `\\Device\\Lower`, can be opened as an I/O target;
     /// [`DeviceConfig`](crate::DeviceConfig) puts a driver's device above one.
     ///
     /// `answer` must not use the kernel: it runs while a driver waits for the answer.
-    pub fn play_device(
+    pub fn simulate_device(
         &self,
         name: Option<&str>,
-        answer: impl FnMut(&PlayedRequest) -> Answer + Send + 'static,
-    ) -> PlayedDevice {
-        PlayedDevice::new(&self.runner, name, answer)
+        answer: impl FnMut(&SimulatedRequest) -> RequestAction + Send + 'static,
+    ) -> SimulatedDevice {
+        SimulatedDevice::new(&self.runner, name, answer)
     }
 
     /// Opens a device by a path (`CreateFile`): the device's name or a symbolic link, for
@@ -179,11 +179,10 @@ impl Kernel {
     /// Returns an error if no device has this name, or if the driver fails the open.
     pub fn open(&self, path: &str, identity: Identity) -> Result<File, KernelError> {
         let wanted = path.to_owned();
-        let opened = self.runner.run(identity, move |context| {
-            let context = System::ntoskrnl_context(context.clone());
-            let by_name = io::devices::find(&context, &wanted);
+        let opened = self.runner.ntoskrnl(identity, move |context| {
+            let by_name = io::devices::find(context, &wanted);
             let (device, name) = by_name.or_else(|| context.nodes().find(&wanted))?;
-            Some(io::send::open(&context, device, &name))
+            Some(io::send::open(context, device, &name))
         })?;
         if let Some(opened) = opened {
             let file = opened
@@ -210,9 +209,9 @@ impl Kernel {
     ///
     /// # Errors
     ///
-    /// Returns an error if the routine is not in [`Fault::ROUTINES`].
+    /// Returns an error if the routine is not one of [`Fault::routines`].
     pub fn inject(&self, fault: Fault) -> Result<(), KernelError> {
-        if !Fault::ROUTINES.contains(&fault.routine) {
+        if !Fault::routines().contains(&fault.routine) {
             return Err(KernelError::NoSuchFault(fault.routine));
         }
         self.runner.system().faults.add(fault);
@@ -292,8 +291,8 @@ impl Kernel {
     ///
     /// Returns an error if the kernel bugchecks, for instance over a request that is not completed.
     pub fn shut_down(&self) -> Result<(), KernelError> {
-        self.runner.run(Identity::SYSTEM, |context| {
-            io::shutdown::shut_down(&System::ntoskrnl_context(context.clone()));
+        self.runner.ntoskrnl(Identity::SYSTEM, |context| {
+            io::shutdown::shut_down(context);
         })?;
         Ok(())
     }

@@ -3,10 +3,7 @@
 use etw_wire::Guid;
 
 use super::{error::KernelError, kernel::Kernel};
-use crate::{
-    execution::identity::Identity,
-    services::{ntoskrnl::po::power_settings, system::System},
-};
+use crate::{execution::identity::Identity, services::ntoskrnl::po::power_settings};
 
 impl Kernel {
     /// Changes a power setting, and calls the callbacks that drivers registered for it with
@@ -17,9 +14,8 @@ impl Kernel {
     /// Returns an error if the kernel bugchecks.
     pub fn set_power_setting(&self, setting: Guid, value: &[u8]) -> Result<(), KernelError> {
         let value = value.to_vec();
-        self.runner().run(Identity::SYSTEM, move |context| {
-            let context = System::ntoskrnl_context(context.clone());
-            power_settings::set(&context, setting.to_bytes(), &value);
+        self.runner().ntoskrnl(Identity::SYSTEM, move |context| {
+            power_settings::set(context, setting.to_bytes(), &value);
         })?;
         Ok(())
     }

@@ -3,10 +3,7 @@
 use super::{error::KernelError, kernel::Kernel, runner::Runner};
 use crate::{
     execution::identity::Identity,
-    services::{
-        ntoskrnl::ps::watchers::{self, NewProcess},
-        system::System,
-    },
+    services::ntoskrnl::ps::watchers::{self, NewProcess},
 };
 
 /// A process that a test has started with [`Kernel::start_process`]. It runs no code: drivers that watch
@@ -33,8 +30,8 @@ impl Kernel {
     ) -> Result<Process, KernelError> {
         let process =
             NewProcess { identity, image: image.to_owned(), command_line: command_line.to_owned() };
-        let status = self.runner().run(Identity::SYSTEM, move |context| {
-            watchers::start_process(&System::ntoskrnl_context(context.clone()), &process)
+        let status = self.runner().ntoskrnl(Identity::SYSTEM, move |context| {
+            watchers::start_process(context, &process)
         })?;
         if !status.is_success() {
             return Err(KernelError::Status { routine: "starting the process", status });
@@ -58,9 +55,8 @@ impl Process {
     /// Returns an error if the kernel bugchecks.
     pub fn load_image(&self, path: &str, base: u64, size: u64) -> Result<(), KernelError> {
         let path = path.to_owned();
-        self.runner.run(self.identity, move |context| {
-            let context = System::ntoskrnl_context(context.clone());
-            watchers::load_image(&context, &path, base, size);
+        self.runner.ntoskrnl(self.identity, move |context| {
+            watchers::load_image(context, &path, base, size);
         })?;
         Ok(())
     }
@@ -72,9 +68,8 @@ impl Process {
     /// Returns an error if the kernel bugchecks.
     pub fn end(self) -> Result<(), KernelError> {
         let identity = self.identity;
-        self.runner.run(identity, move |context| {
-            let context = System::ntoskrnl_context(context.clone());
-            watchers::end_process(&context, identity, Identity::SYSTEM.process, true);
+        self.runner.ntoskrnl(identity, move |context| {
+            watchers::end_process(context, identity, Identity::SYSTEM.process, true);
         })?;
         Ok(())
     }

@@ -1,18 +1,21 @@
-//! Programs with ETW providers in user mode, whose part a test plays.
+//! Programs with ETW providers in user mode, which a test stands in for.
 
 use etl_file::{EventDescriptor, Guid};
 
 use super::{error::KernelError, kernel::Kernel, runner::Runner};
 use crate::{
     execution::identity::Identity,
-    ground::{abi, status::NtStatus},
+    ground::{
+        abi,
+        status::{NtResult, NtStatus},
+    },
     services::etw::{event::Content, registration, state::Form, write::write_content},
 };
 
 /// A program's registered provider, which a test writes events with, as if the program ran beside
 /// the driver: sessions enable it, and record its events with the driver's in one trace.
 ///
-/// The kernel runs drivers only, so the test plays the program's part: it says what the program
+/// The kernel runs drivers only, so the test stands in for the program: it says what the program
 /// writes. A provider that is dropped without
 /// [`Self::stop`] stays registered.
 pub struct Program {
@@ -50,13 +53,11 @@ impl Kernel {
         // The traits: their size and the name.
         let size = u16::try_from(name.len() + 3).map_err(|_| refused())?;
         let traits = [&size.to_le_bytes(), name.as_bytes(), b"\0"].concat();
-        let (handle, status) = self.runner().etw(identity, move |context| {
+        let (handle, result) = self.runner().etw(identity, move |context| {
             let handle = registration::register(context, id, 0, 0, Form::Modern);
             (handle, registration::set_traits(context, handle, traits))
         })?;
-        if !status.is_success() {
-            return Err(KernelError::Status { routine: "EventSetInformation", status });
-        }
+        refuse("EventSetInformation", result)?;
         Ok(Program { runner: self.runner().clone(), identity, handle })
     }
 }
@@ -75,10 +76,10 @@ impl Program {
             abi::EventDescriptor { id, version, channel, level, opcode, task, keyword };
         let content =
             Content { payload: event.data, event_metadata: event.metadata, ..Content::default() };
-        let status = self.runner.etw(self.identity, move |context| {
+        let result = self.runner.etw(self.identity, move |context| {
             write_content(context, handle, descriptor, event.activity, content, false)
         })?;
-        refuse("EventWriteEx", status)
+        refuse("EventWriteEx", result)
     }
 
     /// Unregisters the provider (`EventUnregister`).
@@ -88,13 +89,13 @@ impl Program {
     /// Returns an error if the kernel bugchecks.
     pub fn stop(self) -> Result<(), KernelError> {
         let handle = self.handle;
-        let status = self
+        let result = self
             .runner
             .etw(self.identity, move |context| registration::unregister(context, handle))?;
-        refuse("EventUnregister", status)
+        refuse("EventUnregister", result)
     }
 }
 
-const fn refuse(routine: &'static str, status: NtStatus) -> Result<(), KernelError> {
-    if status.is_success() { Ok(()) } else { Err(KernelError::Status { routine, status }) }
+fn refuse(routine: &'static str, result: NtResult) -> Result<(), KernelError> {
+    result.map_err(|status| KernelError::Status { routine, status })
 }

@@ -2,7 +2,7 @@
 
 use super::number::number;
 use crate::{
-    ground::status::NtStatus,
+    ground::status::{NtResult, NtStatus},
     services::{
         managers::registry::{store::Registry, value::RegistryValue},
         strings::text_bytes,
@@ -107,7 +107,7 @@ impl RegistryFile {
     }
 
     /// Changes a registry.
-    pub(super) fn apply(&self, registry: &Registry) -> Result<(), NtStatus> {
+    pub(super) fn apply(&self, registry: &Registry) -> NtResult {
         for change in &self.0 {
             match change {
                 Change::Create(path) => {

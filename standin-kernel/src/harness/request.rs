@@ -9,7 +9,6 @@ use crate::{
             state::request::Completion,
         },
         ntoskrnl::io::send,
-        system::System,
     },
 };
 
@@ -43,9 +42,9 @@ impl Request {
     pub fn try_finish(&self) -> Result<Option<Completion>, KernelError> {
         let request = self.handle;
         if self.owner == Owner::Driver {
-            let outcome = self.runner.run(self.identity, move |context| {
-                send::outcome(&System::ntoskrnl_context(context.clone()), request)
-            })?;
+            let outcome = self
+                .runner
+                .ntoskrnl(self.identity, move |context| send::outcome(context, request))?;
             return Ok(outcome.map(|outcome| Completion {
                 status: outcome.status,
                 information: outcome.information,
@@ -84,8 +83,8 @@ impl Request {
     pub fn cancel(&self) -> Result<(), KernelError> {
         let request = self.handle;
         if self.owner == Owner::Driver {
-            self.runner.run(self.identity, move |context| {
-                send::cancel(&System::ntoskrnl_context(context.clone()), request);
+            self.runner.ntoskrnl(self.identity, move |context| {
+                send::cancel(context, request);
             })?;
             return Ok(());
         }

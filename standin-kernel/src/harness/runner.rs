@@ -17,6 +17,7 @@ use crate::{
     services::{
         etw::{controller, service::Context as EtwContext},
         kmdf::state::framework::Context as KmdfContext,
+        ntoskrnl::context::Context as NtContext,
         system::System,
     },
 };
@@ -94,6 +95,15 @@ impl Runner {
         job: impl FnOnce(&KmdfContext) -> R + Send + 'static,
     ) -> Result<R, BugCheck> {
         self.run(identity, |context| job(&System::kmdf_context(context.clone())))
+    }
+
+    /// Runs a job with the context of ntoskrnl.exe's routines, as [`Self::run`] does.
+    pub fn ntoskrnl<R: Send + 'static>(
+        &self,
+        identity: Identity,
+        job: impl FnOnce(&NtContext) -> R + Send + 'static,
+    ) -> Result<R, BugCheck> {
+        self.run(identity, |context| job(&System::ntoskrnl_context(context.clone())))
     }
 
     /// Runs a job with the ETW runtime's context, as [`Self::run`] does.

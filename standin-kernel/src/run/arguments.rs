@@ -29,7 +29,7 @@ pub fn arguments(command: Command) -> Command {
         .arg(option(
             "script",
             "FILE",
-            "The script to play; the default is the life of a device: it is added, taken out of D0 \
+            "The script to run; the default is the life of a device: it is added, taken out of D0 \
              and back, and removed",
         ).value_parser(value_parser!(PathBuf)))
         .arg(option("etl", "FILE", "The trace file to write").value_parser(value_parser!(PathBuf)))

@@ -20,10 +20,10 @@ use nix::{
 };
 
 use super::{
-    finding::{self, Finding, Kind},
+    diagnostic::{self, Diagnostic, Kind},
     human::counted,
     options::Run,
-    play::{Report, Summary},
+    runner::{Report, Summary},
     salvage,
 };
 use crate::{
@@ -159,11 +159,11 @@ impl Ended {
     /// Reports the end of the process, and the trace until then.
     pub fn report(&self, run: &Run, report: &mut dyn Report) {
         let recorded = &self.recorded;
-        let mut findings = vec![self.finding(run)];
+        let mut diagnostics = vec![self.diagnostic(run)];
         for line in recorded.output.lines() {
             report.output(line);
         }
-        let mut note = |message| findings.push(Finding::sentence(Kind::Note, message));
+        let mut note = |message| diagnostics.push(Diagnostic::sentence(Kind::Note, message));
         if recorded.output_lost > 0 {
             note(format!(
                 "{} of the driver's output are lost: it printed more than is kept for a process that \
@@ -196,16 +196,16 @@ impl Ended {
             note(format!("the trace {trace} is incomplete: {error:#}"));
         }
         let trace = trace.or_else(|_| Trace::open(&run.etl)).ok();
-        // The process reports these findings at its end only.
-        let catalog = run.catalog(&mut findings);
+        // The process reports these diagnostics at its end only.
+        let catalog = run.catalog(&mut diagnostics);
         if let Some(trace) = &trace {
             for event in salvage::unshown(trace, &run.etl, recorded.shown_events, &catalog) {
                 report.event(&event);
             }
         }
-        finding::sort(&mut findings);
-        for finding in &findings {
-            report.finding(finding);
+        diagnostic::sort(&mut diagnostics);
+        for diagnostic in &diagnostics {
+            report.diagnostic(diagnostic);
         }
         let events = trace.as_ref().map_or(0, |trace| trace.records().len());
         report.summary(&Summary {
@@ -217,14 +217,14 @@ impl Ended {
             calls: recorded.calls,
             statistics: None,
             peak_stack: None,
-            errors: finding::count(&findings, Kind::Failure),
-            warnings: finding::count(&findings, Kind::Warning),
-            notes: finding::count(&findings, Kind::Note),
+            errors: diagnostic::count(&diagnostics, Kind::Failure),
+            warnings: diagnostic::count(&diagnostics, Kind::Warning),
+            notes: diagnostic::count(&diagnostics, Kind::Note),
         });
     }
 
-    /// Returns the finding that the process ended: where the driver was, as far as that is known.
-    fn finding(&self, run: &Run) -> Finding {
+    /// Returns the diagnostic that the process ended: where the driver was, as far as that is known.
+    fn diagnostic(&self, run: &Run) -> Diagnostic {
         let Self { how, recorded } = self;
         let ended = EndedImage::load(run, recorded);
         let image = run.image.file_name().unwrap_or_default();
@@ -247,7 +247,7 @@ impl Ended {
         if !recorded.step.is_empty() {
             parts.push(format!("the step is `{}`", Escaped(&recorded.step)));
         }
-        Finding { stack, ..Finding::sentence(Kind::Ended, parts.join("; ")) }
+        Diagnostic { stack, ..Diagnostic::sentence(Kind::Ended, parts.join("; ")) }
     }
 }
 

@@ -6,11 +6,11 @@ use anyhow::Result;
 
 use super::{
     child::{self, End},
-    finding::{Finding, Kind},
+    diagnostic::{Diagnostic, Kind},
     human::Human,
     json::Json,
     options::{Format, Run},
-    play::Report,
+    runner::Report,
 };
 use crate::ground::flight;
 
@@ -25,8 +25,9 @@ use crate::ground::flight;
 /// Returns an error if the process cannot be started, or if the output cannot be written.
 pub fn execute(run: &Run, format: Format) -> Result<bool> {
     let work = |notes: usize| {
-        let result =
-            with_report(format, notes, |report| run.play(report).map(|summary| summary.is_clean()));
+        let result = with_report(format, notes, |report| {
+            run.execute(report).map(|summary| summary.is_clean())
+        });
         result.unwrap_or_else(|error| {
             let message = format!("error: {error:#}\n");
             // The exit code says it too, if nobody reads the message.
@@ -79,7 +80,7 @@ impl Runner<'_> {
         };
         with_report(self.format, 0, |report| {
             let message = format!("{sentence}; {next}");
-            report.finding(&Finding::sentence(Kind::Note, message));
+            report.diagnostic(&Diagnostic::sentence(Kind::Note, message));
             Ok(())
         })?;
         self.notes += 1;

@@ -8,27 +8,27 @@ use std::{
 use etl_file::{show::Escaped, table};
 
 use super::{
-    finding::Finding,
-    play::{Report, Summary},
+    diagnostic::Diagnostic,
+    runner::{Report, Summary},
 };
 use crate::harness::{
     recording::RecordedEvent,
     script::{Done, Observer},
 };
 
-/// Writes a run for people: steps and events to one output, findings to another.
+/// Writes a run for people: steps and events to one output, diagnostics to another.
 pub struct Human<O, E> {
     out: O,
-    findings: E,
+    diagnostics: E,
     error: Option<io::Error>,
     /// The number of notes that were reported before.
     earlier_notes: usize,
 }
 
 impl<O: Write, E: Write> Human<O, E> {
-    /// Creates a report that writes steps and events to `out`, and findings to `findings`.
-    pub const fn new(out: O, findings: E) -> Self {
-        Self { out, findings, error: None, earlier_notes: 0 }
+    /// Creates a report that writes steps and events to `out`, and diagnostics to `diagnostics`.
+    pub const fn new(out: O, diagnostics: E) -> Self {
+        Self { out, diagnostics, error: None, earlier_notes: 0 }
     }
 
     /// Returns the report, whose summary counts notes that were reported before as well.
@@ -100,14 +100,14 @@ impl<O: Write, E: Write> Report for Human<O, E> {
         self.line(&format!("    driver: {}", Escaped(line)));
     }
 
-    fn finding(&mut self, finding: &Finding) {
-        let mut lines = vec![format!("{}: {finding}", finding.kind.label())];
-        if !finding.calls.is_empty() {
+    fn diagnostic(&mut self, diagnostic: &Diagnostic) {
+        let mut lines = vec![format!("{}: {diagnostic}", diagnostic.kind.label())];
+        if !diagnostic.calls.is_empty() {
             lines.push("The last calls before the bugcheck, newest first:".to_owned());
-            lines.extend(finding.calls.iter().map(|call| format!("    {call}")));
+            lines.extend(diagnostic.calls.iter().map(|call| format!("    {call}")));
         }
         let text = lines.join("\n") + "\n";
-        keep(&mut self.error, self.findings.write_all(text.as_bytes()));
+        keep(&mut self.error, self.diagnostics.write_all(text.as_bytes()));
     }
 
     fn summary(&mut self, summary: &Summary) {

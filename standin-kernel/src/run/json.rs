@@ -10,9 +10,9 @@ use serde::Serialize;
 use serde_json::json;
 
 use super::{
-    finding::Finding,
+    diagnostic::Diagnostic,
     human::{check, keep},
-    play::{Report, Summary},
+    runner::{Report, Summary},
 };
 use crate::{
     ground::rule::Rule,
@@ -101,8 +101,8 @@ impl<O: Write> Report for Json<O> {
         self.line(&json!({ "reason": "driver-output", "text": line }));
     }
 
-    fn finding(&mut self, finding: &Finding) {
-        let code = finding.code.map(|(code, parameters)| {
+    fn diagnostic(&mut self, diagnostic: &Diagnostic) {
+        let code = diagnostic.code.map(|(code, parameters)| {
             json!({
                 "code": format!("0x{code:x}"),
                 "parameters": parameters.map(|one| format!("0x{one:x}")),
@@ -110,15 +110,15 @@ impl<O: Write> Report for Json<O> {
         });
         self.line(&json!({
             "reason": "finding",
-            "kind": finding.kind.name(),
-            "line": finding.line,
-            "message": finding.message,
-            "rule": finding.rule.map(|rule| format!("{rule:?}")),
-            "rule_number": finding.rule.and_then(Rule::number),
-            "count": finding.count,
-            "stack": finding.stack,
+            "kind": diagnostic.kind.name(),
+            "line": diagnostic.line,
+            "message": diagnostic.message,
+            "rule": diagnostic.rule.map(|rule| format!("{rule:?}")),
+            "rule_number": diagnostic.rule.and_then(Rule::number),
+            "count": diagnostic.count,
+            "stack": diagnostic.stack,
             "bugcheck": code,
-            "calls": finding.calls,
+            "calls": diagnostic.calls,
         }));
     }
 

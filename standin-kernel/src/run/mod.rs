@@ -1,28 +1,28 @@
-//! Runs a driver as the command lines do: loads it, enables its providers, plays a script, shows what
+//! Runs a driver as the command lines do: loads it, enables its providers, runs a script, shows what
 //! happens, and reports what was found.
 //!
-//! `standin-kernel run` and `cargo etw run` are [`arguments()`] and [`execute()`]. [`Run::play`] does the
+//! `standin-kernel run` and `cargo etw run` are [`arguments()`] and [`execute()`]. [`Run::execute`] does the
 //! same for a program that has a [`Report`] of its own.
 
 mod arguments;
 mod child;
+mod diagnostic;
 mod enable;
 mod execute;
-mod finding;
 mod human;
 mod json;
 mod options;
-mod play;
 mod progress;
+mod runner;
 mod salvage;
 
 pub use self::{
     arguments::{arguments, etl_here, format, run},
+    diagnostic::{Diagnostic, Kind},
     enable::Enabled,
     execute::execute,
-    finding::{Finding, Kind},
     human::Human,
     json::Json,
     options::{Format, Run},
-    play::{Report, Summary},
+    runner::{Report, Summary},
 };

@@ -24,7 +24,7 @@ pub struct Run {
     pub registry: Vec<RegistryFile>,
     /// Values of the service's parameters key, by their names, which are set after those changes.
     pub parameters: Vec<(String, RegistryValue)>,
-    /// The script to play, or `None` for the life of a device.
+    /// The script to run, or `None` for the life of a device.
     pub script: Option<Script>,
     /// The trace file to write.
     pub etl: PathBuf,
@@ -37,7 +37,7 @@ pub struct Run {
     /// TMF files and folders of them, with the formats of WPP messages. The .pdb file beside the image
     /// has formats as well.
     pub formats: Vec<PathBuf>,
-    /// The clients that play the part of the script on an open device.
+    /// The clients that run the script on an open device.
     pub clients: Clients,
     /// True to guard every pool block.
     pub special_pool: bool,
@@ -51,7 +51,7 @@ pub struct Run {
 /// The form of a command line's output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
-    /// For people: steps and events on standard output, findings on standard error.
+    /// For people: steps and events on standard output, diagnostics on standard error.
     Human,
     /// One JSON object for each line, on standard output.
     Json,

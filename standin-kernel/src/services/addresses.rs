@@ -8,7 +8,7 @@ use super::{
 };
 use crate::{
     execution::{context::Context, environment::Environment},
-    ground::{access::Finding, arena::Arena, irql::Irql, rule::Rule},
+    ground::{access::AddressError, arena::Arena, irql::Irql, rule::Rule},
 };
 
 /// The checks of addresses.
@@ -34,22 +34,22 @@ impl Addresses {
     }
 
     /// Returns the reason that an address cannot be accessed, if it is known.
-    pub fn finding(&self, address: u64) -> Option<Finding> {
+    pub fn address_error(&self, address: u64) -> Option<AddressError> {
         if self.is_pageable(address) {
-            return Some(Finding {
+            return Some(AddressError {
                 rule: Some(Rule::PageableData),
                 what: "is in pageable memory, which cannot be accessed at DISPATCH_LEVEL or above"
                     .to_owned(),
             });
         }
         if self.borrowed.is_over(address) {
-            return Some(Finding {
+            return Some(AddressError {
                 rule: Some(Rule::BorrowedDataKept),
                 what: "was borrowed by an enable callback that has returned".to_owned(),
             });
         }
         if self.borrowed.is_behind(address) {
-            return Some(Finding {
+            return Some(AddressError {
                 rule: Some(Rule::FilterOverrun),
                 what: "is past the end of the filter data passed to an enable callback".to_owned(),
             });
@@ -60,20 +60,20 @@ impl Addresses {
     /// Returns the reason that a formerly valid address is invalid: it is in a discarded section
     /// or in a freed block. Completes "which ...".
     pub fn describe_stale(&self, address: u64) -> Option<String> {
-        self.gone(address).map(|finding| finding.what)
+        self.gone(address).map(|error| error.what)
     }
 
-    fn gone(&self, address: u64) -> Option<Finding> {
+    fn gone(&self, address: u64) -> Option<AddressError> {
         let images = &self.environment.images;
         if let Some(image) = images.discarded_at(address) {
-            return Some(Finding {
+            return Some(AddressError {
                 rule: Some(Rule::DiscardedCode),
                 what: format!(
                     "is in a section of {image} that was discarded after the driver started"
                 ),
             });
         }
-        self.freed(address).map(|what| Finding { rule: Some(Rule::FreedData), what })
+        self.freed(address).map(|what| AddressError { rule: Some(Rule::FreedData), what })
     }
 
     /// Describes the freed pool block that contains an address. Completes "which ...".

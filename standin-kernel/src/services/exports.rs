@@ -4,9 +4,9 @@ use std::sync::OnceLock;
 
 use super::{
     etw::{self, recorder},
+    faults::Fault,
     kmdf::{state::framework::FunctionTable, table},
     ntoskrnl::{self, context::Ntoskrnl, exports::MODULE as NTOSKRNL, variables},
-    parameters,
     system::System,
     wdfldr,
 };
@@ -65,6 +65,21 @@ pub fn function_table() -> FunctionTable {
     }
 }
 
+impl Fault {
+    /// Returns the routines that support fault injection, in the order of their names: those that return
+    /// an `NTSTATUS`, and those whose null pointer says that they failed.
+    #[must_use]
+    pub fn routines() -> Vec<&'static str> {
+        let all = gateways().entries().iter();
+        let mut names: Vec<&str> = all
+            .filter(|entry| Self::is_supported(entry.name, entry.result))
+            .map(|entry| entry.name)
+            .collect();
+        names.sort_unstable();
+        names
+    }
+}
+
 /// Returns every routine that a driver can call.
 fn entries() -> Vec<Entry> {
     let mut all = of(NTOSKRNL, ntoskrnl::exports::exports(), System::ntoskrnl_context);
@@ -82,19 +97,17 @@ fn of<C: 'static>(
     exports: Vec<Export<C>>,
     context: fn(Context) -> C,
 ) -> Vec<Entry> {
-    let types = parameters::table();
     exports
         .into_iter()
         .map(|(name, ceiling, routine)| Entry {
             module,
             name,
             ceiling,
-            arity: routine.arity(),
-            // The table has every routine that the headers declare; the others take pointers.
-            parameters: types.get(name).copied().unwrap_or_default(),
+            parameters: routine.parameters,
+            result: routine.result,
             serve: Box::new(move |call, arguments| {
-                let fault = System::of(&call).faults.result_of(name);
-                fault.unwrap_or_else(|| routine.call(&context(call), arguments))
+                let fault = System::of(&call).faults.result_of(name, routine.result);
+                fault.unwrap_or_else(|| (routine.call)(&context(call), arguments))
             }),
         })
         .collect()

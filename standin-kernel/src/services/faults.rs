@@ -4,12 +4,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use parking_lot::Mutex;
 
-use crate::ground::status::NtStatus;
+use crate::{execution::routine::Type, ground::status::NtStatus};
 
 /// A failure to inject into a routine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fault {
-    /// The routine, one of [`Fault::ROUTINES`].
+    /// The routine, one of [`Fault::routines`].
     pub routine: &'static str,
     /// The status that the routine returns. `ExAllocatePool2` and `WdfControlDeviceInitAllocate`
     /// return null whatever the status.
@@ -21,8 +21,8 @@ pub struct Fault {
 }
 
 impl Fault {
-    /// The routines that support fault injection: all provided ones that can fail.
-    pub const ROUTINES: &'static [&'static str] = &[
+    /// The routines that check for their faults themselves, because their failures have effects.
+    const WITH_EFFECTS: &'static [&'static str] = &[
         "EtwRegister",
         "EtwUnregister",
         "EtwSetInformation",
@@ -30,62 +30,21 @@ impl Fault {
         "EtwActivityIdControl",
         "EtwRegisterClassicProvider",
         "ExAllocatePool2",
-        "EtwWrite",
-        "EtwWriteString",
-        "EtwWriteTransfer",
-        "IoWMIRegistrationControl",
-        "IoWMIWriteEvent",
-        "KeDelayExecutionThread",
-        "WdfControlDeviceInitAllocate",
-        "WdfDeviceConfigureRequestDispatching",
-        "WdfDeviceCreate",
-        "WdfDeviceCreateDeviceInterface",
-        "WdfDeviceCreateSymbolicLink",
-        "WdfDeviceInitAssignName",
-        "WdfDeviceInitAssignSDDLString",
-        "WdfDpcCreate",
-        "WdfDriverCreate",
-        "WdfDriverOpenParametersRegistryKey",
-        "WdfIoQueueCreate",
-        "WdfIoQueueFindRequest",
-        "WdfIoQueueReadyNotify",
-        "WdfIoQueueRetrieveFoundRequest",
-        "WdfIoQueueRetrieveNextRequest",
-        "WdfIoQueueRetrieveRequestByFileObject",
-        "WdfMemoryAssignBuffer",
-        "WdfMemoryCopyFromBuffer",
-        "WdfMemoryCopyToBuffer",
-        "WdfMemoryCreate",
-        "WdfMemoryCreatePreallocated",
-        "WdfObjectAllocateContext",
-        "WdfObjectCreate",
-        "WdfRegistryAssignULong",
-        "WdfRegistryQueryString",
-        "WdfRegistryQueryULong",
-        "WdfRegistryQueryUnicodeString",
-        "WdfRegistryQueryValue",
-        "WdfRequestForwardToIoQueue",
-        "WdfRequestMarkCancelableEx",
-        "WdfRequestRequeue",
-        "WdfRequestRetrieveInputBuffer",
-        "WdfRequestRetrieveInputMemory",
-        "WdfRequestRetrieveOutputBuffer",
-        "WdfRequestRetrieveOutputMemory",
-        "WdfRequestUnmarkCancelable",
-        "WdfSpinLockCreate",
-        "WdfStringCreate",
-        "WdfTimerCreate",
-        "WdfWaitLockAcquire",
-        "WdfWaitLockCreate",
-        "WdfWorkItemCreate",
-        "WmiQueryTraceInformation",
-        "WmiTraceMessage",
-        "WmiTraceMessageVa",
     ];
 
-    /// The routines at the start of [`Self::ROUTINES`], which check for their faults themselves
-    /// because their failures have effects.
-    const WITH_EFFECTS: usize = 7;
+    /// The routines that support fault injection, in words.
+    pub(crate) const SUPPORTED: &'static str = "the provided routines that return an NTSTATUS, and \
+                                                ExAllocatePool2 and WdfControlDeviceInitAllocate";
+
+    /// A routine that returns null if it fails.
+    const WITH_NULL: &'static str = "WdfControlDeviceInitAllocate";
+
+    /// Returns whether fault injection supports a routine whose result has this type.
+    pub(super) fn is_supported(routine: &str, result: Type) -> bool {
+        result == Type::Status
+            || routine == Self::WITH_NULL
+            || Self::WITH_EFFECTS.contains(&routine)
+    }
 
     /// Returns a fault that makes the next call to a routine fail.
     #[must_use]
@@ -115,21 +74,17 @@ impl Faults {
         self.pending.lock().clear();
     }
 
-    /// Returns the result of a call that must fail, if a fault is due and the routine does not
-    /// check for it itself.
-    pub fn result_of(&self, routine: &str) -> Option<u64> {
-        if !self.any.load(Ordering::Acquire) {
-            return None;
+    /// Returns the result of a call that must fail, if a fault is due and the routine, whose result has
+    /// the type `result`, does not check for it itself.
+    pub fn result_of(&self, routine: &str, result: Type) -> Option<u64> {
+        let is_any = self.any.load(Ordering::Acquire);
+        if !is_any || Fault::WITH_EFFECTS.contains(&routine) {
+            None
+        } else if result == Type::Status {
+            self.take(routine).map(NtStatus::to_register)
+        } else {
+            self.take(routine).map(|_| 0)
         }
-        let at = Fault::ROUTINES.iter().position(|name| *name == routine)?;
-        if at < Fault::WITH_EFFECTS {
-            return None;
-        }
-        let status = self.take(routine)?;
-        Some(match routine {
-            "WdfControlDeviceInitAllocate" => 0,
-            _ => status.to_register(),
-        })
     }
 
     /// Returns the status that a call to a routine must fail with, if a fault is due.
@@ -156,20 +111,30 @@ impl Faults {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::services::kmdf::table;
 
     #[test]
-    fn every_provided_routine_that_can_fail_supports_faults() {
-        let text = etw_test_support::read_headers("functions.json");
-        let data: serde_json::Value = serde_json::from_str(&text).expect("JSON");
-        for name in table::provided().keys() {
-            let fails = data["functions"][name]["return_type"] == "NTSTATUS";
-            assert!(!fails || Fault::ROUTINES.contains(name), "{name}");
+    fn routines_that_return_a_status_support_faults() {
+        let routines = Fault::routines();
+        let is_supported = |name: &&str| routines.contains(name);
+        let with_status = ["IoCreateDevice", "WdfVersionBind", "WdfDeviceCreate", "ZwCreateFile"];
+        assert!(with_status.iter().all(is_supported));
+        assert!(Fault::WITH_EFFECTS.iter().all(is_supported) && is_supported(&Fault::WITH_NULL));
+        // They return a pointer, nothing, a truth value, and a number.
+        let others = ["IoAllocateIrp", "KeInitializeEvent", "KeSetTimer", "DbgPrint"];
+        assert!(!others.iter().any(is_supported));
+    }
+
+    #[test]
+    fn a_failed_routine_returns_the_status_or_null() {
+        let faults = Faults::default();
+        let rows = [("ZwClose", Type::Status, 0xC000_0017), (Fault::WITH_NULL, Type::Word, 0)];
+        for (routine, result, expected) in rows {
+            faults.add(Fault::next(routine, NtStatus::NO_MEMORY));
+            assert_eq!(faults.result_of(routine, result), Some(expected));
+            assert_eq!(faults.result_of(routine, result), None);
         }
-        let mut names = Fault::ROUTINES.to_vec();
-        names.sort_unstable();
-        names.dedup();
-        assert_eq!(names.len(), Fault::ROUTINES.len());
+        faults.add(Fault::next("EtwRegister", NtStatus::NO_MEMORY));
+        assert_eq!(faults.result_of("EtwRegister", Type::Status), None);
     }
 
     #[test]

@@ -13,7 +13,6 @@ pub mod faults;
 pub mod kmdf;
 pub mod managers;
 pub mod ntoskrnl;
-pub mod parameters;
 pub mod parts;
 pub mod strings;
 pub mod system;

@@ -6,9 +6,13 @@ use crate::{execution::context::Context, ground::abi::UnicodeString};
 pub fn read_unicode_string(context: &Context, address: u64) -> String {
     let string: UnicodeString = context.read(address);
     let bytes = context.read_bytes(string.buffer, usize::from(string.length));
-    let units: Vec<u16> =
-        bytes.chunks_exact(2).map(|pair| u16::from_le_bytes([pair[0], pair[1]])).collect();
-    String::from_utf16_lossy(&units)
+    String::from_utf16_lossy(&units(&bytes))
+}
+
+/// Returns the units of little-endian UTF-16.
+pub fn units(bytes: &[u8]) -> Vec<u16> {
+    let (pairs, _) = bytes.as_chunks();
+    pairs.iter().copied().map(u16::from_le_bytes).collect()
 }
 
 /// Returns a string as little-endian UTF-16 bytes with a terminating NUL.

@@ -32,7 +32,7 @@ use crate::{
         traps::DPC_WATCHDOG_VIOLATION,
     },
     ground::{
-        access::Finding, clock::Clock, irql::Irql, restored::Restored, rule::Rule,
+        access::AddressError, clock::Clock, irql::Irql, restored::Restored, rule::Rule,
         shared_data::SharedData,
     },
 };
@@ -265,9 +265,9 @@ impl Host for System {
         Box::new(OfThread { etw })
     }
 
-    fn finding(&self, address: u64) -> Option<Finding> {
-        let of_thread = || self.thread_objects.finding(address);
-        self.addresses.finding(address).or_else(of_thread)
+    fn address_error(&self, address: u64) -> Option<AddressError> {
+        let of_thread = || self.thread_objects.address_error(address);
+        self.addresses.address_error(address).or_else(of_thread)
     }
 
     fn shared_data(&self) -> SharedData {
@@ -355,7 +355,7 @@ impl Host for System {
     }
 
     fn driver_entered(&self, thread: &Thread) -> u128 {
-        let activity = self.etw.activities().of_thread(thread.identity().thread);
+        let activity = self.etw.activities().current(thread.identity().thread);
         u128::from_le_bytes(activity.to_bytes())
     }
 

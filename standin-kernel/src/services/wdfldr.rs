@@ -15,7 +15,7 @@ pub const MODULE: &str = "WDFLDR.SYS";
 /// Returns the exports.
 pub fn exports() -> Vec<Export<Context>> {
     vec![
-        ("WdfVersionBind", Irql::PASSIVE_LEVEL, Routine::Four(bind)),
-        ("WdfVersionUnbind", Irql::PASSIVE_LEVEL, Routine::Three(unbind)),
+        ("WdfVersionBind", Irql::PASSIVE_LEVEL, Routine::of(bind)),
+        ("WdfVersionUnbind", Irql::PASSIVE_LEVEL, Routine::of(unbind)),
     ]
 }

@@ -261,8 +261,8 @@ fn programs_get_an_object_for_each_line() {
     let event = find("event", "WriteData");
     assert_eq!(event["reason"], "event");
     assert_eq!(event["fields"]["Data"], "68656c6c6f");
-    let finding = find("reason", "finding");
-    assert_eq!(finding["kind"], "warning");
+    let diagnostic = find("reason", "finding");
+    assert_eq!(diagnostic["kind"], "warning");
     let summary = find("reason", "run-summary");
     assert_eq!(summary["success"], false);
     let events = lines.iter().filter(|line| line["reason"] == "event");
@@ -317,10 +317,10 @@ fn a_driver_that_ends_its_process_is_reported() {
     let (shown, _) = run("exit", &["--message-format", "json"]);
     let lines: Vec<serde_json::Value> =
         shown.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-    let [finding, summary] = lines.as_slice() else {
+    let [diagnostic, summary] = lines.as_slice() else {
         panic!("{shown}");
     };
-    assert_eq!(finding["kind"], "process-ended");
+    assert_eq!(diagnostic["kind"], "process-ended");
     assert_eq!(summary["success"], false);
 }
 
@@ -404,11 +404,11 @@ fn the_end_of_a_process_names_the_authors_line_and_shows_every_event() {
         lines.collect::<Vec<_>>()
     };
     assert_eq!(of("event").len(), 5000);
-    let [finding] = of("finding")[..] else {
+    let [diagnostic] = of("finding")[..] else {
         panic!("{:?}", of("finding"));
     };
-    let stack = finding["stack"].as_array().unwrap();
-    assert!(stack.len() > 2, "{finding}");
+    let stack = diagnostic["stack"].as_array().unwrap();
+    assert!(stack.len() > 2, "{diagnostic}");
 }
 
 #[test]
@@ -562,7 +562,7 @@ fn replaced(mut bytes: Vec<u8>, from: &[u8], to: &[u8]) -> Vec<u8> {
 
 #[test]
 fn a_pdb_without_the_authors_lines_is_noted() {
-    let note = "etw_rules_driver.pdb has no line information for etw_rules_driver.sys, so findings \
+    let note = "etw_rules_driver.pdb has no line information for etw_rules_driver.sys, so diagnostics \
                 name functions only; set `debug = \"line-tables-only\"` for the profile";
     let whole = fs::read(common::rules_driver().with_extension("pdb")).unwrap();
     let (_, said) = run_rules_with(&whole, "leaked-pool", &[]);

@@ -100,3 +100,18 @@ fn only_known_routines_can_be_made_to_fail() {
     let error = Kernel::new().inject(Fault::next("EtwWrote", NtStatus::NO_MEMORY));
     assert!(error.unwrap_err().to_string().contains("fault injection does not support `EtwWrote`"));
 }
+
+#[test]
+fn every_routine_that_returns_a_status_can_be_made_to_fail() {
+    for (routine, image) in [
+        ("IoCreateDevice", common::wdm()),
+        ("IoCreateSymbolicLink", common::wdm()),
+        ("WdfVersionBind", common::sample()),
+    ] {
+        let kernel = Kernel::new();
+        kernel.inject(Fault::next(routine, NtStatus::NO_MEMORY)).unwrap();
+        let error = kernel.load(&image).err().unwrap().to_string();
+        assert!(error.contains("STATUS_NO_MEMORY"), "{routine}: {error}");
+        kernel.load(&image).unwrap().unload().unwrap();
+    }
+}

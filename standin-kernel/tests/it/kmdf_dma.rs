@@ -3,7 +3,8 @@
 use crate::bench::{Bench, assert_says};
 use crate::{bench, common, kmdf_commands as commands};
 use standin_kernel::{
-    Answer, Completion, DeviceConfig, Kernel, KernelError, NtStatus, PlayedRequest, Request,
+    Completion, DeviceConfig, Kernel, KernelError, NtStatus, Request, RequestAction,
+    SimulatedRequest,
 };
 
 /// Returns the elements that the driver printed since the last call: addresses and lengths.
@@ -153,11 +154,11 @@ fn a_value_of_several_strings_becomes_a_collection() {
 #[test]
 fn a_target_is_opened_by_its_device_object() {
     let kernel = Kernel::new();
-    let lower = kernel.play_device(None, |request: &PlayedRequest| {
+    let lower = kernel.simulate_device(None, |request: &SimulatedRequest| {
         assert_eq!(request.input, b"ping");
-        Answer::Complete(Completion::success(Vec::new()))
+        RequestAction::Complete(Completion::success(Vec::new()))
     });
-    let bench = Bench::in_kernel(kernel, DeviceConfig::new().above_played(&lower));
+    let bench = Bench::in_kernel(kernel, DeviceConfig::new().above_simulated(&lower));
     bench.command(commands::OPEN_OBJECT);
     bench.assert_news(&["object 0 true ioctl 0 0"]);
     bench.leave();

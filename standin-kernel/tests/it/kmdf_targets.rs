@@ -9,11 +9,11 @@ use std::{
 
 use crate::bench::{Bench, CLIENT, assert_says, is_pending, lines, status_of};
 use standin_kernel::{
-    Answer, Completion, DeviceConfig, Kernel, KernelError, NtStatus, PlayedDevice, PlayedRequest,
-    RequestKind, Rule,
+    Completion, DeviceConfig, Kernel, KernelError, NtStatus, RequestAction, RequestKind, Rule,
+    SimulatedDevice, SimulatedRequest,
 };
 
-const NAME: &str = r"\Device\Played";
+const NAME: &str = r"\Device\Simulated";
 
 #[test]
 fn a_driver_sees_the_device_objects_of_its_stack() {
@@ -84,21 +84,21 @@ fn the_framework_tells_its_version() {
     bench.leave();
 }
 
-/// What a played device has been asked.
-type Asked = Arc<Mutex<Vec<PlayedRequest>>>;
+/// What a simulated device has been asked.
+type Asked = Arc<Mutex<Vec<SimulatedRequest>>>;
 
-/// Creates a played device, which answers device controls with `pong` and reads with two bytes.
-fn answering(kernel: &Kernel) -> (PlayedDevice, Asked) {
+/// Creates a simulated device, which answers device controls with `pong` and reads with two bytes.
+fn answering(kernel: &Kernel) -> (SimulatedDevice, Asked) {
     let asked = Asked::default();
     let log = Arc::clone(&asked);
-    let device = kernel.play_device(Some(NAME), move |request| {
+    let device = kernel.simulate_device(Some(NAME), move |request| {
         log.lock().unwrap().push(request.clone());
         let output = match request.kind {
             RequestKind::DeviceControl { .. } => b"pong".to_vec(),
             RequestKind::Read => vec![7, 8],
             _ => Vec::new(),
         };
-        Answer::Complete(Completion::success(output))
+        RequestAction::Complete(Completion::success(output))
     });
     (device, asked)
 }
@@ -145,11 +145,11 @@ fn a_target_without_a_device_is_not_found() {
     bench.leave();
 }
 
-/// Creates a played device that keeps device controls.
-fn keeping(kernel: &Kernel) -> PlayedDevice {
-    kernel.play_device(Some(NAME), |request| match request.kind {
-        RequestKind::DeviceControl { .. } => Answer::Keep,
-        _ => Answer::Complete(Completion::success(Vec::new())),
+/// Creates a simulated device that keeps device controls.
+fn keeping(kernel: &Kernel) -> SimulatedDevice {
+    kernel.simulate_device(Some(NAME), |request| match request.kind {
+        RequestKind::DeviceControl { .. } => RequestAction::Keep,
+        _ => RequestAction::Complete(Completion::success(Vec::new())),
     })
 }
 
@@ -242,7 +242,7 @@ fn a_filter_forwards_to_a_device_of_the_test() {
     let kernel = Kernel::new();
     let (lower, asked) = answering(&kernel);
     let driver = kernel.load(&common::hardware("filter")).unwrap();
-    let config = DeviceConfig::new().above_played(&lower);
+    let config = DeviceConfig::new().above_simulated(&lower);
     let device = driver.add_device_with(config).unwrap();
     let file = device.open_file(r"\part", CLIENT).unwrap();
     let read = file.read(8).unwrap();
@@ -267,13 +267,13 @@ fn a_filter_forwards_to_a_device_of_the_test() {
 #[test]
 fn a_cancellation_reaches_the_device_below_a_filter() {
     let kernel = Kernel::new();
-    let lower = kernel.play_device(None, |request| match request.kind {
-        RequestKind::Read => Answer::Keep,
-        RequestKind::Write => Answer::KeepUncancelable,
-        _ => Answer::Complete(Completion::success(Vec::new())),
+    let lower = kernel.simulate_device(None, |request| match request.kind {
+        RequestKind::Read => RequestAction::Keep,
+        RequestKind::Write => RequestAction::KeepUncancelable,
+        _ => RequestAction::Complete(Completion::success(Vec::new())),
     });
     let driver = kernel.load(&common::hardware("filter")).unwrap();
-    let config = DeviceConfig::new().above_played(&lower);
+    let config = DeviceConfig::new().above_simulated(&lower);
     let device = driver.add_device_with(config).unwrap();
     let file = device.open(CLIENT).unwrap();
     let read = file.start_read(8).unwrap();

@@ -1,4 +1,4 @@
-//! Tests a driver whose provider is that of the published crate `tracelogging`: no finding is raised
+//! Tests a driver whose provider is that of the published crate `tracelogging`: no diagnostic is raised
 //! on it, and each field type is decoded.
 
 use crate::common;

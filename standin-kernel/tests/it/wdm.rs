@@ -4,7 +4,7 @@ use crate::{common, wdm_commands as commands};
 use std::{fs, process::Command};
 
 use standin_kernel::{
-    Answer, Driver, ErrorLogEntry, File, Identity, Kernel, KernelError, NtStatus,
+    Driver, ErrorLogEntry, File, Identity, Kernel, KernelError, NtStatus, RequestAction,
 };
 
 const CLIENT: Identity = Identity { process: 10, thread: 11 };
@@ -247,7 +247,7 @@ fn an_interface_of_the_framework_that_a_driver_names_is_not_provided() {
 #[test]
 fn a_device_of_the_test_that_a_driver_names_is_not_provided() {
     let (kernel, _driver, file) = open();
-    let _lower = kernel.play_device(Some(r"\Device\Lower"), |_| Answer::Keep);
+    let _lower = kernel.simulate_device(Some(r"\Device\Lower"), |_| RequestAction::Keep);
     let message = stops_for(&file, r"\Device\Lower\file");
     let part = r"for \Device\Lower\file, a device of the framework or of the test";
     assert!(message.contains(part), "{message}");

@@ -2,7 +2,7 @@
 //! the results with the expected ones.
 //!
 //! The drivers are those of checkouts of Microsoft's repositories of samples and of a book's. This repository has
-//! none of their text: `samples.json` names the projects, the steps to play and the expected result.
+//! none of their text: `samples.json` names the projects, the steps to run and the expected result.
 //! C drivers are compiled with clang against the headers of a WDK, or of packages with them; the
 //! entry code is that of this project's own driver in C. Tools of the WDK that only run on Windows
 //! are left out: WPP's macros become empty. The headers of WMI classes are written from MOF files, and
@@ -48,7 +48,7 @@ const REGISTRY_FILE: &str = "Windows Registry Editor Version 5.00";
 struct Sample {
     /// The project's path in its repository: a `.vcxproj`, or the folder of a Rust driver.
     project: String,
-    /// The steps to play; the default is the life of a device.
+    /// The steps to run; the default is the life of a device.
     #[serde(default)]
     script: Vec<String>,
     /// The folders that the driver expects on its volume. Without any, it gets no volume.

@@ -1,7 +1,7 @@
 //! Checks a manifest beyond the form of its XML: the rules that eventman.xsd states in words, and
 //! those that mc.exe enforces.
 
-mod findings;
+mod diagnostics;
 mod template;
 
 use std::collections::HashMap;
@@ -11,8 +11,8 @@ use crate::{
     model::{Event, Manifest, Map, Position, Provider, QName},
 };
 
-use findings::Check;
-pub use findings::is_name;
+use diagnostics::Check;
+pub use diagnostics::is_name;
 pub use template::layout;
 
 /// The maximum number of providers whose generated message ids are distinct.

@@ -2,7 +2,7 @@
 
 use etw_wire::{InType, OutType};
 
-use super::findings::Check;
+use super::diagnostics::Check;
 use crate::{
     error::{ManifestError, Rule},
     model::{Element, Node, Property, PropertyKind, Size, Template},

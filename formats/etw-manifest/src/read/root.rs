@@ -75,11 +75,11 @@ impl<'a, 'i> Reader<'a, 'i> {
         Some(parts)
     }
 
-    fn shape(&mut self, findings: Vec<shape::Finding<'a, 'i>>) {
+    fn shape(&mut self, diagnostics: Vec<shape::Diagnostic<'a, 'i>>) {
         if self.mode == Mode::Lenient {
             return;
         }
-        for (node, attribute, rule) in findings {
+        for (node, attribute, rule) in diagnostics {
             let at = attribute.map_or_else(
                 || self.position(node),
                 |attribute| self.attribute_position(node, &attribute),

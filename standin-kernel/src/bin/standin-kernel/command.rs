@@ -8,7 +8,7 @@ use standin_kernel::run;
 
 fn command() -> Command {
     let run = Command::new("run")
-        .about("Load a driver, play a script, unload it, and show and write its events")
+        .about("Load a driver, run a script, unload it, and show and write its events")
         .arg(
             Arg::new("driver")
                 .value_name("DRIVER.sys")

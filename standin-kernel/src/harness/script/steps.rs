@@ -300,13 +300,12 @@ fn sent(words: &[&str]) -> Result<Sent, String> {
 
 /// Parses a fault of a routine.
 fn fault(routine: &str, status: &str, times: &str) -> Result<Fault, String> {
-    let known = Fault::ROUTINES.iter().copied();
-    let Some(routine) = known.clone().find(|known| *known == routine) else {
-        let all: Vec<&str> = known.clone().collect();
+    let known = Fault::routines();
+    let Some(&routine) = known.iter().find(|known| **known == routine) else {
         return Err(format!(
-            "fault injection does not support `{routine}`{}; supported: {}",
+            "fault injection does not support `{routine}`{}; it supports {}",
             did_you_mean(routine, known),
-            all.join(", ")
+            Fault::SUPPORTED
         ));
     };
     let times = number(times)?;

@@ -24,7 +24,7 @@ pub struct Activities {
 
 impl Activities {
     /// Returns a thread's activity id, or null if it has none (ETW-6.5.1).
-    pub fn of_thread(&self, thread: u32) -> Guid {
+    pub fn current(&self, thread: u32) -> Guid {
         if !self.any.load(Ordering::Acquire) {
             return Guid::NULL;
         }
@@ -46,7 +46,7 @@ impl Activities {
     }
 
     /// Returns the address of a thread's activity id, or 0 if none was set.
-    pub fn pointer_of_thread(&self, thread: u32) -> u64 {
+    pub fn current_pointer(&self, thread: u32) -> u64 {
         self.pointers.read().get(&thread).copied().unwrap_or(0)
     }
 

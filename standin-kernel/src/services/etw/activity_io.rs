@@ -5,21 +5,26 @@ use etl_file::Guid;
 
 use super::service::Context;
 use crate::{
-    execution::routine::{Export, Routine},
-    ground::{abi::Irp, irql::Irql, rule::Rule, status::NtStatus},
+    execution::routine::{At, Export, Routine},
+    ground::{
+        abi::Irp,
+        irql::Irql,
+        rule::Rule,
+        status::{NtResult, NtStatus},
+    },
 };
 
-/// Returns the exports. Their pages allow every IRQL, that of `IoSetActivityIdIrp` only with an id.
+/// Returns the exports. Their pages allow every IRQL; the page of `IoSetActivityIdIrp` only with an id.
 pub fn exports() -> Vec<Export<Context>> {
     const HIGH: Irql = Irql::HIGH_LEVEL;
     vec![
-        ("IoClearActivityIdThread", HIGH, Routine::One(clear_thread)),
-        ("IoGetActivityIdIrp", HIGH, Routine::Two(get_request)),
-        ("IoGetActivityIdThread", HIGH, Routine::Zero(get_thread)),
-        ("IoPropagateActivityIdToThread", HIGH, Routine::Three(propagate)),
-        ("IoSetActivityIdIrp", HIGH, Routine::Two(set_request)),
-        ("IoSetActivityIdThread", HIGH, Routine::One(set_thread)),
-        ("IoTransferActivityId", HIGH, Routine::Two(transfer)),
+        ("IoClearActivityIdThread", HIGH, Routine::of(clear_thread)),
+        ("IoGetActivityIdIrp", HIGH, Routine::of(get_request)),
+        ("IoGetActivityIdThread", HIGH, Routine::of(get_thread)),
+        ("IoPropagateActivityIdToThread", HIGH, Routine::of(propagate)),
+        ("IoSetActivityIdIrp", HIGH, Routine::of(set_request)),
+        ("IoSetActivityIdThread", HIGH, Routine::of(set_thread)),
+        ("IoTransferActivityId", HIGH, Routine::of(transfer)),
     ]
 }
 
@@ -29,18 +34,12 @@ const HAS_ACTIVITY: u8 = 0x80;
 /// `IO_TYPE_IRP`.
 const REQUEST: i16 = 6;
 
-/// Reads a request. Bugchecks if there is none at the address.
+/// Reads a request. Bugchecks if the address is not that of a request.
 fn request(context: &Context, irp: u64) -> Irp {
     let value: Irp = context.read(irp);
     if value.kind != REQUEST {
-        context.stop(
-            Rule::ObjectMisused,
-            format!(
-                "{} was called from {} with 0x{irp:016X}, which is not a request",
-                context.call().name,
-                context.caller()
-            ),
-        );
+        context
+            .stop_call(Rule::ObjectMisused, &format!("with 0x{irp:016X}, which is not a request"));
     }
     value
 }
@@ -52,16 +51,14 @@ fn activity_of(context: &Context, irp: u64) -> Option<Guid> {
     has_activity.then(|| context.activities().of_request(irp)).flatten()
 }
 
-fn get_request(context: &Context, irp: u64, activity: u64) -> u64 {
-    let Some(found) = activity_of(context, irp) else {
-        return NtStatus::NOT_FOUND.to_register();
-    };
+fn get_request(context: &Context, irp: u64, activity: u64) -> NtResult {
+    let found = activity_of(context, irp).ok_or(NtStatus::NOT_FOUND)?;
     context.write(activity, &found.to_bytes());
-    NtStatus::SUCCESS.to_register()
+    Ok(())
 }
 
 /// Attaches an activity id to a request: the given one, or that of the current thread.
-fn set_request(context: &Context, irp: u64, activity: u64) -> u64 {
+fn set_request(context: &Context, irp: u64, activity: u64) -> NtResult {
     let value = request(context, irp);
     let activity = if activity == 0 {
         let irql = context.call().irql;
@@ -77,61 +74,51 @@ fn set_request(context: &Context, irp: u64, activity: u64) -> u64 {
                 ),
             );
         }
-        context.activities().of_thread(context.identity().thread)
+        context.activities().current(context.identity().thread)
     } else {
         Guid::from_bytes(context.read(activity))
     };
     if activity == Guid::NULL {
-        return NtStatus::NOT_SUPPORTED.to_register();
+        return Err(NtStatus::NOT_SUPPORTED);
     }
     // Another thread can cancel the request meanwhile, which changes other fields.
     let at = irp.wrapping_add(std::mem::offset_of!(Irp, allocation_flags) as u64);
     context.write(at, &(value.allocation_flags | HAS_ACTIVITY));
     context.activities().set_of_request(irp, activity);
-    NtStatus::SUCCESS.to_register()
+    Ok(())
 }
 
 /// Returns the address of the thread's activity id, or null.
 fn get_thread(context: &Context) -> u64 {
-    let this = context.identity().thread;
-    context.activities().pointer_of_thread(this)
+    context.activities().current_pointer(context.identity().thread)
 }
 
-/// Sets the address of the thread's activity id, and returns the one before.
+/// Sets the address of the thread's activity id, and returns the previous one.
 fn set_thread(context: &Context, activity: u64) -> u64 {
     let before = get_thread(context);
-    point_thread_to(context, activity);
+    clear_thread(context, activity);
     before
 }
 
-/// Sets the address of the thread's activity id back to the one before.
-fn clear_thread(context: &Context, original: u64) -> u64 {
-    point_thread_to(context, original);
-    0
-}
-
-fn point_thread_to(context: &Context, address: u64) {
+/// Sets the address of the thread's activity id.
+fn clear_thread(context: &Context, address: u64) {
     let this = context.identity().thread;
     let activity = if address == 0 { Guid::NULL } else { Guid::from_bytes(context.read(address)) };
     context.activities().set_pointer(this, address, activity);
 }
 
 /// Copies a request's activity id, and sets the copy as the thread's.
-fn propagate(context: &Context, irp: u64, propagated: u64, original: u64) -> u64 {
-    let Some(found) = activity_of(context, irp) else {
-        return NtStatus::NOT_FOUND.to_register();
-    };
+fn propagate(context: &Context, irp: u64, propagated: u64, original: At<u64>) -> NtResult {
+    let found = activity_of(context, irp).ok_or(NtStatus::NOT_FOUND)?;
     context.write(propagated, &found.to_bytes());
-    let before = set_thread(context, propagated);
-    context.write(original, &before);
-    NtStatus::SUCCESS.to_register()
+    original.write(context, set_thread(context, propagated));
+    Ok(())
 }
 
 /// Tells the I/O manager's own provider, which no session enables here, that one activity continues
 /// another.
-fn transfer(context: &Context, activity: u64, related: u64) -> u64 {
+fn transfer(context: &Context, activity: u64, related: u64) {
     for address in [activity, related] {
         context.check_address("an activity id", address, 16);
     }
-    0
 }

@@ -4,8 +4,12 @@ use etl_file::Guid;
 
 use super::service::Context;
 use crate::{
-    execution::{identity::Identity, routine::low_half},
-    ground::{irql::Irql, rule::Rule, status::NtStatus},
+    execution::{identity::Identity, routine::At},
+    ground::{
+        irql::Irql,
+        rule::Rule,
+        status::{NtResult, NtStatus},
+    },
 };
 
 const GET: u32 = 1;
@@ -15,25 +19,23 @@ const GET_SET: u32 = 4;
 const CREATE_SET: u32 = 5;
 
 /// `EtwActivityIdControl`.
-pub fn etw_activity_id_control(context: &Context, code: u64, activity: u64) -> u64 {
-    if let Some(status) = context.faults().take("EtwActivityIdControl") {
-        return status.to_register();
-    }
-    activity_id_control(context, low_half(code), activity).to_register()
+pub fn etw_activity_id_control(context: &Context, code: u32, activity: u64) -> NtResult {
+    context.faults().take("EtwActivityIdControl").map_or(Ok(()), Err)?;
+    activity_id_control(context, code, activity)
 }
 
 /// Reads, sets or creates activity ids (ETW-6.5.3). All codes except creation access the thread's
 /// id, which is not allowed at `DISPATCH_LEVEL`.
-fn activity_id_control(context: &Context, code: u32, address: u64) -> NtStatus {
+fn activity_id_control(context: &Context, code: u32, address: u64) -> NtResult {
     let call = context.call();
     if !(GET..=CREATE_SET).contains(&code) {
         context.warn(Rule::ActivityCode, || format!("with the unknown control code {code}"));
-        return NtStatus::INVALID_PARAMETER;
+        return Err(NtStatus::INVALID_PARAMETER);
     }
     if address == 0 {
         context
             .warn(Rule::ActivityPointer, || "with a null pointer for the activity id".to_owned());
-        return NtStatus::INVALID_PARAMETER;
+        return Err(NtStatus::INVALID_PARAMETER);
     }
     if code != CREATE && call.irql > Irql::APC_LEVEL {
         context.stop(
@@ -52,14 +54,14 @@ fn activity_id_control(context: &Context, code: u32, address: u64) -> NtStatus {
     if code != CREATE && !has_teb(context) {
         let status = context.config().unspecified_behaviour.activity_without_teb;
         if status != NtStatus::SUCCESS {
-            return status;
+            return Err(status);
         }
     }
     let given = Guid::from_bytes(context.read(address));
     let this = context.identity().thread;
     let result = {
         let activities = context.activities();
-        let present = activities.of_thread(this);
+        let present = activities.current(this);
         let (result, set) = match code {
             GET => (Some(present), None),
             SET => (None, Some(given)),
@@ -76,29 +78,28 @@ fn activity_id_control(context: &Context, code: u32, address: u64) -> NtStatus {
     if let Some(result) = result {
         context.write(address, &result.to_bytes());
     }
-    NtStatus::SUCCESS
+    Ok(())
 }
 
-/// Returns whether the current thread has a thread environment block: whether it is a program's.
+/// Returns whether the current thread has a thread environment block: which a program's thread has.
 fn has_teb(context: &Context) -> bool {
     ![Identity::SYSTEM.process, Identity::IDLE.process].contains(&context.identity().process)
 }
 
 /// `EtwActivityIdControlKernel`: reads or sets the pointer to the thread's activity id, on any thread
 /// (ETW-6.5.10).
-pub fn etw_activity_id_control_kernel(context: &Context, code: u64, pointer: u64) -> u64 {
-    let code = low_half(code);
+pub fn etw_activity_id_control_kernel(context: &Context, code: u32, pointer: At<u64>) -> NtResult {
     if ![GET, SET].contains(&code) {
         context.warn(Rule::ActivityCode, || {
             format!("with the control code {code}, which EtwActivityIdControl alone supports")
         });
-        return NtStatus::INVALID_PARAMETER.to_register();
+        return Err(NtStatus::INVALID_PARAMETER);
     }
-    if pointer == 0 {
+    if pointer.0 == 0 {
         context.warn(Rule::ActivityPointer, || {
             "with a null pointer for the pointer to the activity id".to_owned()
         });
-        return NtStatus::INVALID_PARAMETER.to_register();
+        return Err(NtStatus::INVALID_PARAMETER);
     }
     let call = context.call();
     if call.irql > Irql::APC_LEVEL {
@@ -113,13 +114,13 @@ pub fn etw_activity_id_control_kernel(context: &Context, code: u64, pointer: u64
             ),
         );
     }
-    context.check_address("a pointer to an activity id", pointer, 8);
+    context.check_address("a pointer to an activity id", pointer.0, 8);
     let this = context.identity().thread;
     if code == GET {
-        context.write(pointer, &context.activities().pointer_of_thread(this));
-        return NtStatus::SUCCESS.to_register();
+        pointer.write(context, context.activities().current_pointer(this));
+        return Ok(());
     }
-    let address: u64 = context.read(pointer);
+    let address = pointer.read(context);
     let activity = if address == 0 {
         Guid::NULL
     } else {
@@ -127,5 +128,5 @@ pub fn etw_activity_id_control_kernel(context: &Context, code: u64, pointer: u64
         Guid::from_bytes(context.read(address))
     };
     context.activities().set_pointer(this, address, activity);
-    NtStatus::SUCCESS.to_register()
+    Ok(())
 }

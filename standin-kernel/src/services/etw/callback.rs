@@ -34,7 +34,7 @@ pub fn call(context: &Context, notification: &Notification, source: Guid, code: 
 /// Calls the enable callback of `EtwRegister`.
 fn modern(context: &Context, notification: &Notification, source: Guid, code: u32) {
     let memory = CallbackMemory::new(context, source, &notification.filters);
-    let composite = notification.composite;
+    let combined = notification.combined;
     context.verifier().in_enable_callback(context, notification.provider, || {
         context.call_driver(
             "the enable callback",
@@ -42,9 +42,9 @@ fn modern(context: &Context, notification: &Notification, source: Guid, code: u3
             [
                 memory.source.address(),
                 u64::from(code),
-                u64::from(composite.level),
-                composite.match_any,
-                composite.match_all,
+                u64::from(combined.level),
+                combined.match_any,
+                combined.match_all,
                 memory.filter_address(),
                 notification.context,
             ],
@@ -56,8 +56,8 @@ fn modern(context: &Context, notification: &Notification, source: Guid, code: u3
 /// Calls the callback of `EtwRegisterClassicProvider`: the GUID, the control code, the enable context
 /// (whose first eight bytes are the trace handle), and the driver's context (ETW-2.23).
 fn classic(context: &Context, notification: &Notification, code: u32) {
-    let guid = Lent::new(context, &notification.provider.to_bytes());
-    let enabled = Lent::new(context, &notification.trace_handle.to_le_bytes());
+    let guid = CallbackBuffer::new(context, &notification.provider.to_bytes());
+    let enabled = CallbackBuffer::new(context, &notification.trace_handle.to_le_bytes());
     context.verifier().in_enable_callback(context, notification.provider, || {
         context.call_driver(
             "the enable callback",
@@ -86,8 +86,8 @@ fn wmi(context: &Context, notification: &Notification, code: u32, block: u64) {
     header.extend(notification.provider.to_bytes());
     header.extend([0; 4]);
     header.extend(TRACED_GUID.to_le_bytes());
-    let header = Lent::new(context, &header);
-    let written = Lent::new(context, &[0; 4]);
+    let header = CallbackBuffer::new(context, &header);
+    let written = CallbackBuffer::new(context, &[0; 4]);
     context.verifier().in_enable_callback(context, notification.provider, || {
         context.call_driver(
             "the WMI callback",
@@ -100,12 +100,12 @@ fn wmi(context: &Context, notification: &Notification, code: u32, block: u64) {
 }
 
 /// Memory that a callback may use only while it runs.
-struct Lent {
+struct CallbackBuffer {
     block: Block,
     size: u64,
 }
 
-impl Lent {
+impl CallbackBuffer {
     fn new(context: &Context, bytes: &[u8]) -> Self {
         let block = Block::guarded(bytes.len());
         context.write_bytes(block.address(), bytes);

@@ -56,11 +56,7 @@ pub fn handle_in_registration(context: &Context, handle: u64) {
     if handle == 0 {
         context.warn(Rule::HandleNotYetStored, || why);
     } else {
-        let from = context.caller();
-        context.stop(
-            Rule::HandleNotYetStored,
-            format!("{} was called from {from} {why}", context.call().name),
-        );
+        context.stop_call(Rule::HandleNotYetStored, &why);
     }
 }
 
@@ -147,14 +143,7 @@ pub fn refused_arguments(context: &Context, call: &WriteCall) {
 
 /// Bugchecks for a data descriptor with a null pointer and a nonzero size.
 pub fn null_data(context: &Context, size: usize) -> ! {
-    let from = context.caller();
-    context.stop(
-        Rule::NullData,
-        format!(
-            "{} was called from {from} with {size} bytes of data at address 0",
-            context.call().name
-        ),
-    )
+    context.stop_call(Rule::NullData, &format!("with {size} bytes of data at address 0"))
 }
 
 /// Warns of an event that is too large for any session.

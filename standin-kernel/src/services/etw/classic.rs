@@ -13,11 +13,15 @@ use super::{
 use crate::{
     execution::{
         call::Call,
-        routine::{Export, Routine, low_half},
+        routine::{Export, Routine},
     },
     ground::{
-        arena::Block, backtrace::Explained, bugcheck::Violation, irql::Irql, rule::Rule,
-        status::NtStatus,
+        arena::Block,
+        backtrace::Explained,
+        bugcheck::Violation,
+        irql::Irql,
+        rule::Rule,
+        status::{NtResult, NtStatus},
     },
 };
 
@@ -26,8 +30,8 @@ use crate::{
 pub fn exports() -> Vec<Export<Context>> {
     const PASSIVE: Irql = Irql::PASSIVE_LEVEL;
     vec![
-        ("EtwRegisterClassicProvider", PASSIVE, Routine::Five(etw_register_classic_provider)),
-        ("IoWMIRegistrationControl", PASSIVE, Routine::Two(io_wmi_registration_control)),
+        ("EtwRegisterClassicProvider", PASSIVE, Routine::of(etw_register_classic_provider)),
+        ("IoWMIRegistrationControl", PASSIVE, Routine::of(io_wmi_registration_control)),
     ]
 }
 
@@ -35,19 +39,18 @@ pub fn exports() -> Vec<Export<Context>> {
 fn etw_register_classic_provider(
     context: &Context,
     provider: u64,
-    _kind: u64,
+    _kind: u32,
     callback: u64,
     argument: u64,
     slot: u64,
-) -> u64 {
+) -> NtResult {
     if callback == 0 {
         context.warn(Rule::RegisterPointer, || {
             "without an enable callback, which a classic provider needs".to_owned()
         });
-        return NtStatus::INVALID_PARAMETER.to_register();
+        return Err(NtStatus::INVALID_PARAMETER);
     }
     registration::register_at(context, provider, callback, argument, slot, Form::Classic)
-        .to_register()
 }
 
 /// The actions of `IoWMIRegistrationControl` (`WMIREG_ACTION_*`).
@@ -66,37 +69,28 @@ mod action {
 
 /// Registers or unregisters a control block with a callback, which names its GUIDs (ETW-2.24), or a
 /// device object, whose driver gets no WMI requests here.
-fn io_wmi_registration_control(context: &Context, block: u64, action: u64) -> u64 {
-    let action = low_half(action);
+fn io_wmi_registration_control(context: &Context, block: u64, action: u32) -> NtResult {
     let has_callback = action & action::CALLBACK != 0;
-    let status = match action & !action::FLAGS {
+    match action & !action::FLAGS {
         action::REGISTER => register_block(context, block, has_callback),
         action::DEREGISTER => unregister_block(context, block),
-        action::REREGISTER | action::UPDATE_GUIDS => match unregister_block(context, block) {
-            NtStatus::SUCCESS => register_block(context, block, has_callback),
-            failed => failed,
-        },
+        action::REREGISTER | action::UPDATE_GUIDS => {
+            unregister_block(context, block)?;
+            register_block(context, block, has_callback)
+        }
         // No requests are sent, so there are none to block.
-        action::BLOCK_IRPS if context.etw().wmi.contains_key(&block) => NtStatus::SUCCESS,
-        _ => NtStatus::INVALID_PARAMETER,
-    };
-    status.to_register()
+        action::BLOCK_IRPS if context.etw().wmi.contains_key(&block) => Ok(()),
+        _ => Err(NtStatus::INVALID_PARAMETER),
+    }
 }
 
-fn register_block(context: &Context, block: u64, has_callback: bool) -> NtStatus {
+fn register_block(context: &Context, block: u64, has_callback: bool) -> NtResult {
     context.check_address("a control block or device object", block, 8);
     let callback = context.read::<u64>(block);
     if context.etw().wmi.contains_key(&block) {
-        return NtStatus::INVALID_PARAMETER;
+        return Err(NtStatus::INVALID_PARAMETER);
     }
-    let guids = if has_callback {
-        match control_guids(context, block, callback) {
-            Ok(guids) => guids,
-            Err(status) => return status,
-        }
-    } else {
-        Vec::new()
-    };
+    let guids = if has_callback { control_guids(context, block, callback)? } else { Vec::new() };
     context.etw().wmi.insert(
         block,
         WmiRegistration {
@@ -112,17 +106,15 @@ fn register_block(context: &Context, block: u64, has_callback: bool) -> NtStatus
             registration.providers.push(handle);
         }
     }
-    NtStatus::SUCCESS
+    Ok(())
 }
 
-fn unregister_block(context: &Context, block: u64) -> NtStatus {
-    let Some(registration) = context.etw().wmi.remove(&block) else {
-        return NtStatus::INVALID_PARAMETER;
-    };
+fn unregister_block(context: &Context, block: u64) -> NtResult {
+    let registration = context.etw().wmi.remove(&block).ok_or(NtStatus::INVALID_PARAMETER)?;
     for handle in registration.providers {
-        registration::unregister(context, handle);
+        let _unregistered = registration::unregister(context, handle);
     }
-    NtStatus::SUCCESS
+    Ok(())
 }
 
 /// The offset of the first GUID in `WMIREGINFO`, and the size of `WMIREGGUID`.
@@ -139,7 +131,7 @@ const FIRST_BUFFER: usize = 512;
 const MAX_BUFFER: usize = 0x1_0000;
 
 /// Asks a control block's callback for its GUIDs (`IRP_MN_REGINFO`), and returns the control GUIDs.
-fn control_guids(context: &Context, block: u64, callback: u64) -> Result<Vec<Guid>, NtStatus> {
+fn control_guids(context: &Context, block: u64, callback: u64) -> NtResult<Vec<Guid>> {
     let mut size = FIRST_BUFFER;
     loop {
         let buffer = Block::zeroed(size);
@@ -183,8 +175,8 @@ fn number(bytes: &[u8], at: usize) -> Option<u32> {
     Some(u32::from_le_bytes(*bytes))
 }
 
-/// Reports and removes what an unloaded driver left registered with WMI, except the providers, which
-/// are reported as such.
+/// Reports and removes the WMI registrations that an unloaded driver left, except those of providers, which
+/// are reported as providers.
 pub fn report_left_with_wmi(
     context: &Context,
     belongs: impl Fn(&Call) -> bool,

@@ -8,11 +8,11 @@ use std::{
 use etl_file::Guid;
 
 use super::{
-    composite::EnableInfo,
+    enable_info::EnableInfo,
     error::ControlError,
     filters::{EventFilters, FilterData},
     limits::{MAX_FILTER_BYTES, MAX_PER_PROVIDER, MAX_PRIVATE, MAX_PROCESSES, MAX_SESSIONS},
-    notify::{Cause, notify},
+    notify::{Cause, notify_all},
     service::{Context, EtwRuntime},
     session::{
         config::{SessionConfig, SessionReport},
@@ -92,9 +92,7 @@ pub fn enable(
     check(parameters)?;
     let reached = {
         let mut etw = context.etw();
-        let Some(running) = etw.sessions.get(&session.0) else {
-            return Err(ControlError::NotRunning);
-        };
+        let running = etw.sessions.get(&session.0).ok_or(ControlError::NotRunning)?;
         refuse_for_groups(target, &running.session, parameters)?;
         refuse_paged(&etw, running)?;
         refuse_the_ninth(&etw, target, session.0)?;
@@ -111,10 +109,8 @@ pub fn enable(
         }
         etw.reached_by(target, session.0, true)
     };
-    for handle in reached {
-        let cause = Cause { source: parameters.source.unwrap_or(Guid::NULL), ..Cause::CHANGE };
-        notify(context, handle, cause);
-    }
+    let cause = Cause { source: parameters.source.unwrap_or(Guid::NULL), ..Cause::CHANGE };
+    notify_all(context, reached, cause);
     Ok(())
 }
 
@@ -128,9 +124,7 @@ pub fn enable_every_provider(
     check(parameters)?;
     let registered: BTreeSet<Guid> = {
         let mut etw = context.etw();
-        let Some(running) = etw.sessions.get(&session.0) else {
-            return Err(ControlError::NotRunning);
-        };
+        let running = etw.sessions.get(&session.0).ok_or(ControlError::NotRunning)?;
         refuse_paged(&etw, running)?;
         if !parameters.only_processes.is_empty() {
             etw.every_provider.remove(&session.0);
@@ -248,9 +242,7 @@ pub fn set_disallow_list(
     let changed: Vec<u64> = {
         let mut etw = context.etw();
         let members = etw.members_enabled_by(session.0);
-        let Some(running) = etw.sessions.get_mut(&session.0) else {
-            return Err(ControlError::NotRunning);
-        };
+        let running = etw.sessions.get_mut(&session.0).ok_or(ControlError::NotRunning)?;
         let list: HashSet<Guid> = providers.iter().copied().collect();
         let before = std::mem::replace(&mut running.disallowed, list);
         members
@@ -261,9 +253,7 @@ pub fn set_disallow_list(
             .map(|(handle, _)| handle)
             .collect()
     };
-    for handle in changed {
-        notify(context, handle, Cause::CHANGE);
-    }
+    notify_all(context, changed, Cause::CHANGE);
     Ok(())
 }
 
@@ -318,10 +308,8 @@ pub fn disable(
             Vec::new()
         }
     };
-    for handle in reached {
-        let cause = Cause { source: source.unwrap_or(Guid::NULL), ..Cause::CHANGE };
-        notify(context, handle, cause);
-    }
+    let cause = Cause { source: source.unwrap_or(Guid::NULL), ..Cause::CHANGE };
+    notify_all(context, reached, cause);
     Ok(())
 }
 
@@ -340,10 +328,8 @@ pub fn capture_state(
         let classic = etw.is_classic_session(target, session.0);
         etw.reached_by(target, session.0, classic)
     };
-    for handle in reached {
-        let cause = Cause { capture: true, source: source.unwrap_or(Guid::NULL), ..Cause::CHANGE };
-        notify(context, handle, cause);
-    }
+    let cause = Cause { capture: true, source: source.unwrap_or(Guid::NULL), ..Cause::CHANGE };
+    notify_all(context, reached, cause);
     Ok(())
 }
 
@@ -351,10 +337,7 @@ pub fn capture_state(
 /// of Windows may send codes that do not exist today (ETW-3.2.5).
 pub fn send_code(context: &Context, target: Target, code: u32) {
     let reached = context.etw().registered_as(target);
-    for handle in reached {
-        let cause = Cause { code: Some(code), ..Cause::CHANGE };
-        notify(context, handle, cause);
-    }
+    notify_all(context, reached, Cause { code: Some(code), ..Cause::CHANGE });
 }
 
 /// Returns a running session.
@@ -421,9 +404,7 @@ fn release(context: &Context, session: u16) {
     };
     for (target, classic) in targets {
         let reached = context.etw().reached_by(target, session, classic);
-        for handle in reached {
-            notify(context, handle, Cause::CHANGE);
-        }
+        notify_all(context, reached, Cause::CHANGE);
     }
 }
 

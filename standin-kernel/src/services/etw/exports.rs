@@ -6,7 +6,7 @@ use super::{
     activity_io,
     activity_routines::{etw_activity_id_control, etw_activity_id_control_kernel},
     classic,
-    composite::EnableInfo,
+    enable_info::EnableInfo,
     event::{Content, WriteCall},
     message, registration,
     service::Context,
@@ -14,8 +14,13 @@ use super::{
     trace_information, write,
 };
 use crate::{
-    execution::routine::{Export, Routine, low_half},
-    ground::{abi::EventDescriptor, irql::Irql, rule::Rule, status::NtStatus},
+    execution::routine::{Export, Routine},
+    ground::{
+        abi::EventDescriptor,
+        irql::Irql,
+        rule::Rule,
+        status::{NtResult, NtStatus},
+    },
 };
 
 /// Returns the exports, with the IRQL limits of wdm.h. The limit of `EtwActivityIdControl`
@@ -25,17 +30,17 @@ pub fn exports() -> Vec<Export<Context>> {
     const PASSIVE: Irql = Irql::PASSIVE_LEVEL;
     const HIGH: Irql = Irql::HIGH_LEVEL;
     let mut all = vec![
-        ("EtwRegister", PASSIVE, Routine::Four(etw_register)),
-        ("EtwUnregister", PASSIVE, Routine::One(etw_unregister)),
-        ("EtwSetInformation", PASSIVE, Routine::Four(etw_set_information)),
-        ("EtwEventEnabled", HIGH, Routine::Two(etw_event_enabled)),
-        ("EtwProviderEnabled", HIGH, Routine::Three(etw_provider_enabled)),
-        ("EtwActivityIdControl", HIGH, Routine::Two(etw_activity_id_control)),
-        ("EtwActivityIdControlKernel", HIGH, Routine::Two(etw_activity_id_control_kernel)),
-        ("EtwWrite", HIGH, Routine::Five(etw_write)),
-        ("EtwWriteTransfer", HIGH, Routine::Six(etw_write_transfer)),
-        ("EtwWriteEx", HIGH, Routine::Eight(etw_write_ex)),
-        ("EtwWriteString", HIGH, Routine::Five(etw_write_string)),
+        ("EtwRegister", PASSIVE, Routine::of(etw_register)),
+        ("EtwUnregister", PASSIVE, Routine::of(etw_unregister)),
+        ("EtwSetInformation", PASSIVE, Routine::of(etw_set_information)),
+        ("EtwEventEnabled", HIGH, Routine::of(etw_event_enabled)),
+        ("EtwProviderEnabled", HIGH, Routine::of(etw_provider_enabled)),
+        ("EtwActivityIdControl", HIGH, Routine::of(etw_activity_id_control)),
+        ("EtwActivityIdControlKernel", HIGH, Routine::of(etw_activity_id_control_kernel)),
+        ("EtwWrite", HIGH, Routine::of(etw_write)),
+        ("EtwWriteTransfer", HIGH, Routine::of(etw_write_transfer)),
+        ("EtwWriteEx", HIGH, Routine::of(etw_write_ex)),
+        ("EtwWriteString", HIGH, Routine::of(etw_write_string)),
     ];
     all.extend(activity_io::exports());
     all.extend(classic::exports());
@@ -44,52 +49,43 @@ pub fn exports() -> Vec<Export<Context>> {
     all
 }
 
-fn etw_register(context: &Context, provider: u64, callback: u64, argument: u64, slot: u64) -> u64 {
+fn etw_register(
+    context: &Context,
+    provider: u64,
+    callback: u64,
+    argument: u64,
+    slot: u64,
+) -> NtResult {
     registration::register_at(context, provider, callback, argument, slot, Form::Modern)
-        .to_register()
 }
 
-fn etw_unregister(context: &Context, handle: u64) -> u64 {
+fn etw_unregister(context: &Context, handle: u64) -> NtResult {
     context.verifier().note_wait_for_callbacks(context);
-    if let Some(status) = context.faults().take("EtwUnregister") {
-        return status.to_register();
-    }
-    registration::unregister(context, handle).to_register()
+    context.faults().take("EtwUnregister").map_or(Ok(()), Err)?;
+    registration::unregister(context, handle)
 }
 
 fn etw_set_information(
     context: &Context,
     handle: u64,
-    class: u64,
-    information: u64,
-    length: u64,
-) -> u64 {
-    if let Some(status) = context.faults().take("EtwSetInformation") {
-        return status.to_register();
-    }
-    set_information(context, handle, low_half(class), information, low_half(length)).to_register()
-}
-
-fn set_information(
-    context: &Context,
-    handle: u64,
     class: u32,
     information: u64,
     length: u32,
-) -> NtStatus {
+) -> NtResult {
     /// `EVENT_INFO_CLASS`.
     const BINARY_TRACK_INFO: u32 = 0;
     const SET_TRAITS: u32 = 2;
     const USE_DESCRIPTOR_TYPE: u32 = 3;
     /// Windows maps nothing below this address.
     const LOWEST_ADDRESS: u64 = 0x1_0000;
+    context.faults().take("EtwSetInformation").map_or(Ok(()), Err)?;
     context.verifier().note_wait_for_callbacks(context);
     let known = context.etw().registration(handle).err();
     if let Some(error) = known {
-        return registration::refuse(context, handle, &error);
+        return Err(registration::refuse(context, handle, &error));
     }
     if information == 0 && length != 0 {
-        return NtStatus::INVALID_PARAMETER;
+        return Err(NtStatus::INVALID_PARAMETER);
     }
     if length == 0 && information != 0 && information < LOWEST_ADDRESS {
         context.warn(Rule::EmptyInformation, || {
@@ -99,14 +95,14 @@ fn set_information(
     context.check_address("information", information, u64::from(length));
     let bytes = context.read_bytes(information, length as usize);
     match class {
-        BINARY_TRACK_INFO => NtStatus::SUCCESS,
+        BINARY_TRACK_INFO => Ok(()),
         SET_TRAITS => registration::set_traits(context, handle, bytes),
         USE_DESCRIPTOR_TYPE => {
             if let [on @ (0 | 1)] = *bytes {
                 if let Ok(registration) = context.etw().registration(handle) {
                     registration.honours_types = on == 1;
                 }
-                NtStatus::SUCCESS
+                Ok(())
             } else {
                 context.warn(Rule::DescriptorTypeSwitch, || {
                     format!(
@@ -114,38 +110,37 @@ fn set_information(
                          value is one byte, 0 or 1"
                     )
                 });
-                NtStatus::INVALID_PARAMETER
+                Err(NtStatus::INVALID_PARAMETER)
             }
         }
         _ => {
             context.warn(Rule::InformationClass, || {
                 format!("with the unknown information class {class}")
             });
-            NtStatus::INVALID_DEVICE_REQUEST
+            Err(NtStatus::INVALID_DEVICE_REQUEST)
         }
     }
 }
 
 /// Returns whether any session would record the event (ETW-1.3.26: never false for an event
 /// that would be recorded).
-fn is_enabled(context: &Context, handle: u64, passes: impl Fn(&EnableInfo) -> bool) -> u64 {
+fn is_enabled(context: &Context, handle: u64, passes: impl Fn(&EnableInfo) -> bool) -> bool {
     if let Some(route) = context.routes().now().get(&handle) {
-        return u64::from(route.target_sessions.iter().any(|target| passes(&target.enable_info)));
+        return route.target_sessions.iter().any(|target| passes(&target.enable_info));
     }
     let error = context.etw().registration(handle).err();
     if let Some(error @ (HandleError::Released | HandleError::NeverIssued)) = error {
         registration::refuse(context, handle, &error);
     }
-    0
+    false
 }
 
-fn etw_event_enabled(context: &Context, handle: u64, descriptor: u64) -> u64 {
+fn etw_event_enabled(context: &Context, handle: u64, descriptor: u64) -> bool {
     let event: EventDescriptor = context.read(descriptor);
     is_enabled(context, handle, |one| one.passes(event.level, event.keyword))
 }
 
-fn etw_provider_enabled(context: &Context, handle: u64, level: u64, keyword: u64) -> u64 {
-    let level = (level & 0xFF) as u8;
+fn etw_provider_enabled(context: &Context, handle: u64, level: u8, keyword: u64) -> bool {
     is_enabled(context, handle, |one| one.passes(level, keyword))
 }
 
@@ -154,11 +149,11 @@ fn etw_write(
     handle: u64,
     descriptor: u64,
     activity: u64,
-    count: u64,
+    count: u32,
     data: u64,
-) -> u64 {
+) -> NtResult {
     let call = write_call(context, handle, descriptor, (activity, 0), (count, data));
-    write::write(context, &call).to_register()
+    write::write(context, &call)
 }
 
 fn etw_write_transfer(
@@ -167,25 +162,32 @@ fn etw_write_transfer(
     descriptor: u64,
     activity: u64,
     related: u64,
-    count: u64,
+    count: u32,
     data: u64,
-) -> u64 {
+) -> NtResult {
     let ids = (activity, related);
     let call = write_call(context, handle, descriptor, ids, (count, data));
-    write::write(context, &call).to_register()
+    write::write(context, &call)
 }
 
-fn etw_write_ex(context: &Context, arguments: [u64; 8]) -> u64 {
-    let [handle, descriptor, filter, flags, activity, related, count, data] = arguments;
-    if let Some(status) = context.faults().take("EtwWriteEx") {
-        return status.to_register();
-    }
+fn etw_write_ex(
+    context: &Context,
+    handle: u64,
+    descriptor: u64,
+    filter: u64,
+    flags: u32,
+    activity: u64,
+    related: u64,
+    count: u32,
+    data: u64,
+) -> NtResult {
+    context.faults().take("EtwWriteEx").map_or(Ok(()), Err)?;
     let call = WriteCall {
         filter,
-        flags: low_half(flags),
+        flags,
         ..write_call(context, handle, descriptor, (activity, related), (count, data))
     };
-    write::write(context, &call).to_register()
+    write::write(context, &call)
 }
 
 /// Returns the arguments of a write without flags and filter, from the addresses of ids and
@@ -195,14 +197,14 @@ fn write_call(
     handle: u64,
     descriptor: u64,
     (activity, related): (u64, u64),
-    (count, data): (u64, u64),
+    (count, data): (u32, u64),
 ) -> WriteCall {
     WriteCall {
         handle,
         descriptor,
         activity: guid(context, "an activity id", activity),
         related: guid(context, "a related activity id", related),
-        count: low_half(count),
+        count,
         data,
         filter: 0,
         flags: 0,
@@ -218,11 +220,11 @@ fn guid(context: &Context, what: &str, address: u64) -> Option<Guid> {
 fn etw_write_string(
     context: &Context,
     handle: u64,
-    level: u64,
+    level: u8,
     keyword: u64,
     activity: u64,
     string: u64,
-) -> u64 {
+) -> NtResult {
     let mut text = Vec::new();
     loop {
         let unit: u16 = context.read(string + text.len() as u64);
@@ -231,19 +233,12 @@ fn etw_write_string(
             break;
         }
         if text.len() > usize::from(u16::MAX) {
-            return NtStatus::INTEGER_OVERFLOW.to_register();
+            return Err(NtStatus::INTEGER_OVERFLOW);
         }
     }
     let activity = guid(context, "an activity id", activity);
-    let descriptor = EventDescriptor {
-        id: 0,
-        version: 0,
-        channel: 0,
-        level: (level & 0xFF) as u8,
-        opcode: 0,
-        task: 0,
-        keyword,
-    };
+    let descriptor =
+        EventDescriptor { id: 0, version: 0, channel: 0, level, opcode: 0, task: 0, keyword };
     let written = Content { payload: text, ..Content::default() };
-    write::write_content(context, handle, descriptor, activity, written, true).to_register()
+    write::write_content(context, handle, descriptor, activity, written, true)
 }

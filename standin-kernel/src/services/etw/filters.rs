@@ -2,7 +2,7 @@
 //!
 //! A filter never passes an event that level or keywords reject (ETW-3.5.8).
 
-use super::composite::EnableInfo;
+use super::enable_info::EnableInfo;
 
 /// The maximum number of ids in one filter (ETW-3.5.9).
 const MAX_IDS: usize = 64;

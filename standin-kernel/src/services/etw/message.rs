@@ -15,8 +15,12 @@ use super::{
     state::session_of,
 };
 use crate::{
-    execution::routine::{Export, Routine, low_half},
-    ground::{irql::Irql, rule::Rule, status::NtStatus},
+    execution::routine::{Export, Routine},
+    ground::{
+        irql::Irql,
+        rule::Rule,
+        status::{NtResult, NtStatus},
+    },
     services::managers::wmi_events::WmiEvent,
 };
 
@@ -25,31 +29,37 @@ use crate::{
 pub fn exports() -> Vec<Export<Context>> {
     const HIGH: Irql = Irql::HIGH_LEVEL;
     vec![
-        ("IoWMIWriteEvent", Irql::DISPATCH_LEVEL, Routine::One(io_wmi_write_event)),
-        ("WmiTraceMessage", HIGH, Routine::Four(wmi_trace_message)),
-        ("WmiTraceMessageVa", HIGH, Routine::Five(wmi_trace_message_va)),
+        ("IoWMIWriteEvent", Irql::DISPATCH_LEVEL, Routine::of(io_wmi_write_event)),
+        ("WmiTraceMessage", HIGH, Routine::of(wmi_trace_message)),
+        ("WmiTraceMessageVa", HIGH, Routine::of(wmi_trace_message_va)),
     ]
 }
 
 /// Writes a message whose arguments follow the four parameters: pairs of an address and a size, which
 /// a null address ends.
-fn wmi_trace_message(context: &Context, handle: u64, flags: u64, guid: u64, number: u64) -> u64 {
+fn wmi_trace_message(
+    context: &Context,
+    handle: u64,
+    flags: u32,
+    guid: u64,
+    number: u16,
+) -> NtResult {
     /// The return address and the home space of the four parameters in registers.
     const BEFORE_ARGUMENTS: u64 = 5 * 8;
     let arguments = context.call().stack.wrapping_add(BEFORE_ARGUMENTS);
-    write_message(context, handle, flags, guid, number, arguments).to_register()
+    write_message(context, handle, flags, guid, number, arguments)
 }
 
 /// Writes a message whose arguments a `va_list` names, which is their address.
 fn wmi_trace_message_va(
     context: &Context,
     handle: u64,
-    flags: u64,
+    flags: u32,
     guid: u64,
-    number: u64,
+    number: u16,
     arguments: u64,
-) -> u64 {
-    write_message(context, handle, flags, guid, number, arguments).to_register()
+) -> NtResult {
+    write_message(context, handle, flags, guid, number, arguments)
 }
 
 /// All flags that evntrace.h defines. The last two state the size of pointers.
@@ -59,12 +69,11 @@ const KNOWN_FLAGS: u32 = 0xFF;
 fn write_message(
     context: &Context,
     handle: u64,
-    flags: u64,
+    flags: u32,
     guid: u64,
-    number: u64,
+    number: u16,
     arguments: u64,
-) -> NtStatus {
-    let flags = low_half(flags);
+) -> NtResult {
     check_flags(context, flags);
     let arguments = gather(context, arguments);
     let has = |flag: u16| flags & u32::from(flag) != 0;
@@ -76,13 +85,11 @@ fn write_message(
         context.check_address("a message GUID", guid, 16);
         Guid::from_bytes(context.read(guid))
     });
-    let Some(session) = session(context, handle) else {
-        return NtStatus::INVALID_HANDLE;
-    };
+    let session = session(context, handle).ok_or(NtStatus::INVALID_HANDLE)?;
     let sequence = has(wpp_flags::SEQUENCE).then(|| session.next_sequence(context.sequence()));
     let identity = context.identity();
     let message = WppRecord {
-        message: (number & 0xFFFF) as u16,
+        message: number,
         sequence: sequence.flatten(),
         guid,
         component,
@@ -96,7 +103,7 @@ fn write_message(
     record_in(context, &session, record.ok(), message.arguments.len())
 }
 
-/// Warns of flags that are not defined, or with which nobody can read the message.
+/// Warns of undefined flags, and of missing flags without which the message cannot be read.
 fn check_flags(context: &Context, flags: u32) {
     let unknown = flags & !KNOWN_FLAGS;
     let has = |flag: u16| flags & u32::from(flag) != 0;
@@ -150,13 +157,13 @@ pub fn record_in(
     session: &Session,
     record: Option<EncodedRecord>,
     data: usize,
-) -> NtStatus {
+) -> NtResult {
     let too_large = || {
         context.warn(Rule::LargeEvent, || {
             format!("with {data} bytes of data, which do not fit in a session's buffer")
         });
         session.count_lost();
-        NtStatus::NO_MEMORY
+        Err(NtStatus::NO_MEMORY)
     };
     let Some(record) = record else {
         return too_large();
@@ -165,22 +172,21 @@ pub fn record_in(
     let reserved = match session.reserve(context.processor(), record.size(), may_grow) {
         Ok(reserved) => reserved,
         Err(NoRoom::NeverFits) => return too_large(),
+        Err(NoRoom::Ended) => return Err(NtStatus::INVALID_HANDLE),
         Err(why) => {
-            let status = match why {
-                NoRoom::Ended => return NtStatus::INVALID_HANDLE,
-                NoRoom::Stopped => NtStatus::INVALID_HANDLE,
+            session.count_lost();
+            return Err(match why {
+                NoRoom::Ended | NoRoom::Stopped => NtStatus::INVALID_HANDLE,
                 NoRoom::StoreFull => NtStatus::LOG_FILE_FULL,
                 NoRoom::NoBuffer | NoRoom::NeverFits => NtStatus::NO_MEMORY,
-            };
-            session.count_lost();
-            return status;
+            });
         }
     };
     if let Err(error) = reserved.record(&record, context.clock().counter()) {
         let what = format!("a reserved buffer did not take a message: {error}");
         context.stop(Rule::Internal, what);
     }
-    NtStatus::SUCCESS
+    Ok(())
 }
 
 /// The size of `EVENT_TRACE_HEADER` and of `MOF_FIELD`.
@@ -198,47 +204,37 @@ const EVENT_ITEM: u32 = 0x80;
 const EVENT_REFERENCE: u32 = 0x2000;
 
 /// Fires an event of WMI, which the drivers that asked for it receive. WMI frees the driver's block.
-fn fire(context: &Context, item: u64, header: &[u8; EVENT_HEADER], flags: u32) -> NtStatus {
+fn fire(context: &Context, item: u64, header: &[u8; EVENT_HEADER], flags: u32) -> NtResult {
     if flags & EVENT_REFERENCE != 0 {
-        let from = context.caller();
-        context.stop(
+        context.stop_call(
             Rule::NotProvided,
-            format!(
-                "{} was called from {from} with a reference to an event, whose data WMI queries; the \
-                 stand-in kernel provides only events with data (WNODE_FLAG_EVENT_ITEM)",
-                context.call().name
-            ),
+            "with a reference to an event, whose data WMI queries; the stand-in kernel provides only events with \
+             data (WNODE_FLAG_EVENT_ITEM)",
         );
     }
     let size = u32::from_le_bytes(part(header, 0)) as usize;
     if flags & EVENT_ITEM == 0 || size < EVENT_HEADER {
-        return NtStatus::INVALID_PARAMETER;
+        return Err(NtStatus::INVALID_PARAMETER);
     }
     if size > LARGEST_ITEM {
-        return NtStatus::BUFFER_OVERFLOW;
+        return Err(NtStatus::BUFFER_OVERFLOW);
     }
     if !context.addresses().is_block(item) {
-        let from = context.caller();
-        context.stop(
+        context.stop_call(
             Rule::BadFree,
-            format!(
-                "{} was called from {from} with an event at 0x{item:016X}, which is not a block of \
-                 pool; WMI frees the events that it takes",
-                context.call().name
+            &format!(
+                "with an event at 0x{item:016X}, which is not a block of pool; WMI frees the \
+                 events that it takes"
             ),
         );
     }
     let event = WmiEvent { node: read(context, item, size), block: Some(item) };
     context.wmi_events().fire(event);
-    NtStatus::SUCCESS
+    Ok(())
 }
 
 /// Writes the event of a classic provider (ETW-6.8.3), or fires an event of WMI.
-fn io_wmi_write_event(context: &Context, item: u64) -> u64 {
-    write_event(context, item).to_register()
-}
-
-fn write_event(context: &Context, item: u64) -> NtStatus {
+fn io_wmi_write_event(context: &Context, item: u64) -> NtResult {
     context.check_address("an event", item, EVENT_HEADER as u64);
     let mut header = [0; EVENT_HEADER];
     context.read_into(item, &mut header);
@@ -247,12 +243,9 @@ fn write_event(context: &Context, item: u64) -> NtStatus {
         return fire(context, item, &header, flags);
     }
     let size = usize::from(u16::from_le_bytes(part(&header, 0)));
-    let Some(rest) = size.checked_sub(EVENT_HEADER) else {
-        return NtStatus::INVALID_PARAMETER;
-    };
-    let Some(session) = session(context, u64::from_le_bytes(part(&header, 8))) else {
-        return NtStatus::INVALID_HANDLE;
-    };
+    let rest = size.checked_sub(EVENT_HEADER).ok_or(NtStatus::INVALID_PARAMETER)?;
+    let session = session(context, u64::from_le_bytes(part(&header, 8)));
+    let session = session.ok_or(NtStatus::INVALID_HANDLE)?;
     let class = if flags & USE_GUID_PTR == 0 {
         part(&header, 24)
     } else {

@@ -25,6 +25,13 @@ impl Cause {
     pub const CHANGE: Self = Self { capture: false, source: Guid::NULL, filters: true, code: None };
 }
 
+/// Notifies registrations as [`notify`] does, one after the other.
+pub fn notify_all(context: &Context, handles: Vec<u64>, cause: Cause) {
+    for handle in handles {
+        notify(context, handle, cause);
+    }
+}
+
 /// Notifies a registration: calls its enable callback at `PASSIVE_LEVEL` on a system thread.
 /// Notifications to one registration are serialized, and each carries the state at the time
 /// of its call (ETW-2.9).

@@ -1,8 +1,8 @@
 //! The exports of `WppRecorder.sys`: the flight recorder of drivers that the WDK's project templates make.
 //!
 //! Each log keeps the newest messages that fit in its buffer. A test reads them, and a session that enables
-//! the driver's provider gets those of the default log. Windows keeps the logs in a form of its own, which
-//! dump files have; the routines that hand out that form are not provided.
+//! the driver's provider gets those of the default log. Windows keeps the logs in a format of its own, which
+//! dump files contain; the routines that return that format are not provided.
 
 use etl_file::{EncodedRecord, Guid, write::WppRecord};
 
@@ -12,8 +12,13 @@ use super::{
     service::Context,
 };
 use crate::{
-    execution::routine::{Export, Routine, low_half},
-    ground::{irql::Irql, memory, rule::Rule, status::NtStatus},
+    execution::routine::{At, Export, Routine},
+    ground::{
+        irql::Irql,
+        memory,
+        rule::Rule,
+        status::{NtResult, NtStatus},
+    },
 };
 
 /// The module's name.
@@ -25,31 +30,24 @@ pub fn exports() -> Vec<Export<Context>> {
     const DISPATCH: Irql = Irql::DISPATCH_LEVEL;
     const HIGH: Irql = Irql::HIGH_LEVEL;
     vec![
-        ("WppAutoLogStart", PASSIVE, Routine::Three(start)),
-        ("WppAutoLogStop", PASSIVE, Routine::Two(stop)),
-        ("WppAutoLogTrace", HIGH, Routine::Five(trace)),
-        ("imp_WppRecorderConfigure", PASSIVE, Routine::Two(configure)),
-        ("imp_WppRecorderIsDefaultLogAvailable", DISPATCH, Routine::One(is_default_available)),
-        ("imp_WppRecorderLogCreate", DISPATCH, Routine::Three(create)),
-        ("imp_WppRecorderLogDelete", DISPATCH, Routine::Two(delete)),
-        ("imp_WppRecorderLogGetDefault", DISPATCH, Routine::One(get_default)),
-        ("imp_WppRecorderLogSetIdentifier", DISPATCH, Routine::Three(set_identifier)),
-        ("imp_WppRecorderReplay", PASSIVE, Routine::Four(replay)),
+        ("WppAutoLogStart", PASSIVE, Routine::of(start)),
+        ("WppAutoLogStop", PASSIVE, Routine::of(stop)),
+        ("WppAutoLogTrace", HIGH, Routine::of(trace)),
+        ("imp_WppRecorderConfigure", PASSIVE, Routine::of(configure)),
+        ("imp_WppRecorderIsDefaultLogAvailable", DISPATCH, Routine::of(is_default_available)),
+        ("imp_WppRecorderLogCreate", DISPATCH, Routine::of(create)),
+        ("imp_WppRecorderLogDelete", DISPATCH, Routine::of(delete)),
+        ("imp_WppRecorderLogGetDefault", DISPATCH, Routine::of(get_default)),
+        ("imp_WppRecorderLogSetIdentifier", DISPATCH, Routine::of(set_identifier)),
+        ("imp_WppRecorderReplay", PASSIVE, Routine::of(replay)),
     ]
 }
 
-/// The offsets in a driver's control block: that of the next block, of the log's handle, and of a switch
+/// The offsets in a driver's control block of the next block, of the log's handle, and of a switch
 /// for verbose messages, which the driver's key can set on Windows.
 const NEXT: u64 = 0x10;
 const LOG: u64 = 0x40;
 const VERBOSE: u64 = 0x48;
-
-fn stop_for_misuse(context: &Context, what: &str) -> ! {
-    context.stop(
-        Rule::ObjectMisused,
-        format!("{} was called from {} {what}", context.call().name, context.caller()),
-    )
-}
 
 /// Stores the handle of the default log in a driver's control blocks.
 fn set_log(context: &Context, control: u64, handle: u64) {
@@ -64,7 +62,7 @@ fn set_log(context: &Context, control: u64, handle: u64) {
         context.write(at.wrapping_add(VERBOSE), &0_u32);
         at = context.read(at.wrapping_add(NEXT));
     }
-    stop_for_misuse(context, "with control blocks that lead in a circle");
+    context.stop_call(Rule::ObjectMisused, "with control blocks that lead in a circle");
 }
 
 fn add(context: &Context, log: Log) -> u64 {
@@ -74,15 +72,14 @@ fn add(context: &Context, log: Log) -> u64 {
 }
 
 /// Starts a driver's recording: creates its default log.
-fn start(context: &Context, control: u64, _driver: u64, _path: u64) -> u64 {
+fn start(context: &Context, control: u64, _driver: u64, _path: u64) {
     stop(context, control, 0);
     let handle = add(context, Log::new(control, true, String::new(), DEFAULT_ROOM));
     set_log(context, control, handle);
-    0
 }
 
 /// Ends a driver's recording: deletes its default log.
-fn stop(context: &Context, control: u64, _driver: u64) -> u64 {
+fn stop(context: &Context, control: u64, _driver: u64) {
     let had_log = {
         let mut recorder = context.recorder();
         let before = recorder.0.len();
@@ -93,36 +90,35 @@ fn stop(context: &Context, control: u64, _driver: u64) -> u64 {
     if had_log {
         set_log(context, control, 0);
     }
-    0
 }
 
 /// Keeps a message. Its arguments are pairs of an address and a size, which a null address ends, and follow
 /// the five parameters.
-fn trace(context: &Context, log: u64, level: u64, flags: u64, guid: u64, number: u64) -> u64 {
+fn trace(context: &Context, log: u64, level: u8, flags: u32, guid: u64, number: u16) -> NtResult {
     /// The return address, the home space of the four parameters in registers, and the fifth.
     const BEFORE_ARGUMENTS: u64 = 6 * 8;
     if log == 0 {
-        return NtStatus::INVALID_PARAMETER.to_register();
+        return Err(NtStatus::INVALID_PARAMETER);
     }
     let arguments = context.call().stack.wrapping_add(BEFORE_ARGUMENTS);
     let data = gather(context, arguments);
     context.check_address("a message GUID", guid, 16);
     let mut message = RecorderMessage {
         log: String::new(),
-        level: (level & 0xFF) as u8,
-        flag: low_half(flags),
+        level,
+        flag: flags,
         guid: Guid::from_bytes(context.read(guid)),
-        number: (number & 0xFFFF) as u16,
+        number,
         data,
     };
     with(context, log, |log| {
         message.log.clone_from(&log.identifier);
         log.add(message);
     });
-    NtStatus::SUCCESS.to_register()
+    Ok(())
 }
 
-/// Runs `body` on a log. Bugchecks if the handle is not that of one.
+/// Runs `body` on the log of a handle. Bugchecks for another handle.
 fn with<R>(context: &Context, handle: u64, body: impl FnOnce(&mut Log) -> R) -> R {
     let result = {
         let mut recorder = context.recorder();
@@ -130,8 +126,8 @@ fn with<R>(context: &Context, handle: u64, body: impl FnOnce(&mut Log) -> R) -> 
         logs.find(|log| log.handle() == handle).map(body)
     };
     result.unwrap_or_else(|| {
-        stop_for_misuse(
-            context,
+        context.stop_call(
+            Rule::ObjectMisused,
             &format!("with 0x{handle:016X}, which is not a log of the recorder"),
         )
     })
@@ -148,12 +144,12 @@ fn get_default(context: &Context, control: u64) -> u64 {
     default_of(context, control).unwrap_or(0)
 }
 
-fn is_default_available(context: &Context, control: u64) -> u64 {
-    u64::from(default_of(context, control).is_some())
+fn is_default_available(context: &Context, control: u64) -> bool {
+    default_of(context, control).is_some()
 }
 
 /// Creates or deletes the default log.
-fn configure(context: &Context, control: u64, parameters: u64) -> u64 {
+fn configure(context: &Context, control: u64, parameters: u64) -> NtStatus {
     /// The offset of `CreateDefaultLog`, and its values for no log and for the setting as it is.
     const CREATE: u64 = 4;
     const NO: u32 = 0;
@@ -164,13 +160,13 @@ fn configure(context: &Context, control: u64, parameters: u64) -> u64 {
     } else if wanted != AS_IT_IS && default_of(context, control).is_none() {
         start(context, control, 0, 0);
     }
-    NtStatus::SUCCESS.to_register()
+    NtStatus::SUCCESS
 }
 
 /// Creates a log as `RECORDER_LOG_CREATE_PARAMS` says.
-fn create(context: &Context, control: u64, parameters: u64, to: u64) -> u64 {
-    /// The offsets of the fields: the buffer's size, what is appended to the identifier and whether,
-    /// the identifier's size, and the identifier.
+fn create(context: &Context, control: u64, parameters: u64, to: At<u64>) -> NtResult {
+    /// The offsets of the fields: the buffer's size, the number to append to the identifier, the switch for
+    /// that, the identifier's size, and the identifier.
     const ROOM: u64 = 8;
     const APPENDED: u64 = 16;
     const IS_APPENDED: u64 = 24;
@@ -183,24 +179,20 @@ fn create(context: &Context, control: u64, parameters: u64, to: u64) -> u64 {
     let size: u32 = context.read(parameters);
     let room: u32 = context.read(at(ROOM));
     if size < SMALLEST || room > LARGEST {
-        return NtStatus::INVALID_PARAMETER.to_register();
+        return Err(NtStatus::INVALID_PARAMETER);
     }
     if context.faults().take("ExAllocatePool2").is_some() {
-        return NtStatus::INSUFFICIENT_RESOURCES.to_register();
+        return Err(NtStatus::INSUFFICIENT_RESOURCES);
     }
-    let length = usize::try_from(context.read::<u32>(at(LENGTH))).unwrap_or(0);
+    let length = context.read::<u32>(at(LENGTH)) as usize;
     let mut identifier = text(context, at(IDENTIFIER), length);
     if context.read::<u8>(at(IS_APPENDED)) != 0 {
         let appended: u64 = context.read(at(APPENDED));
         identifier = format!("{identifier}{appended:x}");
     }
-    let room = match usize::try_from(room) {
-        Ok(0) | Err(_) => DEFAULT_ROOM,
-        Ok(room) => room,
-    };
-    let handle = add(context, Log::new(control, false, identifier, room));
-    context.write(to, &handle);
-    NtStatus::SUCCESS.to_register()
+    let room = if room == 0 { DEFAULT_ROOM } else { room as usize };
+    to.write(context, add(context, Log::new(control, false, identifier, room)));
+    Ok(())
 }
 
 /// Reads a text that ends with a zero or after this many bytes.
@@ -211,23 +203,22 @@ fn text(context: &Context, at: u64, length: usize) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-fn delete(context: &Context, _control: u64, log: u64) -> u64 {
+fn delete(context: &Context, _control: u64, log: u64) -> NtStatus {
     if with(context, log, |log| log.is_default) {
-        stop_for_misuse(context, "for the default log, which WppAutoLogStop deletes");
+        context.stop_call(Rule::ObjectMisused, "for the default log, which WppAutoLogStop deletes");
     }
     context.recorder().0.retain(|one| one.handle() != log);
-    0
+    NtStatus::SUCCESS
 }
 
-fn set_identifier(context: &Context, _control: u64, log: u64, identifier: u64) -> u64 {
+fn set_identifier(context: &Context, _control: u64, log: u64, identifier: u64) -> NtStatus {
     let identifier = text(context, identifier, usize::MAX);
     with(context, log, |log| log.identifier = identifier);
-    NtStatus::SUCCESS.to_register()
+    NtStatus::SUCCESS
 }
 
 /// Writes the messages of a driver's default log to a session that has enabled its provider.
-fn replay(context: &Context, control: u64, handle: u64, flags: u64, level: u64) -> u64 {
-    let (flags, level) = (low_half(flags), (level & 0xFF) as u8);
+fn replay(context: &Context, control: u64, handle: u64, flags: u32, level: u8) -> NtStatus {
     let is_enabled = |message: &RecorderMessage| {
         let bit = message.flag.wrapping_sub(1) & 31;
         message.level <= level && flags >> bit & 1 != 0
@@ -240,7 +231,7 @@ fn replay(context: &Context, control: u64, handle: u64, flags: u64, level: u64) 
         all.filter(is_enabled).collect()
     };
     let Some(session) = session(context, handle) else {
-        return 0;
+        return NtStatus::SUCCESS;
     };
     let identity = context.identity();
     for message in messages {
@@ -253,7 +244,7 @@ fn replay(context: &Context, control: u64, handle: u64, flags: u64, level: u64) 
             ..WppRecord::default()
         };
         let encoded = EncodedRecord::try_from(&record).ok();
-        record_in(context, &session, encoded, record.arguments.len());
+        let _recorded = record_in(context, &session, encoded, record.arguments.len());
     }
-    0
+    NtStatus::SUCCESS
 }

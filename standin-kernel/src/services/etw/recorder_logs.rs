@@ -43,7 +43,7 @@ pub struct Log {
     used: usize,
     /// The messages, oldest first.
     pub messages: VecDeque<RecorderMessage>,
-    /// What the log's handle is the address of.
+    /// The memory whose address is the log's handle.
     memory: Block,
 }
 

@@ -15,7 +15,11 @@ use super::{
 use crate::{
     execution::call::Call,
     ground::{
-        backtrace::Explained, bugcheck::Violation, rule::Rule, status::NtStatus, tally::Tally,
+        backtrace::Explained,
+        bugcheck::Violation,
+        rule::Rule,
+        status::{NtResult, NtStatus},
+        tally::Tally,
     },
 };
 
@@ -33,12 +37,12 @@ pub fn register_at(
     argument: u64,
     slot: u64,
     form: Form,
-) -> NtStatus {
+) -> NtResult {
     if provider == 0 || slot == 0 {
         context.warn(Rule::RegisterPointer, || {
             "with a null pointer for the provider id or the handle".to_owned()
         });
-        return NtStatus::INVALID_PARAMETER;
+        return Err(NtStatus::INVALID_PARAMETER);
     }
     context.check_address("a provider id", provider, 16);
     context.check_address("a pointer for the handle", slot, 8);
@@ -47,7 +51,7 @@ pub fn register_at(
     let before: u64 = context.read(slot);
     if let Some(status) = context.faults().take(context.call().name) {
         context.etw().left_by_failures.insert(before);
-        return status;
+        return Err(status);
     }
     // Anything else that the variable contains was never a handle, such as what was in its memory.
     if context.etw().registration_at(before).is_some() {
@@ -60,7 +64,7 @@ pub fn register_at(
     }
     let handle = register(context, provider, callback, argument, form);
     context.write(slot, &handle);
-    NtStatus::SUCCESS
+    Ok(())
 }
 
 /// Makes a registration. If sessions enable its GUID already, notifies it before its handle
@@ -106,7 +110,7 @@ pub fn register(
 }
 
 /// Ends a registration, after a running enable callback has returned (ETW-2.12).
-pub fn unregister(context: &Context, handle: u64) -> NtStatus {
+pub fn unregister(context: &Context, handle: u64) -> NtResult {
     let this = context.id();
     let known = || match context.etw().registration(handle) {
         Ok(registration) => match registration.in_callback {
@@ -116,14 +120,9 @@ pub fn unregister(context: &Context, handle: u64) -> NtStatus {
         Err(error) => Some(Err(error)),
     };
     match context.wait_for("an enable callback to return", known) {
-        Ok(true) => context.stop(
+        Ok(true) => context.stop_call(
             Rule::UnregisterInCallback,
-            format!(
-                "{} was called from {} inside the registration's own enable callback, where it \
-                 would wait for itself",
-                context.call().name,
-                context.caller()
-            ),
+            "inside the registration's own enable callback, where it would wait for itself",
         ),
         Ok(false) => {
             let churn;
@@ -148,25 +147,21 @@ pub fn unregister(context: &Context, handle: u64) -> NtStatus {
                 let disable = Notification::of_disable(handle, &registration);
                 callback::call(context, &disable, Guid::NULL, DISABLE);
             }
-            NtStatus::SUCCESS
+            Ok(())
         }
-        Err(error) => refuse(context, handle, &error),
+        Err(error) => Err(refuse(context, handle, &error)),
     }
 }
 
 /// Returns the status of a call with an invalid handle: an error for 0. Bugchecks for a handle
 /// that was released or never issued.
 pub fn refuse(context: &Context, handle: u64, error: &HandleError) -> NtStatus {
-    let from = || context.caller();
     match error {
         HandleError::Null => NtStatus::INVALID_HANDLE,
-        HandleError::Released => context.stop(
+        HandleError::Released => context.stop_call(
             Rule::HandleReleased,
-            format!(
-                "{} was called from {} with the registration handle 0x{handle:016X}, which \
-                 EtwUnregister had released",
-                context.call().name,
-                from()
+            &format!(
+                "with the registration handle 0x{handle:016X}, which EtwUnregister had released"
             ),
         ),
         HandleError::NeverIssued if context.etw().left_by_failures.contains(&handle) => {
@@ -175,26 +170,19 @@ pub fn refuse(context: &Context, handle: u64, error: &HandleError) -> NtStatus {
             });
             NtStatus::INVALID_HANDLE
         }
-        HandleError::NeverIssued => context.stop(
+        HandleError::NeverIssued => context.stop_call(
             Rule::HandleNeverIssued,
-            format!(
-                "{} was called from {} with 0x{handle:016X}, which EtwRegister never returned",
-                context.call().name,
-                from()
-            ),
+            &format!("with 0x{handle:016X}, which EtwRegister never returned"),
         ),
     }
 }
 
 /// Sets a registration's traits and its group. They can be set once (R-T3, R-T4).
-pub fn set_traits(context: &Context, handle: u64, blob: Vec<u8>) -> NtStatus {
-    let CheckedTraits { group, doubtful } = match check_traits(&blob) {
-        Ok(checked) => checked,
-        Err((rule, what)) => {
-            context.warn(rule, || format!("with traits {what}"));
-            return NtStatus::INVALID_PARAMETER;
-        }
-    };
+pub fn set_traits(context: &Context, handle: u64, blob: Vec<u8>) -> NtResult {
+    let CheckedTraits { group, doubtful } = check_traits(&blob).map_err(|(rule, what)| {
+        context.warn(rule, || format!("with traits {what}"));
+        NtStatus::INVALID_PARAMETER
+    })?;
     for (rule, what) in doubtful {
         context.warn(rule, || format!("with traits {what}"));
     }
@@ -204,19 +192,17 @@ pub fn set_traits(context: &Context, handle: u64, blob: Vec<u8>) -> NtStatus {
             .filter(|group| etw.denied_groups.contains(group))
             .map(|_| etw.unspecified.denied_group)
             .filter(|denial| *denial != GroupDenial::DoesNotApply);
-        let Ok(registration) = etw.registration(handle) else {
-            return NtStatus::INVALID_HANDLE;
-        };
+        let registration = etw.registration(handle).map_err(|_| NtStatus::INVALID_HANDLE)?;
         if registration.traits.is_some() {
             let status = etw.unspecified.second_traits;
             drop(etw);
             context.warn(Rule::TraitsSetTwice, || {
                 "for a registration that already has traits".to_owned()
             });
-            return status;
+            return if status == NtStatus::SUCCESS { Ok(()) } else { Err(status) };
         }
         if denial == Some(GroupDenial::SkipsAllTraits) {
-            return NtStatus::ACCESS_DENIED;
+            return Err(NtStatus::ACCESS_DENIED);
         }
         let name = provider_name(&blob);
         registration.traits = Some(blob.into());
@@ -225,8 +211,8 @@ pub fn set_traits(context: &Context, handle: u64, blob: Vec<u8>) -> NtStatus {
         etw.registered.insert(provider, name);
         match denial {
             None => {}
-            Some(GroupDenial::SkipsGroupSilently) => return NtStatus::SUCCESS,
-            Some(_) => return NtStatus::ACCESS_DENIED,
+            Some(GroupDenial::SkipsGroupSilently) => return Ok(()),
+            Some(_) => return Err(NtStatus::ACCESS_DENIED),
         }
         let before = etw.enable_infos_of_handle(handle).len();
         if let Ok(registration) = etw.registration(handle) {
@@ -238,7 +224,7 @@ pub fn set_traits(context: &Context, handle: u64, blob: Vec<u8>) -> NtStatus {
     if joined {
         notify(context, handle, Cause::CHANGE);
     }
-    NtStatus::SUCCESS
+    Ok(())
 }
 
 /// Reports and removes the registrations of an unloaded driver. Their callbacks would run

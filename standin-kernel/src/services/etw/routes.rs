@@ -10,7 +10,7 @@ use arc_swap::{ArcSwap, Guard};
 
 use etl_file::Guid;
 
-use super::{composite::EnableInfo, filters::EventFilters, session::running::Session};
+use super::{enable_info::EnableInfo, filters::EventFilters, session::running::Session};
 use crate::ground::tally::Tally;
 
 /// One path from a registration to a session.

@@ -9,7 +9,7 @@ use std::{
 use etl_file::Guid;
 
 use super::{
-    composite::{Composite, EnableInfo},
+    enable_info::{Combined, EnableInfo},
     filters::{EventFilters, FilterData},
     limits::MAX_PER_PROVIDER,
     routes::{Route, RouteTable, TargetSession},
@@ -55,7 +55,7 @@ pub struct SessionEnableInfo {
 /// The way in which a provider was registered, which decides how it learns of changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
-    /// `EtwRegister`: the provider gets the composite of all sessions, and ETW routes its events.
+    /// `EtwRegister`: the provider gets the combined of all sessions, and ETW routes its events.
     Modern,
     /// `EtwRegisterClassicProvider`: the provider gets the trace handle of one session, to which it
     /// writes.
@@ -170,7 +170,7 @@ pub struct Etw {
     /// The sessions that classic providers with these GUIDs write to: the last ones that enabled them
     /// (ETW-3.6.2).
     pub classic_sessions: HashMap<Guid, u16>,
-    /// What drivers registered with WMI, by the address of the control block or device object.
+    /// The registrations of drivers with WMI, by the address of the control block or device object.
     pub wmi: BTreeMap<u64, WmiRegistration>,
 }
 
@@ -193,7 +193,7 @@ pub struct Notification {
     pub callback: u64,
     pub context: u64,
     pub code: u32,
-    pub composite: Composite,
+    pub combined: Combined,
     pub filters: Vec<(u16, FilterData)>,
     /// The trace handle of a classic provider's session, or 0.
     pub trace_handle: u64,
@@ -209,7 +209,7 @@ impl Notification {
             callback: registration.callback,
             context: registration.context,
             code: DISABLE,
-            composite: Composite { level: 0, match_any: 0, match_all: 0 },
+            combined: Combined { level: 0, match_any: 0, match_all: 0 },
             filters: Vec::new(),
             trace_handle: 0,
         }
@@ -346,15 +346,15 @@ impl Etw {
     pub fn notification(&self, handle: u64, capture: bool) -> Option<Notification> {
         let registration = self.registrations.get(&handle)?;
         let enable_infos = self.enable_infos_of(registration);
-        let mut composite = Composite::of(enable_infos.iter().map(|(_, one)| one.enable_info));
+        let mut combined = Combined::of(enable_infos.iter().map(|(_, one)| one.enable_info));
         // O1
         if self.unspecified.passes_level_zero
             && enable_infos.iter().all(|(_, one)| one.enable_info.level == 0)
-            && let Some(composite) = &mut composite
+            && let Some(combined) = &mut combined
         {
-            composite.level = 0;
+            combined.level = 0;
         }
-        let code = match (capture, composite) {
+        let code = match (capture, combined) {
             (true, _) => CAPTURE_STATE,
             (false, Some(_)) => ENABLE,
             (false, None) => DISABLE,
@@ -366,7 +366,7 @@ impl Etw {
             .map_or(0, |(session, info)| trace_handle(*session, info));
         Some(Notification {
             code,
-            composite: composite.unwrap_or(of_nothing.composite),
+            combined: combined.unwrap_or(of_nothing.combined),
             trace_handle,
             filters: enable_infos
                 .into_iter()

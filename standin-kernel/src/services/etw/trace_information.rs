@@ -1,18 +1,21 @@
-//! `WmiQueryTraceInformation`: what a driver can ask about sessions.
+//! `WmiQueryTraceInformation`: queries of drivers about sessions.
 
 use super::{
     service::Context,
     state::{flags_of, level_of, session_of},
 };
 use crate::{
-    execution::routine::{Export, Routine, low_half},
-    ground::{irql::Irql, status::NtStatus},
+    execution::routine::{At, Export, Routine},
+    ground::{
+        irql::Irql,
+        status::{NtResult, NtStatus},
+    },
     services::strings::read_unicode_string,
 };
 
 /// Returns the exports, with the IRQL limits of wdm.h.
 pub fn exports() -> Vec<Export<Context>> {
-    vec![("WmiQueryTraceInformation", Irql::APC_LEVEL, Routine::Five(wmi_query_trace_information))]
+    vec![("WmiQueryTraceInformation", Irql::APC_LEVEL, Routine::of(wmi_query_trace_information))]
 }
 
 /// The classes of `TRACE_INFORMATION_CLASS`.
@@ -33,20 +36,13 @@ const HISTORICAL_CONTEXT: u64 = 8;
 /// Answers a question about sessions (ETW-6.8.4).
 fn wmi_query_trace_information(
     context: &Context,
-    class: u64,
+    class: u32,
     information: u64,
-    length: u64,
-    required: u64,
+    length: u32,
+    required: At<u32>,
     buffer: u64,
-) -> u64 {
-    let question = Question {
-        class: low_half(class),
-        information,
-        length: low_half(length),
-        required,
-        buffer,
-    };
-    question.answer(context).to_register()
+) -> NtResult<NtStatus> {
+    Question { class, information, length, required, buffer }.answer(context)
 }
 
 /// The arguments of a question.
@@ -54,12 +50,12 @@ struct Question {
     class: u32,
     information: u64,
     length: u32,
-    required: u64,
+    required: At<u32>,
     buffer: u64,
 }
 
 impl Question {
-    fn answer(&self, context: &Context) -> NtStatus {
+    fn answer(&self, context: &Context) -> NtResult<NtStatus> {
         const NUMBER: u32 = 4;
         const HANDLE: u32 = 8;
         // Some answers need exactly their size, others at least that.
@@ -69,16 +65,16 @@ impl Question {
             class::HANDLE | class::GLOBAL_LOGGER | class::EVENT_LOGGER | class::HANDLE_BY_NAME => {
                 (HANDLE, true)
             }
-            class::ALL_HANDLES => return self.all_handles(context),
-            _ => return NtStatus::INVALID_INFO_CLASS,
+            class::ALL_HANDLES => return Ok(self.all_handles(context)),
+            _ => return Err(NtStatus::INVALID_INFO_CLASS),
         };
-        self.require(context, size);
+        self.required.write_optional(context, size);
         if self.length < size || (exact && self.length != size) {
-            return NtStatus::INFO_LENGTH_MISMATCH;
+            return Err(NtStatus::INFO_LENGTH_MISMATCH);
         }
         let needs_input = !matches!(self.class, class::GLOBAL_LOGGER | class::EVENT_LOGGER);
         if needs_input && self.buffer == 0 {
-            return NtStatus::INVALID_PARAMETER_MIX;
+            return Err(NtStatus::INVALID_PARAMETER_MIX);
         }
         match self.class {
             class::ID => self.of_handle(context, |handle| u32::from(session_of(handle))),
@@ -103,28 +99,24 @@ impl Question {
                 self.write_handle(context, handle.ok_or(NtStatus::INVALID_PARAMETER))
             }
             // There is neither a global logger nor an event logger.
-            _ => NtStatus::NOT_FOUND,
-        }
+            _ => Err(NtStatus::NOT_FOUND),
+        }?;
+        Ok(NtStatus::SUCCESS)
     }
 
     /// Writes a part of the trace handle in the `WNODE_HEADER` that the driver passes.
-    fn of_handle(&self, context: &Context, part: impl FnOnce(u64) -> u32) -> NtStatus {
+    fn of_handle(&self, context: &Context, part: impl FnOnce(u64) -> u32) -> NtResult {
         let handle: u64 = context.read(self.buffer.wrapping_add(HISTORICAL_CONTEXT));
         if !context.etw().sessions.contains_key(&session_of(handle)) {
-            return NtStatus::INVALID_HANDLE;
+            return Err(NtStatus::INVALID_HANDLE);
         }
         context.write(self.information, &part(handle));
-        NtStatus::SUCCESS
+        Ok(())
     }
 
-    fn write_handle(&self, context: &Context, handle: Result<u64, NtStatus>) -> NtStatus {
-        match handle {
-            Ok(handle) => {
-                context.write(self.information, &handle);
-                NtStatus::SUCCESS
-            }
-            Err(status) => status,
-        }
+    fn write_handle(&self, context: &Context, handle: NtResult<u64>) -> NtResult {
+        context.write(self.information, &handle?);
+        Ok(())
     }
 
     /// Writes the handles of as many sessions as fit.
@@ -134,18 +126,11 @@ impl Question {
             etw.sessions.keys().map(|id| u64::from(*id)).collect()
         };
         let size = u32::try_from(8 * handles.len()).unwrap_or(u32::MAX);
-        self.require(context, size);
+        self.required.write_optional(context, size);
         let room = (self.length / 8) as usize;
         for (at, handle) in handles.iter().take(room).enumerate() {
             context.write(self.information.wrapping_add(8 * at as u64), handle);
         }
         if handles.len() > room { NtStatus::MORE_ENTRIES } else { NtStatus::SUCCESS }
-    }
-
-    /// Tells the driver the size of the answer, if it asks.
-    fn require(&self, context: &Context, size: u32) {
-        if self.required != 0 {
-            context.write(self.required, &size);
-        }
     }
 }

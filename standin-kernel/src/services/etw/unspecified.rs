@@ -15,7 +15,7 @@ pub enum GroupDenial {
     SkipsGroup,
     /// All traits except the group are set, and the call succeeds.
     SkipsGroupSilently,
-    /// The driver joins: what the group's permissions deny to programs, they do not deny to drivers.
+    /// The driver joins: the group's permissions restrict programs only.
     DoesNotApply,
 }
 

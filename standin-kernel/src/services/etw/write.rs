@@ -20,7 +20,7 @@ use crate::ground::{
     abi::{EventDataDescriptor, EventDescriptor},
     irql::Irql,
     rule::Rule,
-    status::NtStatus,
+    status::{NtResult, NtStatus},
 };
 
 /// A list that rarely has more items than a provider has sessions, and then needs no allocation.
@@ -30,12 +30,9 @@ type Short<T> = SmallVec<[T; MAX_PER_PROVIDER]>;
 const IN_PRIVATE: u32 = 2;
 
 /// Writes an event to every session that records it.
-pub fn write(context: &Context, call: &WriteCall) -> NtStatus {
+pub fn write(context: &Context, call: &WriteCall) -> NtResult {
     let routes = context.routes().now();
-    let route = match route(context, &routes, call.handle) {
-        Ok(route) => route,
-        Err(status) => return status,
-    };
+    let route = route(context, &routes, call.handle)?;
     route.writes.increment(context.processor());
     // Arguments are checked before the sessions are (ETW-1.3.15).
     // ETW-1.1.12.
@@ -44,7 +41,7 @@ pub fn write(context: &Context, call: &WriteCall) -> NtStatus {
         || (call.count != 0 && call.data == 0)
     {
         checks::refused_arguments(context, call);
-        return NtStatus::INVALID_PARAMETER;
+        return Err(NtStatus::INVALID_PARAMETER);
     }
     let descriptor: EventDescriptor = context.read(call.descriptor);
     let descriptors = data_descriptors(context, call);
@@ -52,13 +49,13 @@ pub fn write(context: &Context, call: &WriteCall) -> NtStatus {
     checks::arguments(&written);
     let interested = interested(route, descriptor, call.filter, call.flags);
     if interested.is_empty() {
-        return NtStatus::SUCCESS;
+        return Ok(());
     }
     let gathered = gather(context, &descriptors, route.honours_types);
     checks::content(&written, &gathered);
     let sessions = filtered(&interested, descriptor, &gathered);
     if sessions.is_empty() {
-        return NtStatus::SUCCESS;
+        return Ok(());
     }
     for target in interested.iter().filter(|target| target.stack_walk) {
         target.session.count_stack();
@@ -66,8 +63,8 @@ pub fn write(context: &Context, call: &WriteCall) -> NtStatus {
     deliver(&written, call, route, descriptor, gathered, &sessions)
 }
 
-/// Writes an event whose content is at hand: a driver's string, or what a program wrote. The call of
-/// a driver is checked.
+/// Writes an event whose content was already read: a driver's string, or the event of a program. A driver's call
+/// is checked.
 pub fn write_content(
     context: &Context,
     handle: u64,
@@ -75,12 +72,9 @@ pub fn write_content(
     activity: Option<Guid>,
     gathered: Content,
     is_driver: bool,
-) -> NtStatus {
+) -> NtResult {
     let routes = context.routes().now();
-    let route = match route(context, &routes, handle) {
-        Ok(route) => route,
-        Err(status) => return status,
-    };
+    let route = route(context, &routes, handle)?;
     let call = WriteCall {
         handle,
         descriptor: 0,
@@ -98,17 +92,13 @@ pub fn write_content(
     let interested = interested(route, descriptor, 0, 0);
     let sessions = filtered(&interested, descriptor, &gathered);
     if sessions.is_empty() {
-        return NtStatus::SUCCESS;
+        return Ok(());
     }
     deliver(&written, &call, route, descriptor, gathered, &sessions)
 }
 
 /// Returns the route of a handle, or the status of a call with an invalid handle.
-fn route<'a>(
-    context: &Context,
-    routes: &'a RouteTable,
-    handle: u64,
-) -> Result<&'a Route, NtStatus> {
+fn route<'a>(context: &Context, routes: &'a RouteTable, handle: u64) -> NtResult<&'a Route> {
     if let Some(route) = routes.get(&handle) {
         return Ok(route);
     }
@@ -216,7 +206,7 @@ fn implicit_activity(context: &Context) -> Guid {
     {
         return Guid::NULL;
     }
-    context.activities().of_thread(context.identity().thread)
+    context.activities().current(context.identity().thread)
 }
 
 /// Builds the record and copies it to every session's buffer. Either all sessions that are not
@@ -228,7 +218,7 @@ fn deliver(
     descriptor: EventDescriptor,
     gathered: Content,
     sessions: &[&Session],
-) -> NtStatus {
+) -> NtResult {
     let context: &Context = written;
     let unspecified = context.config().unspecified_behaviour;
     let record = record(context, call, route, descriptor, gathered);
@@ -241,7 +231,7 @@ fn deliver(
             session.count_lost();
         }
         checks::too_large(written, size);
-        return NtStatus::INTEGER_OVERFLOW;
+        return Err(NtStatus::INTEGER_OVERFLOW);
     };
     let may_grow = context.irql() < Irql::DISPATCH_LEVEL;
     let processor = context.processor();
@@ -287,11 +277,11 @@ fn deliver(
         }
     }
     match refused {
-        None => NtStatus::SUCCESS,
-        Some(_) if recorded && unspecified.independent_session_suffices => NtStatus::SUCCESS,
-        Some(NoRoom::NeverFits) => NtStatus::BUFFER_OVERFLOW,
-        Some(NoRoom::StoreFull) => NtStatus::LOG_FILE_FULL,
-        Some(_) => NtStatus::NO_MEMORY,
+        None => Ok(()),
+        Some(_) if recorded && unspecified.independent_session_suffices => Ok(()),
+        Some(NoRoom::NeverFits) => Err(NtStatus::BUFFER_OVERFLOW),
+        Some(NoRoom::StoreFull) => Err(NtStatus::LOG_FILE_FULL),
+        Some(_) => Err(NtStatus::NO_MEMORY),
     }
 }
 

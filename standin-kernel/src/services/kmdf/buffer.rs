@@ -3,16 +3,20 @@
 use super::{
     driver::driver_of,
     io::request_routines::buffer_of,
-    object::{create, give, read_attributes},
+    object::{create, create_from, give, read_attributes},
     state::{
         framework::{Context, Data, Entries},
         request::RequestData,
     },
 };
 use crate::{
-    execution::routine::Routine,
+    execution::routine::{Handle, Routine},
     ground::{
-        abi::ObjectAttributes, arena::Block, irql::Irql, memory, rule::Rule, status::NtStatus,
+        abi::ObjectAttributes,
+        arena::Block,
+        irql::Irql,
+        memory,
+        status::{NtResult, NtStatus},
     },
 };
 
@@ -48,23 +52,21 @@ impl Data for MemoryData {
 }
 
 pub const ENTRIES: Entries = &[
-    ("WdfMemoryCreate", Routine::Seven(memory_create)),
-    ("WdfMemoryCreatePreallocated", Routine::Five(memory_create_preallocated)),
-    ("WdfLookasideListCreate", Routine::Seven(lookaside_create)),
-    ("WdfMemoryCreateFromLookaside", Routine::Three(memory_create_from_lookaside)),
-    ("WdfMemoryGetBuffer", Routine::Three(memory_get_buffer)),
-    ("WdfMemoryAssignBuffer", Routine::Four(memory_assign_buffer)),
-    ("WdfMemoryCopyToBuffer", Routine::Five(memory_copy_to)),
-    ("WdfMemoryCopyFromBuffer", Routine::Five(memory_copy_from)),
-    ("WdfRequestRetrieveInputMemory", Routine::Three(retrieve_input_memory)),
-    ("WdfRequestRetrieveOutputMemory", Routine::Three(retrieve_output_memory)),
+    ("WdfMemoryCreate", Routine::after_globals(memory_create)),
+    ("WdfMemoryCreatePreallocated", Routine::after_globals(memory_create_preallocated)),
+    ("WdfLookasideListCreate", Routine::after_globals(lookaside_create)),
+    ("WdfMemoryCreateFromLookaside", Routine::after_globals(memory_create_from_lookaside)),
+    ("WdfMemoryGetBuffer", Routine::after_globals(memory_get_buffer)),
+    ("WdfMemoryAssignBuffer", Routine::after_globals(memory_assign_buffer)),
+    ("WdfMemoryCopyToBuffer", Routine::after_globals(memory_copy_to)),
+    ("WdfMemoryCopyFromBuffer", Routine::after_globals(memory_copy_from)),
+    ("WdfRequestRetrieveInputMemory", Routine::after_globals(retrieve_input_memory)),
+    ("WdfRequestRetrieveOutputMemory", Routine::after_globals(retrieve_output_memory)),
 ];
 
 /// Creates a memory object, whose parent is the driver unless the attributes name another.
-fn make(context: &Context, data: MemoryData, attributes: u64) -> Result<u64, NtStatus> {
-    let attributes = read_attributes(context, attributes);
-    let parent = driver_of(context);
-    create(context, data, attributes.as_ref(), parent)
+fn make(context: &Context, data: MemoryData, attributes: u64) -> NtResult<u64> {
+    create_from(context, data, attributes, driver_of(context))
 }
 
 /// The most memory that one object has. A driver that asks for more gets what a kernel without so
@@ -72,7 +74,7 @@ fn make(context: &Context, data: MemoryData, attributes: u64) -> Result<u64, NtS
 const MAX_SIZE: u64 = 1 << 30;
 
 /// Allocates memory of a size that is not 0.
-fn allocate(size: u64) -> Result<MemoryData, NtStatus> {
+fn allocate(size: u64) -> NtResult<MemoryData> {
     if size == 0 {
         return Err(NtStatus::INVALID_PARAMETER);
     }
@@ -83,7 +85,7 @@ fn allocate(size: u64) -> Result<MemoryData, NtStatus> {
 }
 
 /// Creates a memory object with these bytes for a driver.
-pub fn make_filled(context: &Context, bytes: &[u8], attributes: u64) -> Result<u64, NtStatus> {
+pub fn make_filled(context: &Context, bytes: &[u8], attributes: u64) -> NtResult<u64> {
     let data = allocate(bytes.len() as u64)?;
     context.write_bytes(data.address, bytes);
     make(context, data, attributes)
@@ -100,104 +102,86 @@ impl Data for LookasideData {
     const NAME: &'static str = "WDFLOOKASIDE";
 }
 
-fn lookaside_create(context: &Context, arguments: [u64; 7]) -> u64 {
+fn lookaside_create(
+    context: &Context,
+    attributes: u64,
+    size: u64,
+    pool: u32,
+    memory_attributes: u64,
+    _tag: u32,
+    lookaside: u64,
+) -> NtResult {
     /// `PagedPool` and its variants have this bit.
-    const PAGED: u64 = 1;
-    let [_globals, attributes, size, pool, memory_attributes, _tag, lookaside] = arguments;
-    let call = context.call();
-    if pool & PAGED != 0 && call.irql > Irql::APC_LEVEL {
-        context.stop(
-            Rule::IrqlTooHigh,
-            format!(
-                "{} was called for paged pool at {} from {}; the highest IRQL for it is {}",
-                call.name,
-                call.irql,
-                context.caller(),
-                Irql::APC_LEVEL
-            ),
-        );
+    const PAGED: u32 = 1;
+    if pool & PAGED != 0 {
+        context.check_irql(Irql::APC_LEVEL, "for paged pool", "it");
     }
     if size == 0 {
-        return NtStatus::INVALID_PARAMETER.to_register();
+        return Err(NtStatus::INVALID_PARAMETER);
     }
     let data = LookasideData { size, attributes: read_attributes(context, memory_attributes) };
-    let attributes = read_attributes(context, attributes);
-    let parent = driver_of(context);
-    let created = create(context, data, attributes.as_ref(), parent);
+    let created = create_from(context, data, attributes, driver_of(context));
     give(context, created, lookaside)
 }
 
 fn memory_create_from_lookaside(
     context: &Context,
-    _globals: u64,
-    lookaside: u64,
+    lookaside: Handle<LookasideData>,
     memory: u64,
-) -> u64 {
-    let (size, attributes) =
-        context.with::<LookasideData, _>(lookaside, |list| (list.size, list.attributes));
+) -> NtResult {
+    let (size, attributes) = lookaside.with(context, |list| (list.size, list.attributes));
     let parent = driver_of(context);
     let created =
         allocate(size).and_then(|data| create(context, data, attributes.as_ref(), parent));
     give(context, created, memory)
 }
 
-fn memory_create(context: &Context, arguments: [u64; 7]) -> u64 {
-    let [_globals, attributes, _pool_type, _tag, size, handle, buffer] = arguments;
-    let data = match allocate(size) {
-        Ok(data) => data,
-        Err(status) => return status.to_register(),
-    };
+fn memory_create(
+    context: &Context,
+    attributes: u64,
+    _pool_type: u32,
+    _tag: u32,
+    size: u64,
+    handle: u64,
+    buffer: u64,
+) -> NtResult {
+    let data = allocate(size)?;
     let address = data.address;
-    match make(context, data, attributes) {
-        Ok(made) => {
-            context.write(handle, &made);
-            if buffer != 0 {
-                context.write(buffer, &address);
-            }
-            NtStatus::SUCCESS.to_register()
-        }
-        Err(status) => status.to_register(),
-    }
+    let made = make(context, data, attributes)?;
+    context.write(handle, &made);
+    context.write_optional(buffer, &address);
+    Ok(())
 }
 
 fn memory_create_preallocated(
     context: &Context,
-    _globals: u64,
     attributes: u64,
     buffer: u64,
     size: u64,
     handle: u64,
-) -> u64 {
+) -> NtResult {
     if buffer == 0 || size == 0 {
-        return NtStatus::INVALID_PARAMETER.to_register();
+        return Err(NtStatus::INVALID_PARAMETER);
     }
-    match make(context, MemoryData::of_others(buffer, size), attributes) {
-        Ok(made) => {
-            context.write(handle, &made);
-            NtStatus::SUCCESS.to_register()
-        }
-        Err(status) => status.to_register(),
-    }
+    let made = make(context, MemoryData::of_others(buffer, size), attributes)?;
+    context.write(handle, &made);
+    Ok(())
 }
 
-fn memory_get_buffer(context: &Context, _globals: u64, handle: u64, size: u64) -> u64 {
-    let (address, length) =
-        context.with::<MemoryData, _>(handle, |memory| (memory.address, memory.size));
-    if size != 0 {
-        context.write(size, &length);
-    }
+fn memory_get_buffer(context: &Context, handle: Handle<MemoryData>, size: u64) -> u64 {
+    let (address, length) = handle.with(context, |memory| (memory.address, memory.size));
+    context.write_optional(size, &length);
     address
 }
 
 /// Replaces the buffer, which is possible only for memory that the driver provided.
 fn memory_assign_buffer(
     context: &Context,
-    _globals: u64,
-    handle: u64,
+    handle: Handle<MemoryData>,
     buffer: u64,
     size: u64,
-) -> u64 {
-    let status = context.with::<MemoryData, _>(handle, |memory| {
+) -> NtStatus {
+    handle.with(context, |memory| {
         if buffer == 0 || size == 0 {
             return NtStatus::INVALID_PARAMETER;
         }
@@ -206,8 +190,7 @@ fn memory_assign_buffer(
         }
         *memory = MemoryData::of_others(buffer, size);
         NtStatus::SUCCESS
-    });
-    status.to_register()
+    })
 }
 
 /// The range of a memory object that a copy reads or writes.
@@ -216,7 +199,7 @@ fn place_of_copy(
     handle: u64,
     offset: u64,
     length: u64,
-) -> Result<(u64, usize), NtStatus> {
+) -> NtResult<(u64, usize)> {
     let part = context.with::<MemoryData, _>(handle, |memory| memory.part(offset, length));
     let count = usize::try_from(length).map_err(|_| NtStatus::INTEGER_OVERFLOW)?;
     if count == 0 {
@@ -232,44 +215,34 @@ fn copy(context: &Context, from: u64, to: u64, count: usize) {
 
 fn memory_copy_to(
     context: &Context,
-    _globals: u64,
     handle: u64,
     offset: u64,
     buffer: u64,
     length: u64,
-) -> u64 {
-    match place_of_copy(context, handle, offset, length) {
-        Ok((from, count)) => {
-            copy(context, from, buffer, count);
-            NtStatus::SUCCESS.to_register()
-        }
-        Err(status) => status.to_register(),
-    }
+) -> NtResult {
+    let (from, count) = place_of_copy(context, handle, offset, length)?;
+    copy(context, from, buffer, count);
+    Ok(())
 }
 
 fn memory_copy_from(
     context: &Context,
-    _globals: u64,
     handle: u64,
     offset: u64,
     buffer: u64,
     length: u64,
-) -> u64 {
-    match place_of_copy(context, handle, offset, length) {
-        Ok((to, count)) => {
-            copy(context, buffer, to, count);
-            NtStatus::SUCCESS.to_register()
-        }
-        Err(status) => status.to_register(),
-    }
+) -> NtResult {
+    let (to, count) = place_of_copy(context, handle, offset, length)?;
+    copy(context, buffer, to, count);
+    Ok(())
 }
 
-fn retrieve_input_memory(context: &Context, _globals: u64, request: u64, memory: u64) -> u64 {
-    retrieve(context, request, memory, RequestData::input).to_register()
+fn retrieve_input_memory(context: &Context, request: u64, memory: u64) -> NtResult {
+    retrieve(context, request, memory, RequestData::input)
 }
 
-fn retrieve_output_memory(context: &Context, _globals: u64, request: u64, memory: u64) -> u64 {
-    retrieve(context, request, memory, RequestData::output).to_register()
+fn retrieve_output_memory(context: &Context, request: u64, memory: u64) -> NtResult {
+    retrieve(context, request, memory, RequestData::output)
 }
 
 /// Returns the memory object for a request's buffer. It is the same object each time, and is
@@ -279,29 +252,22 @@ fn retrieve(
     request: u64,
     memory: u64,
     buffer: impl FnOnce(&RequestData) -> (u64, u64),
-) -> NtStatus {
-    let Some((address, size)) = buffer_of(context, request, buffer) else {
-        return NtStatus::INVALID_DEVICE_REQUEST;
-    };
+) -> NtResult {
+    let range = buffer_of(context, request, buffer);
+    let (address, size) = range.ok_or(NtStatus::INVALID_DEVICE_REQUEST)?;
     if size == 0 {
-        return NtStatus::BUFFER_TOO_SMALL;
+        return Err(NtStatus::BUFFER_TOO_SMALL);
     }
     let children = context.framework().children::<MemoryData>(request);
     let known = children.into_iter().find(|child| {
-        context
-            .framework()
-            .get::<MemoryData>(*child)
-            .is_ok_and(|data| (data.address, data.size) == (address, size))
+        context.is::<MemoryData>(*child, |data| (data.address, data.size) == (address, size))
     });
     let handle = if let Some(handle) = known {
         handle
     } else {
         let data = MemoryData::of_others(address, size);
-        match create(context, data, None, Some(request)) {
-            Ok(handle) => handle,
-            Err(status) => return status,
-        }
+        create(context, data, None, Some(request))?
     };
     context.write(memory, &handle);
-    NtStatus::SUCCESS
+    Ok(())
 }

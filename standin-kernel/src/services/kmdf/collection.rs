@@ -2,12 +2,12 @@
 
 use super::{
     driver::driver_of,
-    object::{create, give, hold, read_attributes, release},
+    object::{create_from, give, hold, release},
     state::framework::{Context, Data, Entries, ObjectRoutine},
 };
 use crate::{
-    execution::routine::{Routine, low_half},
-    ground::status::NtStatus,
+    execution::routine::{Handle, Routine},
+    ground::status::{NtResult, NtStatus},
 };
 
 /// A collection. It holds a reference to each of its items.
@@ -22,20 +22,18 @@ impl Data for CollectionData {
 }
 
 pub const ENTRIES: Entries = &[
-    ("WdfCollectionCreate", Routine::Three(collection_create)),
-    ("WdfCollectionGetCount", Routine::Two(get_count)),
-    ("WdfCollectionAdd", Routine::Three(add)),
-    ("WdfCollectionRemove", Routine::Three(remove)),
-    ("WdfCollectionRemoveItem", Routine::Three(remove_item)),
-    ("WdfCollectionGetItem", Routine::Three(get_item)),
-    ("WdfCollectionGetFirstItem", Routine::Two(get_first)),
-    ("WdfCollectionGetLastItem", Routine::Two(get_last)),
+    ("WdfCollectionCreate", Routine::after_globals(collection_create)),
+    ("WdfCollectionGetCount", Routine::after_globals(get_count)),
+    ("WdfCollectionAdd", Routine::after_globals(add)),
+    ("WdfCollectionRemove", Routine::after_globals(remove)),
+    ("WdfCollectionRemoveItem", Routine::after_globals(remove_item)),
+    ("WdfCollectionGetItem", Routine::after_globals(get_item)),
+    ("WdfCollectionGetFirstItem", Routine::after_globals(get_first)),
+    ("WdfCollectionGetLastItem", Routine::after_globals(get_last)),
 ];
 
-fn collection_create(context: &Context, _globals: u64, attributes: u64, collection: u64) -> u64 {
-    let attributes = read_attributes(context, attributes);
-    let parent = driver_of(context);
-    let created = create(context, CollectionData::default(), attributes.as_ref(), parent);
+fn collection_create(context: &Context, attributes: u64, collection: u64) -> NtResult {
+    let created = create_from(context, CollectionData::default(), attributes, driver_of(context));
     give(context, created, collection)
 }
 
@@ -50,15 +48,15 @@ pub fn push(context: &Context, collection: u64, object: u64) {
     context.with::<CollectionData, _>(collection, |data| data.items.push(object));
 }
 
-fn get_count(context: &Context, _globals: u64, collection: u64) -> u64 {
-    items(context, collection).len() as u64
+fn get_count(context: &Context, collection: u64) -> u32 {
+    u32::try_from(items(context, collection).len()).unwrap_or(u32::MAX)
 }
 
 /// Adds an object. One object can be in a collection several times.
-fn add(context: &Context, _globals: u64, collection: u64, object: u64) -> u64 {
-    context.with::<CollectionData, _>(collection, |_| ());
-    push(context, collection, object);
-    NtStatus::SUCCESS.to_register()
+fn add(context: &Context, collection: Handle<CollectionData>, object: u64) -> NtStatus {
+    collection.check(context);
+    push(context, collection.0, object);
+    NtStatus::SUCCESS
 }
 
 /// Removes the item at a place, if there is one.
@@ -74,31 +72,26 @@ fn take(context: &Context, collection: u64, place: Option<usize>, what: impl FnO
     }
 }
 
-fn remove(context: &Context, _globals: u64, collection: u64, object: u64) -> u64 {
+fn remove(context: &Context, collection: Handle<CollectionData>, object: u64) {
     context.with_object(object, |_| ());
-    let place = context.with::<CollectionData, _>(collection, |data| {
-        data.items.iter().position(|item| *item == object)
-    });
-    take(context, collection, place, || format!("0x{object:016X}"));
-    0
+    let place = collection.with(context, |data| data.items.iter().position(|item| *item == object));
+    take(context, collection.0, place, || format!("0x{object:016X}"));
 }
 
-fn remove_item(context: &Context, _globals: u64, collection: u64, index: u64) -> u64 {
-    let index = low_half(index);
+fn remove_item(context: &Context, collection: u64, index: u32) {
     take(context, collection, Some(index as usize), || format!("index {index}"));
-    0
 }
 
-fn get_item(context: &Context, _globals: u64, collection: u64, index: u64) -> u64 {
+fn get_item(context: &Context, collection: u64, index: u32) -> u64 {
     let items = items(context, collection);
-    items.get(low_half(index) as usize).copied().unwrap_or(0)
+    items.get(index as usize).copied().unwrap_or(0)
 }
 
-fn get_first(context: &Context, _globals: u64, collection: u64) -> u64 {
+fn get_first(context: &Context, collection: u64) -> u64 {
     items(context, collection).first().copied().unwrap_or(0)
 }
 
-fn get_last(context: &Context, _globals: u64, collection: u64) -> u64 {
+fn get_last(context: &Context, collection: u64) -> u64 {
     items(context, collection).last().copied().unwrap_or(0)
 }
 

@@ -1,7 +1,5 @@
 //! The creation of devices.
 
-use std::collections::HashMap;
-
 use super::{
     bus::{children::Child, list::create_default},
     device::{
@@ -13,37 +11,32 @@ use super::{
     object::{self, create, read_attributes},
     presentation,
     state::{
-        device::{DeviceData, DeviceInit, Presence},
+        device::{DeviceData, DeviceInit},
         framework::{Context, Entries},
         target::TargetData,
     },
 };
 use crate::{
-    execution::routine::Routine, ground::status::NtStatus,
+    execution::routine::{Handle, Routine},
+    ground::status::{NtResult, NtStatus},
     services::managers::device_properties::CLASS,
 };
 
 pub const ENTRIES: Entries = &[
-    ("WdfDeviceCreate", Routine::Four(device_create)),
-    ("WdfDeviceGetIoTarget", Routine::Two(get_io_target)),
+    ("WdfDeviceCreate", Routine::after_globals(device_create)),
+    ("WdfDeviceGetIoTarget", Routine::after_globals(get_io_target)),
 ];
 
-fn device_create(
-    context: &Context,
-    _globals: u64,
-    init_pointer: u64,
-    attributes: u64,
-    device: u64,
-) -> u64 {
+fn device_create(context: &Context, init_pointer: u64, attributes: u64, device: u64) -> NtResult {
     let init_handle: u64 = context.read(init_pointer);
     if with_init(context, init_handle, |init| init.lacks_a_name_to_protect()) {
-        return NtStatus::INVALID_SECURITY_DESCR.to_register();
+        return Err(NtStatus::INVALID_SECURITY_DESCR);
     }
     let lacks_id = with_init(context, init_handle, |init| {
         init.child_of.is_some() && !init.parts.get::<Child>().has_device_id
     });
     if lacks_id {
-        return NtStatus::INVALID_DEVICE_STATE.to_register();
+        return Err(NtStatus::INVALID_DEVICE_STATE);
     }
     let mut init = with_init(context, init_handle, core::mem::take);
     if init.child_of.is_some() {
@@ -53,37 +46,23 @@ fn device_create(
     let early = core::mem::take(init.parts.get::<EarlyInterfaces>());
     let attributes = read_attributes(context, attributes);
     if attributes.is_some_and(|attributes| attributes.parent != 0) {
-        return NtStatus::INVALID_PARAMETER.to_register();
+        return Err(NtStatus::INVALID_PARAMETER);
     }
     let parent = control_of.or_else(|| driver_of(context));
-    let data = DeviceData {
-        init,
-        default_queue: None,
-        queues: HashMap::new(),
-        interfaces: early.0,
-        links: Vec::new(),
-        in_d0: false,
-        is_started: false,
-        is_finished: false,
-        presence: Presence::Present,
-    };
-    match create(context, data, attributes.as_ref(), parent) {
-        Ok(handle) => {
-            // The framework consumes the WDFDEVICE_INIT; the driver must not use it again.
-            context.framework().part::<Inits>().open.remove(&init_handle);
-            attach(context, handle);
-            create_local_target(context, handle);
-            let checked = presentation::check_files(context, handle);
-            if let Err(status) = checked.and_then(|()| create_default(context, handle)) {
-                object::delete(context, handle);
-                return status.to_register();
-            }
-            context.write(init_pointer, &0_u64);
-            context.write(device, &handle);
-            NtStatus::SUCCESS.to_register()
-        }
-        Err(status) => status.to_register(),
+    let data = DeviceData::new(init, early.0);
+    let handle = create(context, data, attributes.as_ref(), parent)?;
+    // The framework consumes the WDFDEVICE_INIT; the driver must not use it again.
+    context.framework().part::<Inits>().open.remove(&init_handle);
+    attach(context, handle);
+    create_local_target(context, handle);
+    let checked = presentation::check_files(context, handle);
+    if let Err(status) = checked.and_then(|()| create_default(context, handle)) {
+        object::delete(context, handle);
+        return Err(status);
     }
+    context.write(init_pointer, &0_u64);
+    context.write(device, &handle);
+    Ok(())
 }
 
 /// The number of children that bus drivers have ever created.
@@ -122,6 +101,6 @@ pub fn create_local_target(context: &Context, device: u64) {
     });
 }
 
-fn get_io_target(context: &Context, _globals: u64, device: u64) -> u64 {
-    context.with::<DeviceData, _>(device, |device| device.part::<LocalTarget>().0.unwrap_or(0))
+fn get_io_target(context: &Context, device: Handle<DeviceData>) -> u64 {
+    device.with(context, |device| device.part::<LocalTarget>().0.unwrap_or(0))
 }

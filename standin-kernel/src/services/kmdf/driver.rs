@@ -2,16 +2,16 @@
 //! `docs/reference/kmdf-binding.md` describes them.
 
 use super::{
-    object::{self, create, read_attributes},
+    object::{self, create_from},
     state::framework::{Context, Data, Entries, Framework},
 };
 use crate::{
-    execution::routine::Routine,
+    execution::routine::{Handle, Routine},
     ground::{
         abi::{BindInfo, BindInfo2, DriverConfig, DriverGlobals, DriverObject},
         arena::Block,
         memory,
-        status::NtStatus,
+        status::{NtResult, NtStatus},
     },
     services::strings::read_unicode_string,
 };
@@ -78,23 +78,13 @@ impl Data for DriverData {
 }
 
 pub const ENTRIES: Entries = &[
-    ("WdfDriverCreate", Routine::Six(driver_create)),
-    ("WdfDriverGetRegistryPath", Routine::Two(get_registry_path)),
-    ("WdfDriverWdmGetDriverObject", Routine::Two(get_driver_object)),
+    ("WdfDriverCreate", Routine::of(driver_create)),
+    ("WdfDriverGetRegistryPath", Routine::after_globals(get_registry_path)),
+    ("WdfDriverWdmGetDriverObject", Routine::after_globals(get_driver_object)),
 ];
 
 /// `WdfVersionBind`.
 pub fn bind(
-    context: &Context,
-    driver_object: u64,
-    registry_path: u64,
-    info: u64,
-    globals: u64,
-) -> u64 {
-    bind_client(context, driver_object, registry_path, info, globals).to_register()
-}
-
-fn bind_client(
     context: &Context,
     driver_object: u64,
     registry_path: u64,
@@ -171,13 +161,11 @@ fn new_globals(context: &Context, registry_path: u64) -> DriverGlobals {
 
 /// `WdfVersionUnbind`: deletes the driver object, if the driver's unload routine has not done so
 /// already, and then frees the driver globals.
-pub fn unbind(context: &Context, _registry_path: u64, _info: u64, globals: u64) -> u64 {
-    let Some(driver_object) = client_object(context, globals) else {
-        return NtStatus::INVALID_PARAMETER.to_register();
-    };
+pub fn unbind(context: &Context, _registry_path: u64, _info: u64, globals: u64) -> NtResult {
+    let driver_object = client_object(context, globals).ok_or(NtStatus::INVALID_PARAMETER)?;
     delete_driver(context, driver_object);
     context.framework().part::<Clients>().0.retain(|client| client.globals.address() != globals);
-    NtStatus::SUCCESS.to_register()
+    Ok(())
 }
 
 /// Returns the `DRIVER_OBJECT` of the client with these globals.
@@ -242,17 +230,11 @@ fn driver_create(
     attributes: u64,
     config: u64,
     driver: u64,
-) -> u64 {
+) -> NtResult {
     let status = create_driver(context, globals, driver_object, registry_path, attributes, config);
-    match status {
-        Ok(handle) => {
-            if driver != 0 {
-                context.write(driver, &handle);
-            }
-            NtStatus::SUCCESS.to_register()
-        }
-        Err(status) => status.to_register(),
-    }
+    let handle = status?;
+    context.write_optional(driver, &handle);
+    Ok(())
 }
 
 fn create_driver(
@@ -262,7 +244,7 @@ fn create_driver(
     registry_path: u64,
     attributes: u64,
     config: u64,
-) -> Result<u64, NtStatus> {
+) -> NtResult<u64> {
     let config: DriverConfig = context.read(config);
     if config.size as usize != size_of::<DriverConfig>() {
         return Err(NtStatus::INFO_LENGTH_MISMATCH);
@@ -276,7 +258,6 @@ fn create_driver(
     if !pnp && config.device_add != 0 {
         return Err(NtStatus::INVALID_PARAMETER);
     }
-    let attributes = read_attributes(context, attributes);
     let data = DriverData {
         device_add: config.device_add,
         unload: config.unload,
@@ -284,7 +265,7 @@ fn create_driver(
         registry_path: copy_path(context, registry_path),
         service: service_of(context, registry_path),
     };
-    let handle = create(context, data, attributes.as_ref(), None)?;
+    let handle = create_from(context, data, attributes, None)?;
 
     // The fields that the stub and the I/O manager read.
     let displace = if config.init_flags & (NON_PNP_DRIVER | NO_DISPATCH_OVERRIDE) == 0 {
@@ -345,10 +326,10 @@ pub fn framework_unload(context: &Context, driver_object: u64) -> u64 {
     0
 }
 
-fn get_registry_path(context: &Context, _globals: u64, driver: u64) -> u64 {
-    context.with::<DriverData, _>(driver, |driver| driver.registry_path.address())
+fn get_registry_path(context: &Context, driver: Handle<DriverData>) -> u64 {
+    driver.with(context, |driver| driver.registry_path.address())
 }
 
-fn get_driver_object(context: &Context, _globals: u64, driver: u64) -> u64 {
-    context.with::<DriverData, _>(driver, |driver| driver.driver_object)
+fn get_driver_object(context: &Context, driver: Handle<DriverData>) -> u64 {
+    driver.with(context, |driver| driver.driver_object)
 }

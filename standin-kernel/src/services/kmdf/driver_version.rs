@@ -1,4 +1,4 @@
-//! What a driver asks about the framework itself.
+//! Queries about the framework's version.
 
 use super::{
     driver::DriverData,
@@ -8,41 +8,44 @@ use super::{
     },
     text_routines::assign,
 };
-use crate::{execution::routine::Routine, ground::framework_abi::VersionAvailableParameters};
+use crate::{
+    execution::routine::{Handle, Routine},
+    ground::{framework_abi::VersionAvailableParameters, status::NtResult},
+};
 
 pub const ENTRIES: Entries = &[
-    ("WdfDriverIsVersionAvailable", Routine::Three(is_version_available)),
-    ("WdfDriverRetrieveVersionString", Routine::Three(retrieve_version_string)),
-    ("WdfVerifierDbgBreakPoint", Routine::One(break_point)),
+    ("WdfDriverIsVersionAvailable", Routine::after_globals(is_version_available)),
+    ("WdfDriverRetrieveVersionString", Routine::after_globals(retrieve_version_string)),
+    ("WdfVerifierDbgBreakPoint", Routine::after_globals(break_point)),
 ];
 
-/// The version of the framework that the stand-in kernel plays.
+/// The version of the framework that the stand-in kernel implements.
 pub const VERSION: (u32, u32) = (1, 33);
 
 /// The build number of the framework of Windows 11, which reports this version.
 const BUILD: u32 = 22000;
 
-fn is_version_available(context: &Context, _globals: u64, driver: u64, parameters: u64) -> u64 {
-    context.with::<DriverData, _>(driver, |_| ());
+fn is_version_available(context: &Context, driver: Handle<DriverData>, parameters: u64) -> bool {
+    driver.check(context);
     let wanted: VersionAvailableParameters = context.read(parameters);
     let (major, minor) = VERSION;
-    u64::from(
-        wanted.size as usize == size_of::<VersionAvailableParameters>()
-            && wanted.major_version == major
-            && wanted.minor_version <= minor,
-    )
+    wanted.size as usize == size_of::<VersionAvailableParameters>()
+        && wanted.major_version == major
+        && wanted.minor_version <= minor
 }
 
-fn retrieve_version_string(context: &Context, _globals: u64, driver: u64, string: u64) -> u64 {
-    context.with::<DriverData, _>(driver, |_| ());
-    context.with::<TextData, _>(string, |_| ());
+fn retrieve_version_string(
+    context: &Context,
+    driver: Handle<DriverData>,
+    string: Handle<TextData>,
+) -> NtResult {
+    driver.check(context);
+    string.check(context);
     let (major, minor) = VERSION;
     let text = format!("Kernel Mode Driver Framework version {major}.{minor}.{BUILD}");
-    assign(context, string, &text).to_register()
+    assign(context, string.0, &text)
 }
 
 /// Does nothing: on Windows, it breaks into a debugger only where the framework's verifier is on for
 /// the driver and asks for that.
-const fn break_point(_context: &Context, _globals: u64) -> u64 {
-    0
-}
+const fn break_point(_context: &Context) {}

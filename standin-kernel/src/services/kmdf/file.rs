@@ -9,27 +9,27 @@ use super::{
     },
     object, presentation,
     state::{
-        device::{Below, DeviceData, Presence, Unreachable, device_of, queue_for},
+        device::{Below, DeviceData, Presence, Unreachable, get_device, queue_for},
         file::{FileData, abandoned, is_open},
         framework::{Context, Data, Entries, ObjectRoutine},
-        played,
         request::{EndedRequests, IoRequest, RequestData, RequestKind},
+        simulated,
     },
     wait,
 };
 use crate::{
-    execution::routine::Routine,
+    execution::routine::{Handle, Routine},
     ground::{
         abi::{FileObjectConfig, UnicodeString},
         arena::Block,
         rule::Rule,
-        status::NtStatus,
+        status::{NtResult, NtStatus},
     },
 };
 
 pub const ENTRIES: Entries = &[
-    ("WdfFileObjectGetDevice", Routine::Two(file_get_device)),
-    ("WdfFileObjectGetFileName", Routine::Two(file_get_name)),
+    ("WdfFileObjectGetDevice", Routine::after_globals(get_device::<FileData>)),
+    ("WdfFileObjectGetFileName", Routine::after_globals(file_get_name)),
 ];
 
 impl Data for FileData {
@@ -41,7 +41,7 @@ impl Data for FileData {
     }
 }
 
-/// Returns the reason that nobody can open a device, if there is one.
+/// Returns the reason that a device cannot be opened, if there is one.
 pub fn why_unreachable(context: &Context, device: u64) -> Option<Unreachable> {
     if is_stack_reachable(context, top_of_stack(context, device)) {
         return None;
@@ -82,7 +82,7 @@ fn is_stack_reachable(context: &Context, top: u64) -> bool {
             _ if device.presence != Presence::Present => return false,
             _ if device.is_reachable() => return true,
             Below::Device(lower) => at = lower,
-            Below::Played(_) => return true,
+            Below::Simulated(_) => return true,
             Below::Bus => return device.init.is_filter,
         }
     }
@@ -91,7 +91,7 @@ fn is_stack_reachable(context: &Context, top: u64) -> bool {
 /// Opens a file on a device, at the top of the device's stack: calls `EvtDeviceFileCreate` if the
 /// driver has it, or else sends a create request to the queue for such requests, if there is one. A
 /// filter without both passes the request down. The name is the part of the path after the device.
-pub fn create_file(context: &Context, device: u64, name: &str) -> Result<u64, NtStatus> {
+pub fn create_file(context: &Context, device: u64, name: &str) -> NtResult<u64> {
     let request = IoRequest::new(RequestKind::Create, Vec::new(), 0);
     create_file_by(context, device, name, &request)
 }
@@ -102,7 +102,7 @@ pub fn create_file_by(
     device: u64,
     name: &str,
     request: &IoRequest,
-) -> Result<u64, NtStatus> {
+) -> NtResult<u64> {
     if !context.framework().exists(device) {
         return Err(NtStatus::NO_SUCH_DEVICE);
     }
@@ -174,15 +174,15 @@ fn clean_up(context: &Context, file: u64) {
     }
     match passes_to(context, file) {
         Below::Bus => {}
-        Below::Played(device) => tell_played(context, device, RequestKind::Cleanup),
+        Below::Simulated(device) => tell_simulated(context, device, RequestKind::Cleanup),
         Below::Device(lower) => clean_up(context, lower),
     }
     cancel_of_file(context, file);
 }
 
 /// Tells a device of the test that a file is closed. Its answer has no effect.
-fn tell_played(context: &Context, device: u64, kind: RequestKind) {
-    let _ = played::give(context, device, 0, IoRequest::new(kind, Vec::new(), 0));
+fn tell_simulated(context: &Context, device: u64, kind: RequestKind) {
+    let _ = simulated::give(context, device, 0, IoRequest::new(kind, Vec::new(), 0));
 }
 
 /// Returns the file or the device below that learns of a file's cleanup and close.
@@ -202,7 +202,7 @@ fn passes_to(context: &Context, file: u64) -> Below {
     }
 }
 
-/// Closes a device's files that nobody else can close any more, as at the end of their process.
+/// Closes the open files of a device whose owners cannot close them any more, as at the end of a process.
 pub fn close_abandoned(context: &Context, device: u64) {
     let files = abandoned(&mut context.framework(), device);
     for file in files {
@@ -244,7 +244,7 @@ fn finish_close(context: &Context, file: u64) {
     }
     match below {
         Below::Bus => {}
-        Below::Played(device) => tell_played(context, device, RequestKind::Close),
+        Below::Simulated(device) => tell_simulated(context, device, RequestKind::Close),
         Below::Device(lower) => {
             context.with::<FileData, _>(lower, |lower| lower.closing = true);
             finish_close(context, lower);
@@ -254,14 +254,9 @@ fn finish_close(context: &Context, file: u64) {
     finish_surprise_removal(context, device);
 }
 
-fn file_get_device(context: &Context, _globals: u64, file: u64) -> u64 {
-    context.with::<FileData, _>(file, |_| ());
-    device_of(context, file).unwrap_or(0)
-}
-
 /// Returns the name as a counted string that lives as long as the file.
-fn file_get_name(context: &Context, _globals: u64, file: u64) -> u64 {
-    let (address, counted) = context.with::<FileData, _>(file, |file| {
+fn file_get_name(context: &Context, file: Handle<FileData>) -> u64 {
+    let (address, counted) = file.with(context, |file| {
         let structure =
             file.name_structure.get_or_insert_with(|| Block::zeroed(size_of::<UnicodeString>()));
         (structure.address(), file.name.counted())

@@ -7,15 +7,15 @@ use super::state::{
     framework::{Context, Entries},
 };
 use crate::{
-    execution::routine::Routine,
+    execution::routine::{Handle, Routine},
     ground::{abi::FileObject, arena::Block},
 };
 
 pub const ENTRIES: Entries = &[
-    ("WdfFileObjectGetFlags", Routine::Two(get_flags)),
-    ("WdfFileObjectWdmGetFileObject", Routine::Two(get_wdm)),
-    ("WdfFileObjectGetInitiatorProcessId", Routine::Two(get_process)),
-    ("WdfDeviceGetFileObject", Routine::Three(find)),
+    ("WdfFileObjectGetFlags", Routine::after_globals(get_flags)),
+    ("WdfFileObjectWdmGetFileObject", Routine::after_globals(get_wdm)),
+    ("WdfFileObjectGetInitiatorProcessId", Routine::after_globals(get_process)),
+    ("WdfDeviceGetFileObject", Routine::after_globals(find)),
 ];
 
 /// `FO_CLEANUP_COMPLETE` and `FO_HANDLE_CREATED`.
@@ -50,26 +50,26 @@ pub fn of_file(context: &Context, file: u64) -> u64 {
     address
 }
 
-fn get_flags(context: &Context, _globals: u64, file: u64) -> u64 {
-    context.with::<FileData, _>(file, |file| u64::from(flags_of(file)))
+fn get_flags(context: &Context, file: Handle<FileData>) -> u32 {
+    file.with(context, |file| flags_of(file))
 }
 
-fn get_wdm(context: &Context, _globals: u64, file: u64) -> u64 {
+fn get_wdm(context: &Context, file: u64) -> u64 {
     of_file(context, file)
 }
 
-fn get_process(context: &Context, _globals: u64, file: u64) -> u64 {
-    context.with::<FileData, _>(file, |file| u64::from(file.process))
+fn get_process(context: &Context, file: Handle<FileData>) -> u32 {
+    file.with(context, |file| file.process)
 }
 
 /// Returns the framework's file of a `FILE_OBJECT` that is open on a device, or 0.
-fn find(context: &Context, _globals: u64, device: u64, object: u64) -> u64 {
-    context.with::<DeviceData, _>(device, |_| ());
+fn find(context: &Context, device: Handle<DeviceData>, object: u64) -> u64 {
+    device.check(context);
     let mut framework = context.framework();
     let files = framework.all::<FileData>();
     let is_it = |file: &FileData| {
         let its = file.object.as_ref().map(Block::address);
-        file.device == device && its == Some(object)
+        file.device == device.0 && its == Some(object)
     };
     files
         .into_iter()

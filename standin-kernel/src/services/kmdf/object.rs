@@ -1,15 +1,18 @@
 //! The creation and deletion of objects.
 
 use super::state::framework::{AnyData, Context, Data, ObjectContext, ObjectRoutine};
-use crate::ground::{
-    abi::{ContextTypeInfo, ObjectAttributes},
-    arena::Block,
-    status::NtStatus,
+use crate::{
+    execution::routine::Handle,
+    ground::{
+        abi::{ContextTypeInfo, ObjectAttributes},
+        arena::Block,
+        status::{NtResult, NtStatus},
+    },
 };
 
 /// Returns the attributes at an address, `None` for a null pointer.
 pub fn read_attributes(context: &Context, address: u64) -> Option<ObjectAttributes> {
-    (address != 0).then(|| context.read(address))
+    context.read_optional(address)
 }
 
 /// Creates an object and its context from a driver's attributes. `parent` is the parent if the
@@ -19,7 +22,7 @@ pub fn create(
     data: impl Data,
     attributes: Option<&ObjectAttributes>,
     parent: Option<u64>,
-) -> Result<u64, NtStatus> {
+) -> NtResult<u64> {
     let chosen = attributes.map_or(0, |attributes| attributes.parent);
     if let Some(attributes) = attributes
         && attributes.size as usize != size_of::<ObjectAttributes>()
@@ -45,13 +48,20 @@ pub fn create(
     Ok(handle)
 }
 
+/// Creates an object as [`create`] does, from the attributes at an address, which can be null.
+pub fn create_from(
+    context: &Context,
+    data: impl Data,
+    attributes: u64,
+    parent: Option<u64>,
+) -> NtResult<u64> {
+    let attributes = read_attributes(context, attributes);
+    create(context, data, attributes.as_ref(), parent)
+}
+
 /// Adds the context and callbacks in attributes to an object. Returns the context's address, or
 /// 0 if there is none.
-pub fn add_context(
-    context: &Context,
-    handle: u64,
-    attributes: &ObjectAttributes,
-) -> Result<u64, NtStatus> {
+pub fn add_context(context: &Context, handle: u64, attributes: &ObjectAttributes) -> NtResult<u64> {
     let added = if attributes.context_type == 0 {
         None
     } else {
@@ -165,23 +175,12 @@ pub fn release(context: &Context, handle: u64) {
     }
 }
 
-/// Writes a new object's handle for the driver and returns the status. A null pointer is allowed
-/// where the handle is optional; others are not null by the headers' annotations.
-pub fn give(context: &Context, created: Result<u64, NtStatus>, to: u64) -> u64 {
-    match created {
-        Ok(handle) => {
-            if to != 0 {
-                context.write(to, &handle);
-            }
-            NtStatus::SUCCESS.to_register()
-        }
-        Err(status) => status.to_register(),
-    }
-}
-
-/// Returns the status of a routine that returns nothing else.
-pub fn status_of(result: Result<(), NtStatus>) -> u64 {
-    result.map_or_else(NtStatus::to_register, |()| NtStatus::SUCCESS.to_register())
+/// Writes a new object's handle for the driver. A null pointer is allowed where the handle is optional;
+/// others are not null by the headers' annotations.
+pub fn give(context: &Context, created: NtResult<u64>, to: u64) -> NtResult {
+    let handle = created?;
+    context.write_optional(to, &handle);
+    Ok(())
 }
 
 /// Adds a reference that the driver holds.
@@ -190,7 +189,7 @@ pub fn add_reference(context: &Context, handle: u64) {
 }
 
 /// Returns the parent of an object of a known kind.
-pub fn get_parent<T: Data>(context: &Context, _globals: u64, handle: u64) -> u64 {
-    context.with::<T, _>(handle, |_| ());
-    context.framework().parent(handle).unwrap_or(0)
+pub fn get_parent<T: Data>(context: &Context, handle: Handle<T>) -> u64 {
+    handle.check(context);
+    context.framework().parent(handle.0).unwrap_or(0)
 }

@@ -2,7 +2,7 @@
 
 use super::{
     driver::driver_of,
-    object::{add_context, add_reference, create, delete, destroy, read_attributes, unique_type},
+    object::{add_context, add_reference, create_from, delete, destroy, unique_type},
     state::framework::{BadHandle, Context, Entries, General},
 };
 use crate::{
@@ -10,33 +10,27 @@ use crate::{
     ground::{
         abi::{ContextTypeInfo, ObjectAttributes},
         rule::Rule,
-        status::NtStatus,
+        status::NtResult,
     },
 };
 
 pub const ENTRIES: Entries = &[
-    ("WdfObjectCreate", Routine::Three(object_create)),
-    ("WdfObjectDelete", Routine::Two(object_delete)),
-    ("WdfObjectGetTypedContextWorker", Routine::Three(get_typed_context)),
-    ("WdfObjectAllocateContext", Routine::Four(allocate_context)),
-    ("WdfObjectContextGetObject", Routine::Two(context_get_object)),
-    ("WdfObjectReferenceActual", Routine::Five(reference)),
-    ("WdfObjectDereferenceActual", Routine::Five(dereference)),
+    ("WdfObjectCreate", Routine::after_globals(object_create)),
+    ("WdfObjectDelete", Routine::after_globals(object_delete)),
+    ("WdfObjectGetTypedContextWorker", Routine::after_globals(get_typed_context)),
+    ("WdfObjectAllocateContext", Routine::after_globals(allocate_context)),
+    ("WdfObjectContextGetObject", Routine::after_globals(context_get_object)),
+    ("WdfObjectReferenceActual", Routine::after_globals(reference)),
+    ("WdfObjectDereferenceActual", Routine::after_globals(dereference)),
 ];
 
-fn object_create(context: &Context, _globals: u64, attributes: u64, object: u64) -> u64 {
-    let attributes = read_attributes(context, attributes);
-    let parent = driver_of(context);
-    match create(context, General, attributes.as_ref(), parent) {
-        Ok(handle) => {
-            context.write(object, &handle);
-            NtStatus::SUCCESS.to_register()
-        }
-        Err(status) => status.to_register(),
-    }
+fn object_create(context: &Context, attributes: u64, object: u64) -> NtResult {
+    let handle = create_from(context, General, attributes, driver_of(context))?;
+    context.write(object, &handle);
+    Ok(())
 }
 
-fn object_delete(context: &Context, _globals: u64, handle: u64) -> u64 {
+fn object_delete(context: &Context, handle: u64) {
     let (kind, deleted, is_frameworks) = context.with_object(handle, |object| {
         let data = &object.data;
         (data.name(), object.deleted, data.belongs_to_framework())
@@ -47,37 +41,16 @@ fn object_delete(context: &Context, _globals: u64, handle: u64) -> u64 {
         "only the framework may delete"
     } else {
         delete(context, handle);
-        return 0;
+        return;
     };
-    context.stop(
-        Rule::BadHandle,
-        format!(
-            "WdfObjectDelete was called from {} with 0x{handle:016X}, a {kind} that {problem}",
-            context.caller()
-        ),
-    )
+    context.stop_call(Rule::BadHandle, &format!("with 0x{handle:016X}, a {kind} that {problem}"))
 }
 
-fn reference(
-    context: &Context,
-    _globals: u64,
-    handle: u64,
-    _tag: u64,
-    _line: u64,
-    _file: u64,
-) -> u64 {
+fn reference(context: &Context, handle: u64, _tag: u64, _line: i32, _file: u64) {
     add_reference(context, handle);
-    0
 }
 
-fn dereference(
-    context: &Context,
-    _globals: u64,
-    handle: u64,
-    _tag: u64,
-    _line: u64,
-    _file: u64,
-) -> u64 {
+fn dereference(context: &Context, handle: u64, _tag: u64, _line: i32, _file: u64) {
     let left = context.with_object(handle, |object| {
         object.references = object.references.checked_sub(1)?;
         Some(object.deleted && object.references + object.held == 0)
@@ -86,20 +59,15 @@ fn dereference(
         Some(false) => {}
         Some(true) => destroy(context, handle),
         None => {
-            context.stop(
+            context.stop_call(
                 Rule::BadHandle,
-                format!(
-                    "WdfObjectDereferenceActual was called from {} with 0x{handle:016X}, which \
-                     the driver holds no reference to",
-                    context.caller()
-                ),
+                &format!("with 0x{handle:016X}, which the driver holds no reference to"),
             );
         }
     }
-    0
 }
 
-fn get_typed_context(context: &Context, _globals: u64, handle: u64, type_info: u64) -> u64 {
+fn get_typed_context(context: &Context, handle: u64, type_info: u64) -> u64 {
     let info: ContextTypeInfo = context.read(type_info);
     let wanted = unique_type(type_info, &info);
     let address = context.framework().objects.get(&handle).map(|object| {
@@ -114,26 +82,14 @@ fn get_typed_context(context: &Context, _globals: u64, handle: u64, type_info: u
     })
 }
 
-fn allocate_context(
-    context: &Context,
-    _globals: u64,
-    handle: u64,
-    attributes: u64,
-    slot: u64,
-) -> u64 {
+fn allocate_context(context: &Context, handle: u64, attributes: u64, slot: u64) -> NtResult {
     let attributes: ObjectAttributes = context.read(attributes);
-    match add_context(context, handle, &attributes) {
-        Ok(address) => {
-            if slot != 0 {
-                context.write(slot, &address);
-            }
-            NtStatus::SUCCESS.to_register()
-        }
-        Err(status) => status.to_register(),
-    }
+    let address = add_context(context, handle, &attributes)?;
+    context.write_optional(slot, &address);
+    Ok(())
 }
 
-fn context_get_object(context: &Context, _globals: u64, address: u64) -> u64 {
+fn context_get_object(context: &Context, address: u64) -> u64 {
     let handle = context
         .framework()
         .objects

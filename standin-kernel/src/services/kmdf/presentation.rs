@@ -15,12 +15,16 @@ use super::{
 };
 use crate::{
     execution::routine::Routine,
-    ground::{irql::Irql, rule::Rule, status::NtStatus},
+    ground::{
+        irql::Irql,
+        rule::Rule,
+        status::{NtResult, NtStatus},
+    },
 };
 
 pub const ENTRIES: Entries = &[
-    ("WdfObjectAcquireLock", Routine::Two(acquire_lock)),
-    ("WdfObjectReleaseLock", Routine::Two(release_lock)),
+    ("WdfObjectAcquireLock", Routine::after_globals(acquire_lock)),
+    ("WdfObjectReleaseLock", Routine::after_globals(release_lock)),
 ];
 
 /// `WDF_SYNCHRONIZATION_SCOPE`.
@@ -88,7 +92,7 @@ pub fn automatic(context: &Context, object: u64) -> Option<Lock> {
 }
 
 /// Returns whether files with these attributes can have the synchronization that they ask for.
-pub fn check_files(context: &Context, device: u64) -> Result<(), NtStatus> {
+pub fn check_files(context: &Context, device: u64) -> NtResult {
     let attributes = context.with::<DeviceData, _>(device, |device| device.file_config());
     let Some((_, Some(attributes))) = attributes else {
         return Ok(());
@@ -106,7 +110,7 @@ pub fn check_files(context: &Context, device: u64) -> Result<(), NtStatus> {
 
 /// Returns whether a queue can have the synchronization that its attributes ask for: the lock of a
 /// device serves one execution level.
-pub fn check_queue(context: &Context, queue: u64) -> Result<(), NtStatus> {
+pub fn check_queue(context: &Context, queue: u64) -> NtResult {
     let Some(device) = device_of(context, queue) else {
         return Ok(());
     };
@@ -128,7 +132,7 @@ pub fn serialization(
     parent: u64,
     is_wanted: bool,
     is_passive: bool,
-) -> Result<Option<Lock>, NtStatus> {
+) -> NtResult<Option<Lock>> {
     if device_of(context, parent).is_none() {
         return Err(NtStatus::INVALID_DEVICE_REQUEST);
     }
@@ -193,13 +197,9 @@ pub fn call<const N: usize>(
 fn acquire(context: &Context, lock: Lock) {
     let this = context.id();
     if is_owner(context, lock) {
-        context.stop(
+        context.stop_call(
             Rule::Deadlock,
-            format!(
-                "{} was called from {} and acquires a presentation lock that its caller already holds",
-                context.call().name,
-                context.caller()
-            ),
+            "and acquires a presentation lock that its caller already holds",
         );
     }
     let take = |context: &Context, before: Irql| {
@@ -232,14 +232,9 @@ fn acquire(context: &Context, lock: Lock) {
         );
     }
     if !wait::wait_until(context, None, |context| take(context, before)) {
-        context.stop(
+        context.stop_call(
             Rule::Deadlock,
-            format!(
-                "{} was called from {} and waits forever for a presentation lock that is never \
-                 released",
-                context.call().name,
-                context.caller()
-            ),
+            "and waits forever for a presentation lock that is never released",
         );
     }
 }
@@ -255,13 +250,9 @@ fn release(context: &Context, lock: Lock) {
         }
     };
     let Some((_, before)) = released else {
-        context.stop(
+        context.stop_call(
             Rule::IrqlNotLowered,
-            format!(
-                "{} was called from {} for a presentation lock that its caller does not hold",
-                context.call().name,
-                context.caller()
-            ),
+            "for a presentation lock that its caller does not hold",
         );
     };
     if !lock.is_passive {
@@ -273,25 +264,19 @@ fn release(context: &Context, lock: Lock) {
 fn lock_for_driver(context: &Context, object: u64) -> Lock {
     let kind = context.with_object(object, |object| object.data.name());
     lock_of(context, object).unwrap_or_else(|| {
-        context.stop(
+        context.stop_call(
             Rule::BadHandle,
-            format!(
-                "{} was called from {} with 0x{object:016X}, a {kind} without a presentation lock",
-                context.call().name,
-                context.caller()
-            ),
+            &format!("with 0x{object:016X}, a {kind} without a presentation lock"),
         )
     })
 }
 
-fn acquire_lock(context: &Context, _globals: u64, object: u64) -> u64 {
+fn acquire_lock(context: &Context, object: u64) {
     let lock = lock_for_driver(context, object);
     acquire(context, lock);
-    0
 }
 
-fn release_lock(context: &Context, _globals: u64, object: u64) -> u64 {
+fn release_lock(context: &Context, object: u64) {
     let lock = lock_for_driver(context, object);
     release(context, lock);
-    0
 }

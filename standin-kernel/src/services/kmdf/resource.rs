@@ -8,8 +8,12 @@ use super::{
     },
 };
 use crate::{
-    execution::routine::{Routine, low_half},
-    ground::{arena::Block, memory, status::NtStatus},
+    execution::routine::{Handle, Routine},
+    ground::{
+        arena::Block,
+        memory,
+        status::{NtResult, NtStatus},
+    },
 };
 
 /// The size of a `CM_PARTIAL_RESOURCE_DESCRIPTOR`.
@@ -140,16 +144,16 @@ impl Data for ResourceListData {
 }
 
 pub const ENTRIES: Entries = &[
-    ("WdfCmResourceListGetCount", Routine::Two(get_count)),
-    ("WdfCmResourceListGetDescriptor", Routine::Three(get_descriptor)),
-    ("WdfCmResourceListAppendDescriptor", Routine::Three(append)),
-    ("WdfCmResourceListInsertDescriptor", Routine::Four(insert)),
-    ("WdfCmResourceListRemove", Routine::Three(remove)),
-    ("WdfCmResourceListRemoveByDescriptor", Routine::Three(remove)),
+    ("WdfCmResourceListGetCount", Routine::after_globals(get_count)),
+    ("WdfCmResourceListGetDescriptor", Routine::after_globals(get_descriptor)),
+    ("WdfCmResourceListAppendDescriptor", Routine::after_globals(append)),
+    ("WdfCmResourceListInsertDescriptor", Routine::after_globals(insert)),
+    ("WdfCmResourceListRemove", Routine::after_globals(remove::<u32>)),
+    ("WdfCmResourceListRemoveByDescriptor", Routine::after_globals(remove::<u64>)),
 ];
 
 /// Returns a device's lists of raw and of translated resources. They are created once.
-pub fn lists(context: &Context, device: u64) -> Result<[u64; 2], NtStatus> {
+pub fn lists(context: &Context, device: u64) -> NtResult<[u64; 2]> {
     let (given, raw, translated) = context.with::<DeviceData, _>(device, |device| {
         let resources = device.part::<Resources>();
         (resources.given.clone(), resources.raw, resources.translated)
@@ -188,16 +192,15 @@ pub fn place_of(context: &Context, device: u64, descriptor: u64) -> Option<usize
     })
 }
 
-fn get_count(context: &Context, _globals: u64, list: u64) -> u64 {
-    context.with::<ResourceListData, _>(list, |list| list.descriptors.len() as u64)
+fn get_count(context: &Context, list: Handle<ResourceListData>) -> u32 {
+    let count = list.with(context, |list| list.descriptors.len());
+    u32::try_from(count).unwrap_or(u32::MAX)
 }
 
 /// Returns the address of a descriptor, or 0 past the end.
-fn get_descriptor(context: &Context, _globals: u64, list: u64, index: u64) -> u64 {
-    let index = low_half(index) as usize;
-    context.with::<ResourceListData, _>(list, |list| {
-        list.descriptors.get(index).map_or(0, Block::address)
-    })
+fn get_descriptor(context: &Context, list: Handle<ResourceListData>, index: u32) -> u64 {
+    let index = index as usize;
+    list.with(context, |list| list.descriptors.get(index).map_or(0, Block::address))
 }
 
 /// Refuses to change a list: drivers may change only those of callbacks that filter resources, and the
@@ -208,17 +211,16 @@ fn refuse(context: &Context, list: u64) -> NtStatus {
     NtStatus::ACCESS_DENIED
 }
 
-fn append(context: &Context, _globals: u64, list: u64, descriptor: u64) -> u64 {
+fn append(context: &Context, list: u64, descriptor: u64) -> NtStatus {
     let _descriptor: [u8; DESCRIPTOR] = context.read(descriptor);
-    refuse(context, list).to_register()
+    refuse(context, list)
 }
 
-fn insert(context: &Context, _globals: u64, list: u64, descriptor: u64, _index: u64) -> u64 {
+fn insert(context: &Context, list: u64, descriptor: u64, _index: u32) -> NtStatus {
     let _descriptor: [u8; DESCRIPTOR] = context.read(descriptor);
-    refuse(context, list).to_register()
+    refuse(context, list)
 }
 
-fn remove(context: &Context, _globals: u64, list: u64, _which: u64) -> u64 {
+fn remove<W>(context: &Context, list: u64, _index_or_descriptor: W) {
     refuse(context, list);
-    0
 }

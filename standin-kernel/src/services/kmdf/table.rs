@@ -88,14 +88,14 @@ pub fn entries() -> Vec<Export<Context>> {
         .iter()
         .map(|(name, ceiling)| {
             let routine = provided.get(name).copied();
-            (*name, *ceiling, routine.unwrap_or(Routine::Zero(not_provided)))
+            (*name, *ceiling, routine.unwrap_or(Routine::of(not_provided)))
         })
         .collect()
 }
 
 /// Returns the framework's routines that are not in its table.
 pub fn internal() -> Vec<Export<Context>> {
-    vec![("FxDriverUnload", Irql::PASSIVE_LEVEL, Routine::One(driver::framework_unload))]
+    vec![("FxDriverUnload", Irql::PASSIVE_LEVEL, Routine::of(driver::framework_unload))]
 }
 
 fn not_provided(context: &Context) -> u64 {

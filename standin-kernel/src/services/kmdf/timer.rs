@@ -15,13 +15,15 @@ use super::{
     work::{Work, WorkKind, forget_work, queue_work},
 };
 use crate::{
-    execution::{identity::Identity, routine::Routine},
+    execution::{
+        identity::Identity,
+        routine::{Handle, Routine},
+    },
     ground::{
         abi::{DpcConfig, KernelDpc, ObjectAttributes, TimerConfig},
         arena::Block,
         irql::Irql,
-        rule::Rule,
-        status::NtStatus,
+        status::{NtResult, NtStatus},
     },
 };
 
@@ -127,19 +129,19 @@ pub fn forget_dpc(context: &Context, object: u64) -> bool {
 }
 
 pub const ENTRIES: Entries = &[
-    ("WdfTimerCreate", Routine::Four(timer_create)),
-    ("WdfTimerStart", Routine::Three(timer_start)),
-    ("WdfTimerStop", Routine::Three(timer_stop)),
-    ("WdfTimerGetParentObject", Routine::Two(get_parent::<TimerData>)),
-    ("WdfDpcCreate", Routine::Four(dpc_create)),
-    ("WdfDpcEnqueue", Routine::Two(dpc_enqueue)),
-    ("WdfDpcCancel", Routine::Three(dpc_cancel)),
-    ("WdfDpcWdmGetDpc", Routine::Two(dpc_object)),
-    ("WdfDpcGetParentObject", Routine::Two(get_parent::<DpcData>)),
+    ("WdfTimerCreate", Routine::after_globals(timer_create)),
+    ("WdfTimerStart", Routine::after_globals(timer_start)),
+    ("WdfTimerStop", Routine::after_globals(timer_stop)),
+    ("WdfTimerGetParentObject", Routine::after_globals(get_parent::<TimerData>)),
+    ("WdfDpcCreate", Routine::after_globals(dpc_create)),
+    ("WdfDpcEnqueue", Routine::after_globals(dpc_enqueue)),
+    ("WdfDpcCancel", Routine::after_globals(dpc_cancel)),
+    ("WdfDpcWdmGetDpc", Routine::after_globals(dpc_object)),
+    ("WdfDpcGetParentObject", Routine::after_globals(get_parent::<DpcData>)),
 ];
 
 /// Returns the attributes of a timer or DPC, which must have a parent object.
-fn with_parent(context: &Context, attributes: u64) -> Result<ObjectAttributes, NtStatus> {
+fn with_parent(context: &Context, attributes: u64) -> NtResult<ObjectAttributes> {
     let attributes = read_attributes(context, attributes).filter(|found| found.parent != 0);
     let attributes = attributes.ok_or(NtStatus::WDF_PARENT_NOT_SPECIFIED)?;
     if context.framework().exists(attributes.parent) {
@@ -164,14 +166,12 @@ fn read_config(context: &Context, address: u64) -> Option<TimerConfig> {
     Some(config)
 }
 
-fn timer_create(context: &Context, _globals: u64, config: u64, attributes: u64, timer: u64) -> u64 {
-    let Some(config) = read_config(context, config) else {
-        return NtStatus::INFO_LENGTH_MISMATCH.to_register();
-    };
+fn timer_create(context: &Context, config: u64, attributes: u64, timer: u64) -> NtResult {
+    let config = read_config(context, config).ok_or(NtStatus::INFO_LENGTH_MISMATCH)?;
     // A timer that may be late cannot be exact. One without a function expires without effect.
     let is_contradictory = config.tolerable_delay != 0 && config.high_resolution != 0;
     if config.period > i32::MAX.unsigned_abs() || is_contradictory {
-        return NtStatus::INVALID_PARAMETER.to_register();
+        return Err(NtStatus::INVALID_PARAMETER);
     }
     let made = with_parent(context, attributes).and_then(|attributes| {
         let is_passive = attributes.execution_level == PASSIVE;
@@ -195,32 +195,31 @@ fn timer_create(context: &Context, _globals: u64, config: u64, attributes: u64, 
 
 /// Starts a timer. Due times are in 100 ns units: negative ones are relative to now, others count
 /// from 1601. A timer whose due time has passed fires at once.
-fn timer_start(context: &Context, _globals: u64, timer: u64, due: u64) -> u64 {
-    let later = context.clock().due(due.cast_signed());
+fn timer_start(context: &Context, timer: Handle<TimerData>, due: i64) -> bool {
+    let later = context.clock().due(due);
     let now = context.clock().last();
-    let was_set = context.with::<TimerData, _>(timer, |timer| {
+    let was_set = timer.with(context, |timer| {
         let next = later.or_else(|| timer.after(now));
         std::mem::replace(&mut timer.due, next).is_some()
     });
     if later.is_none() {
-        queue_dpc(context, timer, fire);
+        queue_dpc(context, timer.0, fire);
     }
-    u64::from(was_set)
+    was_set
 }
 
-fn timer_stop(context: &Context, _globals: u64, timer: u64, wait: u64) -> u64 {
+fn timer_stop(context: &Context, timer: Handle<TimerData>, wait: bool) -> bool {
     stop_if_waiting_too_high(context, wait);
-    let was_set = context.with::<TimerData, _>(timer, |timer| timer.due.take().is_some());
-    u64::from(was_set)
+    timer.with(context, |timer| timer.due.take().is_some())
 }
 
-fn dpc_create(context: &Context, _globals: u64, config: u64, attributes: u64, dpc: u64) -> u64 {
+fn dpc_create(context: &Context, config: u64, attributes: u64, dpc: u64) -> NtResult {
     let config: DpcConfig = context.read(config);
     if config.size as usize != size_of::<DpcConfig>() {
-        return NtStatus::INFO_LENGTH_MISMATCH.to_register();
+        return Err(NtStatus::INFO_LENGTH_MISMATCH);
     }
     if config.function == 0 {
-        return NtStatus::INVALID_PARAMETER.to_register();
+        return Err(NtStatus::INVALID_PARAMETER);
     }
     let made = with_parent(context, attributes).and_then(|attributes| {
         let is_serialized = config.automatic_serialization != 0;
@@ -236,18 +235,18 @@ fn dpc_create(context: &Context, _globals: u64, config: u64, attributes: u64, dp
 
 /// Returns the address of a DPC's `KDPC`, with which a driver can choose a processor and the importance.
 /// Its routine is the framework's own, which nobody calls here.
-fn dpc_object(context: &Context, _globals: u64, dpc: u64) -> u64 {
+fn dpc_object(context: &Context, dpc: Handle<DpcData>) -> u64 {
     /// `DpcObject` and `MediumImportance`.
     const KIND: u8 = 0x13;
     const MEDIUM: u8 = 1;
-    context.with::<DpcData, _>(dpc, |data| {
+    dpc.with(context, |data| {
         let object = data.object.get_or_insert_with(|| {
             let object = Block::zeroed(size_of::<KernelDpc>());
             let mut value = KernelDpc::new_zeroed();
             value.kind = KIND;
             value.importance = MEDIUM;
-            value.routine = dpc;
-            value.context = dpc;
+            value.routine = dpc.0;
+            value.context = dpc.0;
             fill(object.address(), value.as_bytes());
             object
         });
@@ -255,32 +254,21 @@ fn dpc_object(context: &Context, _globals: u64, dpc: u64) -> u64 {
     })
 }
 
-fn dpc_enqueue(context: &Context, _globals: u64, dpc: u64) -> u64 {
-    context.with::<DpcData, _>(dpc, |_| ());
-    u64::from(queue_dpc(context, dpc, run_dpc))
+fn dpc_enqueue(context: &Context, dpc: Handle<DpcData>) -> bool {
+    dpc.check(context);
+    queue_dpc(context, dpc.0, run_dpc)
 }
 
-fn dpc_cancel(context: &Context, _globals: u64, dpc: u64, wait: u64) -> u64 {
+fn dpc_cancel(context: &Context, dpc: Handle<DpcData>, wait: bool) -> bool {
     stop_if_waiting_too_high(context, wait);
-    context.with::<DpcData, _>(dpc, |_| ());
-    u64::from(forget_dpc(context, dpc))
+    dpc.check(context);
+    forget_dpc(context, dpc.0)
 }
 
-/// Bugchecks if a stop waits for the callback above `PASSIVE_LEVEL`. The `BOOLEAN` is the
-/// register's low byte.
-fn stop_if_waiting_too_high(context: &Context, wait: u64) {
-    let call = context.call();
-    if wait & 0xFF != 0 && call.irql > Irql::PASSIVE_LEVEL {
-        context.stop(
-            Rule::IrqlTooHigh,
-            format!(
-                "{} was called with Wait at {} from {}; the highest IRQL for a wait is {}",
-                call.name,
-                call.irql,
-                context.caller(),
-                Irql::PASSIVE_LEVEL
-            ),
-        );
+/// Bugchecks if a stop waits for the callback above `PASSIVE_LEVEL`.
+fn stop_if_waiting_too_high(context: &Context, wait: bool) {
+    if wait {
+        context.check_irql(Irql::PASSIVE_LEVEL, "with Wait", "a wait");
     }
 }
 
@@ -298,11 +286,7 @@ pub fn run_one_dpc(context: &Context) -> Option<u64> {
 }
 
 fn run_dpc(context: &Context, dpc: u64) {
-    let function = {
-        let mut framework = context.framework();
-        let data = framework.get::<DpcData>(dpc);
-        data.map(|data| (data.function, data.lock))
-    };
+    let function = context.framework().get::<DpcData>(dpc).map(|data| (data.function, data.lock));
     if let Ok((function, lock)) = function {
         call_serialized(context, lock, "EvtDpcFunc", function, dpc);
     }
@@ -353,11 +337,11 @@ fn call_serialized(context: &Context, lock: Option<Lock>, what: &str, function: 
 }
 
 fn fire(context: &Context, timer: u64) {
-    let routine = {
-        let mut framework = context.framework();
-        let data = framework.get::<TimerData>(timer).ok();
-        data.map(|data| (data.function, data.is_passive))
-    };
+    let routine = context
+        .framework()
+        .get::<TimerData>(timer)
+        .ok()
+        .map(|data| (data.function, data.is_passive));
     let Some((routine, is_passive)) = routine.filter(|(routine, _)| *routine != 0) else {
         return;
     };
@@ -373,11 +357,10 @@ fn fire(context: &Context, timer: u64) {
 
 /// Calls a timer's function.
 fn call_timer(context: &Context, timer: u64) {
-    let found = {
-        let mut framework = context.framework();
-        let data = framework.get::<TimerData>(timer);
-        data.map(|data| (data.function, data.lock, data.is_passive))
-    };
+    let found = context
+        .framework()
+        .get::<TimerData>(timer)
+        .map(|data| (data.function, data.lock, data.is_passive));
     match found {
         Ok((function, lock, true)) => {
             presentation::locked(context, lock, || {

@@ -13,8 +13,8 @@ use crate::{
 };
 
 pub const ENTRIES: Entries = &[
-    ("WdfUsbTargetDeviceCreate", Routine::Four(create)),
-    ("WdfUsbTargetDeviceCreateWithParameters", Routine::Five(create_with_parameters)),
+    ("WdfUsbTargetDeviceCreate", Routine::after_globals(create)),
+    ("WdfUsbTargetDeviceCreateWithParameters", Routine::after_globals(create_with_parameters)),
 ];
 
 /// Fails as on Windows for a device whose lower devices do not know the requests of USB: the framework
@@ -30,21 +30,20 @@ fn refuse(context: &Context, device: u64, attributes: u64, target: u64) -> NtSta
     }
 }
 
-fn create(context: &Context, _globals: u64, device: u64, attributes: u64, target: u64) -> u64 {
-    refuse(context, device, attributes, target).to_register()
+fn create(context: &Context, device: u64, attributes: u64, target: u64) -> NtStatus {
+    refuse(context, device, attributes, target)
 }
 
 fn create_with_parameters(
     context: &Context,
-    _globals: u64,
     device: u64,
     config: u64,
     attributes: u64,
     target: u64,
-) -> u64 {
+) -> NtStatus {
     let config: UsbDeviceCreateConfig = context.read(config);
     if config.size as usize != size_of::<UsbDeviceCreateConfig>() {
-        return NtStatus::INFO_LENGTH_MISMATCH.to_register();
+        return NtStatus::INFO_LENGTH_MISMATCH;
     }
-    refuse(context, device, attributes, target).to_register()
+    refuse(context, device, attributes, target)
 }

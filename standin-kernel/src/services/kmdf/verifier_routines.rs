@@ -5,67 +5,51 @@ use super::{
     state::framework::{Context, Entries},
 };
 use crate::{
-    execution::routine::{Routine, low_half},
+    execution::routine::Routine,
     ground::{arena::Block, status::NtStatus},
 };
 
 pub const ENTRIES: Entries = &[
-    ("WdfObjectQuery", Routine::Five(query)),
-    ("WdfVerifierKeBugCheck", Routine::Six(bug_check)),
-    ("WdfCxVerifierKeBugCheck", Routine::Seven(bug_check_for)),
-    ("WdfGetTriageInfo", Routine::One(get_triage_info)),
-    ("WdfDriverRegisterTraceInfo", Routine::Four(register_trace_info)),
+    ("WdfObjectQuery", Routine::after_globals(query)),
+    ("WdfVerifierKeBugCheck", Routine::after_globals(bug_check)),
+    ("WdfCxVerifierKeBugCheck", Routine::after_globals(bug_check_for)),
+    ("WdfGetTriageInfo", Routine::after_globals(get_triage_info)),
+    ("WdfDriverRegisterTraceInfo", Routine::after_globals(register_trace_info)),
 ];
 
 /// Returns `STATUS_NOT_FOUND`, as the framework does for every GUID.
-fn query(
-    context: &Context,
-    _globals: u64,
-    object: u64,
-    _guid: u64,
-    _length: u64,
-    _buffer: u64,
-) -> u64 {
+fn query(context: &Context, object: u64, _guid: u64, _length: u32, _buffer: u64) -> NtStatus {
     context.with_object(object, |_| ());
-    NtStatus::NOT_FOUND.to_register()
+    NtStatus::NOT_FOUND
 }
 
 /// Bugchecks as `KeBugCheckEx` does.
-fn stop(context: &Context, code: u64, parameters: [u64; 4]) -> ! {
+fn stop(context: &Context, code: u32, parameters: [u64; 4]) -> ! {
     let message = format!("the driver called {} from {}", context.call().name, context.caller());
     let backtrace = context.backtrace();
-    context.bugcheck(low_half(code), parameters, message, &backtrace)
+    context.bugcheck(code, parameters, message, &backtrace)
 }
 
-fn bug_check(
-    context: &Context,
-    _globals: u64,
-    code: u64,
-    p1: u64,
-    p2: u64,
-    p3: u64,
-    p4: u64,
-) -> u64 {
-    stop(context, code, [p1, p2, p3, p4])
+fn bug_check(context: &Context, code: u32, p1: u64, p2: u64, p3: u64, p4: u64) {
+    stop(context, code, [p1, p2, p3, p4]);
 }
 
 /// Bugchecks as `KeBugCheckEx` does. The object, or null, selects whose log a dump contains.
-fn bug_check_for(context: &Context, arguments: [u64; 7]) -> u64 {
-    let [_globals, object, code, p1, p2, p3, p4] = arguments;
+fn bug_check_for(context: &Context, object: u64, code: u32, p1: u64, p2: u64, p3: u64, p4: u64) {
     if object != 0 {
         context.with_object(object, |_| ());
     }
-    stop(context, code, [p1, p2, p3, p4])
+    stop(context, code, [p1, p2, p3, p4]);
 }
 
-/// What debuggers know the framework by.
+/// The block by which debuggers find the framework.
 #[derive(Default)]
 struct TriageInfo(Option<Block>);
 
 /// Returns the address of the information for debuggers: the framework's version, that of the
 /// information, and pointers to the layouts of Windows' framework objects. The stand-in kernel has no
 /// such objects, so these pointers are null.
-fn get_triage_info(context: &Context, _globals: u64) -> u64 {
+fn get_triage_info(context: &Context) -> u64 {
     const SIZE: usize = 96;
     let (address, is_new) = {
         let mut framework = context.framework();
@@ -84,10 +68,9 @@ fn get_triage_info(context: &Context, _globals: u64) -> u64 {
 /// Returns `STATUS_NOT_SUPPORTED`, as the framework does.
 const fn register_trace_info(
     _context: &Context,
-    _globals: u64,
     _driver: u64,
     _callback: u64,
     _block: u64,
-) -> u64 {
-    NtStatus::NOT_SUPPORTED.to_register()
+) -> NtStatus {
+    NtStatus::NOT_SUPPORTED
 }

@@ -11,14 +11,14 @@ use super::{
     },
 };
 use crate::{
-    execution::routine::{Routine, low_half},
+    execution::routine::{Handle, Routine},
     ground::{rule::Rule, status::NtStatus},
 };
 
 pub const ENTRIES: Entries = &[
-    ("WdfDeviceConfigureWdmIrpDispatchCallback", Routine::Six(configure)),
-    ("WdfDeviceWdmDispatchIrp", Routine::Four(dispatch_irp)),
-    ("WdfDeviceWdmDispatchIrpToIoQueue", Routine::Five(dispatch_to_queue)),
+    ("WdfDeviceConfigureWdmIrpDispatchCallback", Routine::after_globals(configure)),
+    ("WdfDeviceWdmDispatchIrp", Routine::after_globals(dispatch_irp)),
+    ("WdfDeviceWdmDispatchIrpToIoQueue", Routine::after_globals(dispatch_to_queue)),
 ];
 
 /// The major functions that a callback can see: read, write, and the device controls.
@@ -32,36 +32,27 @@ const IN_CALLER_CONTEXT: u32 = 2;
 /// Sets the callback for the IRPs of a major function, while the device is being created.
 fn configure(
     context: &Context,
-    _globals: u64,
-    device: u64,
+    device: Handle<DeviceData>,
     _driver: u64,
-    major: u64,
+    major: u8,
     callback: u64,
     its_context: u64,
-) -> u64 {
-    let [major, ..] = major.to_le_bytes();
-    let is_started = context.with::<DeviceData, _>(device, |device| device.is_started);
+) -> NtStatus {
+    let is_started = device.with(context, |device| device.is_started);
     if !DIRECTED.contains(&major) {
-        return NtStatus::INVALID_PARAMETER.to_register();
+        return NtStatus::INVALID_PARAMETER;
     }
     if callback == 0 {
-        context.stop(
-            Rule::BadAddress,
-            format!(
-                "{} was called from {} without a callback",
-                context.call().name,
-                context.caller()
-            ),
-        );
+        context.stop_call(Rule::BadAddress, "without a callback");
     }
     if is_started {
-        return NtStatus::INVALID_DEVICE_STATE.to_register();
+        return NtStatus::INVALID_DEVICE_STATE;
     }
-    context.with::<DeviceData, _>(device, |device| {
+    device.with(context, |device| {
         let all = &mut device.part::<Callbacks>().0;
         all.insert(major, (callback, its_context));
     });
-    NtStatus::SUCCESS.to_register()
+    NtStatus::SUCCESS
 }
 
 /// Returns the request of an IRP that a device received. Bugchecks for another IRP.
@@ -79,7 +70,7 @@ fn received(context: &Context, device: u64, irp: u64) -> u64 {
 }
 
 /// Gives an IRP to the framework, which queues it as if there were no callback.
-fn dispatch_irp(context: &Context, _globals: u64, device: u64, irp: u64, its_context: u64) -> u64 {
+fn dispatch_irp(context: &Context, device: u64, irp: u64, its_context: u64) -> NtStatus {
     let request = received(context, device, irp);
     if its_context != request {
         context.stop_for_handle(&BadHandle {
@@ -89,43 +80,36 @@ fn dispatch_irp(context: &Context, _globals: u64, device: u64, irp: u64, its_con
         });
     }
     pass::enter_directed(context, device, request);
-    NtStatus::PENDING.to_register()
+    NtStatus::PENDING
 }
 
 /// Puts an IRP in a queue of the device.
 fn dispatch_to_queue(
     context: &Context,
-    _globals: u64,
-    device: u64,
+    device: Handle<DeviceData>,
     irp: u64,
-    queue: u64,
-    flags: u64,
-) -> u64 {
-    let flags = low_half(flags);
-    let request = received(context, device, irp);
-    context.with::<QueueData, _>(queue, |_| ());
-    if flags & !(PREPROCESSED | IN_CALLER_CONTEXT) != 0 || device_of(context, queue) != Some(device)
+    queue: Handle<QueueData>,
+    flags: u32,
+) -> NtStatus {
+    let request = received(context, device.0, irp);
+    queue.check(context);
+    if flags & !(PREPROCESSED | IN_CALLER_CONTEXT) != 0
+        || device_of(context, queue.0) != Some(device.0)
     {
         context.warn_of_misuse(|| {
             "with flags that are not valid, or with a queue of another device".to_owned()
         });
         ending::end(context, request, NtStatus::INVALID_PARAMETER, Some(0));
-        return NtStatus::INVALID_PARAMETER.to_register();
+        return NtStatus::INVALID_PARAMETER;
     }
-    let in_caller_context =
-        context.with::<DeviceData, _>(device, |device| device.init.in_caller_context);
+    let in_caller_context = device.with(context, |device| device.init.in_caller_context);
     if flags & IN_CALLER_CONTEXT != 0 && in_caller_context != 0 {
-        context.stop(
+        context.stop_call(
             Rule::NotProvided,
-            format!(
-                "{} was called from {} to call EvtIoInCallerContext first, which the stand-in kernel \
-                 does not provide",
-                context.call().name,
-                context.caller()
-            ),
+            "to call EvtIoInCallerContext first, which the stand-in kernel does not provide",
         );
     }
-    context.with::<RequestData, _>(request, |request| request.queue = Some(queue));
-    dispatch::enqueue(context, queue, request);
-    NtStatus::PENDING.to_register()
+    context.with::<RequestData, _>(request, |request| request.queue = Some(queue.0));
+    dispatch::enqueue(context, queue.0, request);
+    NtStatus::PENDING
 }

@@ -5,62 +5,61 @@ use std::collections::HashMap;
 
 use super::{
     buffer::MemoryData,
-    device::init::with_init,
     io::{
         irp::{irp_of, mdl_of, request_of},
         pass::{self, Preprocess},
     },
     object::{create, give},
     state::{
-        device::{DeviceData, device_of},
+        device::{DeviceData, DeviceInit, device_of},
         framework::{BadHandle, Context, Entries},
         request::{RequestData, RequestKind},
     },
 };
 use crate::{
-    execution::routine::{Routine, low_half},
-    ground::status::NtStatus,
+    execution::routine::{Handle, Routine},
+    ground::status::{NtResult, NtStatus},
 };
 
 pub const ENTRIES: Entries = &[
-    ("WdfRequestWdmGetIrp", Routine::Two(get_irp)),
-    ("WdfRequestGetRequestorMode", Routine::Two(get_mode)),
-    ("WdfRequestIsFrom32BitProcess", Routine::Two(is_from_32_bit)),
-    ("WdfRequestGetRequestorProcessId", Routine::Two(get_process)),
-    ("WdfRequestIsReserved", Routine::Two(is_reserved)),
-    ("WdfRequestRetrieveInputWdmMdl", Routine::Three(input_mdl)),
-    ("WdfRequestRetrieveOutputWdmMdl", Routine::Three(output_mdl)),
-    ("WdfRequestRetrieveUnsafeUserInputBuffer", Routine::Five(unsafe_input)),
-    ("WdfRequestRetrieveUnsafeUserOutputBuffer", Routine::Five(unsafe_output)),
-    ("WdfRequestProbeAndLockUserBufferForRead", Routine::Five(probe_for_read)),
-    ("WdfRequestProbeAndLockUserBufferForWrite", Routine::Five(probe_for_write)),
-    ("WdfDeviceInitAssignWdmIrpPreprocessCallback", Routine::Six(assign_preprocess)),
-    ("WdfDeviceWdmDispatchPreprocessedIrp", Routine::Three(dispatch_preprocessed)),
+    ("WdfRequestWdmGetIrp", Routine::after_globals(get_irp)),
+    ("WdfRequestGetRequestorMode", Routine::after_globals(get_mode)),
+    ("WdfRequestIsFrom32BitProcess", Routine::after_globals(is_from_32_bit)),
+    ("WdfRequestGetRequestorProcessId", Routine::after_globals(get_process)),
+    ("WdfRequestIsReserved", Routine::after_globals(is_reserved)),
+    ("WdfRequestRetrieveInputWdmMdl", Routine::after_globals(input_mdl)),
+    ("WdfRequestRetrieveOutputWdmMdl", Routine::after_globals(output_mdl)),
+    ("WdfRequestRetrieveUnsafeUserInputBuffer", Routine::after_globals(unsafe_input)),
+    ("WdfRequestRetrieveUnsafeUserOutputBuffer", Routine::after_globals(unsafe_output)),
+    ("WdfRequestProbeAndLockUserBufferForRead", Routine::after_globals(probe_for_read)),
+    ("WdfRequestProbeAndLockUserBufferForWrite", Routine::after_globals(probe_for_write)),
+    ("WdfDeviceInitAssignWdmIrpPreprocessCallback", Routine::after_globals(assign_preprocess)),
+    ("WdfDeviceWdmDispatchPreprocessedIrp", Routine::after_globals(dispatch_preprocessed)),
 ];
 
-fn get_irp(context: &Context, _globals: u64, request: u64) -> u64 {
+fn get_irp(context: &Context, request: u64) -> u64 {
     irp_of(context, request)
 }
 
 /// Returns `UserMode` for the requests of a test's files, and `KernelMode` for those of drivers.
-fn get_mode(context: &Context, _globals: u64, request: u64) -> u64 {
-    context.with::<RequestData, _>(request, |request| u64::from(request.is_from_user))
+fn get_mode(context: &Context, request: Handle<RequestData>) -> i8 {
+    request.with(context, |request| i8::from(request.is_from_user))
 }
 
-fn is_from_32_bit(context: &Context, _globals: u64, request: u64) -> u64 {
-    context.with::<RequestData, _>(request, |_| ());
-    0
+fn is_from_32_bit(context: &Context, request: Handle<RequestData>) -> bool {
+    request.check(context);
+    false
 }
 
 /// Returns the process that sent a request, or in which a driver created it.
-fn get_process(context: &Context, _globals: u64, request: u64) -> u64 {
-    context.with::<RequestData, _>(request, |request| u64::from(request.process))
+fn get_process(context: &Context, request: Handle<RequestData>) -> u32 {
+    request.with(context, |request| request.process)
 }
 
 /// Returns `FALSE`: only a queue with a policy for forward progress has reserved requests.
-fn is_reserved(context: &Context, _globals: u64, request: u64) -> u64 {
-    context.with::<RequestData, _>(request, |_| ());
-    0
+fn is_reserved(context: &Context, request: Handle<RequestData>) -> bool {
+    request.check(context);
+    false
 }
 
 /// Returns the MDL of a buffer, if the framework provides the buffer.
@@ -69,7 +68,7 @@ fn retrieve_mdl(
     request: u64,
     which: impl FnOnce(&RequestData) -> (u64, u64),
     to: u64,
-) -> u64 {
+) -> NtResult {
     let found = context.with::<RequestData, _>(request, |request| {
         if !request.has_buffers() {
             return Err(NtStatus::INVALID_DEVICE_REQUEST);
@@ -83,11 +82,11 @@ fn retrieve_mdl(
     give(context, found, to)
 }
 
-fn input_mdl(context: &Context, _globals: u64, request: u64, mdl: u64) -> u64 {
+fn input_mdl(context: &Context, request: u64, mdl: u64) -> NtResult {
     retrieve_mdl(context, request, RequestData::input, mdl)
 }
 
-fn output_mdl(context: &Context, _globals: u64, request: u64, mdl: u64) -> u64 {
+fn output_mdl(context: &Context, request: u64, mdl: u64) -> NtResult {
     retrieve_mdl(context, request, RequestData::output, mdl)
 }
 
@@ -101,57 +100,51 @@ fn retrieve_unsafe(
     minimum: u64,
     buffer: u64,
     length: u64,
-) -> u64 {
+) -> NtResult {
     context.write(buffer, &0_u64);
-    if length != 0 {
-        context.write(length, &0_u64);
-    }
+    context.write_optional(length, &0_u64);
     let is_allowed = context.with::<RequestData, _>(request, |request| {
         request.is_neither && request.is_in_caller_context
     });
     let Some((address, available)) = range.filter(|_| is_allowed) else {
-        return NtStatus::INVALID_DEVICE_REQUEST.to_register();
+        return Err(NtStatus::INVALID_DEVICE_REQUEST);
     };
     if available < minimum {
-        return NtStatus::BUFFER_TOO_SMALL.to_register();
+        return Err(NtStatus::BUFFER_TOO_SMALL);
     }
     // An empty buffer has no address.
     let address = if available == 0 { 0 } else { address };
     context.write(buffer, &address);
-    if length != 0 {
-        context.write(length, &available);
-    }
-    NtStatus::SUCCESS.to_register()
+    context.write_optional(length, &available);
+    Ok(())
 }
 
 fn unsafe_input(
     context: &Context,
-    _globals: u64,
-    request: u64,
+    request: Handle<RequestData>,
     minimum: u64,
     buffer: u64,
     length: u64,
-) -> u64 {
-    let range = context.with::<RequestData, _>(request, |request| match request.kind {
+) -> NtResult {
+    let range = request.with(context, |request| match request.kind {
         RequestKind::Write | RequestKind::DeviceControl { .. } => Some(request.input()),
         _ => None,
     });
-    retrieve_unsafe(context, request, range, minimum, buffer, length)
+    retrieve_unsafe(context, request.0, range, minimum, buffer, length)
 }
 
 fn unsafe_output(
     context: &Context,
-    _globals: u64,
-    request: u64,
+    request: Handle<RequestData>,
     minimum: u64,
     buffer: u64,
     length: u64,
-) -> u64 {
-    let range = context.with::<RequestData, _>(request, |request| match request.kind {
+) -> NtResult {
+    let range = request.with(context, |request| match request.kind {
         RequestKind::Read | RequestKind::DeviceControl { .. } => Some(request.output()),
         _ => None,
     });
-    retrieve_unsafe(context, request, range, minimum, buffer, length)
+    retrieve_unsafe(context, request.0, range, minimum, buffer, length)
 }
 
 /// Returns a memory object for a range of the sender's buffers.
@@ -162,7 +155,7 @@ fn probe(
     length: u64,
     memory: u64,
     which: impl Fn(&RequestData) -> (u64, u64),
-) -> u64 {
+) -> NtResult {
     let checked = context.with::<RequestData, _>(request, |request| {
         if length == 0 {
             return Err(NtStatus::INVALID_USER_BUFFER);
@@ -187,31 +180,29 @@ fn probe(
 /// contents.
 fn probe_for_read(
     context: &Context,
-    _globals: u64,
-    request: u64,
+    request: Handle<RequestData>,
     buffer: u64,
     length: u64,
     memory: u64,
-) -> u64 {
-    let is_input = context.with::<RequestData, _>(request, |request| {
+) -> NtResult {
+    let is_input = request.with(context, |request| {
         let (start, size) = request.input();
         (start..start.saturating_add(size)).contains(&buffer)
     });
     if is_input {
-        probe(context, request, buffer, length, memory, RequestData::input)
+        probe(context, request.0, buffer, length, memory, RequestData::input)
     } else {
-        probe(context, request, buffer, length, memory, RequestData::output)
+        probe(context, request.0, buffer, length, memory, RequestData::output)
     }
 }
 
 fn probe_for_write(
     context: &Context,
-    _globals: u64,
     request: u64,
     buffer: u64,
     length: u64,
     memory: u64,
-) -> u64 {
+) -> NtResult {
     probe(context, request, buffer, length, memory, RequestData::output)
 }
 
@@ -219,21 +210,19 @@ fn probe_for_write(
 /// those of plug and play, power and WMI, which the stand-in kernel does not send.
 fn assign_preprocess(
     context: &Context,
-    _globals: u64,
-    init: u64,
+    init: Handle<DeviceInit>,
     routine: u64,
-    major: u64,
+    major: u8,
     minors: u64,
-    count: u64,
-) -> u64 {
+    count: u32,
+) -> NtStatus {
     /// `IRP_MJ_MAXIMUM_FUNCTION`.
     const MAXIMUM: u8 = 0x1B;
-    let [major, ..] = major.to_le_bytes();
-    let has_minors = low_half(count) != 0;
+    let has_minors = count != 0;
     if major > MAXIMUM || routine == 0 || has_minors == (minors == 0) {
-        return NtStatus::INVALID_PARAMETER.to_register();
+        return NtStatus::INVALID_PARAMETER;
     }
-    let is_new = with_init(context, init, |init| {
+    let is_new = init.with(context, |init| {
         let all: &mut HashMap<u8, u64> = &mut init.parts.get::<Preprocess>().0;
         let is_new = has_minors || !all.contains_key(&major);
         if !has_minors {
@@ -241,18 +230,14 @@ fn assign_preprocess(
         }
         is_new
     });
-    if is_new {
-        NtStatus::SUCCESS.to_register()
-    } else {
-        NtStatus::INVALID_DEVICE_REQUEST.to_register()
-    }
+    if is_new { NtStatus::SUCCESS } else { NtStatus::INVALID_DEVICE_REQUEST }
 }
 
 /// Gives an IRP to the framework after the driver has seen it.
-fn dispatch_preprocessed(context: &Context, _globals: u64, device: u64, irp: u64) -> u64 {
-    context.with::<DeviceData, _>(device, |_| ());
+fn dispatch_preprocessed(context: &Context, device: Handle<DeviceData>, irp: u64) -> NtStatus {
+    device.check(context);
     let request =
-        request_of(context, irp).filter(|request| device_of(context, *request) == Some(device));
+        request_of(context, irp).filter(|request| device_of(context, *request) == Some(device.0));
     let Some(request) = request else {
         context.stop_for_handle(&BadHandle {
             handle: irp,
@@ -260,6 +245,6 @@ fn dispatch_preprocessed(context: &Context, _globals: u64, device: u64, irp: u64
             found: None,
         });
     };
-    pass::enter_preprocessed(context, device, request);
-    NtStatus::PENDING.to_register()
+    pass::enter_preprocessed(context, device.0, request);
+    NtStatus::PENDING
 }

@@ -4,17 +4,17 @@
 use super::{
     object::{create, give, read_attributes},
     state::{
-        device::{DeviceData, device_of},
+        device::{DeviceData, device_of, get_device},
         device_object::own,
         framework::{Context, Data, Entries},
     },
 };
 use crate::{
-    execution::routine::{Routine, low_half},
+    execution::routine::{Handle, Routine},
     ground::{
         abi::ObjectAttributes,
         framework_abi::{WmiInstanceConfig, WmiProviderConfig},
-        status::NtStatus,
+        status::{NtResult, NtStatus},
     },
     services::managers::wmi_events::WmiEvent,
 };
@@ -46,15 +46,15 @@ impl Data for WmiInstanceData {
 }
 
 pub const ENTRIES: Entries = &[
-    ("WdfWmiProviderCreate", Routine::Five(provider_create)),
-    ("WdfWmiProviderGetDevice", Routine::Two(provider_get_device)),
-    ("WdfWmiProviderIsEnabled", Routine::Three(provider_is_enabled)),
-    ("WdfWmiInstanceCreate", Routine::Five(instance_create)),
-    ("WdfWmiInstanceRegister", Routine::Two(instance_register)),
-    ("WdfWmiInstanceDeregister", Routine::Two(instance_deregister)),
-    ("WdfWmiInstanceGetDevice", Routine::Two(instance_get_device)),
-    ("WdfWmiInstanceGetProvider", Routine::Two(instance_get_provider)),
-    ("WdfWmiInstanceFireEvent", Routine::Four(instance_fire_event)),
+    ("WdfWmiProviderCreate", Routine::after_globals(provider_create)),
+    ("WdfWmiProviderGetDevice", Routine::after_globals(get_device::<WmiProviderData>)),
+    ("WdfWmiProviderIsEnabled", Routine::after_globals(provider_is_enabled)),
+    ("WdfWmiInstanceCreate", Routine::after_globals(instance_create)),
+    ("WdfWmiInstanceRegister", Routine::after_globals(instance_register)),
+    ("WdfWmiInstanceDeregister", Routine::after_globals(instance_deregister)),
+    ("WdfWmiInstanceGetDevice", Routine::after_globals(get_device::<WmiInstanceData>)),
+    ("WdfWmiInstanceGetProvider", Routine::after_globals(instance_get_provider)),
+    ("WdfWmiInstanceFireEvent", Routine::after_globals(instance_fire_event)),
 ];
 
 /// Creates a provider from a configuration, unless the device has one with the GUID.
@@ -63,7 +63,7 @@ fn make_provider(
     device: u64,
     config: u64,
     attributes: Option<&ObjectAttributes>,
-) -> Result<u64, NtStatus> {
+) -> NtResult<u64> {
     /// `WdfWmiProviderValidFlags`.
     const VALID_FLAGS: u32 = 7;
     /// `WdfWmiProviderEventOnly` and `WdfWmiProviderTracing`: a tracing provider has no events.
@@ -100,37 +100,30 @@ fn make_provider(
 
 fn provider_create(
     context: &Context,
-    _globals: u64,
-    device: u64,
+    device: Handle<DeviceData>,
     config: u64,
     attributes: u64,
     provider: u64,
-) -> u64 {
-    context.with::<DeviceData, _>(device, |_| ());
+) -> NtResult {
+    device.check(context);
     let attributes = read_attributes(context, attributes);
-    let made = make_provider(context, device, config, attributes.as_ref());
+    let made = make_provider(context, device.0, config, attributes.as_ref());
     give(context, made, provider)
 }
 
 fn instance_create(
     context: &Context,
-    _globals: u64,
-    device: u64,
+    device: Handle<DeviceData>,
     config: u64,
     attributes: u64,
     instance: u64,
-) -> u64 {
-    context.with::<DeviceData, _>(device, |_| ());
-    let made = make_instance(context, device, config, attributes);
+) -> NtResult {
+    device.check(context);
+    let made = make_instance(context, device.0, config, attributes);
     give(context, made, instance)
 }
 
-fn make_instance(
-    context: &Context,
-    device: u64,
-    config: u64,
-    attributes: u64,
-) -> Result<u64, NtStatus> {
+fn make_instance(context: &Context, device: u64, config: u64, attributes: u64) -> NtResult<u64> {
     let config: WmiInstanceConfig = context.read(config);
     if config.size as usize != size_of::<WmiInstanceConfig>() {
         return Err(NtStatus::INFO_LENGTH_MISMATCH);
@@ -157,20 +150,15 @@ fn make_instance(
     create(context, data, attributes.as_ref(), Some(provider))
 }
 
-fn provider_get_device(context: &Context, _globals: u64, provider: u64) -> u64 {
-    context.with::<WmiProviderData, _>(provider, |_| ());
-    device_of(context, provider).unwrap_or(0)
-}
-
 /// Returns whether a driver asked for the events of a provider. Nobody collects its data.
-fn provider_is_enabled(context: &Context, _globals: u64, provider: u64, control: u64) -> u64 {
+fn provider_is_enabled(context: &Context, provider: Handle<WmiProviderData>, control: u32) -> bool {
     /// `WdfWmiEventControl` and `WdfWmiInstanceControl`.
     const EVENT: u32 = 1;
     const INSTANCE: u32 = 2;
-    let guid = context.with::<WmiProviderData, _>(provider, |data| data.guid);
-    match low_half(control) {
-        EVENT => u64::from(context.wmi_events().is_watched(bytes_of(guid))),
-        INSTANCE => 0,
+    let guid = provider.with(context, |data| data.guid);
+    match control {
+        EVENT => context.wmi_events().is_watched(bytes_of(guid)),
+        INSTANCE => false,
         other => {
             context.warn_of_misuse(|| {
                 format!(
@@ -180,7 +168,7 @@ fn provider_is_enabled(context: &Context, _globals: u64, provider: u64, control:
                     context.caller()
                 )
             });
-            0
+            false
         }
     }
 }
@@ -207,11 +195,8 @@ pub fn to_tell(context: &Context, guid: [u8; 16]) -> Vec<(u64, u64)> {
 pub fn tell(context: &Context, provider: u64, callback: u64) {
     /// `WdfWmiEventControl`.
     const EVENT: u64 = 1;
-    let was_enabled = {
-        let mut framework = context.framework();
-        let data = framework.get::<WmiProviderData>(provider);
-        data.map(|data| data.was_enabled)
-    };
+    let was_enabled =
+        context.framework().get::<WmiProviderData>(provider).map(|data| data.was_enabled);
     // The provider can have been deleted meanwhile.
     if let Ok(was_enabled) = was_enabled {
         let arguments = [provider, EVENT, u64::from(was_enabled)];
@@ -229,60 +214,47 @@ fn bytes_of(guid: [u32; 4]) -> [u8; 16] {
 }
 
 /// Registers an instance that is not registered.
-fn instance_register(context: &Context, _globals: u64, instance: u64) -> u64 {
-    let was_registered = context.with::<WmiInstanceData, _>(instance, |data| {
-        core::mem::replace(&mut data.is_registered, true)
-    });
-    if was_registered {
-        NtStatus::INVALID_DEVICE_REQUEST.to_register()
-    } else {
-        NtStatus::SUCCESS.to_register()
-    }
+fn instance_register(context: &Context, instance: Handle<WmiInstanceData>) -> NtStatus {
+    let was_registered =
+        instance.with(context, |data| core::mem::replace(&mut data.is_registered, true));
+    if was_registered { NtStatus::INVALID_DEVICE_REQUEST } else { NtStatus::SUCCESS }
 }
 
-fn instance_deregister(context: &Context, _globals: u64, instance: u64) -> u64 {
-    context.with::<WmiInstanceData, _>(instance, |data| data.is_registered = false);
-    0
+fn instance_deregister(context: &Context, instance: Handle<WmiInstanceData>) {
+    instance.with(context, |data| data.is_registered = false);
 }
 
-fn instance_get_device(context: &Context, _globals: u64, instance: u64) -> u64 {
-    context.with::<WmiInstanceData, _>(instance, |_| ());
-    device_of(context, instance).unwrap_or(0)
-}
-
-fn instance_get_provider(context: &Context, _globals: u64, instance: u64) -> u64 {
-    context.with::<WmiInstanceData, _>(instance, |data| data.provider)
+fn instance_get_provider(context: &Context, instance: Handle<WmiInstanceData>) -> u64 {
+    instance.with(context, |data| data.provider)
 }
 
 /// Fires an event, which the drivers that asked for the data block's events receive.
 fn instance_fire_event(
     context: &Context,
-    _globals: u64,
-    instance: u64,
-    size: u64,
+    instance: Handle<WmiInstanceData>,
+    size: u32,
     data: u64,
-) -> u64 {
+) -> NtStatus {
     let (is_registered, provider) =
-        context.with::<WmiInstanceData, _>(instance, |data| (data.is_registered, data.provider));
+        instance.with(context, |data| (data.is_registered, data.provider));
     if !is_registered {
-        return NtStatus::WMI_GUID_DISCONNECTED.to_register();
+        return NtStatus::WMI_GUID_DISCONNECTED;
     }
-    let length = low_half(size);
-    if length > LARGEST_EVENT {
-        return NtStatus::INVALID_BUFFER_SIZE.to_register();
+    if size > LARGEST_EVENT {
+        return NtStatus::INVALID_BUFFER_SIZE;
     }
-    let mut bytes = vec![0; length as usize];
+    let mut bytes = vec![0; size as usize];
     if !bytes.is_empty() {
         context.read_into(data, &mut bytes);
     }
     let guid = context.with::<WmiProviderData, _>(provider, |data| data.guid);
-    let index = index_of(context, provider, instance);
-    let device = device_of(context, instance).map_or(0, |device| own(context, device));
+    let index = index_of(context, provider, instance.0);
+    let device = device_of(context, instance.0).map_or(0, |device| own(context, device));
     let events = context.wmi_events();
     let time = context.host().shared_data().system_time();
     let id = events.provider_of(device);
     events.fire(WmiEvent::of_instance(id, bytes_of(guid), index, time, &bytes));
-    NtStatus::SUCCESS.to_register()
+    NtStatus::SUCCESS
 }
 
 /// Returns the number of an instance among those of its provider.

@@ -67,7 +67,7 @@ pub fn forget_work(context: &Context, kind: WorkKind, handle: u64) {
     queue.retain(|work| (work.kind, work.handle) != (kind, handle));
 }
 
-/// What became of the first queued work.
+/// The outcome of the first queued work.
 pub enum Next {
     /// There was none.
     None,

@@ -10,8 +10,13 @@ use super::{
     work::{Work, WorkKind, forget_work, queue_work},
 };
 use crate::{
-    execution::routine::Routine,
-    ground::{abi::WorkItemConfig, irql::Irql, rule::Rule, status::NtStatus},
+    execution::routine::{Handle, Routine},
+    ground::{
+        abi::WorkItemConfig,
+        irql::Irql,
+        rule::Rule,
+        status::{NtResult, NtStatus},
+    },
 };
 
 /// A work item.
@@ -30,32 +35,25 @@ impl Data for WorkItemData {
 }
 
 pub const ENTRIES: Entries = &[
-    ("WdfWorkItemCreate", Routine::Four(work_item_create)),
-    ("WdfWorkItemEnqueue", Routine::Two(work_item_enqueue)),
-    ("WdfWorkItemFlush", Routine::Two(work_item_flush)),
-    ("WdfWorkItemGetParentObject", Routine::Two(get_parent::<WorkItemData>)),
+    ("WdfWorkItemCreate", Routine::after_globals(work_item_create)),
+    ("WdfWorkItemEnqueue", Routine::after_globals(work_item_enqueue)),
+    ("WdfWorkItemFlush", Routine::after_globals(work_item_flush)),
+    ("WdfWorkItemGetParentObject", Routine::after_globals(get_parent::<WorkItemData>)),
 ];
 
-fn work_item_create(
-    context: &Context,
-    _globals: u64,
-    config: u64,
-    attributes: u64,
-    work_item: u64,
-) -> u64 {
+fn work_item_create(context: &Context, config: u64, attributes: u64, work_item: u64) -> NtResult {
     let config: WorkItemConfig = context.read(config);
     if config.size as usize != size_of::<WorkItemConfig>() {
-        return NtStatus::INFO_LENGTH_MISMATCH.to_register();
+        return Err(NtStatus::INFO_LENGTH_MISMATCH);
     }
     if config.function == 0 {
-        return NtStatus::INVALID_PARAMETER.to_register();
+        return Err(NtStatus::INVALID_PARAMETER);
     }
-    let Some(attributes) = read_attributes(context, attributes).filter(|found| found.parent != 0)
-    else {
-        return NtStatus::WDF_PARENT_NOT_SPECIFIED.to_register();
-    };
+    let attributes = read_attributes(context, attributes)
+        .filter(|found| found.parent != 0)
+        .ok_or(NtStatus::WDF_PARENT_NOT_SPECIFIED)?;
     if !context.framework().exists(attributes.parent) {
-        return NtStatus::INVALID_PARAMETER.to_register();
+        return Err(NtStatus::INVALID_PARAMETER);
     }
     let is_serialized = config.automatic_serialization != 0;
     let made = serialization(context, attributes.parent, is_serialized, true).and_then(|lock| {
@@ -65,34 +63,28 @@ fn work_item_create(
     give(context, made, work_item)
 }
 
-fn work_item_enqueue(context: &Context, _globals: u64, work_item: u64) -> u64 {
-    let routine = context.with::<WorkItemData, _>(work_item, |item| {
+fn work_item_enqueue(context: &Context, work_item: Handle<WorkItemData>) {
+    let routine = work_item.with(context, |item| {
         let was_queued = core::mem::replace(&mut item.queued, true);
         (!was_queued).then_some(item.function)
     });
     if let Some(routine) = routine {
         queue_work(
             context,
-            Work { kind: WorkKind::Item, routine, handle: work_item, run: run_item },
+            Work { kind: WorkKind::Item, routine, handle: work_item.0, run: run_item },
         );
     }
-    0
 }
 
-fn work_item_flush(context: &Context, _globals: u64, work_item: u64) -> u64 {
+fn work_item_flush(context: &Context, work_item: Handle<WorkItemData>) {
     let this = context.id();
-    if context.with::<WorkItemData, _>(work_item, |item| item.runner == Some(this)) {
-        context.stop(
+    if work_item.with(context, |item| item.runner == Some(this)) {
+        context.stop_call(
             Rule::Deadlock,
-            format!(
-                "WdfWorkItemFlush was called from {} inside the callback of the same work item, \
-                 where it would wait for itself",
-                context.caller()
-            ),
+            "inside the callback of the same work item, where it would wait for itself",
         );
     }
-    wait_for(context, work_item);
-    0
+    wait_for(context, work_item.0);
 }
 
 /// Waits until a work item neither waits nor runs.
@@ -104,14 +96,7 @@ fn wait_for(context: &Context, item: u64) {
             .map_or(true, |item| !item.queued && item.runner.is_none())
     });
     if !is_over {
-        context.stop(
-            Rule::Deadlock,
-            format!(
-                "{} was called from {} and waits forever for a work item's callback",
-                context.call().name,
-                context.caller()
-            ),
-        );
+        context.stop_call(Rule::Deadlock, "and waits forever for a work item's callback");
     }
 }
 
@@ -135,8 +120,7 @@ fn run_item(context: &Context, item: u64) {
 /// Waits for a work item before its deletion, unless its own callback deletes it.
 fn finish_before_delete(context: &Context, handle: u64) {
     let this = context.id();
-    let is_own =
-        context.framework().get::<WorkItemData>(handle).is_ok_and(|item| item.runner == Some(this));
+    let is_own = context.is::<WorkItemData>(handle, |item| item.runner == Some(this));
     if is_own {
         return;
     }

@@ -1,6 +1,9 @@
 //! The properties of a device that the plug-and-play manager keeps (`DEVICE_REGISTRY_PROPERTY`).
 
-use crate::{ground::status::NtStatus, services::strings::text_bytes};
+use crate::{
+    ground::status::{NtResult, NtStatus},
+    services::strings::text_bytes,
+};
 
 /// What identifies a device to the plug-and-play manager, as its bus reports it.
 #[derive(Clone, Debug, Default)]
@@ -68,7 +71,7 @@ pub fn find(
     given: &[(u32, String)],
     bus: Option<&Bus>,
     property: u32,
-) -> Result<Vec<u8>, NtStatus> {
+) -> NtResult<Vec<u8>> {
     let missing = NtStatus::OBJECT_NAME_NOT_FOUND;
     let text = |text: &str| {
         if text.is_empty() { Err(missing) } else { Ok(text_bytes(text)) }

@@ -8,7 +8,7 @@ use super::{
     device_properties::{self, Bus, Identity},
     plug_and_play::{DeviceNode, InterfaceInstance, PlugAndPlay, link},
 };
-use crate::ground::status::NtStatus;
+use crate::ground::status::NtResult;
 
 /// The bus of the devices: `GUID_BUS_TYPE_INTERNAL` and `PNPBus`.
 pub const BUS: Bus =
@@ -141,7 +141,7 @@ impl PlugAndPlay for Nodes {
         })
     }
 
-    fn property(&self, physical: u64, property: u32) -> Option<Result<Vec<u8>, NtStatus>> {
+    fn property(&self, physical: u64, property: u32) -> Option<NtResult<Vec<u8>>> {
         self.with(physical, |node| {
             device_properties::find(&node.identity, &node.properties, Some(&BUS), property)
         })

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use etw_wire::Guid;
 
 use super::registry::paths::CONTROL_SET;
-use crate::ground::status::NtStatus;
+use crate::ground::status::NtResult;
 
 /// What identifies a device.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -89,7 +89,7 @@ pub trait PlugAndPlay: Send + Sync {
 
     /// Returns a property of the device of a physical `DEVICE_OBJECT` (`DEVICE_REGISTRY_PROPERTY`), or the
     /// status that says that the device does not have it; `None` if there is no such device.
-    fn property(&self, physical: u64, property: u32) -> Option<Result<Vec<u8>, NtStatus>>;
+    fn property(&self, physical: u64, property: u32) -> Option<NtResult<Vec<u8>>>;
 
     /// Returns the interfaces of all devices, oldest first.
     fn interfaces(&self) -> Vec<InterfaceInstance>;
@@ -114,7 +114,7 @@ impl PlugAndPlay for Every {
         self.0.iter().find_map(|one| one.node(physical))
     }
 
-    fn property(&self, physical: u64, property: u32) -> Option<Result<Vec<u8>, NtStatus>> {
+    fn property(&self, physical: u64, property: u32) -> Option<NtResult<Vec<u8>>> {
         let mut all = self.0.iter();
         all.find_map(|one| one.property(physical, property))
     }

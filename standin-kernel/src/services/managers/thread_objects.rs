@@ -11,7 +11,7 @@ use parking_lot::Mutex;
 
 use crate::{
     execution::identity::Identity,
-    ground::{access::Finding, arena::PAGE},
+    ground::{access::AddressError, arena::PAGE},
 };
 
 /// The size of the range of addresses in bytes, which takes no memory.
@@ -45,7 +45,7 @@ impl ThreadObjects {
     }
 
     /// Returns what an address in an object is.
-    pub fn finding(&self, address: u64) -> Option<Finding> {
+    pub fn address_error(&self, address: u64) -> Option<AddressError> {
         let objects = self.0.lock();
         let start = objects.start?;
         let offset = address.checked_sub(start)?;
@@ -55,7 +55,7 @@ impl ThreadObjects {
         let base = start + offset / SIZE * SIZE;
         let mut known = objects.known.iter();
         let (thread, _) = known.find(|(_, object)| **object == base)?;
-        Some(Finding {
+        Some(AddressError {
             rule: None,
             what: format!(
                 "is in the object of thread {} (KTHREAD), whose contents the stand-in kernel does not \
@@ -99,9 +99,9 @@ mod tests {
         let idle = objects.of(Identity::IDLE);
         assert!(system != 0 && idle != 0 && system != idle);
         assert_eq!(objects.of(Identity::SYSTEM), system);
-        let finding = objects.finding(system + 0x100).unwrap();
-        assert!(finding.what.contains("thread 8 (KTHREAD)"), "{}", finding.what);
-        assert!(objects.finding(system + 8 * SIZE).is_none());
-        assert!(objects.finding(0).is_none());
+        let error = objects.address_error(system + 0x100).unwrap();
+        assert!(error.what.contains("thread 8 (KTHREAD)"), "{}", error.what);
+        assert!(objects.address_error(system + 8 * SIZE).is_none());
+        assert!(objects.address_error(0).is_none());
     }
 }

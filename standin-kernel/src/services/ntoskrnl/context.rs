@@ -10,8 +10,12 @@ use crate::{
     services::{
         faults::Faults,
         managers::{
-            nodes::Nodes, plug_and_play::PlugAndPlay, pool::Pool, registry::store::Registry,
-            thread_objects::ThreadObjects, wmi_events::WmiEvents,
+            nodes::Nodes,
+            plug_and_play::PlugAndPlay,
+            pool::{Pool, Tag, Wanted},
+            registry::store::Registry,
+            thread_objects::ThreadObjects,
+            wmi_events::WmiEvents,
         },
         parts::Parts,
     },
@@ -55,10 +59,10 @@ pub struct Ntoskrnl {
     routines: SystemRoutines,
 }
 
-/// What drivers printed.
+/// The lines that drivers printed.
 #[derive(Default)]
 struct Printed {
-    /// The pieces, oldest first.
+    /// The lines, oldest first.
     lines: Vec<String>,
     /// Their length in bytes.
     bytes: u64,
@@ -179,6 +183,25 @@ impl Context {
         self.nt.state()
     }
 
+    /// Runs `body` on a module's state.
+    pub fn with_state<T, R>(&self, body: impl FnOnce(&mut T) -> R) -> R
+    where
+        T: Default + Send + 'static,
+    {
+        body(self.state().get())
+    }
+
+    /// Allocates a block of pool for the current call, which is filled with zeros.
+    pub fn allocate(&self, size: usize, tag: Tag, paged: bool) -> Option<u64> {
+        let wanted = Wanted { size, tag, paged, uninitialized: false };
+        self.pool().allocate(wanted, self, self.call())
+    }
+
+    /// Frees a block that a module of this kernel allocated and that nothing else frees.
+    pub fn free_own(&self, block: u64) {
+        drop(self.pool().free(block, self, self.call()));
+    }
+
     /// Runs `body`, which reads and writes memory at addresses from the driver, as one step: no other thread
     /// changes the kernel's objects meanwhile. Bugchecks for a bad address.
     pub fn atomically<R>(&self, body: impl FnOnce(&mut Parts) -> Result<R, BadAddress>) -> R {
@@ -201,23 +224,19 @@ impl Context {
     /// Bugchecks because the driver used an object of the kernel wrongly. `what` completes "was called
     /// from PLACE".
     pub fn stop_for_misuse(&self, what: &str) -> ! {
-        self.stop(
-            Rule::ObjectMisused,
-            format!("{} was called from {} {what}", self.call().name, self.caller()),
-        )
+        self.stop_call(Rule::ObjectMisused, what)
     }
 
-    /// Bugchecks because this kernel does not play what the driver asks a routine for. `what` completes
+    /// Bugchecks because the driver passed an address that is not that of `what`.
+    pub fn stop_for_wrong(&self, address: u64, what: &str) -> ! {
+        self.stop_for_misuse(&format!("with 0x{address:016X}, which is not {what}"))
+    }
+
+    /// Bugchecks because this kernel does not implement what the driver asks a routine for. `what` completes
     /// "was called from PLACE".
     pub fn stop_for_unprovided(&self, what: &str) -> ! {
-        self.stop(
-            Rule::NotProvided,
-            format!(
-                "{} was called from {} {what}, which the stand-in kernel does not provide",
-                self.call().name,
-                self.caller()
-            ),
-        )
+        let what = format!("{what}, which the stand-in kernel does not provide");
+        self.stop_call(Rule::NotProvided, &what)
     }
 
     /// Bugchecks if the caller's IRQL is higher than an argument allows. `what` completes "was called".

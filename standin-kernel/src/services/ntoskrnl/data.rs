@@ -71,7 +71,7 @@ const SPACING: u64 = 16;
 struct Memory {
     /// The variables, in the order of [`VARIABLES`].
     variables: Block,
-    /// What pointers among them point to.
+    /// The memory that pointers among the variables point to.
     _targets: Vec<Block>,
 }
 

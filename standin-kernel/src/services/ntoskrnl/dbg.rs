@@ -6,51 +6,51 @@ use super::{
     crt::format::{Arguments, Width, format},
 };
 use crate::{
-    execution::routine::{Routine, low_half},
+    execution::routine::Routine,
     ground::{irql::Irql, memory, status::NtStatus},
 };
 
 const HIGH: Irql = Irql::HIGH_LEVEL;
 
 pub const ENTRIES: Entries = &[
-    ("DbgPrint", HIGH, Routine::Four(dbg_print)),
-    ("DbgPrintEx", HIGH, Routine::Four(dbg_print_ex)),
-    ("vDbgPrintEx", HIGH, Routine::Four(v_dbg_print_ex)),
-    ("vDbgPrintExWithPrefix", HIGH, Routine::Five(v_dbg_print_ex_with_prefix)),
-    ("DbgBreakPoint", HIGH, Routine::Zero(break_point)),
-    ("DbgBreakPointWithStatus", HIGH, Routine::One(break_point_with_status)),
-    ("RtlAssert", HIGH, Routine::Four(assert)),
+    ("DbgPrint", HIGH, Routine::of(dbg_print)),
+    ("DbgPrintEx", HIGH, Routine::of(dbg_print_ex)),
+    ("vDbgPrintEx", HIGH, Routine::of(v_dbg_print_ex)),
+    ("vDbgPrintExWithPrefix", HIGH, Routine::of(v_dbg_print_ex_with_prefix)),
+    ("DbgBreakPoint", HIGH, Routine::of(break_point)),
+    ("DbgBreakPointWithStatus", HIGH, Routine::of(break_point_with_status)),
+    ("RtlAssert", HIGH, Routine::of(assert)),
 ];
 
 /// The maximum length of what one call prints, in bytes.
 const LIMIT: usize = 512;
 
-fn dbg_print(context: &Context, format: u64, _: u64, _: u64, _: u64) -> u64 {
+fn dbg_print(context: &Context, format: u64, _: u64, _: u64, _: u64) -> u32 {
     print(context, "", format, variadic(context, 1))
 }
 
-fn dbg_print_ex(context: &Context, _component: u64, _level: u64, format: u64, _: u64) -> u64 {
+fn dbg_print_ex(context: &Context, _component: u32, _level: u32, format: u64, _: u64) -> u32 {
     print(context, "", format, variadic(context, 3))
 }
 
 fn v_dbg_print_ex(
     context: &Context,
-    _component: u64,
-    _level: u64,
+    _component: u32,
+    _level: u32,
     format: u64,
     arguments: u64,
-) -> u64 {
+) -> u32 {
     print(context, "", format, Arguments::at(arguments))
 }
 
 fn v_dbg_print_ex_with_prefix(
     context: &Context,
     prefix: u64,
-    _component: u64,
-    _level: u64,
+    _component: u32,
+    _level: u32,
     format: u64,
     arguments: u64,
-) -> u64 {
+) -> u32 {
     let prefix = text(context, prefix);
     print(context, &prefix, format, Arguments::at(arguments))
 }
@@ -62,7 +62,7 @@ fn text(context: &Context, address: u64) -> String {
 }
 
 /// Formats and keeps a driver's message.
-fn print(context: &Context, prefix: &str, text: u64, mut arguments: Arguments) -> u64 {
+fn print(context: &Context, prefix: &str, text: u64, mut arguments: Arguments) -> u32 {
     let bytes = context.checked(memory::read_c_string(text, LIMIT));
     let units: Vec<u16> = bytes.into_iter().map(u16::from).collect();
     let formatted = context.checked(format(&units, Width::Narrow, &mut arguments));
@@ -73,7 +73,7 @@ fn print(context: &Context, prefix: &str, text: u64, mut arguments: Arguments) -
     let end = (0..=LIMIT.min(out.len())).rev().find(|end| out.is_char_boundary(*end));
     out.truncate(end.unwrap_or(0));
     context.print(out);
-    NtStatus::SUCCESS.to_register()
+    NtStatus::SUCCESS.bits()
 }
 
 /// `KMODE_EXCEPTION_NOT_HANDLED`, which a breakpoint without a debugger is.
@@ -81,12 +81,8 @@ const KMODE_EXCEPTION_NOT_HANDLED: u32 = 0x1E;
 /// `STATUS_BREAKPOINT`.
 const STATUS_BREAKPOINT: u64 = 0x8000_0003;
 
-fn break_point(context: &Context) -> u64 {
-    let message = format!(
-        "the driver called {} from {}, and no kernel debugger is attached",
-        context.call().name,
-        context.caller()
-    );
+/// Bugchecks as a breakpoint without a debugger does.
+fn stop_at_breakpoint(context: &Context, message: String) -> ! {
     context.bugcheck(
         KMODE_EXCEPTION_NOT_HANDLED,
         [STATUS_BREAKPOINT, context.call().return_address, 0, 0],
@@ -95,12 +91,21 @@ fn break_point(context: &Context) -> u64 {
     )
 }
 
-fn break_point_with_status(context: &Context, _status: u64) -> u64 {
-    break_point(context)
+fn break_point(context: &Context) {
+    let message = format!(
+        "the driver called {} from {}, and no kernel debugger is attached",
+        context.call().name,
+        context.caller()
+    );
+    stop_at_breakpoint(context, message)
+}
+
+fn break_point_with_status(context: &Context, _status: u32) {
+    break_point(context);
 }
 
 /// Reports a failed assertion, which breaks into the debugger.
-fn assert(context: &Context, assertion: u64, file: u64, line: u64, message: u64) -> u64 {
+fn assert(context: &Context, assertion: u64, file: u64, line: u32, message: u64) {
     let or_empty = |address: u64| match address {
         0 => String::new(),
         _ => text(context, address),
@@ -113,12 +118,7 @@ fn assert(context: &Context, assertion: u64, file: u64, line: u64, message: u64)
         "the driver's assertion `{}` failed at {}:{}{message}",
         or_empty(assertion),
         or_empty(file),
-        low_half(line)
+        line
     );
-    context.bugcheck(
-        KMODE_EXCEPTION_NOT_HANDLED,
-        [STATUS_BREAKPOINT, context.call().return_address, 0, 0],
-        sentence,
-        &context.backtrace(),
-    )
+    stop_at_breakpoint(context, sentence)
 }

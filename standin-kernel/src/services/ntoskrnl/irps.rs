@@ -7,7 +7,7 @@ use super::context::Context;
 /// Called when a request has been completed by every driver, with its address.
 pub type Ended = fn(&Context, u64);
 
-/// What this kernel knows of a request.
+/// A request.
 #[derive(Clone, Copy)]
 pub struct Request {
     /// Completes a request of the I/O manager; a driver's own request has none.
@@ -43,7 +43,7 @@ pub fn sent_from(context: &Context, irp: u64, location: u8) {
     }
 }
 
-/// Notes that a request has come back to a location. At its owner's, nobody else has the request any more.
+/// Notes that a request has come back to a location. At its owner's location, no other driver has the request any more.
 pub fn back_at(context: &Context, irp: u64, location: u8) {
     if let Some(request) = context.state().get::<Requests>().0.get_mut(&irp) {
         request.home.take_if(|home| location >= *home);
@@ -52,8 +52,8 @@ pub fn back_at(context: &Context, irp: u64, location: u8) {
 
 /// Forgets the requests in memory that a driver frees. Returns whether one of them is under way.
 pub fn forget_inside(context: &Context, is_inside: impl Fn(u64) -> bool) -> bool {
-    let mut state = context.state();
-    let requests = &mut state.get::<Requests>().0;
-    let freed = requests.extract_if(|irp, _| is_inside(*irp));
-    freed.fold(false, |is_used, (_, one)| is_used || one.home.is_some())
+    context.with_state(|Requests(all)| {
+        let freed = all.extract_if(|irp, _| is_inside(*irp));
+        freed.fold(false, |is_used, (_, one)| is_used || one.home.is_some())
+    })
 }

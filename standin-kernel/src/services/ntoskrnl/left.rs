@@ -1,4 +1,4 @@
-//! What a driver leaves behind in the kernel when it is unloaded.
+//! The objects that a driver leaves behind in the kernel when it is unloaded.
 
 use super::{
     context::Context,
@@ -27,6 +27,9 @@ pub fn take_left(
     handles::finish_deletions(context);
     let timers = timers::take_set(context, &belongs);
     let dpcs = dpc::take_queued(context, |dpc, routine| belongs(dpc) || belongs(routine));
+    let mut add = |rule: Rule, message: String| {
+        violations.push(Violation::new(rule, message, Vec::new()));
+    };
     let counts = [
         (timers.len(), "timer is set"),
         (dpcs.len(), "DPC is queued"),
@@ -50,36 +53,30 @@ pub fn take_left(
     ];
     for (count, what) in counts {
         if count > 0 {
-            let message = format!("{driver} was unloaded while its {what} ({count} in all)");
-            violations.push(Violation::new(Rule::LeftQueued, message, Vec::new()));
+            add(
+                Rule::LeftQueued,
+                format!("{driver} was unloaded while its {what} ({count} in all)"),
+            );
         }
     }
-    let pages = pages::take_left(context, &belongs);
-    if pages > 0 {
-        let message = format!(
-            "{driver} was unloaded without freeing pages or contiguous memory ({pages} in all)"
-        );
-        violations.push(Violation::new(Rule::PoolLeak, message, Vec::new()));
-    }
-    let entries = error_log::take_left(context, &belongs);
-    if entries > 0 {
-        let message = format!(
-            "{driver} was unloaded without writing or freeing entries of the event log ({entries} in all)"
-        );
-        violations.push(Violation::new(Rule::PoolLeak, message, Vec::new()));
+    for (count, what) in [
+        (pages::take_left(context, &belongs), "freeing pages or contiguous memory"),
+        (error_log::take_left(context, &belongs), "writing or freeing entries of the event log"),
+    ] {
+        if count > 0 {
+            add(Rule::PoolLeak, format!("{driver} was unloaded without {what} ({count} in all)"));
+        }
     }
     let files = send::take_left(context, driver_object, &belongs);
-    if !files.is_empty() {
-        let message =
-            format!("{driver} was unloaded without releasing its files: {}", files.join(", "));
-        violations.push(Violation::new(Rule::LeftQueued, message, Vec::new()));
-    }
     lifetime::driver_gone(context, driver_object);
-    let left = devices::take_left(context, driver_object, &send::of_processes(context));
-    if !left.is_empty() {
-        let message =
-            format!("{driver} was unloaded without deleting its devices: {}", left.join(", "));
-        violations.push(Violation::new(Rule::LeftQueued, message, Vec::new()));
+    let devices = devices::take_left(context, driver_object, &send::of_processes(context));
+    for (names, what) in [(files, "releasing its files"), (devices, "deleting its devices")] {
+        if !names.is_empty() {
+            add(
+                Rule::LeftQueued,
+                format!("{driver} was unloaded without {what}: {}", names.join(", ")),
+            );
+        }
     }
     violations
 }

@@ -1,5 +1,5 @@
-//! The security descriptors of objects. They are kept and given back; who opens a device is not checked
-//! against that of the device.
+//! The security descriptors of objects. They are kept and returned; a device's descriptor does not restrict
+//! its openers.
 
 use super::{
     context::{Context, Entries},
@@ -14,8 +14,12 @@ use super::{
     },
 };
 use crate::{
-    execution::routine::{Routine, low_byte, low_half},
-    ground::{irql::Irql, memory, status::NtStatus},
+    execution::routine::{At, Routine},
+    ground::{
+        irql::Irql,
+        memory,
+        status::{NtResult, NtStatus},
+    },
     services::ntoskrnl::se::capture::store_copy,
 };
 
@@ -23,11 +27,11 @@ const PASSIVE: Irql = Irql::PASSIVE_LEVEL;
 const APC: Irql = Irql::APC_LEVEL;
 
 pub const ENTRIES: Entries = &[
-    ("ObOpenObjectByPointer", PASSIVE, Routine::Seven(open_by_pointer)),
-    ("ZwSetSecurityObject", PASSIVE, Routine::Three(set)),
-    ("ZwQuerySecurityObject", PASSIVE, Routine::Five(query)),
-    ("ObGetObjectSecurity", APC, Routine::Three(get)),
-    ("ObReleaseObjectSecurity", APC, Routine::Two(release)),
+    ("ObOpenObjectByPointer", PASSIVE, Routine::of(open_by_pointer)),
+    ("ZwSetSecurityObject", PASSIVE, Routine::of(set)),
+    ("ZwQuerySecurityObject", PASSIVE, Routine::of(query)),
+    ("ObGetObjectSecurity", APC, Routine::of(get)),
+    ("ObReleaseObjectSecurity", APC, Routine::of(release)),
 ];
 
 /// `STATUS_INVALID_OWNER` and `STATUS_INVALID_PRIMARY_GROUP`.
@@ -60,10 +64,10 @@ fn io_type(object: u64) -> Option<&'static str> {
     }
 }
 
-/// Stops a driver that names an object of which nothing is known.
+/// Bugchecks for an object that this kernel does not know.
 fn stop_for_object(context: &Context, object: u64) -> ! {
     if memory::read::<u8>(object).is_err() {
-        context.stop_for_misuse(&format!("with 0x{object:016X}, which is not an object"));
+        context.stop_for_wrong(object, "an object");
     }
     context.stop_for_unprovided(&format!(
         "for 0x{object:016X}, which is no device, file, driver, process or thread, and no object that has \
@@ -71,13 +75,19 @@ fn stop_for_object(context: &Context, object: u64) -> ! {
     ))
 }
 
-fn open_by_pointer(context: &Context, arguments: [u64; 7]) -> u64 {
-    let [object, _attributes, _state, _access, kind, _mode, handle] = arguments;
-    let Some(type_name) = type_of(context, object) else {
-        stop_for_object(context, object);
-    };
+fn open_by_pointer(
+    context: &Context,
+    object: u64,
+    _attributes: u32,
+    _state: u64,
+    _access: u32,
+    kind: u64,
+    _mode: i8,
+    handle: At<u64>,
+) -> NtResult {
+    let type_name = type_of(context, object).unwrap_or_else(|| stop_for_object(context, object));
     if kind != 0 && data::object_type(type_name) != Some(kind) {
-        return NtStatus::OBJECT_TYPE_MISMATCH.to_register();
+        return Err(NtStatus::OBJECT_TYPE_MISMATCH);
     }
     handles::reference(context, object);
     let target = Target {
@@ -87,21 +97,14 @@ fn open_by_pointer(context: &Context, arguments: [u64; 7]) -> u64 {
             handles::dereference(context, object);
         },
     };
-    let opened = handles::open(context, target);
-    context.write(handle, &opened);
-    NtStatus::SUCCESS.to_register()
+    handle.write(context, handles::open(context, target));
+    Ok(())
 }
 
-fn set(context: &Context, handle: u64, information: u64, at: u64) -> u64 {
-    let Some(target) = handles::target(context, handle) else {
-        return NtStatus::INVALID_HANDLE.to_register();
-    };
-    let information = low_half(information);
-    let found = descriptor(context, at);
-    let Some((found, new)) = found.and_then(|one| parts(context, &one).map(|parts| (one, parts)))
-    else {
-        return INVALID_DESCRIPTOR.to_register();
-    };
+fn set(context: &Context, handle: u64, information: u32, at: u64) -> NtResult {
+    let target = handles::target(context, handle).ok_or(NtStatus::INVALID_HANDLE)?;
+    let found = descriptor(context, at).ok_or(INVALID_DESCRIPTOR)?;
+    let new = parts(context, &found).ok_or(INVALID_DESCRIPTOR)?;
     let mut kept = kept(context, target.object);
     for (bit, part) in SELECTED {
         let (Some(from), Some(to)) = (new.get(part), kept.parts.get_mut(part)) else {
@@ -111,49 +114,46 @@ fn set(context: &Context, handle: u64, information: u64, at: u64) -> u64 {
             continue;
         }
         match part {
-            OWNER if from.is_empty() => return INVALID_OWNER.to_register(),
-            GROUP if from.is_empty() => return INVALID_PRIMARY_GROUP.to_register(),
+            OWNER if from.is_empty() => return Err(INVALID_OWNER),
+            GROUP if from.is_empty() => return Err(INVALID_PRIMARY_GROUP),
             _ => {}
         }
         to.clone_from(from);
         kept.control = kept.control & !present(part) | found.control & present(part);
     }
     descriptors::keep(context, target.object, kept);
-    NtStatus::SUCCESS.to_register()
+    Ok(())
 }
 
 fn query(
     context: &Context,
     handle: u64,
-    information: u64,
+    information: u32,
     at: u64,
-    length: u64,
-    needed: u64,
-) -> u64 {
-    let Some(target) = handles::target(context, handle) else {
-        return NtStatus::INVALID_HANDLE.to_register();
-    };
-    let bytes = kept(context, target.object).selected(low_half(information));
-    context.write(needed, &u32::try_from(bytes.len()).unwrap_or(u32::MAX));
-    if usize::try_from(low_half(length)).unwrap_or(0) < bytes.len() {
-        return NtStatus::BUFFER_TOO_SMALL.to_register();
+    length: u32,
+    needed: At<u32>,
+) -> NtResult {
+    let target = handles::target(context, handle).ok_or(NtStatus::INVALID_HANDLE)?;
+    let bytes = kept(context, target.object).selected(information);
+    needed.write(context, u32::try_from(bytes.len()).unwrap_or(u32::MAX));
+    if (length as usize) < bytes.len() {
+        return Err(NtStatus::BUFFER_TOO_SMALL);
     }
     context.write_bytes(at, &bytes);
-    NtStatus::SUCCESS.to_register()
+    Ok(())
 }
 
-fn get(context: &Context, object: u64, to: u64, is_allocated: u64) -> u64 {
+fn get(context: &Context, object: u64, to: At<u64>, is_allocated: At<u8>) -> NtResult {
     if type_of(context, object).is_none() {
         stop_for_object(context, object);
     }
-    let status = store_copy(context, to, &kept(context, object).selected(u32::MAX));
-    context.write(is_allocated, &u8::from(status == NtStatus::SUCCESS));
-    status.to_register()
+    let stored = store_copy(context, to, &kept(context, object).selected(u32::MAX));
+    is_allocated.write(context, stored.is_ok().into());
+    stored
 }
 
-fn release(context: &Context, at: u64, is_allocated: u64) -> u64 {
-    if low_byte(is_allocated) != 0 {
+fn release(context: &Context, at: u64, is_allocated: bool) {
+    if is_allocated {
         pool::free_block(context, at);
     }
-    0
 }

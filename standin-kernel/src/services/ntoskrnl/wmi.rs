@@ -10,8 +10,13 @@ use super::{
     ob::handles,
 };
 use crate::{
-    execution::routine::{Routine, low_half},
-    ground::{arena::Block, irql::Irql, memory, status::NtStatus},
+    execution::routine::{At, Routine},
+    ground::{
+        arena::Block,
+        irql::Irql,
+        memory,
+        status::{NtResult, NtStatus},
+    },
     services::managers::wmi_events::WmiEvent,
 };
 
@@ -19,9 +24,9 @@ const APC: Irql = Irql::APC_LEVEL;
 
 /// The exports, with the limits of their pages.
 pub const ENTRIES: Entries = &[
-    ("IoWMIDeviceObjectToProviderId", Irql::DISPATCH_LEVEL, Routine::One(provider_id)),
-    ("IoWMIOpenBlock", APC, Routine::Three(open)),
-    ("IoWMISetNotificationCallback", APC, Routine::Three(set_callback)),
+    ("IoWMIDeviceObjectToProviderId", Irql::DISPATCH_LEVEL, Routine::of(provider_id)),
+    ("IoWMIOpenBlock", APC, Routine::of(open)),
+    ("IoWMISetNotificationCallback", APC, Routine::of(set_callback)),
 ];
 
 /// `WMIGUID_QUERY`, `WMIGUID_SET`, `WMIGUID_NOTIFICATION` and `WMIGUID_EXECUTE`.
@@ -52,24 +57,23 @@ struct Opened {
     _memory: Block,
 }
 
-fn provider_id(context: &Context, device: u64) -> u64 {
+fn provider_id(context: &Context, device: u64) -> u32 {
     if memory::read::<i16>(device) != Ok(DEVICE) {
-        context.stop_for_misuse(&format!("with 0x{device:016X}, which is not a device object"));
+        context.stop_for_wrong(device, "a device object");
     }
-    u64::from(context.wmi_events().provider_of(device))
+    context.wmi_events().provider_of(device)
 }
 
 /// Opens a data block. Only for events it need not exist: its provider can come later.
-fn open(context: &Context, guid: u64, access: u64, object: u64) -> u64 {
-    let access = low_half(access);
+fn open(context: &Context, guid: u64, access: u32, object: At<u64>) -> NtResult {
     let guid: [u8; 16] = context.read(guid);
-    context.write(object, &0_u64);
+    object.write(context, 0);
     if access & NOTIFICATION == 0 {
         if access & (QUERY | SET | EXECUTE) != 0 {
             // No data block of a driver or of the system can be read here, so there is none.
-            return GUID_NOT_FOUND.to_register();
+            return Err(GUID_NOT_FOUND);
         }
-        return NtStatus::ACCESS_DENIED.to_register();
+        return Err(NtStatus::ACCESS_DENIED);
     }
     let memory = Block::zeroed(SIZE);
     let address = memory.address();
@@ -83,8 +87,8 @@ fn open(context: &Context, guid: u64, access: u64, object: u64) -> u64 {
     context.state().get::<Blocks>().0.insert(address, opened);
     handles::own(context, address, close);
     handles::reference(context, address);
-    context.write(object, &address);
-    NtStatus::SUCCESS.to_register()
+    object.write(context, address);
+    Ok(())
 }
 
 /// Closes a data block object whose last reference was released.
@@ -93,34 +97,31 @@ fn close(context: &Context, object: u64) {
     tell_watched(context);
 }
 
-/// Tells providers for which data blocks somebody wants events.
+/// Tells providers which data blocks have callbacks for events.
 fn tell_watched(context: &Context) {
-    let watched = {
-        let mut state = context.state();
-        let opened = state.get::<Blocks>().0.values();
-        let watched = opened.filter(|one| one.callback.is_some());
+    let watched = context.with_state(|Blocks(blocks)| {
+        let watched = blocks.values().filter(|one| one.callback.is_some());
         watched.map(|one| one.guid).collect()
-    };
+    });
     context.wmi_events().watch(watched);
 }
 
-fn set_callback(context: &Context, object: u64, callback: u64, its_context: u64) -> u64 {
-    let status = {
-        let mut state = context.state();
-        state.get::<Blocks>().0.get_mut(&object).map(|opened| match opened.callback {
-            _ if opened.access & NOTIFICATION == 0 => NtStatus::ACCESS_DENIED,
-            Some(_) => NtStatus::UNSUCCESSFUL,
+fn set_callback(context: &Context, object: u64, callback: u64, its_context: u64) -> NtResult {
+    let result = context.with_state(|Blocks(blocks)| {
+        blocks.get_mut(&object).map(|opened| match opened.callback {
+            _ if opened.access & NOTIFICATION == 0 => Err(NtStatus::ACCESS_DENIED),
+            Some(_) => Err(NtStatus::UNSUCCESSFUL),
             None => {
                 opened.callback = Some((callback, its_context));
-                NtStatus::SUCCESS
+                Ok(())
             }
         })
-    };
-    let Some(status) = status else {
-        context.stop_for_misuse(&format!("with 0x{object:016X}, which is not a data block object"));
+    });
+    let Some(result) = result else {
+        context.stop_for_wrong(object, "a data block object");
     };
     tell_watched(context);
-    status.to_register()
+    result
 }
 
 /// Delivers the oldest event that a driver fired: each callback runs on a thread of the kernel.
@@ -135,12 +136,10 @@ pub fn deliver_one(context: &Context) -> bool {
     if let Some(block) = event.block {
         pool::free_block(context, block);
     }
-    let callbacks: Vec<(u64, u64)> = {
-        let mut state = context.state();
-        let opened = state.get::<Blocks>().0.values();
-        let of_guid = opened.filter(|one| one.guid == event.guid());
+    let callbacks: Vec<(u64, u64)> = context.with_state(|Blocks(blocks)| {
+        let of_guid = blocks.values().filter(|one| one.guid == event.guid());
         of_guid.filter_map(|one| one.callback).collect()
-    };
+    });
     for (callback, its_context) in callbacks {
         let WmiEvent { node, .. } = event.clone();
         queue_body(context, callback, move |context| {
@@ -155,12 +154,9 @@ pub fn deliver_one(context: &Context) -> bool {
 
 /// Takes the data block objects that a driver opened, and returns how many there were.
 pub fn take_left(context: &Context, belongs: impl Fn(u64) -> bool) -> usize {
-    let left: BTreeMap<u64, Opened> = {
-        let mut state = context.state();
-        let blocks = &mut state.get::<Blocks>().0;
-        blocks.extract_if(.., |_, one| belongs(one.caller)).collect()
-    };
-    // Their memory is freed when nothing leads to them any more.
+    let left: BTreeMap<u64, Opened> = context
+        .with_state(|Blocks(blocks)| blocks.extract_if(.., |_, one| belongs(one.caller)).collect());
+    // Their memory is freed after the last use of their addresses.
     for object in left.keys() {
         handles::forget(context, *object);
     }

@@ -83,7 +83,7 @@ pub const PROPERTIES: u32 = control(36);
 pub const VERSION: u32 = control(37);
 /// Creates memory objects from a lookaside list.
 pub const LOOKASIDE: u32 = control(38);
-/// Opens the device `\Device\Played` as a target, and sends it requests synchronously.
+/// Opens the device `\Device\Simulated` as a target, and sends it requests synchronously.
 pub const TARGET: u32 = control(39);
 /// Sends a request to the target, whose completion completes the command.
 pub const SEND: u32 = control(40);

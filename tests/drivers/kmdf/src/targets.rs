@@ -1,4 +1,4 @@
-//! Device controls that send requests to an I/O target: the device `\Device\Played` of the test.
+//! Device controls that send requests to an I/O target: the device `\Device\Simulated` of the test.
 
 use core::{
     ptr,
@@ -18,7 +18,7 @@ use crate::{
     framework::{attributes, complete, counted, irql, utf16, wdf},
 };
 
-const NAME: [u16; 14] = utf16(br"\Device\Played");
+const NAME: [u16; 17] = utf16(br"\Device\Simulated");
 const CODE: ULONG = 0x0022_2000;
 
 /// The request that the driver sent last, or null.

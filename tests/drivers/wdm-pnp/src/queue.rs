@@ -11,7 +11,7 @@ use wdk_sys::{
 use crate::irps::complete;
 
 /// The most requests of a queue that refuses more.
-const MOST: u32 = 1;
+const MAX: u32 = 1;
 
 /// A queue, which begins with the structure that the system's routines take.
 #[repr(C)]
@@ -125,7 +125,7 @@ unsafe extern "C" fn insert(csq: PIO_CSQ, irp: PIRP) {
 }
 
 unsafe extern "C" fn insert_some(csq: PIO_CSQ, irp: PIRP, _context: PVOID) -> NTSTATUS {
-    if queue(csq).length >= MOST {
+    if queue(csq).length >= MAX {
         return STATUS_UNSUCCESSFUL;
     }
     // SAFETY: the system passes the arguments that this routine received.

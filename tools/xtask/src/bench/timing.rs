@@ -43,10 +43,10 @@ const LOOPS: [(&str, &str); 2] = [("sum", "a sum"), ("checksum", "a checksum")];
 
 /// The maximum cost of a write with two threads, if it costs 1 with one. A machine on which a bare
 /// call exceeds it is not quiet.
-const MOST_OF_TWO: f64 = 1.15;
+const MAX_OF_TWO: f64 = 1.15;
 
 /// The largest share of the time that threads wait for a processor on a quiet machine.
-const MOST_WAITED: f64 = 0.02;
+const MAX_WAITED: f64 = 0.02;
 
 /// The median and extremes of some rounds.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -229,7 +229,7 @@ impl Timing {
             let what = format!("{} against one, for each write", threads(count));
             let many = |way: &str| self.write(way, count);
             let mut row = ratios(what, many, |way| self.write(way, 1), &WRITES)?;
-            row.most = (count == 2).then_some(MOST_OF_TWO);
+            row.most = (count == 2).then_some(MAX_OF_TWO);
             rows.push(row);
         }
         for (base, title) in [("bare", "a bare call"), ("peer", "the peer")] {
@@ -269,7 +269,7 @@ impl Timing {
             &[("bare", "")],
         )?;
         let bare = bare.spreads.first().copied().flatten();
-        let quiet = 1.0 / MOST_OF_TWO..=MOST_OF_TWO;
+        let quiet = 1.0 / MAX_OF_TWO..=MAX_OF_TWO;
         if let Some(bare) = bare.filter(|bare| !quiet.contains(&bare.median)) {
             reasons.push(format!(
                 "with two threads, a bare call costs {} times as much as with one, although bare calls share nothing",
@@ -286,11 +286,11 @@ impl Timing {
                 waited.extend(rounds(&self.0, ["arrays", name, way, "waited"])?);
             }
         }
-        if let Some(waited) = Spread::of(&waited).filter(|waited| waited.median > MOST_WAITED) {
+        if let Some(waited) = Spread::of(&waited).filter(|waited| waited.median > MAX_WAITED) {
             reasons.push(format!(
                 "the threads waited for their processors {} % of the time; at most {} % is quiet",
                 number(Some(waited.median * 100.0)),
-                number(Some(MOST_WAITED * 100.0))
+                number(Some(MAX_WAITED * 100.0))
             ));
         }
         Ok(reasons)

@@ -31,7 +31,7 @@ pub struct Spare {
     pub made: u32,
 }
 
-/// What a processor writes to when it records an event.
+/// The data that a processor writes when it records an event.
 pub struct Lane {
     /// The buffer in use.
     pub buffer: Mutex<Buffer>,
@@ -41,7 +41,7 @@ pub struct Lane {
 
 /// The part of a session that its writer shares.
 ///
-/// What changes often is in cache lines of its own: processors that record events write to their
+/// Data that change often are in cache lines of their own: processors that record events write to their
 /// lanes only, and read the rest.
 pub struct Inner {
     pub id: u16,

@@ -16,7 +16,7 @@ pub enum Delivered {
     Other {
         /// The whole record.
         record: Vec<u8>,
-        /// Its timestamp or, for a record without one, that of the record before it.
+        /// Its timestamp or, for a record without a timestamp, that of the previous record.
         timestamp: i64,
     },
 }

@@ -13,7 +13,7 @@ pub enum ChildState {
     Missing,
 }
 
-/// What a child's driver, a bus driver, keeps of it.
+/// A bus driver's record of a child.
 #[expect(clippy::struct_excessive_bools, reason = "the flags are independent facts")]
 #[derive(Default)]
 pub struct Child {

@@ -2,7 +2,11 @@
 //! driver's callbacks can copy and free.
 
 use crate::{
-    ground::{arena::Block, framework_abi::ChildListConfig, status::NtStatus},
+    ground::{
+        arena::Block,
+        framework_abi::ChildListConfig,
+        status::{NtResult, NtStatus},
+    },
     services::kmdf::state::framework::Context,
 };
 
@@ -12,7 +16,7 @@ pub const MAX_SIZE: u32 = 1 << 20;
 /// The two kinds of descriptions.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// What tells a child from others.
+    /// The identification, which distinguishes a child from the others.
     Identification,
     /// Where the child is, which may change.
     Address,
@@ -51,12 +55,7 @@ const fn callbacks(config: &ChildListConfig, kind: Kind) -> (u32, [u64; 3]) {
 }
 
 /// Checks the size in a description's header.
-pub fn check(
-    context: &Context,
-    config: &ChildListConfig,
-    kind: Kind,
-    address: u64,
-) -> Result<(), NtStatus> {
+pub fn check(context: &Context, config: &ChildListConfig, kind: Kind, address: u64) -> NtResult {
     let size: u32 = context.read(address);
     let (expected, _) = callbacks(config, kind);
     if size == expected && size != 0 { Ok(()) } else { Err(NtStatus::INVALID_DEVICE_REQUEST) }
@@ -74,7 +73,7 @@ pub fn duplicate(
     config: &ChildListConfig,
     kind: Kind,
     address: u64,
-) -> Result<Description, NtStatus> {
+) -> NtResult<Description> {
     let (size, [_, duplicate, _]) = callbacks(config, kind);
     let block = Block::zeroed(size as usize);
     if duplicate == 0 {
@@ -100,7 +99,7 @@ pub fn copy(
     kind: Kind,
     from: u64,
     to: u64,
-) -> Result<(), NtStatus> {
+) -> NtResult {
     check(context, config, kind, to)?;
     let (size, [copy, ..]) = callbacks(config, kind);
     if copy == 0 {

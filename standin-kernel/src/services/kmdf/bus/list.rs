@@ -3,12 +3,12 @@
 use super::{
     super::{
         device::{
-            init::{Inits, allocate_init, with_init},
+            init::{Inits, allocate_init},
             pnp::start_stack,
         },
-        object::{self, create, give, read_attributes, status_of},
+        object::{self, create, give, read_attributes},
         state::{
-            device::DeviceData,
+            device::{DeviceData, DeviceInit},
             framework::{Context, Data, Entries, ObjectRoutine},
         },
         work::{Work, WorkKind, queue_work},
@@ -19,28 +19,31 @@ use super::{
     removal::{eject_later, remove_later},
 };
 use crate::{
-    execution::routine::Routine,
+    execution::routine::{Handle, Routine},
     ground::{
         abi::ObjectAttributes,
         framework_abi::{ChildListConfig, ChildListIterator, ChildRetrieveInfo},
-        status::NtStatus,
+        status::{NtResult, NtStatus},
     },
 };
 
 pub const ENTRIES: Entries = &[
-    ("WdfFdoInitSetDefaultChildListConfig", Routine::Four(set_default_config)),
-    ("WdfFdoGetDefaultChildList", Routine::Two(get_default_list)),
-    ("WdfChildListCreate", Routine::Five(list_create)),
-    ("WdfChildListGetDevice", Routine::Two(get_device)),
-    ("WdfChildListBeginScan", Routine::Two(begin_scan)),
-    ("WdfChildListEndScan", Routine::Two(end_scan)),
-    ("WdfChildListAddOrUpdateChildDescriptionAsPresent", Routine::Four(add_or_update)),
-    ("WdfChildListUpdateChildDescriptionAsMissing", Routine::Three(update_as_missing)),
-    ("WdfChildListUpdateAllChildDescriptionsAsPresent", Routine::Two(update_all_as_present)),
-    ("WdfChildListBeginIteration", Routine::Three(begin_iteration)),
-    ("WdfChildListRetrieveNextDevice", Routine::Five(retrieve_next)),
-    ("WdfChildListEndIteration", Routine::Three(end_iteration)),
-    ("WdfChildListRequestChildEject", Routine::Three(request_eject)),
+    ("WdfFdoInitSetDefaultChildListConfig", Routine::after_globals(set_default_config)),
+    ("WdfFdoGetDefaultChildList", Routine::after_globals(get_default_list)),
+    ("WdfChildListCreate", Routine::after_globals(list_create)),
+    ("WdfChildListGetDevice", Routine::after_globals(get_device)),
+    ("WdfChildListBeginScan", Routine::after_globals(begin_scan)),
+    ("WdfChildListEndScan", Routine::after_globals(end_scan)),
+    ("WdfChildListAddOrUpdateChildDescriptionAsPresent", Routine::after_globals(add_or_update)),
+    ("WdfChildListUpdateChildDescriptionAsMissing", Routine::after_globals(update_as_missing)),
+    (
+        "WdfChildListUpdateAllChildDescriptionsAsPresent",
+        Routine::after_globals(update_all_as_present),
+    ),
+    ("WdfChildListBeginIteration", Routine::after_globals(begin_iteration)),
+    ("WdfChildListRetrieveNextDevice", Routine::after_globals(retrieve_next)),
+    ("WdfChildListEndIteration", Routine::after_globals(end_iteration)),
+    ("WdfChildListRequestChildEject", Routine::after_globals(request_eject)),
 ];
 
 /// A child that a list has.
@@ -83,7 +86,7 @@ pub struct DefaultList {
     list: Option<u64>,
 }
 
-fn check(config: &ChildListConfig) -> Result<(), NtStatus> {
+fn check(config: &ChildListConfig) -> NtResult {
     if config.size as usize != size_of::<ChildListConfig>() {
         return Err(NtStatus::INFO_LENGTH_MISMATCH);
     }
@@ -96,20 +99,14 @@ fn check(config: &ChildListConfig) -> Result<(), NtStatus> {
     is_valid.then_some(()).ok_or(NtStatus::INVALID_PARAMETER)
 }
 
-fn set_default_config(
-    context: &Context,
-    _globals: u64,
-    init: u64,
-    config: u64,
-    attributes: u64,
-) -> u64 {
+fn set_default_config(context: &Context, init: Handle<DeviceInit>, config: u64, attributes: u64) {
     let config: ChildListConfig = context.read(config);
     if config.size as usize != size_of::<ChildListConfig>() {
         context.stop_for_size("WDF_CHILD_LIST_CONFIG", config.size);
     }
     let attributes = read_attributes(context, attributes);
     let is_valid = check(&config).is_ok();
-    let is_function = with_init(context, init, |init| {
+    let is_function = init.with(context, |init| {
         let is_function = init.control_of.is_none() && init.child_of.is_none();
         if is_function && is_valid {
             init.parts.get::<DefaultList>().config = Some((config, attributes));
@@ -122,11 +119,10 @@ fn set_default_config(
                 .to_owned()
         });
     }
-    0
 }
 
 /// Creates the default list of a new bus device, if its driver configured one.
-pub fn create_default(context: &Context, device: u64) -> Result<(), NtStatus> {
+pub fn create_default(context: &Context, device: u64) -> NtResult {
     let config =
         context.with::<DeviceData, _>(device, |device| device.part::<DefaultList>().config.take());
     let Some((config, attributes)) = config else {
@@ -144,32 +140,30 @@ fn make(
     device: u64,
     config: ChildListConfig,
     attributes: Option<&ObjectAttributes>,
-) -> Result<u64, NtStatus> {
+) -> NtResult<u64> {
     let data =
         ChildListData { device, config, entries: Vec::new(), issued: 0, scans: 0, iterations: 0 };
     create(context, data, attributes, Some(device))
 }
 
-fn get_default_list(context: &Context, _globals: u64, device: u64) -> u64 {
-    context.with::<DeviceData, _>(device, |device| device.part::<DefaultList>().list.unwrap_or(0))
+fn get_default_list(context: &Context, device: Handle<DeviceData>) -> u64 {
+    device.with(context, |device| device.part::<DefaultList>().list.unwrap_or(0))
 }
 
 fn list_create(
     context: &Context,
-    _globals: u64,
-    device: u64,
+    device: Handle<DeviceData>,
     config: u64,
     attributes: u64,
     list: u64,
-) -> u64 {
-    let is_function = context.with::<DeviceData, _>(device, |device| {
-        !device.is_control() && device.init.child_of.is_none()
-    });
+) -> NtResult {
+    let is_function =
+        device.with(context, |device| !device.is_control() && device.init.child_of.is_none());
     let config: ChildListConfig = context.read(config);
     let attributes = read_attributes(context, attributes);
     let made = check(&config).and_then(|()| {
         if is_function {
-            make(context, device, config, attributes.as_ref())
+            make(context, device.0, config, attributes.as_ref())
         } else {
             Err(NtStatus::INVALID_DEVICE_REQUEST)
         }
@@ -177,8 +171,8 @@ fn list_create(
     give(context, made, list)
 }
 
-fn get_device(context: &Context, _globals: u64, list: u64) -> u64 {
-    context.with::<ChildListData, _>(list, |list| list.device)
+fn get_device(context: &Context, list: Handle<ChildListData>) -> u64 {
+    list.with(context, |list| list.device)
 }
 
 /// Asks the driver to scan for children when the device has started.
@@ -216,7 +210,7 @@ fn with_entry<R>(
     })
 }
 
-/// What a list keeps of a child: the addresses of its descriptions, and its device.
+/// A record of a child in its list: the addresses of its descriptions, and its device.
 #[derive(Clone, Copy)]
 pub struct Descriptions {
     pub identification: u64,
@@ -234,12 +228,7 @@ pub fn descriptions(context: &Context, list: u64, number: u64) -> Option<Descrip
 }
 
 /// Replaces the address description of a child.
-pub fn update_address(
-    context: &Context,
-    list: u64,
-    number: u64,
-    address: u64,
-) -> Result<(), NtStatus> {
+pub fn update_address(context: &Context, list: u64, number: u64, address: u64) -> NtResult {
     let config = context.with::<ChildListData, _>(list, |list| list.config);
     let new = description::duplicate(context, list, &config, Kind::Address, address)?;
     let old = with_entry(context, list, number, |entry| entry.address.replace(new));
@@ -249,8 +238,8 @@ pub fn update_address(
     Ok(())
 }
 
-fn begin_scan(context: &Context, _globals: u64, list: u64) -> u64 {
-    context.with::<ChildListData, _>(list, |list| {
+fn begin_scan(context: &Context, list: Handle<ChildListData>) {
+    list.with(context, |list| {
         if list.scans == 0 {
             for entry in &mut list.entries {
                 entry.is_seen = false;
@@ -258,12 +247,11 @@ fn begin_scan(context: &Context, _globals: u64, list: u64) -> u64 {
         }
         list.scans += 1;
     });
-    0
 }
 
 /// Ends a scan. Children that it has not seen are missing.
-fn end_scan(context: &Context, _globals: u64, list: u64) -> u64 {
-    let is_over = context.with::<ChildListData, _>(list, |list| {
+fn end_scan(context: &Context, list: Handle<ChildListData>) {
+    let is_over = list.with(context, |list| {
         list.scans = list.scans.checked_sub(1)?;
         if list.scans == 0 {
             for entry in &mut list.entries {
@@ -273,11 +261,10 @@ fn end_scan(context: &Context, _globals: u64, list: u64) -> u64 {
         Some(list.scans == 0)
     });
     match is_over {
-        Some(true) => report(context, list),
+        Some(true) => report(context, list.0),
         Some(false) => {}
         None => context.warn_of_misuse(|| "without WdfChildListBeginScan before it".to_owned()),
     }
-    0
 }
 
 /// Reports the changes of a list to the plug-and-play manager, unless a scan is under way.
@@ -291,19 +278,19 @@ fn report(context: &Context, list: u64) {
     );
 }
 
-fn add_or_update(context: &Context, _globals: u64, list: u64, id: u64, address: u64) -> u64 {
-    let config = context.with::<ChildListData, _>(list, |list| list.config);
-    let added = description::check(context, &config, Kind::Identification, id).and_then(|()| {
-        if address != 0 {
-            description::check(context, &config, Kind::Address, address)?;
-        }
-        add(context, list, &config, id, address)
-    });
-    match added {
-        Ok(true) => NtStatus::SUCCESS.to_register(),
-        Ok(false) => NtStatus::OBJECT_NAME_EXISTS.to_register(),
-        Err(status) => status.to_register(),
+fn add_or_update(
+    context: &Context,
+    list: Handle<ChildListData>,
+    id: u64,
+    address: u64,
+) -> NtResult<NtStatus> {
+    let config = list.with(context, |list| list.config);
+    description::check(context, &config, Kind::Identification, id)?;
+    if address != 0 {
+        description::check(context, &config, Kind::Address, address)?;
     }
+    let is_new = add(context, list.0, &config, id, address)?;
+    Ok(if is_new { NtStatus::SUCCESS } else { NtStatus::OBJECT_NAME_EXISTS })
 }
 
 /// Adds a child, or updates the address of one that the list has. Returns whether it is new.
@@ -313,7 +300,7 @@ fn add(
     config: &ChildListConfig,
     id: u64,
     address: u64,
-) -> Result<bool, NtStatus> {
+) -> NtResult<bool> {
     let address = if address == 0 {
         None
     } else {
@@ -348,24 +335,21 @@ fn add(
     Ok(true)
 }
 
-fn update_as_missing(context: &Context, _globals: u64, list: u64, id: u64) -> u64 {
-    let config = context.with::<ChildListData, _>(list, |list| list.config);
-    let result = description::check(context, &config, Kind::Identification, id).and_then(|()| {
-        let number = find(context, list, id).ok_or(NtStatus::NO_SUCH_DEVICE)?;
-        with_entry(context, list, number, |entry| entry.is_missing = true);
-        report(context, list);
-        Ok(())
-    });
-    status_of(result)
+fn update_as_missing(context: &Context, list: Handle<ChildListData>, id: u64) -> NtResult {
+    let config = list.with(context, |list| list.config);
+    description::check(context, &config, Kind::Identification, id)?;
+    let number = find(context, list.0, id).ok_or(NtStatus::NO_SUCH_DEVICE)?;
+    with_entry(context, list.0, number, |entry| entry.is_missing = true);
+    report(context, list.0);
+    Ok(())
 }
 
-fn update_all_as_present(context: &Context, _globals: u64, list: u64) -> u64 {
-    context.with::<ChildListData, _>(list, |list| {
+fn update_all_as_present(context: &Context, list: Handle<ChildListData>) {
+    list.with(context, |list| {
         for entry in &mut list.entries {
             entry.is_seen = true;
         }
     });
-    0
 }
 
 /// Creates the devices of new children, and removes those of missing ones.
@@ -459,48 +443,35 @@ fn clean_up(context: &Context, list: u64) {
     }
 }
 
-fn begin_iteration(context: &Context, _globals: u64, list: u64, iterator: u64) -> u64 {
+fn begin_iteration(context: &Context, list: Handle<ChildListData>, iterator: u64) {
     let mut given: ChildListIterator = context.read(iterator);
     if given.size as usize != size_of::<ChildListIterator>() {
         context.stop_for_size("WDF_CHILD_LIST_ITERATOR", given.size);
     }
-    context.with::<ChildListData, _>(list, |list| list.iterations += 1);
+    list.with(context, |list| list.iterations += 1);
     given.reserved = [0; 4];
     context.write(iterator, &given);
-    0
 }
 
-fn end_iteration(context: &Context, _globals: u64, list: u64, _iterator: u64) -> u64 {
-    let ended = context.with::<ChildListData, _>(list, |list| {
+fn end_iteration(context: &Context, list: Handle<ChildListData>, _iterator: u64) {
+    let ended = list.with(context, |list| {
         list.iterations = list.iterations.checked_sub(1)?;
         Some(())
     });
     if ended.is_none() {
         context.warn_of_misuse(|| "without WdfChildListBeginIteration before it".to_owned());
     }
-    0
 }
 
 /// Returns the next child that the iterator's flags select, with its descriptions if the driver wants
 /// them.
-fn retrieve_next(
-    context: &Context,
-    _globals: u64,
-    list: u64,
-    iterator: u64,
-    device: u64,
-    info: u64,
-) -> u64 {
-    let result = next_child(context, list, iterator, info).map(|found| {
-        context.write(device, &found);
-    });
-    if result.is_err() {
-        context.write(device, &0_u64);
-    }
-    status_of(result)
+fn retrieve_next(context: &Context, list: u64, iterator: u64, device: u64, info: u64) -> NtResult {
+    let found = next_child(context, list, iterator, info);
+    context.write(device, &found.unwrap_or(0));
+    found.map(|_| ())
 }
 
-fn next_child(context: &Context, list: u64, iterator: u64, info: u64) -> Result<u64, NtStatus> {
+fn next_child(context: &Context, list: u64, iterator: u64, info: u64) -> NtResult<u64> {
     /// `WdfChildListRetrieveDeviceSuccess` and `WdfChildListRetrieveDeviceNotYetCreated`.
     const CREATED: u32 = 1;
     const NOT_YET: u32 = 2;
@@ -509,7 +480,7 @@ fn next_child(context: &Context, list: u64, iterator: u64, info: u64) -> Result<
         return Err(NtStatus::INFO_LENGTH_MISMATCH);
     }
     let [mut after, ..] = given.reserved;
-    let wanted: Option<ChildRetrieveInfo> = (info != 0).then(|| context.read(info));
+    let wanted: Option<ChildRetrieveInfo> = context.read_optional(info);
     if wanted.is_some_and(|wanted| wanted.size as usize != size_of::<ChildRetrieveInfo>()) {
         return Err(NtStatus::INFO_LENGTH_MISMATCH);
     }
@@ -564,15 +535,15 @@ fn next_child(context: &Context, list: u64, iterator: u64, info: u64) -> Result<
 }
 
 /// Ejects the child with a description. Returns whether the list has it.
-fn request_eject(context: &Context, _globals: u64, list: u64, id: u64) -> u64 {
-    let config = context.with::<ChildListData, _>(list, |list| list.config);
+fn request_eject(context: &Context, list: Handle<ChildListData>, id: u64) -> bool {
+    let config = list.with(context, |list| list.config);
     if description::check(context, &config, Kind::Identification, id).is_err() {
-        return 0;
+        return false;
     }
-    let device = find(context, list, id)
-        .and_then(|number| with_entry(context, list, number, |entry| entry.device).flatten());
+    let device = find(context, list.0, id)
+        .and_then(|number| with_entry(context, list.0, number, |entry| entry.device).flatten());
     if let Some(device) = device {
         eject_later(context, device);
     }
-    u64::from(device.is_some())
+    device.is_some()
 }

@@ -5,11 +5,14 @@ use super::{
     removal::{eject_later, remove_later},
 };
 use crate::{
-    execution::routine::{Routine, low_half},
-    ground::{framework_abi::ForwardOptions, rule::Rule, status::NtStatus},
+    execution::routine::{Handle, Routine},
+    ground::{
+        framework_abi::ForwardOptions,
+        rule::Rule,
+        status::{NtResult, NtStatus},
+    },
     services::kmdf::{
         io::pass::forget_to_parent,
-        object::status_of,
         state::{
             device::{DeviceData, device_of},
             framework::{Context, Entries},
@@ -21,77 +24,76 @@ use crate::{
 };
 
 pub const ENTRIES: Entries = &[
-    ("WdfPdoGetParent", Routine::Two(get_parent)),
-    ("WdfPdoMarkMissing", Routine::Two(mark_missing)),
-    ("WdfPdoRequestEject", Routine::Two(request_eject)),
-    ("WdfFdoAddStaticChild", Routine::Three(add_static_child)),
-    ("WdfFdoLockStaticChildListForIteration", Routine::Two(lock_list)),
-    ("WdfFdoRetrieveNextStaticChild", Routine::Four(retrieve_next)),
-    ("WdfFdoUnlockStaticChildListFromIteration", Routine::Two(unlock_list)),
-    ("WdfRequestForwardToParentDeviceIoQueue", Routine::Four(forward_to_parent)),
+    ("WdfPdoGetParent", Routine::after_globals(get_parent)),
+    ("WdfPdoMarkMissing", Routine::after_globals(mark_missing)),
+    ("WdfPdoRequestEject", Routine::after_globals(request_eject)),
+    ("WdfFdoAddStaticChild", Routine::after_globals(add_static_child)),
+    ("WdfFdoLockStaticChildListForIteration", Routine::after_globals(lock_list)),
+    ("WdfFdoRetrieveNextStaticChild", Routine::after_globals(retrieve_next)),
+    ("WdfFdoUnlockStaticChildListFromIteration", Routine::after_globals(unlock_list)),
+    ("WdfRequestForwardToParentDeviceIoQueue", Routine::after_globals(forward_to_parent)),
 ];
 
 /// Bugchecks if a device is no child of a bus device. Returns its parent.
 pub fn parent_of(context: &Context, device: u64) -> u64 {
     let parent = context.with::<DeviceData, _>(device, |device| device.init.child_of);
     parent.unwrap_or_else(|| {
-        context.stop(
+        context.stop_call(
             Rule::BadHandle,
-            format!(
-                "{} was called from {} with 0x{device:016X}, which is no child of a bus device",
-                context.call().name,
-                context.caller()
-            ),
+            &format!("with 0x{device:016X}, which is no child of a bus device"),
         )
     })
 }
 
-fn get_parent(context: &Context, _globals: u64, device: u64) -> u64 {
+fn get_parent(context: &Context, device: u64) -> u64 {
     parent_of(context, device)
 }
 
 /// Reports that a static child is gone. Children of a list are reported by their descriptions.
-fn mark_missing(context: &Context, _globals: u64, device: u64) -> u64 {
+fn mark_missing(context: &Context, device: u64) -> NtStatus {
     parent_of(context, device);
     let was_there = with_child(context, device, |child| {
         let is_static = child.listed.is_none();
         is_static && !core::mem::replace(&mut child.is_missing, true)
     });
     if !was_there {
-        return NtStatus::INVALID_PARAMETER.to_register();
+        return NtStatus::INVALID_PARAMETER;
     }
     remove_later(context, device);
-    NtStatus::SUCCESS.to_register()
+    NtStatus::SUCCESS
 }
 
-fn request_eject(context: &Context, _globals: u64, device: u64) -> u64 {
+fn request_eject(context: &Context, device: u64) {
     parent_of(context, device);
     eject_later(context, device);
-    0
 }
 
-fn add_static_child(context: &Context, _globals: u64, device: u64, child: u64) -> u64 {
-    context.with::<DeviceData, _>(device, |_| ());
-    let parent = context.with::<DeviceData, _>(child, |child| child.init.child_of);
-    if parent != Some(device) {
-        return NtStatus::INVALID_PARAMETER.to_register();
+fn add_static_child(
+    context: &Context,
+    device: Handle<DeviceData>,
+    child: Handle<DeviceData>,
+) -> NtStatus {
+    device.check(context);
+    let parent = child.with(context, |child| child.init.child_of);
+    if parent != Some(device.0) {
+        return NtStatus::INVALID_PARAMETER;
     }
-    let is_new = context.with::<DeviceData, _>(device, |device| {
+    let is_new = device.with(context, |device| {
         let devices = &mut device.part::<StaticChildren>().devices;
-        let is_new = !devices.contains(&child);
+        let is_new = !devices.contains(&child.0);
         if is_new {
-            devices.push(child);
+            devices.push(child.0);
         }
         is_new
     });
     if !is_new {
-        return NtStatus::INVALID_PARAMETER.to_register();
+        return NtStatus::INVALID_PARAMETER;
     }
     queue_work(
         context,
-        Work { kind: WorkKind::NewChildren, routine: 0, handle: device, run: report },
+        Work { kind: WorkKind::NewChildren, routine: 0, handle: device.0, run: report },
     );
-    NtStatus::SUCCESS.to_register()
+    NtStatus::SUCCESS
 }
 
 /// Reports the static children of a bus device to the plug-and-play manager.
@@ -107,15 +109,14 @@ fn report(context: &Context, device: u64) {
     }
 }
 
-fn lock_list(context: &Context, _globals: u64, device: u64) -> u64 {
-    context.with::<DeviceData, _>(device, |device| {
+fn lock_list(context: &Context, device: Handle<DeviceData>) {
+    device.with(context, |device| {
         device.part::<StaticChildren>().locks += 1;
     });
-    0
 }
 
-fn unlock_list(context: &Context, _globals: u64, device: u64) -> u64 {
-    let unlocked = context.with::<DeviceData, _>(device, |device| {
+fn unlock_list(context: &Context, device: Handle<DeviceData>) {
+    let unlocked = device.with(context, |device| {
         let locks = &mut device.part::<StaticChildren>().locks;
         *locks = locks.checked_sub(1)?;
         Some(())
@@ -123,12 +124,11 @@ fn unlock_list(context: &Context, _globals: u64, device: u64) -> u64 {
     if unlocked.is_none() {
         context.warn_of_misuse(|| "for a list that is not locked".to_owned());
     }
-    0
 }
 
 /// Returns the next static child that the flags select, or 0.
-fn retrieve_next(context: &Context, _globals: u64, device: u64, previous: u64, flags: u64) -> u64 {
-    let (children, is_locked) = context.with::<DeviceData, _>(device, |device| {
+fn retrieve_next(context: &Context, device: Handle<DeviceData>, previous: u64, flags: u32) -> u64 {
+    let (children, is_locked) = device.with(context, |device| {
         let list = device.part::<StaticChildren>();
         (list.devices.clone(), list.locks > 0)
     });
@@ -138,7 +138,6 @@ fn retrieve_next(context: &Context, _globals: u64, device: u64, previous: u64, f
         });
     }
     let skipped = children.iter().position(|child| *child == previous).map_or(0, |place| place + 1);
-    let flags = low_half(flags);
     children
         .into_iter()
         .skip(skipped)
@@ -155,33 +154,31 @@ fn retrieve_next(context: &Context, _globals: u64, device: u64, previous: u64, f
 /// Gives a child's request to a queue of its parent, for good.
 fn forward_to_parent(
     context: &Context,
-    _globals: u64,
-    request: u64,
-    queue: u64,
+    request: Handle<RequestData>,
+    queue: Handle<QueueData>,
     options: u64,
-) -> u64 {
+) -> NtResult {
     /// `WDF_REQUEST_FORWARD_OPTION_SEND_AND_FORGET`.
     const FORGET: u32 = 1;
-    context.with::<RequestData, _>(request, |_| ());
-    context.with::<QueueData, _>(queue, |_| ());
+    request.check(context);
+    queue.check(context);
     let options: ForwardOptions = context.read(options);
     if options.size as usize != size_of::<ForwardOptions>() || options.flags != FORGET {
-        return NtStatus::INVALID_PARAMETER.to_register();
+        return Err(NtStatus::INVALID_PARAMETER);
     }
-    let child = device_of(context, request);
+    let child = device_of(context, request.0);
     let parent = child.and_then(|child| {
         context.with::<DeviceData, _>(child, |child| {
             let is_allowed = child.part::<Child>().forwards_to_parent;
             child.init.child_of.filter(|_| is_allowed)
         })
     });
-    if parent.is_none() || parent != device_of(context, queue) {
-        return NtStatus::INVALID_DEVICE_REQUEST.to_register();
+    if parent.is_none() || parent != device_of(context, queue.0) {
+        return Err(NtStatus::INVALID_DEVICE_REQUEST);
     }
-    let accepts = context.with::<QueueData, _>(queue, |queue| queue.accepts);
+    let accepts = queue.with(context, |queue| queue.accepts);
     if !accepts {
-        return NtStatus::WDF_BUSY.to_register();
+        return Err(NtStatus::WDF_BUSY);
     }
-    let sent = forget_to_parent(context, request, queue);
-    status_of(sent)
+    forget_to_parent(context, request.0, queue.0)
 }

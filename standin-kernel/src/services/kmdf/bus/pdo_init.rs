@@ -2,11 +2,14 @@
 
 use super::children::Child;
 use crate::{
-    execution::routine::{Routine, low_half},
-    ground::{framework_abi::PdoCallbacks, status::NtStatus},
+    execution::routine::{Handle, Routine},
+    ground::{
+        framework_abi::PdoCallbacks,
+        status::{NtResult, NtStatus},
+    },
     services::{
         kmdf::{
-            device::init::{allocate_init, with_init},
+            device::init::allocate_init,
             state::{
                 device::{DeviceData, DeviceInit},
                 framework::{Context, Entries},
@@ -17,18 +20,18 @@ use crate::{
 };
 
 pub const ENTRIES: Entries = &[
-    ("WdfPdoInitAllocate", Routine::Two(allocate)),
-    ("WdfPdoInitAssignDeviceID", Routine::Three(assign_device_id)),
-    ("WdfPdoInitAssignInstanceID", Routine::Three(assign_instance_id)),
-    ("WdfPdoInitAddHardwareID", Routine::Three(add_hardware_id)),
-    ("WdfPdoInitAddCompatibleID", Routine::Three(add_compatible_id)),
-    ("WdfPdoInitAssignContainerID", Routine::Three(assign_container_id)),
-    ("WdfPdoInitAddDeviceText", Routine::Five(add_device_text)),
-    ("WdfPdoInitSetDefaultLocale", Routine::Three(set_default_locale)),
-    ("WdfPdoInitAssignRawDevice", Routine::Three(assign_raw_device)),
-    ("WdfPdoInitSetEventCallbacks", Routine::Three(set_event_callbacks)),
-    ("WdfPdoInitAllowForwardingRequestToParent", Routine::Two(allow_forwarding)),
-    ("WdfPdoInitRemovePowerDependencyOnParent", Routine::Two(remove_power_dependency)),
+    ("WdfPdoInitAllocate", Routine::after_globals(allocate)),
+    ("WdfPdoInitAssignDeviceID", Routine::after_globals(assign_device_id)),
+    ("WdfPdoInitAssignInstanceID", Routine::after_globals(assign_instance_id)),
+    ("WdfPdoInitAddHardwareID", Routine::after_globals(add_hardware_id)),
+    ("WdfPdoInitAddCompatibleID", Routine::after_globals(add_compatible_id)),
+    ("WdfPdoInitAssignContainerID", Routine::after_globals(assign_container_id)),
+    ("WdfPdoInitAddDeviceText", Routine::after_globals(add_device_text)),
+    ("WdfPdoInitSetDefaultLocale", Routine::after_globals(set_default_locale)),
+    ("WdfPdoInitAssignRawDevice", Routine::after_globals(assign_raw_device)),
+    ("WdfPdoInitSetEventCallbacks", Routine::after_globals(set_event_callbacks)),
+    ("WdfPdoInitAllowForwardingRequestToParent", Routine::after_globals(allow_forwarding)),
+    ("WdfPdoInitRemovePowerDependencyOnParent", Routine::after_globals(remove_power_dependency)),
 ];
 
 /// The texts of a child in its locales.
@@ -38,9 +41,9 @@ struct Texts {
     default: u32,
 }
 
-fn allocate(context: &Context, _globals: u64, parent: u64) -> u64 {
-    context.with::<DeviceData, _>(parent, |_| ());
-    allocate_init(context, new(parent))
+fn allocate(context: &Context, parent: Handle<DeviceData>) -> u64 {
+    parent.check(context);
+    allocate_init(context, new(parent.0))
 }
 
 /// Returns the description of a new child of a bus device.
@@ -49,30 +52,31 @@ pub fn new(parent: u64) -> DeviceInit {
 }
 
 /// Changes the description of a child. The description of another device is refused.
-fn change(context: &Context, init: u64, change: impl FnOnce(&mut DeviceInit) -> NtStatus) -> u64 {
-    let status = with_init(context, init, |init| {
-        if init.child_of.is_some() { change(init) } else { NtStatus::INVALID_DEVICE_REQUEST }
-    });
-    if status == NtStatus::INVALID_DEVICE_REQUEST {
+fn change<R>(
+    context: &Context,
+    init: Handle<DeviceInit>,
+    change: impl FnOnce(&mut DeviceInit) -> R,
+) -> NtResult<R> {
+    let changed = init.with(context, |init| init.child_of.is_some().then(|| change(init)));
+    if changed.is_none() {
         context.warn_of_misuse(|| {
             "with a WDFDEVICE_INIT that does not describe a child of a bus device".to_owned()
         });
     }
-    status.to_register()
+    changed.ok_or(NtStatus::INVALID_DEVICE_REQUEST)
 }
 
-fn assign_device_id(context: &Context, _globals: u64, init: u64, id: u64) -> u64 {
+fn assign_device_id(context: &Context, init: Handle<DeviceInit>, id: u64) -> NtResult {
     let id = read_unicode_string(context, id);
     change(context, init, |init| {
         init.parts.get::<Child>().has_device_id = true;
         let identity = &mut init.identity;
         let instance = identity.instance.split('\\').skip(2).collect::<String>();
         identity.instance = format!(r"{id}\{instance}");
-        NtStatus::SUCCESS
     })
 }
 
-fn assign_instance_id(context: &Context, _globals: u64, init: u64, id: u64) -> u64 {
+fn assign_instance_id(context: &Context, init: Handle<DeviceInit>, id: u64) -> NtResult {
     let id = read_unicode_string(context, id);
     change(context, init, |init| {
         let instance = &mut init.identity.instance;
@@ -82,64 +86,50 @@ fn assign_instance_id(context: &Context, _globals: u64, init: u64, id: u64) -> u
         } else {
             format!(r"\\{id}")
         };
-        NtStatus::SUCCESS
     })
 }
 
-fn add_hardware_id(context: &Context, _globals: u64, init: u64, id: u64) -> u64 {
+fn add_hardware_id(context: &Context, init: Handle<DeviceInit>, id: u64) -> NtResult {
     let id = read_unicode_string(context, id);
-    change(context, init, |init| {
-        init.identity.hardware_ids.push(id);
-        NtStatus::SUCCESS
-    })
+    change(context, init, |init| init.identity.hardware_ids.push(id))
 }
 
-fn add_compatible_id(context: &Context, _globals: u64, init: u64, id: u64) -> u64 {
+fn add_compatible_id(context: &Context, init: Handle<DeviceInit>, id: u64) -> NtResult {
     let id = read_unicode_string(context, id);
-    change(context, init, |init| {
-        init.identity.compatible_ids.push(id);
-        NtStatus::SUCCESS
-    })
+    change(context, init, |init| init.identity.compatible_ids.push(id))
 }
 
-fn assign_container_id(context: &Context, _globals: u64, init: u64, id: u64) -> u64 {
+fn assign_container_id(context: &Context, init: Handle<DeviceInit>, id: u64) -> NtResult {
     let id = read_unicode_string(context, id);
-    change(context, init, |init| {
-        init.identity.container = id;
-        NtStatus::SUCCESS
-    })
+    change(context, init, |init| init.identity.container = id)
 }
 
 /// Adds the description and the location in a locale. The default locale's are the device's.
 fn add_device_text(
     context: &Context,
-    _globals: u64,
-    init: u64,
+    init: Handle<DeviceInit>,
     description: u64,
     location: u64,
-    locale: u64,
-) -> u64 {
+    locale: u32,
+) -> NtResult {
     let description = read_unicode_string(context, description);
     let location = read_unicode_string(context, location);
-    let locale = low_half(locale);
     change(context, init, |init| {
         let texts = init.parts.get::<Texts>();
         if texts.all.iter().any(|(known, ..)| *known == locale) {
-            return NtStatus::OBJECT_NAME_COLLISION;
+            return Err(NtStatus::OBJECT_NAME_COLLISION);
         }
         texts.all.push((locale, description, location));
         choose_text(init);
-        NtStatus::SUCCESS
-    })
+        Ok(())
+    })?
 }
 
-fn set_default_locale(context: &Context, _globals: u64, init: u64, locale: u64) -> u64 {
-    change(context, init, |init| {
-        init.parts.get::<Texts>().default = low_half(locale);
+fn set_default_locale(context: &Context, init: Handle<DeviceInit>, locale: u32) {
+    let _ = change(context, init, |init| {
+        init.parts.get::<Texts>().default = locale;
         choose_text(init);
-        NtStatus::SUCCESS
     });
-    0
 }
 
 /// Makes the text of the default locale the device's, or the first text.
@@ -153,38 +143,26 @@ fn choose_text(init: &mut DeviceInit) {
     }
 }
 
-fn assign_raw_device(context: &Context, _globals: u64, init: u64, class: u64) -> u64 {
+fn assign_raw_device(context: &Context, init: Handle<DeviceInit>, class: u64) -> NtResult {
     let _class: [u8; 16] = context.read(class);
-    change(context, init, |init| {
-        init.parts.get::<Child>().is_raw = true;
-        NtStatus::SUCCESS
-    })
+    change(context, init, |init| init.parts.get::<Child>().is_raw = true)
 }
 
-fn set_event_callbacks(context: &Context, _globals: u64, init: u64, callbacks: u64) -> u64 {
+fn set_event_callbacks(context: &Context, init: Handle<DeviceInit>, callbacks: u64) {
     /// The size before the last callback was added.
     const OLD: usize = 56;
     let given: PdoCallbacks = context
         .read_sized(callbacks, &[OLD])
         .unwrap_or_else(|size| context.stop_for_size("WDF_PDO_EVENT_CALLBACKS", size));
-    change(context, init, |init| {
-        init.parts.get::<Child>().eject = given.eject;
-        NtStatus::SUCCESS
-    });
-    0
+    let _ = change(context, init, |init| init.parts.get::<Child>().eject = given.eject);
 }
 
-fn allow_forwarding(context: &Context, _globals: u64, init: u64) -> u64 {
-    change(context, init, |init| {
-        init.parts.get::<Child>().forwards_to_parent = true;
-        NtStatus::SUCCESS
-    });
-    0
+fn allow_forwarding(context: &Context, init: Handle<DeviceInit>) {
+    let _ = change(context, init, |init| init.parts.get::<Child>().forwards_to_parent = true);
 }
 
 /// Accepts that the child needs no power of its parent. The stand-in kernel starts devices as the test
 /// says.
-fn remove_power_dependency(context: &Context, _globals: u64, init: u64) -> u64 {
-    change(context, init, |_| NtStatus::SUCCESS);
-    0
+fn remove_power_dependency(context: &Context, init: Handle<DeviceInit>) {
+    let _ = change(context, init, |_| ());
 }

@@ -1,10 +1,7 @@
-//! What a bus driver reads of the children that it has reported: their devices and descriptions.
+//! The devices and descriptions of children, which a bus driver reads after it has reported them.
 
 use super::{
-    super::{
-        object::status_of,
-        state::framework::{Context, Entries},
-    },
+    super::state::framework::{Context, Entries},
     children::with_child,
     description::{self, Kind},
     list::{ChildListData, descriptions, find, update_address},
@@ -14,16 +11,16 @@ use crate::{
     execution::routine::Routine,
     ground::{
         framework_abi::{ChildListConfig, ChildRetrieveInfo},
-        status::NtStatus,
+        status::{NtResult, NtStatus},
     },
 };
 
 pub const ENTRIES: Entries = &[
-    ("WdfChildListRetrievePdo", Routine::Three(retrieve_pdo)),
-    ("WdfChildListRetrieveAddressDescription", Routine::Four(retrieve_address)),
-    ("WdfPdoRetrieveIdentificationDescription", Routine::Three(pdo_identification)),
-    ("WdfPdoRetrieveAddressDescription", Routine::Three(pdo_address)),
-    ("WdfPdoUpdateAddressDescription", Routine::Three(pdo_update_address)),
+    ("WdfChildListRetrievePdo", Routine::after_globals(retrieve_pdo)),
+    ("WdfChildListRetrieveAddressDescription", Routine::after_globals(retrieve_address)),
+    ("WdfPdoRetrieveIdentificationDescription", Routine::after_globals(pdo_identification)),
+    ("WdfPdoRetrieveAddressDescription", Routine::after_globals(pdo_address)),
+    ("WdfPdoUpdateAddressDescription", Routine::after_globals(pdo_update_address)),
 ];
 
 /// `WDF_CHILD_LIST_RETRIEVE_DEVICE_STATUS`.
@@ -36,7 +33,7 @@ fn config_of(context: &Context, list: u64) -> ChildListConfig {
 }
 
 /// Returns the device of the child that an identification description is that of, or 0.
-fn retrieve_pdo(context: &Context, _globals: u64, list: u64, info: u64) -> u64 {
+fn retrieve_pdo(context: &Context, list: u64, info: u64) -> u64 {
     let config = config_of(context, list);
     let mut wanted: ChildRetrieveInfo = context.read(info);
     if wanted.size as usize != size_of::<ChildRetrieveInfo>() {
@@ -64,14 +61,12 @@ fn retrieve_pdo(context: &Context, _globals: u64, list: u64, info: u64) -> u64 {
 }
 
 /// Copies the address description of the child with an identification description.
-fn retrieve_address(context: &Context, _globals: u64, list: u64, id: u64, to: u64) -> u64 {
+fn retrieve_address(context: &Context, list: u64, id: u64, to: u64) -> NtResult {
     let config = config_of(context, list);
-    let result = description::check(context, &config, Kind::Identification, id).and_then(|()| {
-        description::check(context, &config, Kind::Address, to)?;
-        let number = find(context, list, id).ok_or(NtStatus::NO_SUCH_DEVICE)?;
-        copy(context, list, &config, number, Kind::Address, to)
-    });
-    status_of(result)
+    description::check(context, &config, Kind::Identification, id)?;
+    description::check(context, &config, Kind::Address, to)?;
+    let number = find(context, list, id).ok_or(NtStatus::NO_SUCH_DEVICE)?;
+    copy(context, list, &config, number, Kind::Address, to)
 }
 
 /// Copies a description of a child of a list.
@@ -82,7 +77,7 @@ fn copy(
     number: u64,
     kind: Kind,
     to: u64,
-) -> Result<(), NtStatus> {
+) -> NtResult {
     let found = descriptions(context, list, number).ok_or(NtStatus::NO_SUCH_DEVICE)?;
     let from = match kind {
         Kind::Identification => Some(found.identification),
@@ -93,33 +88,29 @@ fn copy(
 }
 
 /// Returns the list that enumerated a child, and the child's number in it.
-fn listed(context: &Context, device: u64) -> Result<(u64, u64), NtStatus> {
+fn listed(context: &Context, device: u64) -> NtResult<(u64, u64)> {
     parent_of(context, device);
     with_child(context, device, |child| child.listed).ok_or(NtStatus::INVALID_PARAMETER)
 }
 
-fn copy_of_pdo(context: &Context, device: u64, kind: Kind, to: u64) -> u64 {
-    let result = listed(context, device).and_then(|(list, number)| {
-        let config = config_of(context, list);
-        description::check(context, &config, kind, to)?;
-        copy(context, list, &config, number, kind, to)
-    });
-    status_of(result)
+fn copy_of_pdo(context: &Context, device: u64, kind: Kind, to: u64) -> NtResult {
+    let (list, number) = listed(context, device)?;
+    let config = config_of(context, list);
+    description::check(context, &config, kind, to)?;
+    copy(context, list, &config, number, kind, to)
 }
 
-fn pdo_identification(context: &Context, _globals: u64, device: u64, to: u64) -> u64 {
+fn pdo_identification(context: &Context, device: u64, to: u64) -> NtResult {
     copy_of_pdo(context, device, Kind::Identification, to)
 }
 
-fn pdo_address(context: &Context, _globals: u64, device: u64, to: u64) -> u64 {
+fn pdo_address(context: &Context, device: u64, to: u64) -> NtResult {
     copy_of_pdo(context, device, Kind::Address, to)
 }
 
-fn pdo_update_address(context: &Context, _globals: u64, device: u64, address: u64) -> u64 {
-    let result = listed(context, device).and_then(|(list, number)| {
-        let config = config_of(context, list);
-        description::check(context, &config, Kind::Address, address)?;
-        update_address(context, list, number, address)
-    });
-    status_of(result)
+fn pdo_update_address(context: &Context, device: u64, address: u64) -> NtResult {
+    let (list, number) = listed(context, device)?;
+    let config = config_of(context, list);
+    description::check(context, &config, Kind::Address, address)?;
+    update_address(context, list, number, address)
 }

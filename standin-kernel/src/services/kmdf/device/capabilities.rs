@@ -1,9 +1,9 @@
-//! What a driver tells the plug-and-play manager about a device: capabilities, state, bus.
+//! Properties of a device that its driver reports to the plug-and-play manager: capabilities, state, bus.
 
 use zerocopy::IntoBytes;
 
 use crate::{
-    execution::routine::{Routine, low_half},
+    execution::routine::{Handle, Routine},
     ground::{
         framework_abi::{BusInformation, PnpCapabilities, PowerCapabilities},
         status::NtStatus,
@@ -18,22 +18,22 @@ use crate::{
 };
 
 pub const ENTRIES: Entries = &[
-    ("WdfDeviceSetPnpCapabilities", Routine::Three(set_pnp_capabilities)),
-    ("WdfDeviceSetPowerCapabilities", Routine::Three(set_power_capabilities)),
-    ("WdfDeviceSetBusInformationForChildren", Routine::Three(set_bus_information)),
-    ("WdfDeviceSetStaticStopRemove", Routine::Three(set_static_stop_remove)),
-    ("WdfDeviceSetAlignmentRequirement", Routine::Three(set_alignment)),
-    ("WdfDeviceGetAlignmentRequirement", Routine::Two(get_alignment)),
-    ("WdfDeviceSetCharacteristics", Routine::Three(set_characteristics)),
-    ("WdfDeviceGetCharacteristics", Routine::Two(get_characteristics)),
-    ("WdfDeviceAssignMofResourceName", Routine::Three(assign_mof_resource_name)),
-    ("WdfDeviceGetSystemPowerAction", Routine::Two(get_system_power_action)),
+    ("WdfDeviceSetPnpCapabilities", Routine::after_globals(set_pnp_capabilities)),
+    ("WdfDeviceSetPowerCapabilities", Routine::after_globals(set_power_capabilities)),
+    ("WdfDeviceSetBusInformationForChildren", Routine::after_globals(set_bus_information)),
+    ("WdfDeviceSetStaticStopRemove", Routine::after_globals(set_static_stop_remove)),
+    ("WdfDeviceSetAlignmentRequirement", Routine::after_globals(set_alignment)),
+    ("WdfDeviceGetAlignmentRequirement", Routine::after_globals(get_alignment)),
+    ("WdfDeviceSetCharacteristics", Routine::after_globals(set_characteristics)),
+    ("WdfDeviceGetCharacteristics", Routine::after_globals(get_characteristics)),
+    ("WdfDeviceAssignMofResourceName", Routine::after_globals(assign_mof_resource_name)),
+    ("WdfDeviceGetSystemPowerAction", Routine::after_globals(get_system_power_action)),
 ];
 
 /// `WdfFalse`, `WdfTrue` and `WdfUseDefault`.
 const TRI_STATES: [u32; 3] = [0, 1, 2];
 
-/// What the driver told about a device.
+/// The capabilities that the driver reported for a device.
 pub struct Capabilities {
     /// Set unless the driver forbids that its device is stopped or removed.
     pub can_be_removed: bool,
@@ -75,70 +75,63 @@ pub fn words<T: IntoBytes + zerocopy::Immutable>(structure: &T) -> Vec<u32> {
 }
 
 /// Takes the capabilities, which only the system's user interface shows.
-fn set_pnp_capabilities(context: &Context, _globals: u64, device: u64, given: u64) -> u64 {
-    context.with::<DeviceData, _>(device, |_| ());
+fn set_pnp_capabilities(context: &Context, device: Handle<DeviceData>, given: u64) {
+    device.check(context);
     let given: PnpCapabilities = context.read(given);
     let all = words(&given);
     is_valid(context, given.size, size_of::<PnpCapabilities>(), all.get(..9).unwrap_or_default());
-    0
 }
 
 /// Takes the capabilities. The device's power states are the test's choice, so they have no effect.
-fn set_power_capabilities(context: &Context, _globals: u64, device: u64, given: u64) -> u64 {
-    context.with::<DeviceData, _>(device, |_| ());
+fn set_power_capabilities(context: &Context, device: Handle<DeviceData>, given: u64) {
+    device.check(context);
     let given: PowerCapabilities = context.read(given);
     let all = words(&given);
     is_valid(context, given.size, size_of::<PowerCapabilities>(), all.get(..6).unwrap_or_default());
-    0
 }
 
 /// Takes the bus of a device's children, which only their drivers' property queries show.
-fn set_bus_information(context: &Context, _globals: u64, device: u64, information: u64) -> u64 {
+fn set_bus_information(context: &Context, device: Handle<DeviceData>, information: u64) {
     let information: BusInformation = context.read(information);
-    context.with::<DeviceData, _>(device, |device| {
+    device.with(context, |device| {
         device.part::<ChildrensBus>().0 = Some(information);
     });
-    0
 }
 
 /// The bus of a device's children.
 #[derive(Default)]
 pub struct ChildrensBus(pub Option<BusInformation>);
 
-fn set_static_stop_remove(context: &Context, _globals: u64, device: u64, stoppable: u64) -> u64 {
-    context.with::<DeviceData, _>(device, |device| {
-        device.part::<Capabilities>().can_be_removed = stoppable & 0xFF != 0;
+fn set_static_stop_remove(context: &Context, device: Handle<DeviceData>, stoppable: bool) {
+    device.with(context, |device| {
+        device.part::<Capabilities>().can_be_removed = stoppable;
     });
-    0
 }
 
-fn set_alignment(context: &Context, _globals: u64, device: u64, alignment: u64) -> u64 {
-    context.with::<DeviceData, _>(device, |device| {
-        device.part::<Capabilities>().alignment = low_half(alignment);
+fn set_alignment(context: &Context, device: Handle<DeviceData>, alignment: u32) {
+    device.with(context, |device| {
+        device.part::<Capabilities>().alignment = alignment;
     });
-    0
 }
 
-fn get_alignment(context: &Context, _globals: u64, device: u64) -> u64 {
-    context
-        .with::<DeviceData, _>(device, |device| u64::from(device.part::<Capabilities>().alignment))
+fn get_alignment(context: &Context, device: Handle<DeviceData>) -> u32 {
+    device.with(context, |device| device.part::<Capabilities>().alignment)
 }
 
-fn set_characteristics(context: &Context, _globals: u64, device: u64, value: u64) -> u64 {
-    context.with::<DeviceData, _>(device, |device| {
-        device.init.characteristics = low_half(value);
+fn set_characteristics(context: &Context, device: Handle<DeviceData>, value: u32) {
+    device.with(context, |device| {
+        device.init.characteristics = value;
     });
-    0
 }
 
-fn get_characteristics(context: &Context, _globals: u64, device: u64) -> u64 {
-    context.with::<DeviceData, _>(device, |device| u64::from(device.init.characteristics))
+fn get_characteristics(context: &Context, device: Handle<DeviceData>) -> u32 {
+    device.with(context, |device| device.init.characteristics)
 }
 
 /// Names the resource with the device's WMI classes, once.
-fn assign_mof_resource_name(context: &Context, _globals: u64, device: u64, name: u64) -> u64 {
+fn assign_mof_resource_name(context: &Context, device: Handle<DeviceData>, name: u64) -> NtStatus {
     let name = read_unicode_string(context, name);
-    let status = context.with::<DeviceData, _>(device, |device| {
+    device.with(context, |device| {
         let resource = &mut device.part::<Capabilities>().mof_resource;
         if resource.is_some() {
             NtStatus::INVALID_DEVICE_REQUEST
@@ -146,12 +139,11 @@ fn assign_mof_resource_name(context: &Context, _globals: u64, device: u64, name:
             *resource = Some(name);
             NtStatus::SUCCESS
         }
-    });
-    status.to_register()
+    })
 }
 
 /// Returns `PowerActionNone`: the stand-in kernel never sleeps or shuts down.
-fn get_system_power_action(context: &Context, _globals: u64, device: u64) -> u64 {
-    context.with::<DeviceData, _>(device, |_| ());
+fn get_system_power_action(context: &Context, device: Handle<DeviceData>) -> u32 {
+    device.check(context);
     0
 }

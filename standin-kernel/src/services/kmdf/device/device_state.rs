@@ -7,7 +7,7 @@ use super::{
     pnp::surprise_remove,
 };
 use crate::{
-    execution::routine::Routine,
+    execution::routine::{Handle, Routine},
     ground::framework_abi::DeviceState,
     services::kmdf::{
         state::{
@@ -19,8 +19,8 @@ use crate::{
 };
 
 pub const ENTRIES: Entries = &[
-    ("WdfDeviceSetDeviceState", Routine::Three(set_state)),
-    ("WdfDeviceGetDeviceState", Routine::Three(get_state)),
+    ("WdfDeviceSetDeviceState", Routine::after_globals(set_state)),
+    ("WdfDeviceGetDeviceState", Routine::after_globals(get_state)),
 ];
 
 /// `WdfTrue` and `WdfUseDefault`.
@@ -48,15 +48,15 @@ fn end(context: &Context, device: u64) {
     );
 }
 
-fn set_state(context: &Context, _globals: u64, device: u64, given: u64) -> u64 {
-    context.with::<DeviceData, _>(device, |_| ());
+fn set_state(context: &Context, device: Handle<DeviceData>, given: u64) {
+    device.check(context);
     let given = read_state(context, given);
     if let Some(given) = given {
         let all = words(&given);
         let count = (given.size as usize / 4).saturating_sub(1);
         let values = all.get(..count).unwrap_or_default();
         if is_valid(context, given.size, given.size as usize, values) {
-            let is_over = context.with::<DeviceData, _>(device, |device| {
+            let is_over = device.with(context, |device| {
                 let state = &mut device.part::<StateOfDevice>().0;
                 for (slot, value) in state.iter_mut().zip(values) {
                     *slot = *value;
@@ -64,11 +64,10 @@ fn set_state(context: &Context, _globals: u64, device: u64, given: u64) -> u64 {
                 state[FAILED] == TRUE || state[REMOVED] == TRUE
             });
             if is_over {
-                end(context, device);
+                end(context, device.0);
             }
         }
     }
-    0
 }
 
 /// The size of `WDF_DEVICE_STATE` up to KMDF 1.27.
@@ -89,13 +88,12 @@ fn read_state(context: &Context, address: u64) -> Option<DeviceState> {
     Some(state)
 }
 
-fn get_state(context: &Context, _globals: u64, device: u64, to: u64) -> u64 {
-    let state = context.with::<DeviceData, _>(device, |device| device.part::<StateOfDevice>().0);
+fn get_state(context: &Context, device: Handle<DeviceData>, to: u64) {
+    let state = device.with(context, |device| device.part::<StateOfDevice>().0);
     if let Some(given) = read_state(context, to) {
         let count = (given.size as usize / 4).saturating_sub(1);
         for (at, value) in (to + 4..).step_by(4).zip(state.iter().take(count)) {
             context.write(at, value);
         }
     }
-    0
 }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use super::wdm::Offered;
 use crate::{
-    execution::routine::{Routine, low_half},
+    execution::routine::{Handle, Kind, Routine},
     ground::{
         abi::{FileObjectConfig, PnpPowerCallbacks},
         framework_abi::{FdoCallbacks, IoTypeConfig},
@@ -30,24 +30,27 @@ use crate::{
 const FIRST_INIT: u64 = 0xFFFF_A800_0000_0000;
 
 pub const ENTRIES: Entries = &[
-    ("WdfDeviceInitSetPnpPowerEventCallbacks", Routine::Three(set_pnp_power)),
-    ("WdfDeviceInitSetFileObjectConfig", Routine::Four(set_file_config)),
-    ("WdfDeviceInitSetRequestAttributes", Routine::Three(set_request_attributes)),
-    ("WdfDeviceInitAssignSDDLString", Routine::Three(assign_sddl)),
-    ("WdfDeviceInitAssignName", Routine::Three(assign_name)),
-    ("WdfDeviceInitSetExclusive", Routine::Three(set_exclusive)),
-    ("WdfDeviceInitSetIoType", Routine::Three(set_io_type)),
-    ("WdfDeviceInitSetIoTypeEx", Routine::Three(set_io_type_ex)),
-    ("WdfDeviceInitSetDeviceType", Routine::Three(set_device_type)),
-    ("WdfDeviceInitSetDeviceClass", Routine::Three(set_device_class)),
-    ("WdfDeviceInitSetIoInCallerContextCallback", Routine::Three(set_in_caller_context)),
-    ("WdfFdoInitSetFilter", Routine::Two(set_filter)),
-    ("WdfFdoInitWdmGetPhysicalDevice", Routine::Two(get_physical_device)),
-    ("WdfFdoInitSetEventCallbacks", Routine::Three(set_fdo_callbacks)),
-    ("WdfControlDeviceInitSetShutdownNotification", Routine::Four(set_shutdown_notification)),
-    ("WdfDeviceInitSetCharacteristics", Routine::Four(set_characteristics)),
-    ("WdfDeviceInitFree", Routine::Two(init_free)),
-    ("WdfControlDeviceInitAllocate", Routine::Three(control_init_allocate)),
+    ("WdfDeviceInitSetPnpPowerEventCallbacks", Routine::after_globals(set_pnp_power)),
+    ("WdfDeviceInitSetFileObjectConfig", Routine::after_globals(set_file_config)),
+    ("WdfDeviceInitSetRequestAttributes", Routine::after_globals(set_request_attributes)),
+    ("WdfDeviceInitAssignSDDLString", Routine::after_globals(assign_sddl)),
+    ("WdfDeviceInitAssignName", Routine::after_globals(assign_name)),
+    ("WdfDeviceInitSetExclusive", Routine::after_globals(set_exclusive)),
+    ("WdfDeviceInitSetIoType", Routine::after_globals(set_io_type)),
+    ("WdfDeviceInitSetIoTypeEx", Routine::after_globals(set_io_type_ex)),
+    ("WdfDeviceInitSetDeviceType", Routine::after_globals(set_device_type)),
+    ("WdfDeviceInitSetDeviceClass", Routine::after_globals(set_device_class)),
+    ("WdfDeviceInitSetIoInCallerContextCallback", Routine::after_globals(set_in_caller_context)),
+    ("WdfFdoInitSetFilter", Routine::after_globals(set_filter)),
+    ("WdfFdoInitWdmGetPhysicalDevice", Routine::after_globals(get_physical_device)),
+    ("WdfFdoInitSetEventCallbacks", Routine::after_globals(set_fdo_callbacks)),
+    (
+        "WdfControlDeviceInitSetShutdownNotification",
+        Routine::after_globals(set_shutdown_notification),
+    ),
+    ("WdfDeviceInitSetCharacteristics", Routine::after_globals(set_characteristics)),
+    ("WdfDeviceInitFree", Routine::after_globals(init_free)),
+    ("WdfControlDeviceInitAllocate", Routine::after_globals(control_init_allocate)),
 ];
 
 /// The device descriptions by their `WDFDEVICE_INIT` handles.
@@ -59,19 +62,31 @@ pub struct Inits {
     issued: u64,
 }
 
+impl Kind for DeviceInit {
+    const NAME: &'static str = "PWDFDEVICE_INIT";
+}
+
+impl Handle<DeviceInit> {
+    /// Bugchecks for a handle that is not valid.
+    pub fn check(self, context: &Context) {
+        self.with(context, |_| ());
+    }
+
+    /// Runs `body` on the device description. Bugchecks for a handle that is not valid.
+    pub fn with<R>(self, context: &Context, body: impl FnOnce(&mut DeviceInit) -> R) -> R {
+        with_init(context, self.0, body)
+    }
+}
+
 /// Runs `body` on the `WDFDEVICE_INIT` that the driver named.
 pub fn with_init<R>(context: &Context, handle: u64, body: impl FnOnce(&mut DeviceInit) -> R) -> R {
     let mut framework = context.framework();
     let result = framework.part::<Inits>().open.get_mut(&handle).map(body);
     drop(framework);
     result.unwrap_or_else(|| {
-        context.stop(
+        context.stop_call(
             Rule::BadHandle,
-            format!(
-                "{} was called from {} with 0x{handle:016X}, which is not a valid WDFDEVICE_INIT",
-                context.call().name,
-                context.caller()
-            ),
+            &format!("with 0x{handle:016X}, which is not a valid WDFDEVICE_INIT"),
         )
     })
 }
@@ -86,7 +101,7 @@ pub fn allocate_init(context: &Context, init: DeviceInit) -> u64 {
     handle
 }
 
-fn set_pnp_power(context: &Context, _globals: u64, init: u64, callbacks: u64) -> u64 {
+fn set_pnp_power(context: &Context, init: Handle<DeviceInit>, callbacks: u64) {
     /// The size up to KMDF 1.9, without the last callback.
     const OLD: usize = size_of::<PnpPowerCallbacks>() - size_of::<u64>();
     let callbacks: PnpPowerCallbacks = context
@@ -98,61 +113,50 @@ fn set_pnp_power(context: &Context, _globals: u64, init: u64, callbacks: u64) ->
              ignores all callbacks"
                 .to_owned()
         });
-        return 0;
+        return;
     }
-    with_init(context, init, |init| init.pnp_power = Some(callbacks));
-    0
+    init.with(context, |init| init.pnp_power = Some(callbacks));
 }
 
-fn set_file_config(
-    context: &Context,
-    _globals: u64,
-    init: u64,
-    config: u64,
-    attributes: u64,
-) -> u64 {
+fn set_file_config(context: &Context, init: Handle<DeviceInit>, config: u64, attributes: u64) {
     let config: FileObjectConfig = context.read(config);
     if config.size as usize != size_of::<FileObjectConfig>() {
         context.stop_for_size("WDF_FILEOBJECT_CONFIG", config.size);
     }
     let attributes = read_attributes(context, attributes);
-    with_init(context, init, |init| {
+    init.with(context, |init| {
         init.file = Some(config);
         init.file_attributes = attributes;
     });
-    0
 }
 
-fn set_request_attributes(context: &Context, _globals: u64, init: u64, attributes: u64) -> u64 {
+fn set_request_attributes(context: &Context, init: Handle<DeviceInit>, attributes: u64) {
     let attributes = read_attributes(context, attributes);
-    with_init(context, init, |init| init.request_attributes = attributes);
-    0
+    init.with(context, |init| init.request_attributes = attributes);
 }
 
-fn assign_sddl(context: &Context, _globals: u64, init: u64, sddl: u64) -> u64 {
+fn assign_sddl(context: &Context, init: Handle<DeviceInit>, sddl: u64) -> NtStatus {
     let sddl = (sddl != 0).then(|| read_unicode_string(context, sddl));
     if sddl.as_ref().is_some_and(|sddl| !sddl.starts_with("D:")) {
-        return NtStatus::INVALID_PARAMETER.to_register();
+        return NtStatus::INVALID_PARAMETER;
     }
-    with_init(context, init, |init| init.sddl = sddl);
-    NtStatus::SUCCESS.to_register()
+    init.with(context, |init| init.sddl = sddl);
+    NtStatus::SUCCESS
 }
 
-fn assign_name(context: &Context, _globals: u64, init: u64, name: u64) -> u64 {
+fn assign_name(context: &Context, init: Handle<DeviceInit>, name: u64) -> NtStatus {
     let name = (name != 0).then(|| read_unicode_string(context, name));
-    with_init(context, init, |init| init.name = name);
-    NtStatus::SUCCESS.to_register()
+    init.with(context, |init| init.name = name);
+    NtStatus::SUCCESS
 }
 
-fn set_exclusive(context: &Context, _globals: u64, init: u64, exclusive: u64) -> u64 {
-    with_init(context, init, |init| init.exclusive = exclusive & 0xFF != 0);
-    0
+fn set_exclusive(context: &Context, init: Handle<DeviceInit>, exclusive: bool) {
+    init.with(context, |init| init.exclusive = exclusive);
 }
 
 /// Takes the I/O type of reads and writes (`WDF_DEVICE_IO_TYPE`). An invalid one is buffered.
-fn set_io_type(context: &Context, _globals: u64, init: u64, io_type: u64) -> u64 {
-    store_io_type(context, init, low_half(io_type));
-    0
+fn set_io_type(context: &Context, init: u64, io_type: u32) {
+    store_io_type(context, init, io_type);
 }
 
 fn store_io_type(context: &Context, init: u64, io_type: u32) {
@@ -170,34 +174,30 @@ fn store_io_type(context: &Context, init: u64, io_type: u32) {
     });
 }
 
-fn set_io_type_ex(context: &Context, _globals: u64, init: u64, config: u64) -> u64 {
-    with_init(context, init, |_| ());
+fn set_io_type_ex(context: &Context, init: Handle<DeviceInit>, config: u64) {
+    init.check(context);
     let config: IoTypeConfig = context.read(config);
     if config.size as usize != size_of::<IoTypeConfig>() {
         context.stop_for_size("WDF_IO_TYPE_CONFIG", config.size);
     }
-    store_io_type(context, init, config.read_write_io_type);
-    0
+    store_io_type(context, init.0, config.read_write_io_type);
 }
 
-fn set_device_type(context: &Context, _globals: u64, init: u64, device_type: u64) -> u64 {
-    with_init(context, init, |init| {
-        init.parts.get::<Offered>().device_type = low_half(device_type);
+fn set_device_type(context: &Context, init: Handle<DeviceInit>, device_type: u32) {
+    init.with(context, |init| {
+        init.parts.get::<Offered>().device_type = device_type;
     });
-    0
 }
 
 /// Accepts the class that the device's security settings in the registry are found by. The stand-in
 /// kernel has none.
-fn set_device_class(context: &Context, _globals: u64, init: u64, class: u64) -> u64 {
+fn set_device_class(context: &Context, init: Handle<DeviceInit>, class: u64) {
     let _class: [u8; 16] = context.read(class);
-    with_init(context, init, |_| ());
-    0
+    init.check(context);
 }
 
-fn set_in_caller_context(context: &Context, _globals: u64, init: u64, callback: u64) -> u64 {
-    with_init(context, init, |init| init.in_caller_context = callback);
-    0
+fn set_in_caller_context(context: &Context, init: Handle<DeviceInit>, callback: u64) {
+    init.with(context, |init| init.in_caller_context = callback);
 }
 
 /// Returns whether a description is that of a device that the plug-and-play manager offered. Otherwise
@@ -213,18 +213,17 @@ fn is_offered(context: &Context, init: u64) -> bool {
     is_offered
 }
 
-fn set_filter(context: &Context, _globals: u64, init: u64) -> u64 {
-    if is_offered(context, init) {
-        with_init(context, init, |init| init.is_filter = true);
+fn set_filter(context: &Context, init: Handle<DeviceInit>) {
+    if is_offered(context, init.0) {
+        init.with(context, |init| init.is_filter = true);
     }
-    0
 }
 
-fn get_physical_device(context: &Context, _globals: u64, init: u64) -> u64 {
-    if !is_offered(context, init) {
+fn get_physical_device(context: &Context, init: Handle<DeviceInit>) -> u64 {
+    if !is_offered(context, init.0) {
         return 0;
     }
-    let (bus, below) = with_init(context, init, |init| {
+    let (bus, below) = init.with(context, |init| {
         let offered = init.parts.get::<Offered>();
         (offered.bus.as_ref().map(Object::address), init.below)
     });
@@ -232,58 +231,51 @@ fn get_physical_device(context: &Context, _globals: u64, init: u64) -> u64 {
 }
 
 /// Takes the callbacks for resource requirements, which the stand-in kernel does not query.
-fn set_fdo_callbacks(context: &Context, _globals: u64, init: u64, callbacks: u64) -> u64 {
+fn set_fdo_callbacks(context: &Context, init: u64, callbacks: u64) {
     let callbacks: FdoCallbacks = context.read(callbacks);
     if callbacks.size as usize != size_of::<FdoCallbacks>() {
         context.stop_for_size("WDF_FDO_EVENT_CALLBACKS", callbacks.size);
     }
     is_offered(context, init);
-    0
 }
 
 /// Takes the callback for the system's shutdown. The stand-in kernel never shuts down.
 fn set_shutdown_notification(
     context: &Context,
-    _globals: u64,
-    init: u64,
+    init: Handle<DeviceInit>,
     _callback: u64,
-    flags: u64,
-) -> u64 {
+    flags: u8,
+) {
     /// `WdfDeviceShutdown` and `WdfDeviceLastChanceShutdown`.
-    const VALID: u64 = 3;
-    let is_control = with_init(context, init, |init| init.control_of.is_some());
-    if !is_control || flags & 0xFF & !VALID != 0 || flags & VALID == 0 {
+    const VALID: u8 = 3;
+    let is_control = init.with(context, |init| init.control_of.is_some());
+    if !is_control || flags & !VALID != 0 || flags & VALID == 0 {
         context.warn_of_misuse(|| {
             "with flags that are not valid, or for a device that is no control device".to_owned()
         });
     }
-    0
 }
 
 /// Adds to the device's characteristics, or replaces them.
-fn set_characteristics(context: &Context, _globals: u64, init: u64, set: u64, or: u64) -> u64 {
-    let set = low_half(set);
-    let [or_in, ..] = or.to_le_bytes();
-    with_init(context, init, |init| {
-        init.characteristics = if or_in == 0 { set } else { init.characteristics | set };
+fn set_characteristics(context: &Context, init: Handle<DeviceInit>, set: u32, or: bool) {
+    init.with(context, |init| {
+        init.characteristics = if or { init.characteristics | set } else { set };
     });
-    0
 }
 
-fn init_free(context: &Context, _globals: u64, init: u64) -> u64 {
-    with_init(context, init, |_| ());
-    context.framework().part::<Inits>().open.remove(&init);
-    0
+fn init_free(context: &Context, init: Handle<DeviceInit>) {
+    init.check(context);
+    context.framework().part::<Inits>().open.remove(&init.0);
 }
 
-fn control_init_allocate(context: &Context, _globals: u64, driver: u64, sddl: u64) -> u64 {
-    context.with::<DriverData, _>(driver, |_| ());
+fn control_init_allocate(context: &Context, driver: Handle<DriverData>, sddl: u64) -> u64 {
+    driver.check(context);
     let sddl = read_unicode_string(context, sddl);
     if !sddl.starts_with("D:") {
         return 0;
     }
     allocate_init(
         context,
-        DeviceInit { sddl: Some(sddl), control_of: Some(driver), ..DeviceInit::default() },
+        DeviceInit { sddl: Some(sddl), control_of: Some(driver.0), ..DeviceInit::default() },
     )
 }

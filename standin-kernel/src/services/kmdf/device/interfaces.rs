@@ -2,10 +2,10 @@
 //! drivers of a stack query from each other.
 
 use crate::{
-    execution::routine::Routine,
+    execution::routine::{Handle, Routine},
     ground::{
         framework_abi::{Interface, QueryInterfaceConfig},
-        status::NtStatus,
+        status::{NtResult, NtStatus},
     },
     services::{
         kmdf::{
@@ -22,12 +22,12 @@ use crate::{
 };
 
 pub const ENTRIES: Entries = &[
-    ("WdfDeviceSetDeviceInterfaceState", Routine::Five(set_interface_state)),
-    ("WdfDeviceSetDeviceInterfaceStateEx", Routine::Five(set_interface_state)),
-    ("WdfDeviceRetrieveDeviceInterfaceString", Routine::Five(retrieve_interface_string)),
-    ("WdfDeviceRetrieveDeviceName", Routine::Three(retrieve_name)),
-    ("WdfDeviceAddQueryInterface", Routine::Three(add_query_interface)),
-    ("WdfFdoQueryForInterface", Routine::Seven(query_for_interface)),
+    ("WdfDeviceSetDeviceInterfaceState", Routine::after_globals(set_interface_state)),
+    ("WdfDeviceSetDeviceInterfaceStateEx", Routine::after_globals(set_interface_state)),
+    ("WdfDeviceRetrieveDeviceInterfaceString", Routine::after_globals(retrieve_interface_string)),
+    ("WdfDeviceRetrieveDeviceName", Routine::after_globals(retrieve_name)),
+    ("WdfDeviceAddQueryInterface", Routine::after_globals(add_query_interface)),
+    ("WdfFdoQueryForInterface", Routine::after_globals(query_for_interface)),
 ];
 
 /// A function table that a driver offers to the drivers above its device.
@@ -52,20 +52,19 @@ fn optional_text(context: &Context, address: u64) -> String {
 /// Enables or disables an interface. Before, an interface is enabled when its device starts.
 fn set_interface_state(
     context: &Context,
-    _globals: u64,
-    device: u64,
+    device: Handle<DeviceData>,
     class: u64,
     reference: u64,
-    enabled: u64,
-) -> u64 {
+    enabled: bool,
+) {
     let class: [u8; 16] = context.read(class);
     let reference = optional_text(context, reference);
-    let found = context.with::<DeviceData, _>(device, |device| {
+    let found = device.with(context, |device| {
         let mut interfaces = device.interfaces.iter_mut();
         let found = interfaces.find(|interface| {
             interface.class == class && interface.reference.eq_ignore_ascii_case(&reference)
         });
-        found.map(|interface| interface.is_enabled = enabled & 0xFF != 0).is_some()
+        found.map(|interface| interface.is_enabled = enabled).is_some()
     });
     if !found {
         context.warn_of_misuse(|| {
@@ -73,46 +72,47 @@ fn set_interface_state(
                 .to_owned()
         });
     }
-    0
 }
 
 /// Stores an interface's symbolic link name in a string object.
 fn retrieve_interface_string(
     context: &Context,
-    _globals: u64,
-    device: u64,
+    device: Handle<DeviceData>,
     class: u64,
     reference: u64,
-    string: u64,
-) -> u64 {
+    string: Handle<TextData>,
+) -> NtResult {
     let class: [u8; 16] = context.read(class);
     let reference = optional_text(context, reference);
-    context.with::<TextData, _>(string, |_| ());
-    let (name, found) = context.with::<DeviceData, _>(device, |device| {
+    string.check(context);
+    let (name, found) = device.with(context, |device| {
         let found = device.interfaces.iter().any(|interface| {
             interface.class == class && interface.reference.eq_ignore_ascii_case(&reference)
         });
         (device.instance_path(), found)
     });
     if !found {
-        return NtStatus::OBJECT_NAME_NOT_FOUND.to_register();
+        return Err(NtStatus::OBJECT_NAME_NOT_FOUND);
     }
-    assign(context, string, &link(&name, class, &reference)).to_register()
+    assign(context, string.0, &link(&name, class, &reference))
 }
 
 /// Stores the device's name in a string object. A device without a name has none.
-fn retrieve_name(context: &Context, _globals: u64, device: u64, string: u64) -> u64 {
-    let name = context.with::<DeviceData, _>(device, |device| device.init.name.clone());
-    context.with::<TextData, _>(string, |_| ());
-    let status = name.map_or(NtStatus::INVALID_PARAMETER, |name| assign(context, string, &name));
-    status.to_register()
+fn retrieve_name(
+    context: &Context,
+    device: Handle<DeviceData>,
+    string: Handle<TextData>,
+) -> NtResult {
+    let name = device.with(context, |device| device.init.name.clone());
+    string.check(context);
+    assign(context, string.0, &name.ok_or(NtStatus::INVALID_PARAMETER)?)
 }
 
-fn add_query_interface(context: &Context, _globals: u64, device: u64, config: u64) -> u64 {
-    context.with::<DeviceData, _>(device, |_| ());
+fn add_query_interface(context: &Context, device: Handle<DeviceData>, config: u64) -> NtStatus {
+    device.check(context);
     let config: QueryInterfaceConfig = context.read(config);
     if config.size as usize != size_of::<QueryInterfaceConfig>() {
-        return NtStatus::INFO_LENGTH_MISMATCH.to_register();
+        return NtStatus::INFO_LENGTH_MISMATCH;
     }
     let imports = config.import_interface != 0;
     // A query must be answered by a table or by a callback, and an import by both.
@@ -121,14 +121,14 @@ fn add_query_interface(context: &Context, _globals: u64, device: u64, config: u6
         || (config.interface == 0 && !has_callback)
         || (imports && !has_callback)
     {
-        return NtStatus::INVALID_PARAMETER.to_register();
+        return NtStatus::INVALID_PARAMETER;
     }
     let table = if config.interface == 0 {
         None
     } else {
         let header: Interface = context.read(config.interface);
         if usize::from(header.size) < size_of::<Interface>() {
-            return NtStatus::INVALID_PARAMETER.to_register();
+            return NtStatus::INVALID_PARAMETER;
         }
         let mut table = vec![0; usize::from(header.size)];
         context.read_into(config.interface, &mut table);
@@ -141,8 +141,8 @@ fn add_query_interface(context: &Context, _globals: u64, device: u64, config: u6
         asks_parent: config.send_query_to_parent_stack != 0,
         imports,
     };
-    context.with::<DeviceData, _>(device, |device| device.part::<Offers>().0.push(offer));
-    NtStatus::SUCCESS.to_register()
+    device.with(context, |device| device.part::<Offers>().0.push(offer));
+    NtStatus::SUCCESS
 }
 
 /// A driver's query for a function table.
@@ -160,36 +160,28 @@ pub struct Query {
     pub data: u64,
 }
 
-fn query_for_interface(context: &Context, arguments: [u64; 7]) -> u64 {
-    let [_globals, device, class, table, size, version, data] = arguments;
-    let below = context.with::<DeviceData, _>(device, |device| device.init.below);
-    ask(context, below, Query::new(class, table, size, version, data)).to_register()
-}
-
-impl Query {
-    /// Creates a query from a routine's arguments.
-    pub const fn new(class: u64, table: u64, size: u64, version: u64, data: u64) -> Self {
-        let [size_0, size_1, ..] = size.to_le_bytes();
-        let [version_0, version_1, ..] = version.to_le_bytes();
-        Self {
-            class,
-            table,
-            size: u16::from_le_bytes([size_0, size_1]),
-            version: u16::from_le_bytes([version_0, version_1]),
-            data,
-        }
-    }
+fn query_for_interface(
+    context: &Context,
+    device: Handle<DeviceData>,
+    class: u64,
+    table: u64,
+    size: u16,
+    version: u16,
+    data: u64,
+) -> NtResult {
+    let below = device.with(context, |device| device.init.below);
+    ask(context, below, Query { class, table, size, version, data })
 }
 
 /// Asks a stack from `at` downwards for a function table.
-pub fn ask(context: &Context, mut at: Below, query: Query) -> NtStatus {
+pub fn ask(context: &Context, mut at: Below, query: Query) -> NtResult {
     let class: [u8; 16] = context.read(query.class);
     loop {
         let Below::Device(device) = at else {
-            return NtStatus::NOT_SUPPORTED;
+            return Err(NtStatus::NOT_SUPPORTED);
         };
         if !context.framework().exists(device) {
-            return NtStatus::NO_SUCH_DEVICE;
+            return Err(NtStatus::NO_SUCH_DEVICE);
         }
         let (found, next) = context.with::<DeviceData, _>(device, |device| {
             let next = match device.init.child_of {
@@ -210,13 +202,11 @@ pub fn ask(context: &Context, mut at: Below, query: Query) -> NtStatus {
             at = next;
             continue;
         };
-        let status = answer(context, device, query, table.as_deref(), process, imports);
+        answer(context, device, query, table.as_deref(), process, imports)?;
         let parent = context.with::<DeviceData, _>(device, |device| device.init.child_of);
         return match parent {
-            Some(parent) if status.is_success() && asks_parent => {
-                ask(context, Below::Device(parent), query)
-            }
-            _ => status,
+            Some(parent) if asks_parent => ask(context, Below::Device(parent), query),
+            _ => Ok(()),
         };
     }
 }
@@ -229,11 +219,11 @@ fn answer(
     table: Option<&[u8]>,
     process: u64,
     imports: bool,
-) -> NtStatus {
+) -> NtResult {
     if let Some(table) = table {
         let version = u16::from_le_bytes([table[2], table[3]]);
         if table.len() > usize::from(query.size) || version > query.version {
-            return NtStatus::INVALID_BUFFER_SIZE;
+            return Err(NtStatus::INVALID_BUFFER_SIZE);
         }
         if !imports {
             context.write_bytes(query.table, table);
@@ -247,7 +237,7 @@ fn answer(
         );
         let status = NtStatus::from_register(status);
         if !status.is_success() && status != NtStatus::NOT_SUPPORTED {
-            return status;
+            return Err(status);
         }
     }
     if table.is_some() {
@@ -260,5 +250,5 @@ fn answer(
             );
         }
     }
-    NtStatus::SUCCESS
+    Ok(())
 }

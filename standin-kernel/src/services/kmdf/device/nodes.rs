@@ -2,13 +2,13 @@
 
 use super::{init::Inits, properties, wdm::Offered};
 use crate::{
-    ground::status::NtStatus,
+    ground::status::NtResult,
     services::{
         kmdf::state::{
             device::{Below, DeviceData, DeviceInit, DeviceInterface, Presence, rest_of_name},
             device_object::{Object, Objects},
             framework::{Framework, Kmdf},
-            played::PlayedDevices,
+            simulated::SimulatedDevices,
         },
         managers::plug_and_play::{DeviceNode, InterfaceInstance, PlugAndPlay, link},
     },
@@ -51,7 +51,7 @@ fn physical_of(framework: &mut Framework, device: u64) -> u64 {
 fn physical_below(framework: &mut Framework, below: Below, bus: u64) -> u64 {
     match below {
         Below::Bus => bus,
-        Below::Played(number) => framework.part::<PlayedDevices>().object_of(number),
+        Below::Simulated(number) => framework.part::<SimulatedDevices>().object_of(number),
         Below::Device(lower) => physical_of(framework, lower),
     }
 }
@@ -128,7 +128,7 @@ impl PlugAndPlay for Kmdf {
         inits.get(&init).map(node_of)
     }
 
-    fn property(&self, physical: u64, property: u32) -> Option<Result<Vec<u8>, NtStatus>> {
+    fn property(&self, physical: u64, property: u32) -> Option<NtResult<Vec<u8>>> {
         let mut framework = self.framework();
         if let Some(device) = stack_of(&mut framework, physical).first() {
             return properties::of_node(&mut framework, *device, property);
@@ -208,8 +208,8 @@ impl PlugAndPlay for Kmdf {
             return true;
         }
         let mut framework = self.framework();
-        let played = framework.part::<PlayedDevices>();
-        if played.names().any(|(_, name)| rest_of_name(path, name).is_some()) {
+        let simulated = framework.part::<SimulatedDevices>();
+        if simulated.names().any(|(_, name)| rest_of_name(path, name).is_some()) {
             return true;
         }
         let devices = framework.all::<DeviceData>();

@@ -7,7 +7,11 @@ use super::{
     wdm::{Offered, create_bus_device},
 };
 use crate::{
-    ground::{abi::PnpPowerCallbacks, rule::Rule, status::NtStatus},
+    ground::{
+        abi::PnpPowerCallbacks,
+        rule::Rule,
+        status::{NtResult, NtStatus},
+    },
     services::{
         kmdf::{
             dma::enabler as dma,
@@ -48,10 +52,10 @@ pub fn adds_devices(context: &Context, driver_object: u64) -> bool {
     })
 }
 
-/// What the plug-and-play manager knows of a device that it offers to a driver.
+/// A device that the plug-and-play manager offers to a driver.
 #[derive(Clone, Default)]
 pub struct Offer {
-    /// What is below the new device.
+    /// The next lower device.
     pub below: Below,
     /// The hardware ids of a device that no driver of the test has enumerated.
     pub hardware_ids: Vec<String>,
@@ -68,7 +72,7 @@ pub struct Offer {
 #[derive(Default)]
 struct RootDevices(u32);
 
-/// Returns what identifies a new device: what is below it does, or else the root bus.
+/// Returns the identity of a new device: that of the next lower device, or else one from the root bus.
 fn identify(context: &Context, driver: u64, offer: &Offer) -> Identity {
     if let Below::Device(lower) = offer.below
         && let Ok(lower) = context.framework().get::<DeviceData>(lower)
@@ -98,7 +102,7 @@ fn identify(context: &Context, driver: u64, offer: &Offer) -> Identity {
 }
 
 /// Offers the driver a device: calls `EvtDriverDeviceAdd`, then enters D0.
-pub fn add_device(context: &Context, driver_object: u64, offer: Offer) -> Result<u64, NtStatus> {
+pub fn add_device(context: &Context, driver_object: u64, offer: Offer) -> NtResult<u64> {
     let Some(driver) = driver::handle_of(context, driver_object) else {
         return Err(NtStatus::INVALID_DEVICE_REQUEST);
     };
@@ -148,7 +152,7 @@ pub fn add_device(context: &Context, driver_object: u64, offer: Offer) -> Result
     Ok(device)
 }
 
-/// How far the start of a device, or its return to D0, has come.
+/// The last step that the start of a device, or its return to D0, has completed.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Reached {
     /// The device has its resources.
@@ -161,7 +165,7 @@ enum Reached {
     Working,
 }
 
-/// What a device does with its self-managed I/O.
+/// The state of a device's self-managed I/O.
 #[derive(Default)]
 struct SelfManagedIo {
     /// Set once the framework called `EvtDeviceSelfManagedIoInit`, or would have: the calls that end the
@@ -200,13 +204,11 @@ fn give_up(context: &Context, device: u64, reached: Reached) {
 }
 
 /// Starts a device after the devices below it, which may be started already.
-pub fn start_stack(context: &Context, device: u64) -> Result<(), NtStatus> {
+pub fn start_stack(context: &Context, device: u64) -> NtResult {
     let below = context.with::<DeviceData, _>(device, |device| device.init.below);
     if let Below::Device(lower) = below {
         let is_waiting = context
-            .framework()
-            .get::<DeviceData>(lower)
-            .is_ok_and(|lower| !lower.in_d0 && lower.presence == Presence::Present);
+            .is::<DeviceData>(lower, |lower| !lower.in_d0 && lower.presence == Presence::Present);
         if is_waiting {
             start_stack(context, lower)?;
         }
@@ -242,7 +244,7 @@ fn targets_on(context: &Context, device: u64) -> Vec<u64> {
     targets
 }
 
-/// The reason that a device stays although somebody asked for its orderly removal.
+/// The reason that the orderly removal of a device was refused.
 #[derive(Debug, thiserror::Error)]
 pub enum Veto {
     /// A process has a file open on the device, which the plug-and-play manager does not take away.
@@ -373,7 +375,7 @@ pub fn power_cycle(context: &Context, device: u64) -> NtStatus {
 }
 
 /// Brings a device back to D0.
-fn return_to_d0(context: &Context, device: u64, reached: &mut Reached) -> Result<(), NtStatus> {
+fn return_to_d0(context: &Context, device: u64, reached: &mut Reached) -> NtResult {
     let calls = pnp_power(context, device);
     let entry = calls.map_or(0, |calls| calls.d0_entry);
     check(call_optional(context, "EvtDeviceD0Entry", entry, [device, D3]))?;
@@ -392,7 +394,7 @@ fn return_to_d0(context: &Context, device: u64, reached: &mut Reached) -> Result
 }
 
 /// Returns a failed call's status as an error.
-fn check(status: NtStatus) -> Result<(), NtStatus> {
+fn check(status: NtStatus) -> NtResult {
     status.is_success().then_some(()).ok_or(status)
 }
 
@@ -414,18 +416,14 @@ fn pnp_power(context: &Context, device: u64) -> Option<PnpPowerCallbacks> {
 }
 
 /// Starts a device. A start that fails is undone as far as it came.
-fn start(context: &Context, device: u64) -> Result<(), NtStatus> {
+fn start(context: &Context, device: u64) -> NtResult {
     let mut reached = Reached::Resources;
     prepare_and_enter_d0(context, device, &mut reached)
         .inspect_err(|_| give_up(context, device, reached))
 }
 
 /// Prepares the hardware with its resources, and enters D0.
-fn prepare_and_enter_d0(
-    context: &Context,
-    device: u64,
-    reached: &mut Reached,
-) -> Result<(), NtStatus> {
+fn prepare_and_enter_d0(context: &Context, device: u64, reached: &mut Reached) -> NtResult {
     let calls = pnp_power(context, device);
     let [raw, translated] = lists(context, device)?;
     interrupts::assign(context, device);
@@ -542,10 +540,7 @@ fn is_started(context: &Context, device: u64) -> bool {
 
 /// Returns whether a device is present. A device that is gone may still have an open file.
 fn is_present(context: &Context, device: u64) -> bool {
-    context
-        .framework()
-        .get::<DeviceData>(device)
-        .is_ok_and(|device| device.presence == Presence::Present)
+    context.is::<DeviceData>(device, |device| device.presence == Presence::Present)
 }
 
 /// Bugchecks if the driver still holds a request, because it must complete every request.

@@ -1,33 +1,34 @@
 //! Power policy: idling and waking, as far as the driver configures them.
 
-use super::init::with_init;
 use crate::{
-    execution::routine::Routine,
+    execution::routine::{Handle, Routine},
     ground::{
         framework_abi::{IdleSettings, PowerFrameworkSettings, PowerPolicyCallbacks, WakeSettings},
         irql::Irql,
-        rule::Rule,
-        status::NtStatus,
+        status::{NtResult, NtStatus},
     },
     services::kmdf::state::{
-        device::DeviceData,
+        device::{DeviceData, DeviceInit},
         framework::{Context, Entries},
     },
 };
 
 pub const ENTRIES: Entries = &[
-    ("WdfDeviceInitSetPowerPolicyEventCallbacks", Routine::Three(set_callbacks)),
-    ("WdfDeviceInitSetPowerPolicyOwnership", Routine::Three(set_ownership)),
-    ("WdfDeviceInitSetPowerNotPageable", Routine::Two(accept)),
-    ("WdfDeviceInitSetPowerPageable", Routine::Two(accept)),
-    ("WdfDeviceInitSetPowerInrush", Routine::Two(accept)),
-    ("WdfDeviceAssignS0IdleSettings", Routine::Three(assign_idle_settings)),
-    ("WdfDeviceAssignSxWakeSettings", Routine::Three(assign_wake_settings)),
-    ("WdfDeviceStopIdleNoTrack", Routine::Three(stop_idle)),
-    ("WdfDeviceStopIdleActual", Routine::Six(stop_idle_tracked)),
-    ("WdfDeviceResumeIdleNoTrack", Routine::Two(resume_idle)),
-    ("WdfDeviceResumeIdleActual", Routine::Five(resume_idle_tracked)),
-    ("WdfDeviceWdmAssignPowerFrameworkSettings", Routine::Three(assign_power_framework_settings)),
+    ("WdfDeviceInitSetPowerPolicyEventCallbacks", Routine::after_globals(set_callbacks)),
+    ("WdfDeviceInitSetPowerPolicyOwnership", Routine::after_globals(set_ownership)),
+    ("WdfDeviceInitSetPowerNotPageable", Routine::after_globals(accept)),
+    ("WdfDeviceInitSetPowerPageable", Routine::after_globals(accept)),
+    ("WdfDeviceInitSetPowerInrush", Routine::after_globals(accept)),
+    ("WdfDeviceAssignS0IdleSettings", Routine::after_globals(assign_idle_settings)),
+    ("WdfDeviceAssignSxWakeSettings", Routine::after_globals(assign_wake_settings)),
+    ("WdfDeviceStopIdleNoTrack", Routine::after_globals(stop_idle)),
+    ("WdfDeviceStopIdleActual", Routine::after_globals(stop_idle_tracked)),
+    ("WdfDeviceResumeIdleNoTrack", Routine::after_globals(resume_idle)),
+    ("WdfDeviceResumeIdleActual", Routine::after_globals(resume_idle_tracked)),
+    (
+        "WdfDeviceWdmAssignPowerFrameworkSettings",
+        Routine::after_globals(assign_power_framework_settings),
+    ),
 ];
 
 /// A device's power policy.
@@ -40,29 +41,26 @@ pub struct PowerPolicy {
     stops: u32,
 }
 
-fn set_callbacks(context: &Context, _globals: u64, init: u64, callbacks: u64) -> u64 {
+fn set_callbacks(context: &Context, init: Handle<DeviceInit>, callbacks: u64) {
     /// The size up to KMDF 1.5, without the last callback.
     const OLD: usize = 56;
     let given: PowerPolicyCallbacks = context
         .read_sized(callbacks, &[OLD])
         .unwrap_or_else(|size| context.stop_for_size("WDF_POWER_POLICY_EVENT_CALLBACKS", size));
-    with_init(context, init, |init| {
+    init.with(context, |init| {
         init.parts.get::<PowerPolicy>().callbacks = Some(given);
     });
-    0
 }
 
-fn set_ownership(context: &Context, _globals: u64, init: u64, owns: u64) -> u64 {
-    with_init(context, init, |init| {
-        init.parts.get::<PowerPolicy>().owns = Some(owns & 0xFF != 0);
+fn set_ownership(context: &Context, init: Handle<DeviceInit>, owns: bool) {
+    init.with(context, |init| {
+        init.parts.get::<PowerPolicy>().owns = Some(owns);
     });
-    0
 }
 
 /// Accepts a property of power requests, which the stand-in kernel does not send as IRPs.
-fn accept(context: &Context, _globals: u64, init: u64) -> u64 {
-    with_init(context, init, |_| ());
-    0
+fn accept(context: &Context, init: Handle<DeviceInit>) {
+    init.check(context);
 }
 
 /// Returns whether the driver owns the device's power policy: a function driver does, a filter, a
@@ -82,11 +80,7 @@ const STATES: core::ops::RangeInclusive<u32> = 2..=5;
 /// `WDF_TRI_STATE`.
 const USE_DEFAULT: u32 = 2;
 
-fn assign_idle_settings(context: &Context, _globals: u64, device: u64, settings: u64) -> u64 {
-    check_idle_settings(context, device, settings).to_register()
-}
-
-fn check_idle_settings(context: &Context, device: u64, settings: u64) -> NtStatus {
+fn assign_idle_settings(context: &Context, device: u64, settings: u64) -> NtStatus {
     /// The sizes of KMDF 1.7 and 1.9.
     const OLD: [u32; 2] = [24, 28];
     /// `IdleCannotWakeFromS0`.
@@ -115,72 +109,53 @@ fn check_idle_settings(context: &Context, device: u64, settings: u64) -> NtStatu
     if is_valid { NtStatus::SUCCESS } else { NtStatus::INVALID_PARAMETER }
 }
 
-fn assign_wake_settings(context: &Context, _globals: u64, device: u64, settings: u64) -> u64 {
-    check_wake_settings(context, device, settings).to_register()
-}
-
-fn check_wake_settings(context: &Context, device: u64, settings: u64) -> NtStatus {
+fn assign_wake_settings(context: &Context, device: u64, settings: u64) -> NtResult {
     /// The size of KMDF 1.5.
     const OLD: usize = 16;
     if !owns_policy(context, device) {
-        return NtStatus::INVALID_DEVICE_REQUEST;
+        return Err(NtStatus::INVALID_DEVICE_REQUEST);
     }
-    let Ok(given) = context.read_sized::<WakeSettings>(settings, &[OLD]) else {
-        return NtStatus::INFO_LENGTH_MISMATCH;
-    };
+    let given = context
+        .read_sized::<WakeSettings>(settings, &[OLD])
+        .map_err(|_| NtStatus::INFO_LENGTH_MISMATCH)?;
     let is_valid = STATES.contains(&given.dx_state)
         && (1..=2).contains(&given.user_control_of_wake_settings)
         && given.enabled <= USE_DEFAULT;
-    if is_valid { NtStatus::SUCCESS } else { NtStatus::INVALID_PARAMETER }
+    if is_valid { Ok(()) } else { Err(NtStatus::INVALID_PARAMETER) }
 }
 
 /// Keeps the device in its working state. It never idles by itself here, so there is nothing to wait
 /// for unless the test has it in a low-power state.
-fn stop_idle(context: &Context, _globals: u64, device: u64, wait: u64) -> u64 {
-    let call = context.call();
-    if wait & 0xFF != 0 && call.irql > Irql::PASSIVE_LEVEL {
-        context.stop(
-            Rule::IrqlTooHigh,
-            format!(
-                "{} was called with WaitForD0 at {} from {}; the highest IRQL for a wait is {}",
-                call.name,
-                call.irql,
-                context.caller(),
-                Irql::PASSIVE_LEVEL
-            ),
-        );
+fn stop_idle(context: &Context, device: Handle<DeviceData>, wait: bool) -> NtStatus {
+    if wait {
+        context.check_irql(Irql::PASSIVE_LEVEL, "with WaitForD0", "a wait");
     }
-    if !owns_policy(context, device) {
-        return NtStatus::INVALID_DEVICE_REQUEST.to_register();
+    if !owns_policy(context, device.0) {
+        return NtStatus::INVALID_DEVICE_REQUEST;
     }
-    let in_d0 = context.with::<DeviceData, _>(device, |device| {
+    let in_d0 = device.with(context, |device| {
         let in_d0 = device.is_in_d0();
         if in_d0 {
             device.part::<PowerPolicy>().stops += 1;
         }
         in_d0
     });
-    if in_d0 {
-        NtStatus::SUCCESS.to_register()
-    } else {
-        NtStatus::POWER_STATE_INVALID.to_register()
-    }
+    if in_d0 { NtStatus::SUCCESS } else { NtStatus::POWER_STATE_INVALID }
 }
 
 fn stop_idle_tracked(
     context: &Context,
-    globals: u64,
-    device: u64,
-    wait: u64,
+    device: Handle<DeviceData>,
+    wait: bool,
     _tag: u64,
-    _line: u64,
+    _line: i32,
     _file: u64,
-) -> u64 {
-    stop_idle(context, globals, device, wait)
+) -> NtStatus {
+    stop_idle(context, device, wait)
 }
 
-fn resume_idle(context: &Context, _globals: u64, device: u64) -> u64 {
-    let resumed = context.with::<DeviceData, _>(device, |device| {
+fn resume_idle(context: &Context, device: Handle<DeviceData>) {
+    let resumed = device.with(context, |device| {
         let policy = device.part::<PowerPolicy>();
         policy.stops = policy.stops.checked_sub(1)?;
         Some(())
@@ -188,36 +163,29 @@ fn resume_idle(context: &Context, _globals: u64, device: u64) -> u64 {
     if resumed.is_none() {
         context.warn_of_misuse(|| "without a successful WdfDeviceStopIdle before it".to_owned());
     }
-    0
 }
 
 fn resume_idle_tracked(
     context: &Context,
-    globals: u64,
-    device: u64,
+    device: Handle<DeviceData>,
     _tag: u64,
-    _line: u64,
+    _line: i32,
     _file: u64,
-) -> u64 {
-    resume_idle(context, globals, device)
+) {
+    resume_idle(context, device);
 }
 
 /// Checks the settings. The power management framework, which would call the driver's callbacks, is
-/// not played.
-fn assign_power_framework_settings(
-    context: &Context,
-    _globals: u64,
-    device: u64,
-    settings: u64,
-) -> u64 {
+/// not simulated.
+fn assign_power_framework_settings(context: &Context, device: u64, settings: u64) -> NtStatus {
     if !owns_policy(context, device) {
-        return NtStatus::INVALID_DEVICE_REQUEST.to_register();
+        return NtStatus::INVALID_DEVICE_REQUEST;
     }
     let settings: PowerFrameworkSettings = context.read(settings);
     let is_sized = settings.size as usize == size_of::<PowerFrameworkSettings>();
     // Newer headers append two fields.
     if !is_sized && settings.size as usize != size_of::<PowerFrameworkSettings>() + 16 {
-        return NtStatus::INFO_LENGTH_MISMATCH.to_register();
+        return NtStatus::INFO_LENGTH_MISMATCH;
     }
-    NtStatus::SUCCESS.to_register()
+    NtStatus::SUCCESS
 }

@@ -2,8 +2,8 @@
 
 use super::{capabilities::ChildrensBus, init::with_init};
 use crate::{
-    execution::routine::{Routine, low_half},
-    ground::status::NtStatus,
+    execution::routine::Routine,
+    ground::status::{NtResult, NtStatus},
     services::{
         kmdf::{
             buffer::make_filled,
@@ -18,10 +18,10 @@ use crate::{
 };
 
 pub const ENTRIES: Entries = &[
-    ("WdfDeviceQueryProperty", Routine::Six(query)),
-    ("WdfDeviceAllocAndQueryProperty", Routine::Six(allocate)),
-    ("WdfFdoInitQueryProperty", Routine::Six(init_query)),
-    ("WdfFdoInitAllocAndQueryProperty", Routine::Six(init_allocate)),
+    ("WdfDeviceQueryProperty", Routine::after_globals(query)),
+    ("WdfDeviceAllocAndQueryProperty", Routine::after_globals(allocate)),
+    ("WdfFdoInitQueryProperty", Routine::after_globals(init_query)),
+    ("WdfFdoInitAllocAndQueryProperty", Routine::after_globals(init_allocate)),
 ];
 
 /// The properties that a test gives a device, by number.
@@ -34,7 +34,7 @@ fn find(
     given: &GivenProperties,
     bus: &ChildrensBus,
     property: u32,
-) -> Result<Vec<u8>, NtStatus> {
+) -> NtResult<Vec<u8>> {
     let bus = bus.0.as_ref().map(|bus| Bus {
         kind: bus.bus_type_guid,
         legacy: bus.legacy_bus_type,
@@ -44,7 +44,7 @@ fn find(
 }
 
 /// Returns a property of a device.
-pub fn of_device(context: &Context, device: u64, property: u64) -> Result<Vec<u8>, NtStatus> {
+pub fn of_device(context: &Context, device: u64, property: u32) -> NtResult<Vec<u8>> {
     let (identity, given, is_control, parent) = context.with::<DeviceData, _>(device, |device| {
         let given = device.part::<GivenProperties>().clone();
         let identity = device.init.identity.clone();
@@ -54,15 +54,11 @@ pub fn of_device(context: &Context, device: u64, property: u64) -> Result<Vec<u8
         return Err(NtStatus::INVALID_DEVICE_REQUEST);
     }
     let bus = parent.map_or_else(ChildrensBus::default, |parent| bus_of(context, parent));
-    find(&identity, &given, &bus, low_half(property))
+    find(&identity, &given, &bus, property)
 }
 
 /// Returns a property of a device, if it exists, for the plug-and-play manager.
-pub fn of_node(
-    framework: &mut Framework,
-    device: u64,
-    property: u32,
-) -> Option<Result<Vec<u8>, NtStatus>> {
+pub fn of_node(framework: &mut Framework, device: u64, property: u32) -> Option<NtResult<Vec<u8>>> {
     let data = framework.get::<DeviceData>(device).ok()?;
     let given = data.part::<GivenProperties>().clone();
     let identity = data.init.identity.clone();
@@ -74,7 +70,7 @@ pub fn of_node(
 }
 
 /// Returns a property of a device that is described but not created, for the plug-and-play manager.
-pub fn of_description(init: &mut DeviceInit, property: u32) -> Result<Vec<u8>, NtStatus> {
+pub fn of_description(init: &mut DeviceInit, property: u32) -> NtResult<Vec<u8>> {
     let given = init.parts.get::<GivenProperties>().clone();
     find(&init.identity, &given, &ChildrensBus::default(), property)
 }
@@ -87,7 +83,7 @@ fn bus_of(context: &Context, parent: u64) -> ChildrensBus {
 }
 
 /// Returns a property of the device that a driver is about to create.
-fn of_init(context: &Context, init: u64, property: u64) -> Result<Vec<u8>, NtStatus> {
+fn of_init(context: &Context, init: u64, property: u32) -> NtResult<Vec<u8>> {
     let (identity, given, is_function) = with_init(context, init, |init| {
         let given = init.parts.get::<GivenProperties>().clone();
         let is_function = init.control_of.is_none() && init.child_of.is_none();
@@ -96,92 +92,82 @@ fn of_init(context: &Context, init: u64, property: u64) -> Result<Vec<u8>, NtSta
     if !is_function {
         return Err(NtStatus::INVALID_PARAMETER);
     }
-    find(&identity, &given, &ChildrensBus::default(), low_half(property))
+    find(&identity, &given, &ChildrensBus::default(), property)
 }
 
 /// Copies a property to a driver's buffer, and writes its length.
 pub fn copy_out(
     context: &Context,
-    found: Result<Vec<u8>, NtStatus>,
-    length: u64,
+    found: NtResult<Vec<u8>>,
+    length: u32,
     buffer: u64,
     result_length: u64,
-) -> u64 {
-    let bytes = match found {
-        Ok(bytes) => bytes,
-        Err(status) => {
-            context.write(result_length, &0_u32);
-            return status.to_register();
-        }
-    };
-    let needed = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
+) -> NtResult {
+    let needed = found.as_ref().map_or(0, |bytes| u32::try_from(bytes.len()).unwrap_or(u32::MAX));
     context.write(result_length, &needed);
-    if low_half(length) < needed {
-        return NtStatus::BUFFER_TOO_SMALL.to_register();
+    let bytes = found?;
+    if length < needed {
+        return Err(NtStatus::BUFFER_TOO_SMALL);
     }
     context.write_bytes(buffer, &bytes);
-    NtStatus::SUCCESS.to_register()
+    Ok(())
 }
 
 /// Creates a memory object with a property.
 pub fn give_memory(
     context: &Context,
-    found: Result<Vec<u8>, NtStatus>,
+    found: NtResult<Vec<u8>>,
     attributes: u64,
     memory: u64,
-) -> u64 {
+) -> NtResult {
     let made = found.and_then(|bytes| make_filled(context, &bytes, attributes));
     give(context, made, memory)
 }
 
 fn query(
     context: &Context,
-    _globals: u64,
     device: u64,
-    property: u64,
-    length: u64,
+    property: u32,
+    length: u32,
     buffer: u64,
     result_length: u64,
-) -> u64 {
+) -> NtResult {
     let found = of_device(context, device, property);
     copy_out(context, found, length, buffer, result_length)
 }
 
 fn allocate(
     context: &Context,
-    _globals: u64,
     device: u64,
-    property: u64,
-    _pool: u64,
+    property: u32,
+    _pool: u32,
     attributes: u64,
     memory: u64,
-) -> u64 {
+) -> NtResult {
     let found = of_device(context, device, property);
     give_memory(context, found, attributes, memory)
 }
 
 fn init_query(
     context: &Context,
-    _globals: u64,
     init: u64,
-    property: u64,
-    length: u64,
+    property: u32,
+    length: u32,
     buffer: u64,
     result_length: u64,
-) -> u64 {
+) -> NtResult {
     let found = of_init(context, init, property);
     copy_out(context, found, length, buffer, result_length)
 }
 
 fn init_allocate(
     context: &Context,
-    _globals: u64,
     init: u64,
-    property: u64,
-    _pool: u64,
+    property: u32,
+    _pool: u32,
     attributes: u64,
     memory: u64,
-) -> u64 {
+) -> NtResult {
     let found = of_init(context, init, property);
     give_memory(context, found, attributes, memory)
 }

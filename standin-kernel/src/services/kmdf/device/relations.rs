@@ -11,12 +11,12 @@ use crate::{
 };
 
 pub const ENTRIES: Entries = &[
-    ("WdfDeviceAddRemovalRelationsPhysicalDevice", Routine::Three(add_removal)),
-    ("WdfDeviceRemoveRemovalRelationsPhysicalDevice", Routine::Three(remove_removal)),
-    ("WdfDeviceClearRemovalRelationsDevices", Routine::Two(clear_removal)),
-    ("WdfPdoAddEjectionRelationsPhysicalDevice", Routine::Three(add_ejection)),
-    ("WdfPdoRemoveEjectionRelationsPhysicalDevice", Routine::Three(remove_ejection)),
-    ("WdfPdoClearEjectionRelationsDevices", Routine::Two(clear_ejection)),
+    ("WdfDeviceAddRemovalRelationsPhysicalDevice", Routine::after_globals(add_removal)),
+    ("WdfDeviceRemoveRemovalRelationsPhysicalDevice", Routine::after_globals(remove_removal)),
+    ("WdfDeviceClearRemovalRelationsDevices", Routine::after_globals(clear_removal)),
+    ("WdfPdoAddEjectionRelationsPhysicalDevice", Routine::after_globals(add_ejection)),
+    ("WdfPdoRemoveEjectionRelationsPhysicalDevice", Routine::after_globals(remove_ejection)),
+    ("WdfPdoClearEjectionRelationsDevices", Routine::after_globals(clear_ejection)),
 ];
 
 /// `STATUS_DUPLICATE_OBJECTID`: the device is in the list.
@@ -47,7 +47,7 @@ fn with<R>(context: &Context, device: u64, list: List, body: impl FnOnce(&mut Ve
     context.with::<DeviceData, _>(device, |device| body(list(device.part::<Relations>())))
 }
 
-fn add(context: &Context, device: u64, physical: u64, list: List) -> u64 {
+fn add(context: &Context, device: u64, physical: u64, list: List) -> NtStatus {
     if memory::read::<i16>(physical) != Ok(DEVICE) {
         context.stop_for_handle(&BadHandle {
             handle: physical,
@@ -62,27 +62,23 @@ fn add(context: &Context, device: u64, physical: u64, list: List) -> u64 {
         }
         is_new
     });
-    if is_new { NtStatus::SUCCESS.to_register() } else { DUPLICATE.to_register() }
+    if is_new { NtStatus::SUCCESS } else { DUPLICATE }
 }
 
-fn remove(context: &Context, device: u64, physical: u64, list: List) -> u64 {
-    with(context, device, list, |all| {
-        all.retain(|one| *one != physical);
-    });
-    0
+fn remove(context: &Context, device: u64, physical: u64, list: List) {
+    with(context, device, list, |all| all.retain(|one| *one != physical));
 }
 
-fn add_removal(context: &Context, _globals: u64, device: u64, physical: u64) -> u64 {
+fn add_removal(context: &Context, device: u64, physical: u64) -> NtStatus {
     add(context, device, physical, removal)
 }
 
-fn remove_removal(context: &Context, _globals: u64, device: u64, physical: u64) -> u64 {
-    remove(context, device, physical, removal)
+fn remove_removal(context: &Context, device: u64, physical: u64) {
+    remove(context, device, physical, removal);
 }
 
-fn clear_removal(context: &Context, _globals: u64, device: u64) -> u64 {
+fn clear_removal(context: &Context, device: u64) {
     with(context, device, removal, Vec::clear);
-    0
 }
 
 /// Bugchecks if a device is not one that its driver's bus device enumerates.
@@ -97,18 +93,17 @@ fn must_be_child(context: &Context, device: u64) {
     }
 }
 
-fn add_ejection(context: &Context, _globals: u64, device: u64, physical: u64) -> u64 {
+fn add_ejection(context: &Context, device: u64, physical: u64) -> NtStatus {
     must_be_child(context, device);
     add(context, device, physical, ejection)
 }
 
-fn remove_ejection(context: &Context, _globals: u64, device: u64, physical: u64) -> u64 {
+fn remove_ejection(context: &Context, device: u64, physical: u64) {
     must_be_child(context, device);
-    remove(context, device, physical, ejection)
+    remove(context, device, physical, ejection);
 }
 
-fn clear_ejection(context: &Context, _globals: u64, device: u64) -> u64 {
+fn clear_ejection(context: &Context, device: u64) {
     must_be_child(context, device);
     with(context, device, ejection, Vec::clear);
-    0
 }

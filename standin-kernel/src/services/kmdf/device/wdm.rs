@@ -14,7 +14,7 @@ use crate::{
                 device::{Below, DeviceData},
                 device_object::{Object, Objects, bus_object, fill, foreign, own, update},
                 framework::{BadHandle, Context, Data, Entries, ObjectRoutine},
-                played,
+                simulated,
                 stack::physical_object,
             },
         },
@@ -23,11 +23,11 @@ use crate::{
 };
 
 pub const ENTRIES: Entries = &[
-    ("WdfDeviceWdmGetDeviceObject", Routine::Two(get_device_object)),
-    ("WdfDeviceWdmGetAttachedDevice", Routine::Two(get_attached_device)),
-    ("WdfDeviceWdmGetPhysicalDevice", Routine::Two(get_physical_device)),
-    ("WdfWdmDeviceGetWdfDeviceHandle", Routine::Two(get_device_handle)),
-    ("WdfWdmDriverGetWdfDriverHandle", Routine::Two(get_driver_handle)),
+    ("WdfDeviceWdmGetDeviceObject", Routine::after_globals(get_device_object)),
+    ("WdfDeviceWdmGetAttachedDevice", Routine::after_globals(get_attached_device)),
+    ("WdfDeviceWdmGetPhysicalDevice", Routine::after_globals(get_physical_device)),
+    ("WdfWdmDeviceGetWdfDeviceHandle", Routine::after_globals(get_device_handle)),
+    ("WdfWdmDriverGetWdfDriverHandle", Routine::after_globals(get_driver_handle)),
 ];
 
 impl Data for DeviceData {
@@ -50,7 +50,7 @@ const BUS_ENUMERATED: u32 = 0x1000;
 /// `WDF_DEVICE_IO_TYPE` of direct I/O.
 const IO_DIRECT: u32 = 3;
 
-/// What a `DEVICE_OBJECT`'s address stands for.
+/// The owner of a `DEVICE_OBJECT`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Owner {
     /// A device of a driver.
@@ -75,7 +75,7 @@ pub fn create_bus_device(context: &Context) -> Object {
 
 const FILE_DEVICE_CONTROLLER: u32 = 4;
 
-/// What a device description keeps for the device's `DEVICE_OBJECT`.
+/// A device description's settings for the device's `DEVICE_OBJECT`.
 #[derive(Default)]
 pub struct Offered {
     /// The physical device, if it is the bus's.
@@ -98,7 +98,7 @@ pub fn attach(context: &Context, device: u64) {
     let lower = match (is_alone, below) {
         (true, _) => 0,
         (false, Below::Bus) => offered.bus.as_ref().map_or(0, Object::address),
-        (false, Below::Played(number)) => played::object(context, number),
+        (false, Below::Simulated(number)) => simulated::object(context, number),
         (false, Below::Device(lower)) => own(context, lower),
     };
     let stack_size =
@@ -196,25 +196,25 @@ pub fn lower_object(context: &Context, device: u64) -> u64 {
     match below {
         _ if is_alone => 0,
         Below::Bus => bus_object(context, device),
-        Below::Played(number) => played::object(context, number),
+        Below::Simulated(number) => simulated::object(context, number),
         Below::Device(lower) if context.framework().exists(lower) => own(context, lower),
         Below::Device(_) => 0,
     }
 }
 
-fn get_device_object(context: &Context, _globals: u64, device: u64) -> u64 {
+fn get_device_object(context: &Context, device: u64) -> u64 {
     own(context, device)
 }
 
-fn get_attached_device(context: &Context, _globals: u64, device: u64) -> u64 {
+fn get_attached_device(context: &Context, device: u64) -> u64 {
     lower_object(context, device)
 }
 
-fn get_physical_device(context: &Context, _globals: u64, device: u64) -> u64 {
+fn get_physical_device(context: &Context, device: u64) -> u64 {
     physical_object(context, device)
 }
 
-fn get_device_handle(context: &Context, _globals: u64, object: u64) -> u64 {
+fn get_device_handle(context: &Context, object: u64) -> u64 {
     match owner(context, object) {
         Some(Owner::Device(device)) => device,
         _ => context.stop_for_handle(&BadHandle {
@@ -227,6 +227,6 @@ fn get_device_handle(context: &Context, _globals: u64, object: u64) -> u64 {
 
 /// Returns the framework's driver object of a `DRIVER_OBJECT`, or 0 if its driver has not called
 /// `WdfDriverCreate`.
-fn get_driver_handle(context: &Context, _globals: u64, object: u64) -> u64 {
+fn get_driver_handle(context: &Context, object: u64) -> u64 {
     handle_of(context, object).unwrap_or(0)
 }

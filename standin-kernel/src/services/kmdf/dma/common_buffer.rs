@@ -5,7 +5,11 @@ use super::{
     enabler::EnablerData,
 };
 use crate::{
-    ground::{arena::Block, framework_abi::CommonBufferConfig, status::NtStatus},
+    ground::{
+        arena::Block,
+        framework_abi::CommonBufferConfig,
+        status::{NtResult, NtStatus},
+    },
     services::kmdf::{
         object::{create, read_attributes},
         state::framework::{Context, Data, ObjectRoutine},
@@ -31,7 +35,7 @@ impl Data for CommonBufferData {
 }
 
 /// Returns the alignment that a configuration asks for, in bytes.
-pub fn alignment_of(context: &Context, config: u64) -> Result<u64, NtStatus> {
+pub fn alignment_of(context: &Context, config: u64) -> NtResult<u64> {
     let config: CommonBufferConfig = context.read(config);
     if config.size as usize != size_of::<CommonBufferConfig>() {
         return Err(NtStatus::INFO_LENGTH_MISMATCH);
@@ -48,7 +52,7 @@ pub fn make(
     length: u64,
     alignment: u64,
     attributes: u64,
-) -> Result<u64, NtStatus> {
+) -> NtResult<u64> {
     let is_system = context.with::<EnablerData, _>(enabler, |data| data.is_system());
     if length == 0 {
         return Err(NtStatus::INVALID_PARAMETER);

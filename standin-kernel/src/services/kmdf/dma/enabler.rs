@@ -1,7 +1,10 @@
 //! DMA enablers: what a device's DMA adapter can do, and the callbacks for its power.
 
 use crate::{
-    ground::{framework_abi::DmaEnablerConfig, status::NtStatus},
+    ground::{
+        framework_abi::DmaEnablerConfig,
+        status::{NtResult, NtStatus},
+    },
     services::kmdf::{
         object::{create, read_attributes},
         state::{
@@ -73,7 +76,7 @@ impl EnablerData {
 }
 
 /// Reads a configuration, which drivers for KMDF 1.9 and older have without the last fields.
-fn read_config(context: &Context, address: u64) -> Result<DmaEnablerConfig, NtStatus> {
+fn read_config(context: &Context, address: u64) -> NtResult<DmaEnablerConfig> {
     const OLD: usize = 64;
     let size: u32 = context.read(address);
     let mut config: DmaEnablerConfig = zerocopy::FromZeros::new_zeroed();
@@ -88,7 +91,7 @@ fn read_config(context: &Context, address: u64) -> Result<DmaEnablerConfig, NtSt
 }
 
 /// Creates an enabler of a device.
-pub fn make(context: &Context, device: u64, config: u64, attributes: u64) -> Result<u64, NtStatus> {
+pub fn make(context: &Context, device: u64, config: u64, attributes: u64) -> NtResult<u64> {
     /// The profiles with 64 address lines.
     const WITH_64: [u32; 3] = [PACKET_64, 4, 6];
     let attributes = read_attributes(context, attributes);
@@ -128,7 +131,7 @@ fn of_device(context: &Context, device: u64) -> Vec<u64> {
 }
 
 /// Calls a callback of an enabler, if the driver has it.
-fn notify(context: &Context, enabler: u64, name: &str, callback: u64) -> Result<(), NtStatus> {
+fn notify(context: &Context, enabler: u64, name: &str, callback: u64) -> NtResult {
     if callback == 0 {
         return Ok(());
     }
@@ -141,7 +144,7 @@ fn notify(context: &Context, enabler: u64, name: &str, callback: u64) -> Result<
 /// # Errors
 ///
 /// Returns the status with which the driver fails.
-pub fn power_up(context: &Context, device: u64) -> Result<(), NtStatus> {
+pub fn power_up(context: &Context, device: u64) -> NtResult {
     for enabler in of_device(context, device) {
         let config = context.with::<EnablerData, _>(enabler, |data| {
             data.is_powered = true;

@@ -1,4 +1,4 @@
-//! DMA: enablers, common buffers and transactions, with a bus on which a test plays the device.
+//! DMA: enablers, common buffers and transactions, with a bus on which a test simulates the device.
 
 pub mod bus;
 pub mod common_buffer;

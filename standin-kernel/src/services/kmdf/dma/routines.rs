@@ -6,15 +6,15 @@ use super::{
     transaction::{self, Completion, State, TransactionData, extent, parts_of, stop_for_state},
 };
 use crate::{
-    execution::routine::{Routine, low_half},
+    execution::routine::{Handle, Routine},
     ground::{
         framework_abi::{DmaSystemProfileConfig, Mdl},
         irql::Irql,
-        status::NtStatus,
+        status::{NtResult, NtStatus},
     },
     services::kmdf::{
         io::irp::mdl_of,
-        object::{give, status_of},
+        object::give,
         state::{
             device::DeviceData,
             framework::{Context, Entries},
@@ -24,34 +24,34 @@ use crate::{
 };
 
 pub const ENTRIES: Entries = &[
-    ("WdfDmaEnablerCreate", Routine::Five(enabler_create)),
-    ("WdfDmaEnablerGetMaximumLength", Routine::Two(get_maximum_length)),
-    ("WdfDmaEnablerGetMaximumScatterGatherElements", Routine::Two(get_maximum_elements)),
-    ("WdfDmaEnablerSetMaximumScatterGatherElements", Routine::Three(set_maximum_elements)),
-    ("WdfDmaEnablerGetFragmentLength", Routine::Three(get_fragment_length)),
-    ("WdfDmaEnablerConfigureSystemProfile", Routine::Four(configure_system_profile)),
-    ("WdfCommonBufferCreate", Routine::Five(buffer_create)),
-    ("WdfCommonBufferCreateWithConfig", Routine::Six(buffer_create_with_config)),
-    ("WdfCommonBufferGetAlignedVirtualAddress", Routine::Two(buffer_virtual)),
-    ("WdfCommonBufferGetAlignedLogicalAddress", Routine::Two(buffer_logical)),
-    ("WdfCommonBufferGetLength", Routine::Two(buffer_length)),
-    ("WdfDmaTransactionCreate", Routine::Four(transaction_create)),
-    ("WdfDmaTransactionInitialize", Routine::Seven(initialize)),
-    ("WdfDmaTransactionInitializeUsingOffset", Routine::Seven(initialize_using_offset)),
-    ("WdfDmaTransactionInitializeUsingRequest", Routine::Five(initialize_using_request)),
-    ("WdfDmaTransactionExecute", Routine::Three(execute)),
-    ("WdfDmaTransactionRelease", Routine::Two(release)),
-    ("WdfDmaTransactionDmaCompleted", Routine::Three(completed)),
-    ("WdfDmaTransactionDmaCompletedWithLength", Routine::Four(completed_with_length)),
-    ("WdfDmaTransactionDmaCompletedFinal", Routine::Four(completed_final)),
-    ("WdfDmaTransactionGetBytesTransferred", Routine::Two(get_transferred)),
-    ("WdfDmaTransactionSetMaximumLength", Routine::Three(set_maximum_length)),
-    ("WdfDmaTransactionSetSingleTransferRequirement", Routine::Three(set_single_transfer)),
-    ("WdfDmaTransactionGetRequest", Routine::Two(get_request)),
-    ("WdfDmaTransactionGetCurrentDmaTransferLength", Routine::Two(get_current_length)),
-    ("WdfDmaTransactionGetDevice", Routine::Two(get_device)),
-    ("WdfDmaTransactionGetTransferInfo", Routine::Four(get_transfer_info)),
-    ("WdfDmaTransactionCancel", Routine::Two(cancel)),
+    ("WdfDmaEnablerCreate", Routine::after_globals(enabler_create)),
+    ("WdfDmaEnablerGetMaximumLength", Routine::after_globals(get_maximum_length)),
+    ("WdfDmaEnablerGetMaximumScatterGatherElements", Routine::after_globals(get_maximum_elements)),
+    ("WdfDmaEnablerSetMaximumScatterGatherElements", Routine::after_globals(set_maximum_elements)),
+    ("WdfDmaEnablerGetFragmentLength", Routine::after_globals(get_fragment_length)),
+    ("WdfDmaEnablerConfigureSystemProfile", Routine::after_globals(configure_system_profile)),
+    ("WdfCommonBufferCreate", Routine::after_globals(buffer_create)),
+    ("WdfCommonBufferCreateWithConfig", Routine::after_globals(buffer_create_with_config)),
+    ("WdfCommonBufferGetAlignedVirtualAddress", Routine::after_globals(buffer_virtual)),
+    ("WdfCommonBufferGetAlignedLogicalAddress", Routine::after_globals(buffer_logical)),
+    ("WdfCommonBufferGetLength", Routine::after_globals(buffer_length)),
+    ("WdfDmaTransactionCreate", Routine::after_globals(transaction_create)),
+    ("WdfDmaTransactionInitialize", Routine::after_globals(initialize)),
+    ("WdfDmaTransactionInitializeUsingOffset", Routine::after_globals(initialize_using_offset)),
+    ("WdfDmaTransactionInitializeUsingRequest", Routine::after_globals(initialize_using_request)),
+    ("WdfDmaTransactionExecute", Routine::after_globals(execute)),
+    ("WdfDmaTransactionRelease", Routine::after_globals(release)),
+    ("WdfDmaTransactionDmaCompleted", Routine::after_globals(completed)),
+    ("WdfDmaTransactionDmaCompletedWithLength", Routine::after_globals(completed_with_length)),
+    ("WdfDmaTransactionDmaCompletedFinal", Routine::after_globals(completed_final)),
+    ("WdfDmaTransactionGetBytesTransferred", Routine::after_globals(get_transferred)),
+    ("WdfDmaTransactionSetMaximumLength", Routine::after_globals(set_maximum_length)),
+    ("WdfDmaTransactionSetSingleTransferRequirement", Routine::after_globals(set_single_transfer)),
+    ("WdfDmaTransactionGetRequest", Routine::after_globals(get_request)),
+    ("WdfDmaTransactionGetCurrentDmaTransferLength", Routine::after_globals(get_current_length)),
+    ("WdfDmaTransactionGetDevice", Routine::after_globals(get_device)),
+    ("WdfDmaTransactionGetTransferInfo", Routine::after_globals(get_transfer_info)),
+    ("WdfDmaTransactionCancel", Routine::after_globals(cancel)),
 ];
 
 /// `WdfDmaDirectionReadFromDevice` and `WdfDmaDirectionWriteToDevice`.
@@ -60,140 +60,146 @@ const WRITE: u32 = 1;
 
 fn enabler_create(
     context: &Context,
-    _globals: u64,
-    device: u64,
+    device: Handle<DeviceData>,
     config: u64,
     attributes: u64,
     enabler: u64,
-) -> u64 {
-    context.with::<DeviceData, _>(device, |_| ());
-    let made = enabler::make(context, device, config, attributes);
+) -> NtResult {
+    device.check(context);
+    let made = enabler::make(context, device.0, config, attributes);
     give(context, made, enabler)
 }
 
-fn get_maximum_length(context: &Context, _globals: u64, enabler: u64) -> u64 {
-    context.with::<EnablerData, _>(enabler, |data| data.maximum_length())
+fn get_maximum_length(context: &Context, enabler: Handle<EnablerData>) -> u64 {
+    enabler.with(context, |data| data.maximum_length())
 }
 
-fn get_maximum_elements(context: &Context, _globals: u64, enabler: u64) -> u64 {
-    context.with::<EnablerData, _>(enabler, |data| data.maximum_elements)
+fn get_maximum_elements(context: &Context, enabler: Handle<EnablerData>) -> u64 {
+    enabler.with(context, |data| data.maximum_elements)
 }
 
-fn set_maximum_elements(context: &Context, _globals: u64, enabler: u64, count: u64) -> u64 {
-    context.with::<EnablerData, _>(enabler, |data| {
+fn set_maximum_elements(context: &Context, enabler: Handle<EnablerData>, count: u64) {
+    enabler.with(context, |data| {
         if count != 0 {
             data.set_maximum_elements(count);
         }
     });
-    0
 }
 
 /// Returns the longest transfer, which is that of the enabler: there are enough map registers for it.
-fn get_fragment_length(context: &Context, _globals: u64, enabler: u64, direction: u64) -> u64 {
+fn get_fragment_length(context: &Context, enabler: Handle<EnablerData>, direction: u32) -> u64 {
     let (length, is_system) =
-        context.with::<EnablerData, _>(enabler, |data| (data.maximum_length(), data.is_system()));
-    if is_system || low_half(direction) > WRITE { 0 } else { length }
+        enabler.with(context, |data| (data.maximum_length(), data.is_system()));
+    if is_system || direction > WRITE { 0 } else { length }
 }
 
 /// Fails, since the machine has no DMA controller.
 fn configure_system_profile(
     context: &Context,
-    _globals: u64,
-    enabler: u64,
+    enabler: Handle<EnablerData>,
     config: u64,
-    direction: u64,
-) -> u64 {
-    context.with::<EnablerData, _>(enabler, |_| ());
+    direction: u32,
+) -> NtStatus {
+    enabler.check(context);
     if config == 0 {
-        return NtStatus::INVALID_PARAMETER.to_register();
+        return NtStatus::INVALID_PARAMETER;
     }
     let config: DmaSystemProfileConfig = context.read(config);
-    let status = if config.size as usize != size_of::<DmaSystemProfileConfig>() {
+    if config.size as usize != size_of::<DmaSystemProfileConfig>() {
         NtStatus::INFO_LENGTH_MISMATCH
-    } else if config.dma_descriptor == 0 || low_half(direction) > WRITE {
+    } else if config.dma_descriptor == 0 || direction > WRITE {
         NtStatus::INVALID_PARAMETER
     } else {
         NtStatus::UNSUCCESSFUL
-    };
-    status.to_register()
+    }
 }
 
 fn buffer_create(
     context: &Context,
-    _globals: u64,
     enabler: u64,
     length: u64,
     attributes: u64,
     buffer: u64,
-) -> u64 {
+) -> NtResult {
     let made = common_buffer::make(context, enabler, length, 1, attributes);
     give(context, made, buffer)
 }
 
 fn buffer_create_with_config(
     context: &Context,
-    _globals: u64,
     enabler: u64,
     length: u64,
     config: u64,
     attributes: u64,
     buffer: u64,
-) -> u64 {
+) -> NtResult {
     let made = alignment_of(context, config)
         .and_then(|alignment| common_buffer::make(context, enabler, length, alignment, attributes));
     give(context, made, buffer)
 }
 
-fn buffer_virtual(context: &Context, _globals: u64, buffer: u64) -> u64 {
-    context.with::<CommonBufferData, _>(buffer, |data| data.address)
+fn buffer_virtual(context: &Context, buffer: Handle<CommonBufferData>) -> u64 {
+    buffer.with(context, |data| data.address)
 }
 
-fn buffer_logical(context: &Context, _globals: u64, buffer: u64) -> u64 {
-    context.with::<CommonBufferData, _>(buffer, |data| data.bus)
+fn buffer_logical(context: &Context, buffer: Handle<CommonBufferData>) -> u64 {
+    buffer.with(context, |data| data.bus)
 }
 
-fn buffer_length(context: &Context, _globals: u64, buffer: u64) -> u64 {
-    context.with::<CommonBufferData, _>(buffer, |data| data.length)
+fn buffer_length(context: &Context, buffer: Handle<CommonBufferData>) -> u64 {
+    buffer.with(context, |data| data.length)
 }
 
 fn transaction_create(
     context: &Context,
-    _globals: u64,
-    enabler: u64,
+    enabler: Handle<EnablerData>,
     attributes: u64,
     transaction: u64,
-) -> u64 {
-    context.with::<EnablerData, _>(enabler, |_| ());
-    let made = transaction::make(context, enabler, attributes);
+) -> NtResult {
+    enabler.check(context);
+    let made = transaction::make(context, enabler.0, attributes);
     give(context, made, transaction)
 }
 
-fn initialize(context: &Context, arguments: [u64; 7]) -> u64 {
-    let [_globals, transaction, function, direction, mdl, address, length] = arguments;
-    context.with::<TransactionData, _>(transaction, |_| ());
+fn initialize(
+    context: &Context,
+    transaction: Handle<TransactionData>,
+    function: u64,
+    direction: u32,
+    mdl: u64,
+    address: u64,
+    length: u64,
+) -> NtResult {
+    transaction.check(context);
     let one: Mdl = context.read(mdl);
     let (start, size) = extent(&one);
     let offset = address.wrapping_sub(start);
-    let direction = low_half(direction);
     if length == 0 || direction > WRITE || offset >= size {
-        return NtStatus::INVALID_PARAMETER.to_register();
+        return Err(NtStatus::INVALID_PARAMETER);
     }
     let parts = parts_of(context, mdl, offset, length & 0xFFFF_FFFF);
     let parts = parts.ok_or(NtStatus::INVALID_PARAMETER);
-    status_of(parts.and_then(|parts| {
-        transaction::initialize(context, transaction, function, direction, parts)
-    }))
+    parts.and_then(|parts| {
+        transaction::initialize(context, transaction.0, function, direction, parts)
+    })
 }
 
-fn initialize_using_offset(context: &Context, arguments: [u64; 7]) -> u64 {
-    let [globals, transaction, function, direction, mdl, offset, length] = arguments;
+fn initialize_using_offset(
+    context: &Context,
+    transaction: Handle<TransactionData>,
+    function: u64,
+    direction: u32,
+    mdl: u64,
+    offset: u64,
+    length: u64,
+) -> NtResult {
     let one: Mdl = context.read(mdl);
     let address = extent(&one).0.wrapping_add(offset);
-    initialize(context, [globals, transaction, function, direction, mdl, address, length])
+    initialize(context, transaction, function, direction, mdl, address, length)
 }
 
 /// Returns the buffer of a request that is transferred in a direction.
-fn buffer_of(data: &RequestData, direction: u32) -> Result<(u64, u64), NtStatus> {
+fn buffer_of(data: &RequestData, direction: u32) -> NtResult<(u64, u64)> {
     let buffer = match data.kind {
         RequestKind::Read if direction == READ => data.output(),
         RequestKind::Write if direction == WRITE => data.input(),
@@ -220,137 +226,106 @@ fn buffer_of(data: &RequestData, direction: u32) -> Result<(u64, u64), NtStatus>
 
 fn initialize_using_request(
     context: &Context,
-    _globals: u64,
-    transaction: u64,
-    request: u64,
+    transaction: Handle<TransactionData>,
+    request: Handle<RequestData>,
     function: u64,
-    direction: u64,
-) -> u64 {
-    context.with::<TransactionData, _>(transaction, |_| ());
-    let direction = low_half(direction);
+    direction: u32,
+) -> NtResult {
+    transaction.check(context);
     if direction > WRITE {
-        return NtStatus::INVALID_PARAMETER.to_register();
+        return Err(NtStatus::INVALID_PARAMETER);
     }
-    let buffer = context.with::<RequestData, _>(request, |data| {
+    let buffer = request.with(context, |data| {
         let buffer = buffer_of(data, direction)?;
         // The MDL exists, as it does on Windows.
         mdl_of(data, buffer);
         Ok(buffer)
-    });
-    let result = buffer.and_then(|buffer| {
-        transaction::initialize(context, transaction, function, direction, vec![buffer])
-    });
-    if result.is_ok() {
-        context.with::<TransactionData, _>(transaction, |data| data.request = Some(request));
-    }
-    status_of(result)
+    })?;
+    transaction::initialize(context, transaction.0, function, direction, vec![buffer])?;
+    transaction.with(context, |data| data.request = Some(request.0));
+    Ok(())
 }
 
-fn execute(context: &Context, _globals: u64, transaction: u64, argument: u64) -> u64 {
-    status_of(transaction::execute(context, transaction, argument))
+fn execute(context: &Context, transaction: u64, argument: u64) -> NtResult {
+    transaction::execute(context, transaction, argument)
 }
 
-fn release(context: &Context, _globals: u64, transaction: u64) -> u64 {
+fn release(context: &Context, transaction: u64) -> NtStatus {
     transaction::reset(context, transaction);
-    NtStatus::SUCCESS.to_register()
+    NtStatus::SUCCESS
 }
 
 /// Completes a transfer, and returns whether the transaction is over.
-fn complete(context: &Context, transaction: u64, completion: Completion, status: u64) -> u64 {
+fn complete(context: &Context, transaction: u64, completion: Completion, status: u64) -> bool {
     let result = transaction::complete(context, transaction, completion);
     context.write(status, &result.bits());
-    u64::from(result != NtStatus::MORE_PROCESSING_REQUIRED)
+    result != NtStatus::MORE_PROCESSING_REQUIRED
 }
 
-fn completed(context: &Context, _globals: u64, transaction: u64, status: u64) -> u64 {
+fn completed(context: &Context, transaction: u64, status: u64) -> bool {
     complete(context, transaction, Completion::Full, status)
 }
 
-fn completed_with_length(
-    context: &Context,
-    _globals: u64,
-    transaction: u64,
-    length: u64,
-    status: u64,
-) -> u64 {
+fn completed_with_length(context: &Context, transaction: u64, length: u64, status: u64) -> bool {
     complete(context, transaction, Completion::Partial(length), status)
 }
 
-fn completed_final(
-    context: &Context,
-    _globals: u64,
-    transaction: u64,
-    length: u64,
-    status: u64,
-) -> u64 {
+fn completed_final(context: &Context, transaction: u64, length: u64, status: u64) -> bool {
     complete(context, transaction, Completion::Final(length), status)
 }
 
-fn get_transferred(context: &Context, _globals: u64, transaction: u64) -> u64 {
-    context.with::<TransactionData, _>(transaction, |data| data.transferred)
+fn get_transferred(context: &Context, transaction: Handle<TransactionData>) -> u64 {
+    transaction.with(context, |data| data.transferred)
 }
 
-fn set_maximum_length(context: &Context, _globals: u64, transaction: u64, length: u64) -> u64 {
+fn set_maximum_length(context: &Context, transaction: u64, length: u64) {
     transaction::limit(context, transaction, length);
-    0
 }
 
-fn set_single_transfer(context: &Context, _globals: u64, transaction: u64, single: u64) -> u64 {
-    let (enabler, state) =
-        context.with::<TransactionData, _>(transaction, |data| (data.enabler, data.state));
+fn set_single_transfer(context: &Context, transaction: Handle<TransactionData>, single: bool) {
+    let (enabler, state) = transaction.with(context, |data| (data.enabler, data.state));
     let is_version_3 = context.with::<EnablerData, _>(enabler, |data| data.is_version_3());
     if context.irql() > Irql::DISPATCH_LEVEL || !is_version_3 || state != State::Released {
         context.warn_of_misuse(|| {
             "for a transaction that has a buffer, or whose enabler has an older version of DMA"
                 .to_owned()
         });
-        return 0;
+        return;
     }
-    transaction::require_single(context, transaction, single & 0xFF != 0);
-    0
+    transaction::require_single(context, transaction.0, single);
 }
 
-fn get_request(context: &Context, _globals: u64, transaction: u64) -> u64 {
-    context.with::<TransactionData, _>(transaction, |data| data.request.unwrap_or(0))
+fn get_request(context: &Context, transaction: Handle<TransactionData>) -> u64 {
+    transaction.with(context, |data| data.request.unwrap_or(0))
 }
 
-fn get_current_length(context: &Context, _globals: u64, transaction: u64) -> u64 {
-    context.with::<TransactionData, _>(transaction, |data| data.current)
+fn get_current_length(context: &Context, transaction: Handle<TransactionData>) -> u64 {
+    transaction.with(context, |data| data.current)
 }
 
-fn get_device(context: &Context, _globals: u64, transaction: u64) -> u64 {
-    let enabler = context.with::<TransactionData, _>(transaction, |data| data.enabler);
+fn get_device(context: &Context, transaction: Handle<TransactionData>) -> u64 {
+    let enabler = transaction.with(context, |data| data.enabler);
     context.with::<EnablerData, _>(enabler, |data| data.device)
 }
 
-fn get_transfer_info(
-    context: &Context,
-    _globals: u64,
-    transaction: u64,
-    registers: u64,
-    elements: u64,
-) -> u64 {
+fn get_transfer_info(context: &Context, transaction: u64, registers: u64, elements: u64) {
     let needed = transaction::needs(context, transaction);
     for (address, count) in [registers, elements].into_iter().zip(needed) {
-        if address != 0 {
-            context.write(address, &count);
-        }
+        context.write_optional(address, &count);
     }
-    0
 }
 
 /// Returns `FALSE`: map registers are there at once, so no transaction waits for them.
-fn cancel(context: &Context, _globals: u64, transaction: u64) -> u64 {
-    let (enabler, state) =
-        context.with::<TransactionData, _>(transaction, |data| (data.enabler, data.state));
+fn cancel(context: &Context, transaction: Handle<TransactionData>) -> bool {
+    let (enabler, state) = transaction.with(context, |data| (data.enabler, data.state));
     if !context.with::<EnablerData, _>(enabler, |data| data.is_version_3()) {
         context.warn_of_misuse(|| {
             "for a transaction whose enabler has an older version of DMA".to_owned()
         });
-        return 0;
+        return false;
     }
     if state == State::Released {
-        stop_for_state(context, transaction);
+        stop_for_state(context, transaction.0);
     }
-    0
+    false
 }

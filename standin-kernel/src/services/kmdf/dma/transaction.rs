@@ -11,7 +11,7 @@ use crate::{
         framework_abi::{Mdl, ScatterGatherElement, ScatterGatherList},
         irql::Irql,
         rule::Rule,
-        status::NtStatus,
+        status::{NtResult, NtStatus},
     },
     services::kmdf::{
         object::{create, hold, read_attributes, release},
@@ -76,7 +76,7 @@ impl Data for TransactionData {
 }
 
 /// Creates a transaction of an enabler.
-pub fn make(context: &Context, enabler: u64, attributes: u64) -> Result<u64, NtStatus> {
+pub fn make(context: &Context, enabler: u64, attributes: u64) -> NtResult<u64> {
     let (is_system, is_single) = context.with::<EnablerData, _>(enabler, |data| {
         (data.is_system(), data.requires_single_transfer())
     });
@@ -119,14 +119,7 @@ pub fn stop_for_state(context: &Context, transaction: u64) -> ! {
         State::Completed => "is completed; release it first",
         State::Failed => "has failed; release it first",
     };
-    context.stop(
-        Rule::ObjectMisused,
-        format!(
-            "{} was called from {} for a DMA transaction that {what}",
-            context.call().name,
-            context.caller()
-        ),
-    )
+    context.stop_call(Rule::ObjectMisused, &format!("for a DMA transaction that {what}"))
 }
 
 /// Returns the parts of a buffer that a chain of MDLs describes, or `None` if the chain is shorter.
@@ -196,7 +189,7 @@ pub fn initialize(
     function: u64,
     direction: u32,
     parts: Vec<(u64, u64)>,
-) -> Result<(), NtStatus> {
+) -> NtResult {
     let (state, enabler, is_single) = context
         .with::<TransactionData, _>(transaction, |data| (data.state, data.enabler, data.is_single));
     if state != State::Released {
@@ -250,7 +243,7 @@ pub fn require_single(context: &Context, transaction: u64, is_single: bool) {
 /// # Errors
 ///
 /// Returns an error if no transfer can be started.
-pub fn execute(context: &Context, transaction: u64, argument: u64) -> Result<(), NtStatus> {
+pub fn execute(context: &Context, transaction: u64, argument: u64) -> NtResult {
     let (state, request) =
         context.with::<TransactionData, _>(transaction, |data| (data.state, data.request));
     if state != State::Initialized {
@@ -268,7 +261,7 @@ pub fn execute(context: &Context, transaction: u64, argument: u64) -> Result<(),
 }
 
 /// Starts the next transfer: calls `EvtProgramDma` with its scatter/gather list.
-fn stage(context: &Context, transaction: u64) -> Result<(), NtStatus> {
+fn stage(context: &Context, transaction: u64) -> NtResult {
     let enabler = context.with::<TransactionData, _>(transaction, |data| data.enabler);
     let (device, is_packet) =
         context.with::<EnablerData, _>(enabler, |data| (data.device, data.is_packet()));

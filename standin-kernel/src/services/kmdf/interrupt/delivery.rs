@@ -5,7 +5,10 @@ use super::{
     state::{InterruptData, Line},
 };
 use crate::{
-    ground::{irql::Irql, status::NtStatus},
+    ground::{
+        irql::Irql,
+        status::{NtResult, NtStatus},
+    },
     services::kmdf::{
         presentation,
         resource::{Resource, Resources},
@@ -61,7 +64,7 @@ fn lines(resource: Resource) -> impl Iterator<Item = Line> {
 }
 
 /// Connects and enables the interrupts of a device that has entered D0.
-pub fn connect(context: &Context, device: u64) -> Result<(), NtStatus> {
+pub fn connect(context: &Context, device: u64) -> NtResult {
     for interrupt in of_device(context, device) {
         let has_line = context.with::<InterruptData, _>(interrupt, |data| data.line.is_some());
         if has_line {
@@ -72,7 +75,7 @@ pub fn connect(context: &Context, device: u64) -> Result<(), NtStatus> {
 }
 
 /// Enables an interrupt: the driver programs its device with the interrupt's lock held.
-pub fn enable(context: &Context, interrupt: u64) -> Result<(), NtStatus> {
+pub fn enable(context: &Context, interrupt: u64) -> NtResult {
     let (callback, device) = context.with::<InterruptData, _>(interrupt, |data| {
         data.is_connected = true;
         (data.config.enable, data.device)
@@ -107,7 +110,7 @@ fn call_locked(
     name: &str,
     callback: u64,
     argument: u64,
-) -> Result<(), NtStatus> {
+) -> NtResult {
     if callback == 0 {
         return Ok(());
     }
@@ -128,7 +131,7 @@ pub fn synchronize(context: &Context, interrupt: u64, callback: u64, argument: u
 
 /// Raises an interrupt of a device, by its number in the order of creation. Returns whether the driver
 /// claims it.
-pub fn raise(context: &Context, device: u64, number: usize) -> Result<bool, NtStatus> {
+pub fn raise(context: &Context, device: u64, number: usize) -> NtResult<bool> {
     if !context.framework().exists(device) {
         return Err(NtStatus::NO_SUCH_DEVICE);
     }

@@ -14,13 +14,9 @@ pub fn acquire(context: &Context, interrupt: u64) {
         (data.irql(), is_own)
     });
     if is_own {
-        context.stop(
+        context.stop_call(
             Rule::Deadlock,
-            format!(
-                "{} was called from {} for the lock of an interrupt that its caller already holds",
-                context.call().name,
-                context.caller()
-            ),
+            "for the lock of an interrupt that its caller already holds",
         );
     }
     let before = if irql > Irql::PASSIVE_LEVEL {
@@ -42,20 +38,8 @@ pub fn acquire(context: &Context, interrupt: u64) {
 
 /// Bugchecks if the lock of an interrupt that is handled at `PASSIVE_LEVEL` is acquired above it.
 fn must_be_passive(context: &Context) {
-    let call = context.call();
-    if context.irql() > Irql::PASSIVE_LEVEL {
-        context.stop(
-            Rule::IrqlTooHigh,
-            format!(
-                "{} was called for an interrupt that is handled at PASSIVE_LEVEL at {} from {}; the \
-                 highest IRQL for it is {}",
-                call.name,
-                call.irql,
-                context.caller(),
-                Irql::PASSIVE_LEVEL
-            ),
-        );
-    }
+    let why = "for an interrupt that is handled at PASSIVE_LEVEL";
+    context.check_irql(Irql::PASSIVE_LEVEL, why, "it");
 }
 
 /// Acquires the lock of a passive interrupt if nobody holds it. Returns whether it was acquired.
@@ -63,14 +47,7 @@ pub fn try_acquire(context: &Context, interrupt: u64) -> bool {
     let this = context.id();
     let is_passive = context.with::<InterruptData, _>(interrupt, |data| data.is_passive());
     if !is_passive {
-        context.stop(
-            Rule::BadHandle,
-            format!(
-                "{} was called from {} for an interrupt that is not handled at PASSIVE_LEVEL",
-                context.call().name,
-                context.caller()
-            ),
-        );
+        context.stop_call(Rule::BadHandle, "for an interrupt that is not handled at PASSIVE_LEVEL");
     }
     let before = context.irql();
     context.with::<InterruptData, _>(interrupt, |data| {
@@ -88,13 +65,9 @@ pub fn release(context: &Context, interrupt: u64) {
     let released = context
         .with::<InterruptData, _>(interrupt, |data| data.held.take_if(|(owner, _)| *owner == this));
     let Some((_, before)) = released else {
-        context.stop(
+        context.stop_call(
             Rule::IrqlNotLowered,
-            format!(
-                "{} was called from {} for the lock of an interrupt that its caller does not hold",
-                context.call().name,
-                context.caller()
-            ),
+            "for the lock of an interrupt that its caller does not hold",
         );
     };
     if before < context.irql() {

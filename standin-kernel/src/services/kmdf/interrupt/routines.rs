@@ -6,12 +6,12 @@ use super::{
     state::InterruptData,
 };
 use crate::{
-    execution::routine::Routine,
+    execution::routine::{Handle, Routine},
     ground::{
         arena::Block,
         framework_abi::{InterruptConfig, InterruptInfo, InterruptPolicy},
         memory,
-        status::NtStatus,
+        status::{NtResult, NtStatus},
     },
     services::kmdf::{
         object::{create, give, read_attributes},
@@ -25,24 +25,24 @@ use crate::{
 };
 
 pub const ENTRIES: Entries = &[
-    ("WdfInterruptCreate", Routine::Five(interrupt_create)),
-    ("WdfInterruptGetDevice", Routine::Two(get_device)),
-    ("WdfInterruptGetInfo", Routine::Three(get_info)),
-    ("WdfInterruptWdmGetInterrupt", Routine::Two(get_object)),
-    ("WdfInterruptQueueDpcForIsr", Routine::Two(queue_dpc_for_isr)),
-    ("WdfInterruptQueueWorkItemForIsr", Routine::Two(queue_work_item_for_isr)),
-    ("WdfInterruptSynchronize", Routine::Four(run_synchronized)),
-    ("WdfInterruptAcquireLock", Routine::Two(acquire_lock)),
-    ("WdfInterruptReleaseLock", Routine::Two(release_lock)),
-    ("WdfInterruptTryToAcquireLock", Routine::Two(try_to_acquire_lock)),
-    ("WdfInterruptEnable", Routine::Two(enable_again)),
-    ("WdfInterruptDisable", Routine::Two(disable_now)),
-    ("WdfInterruptSetPolicy", Routine::Five(set_policy)),
-    ("WdfInterruptSetExtendedPolicy", Routine::Three(set_extended_policy)),
+    ("WdfInterruptCreate", Routine::after_globals(interrupt_create)),
+    ("WdfInterruptGetDevice", Routine::after_globals(get_device)),
+    ("WdfInterruptGetInfo", Routine::after_globals(get_info)),
+    ("WdfInterruptWdmGetInterrupt", Routine::after_globals(get_object)),
+    ("WdfInterruptQueueDpcForIsr", Routine::after_globals(queue_dpc_for_isr)),
+    ("WdfInterruptQueueWorkItemForIsr", Routine::after_globals(queue_work_item_for_isr)),
+    ("WdfInterruptSynchronize", Routine::after_globals(run_synchronized)),
+    ("WdfInterruptAcquireLock", Routine::after_globals(acquire_lock)),
+    ("WdfInterruptReleaseLock", Routine::after_globals(release_lock)),
+    ("WdfInterruptTryToAcquireLock", Routine::after_globals(try_to_acquire_lock)),
+    ("WdfInterruptEnable", Routine::after_globals(enable_again)),
+    ("WdfInterruptDisable", Routine::after_globals(disable_now)),
+    ("WdfInterruptSetPolicy", Routine::after_globals(set_policy)),
+    ("WdfInterruptSetExtendedPolicy", Routine::after_globals(set_extended_policy)),
 ];
 
 /// Reads a configuration, which older headers have without the last fields.
-fn read_config(context: &Context, address: u64) -> Result<InterruptConfig, NtStatus> {
+fn read_config(context: &Context, address: u64) -> NtResult<InterruptConfig> {
     /// The sizes up to KMDF 1.9 and to 1.11.
     const OLD: [usize; 2] = [56, 96];
     context.read_sized(address, &OLD).map_err(|_| NtStatus::INFO_LENGTH_MISMATCH)
@@ -50,12 +50,11 @@ fn read_config(context: &Context, address: u64) -> Result<InterruptConfig, NtSta
 
 fn interrupt_create(
     context: &Context,
-    _globals: u64,
     device: u64,
     config: u64,
     attributes: u64,
     interrupt: u64,
-) -> u64 {
+) -> NtResult {
     let made = check_config(context, device, config).and_then(|(config, chosen)| {
         let attributes = read_attributes(context, attributes);
         let associated = attributes
@@ -86,10 +85,10 @@ fn interrupt_create(
 }
 
 /// Returns the address of a connected interrupt's `KINTERRUPT`, or null.
-fn get_object(context: &Context, _globals: u64, interrupt: u64) -> u64 {
+fn get_object(context: &Context, interrupt: Handle<InterruptData>) -> u64 {
     /// The size of the object, which no header declares.
     const SIZE: usize = 0x120;
-    context.with::<InterruptData, _>(interrupt, |data| {
+    interrupt.with(context, |data| {
         if !data.is_connected {
             return 0;
         }
@@ -130,15 +129,15 @@ fn check_config(
     Ok((config, chosen))
 }
 
-fn get_device(context: &Context, _globals: u64, interrupt: u64) -> u64 {
-    context.with::<InterruptData, _>(interrupt, |data| data.device)
+fn get_device(context: &Context, interrupt: Handle<InterruptData>) -> u64 {
+    interrupt.with(context, |data| data.device)
 }
 
-fn get_info(context: &Context, _globals: u64, interrupt: u64, info: u64) -> u64 {
+fn get_info(context: &Context, interrupt: Handle<InterruptData>, info: u64) {
     /// The size up to KMDF 1.7, without the processor group.
     const OLD: usize = 56;
     let size: u32 = context.read(info);
-    let (line, irql) = context.with::<InterruptData, _>(interrupt, |data| (data.line, data.irql()));
+    let (line, irql) = interrupt.with(context, |data| (data.line, data.irql()));
     let length = size as usize;
     if length != size_of::<InterruptInfo>() && length != OLD {
         context.stop_for_size("WDF_INTERRUPT_INFO", size);
@@ -159,87 +158,77 @@ fn get_info(context: &Context, _globals: u64, interrupt: u64, info: u64) -> u64 
     let bytes = zerocopy::IntoBytes::as_bytes(&filled);
     let written = memory::write_bytes(info, bytes.get(..length).unwrap_or_default());
     context.checked(written);
-    0
 }
 
-fn queue_dpc_for_isr(context: &Context, _globals: u64, interrupt: u64) -> u64 {
-    let has_dpc = context.with::<InterruptData, _>(interrupt, |data| data.config.dpc != 0);
+fn queue_dpc_for_isr(context: &Context, interrupt: Handle<InterruptData>) -> bool {
+    let has_dpc = interrupt.with(context, |data| data.config.dpc != 0);
     if !has_dpc {
         context.warn_of_misuse(|| "for an interrupt without EvtInterruptDpc".to_owned());
-        return 0;
+        return false;
     }
-    u64::from(queue_interrupt_dpc(context, interrupt))
+    queue_interrupt_dpc(context, interrupt.0)
 }
 
-fn queue_work_item_for_isr(context: &Context, _globals: u64, interrupt: u64) -> u64 {
-    let has_item = context.with::<InterruptData, _>(interrupt, |data| data.config.work_item != 0);
+fn queue_work_item_for_isr(context: &Context, interrupt: Handle<InterruptData>) -> bool {
+    let has_item = interrupt.with(context, |data| data.config.work_item != 0);
     if !has_item {
         context.warn_of_misuse(|| "for an interrupt without EvtInterruptWorkItem".to_owned());
-        return 0;
+        return false;
     }
-    u64::from(queue_interrupt_work(context, interrupt))
+    queue_interrupt_work(context, interrupt.0)
 }
 
 fn run_synchronized(
     context: &Context,
-    _globals: u64,
-    interrupt: u64,
+    interrupt: Handle<InterruptData>,
     callback: u64,
     argument: u64,
-) -> u64 {
-    context.with::<InterruptData, _>(interrupt, |_| ());
-    u64::from(synchronize(context, interrupt, callback, argument))
+) -> bool {
+    interrupt.check(context);
+    synchronize(context, interrupt.0, callback, argument)
 }
 
-fn acquire_lock(context: &Context, _globals: u64, interrupt: u64) -> u64 {
+fn acquire_lock(context: &Context, interrupt: u64) {
     acquire(context, interrupt);
-    0
 }
 
-fn release_lock(context: &Context, _globals: u64, interrupt: u64) -> u64 {
+fn release_lock(context: &Context, interrupt: u64) {
     release(context, interrupt);
-    0
 }
 
-fn try_to_acquire_lock(context: &Context, _globals: u64, interrupt: u64) -> u64 {
-    u64::from(try_acquire(context, interrupt))
+fn try_to_acquire_lock(context: &Context, interrupt: u64) -> bool {
+    try_acquire(context, interrupt)
 }
 
 /// Enables an interrupt that the driver has disabled. Usually the framework enables interrupts.
-fn enable_again(context: &Context, _globals: u64, interrupt: u64) -> u64 {
-    let is_ready = context
-        .with::<InterruptData, _>(interrupt, |data| data.line.is_some() && !data.is_connected);
+fn enable_again(context: &Context, interrupt: Handle<InterruptData>) {
+    let is_ready = interrupt.with(context, |data| data.line.is_some() && !data.is_connected);
     if is_ready {
-        let _ = enable(context, interrupt);
+        let _ = enable(context, interrupt.0);
     }
-    0
 }
 
-fn disable_now(context: &Context, _globals: u64, interrupt: u64) -> u64 {
-    if context.with::<InterruptData, _>(interrupt, |data| data.is_connected) {
-        disable(context, interrupt);
+fn disable_now(context: &Context, interrupt: Handle<InterruptData>) {
+    if interrupt.with(context, |data| data.is_connected) {
+        disable(context, interrupt.0);
     }
-    0
 }
 
 /// Accepts a policy for the choice of processors. The stand-in kernel has no choice.
 fn set_policy(
     context: &Context,
-    _globals: u64,
-    interrupt: u64,
-    _policy: u64,
-    _priority: u64,
+    interrupt: Handle<InterruptData>,
+    _policy: u32,
+    _priority: u32,
     _processors: u64,
-) -> u64 {
-    context.with::<InterruptData, _>(interrupt, |_| ());
-    0
+) {
+    interrupt.check(context);
 }
 
-fn set_extended_policy(context: &Context, _globals: u64, interrupt: u64, policy: u64) -> u64 {
-    context.with::<InterruptData, _>(interrupt, |_| ());
+fn set_extended_policy(context: &Context, interrupt: Handle<InterruptData>, policy: u64) {
+    interrupt.check(context);
     let policy: InterruptPolicy = context.read(policy);
     if policy.size as usize != size_of::<InterruptPolicy>() {
         context.stop_for_size("WDF_INTERRUPT_EXTENDED_POLICY", policy.size);
     }
-    0
 }

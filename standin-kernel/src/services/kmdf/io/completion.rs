@@ -1,4 +1,4 @@
-//! What a driver learns of the completion of a request that it sent.
+//! The results that a driver reads from a completed request that it sent.
 
 use super::ending::set_information_of;
 use crate::{

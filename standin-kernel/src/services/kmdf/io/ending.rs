@@ -22,15 +22,10 @@ pub fn complete(context: &Context, handle: u64, status: NtStatus, information: O
         .0
         .get(&handle)
         .map(|ended| ended.description.clone());
-    let place = || context.caller();
     if let Some(description) = ended {
-        context.stop(
+        context.stop_call(
             Rule::RequestCompletedTwice,
-            format!(
-                "{} was called from {} for {description}, which is already completed",
-                context.call().name,
-                place()
-            ),
+            &format!("for {description}, which is already completed"),
         );
     }
     must_own(context, handle);
@@ -81,29 +76,16 @@ fn must_fit(context: &Context, handle: u64, status: NtStatus, information: Optio
         (status.is_success() && information > room).then(|| (information, room, describe(request)))
     });
     if let Some((information, room, description)) = too_many {
-        context.stop(
-            Rule::RequestMisused,
-            format!(
-                "{} was called from {} for {description} with {information} bytes as the \
-                 information, more than the {room} bytes of its buffer",
-                context.call().name,
-                context.caller()
-            ),
-        );
+        context.stop_call(Rule::RequestMisused, &format!("for {description} with {information} bytes as the information, more than the {room} bytes of its buffer"));
     }
 }
 
 /// Bugchecks if the driver created the request itself, since nobody waits for its completion.
 fn must_not_be_created(context: &Context, handle: u64) {
     if context.with::<RequestData, _>(handle, |request| request.is_created) {
-        context.stop(
+        context.stop_call(
             Rule::RequestMisused,
-            format!(
-                "{} was called from {} for a request that the driver created; only the driver that \
-                 receives it completes it",
-                context.call().name,
-                context.caller()
-            ),
+            "for a request that the driver created; only the driver that receives it completes it",
         );
     }
 }
@@ -114,13 +96,10 @@ pub fn must_not_be_under_way(context: &Context, handle: u64) {
         request.outgoing.is_under_way().then(|| describe(request))
     });
     if let Some(description) = description {
-        context.stop(
+        context.stop_call(
             Rule::RequestMisused,
-            format!(
-                "{} was called from {} for {description}, which was sent to an I/O target and is \
-                 not completed there yet",
-                context.call().name,
-                context.caller()
+            &format!(
+                "for {description}, which was sent to an I/O target and is not completed there yet"
             ),
         );
     }
@@ -131,18 +110,12 @@ pub fn must_own(context: &Context, handle: u64) {
     must_not_be_under_way(context, handle);
     let (queue, description) =
         context.with::<RequestData, _>(handle, |request| (request.queue, describe(request)));
-    let is_waiting = queue.is_some_and(|queue| {
-        context.framework().get::<QueueData>(queue).is_ok_and(|queue| queue.has_waiting(handle))
-    });
+    let is_waiting = queue
+        .is_some_and(|queue| context.is::<QueueData>(queue, |queue| queue.has_waiting(handle)));
     if is_waiting {
-        context.stop(
+        context.stop_call(
             Rule::RequestMisused,
-            format!(
-                "{} was called from {} for {description}, which is still in a queue; the driver \
-                 does not own it",
-                context.call().name,
-                context.caller()
-            ),
+            &format!("for {description}, which is still in a queue; the driver does not own it"),
         );
     }
 }
@@ -153,13 +126,10 @@ pub fn must_not_be_cancelable(context: &Context, handle: u64) {
         request.is_cancelable().then(|| describe(request))
     });
     if let Some(description) = description {
-        context.stop(
+        context.stop_call(
             Rule::RequestMisused,
-            format!(
-                "{} was called from {} for {description}, which is cancelable; \
-                 call WdfRequestUnmarkCancelable first",
-                context.call().name,
-                context.caller()
+            &format!(
+                "for {description}, which is cancelable; call WdfRequestUnmarkCancelable first"
             ),
         );
     }

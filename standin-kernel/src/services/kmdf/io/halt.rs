@@ -20,14 +20,14 @@ use crate::{
 };
 
 pub const ENTRIES: Entries = &[
-    ("WdfIoQueueStop", Routine::Four(stop)),
-    ("WdfIoQueueStopSynchronously", Routine::Two(stop_and_wait)),
-    ("WdfIoQueueStopAndPurge", Routine::Four(stop_and_purge)),
-    ("WdfIoQueueStopAndPurgeSynchronously", Routine::Two(stop_purge_and_wait)),
-    ("WdfIoQueuePurge", Routine::Four(purge)),
-    ("WdfIoQueuePurgeSynchronously", Routine::Two(purge_and_wait)),
-    ("WdfIoQueueDrain", Routine::Four(drain)),
-    ("WdfIoQueueDrainSynchronously", Routine::Two(drain_and_wait)),
+    ("WdfIoQueueStop", Routine::after_globals(stop)),
+    ("WdfIoQueueStopSynchronously", Routine::after_globals(stop_and_wait)),
+    ("WdfIoQueueStopAndPurge", Routine::after_globals(stop_and_purge)),
+    ("WdfIoQueueStopAndPurgeSynchronously", Routine::after_globals(stop_purge_and_wait)),
+    ("WdfIoQueuePurge", Routine::after_globals(purge)),
+    ("WdfIoQueuePurgeSynchronously", Routine::after_globals(purge_and_wait)),
+    ("WdfIoQueueDrain", Routine::after_globals(drain)),
+    ("WdfIoQueueDrainSynchronously", Routine::after_globals(drain_and_wait)),
 ];
 
 impl Data for QueueData {
@@ -106,14 +106,9 @@ fn halt_and_wait(context: &Context, queue: u64, how: Halt) {
         let description = left.map_or_else(String::new, |request| {
             context.with::<RequestData, _>(request, |request| describe(request))
         });
-        context.stop(
+        context.stop_call(
             Rule::Deadlock,
-            format!(
-                "{} was called from {} and waits forever for {description}, which is never \
-                 completed",
-                context.call().name,
-                context.caller()
-            ),
+            &format!("and waits forever for {description}, which is never completed"),
         );
     }
     if let Ok(queue) = context.framework().get::<QueueData>(queue) {
@@ -136,7 +131,7 @@ fn cancel_all(context: &Context, queue: u64) {
         cancel_on_queue(context, queue, request);
     }
     for request in presented(context, queue) {
-        let is_cancelable = context.framework().get::<RequestData>(request).is_ok_and(|request| {
+        let is_cancelable = context.is::<RequestData>(request, |request| {
             if request.is_cancelable() {
                 request.set_cancelled();
             }
@@ -154,10 +149,8 @@ pub fn cancel_of_file(context: &Context, file: u64) {
     for queue in queues_of(context, device, |_| true) {
         let waiting = context.with::<QueueData, _>(queue, |queue| queue.waiting.clone());
         for request in waiting {
-            let is_files = context
-                .framework()
-                .get::<RequestData>(request)
-                .is_ok_and(|request| request.file() == Some(file));
+            let is_files =
+                context.is::<RequestData>(request, |request| request.file() == Some(file));
             if is_files {
                 cancel_waiting(context, queue, request);
             }
@@ -165,50 +158,36 @@ pub fn cancel_of_file(context: &Context, file: u64) {
     }
 }
 
-fn stop(context: &Context, _globals: u64, queue: u64, callback: u64, argument: u64) -> u64 {
+fn stop(context: &Context, queue: u64, callback: u64, argument: u64) {
     halt(context, queue, Halt::Stop, callback, argument);
-    0
 }
 
-fn stop_and_wait(context: &Context, _globals: u64, queue: u64) -> u64 {
+fn stop_and_wait(context: &Context, queue: u64) {
     halt_and_wait(context, queue, Halt::Stop);
-    0
 }
 
-fn stop_and_purge(
-    context: &Context,
-    _globals: u64,
-    queue: u64,
-    callback: u64,
-    argument: u64,
-) -> u64 {
+fn stop_and_purge(context: &Context, queue: u64, callback: u64, argument: u64) {
     halt(context, queue, Halt::StopAndPurge, callback, argument);
-    0
 }
 
-fn stop_purge_and_wait(context: &Context, _globals: u64, queue: u64) -> u64 {
+fn stop_purge_and_wait(context: &Context, queue: u64) {
     halt_and_wait(context, queue, Halt::StopAndPurge);
-    0
 }
 
-fn purge(context: &Context, _globals: u64, queue: u64, callback: u64, argument: u64) -> u64 {
+fn purge(context: &Context, queue: u64, callback: u64, argument: u64) {
     halt(context, queue, Halt::Purge, callback, argument);
-    0
 }
 
-fn purge_and_wait(context: &Context, _globals: u64, queue: u64) -> u64 {
+fn purge_and_wait(context: &Context, queue: u64) {
     halt_and_wait(context, queue, Halt::Purge);
-    0
 }
 
-fn drain(context: &Context, _globals: u64, queue: u64, callback: u64, argument: u64) -> u64 {
+fn drain(context: &Context, queue: u64, callback: u64, argument: u64) {
     halt(context, queue, Halt::Drain, callback, argument);
-    0
 }
 
-fn drain_and_wait(context: &Context, _globals: u64, queue: u64) -> u64 {
+fn drain_and_wait(context: &Context, queue: u64) {
     halt_and_wait(context, queue, Halt::Drain);
-    0
 }
 
 /// Cancels the requests that wait in a queue that is being deleted.

@@ -10,7 +10,10 @@ use super::{
     send::{make, make_file},
 };
 use crate::{
-    ground::{arena::Block, status::NtStatus},
+    ground::{
+        arena::Block,
+        status::{NtResult, NtStatus},
+    },
     services::kmdf::{
         object::{self, tell},
         presentation,
@@ -19,11 +22,11 @@ use crate::{
             file::FileData,
             framework::{Context, Data, ObjectRoutine},
             outgoing::{Buffer, Format, Lower, Phase},
-            played::{self, Given},
             queue::QueueData,
             request::{
                 Completion, IoRequest, METHOD_IN_DIRECT, METHOD_MASK, RequestData, RequestKind,
             },
+            simulated::{self, Given},
             target::TargetData,
         },
         timer::clear_deadline,
@@ -45,7 +48,7 @@ const MAX_LENGTH: u64 = 1 << 28;
 
 /// Sends a request to an open file's device and returns its handle. Fails for a file that is gone with
 /// its device, which no fault of the driver is.
-pub fn submit(context: &Context, file: u64, request: &IoRequest) -> Result<u64, NtStatus> {
+pub fn submit(context: &Context, file: u64, request: &IoRequest) -> NtResult<u64> {
     let device = context.framework().get::<FileData>(file).map(|file| file.device);
     let device = device.map_err(|_| NtStatus::NO_SUCH_DEVICE)?;
     let handle = make(context, device, Some(file), request)?;
@@ -175,7 +178,7 @@ pub fn forget(context: &Context, request: u64, to: Below, file: Option<u64>) {
 }
 
 /// Gives a child's request to a queue of its parent for good, as a request of the parent.
-pub fn forget_to_parent(context: &Context, request: u64, queue: u64) -> Result<(), NtStatus> {
+pub fn forget_to_parent(context: &Context, request: u64, queue: u64) -> NtResult {
     ending::must_own(context, request);
     ending::must_not_be_cancelable(context, request);
     let parent = device_of(context, queue).ok_or(NtStatus::INVALID_DEVICE_REQUEST)?;
@@ -231,7 +234,7 @@ pub fn current_format(request: &RequestData) -> Format {
 }
 
 /// Returns the formatted request with its input, or the status that explains why it cannot be sent.
-fn formatted(context: &Context, request: u64) -> Result<IoRequest, NtStatus> {
+fn formatted(context: &Context, request: u64) -> NtResult<IoRequest> {
     let (format, create, is_from_user) = context.with::<RequestData, _>(request, |request| {
         let format = request.outgoing.format;
         (format, request.create, request.is_from_user)
@@ -279,11 +282,11 @@ pub fn deliver(context: &Context, upper: u64, to: Below, file: Option<u64>) {
         Err(status) => Completion::failure(status),
         Ok(request) => match to {
             Below::Bus => Completion::failure(NtStatus::INVALID_DEVICE_REQUEST),
-            Below::Played(number) => match give_to_played(context, number, upper, request) {
+            Below::Simulated(number) => match give_to_simulated(context, number, upper, request) {
                 Given::Answered(completion) => completion,
                 Given::Kept(kept) => {
                     context.with::<RequestData, _>(upper, |request| {
-                        request.outgoing.phase = Phase::Sent(Lower::Played(number, kept));
+                        request.outgoing.phase = Phase::Sent(Lower::Simulated(number, kept));
                     });
                     return;
                 }
@@ -299,13 +302,13 @@ pub fn deliver(context: &Context, upper: u64, to: Below, file: Option<u64>) {
 }
 
 /// Sends a request to a device of the test. A file that it opens is recorded as open there.
-fn give_to_played(context: &Context, device: u64, upper: u64, request: IoRequest) -> Given {
+fn give_to_simulated(context: &Context, device: u64, upper: u64, request: IoRequest) -> Given {
     if request.kind == RequestKind::Create
         && let Some(file) = context.with::<RequestData, _>(upper, |request| request.file)
     {
-        context.with::<FileData, _>(file, |file| file.below = Below::Played(device));
+        context.with::<FileData, _>(file, |file| file.below = Below::Simulated(device));
     }
-    played::give(context, device, upper, request)
+    simulated::give(context, device, upper, request)
 }
 
 /// Sends a request to another device of a driver. The result arrives by [`finish`], perhaps before
@@ -316,11 +319,9 @@ fn deliver_to(
     device: u64,
     file: Option<u64>,
     request: &IoRequest,
-) -> Result<(), NtStatus> {
-    let is_present = context
-        .framework()
-        .get::<DeviceData>(device)
-        .is_ok_and(|device| device.presence == Presence::Present);
+) -> NtResult {
+    let is_present =
+        context.is::<DeviceData>(device, |device| device.presence == Presence::Present);
     if !is_present {
         return Err(NtStatus::NO_SUCH_DEVICE);
     }
@@ -390,10 +391,7 @@ fn finish(context: &Context, request: u64) {
 
 /// Removes a completed request from the list of its target, and tells the target.
 fn forget_sent(context: &Context, target: u64, request: u64) {
-    let is_under_way = context
-        .framework()
-        .get::<RequestData>(request)
-        .is_ok_and(|data| data.outgoing.is_under_way());
+    let is_under_way = context.is::<RequestData>(request, |data| data.outgoing.is_under_way());
     if is_under_way {
         // The completion routine sent it again.
         return;

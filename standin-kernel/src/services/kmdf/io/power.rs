@@ -7,7 +7,7 @@ use super::{
     retrieve::put_back,
 };
 use crate::{
-    execution::routine::Routine,
+    execution::routine::{Handle, Routine},
     ground::rule::Rule,
     services::kmdf::{
         presentation,
@@ -27,33 +27,27 @@ const STOP_PURGE: u64 = 2;
 
 const STOP_CANCELABLE: u64 = 0x1000_0000;
 
-pub const ENTRIES: Entries = &[("WdfRequestStopAcknowledge", Routine::Three(stop_acknowledge))];
+pub const ENTRIES: Entries =
+    &[("WdfRequestStopAcknowledge", Routine::after_globals(stop_acknowledge))];
 
 /// `WdfRequestStopAcknowledge`: the driver keeps a request while the device is out of
 /// its working state, or gives it back until the device returns.
-pub fn stop_acknowledge(context: &Context, _globals: u64, request: u64, requeue: u64) -> u64 {
-    must_own(context, request);
-    let (stop, queue, description) = context.with::<RequestData, _>(request, |request| {
-        (request.stop, request.queue(), describe(request))
-    });
+pub fn stop_acknowledge(context: &Context, request: Handle<RequestData>, requeue: bool) {
+    must_own(context, request.0);
+    let (stop, queue, description) =
+        request.with(context, |request| (request.stop, request.queue(), describe(request)));
     let Some(queue) = queue.filter(|_| stop == Stop::Notified) else {
-        context.stop(
+        context.stop_call(
             Rule::RequestMisused,
-            format!(
-                "WdfRequestStopAcknowledge was called from {} for {description}, whose queue is \
-                 not stopping",
-                context.caller()
-            ),
+            &format!("for {description}, whose queue is not stopping"),
         );
     };
-    let [requeue, ..] = requeue.to_le_bytes();
-    if requeue == 0 {
-        context.with::<RequestData, _>(request, |request| request.stop = Stop::Acknowledged);
+    if requeue {
+        must_not_be_cancelable(context, request.0);
+        put_back(context, queue, request.0);
     } else {
-        must_not_be_cancelable(context, request);
-        put_back(context, queue, request);
+        request.with(context, |request| request.stop = Stop::Acknowledged);
     }
-    0
 }
 
 /// Stops the power-managed queues of a device that leaves its working state. The driver

@@ -4,13 +4,16 @@ use std::collections::VecDeque;
 
 use super::dispatch::dispatch;
 use crate::{
-    execution::routine::Routine,
-    ground::{abi::IoQueueConfig, status::NtStatus},
+    execution::routine::{Handle, Routine},
+    ground::{
+        abi::IoQueueConfig,
+        status::{NtResult, NtStatus},
+    },
     services::kmdf::{
-        object::{create, read_attributes},
+        object::create_from,
         presentation,
         state::{
-            device::{DeviceData, device_of},
+            device::{DeviceData, get_device},
             framework::{Context, Entries},
             queue::{MANUAL, Notify, PARALLEL, QueueData, check},
         },
@@ -18,11 +21,11 @@ use crate::{
 };
 
 pub const ENTRIES: Entries = &[
-    ("WdfIoQueueCreate", Routine::Five(queue_create)),
-    ("WdfIoQueueGetDevice", Routine::Two(get_device)),
-    ("WdfIoQueueGetState", Routine::Four(get_state)),
-    ("WdfIoQueueStart", Routine::Two(start)),
-    ("WdfIoQueueReadyNotify", Routine::Four(ready_notify)),
+    ("WdfIoQueueCreate", Routine::after_globals(queue_create)),
+    ("WdfIoQueueGetDevice", Routine::after_globals(get_device::<QueueData>)),
+    ("WdfIoQueueGetState", Routine::after_globals(get_state)),
+    ("WdfIoQueueStart", Routine::after_globals(start)),
+    ("WdfIoQueueReadyNotify", Routine::after_globals(ready_notify)),
 ];
 
 /// Reads a configuration, or returns `None` if its size is that of no headers.
@@ -39,32 +42,26 @@ fn read_config(context: &Context, address: u64) -> Option<IoQueueConfig> {
 
 fn queue_create(
     context: &Context,
-    _globals: u64,
-    device: u64,
+    device: Handle<DeviceData>,
     config: u64,
     attributes: u64,
     queue: u64,
-) -> u64 {
+) -> NtResult {
     const USE_DEFAULT: u32 = 2;
-    let Some(config) = read_config(context, config) else {
-        return NtStatus::INFO_LENGTH_MISMATCH.to_register();
-    };
-    if let Err(status) = check(&config) {
-        return status.to_register();
-    }
+    let config = read_config(context, config).ok_or(NtStatus::INFO_LENGTH_MISMATCH)?;
+    check(&config)?;
     let is_default = config.default_queue != 0;
-    let (taken, is_control, in_d0) = context.with::<DeviceData, _>(device, |device| {
+    let (taken, is_control, in_d0) = device.with(context, |device| {
         (device.default_queue.is_some(), device.is_control(), device.is_in_d0())
     });
     if is_default && taken {
-        return NtStatus::INVALID_DEVICE_REQUEST.to_register();
+        return Err(NtStatus::INVALID_DEVICE_REQUEST);
     }
     let is_power_managed = match config.power_managed {
         0 => false,
         USE_DEFAULT => !is_control,
         _ => true,
     };
-    let attributes = read_attributes(context, attributes);
     let data = QueueData {
         config,
         waiting: VecDeque::new(),
@@ -82,37 +79,26 @@ fn queue_create(
         purged: None,
         dispatching: Vec::new(),
     };
-    let made = create(context, data, attributes.as_ref(), Some(device)).and_then(|queue| {
+    let made = create_from(context, data, attributes, Some(device.0)).and_then(|queue| {
         presentation::check_queue(context, queue)
             .map(|()| queue)
             .inspect_err(|_| context.framework().forget(queue))
     });
-    match made {
-        Ok(handle) => {
-            if is_default {
-                context.with::<DeviceData, _>(device, |device| device.default_queue = Some(handle));
-            }
-            if queue != 0 {
-                context.write(queue, &handle);
-            }
-            NtStatus::SUCCESS.to_register()
-        }
-        Err(status) => status.to_register(),
+    let handle = made?;
+    if is_default {
+        device.with(context, |device| device.default_queue = Some(handle));
     }
+    context.write_optional(queue, &handle);
+    Ok(())
 }
 
-fn get_device(context: &Context, _globals: u64, queue: u64) -> u64 {
-    context.with::<QueueData, _>(queue, |_| ());
-    device_of(context, queue).unwrap_or(0)
-}
-
-fn get_state(context: &Context, _globals: u64, queue: u64, waiting: u64, presented: u64) -> u64 {
-    const ACCEPTS: u64 = 1;
-    const DISPATCHES: u64 = 2;
-    const NONE_WAIT: u64 = 4;
-    const DRIVER_HAS_NONE: u64 = 8;
-    const PNP_HELD: u64 = 16;
-    let (state, counts) = context.with::<QueueData, _>(queue, |queue| {
+fn get_state(context: &Context, queue: Handle<QueueData>, waiting: u64, presented: u64) -> u32 {
+    const ACCEPTS: u32 = 1;
+    const DISPATCHES: u32 = 2;
+    const NONE_WAIT: u32 = 4;
+    const DRIVER_HAS_NONE: u32 = 8;
+    const PNP_HELD: u32 = 16;
+    let (state, counts) = queue.with(context, |queue| {
         let bits = [
             (queue.accepts, ACCEPTS),
             (queue.dispatches, DISPATCHES),
@@ -123,31 +109,33 @@ fn get_state(context: &Context, _globals: u64, queue: u64, waiting: u64, present
         let state = bits.iter().filter(|(is_set, _)| *is_set);
         let count = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
         (
-            state.map(|(_, bit)| *bit).sum::<u64>(),
+            state.map(|(_, bit)| *bit).sum::<u32>(),
             [(waiting, count(queue.waiting.len())), (presented, count(queue.presented.len()))],
         )
     });
     for (address, count) in counts {
-        if address != 0 {
-            context.write(address, &count);
-        }
+        context.write_optional(address, &count);
     }
     state
 }
 
-fn start(context: &Context, _globals: u64, queue: u64) -> u64 {
-    context.with::<QueueData, _>(queue, |queue| {
+fn start(context: &Context, queue: Handle<QueueData>) {
+    queue.with(context, |queue| {
         queue.accepts = !queue.is_shut_down;
         queue.dispatches = true;
         queue.cancels = false;
         queue.became_ready |= !queue.waiting.is_empty();
     });
-    dispatch(context, queue);
-    0
+    dispatch(context, queue.0);
 }
 
-fn ready_notify(context: &Context, _globals: u64, queue: u64, callback: u64, argument: u64) -> u64 {
-    let is_taken = context.with::<QueueData, _>(queue, |queue| {
+fn ready_notify(
+    context: &Context,
+    queue: Handle<QueueData>,
+    callback: u64,
+    argument: u64,
+) -> NtStatus {
+    let is_taken = queue.with(context, |queue| {
         let is_setting = callback != 0;
         if queue.config.dispatch_type != MANUAL
             || queue.ready.is_some() == is_setting
@@ -159,8 +147,8 @@ fn ready_notify(context: &Context, _globals: u64, queue: u64, callback: u64, arg
         true
     });
     if !is_taken {
-        return NtStatus::INVALID_DEVICE_REQUEST.to_register();
+        return NtStatus::INVALID_DEVICE_REQUEST;
     }
-    dispatch(context, queue);
-    NtStatus::SUCCESS.to_register()
+    dispatch(context, queue.0);
+    NtStatus::SUCCESS
 }

@@ -8,8 +8,12 @@ use super::{
     irp::create_words,
 };
 use crate::{
-    execution::routine::Routine,
-    ground::{abi::RequestParameters, rule::Rule, status::NtStatus},
+    execution::routine::{Handle, Routine},
+    ground::{
+        abi::RequestParameters,
+        rule::Rule,
+        status::{NtResult, NtStatus},
+    },
     services::kmdf::state::{
         framework::{Context, Entries},
         queue::QueueData,
@@ -18,63 +22,46 @@ use crate::{
 };
 
 pub const ENTRIES: Entries = &[
-    ("WdfRequestComplete", Routine::Three(request_complete)),
-    ("WdfRequestCompleteWithInformation", Routine::Four(complete_with_information)),
-    ("WdfRequestCompleteWithPriorityBoost", Routine::Four(complete_with_boost)),
-    ("WdfRequestSetInformation", Routine::Three(set_information)),
-    ("WdfRequestGetInformation", Routine::Two(get_information)),
-    ("WdfRequestGetParameters", Routine::Three(get_parameters)),
-    ("WdfRequestRetrieveInputBuffer", Routine::Five(retrieve_input)),
-    ("WdfRequestRetrieveOutputBuffer", Routine::Five(retrieve_output)),
-    ("WdfRequestGetFileObject", Routine::Two(get_file_object)),
-    ("WdfRequestGetIoQueue", Routine::Two(get_io_queue)),
-    ("WdfRequestMarkCancelable", Routine::Three(mark_cancelable)),
-    ("WdfRequestMarkCancelableEx", Routine::Three(mark_cancelable_ex)),
-    ("WdfRequestUnmarkCancelable", Routine::Two(unmark_cancelable)),
-    ("WdfRequestIsCanceled", Routine::Two(is_canceled)),
+    ("WdfRequestComplete", Routine::after_globals(request_complete)),
+    ("WdfRequestCompleteWithInformation", Routine::after_globals(complete_with_information)),
+    ("WdfRequestCompleteWithPriorityBoost", Routine::after_globals(complete_with_boost)),
+    ("WdfRequestSetInformation", Routine::after_globals(set_information)),
+    ("WdfRequestGetInformation", Routine::after_globals(get_information)),
+    ("WdfRequestGetParameters", Routine::after_globals(get_parameters)),
+    ("WdfRequestRetrieveInputBuffer", Routine::after_globals(retrieve_input)),
+    ("WdfRequestRetrieveOutputBuffer", Routine::after_globals(retrieve_output)),
+    ("WdfRequestGetFileObject", Routine::after_globals(get_file_object)),
+    ("WdfRequestGetIoQueue", Routine::after_globals(get_io_queue)),
+    ("WdfRequestMarkCancelable", Routine::after_globals(mark_cancelable)),
+    ("WdfRequestMarkCancelableEx", Routine::after_globals(mark_cancelable_ex)),
+    ("WdfRequestUnmarkCancelable", Routine::after_globals(unmark_cancelable)),
+    ("WdfRequestIsCanceled", Routine::after_globals(is_canceled)),
 ];
 
-fn request_complete(context: &Context, _globals: u64, request: u64, status: u64) -> u64 {
-    complete(context, request, NtStatus::from_register(status), None);
-    0
+fn request_complete(context: &Context, request: u64, status: NtStatus) {
+    complete(context, request, status, None);
 }
 
-fn complete_with_information(
-    context: &Context,
-    _globals: u64,
-    request: u64,
-    status: u64,
-    information: u64,
-) -> u64 {
-    complete(context, request, NtStatus::from_register(status), Some(information));
-    0
+fn complete_with_information(context: &Context, request: u64, status: NtStatus, information: u64) {
+    complete(context, request, status, Some(information));
 }
 
-fn complete_with_boost(
-    context: &Context,
-    _globals: u64,
-    request: u64,
-    status: u64,
-    _boost: u64,
-) -> u64 {
-    complete(context, request, NtStatus::from_register(status), None);
-    0
+fn complete_with_boost(context: &Context, request: u64, status: NtStatus, _boost: i8) {
+    complete(context, request, status, None);
 }
 
-fn set_information(context: &Context, _globals: u64, request: u64, information: u64) -> u64 {
-    context.with::<RequestData, _>(request, |request| {
+fn set_information(context: &Context, request: Handle<RequestData>, information: u64) {
+    request.with(context, |request| {
         set_information_of(request, information);
     });
-    0
 }
 
-fn get_information(context: &Context, _globals: u64, request: u64) -> u64 {
-    context.with::<RequestData, _>(request, information_of)
+fn get_information(context: &Context, request: Handle<RequestData>) -> u64 {
+    request.with(context, information_of)
 }
 
-fn get_parameters(context: &Context, _globals: u64, request: u64, parameters: u64) -> u64 {
+fn get_parameters(context: &Context, request: u64, parameters: u64) {
     fill_parameters(context, request, parameters);
-    0
 }
 
 /// Describes a request to the driver in a `WDF_REQUEST_PARAMETERS`.
@@ -113,30 +100,22 @@ pub fn fill_parameters(context: &Context, request: u64, parameters: u64) {
 
 fn retrieve_input(
     context: &Context,
-    _globals: u64,
     request: u64,
     minimum: u64,
     buffer: u64,
     length: u64,
-) -> u64 {
-    let Some((address, available)) = buffer_of(context, request, RequestData::input) else {
-        return NtStatus::INVALID_DEVICE_REQUEST.to_register();
-    };
-    retrieve(context, address, available, minimum, buffer, length).to_register()
+) -> NtResult {
+    retrieve(context, buffer_of(context, request, RequestData::input), minimum, buffer, length)
 }
 
 fn retrieve_output(
     context: &Context,
-    _globals: u64,
     request: u64,
     minimum: u64,
     buffer: u64,
     length: u64,
-) -> u64 {
-    let Some((address, available)) = buffer_of(context, request, RequestData::output) else {
-        return NtStatus::INVALID_DEVICE_REQUEST.to_register();
-    };
-    retrieve(context, address, available, minimum, buffer, length).to_register()
+) -> NtResult {
+    retrieve(context, buffer_of(context, request, RequestData::output), minimum, buffer, length)
 }
 
 /// Returns the address and length of a request's input or output, if the framework provides it.
@@ -151,43 +130,40 @@ pub fn buffer_of(
 /// Returns a buffer to the driver, unless it is empty or shorter than the driver needs.
 fn retrieve(
     context: &Context,
-    address: u64,
-    available: u64,
+    range: Option<(u64, u64)>,
     minimum: u64,
     buffer: u64,
     length: u64,
-) -> NtStatus {
+) -> NtResult {
+    let (address, available) = range.ok_or(NtStatus::INVALID_DEVICE_REQUEST)?;
     if available == 0 || available < minimum {
-        return NtStatus::BUFFER_TOO_SMALL;
+        return Err(NtStatus::BUFFER_TOO_SMALL);
     }
     context.write(buffer, &address);
-    if length != 0 {
-        context.write(length, &available);
-    }
-    NtStatus::SUCCESS
+    context.write_optional(length, &available);
+    Ok(())
 }
 
-fn get_file_object(context: &Context, _globals: u64, request: u64) -> u64 {
-    context.with::<RequestData, _>(request, |request| request.file.unwrap_or(0))
+fn get_file_object(context: &Context, request: Handle<RequestData>) -> u64 {
+    request.with(context, |request| request.file.unwrap_or(0))
 }
 
-fn get_io_queue(context: &Context, _globals: u64, request: u64) -> u64 {
-    context.with::<RequestData, _>(request, |request| request.queue.unwrap_or(0))
+fn get_io_queue(context: &Context, request: Handle<RequestData>) -> u64 {
+    request.with(context, |request| request.queue.unwrap_or(0))
 }
 
-fn mark_cancelable(context: &Context, _globals: u64, request: u64, routine: u64) -> u64 {
+fn mark_cancelable(context: &Context, request: u64, routine: u64) {
     if mark(context, request, routine) {
         call_cancel_routine(context, request);
     }
-    0
 }
 
-fn mark_cancelable_ex(context: &Context, _globals: u64, request: u64, routine: u64) -> u64 {
-    if mark(context, request, routine) {
-        context.with::<RequestData, _>(request, |request| request.cancel_routine = 0);
-        return NtStatus::CANCELLED.to_register();
+fn mark_cancelable_ex(context: &Context, request: Handle<RequestData>, routine: u64) -> NtStatus {
+    if mark(context, request.0, routine) {
+        request.with(context, |request| request.cancel_routine = 0);
+        return NtStatus::CANCELLED;
     }
-    NtStatus::SUCCESS.to_register()
+    NtStatus::SUCCESS
 }
 
 /// Makes a request cancelable. Returns whether it is already cancelled.
@@ -199,10 +175,7 @@ fn mark(context: &Context, request: u64, routine: u64) -> bool {
         request.queue
     });
     let is_purged = queue.is_some_and(|queue| {
-        context
-            .framework()
-            .get::<QueueData>(queue)
-            .is_ok_and(|queue| queue.cancels_what_comes_back())
+        context.is::<QueueData>(queue, |queue| queue.cancels_what_comes_back())
     });
     context.with::<RequestData, _>(request, |request| {
         request.cancelled |= is_purged;
@@ -210,9 +183,9 @@ fn mark(context: &Context, request: u64, routine: u64) -> bool {
     })
 }
 
-fn unmark_cancelable(context: &Context, _globals: u64, request: u64) -> u64 {
-    must_own(context, request);
-    let (was_marked, told) = context.with::<RequestData, _>(request, |request| {
+fn unmark_cancelable(context: &Context, request: Handle<RequestData>) -> NtStatus {
+    must_own(context, request.0);
+    let (was_marked, told) = request.with(context, |request| {
         let was_marked = request.cancel_routine != 0;
         if request.is_cancelable() {
             request.cancel_routine = 0;
@@ -220,21 +193,17 @@ fn unmark_cancelable(context: &Context, _globals: u64, request: u64) -> u64 {
         (was_marked, request.cancellation_delivered)
     });
     if !was_marked {
-        let description = context.with::<RequestData, _>(request, |request| describe(request));
-        context.stop(
+        let description = request.with(context, |request| describe(request));
+        context.stop_call(
             Rule::RequestMisused,
-            format!(
-                "WdfRequestUnmarkCancelable was called from {} for {description}, which is not \
-                 cancelable",
-                context.caller()
-            ),
+            &format!("for {description}, which is not cancelable"),
         );
     }
-    if told { NtStatus::CANCELLED.to_register() } else { NtStatus::SUCCESS.to_register() }
+    if told { NtStatus::CANCELLED } else { NtStatus::SUCCESS }
 }
 
-fn is_canceled(context: &Context, _globals: u64, request: u64) -> u64 {
-    must_own(context, request);
-    must_not_be_cancelable(context, request);
-    u64::from(context.with::<RequestData, _>(request, |request| request.cancelled))
+fn is_canceled(context: &Context, request: Handle<RequestData>) -> bool {
+    must_own(context, request.0);
+    must_not_be_cancelable(context, request.0);
+    request.with(context, |request| request.cancelled)
 }

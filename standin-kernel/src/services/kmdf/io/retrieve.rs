@@ -6,8 +6,8 @@ use super::{
     request_routines::fill_parameters,
 };
 use crate::{
-    execution::routine::Routine,
-    ground::status::NtStatus,
+    execution::routine::{Handle, Routine},
+    ground::status::{NtResult, NtStatus},
     services::kmdf::{
         object,
         state::{
@@ -21,12 +21,12 @@ use crate::{
 };
 
 pub const ENTRIES: Entries = &[
-    ("WdfIoQueueRetrieveNextRequest", Routine::Three(retrieve_next)),
-    ("WdfIoQueueRetrieveRequestByFileObject", Routine::Four(retrieve_by_file)),
-    ("WdfIoQueueFindRequest", Routine::Six(find_request)),
-    ("WdfIoQueueRetrieveFoundRequest", Routine::Four(retrieve_found)),
-    ("WdfRequestForwardToIoQueue", Routine::Three(forward)),
-    ("WdfRequestRequeue", Routine::Two(requeue)),
+    ("WdfIoQueueRetrieveNextRequest", Routine::after_globals(retrieve_next)),
+    ("WdfIoQueueRetrieveRequestByFileObject", Routine::after_globals(retrieve_by_file)),
+    ("WdfIoQueueFindRequest", Routine::after_globals(find_request)),
+    ("WdfIoQueueRetrieveFoundRequest", Routine::after_globals(retrieve_found)),
+    ("WdfRequestForwardToIoQueue", Routine::after_globals(forward)),
+    ("WdfRequestRequeue", Routine::after_globals(requeue)),
 ];
 
 /// Gives the driver the first waiting request that `is_wanted` selects.
@@ -34,7 +34,7 @@ fn retrieve(
     context: &Context,
     queue: u64,
     mut is_wanted: impl FnMut(u64, &RequestData) -> bool,
-) -> Result<u64, NtStatus> {
+) -> NtResult<u64> {
     context.with::<QueueData, _>(queue, |queue| {
         if queue.config.dispatch_type == PARALLEL {
             Err(NtStatus::INVALID_DEVICE_STATE)
@@ -68,35 +68,37 @@ fn retrieve(
 
 /// Writes a request's handle for the driver, or returns the status that explains why there is
 /// none.
-fn hand_out(context: &Context, found: Result<u64, NtStatus>, to: u64) -> u64 {
-    match found {
-        Ok(request) => {
-            context.write(to, &request);
-            NtStatus::SUCCESS.to_register()
-        }
-        Err(status) => {
-            context.write(to, &0_u64);
-            status.to_register()
-        }
-    }
+fn hand_out(context: &Context, found: NtResult<u64>, to: u64) -> NtResult {
+    context.write(to, &found.unwrap_or(0));
+    found.map(|_| ())
 }
 
-fn retrieve_next(context: &Context, _globals: u64, queue: u64, request: u64) -> u64 {
+fn retrieve_next(context: &Context, queue: u64, request: u64) -> NtResult {
     let found = retrieve(context, queue, |_, _| true);
     hand_out(context, found, request)
 }
 
-fn retrieve_by_file(context: &Context, _globals: u64, queue: u64, file: u64, request: u64) -> u64 {
-    context.with::<FileData, _>(file, |_| ());
-    let found = retrieve(context, queue, |_, data| data.file() == Some(file));
+fn retrieve_by_file(
+    context: &Context,
+    queue: u64,
+    file: Handle<FileData>,
+    request: u64,
+) -> NtResult {
+    file.check(context);
+    let found = retrieve(context, queue, |_, data| data.file() == Some(file.0));
     hand_out(context, found, request)
 }
 
-fn retrieve_found(context: &Context, _globals: u64, queue: u64, found: u64, request: u64) -> u64 {
-    if context.with::<QueueData, _>(queue, |queue| queue.config.dispatch_type != MANUAL) {
-        return NtStatus::INVALID_DEVICE_REQUEST.to_register();
+fn retrieve_found(
+    context: &Context,
+    queue: Handle<QueueData>,
+    found: u64,
+    request: u64,
+) -> NtResult {
+    if queue.with(context, |queue| queue.config.dispatch_type != MANUAL) {
+        return Err(NtStatus::INVALID_DEVICE_REQUEST);
     }
-    let found = retrieve(context, queue, |handle, _| handle == found).map_err(|status| {
+    let found = retrieve(context, queue.0, |handle, _| handle == found).map_err(|status| {
         if status == NtStatus::NO_MORE_ENTRIES { NtStatus::NOT_FOUND } else { status }
     });
     hand_out(context, found, request)
@@ -106,14 +108,13 @@ fn retrieve_found(context: &Context, _globals: u64, queue: u64, found: u64, requ
 /// the request, but does not own the request.
 fn find_request(
     context: &Context,
-    _globals: u64,
-    queue: u64,
+    queue: Handle<QueueData>,
     after: u64,
     file: u64,
     parameters: u64,
     request: u64,
-) -> u64 {
-    let waiting = context.with::<QueueData, _>(queue, |queue| queue.waiting.clone());
+) -> NtResult {
+    let waiting = queue.with(context, |queue| queue.waiting.clone());
     if after != 0 && !waiting.contains(&after) {
         return hand_out(context, Err(NtStatus::NOT_FOUND), request);
     }
@@ -138,46 +139,45 @@ fn take_back(context: &Context, request: u64) -> Option<u64> {
 }
 
 /// `WdfRequestForwardToIoQueue`.
-pub fn forward(context: &Context, _globals: u64, request: u64, to: u64) -> u64 {
-    let accepts = context.with::<QueueData, _>(to, |queue| queue.accepts);
-    let from = take_back(context, request);
-    let goes_elsewhere = from.is_none_or(|from| device_of(context, from) != device_of(context, to));
-    if from == Some(to) || (from.is_some() && goes_elsewhere) {
-        return NtStatus::INVALID_DEVICE_REQUEST.to_register();
+pub fn forward(context: &Context, request: Handle<RequestData>, to: Handle<QueueData>) -> NtStatus {
+    let accepts = to.with(context, |queue| queue.accepts);
+    let from = take_back(context, request.0);
+    let goes_elsewhere =
+        from.is_none_or(|from| device_of(context, from) != device_of(context, to.0));
+    if from == Some(to.0) || (from.is_some() && goes_elsewhere) {
+        return NtStatus::INVALID_DEVICE_REQUEST;
     }
     if !accepts {
-        return NtStatus::WDF_BUSY.to_register();
+        return NtStatus::WDF_BUSY;
     }
     if let Some(from) = from {
-        context.with::<QueueData, _>(from, |queue| queue.forget(request));
+        context.with::<QueueData, _>(from, |queue| queue.forget(request.0));
     }
-    let is_cancelled = context.with::<RequestData, _>(request, |data| {
-        data.set_queue(to);
+    let is_cancelled = request.with(context, |data| {
+        data.set_queue(to.0);
         data.set_presented();
         data.is_cancelled()
     });
     if is_cancelled {
-        cancel_on_queue(context, to, request);
+        cancel_on_queue(context, to.0, request.0);
     } else {
-        context.with::<QueueData, _>(to, |queue| queue.put_last(request));
-        dispatch(context, to);
+        to.with(context, |queue| queue.put_last(request.0));
+        dispatch(context, to.0);
     }
     if let Some(from) = from {
         dispatch(context, from);
     }
-    NtStatus::SUCCESS.to_register()
+    NtStatus::SUCCESS
 }
 
 /// `WdfRequestRequeue`: back to the head of a manual queue.
-pub fn requeue(context: &Context, _globals: u64, request: u64) -> u64 {
+pub fn requeue(context: &Context, request: u64) -> NtResult {
     let queue = take_back(context, request).filter(|queue| {
         context.with::<QueueData, _>(*queue, |queue| queue.config.dispatch_type == MANUAL)
     });
-    let Some(queue) = queue else {
-        return NtStatus::INVALID_DEVICE_REQUEST.to_register();
-    };
+    let queue = queue.ok_or(NtStatus::INVALID_DEVICE_REQUEST)?;
     put_back(context, queue, request);
-    NtStatus::SUCCESS.to_register()
+    Ok(())
 }
 
 /// Returns a request from the driver to the head of its queue, unless the request is

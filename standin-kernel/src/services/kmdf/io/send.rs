@@ -2,7 +2,11 @@
 
 use super::{dispatch, ending::call_cancel_routine};
 use crate::{
-    ground::{arena::Block, memory, status::NtStatus},
+    ground::{
+        arena::Block,
+        memory,
+        status::{NtResult, NtStatus},
+    },
     services::{
         kmdf::{
             object::{create, tell},
@@ -11,11 +15,11 @@ use crate::{
                 file::FileData,
                 framework::Context,
                 outgoing::{Lower, Outgoing, Phase},
-                played,
                 request::{
                     Completion, EndedRequests, IoRequest, METHOD_BUFFERED, METHOD_IN_DIRECT,
                     METHOD_MASK, METHOD_NEITHER, RequestData, RequestKind, Stop,
                 },
+                simulated,
                 text::TextData,
             },
         },
@@ -27,7 +31,7 @@ use crate::{
 const IO_NEITHER: u32 = 1;
 
 /// Creates a file object on a device. The name is the part of the path after the device.
-pub fn make_file(context: &Context, device: u64, name: &str) -> Result<u64, NtStatus> {
+pub fn make_file(context: &Context, device: u64, name: &str) -> NtResult<u64> {
     let config = context.with::<DeviceData, _>(device, |device| device.file_config());
     let attributes = config.and_then(|(_, attributes)| attributes);
     let data = FileData {
@@ -50,7 +54,7 @@ pub fn make(
     device: u64,
     file: Option<u64>,
     request: &IoRequest,
-) -> Result<u64, NtStatus> {
+) -> NtResult<u64> {
     let io_type = context.with::<DeviceData, _>(device, |device| device.init.io_type);
     let method = match request.kind {
         RequestKind::DeviceControl { code } | RequestKind::InternalDeviceControl { code } => {
@@ -115,7 +119,7 @@ pub fn outcome(context: &Context, request: u64) -> Option<Completion> {
 
 /// Cancels a request for its sender (`CancelIoEx`, `IoCancelIrp`). A request in a queue ends; for one
 /// that the driver made cancelable, the driver's cancel routine is called; one that the driver sent
-/// further down is cancelled there. Returns whether somebody was asked to cancel it.
+/// further down is cancelled there. Returns whether a driver was asked to cancel it.
 pub fn cancel(context: &Context, handle: u64) -> bool {
     let queue = {
         let mut framework = context.framework();
@@ -136,7 +140,7 @@ pub fn cancel(context: &Context, handle: u64) -> bool {
     cancel_below(context, handle) || call_cancel_routine(context, handle)
 }
 
-/// Cancels a request that a driver sent to a target. Returns whether somebody below was asked to
+/// Cancels a request that a driver sent to a target. Returns whether a lower driver was asked to
 /// cancel it.
 pub fn cancel_below(context: &Context, handle: u64) -> bool {
     let phase = context.framework().get::<RequestData>(handle).map_or(Phase::Idle, |request| {
@@ -147,8 +151,8 @@ pub fn cancel_below(context: &Context, handle: u64) -> bool {
     });
     match phase {
         Phase::Sent(Lower::Request(lower)) => cancel(context, lower),
-        Phase::Sent(Lower::Played(device, number)) => {
-            let (was_asked, upper) = played::cancel(context, device, number);
+        Phase::Sent(Lower::Simulated(device, number)) => {
+            let (was_asked, upper) = simulated::cancel(context, device, number);
             if let Some(upper) = upper {
                 deliver_result(context, upper, Completion::failure(NtStatus::CANCELLED));
             }

@@ -3,7 +3,7 @@
 use crate::{
     ground::{
         framework_abi::{Mdl, MemoryDescriptor, MemoryOffset},
-        status::NtStatus,
+        status::{NtResult, NtStatus},
     },
     services::kmdf::{
         buffer::MemoryData,
@@ -14,7 +14,7 @@ use crate::{
 
 /// Returns the range of a memory object that a request is formatted with. A null handle is an empty
 /// range.
-pub fn of_memory(context: &Context, memory: u64, offset: u64) -> Result<Buffer, NtStatus> {
+pub fn of_memory(context: &Context, memory: u64, offset: u64) -> NtResult<Buffer> {
     if memory == 0 {
         return Ok(Buffer::default());
     }
@@ -38,7 +38,7 @@ pub fn of_memory(context: &Context, memory: u64, offset: u64) -> Result<Buffer, 
 }
 
 /// Returns the range of a `WDF_MEMORY_DESCRIPTOR`. A null pointer is an empty range.
-pub fn of_descriptor(context: &Context, address: u64) -> Result<Buffer, NtStatus> {
+pub fn of_descriptor(context: &Context, address: u64) -> NtResult<Buffer> {
     /// `WDF_MEMORY_DESCRIPTOR_TYPE`.
     const BUFFER: u32 = 1;
     const MDL: u32 = 2;
@@ -48,7 +48,7 @@ pub fn of_descriptor(context: &Context, address: u64) -> Result<Buffer, NtStatus
     }
     let descriptor: MemoryDescriptor = context.read(address);
     let [first, second] = descriptor.value;
-    let [low, _] = [second & 0xFFFF_FFFF, 0];
+    let low = second & 0xFFFF_FFFF;
     match descriptor.kind {
         BUFFER if first == 0 && low != 0 => Err(NtStatus::INVALID_PARAMETER),
         BUFFER => Ok(Buffer { address: first, length: low, memory: None }),
@@ -59,7 +59,7 @@ pub fn of_descriptor(context: &Context, address: u64) -> Result<Buffer, NtStatus
 }
 
 /// Returns the range of an MDL that the driver has mapped, or whose memory is non-paged pool.
-fn of_mdl(context: &Context, address: u64, length: u64) -> Result<Buffer, NtStatus> {
+fn of_mdl(context: &Context, address: u64, length: u64) -> NtResult<Buffer> {
     /// `MDL_MAPPED_TO_SYSTEM_VA` and `MDL_SOURCE_IS_NONPAGED_POOL`.
     const MAPPED: u16 = 0x5;
     let mdl: Mdl = context.read(address);

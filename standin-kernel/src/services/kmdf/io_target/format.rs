@@ -2,11 +2,10 @@
 
 use super::buffers::{keep, of_memory};
 use crate::{
-    execution::routine::{Routine, low_half},
-    ground::status::NtStatus,
+    execution::routine::{Handle, Routine},
+    ground::status::{NtResult, NtStatus},
     services::kmdf::{
         io::{ending::must_not_be_under_way, pass::release_format},
-        object::status_of,
         state::{
             framework::{Context, Entries},
             outgoing::{Buffer, Format},
@@ -17,11 +16,11 @@ use crate::{
 };
 
 pub const ENTRIES: Entries = &[
-    ("WdfIoTargetFormatRequestForRead", Routine::Six(format_read)),
-    ("WdfIoTargetFormatRequestForWrite", Routine::Six(format_write)),
-    ("WdfIoTargetFormatRequestForIoctl", Routine::Eight(format_ioctl)),
-    ("WdfIoTargetFormatRequestForInternalIoctl", Routine::Eight(format_internal_ioctl)),
-    ("WdfIoTargetFormatRequestForInternalIoctlOthers", Routine::Ten(format_others)),
+    ("WdfIoTargetFormatRequestForRead", Routine::after_globals(format_read)),
+    ("WdfIoTargetFormatRequestForWrite", Routine::after_globals(format_write)),
+    ("WdfIoTargetFormatRequestForIoctl", Routine::after_globals(format_ioctl)),
+    ("WdfIoTargetFormatRequestForInternalIoctl", Routine::after_globals(format_internal_ioctl)),
+    ("WdfIoTargetFormatRequestForInternalIoctlOthers", Routine::after_globals(format_others)),
 ];
 
 /// Gives a request a format, in place of the one that it has.
@@ -38,7 +37,7 @@ pub fn set_format(context: &Context, request: u64, format: Format) {
 }
 
 /// Returns the status with which a closed target refuses to format requests.
-pub fn must_be_open(context: &Context, target: u64) -> Result<(), NtStatus> {
+pub fn must_be_open(context: &Context, target: u64) -> NtResult {
     context.with::<TargetData, _>(target, |target| match target.state {
         State::Started | State::Stopped | State::Purged => Ok(()),
         _ => Err(NtStatus::INVALID_DEVICE_STATE),
@@ -51,23 +50,21 @@ fn format(
     target: u64,
     request: u64,
     kind: RequestKind,
-    [input, output]: [Result<Buffer, NtStatus>; 2],
+    [input, output]: [NtResult<Buffer>; 2],
     offset: u64,
-) -> u64 {
+) -> NtResult {
     context.with::<RequestData, _>(request, |_| ());
-    let formatted = must_be_open(context, target).and_then(|()| {
-        let format = Format {
-            kind,
-            input: input?,
-            output: output?,
-            offset,
-            others: None,
-            is_current_type: false,
-        };
-        set_format(context, request, format);
-        Ok(())
-    });
-    status_of(formatted)
+    must_be_open(context, target)?;
+    let format = Format {
+        kind,
+        input: input?,
+        output: output?,
+        offset,
+        others: None,
+        is_current_type: false,
+    };
+    set_format(context, request, format);
+    Ok(())
 }
 
 /// Returns the position on the device, which may be missing.
@@ -77,13 +74,12 @@ pub fn read_offset(context: &Context, address: u64) -> u64 {
 
 fn format_read(
     context: &Context,
-    _globals: u64,
     target: u64,
     request: u64,
     output: u64,
     part: u64,
     offset: u64,
-) -> u64 {
+) -> NtResult {
     let output = of_memory(context, output, part);
     let buffers = [Ok(Buffer::default()), output];
     let offset = read_offset(context, offset);
@@ -92,61 +88,71 @@ fn format_read(
 
 fn format_write(
     context: &Context,
-    _globals: u64,
     target: u64,
     request: u64,
     input: u64,
     part: u64,
     offset: u64,
-) -> u64 {
+) -> NtResult {
     let input = of_memory(context, input, part);
     let buffers = [input, Ok(Buffer::default())];
     let offset = read_offset(context, offset);
     format(context, target, request, RequestKind::Write, buffers, offset)
 }
 
-fn format_ioctl(context: &Context, arguments: [u64; 8]) -> u64 {
-    let [_globals, target, request, code, input, input_part, output, output_part] = arguments;
-    let code = low_half(code);
+fn format_ioctl(
+    context: &Context,
+    target: u64,
+    request: u64,
+    code: u32,
+    input: u64,
+    input_part: u64,
+    output: u64,
+    output_part: u64,
+) -> NtResult {
     let input = of_memory(context, input, input_part);
     let output = of_memory(context, output, output_part);
     let kind = RequestKind::DeviceControl { code };
     format(context, target, request, kind, [input, output], 0)
 }
 
-fn format_internal_ioctl(context: &Context, arguments: [u64; 8]) -> u64 {
-    let [_globals, target, request, code, input, input_part, output, output_part] = arguments;
-    let code = low_half(code);
+fn format_internal_ioctl(
+    context: &Context,
+    target: u64,
+    request: u64,
+    code: u32,
+    input: u64,
+    input_part: u64,
+    output: u64,
+    output_part: u64,
+) -> NtResult {
     let input = of_memory(context, input, input_part);
     let output = of_memory(context, output, output_part);
     let kind = RequestKind::InternalDeviceControl { code };
     format(context, target, request, kind, [input, output], 0)
 }
 
-fn format_others(context: &Context, arguments: [u64; 10]) -> u64 {
-    let [
-        _globals,
-        target,
-        request,
-        code,
-        first,
-        first_part,
-        second,
-        second_part,
-        fourth,
-        fourth_part,
-    ] = arguments;
-    context.with::<RequestData, _>(request, |_| ());
-    let formatted = must_be_open(context, target).and_then(|()| {
-        let others = [
-            of_memory(context, first, first_part)?,
-            of_memory(context, second, second_part)?,
-            of_memory(context, fourth, fourth_part)?,
-        ];
-        set_format(context, request, others_format(low_half(code), others));
-        Ok(())
-    });
-    status_of(formatted)
+fn format_others(
+    context: &Context,
+    target: u64,
+    request: Handle<RequestData>,
+    code: u32,
+    first: u64,
+    first_part: u64,
+    second: u64,
+    second_part: u64,
+    fourth: u64,
+    fourth_part: u64,
+) -> NtResult {
+    request.check(context);
+    must_be_open(context, target)?;
+    let others = [
+        of_memory(context, first, first_part)?,
+        of_memory(context, second, second_part)?,
+        of_memory(context, fourth, fourth_part)?,
+    ];
+    set_format(context, request.0, others_format(code, others));
+    Ok(())
 }
 
 /// Returns the format of an internal device control that passes pointers.

@@ -6,10 +6,13 @@ use super::{
     submit::{send_now, wait_for},
 };
 use crate::{
-    execution::routine::Routine,
+    execution::routine::{Handle, Routine},
     ground::{
-        abi::UnicodeString, framework_abi::TargetOpenParameters, memory, rule::Rule,
-        status::NtStatus,
+        abi::UnicodeString,
+        framework_abi::TargetOpenParameters,
+        memory,
+        rule::Rule,
+        status::{NtResult, NtStatus},
     },
     services::{
         create_parameters::CreateParameters,
@@ -17,14 +20,14 @@ use crate::{
             device::wdm::{Owner, owner},
             file::{close_file, create_file_by},
             io::{pass::deliver, send::cancel_below},
-            object::{self, create, status_of},
+            object::{self, create},
             state::{
                 device::{Below, find_device, rest_of_name},
                 file::FileData,
                 framework::{BadHandle, Context, Entries},
                 outgoing::{Buffer, Format},
-                played::PlayedDevices,
                 request::{IoRequest, RequestData, RequestKind},
+                simulated::SimulatedDevices,
                 target::{OpenedByName, RemovalCallbacks, State, TargetData},
             },
             wait,
@@ -33,24 +36,24 @@ use crate::{
 };
 
 pub const ENTRIES: Entries = &[
-    ("WdfIoTargetOpen", Routine::Three(open)),
-    ("WdfIoTargetClose", Routine::Two(close)),
-    ("WdfIoTargetCloseForQueryRemove", Routine::Two(close_for_query_remove)),
+    ("WdfIoTargetOpen", Routine::after_globals(open)),
+    ("WdfIoTargetClose", Routine::after_globals(close)),
+    ("WdfIoTargetCloseForQueryRemove", Routine::after_globals(close_for_query_remove)),
 ];
 
-fn open(context: &Context, _globals: u64, target: u64, parameters: u64) -> u64 {
-    context.with::<TargetData, _>(target, |_| ());
-    status_of(try_open(context, target, parameters))
+fn open(context: &Context, target: Handle<TargetData>, parameters: u64) -> NtResult {
+    target.check(context);
+    try_open(context, target.0, parameters)
 }
 
-/// What a target is opened on.
+/// The object that a target is opened on.
 struct Opened {
     to: Below,
     file: Option<u64>,
     name: Option<OpenedByName>,
 }
 
-fn try_open(context: &Context, target: u64, parameters: u64) -> Result<(), NtStatus> {
+fn try_open(context: &Context, target: u64, parameters: u64) -> NtResult {
     /// `WDF_IO_TARGET_OPEN_TYPE`.
     const EXISTING: u32 = 1;
     const BY_NAME: u32 = 2;
@@ -105,7 +108,7 @@ fn try_open(context: &Context, target: u64, parameters: u64) -> Result<(), NtSta
 }
 
 /// Opens a target again by the name that it was opened by last.
-pub fn reopen(context: &Context, target: u64) -> Result<(), NtStatus> {
+pub fn reopen(context: &Context, target: u64) -> NtResult {
     let name = context.with::<TargetData, _>(target, |target| {
         let name = target.name.as_ref()?;
         Some((name.path.clone(), name.create))
@@ -133,15 +136,15 @@ fn existing(context: &Context, object: u64) -> Below {
         Some(Owner::Device(device)) => Below::Device(device),
         Some(Owner::Bus(_)) => Below::Bus,
         None => {
-            let played = context.framework().part::<PlayedDevices>().of_object(object);
-            let number = played.unwrap_or_else(|| {
+            let simulated = context.framework().part::<SimulatedDevices>().of_object(object);
+            let number = simulated.unwrap_or_else(|| {
                 context.stop_for_handle(&BadHandle {
                     handle: object,
                     expected: "DEVICE_OBJECT of the test",
                     found: None,
                 })
             });
-            Below::Played(number)
+            Below::Simulated(number)
         }
     }
 }
@@ -152,20 +155,20 @@ fn by_name(
     target: u64,
     path: String,
     create: CreateParameters,
-) -> Result<Opened, NtStatus> {
-    let played = {
+) -> NtResult<Opened> {
+    let simulated = {
         let mut framework = context.framework();
-        let devices = framework.part::<PlayedDevices>();
+        let devices = framework.part::<SimulatedDevices>();
         let found = devices.names().find(|(_, name)| rest_of_name(&path, name).is_some());
         found.map(|(number, _)| number)
     };
-    if let Some(number) = played {
-        let status = open_played(context, target, number)?;
+    if let Some(number) = simulated {
+        let status = open_simulated(context, target, number)?;
         if !status.is_success() {
             return Err(status);
         }
         return Ok(Opened {
-            to: Below::Played(number),
+            to: Below::Simulated(number),
             file: None,
             name: Some(OpenedByName { path, create }),
         });
@@ -184,16 +187,16 @@ fn by_name(
 }
 
 /// Sends a device of the test the request that opens it.
-fn open_played(context: &Context, target: u64, number: u64) -> Result<NtStatus, NtStatus> {
-    tell_played(context, target, number, RequestKind::Create)
+fn open_simulated(context: &Context, target: u64, number: u64) -> NtResult<NtStatus> {
+    tell_simulated(context, target, number, RequestKind::Create)
 }
 
-fn tell_played(
+fn tell_simulated(
     context: &Context,
     target: u64,
     number: u64,
     kind: RequestKind,
-) -> Result<NtStatus, NtStatus> {
+) -> NtResult<NtStatus> {
     let request = create(context, created(context), None, Some(target))?;
     let format = Format {
         kind,
@@ -205,7 +208,7 @@ fn tell_played(
     };
     set_format(context, request, format);
     context.with::<RequestData, _>(request, |request| request.outgoing.is_awaited = true);
-    deliver(context, request, Below::Played(number), None);
+    deliver(context, request, Below::Simulated(number), None);
     wait_for(context, request, None);
     let status = context.with::<RequestData, _>(request, |request| request.outgoing.status);
     object::delete(context, request);
@@ -254,13 +257,9 @@ pub fn is_busy(context: &Context, target: u64) -> bool {
 pub fn wait_for_sent(context: &Context, target: u64) {
     let is_over = wait::wait_until(context, None, |context| !is_busy(context, target));
     if !is_over {
-        context.stop(
+        context.stop_call(
             Rule::Deadlock,
-            format!(
-                "{} was called from {} and waits forever for the requests that the target has sent",
-                context.call().name,
-                context.caller()
-            ),
+            "and waits forever for the requests that the target has sent",
         );
     }
 }
@@ -275,24 +274,22 @@ pub fn shut(context: &Context, target: u64, state: State) {
     });
     match (to, file) {
         (_, Some(file)) if context.framework().exists(file) => close_file(context, file),
-        (Some(Below::Played(number)), None) if is_named => {
+        (Some(Below::Simulated(number)), None) if is_named => {
             for kind in [RequestKind::Cleanup, RequestKind::Close] {
-                let _ = tell_played(context, target, number, kind);
+                let _ = tell_simulated(context, target, number, kind);
             }
         }
         _ => {}
     }
 }
 
-fn close(context: &Context, _globals: u64, target: u64) -> u64 {
+fn close(context: &Context, target: u64) {
     close_as(context, target, State::Closed);
-    0
 }
 
 /// Closes a target until the removal of its device is over or fails.
-fn close_for_query_remove(context: &Context, _globals: u64, target: u64) -> u64 {
+fn close_for_query_remove(context: &Context, target: u64) {
     close_as(context, target, State::ClosedForQueryRemove);
-    0
 }
 
 fn close_as(context: &Context, target: u64, state: State) {

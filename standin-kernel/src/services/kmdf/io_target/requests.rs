@@ -7,12 +7,12 @@ use super::{
     },
 };
 use crate::{
-    execution::routine::{Routine, low_half},
+    execution::routine::{Handle, Routine, low_half},
     ground::{
         arena::Block,
         framework_abi::{CompletionParameters, ReuseParameters, StackLocation},
         rule::Rule,
-        status::NtStatus,
+        status::{NtResult, NtStatus},
     },
     services::{
         create_parameters::CreateParameters,
@@ -23,7 +23,7 @@ use crate::{
                 pass::{call_routine, current_format, forget, release_format},
                 send::cancel_below,
             },
-            object::{create, give, read_attributes, status_of},
+            object::{create_from, give},
             state::{
                 framework::{Context, Entries},
                 outgoing::{Buffer, Format, Outgoing},
@@ -36,17 +36,17 @@ use crate::{
 };
 
 pub const ENTRIES: Entries = &[
-    ("WdfRequestCreate", Routine::Four(request_create)),
-    ("WdfRequestReuse", Routine::Three(reuse)),
-    ("WdfRequestChangeTarget", Routine::Three(change_target)),
-    ("WdfRequestFormatRequestUsingCurrentType", Routine::Two(format_using_current_type)),
-    ("WdfRequestWdmFormatUsingStackLocation", Routine::Three(format_using_stack_location)),
-    ("WdfRequestSend", Routine::Four(send)),
-    ("WdfRequestGetStatus", Routine::Two(get_status)),
-    ("WdfRequestSetCompletionRoutine", Routine::Four(set_completion_routine)),
-    ("WdfRequestGetCompletionParams", Routine::Three(get_completion_parameters)),
-    ("WdfRequestCancelSentRequest", Routine::Two(cancel_sent_request)),
-    ("WdfRequestAllocateTimer", Routine::Two(allocate_timer)),
+    ("WdfRequestCreate", Routine::after_globals(request_create)),
+    ("WdfRequestReuse", Routine::after_globals(reuse)),
+    ("WdfRequestChangeTarget", Routine::after_globals(change_target)),
+    ("WdfRequestFormatRequestUsingCurrentType", Routine::after_globals(format_using_current_type)),
+    ("WdfRequestWdmFormatUsingStackLocation", Routine::after_globals(format_using_stack_location)),
+    ("WdfRequestSend", Routine::after_globals(send)),
+    ("WdfRequestGetStatus", Routine::after_globals(get_status)),
+    ("WdfRequestSetCompletionRoutine", Routine::after_globals(set_completion_routine)),
+    ("WdfRequestGetCompletionParams", Routine::after_globals(get_completion_parameters)),
+    ("WdfRequestCancelSentRequest", Routine::after_globals(cancel_sent_request)),
+    ("WdfRequestAllocateTimer", Routine::after_globals(allocate_timer)),
 ];
 
 /// Returns the data of a request that a driver creates to send it.
@@ -83,97 +83,82 @@ pub fn created(context: &Context) -> RequestData {
 
 fn request_create(
     context: &Context,
-    _globals: u64,
     attributes: u64,
-    target: u64,
+    target: Handle<TargetData>,
     request: u64,
-) -> u64 {
+) -> NtResult {
     context.write(request, &0_u64);
-    if target != 0 {
-        context.with::<TargetData, _>(target, |_| ());
+    if target.0 != 0 {
+        target.check(context);
     }
-    let attributes = read_attributes(context, attributes);
-    let parent = driver_of(context);
-    let made = create(context, created(context), attributes.as_ref(), parent);
+    let made = create_from(context, created(context), attributes, driver_of(context));
     give(context, made, request)
 }
 
 /// Prepares a request that the driver created for another use.
-fn reuse(context: &Context, _globals: u64, request: u64, parameters: u64) -> u64 {
+fn reuse(context: &Context, request: Handle<RequestData>, parameters: u64) -> NtStatus {
     /// `WDF_REQUEST_REUSE_SET_NEW_IRP`.
     const NEW_IRP: u32 = 1;
     let parameters: ReuseParameters = context.read(parameters);
-    let is_created = context.with::<RequestData, _>(request, |request| request.is_created);
+    let is_created = request.with(context, |request| request.is_created);
     if parameters.size as usize != size_of::<ReuseParameters>() || parameters.flags & !NEW_IRP != 0
     {
-        return NtStatus::INVALID_PARAMETER.to_register();
+        return NtStatus::INVALID_PARAMETER;
     }
-    must_not_be_under_way(context, request);
+    must_not_be_under_way(context, request.0);
     if !is_created {
         context.warn_of_misuse(|| {
             "for a request that the driver did not create; the framework refuses it".to_owned()
         });
-        return NtStatus::INVALID_DEVICE_REQUEST.to_register();
+        return NtStatus::INVALID_DEVICE_REQUEST;
     }
     if parameters.flags & NEW_IRP != 0 && parameters.new_irp != 0 {
         // The IRPs of the stand-in kernel belong to their requests.
-        return NtStatus::INVALID_DEVICE_REQUEST.to_register();
+        return NtStatus::INVALID_DEVICE_REQUEST;
     }
-    release_format(context, request);
-    context.with::<RequestData, _>(request, |request| {
+    release_format(context, request.0);
+    request.with(context, |request| {
         request.outgoing = Outgoing {
             status: Some(NtStatus::from_bits(parameters.status)),
             ..Outgoing::default()
         };
         request.information = 0;
     });
-    NtStatus::SUCCESS.to_register()
+    NtStatus::SUCCESS
 }
 
 /// Checks that a request can be sent to a target, which forgets the request's format.
-fn change_target(context: &Context, _globals: u64, request: u64, target: u64) -> u64 {
-    context.with::<RequestData, _>(request, |_| ());
-    must_not_be_under_way(context, request);
+fn change_target(context: &Context, request: Handle<RequestData>, target: u64) -> NtResult {
+    request.check(context);
+    must_not_be_under_way(context, request.0);
     let is_open = must_be_open(context, target);
-    release_format(context, request);
-    status_of(is_open)
+    release_format(context, request.0);
+    is_open
 }
 
 /// Formats a request for the next lower device as the driver received it.
-fn format_using_current_type(context: &Context, _globals: u64, request: u64) -> u64 {
-    must_not_be_created(context, request);
-    let format = context.with::<RequestData, _>(request, |request| current_format(request));
-    set_format(context, request, format);
-    0
+fn format_using_current_type(context: &Context, request: Handle<RequestData>) {
+    must_not_be_created(context, request.0);
+    let format = request.with(context, |request| current_format(request));
+    set_format(context, request.0, format);
 }
 
 /// Bugchecks if a request that the driver created has no current type to format it with.
 fn must_not_be_created(context: &Context, request: u64) {
     if context.with::<RequestData, _>(request, |request| request.is_created) {
-        context.stop(
+        context.stop_call(
             Rule::RequestMisused,
-            format!(
-                "{} was called from {} for a request that the driver created, which has no current \
-                 type",
-                context.call().name,
-                context.caller()
-            ),
+            "for a request that the driver created, which has no current type",
         );
     }
 }
 
 /// Formats a request by an `IO_STACK_LOCATION` that the driver filled. The buffers stay those of the
 /// request.
-fn format_using_stack_location(
-    context: &Context,
-    _globals: u64,
-    request: u64,
-    location: u64,
-) -> u64 {
+fn format_using_stack_location(context: &Context, request: Handle<RequestData>, location: u64) {
     let location: StackLocation = context.read(location);
-    let own = context.with::<RequestData, _>(request, |request| {
-        (!request.is_created).then(|| current_format(request))
-    });
+    let own =
+        request.with(context, |request| (!request.is_created).then(|| current_format(request)));
     let [first, second, third, fourth] = location.parameters;
     let kind = match location.major_function {
         0 => RequestKind::Create,
@@ -185,15 +170,7 @@ fn format_using_stack_location(
         15 => RequestKind::InternalDeviceControl {
             code: low_half(third),
         },
-        major => context.stop(
-            Rule::NotProvided,
-            format!(
-                "{} was called from {} for IRP_MJ {major}; the stand-in kernel sends creates, reads, \
-                 writes and device controls only",
-                context.call().name,
-                context.caller()
-            ),
-        ),
+        major => context.stop_call(Rule::NotProvided, &format!("for IRP_MJ {major}; the stand-in kernel sends creates, reads, writes and device controls only")),
     };
     let limited = |buffer: Buffer, length: u64| Buffer {
         length: buffer.length.min(length & 0xFFFF_FFFF),
@@ -213,32 +190,31 @@ fn format_using_stack_location(
     };
     set_format(
         context,
-        request,
+        request.0,
         Format { kind, input, output, offset, others, is_current_type: true },
     );
-    0
 }
 
 /// Sends a request. Returns whether it was sent; if not, `WdfRequestGetStatus` has the reason.
-fn send(context: &Context, _globals: u64, request: u64, target: u64, options: u64) -> u64 {
-    context.with::<RequestData, _>(request, |_| ());
-    context.with::<TargetData, _>(target, |_| ());
+fn send(
+    context: &Context,
+    request: Handle<RequestData>,
+    target: Handle<TargetData>,
+    options: u64,
+) -> bool {
+    request.check(context);
+    target.check(context);
     let sent = read_options(context, options)
-        .and_then(|options| send_with(context, request, target, options));
+        .and_then(|options| send_with(context, request.0, target.0, options));
     if let Err(status) = sent {
-        context.with::<RequestData, _>(request, |request| {
+        request.with(context, |request| {
             request.outgoing.status = Some(status);
         });
     }
-    u64::from(sent.is_ok())
+    sent.is_ok()
 }
 
-fn send_with(
-    context: &Context,
-    request: u64,
-    target: u64,
-    options: Options,
-) -> Result<(), NtStatus> {
+fn send_with(context: &Context, request: u64, target: u64, options: Options) -> NtResult {
     let (is_created, has_routine, is_reformatted) =
         context.with::<RequestData, _>(request, |request| {
             let outgoing = &request.outgoing;
@@ -278,7 +254,7 @@ fn send_with(
 }
 
 /// Sends a request for good. The state of the target does not matter, but it must be open.
-fn forget_request(context: &Context, request: u64, target: u64) -> Result<(), NtStatus> {
+fn forget_request(context: &Context, request: u64, target: u64) -> NtResult {
     must_own(context, request);
     must_not_be_cancelable(context, request);
     let (to, file) = context.with::<TargetData, _>(target, |target| (target.to, target.file));
@@ -287,34 +263,27 @@ fn forget_request(context: &Context, request: u64, target: u64) -> Result<(), Nt
     Ok(())
 }
 
-fn get_status(context: &Context, _globals: u64, request: u64) -> u64 {
-    let status = context.with::<RequestData, _>(request, |request| request.outgoing.status);
-    status.unwrap_or(NtStatus::SUCCESS).to_register()
+fn get_status(context: &Context, request: Handle<RequestData>) -> NtStatus {
+    let status = request.with(context, |request| request.outgoing.status);
+    status.unwrap_or(NtStatus::SUCCESS)
 }
 
 fn set_completion_routine(
     context: &Context,
-    _globals: u64,
-    request: u64,
+    request: Handle<RequestData>,
     routine: u64,
     routine_context: u64,
-) -> u64 {
-    must_not_be_under_way(context, request);
-    context.with::<RequestData, _>(request, |request| {
+) {
+    must_not_be_under_way(context, request.0);
+    request.with(context, |request| {
         request.outgoing.routine = routine;
         request.outgoing.routine_context = routine_context;
     });
-    0
 }
 
-fn get_completion_parameters(
-    context: &Context,
-    _globals: u64,
-    request: u64,
-    parameters: u64,
-) -> u64 {
+fn get_completion_parameters(context: &Context, request: Handle<RequestData>, parameters: u64) {
     let size: u32 = context.read(parameters);
-    let found = context.with::<RequestData, _>(request, |request| request.outgoing.parameters);
+    let found = request.with(context, |request| request.outgoing.parameters);
     if size as usize == size_of::<CompletionParameters>() {
         if let Some(found) = found {
             context.write(parameters, &found);
@@ -324,21 +293,20 @@ fn get_completion_parameters(
             format!("with a WDF_REQUEST_COMPLETION_PARAMS whose Size is {size}; nothing is written")
         });
     }
-    0
 }
 
-/// Asks the driver below to cancel a request. Returns whether somebody was asked. A request that is
-/// not sent yet is refused when it is sent.
-fn cancel_sent_request(context: &Context, _globals: u64, request: u64) -> u64 {
-    let is_under_way = context.with::<RequestData, _>(request, |request| {
+/// Asks the lower driver to cancel a request. Returns whether a driver was asked. A request that is not sent
+/// yet is refused when it is sent.
+fn cancel_sent_request(context: &Context, request: Handle<RequestData>) -> bool {
+    let is_under_way = request.with(context, |request| {
         request.outgoing.is_cancelled = true;
         request.outgoing.is_under_way()
     });
-    u64::from(is_under_way && cancel_below(context, request))
+    is_under_way && cancel_below(context, request.0)
 }
 
 /// Succeeds: the stand-in kernel always has room for a timer.
-fn allocate_timer(context: &Context, _globals: u64, request: u64) -> u64 {
-    context.with::<RequestData, _>(request, |_| ());
-    NtStatus::SUCCESS.to_register()
+fn allocate_timer(context: &Context, request: Handle<RequestData>) -> NtStatus {
+    request.check(context);
+    NtStatus::SUCCESS
 }

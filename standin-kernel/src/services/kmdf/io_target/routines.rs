@@ -5,19 +5,23 @@ use super::{
     submit::must_be_passive,
 };
 use crate::{
-    execution::routine::{Routine, low_half},
-    ground::{arena::Block, memory, status::NtStatus},
+    execution::routine::{Handle, Routine},
+    ground::{
+        arena::Block,
+        memory,
+        status::{NtResult, NtStatus},
+    },
     services::kmdf::{
         device::{
             interfaces::{Query, ask},
             properties::{copy_out, give_memory, of_device},
         },
-        object::{create, give, read_attributes},
+        object::{create_from, give},
         state::{
             device::{Below, DeviceData},
             device_object::own,
             framework::{Context, Entries},
-            played,
+            simulated,
             stack::{physical_below, physical_object},
             target::{State, TargetData},
         },
@@ -25,83 +29,78 @@ use crate::{
 };
 
 pub const ENTRIES: Entries = &[
-    ("WdfIoTargetCreate", Routine::Four(target_create)),
-    ("WdfIoTargetGetState", Routine::Two(get_state)),
-    ("WdfIoTargetGetDevice", Routine::Two(get_device)),
-    ("WdfIoTargetStart", Routine::Two(start)),
-    ("WdfIoTargetStop", Routine::Three(stop)),
-    ("WdfIoTargetPurge", Routine::Three(purge)),
-    ("WdfIoTargetWdmGetTargetDeviceObject", Routine::Two(get_device_object)),
-    ("WdfIoTargetWdmGetTargetPhysicalDevice", Routine::Two(get_physical_device)),
-    ("WdfIoTargetWdmGetTargetFileObject", Routine::Two(get_file_object)),
-    ("WdfIoTargetWdmGetTargetFileHandle", Routine::Two(get_file_handle)),
-    ("WdfIoTargetQueryTargetProperty", Routine::Six(query_property)),
-    ("WdfIoTargetAllocAndQueryTargetProperty", Routine::Six(allocate_property)),
-    ("WdfIoTargetQueryForInterface", Routine::Seven(query_interface)),
+    ("WdfIoTargetCreate", Routine::after_globals(target_create)),
+    ("WdfIoTargetGetState", Routine::after_globals(get_state)),
+    ("WdfIoTargetGetDevice", Routine::after_globals(get_device)),
+    ("WdfIoTargetStart", Routine::after_globals(start)),
+    ("WdfIoTargetStop", Routine::after_globals(stop)),
+    ("WdfIoTargetPurge", Routine::after_globals(purge)),
+    ("WdfIoTargetWdmGetTargetDeviceObject", Routine::after_globals(get_device_object)),
+    ("WdfIoTargetWdmGetTargetPhysicalDevice", Routine::after_globals(get_physical_device)),
+    ("WdfIoTargetWdmGetTargetFileObject", Routine::after_globals(get_file_object)),
+    ("WdfIoTargetWdmGetTargetFileHandle", Routine::after_globals(get_file_handle)),
+    ("WdfIoTargetQueryTargetProperty", Routine::after_globals(query_property)),
+    ("WdfIoTargetAllocAndQueryTargetProperty", Routine::after_globals(allocate_property)),
+    ("WdfIoTargetQueryForInterface", Routine::after_globals(query_interface)),
 ];
 
 fn target_create(
     context: &Context,
-    _globals: u64,
-    device: u64,
+    device: Handle<DeviceData>,
     attributes: u64,
     target: u64,
-) -> u64 {
-    context.with::<DeviceData, _>(device, |_| ());
-    let attributes = read_attributes(context, attributes);
-    let made = create(context, TargetData::new(device), attributes.as_ref(), Some(device));
+) -> NtResult {
+    device.check(context);
+    let made = create_from(context, TargetData::new(device.0), attributes, Some(device.0));
     give(context, made, target)
 }
 
-fn get_state(context: &Context, _globals: u64, target: u64) -> u64 {
-    context.with::<TargetData, _>(target, |target| target.state as u64)
+fn get_state(context: &Context, target: Handle<TargetData>) -> u32 {
+    target.with(context, |target| target.state as u32)
 }
 
-fn get_device(context: &Context, _globals: u64, target: u64) -> u64 {
-    context.with::<TargetData, _>(target, |target| target.device)
+fn get_device(context: &Context, target: Handle<TargetData>) -> u64 {
+    target.with(context, |target| target.device)
 }
 
 /// Starts a stopped or purged target, and sends the requests that wait in it.
-fn start(context: &Context, _globals: u64, target: u64) -> u64 {
-    let status = context.with::<TargetData, _>(target, |target| match target.state {
+fn start(context: &Context, target: Handle<TargetData>) -> NtResult {
+    target.with(context, |target| match target.state {
         State::Started | State::Stopped | State::Purged => {
             target.state = State::Started;
-            NtStatus::SUCCESS
+            Ok(())
         }
-        _ => NtStatus::INVALID_DEVICE_STATE,
-    });
-    if status.is_success() {
-        send_queued(context, target);
-    }
-    status.to_register()
+        _ => Err(NtStatus::INVALID_DEVICE_STATE),
+    })?;
+    send_queued(context, target.0);
+    Ok(())
 }
 
 /// Stops a target: later requests wait. What becomes of those that were sent is the driver's choice
 /// (`WDF_IO_TARGET_SENT_IO_ACTION`).
-fn stop(context: &Context, _globals: u64, target: u64, action: u64) -> u64 {
+fn stop(context: &Context, target: Handle<TargetData>, action: u32) {
     const CANCEL: u32 = 1;
     const WAIT: u32 = 2;
     const LEAVE: u32 = 3;
-    context.with::<TargetData, _>(target, |target| {
+    target.with(context, |target| {
         if matches!(target.state, State::Started | State::Purged) {
             target.state = State::Stopped;
         }
     });
-    match low_half(action) {
+    match action {
         CANCEL => {
             must_be_passive(context, "with WdfIoTargetCancelSentIo");
-            cancel_sent(context, target);
-            wait_for_sent(context, target);
+            cancel_sent(context, target.0);
+            wait_for_sent(context, target.0);
         }
         WAIT => {
             must_be_passive(context, "with WdfIoTargetWaitForSentIoToComplete");
-            wait_for_sent(context, target);
+            wait_for_sent(context, target.0);
         }
         LEAVE => {}
         action => context
             .warn_of_misuse(|| format!("with {action}, which is no WDF_IO_TARGET_SENT_IO_ACTION")),
     }
-    0
 }
 
 /// Cancels the requests that were sent. Those that wait in the target stay.
@@ -118,25 +117,24 @@ fn cancel_sent(context: &Context, target: u64) {
 
 /// Purges a target: it refuses later requests, and those that it has are cancelled
 /// (`WDF_IO_TARGET_PURGE_IO_ACTION`).
-fn purge(context: &Context, _globals: u64, target: u64, action: u64) -> u64 {
+fn purge(context: &Context, target: Handle<TargetData>, action: u32) {
     const AND_WAIT: u32 = 1;
     const PURGE: u32 = 2;
-    context.with::<TargetData, _>(target, |target| {
+    target.with(context, |target| {
         if matches!(target.state, State::Started | State::Stopped) {
             target.state = State::Purged;
         }
     });
-    match low_half(action) {
+    match action {
         AND_WAIT => {
             must_be_passive(context, "with WdfIoTargetPurgeIoAndWait");
-            cancel_requests(context, target);
-            wait_for_sent(context, target);
+            cancel_requests(context, target.0);
+            wait_for_sent(context, target.0);
         }
-        PURGE => cancel_requests(context, target),
+        PURGE => cancel_requests(context, target.0),
         action => context
             .warn_of_misuse(|| format!("with {action}, which is no WDF_IO_TARGET_PURGE_IO_ACTION")),
     }
-    0
 }
 
 /// Returns the device that a target sends to, and the device whose driver has the target.
@@ -144,9 +142,9 @@ fn ends(context: &Context, target: u64) -> (Option<Below>, u64) {
     context.with::<TargetData, _>(target, |target| (target.to, target.device))
 }
 
-fn get_device_object(context: &Context, _globals: u64, target: u64) -> u64 {
+fn get_device_object(context: &Context, target: u64) -> u64 {
     match ends(context, target) {
-        (Some(Below::Played(number)), _) => played::object(context, number),
+        (Some(Below::Simulated(number)), _) => simulated::object(context, number),
         (Some(Below::Device(device)), _) if context.framework().exists(device) => {
             own(context, device)
         }
@@ -155,7 +153,7 @@ fn get_device_object(context: &Context, _globals: u64, target: u64) -> u64 {
     }
 }
 
-fn get_physical_device(context: &Context, _globals: u64, target: u64) -> u64 {
+fn get_physical_device(context: &Context, target: u64) -> u64 {
     match ends(context, target) {
         (None, _) => 0,
         (Some(Below::Bus), device) => physical_object(context, device),
@@ -168,9 +166,9 @@ const FILE_OBJECT: usize = 216;
 const FILE_OBJECT_DEVICE: u64 = 8;
 
 /// Returns the `FILE_OBJECT` that a target opened by name has, or 0.
-fn get_file_object(context: &Context, globals: u64, target: u64) -> u64 {
-    let device = get_device_object(context, globals, target);
-    let (address, is_new) = context.with::<TargetData, _>(target, |target| {
+fn get_file_object(context: &Context, target: Handle<TargetData>) -> u64 {
+    let device = get_device_object(context, target.0);
+    let (address, is_new) = target.with(context, |target| {
         if target.to.is_none() || target.name.is_none() {
             return (0, false);
         }
@@ -188,12 +186,12 @@ fn get_file_object(context: &Context, globals: u64, target: u64) -> u64 {
 }
 
 /// Returns the handle of a target that was opened by name, or 0. It can be compared with 0 only.
-fn get_file_handle(context: &Context, _globals: u64, target: u64) -> u64 {
+fn get_file_handle(context: &Context, target: Handle<TargetData>) -> u64 {
     /// Handles of the system process have this bit.
     const KERNEL_HANDLE: u64 = 0xFFFF_FFFF_8000_0000;
-    context.with::<TargetData, _>(target, |data| {
+    target.with(context, |data| {
         if data.to.is_some() && data.name.is_some() {
-            KERNEL_HANDLE | (target & 0xF_FFC0) >> 4 | 4
+            KERNEL_HANDLE | (target.0 & 0xF_FFC0) >> 4 | 4
         } else {
             0
         }
@@ -201,47 +199,52 @@ fn get_file_handle(context: &Context, _globals: u64, target: u64) -> u64 {
 }
 
 /// Returns a property of a target's device.
-fn property(context: &Context, target: u64, property: u64) -> Result<Vec<u8>, NtStatus> {
+fn property(context: &Context, target: u64, property: u32) -> NtResult<Vec<u8>> {
     match ends(context, target) {
         (None, _) => Err(NtStatus::INVALID_DEVICE_STATE),
         (Some(Below::Device(device)), _) if context.framework().exists(device) => {
             of_device(context, device, property)
         }
         (Some(Below::Bus), device) => of_device(context, device, property),
-        (Some(Below::Device(_) | Below::Played(_)), _) => Err(NtStatus::OBJECT_NAME_NOT_FOUND),
+        (Some(Below::Device(_) | Below::Simulated(_)), _) => Err(NtStatus::OBJECT_NAME_NOT_FOUND),
     }
 }
 
 fn query_property(
     context: &Context,
-    _globals: u64,
     target: u64,
-    which: u64,
-    length: u64,
+    which: u32,
+    length: u32,
     buffer: u64,
     result_length: u64,
-) -> u64 {
+) -> NtResult {
     let found = property(context, target, which);
     copy_out(context, found, length, buffer, result_length)
 }
 
 fn allocate_property(
     context: &Context,
-    _globals: u64,
     target: u64,
-    which: u64,
-    _pool: u64,
+    which: u32,
+    _pool: u32,
     attributes: u64,
     memory: u64,
-) -> u64 {
+) -> NtResult {
     let found = property(context, target, which);
     give_memory(context, found, attributes, memory)
 }
 
-fn query_interface(context: &Context, arguments: [u64; 7]) -> u64 {
-    let [_globals, target, class, table, size, version, data] = arguments;
+fn query_interface(
+    context: &Context,
+    target: u64,
+    class: u64,
+    table: u64,
+    size: u16,
+    version: u16,
+    data: u64,
+) -> NtResult {
     let (Some(below), _) = ends(context, target) else {
-        return NtStatus::INVALID_DEVICE_STATE.to_register();
+        return Err(NtStatus::INVALID_DEVICE_STATE);
     };
-    ask(context, below, Query::new(class, table, size, version, data)).to_register()
+    ask(context, below, Query { class, table, size, version, data })
 }

@@ -1,7 +1,12 @@
 //! The sending of requests to a target in its states.
 
 use crate::{
-    ground::{framework_abi::SendOptions, irql::Irql, rule::Rule, status::NtStatus},
+    ground::{
+        framework_abi::SendOptions,
+        irql::Irql,
+        rule::Rule,
+        status::{NtResult, NtStatus},
+    },
     services::kmdf::{
         io::{
             ending::{must_not_be_cancelable, must_not_be_under_way, must_own},
@@ -35,7 +40,7 @@ pub struct Options {
 }
 
 /// Reads the options of a send, which may be missing.
-pub fn read_options(context: &Context, address: u64) -> Result<Options, NtStatus> {
+pub fn read_options(context: &Context, address: u64) -> NtResult<Options> {
     if address == 0 {
         return Ok(Options::default());
     }
@@ -63,7 +68,7 @@ pub fn submit(
     target: u64,
     options: Options,
     is_awaited: bool,
-) -> Result<(), NtStatus> {
+) -> NtResult {
     must_not_be_under_way(context, request);
     if context.with::<RequestData, _>(request, |request| !request.is_created) {
         must_own(context, request);
@@ -153,29 +158,13 @@ pub fn wait_for(context: &Context, request: u64, deadline: Option<i64>) {
         }
     }
     let description = context.with::<RequestData, _>(request, |request| describe(request));
-    context.stop(
+    context.stop_call(
         Rule::Deadlock,
-        format!(
-            "{} was called from {} and waits forever for {description}, which nobody below completes",
-            context.call().name,
-            context.caller()
-        ),
+        &format!("and waits forever for {description}, which nobody below completes"),
     );
 }
 
 /// Bugchecks if a routine that waits is called above `PASSIVE_LEVEL`.
 pub fn must_be_passive(context: &Context, why: &str) {
-    let call = context.call();
-    if call.irql > Irql::PASSIVE_LEVEL {
-        context.stop(
-            Rule::IrqlTooHigh,
-            format!(
-                "{} was called {why} at {} from {}; the highest IRQL for that is {}",
-                call.name,
-                call.irql,
-                context.caller(),
-                Irql::PASSIVE_LEVEL
-            ),
-        );
-    }
+    context.check_irql(Irql::PASSIVE_LEVEL, why, "that");
 }

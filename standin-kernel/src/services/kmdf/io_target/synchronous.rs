@@ -7,8 +7,8 @@ use super::{
     submit::{SEND_AND_FORGET, read_options, submit, wait_for},
 };
 use crate::{
-    execution::routine::{Routine, low_half},
-    ground::status::NtStatus,
+    execution::routine::Routine,
+    ground::status::{NtResult, NtStatus},
     services::kmdf::{
         io::{ending::must_not_be_under_way, pass::release_format},
         object::{self, create},
@@ -22,11 +22,11 @@ use crate::{
 };
 
 pub const ENTRIES: Entries = &[
-    ("WdfIoTargetSendReadSynchronously", Routine::Seven(read)),
-    ("WdfIoTargetSendWriteSynchronously", Routine::Seven(write)),
-    ("WdfIoTargetSendIoctlSynchronously", Routine::Eight(ioctl)),
-    ("WdfIoTargetSendInternalIoctlSynchronously", Routine::Eight(internal_ioctl)),
-    ("WdfIoTargetSendInternalIoctlOthersSynchronously", Routine::Nine(others)),
+    ("WdfIoTargetSendReadSynchronously", Routine::after_globals(read)),
+    ("WdfIoTargetSendWriteSynchronously", Routine::after_globals(write)),
+    ("WdfIoTargetSendIoctlSynchronously", Routine::after_globals(ioctl)),
+    ("WdfIoTargetSendInternalIoctlSynchronously", Routine::after_globals(internal_ioctl)),
+    ("WdfIoTargetSendInternalIoctlOthersSynchronously", Routine::after_globals(others)),
 ];
 
 /// Sends a request of the driver's, or one of the framework's own, and waits for it. `transferred` is
@@ -34,35 +34,21 @@ pub const ENTRIES: Entries = &[
 fn send(
     context: &Context,
     [target, request, options, transferred]: [u64; 4],
-    format: Result<Format, NtStatus>,
-) -> u64 {
+    format: NtResult<Format>,
+) -> NtResult<NtStatus> {
     context.with::<TargetData, _>(target, |_| ());
-    if transferred != 0 {
-        context.write(transferred, &0_u64);
-    }
+    context.write_optional(transferred, &0_u64);
     if request != 0 {
         context.with::<RequestData, _>(request, |_| ());
         must_not_be_under_way(context, request);
     }
-    let options = read_options(context, options).and_then(|options| {
-        if options.flags & SEND_AND_FORGET == 0 {
-            Ok(options)
-        } else {
-            Err(NtStatus::INVALID_PARAMETER)
-        }
-    });
-    let (format, options) = match (format, options) {
-        (Ok(format), Ok(options)) => (format, options),
-        (Err(status), _) | (_, Err(status)) => return status.to_register(),
-    };
-    let own = if request == 0 {
-        match create(context, created(context), None, Some(target)) {
-            Ok(own) => own,
-            Err(status) => return status.to_register(),
-        }
-    } else {
-        request
-    };
+    let options = read_options(context, options);
+    let (format, options) = (format?, options?);
+    if options.flags & SEND_AND_FORGET != 0 {
+        return Err(NtStatus::INVALID_PARAMETER);
+    }
+    let own =
+        if request == 0 { create(context, created(context), None, Some(target))? } else { request };
     set_format(context, own, format);
     let sent = submit(context, own, target, options, true).map(|()| {
         wait_for(context, own, options.deadline);
@@ -74,23 +60,17 @@ fn send(
     } else {
         release_format(context, own);
     }
-    match sent {
-        Ok((status, information)) => {
-            let status = status.unwrap_or(NtStatus::SUCCESS);
-            if transferred != 0 && status.is_success() {
-                context.write(transferred, &information);
-            }
-            status.to_register()
-        }
-        Err(status) => {
-            if request != 0 {
-                context.with::<RequestData, _>(request, |request| {
-                    request.outgoing.status = Some(status);
-                });
-            }
-            status.to_register()
-        }
+    if let Err(status) = sent
+        && request != 0
+    {
+        context.with::<RequestData, _>(request, |request| request.outgoing.status = Some(status));
     }
+    let (status, information) = sent?;
+    let status = status.unwrap_or(NtStatus::SUCCESS);
+    if status.is_success() {
+        context.write_optional(transferred, &information);
+    }
+    Ok(status)
 }
 
 /// Returns a format from descriptors, as the caller's `read` makes it.
@@ -100,7 +80,7 @@ fn with_descriptors(
     input: u64,
     output: u64,
     offset: u64,
-) -> Result<Format, NtStatus> {
+) -> NtResult<Format> {
     Ok(Format {
         kind,
         input: of_descriptor(context, input)?,
@@ -111,42 +91,79 @@ fn with_descriptors(
     })
 }
 
-fn read(context: &Context, arguments: [u64; 7]) -> u64 {
-    let [_globals, target, request, output, offset, options, bytes] = arguments;
+fn read(
+    context: &Context,
+    target: u64,
+    request: u64,
+    output: u64,
+    offset: u64,
+    options: u64,
+    bytes: u64,
+) -> NtResult<NtStatus> {
     let offset = read_offset(context, offset);
     let format = with_descriptors(context, RequestKind::Read, 0, output, offset);
     send(context, [target, request, options, bytes], format)
 }
 
-fn write(context: &Context, arguments: [u64; 7]) -> u64 {
-    let [_globals, target, request, input, offset, options, bytes] = arguments;
+fn write(
+    context: &Context,
+    target: u64,
+    request: u64,
+    input: u64,
+    offset: u64,
+    options: u64,
+    bytes: u64,
+) -> NtResult<NtStatus> {
     let offset = read_offset(context, offset);
     let format = with_descriptors(context, RequestKind::Write, input, 0, offset);
     send(context, [target, request, options, bytes], format)
 }
 
-fn ioctl(context: &Context, arguments: [u64; 8]) -> u64 {
-    let [_globals, target, request, code, input, output, options, bytes] = arguments;
-    let code = low_half(code);
+fn ioctl(
+    context: &Context,
+    target: u64,
+    request: u64,
+    code: u32,
+    input: u64,
+    output: u64,
+    options: u64,
+    bytes: u64,
+) -> NtResult<NtStatus> {
     let kind = RequestKind::DeviceControl { code };
     let format = with_descriptors(context, kind, input, output, 0);
     send(context, [target, request, options, bytes], format)
 }
 
-fn internal_ioctl(context: &Context, arguments: [u64; 8]) -> u64 {
-    let [_globals, target, request, code, input, output, options, bytes] = arguments;
-    let code = low_half(code);
+fn internal_ioctl(
+    context: &Context,
+    target: u64,
+    request: u64,
+    code: u32,
+    input: u64,
+    output: u64,
+    options: u64,
+    bytes: u64,
+) -> NtResult<NtStatus> {
     let kind = RequestKind::InternalDeviceControl { code };
     let format = with_descriptors(context, kind, input, output, 0);
     send(context, [target, request, options, bytes], format)
 }
 
-fn others(context: &Context, arguments: [u64; 9]) -> u64 {
-    let [_globals, target, request, code, first, second, fourth, options, bytes] = arguments;
-    let buffer = |descriptor| -> Result<Buffer, NtStatus> { of_descriptor(context, descriptor) };
+fn others(
+    context: &Context,
+    target: u64,
+    request: u64,
+    code: u32,
+    first: u64,
+    second: u64,
+    fourth: u64,
+    options: u64,
+    bytes: u64,
+) -> NtResult<NtStatus> {
+    let buffer = |descriptor| -> NtResult<Buffer> { of_descriptor(context, descriptor) };
     let format = buffer(first).and_then(|first| {
         let others = [first, buffer(second)?, buffer(fourth)?];
-        Ok(others_format(low_half(code), others))
+        Ok(others_format(code, others))
     });
     send(context, [target, request, options, bytes], format)
 }

@@ -2,13 +2,15 @@
 
 use super::keys::id_of;
 use crate::{
-    execution::routine::{Routine, low_half},
-    ground::{framework_abi::MemoryOffset, status::NtStatus},
+    execution::routine::{Handle, Routine},
+    ground::{
+        framework_abi::MemoryOffset,
+        status::{NtResult, NtStatus},
+    },
     services::{
         kmdf::{
             buffer::MemoryData,
             collection::items,
-            object::status_of,
             state::{
                 framework::{Context, Entries},
                 text::TextData,
@@ -20,26 +22,25 @@ use crate::{
 };
 
 pub const ENTRIES: Entries = &[
-    ("WdfRegistryAssignULong", Routine::Four(assign_ulong)),
-    ("WdfRegistryAssignValue", Routine::Six(assign_value)),
-    ("WdfRegistryAssignMemory", Routine::Six(assign_memory)),
-    ("WdfRegistryAssignString", Routine::Four(assign_string)),
-    ("WdfRegistryAssignUnicodeString", Routine::Four(assign_unicode_string)),
-    ("WdfRegistryAssignMultiString", Routine::Four(assign_multi_string)),
-    ("WdfRegistryRemoveValue", Routine::Three(remove_value)),
+    ("WdfRegistryAssignULong", Routine::after_globals(assign_ulong)),
+    ("WdfRegistryAssignValue", Routine::after_globals(assign_value)),
+    ("WdfRegistryAssignMemory", Routine::after_globals(assign_memory)),
+    ("WdfRegistryAssignString", Routine::after_globals(assign_string)),
+    ("WdfRegistryAssignUnicodeString", Routine::after_globals(assign_unicode_string)),
+    ("WdfRegistryAssignMultiString", Routine::after_globals(assign_multi_string)),
+    ("WdfRegistryRemoveValue", Routine::after_globals(remove_value)),
 ];
 
 /// Sets the value that a driver names.
-fn set(context: &Context, key: u64, name: u64, value: RegistryValue) -> u64 {
-    let result = id_of(context, key).and_then(|key| {
+fn set(context: &Context, key: u64, name: u64, value: RegistryValue) -> NtResult {
+    id_of(context, key).and_then(|key| {
         let name = read_unicode_string(context, name);
         context.registry().set_value(key, &name, value)
-    });
-    status_of(result)
+    })
 }
 
 /// Returns the bytes of a value at an address from the driver.
-fn bytes_at(context: &Context, address: u64, length: u64) -> Result<Vec<u8>, NtStatus> {
+fn bytes_at(context: &Context, address: u64, length: u64) -> NtResult<Vec<u8>> {
     let length = usize::try_from(length)
         .ok()
         .filter(|length| *length <= MAX_VALUE)
@@ -47,76 +48,54 @@ fn bytes_at(context: &Context, address: u64, length: u64) -> Result<Vec<u8>, NtS
     Ok(context.read_bytes(address, length))
 }
 
-fn assign_ulong(context: &Context, _globals: u64, key: u64, name: u64, value: u64) -> u64 {
-    set(context, key, name, RegistryValue::Dword(low_half(value)))
+fn assign_ulong(context: &Context, key: u64, name: u64, value: u32) -> NtResult {
+    set(context, key, name, RegistryValue::Dword(value))
 }
 
 fn assign_value(
     context: &Context,
-    _globals: u64,
     key: u64,
     name: u64,
-    kind: u64,
-    length: u64,
+    kind: u32,
+    length: u32,
     value: u64,
-) -> u64 {
-    match bytes_at(context, value, u64::from(low_half(length))) {
-        Ok(bytes) => {
-            let value = RegistryValue::from_bytes(low_half(kind), bytes);
-            set(context, key, name, value)
-        }
-        Err(status) => status.to_register(),
-    }
+) -> NtResult {
+    let bytes = bytes_at(context, value, u64::from(length))?;
+    set(context, key, name, RegistryValue::from_bytes(kind, bytes))
 }
 
 fn assign_memory(
     context: &Context,
-    _globals: u64,
     key: u64,
     name: u64,
-    kind: u64,
-    memory: u64,
+    kind: u32,
+    memory: Handle<MemoryData>,
     offset: u64,
-) -> u64 {
-    let (start, size) = context.with::<MemoryData, _>(memory, |memory| memory.range());
+) -> NtResult {
+    let (start, size) = memory.with(context, |memory| memory.range());
     let (start, size) = if offset == 0 {
         (start, size)
     } else {
         let part: MemoryOffset = context.read(offset);
-        let start = context.with::<MemoryData, _>(memory, |memory| {
-            memory.part(part.buffer_offset, part.buffer_length)
-        });
-        match start {
-            Some(start) => (start, part.buffer_length),
-            None => return NtStatus::INVALID_PARAMETER.to_register(),
-        }
+        let start =
+            memory.with(context, |memory| memory.part(part.buffer_offset, part.buffer_length));
+        (start.ok_or(NtStatus::INVALID_PARAMETER)?, part.buffer_length)
     };
-    match bytes_at(context, start, size) {
-        Ok(bytes) => {
-            let value = RegistryValue::from_bytes(low_half(kind), bytes);
-            set(context, key, name, value)
-        }
-        Err(status) => status.to_register(),
-    }
+    let bytes = bytes_at(context, start, size)?;
+    set(context, key, name, RegistryValue::from_bytes(kind, bytes))
 }
 
-fn assign_string(context: &Context, _globals: u64, key: u64, name: u64, string: u64) -> u64 {
-    let text = context.with::<TextData, _>(string, |text| text.to_text());
+fn assign_string(context: &Context, key: u64, name: u64, string: Handle<TextData>) -> NtResult {
+    let text = string.with(context, |text| text.to_text());
     set(context, key, name, RegistryValue::Text(text))
 }
 
-fn assign_unicode_string(context: &Context, _globals: u64, key: u64, name: u64, value: u64) -> u64 {
+fn assign_unicode_string(context: &Context, key: u64, name: u64, value: u64) -> NtResult {
     let text = read_unicode_string(context, value);
     set(context, key, name, RegistryValue::Text(text))
 }
 
-fn assign_multi_string(
-    context: &Context,
-    _globals: u64,
-    key: u64,
-    name: u64,
-    collection: u64,
-) -> u64 {
+fn assign_multi_string(context: &Context, key: u64, name: u64, collection: u64) -> NtResult {
     let texts = items(context, collection)
         .into_iter()
         .map(|string| context.with::<TextData, _>(string, |text| text.to_text()))
@@ -124,10 +103,9 @@ fn assign_multi_string(
     set(context, key, name, RegistryValue::Texts(texts))
 }
 
-fn remove_value(context: &Context, _globals: u64, key: u64, name: u64) -> u64 {
-    let result = id_of(context, key).and_then(|key| {
+fn remove_value(context: &Context, key: u64, name: u64) -> NtResult {
+    id_of(context, key).and_then(|key| {
         let name = read_unicode_string(context, name);
         context.registry().remove_value(key, &name)
-    });
-    status_of(result)
+    })
 }

@@ -1,15 +1,14 @@
 //! Registry keys: those of drivers and devices, and those that a driver opens by name.
 
 use crate::{
-    execution::routine::{Routine, low_half},
-    ground::status::NtStatus,
+    execution::routine::{Handle, Routine},
+    ground::status::{NtResult, NtStatus},
     services::{
         kmdf::{
-            device::init::with_init,
             driver::{DriverData, driver_of},
-            object::{create, delete, give, read_attributes},
+            object::{create_from, delete, give},
             state::{
-                device::DeviceData,
+                device::{DeviceData, DeviceInit},
                 framework::{Context, Data, Entries, ObjectRoutine},
             },
         },
@@ -35,19 +34,19 @@ impl Data for KeyData {
 }
 
 pub const ENTRIES: Entries = &[
-    ("WdfDriverOpenParametersRegistryKey", Routine::Five(open_parameters)),
-    ("WdfDeviceOpenRegistryKey", Routine::Six(open_device_key)),
-    ("WdfFdoInitOpenRegistryKey", Routine::Six(open_init_key)),
-    ("WdfRegistryOpenKey", Routine::Six(open)),
-    ("WdfRegistryCreateKey", Routine::Eight(create_key)),
-    ("WdfRegistryClose", Routine::Two(close)),
-    ("WdfRegistryRemoveKey", Routine::Two(remove)),
-    ("WdfRegistryWdmGetHandle", Routine::Two(handle_of)),
+    ("WdfDriverOpenParametersRegistryKey", Routine::after_globals(open_parameters)),
+    ("WdfDeviceOpenRegistryKey", Routine::after_globals(open_device_key)),
+    ("WdfFdoInitOpenRegistryKey", Routine::after_globals(open_init_key)),
+    ("WdfRegistryOpenKey", Routine::after_globals(open)),
+    ("WdfRegistryCreateKey", Routine::after_globals(create_key)),
+    ("WdfRegistryClose", Routine::after_globals(close)),
+    ("WdfRegistryRemoveKey", Routine::after_globals(remove)),
+    ("WdfRegistryWdmGetHandle", Routine::after_globals(handle_of)),
 ];
 
 /// Returns the key that a key object is for. Windows compares the rights that it was opened with for
 /// processes only, and the framework calls as a driver does.
-pub fn id_of(context: &Context, key: u64) -> Result<KeyId, NtStatus> {
+pub fn id_of(context: &Context, key: u64) -> NtResult<KeyId> {
     let key = context.with::<KeyData, _>(key, |key| key.key);
     if context.registry().exists(key) { Ok(key) } else { Err(NtStatus::KEY_DELETED) }
 }
@@ -58,74 +57,62 @@ fn key_object(
     key: KeyId,
     attributes: u64,
     parent: Option<u64>,
-) -> Result<u64, NtStatus> {
-    let attributes = read_attributes(context, attributes);
-    create(context, KeyData { key, handle: None }, attributes.as_ref(), parent)
+) -> NtResult<u64> {
+    create_from(context, KeyData { key, handle: None }, attributes, parent)
 }
 
 fn open_parameters(
     context: &Context,
-    _globals: u64,
-    driver: u64,
-    _mask: u64,
+    driver: Handle<DriverData>,
+    _mask: u32,
     attributes: u64,
     key: u64,
-) -> u64 {
-    let service = context.with::<DriverData, _>(driver, |driver| driver.service());
+) -> NtResult {
+    let service = driver.with(context, |driver| driver.service());
     let path = parameters_path(&service);
     let created = context.registry().create_all(&path);
-    let created = created.and_then(|found| key_object(context, found, attributes, Some(driver)));
+    let created = created.and_then(|found| key_object(context, found, attributes, Some(driver.0)));
     give(context, created, key)
 }
 
 /// Opens a device's key of a type, which exists then.
-fn open_device(
-    context: &Context,
-    instance: &str,
-    driver_key: &str,
-    kind: u64,
-) -> Result<KeyId, NtStatus> {
-    let path = device_path(instance, driver_key, low_half(kind));
+fn open_device(context: &Context, instance: &str, driver_key: &str, kind: u32) -> NtResult<KeyId> {
+    let path = device_path(instance, driver_key, kind);
     let path = path.ok_or(NtStatus::INVALID_PARAMETER)?;
     context.registry().create_all(&path)
 }
 
 fn open_device_key(
     context: &Context,
-    _globals: u64,
-    device: u64,
-    kind: u64,
-    _mask: u64,
+    device: Handle<DeviceData>,
+    kind: u32,
+    _mask: u32,
     attributes: u64,
     key: u64,
-) -> u64 {
-    let (identity, is_control) = context.with::<DeviceData, _>(device, |device| {
-        (device.init.identity.clone(), device.is_control())
-    });
+) -> NtResult {
+    let (identity, is_control) =
+        device.with(context, |device| (device.init.identity.clone(), device.is_control()));
     if is_control {
-        return NtStatus::INVALID_DEVICE_REQUEST.to_register();
+        return Err(NtStatus::INVALID_DEVICE_REQUEST);
     }
     let found = open_device(context, &identity.instance, &identity.driver_key, kind);
-    let created = found.and_then(|found| key_object(context, found, attributes, Some(device)));
+    let created = found.and_then(|found| key_object(context, found, attributes, Some(device.0)));
     give(context, created, key)
 }
 
 fn open_init_key(
     context: &Context,
-    _globals: u64,
-    init: u64,
-    kind: u64,
-    _mask: u64,
+    init: Handle<DeviceInit>,
+    kind: u32,
+    _mask: u32,
     attributes: u64,
     key: u64,
-) -> u64 {
-    let identity = with_init(context, init, |init| {
+) -> NtResult {
+    let identity = init.with(context, |init| {
         let is_function = init.control_of.is_none() && init.child_of.is_none();
         is_function.then(|| init.identity.clone())
     });
-    let Some(identity) = identity else {
-        return NtStatus::INVALID_PARAMETER.to_register();
-    };
+    let identity = identity.ok_or(NtStatus::INVALID_PARAMETER)?;
     let found = open_device(context, &identity.instance, &identity.driver_key, kind);
     let parent = driver_of(context);
     let created = found.and_then(|found| key_object(context, found, attributes, parent));
@@ -133,7 +120,7 @@ fn open_init_key(
 }
 
 /// Returns the key that a path starts at, which is absolute without one.
-fn start(context: &Context, parent: u64) -> Result<Option<KeyId>, NtStatus> {
+fn start(context: &Context, parent: u64) -> NtResult<Option<KeyId>> {
     if parent == 0 {
         return Ok(None);
     }
@@ -142,13 +129,12 @@ fn start(context: &Context, parent: u64) -> Result<Option<KeyId>, NtStatus> {
 
 fn open(
     context: &Context,
-    _globals: u64,
     parent: u64,
     name: u64,
-    _mask: u64,
+    _mask: u32,
     attributes: u64,
     key: u64,
-) -> u64 {
+) -> NtResult {
     let name = read_unicode_string(context, name);
     let created = start(context, parent).and_then(|start| {
         let found = context.registry().open(start, &name)?;
@@ -157,31 +143,37 @@ fn open(
     give(context, created, key)
 }
 
-fn create_key(context: &Context, arguments: [u64; 8]) -> u64 {
+fn create_key(
+    context: &Context,
+    parent: u64,
+    name: u64,
+    _mask: u32,
+    options: u32,
+    disposition: u64,
+    attributes: u64,
+    key: u64,
+) -> NtResult {
     /// `REG_CREATED_NEW_KEY` and `REG_OPENED_EXISTING_KEY`.
     const NEW: u32 = 1;
     const EXISTING: u32 = 2;
     /// `REG_OPTION_VOLATILE`.
     const VOLATILE: u32 = 1;
-    let [_globals, parent, name, _mask, options, disposition, attributes, key] = arguments;
     let name = read_unicode_string(context, name);
-    let new = NewKey { is_volatile: low_half(options) & VOLATILE != 0, ..NewKey::default() };
+    let new = NewKey { is_volatile: options & VOLATILE != 0, ..NewKey::default() };
     let created = start(context, parent).and_then(|start| {
         let (found, is_new) = context.registry().create(start, &name, new)?;
-        if disposition != 0 {
-            context.write(disposition, if is_new { &NEW } else { &EXISTING });
-        }
+        context.write_optional(disposition, if is_new { &NEW } else { &EXISTING });
         key_object(context, found, attributes, driver_of(context))
     });
     give(context, created, key)
 }
 
 /// Returns the key's handle for the kernel's routines, which is valid until the key is closed.
-fn handle_of(context: &Context, _globals: u64, key: u64) -> u64 {
-    let (found, handle) = context.with::<KeyData, _>(key, |key| (key.key, key.handle));
+fn handle_of(context: &Context, key: Handle<KeyData>) -> u64 {
+    let (found, handle) = key.with(context, |key| (key.key, key.handle));
     handle.unwrap_or_else(|| {
         let opened = context.registry().open_handle(found);
-        context.with::<KeyData, _>(key, |key| key.handle = Some(opened));
+        key.with(context, |key| key.handle = Some(opened));
         opened
     })
 }
@@ -193,18 +185,17 @@ fn close_handle(context: &Context, key: u64) {
     }
 }
 
-fn close(context: &Context, _globals: u64, key: u64) -> u64 {
-    context.with::<KeyData, _>(key, |_| ());
-    delete(context, key);
-    0
+fn close(context: &Context, key: Handle<KeyData>) {
+    key.check(context);
+    delete(context, key.0);
 }
 
 /// Removes a key from the registry and closes it.
-fn remove(context: &Context, _globals: u64, key: u64) -> u64 {
+fn remove(context: &Context, key: u64) -> NtStatus {
     let removed = id_of(context, key).and_then(|found| context.registry().delete(found));
     if let Err(status) = removed {
-        return status.to_register();
+        return status;
     }
     delete(context, key);
-    NtStatus::SUCCESS.to_register()
+    NtStatus::SUCCESS
 }

@@ -2,8 +2,11 @@
 
 use super::keys::id_of;
 use crate::{
-    execution::routine::Routine,
-    ground::{abi::UnicodeString, status::NtStatus},
+    execution::routine::{Handle, Routine},
+    ground::{
+        abi::UnicodeString,
+        status::{NtResult, NtStatus},
+    },
     services::{
         kmdf::{
             buffer::make_filled,
@@ -21,16 +24,16 @@ use crate::{
 };
 
 pub const ENTRIES: Entries = &[
-    ("WdfRegistryQueryULong", Routine::Four(query_ulong)),
-    ("WdfRegistryQueryUnicodeString", Routine::Five(query_unicode_string)),
-    ("WdfRegistryQueryString", Routine::Four(query_string)),
-    ("WdfRegistryQueryMultiString", Routine::Five(query_multi_string)),
-    ("WdfRegistryQueryValue", Routine::Seven(query_value)),
-    ("WdfRegistryQueryMemory", Routine::Seven(query_memory)),
+    ("WdfRegistryQueryULong", Routine::after_globals(query_ulong)),
+    ("WdfRegistryQueryUnicodeString", Routine::after_globals(query_unicode_string)),
+    ("WdfRegistryQueryString", Routine::after_globals(query_string)),
+    ("WdfRegistryQueryMultiString", Routine::after_globals(query_multi_string)),
+    ("WdfRegistryQueryValue", Routine::after_globals(query_value)),
+    ("WdfRegistryQueryMemory", Routine::after_globals(query_memory)),
 ];
 
 /// Returns the value that a driver names.
-fn find(context: &Context, key: u64, name: u64) -> Result<RegistryValue, NtStatus> {
+fn find(context: &Context, key: u64, name: u64) -> NtResult<RegistryValue> {
     let key = id_of(context, key)?;
     let name = read_unicode_string(context, name);
     let (_, value) = context.registry().value(key, &name)?;
@@ -38,99 +41,90 @@ fn find(context: &Context, key: u64, name: u64) -> Result<RegistryValue, NtStatu
 }
 
 /// Returns the string value with the name that a driver passed.
-fn find_text(context: &Context, key: u64, name: u64) -> Result<String, NtStatus> {
+fn find_text(context: &Context, key: u64, name: u64) -> NtResult<String> {
     match find(context, key, name)? {
         RegistryValue::Text(text) => Ok(text),
         _ => Err(NtStatus::OBJECT_TYPE_MISMATCH),
     }
 }
 
-fn query_ulong(context: &Context, _globals: u64, key: u64, name: u64, value: u64) -> u64 {
-    match find(context, key, name) {
-        Ok(RegistryValue::Dword(found)) => {
-            context.write(value, &found);
-            NtStatus::SUCCESS.to_register()
-        }
-        Ok(_) => NtStatus::OBJECT_TYPE_MISMATCH.to_register(),
-        Err(status) => status.to_register(),
-    }
+fn query_ulong(context: &Context, key: u64, name: u64, value: u64) -> NtResult {
+    let RegistryValue::Dword(found) = find(context, key, name)? else {
+        return Err(NtStatus::OBJECT_TYPE_MISMATCH);
+    };
+    context.write(value, &found);
+    Ok(())
 }
 
 /// Copies a string. The reported length includes the NUL; the length in the `UNICODE_STRING` does
 /// not.
 fn query_unicode_string(
     context: &Context,
-    _globals: u64,
     key: u64,
     name: u64,
     length: u64,
     value: u64,
-) -> u64 {
-    let bytes = match find_text(context, key, name) {
-        Ok(text) => text_bytes(&text),
-        Err(status) => return status.to_register(),
-    };
-    let Ok(needed) = u16::try_from(bytes.len()) else {
-        return NtStatus::INTEGER_OVERFLOW.to_register();
-    };
-    if length != 0 {
-        context.write(length, &needed);
-    }
+) -> NtResult {
+    let bytes = text_bytes(&find_text(context, key, name)?);
+    let needed = u16::try_from(bytes.len()).map_err(|_| NtStatus::INTEGER_OVERFLOW)?;
+    context.write_optional(length, &needed);
     if value == 0 {
-        return NtStatus::BUFFER_OVERFLOW.to_register();
+        return Err(NtStatus::BUFFER_OVERFLOW);
     }
     let mut string: UnicodeString = context.read(value);
     if string.maximum_length < needed {
-        return NtStatus::BUFFER_OVERFLOW.to_register();
+        return Err(NtStatus::BUFFER_OVERFLOW);
     }
     context.write_bytes(string.buffer, &bytes);
     string.length = needed - 2;
     context.write(value, &string);
-    NtStatus::SUCCESS.to_register()
+    Ok(())
 }
 
-fn query_string(context: &Context, _globals: u64, key: u64, name: u64, string: u64) -> u64 {
+fn query_string(context: &Context, key: u64, name: u64, string: Handle<TextData>) -> NtResult {
     let found = find_text(context, key, name)
         .and_then(|text| TextData::new(&text).ok_or(NtStatus::INTEGER_OVERFLOW));
-    match found {
-        Ok(found) => {
-            context.with::<TextData, _>(string, |text| *text = found);
-            NtStatus::SUCCESS.to_register()
-        }
-        Err(status) => status.to_register(),
-    }
+    let found = found?;
+    string.with(context, |text| *text = found);
+    Ok(())
 }
 
-fn query_value(context: &Context, arguments: [u64; 7]) -> u64 {
-    let [_globals, key, name, length, value, length_queried, kind] = arguments;
-    let found = match find(context, key, name) {
-        Ok(found) => found,
-        Err(status) => return status.to_register(),
-    };
+fn query_value(
+    context: &Context,
+    key: u64,
+    name: u64,
+    length: u32,
+    value: u64,
+    length_queried: u64,
+    kind: u64,
+) -> NtResult {
+    let found = find(context, key, name)?;
     let bytes = found.bytes();
     if length_queried != 0 {
         let needed = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
         context.write(length_queried, &needed);
     }
-    if kind != 0 {
-        context.write(kind, &found.kind());
-    }
-    if value == 0 || length & 0xFFFF_FFFF < bytes.len() as u64 {
-        return NtStatus::BUFFER_OVERFLOW.to_register();
+    context.write_optional(kind, &found.kind());
+    if value == 0 || (length as usize) < bytes.len() {
+        return Err(NtStatus::BUFFER_OVERFLOW);
     }
     context.write_bytes(value, &bytes);
-    NtStatus::SUCCESS.to_register()
+    Ok(())
 }
 
-fn query_memory(context: &Context, arguments: [u64; 7]) -> u64 {
-    let [_globals, key, name, _pool, attributes, memory, kind] = arguments;
-    let found = match find(context, key, name) {
-        Ok(found) => found,
-        Err(status) => return status.to_register(),
-    };
+fn query_memory(
+    context: &Context,
+    key: u64,
+    name: u64,
+    _pool: u32,
+    attributes: u64,
+    memory: u64,
+    kind: u64,
+) -> NtResult {
+    let found = find(context, key, name)?;
     let bytes = found.bytes();
     if bytes.is_empty() {
-        return NtStatus::RESOURCE_DATA_NOT_FOUND.to_register();
+        return Err(NtStatus::RESOURCE_DATA_NOT_FOUND);
     }
     let made = make_filled(context, &bytes, attributes);
     if made.is_ok() && kind != 0 {
@@ -142,29 +136,22 @@ fn query_memory(context: &Context, arguments: [u64; 7]) -> u64 {
 /// Adds a string object to a collection for each string of a `REG_MULTI_SZ` value.
 fn query_multi_string(
     context: &Context,
-    _globals: u64,
     key: u64,
     name: u64,
     attributes: u64,
-    collection: u64,
-) -> u64 {
-    context.with::<CollectionData, _>(collection, |_| ());
-    let texts = match find(context, key, name) {
-        Ok(RegistryValue::Texts(texts)) => texts,
-        Ok(RegistryValue::Other(7, bytes)) => split_list(&bytes),
-        Ok(_) => return NtStatus::OBJECT_TYPE_MISMATCH.to_register(),
-        Err(status) => return status.to_register(),
+    collection: Handle<CollectionData>,
+) -> NtResult {
+    collection.check(context);
+    let texts = match find(context, key, name)? {
+        RegistryValue::Texts(texts) => texts,
+        RegistryValue::Other(7, bytes) => split_list(&bytes),
+        _ => return Err(NtStatus::OBJECT_TYPE_MISMATCH),
     };
     let attributes = read_attributes(context, attributes);
     let parent = driver_of(context);
     for text in texts {
-        let made = TextData::new(&text)
-            .ok_or(NtStatus::INTEGER_OVERFLOW)
-            .and_then(|data| create(context, data, attributes.as_ref(), parent));
-        match made {
-            Ok(string) => push(context, collection, string),
-            Err(status) => return status.to_register(),
-        }
+        let data = TextData::new(&text).ok_or(NtStatus::INTEGER_OVERFLOW)?;
+        push(context, collection.0, create(context, data, attributes.as_ref(), parent)?);
     }
-    NtStatus::SUCCESS.to_register()
+    Ok(())
 }

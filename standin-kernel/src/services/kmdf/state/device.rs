@@ -2,8 +2,12 @@
 
 use std::collections::HashMap;
 
-use super::{framework::Context, request::RequestKind};
+use super::{
+    framework::{Context, Data},
+    request::RequestKind,
+};
 use crate::{
+    execution::routine::Handle,
     ground::abi::{FileObjectConfig, ObjectAttributes, PnpPowerCallbacks},
     services::{managers::device_properties::Identity, parts::Parts},
 };
@@ -14,8 +18,8 @@ pub enum Below {
     /// The physical device of a bus that no driver of the test has made. It fails every request.
     #[default]
     Bus,
-    /// A device that the test plays, by its number.
-    Played(u64),
+    /// A simulated device, by its number.
+    Simulated(u64),
     /// A device of a driver.
     Device(u64),
 }
@@ -44,9 +48,9 @@ pub struct DeviceInit {
     pub io_type: u32,
     /// `EvtIoInCallerContext`, or 0.
     pub in_caller_context: u64,
-    /// What identifies the device to the plug-and-play manager.
+    /// The device's identity for the plug-and-play manager.
     pub identity: Identity,
-    /// What other modules keep of the device, from its description to its deletion.
+    /// Other modules' state of the device, from its description to its deletion.
     pub parts: Parts,
 }
 
@@ -120,6 +124,21 @@ pub struct DeviceData {
 }
 
 impl DeviceData {
+    /// Returns the data of a new device.
+    pub fn new(init: DeviceInit, interfaces: Vec<DeviceInterface>) -> Self {
+        Self {
+            init,
+            default_queue: None,
+            queues: HashMap::new(),
+            interfaces,
+            links: Vec::new(),
+            in_d0: false,
+            is_started: false,
+            is_finished: false,
+            presence: Presence::Present,
+        }
+    }
+
     /// The driver's file object callbacks.
     pub const fn file_config(&self) -> Option<(FileObjectConfig, Option<ObjectAttributes>)> {
         match self.init.file {
@@ -138,7 +157,7 @@ impl DeviceData {
         self.init.identity.instance.clone()
     }
 
-    /// Returns what a module keeps of the device.
+    /// Returns a module's state of the device.
     pub fn part<T: Default + Send + 'static>(&mut self) -> &mut T {
         self.init.parts.get()
     }
@@ -229,6 +248,13 @@ const fn request_type(kind: RequestKind) -> u32 {
 /// Returns the device that a queue or file belongs to.
 pub fn device_of(context: &Context, handle: u64) -> Option<u64> {
     context.framework().ancestor::<DeviceData>(handle)
+}
+
+/// Returns the device that a queue, file or WMI object belongs to, or 0. Bugchecks for a handle of another
+/// kind.
+pub fn get_device<T: Data>(context: &Context, handle: Handle<T>) -> u64 {
+    handle.check(context);
+    device_of(context, handle.0).unwrap_or(0)
 }
 
 /// Returns the queue for a device's requests of this kind only, unless it was deleted.

@@ -39,7 +39,7 @@ pub fn is_open(framework: &mut Framework, device: u64) -> bool {
         .any(|file| framework.get::<FileData>(file).is_ok_and(|file| file.device == device))
 }
 
-/// Returns whether a device has an open file that somebody can still close.
+/// Returns whether a device has an open file that can still be closed.
 pub fn is_in_use(framework: &mut Framework, device: u64) -> bool {
     framework.all::<FileData>().into_iter().any(|file| {
         framework
@@ -48,7 +48,7 @@ pub fn is_in_use(framework: &mut Framework, device: u64) -> bool {
     })
 }
 
-/// Returns a device's files that are open and that nobody can close any more.
+/// Returns a device's files that are open and cannot be closed any more.
 pub fn abandoned(framework: &mut Framework, device: u64) -> Vec<u64> {
     let mut files = framework.all::<FileData>();
     files.retain(|file| {

@@ -6,8 +6,11 @@ use parking_lot::{Mutex, MutexGuard};
 use zerocopy::{FromBytes, FromZeros, IntoBytes};
 
 use crate::{
-    execution::{context::Context as Execution, routine::Routine},
-    ground::{arena::Block, clock::Clock, rule::Rule, status::NtStatus},
+    execution::{
+        context::Context as Execution,
+        routine::{Handle, Kind, Routine},
+    },
+    ground::{arena::Block, clock::Clock, irql::Irql, rule::Rule, status::NtStatus},
     services::{
         managers::{registry::store::Registry, wmi_events::WmiEvents},
         parts::Parts,
@@ -132,10 +135,32 @@ impl Context {
         })
     }
 
+    /// Returns whether an object exists, is of a kind, and meets a condition.
+    pub fn is<T: Data>(&self, handle: u64, condition: impl FnOnce(&mut T) -> bool) -> bool {
+        self.framework().get::<T>(handle).is_ok_and(condition)
+    }
+
     /// Warns that the driver misuses a routine, which ignores or refuses the call. On Windows, the
     /// framework's verifier breaks into the debugger. `what` completes "`WdfX` was called from Y".
     pub fn warn_of_misuse(&self, what: impl FnOnce() -> String) {
         self.verifier().warn(self, Rule::FrameworkMisused, what);
+    }
+
+    /// Bugchecks if the current call's IRQL is higher than `limit`. `why` completes "was called", and `what`
+    /// "the highest IRQL for".
+    pub fn check_irql(&self, limit: Irql, why: &str, what: &str) {
+        let call = self.call();
+        if call.irql > limit {
+            self.stop(
+                Rule::IrqlTooHigh,
+                format!(
+                    "{} was called {why} at {} from {}; the highest IRQL for {what} is {limit}",
+                    call.name,
+                    call.irql,
+                    self.caller()
+                ),
+            );
+        }
     }
 
     /// Reads a structure that starts with its `Size`. Older headers have it without the last fields:
@@ -228,6 +253,22 @@ pub trait Data: Any + Send {
 
     /// Tells the object that the device that it uses is gone.
     const DEVICE_LEFT: Option<ObjectRoutine> = None;
+}
+
+impl<T: Data> Kind for T {
+    const NAME: &'static str = T::NAME;
+}
+
+impl<T: Data> Handle<T> {
+    /// Bugchecks for a handle of another kind.
+    pub fn check(self, context: &Context) {
+        self.with(context, |_| ());
+    }
+
+    /// Runs `body` on the data of the object. Bugchecks for a handle of another kind.
+    pub fn with<R>(self, context: &Context, body: impl FnOnce(&mut T) -> R) -> R {
+        context.with(self.0, body)
+    }
 }
 
 /// The data of a general object (`WDFOBJECT`).

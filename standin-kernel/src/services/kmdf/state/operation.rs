@@ -1,4 +1,4 @@
-//! What senders ask of devices, and what they get.
+//! Requests to devices, and their results.
 
 use crate::{ground::status::NtStatus, services::create_parameters::CreateParameters};
 
@@ -40,7 +40,7 @@ pub struct IoRequest {
     /// The arguments of an internal device control that passes pointers instead of buffers:
     /// `Others.Argument1`, `2` and `4`.
     pub others: Option<[u64; 3]>,
-    /// What the output buffer contains already, which `METHOD_IN_DIRECT` gives to the driver.
+    /// The previous contents of the output buffer, which `METHOD_IN_DIRECT` gives to the driver.
     pub output_contents: Vec<u8>,
     /// Set if a driver sends the request, and not a process (`KernelMode`).
     pub is_from_driver: bool,

@@ -38,7 +38,7 @@ pub enum Lower {
     /// A request of the driver below.
     Request(u64),
     /// A request that a device of the test keeps: the device's number and the request's.
-    Played(u64, u64),
+    Simulated(u64, u64),
     /// Nobody: the request ends in the call that sends it.
     Nobody,
 }
@@ -69,7 +69,7 @@ pub struct Outgoing {
     pub phase: Phase,
     /// The result from below, before the framework has processed it.
     pub result: Option<Completion>,
-    /// What `WdfRequestGetStatus` returns, once there was a status.
+    /// The result of `WdfRequestGetStatus`, once the request has a status.
     pub status: Option<NtStatus>,
     /// The parameters of the last completion.
     pub parameters: Option<CompletionParameters>,

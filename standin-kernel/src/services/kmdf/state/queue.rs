@@ -2,7 +2,10 @@
 
 use std::{collections::VecDeque, thread::ThreadId};
 
-use crate::ground::{abi::IoQueueConfig, status::NtStatus};
+use crate::ground::{
+    abi::IoQueueConfig,
+    status::{NtResult, NtStatus},
+};
 
 /// `WDF_IO_QUEUE_DISPATCH_TYPE`.
 pub const SEQUENTIAL: u32 = 1;
@@ -130,7 +133,7 @@ impl QueueData {
 }
 
 /// Returns whether a configuration is valid.
-pub const fn check(config: &IoQueueConfig) -> Result<(), NtStatus> {
+pub const fn check(config: &IoQueueConfig) -> NtResult {
     let has_callback = config.io_default != 0
         || config.io_read != 0
         || config.io_write != 0

@@ -46,9 +46,9 @@ pub struct RequestData {
     pub is_in_caller_context: bool,
     /// The request of the driver above that ends with this one.
     pub upper: Option<u64>,
-    /// What the driver sends to a target.
+    /// The driver's request to a target.
     pub outgoing: Outgoing,
-    /// What other modules keep of the request.
+    /// Other modules' state of the request.
     pub parts: Parts,
     /// The process that sent the request.
     pub process: u32,

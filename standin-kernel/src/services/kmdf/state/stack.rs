@@ -4,7 +4,7 @@ use super::{
     device::{Below, DeviceData},
     device_object::{bus_object, foreign, own},
     framework::Context,
-    played,
+    simulated,
 };
 
 /// Returns the `DEVICE_OBJECT` at the bottom of a device's stack, or 0 for a control device.
@@ -31,7 +31,7 @@ pub fn physical_below(context: &Context, below: Below) -> u64 {
         Below::Device(lower) if context.framework().exists(lower) => {
             physical_object(context, lower)
         }
-        Below::Played(number) => played::object(context, number),
+        Below::Simulated(number) => simulated::object(context, number),
         Below::Device(_) | Below::Bus => 0,
     }
 }

@@ -9,7 +9,10 @@ use super::{
     tree::{HIVES, Keys, names},
     value::RegistryValue,
 };
-use crate::ground::{clock::Clock, status::NtStatus};
+use crate::ground::{
+    clock::Clock,
+    status::{NtResult, NtStatus},
+};
 
 /// The largest number of UTF-16 units in a value's name.
 const MAX_VALUE_NAME: usize = 16_383;
@@ -98,7 +101,7 @@ impl Registry {
     }
 
     /// Opens a key by its path, which is absolute or below `start`.
-    pub fn open(&self, start: Option<KeyId>, path: &str) -> Result<KeyId, NtStatus> {
+    pub fn open(&self, start: Option<KeyId>, path: &str) -> NtResult<KeyId> {
         let keys = self.keys.lock();
         let (start, names) = keys.start(start, path)?;
         match keys.follow(start, &names) {
@@ -114,7 +117,7 @@ impl Registry {
         start: Option<KeyId>,
         path: &str,
         new: NewKey<'_>,
-    ) -> Result<(KeyId, bool), NtStatus> {
+    ) -> NtResult<(KeyId, bool)> {
         let now = self.now();
         let mut keys = self.keys.lock();
         let (start, names) = keys.start(start, path)?;
@@ -126,7 +129,7 @@ impl Registry {
     }
 
     /// Creates a key by its absolute path with all keys above it, if they do not exist.
-    pub fn create_all(&self, path: &str) -> Result<KeyId, NtStatus> {
+    pub fn create_all(&self, path: &str) -> NtResult<KeyId> {
         let now = self.now();
         let mut keys = self.keys.lock();
         let (start, names) = keys.start(None, path)?;
@@ -140,7 +143,7 @@ impl Registry {
     }
 
     /// Deletes a key that has no keys below it.
-    pub fn delete(&self, key: KeyId) -> Result<(), NtStatus> {
+    pub fn delete(&self, key: KeyId) -> NtResult {
         let now = self.now();
         let mut keys = self.keys.lock();
         let found = keys.key(key)?;
@@ -157,7 +160,7 @@ impl Registry {
     }
 
     /// Deletes a key with all keys below it.
-    pub fn delete_all(&self, key: KeyId) -> Result<(), NtStatus> {
+    pub fn delete_all(&self, key: KeyId) -> NtResult {
         let below: Vec<KeyId> = self.keys.lock().key(key)?.below.values().copied().collect();
         for one in below {
             self.delete_all(one)?;
@@ -179,7 +182,7 @@ impl Registry {
     }
 
     /// Returns a key's absolute path.
-    pub fn path(&self, key: KeyId) -> Result<String, NtStatus> {
+    pub fn path(&self, key: KeyId) -> NtResult<String> {
         let keys = self.keys.lock();
         let mut found = keys.key(key)?;
         let mut names = vec![found.name.as_str()];
@@ -192,7 +195,7 @@ impl Registry {
     }
 
     /// Describes a key.
-    pub fn describe(&self, key: KeyId) -> Result<KeyDescription, NtStatus> {
+    pub fn describe(&self, key: KeyId) -> NtResult<KeyDescription> {
         let keys = self.keys.lock();
         let key = keys.key(key)?;
         let below = || key.below.values().filter_map(|id| keys.all.get(id));
@@ -212,7 +215,7 @@ impl Registry {
     }
 
     /// Returns a key directly below a key, by its number in the order of names.
-    pub fn subkey(&self, key: KeyId, number: u32) -> Result<KeyId, NtStatus> {
+    pub fn subkey(&self, key: KeyId, number: u32) -> NtResult<KeyId> {
         let keys = self.keys.lock();
         let mut below = keys.key(key)?.below.values();
         let number = usize::try_from(number).unwrap_or(usize::MAX);
@@ -221,7 +224,7 @@ impl Registry {
 
     /// Returns a value with the name that it was set by, by its name or by an empty string for the key's
     /// default value.
-    pub fn value(&self, key: KeyId, name: &str) -> Result<(String, RegistryValue), NtStatus> {
+    pub fn value(&self, key: KeyId, name: &str) -> NtResult<(String, RegistryValue)> {
         let keys = self.keys.lock();
         let key = keys.key(key)?;
         let at = key.position(name).ok_or(NtStatus::OBJECT_NAME_NOT_FOUND)?;
@@ -230,7 +233,7 @@ impl Registry {
     }
 
     /// Returns a value and its name, by its number, oldest first.
-    pub fn value_at(&self, key: KeyId, number: u32) -> Result<(String, RegistryValue), NtStatus> {
+    pub fn value_at(&self, key: KeyId, number: u32) -> NtResult<(String, RegistryValue)> {
         let keys = self.keys.lock();
         let number = usize::try_from(number).unwrap_or(usize::MAX);
         let found = keys.key(key)?.values.get(number).cloned();
@@ -238,7 +241,7 @@ impl Registry {
     }
 
     /// Sets a value.
-    pub fn set_value(&self, key: KeyId, name: &str, value: RegistryValue) -> Result<(), NtStatus> {
+    pub fn set_value(&self, key: KeyId, name: &str, value: RegistryValue) -> NtResult {
         if name.encode_utf16().count() > MAX_VALUE_NAME {
             return Err(NtStatus::INVALID_PARAMETER);
         }
@@ -254,7 +257,7 @@ impl Registry {
     }
 
     /// Removes a value.
-    pub fn remove_value(&self, key: KeyId, name: &str) -> Result<(), NtStatus> {
+    pub fn remove_value(&self, key: KeyId, name: &str) -> NtResult {
         let now = self.now();
         let mut keys = self.keys.lock();
         let key = keys.key_mut(key)?;
@@ -265,7 +268,7 @@ impl Registry {
     }
 
     /// Sets a value of a key, by its absolute path. Creates the key, if it does not exist.
-    pub fn set_at(&self, path: &str, name: &str, value: RegistryValue) -> Result<(), NtStatus> {
+    pub fn set_at(&self, path: &str, name: &str, value: RegistryValue) -> NtResult {
         let key = self.create_all(path)?;
         self.set_value(key, name, value)
     }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use super::value::RegistryValue;
-use crate::ground::status::NtStatus;
+use crate::ground::status::{NtResult, NtStatus};
 
 /// The largest number of UTF-16 units in a key's name.
 pub const MAX_KEY_NAME: usize = 255;
@@ -106,11 +106,11 @@ impl Keys {
         keys
     }
 
-    pub fn key(&self, id: KeyId) -> Result<&Key, NtStatus> {
+    pub fn key(&self, id: KeyId) -> NtResult<&Key> {
         self.all.get(&id).ok_or(NtStatus::KEY_DELETED)
     }
 
-    pub fn key_mut(&mut self, id: KeyId) -> Result<&mut Key, NtStatus> {
+    pub fn key_mut(&mut self, id: KeyId) -> NtResult<&mut Key> {
         self.all.get_mut(&id).ok_or(NtStatus::KEY_DELETED)
     }
 
@@ -196,7 +196,7 @@ impl Keys {
         name: &str,
         new: NewKey<'_>,
         now: i64,
-    ) -> Result<KeyId, NtStatus> {
+    ) -> NtResult<KeyId> {
         let depth = self.depth(parent);
         if !(HIVES..MAX_DEPTH).contains(&depth) {
             return Err(NtStatus::INVALID_PARAMETER);

@@ -1,8 +1,11 @@
 //! Callbacks for the registry.
 
 use crate::{
-    execution::routine::Routine,
-    ground::{irql::Irql, status::NtStatus},
+    execution::routine::{At, Routine},
+    ground::{
+        irql::Irql,
+        status::{NtResult, NtStatus},
+    },
     services::{
         ntoskrnl::{
             context::{Context, Entries},
@@ -15,26 +18,23 @@ use crate::{
 const APC: Irql = Irql::APC_LEVEL;
 
 pub const ENTRIES: Entries = &[
-    ("CmGetCallbackVersion", APC, Routine::Two(registry_callback_version)),
-    ("CmRegisterCallback", APC, Routine::Three(register_registry)),
-    ("CmRegisterCallbackEx", APC, Routine::Six(register_registry_ex)),
-    ("CmUnRegisterCallback", APC, Routine::One(unregister_registry)),
+    ("CmGetCallbackVersion", APC, Routine::of(registry_callback_version)),
+    ("CmRegisterCallback", APC, Routine::of(register_registry)),
+    ("CmRegisterCallbackEx", APC, Routine::of(register_registry_ex)),
+    ("CmUnRegisterCallback", APC, Routine::of(unregister_registry)),
 ];
 
 /// Stores the version of registry callbacks, which is 1.1 since Windows 7.
-fn registry_callback_version(context: &Context, major: u64, minor: u64) -> u64 {
+fn registry_callback_version(context: &Context, major: At<u32>, minor: At<u32>) {
     for at in [major, minor] {
-        if at != 0 {
-            context.write(at, &1_u32);
-        }
+        at.write_optional(context, 1);
     }
-    0
 }
 
-fn register_registry(context: &Context, routine: u64, _argument: u64, cookie: u64) -> u64 {
+fn register_registry(context: &Context, routine: u64, _argument: u64, cookie: At<u64>) -> NtStatus {
     let key = add_filter(context, Watched::Registry, None, vec![routine]);
-    context.write(cookie, &key.unwrap_or(0));
-    NtStatus::SUCCESS.to_register()
+    cookie.write(context, key.unwrap_or(0));
+    NtStatus::SUCCESS
 }
 
 fn register_registry_ex(
@@ -43,25 +43,22 @@ fn register_registry_ex(
     altitude: u64,
     _driver: u64,
     _argument: u64,
-    cookie: u64,
+    cookie: At<u64>,
     _reserved: u64,
-) -> u64 {
+) -> NtResult {
     let altitude = read_unicode_string(context, altitude);
     if altitude.is_empty() || routine == 0 {
-        return NtStatus::INVALID_PARAMETER.to_register();
+        return Err(NtStatus::INVALID_PARAMETER);
     }
     let key = add_filter(context, Watched::Registry, Some(altitude), vec![routine]);
-    let Some(key) = key else {
-        return ALTITUDE_COLLISION.to_register();
-    };
-    context.write(cookie, &key);
-    NtStatus::SUCCESS.to_register()
+    cookie.write(context, key.ok_or(ALTITUDE_COLLISION)?);
+    Ok(())
 }
 
-fn unregister_registry(context: &Context, cookie: u64) -> u64 {
+fn unregister_registry(context: &Context, cookie: u64) -> NtResult {
     if remove_filter(context, Watched::Registry, cookie) {
-        NtStatus::SUCCESS.to_register()
+        Ok(())
     } else {
-        NtStatus::INVALID_PARAMETER.to_register()
+        Err(NtStatus::INVALID_PARAMETER)
     }
 }

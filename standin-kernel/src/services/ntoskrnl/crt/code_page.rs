@@ -1,4 +1,4 @@
-//! The system's code page: Windows-1252, that of a system for the United States.
+//! The system's code page: Windows-1252, as on a system for the United States.
 
 /// The characters of the bytes from 0x80 to 0x9F. Undefined bytes are control characters.
 const HIGH: [u16; 32] = [

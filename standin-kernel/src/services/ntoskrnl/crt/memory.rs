@@ -10,18 +10,18 @@ use crate::{
 const HIGH: Irql = Irql::HIGH_LEVEL;
 
 pub const ENTRIES: Entries = &[
-    ("memchr", HIGH, Routine::Three(find)),
-    ("memcpy_s", HIGH, Routine::Four(copy_safely)),
-    ("memmove_s", HIGH, Routine::Four(move_safely)),
-    ("qsort", HIGH, Routine::Four(sort)),
-    ("qsort_s", HIGH, Routine::Five(sort_safely)),
-    ("bsearch", HIGH, Routine::Five(search)),
-    ("bsearch_s", HIGH, Routine::Six(search_safely)),
+    ("memchr", HIGH, Routine::of(find)),
+    ("memcpy_s", HIGH, Routine::of(copy_safely)),
+    ("memmove_s", HIGH, Routine::of(move_safely)),
+    ("qsort", HIGH, Routine::of(sort)),
+    ("qsort_s", HIGH, Routine::of(sort_safely)),
+    ("bsearch", HIGH, Routine::of(search)),
+    ("bsearch_s", HIGH, Routine::of(search_safely)),
 ];
 
 /// Returns the address of the first byte with a value, or null.
-fn find(context: &Context, address: u64, value: u64, length: u64) -> u64 {
-    let wanted = (value & 0xFF) as u8;
+fn find(context: &Context, address: u64, value: i32, length: u64) -> u64 {
+    let [wanted, ..] = value.to_le_bytes();
     for number in 0..length {
         let at = address.wrapping_add(number);
         if context.read::<u8>(at) == wanted {
@@ -32,7 +32,7 @@ fn find(context: &Context, address: u64, value: u64, length: u64) -> u64 {
 }
 
 /// Returns the error of a copy that does not fit or that has a null pointer.
-const fn refused(to: u64, size: u64, from: u64, count: u64) -> Option<u64> {
+const fn refused(to: u64, size: u64, from: u64, count: u64) -> Option<i32> {
     if to == 0 || from == 0 {
         Some(INVALID)
     } else if size < count {
@@ -56,7 +56,7 @@ fn copy(context: &Context, to: u64, from: u64, count: u64) {
 }
 
 /// Copies memory. A destination that is too small is cleared.
-fn copy_safely(context: &Context, to: u64, size: u64, from: u64, count: u64) -> u64 {
+fn copy_safely(context: &Context, to: u64, size: u64, from: u64, count: u64) -> i32 {
     if count == 0 {
         return 0;
     }
@@ -72,7 +72,7 @@ fn copy_safely(context: &Context, to: u64, size: u64, from: u64, count: u64) -> 
 }
 
 /// Copies memory that may overlap. A destination that is too small is left alone.
-fn move_safely(context: &Context, to: u64, size: u64, from: u64, count: u64) -> u64 {
+fn move_safely(context: &Context, to: u64, size: u64, from: u64, count: u64) -> i32 {
     if count == 0 {
         return 0;
     }
@@ -89,7 +89,7 @@ struct Array<'a> {
     base: u64,
     width: u64,
     routine: u64,
-    /// What the routine takes first, if it takes anything but the elements.
+    /// The first argument of a routine that takes more than the elements.
     argument: Option<u64>,
 }
 
@@ -149,7 +149,7 @@ impl Array<'_> {
         }
     }
 
-    /// Sorts the elements in place: those that are equal are in no certain order, as on Windows.
+    /// Sorts the elements in place: those that are equal are in any order, as on Windows.
     fn sort(&self, count: u64) {
         self.check(count);
         for start in (0..count / 2).rev() {
@@ -181,10 +181,9 @@ impl Array<'_> {
     }
 }
 
-fn sort(context: &Context, base: u64, count: u64, width: u64, routine: u64) -> u64 {
+fn sort(context: &Context, base: u64, count: u64, width: u64, routine: u64) {
     let array = Array { context, base, width, routine, argument: None };
     array.sort(count);
-    0
 }
 
 fn sort_safely(
@@ -194,10 +193,9 @@ fn sort_safely(
     width: u64,
     routine: u64,
     argument: u64,
-) -> u64 {
+) {
     let array = Array { context, base, width, routine, argument: Some(argument) };
     array.sort(count);
-    0
 }
 
 fn search(context: &Context, key: u64, base: u64, count: u64, width: u64, routine: u64) -> u64 {

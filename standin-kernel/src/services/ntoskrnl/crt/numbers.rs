@@ -2,7 +2,7 @@
 
 use super::strings::{INVALID, RANGE, read, step, write, write_string};
 use crate::{
-    execution::routine::{Routine, low_half},
+    execution::routine::{Argument, At, Routine, low_half},
     ground::irql::Irql,
     services::ntoskrnl::context::{Context, Entries},
 };
@@ -10,36 +10,36 @@ use crate::{
 const HIGH: Irql = Irql::HIGH_LEVEL;
 
 pub const ENTRIES: Entries = &[
-    ("atoi", HIGH, Routine::One(to_int::<false>)),
-    ("atol", HIGH, Routine::One(to_int::<false>)),
-    ("_wtoi", HIGH, Routine::One(to_int::<true>)),
-    ("_wtol", HIGH, Routine::One(to_int::<true>)),
-    ("_atoi64", HIGH, Routine::One(to_int_64::<false>)),
-    ("_wtoi64", HIGH, Routine::One(to_int_64::<true>)),
-    ("strtol", HIGH, Routine::Three(to_long::<false, true>)),
-    ("strtoul", HIGH, Routine::Three(to_long::<false, false>)),
-    ("wcstol", HIGH, Routine::Three(to_long::<true, true>)),
-    ("wcstoul", HIGH, Routine::Three(to_long::<true, false>)),
-    ("_itoa", HIGH, Routine::Three(from_int::<false>)),
-    ("_itow", HIGH, Routine::Three(from_int::<true>)),
-    ("_itoa_s", HIGH, Routine::Four(from_int_safely::<false>)),
-    ("_itow_s", HIGH, Routine::Four(from_int_safely::<true>)),
-    ("_ltoa_s", HIGH, Routine::Four(from_int_safely::<false>)),
-    ("_ltow_s", HIGH, Routine::Four(from_int_safely::<true>)),
-    ("_ultoa_s", HIGH, Routine::Four(from_unsigned_safely::<false>)),
-    ("_ultow_s", HIGH, Routine::Four(from_unsigned_safely::<true>)),
-    ("_i64toa_s", HIGH, Routine::Four(from_int_64_safely::<false>)),
-    ("_i64tow_s", HIGH, Routine::Four(from_int_64_safely::<true>)),
-    ("_ui64toa_s", HIGH, Routine::Four(from_unsigned_64_safely::<false>)),
-    ("_ui64tow_s", HIGH, Routine::Four(from_unsigned_64_safely::<true>)),
-    ("rand", HIGH, Routine::Zero(random)),
-    ("srand", HIGH, Routine::One(seed)),
+    ("atoi", HIGH, Routine::of(to_int::<false>)),
+    ("atol", HIGH, Routine::of(to_int::<false>)),
+    ("_wtoi", HIGH, Routine::of(to_int::<true>)),
+    ("_wtol", HIGH, Routine::of(to_int::<true>)),
+    ("_atoi64", HIGH, Routine::of(to_int_64::<false>)),
+    ("_wtoi64", HIGH, Routine::of(to_int_64::<true>)),
+    ("strtol", HIGH, Routine::of(to_long::<false>)),
+    ("strtoul", HIGH, Routine::of(to_unsigned::<false>)),
+    ("wcstol", HIGH, Routine::of(to_long::<true>)),
+    ("wcstoul", HIGH, Routine::of(to_unsigned::<true>)),
+    ("_itoa", HIGH, Routine::of(from_int::<false>)),
+    ("_itow", HIGH, Routine::of(from_int::<true>)),
+    ("_itoa_s", HIGH, Routine::of(from_safely::<false, i32>)),
+    ("_itow_s", HIGH, Routine::of(from_safely::<true, i32>)),
+    ("_ltoa_s", HIGH, Routine::of(from_safely::<false, i32>)),
+    ("_ltow_s", HIGH, Routine::of(from_safely::<true, i32>)),
+    ("_ultoa_s", HIGH, Routine::of(from_safely::<false, u32>)),
+    ("_ultow_s", HIGH, Routine::of(from_safely::<true, u32>)),
+    ("_i64toa_s", HIGH, Routine::of(from_safely::<false, i64>)),
+    ("_i64tow_s", HIGH, Routine::of(from_safely::<true, i64>)),
+    ("_ui64toa_s", HIGH, Routine::of(from_safely::<false, u64>)),
+    ("_ui64tow_s", HIGH, Routine::of(from_safely::<true, u64>)),
+    ("rand", HIGH, Routine::of(random)),
+    ("srand", HIGH, Routine::of(seed)),
 ];
 
 /// A number as it was read.
 struct Number {
     is_negative: bool,
-    /// The magnitude, or the largest one if it does not fit.
+    /// The magnitude, which is `u64::MAX` if it does not fit.
     magnitude: u64,
     /// The number of characters.
     length: u64,
@@ -79,8 +79,8 @@ fn parse<const WIDE: bool>(context: &Context, address: u64, base: u32) -> Option
 }
 
 /// Reads a number, which is wrapped to the type's size as Windows' kernel does.
-fn to_int<const WIDE: bool>(context: &Context, address: u64) -> u64 {
-    u64::from(low_half(to_int_64::<WIDE>(context, address)))
+fn to_int<const WIDE: bool>(context: &Context, address: u64) -> i32 {
+    low_half(to_int_64::<WIDE>(context, address)).cast_signed()
 }
 
 fn to_int_64<const WIDE: bool>(context: &Context, address: u64) -> u64 {
@@ -89,40 +89,46 @@ fn to_int_64<const WIDE: bool>(context: &Context, address: u64) -> u64 {
     })
 }
 
-/// Reads a `long` or an `unsigned long`, and stores where it ends. A number that does not fit is the
-/// nearest one that does.
-fn to_long<const WIDE: bool, const SIGNED: bool>(
+/// Reads a number as [`parse`] does, and stores the address of its end. Returns 0 without a number.
+fn parse_to_end<const WIDE: bool>(
     context: &Context,
     address: u64,
-    end: u64,
-    base: u64,
-) -> u64 {
-    let base = low_half(base);
-    let is_base = base == 0 || (2..=36).contains(&base);
-    let number = is_base.then(|| parse::<WIDE>(context, address, base)).flatten();
-    if end != 0 {
-        let length = number.as_ref().map_or(0, |number| number.length);
-        let at = address.wrapping_add(length.wrapping_mul(step::<WIDE>()));
-        context.write(end, &at);
-    }
-    let Some(number) = number else {
-        return 0;
+    end: At<u64>,
+    base: i32,
+) -> Number {
+    let base = base_of(base).or_else(|| (base == 0).then_some(0));
+    let number = base.and_then(|base| parse::<WIDE>(context, address, base));
+    let number = number.unwrap_or(Number { is_negative: false, magnitude: 0, length: 0 });
+    end.write_optional(context, address.wrapping_add(number.length.wrapping_mul(step::<WIDE>())));
+    number
+}
+
+/// Reads a `long`, which is the nearest one for a number that does not fit.
+fn to_long<const WIDE: bool>(context: &Context, address: u64, end: At<u64>, base: i32) -> i32 {
+    let Number { is_negative, magnitude, .. } = parse_to_end::<WIDE>(context, address, end, base);
+    let (value, nearest) = if is_negative {
+        (0_i32.checked_sub_unsigned(u32::try_from(magnitude).unwrap_or(u32::MAX)), i32::MIN)
+    } else {
+        (i32::try_from(magnitude).ok(), i32::MAX)
     };
-    let largest = match (SIGNED, number.is_negative) {
-        (true, true) => 1 << 31,
-        (true, false) => (1 << 31) - 1,
-        (false, _) => u64::from(u32::MAX),
-    };
-    if number.magnitude > largest && !SIGNED {
-        return largest;
-    }
-    let magnitude = number.magnitude.min(largest);
-    let value = if number.is_negative { magnitude.wrapping_neg() } else { magnitude };
-    u64::from(low_half(value))
+    value.unwrap_or(nearest)
+}
+
+/// Reads an `unsigned long`, which is the largest one for a number that does not fit.
+fn to_unsigned<const WIDE: bool>(context: &Context, address: u64, end: At<u64>, base: i32) -> u32 {
+    let Number { is_negative, magnitude, .. } = parse_to_end::<WIDE>(context, address, end, base);
+    u32::try_from(magnitude)
+        .map_or(u32::MAX, |value| if is_negative { value.wrapping_neg() } else { value })
+}
+
+/// Returns a base from 2 to 36.
+fn base_of(base: i32) -> Option<u32> {
+    u32::try_from(base).ok().filter(|base| (2..=36).contains(base))
 }
 
 /// Returns the digits of a number.
-fn digits(magnitude: u64, is_negative: bool, base: u32) -> Vec<u16> {
+fn digits(value: impl Integer, base: u32) -> Vec<u16> {
+    let (magnitude, is_negative) = value.parts(base);
     let mut units = Vec::new();
     let mut left = magnitude;
     loop {
@@ -141,48 +147,60 @@ fn digits(magnitude: u64, is_negative: bool, base: u32) -> Vec<u16> {
     units
 }
 
-/// Returns the sign and the magnitude of a signed number, whose sign only the base 10 shows.
-const fn split(value: i64, base: u32, mask: u64) -> (u64, bool) {
-    if value < 0 && base == 10 {
-        (value.unsigned_abs(), true)
-    } else {
-        (value.cast_unsigned() & mask, false)
+/// A number that a routine writes.
+trait Integer: Argument {
+    /// Returns the magnitude and whether the number is negative, which only the base 10 shows: others show the
+    /// two's complement.
+    fn parts(self, base: u32) -> (u64, bool);
+}
+
+impl Integer for i32 {
+    fn parts(self, base: u32) -> (u64, bool) {
+        if base == 10 { i64::from(self).parts(base) } else { self.cast_unsigned().parts(base) }
     }
 }
 
-fn int_of(value: u64) -> i64 {
-    i64::from(low_half(value).cast_signed())
+impl Integer for i64 {
+    fn parts(self, base: u32) -> (u64, bool) {
+        let is_negative = self < 0 && base == 10;
+        (if is_negative { self.unsigned_abs() } else { self.cast_unsigned() }, is_negative)
+    }
 }
 
-const LOW_HALF: u64 = 0xFFFF_FFFF;
-
-fn from_int<const WIDE: bool>(context: &Context, value: u64, to: u64, base: u64) -> u64 {
-    let base = low_half(base);
-    if to == 0 || !(2..=36).contains(&base) {
-        return to;
+impl Integer for u32 {
+    fn parts(self, _base: u32) -> (u64, bool) {
+        (self.into(), false)
     }
-    let (magnitude, is_negative) = split(int_of(value), base, LOW_HALF);
-    write_string::<WIDE>(context, to, 0, digits(magnitude, is_negative, base));
+}
+
+impl Integer for u64 {
+    fn parts(self, _base: u32) -> (u64, bool) {
+        (self, false)
+    }
+}
+
+fn from_int<const WIDE: bool>(context: &Context, value: i32, to: u64, base: i32) -> u64 {
+    if let Some(base) = base_of(base).filter(|_| to != 0) {
+        write_string::<WIDE>(context, to, 0, digits(value, base));
+    }
     to
 }
 
-fn store<const WIDE: bool>(
+fn from_safely<const WIDE: bool, T: Integer>(
     context: &Context,
+    value: T,
     to: u64,
     size: u64,
-    base: u64,
-    parts: impl Fn(u32) -> (u64, bool),
-) -> u64 {
-    let base = low_half(base);
+    base: i32,
+) -> i32 {
     if to == 0 || size == 0 {
         return INVALID;
     }
-    if !(2..=36).contains(&base) {
+    let Some(base) = base_of(base) else {
         write::<WIDE>(context, to, 0, &[0]);
         return INVALID;
-    }
-    let (magnitude, is_negative) = parts(base);
-    let units = digits(magnitude, is_negative, base);
+    };
+    let units = digits(value, base);
     if units.len() as u64 >= size {
         write::<WIDE>(context, to, 0, &[0]);
         return RANGE;
@@ -191,62 +209,21 @@ fn store<const WIDE: bool>(
     0
 }
 
-fn from_int_safely<const WIDE: bool>(
-    context: &Context,
-    value: u64,
-    to: u64,
-    size: u64,
-    base: u64,
-) -> u64 {
-    store::<WIDE>(context, to, size, base, |base| split(int_of(value), base, LOW_HALF))
-}
-
-fn from_unsigned_safely<const WIDE: bool>(
-    context: &Context,
-    value: u64,
-    to: u64,
-    size: u64,
-    base: u64,
-) -> u64 {
-    store::<WIDE>(context, to, size, base, |_| (value & LOW_HALF, false))
-}
-
-fn from_int_64_safely<const WIDE: bool>(
-    context: &Context,
-    value: u64,
-    to: u64,
-    size: u64,
-    base: u64,
-) -> u64 {
-    store::<WIDE>(context, to, size, base, |base| split(value.cast_signed(), base, u64::MAX))
-}
-
-fn from_unsigned_64_safely<const WIDE: bool>(
-    context: &Context,
-    value: u64,
-    to: u64,
-    size: u64,
-    base: u64,
-) -> u64 {
-    store::<WIDE>(context, to, size, base, |_| (value, false))
-}
-
 /// The state of the random numbers, or `None` before the first one.
 #[derive(Default)]
 struct Random(Option<u32>);
 
 /// Returns a number below 2^15.
-fn random(context: &Context) -> u64 {
+fn random(context: &Context) -> i32 {
     const FACTOR: u32 = 214_013;
     const SUMMAND: u32 = 2_531_011;
     let mut state = context.state();
     let random = state.get::<Random>();
     let next = random.0.unwrap_or(1).wrapping_mul(FACTOR).wrapping_add(SUMMAND);
     random.0 = Some(next);
-    u64::from(next >> 16 & 0x7FFF)
+    (next >> 16 & 0x7FFF).cast_signed()
 }
 
-fn seed(context: &Context, value: u64) -> u64 {
-    context.state().get::<Random>().0 = Some(low_half(value));
-    0
+fn seed(context: &Context, value: u32) {
+    context.state().get::<Random>().0 = Some(value);
 }

@@ -3,7 +3,7 @@
 
 use super::format::{Arguments, Formatted, Width, format, variadic, wide_string};
 use crate::{
-    execution::routine::{Routine, low_half},
+    execution::routine::Routine,
     ground::{irql::Irql, memory},
     services::ntoskrnl::context::{Context, Entries},
 };
@@ -11,63 +11,63 @@ use crate::{
 const HIGH: Irql = Irql::HIGH_LEVEL;
 
 pub const ENTRIES: Entries = &[
-    ("wcslen", HIGH, Routine::One(length::<true>)),
-    ("strnlen", HIGH, Routine::Two(limited_length::<false>)),
-    ("wcsnlen", HIGH, Routine::Two(limited_length::<true>)),
-    ("strcmp", HIGH, Routine::Two(compare::<false, false>)),
-    ("wcscmp", HIGH, Routine::Two(compare::<true, false>)),
-    ("_stricmp", HIGH, Routine::Two(compare::<false, true>)),
-    ("_wcsicmp", HIGH, Routine::Two(compare::<true, true>)),
-    ("strncmp", HIGH, Routine::Three(compare_limited::<false, false>)),
-    ("wcsncmp", HIGH, Routine::Three(compare_limited::<true, false>)),
-    ("_strnicmp", HIGH, Routine::Three(compare_limited::<false, true>)),
-    ("_wcsnicmp", HIGH, Routine::Three(compare_limited::<true, true>)),
-    ("strchr", HIGH, Routine::Two(find::<false>)),
-    ("wcschr", HIGH, Routine::Two(find::<true>)),
-    ("strrchr", HIGH, Routine::Two(find_last::<false>)),
-    ("wcsrchr", HIGH, Routine::Two(find_last::<true>)),
-    ("strstr", HIGH, Routine::Two(find_text::<false>)),
-    ("wcsstr", HIGH, Routine::Two(find_text::<true>)),
-    ("strcpy", HIGH, Routine::Two(copy::<false>)),
-    ("wcscpy", HIGH, Routine::Two(copy::<true>)),
-    ("strncpy", HIGH, Routine::Three(copy_limited::<false>)),
-    ("wcsncpy", HIGH, Routine::Three(copy_limited::<true>)),
-    ("strcat", HIGH, Routine::Two(append::<false>)),
-    ("wcscat", HIGH, Routine::Two(append::<true>)),
-    ("strcpy_s", HIGH, Routine::Three(copy_safely::<false>)),
-    ("wcscpy_s", HIGH, Routine::Three(copy_safely::<true>)),
-    ("strncpy_s", HIGH, Routine::Four(copy_limited_safely::<false>)),
-    ("wcsncpy_s", HIGH, Routine::Four(copy_limited_safely::<true>)),
-    ("strcat_s", HIGH, Routine::Three(append_safely::<false>)),
-    ("wcscat_s", HIGH, Routine::Three(append_safely::<true>)),
-    ("tolower", HIGH, Routine::One(to_lower)),
-    ("toupper", HIGH, Routine::One(to_upper)),
-    ("towlower", HIGH, Routine::One(to_lower)),
-    ("towupper", HIGH, Routine::One(to_upper)),
-    ("sprintf", HIGH, Routine::Four(print_unlimited::<false>)),
-    ("swprintf", HIGH, Routine::Four(print_unlimited::<true>)),
-    ("_snprintf", HIGH, Routine::Four(print_limited::<false>)),
-    ("_snwprintf", HIGH, Routine::Four(print_limited::<true>)),
-    ("_vsnprintf", HIGH, Routine::Four(print_limited_list::<false>)),
-    ("_vsnwprintf", HIGH, Routine::Four(print_limited_list::<true>)),
-    ("sprintf_s", HIGH, Routine::Four(print_safely::<false>)),
-    ("swprintf_s", HIGH, Routine::Four(print_safely::<true>)),
-    ("vsprintf_s", HIGH, Routine::Four(print_safely_list::<false>)),
-    ("vswprintf_s", HIGH, Routine::Four(print_safely_list::<true>)),
-    ("_snprintf_s", HIGH, Routine::Four(print_truncated::<false>)),
-    ("_snwprintf_s", HIGH, Routine::Four(print_truncated::<true>)),
-    ("_vsnprintf_s", HIGH, Routine::Five(print_truncated_list::<false>)),
-    ("_vsnwprintf_s", HIGH, Routine::Five(print_truncated_list::<true>)),
+    ("wcslen", HIGH, Routine::of(length::<true>)),
+    ("strnlen", HIGH, Routine::of(limited_length::<false>)),
+    ("wcsnlen", HIGH, Routine::of(limited_length::<true>)),
+    ("strcmp", HIGH, Routine::of(compare::<false, false>)),
+    ("wcscmp", HIGH, Routine::of(compare::<true, false>)),
+    ("_stricmp", HIGH, Routine::of(compare::<false, true>)),
+    ("_wcsicmp", HIGH, Routine::of(compare::<true, true>)),
+    ("strncmp", HIGH, Routine::of(compare_limited::<false, false>)),
+    ("wcsncmp", HIGH, Routine::of(compare_limited::<true, false>)),
+    ("_strnicmp", HIGH, Routine::of(compare_limited::<false, true>)),
+    ("_wcsnicmp", HIGH, Routine::of(compare_limited::<true, true>)),
+    ("strchr", HIGH, Routine::of(find_narrow)),
+    ("wcschr", HIGH, Routine::of(find::<true>)),
+    ("strrchr", HIGH, Routine::of(find_last_narrow)),
+    ("wcsrchr", HIGH, Routine::of(find_last::<true>)),
+    ("strstr", HIGH, Routine::of(find_text::<false>)),
+    ("wcsstr", HIGH, Routine::of(find_text::<true>)),
+    ("strcpy", HIGH, Routine::of(copy::<false>)),
+    ("wcscpy", HIGH, Routine::of(copy::<true>)),
+    ("strncpy", HIGH, Routine::of(copy_limited::<false>)),
+    ("wcsncpy", HIGH, Routine::of(copy_limited::<true>)),
+    ("strcat", HIGH, Routine::of(append::<false>)),
+    ("wcscat", HIGH, Routine::of(append::<true>)),
+    ("strcpy_s", HIGH, Routine::of(copy_safely::<false>)),
+    ("wcscpy_s", HIGH, Routine::of(copy_safely::<true>)),
+    ("strncpy_s", HIGH, Routine::of(copy_limited_safely::<false>)),
+    ("wcsncpy_s", HIGH, Routine::of(copy_limited_safely::<true>)),
+    ("strcat_s", HIGH, Routine::of(append_safely::<false>)),
+    ("wcscat_s", HIGH, Routine::of(append_safely::<true>)),
+    ("tolower", HIGH, Routine::of(to_lower)),
+    ("toupper", HIGH, Routine::of(to_upper)),
+    ("towlower", HIGH, Routine::of(to_lower_wide)),
+    ("towupper", HIGH, Routine::of(to_upper_wide)),
+    ("sprintf", HIGH, Routine::of(print_unlimited::<false>)),
+    ("swprintf", HIGH, Routine::of(print_unlimited::<true>)),
+    ("_snprintf", HIGH, Routine::of(print_limited::<false>)),
+    ("_snwprintf", HIGH, Routine::of(print_limited::<true>)),
+    ("_vsnprintf", HIGH, Routine::of(print_limited_list::<false>)),
+    ("_vsnwprintf", HIGH, Routine::of(print_limited_list::<true>)),
+    ("sprintf_s", HIGH, Routine::of(print_safely::<false>)),
+    ("swprintf_s", HIGH, Routine::of(print_safely::<true>)),
+    ("vsprintf_s", HIGH, Routine::of(print_safely_list::<false>)),
+    ("vswprintf_s", HIGH, Routine::of(print_safely_list::<true>)),
+    ("_snprintf_s", HIGH, Routine::of(print_truncated::<false>)),
+    ("_snwprintf_s", HIGH, Routine::of(print_truncated::<true>)),
+    ("_vsnprintf_s", HIGH, Routine::of(print_truncated_list::<false>)),
+    ("_vsnwprintf_s", HIGH, Routine::of(print_truncated_list::<true>)),
 ];
 
 /// `EINVAL`, `ERANGE` and `STRUNCATE`, which the safe routines return.
-pub const INVALID: u64 = 22;
-pub const RANGE: u64 = 34;
-const TRUNCATED: u64 = 80;
+pub const INVALID: i32 = 22;
+pub const RANGE: i32 = 34;
+const TRUNCATED: i32 = 80;
 /// `_TRUNCATE`: as much as fits.
 const AS_FITS: u64 = u64::MAX;
 /// A printing routine's result for a text that does not fit.
-const FAILED: u64 = 0xFFFF_FFFF;
+const FAILED: i32 = -1;
 
 pub const fn step<const WIDE: bool>() -> u64 {
     if WIDE { 2 } else { 1 }
@@ -136,15 +136,29 @@ pub const fn upper(unit: u16) -> u16 {
     if unit >= b'a' as u16 && unit <= b'z' as u16 { unit - 0x20 } else { unit }
 }
 
-fn to_lower(_context: &Context, unit: u64) -> u64 {
-    u64::from(lower((unit & 0xFFFF) as u16))
+fn to_lower(_context: &Context, character: i32) -> i32 {
+    lower(low_unit(character)).into()
 }
 
-fn to_upper(_context: &Context, unit: u64) -> u64 {
-    u64::from(upper((unit & 0xFFFF) as u16))
+fn to_upper(_context: &Context, character: i32) -> i32 {
+    upper(low_unit(character)).into()
 }
 
-fn compare<const WIDE: bool, const FOLD: bool>(context: &Context, one: u64, other: u64) -> u64 {
+const fn to_lower_wide(_context: &Context, unit: u16) -> u16 {
+    lower(unit)
+}
+
+const fn to_upper_wide(_context: &Context, unit: u16) -> u16 {
+    upper(unit)
+}
+
+/// Returns the low 16 bits of a character in an `int`.
+pub const fn low_unit(character: i32) -> u16 {
+    let [low, high, ..] = character.to_le_bytes();
+    u16::from_le_bytes([low, high])
+}
+
+fn compare<const WIDE: bool, const FOLD: bool>(context: &Context, one: u64, other: u64) -> i32 {
     compare_limited::<WIDE, FOLD>(context, one, other, u64::MAX)
 }
 
@@ -153,7 +167,7 @@ fn compare_limited<const WIDE: bool, const FOLD: bool>(
     one: u64,
     other: u64,
     limit: u64,
-) -> u64 {
+) -> i32 {
     for number in 0..limit {
         let mut pair = [one, other].map(|text| read::<WIDE>(context, text, number));
         if FOLD {
@@ -185,18 +199,20 @@ fn with_end<const WIDE: bool>(context: &Context, address: u64) -> Vec<u16> {
     units
 }
 
-const fn character<const WIDE: bool>(value: u64) -> u16 {
-    if WIDE { (value & 0xFFFF) as u16 } else { (value & 0xFF) as u16 }
+fn find_narrow(context: &Context, address: u64, character: i32) -> u64 {
+    find::<false>(context, address, low_unit(character) & 0xFF)
 }
 
-fn find<const WIDE: bool>(context: &Context, address: u64, value: u64) -> u64 {
-    let wanted = character::<WIDE>(value);
+fn find_last_narrow(context: &Context, address: u64, character: i32) -> u64 {
+    find_last::<false>(context, address, low_unit(character) & 0xFF)
+}
+
+fn find<const WIDE: bool>(context: &Context, address: u64, wanted: u16) -> u64 {
     let units = with_end::<WIDE>(context, address);
     at::<WIDE>(address, units.iter().position(|unit| *unit == wanted))
 }
 
-fn find_last<const WIDE: bool>(context: &Context, address: u64, value: u64) -> u64 {
-    let wanted = character::<WIDE>(value);
+fn find_last<const WIDE: bool>(context: &Context, address: u64, wanted: u16) -> u64 {
     let units = with_end::<WIDE>(context, address);
     at::<WIDE>(address, units.iter().rposition(|unit| *unit == wanted))
 }
@@ -235,7 +251,7 @@ fn append<const WIDE: bool>(context: &Context, to: u64, from: u64) -> u64 {
     to
 }
 
-fn copy_safely<const WIDE: bool>(context: &Context, to: u64, size: u64, from: u64) -> u64 {
+fn copy_safely<const WIDE: bool>(context: &Context, to: u64, size: u64, from: u64) -> i32 {
     if to == 0 || size == 0 {
         return INVALID;
     }
@@ -253,7 +269,7 @@ pub fn store<const WIDE: bool>(
     number: u64,
     size: u64,
     units: Vec<u16>,
-) -> u64 {
+) -> i32 {
     if number + count(&units) >= size {
         write::<WIDE>(context, to, 0, &[0]);
         return RANGE;
@@ -268,7 +284,7 @@ fn copy_limited_safely<const WIDE: bool>(
     size: u64,
     from: u64,
     limit: u64,
-) -> u64 {
+) -> i32 {
     if to == 0 && size == 0 && limit == 0 {
         return 0;
     }
@@ -288,7 +304,7 @@ fn copy_limited_safely<const WIDE: bool>(
     store::<WIDE>(context, to, 0, size, units)
 }
 
-fn append_safely<const WIDE: bool>(context: &Context, to: u64, size: u64, from: u64) -> u64 {
+fn append_safely<const WIDE: bool>(context: &Context, to: u64, size: u64, from: u64) -> i32 {
     if to == 0 || size == 0 {
         return INVALID;
     }
@@ -323,8 +339,8 @@ fn formatted<const WIDE: bool>(
 }
 
 /// Returns a count as an `int`.
-fn as_int(units: &[u16]) -> u64 {
-    u64::from(low_half(count(units)))
+fn as_int(units: &[u16]) -> i32 {
+    i32::try_from(units.len()).unwrap_or(i32::MAX)
 }
 
 fn print_unlimited<const WIDE: bool>(
@@ -333,7 +349,7 @@ fn print_unlimited<const WIDE: bool>(
     format: u64,
     _: u64,
     _: u64,
-) -> u64 {
+) -> i32 {
     let units = formatted::<WIDE>(context, format, variadic(context, 2));
     let length = as_int(&units);
     write_string::<WIDE>(context, to, 0, units);
@@ -346,7 +362,7 @@ fn print_limited<const WIDE: bool>(
     size: u64,
     format: u64,
     _: u64,
-) -> u64 {
+) -> i32 {
     print_at_most::<WIDE>(context, to, size, format, variadic(context, 3))
 }
 
@@ -356,7 +372,7 @@ fn print_limited_list<const WIDE: bool>(
     size: u64,
     format: u64,
     list: u64,
-) -> u64 {
+) -> i32 {
     print_at_most::<WIDE>(context, to, size, format, Arguments::at(list))
 }
 
@@ -367,7 +383,7 @@ fn print_at_most<const WIDE: bool>(
     size: u64,
     format: u64,
     arguments: Arguments,
-) -> u64 {
+) -> i32 {
     let mut units = formatted::<WIDE>(context, format, arguments);
     let length = as_int(&units);
     if to == 0 && size == 0 {
@@ -389,7 +405,7 @@ fn print_safely<const WIDE: bool>(
     size: u64,
     format: u64,
     _: u64,
-) -> u64 {
+) -> i32 {
     print_in::<WIDE>(context, to, size, format, variadic(context, 3))
 }
 
@@ -399,7 +415,7 @@ fn print_safely_list<const WIDE: bool>(
     size: u64,
     format: u64,
     list: u64,
-) -> u64 {
+) -> i32 {
     print_in::<WIDE>(context, to, size, format, Arguments::at(list))
 }
 
@@ -410,7 +426,7 @@ fn print_in<const WIDE: bool>(
     size: u64,
     format: u64,
     arguments: Arguments,
-) -> u64 {
+) -> i32 {
     if to == 0 || size == 0 || format == 0 {
         return FAILED;
     }
@@ -425,7 +441,7 @@ fn print_truncated<const WIDE: bool>(
     size: u64,
     limit: u64,
     format: u64,
-) -> u64 {
+) -> i32 {
     print_within::<WIDE>(context, [to, size, limit, format], variadic(context, 4))
 }
 
@@ -436,7 +452,7 @@ fn print_truncated_list<const WIDE: bool>(
     limit: u64,
     format: u64,
     list: u64,
-) -> u64 {
+) -> i32 {
     print_within::<WIDE>(context, [to, size, limit, format], Arguments::at(list))
 }
 
@@ -445,7 +461,7 @@ fn print_within<const WIDE: bool>(
     context: &Context,
     [to, size, limit, format]: [u64; 4],
     arguments: Arguments,
-) -> u64 {
+) -> i32 {
     if format == 0 || to == 0 || size == 0 {
         return FAILED;
     }

@@ -1,9 +1,9 @@
 //! More of the C runtime's routines on strings and characters. `WIDE` stands for routines on UTF-16
 //! strings.
 
-use super::strings::{INVALID, RANGE, at, lower, read, text, upper, write, write_string};
+use super::strings::{INVALID, RANGE, at, low_unit, lower, read, text, upper, write, write_string};
 use crate::{
-    execution::routine::Routine,
+    execution::routine::{Argument, Routine},
     ground::irql::Irql,
     services::ntoskrnl::context::{Context, Entries},
 };
@@ -11,80 +11,84 @@ use crate::{
 const HIGH: Irql = Irql::HIGH_LEVEL;
 
 pub const ENTRIES: Entries = &[
-    ("_strlwr", HIGH, Routine::One(change_case::<false, false>)),
-    ("_wcslwr", HIGH, Routine::One(change_case::<true, false>)),
-    ("_strupr", HIGH, Routine::One(change_case::<false, true>)),
-    ("_wcsupr", HIGH, Routine::One(change_case::<true, true>)),
-    ("_wcslwr_s", HIGH, Routine::Two(change_case_safely::<true, false>)),
-    ("_wcsupr_s", HIGH, Routine::Two(change_case_safely::<true, true>)),
-    ("_strrev", HIGH, Routine::One(reverse::<false>)),
-    ("_wcsrev", HIGH, Routine::One(reverse::<true>)),
-    ("_strset", HIGH, Routine::Two(fill::<false>)),
-    ("_wcsset", HIGH, Routine::Two(fill::<true>)),
-    ("strncat", HIGH, Routine::Three(append_limited::<false>)),
-    ("wcsncat", HIGH, Routine::Three(append_limited::<true>)),
-    ("strncat_s", HIGH, Routine::Four(append_safely::<false>)),
-    ("wcsncat_s", HIGH, Routine::Four(append_safely::<true>)),
-    ("strspn", HIGH, Routine::Two(span::<false, true>)),
-    ("wcsspn", HIGH, Routine::Two(span::<true, true>)),
-    ("strcspn", HIGH, Routine::Two(span::<false, false>)),
-    ("wcscspn", HIGH, Routine::Two(span::<true, false>)),
-    ("strpbrk", HIGH, Routine::Two(find_any::<false>)),
-    ("wcspbrk", HIGH, Routine::Two(find_any::<true>)),
-    ("strtok_s", HIGH, Routine::Three(token::<false>)),
-    ("wcstok_s", HIGH, Routine::Three(token::<true>)),
-    ("isalnum", HIGH, Routine::One(is_alphanumeric)),
-    ("isalpha", HIGH, Routine::One(is_alphabetic)),
-    ("isdigit", HIGH, Routine::One(is_digit)),
-    ("islower", HIGH, Routine::One(is_lower)),
-    ("isprint", HIGH, Routine::One(is_printable)),
-    ("isspace", HIGH, Routine::One(is_space)),
-    ("isupper", HIGH, Routine::One(is_upper)),
-    ("isxdigit", HIGH, Routine::One(is_hex_digit)),
-    ("iswalnum", HIGH, Routine::One(is_alphanumeric)),
-    ("iswalpha", HIGH, Routine::One(is_alphabetic)),
-    ("iswdigit", HIGH, Routine::One(is_digit)),
-    ("iswspace", HIGH, Routine::One(is_space)),
-    ("iswxdigit", HIGH, Routine::One(is_hex_digit)),
+    ("_strlwr", HIGH, Routine::of(change_case::<false, false>)),
+    ("_wcslwr", HIGH, Routine::of(change_case::<true, false>)),
+    ("_strupr", HIGH, Routine::of(change_case::<false, true>)),
+    ("_wcsupr", HIGH, Routine::of(change_case::<true, true>)),
+    ("_wcslwr_s", HIGH, Routine::of(change_case_safely::<true, false>)),
+    ("_wcsupr_s", HIGH, Routine::of(change_case_safely::<true, true>)),
+    ("_strrev", HIGH, Routine::of(reverse::<false>)),
+    ("_wcsrev", HIGH, Routine::of(reverse::<true>)),
+    ("_strset", HIGH, Routine::of(fill_narrow)),
+    ("_wcsset", HIGH, Routine::of(fill::<true>)),
+    ("strncat", HIGH, Routine::of(append_limited::<false>)),
+    ("wcsncat", HIGH, Routine::of(append_limited::<true>)),
+    ("strncat_s", HIGH, Routine::of(append_safely::<false>)),
+    ("wcsncat_s", HIGH, Routine::of(append_safely::<true>)),
+    ("strspn", HIGH, Routine::of(span::<false, true>)),
+    ("wcsspn", HIGH, Routine::of(span::<true, true>)),
+    ("strcspn", HIGH, Routine::of(span::<false, false>)),
+    ("wcscspn", HIGH, Routine::of(span::<true, false>)),
+    ("strpbrk", HIGH, Routine::of(find_any::<false>)),
+    ("wcspbrk", HIGH, Routine::of(find_any::<true>)),
+    ("strtok_s", HIGH, Routine::of(token::<false>)),
+    ("wcstok_s", HIGH, Routine::of(token::<true>)),
+    ("isalnum", HIGH, Routine::of(is_alphanumeric::<i32>)),
+    ("isalpha", HIGH, Routine::of(is_alphabetic::<i32>)),
+    ("isdigit", HIGH, Routine::of(is_digit::<i32>)),
+    ("islower", HIGH, Routine::of(is_lower)),
+    ("isprint", HIGH, Routine::of(is_printable)),
+    ("isspace", HIGH, Routine::of(is_space::<i32>)),
+    ("isupper", HIGH, Routine::of(is_upper)),
+    ("isxdigit", HIGH, Routine::of(is_hex_digit::<i32>)),
+    ("iswalnum", HIGH, Routine::of(is_alphanumeric::<u16>)),
+    ("iswalpha", HIGH, Routine::of(is_alphabetic::<u16>)),
+    ("iswdigit", HIGH, Routine::of(is_digit::<u16>)),
+    ("iswspace", HIGH, Routine::of(is_space::<u16>)),
+    ("iswxdigit", HIGH, Routine::of(is_hex_digit::<u16>)),
 ];
 
-/// Returns a character's class as C does: a value that is not 0 for a member.
-fn class(value: u64, is_member: fn(&u8) -> bool) -> u64 {
-    // EOF and characters beyond ASCII are in no class of the C locale.
-    let byte = u8::try_from(value & 0xFFFF_FFFF);
-    u64::from(byte.is_ok_and(|byte| is_member(&byte)))
+/// A character of a string or an `int`.
+trait Character: Argument + TryInto<u8> {}
+
+impl<T: Argument + TryInto<u8>> Character for T {}
+
+/// Returns a character's class as C does: a value that is not 0 for a member. EOF and characters beyond
+/// ASCII are in no class of the C locale.
+fn class(character: impl Character, is_member: fn(&u8) -> bool) -> i32 {
+    character.try_into().is_ok_and(|byte| is_member(&byte)).into()
 }
 
-fn is_alphanumeric(_context: &Context, value: u64) -> u64 {
-    class(value, u8::is_ascii_alphanumeric)
+fn is_alphanumeric<T: Character>(_context: &Context, character: T) -> i32 {
+    class(character, u8::is_ascii_alphanumeric)
 }
 
-fn is_alphabetic(_context: &Context, value: u64) -> u64 {
-    class(value, u8::is_ascii_alphabetic)
+fn is_alphabetic<T: Character>(_context: &Context, character: T) -> i32 {
+    class(character, u8::is_ascii_alphabetic)
 }
 
-fn is_digit(_context: &Context, value: u64) -> u64 {
-    class(value, u8::is_ascii_digit)
+fn is_digit<T: Character>(_context: &Context, character: T) -> i32 {
+    class(character, u8::is_ascii_digit)
 }
 
-fn is_lower(_context: &Context, value: u64) -> u64 {
-    class(value, u8::is_ascii_lowercase)
+fn is_lower(_context: &Context, character: i32) -> i32 {
+    class(character, u8::is_ascii_lowercase)
 }
 
-fn is_printable(_context: &Context, value: u64) -> u64 {
-    class(value, |byte| (0x20..0x7F).contains(byte))
+fn is_printable(_context: &Context, character: i32) -> i32 {
+    class(character, |byte| (0x20..0x7F).contains(byte))
 }
 
-fn is_space(_context: &Context, value: u64) -> u64 {
-    class(value, |byte| matches!(byte, 9..=13 | 32))
+fn is_space<T: Character>(_context: &Context, character: T) -> i32 {
+    class(character, |byte| matches!(byte, 9..=13 | 32))
 }
 
-fn is_upper(_context: &Context, value: u64) -> u64 {
-    class(value, u8::is_ascii_uppercase)
+fn is_upper(_context: &Context, character: i32) -> i32 {
+    class(character, u8::is_ascii_uppercase)
 }
 
-fn is_hex_digit(_context: &Context, value: u64) -> u64 {
-    class(value, u8::is_ascii_hexdigit)
+fn is_hex_digit<T: Character>(_context: &Context, character: T) -> i32 {
+    class(character, u8::is_ascii_hexdigit)
 }
 
 fn change_case<const WIDE: bool, const UPPER: bool>(context: &Context, address: u64) -> u64 {
@@ -99,7 +103,7 @@ fn change_case_safely<const WIDE: bool, const UPPER: bool>(
     context: &Context,
     address: u64,
     size: u64,
-) -> u64 {
+) -> i32 {
     if address == 0 || size == 0 {
         return INVALID;
     }
@@ -120,10 +124,14 @@ fn reverse<const WIDE: bool>(context: &Context, address: u64) -> u64 {
 }
 
 /// Replaces each character of a string.
-fn fill<const WIDE: bool>(context: &Context, address: u64, value: u64) -> u64 {
+fn fill<const WIDE: bool>(context: &Context, address: u64, unit: u16) -> u64 {
     let length = text::<WIDE>(context, address, u64::MAX).len();
-    write::<WIDE>(context, address, 0, &vec![(value & 0xFFFF) as u16; length]);
+    write::<WIDE>(context, address, 0, &vec![unit; length]);
     address
+}
+
+fn fill_narrow(context: &Context, address: u64, character: i32) -> u64 {
+    fill::<false>(context, address, low_unit(character))
 }
 
 fn append_limited<const WIDE: bool>(context: &Context, to: u64, from: u64, limit: u64) -> u64 {
@@ -140,10 +148,10 @@ fn append_safely<const WIDE: bool>(
     size: u64,
     from: u64,
     limit: u64,
-) -> u64 {
+) -> i32 {
     /// `_TRUNCATE` and `STRUNCATE`.
     const AS_FITS: u64 = u64::MAX;
-    const TRUNCATED: u64 = 80;
+    const TRUNCATED: i32 = 80;
     if to == 0 || size == 0 {
         return INVALID;
     }

@@ -3,8 +3,12 @@
 use std::collections::BTreeMap;
 
 use crate::{
-    execution::routine::Routine,
-    ground::{arena::Block, irql::Irql, status::NtStatus},
+    execution::routine::{At, Routine},
+    ground::{
+        arena::Block,
+        irql::Irql,
+        status::{NtResult, NtStatus},
+    },
     services::{
         ntoskrnl::{
             context::{Context, Entries},
@@ -18,10 +22,10 @@ use crate::{
 const APC: Irql = Irql::APC_LEVEL;
 
 pub const ENTRIES: Entries = &[
-    ("ExCreateCallback", APC, Routine::Four(create)),
-    ("ExRegisterCallback", APC, Routine::Three(register)),
-    ("ExUnregisterCallback", APC, Routine::One(unregister)),
-    ("ExNotifyCallback", Irql::DISPATCH_LEVEL, Routine::Three(notify)),
+    ("ExCreateCallback", APC, Routine::of(create)),
+    ("ExRegisterCallback", APC, Routine::of(register)),
+    ("ExUnregisterCallback", APC, Routine::of(unregister)),
+    ("ExNotifyCallback", Irql::DISPATCH_LEVEL, Routine::of(notify)),
 ];
 
 /// The objects that every system has.
@@ -55,98 +59,80 @@ struct Registration {
 const NAME: u64 = 16;
 
 /// Creates an object, or opens one of this name.
-fn create(context: &Context, object: u64, attributes: u64, create: u64, multiple: u64) -> u64 {
+fn create(
+    context: &Context,
+    object: At<u64>,
+    attributes: u64,
+    may_create: bool,
+    multiple: bool,
+) -> NtResult {
     let name_address: u64 = context.read(attributes.wrapping_add(NAME));
     let name = (name_address != 0).then(|| {
         let name = read_unicode_string(context, name_address);
         let units: Vec<u16> = name.encode_utf16().map(upcase).collect();
         String::from_utf16_lossy(&units)
     });
-    let may_create = create & 0xFF != 0;
-    let found = {
-        let mut state = context.state();
-        let objects = &mut state.get::<Callbacks>().objects;
+    let found = context.with_state(|Callbacks { objects, .. }| {
         let existing = objects.iter().find(|(_, one)| name.is_some() && one.name == name);
-        let existing = existing.map(|(address, _)| *address);
-        let is_predefined = || {
-            let is_name = |one: &str| name.as_deref() == Some(&*one.to_uppercase());
-            PREDEFINED.iter().any(|one| is_name(one))
-        };
-        match existing {
-            Some(address) => Some(address),
-            None if may_create || is_predefined() => {
-                let memory = Block::zeroed(0x40);
-                let address = memory.address();
-                let one =
-                    Object { name, multiple: multiple & 0xFF != 0 || !may_create, _memory: memory };
-                objects.insert(address, one);
-                Some(address)
-            }
-            None => None,
+        if let Some((address, _)) = existing {
+            return Some(*address);
         }
-    };
-    let Some(address) = found else {
-        return NtStatus::OBJECT_NAME_NOT_FOUND.to_register();
-    };
+        let is_name = |one: &&str| name.as_deref() == Some(&*one.to_uppercase());
+        if !may_create && !PREDEFINED.iter().any(is_name) {
+            return None;
+        }
+        let memory = Block::zeroed(0x40);
+        let address = memory.address();
+        let one = Object { name, multiple: multiple || !may_create, _memory: memory };
+        objects.insert(address, one);
+        Some(address)
+    });
+    let address = found.ok_or(NtStatus::OBJECT_NAME_NOT_FOUND)?;
     handles::reference(context, address);
-    context.write(object, &address);
-    NtStatus::SUCCESS.to_register()
+    object.write(context, address);
+    Ok(())
 }
 
 /// Registers a routine. Returns null if the object has one and takes no more.
 fn register(context: &Context, object: u64, routine: u64, its_context: u64) -> u64 {
-    let mut state = context.state();
-    let callbacks = state.get::<Callbacks>();
-    let Some(multiple) = callbacks.objects.get(&object).map(|one| one.multiple) else {
-        drop(state);
-        context.stop_for_misuse(&format!("with 0x{object:016X}, which is not a callback object"));
-    };
-    let mut registered = callbacks.registrations.iter();
-    if !multiple && registered.any(|(_, one)| one.object == object) {
-        return 0;
-    }
-    let memory = Block::zeroed(0x40);
-    let address = memory.address();
-    let registration = Registration { object, routine, context: its_context, _memory: memory };
-    callbacks.registrations.push((address, registration));
-    address
+    let registered = context.with_state(|Callbacks { objects, registrations }| {
+        let multiple = objects.get(&object)?.multiple;
+        if !multiple && registrations.iter().any(|(_, one)| one.object == object) {
+            return Some(0);
+        }
+        let memory = Block::zeroed(0x40);
+        let address = memory.address();
+        let registration = Registration { object, routine, context: its_context, _memory: memory };
+        registrations.push((address, registration));
+        Some(address)
+    });
+    registered.unwrap_or_else(|| context.stop_for_wrong(object, "a callback object"))
 }
 
-fn unregister(context: &Context, registration: u64) -> u64 {
-    let removed = {
-        let mut state = context.state();
-        let all = &mut state.get::<Callbacks>().registrations;
-        let at = all.iter().position(|(address, _)| *address == registration);
-        at.map(|at| all.remove(at))
-    };
-    if removed.is_none() {
-        context
-            .stop_for_misuse(&format!("with 0x{registration:016X}, which is not a registration"));
+fn unregister(context: &Context, registration: u64) {
+    let removed = context.with_state(|all: &mut Callbacks| {
+        all.registrations.extract_if(.., |(address, _)| *address == registration).count()
+    });
+    if removed == 0 {
+        context.stop_for_wrong(registration, "a registration");
     }
-    0
 }
 
 /// Calls the registered routines in the order of their registration.
-fn notify(context: &Context, object: u64, argument_1: u64, argument_2: u64) -> u64 {
-    let routines: Vec<(u64, u64)> = {
-        let mut state = context.state();
-        let all = state.get::<Callbacks>().registrations.iter();
-        all.filter(|(_, one)| one.object == object)
-            .map(|(_, one)| (one.routine, one.context))
-            .collect()
-    };
+fn notify(context: &Context, object: u64, argument_1: u64, argument_2: u64) {
+    let routines: Vec<(u64, u64)> = context.with_state(|all: &mut Callbacks| {
+        let registered = all.registrations.iter().filter(|(_, one)| one.object == object);
+        registered.map(|(_, one)| (one.routine, one.context)).collect()
+    });
     for (routine, its_context) in routines {
         let arguments = [its_context, argument_1, argument_2];
         context.call_driver("the callback object's routine", routine, arguments);
     }
-    0
 }
 
 /// Takes the registrations of a driver's routines, and returns how many there were.
 pub fn take_left(context: &Context, belongs: impl Fn(u64) -> bool) -> usize {
-    let mut state = context.state();
-    let registrations = &mut state.get::<Callbacks>().registrations;
-    let before = registrations.len();
-    registrations.retain(|(_, one)| !belongs(one.routine));
-    before - registrations.len()
+    context.with_state(|all: &mut Callbacks| {
+        all.registrations.extract_if(.., |(_, one)| belongs(one.routine)).count()
+    })
 }

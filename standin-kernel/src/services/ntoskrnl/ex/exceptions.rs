@@ -12,10 +12,10 @@ use crate::{
 const APC: Irql = Irql::APC_LEVEL;
 
 pub const ENTRIES: Entries = &[
-    ("ExRaiseStatus", APC, Routine::One(raise_status)),
-    ("ExRaiseAccessViolation", APC, Routine::Zero(raise_access_violation)),
-    ("ExRaiseDatatypeMisalignment", APC, Routine::Zero(raise_misalignment)),
-    ("ExGetPreviousMode", Irql::DISPATCH_LEVEL, Routine::Zero(previous_mode)),
+    ("ExRaiseStatus", APC, Routine::of(raise_status)),
+    ("ExRaiseAccessViolation", APC, Routine::of(raise_access_violation)),
+    ("ExRaiseDatatypeMisalignment", APC, Routine::of(raise_misalignment)),
+    ("ExGetPreviousMode", Irql::DISPATCH_LEVEL, Routine::of(previous_mode)),
 ];
 
 /// `STATUS_DATATYPE_MISALIGNMENT`.
@@ -25,37 +25,34 @@ pub const MISALIGNMENT: NtStatus = NtStatus::from_bits(0x8000_0002);
 pub fn raise(context: &Context, status: NtStatus, why: &str) -> ! {
     /// `KMODE_EXCEPTION_NOT_HANDLED`.
     const NOT_HANDLED: u32 = 0x1E;
-    let call = context.call();
     context.bugcheck(
         NOT_HANDLED,
-        [u64::from(status.bits()), call.return_address, 0, 0],
-        format!(
-            "{} was called from {} {why} and raised {status}; the stand-in kernel does not dispatch \
-             exceptions, so a handler of the driver does not run",
-            call.name,
-            context.caller()
-        ),
+        [u64::from(status.bits()), context.call().return_address, 0, 0],
+        context.sentence(&format!(
+            "{why} and raised {status}; the stand-in kernel does not dispatch exceptions, so a handler \
+             of the driver does not run"
+        )),
         &context.backtrace(),
     )
 }
 
-fn raise_status(context: &Context, status: u64) -> u64 {
-    raise(context, NtStatus::from_register(status), "by the driver")
+fn raise_status(context: &Context, status: NtStatus) {
+    raise(context, status, "by the driver")
 }
 
-fn raise_access_violation(context: &Context) -> u64 {
+fn raise_access_violation(context: &Context) {
     raise(context, NtStatus::ACCESS_VIOLATION, "by the driver")
 }
 
-fn raise_misalignment(context: &Context) -> u64 {
+fn raise_misalignment(context: &Context) {
     raise(context, MISALIGNMENT, "by the driver")
 }
 
 /// Returns `UserMode` on a thread of a program's process, which entered the kernel with a request, and
 /// `KernelMode` on the system's threads.
-fn previous_mode(context: &Context) -> u64 {
+fn previous_mode(context: &Context) -> i8 {
     /// `KernelMode` and `UserMode`.
-    const MODES: [u64; 2] = [0, 1];
+    const MODES: [i8; 2] = [0, 1];
     let system = [Identity::IDLE.process, Identity::SYSTEM.process];
     let is_user = !system.contains(&context.identity().process);
     MODES[usize::from(is_user)]

@@ -1,7 +1,7 @@
 //! Lists and numbers that routines change as one step, under a spin lock or without one.
 
 use crate::{
-    execution::routine::{Routine, low_half},
+    execution::routine::{At, Routine},
     ground::{
         irql::Irql,
         memory::{self, BadAddress},
@@ -15,17 +15,17 @@ use crate::{
 const HIGH: Irql = Irql::HIGH_LEVEL;
 
 pub const ENTRIES: Entries = &[
-    ("ExInterlockedInsertHeadList", HIGH, Routine::Three(insert_head)),
-    ("ExInterlockedInsertTailList", HIGH, Routine::Three(insert_tail)),
-    ("ExInterlockedRemoveHeadList", HIGH, Routine::Two(remove_head)),
-    ("ExInterlockedPushEntryList", HIGH, Routine::Three(push_entry)),
-    ("ExInterlockedPopEntryList", HIGH, Routine::Two(pop_entry)),
-    ("ExInterlockedAddUlong", HIGH, Routine::Three(add_ulong)),
-    ("InitializeSListHead", HIGH, Routine::One(initialize_slist)),
-    ("ExpInterlockedPushEntrySList", HIGH, Routine::Two(push_slist)),
-    ("ExpInterlockedPopEntrySList", HIGH, Routine::One(pop_slist)),
-    ("ExpInterlockedFlushSList", HIGH, Routine::One(flush_slist)),
-    ("ExQueryDepthSList", HIGH, Routine::One(slist_depth)),
+    ("ExInterlockedInsertHeadList", HIGH, Routine::of(insert_head)),
+    ("ExInterlockedInsertTailList", HIGH, Routine::of(insert_tail)),
+    ("ExInterlockedRemoveHeadList", HIGH, Routine::of(remove_head)),
+    ("ExInterlockedPushEntryList", HIGH, Routine::of(push_entry)),
+    ("ExInterlockedPopEntryList", HIGH, Routine::of(pop_entry)),
+    ("ExInterlockedAddUlong", HIGH, Routine::of(add_ulong)),
+    ("InitializeSListHead", HIGH, Routine::of(initialize_slist)),
+    ("ExpInterlockedPushEntrySList", HIGH, Routine::of(push_slist)),
+    ("ExpInterlockedPopEntrySList", HIGH, Routine::of(pop_slist)),
+    ("ExpInterlockedFlushSList", HIGH, Routine::of(flush_slist)),
+    ("ExQueryDepthSList", HIGH, Routine::of(slist_depth)),
 ];
 
 /// Runs `body` with a lock held and interrupts masked.
@@ -44,11 +44,11 @@ fn neighbour(context: &Context, head: u64, link: u64) -> u64 {
     if entry == head { 0 } else { entry }
 }
 
-fn insert_head(context: &Context, head: u64, entry: u64, lock: u64) -> u64 {
+fn insert_head(context: &Context, head: At<u64>, entry: u64, lock: u64) -> u64 {
     locked(context, lock, || {
-        let first = neighbour(context, head, 0);
-        let after: u64 = context.read(head);
-        insert_between(context, entry, head, after);
+        let first = neighbour(context, head.0, 0);
+        let after = head.read(context);
+        insert_between(context, entry, head.0, after);
         first
     })
 }
@@ -72,31 +72,31 @@ fn remove_head(context: &Context, head: u64, lock: u64) -> u64 {
     })
 }
 
-fn push_entry(context: &Context, head: u64, entry: u64, lock: u64) -> u64 {
+fn push_entry(context: &Context, head: At<u64>, entry: At<u64>, lock: u64) -> u64 {
     locked(context, lock, || {
-        let first: u64 = context.read(head);
-        context.write(entry, &first);
-        context.write(head, &entry);
+        let first = head.read(context);
+        entry.write(context, first);
+        head.write(context, entry.0);
         first
     })
 }
 
-fn pop_entry(context: &Context, head: u64, lock: u64) -> u64 {
+fn pop_entry(context: &Context, head: At<u64>, lock: u64) -> u64 {
     locked(context, lock, || {
-        let first: u64 = context.read(head);
+        let first = head.read(context);
         if first != 0 {
             let next: u64 = context.read(first);
-            context.write(head, &next);
+            head.write(context, next);
         }
         first
     })
 }
 
-fn add_ulong(context: &Context, addend: u64, increment: u64, lock: u64) -> u64 {
+fn add_ulong(context: &Context, addend: At<u32>, increment: u32, lock: u64) -> u32 {
     locked(context, lock, || {
-        let before: u32 = context.read(addend);
-        context.write(addend, &before.wrapping_add(low_half(increment)));
-        u64::from(before)
+        let before = addend.read(context);
+        addend.write(context, before.wrapping_add(increment));
+        before
     })
 }
 
@@ -125,12 +125,11 @@ fn change_slist<R>(
     })
 }
 
-fn initialize_slist(context: &Context, head: u64) -> u64 {
+fn initialize_slist(context: &Context, head: u64) {
     if !head.is_multiple_of(16) {
         context.stop_for_misuse("with a list header that is not aligned to 16 bytes");
     }
     context.write(head, &[0_u64; 2]);
-    0
 }
 
 fn push_slist(context: &Context, head: u64, entry: u64) -> u64 {
@@ -164,7 +163,7 @@ fn flush_slist(context: &Context, head: u64) -> u64 {
     })
 }
 
-fn slist_depth(context: &Context, head: u64) -> u64 {
+fn slist_depth(context: &Context, head: u64) -> u16 {
     let header: SListHeader = context.read(head);
-    header[0] & DEPTH
+    (header[0] & DEPTH) as u16
 }

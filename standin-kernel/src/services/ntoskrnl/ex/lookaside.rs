@@ -2,10 +2,16 @@
 
 use std::collections::{BTreeSet, HashMap};
 
+use zerocopy::FromZeros;
+
 use super::pool;
 use crate::{
     execution::routine::{Routine, low_half},
-    ground::{abi::Lookaside, irql::Irql, status::NtStatus},
+    ground::{
+        abi::Lookaside,
+        irql::Irql,
+        status::{NtResult, NtStatus},
+    },
     services::ntoskrnl::context::{Context, Entries},
 };
 
@@ -13,13 +19,13 @@ const DISPATCH: Irql = Irql::DISPATCH_LEVEL;
 const APC: Irql = Irql::APC_LEVEL;
 
 pub const ENTRIES: Entries = &[
-    ("ExInitializeNPagedLookasideList", DISPATCH, Routine::Seven(initialize_non_paged)),
-    ("ExInitializePagedLookasideList", APC, Routine::Seven(initialize_paged)),
-    ("ExInitializeLookasideListEx", DISPATCH, Routine::Eight(initialize_ex)),
-    ("ExDeleteNPagedLookasideList", DISPATCH, Routine::One(delete_list)),
-    ("ExDeletePagedLookasideList", APC, Routine::One(delete_list)),
-    ("ExDeleteLookasideListEx", DISPATCH, Routine::One(delete_list)),
-    ("ExFlushLookasideListEx", DISPATCH, Routine::One(flush_list)),
+    ("ExInitializeNPagedLookasideList", DISPATCH, Routine::of(initialize_non_paged)),
+    ("ExInitializePagedLookasideList", APC, Routine::of(initialize_paged)),
+    ("ExInitializeLookasideListEx", DISPATCH, Routine::of(initialize_ex)),
+    ("ExDeleteNPagedLookasideList", DISPATCH, Routine::of(delete_list)),
+    ("ExDeletePagedLookasideList", APC, Routine::of(delete_list)),
+    ("ExDeleteLookasideListEx", DISPATCH, Routine::of(delete_list)),
+    ("ExFlushLookasideListEx", DISPATCH, Routine::of(flush_list)),
 ];
 
 /// The lookaside lists, by address: whether `ExInitializeLookasideListEx` made each.
@@ -32,8 +38,7 @@ fn initialize_list(
     context: &Context,
     list: u64,
     [allocate, free]: [u64; 2],
-    [default_allocate, default_free]: [&str; 2],
-    [kind, size, tag]: [u64; 3],
+    (kind, size, tag): (u32, u64, u32),
     is_extended: bool,
 ) {
     let or = |given: u64, name: &str| match given {
@@ -41,61 +46,75 @@ fn initialize_list(
         given => given,
     };
     let value = Lookaside {
-        head: [0; 2],
         depth: 4,
         maximum_depth: 256,
-        total_allocates: 0,
-        allocate_misses: 0,
-        total_frees: 0,
-        free_misses: 0,
-        kind: low_half(kind),
-        tag: low_half(tag),
+        kind,
+        tag,
         size: low_half(size),
-        allocate: or(allocate, default_allocate),
-        free: or(free, default_free),
-        list_entry: [0; 2],
-        last_total_allocates: 0,
-        last_misses: 0,
-        future: [0; 2],
+        allocate: or(allocate, DEFAULTS[0]),
+        free: or(free, DEFAULTS[1]),
+        ..Lookaside::new_zeroed()
     };
     context.write(list, &value);
     context.state().get::<Lists>().0.insert(list, is_extended);
 }
 
-const PLAIN: [&str; 2] = ["ExAllocatePoolWithTag", "ExFreePool"];
+/// The routines of a list for which the driver names none.
+const DEFAULTS: [&str; 2] = ["ExAllocatePoolWithTag", "ExFreePool"];
 
-fn initialize_non_paged(context: &Context, arguments: [u64; 7]) -> u64 {
+fn initialize_non_paged(
+    context: &Context,
+    list: u64,
+    allocate: u64,
+    free: u64,
+    _flags: u32,
+    size: u64,
+    tag: u32,
+    _depth: u16,
+) {
     /// `NonPagedPoolNx`.
-    const NX: u64 = 512;
-    let [list, allocate, free, _flags, size, tag, _depth] = arguments;
-    let fields = [NX, size, tag];
-    initialize_list(context, list, [allocate, free], PLAIN, fields, false);
-    0
+    const NX: u32 = 512;
+    initialize_list(context, list, [allocate, free], (NX, size, tag), false);
 }
 
-fn initialize_paged(context: &Context, arguments: [u64; 7]) -> u64 {
-    let [list, allocate, free, _flags, size, tag, _depth] = arguments;
-    let fields = [1, size, tag];
-    initialize_list(context, list, [allocate, free], PLAIN, fields, false);
-    0
+fn initialize_paged(
+    context: &Context,
+    list: u64,
+    allocate: u64,
+    free: u64,
+    _flags: u32,
+    size: u64,
+    tag: u32,
+    _depth: u16,
+) {
+    /// `PagedPool`.
+    const PAGED: u32 = 1;
+    initialize_list(context, list, [allocate, free], (PAGED, size, tag), false);
 }
 
 /// Initializes a list whose routines take the list too.
-fn initialize_ex(context: &Context, arguments: [u64; 8]) -> u64 {
-    let [list, allocate, free, kind, flags, size, tag, _depth] = arguments;
-    if low_half(flags) & !3 != 0 || size == 0 {
-        return NtStatus::INVALID_PARAMETER.to_register();
+fn initialize_ex(
+    context: &Context,
+    list: u64,
+    allocate: u64,
+    free: u64,
+    kind: u32,
+    flags: u32,
+    size: u64,
+    tag: u32,
+    _depth: u16,
+) -> NtResult {
+    if flags & !3 != 0 || size == 0 {
+        return Err(NtStatus::INVALID_PARAMETER);
     }
-    let names = ["ExAllocatePoolWithTag", "ExFreePool"];
-    let fields = [kind, size, tag];
-    initialize_list(context, list, [allocate, free], names, fields, true);
-    NtStatus::SUCCESS.to_register()
+    initialize_list(context, list, [allocate, free], (kind, size, tag), true);
+    Ok(())
 }
 
 /// Frees the entries of a list.
-fn flush_list(context: &Context, list: u64) -> u64 {
+fn flush_list(context: &Context, list: u64) {
     let Some(is_extended) = context.state().get::<Lists>().0.get(&list).copied() else {
-        context.stop_for_misuse(&format!("with 0x{list:016X}, which is not a lookaside list"));
+        context.stop_for_wrong(list, "a lookaside list");
     };
     let mut value: Lookaside = context.read(list);
     let default = context.address_of("ExFreePool");
@@ -117,11 +136,9 @@ fn flush_list(context: &Context, list: u64) -> u64 {
     }
     value.head = [0; 2];
     context.write(list, &value);
-    0
 }
 
-fn delete_list(context: &Context, list: u64) -> u64 {
+fn delete_list(context: &Context, list: u64) {
     flush_list(context, list);
     context.state().get::<Lists>().0.remove(&list);
-    0
 }

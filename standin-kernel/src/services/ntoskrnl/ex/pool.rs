@@ -2,7 +2,7 @@
 
 use super::{exceptions, resources, rundowns};
 use crate::{
-    execution::routine::{Routine, low_half},
+    execution::routine::Routine,
     ground::{irql::Irql, rule::Rule, status::NtStatus},
     services::{
         managers::pool::{FreeError, Tag, Wanted},
@@ -17,14 +17,14 @@ use crate::{
 const DISPATCH: Irql = Irql::DISPATCH_LEVEL;
 
 pub const ENTRIES: Entries = &[
-    ("ExAllocatePool2", DISPATCH, Routine::Three(ex_allocate_pool2)),
-    ("ExAllocatePool3", DISPATCH, Routine::Five(ex_allocate_pool3)),
-    ("ExAllocatePool", DISPATCH, Routine::Two(ex_allocate_pool)),
-    ("ExAllocatePoolWithTag", DISPATCH, Routine::Three(ex_allocate_pool_with_tag)),
-    ("ExAllocatePoolWithQuotaTag", DISPATCH, Routine::Three(ex_allocate_pool_with_quota_tag)),
-    ("ExAllocatePoolWithTagPriority", DISPATCH, Routine::Four(ex_allocate_pool_with_tag_priority)),
-    ("ExFreePool", DISPATCH, Routine::One(ex_free_pool)),
-    ("ExFreePoolWithTag", DISPATCH, Routine::Two(ex_free_pool_with_tag)),
+    ("ExAllocatePool2", DISPATCH, Routine::of(ex_allocate_pool2)),
+    ("ExAllocatePool3", DISPATCH, Routine::of(ex_allocate_pool3)),
+    ("ExAllocatePool", DISPATCH, Routine::of(ex_allocate_pool)),
+    ("ExAllocatePoolWithTag", DISPATCH, Routine::of(ex_allocate_pool_with_tag)),
+    ("ExAllocatePoolWithQuotaTag", DISPATCH, Routine::of(ex_allocate_pool_with_quota_tag)),
+    ("ExAllocatePoolWithTagPriority", DISPATCH, Routine::of(ex_allocate_pool_with_tag_priority)),
+    ("ExFreePool", DISPATCH, Routine::of(ex_free_pool)),
+    ("ExFreePoolWithTag", DISPATCH, Routine::of(ex_free_pool_with_tag)),
 ];
 
 /// `POOL_FLAG_RAISE_ON_FAILURE`.
@@ -42,7 +42,7 @@ const POOL_FLAG_PAGED: u64 = 0x100;
 const LARGEST: u64 = 1 << 30;
 
 /// Allocates a block for the current call, or returns null.
-fn allocate(context: &Context, size: u64, tag: u64, paged: bool, uninitialized: bool) -> u64 {
+fn allocate(context: &Context, size: u64, tag: u32, paged: bool, uninitialized: bool) -> u64 {
     let call = context.call();
     if paged && call.irql > Irql::APC_LEVEL {
         context.stop(
@@ -62,36 +62,34 @@ fn allocate(context: &Context, size: u64, tag: u64, paged: bool, uninitialized: 
     }
     let wanted = Wanted {
         size: usize::try_from(size).unwrap_or(usize::MAX),
-        tag: Tag(low_half(tag)),
+        tag: Tag(tag),
         paged,
         uninitialized,
     };
     context.pool().allocate(wanted, context, call).unwrap_or(0)
 }
 
-fn ex_allocate_pool2(context: &Context, flags: u64, size: u64, tag: u64) -> u64 {
+fn ex_allocate_pool2(context: &Context, flags: u64, size: u64, tag: u32) -> u64 {
     let kinds = flags & (POOL_FLAG_PAGED | POOL_FLAG_NON_PAGED | POOL_FLAG_NON_PAGED_EXECUTE);
-    if !kinds.is_power_of_two() || size == 0 {
-        return failed(context, flags & POOL_FLAG_RAISE_ON_FAILURE != 0);
-    }
-    let paged = flags & POOL_FLAG_PAGED != 0;
-    let block = allocate(context, size, tag, paged, flags & POOL_FLAG_UNINITIALIZED != 0);
-    if block == 0 {
-        return failed(context, flags & POOL_FLAG_RAISE_ON_FAILURE != 0);
-    }
-    block
+    let block = if kinds.is_power_of_two() && size > 0 {
+        let paged = flags & POOL_FLAG_PAGED != 0;
+        allocate(context, size, tag, paged, flags & POOL_FLAG_UNINITIALIZED != 0)
+    } else {
+        0
+    };
+    allocated(context, block, flags & POOL_FLAG_RAISE_ON_FAILURE != 0)
 }
 
-/// Returns null, or bugchecks: the exception that the caller asked for has no handler here.
-fn failed(context: &Context, raises: bool) -> u64 {
-    if raises {
+/// Returns a block. Bugchecks if it is null and the caller asked for an exception, which has no handler here.
+fn allocated(context: &Context, block: u64, raises: bool) -> u64 {
+    if block == 0 && raises {
         exceptions::raise(
             context,
             NtStatus::INSUFFICIENT_RESOURCES,
             "to raise an exception on failure,",
         );
     }
-    0
+    block
 }
 
 /// Allocates as `ExAllocatePool2` does. The extended parameters do not change what a driver observes,
@@ -100,9 +98,9 @@ fn ex_allocate_pool3(
     context: &Context,
     flags: u64,
     size: u64,
-    tag: u64,
+    tag: u32,
     parameters: u64,
-    count: u64,
+    count: u32,
 ) -> u64 {
     /// `PoolExtendedParameterMax`, and the bit of an optional parameter.
     const TYPES: u64 = 4;
@@ -111,72 +109,57 @@ fn ex_allocate_pool3(
         let parameter: u64 = context.read(parameters.wrapping_add(number * 16));
         parameter & 0xFF >= TYPES && parameter & OPTIONAL == 0
     };
-    let count = u64::from(low_half(count));
-    if (count != 0 && parameters == 0) || (0..count).any(is_unknown) {
-        return failed(context, flags & POOL_FLAG_RAISE_ON_FAILURE != 0);
+    if (count != 0 && parameters == 0) || (0..u64::from(count)).any(is_unknown) {
+        return allocated(context, 0, flags & POOL_FLAG_RAISE_ON_FAILURE != 0);
     }
     ex_allocate_pool2(context, flags, size, tag)
 }
 
 /// `POOL_TYPE`: the bit of paged pool, and of an allocation that raises an exception or, for quota,
 /// that does not.
-const PAGED_POOL: u64 = 1;
-const POOL_RAISE_IF_ALLOCATION_FAILURE: u64 = 16;
-const POOL_QUOTA_FAIL_INSTEAD_OF_RAISE: u64 = 8;
+const PAGED_POOL: u32 = 1;
+const POOL_RAISE_IF_ALLOCATION_FAILURE: u32 = 16;
+const POOL_QUOTA_FAIL_INSTEAD_OF_RAISE: u32 = 8;
 /// `POOL_ZERO_ALLOCATION`, which `ExAllocatePoolZero` sets.
-const POOL_ZERO_ALLOCATION: u64 = 1024;
+const POOL_ZERO_ALLOCATION: u32 = 1024;
 /// The tag of blocks without one.
-const NO_TAG: u64 = 0x656E_6F4E;
+const NO_TAG: u32 = 0x656E_6F4E;
 
-fn ex_allocate_pool(context: &Context, kind: u64, size: u64) -> u64 {
+fn ex_allocate_pool(context: &Context, kind: u32, size: u64) -> u64 {
     ex_allocate_pool_with_tag(context, kind, size, NO_TAG)
 }
 
-/// Allocates a block, which is not initialized. A size of 0 is what Driver Verifier stops a driver for.
-fn ex_allocate_pool_with_tag(context: &Context, kind: u64, size: u64, tag: u64) -> u64 {
+/// Allocates a block, which is not initialized. Bugchecks for a size of 0, as Driver Verifier does.
+fn ex_allocate_pool_with_tag(context: &Context, kind: u32, size: u64, tag: u32) -> u64 {
     let block = allocate_by_type(context, kind, size, tag);
-    if block == 0 {
-        return failed(context, kind & POOL_RAISE_IF_ALLOCATION_FAILURE != 0);
-    }
-    block
+    allocated(context, block, kind & POOL_RAISE_IF_ALLOCATION_FAILURE != 0)
 }
 
-fn allocate_by_type(context: &Context, kind: u64, size: u64, tag: u64) -> u64 {
-    if size == 0 || low_half(tag) == 0 {
-        context.stop(
-            Rule::BadFree,
-            format!(
-                "{} was called from {} with a size or a tag of 0",
-                context.call().name,
-                context.caller()
-            ),
-        );
+fn allocate_by_type(context: &Context, kind: u32, size: u64, tag: u32) -> u64 {
+    if size == 0 || tag == 0 {
+        context.stop_call(Rule::BadFree, "with a size or a tag of 0");
     }
     let is_zeroed = kind & POOL_ZERO_ALLOCATION != 0;
     allocate(context, size, tag, kind & PAGED_POOL != 0, !is_zeroed)
 }
 
-fn ex_allocate_pool_with_quota_tag(context: &Context, kind: u64, size: u64, tag: u64) -> u64 {
+fn ex_allocate_pool_with_quota_tag(context: &Context, kind: u32, size: u64, tag: u32) -> u64 {
     let block = allocate_by_type(context, kind, size, tag);
-    if block == 0 {
-        return failed(context, kind & POOL_QUOTA_FAIL_INSTEAD_OF_RAISE == 0);
-    }
-    block
+    allocated(context, block, kind & POOL_QUOTA_FAIL_INSTEAD_OF_RAISE == 0)
 }
 
 fn ex_allocate_pool_with_tag_priority(
     context: &Context,
-    kind: u64,
+    kind: u32,
     size: u64,
-    tag: u64,
-    _priority: u64,
+    tag: u32,
+    _priority: u32,
 ) -> u64 {
     ex_allocate_pool_with_tag(context, kind, size, tag)
 }
 
-fn ex_free_pool(context: &Context, address: u64) -> u64 {
+fn ex_free_pool(context: &Context, address: u64) {
     free_block(context, address);
-    0
 }
 
 /// Frees a block of any tag.
@@ -184,15 +167,13 @@ pub fn free_block(context: &Context, address: u64) {
     free(context, address, None);
 }
 
-fn ex_free_pool_with_tag(context: &Context, address: u64, tag: u64) -> u64 {
-    free(context, address, Some(Tag(low_half(tag))));
-    0
+fn ex_free_pool_with_tag(context: &Context, address: u64, tag: u32) {
+    free(context, address, Some(Tag(tag)));
 }
 
 /// Frees a block; a tag of 0 matches any.
 fn free(context: &Context, address: u64, tag: Option<Tag>) {
     let call = context.call();
-    let from = || context.caller();
     let is_paged = context.pool().is_paged(address) == Some(true);
     if is_paged && call.irql > Irql::APC_LEVEL {
         context.stop(
@@ -201,7 +182,7 @@ fn free(context: &Context, address: u64, tag: Option<Tag>) {
                 "{} was called at {} from {} for a block of paged pool",
                 call.name,
                 call.irql,
-                from()
+                context.caller()
             ),
         );
     }
@@ -210,69 +191,35 @@ fn free(context: &Context, address: u64, tag: Option<Tag>) {
     let timers = timers::take_set(context, is_inside);
     let dpcs = dpc::take_queued(context, |dpc, _| is_inside(dpc));
     if !timers.is_empty() || !dpcs.is_empty() {
-        context.stop(
-            Rule::LeftQueued,
-            format!(
-                "{} was called from {} for a block with a {}",
-                call.name,
-                from(),
-                if dpcs.is_empty() { "timer that is set" } else { "DPC that is queued" }
-            ),
-        );
+        let what = if dpcs.is_empty() { "timer that is set" } else { "DPC that is queued" };
+        context.stop_call(Rule::LeftQueued, &format!("for a block with a {what}"));
     }
     if resources::forget_inside(context, is_inside) > 0 {
-        context.stop(
+        context.stop_call(
             Rule::LeftQueued,
-            format!(
-                "{} was called from {} for a block with a resource (ERESOURCE) that was not deleted",
-                call.name,
-                from()
-            ),
+            "for a block with a resource (ERESOURCE) that was not deleted",
         );
     }
     if irps::forget_inside(context, is_inside) {
-        context.stop(
-            Rule::LeftQueued,
-            format!(
-                "{} was called from {} for a block with a request that another driver has",
-                call.name,
-                from()
-            ),
-        );
+        context.stop_call(Rule::LeftQueued, "for a block with a request that another driver has");
     }
-    let result = context.pool().free(address, context, call);
-    match result {
+    let wrong = match context.pool().free(address, context, call) {
         Ok(found) => {
             rundowns::forget(context, address);
-            if let Some(tag) = tag.filter(|tag| tag.0 != 0 && *tag != found) {
-                context.stop(
-                    Rule::BadFree,
-                    format!(
-                        "{} was called from {} with the tag {tag} for a block with the tag {found}",
-                        call.name,
-                        from()
-                    ),
-                );
-            }
+            let Some(tag) = tag.filter(|tag| tag.0 != 0 && *tag != found) else {
+                return;
+            };
+            format!("with the tag {tag} for a block with the tag {found}")
         }
-        Err(FreeError::Twice(earlier)) => context.stop(
-            Rule::BadFree,
-            format!(
-                "{} was called from {} for a block with the tag {} that {} had freed from {}",
-                call.name,
-                from(),
-                earlier.tag,
-                earlier.by.name,
-                context.explain(&earlier.backtrace).place
-            ),
+        Err(FreeError::Twice(earlier)) => format!(
+            "for a block with the tag {} that {} had freed from {}",
+            earlier.tag,
+            earlier.by.name,
+            context.explain(&earlier.backtrace).place
         ),
-        Err(FreeError::NotPool) => context.stop(
-            Rule::BadFree,
-            format!(
-                "{} was called from {} for 0x{address:016X}, which is not a pool block",
-                call.name,
-                from()
-            ),
-        ),
-    }
+        Err(FreeError::NotPool) => {
+            format!("for 0x{address:016X}, which is not a pool block")
+        }
+    };
+    context.stop_call(Rule::BadFree, &wrong)
 }

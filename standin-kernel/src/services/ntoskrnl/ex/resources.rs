@@ -3,6 +3,8 @@
 
 use std::collections::BTreeMap;
 
+use zerocopy::FromZeros;
+
 use crate::{
     execution::{coroutine::wait_until, identity::Identity, routine::Routine},
     ground::{irql::Irql, memory, pnp_abi::ResourceLock, rule::Rule, status::NtStatus},
@@ -16,29 +18,29 @@ const APC: Irql = Irql::APC_LEVEL;
 const DISPATCH: Irql = Irql::DISPATCH_LEVEL;
 
 pub const ENTRIES: Entries = &[
-    ("ExInitializeResourceLite", DISPATCH, Routine::One(initialize)),
-    ("ExReinitializeResourceLite", DISPATCH, Routine::One(initialize_again)),
-    ("ExDeleteResourceLite", DISPATCH, Routine::One(delete)),
-    ("ExAcquireResourceExclusiveLite", APC, Routine::Two(acquire_exclusive)),
-    ("ExAcquireResourceSharedLite", APC, Routine::Two(acquire_shared::<FAIR>)),
-    ("ExAcquireSharedStarveExclusive", APC, Routine::Two(acquire_shared::<STARVE>)),
-    ("ExAcquireSharedWaitForExclusive", APC, Routine::Two(acquire_shared::<WAIT>)),
-    ("ExEnterCriticalRegionAndAcquireResourceExclusive", APC, Routine::One(enter_exclusive)),
-    ("ExEnterCriticalRegionAndAcquireResourceShared", APC, Routine::One(enter_shared::<FAIR>)),
+    ("ExInitializeResourceLite", DISPATCH, Routine::of(initialize)),
+    ("ExReinitializeResourceLite", DISPATCH, Routine::of(initialize_again)),
+    ("ExDeleteResourceLite", DISPATCH, Routine::of(delete)),
+    ("ExAcquireResourceExclusiveLite", APC, Routine::of(acquire_exclusive)),
+    ("ExAcquireResourceSharedLite", APC, Routine::of(acquire_shared::<FAIR>)),
+    ("ExAcquireSharedStarveExclusive", APC, Routine::of(acquire_shared::<STARVE>)),
+    ("ExAcquireSharedWaitForExclusive", APC, Routine::of(acquire_shared::<WAIT>)),
+    ("ExEnterCriticalRegionAndAcquireResourceExclusive", APC, Routine::of(enter_exclusive)),
+    ("ExEnterCriticalRegionAndAcquireResourceShared", APC, Routine::of(enter_shared::<FAIR>)),
     (
         "ExEnterCriticalRegionAndAcquireSharedWaitForExclusive",
         APC,
-        Routine::One(enter_shared::<WAIT>),
+        Routine::of(enter_shared::<WAIT>),
     ),
-    ("ExReleaseResourceLite", DISPATCH, Routine::One(release)),
-    ("ExReleaseResourceForThreadLite", DISPATCH, Routine::Two(release_for)),
-    ("ExReleaseResourceAndLeaveCriticalRegion", DISPATCH, Routine::One(release_and_leave)),
-    ("ExConvertExclusiveToSharedLite", DISPATCH, Routine::One(share)),
-    ("ExIsResourceAcquiredExclusiveLite", DISPATCH, Routine::One(is_exclusive)),
-    ("ExIsResourceAcquiredSharedLite", DISPATCH, Routine::One(times_acquired)),
-    ("ExGetExclusiveWaiterCount", DISPATCH, Routine::One(exclusive_waiters)),
-    ("ExGetSharedWaiterCount", DISPATCH, Routine::One(shared_waiters)),
-    ("ExDisableResourceBoostLite", DISPATCH, Routine::One(disable_boost)),
+    ("ExReleaseResourceLite", DISPATCH, Routine::of(release)),
+    ("ExReleaseResourceForThreadLite", DISPATCH, Routine::of(release_for)),
+    ("ExReleaseResourceAndLeaveCriticalRegion", DISPATCH, Routine::of(release_and_leave)),
+    ("ExConvertExclusiveToSharedLite", DISPATCH, Routine::of(share)),
+    ("ExIsResourceAcquiredExclusiveLite", DISPATCH, Routine::of(is_exclusive)),
+    ("ExIsResourceAcquiredSharedLite", DISPATCH, Routine::of(times_acquired)),
+    ("ExGetExclusiveWaiterCount", DISPATCH, Routine::of(exclusive_waiters)),
+    ("ExGetSharedWaiterCount", DISPATCH, Routine::of(shared_waiters)),
+    ("ExDisableResourceBoostLite", DISPATCH, Routine::of(disable_boost)),
 ];
 
 /// Threads that wait for the exclusive resource go before others that want to share it, unless these have
@@ -116,7 +118,7 @@ impl Resource {
 #[derive(Default)]
 struct Resources(BTreeMap<u64, Resource>);
 
-fn initialize(context: &Context, resource: u64) -> u64 {
+fn initialize(context: &Context, resource: u64) -> NtStatus {
     let is_used = context.atomically(|state| {
         let all = &mut state.get::<Resources>().0;
         let is_used = all.contains_key(&resource);
@@ -130,7 +132,7 @@ fn initialize(context: &Context, resource: u64) -> u64 {
     if is_used {
         context.stop_for_misuse("for a resource that was initialized and not deleted");
     }
-    NtStatus::SUCCESS.to_register()
+    NtStatus::SUCCESS
 }
 
 /// Returns the fields that tell how a resource is owned.
@@ -138,20 +140,12 @@ fn fields(resource: u64, value: &Resource) -> ResourceLock {
     let flag = if value.is_exclusive { OWNED_EXCLUSIVE } else { 0 };
     ResourceLock {
         list: [resource; 2],
-        owners: 0,
         active: i16::try_from(value.owners.len()).unwrap_or(i16::MAX),
         flag,
-        reserved: 0,
-        shared_waiters: 0,
-        exclusive_waiters: 0,
-        owner: [0; 2],
         active_entries: u32::try_from(value.owners.len()).unwrap_or(u32::MAX),
-        contention: 0,
         shared_count: value.shared_waiters,
         exclusive_count: value.exclusive_waiters,
-        reserved_2: 0,
-        address: 0,
-        lock: 0,
+        ..ResourceLock::new_zeroed()
     }
 }
 
@@ -180,15 +174,15 @@ fn must_be_free(context: &Context, resource: u64) {
     }
 }
 
-fn initialize_again(context: &Context, resource: u64) -> u64 {
+fn initialize_again(context: &Context, resource: u64) -> NtStatus {
     must_be_free(context, resource);
-    NtStatus::SUCCESS.to_register()
+    NtStatus::SUCCESS
 }
 
-fn delete(context: &Context, resource: u64) -> u64 {
+fn delete(context: &Context, resource: u64) -> NtStatus {
     must_be_free(context, resource);
     context.state().get::<Resources>().0.remove(&resource);
-    NtStatus::SUCCESS.to_register()
+    NtStatus::SUCCESS
 }
 
 /// Bugchecks if a thread could be suspended while it has the resource, as Driver Verifier does. Threads of
@@ -203,98 +197,86 @@ fn must_be_in_region(context: &Context) {
     }
 }
 
-fn acquire_exclusive(context: &Context, resource: u64, wait: u64) -> u64 {
+fn acquire_exclusive(context: &Context, resource: u64, wait: bool) -> bool {
     must_be_in_region(context);
     let thread = thread_objects::current(context);
     let try_take = || with(context, resource, |one| one.take_exclusive(thread));
     if try_take() {
-        return 1;
+        return true;
     }
-    let may_wait = wait & 0xFF != 0;
-    if !may_wait {
-        return 0;
+    if !wait {
+        return false;
     }
     if with(context, resource, |one| one.times(thread)) > 0 {
-        context.stop(
+        context.stop_call(
             Rule::Deadlock,
-            format!(
-                "{} was called from {} for a resource that its caller shares already: it would wait for \
+            "for a resource that its caller shares already: it would wait for \
                  itself",
-                context.call().name,
-                context.caller()
-            ),
         );
     }
     with(context, resource, |one| one.exclusive_waiters += 1);
     let is_taken = wait_until(context, None, try_take);
     with(context, resource, |one| one.exclusive_waiters -= 1);
-    must_have_got(context, is_taken)
+    must_have_got(context, is_taken);
+    true
 }
 
-fn acquire_shared<const MODE: u8>(context: &Context, resource: u64, wait: u64) -> u64 {
+fn acquire_shared<const MODE: u8>(context: &Context, resource: u64, wait: bool) -> bool {
     must_be_in_region(context);
     let thread = thread_objects::current(context);
     let try_take = || with(context, resource, |one| one.take_shared(thread, MODE));
     if try_take() {
-        return 1;
+        return true;
     }
-    let may_wait = wait & 0xFF != 0;
-    if !may_wait {
-        return 0;
+    if !wait {
+        return false;
     }
     with(context, resource, |one| one.shared_waiters += 1);
     let is_taken = wait_until(context, None, try_take);
     with(context, resource, |one| one.shared_waiters -= 1);
-    must_have_got(context, is_taken)
+    must_have_got(context, is_taken);
+    true
 }
 
 /// Bugchecks if the wait for a resource has ended without it.
-fn must_have_got(context: &Context, is_taken: bool) -> u64 {
+fn must_have_got(context: &Context, is_taken: bool) {
     if !is_taken {
-        context.stop(
-            Rule::Deadlock,
-            format!(
-                "{} was called from {} and waits forever for a resource that is never released",
-                context.call().name,
-                context.caller()
-            ),
-        );
+        context
+            .stop_call(Rule::Deadlock, "and waits forever for a resource that is never released");
     }
-    1
 }
 
 /// Enters a critical region and acquires a resource. Returns the resource's owner for the current thread.
 fn enter_exclusive(context: &Context, resource: u64) -> u64 {
     thread_objects::enter_region(context);
-    acquire_exclusive(context, resource, 1);
+    acquire_exclusive(context, resource, true);
     0
 }
 
 fn enter_shared<const MODE: u8>(context: &Context, resource: u64) -> u64 {
     thread_objects::enter_region(context);
-    acquire_shared::<MODE>(context, resource, 1);
+    acquire_shared::<MODE>(context, resource, true);
     0
 }
 
-fn release(context: &Context, resource: u64) -> u64 {
+fn release(context: &Context, resource: u64) {
     let thread = thread_objects::current(context);
-    release_for(context, resource, thread)
+    release_for(context, resource, thread);
 }
 
-fn release_for(context: &Context, resource: u64, thread: u64) -> u64 {
+fn release_for(context: &Context, resource: u64, thread: u64) {
     if !with(context, resource, |one| one.release(thread)) {
         context.stop_for_misuse("for a resource that the thread has not acquired");
     }
-    0
 }
 
-fn release_and_leave(context: &Context, resource: u64) -> u64 {
+fn release_and_leave(context: &Context, resource: u64) {
     release(context, resource);
-    thread_objects::leave_region(context)
+    thread_objects::leave_region(context);
 }
 
 /// Shares a resource that the thread alone has.
-fn share(context: &Context, resource: u64) -> u64 {
+fn share(context: &Context, resource: u64) {
     let thread = thread_objects::current(context);
     let is_own = with(context, resource, |one| {
         let is_own = one.is_exclusive && one.times(thread) > 0;
@@ -304,41 +286,36 @@ fn share(context: &Context, resource: u64) -> u64 {
     if !is_own {
         context.stop_for_misuse("for a resource that its caller has not acquired alone");
     }
-    0
 }
 
-fn is_exclusive(context: &Context, resource: u64) -> u64 {
+fn is_exclusive(context: &Context, resource: u64) -> bool {
     let thread = thread_objects::current(context);
-    let is_own = with(context, resource, |one| one.is_exclusive && one.times(thread) > 0);
-    u64::from(is_own)
+    with(context, resource, |one| one.is_exclusive && one.times(thread) > 0)
 }
 
 /// Returns how often the current thread has acquired a resource, shared or alone.
-fn times_acquired(context: &Context, resource: u64) -> u64 {
+fn times_acquired(context: &Context, resource: u64) -> u32 {
     let thread = thread_objects::current(context);
-    u64::from(with(context, resource, |one| one.times(thread)))
+    with(context, resource, |one| one.times(thread))
 }
 
-fn exclusive_waiters(context: &Context, resource: u64) -> u64 {
-    u64::from(with(context, resource, |one| one.exclusive_waiters))
+fn exclusive_waiters(context: &Context, resource: u64) -> u32 {
+    with(context, resource, |one| one.exclusive_waiters)
 }
 
-fn shared_waiters(context: &Context, resource: u64) -> u64 {
-    u64::from(with(context, resource, |one| one.shared_waiters))
+fn shared_waiters(context: &Context, resource: u64) -> u32 {
+    with(context, resource, |one| one.shared_waiters)
 }
 
 /// Threads of this kernel get no higher priority while they have a resource.
-fn disable_boost(context: &Context, resource: u64) -> u64 {
-    with(context, resource, |_| 0)
+fn disable_boost(context: &Context, resource: u64) {
+    with(context, resource, |_| ());
 }
 
 /// Forgets the resources in memory that goes away. Returns how many there are.
 pub fn forget_inside(context: &Context, is_inside: impl Fn(u64) -> bool) -> usize {
-    let mut state = context.state();
-    let all = &mut state.get::<Resources>().0;
-    let before = all.len();
-    all.retain(|resource, _| !is_inside(*resource));
-    before - all.len()
+    context
+        .with_state(|Resources(all)| all.extract_if(.., |resource, _| is_inside(*resource)).count())
 }
 
 #[cfg(test)]

@@ -1,10 +1,10 @@
-//! The blocks of pool that are rundown references aware of caches.
+//! The blocks of pool that are cache-aware rundown references.
 
 use std::collections::BTreeSet;
 
 use crate::services::ntoskrnl::context::Context;
 
-/// The rundown references that are aware of caches and that this kernel allocated.
+/// The cache-aware rundown references that this kernel allocated.
 #[derive(Default)]
 pub struct Allocated(pub BTreeSet<u64>);
 

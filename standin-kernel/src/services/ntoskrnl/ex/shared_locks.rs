@@ -12,17 +12,17 @@ const DISPATCH: Irql = Irql::DISPATCH_LEVEL;
 const HIGH: Irql = Irql::HIGH_LEVEL;
 
 pub const ENTRIES: Entries = &[
-    ("ExAcquireSpinLockShared", DISPATCH, Routine::One(acquire_raising::<false>)),
-    ("ExAcquireSpinLockExclusive", DISPATCH, Routine::One(acquire_raising::<true>)),
-    ("ExReleaseSpinLockShared", DISPATCH, Routine::Two(release_lowering::<false>)),
-    ("ExReleaseSpinLockExclusive", DISPATCH, Routine::Two(release_lowering::<true>)),
-    ("ExAcquireSpinLockSharedAtDpcLevel", HIGH, Routine::One(acquire::<false>)),
-    ("ExAcquireSpinLockExclusiveAtDpcLevel", HIGH, Routine::One(acquire::<true>)),
-    ("ExReleaseSpinLockSharedFromDpcLevel", HIGH, Routine::One(release::<false>)),
-    ("ExReleaseSpinLockExclusiveFromDpcLevel", HIGH, Routine::One(release::<true>)),
-    ("ExTryAcquireSpinLockSharedAtDpcLevel", HIGH, Routine::One(try_acquire::<false>)),
-    ("ExTryAcquireSpinLockExclusiveAtDpcLevel", HIGH, Routine::One(try_acquire::<true>)),
-    ("ExTryConvertSharedSpinLockExclusive", HIGH, Routine::One(convert)),
+    ("ExAcquireSpinLockShared", DISPATCH, Routine::of(acquire_raising::<false>)),
+    ("ExAcquireSpinLockExclusive", DISPATCH, Routine::of(acquire_raising::<true>)),
+    ("ExReleaseSpinLockShared", DISPATCH, Routine::of(release_lowering::<false>)),
+    ("ExReleaseSpinLockExclusive", DISPATCH, Routine::of(release_lowering::<true>)),
+    ("ExAcquireSpinLockSharedAtDpcLevel", HIGH, Routine::of(acquire::<false>)),
+    ("ExAcquireSpinLockExclusiveAtDpcLevel", HIGH, Routine::of(acquire::<true>)),
+    ("ExReleaseSpinLockSharedFromDpcLevel", HIGH, Routine::of(release::<false>)),
+    ("ExReleaseSpinLockExclusiveFromDpcLevel", HIGH, Routine::of(release::<true>)),
+    ("ExTryAcquireSpinLockSharedAtDpcLevel", HIGH, Routine::of(try_acquire::<false>)),
+    ("ExTryAcquireSpinLockExclusiveAtDpcLevel", HIGH, Routine::of(try_acquire::<true>)),
+    ("ExTryConvertSharedSpinLockExclusive", HIGH, Routine::of(convert)),
 ];
 
 /// The value of a lock that one thread has. Otherwise, the value is the number of threads that share it.
@@ -83,24 +83,17 @@ fn take<const ALONE: bool>(context: &Context, lock: u64) -> bool {
     }
 }
 
-fn acquire<const ALONE: bool>(context: &Context, lock: u64) -> u64 {
+fn acquire<const ALONE: bool>(context: &Context, lock: u64) {
     context.require_at_least(DISPATCH);
     wait_for::<ALONE>(context, lock);
-    0
 }
 
 fn wait_for<const ALONE: bool>(context: &Context, lock: u64) {
-    let first = attempt::<ALONE>(context, lock);
-    match first {
+    match attempt::<ALONE>(context, lock) {
         Attempt::Taken => return,
-        Attempt::Own => context.stop(
-            Rule::Deadlock,
-            format!(
-                "{} was called from {} for a spin lock that its caller already holds",
-                context.call().name,
-                context.caller()
-            ),
-        ),
+        Attempt::Own => {
+            context.stop_call(Rule::Deadlock, "for a spin lock that its caller already holds")
+        }
         _ => {}
     }
     context.wait_for("a spin lock that is never released", || {
@@ -108,15 +101,15 @@ fn wait_for<const ALONE: bool>(context: &Context, lock: u64) {
     });
 }
 
-fn acquire_raising<const ALONE: bool>(context: &Context, lock: u64) -> u64 {
+fn acquire_raising<const ALONE: bool>(context: &Context, lock: u64) -> u8 {
     let before = context.raise_irql(DISPATCH);
     wait_for::<ALONE>(context, lock);
-    u64::from(before.number())
+    before.number()
 }
 
-fn try_acquire<const ALONE: bool>(context: &Context, lock: u64) -> u64 {
+fn try_acquire<const ALONE: bool>(context: &Context, lock: u64) -> u32 {
     context.require_at_least(DISPATCH);
-    u64::from(take::<ALONE>(context, lock))
+    take::<ALONE>(context, lock).into()
 }
 
 /// Gives a lock back. Bugchecks if the thread does not have it in this way.
@@ -139,33 +132,29 @@ fn give_back<const ALONE: bool>(context: &Context, lock: u64) {
         }
     };
     if !is_owner {
-        context.stop(
+        context.stop_call(
             Rule::IrqlNotLowered,
-            format!(
-                "{} was called from {} for a spin lock that its caller does not {}",
-                context.call().name,
-                context.caller(),
+            &format!(
+                "for a spin lock that its caller does not {}",
                 if ALONE { "hold alone" } else { "share" }
             ),
         );
     }
 }
 
-fn release<const ALONE: bool>(context: &Context, lock: u64) -> u64 {
+fn release<const ALONE: bool>(context: &Context, lock: u64) {
     context.require_at_least(DISPATCH);
     give_back::<ALONE>(context, lock);
-    0
 }
 
-fn release_lowering<const ALONE: bool>(context: &Context, lock: u64, irql: u64) -> u64 {
+fn release_lowering<const ALONE: bool>(context: &Context, lock: u64, irql: u8) {
     context.require_at_least(DISPATCH);
     give_back::<ALONE>(context, lock);
-    context.lower_irql(Irql::from_number((irql & 0xFF) as u8));
-    0
+    context.lower_irql(Irql::from_number(irql));
 }
 
-/// Makes the caller, who shares a lock, its only owner, if nobody else shares it.
-fn convert(context: &Context, lock: u64) -> u64 {
+/// Makes the caller, which shares a lock, its only owner, if no other thread shares it.
+fn convert(context: &Context, lock: u64) -> u32 {
     context.require_at_least(DISPATCH);
     let is_alone = {
         let mut state = context.state();
@@ -180,6 +169,6 @@ fn convert(context: &Context, lock: u64) -> u64 {
     };
     is_alone.map_or_else(
         || context.stop_for_misuse("for a spin lock that its caller does not share"),
-        u64::from,
+        u32::from,
     )
 }

@@ -1,10 +1,10 @@
 //! Timers that the kernel allocates for drivers.
 
 use crate::{
-    execution::routine::{Routine, low_half},
+    execution::routine::Routine,
     ground::{abi::KernelTimer, irql::Irql},
     services::{
-        managers::pool::{Tag, Wanted},
+        managers::pool::Tag,
         ntoskrnl::{
             context::{Context, Entries},
             ke::{
@@ -19,25 +19,23 @@ use crate::{
 const DISPATCH: Irql = Irql::DISPATCH_LEVEL;
 
 pub const ENTRIES: Entries = &[
-    ("ExAllocateTimer", DISPATCH, Routine::Three(allocate)),
-    ("ExSetTimer", DISPATCH, Routine::Four(set)),
-    ("ExCancelTimer", DISPATCH, Routine::Two(cancel)),
-    ("ExDeleteTimer", DISPATCH, Routine::Four(delete)),
+    ("ExAllocateTimer", DISPATCH, Routine::of(allocate)),
+    ("ExSetTimer", DISPATCH, Routine::of(set)),
+    ("ExCancelTimer", DISPATCH, Routine::of(cancel)),
+    ("ExDeleteTimer", DISPATCH, Routine::of(delete)),
 ];
 
 /// The tag of the timers that this module allocates.
 const TAG: Tag = Tag(u32::from_le_bytes(*b"ExTm"));
 
-fn allocate(context: &Context, callback: u64, its_context: u64, attributes: u64) -> u64 {
+fn allocate(context: &Context, callback: u64, its_context: u64, attributes: u32) -> u64 {
     /// `EX_TIMER_HIGH_RESOLUTION`, `EX_TIMER_NO_WAKE` and `EX_TIMER_NOTIFICATION`.
     const ATTRIBUTES: u32 = 4 | 8 | 1 << 31;
-    let attributes = low_half(attributes);
     if attributes & !ATTRIBUTES != 0 {
         return 0;
     }
     let size = size_of::<KernelTimer>();
-    let wanted = Wanted { size, tag: TAG, paged: false, uninitialized: false };
-    let Some(timer) = context.pool().allocate(wanted, context, context.call()) else {
+    let Some(timer) = context.allocate(size, TAG, false) else {
         return 0;
     };
     let its_kind = if attributes & (1 << 31) == 0 {
@@ -46,37 +44,32 @@ fn allocate(context: &Context, callback: u64, its_context: u64, attributes: u64)
         kind::NOTIFICATION_TIMER
     };
     initialize(context, timer, its_kind, size, 0);
-    let allocated = (timer, callback, its_context);
-    context.state().get::<Allocated>().0.push(allocated);
+    context.state().get::<Allocated>().0.push((timer, callback, its_context));
     timer
 }
 
-fn cancel(context: &Context, timer: u64, _parameters: u64) -> u64 {
+fn cancel(context: &Context, timer: u64, _parameters: u64) -> bool {
     allocated(context, timer);
-    u64::from(stop(context, timer))
+    stop(context, timer)
 }
 
 /// Frees a timer. A set timer must be cancelled by the call, and a wait is for `PASSIVE_LEVEL`.
-fn delete(context: &Context, timer: u64, cancel: u64, wait: u64, _parameters: u64) -> u64 {
+fn delete(context: &Context, timer: u64, cancel: bool, wait: bool, _parameters: u64) -> bool {
     allocated(context, timer);
-    let cancels = cancel & 0xFF != 0;
-    if wait & 0xFF != 0 {
+    if wait {
         context.require_irql(Irql::APC_LEVEL, "to wait");
-        if !cancels {
+        if !cancel {
             context.stop_for_misuse("with Wait and without Cancel");
         }
     }
     let was_set = is_set(context, timer);
-    if was_set && !cancels {
+    if was_set && !cancel {
         context.stop_for_misuse("without Cancel for a timer that is set");
     }
     stop(context, timer);
     // A callback that is queued has no timer any more.
     dpc::take_queued(context, |address, _| address == timer);
-    let mut state = context.state();
-    state.get::<Allocated>().0.retain(|(one, ..)| *one != timer);
-    drop(state);
-    // The block is this module's, and only this routine frees it.
-    drop(context.pool().free(timer, context, context.call()));
-    u64::from(was_set)
+    context.state().get::<Allocated>().0.retain(|(one, ..)| *one != timer);
+    context.free_own(timer);
+    was_set
 }

@@ -1,37 +1,34 @@
 //! Local times, and the resolution of timers.
 
 use crate::{
-    execution::routine::{Routine, low_half},
-    ground::{clock::Clock, irql::Irql},
-    services::ntoskrnl::context::{Context, Entries},
+    execution::routine::{At, Routine},
+    ground::irql::Irql,
+    services::ntoskrnl::{
+        context::{Context, Entries},
+        ke::times::tick,
+    },
 };
 
 const APC: Irql = Irql::APC_LEVEL;
 const HIGH: Irql = Irql::HIGH_LEVEL;
 
 pub const ENTRIES: Entries = &[
-    ("ExSystemTimeToLocalTime", HIGH, Routine::Two(copy)),
-    ("ExLocalTimeToSystemTime", HIGH, Routine::Two(copy)),
-    ("ExQueryTimerResolution", HIGH, Routine::Three(query_resolution)),
-    ("ExSetTimerResolution", APC, Routine::Two(set_resolution)),
+    ("ExSystemTimeToLocalTime", HIGH, Routine::of(copy)),
+    ("ExLocalTimeToSystemTime", HIGH, Routine::of(copy)),
+    ("ExQueryTimerResolution", HIGH, Routine::of(query_resolution)),
+    ("ExSetTimerResolution", APC, Routine::of(set_resolution)),
 ];
 
 /// Converts between the system's time and the local one, which are the same.
-fn copy(context: &Context, from: u64, to: u64) -> u64 {
-    let time: i64 = context.read(from);
-    context.write(to, &time);
-    0
+fn copy(context: &Context, from: At<i64>, to: At<i64>) {
+    let time = from.read(context);
+    to.write(context, time);
 }
 
 /// The shortest interval between ticks that a driver may ask for, in units of 100 ns.
 const SHORTEST: u32 = 5000;
 
-/// Returns the interval between two ticks in units of 100 ns.
-fn tick() -> u32 {
-    u32::try_from(Clock::TICK).unwrap_or(u32::MAX)
-}
-
-/// What drivers have set. The clock of this kernel ticks as before.
+/// The resolution that drivers have set. The clock of this kernel ticks as before.
 #[derive(Default)]
 struct Resolution {
     /// The requests that were not taken back.
@@ -47,21 +44,20 @@ impl Resolution {
     }
 }
 
-fn query_resolution(context: &Context, longest: u64, shortest: u64, current: u64) -> u64 {
+fn query_resolution(context: &Context, longest: u64, shortest: u64, current: u64) {
     let now = context.state().get::<Resolution>().current();
     for (to, value) in [(longest, tick()), (shortest, SHORTEST), (current, now)] {
         context.write(to, &value);
     }
-    0
 }
 
 /// Shortens the interval between two ticks, or takes a request to do so back: the last one restores the
 /// default. Returns the interval.
-fn set_resolution(context: &Context, desired: u64, sets: u64) -> u64 {
+fn set_resolution(context: &Context, desired: u32, sets: bool) -> u32 {
     let mut state = context.state();
     let resolution = state.get::<Resolution>();
-    if sets & 0xFF != 0 {
-        let desired = low_half(desired).max(SHORTEST);
+    if sets {
+        let desired = desired.max(SHORTEST);
         resolution.requests += 1;
         resolution.interval = Some(desired.min(resolution.current()));
     } else {
@@ -70,5 +66,5 @@ fn set_resolution(context: &Context, desired: u64, sets: u64) -> u64 {
             resolution.interval = None;
         }
     }
-    u64::from(resolution.current())
+    resolution.current()
 }

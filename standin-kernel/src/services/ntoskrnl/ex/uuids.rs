@@ -8,7 +8,7 @@ use crate::{
 
 const PASSIVE: Irql = Irql::PASSIVE_LEVEL;
 
-pub const ENTRIES: Entries = &[("ExUuidCreate", PASSIVE, Routine::One(create_uuid))];
+pub const ENTRIES: Entries = &[("ExUuidCreate", PASSIVE, Routine::of(create_uuid))];
 
 /// The time of the last UUID.
 #[derive(Default)]
@@ -16,23 +16,21 @@ struct LastUuid(i64);
 
 /// Creates a UUID of version 1 from the clock, and from a node that no network adapter has. The same run
 /// creates the same UUIDs.
-fn create_uuid(context: &Context, to: u64) -> u64 {
+fn create_uuid(context: &Context, to: u64) -> NtStatus {
     /// The time from 1582-10-15 to 1601-01-01 in units of 100 ns.
     const BEFORE_1601: i64 = 5_748_192_000_000_000;
     /// The variant with a sequence that never changes, and a node with the bit of group addresses.
     const REST: [u8; 8] = [0x80, 0, 0x03, 0, 0, 0, 0, 0x01];
     let clock = context.clock();
     let now = clock.file_time(clock.counter()).wrapping_add(BEFORE_1601);
-    let time = {
-        let mut state = context.state();
-        let last = &mut state.get::<LastUuid>().0;
+    let time = context.with_state(|LastUuid(last)| {
         *last = now.max(last.wrapping_add(1));
         last.cast_unsigned()
-    };
+    });
     let low = time & 0xFFFF_FFFF;
     let middle = time >> 32 & 0xFFFF;
     let high = time >> 48 & 0x0FFF | 0x1000;
     context.write(to, &(low | middle << 32 | high << 48));
     context.write(to.wrapping_add(8), &REST);
-    NtStatus::SUCCESS.to_register()
+    NtStatus::SUCCESS
 }

@@ -11,10 +11,10 @@ use crate::{
 
 const DISPATCH: Irql = Irql::DISPATCH_LEVEL;
 
-pub const ENTRIES: Entries = &[("ExQueueWorkItem", DISPATCH, Routine::Two(queue_executive))];
+pub const ENTRIES: Entries = &[("ExQueueWorkItem", DISPATCH, Routine::of(queue_executive))];
 
 /// Queues a work item whose memory and fields are the driver's.
-fn queue_executive(context: &Context, item: u64, _queue: u64) -> u64 {
+fn queue_executive(context: &Context, item: u64, _queue: u32) {
     let value: WorkQueueItem = context.read(item);
     if value.routine == 0 {
         context.stop_for_misuse("with a work item that was not initialized");
@@ -29,5 +29,4 @@ fn queue_executive(context: &Context, item: u64, _queue: u64) -> u64 {
             about: item,
         },
     );
-    0
 }

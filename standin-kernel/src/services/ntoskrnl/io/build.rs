@@ -7,10 +7,7 @@ use super::{
     irp::{self, Ended, THREAD, call_driver},
 };
 use crate::{
-    execution::{
-        coroutine::wait_until,
-        routine::{Routine, low_half},
-    },
+    execution::{coroutine::wait_until, routine::Routine},
     ground::{
         abi::{DeviceObject, IoStatusBlock, Irp, IrpStack},
         irql::Irql,
@@ -18,7 +15,7 @@ use crate::{
         status::NtStatus,
     },
     services::{
-        managers::pool::{Tag, Wanted},
+        managers::pool::Tag,
         ntoskrnl::{
             context::{Context, Entries},
             ke::{
@@ -36,11 +33,11 @@ const APC: Irql = Irql::APC_LEVEL;
 const DISPATCH: Irql = Irql::DISPATCH_LEVEL;
 
 pub const ENTRIES: Entries = &[
-    ("IoBuildDeviceIoControlRequest", PASSIVE, Routine::Nine(build_control)),
-    ("IoBuildSynchronousFsdRequest", PASSIVE, Routine::Seven(build_synchronous)),
-    ("IoBuildAsynchronousFsdRequest", DISPATCH, Routine::Six(build_asynchronous)),
-    ("IoForwardIrpSynchronously", APC, Routine::Two(forward_and_wait)),
-    ("IoSetCompletionRoutineEx", DISPATCH, Routine::Seven(set_completion_routine)),
+    ("IoBuildDeviceIoControlRequest", PASSIVE, Routine::of(build_control)),
+    ("IoBuildSynchronousFsdRequest", PASSIVE, Routine::of(build_synchronous)),
+    ("IoBuildAsynchronousFsdRequest", DISPATCH, Routine::of(build_asynchronous)),
+    ("IoForwardIrpSynchronously", APC, Routine::of(forward_and_wait)),
+    ("IoSetCompletionRoutineEx", DISPATCH, Routine::of(set_completion_routine)),
 ];
 
 /// The major functions that the routines know.
@@ -60,12 +57,12 @@ const INPUT: u32 = 0x40;
 /// The tag of system buffers.
 const TAG: Tag = Tag(u32::from_le_bytes(*b"Io  "));
 
-/// What happens when a request that the I/O manager ends is completed.
+/// The parts of a request that the I/O manager finishes when the request is completed.
 #[derive(Clone, Copy, Default)]
 struct Built {
     /// The system buffer, or 0.
     system: u64,
-    /// Where to copy the output, and how much room is there.
+    /// The address and the size of the buffer that receives the output.
     output: Option<(u64, u64)>,
     mdl: u64,
     event: u64,
@@ -77,9 +74,7 @@ struct Built {
 struct Requests(HashMap<u64, Built>);
 
 fn allocate_buffer(context: &Context, from: u64, input: u64, size: u64) -> Option<u64> {
-    let wanted =
-        Wanted { size: usize::try_from(size).ok()?, tag: TAG, paged: false, uninitialized: false };
-    let buffer = context.pool().allocate(wanted, context, context.call())?;
+    let buffer = context.allocate(usize::try_from(size).ok()?, TAG, false)?;
     if input > 0 {
         let bytes = context.bytes(from, input);
         context.write_bytes(buffer, &bytes);
@@ -95,30 +90,22 @@ fn allocate(
     major: u8,
     parameters: [u64; 4],
 ) -> u64 {
-    must_be_device(context, device);
+    devices::must_be_device(context, device);
     let stack_size = context.read::<DeviceObject>(device).stack_size;
     let request = irp::create(context, stack_size, ended);
     if request == 0 {
         return 0;
     }
-    let mut value: Irp = context.read(request);
-    value.tail[THREAD] = thread_objects::current(context);
-    context.write(request, &value);
-    let at = irp::next_location(context, request);
-    let mut location: IrpStack = context.read(at);
-    location.major = major;
-    location.parameters = parameters;
-    context.write(at, &location);
+    let thread = thread_objects::current(context);
+    irp::store(context, request, irp::tail(THREAD), &thread);
+    irp::update_next(context, request, |location| {
+        location.major = major;
+        location.parameters = parameters;
+    });
     request
 }
 
-fn must_be_device(context: &Context, device: u64) {
-    if !devices::is_device(context, device) {
-        context.stop_for_misuse(&format!("with 0x{device:016X}, which is not a device object"));
-    }
-}
-
-/// Bugchecks if an event is none that was initialized.
+/// Bugchecks if an event was not initialized.
 fn must_be_event(context: &Context, event: u64) {
     if event != 0 {
         let kinds = &[kind::NOTIFICATION_EVENT, kind::SYNCHRONIZATION_EVENT];
@@ -128,16 +115,23 @@ fn must_be_event(context: &Context, event: u64) {
 
 /// Builds a device control, which the I/O manager ends: it copies the output, stores the status, signals
 /// the event and frees the request.
-fn build_control(context: &Context, arguments: [u64; 9]) -> u64 {
+fn build_control(
+    context: &Context,
+    code: u32,
+    device: u64,
+    input: u64,
+    input_length: u32,
+    output: u64,
+    output_length: u32,
+    is_internal: bool,
+    event: u64,
+    status: u64,
+) -> u64 {
     const METHOD_BUFFERED: u32 = 0;
     const METHOD_NEITHER: u32 = 3;
-    let [code, device, input, input_length, output, output_length, is_internal, event, status] =
-        arguments;
     must_be_event(context, event);
-    let (code, input_length, output_length) =
-        (low_half(code), low_half(input_length), low_half(output_length));
     let (input_size, output_size) = (u64::from(input_length), u64::from(output_length));
-    let major = if is_internal & 0xFF != 0 { INTERNAL_CONTROL } else { DEVICE_CONTROL };
+    let major = if is_internal { INTERNAL_CONTROL } else { DEVICE_CONTROL };
     let method = code & 3;
     let third = if method == METHOD_NEITHER { input } else { 0 };
     let parameters = [output_size, input_size, u64::from(code), third];
@@ -226,13 +220,13 @@ fn place(
 /// at its end.
 fn build(
     context: &Context,
-    major: u64,
+    major: u32,
     device: u64,
     buffer: (u64, u32),
     offset: u64,
     ended: Option<Ended>,
 ) -> Option<(u64, Built)> {
-    let major = u8::try_from(low_half(major)).unwrap_or(u8::MAX);
+    let major = u8::try_from(major).unwrap_or(u8::MAX);
     let has_buffer = matches!(major, READ | WRITE);
     if !has_buffer && !matches!(major, FLUSH | SHUTDOWN | PNP) {
         context
@@ -259,17 +253,25 @@ fn build(
 }
 
 /// Builds a request that the I/O manager ends.
-fn build_synchronous(context: &Context, arguments: [u64; 7]) -> u64 {
-    let [major, device, buffer, length, offset, event, status] = arguments;
+fn build_synchronous(
+    context: &Context,
+    major: u32,
+    device: u64,
+    buffer: u64,
+    length: u32,
+    offset: u64,
+    event: u64,
+    status: u64,
+) -> u64 {
     must_be_event(context, event);
-    let buffer = (buffer, low_half(length));
+    let buffer = (buffer, length);
     let Some((request, built)) = build(context, major, device, buffer, offset, Some(ended)) else {
         return 0;
     };
-    let mut value: Irp = context.read(request);
-    value.user_event = event;
-    value.user_status = status;
-    context.write(request, &value);
+    context.update(request, |value: &mut Irp| {
+        value.user_event = event;
+        value.user_status = status;
+    });
     let built = Built { event, status, ..built };
     context.state().get::<Requests>().0.insert(request, built);
     request
@@ -279,27 +281,24 @@ fn build_synchronous(context: &Context, arguments: [u64; 7]) -> u64 {
 /// descriptor.
 fn build_asynchronous(
     context: &Context,
-    major: u64,
+    major: u32,
     device: u64,
     buffer: u64,
-    length: u64,
+    length: u32,
     offset: u64,
     status: u64,
 ) -> u64 {
-    let buffer = (buffer, low_half(length));
+    let buffer = (buffer, length);
     let Some((request, _)) = build(context, major, device, buffer, offset, None) else {
         return 0;
     };
-    let mut value: Irp = context.read(request);
-    value.user_status = status;
-    context.write(request, &value);
+    context.update(request, |value: &mut Irp| value.user_status = status);
     request
 }
 
 /// Ends a completed request. One that fails at once tells its caller only what the call returned.
 fn ended(context: &Context, request: u64) {
-    let built = context.state().get::<Requests>().0.remove(&request);
-    let Some(built) = built else {
+    let Some(built) = context.with_state(|Requests(all)| all.remove(&request)) else {
         return;
     };
     let value: Irp = context.read(request);
@@ -323,8 +322,7 @@ fn ended(context: &Context, request: u64) {
         context.write_bytes(output, &bytes);
     }
     if built.system != 0 {
-        // The block is this module's.
-        drop(context.pool().free(built.system, context, context.call()));
+        context.free_own(built.system);
     }
     if built.mdl != 0 {
         mdl::discard(context, built.mdl);
@@ -342,18 +340,18 @@ fn ended(context: &Context, request: u64) {
     }
 }
 
-/// Whether the requests that drivers wait for have come back, by the addresses of the stack locations that
-/// they come back from: several drivers of a stack can wait for the same request.
+/// The requests that drivers wait for, by the addresses of the stack locations that they come back from: several
+/// drivers of a stack can wait for the same request. Set to true once the request has come back.
 #[derive(Default)]
 struct Back(HashMap<u64, bool>);
 
 /// Passes a request to the next lower driver, and waits until it comes back. Returns false if the request
 /// has no stack location for that driver.
-fn forward_and_wait(context: &Context, device: u64, request: u64) -> u64 {
-    must_be_device(context, device);
+fn forward_and_wait(context: &Context, device: u64, request: u64) -> bool {
+    devices::must_be_device(context, device);
     let value: Irp = context.read(request);
     if value.current_location <= 1 {
-        return 0;
+        return false;
     }
     let current: IrpStack = context.read(value.tail[irp::STACK]);
     let next = irp::next_location(context, request);
@@ -364,17 +362,13 @@ fn forward_and_wait(context: &Context, device: u64, request: u64) -> u64 {
     call_driver(context, device, request);
     let is_back = || context.state().get::<Back>().0.get(&next) == Some(&true);
     if !wait_until(context, None, is_back) {
-        context.stop(
+        context.stop_call(
             Rule::RequestNotCompleted,
-            format!(
-                "{} was called from {} and waits forever: no lower driver completes the request",
-                context.call().name,
-                context.caller()
-            ),
+            "and waits forever: no lower driver completes the request",
         );
     }
     context.state().get::<Back>().0.remove(&next);
-    1
+    true
 }
 
 /// Notes that a request has come back from a stack location.
@@ -383,24 +377,24 @@ fn came_back(context: &Context, location: u64) {
 }
 
 /// Sets the routine that is called when the lower drivers have completed a request.
-fn set_completion_routine(context: &Context, arguments: [u64; 7]) -> u64 {
-    let [device, request, routine, its_context, on_success, on_error, on_cancel] = arguments;
-    must_be_device(context, device);
-    let mut bits = 0;
-    for (wanted, bit) in [
-        (on_success, irp::control::INVOKE_ON_SUCCESS),
-        (on_error, irp::control::INVOKE_ON_ERROR),
-        (on_cancel, irp::control::INVOKE_ON_CANCEL),
-    ] {
-        if wanted & 0xFF != 0 {
-            bits |= bit;
-        }
-    }
-    let at = irp::next_location(context, request);
-    let mut location: IrpStack = context.read(at);
-    location.completion_routine = routine;
-    location.context = its_context;
-    location.control = bits;
-    context.write(at, &location);
-    NtStatus::SUCCESS.to_register()
+fn set_completion_routine(
+    context: &Context,
+    device: u64,
+    request: u64,
+    routine: u64,
+    its_context: u64,
+    on_success: bool,
+    on_error: bool,
+    on_cancel: bool,
+) -> NtStatus {
+    devices::must_be_device(context, device);
+    let bit = |is_set: bool, bit: u8| if is_set { bit } else { 0 };
+    irp::update_next(context, request, |location| {
+        location.completion_routine = routine;
+        location.context = its_context;
+        location.control = bit(on_success, irp::control::INVOKE_ON_SUCCESS)
+            | bit(on_error, irp::control::INVOKE_ON_ERROR)
+            | bit(on_cancel, irp::control::INVOKE_ON_CANCEL);
+    });
+    NtStatus::SUCCESS
 }

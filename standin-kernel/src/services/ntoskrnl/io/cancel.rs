@@ -8,7 +8,7 @@ use std::{
 
 use super::irp::STACK;
 use crate::{
-    execution::routine::Routine,
+    execution::routine::{At, Routine},
     ground::{
         abi::{DeviceObject, DriverObject, Irp, IrpStack},
         arena::Block,
@@ -22,11 +22,11 @@ use crate::{
 const DISPATCH: Irql = Irql::DISPATCH_LEVEL;
 
 pub const ENTRIES: Entries = &[
-    ("IoCancelIrp", DISPATCH, Routine::One(cancel)),
-    ("IoAcquireCancelSpinLock", DISPATCH, Routine::One(acquire)),
-    ("IoReleaseCancelSpinLock", DISPATCH, Routine::One(release)),
-    ("IoStartPacket", DISPATCH, Routine::Four(start_packet)),
-    ("IoStartNextPacket", DISPATCH, Routine::Two(start_next)),
+    ("IoCancelIrp", DISPATCH, Routine::of(cancel)),
+    ("IoAcquireCancelSpinLock", DISPATCH, Routine::of(acquire)),
+    ("IoReleaseCancelSpinLock", DISPATCH, Routine::of(release)),
+    ("IoStartPacket", DISPATCH, Routine::of(start_packet)),
+    ("IoStartNextPacket", DISPATCH, Routine::of(start_next)),
 ];
 
 /// The offset of the current request in a device object.
@@ -39,21 +39,9 @@ struct CancelLock(Option<ThreadId>);
 fn take(context: &Context) -> Irql {
     let before = context.raise_irql(DISPATCH);
     let this = context.id();
-    let try_take = || {
-        let mut state = context.state();
-        let lock = &mut state.get::<CancelLock>().0;
-        *lock.get_or_insert(this)
-    };
-    let is_held = context.state().get::<CancelLock>().0 == Some(this);
-    if is_held {
-        context.stop(
-            Rule::Deadlock,
-            format!(
-                "{} was called from {} while its caller holds the cancel spin lock",
-                context.call().name,
-                context.caller()
-            ),
-        );
+    let try_take = || context.with_state(|CancelLock(owner)| *owner.get_or_insert(this));
+    if context.with_state(|CancelLock(owner)| *owner == Some(this)) {
+        context.stop_call(Rule::Deadlock, "while its caller holds the cancel spin lock");
     }
     context.wait_for("the cancel spin lock, which is never released", || {
         (try_take() == this).then_some(())
@@ -61,31 +49,25 @@ fn take(context: &Context) -> Irql {
     before
 }
 
-fn acquire(context: &Context, irql: u64) -> u64 {
+fn acquire(context: &Context, irql: At<u8>) {
     let before = take(context);
-    context.write(irql, &before.number());
-    0
+    irql.write(context, before.number());
 }
 
-fn release(context: &Context, irql: u64) -> u64 {
+fn release(context: &Context, irql: u8) {
     let this = context.id();
     let released = context.state().get::<CancelLock>().0.take_if(|owner| *owner == this);
     if released.is_none() {
-        context.stop(
+        context.stop_call(
             Rule::IrqlNotLowered,
-            format!(
-                "{} was called from {} for the cancel spin lock, which its caller does not hold",
-                context.call().name,
-                context.caller()
-            ),
+            "for the cancel spin lock, which its caller does not hold",
         );
     }
-    context.lower_irql(Irql::from_number((irql & 0xFF) as u8));
-    0
+    context.lower_irql(Irql::from_number(irql));
 }
 
-fn cancel(context: &Context, irp: u64) -> u64 {
-    u64::from(cancel_request(context, irp))
+fn cancel(context: &Context, irp: u64) -> bool {
+    cancel_request(context, irp)
 }
 
 /// Cancels a request. Returns whether it had a cancel routine, which has run.
@@ -97,21 +79,17 @@ pub fn cancel_request(context: &Context, irp: u64) -> bool {
     context.write(field(offset_of!(Irp, cancel_irql)), &before.number());
     let routine = context.checked(memory::exchange(field(offset_of!(Irp, cancel_routine)), 0));
     if routine == 0 {
-        release(context, u64::from(before.number()));
+        release(context, before.number());
         return false;
     }
-    let value: Irp = context.read(irp);
-    let own = {
-        let mut state = context.state();
-        let all = &state.get::<OwnRoutines>().0;
-        all.get(&routine).map(|(_, run)| *run)
-    };
+    let own = context.with_state(|OwnRoutines(all)| all.get(&routine).map(|(_, run)| *run));
     if let Some(run) = own {
-        release(context, u64::from(before.number()));
+        release(context, before.number());
         run(context, irp);
         return true;
     }
-    let device = context.read::<IrpStack>(value.tail[STACK]).device;
+    let location = context.read::<Irp>(irp).tail[STACK];
+    let device = context.read::<IrpStack>(location).device;
     // The routine releases the lock.
     context.call_driver_lowering(before, "the cancel routine", routine, [device, irp]);
     true
@@ -126,19 +104,16 @@ struct OwnRoutines(HashMap<u64, (Block, Cancelled)>);
 
 /// Sets a cancel routine of this kernel for a request.
 pub fn set_own_routine(context: &Context, irp: u64, run: Cancelled) {
-    let address = {
-        let mut state = context.state();
-        let all = &mut state.get::<OwnRoutines>().0;
+    let address = context.with_state(|OwnRoutines(all)| {
         let known = all.iter().find(|(_, (_, one))| std::ptr::fn_addr_eq(*one, run));
         if let Some((address, _)) = known {
-            *address
-        } else {
-            let block = Block::zeroed(1);
-            let address = block.address();
-            all.insert(address, (block, run));
-            address
+            return *address;
         }
-    };
+        let block = Block::zeroed(1);
+        let address = block.address();
+        all.insert(address, (block, run));
+        address
+    });
     exchange_routine(context, irp, address);
 }
 
@@ -153,12 +128,10 @@ pub fn exchange_routine(context: &Context, irp: u64, routine: u64) -> u64 {
 struct Packets(VecDeque<(u64, u64, u64)>);
 
 /// Passes a request to the driver's `StartIo`, or queues it if the device is busy.
-fn start_packet(context: &Context, device: u64, irp: u64, key: u64, cancel: u64) -> u64 {
-    let key = if key == 0 { u64::MAX } else { u64::from(context.read::<u32>(key)) };
+fn start_packet(context: &Context, device: u64, irp: u64, key: At<u32>, cancel: u64) {
+    let key = key.read_optional(context).map_or(u64::MAX, u64::from);
     if cancel != 0 {
-        let mut value: Irp = context.read(irp);
-        value.cancel_routine = cancel;
-        context.write(irp, &value);
+        context.update(irp, |value: &mut Irp| value.cancel_routine = cancel);
     }
     let is_idle = context.atomically(|state| {
         let mut value: DeviceObject = memory::read(device)?;
@@ -176,7 +149,6 @@ fn start_packet(context: &Context, device: u64, irp: u64, key: u64, cancel: u64)
     if is_idle {
         start(context, device, irp);
     }
-    0
 }
 
 /// Calls a driver's `StartIo`.
@@ -187,7 +159,7 @@ fn start(context: &Context, device: u64, irp: u64) {
 }
 
 /// Passes the next queued request to the driver's `StartIo`.
-fn start_next(context: &Context, device: u64, _cancelable: u64) -> u64 {
+fn start_next(context: &Context, device: u64, _cancelable: bool) {
     context.require_at_least(DISPATCH);
     let irp = context.atomically(|state| {
         let mut value: DeviceObject = memory::read(device)?;
@@ -201,5 +173,4 @@ fn start_next(context: &Context, device: u64, _cancelable: u64) -> u64 {
     if irp != 0 {
         start(context, device, irp);
     }
-    0
 }

@@ -1,4 +1,4 @@
-//! What drivers write to the system's event log: error log entries (`IO_ERROR_LOG_PACKET`).
+//! Error log entries (`IO_ERROR_LOG_PACKET`), which drivers write to the system's event log.
 
 use std::{collections::BTreeMap, mem::offset_of};
 
@@ -11,9 +11,9 @@ use crate::{
 const DISPATCH: Irql = Irql::DISPATCH_LEVEL;
 
 pub const ENTRIES: Entries = &[
-    ("IoAllocateErrorLogEntry", DISPATCH, Routine::Two(allocate)),
-    ("IoWriteErrorLogEntry", DISPATCH, Routine::One(write)),
-    ("IoFreeErrorLogEntry", DISPATCH, Routine::One(free)),
+    ("IoAllocateErrorLogEntry", DISPATCH, Routine::of(allocate)),
+    ("IoWriteErrorLogEntry", DISPATCH, Routine::of(write)),
+    ("IoFreeErrorLogEntry", DISPATCH, Routine::of(free)),
 ];
 
 /// The size of the largest entry: `ERROR_LOG_LIMIT_SIZE`.
@@ -26,7 +26,7 @@ pub struct ErrorLogEntry {
     pub error_code: u32,
     /// The status of the request that failed (`FinalStatus`).
     pub final_status: NtStatus,
-    /// What tells the places in the driver apart (`UniqueErrorValue`).
+    /// The number of the place in the driver (`UniqueErrorValue`).
     pub unique_value: u32,
     /// The category of the message (`EventCategory`).
     pub category: u16,
@@ -68,10 +68,10 @@ pub fn entries(nt: &Ntoskrnl) -> Vec<ErrorLogEntry> {
 
 /// Allocates an entry about a device or a driver. Returns null for an object that is neither, and for a
 /// size that no entry has.
-fn allocate(context: &Context, object: u64, size: u64) -> u64 {
+fn allocate(context: &Context, object: u64, size: u8) -> u64 {
     /// `IO_TYPE_DEVICE` and `IO_TYPE_DRIVER`.
     const KINDS: [i16; 2] = [3, 4];
-    let size = usize::from((size & 0xFF) as u8);
+    let size = usize::from(size);
     let is_known = object != 0 && KINDS.contains(&context.read(object));
     if !is_known || !(size_of::<ErrorLogPacket>()..=LARGEST).contains(&size) {
         return 0;
@@ -83,10 +83,8 @@ fn allocate(context: &Context, object: u64, size: u64) -> u64 {
         return 0;
     };
     let address = block.address();
-    let mut state = context.state();
-    let by = context.call().return_address;
-    let allocated = Allocated { block, size, by };
-    state.get::<Log>().allocated.insert(address, allocated);
+    let allocated = Allocated { block, size, by: context.call().return_address };
+    context.state().get::<Log>().allocated.insert(address, allocated);
     address
 }
 
@@ -94,28 +92,23 @@ fn allocate(context: &Context, object: u64, size: u64) -> u64 {
 fn take(context: &Context, entry: u64) -> Allocated {
     let taken = context.state().get::<Log>().allocated.remove(&entry);
     taken.unwrap_or_else(|| {
-        context.stop_for_misuse(&format!(
-            "with 0x{entry:016X}, which is not an error log entry that was allocated and not written"
-        ))
+        context.stop_for_wrong(entry, "an error log entry that was allocated and not written")
     })
 }
 
 /// Forgets the entries that a driver has allocated, and neither written nor freed. Returns their number.
 pub fn take_left(context: &Context, belongs: impl Fn(u64) -> bool) -> usize {
-    let mut state = context.state();
-    let allocated = &mut state.get::<Log>().allocated;
-    let before = allocated.len();
-    allocated.retain(|_, entry| !belongs(entry.by));
-    before - allocated.len()
+    context.with_state(|log: &mut Log| {
+        log.allocated.extract_if(.., |_, entry| belongs(entry.by)).count()
+    })
 }
 
-fn free(context: &Context, entry: u64) -> u64 {
+fn free(context: &Context, entry: u64) {
     drop(take(context, entry));
-    0
 }
 
 /// Writes an entry to the log, and frees it.
-fn write(context: &Context, entry: u64) -> u64 {
+fn write(context: &Context, entry: u64) {
     let Allocated { block, size, .. } = take(context, entry);
     let packet: ErrorLogPacket = context.read(entry);
     if !packet.dump_size.is_multiple_of(4) {
@@ -151,7 +144,6 @@ fn write(context: &Context, entry: u64) -> u64 {
         strings,
     };
     context.state().get::<Log>().written.push(written);
-    0
 }
 
 /// Returns an entry's strings, which end with a zero each.

@@ -15,19 +15,17 @@ use crate::{
 const PASSIVE: Irql = Irql::PASSIVE_LEVEL;
 
 pub const ENTRIES: Entries = &[
-    ("IoCreateNotificationEvent", PASSIVE, Routine::Two(create_notification)),
-    ("IoCreateSynchronizationEvent", PASSIVE, Routine::Two(create_synchronization)),
+    ("IoCreateNotificationEvent", PASSIVE, Routine::of(create_notification)),
+    ("IoCreateSynchronizationEvent", PASSIVE, Routine::of(create_synchronization)),
 ];
 
 /// Creates a signaled event or opens that of the name. Returns the event, or null if it has neither.
 fn io_create(context: &Context, name: u64, handle: u64, its_kind: u32) -> u64 {
-    let name = read_unicode_string(context, name);
-    let Ok(name) = canonical(&name) else {
+    let Ok(name) = canonical(&read_unicode_string(context, name)) else {
         return 0;
     };
     let (object, _) = create_named(context, name, its_kind, true);
-    let value = open_handle(context, object);
-    context.write(handle, &value);
+    context.write(handle, &open_handle(context, object));
     object
 }
 

@@ -7,7 +7,7 @@ use zerocopy::{Immutable, IntoBytes};
 use super::devices;
 pub use crate::services::ntoskrnl::irps::Ended;
 use crate::{
-    execution::routine::{Routine, low_half},
+    execution::routine::{At, Routine},
     ground::{
         abi::{DeviceObject, DriverObject, Irp, IrpStack},
         irql::Irql,
@@ -15,7 +15,7 @@ use crate::{
         status::NtStatus,
     },
     services::{
-        managers::pool::{Tag, Wanted},
+        managers::pool::Tag,
         ntoskrnl::{
             context::{Context, Entries},
             irps::{self, Request},
@@ -26,12 +26,12 @@ use crate::{
 const DISPATCH: Irql = Irql::DISPATCH_LEVEL;
 
 pub const ENTRIES: Entries = &[
-    ("IoAllocateIrp", DISPATCH, Routine::Two(allocate)),
-    ("IoFreeIrp", DISPATCH, Routine::One(free)),
-    ("IoInitializeIrp", DISPATCH, Routine::Three(initialize)),
-    ("IoReuseIrp", DISPATCH, Routine::Two(reuse)),
-    ("IofCallDriver", DISPATCH, Routine::Two(call)),
-    ("IofCompleteRequest", DISPATCH, Routine::Two(complete)),
+    ("IoAllocateIrp", DISPATCH, Routine::of(allocate)),
+    ("IoFreeIrp", DISPATCH, Routine::of(free)),
+    ("IoInitializeIrp", DISPATCH, Routine::of(initialize)),
+    ("IoReuseIrp", DISPATCH, Routine::of(reuse)),
+    ("IofCallDriver", DISPATCH, Routine::of(call_driver)),
+    ("IofCompleteRequest", DISPATCH, Routine::of(complete)),
 ];
 
 /// The sizes of a request and of a stack location.
@@ -81,13 +81,8 @@ fn store_location(context: &Context, irp: u64, value: &Irp) {
 /// Creates a request with this number of stack locations.
 pub fn create(context: &Context, stack_size: u8, ended: Option<Ended>) -> u64 {
     let size = HEADER + LOCATION * u64::from(stack_size);
-    let wanted = Wanted {
-        size: usize::try_from(size).unwrap_or(usize::MAX),
-        tag: TAG,
-        paged: false,
-        uninitialized: false,
-    };
-    let Some(irp) = context.pool().allocate(wanted, context, context.call()) else {
+    let Some(irp) = context.allocate(usize::try_from(size).unwrap_or(usize::MAX), TAG, false)
+    else {
         return 0;
     };
     fill(context, irp, size, stack_size);
@@ -100,15 +95,14 @@ pub fn create(context: &Context, stack_size: u8, ended: Option<Ended>) -> u64 {
 fn fill(context: &Context, irp: u64, size: u64, stack_size: u8) {
     let bytes = vec![0; usize::try_from(size).unwrap_or(0)];
     context.write_bytes(irp, &bytes);
-    let mut value: Irp = context.read(irp);
-    value.kind = TYPE;
-    value.size = (size & 0xFFFF) as u16;
-    value.stack_count = stack_size;
-    value.current_location = stack_size.wrapping_add(1);
-    value.tail[STACK] = irp + HEADER + LOCATION * u64::from(stack_size);
-    let list = |offset: usize| irp.wrapping_add(offset as u64);
-    value.thread_list = [list(offset_of!(Irp, thread_list)); 2];
-    context.write(irp, &value);
+    context.update(irp, |value: &mut Irp| {
+        value.kind = TYPE;
+        value.size = (size & 0xFFFF) as u16;
+        value.stack_count = stack_size;
+        value.current_location = stack_size.wrapping_add(1);
+        value.tail[STACK] = irp + HEADER + LOCATION * u64::from(stack_size);
+        value.thread_list = [irp.wrapping_add(offset_of!(Irp, thread_list) as u64); 2];
+    });
 }
 
 /// Returns the address of the stack location of the next driver.
@@ -117,38 +111,39 @@ pub fn next_location(context: &Context, irp: u64) -> u64 {
     value.tail[STACK].wrapping_sub(LOCATION)
 }
 
+/// Changes the stack location of the next driver.
+pub fn update_next(context: &Context, irp: u64, change: impl FnOnce(&mut IrpStack)) {
+    context.update(next_location(context, irp), change);
+}
+
 /// Frees a request of the I/O manager.
 pub fn discard(context: &Context, irp: u64) {
     irps::forget(context, irp);
-    // The block is this module's.
-    drop(context.pool().free(irp, context, context.call()));
+    context.free_own(irp);
 }
 
-fn allocate(context: &Context, stack_size: u64, _quota: u64) -> u64 {
-    let stack_size = (stack_size & 0xFF) as u8;
+fn allocate(context: &Context, stack_size: i8, _quota: bool) -> u64 {
+    let stack_size = stack_size.cast_unsigned();
     if stack_size == 0 || stack_size > 127 {
         context.stop_for_misuse(&format!("for {stack_size} stack locations"));
     }
     create(context, stack_size, None)
 }
 
-fn free(context: &Context, irp: u64) -> u64 {
+fn free(context: &Context, irp: u64) {
     let is_its =
         irps::find(context, irp).is_some_and(|one| one.is_allocated && one.ended.is_none());
     if !is_its {
-        context.stop_for_misuse(&format!(
-            "with 0x{irp:016X}, which is not a request of IoAllocateIrp"
-        ));
+        context.stop_for_wrong(irp, "a request of IoAllocateIrp");
     }
     must_be_back(context, irp);
     discard(context, irp);
-    0
 }
 
-fn initialize(context: &Context, irp: u64, size: u64, stack_size: u64) -> u64 {
-    let stack_size = (stack_size & 0xFF) as u8;
+fn initialize(context: &Context, irp: u64, size: u16, stack_size: i8) {
+    let stack_size = stack_size.cast_unsigned();
     let needed = HEADER + LOCATION * u64::from(stack_size);
-    if size & 0xFFFF < needed {
+    if u64::from(size) < needed {
         context.stop_for_misuse(&format!("with {size} bytes; {needed} are needed"));
     }
     if irps::find(context, irp).is_some_and(|one| one.is_allocated) {
@@ -160,7 +155,6 @@ fn initialize(context: &Context, irp: u64, size: u64, stack_size: u64) -> u64 {
     fill(context, irp, needed, stack_size);
     let request = Request { ended: None, is_allocated: false, home: None };
     irps::add(context, irp, request);
-    0
 }
 
 /// Bugchecks if a request is on its way through the drivers of a stack.
@@ -170,7 +164,7 @@ fn must_be_back(context: &Context, irp: u64) {
     }
 }
 
-fn reuse(context: &Context, irp: u64, status: u64) -> u64 {
+fn reuse(context: &Context, irp: u64, status: NtStatus) {
     let value: Irp = context.read(irp);
     let is_own = irps::find(context, irp).is_some_and(|one| one.ended.is_none());
     if !is_own {
@@ -179,14 +173,7 @@ fn reuse(context: &Context, irp: u64, status: u64) -> u64 {
     must_be_back(context, irp);
     let size = HEADER + LOCATION * u64::from(value.stack_count);
     fill(context, irp, size, value.stack_count);
-    let mut value: Irp = context.read(irp);
-    value.status_block.status = low_half(status);
-    context.write(irp, &value);
-    0
-}
-
-fn call(context: &Context, device: u64, irp: u64) -> u64 {
-    call_driver(context, device, irp).to_register()
+    context.update(irp, |value: &mut Irp| value.status_block.status = status.bits());
 }
 
 /// Returns the name of a request's major function.
@@ -226,10 +213,8 @@ pub fn major_name(major: u8) -> &'static str {
 
 /// Passes a request to the driver of a device.
 pub fn call_driver(context: &Context, device: u64, irp: u64) -> NtStatus {
-    check_request(context, irp);
-    if !devices::is_device(context, device) {
-        context.stop_for_misuse(&format!("with 0x{device:016X}, which is not a device object"));
-    }
+    must_be_request(context, irp);
+    devices::must_be_device(context, device);
     let mut value: Irp = context.read(irp);
     let from = value.current_location;
     value.current_location = from.wrapping_sub(1);
@@ -237,20 +222,17 @@ pub fn call_driver(context: &Context, device: u64, irp: u64) -> NtStatus {
         context.bugcheck(
             NO_MORE_IRP_STACK_LOCATIONS,
             [irp, 0, 0, 0],
-            format!(
-                "{} was called from {} with a request that has no more stack locations",
-                context.call().name,
-                context.caller()
-            ),
+            context.sentence("with a request that has no more stack locations"),
             &context.backtrace(),
         );
     }
     value.tail[STACK] = value.tail[STACK].wrapping_sub(LOCATION);
     store_location(context, irp, &value);
     irps::sent_from(context, irp, from);
-    let mut location: IrpStack = context.read(value.tail[STACK]);
-    location.device = device;
-    context.write(value.tail[STACK], &location);
+    let location = context.update(value.tail[STACK], |location: &mut IrpStack| {
+        location.device = device;
+        *location
+    });
     if let Some(dispatch) = devices::dispatch_of(context, device) {
         return dispatch(context, device, irp);
     }
@@ -262,86 +244,59 @@ pub fn call_driver(context: &Context, device: u64, irp: u64) -> NtStatus {
     let driver = context.read::<DeviceObject>(device).driver;
     let object: DriverObject = context.read(driver);
     let routine = object.major_function.get(usize::from(location.major)).copied();
-    match routine {
-        None | Some(0) => {
-            // The I/O manager's default routine.
-            value.status_block.status = NtStatus::INVALID_DEVICE_REQUEST.bits();
-            value.status_block.information = 0;
-            let block = offset_of!(Irp, status_block);
-            store(context, irp, block, &value.status_block);
-            complete_request(context, irp);
-            NtStatus::INVALID_DEVICE_REQUEST
-        }
-        Some(routine) => {
-            let what = major_name(location.major);
-            let result = context.call_driver(what, routine, [device, irp]);
-            NtStatus::from_register(result)
-        }
-    }
+    let Some(routine) = routine.filter(|routine| *routine != 0) else {
+        // The I/O manager's default routine.
+        value.status_block.status = NtStatus::INVALID_DEVICE_REQUEST.bits();
+        value.status_block.information = 0;
+        let block = offset_of!(Irp, status_block);
+        store(context, irp, block, &value.status_block);
+        complete_request(context, irp);
+        return NtStatus::INVALID_DEVICE_REQUEST;
+    };
+    let what = major_name(location.major);
+    NtStatus::from_register(context.call_driver(what, routine, [device, irp]))
 }
 
-/// Bugchecks if an address is not that of a request.
+/// Bugchecks if an address is not that of a request that was neither completed nor freed.
 pub fn must_be_request(context: &Context, irp: u64) {
-    check_request(context, irp);
-}
-
-/// Bugchecks if a request is not one, or was completed or freed.
-fn check_request(context: &Context, irp: u64) {
     if irps::find(context, irp).is_some() {
         return;
     }
-    let is_completion = context.call().name == "IofCompleteRequest";
-    if is_completion {
+    if context.call().name == "IofCompleteRequest" {
         context.bugcheck(
             MULTIPLE_IRP_COMPLETE_REQUESTS,
             [irp, 0, 0, 0],
-            format!(
-                "{} was called from {} with 0x{irp:016X}, which was completed before or is not a \
-                 request",
-                context.call().name,
-                context.caller()
-            ),
+            context.sentence(&format!(
+                "with 0x{irp:016X}, which was completed before or is not a request"
+            )),
             &context.backtrace(),
         );
     }
-    context.stop_for_misuse(&format!("with 0x{irp:016X}, which is not a request"));
+    context.stop_for_wrong(irp, "a request");
 }
 
-fn complete(context: &Context, irp: u64, _boost: u64) -> u64 {
-    check_request(context, irp);
-    let value: Irp = context.read(irp);
+fn complete(context: &Context, irp: At<Irp>, _boost: i8) {
+    must_be_request(context, irp.0);
+    let value = irp.read(context);
     if value.status_block.status == NtStatus::PENDING.bits()
         || value.status_block.status == u32::MAX
     {
-        context.stop(
+        context.stop_call(
             Rule::RequestMisused,
-            format!(
-                "{} was called from {} for a request whose status is 0x{:08X}",
-                context.call().name,
-                context.caller(),
-                value.status_block.status
-            ),
+            &format!("for a request whose status is 0x{:08X}", value.status_block.status),
         );
     }
     if value.cancel_routine != 0 {
-        context.stop(
-            Rule::RequestMisused,
-            format!(
-                "{} was called from {} for a request that still has a cancel routine",
-                context.call().name,
-                context.caller()
-            ),
-        );
+        context.stop_call(Rule::RequestMisused, "for a request that still has a cancel routine");
     }
-    complete_request(context, irp);
-    0
+    complete_request(context, irp.0);
 }
 
 /// Called when a request that this kernel keeps has come back, with the address of the stack location.
 type CameBack = fn(&Context, u64);
 
-/// What this kernel does with requests that it keeps when they have come back, by the address of the
-/// stack location that they come back from.
+/// The functions that handle the requests that this kernel keeps when they have come back, by the addresses
+/// of the stack locations that they come back from.
 #[derive(Default)]
 struct Kept(HashMap<u64, CameBack>);
 
@@ -402,14 +357,10 @@ pub fn complete_request(context: &Context, irp: u64) {
             ended(context, irp);
             discard(context, irp);
         }
-        Some(None) => context.stop(
+        Some(None) => context.stop_call(
             Rule::RequestMisused,
-            format!(
-                "{} was called from {} for the driver's own request, whose completion routine must \
+            "for the driver's own request, whose completion routine must \
                  return STATUS_MORE_PROCESSING_REQUIRED",
-                context.call().name,
-                context.caller()
-            ),
         ),
         None => {}
     }

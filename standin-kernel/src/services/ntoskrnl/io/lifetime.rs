@@ -1,16 +1,16 @@
-//! What drivers register for their devices and for themselves: a timer for each device, notifications
+//! The registrations of drivers for their devices and for themselves: a timer for each device, notifications
 //! of the shutdown, extensions of their objects, and routines that run after `DriverEntry`.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, VecDeque, btree_map::Entry};
 
 use super::power_states;
 use crate::{
-    execution::routine::{Routine, low_half},
+    execution::routine::{At, Routine},
     ground::{
         abi::{DeviceObject, DriverObject},
         arena::Block,
         irql::Irql,
-        status::NtStatus,
+        status::{NtResult, NtStatus},
     },
     services::ntoskrnl::{
         context::{Context, Entries},
@@ -22,23 +22,19 @@ const PASSIVE: Irql = Irql::PASSIVE_LEVEL;
 const DISPATCH: Irql = Irql::DISPATCH_LEVEL;
 
 pub const ENTRIES: Entries = &[
-    ("IoInitializeTimer", PASSIVE, Routine::Three(initialize_timer)),
-    ("IoStartTimer", DISPATCH, Routine::One(start_timer)),
-    ("IoStopTimer", DISPATCH, Routine::One(stop_timer)),
-    ("IoRegisterShutdownNotification", PASSIVE, Routine::One(register_shutdown::<false>)),
-    ("IoRegisterLastChanceShutdownNotification", PASSIVE, Routine::One(register_shutdown::<true>)),
-    ("IoUnregisterShutdownNotification", PASSIVE, Routine::One(unregister_shutdown)),
-    ("IoAllocateDriverObjectExtension", DISPATCH, Routine::Four(allocate_extension)),
-    ("IoGetDriverObjectExtension", DISPATCH, Routine::Two(get_extension)),
-    (
-        "IoRegisterDriverReinitialization",
-        PASSIVE,
-        Routine::Three(register_reinitialization::<false>),
-    ),
+    ("IoInitializeTimer", PASSIVE, Routine::of(initialize_timer)),
+    ("IoStartTimer", DISPATCH, Routine::of(start_timer)),
+    ("IoStopTimer", DISPATCH, Routine::of(stop_timer)),
+    ("IoRegisterShutdownNotification", PASSIVE, Routine::of(register_shutdown::<false>)),
+    ("IoRegisterLastChanceShutdownNotification", PASSIVE, Routine::of(register_shutdown::<true>)),
+    ("IoUnregisterShutdownNotification", PASSIVE, Routine::of(unregister_shutdown)),
+    ("IoAllocateDriverObjectExtension", DISPATCH, Routine::of(allocate_extension)),
+    ("IoGetDriverObjectExtension", DISPATCH, Routine::of(get_extension)),
+    ("IoRegisterDriverReinitialization", PASSIVE, Routine::of(register_reinitialization::<false>)),
     (
         "IoRegisterBootDriverReinitialization",
         PASSIVE,
-        Routine::Three(register_reinitialization::<true>),
+        Routine::of(register_reinitialization::<true>),
     ),
 ];
 
@@ -49,53 +45,47 @@ struct Timers(BTreeMap<u64, Timer>);
 struct Timer {
     routine: u64,
     context: u64,
-    /// What the device's object points to.
+    /// The memory that the device's object points to.
     memory: Block,
 }
 
 /// Gives a device its timer, or the timer another routine.
-fn initialize_timer(context: &Context, device: u64, routine: u64, its_context: u64) -> u64 {
-    let mut value: DeviceObject = context.read(device);
-    let address = {
-        let mut state = context.state();
-        let timers = &mut state.get::<Timers>().0;
-        let timer = timers.entry(device).or_insert_with(|| Timer {
+fn initialize_timer(
+    context: &Context,
+    device: At<DeviceObject>,
+    routine: u64,
+    its_context: u64,
+) -> NtStatus {
+    let mut value = device.read(context);
+    value.timer = context.with_state(|Timers(timers)| {
+        let timer = timers.entry(device.0).or_insert_with(|| Timer {
             routine: 0,
             context: 0,
             memory: Block::zeroed(0x40),
         });
         (timer.routine, timer.context) = (routine, its_context);
         timer.memory.address()
-    };
-    value.timer = address;
-    context.write(device, &value);
-    NtStatus::SUCCESS.to_register()
+    });
+    device.write(context, value);
+    NtStatus::SUCCESS
 }
 
 /// Returns a timer's routine and context. Bugchecks if the device has no timer.
 fn timer_of(context: &Context, device: u64) -> (u64, u64) {
-    let found = {
-        let mut state = context.state();
-        let timer = state.get::<Timers>().0.get(&device);
-        timer.map(|timer| (timer.routine, timer.context))
-    };
-    found.unwrap_or_else(|| {
-        context.stop_for_misuse(&format!(
-            "with 0x{device:016X}, which is not a device whose timer was initialized"
-        ))
-    })
+    let found = context.with_state(|Timers(timers)| {
+        timers.get(&device).map(|timer| (timer.routine, timer.context))
+    });
+    found.unwrap_or_else(|| context.stop_for_wrong(device, "a device whose timer was initialized"))
 }
 
-fn start_timer(context: &Context, device: u64) -> u64 {
+fn start_timer(context: &Context, device: u64) {
     let (routine, its_context) = timer_of(context, device);
     timers::start_for_device(context, device, routine, its_context);
-    0
 }
 
-fn stop_timer(context: &Context, device: u64) -> u64 {
+fn stop_timer(context: &Context, device: u64) {
     timer_of(context, device);
     timers::stop(context, device);
-    0
 }
 
 /// A device whose driver is told of the shutdown.
@@ -114,28 +104,21 @@ struct Shutdown(VecDeque<Notified>);
 /// `DO_SHUTDOWN_REGISTERED`.
 const SHUTDOWN_REGISTERED: u32 = 0x800;
 
-fn register_shutdown<const LAST: bool>(context: &Context, device: u64) -> u64 {
-    let mut value: DeviceObject = context.read(device);
-    value.flags |= SHUTDOWN_REGISTERED;
-    context.write(device, &value);
-    let notified = Notified { device, is_last: LAST };
+fn register_shutdown<const LAST: bool>(context: &Context, device: At<DeviceObject>) -> NtStatus {
+    device.update(context, |value| value.flags |= SHUTDOWN_REGISTERED);
+    let notified = Notified { device: device.0, is_last: LAST };
     context.state().get::<Shutdown>().0.push_front(notified);
-    NtStatus::SUCCESS.to_register()
+    NtStatus::SUCCESS
 }
 
-fn unregister_shutdown(context: &Context, device: u64) -> u64 {
-    let mut value: DeviceObject = context.read(device);
-    value.flags &= !SHUTDOWN_REGISTERED;
-    context.write(device, &value);
-    let mut state = context.state();
-    state.get::<Shutdown>().0.retain(|one| one.device != device);
-    0
+fn unregister_shutdown(context: &Context, device: At<DeviceObject>) {
+    device.update(context, |value| value.flags &= !SHUTDOWN_REGISTERED);
+    context.state().get::<Shutdown>().0.retain(|one| one.device != device.0);
 }
 
 /// Returns the devices whose drivers are told of a shutdown, in the order in which they are.
 pub fn notified_of_shutdown(context: &Context) -> Vec<Notified> {
-    let mut state = context.state();
-    let mut all: Vec<Notified> = state.get::<Shutdown>().0.iter().copied().collect();
+    let mut all = Vec::from(context.state().get::<Shutdown>().0.clone());
     all.sort_by_key(|one| one.is_last);
     all
 }
@@ -154,36 +137,31 @@ pub fn device_deleted(context: &Context, device: u64) {
 struct Extensions(BTreeMap<(u64, u64), Block>);
 
 /// Allocates memory that lives as long as the driver's object.
-fn allocate_extension(context: &Context, driver: u64, id: u64, size: u64, result: u64) -> u64 {
-    context.write(result, &0_u64);
-    let Ok(size) = usize::try_from(low_half(size)) else {
-        return NtStatus::INSUFFICIENT_RESOURCES.to_register();
-    };
+fn allocate_extension(
+    context: &Context,
+    driver: u64,
+    id: u64,
+    size: u32,
+    result: At<u64>,
+) -> NtResult {
+    result.write(context, 0_u64);
     if context.faults().take("ExAllocatePool2").is_some() {
-        return NtStatus::INSUFFICIENT_RESOURCES.to_register();
+        return Err(NtStatus::INSUFFICIENT_RESOURCES);
     }
-    let address = {
-        let mut state = context.state();
-        let extensions = &mut state.get::<Extensions>().0;
-        if extensions.contains_key(&(driver, id)) {
-            return NtStatus::OBJECT_NAME_COLLISION.to_register();
-        }
-        let Some(block) = Block::try_zeroed(size) else {
-            return NtStatus::INSUFFICIENT_RESOURCES.to_register();
+    let address = context.with_state(|Extensions(all)| {
+        let Entry::Vacant(free) = all.entry((driver, id)) else {
+            return Err(NtStatus::OBJECT_NAME_COLLISION);
         };
-        let address = block.address();
-        extensions.insert((driver, id), block);
-        address
-    };
-    context.write(result, &address);
-    NtStatus::SUCCESS.to_register()
+        let block = Block::try_zeroed(size as usize).ok_or(NtStatus::INSUFFICIENT_RESOURCES)?;
+        Ok(free.insert(block).address())
+    })?;
+    result.write(context, address);
+    Ok(())
 }
 
 /// Returns the memory of an extension, or null.
 fn get_extension(context: &Context, driver: u64, id: u64) -> u64 {
-    let mut state = context.state();
-    let extension = state.get::<Extensions>().0.get(&(driver, id));
-    extension.map_or(0, Block::address)
+    context.with_state(|Extensions(all)| all.get(&(driver, id)).map_or(0, Block::address))
 }
 
 /// The routines that run once all drivers have started: those of boot drivers first.
@@ -203,11 +181,9 @@ fn register_reinitialization<const BOOT: bool>(
     driver: u64,
     routine: u64,
     its_context: u64,
-) -> u64 {
+) {
     let one = Reinitialization { driver, routine, context: its_context, is_of_boot: BOOT };
-    let mut state = context.state();
-    state.get::<Reinitializations>().0.push_back(one);
-    0
+    context.state().get::<Reinitializations>().0.push_back(one);
 }
 
 /// The offset of the number of calls in `DRIVER_EXTENSION`.
@@ -219,19 +195,18 @@ pub fn reinitialize(context: &Context, driver: u64) {
     const LIMIT: u32 = 1000;
     let extension = context.read::<DriverObject>(driver).driver_extension;
     for _ in 0..LIMIT {
-        let next = {
-            let mut state = context.state();
-            let all = &mut state.get::<Reinitializations>().0;
+        let next = context.with_state(|Reinitializations(all)| {
             let of_boot = all.iter().position(|one| one.driver == driver && one.is_of_boot);
             let any = || all.iter().position(|one| one.driver == driver);
             of_boot.or_else(any).and_then(|at| all.remove(at))
-        };
+        });
         let Some(next) = next else {
             return;
         };
-        let count: u32 = context.read(extension.wrapping_add(COUNT));
-        let count = count.wrapping_add(1);
-        context.write(extension.wrapping_add(COUNT), &count);
+        let count = context.update(extension.wrapping_add(COUNT), |count: &mut u32| {
+            *count = count.wrapping_add(1);
+            *count
+        });
         let arguments = [driver, next.context, u64::from(count)];
         context.call_driver("the reinitialization routine", next.routine, arguments);
     }

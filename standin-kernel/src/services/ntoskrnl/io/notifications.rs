@@ -4,19 +4,23 @@
 use std::collections::BTreeMap;
 
 use crate::{
-    execution::routine::{Routine, low_half},
-    ground::{arena::Block, irql::Irql, status::NtStatus},
+    execution::routine::{At, Routine},
+    ground::{
+        arena::Block,
+        irql::Irql,
+        status::{NtResult, NtStatus},
+    },
     services::ntoskrnl::context::{Context, Entries},
 };
 
 const PASSIVE: Irql = Irql::PASSIVE_LEVEL;
 
 pub const ENTRIES: Entries = &[
-    ("IoRegisterPlugPlayNotification", PASSIVE, Routine::Seven(register_plug_and_play)),
-    ("IoUnregisterPlugPlayNotification", PASSIVE, Routine::One(unregister_plug_and_play)),
-    ("IoUnregisterPlugPlayNotificationEx", PASSIVE, Routine::One(unregister_plug_and_play)),
-    ("IoRegisterBootDriverCallback", PASSIVE, Routine::Two(register_boot)),
-    ("IoUnregisterBootDriverCallback", Irql::APC_LEVEL, Routine::One(unregister_boot)),
+    ("IoRegisterPlugPlayNotification", PASSIVE, Routine::of(register_plug_and_play)),
+    ("IoUnregisterPlugPlayNotification", PASSIVE, Routine::of(unregister_plug_and_play)),
+    ("IoUnregisterPlugPlayNotificationEx", PASSIVE, Routine::of(unregister_plug_and_play)),
+    ("IoRegisterBootDriverCallback", PASSIVE, Routine::of(register_boot)),
+    ("IoUnregisterBootDriverCallback", Irql::APC_LEVEL, Routine::of(unregister_boot)),
 ];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,39 +44,34 @@ fn register(context: &Context, kind: Kind, routine: u64) -> u64 {
     let memory = Block::zeroed(0x40);
     let handle = memory.address();
     let registration = Registration { kind, routine, _memory: memory };
-    let mut state = context.state();
-    let all = &mut state.get::<Registrations>().0;
-    all.insert(handle, registration);
+    context.state().get::<Registrations>().0.insert(handle, registration);
     handle
 }
 
 fn unregister(context: &Context, kind: Kind, handle: u64) {
-    let is_known = {
-        let mut state = context.state();
-        let all = &mut state.get::<Registrations>().0;
-        let is_known = all.get(&handle).is_some_and(|one| one.kind == kind);
-        if is_known {
-            all.remove(&handle);
-        }
-        is_known
-    };
-    if !is_known {
-        context.stop_for_misuse(&format!(
-            "with 0x{handle:016X}, which is not a registration of this kind"
-        ));
+    let removed = context.with_state(|Registrations(all)| {
+        all.extract_if(handle..=handle, |_, one| one.kind == kind).count()
+    });
+    if removed == 0 {
+        context.stop_for_wrong(handle, "a registration of this kind");
     }
 }
 
 fn register_plug_and_play(
     context: &Context,
-    [category, _flags, data, driver, routine, _argument, entry]: [u64; 7],
-) -> u64 {
+    category: u32,
+    _flags: u32,
+    data: u64,
+    driver: u64,
+    routine: u64,
+    _argument: u64,
+    entry: At<u64>,
+) -> NtResult {
     /// `EventCategoryHardwareProfileChange`, `EventCategoryDeviceInterfaceChange` and
     /// `EventCategoryTargetDeviceChange`.
     const HARDWARE_PROFILE: u32 = 1;
     const INTERFACE: u32 = 2;
     const TARGET: u32 = 3;
-    let category = low_half(category);
     let is_valid = match category {
         HARDWARE_PROFILE => true,
         // The class of the interface, or the file object of the device.
@@ -80,33 +79,28 @@ fn register_plug_and_play(
         _ => false,
     };
     if !is_valid || driver == 0 || routine == 0 {
-        context.write(entry, &0_u64);
-        return NtStatus::INVALID_PARAMETER.to_register();
+        entry.write(context, 0_u64);
+        return Err(NtStatus::INVALID_PARAMETER);
     }
-    let handle = register(context, Kind::PlugAndPlay, routine);
-    context.write(entry, &handle);
-    NtStatus::SUCCESS.to_register()
+    entry.write(context, register(context, Kind::PlugAndPlay, routine));
+    Ok(())
 }
 
-fn unregister_plug_and_play(context: &Context, entry: u64) -> u64 {
+fn unregister_plug_and_play(context: &Context, entry: u64) -> NtStatus {
     unregister(context, Kind::PlugAndPlay, entry);
-    NtStatus::SUCCESS.to_register()
+    NtStatus::SUCCESS
 }
 
 fn register_boot(context: &Context, routine: u64, _argument: u64) -> u64 {
     register(context, Kind::Boot, routine)
 }
 
-fn unregister_boot(context: &Context, handle: u64) -> u64 {
+fn unregister_boot(context: &Context, handle: u64) {
     unregister(context, Kind::Boot, handle);
-    0
 }
 
 /// Takes the registrations of a driver's routines, and returns how many there were.
 pub fn take_left(context: &Context, belongs: impl Fn(u64) -> bool) -> usize {
-    let mut state = context.state();
-    let all = &mut state.get::<Registrations>().0;
-    let before = all.len();
-    all.retain(|_, one| !belongs(one.routine));
-    before - all.len()
+    context
+        .with_state(|Registrations(all)| all.extract_if(.., |_, one| belongs(one.routine)).count())
 }

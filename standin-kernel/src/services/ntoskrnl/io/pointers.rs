@@ -1,12 +1,12 @@
-//! How drivers get the devices of others: by their names, and by the device above.
+//! The routines by which drivers get the devices of others: by their names, and by the device above.
 
 use super::{devices, irp, send, stacks};
 use crate::{
-    execution::routine::{Routine, low_half},
+    execution::routine::{At, Routine},
     ground::{
         abi::{Irp, IrpStack},
         irql::Irql,
-        status::NtStatus,
+        status::{NtResult, NtStatus},
     },
     services::{
         create_parameters::CreateParameters,
@@ -24,10 +24,10 @@ const DISPATCH: Irql = Irql::DISPATCH_LEVEL;
 const HIGH: Irql = Irql::HIGH_LEVEL;
 
 pub const ENTRIES: Entries = &[
-    ("IoGetDeviceObjectPointer", PASSIVE, Routine::Four(get)),
-    ("IoAttachDevice", APC, Routine::Three(attach)),
-    ("IoGetLowerDeviceObject", DISPATCH, Routine::One(lower)),
-    ("IoValidateDeviceIoControlAccess", HIGH, Routine::Two(validate_access)),
+    ("IoGetDeviceObjectPointer", PASSIVE, Routine::of(get)),
+    ("IoAttachDevice", APC, Routine::of(attach)),
+    ("IoGetLowerDeviceObject", DISPATCH, Routine::of(lower)),
+    ("IoValidateDeviceIoControlAccess", HIGH, Routine::of(validate_access)),
 ];
 
 /// `FILE_READ_ATTRIBUTES`.
@@ -36,7 +36,7 @@ const READ_ATTRIBUTES: u32 = 0x80;
 /// Opens the device that a name leads to for a driver, and closes the handle: the device is told of the
 /// cleanup, and of the close when the driver releases its reference. Returns the file, and the device at
 /// the top of the stack.
-fn open(context: &Context, name: u64, access: u32) -> Result<(u64, u64), NtStatus> {
+fn open(context: &Context, name: u64, access: u32) -> NtResult<(u64, u64)> {
     let name = read_unicode_string(context, name);
     let found = devices::find(context, &name).or_else(|| context.nodes().find(&name));
     let Some((device, rest)) = found else {
@@ -60,26 +60,19 @@ fn open(context: &Context, name: u64, access: u32) -> Result<(u64, u64), NtStatu
     Ok((file, stacks::top_of(context, device)))
 }
 
-fn get(context: &Context, name: u64, access: u64, file: u64, device: u64) -> u64 {
-    match open(context, name, low_half(access)) {
-        Ok((its_file, its_device)) => {
-            context.write(file, &its_file);
-            context.write(device, &its_device);
-            NtStatus::SUCCESS.to_register()
-        }
-        Err(status) => status.to_register(),
-    }
+fn get(context: &Context, name: u64, access: u32, file: At<u64>, device: At<u64>) -> NtResult {
+    let (its_file, its_device) = open(context, name, access)?;
+    file.write(context, its_file);
+    device.write(context, its_device);
+    Ok(())
 }
 
 /// Attaches a device to the stack of one that a name leads to.
-fn attach(context: &Context, source: u64, name: u64, attached: u64) -> u64 {
-    let (file, target) = match open(context, name, READ_ATTRIBUTES) {
-        Ok(opened) => opened,
-        Err(status) => return status.to_register(),
-    };
-    let status = stacks::attach_safe(context, source, target, attached);
+fn attach(context: &Context, source: u64, name: u64, attached: u64) -> NtResult {
+    let (file, target) = open(context, name, READ_ATTRIBUTES)?;
+    let result = stacks::attach_safe(context, source, target, attached);
     handles::dereference(context, file);
-    status
+    result
 }
 
 /// Returns the device below another one with a reference, or null.
@@ -93,15 +86,14 @@ fn lower(context: &Context, device: u64) -> u64 {
 
 /// Returns whether the sender of a device control or of a control of a file system has opened the device with
 /// an access. Processes have all opened it for reading and writing here, and drivers need no access.
-fn validate_access(context: &Context, irp: u64, access: u64) -> u64 {
+fn validate_access(context: &Context, irp: At<Irp>, access: u32) -> NtStatus {
     /// `FILE_READ_ACCESS | FILE_WRITE_ACCESS`.
     const ALL: u32 = 3;
     /// `IRP_MJ_FILE_SYSTEM_CONTROL` and `IRP_MJ_DEVICE_CONTROL`.
     const CONTROLS: [u8; 2] = [13, 14];
-    let location: IrpStack = context.read(context.read::<Irp>(irp).tail[irp::STACK]);
-    let access = low_half(access);
+    let location: IrpStack = context.read(irp.read(context).tail[irp::STACK]);
     if access == 0 || access & !ALL != 0 || !CONTROLS.contains(&location.major) {
-        return NtStatus::INVALID_PARAMETER.to_register();
+        return NtStatus::INVALID_PARAMETER;
     }
-    NtStatus::SUCCESS.to_register()
+    NtStatus::SUCCESS
 }

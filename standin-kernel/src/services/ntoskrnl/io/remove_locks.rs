@@ -5,8 +5,13 @@ use std::collections::HashMap;
 use crate::{
     execution::{coroutine::wait_until, routine::Routine},
     ground::{
-        abi::DispatcherHeader, backtrace::Backtrace, irql::Irql, memory, pnp_abi::RemoveLock,
-        rule::Rule, status::NtStatus,
+        abi::DispatcherHeader,
+        backtrace::Backtrace,
+        irql::Irql,
+        memory,
+        pnp_abi::RemoveLock,
+        rule::Rule,
+        status::{NtResult, NtStatus},
     },
     services::ntoskrnl::{
         context::{Context, Entries},
@@ -21,16 +26,16 @@ const PASSIVE: Irql = Irql::PASSIVE_LEVEL;
 const DISPATCH: Irql = Irql::DISPATCH_LEVEL;
 
 pub const ENTRIES: Entries = &[
-    ("IoInitializeRemoveLockEx", PASSIVE, Routine::Five(initialize)),
-    ("IoAcquireRemoveLockEx", DISPATCH, Routine::Five(acquire)),
-    ("IoReleaseRemoveLockEx", DISPATCH, Routine::Three(release)),
-    ("IoReleaseRemoveLockAndWaitEx", PASSIVE, Routine::Three(release_and_wait)),
+    ("IoInitializeRemoveLockEx", PASSIVE, Routine::of(initialize)),
+    ("IoAcquireRemoveLockEx", DISPATCH, Routine::of(acquire)),
+    ("IoReleaseRemoveLockEx", DISPATCH, Routine::of(release)),
+    ("IoReleaseRemoveLockAndWaitEx", PASSIVE, Routine::of(release_and_wait)),
 ];
 
 /// `STATUS_DELETE_PENDING`.
 const DELETE_PENDING: NtStatus = NtStatus::from_bits(0xC000_0056);
 
-/// The locks by their addresses, with who holds them.
+/// The holders of the locks, by the locks' addresses.
 #[derive(Default)]
 struct Locks(HashMap<u64, Holders>);
 
@@ -42,35 +47,21 @@ const REMOVED: u64 = std::mem::offset_of!(RemoveLock, removed) as u64;
 const COUNT: u64 = std::mem::offset_of!(RemoveLock, count) as u64;
 const EVENT: u64 = std::mem::offset_of!(RemoveLock, event) as u64;
 
-fn initialize(
-    context: &Context,
-    lock: u64,
-    _tag: u64,
-    _minutes: u64,
-    _highest: u64,
-    size: u64,
-) -> u64 {
-    if (size & 0xFFFF_FFFF) < size_of::<RemoveLock>() as u64 {
+fn initialize(context: &Context, lock: u64, _tag: u32, _minutes: u32, _highest: u32, size: u32) {
+    if (size as usize) < size_of::<RemoveLock>() {
         context.stop_for_misuse(&format!(
-            "for a remove lock of {} bytes; it has at least {}",
-            size & 0xFFFF_FFFF,
+            "for a remove lock of {size} bytes; it has at least {}",
             size_of::<RemoveLock>()
         ));
     }
     let event = lock.wrapping_add(EVENT);
-    initialize_header(
-        context,
-        event,
-        kind::SYNCHRONIZATION_EVENT,
-        size_of::<DispatcherHeader>(),
-        0,
-    );
-    let mut value: RemoveLock = context.read(lock);
-    value.removed = 0;
-    value.count = 1;
-    context.write(lock, &value);
+    let event_size = size_of::<DispatcherHeader>();
+    initialize_header(context, event, kind::SYNCHRONIZATION_EVENT, event_size, 0);
+    context.update(lock, |value: &mut RemoveLock| {
+        value.removed = 0;
+        value.count = 1;
+    });
     context.state().get::<Locks>().0.insert(lock, Vec::new());
-    0
 }
 
 /// Bugchecks because a lock was not initialized.
@@ -82,7 +73,7 @@ fn stop_for_unknown(context: &Context, lock: u64) -> ! {
 
 /// Runs `body` on a lock's holders. Bugchecks if the lock was not initialized.
 fn with<R>(context: &Context, lock: u64, body: impl FnOnce(&mut Holders) -> R) -> R {
-    let result = context.state().get::<Locks>().0.get_mut(&lock).map(body);
+    let result = context.with_state(|Locks(all)| all.get_mut(&lock).map(body));
     result.unwrap_or_else(|| stop_for_unknown(context, lock))
 }
 
@@ -110,7 +101,7 @@ fn change<R>(
     result.unwrap_or_else(|| stop_for_unknown(context, lock))
 }
 
-/// What a step has done with a lock.
+/// The result of a step.
 struct Change<R> {
     result: R,
     /// Set if the step signals the lock's event.
@@ -124,17 +115,16 @@ impl<R> Change<R> {
 }
 
 /// Acquires a lock, unless its device is being removed.
-fn acquire(context: &Context, lock: u64, tag: u64, _file: u64, _line: u64, _size: u64) -> u64 {
+fn acquire(context: &Context, lock: u64, tag: u64, _file: u64, _line: u32, _size: u32) -> NtResult {
     let backtrace = context.short_backtrace();
-    let status = change(context, lock, |holders, value| {
+    change(context, lock, |holders, value| {
         if value.removed != 0 {
-            return Change::new(DELETE_PENDING);
+            return Change::new(Err(DELETE_PENDING));
         }
         value.count = value.count.saturating_add(1);
         holders.push((tag, backtrace));
-        Change::new(NtStatus::SUCCESS)
-    });
-    status.to_register()
+        Change::new(Ok(()))
+    })
 }
 
 /// Takes one of a lock's acquisitions with a tag. Returns false if there is none.
@@ -156,17 +146,16 @@ fn must_be_taken(context: &Context, is_taken: bool, lock: u64, tag: u64) {
     }
 }
 
-fn release(context: &Context, lock: u64, tag: u64, _size: u64) -> u64 {
+fn release(context: &Context, lock: u64, tag: u64, _size: u32) {
     let is_taken = change(context, lock, |holders, value| {
         let is_taken = take(holders, value, tag);
         Change { result: is_taken, signals: is_taken && value.count == 0 }
     });
     must_be_taken(context, is_taken, lock, tag);
-    0
 }
 
-/// Releases a lock of a device that is being removed, and waits until nobody holds it.
-fn release_and_wait(context: &Context, lock: u64, tag: u64, _size: u64) -> u64 {
+/// Releases a lock of a device that is being removed, and waits until no one holds it.
+fn release_and_wait(context: &Context, lock: u64, tag: u64, _size: u32) {
     check_may_wait(context);
     let is_taken = change(context, lock, |holders, value| {
         let is_taken = take(holders, value, tag);
@@ -180,20 +169,13 @@ fn release_and_wait(context: &Context, lock: u64, tag: u64, _size: u64) -> u64 {
     must_be_taken(context, is_taken, lock, tag);
     let is_free = || with(context, lock, |holders| holders.is_empty());
     if !wait_until(context, None, is_free) {
-        let caller = context.caller();
         let held = describe(context, lock);
-        context.stop(
-            Rule::Deadlock,
-            format!(
-                "{} was called from {caller} and waits forever for the remove lock, {held}",
-                context.call().name
-            ),
-        );
+        context
+            .stop_call(Rule::Deadlock, &format!("and waits forever for the remove lock, {held}"));
     }
-    0
 }
 
-/// Describes who holds a lock.
+/// Describes the holders of a lock.
 fn describe(context: &Context, lock: u64) -> String {
     let holders = with(context, lock, |holders| {
         let first = holders.first().cloned();
@@ -208,21 +190,15 @@ fn describe(context: &Context, lock: u64) -> String {
     )
 }
 
-/// Forgets the locks in memory that goes away. Returns who still holds one of them.
+/// Forgets the locks in memory that goes away. Describes the holders of one that is still held.
 pub fn memory_gone(context: &Context, from: u64, to: u64) -> Option<String> {
-    let inside: Vec<u64> = {
-        let mut state = context.state();
-        let locks = state.get::<Locks>().0.keys().copied();
-        locks.filter(|lock| (from..to).contains(lock)).collect()
-    };
+    let inside: Vec<u64> = context.with_state(|Locks(all)| {
+        all.keys().copied().filter(|lock| (from..to).contains(lock)).collect()
+    });
     let held = inside.iter().find_map(|lock| {
         let is_held = with(context, *lock, |holders| !holders.is_empty());
         is_held.then(|| describe(context, *lock))
     });
-    let mut state = context.state();
-    let locks = &mut state.get::<Locks>().0;
-    for lock in inside {
-        locks.remove(&lock);
-    }
+    context.with_state(|Locks(all)| all.retain(|lock, _| !inside.contains(lock)));
     held
 }

@@ -1,12 +1,14 @@
 //! Queues of requests that can be cancelled (`IO_CSQ`): the driver keeps the queue and its lock, and the
 //! kernel does what cancellation demands.
 
+use zerocopy::FromZeros;
+
 use super::{
     cancel::{exchange_routine, set_own_routine},
     irp::{self, STACK, control},
 };
 use crate::{
-    execution::routine::Routine,
+    execution::routine::{At, Routine},
     ground::{
         abi::{Irp, IrpStack},
         arena::Block,
@@ -21,12 +23,12 @@ const DISPATCH: Irql = Irql::DISPATCH_LEVEL;
 const HIGH: Irql = Irql::HIGH_LEVEL;
 
 pub const ENTRIES: Entries = &[
-    ("IoCsqInitialize", HIGH, Routine::Seven(initialize::<PLAIN>)),
-    ("IoCsqInitializeEx", HIGH, Routine::Seven(initialize::<EXTENDED>)),
-    ("IoCsqInsertIrp", DISPATCH, Routine::Three(insert)),
-    ("IoCsqInsertIrpEx", DISPATCH, Routine::Four(insert_with)),
-    ("IoCsqRemoveIrp", DISPATCH, Routine::Two(remove)),
-    ("IoCsqRemoveNextIrp", DISPATCH, Routine::Two(remove_next)),
+    ("IoCsqInitialize", HIGH, Routine::of(initialize::<PLAIN>)),
+    ("IoCsqInitializeEx", HIGH, Routine::of(initialize::<EXTENDED>)),
+    ("IoCsqInsertIrp", DISPATCH, Routine::of(insert)),
+    ("IoCsqInsertIrpEx", DISPATCH, Routine::of(insert_with)),
+    ("IoCsqRemoveIrp", DISPATCH, Routine::of(remove)),
+    ("IoCsqRemoveNextIrp", DISPATCH, Routine::of(remove_next)),
 ];
 
 /// `IO_TYPE_CSQ_IRP_CONTEXT`, `IO_TYPE_CSQ` and `IO_TYPE_CSQ_EX`.
@@ -37,21 +39,28 @@ const EXTENDED: u32 = 3;
 /// The place in a request's tail of what leads to its queue: `DriverContext[3]`.
 const LINK: usize = 3;
 
-fn initialize<const KIND: u32>(context: &Context, arguments: [u64; 7]) -> u64 {
-    let [queue, insert, remove, peek, acquire, release, complete_cancelled] = arguments;
+fn initialize<const KIND: u32>(
+    context: &Context,
+    queue: At<CancelSafeQueue>,
+    insert: u64,
+    remove: u64,
+    peek: u64,
+    acquire: u64,
+    release: u64,
+    complete_cancelled: u64,
+) -> NtStatus {
     let value = CancelSafeQueue {
         kind: KIND,
-        reserved: 0,
         insert,
         remove,
         peek,
         acquire,
         release,
         complete_cancelled,
-        reserve: 0,
+        ..CancelSafeQueue::new_zeroed()
     };
-    context.write(queue, &value);
-    NtStatus::SUCCESS.to_register()
+    queue.write(context, value);
+    NtStatus::SUCCESS
 }
 
 /// Returns a queue's fields. Bugchecks if the queue was not initialized.
@@ -70,7 +79,7 @@ struct Locked<'a> {
     context: &'a Context,
     queue: u64,
     value: CancelSafeQueue,
-    /// Where the driver has stored the IRQL before.
+    /// The memory in which the driver has stored the previous IRQL.
     irql: Block,
 }
 
@@ -108,9 +117,7 @@ impl<'a> Locked<'a> {
         let link = self.context.read::<Irp>(irp).tail[LINK];
         irp::store(self.context, irp, irp::tail(LINK), &0_u64);
         if link != 0 && link != self.queue {
-            let mut its: CancelSafeContext = self.context.read(link);
-            its.irp = 0;
-            self.context.write(link, &its);
+            self.context.update(link, |its: &mut CancelSafeContext| its.irp = 0);
         }
     }
 
@@ -123,9 +130,8 @@ impl<'a> Locked<'a> {
     }
 }
 
-fn insert(context: &Context, queue: u64, irp: u64, its_context: u64) -> u64 {
+fn insert(context: &Context, queue: u64, irp: u64, its_context: u64) {
     insert_with(context, queue, irp, its_context, 0);
-    0
 }
 
 /// Marks a request as pending and has the driver queue it, unless it is cancelled.
@@ -135,7 +141,7 @@ fn insert_with(
     irp: u64,
     its_context: u64,
     insert_context: u64,
-) -> u64 {
+) -> NtStatus {
     let locked = Locked::new(context, queue);
     let link = if its_context == 0 {
         queue
@@ -149,19 +155,19 @@ fn insert_with(
     let routine = locked.value.insert;
     if locked.value.kind == EXTENDED {
         let arguments = [queue, irp, insert_context];
-        let status = context.call_driver("CsqInsertIrpEx", routine, arguments);
-        let status = NtStatus::from_register(status);
+        let status =
+            NtStatus::from_register(context.call_driver("CsqInsertIrpEx", routine, arguments));
         if !status.is_success() {
             locked.forget(irp);
             locked.release();
-            return status.to_register();
+            return status;
         }
     } else {
         context.call_driver("CsqInsertIrp", routine, [queue, irp]);
     }
-    let mut location: IrpStack = context.read(value.tail[STACK]);
-    location.control |= control::PENDING_RETURNED;
-    context.write(value.tail[STACK], &location);
+    context.update(value.tail[STACK], |location: &mut IrpStack| {
+        location.control |= control::PENDING_RETURNED;
+    });
     set_own_routine(context, irp, cancelled);
     let is_cancelled = context.read::<Irp>(irp).cancel != 0;
     // Otherwise the cancel routine has been called, and ends the request.
@@ -171,7 +177,7 @@ fn insert_with(
     } else {
         locked.release();
     }
-    NtStatus::SUCCESS.to_register()
+    NtStatus::SUCCESS
 }
 
 /// Takes a request that is being cancelled out of its queue.
@@ -185,9 +191,9 @@ fn cancelled(context: &Context, irp: u64) {
 }
 
 /// Takes a request out of its queue, unless it is being cancelled.
-fn remove(context: &Context, queue: u64, its_context: u64) -> u64 {
+fn remove(context: &Context, queue: u64, its_context: At<CancelSafeContext>) -> u64 {
     let locked = Locked::new(context, queue);
-    let irp = context.read::<CancelSafeContext>(its_context).irp;
+    let irp = its_context.read(context).irp;
     let is_taken = irp != 0 && exchange_routine(context, irp, 0) != 0;
     if is_taken {
         locked.take(irp);

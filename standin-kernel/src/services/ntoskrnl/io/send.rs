@@ -1,4 +1,4 @@
-//! What a process does with a device of a WDM driver: it opens, reads, writes, controls and closes. Drivers
+//! The requests of processes to devices of WDM drivers: they open, read, write, control and close. Drivers
 //! open and close devices, too.
 
 use std::collections::{HashMap, HashSet};
@@ -12,16 +12,17 @@ use super::{
 use crate::{
     execution::coroutine::wait_until,
     ground::{
-        abi::{DeviceObject, FileObject, Irp, IrpStack, UnicodeString},
+        abi::{DeviceObject, FileObject, Irp, UnicodeString},
         arena::Block,
         memory,
         rule::Rule,
-        status::NtStatus,
+        status::{NtResult, NtStatus},
     },
     services::{
         create_parameters::{CreateParameters, SecurityContext},
         ntoskrnl::{
             context::{Context, Ntoskrnl},
+            ke::thread_objects,
             mm::mdl,
             ob::handles,
         },
@@ -36,7 +37,7 @@ const WRITE: u8 = 4;
 const DEVICE_CONTROL: u8 = 14;
 const CLEANUP: u8 = 18;
 
-/// What a process asks of a file.
+/// An operation of a process on a file.
 pub enum Operation {
     /// Reads up to this number of bytes.
     Read(usize),
@@ -66,7 +67,7 @@ struct Files {
     ended: HashMap<u64, Outcome>,
 }
 
-/// Who opens a file, and how.
+/// The opener of a file, and its parameters.
 #[derive(Clone, Copy)]
 pub struct Opener {
     /// The parameters of the create request.
@@ -103,17 +104,12 @@ struct Pending {
 }
 
 /// Opens a file on a device for a process.
-pub fn open(context: &Context, device: u64, name: &str) -> Result<u64, NtStatus> {
+pub fn open(context: &Context, device: u64, name: &str) -> NtResult<u64> {
     open_as(context, device, name, Opener::PROCESS)
 }
 
 /// Opens a file on a device.
-pub fn open_as(
-    context: &Context,
-    device: u64,
-    name: &str,
-    opener: Opener,
-) -> Result<u64, NtStatus> {
+pub fn open_as(context: &Context, device: u64, name: &str, opener: Opener) -> NtResult<u64> {
     /// `IO_TYPE_FILE`.
     const TYPE: i16 = 5;
     let value: DeviceObject = context.read(device);
@@ -129,13 +125,13 @@ pub fn open_as(
     context.write_bytes(text.address(), &units);
     let memory = Block::zeroed(size_of::<FileObject>());
     let file = memory.address();
-    let mut object: FileObject = context.read(file);
-    object.kind = TYPE;
-    object.size = i16::try_from(size_of::<FileObject>()).unwrap_or(i16::MAX);
-    object.device = device;
-    object.name =
-        UnicodeString { length, maximum_length: length, reserved: 0, buffer: text.address() };
-    context.write(file, &object);
+    context.update(file, |object: &mut FileObject| {
+        object.kind = TYPE;
+        object.size = i16::try_from(size_of::<FileObject>()).unwrap_or(i16::MAX);
+        object.device = device;
+        object.name =
+            UnicodeString { length, maximum_length: length, reserved: 0, buffer: text.address() };
+    });
     let new = File { device, opener, is_abandoned: false, _memory: memory, _name: text };
     context.state().get::<Files>().open.insert(file, new);
     devices::count_files(context, device, 1);
@@ -148,8 +144,7 @@ pub fn open_as(
 }
 
 fn forget(context: &Context, file: u64) {
-    let removed = context.state().get::<Files>().open.remove(&file);
-    if let Some(file) = removed {
+    if let Some(file) = context.with_state(|files: &mut Files| files.open.remove(&file)) {
         devices::count_files(context, file.device, -1);
     }
 }
@@ -184,11 +179,16 @@ fn run(context: &Context, file: u64, major: u8) -> Outcome {
     })
 }
 
-/// Returns who has opened a file.
+/// Returns the opener of a file.
 fn opener_of(context: &Context, file: u64) -> Opener {
-    let mut state = context.state();
-    let file = state.get::<Files>().open.get(&file);
-    file.map_or(Opener::PROCESS, |file| file.opener)
+    context.with_state(|files: &mut Files| {
+        files.open.get(&file).map_or(Opener::PROCESS, |file| file.opener)
+    })
+}
+
+/// Returns the device of a file.
+fn device_of(context: &Context, file: u64) -> Option<u64> {
+    context.with_state(|files: &mut Files| Some(files.open.get(&file)?.device))
 }
 
 /// Closes a file: cleans up, ends its requests, and closes it.
@@ -214,20 +214,15 @@ pub fn close_after_cleanup(context: &Context, file: u64) {
 
 /// Returns whether the driver of a file's device is loaded.
 fn has_driver(context: &Context, file: u64) -> bool {
-    let device = {
-        let mut state = context.state();
-        let file = state.get::<Files>().open.get(&file);
-        file.map(|file| file.device)
-    };
-    device.is_some_and(|device| devices::has_driver(context, device))
+    device_of(context, file).is_some_and(|device| devices::has_driver(context, device))
 }
 
 /// Returns the devices on which processes have files.
 pub fn of_processes(context: &Context) -> HashSet<u64> {
-    let mut state = context.state();
-    let open = state.get::<Files>().open.values();
-    let open = open.filter(|file| file.opener.by == 0);
-    open.map(|file| file.device).collect()
+    context.with_state(|files: &mut Files| {
+        let open = files.open.values().filter(|file| file.opener.by == 0);
+        open.map(|file| file.device).collect()
+    })
 }
 
 /// Closes the files that a driver has opened and not released, those on its own devices without telling it.
@@ -237,12 +232,10 @@ pub fn take_left(
     driver_object: u64,
     belongs: impl Fn(u64) -> bool,
 ) -> Vec<String> {
-    let mut left: Vec<(u64, u64)> = {
-        let mut state = context.state();
-        let open = state.get::<Files>().open.iter();
-        let open = open.filter(|(_, file)| belongs(file.opener.by));
+    let mut left: Vec<(u64, u64)> = context.with_state(|files: &mut Files| {
+        let open = files.open.iter().filter(|(_, file)| belongs(file.opener.by));
         open.map(|(address, file)| (*address, file.device)).collect()
-    };
+    });
     left.retain(|(file, _)| handles::is_in_use(context, *file));
     left.sort_unstable();
     let of_file = |(file, device): (u64, u64)| {
@@ -271,12 +264,11 @@ pub fn abandon(nt: &Ntoskrnl, file: u64) {
 
 /// Closes the files on a device whose processes have ended.
 pub fn close_abandoned(context: &Context, device: u64) {
-    let mut abandoned: Vec<u64> = {
-        let mut state = context.state();
-        let open = state.get::<Files>().open.iter();
+    let mut abandoned: Vec<u64> = context.with_state(|files: &mut Files| {
+        let open = files.open.iter();
         let open = open.filter(|(_, file)| file.is_abandoned && file.device == device);
         open.map(|(address, _)| *address).collect()
-    };
+    });
     abandoned.sort_unstable();
     for file in abandoned {
         close(context, file);
@@ -307,8 +299,7 @@ impl Buffers {
 
 /// Starts a request. Returns its number.
 pub fn submit(context: &Context, file: u64, operation: &Operation) -> u64 {
-    let device = context.state().get::<Files>().open.get(&file).map(|file| file.device);
-    let top = stacks::top_of(context, device.unwrap_or(0));
+    let top = stacks::top_of(context, device_of(context, file).unwrap_or(0));
     let flags = context.read::<DeviceObject>(top).flags;
     let mut buffers = Buffers::default();
     let (major, parameters) = match operation {
@@ -388,28 +379,24 @@ fn place_control(
 
 /// Sends a request to the top of a file's stack of devices.
 fn start(context: &Context, file: u64, major: u8, parameters: [u64; 4], buffers: Buffers) -> u64 {
-    let device = context.state().get::<Files>().open.get(&file).map(|file| file.device);
-    let top = stacks::top_of(context, device.unwrap_or(0));
+    let top = stacks::top_of(context, device_of(context, file).unwrap_or(0));
     let stack_size = context.read::<DeviceObject>(top).stack_size;
     let request = irp::create(context, stack_size, Some(ended));
-    let mut value: Irp = context.read(request);
-    value.mdl = buffers.mdl;
-    value.system_buffer = buffers.system;
-    value.user_buffer = buffers.user;
-    value.requestor_mode = opener_of(context, file).mode;
-    value.tail[THREAD] = crate::services::ntoskrnl::ke::thread_objects::current(context);
-    value.tail[FILE] = file;
-    context.write(request, &value);
-    let at = irp::next_location(context, request);
-    let mut location: IrpStack = context.read(at);
-    location.major = major;
-    location.parameters = parameters;
-    location.device = top;
-    location.file = file;
-    context.write(at, &location);
-    let number = {
-        let mut state = context.state();
-        let files = state.get::<Files>();
+    context.update(request, |value: &mut Irp| {
+        value.mdl = buffers.mdl;
+        value.system_buffer = buffers.system;
+        value.user_buffer = buffers.user;
+        value.requestor_mode = opener_of(context, file).mode;
+        value.tail[THREAD] = thread_objects::current(context);
+        value.tail[FILE] = file;
+    });
+    irp::update_next(context, request, |location| {
+        location.major = major;
+        location.parameters = parameters;
+        location.device = top;
+        location.file = file;
+    });
+    let number = context.with_state(|files: &mut Files| {
         files.issued += 1;
         let pending = Pending {
             irp: request,
@@ -420,7 +407,7 @@ fn start(context: &Context, file: u64, major: u8, parameters: [u64; 4], buffers:
         };
         files.pending.insert(files.issued, pending);
         files.issued
-    };
+    });
     let status = call_driver(context, top, request);
     let is_pending = context.state().get::<Files>().pending.contains_key(&number);
     if is_pending && status != NtStatus::PENDING {
@@ -441,11 +428,8 @@ fn ended(context: &Context, request: u64) {
     let status = NtStatus::from_bits(value.status_block.status);
     let mut state = context.state();
     let files = state.get::<Files>();
-    let number = files.pending.iter().find(|(_, one)| one.irp == request);
-    let Some(number) = number.map(|(number, _)| *number) else {
-        return;
-    };
-    let Some(pending) = files.pending.remove(&number) else {
+    let Some((number, pending)) = files.pending.extract_if(|_, one| one.irp == request).next()
+    else {
         return;
     };
     // Output of a failed request is not copied; a warning's is.
@@ -455,14 +439,8 @@ fn ended(context: &Context, request: u64) {
             usize::try_from(value.status_block.information).unwrap_or(usize::MAX).min(length);
         memory::read_bytes(address, count).unwrap_or_default()
     });
-    files.ended.insert(
-        number,
-        Outcome {
-            status,
-            information: value.status_block.information,
-            output: output.unwrap_or_default(),
-        },
-    );
+    let information = value.status_block.information;
+    files.ended.insert(number, Outcome { status, information, output: output.unwrap_or_default() });
     drop(state);
     must_fit(context, status, &value, pending.output);
     if pending.mdl != 0 {
@@ -496,10 +474,8 @@ pub fn outcome(context: &Context, number: u64) -> Option<Outcome> {
 
 /// Cancels a request.
 pub fn cancel(context: &Context, number: u64) {
-    let request = {
-        let mut state = context.state();
-        state.get::<Files>().pending.get(&number).map(|one| one.irp)
-    };
+    let request =
+        context.with_state(|files: &mut Files| files.pending.get(&number).map(|one| one.irp));
     if let Some(request) = request {
         cancel_request(context, request);
     }

@@ -1,4 +1,4 @@
-//! The shutdown of the system, of which drivers are told.
+//! The shutdown of the system, and the requests that tell drivers of it.
 
 use std::collections::HashSet;
 
@@ -9,11 +9,7 @@ use super::{
 };
 use crate::{
     execution::coroutine::wait_until,
-    ground::{
-        abi::{DeviceObject, IrpStack},
-        rule::Rule,
-        status::NtStatus,
-    },
+    ground::{abi::DeviceObject, rule::Rule, status::NtStatus},
     services::ntoskrnl::context::Context,
 };
 
@@ -35,11 +31,10 @@ fn send(context: &Context, device: u64) {
     let top = stacks::top_of(context, device);
     let stack_size = context.read::<DeviceObject>(top).stack_size;
     let request = irp::create(context, stack_size, Some(ended));
-    let at = irp::next_location(context, request);
-    let mut location: IrpStack = context.read(at);
-    location.major = SHUTDOWN;
-    location.device = top;
-    context.write(at, &location);
+    irp::update_next(context, request, |location| {
+        location.major = SHUTDOWN;
+        location.device = top;
+    });
     let status = call_driver(context, top, request);
     let has_ended = || context.state().get::<Ended>().0.contains(&request);
     if status == NtStatus::PENDING {

@@ -2,13 +2,13 @@
 
 use std::collections::BTreeSet;
 
-use super::devices::{flag, forget_unused, with};
+use super::devices::{flag, forget_unused, must_be_device, with};
 use crate::{
-    execution::routine::Routine,
+    execution::routine::{At, Routine},
     ground::{
         abi::{DeviceObject, FileObject},
         irql::Irql,
-        status::NtStatus,
+        status::{NtResult, NtStatus},
     },
     services::ntoskrnl::{
         context::{Context, Entries},
@@ -20,12 +20,12 @@ const PASSIVE: Irql = Irql::PASSIVE_LEVEL;
 const DISPATCH: Irql = Irql::DISPATCH_LEVEL;
 
 pub const ENTRIES: Entries = &[
-    ("IoAttachDeviceToDeviceStack", DISPATCH, Routine::Two(attach)),
-    ("IoAttachDeviceToDeviceStackSafe", DISPATCH, Routine::Three(attach_safe)),
-    ("IoDetachDevice", PASSIVE, Routine::One(detach)),
-    ("IoGetAttachedDevice", DISPATCH, Routine::One(attached)),
-    ("IoGetAttachedDeviceReference", DISPATCH, Routine::One(attached_reference)),
-    ("IoGetRelatedDeviceObject", DISPATCH, Routine::One(related_device)),
+    ("IoAttachDeviceToDeviceStack", DISPATCH, Routine::of(attach)),
+    ("IoAttachDeviceToDeviceStackSafe", DISPATCH, Routine::of(attach_safe)),
+    ("IoDetachDevice", PASSIVE, Routine::of(detach)),
+    ("IoGetAttachedDevice", DISPATCH, Routine::of(attached)),
+    ("IoGetAttachedDeviceReference", DISPATCH, Routine::of(attached_reference)),
+    ("IoGetRelatedDeviceObject", DISPATCH, Routine::of(related_device)),
 ];
 
 /// Attaches a device to the top of another's stack. Returns the device that was the top, or null if that
@@ -35,13 +35,10 @@ fn attach(context: &Context, source: u64, target: u64) -> u64 {
 }
 
 /// Attaches a device to the top of another's stack, and stores the device that was the top.
-pub fn attach_safe(context: &Context, source: u64, target: u64, lower: u64) -> u64 {
+pub fn attach_safe(context: &Context, source: u64, target: u64, lower: u64) -> NtResult {
     // What drivers do with the field before the call decides nothing here, but it must be memory.
     context.read::<u64>(lower);
-    match attach_to_top(context, source, target, Some(lower)) {
-        Some(_) => NtStatus::SUCCESS.to_register(),
-        None => NtStatus::NO_SUCH_DEVICE.to_register(),
-    }
+    attach_to_top(context, source, target, Some(lower)).map(drop).ok_or(NtStatus::NO_SUCH_DEVICE)
 }
 
 /// Attaches a device to the top of another's stack. Returns the device that was the top, unless that one is
@@ -52,7 +49,7 @@ pub fn attach_to_top(
     target: u64,
     lower: Option<u64>,
 ) -> Option<u64> {
-    with(context, target, |_| ());
+    must_be_device(context, target);
     let top = top_of(context, target);
     let is_attached = with(context, source, |one| one.below.is_some());
     if is_attached || top == source {
@@ -76,24 +73,21 @@ pub fn attach_to_top(
     }
     below.attached = source;
     context.write(top, &below);
-    let mut above: DeviceObject = context.read(source);
-    above.stack_size = below.stack_size.saturating_add(1);
-    above.alignment = below.alignment;
-    context.write(source, &above);
+    context.update(source, |above: &mut DeviceObject| {
+        above.stack_size = below.stack_size.saturating_add(1);
+        above.alignment = below.alignment;
+    });
     Some(top)
 }
 
 /// Detaches whatever is attached to a device.
-fn detach(context: &Context, target: u64) -> u64 {
-    let mut below: DeviceObject = context.read(target);
-    let above = std::mem::take(&mut below.attached);
+fn detach(context: &Context, target: At<DeviceObject>) {
+    let above = target.update(context, |below| std::mem::take(&mut below.attached));
     if above == 0 {
         context.stop_for_misuse("for a device to which nothing is attached");
     }
-    context.write(target, &below);
     with(context, above, |one| one.below = None);
-    forget_unused(context, target);
-    0
+    forget_unused(context, target.0);
 }
 
 /// Returns the devices of a stack from this one up. Drivers can write to the fields that lead there.

@@ -4,7 +4,7 @@ use crate::{
     execution::routine::Routine,
     ground::irql::Irql,
     services::{
-        managers::pool::{Tag, Wanted},
+        managers::pool::Tag,
         ntoskrnl::{
             context::{Context, Entries},
             ke::threads::{Job, queue_work},
@@ -16,17 +16,17 @@ const DISPATCH: Irql = Irql::DISPATCH_LEVEL;
 const HIGH: Irql = Irql::HIGH_LEVEL;
 
 pub const ENTRIES: Entries = &[
-    ("IoAllocateWorkItem", DISPATCH, Routine::One(allocate)),
-    ("IoFreeWorkItem", DISPATCH, Routine::One(free)),
-    ("IoInitializeWorkItem", HIGH, Routine::Two(initialize)),
-    ("IoUninitializeWorkItem", HIGH, Routine::One(uninitialize)),
-    ("IoSizeofWorkItem", HIGH, Routine::Zero(size)),
-    ("IoQueueWorkItem", DISPATCH, Routine::Four(queue)),
-    ("IoQueueWorkItemEx", DISPATCH, Routine::Four(queue_ex)),
+    ("IoAllocateWorkItem", DISPATCH, Routine::of(allocate)),
+    ("IoFreeWorkItem", DISPATCH, Routine::of(free)),
+    ("IoInitializeWorkItem", HIGH, Routine::of(initialize)),
+    ("IoUninitializeWorkItem", HIGH, Routine::of(uninitialize)),
+    ("IoSizeofWorkItem", HIGH, Routine::of(size)),
+    ("IoQueueWorkItem", DISPATCH, Routine::of(queue)),
+    ("IoQueueWorkItemEx", DISPATCH, Routine::of(queue_ex)),
 ];
 
 /// The size of an `IO_WORKITEM`, which no header declares.
-const SIZE: usize = 0x58;
+const SIZE: u32 = 0x58;
 
 /// The tag of allocated work items.
 const TAG: Tag = Tag(u32::from_le_bytes(*b"IoWi"));
@@ -45,22 +45,17 @@ struct Item {
 }
 
 fn add(context: &Context, address: u64, object: u64, is_allocated: bool) {
-    let mut state = context.state();
-    let items = &mut state.get::<Items>().0;
-    items.retain(|item| item.address != address);
-    items.push(Item { address, object, is_queued: false, is_allocated });
+    context.with_state(|Items(items)| {
+        items.retain(|item| item.address != address);
+        items.push(Item { address, object, is_queued: false, is_allocated });
+    });
 }
 
 /// Runs `body` on a work item. Bugchecks if the address is not that of one.
 fn with<R>(context: &Context, address: u64, body: impl FnOnce(&mut Item) -> R) -> R {
-    let result = {
-        let mut state = context.state();
-        let mut items = state.get::<Items>().0.iter_mut();
-        items.find(|item| item.address == address).map(body)
-    };
-    result.unwrap_or_else(|| {
-        context.stop_for_misuse(&format!("with 0x{address:016X}, which is not a work item"))
-    })
+    let result = context
+        .with_state(|Items(items)| items.iter_mut().find(|item| item.address == address).map(body));
+    result.unwrap_or_else(|| context.stop_for_wrong(address, "a work item"))
 }
 
 fn forget(context: &Context, address: u64) {
@@ -71,52 +66,45 @@ fn forget(context: &Context, address: u64) {
 }
 
 fn allocate(context: &Context, device: u64) -> u64 {
-    let wanted = Wanted { size: SIZE, tag: TAG, paged: false, uninitialized: false };
-    let Some(address) = context.pool().allocate(wanted, context, context.call()) else {
+    let Some(address) = context.allocate(SIZE as usize, TAG, false) else {
         return 0;
     };
     add(context, address, device, true);
     address
 }
 
-fn free(context: &Context, item: u64) -> u64 {
+fn free(context: &Context, item: u64) {
     if !with(context, item, |item| item.is_allocated) {
         context.stop_for_misuse("for a work item that IoAllocateWorkItem did not return");
     }
     forget(context, item);
-    // The block is this module's, and only this routine frees it.
-    drop(context.pool().free(item, context, context.call()));
-    0
+    context.free_own(item);
 }
 
-fn initialize(context: &Context, device: u64, item: u64) -> u64 {
-    context.write_bytes(item, &[0; SIZE]);
+fn initialize(context: &Context, device: u64, item: u64) {
+    context.write_bytes(item, &[0; SIZE as usize]);
     add(context, item, device, false);
-    0
 }
 
-fn uninitialize(context: &Context, item: u64) -> u64 {
+fn uninitialize(context: &Context, item: u64) {
     if with(context, item, |item| item.is_allocated) {
         context.stop_for_misuse("for a work item of IoAllocateWorkItem");
     }
     forget(context, item);
-    0
 }
 
-const fn size(_context: &Context) -> u64 {
-    SIZE as u64
+const fn size(_context: &Context) -> u32 {
+    SIZE
 }
 
-fn queue(context: &Context, item: u64, routine: u64, _queue: u64, its_context: u64) -> u64 {
+fn queue(context: &Context, item: u64, routine: u64, _queue: u32, its_context: u64) {
     let object = enqueue(context, item);
     run(context, item, routine, [object, its_context, 0]);
-    0
 }
 
-fn queue_ex(context: &Context, item: u64, routine: u64, _queue: u64, its_context: u64) -> u64 {
+fn queue_ex(context: &Context, item: u64, routine: u64, _queue: u32, its_context: u64) {
     let object = enqueue(context, item);
     run(context, item, routine, [object, its_context, item]);
-    0
 }
 
 /// Marks a work item as queued. Returns its object.

@@ -4,8 +4,14 @@
 use std::collections::BTreeMap;
 
 use crate::{
-    execution::routine::{Routine, low_half},
-    ground::{arena::Block, executive_abi::BugCheckRecord, irql::Irql, memory, status::NtStatus},
+    execution::routine::Routine,
+    ground::{
+        arena::Block,
+        executive_abi::BugCheckRecord,
+        irql::Irql,
+        memory,
+        status::{NtResult, NtStatus},
+    },
     services::ntoskrnl::context::{Context, Entries},
 };
 
@@ -13,14 +19,14 @@ const APC: Irql = Irql::APC_LEVEL;
 const HIGH: Irql = Irql::HIGH_LEVEL;
 
 pub const ENTRIES: Entries = &[
-    ("KeRegisterBugCheckCallback", HIGH, Routine::Five(register)),
-    ("KeDeregisterBugCheckCallback", HIGH, Routine::One(deregister::<STATE>)),
-    ("KeRegisterBugCheckReasonCallback", HIGH, Routine::Four(register_for_reason)),
-    ("KeDeregisterBugCheckReasonCallback", HIGH, Routine::One(deregister::<REASON_STATE>)),
-    ("KeRegisterNmiCallback", APC, Routine::Two(register_nmi)),
-    ("KeDeregisterNmiCallback", APC, Routine::One(deregister_handle)),
-    ("KeBugCheck", HIGH, Routine::One(ke_bug_check)),
-    ("KeBugCheckEx", HIGH, Routine::Five(ke_bug_check_ex)),
+    ("KeRegisterBugCheckCallback", HIGH, Routine::of(register)),
+    ("KeDeregisterBugCheckCallback", HIGH, Routine::of(deregister::<STATE>)),
+    ("KeRegisterBugCheckReasonCallback", HIGH, Routine::of(register_for_reason)),
+    ("KeDeregisterBugCheckReasonCallback", HIGH, Routine::of(deregister::<REASON_STATE>)),
+    ("KeRegisterNmiCallback", APC, Routine::of(register_nmi)),
+    ("KeDeregisterNmiCallback", APC, Routine::of(deregister_handle)),
+    ("KeBugCheck", HIGH, Routine::of(ke_bug_check)),
+    ("KeBugCheckEx", HIGH, Routine::of(ke_bug_check_ex)),
 ];
 
 /// `BufferEmpty` and `BufferInserted`: the states of a record.
@@ -46,14 +52,13 @@ struct Registered(BTreeMap<u64, Registration>);
 
 struct Registration {
     routine: u64,
-    /// What a handle is the address of.
+    /// The memory whose address is the handle.
     _memory: Option<Block>,
 }
 
 fn remember(context: &Context, key: u64, routine: u64, memory: Option<Block>) {
     let registration = Registration { routine, _memory: memory };
-    let mut state = context.state();
-    state.get::<Registered>().0.insert(key, registration);
+    context.state().get::<Registered>().0.insert(key, registration);
 }
 
 /// Returns whether a record is not registered, as its initialization left it.
@@ -66,13 +71,12 @@ fn register(
     record: u64,
     routine: u64,
     buffer: u64,
-    length: u64,
+    length: u32,
     component: u64,
-) -> u64 {
+) -> bool {
     if !is_empty(context, record, STATE) {
-        return 0;
+        return false;
     }
-    let length = low_half(length);
     let sum = [routine, buffer, u64::from(length), component];
     let value = BugCheckRecord {
         entry: [record; 2],
@@ -87,21 +91,20 @@ fn register(
     };
     context.write(record, &value);
     remember(context, record, routine, None);
-    1
+    true
 }
 
 fn register_for_reason(
     context: &Context,
     record: u64,
     routine: u64,
-    reason: u64,
+    reason: u32,
     component: u64,
-) -> u64 {
+) -> bool {
     /// `KbCallbackSecondaryDumpData` is the first that drivers can ask for.
     const FIRST_REASON: u32 = 2;
-    let reason = low_half(reason);
     if !is_empty(context, record, REASON_STATE) || reason < FIRST_REASON {
-        return 0;
+        return false;
     }
     let sum = [routine, u64::from(reason), component];
     context.write(record, &[record; 2]);
@@ -115,20 +118,17 @@ fn register_for_reason(
     context.write(record.wrapping_add(REASON), &reason);
     context.write(record.wrapping_add(REASON_STATE), &INSERTED);
     remember(context, record, routine, None);
-    1
+    true
 }
 
 /// Removes a record, if it is registered. `STATE` is the offset of its state.
-fn deregister<const STATE: u64>(context: &Context, record: u64) -> u64 {
-    let was_registered = {
-        let mut state = context.state();
-        state.get::<Registered>().0.remove(&record).is_some()
-    };
-    if !was_registered || is_empty(context, record, STATE) {
-        return 0;
+fn deregister<const STATE: u64>(context: &Context, record: u64) -> bool {
+    let removed = context.state().get::<Registered>().0.remove(&record);
+    if removed.is_none() || is_empty(context, record, STATE) {
+        return false;
     }
     context.write(record.wrapping_add(STATE), &EMPTY);
-    1
+    true
 }
 
 fn register_nmi(context: &Context, routine: u64, _argument: u64) -> u64 {
@@ -138,32 +138,26 @@ fn register_nmi(context: &Context, routine: u64, _argument: u64) -> u64 {
     handle
 }
 
-fn deregister_handle(context: &Context, handle: u64) -> u64 {
-    let mut state = context.state();
-    match state.get::<Registered>().0.remove(&handle) {
-        Some(_) => NtStatus::SUCCESS.to_register(),
-        None => NtStatus::INVALID_HANDLE.to_register(),
-    }
+fn deregister_handle(context: &Context, handle: u64) -> NtResult {
+    let removed = context.state().get::<Registered>().0.remove(&handle);
+    removed.map(drop).ok_or(NtStatus::INVALID_HANDLE)
 }
 
 /// Takes the registrations that `belongs` selects by their routines and records. Returns their number.
 pub fn take_left(context: &Context, belongs: impl Fn(u64) -> bool) -> usize {
-    let mut state = context.state();
-    let all = &mut state.get::<Registered>().0;
-    let before = all.len();
-    all.retain(|key, one| !belongs(one.routine) && !belongs(*key));
-    before - all.len()
+    context.with_state(|Registered(all)| {
+        all.extract_if(.., |key, one| belongs(one.routine) || belongs(*key)).count()
+    })
 }
 
-fn ke_bug_check(context: &Context, code: u64) -> u64 {
-    ke_bug_check_ex(context, code, 0, 0, 0, 0)
+fn ke_bug_check(context: &Context, code: u32) {
+    ke_bug_check_ex(context, code, 0, 0, 0, 0);
 }
 
-fn ke_bug_check_ex(context: &Context, code: u64, p1: u64, p2: u64, p3: u64, p4: u64) -> u64 {
+fn ke_bug_check_ex(context: &Context, code: u32, p1: u64, p2: u64, p3: u64, p4: u64) {
     /// wdk-panic's code: "RPNC".
     const RUST_PANIC: u32 = u32::from_be_bytes(*b"RPNC");
     let from = context.caller();
-    let code = low_half(code);
     let message = if code == RUST_PANIC {
         let length = usize::try_from(p2).unwrap_or(0).min(512);
         let file = memory::read_bytes(p1, length).unwrap_or_default();

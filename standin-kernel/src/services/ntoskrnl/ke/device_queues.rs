@@ -2,7 +2,7 @@
 
 use super::spin_locks::{insert_between, unlink};
 use crate::{
-    execution::routine::{Routine, low_half},
+    execution::routine::{At, Routine},
     ground::{
         executive_abi::{DeviceQueue, DeviceQueueEntry},
         irql::Irql,
@@ -13,13 +13,13 @@ use crate::{
 const DISPATCH: Irql = Irql::DISPATCH_LEVEL;
 
 pub const ENTRIES: Entries = &[
-    ("KeInitializeDeviceQueue", DISPATCH, Routine::One(initialize)),
-    ("KeInsertDeviceQueue", DISPATCH, Routine::Two(insert)),
-    ("KeInsertByKeyDeviceQueue", DISPATCH, Routine::Three(insert_by_key)),
-    ("KeRemoveDeviceQueue", DISPATCH, Routine::One(remove)),
-    ("KeRemoveByKeyDeviceQueue", DISPATCH, Routine::Two(remove_by_key)),
-    ("KeRemoveByKeyDeviceQueueIfBusy", DISPATCH, Routine::Two(remove_by_key_if_busy)),
-    ("KeRemoveEntryDeviceQueue", DISPATCH, Routine::Two(remove_entry)),
+    ("KeInitializeDeviceQueue", DISPATCH, Routine::of(initialize)),
+    ("KeInsertDeviceQueue", DISPATCH, Routine::of(insert)),
+    ("KeInsertByKeyDeviceQueue", DISPATCH, Routine::of(insert_by_key)),
+    ("KeRemoveDeviceQueue", DISPATCH, Routine::of(remove)),
+    ("KeRemoveByKeyDeviceQueue", DISPATCH, Routine::of(remove_by_key)),
+    ("KeRemoveByKeyDeviceQueueIfBusy", DISPATCH, Routine::of(remove_by_key_if_busy)),
+    ("KeRemoveEntryDeviceQueue", DISPATCH, Routine::of(remove_entry)),
 ];
 
 /// `DeviceQueueObject`.
@@ -27,18 +27,17 @@ const KIND: i16 = 0x14;
 /// The offset of the entries.
 const LIST: u64 = std::mem::offset_of!(DeviceQueue, list) as u64;
 
-fn initialize(context: &Context, queue: u64) -> u64 {
+fn initialize(context: &Context, queue: At<DeviceQueue>) {
     let value = DeviceQueue {
         kind: KIND,
         size: i16::try_from(size_of::<DeviceQueue>()).unwrap_or(0),
         reserved: 0,
-        list: [queue.wrapping_add(LIST); 2],
+        list: [queue.0.wrapping_add(LIST); 2],
         lock: 0,
         busy: 0,
         hint: [0; 7],
     };
-    context.write(queue, &value);
-    0
+    queue.write(context, value);
 }
 
 /// Returns a queue's fields. Bugchecks if the queue was not initialized.
@@ -90,14 +89,14 @@ fn key_of(context: &Context, entry: u64) -> u32 {
 
 /// Marks the queue as busy if it is not. Otherwise adds an entry before another one, or at the end.
 /// Returns whether the entry was added.
-fn add(context: &Context, queue: u64, entry: u64, key: Option<u32>) -> u64 {
+fn add(context: &Context, queue: u64, entry: u64, key: Option<u32>) -> bool {
     context.require_at_least(DISPATCH);
     let value = read(context, queue);
     let is_busy = value.busy != 0;
     mark(context, entry, is_busy, key);
     if !is_busy {
         set_busy(context, queue, true);
-        return 0;
+        return false;
     }
     let end = queue.wrapping_add(LIST);
     let after = key.and_then(|key| {
@@ -108,15 +107,15 @@ fn add(context: &Context, queue: u64, entry: u64, key: Option<u32>) -> u64 {
     let after = after.unwrap_or(end);
     let [_, before]: [u64; 2] = context.read(after);
     insert_between(context, entry, before, after);
-    1
+    true
 }
 
-fn insert(context: &Context, queue: u64, entry: u64) -> u64 {
+fn insert(context: &Context, queue: u64, entry: u64) -> bool {
     add(context, queue, entry, None)
 }
 
-fn insert_by_key(context: &Context, queue: u64, entry: u64, key: u64) -> u64 {
-    add(context, queue, entry, Some(low_half(key)))
+fn insert_by_key(context: &Context, queue: u64, entry: u64, key: u32) -> bool {
+    add(context, queue, entry, Some(key))
 }
 
 /// Takes the entry that `choose` selects. A queue without entries is no longer busy.
@@ -138,15 +137,14 @@ fn remove(context: &Context, queue: u64) -> u64 {
 }
 
 /// Takes the first entry whose key is at least this, or the first of all.
-fn remove_by_key(context: &Context, queue: u64, key: u64) -> u64 {
-    let key = low_half(key);
+fn remove_by_key(context: &Context, queue: u64, key: u32) -> u64 {
     take(context, queue, |all| {
         let mut from = all.iter().filter(|one| key_of(context, **one) >= key);
         from.next().or_else(|| all.first()).copied()
     })
 }
 
-fn remove_by_key_if_busy(context: &Context, queue: u64, key: u64) -> u64 {
+fn remove_by_key_if_busy(context: &Context, queue: u64, key: u32) -> u64 {
     if read(context, queue).busy == 0 {
         return 0;
     }
@@ -154,12 +152,12 @@ fn remove_by_key_if_busy(context: &Context, queue: u64, key: u64) -> u64 {
 }
 
 /// Takes an entry, if it is in the queue. Returns whether it was.
-fn remove_entry(context: &Context, queue: u64, entry: u64) -> u64 {
+fn remove_entry(context: &Context, queue: u64, entry: At<DeviceQueueEntry>) -> bool {
     read(context, queue);
-    if context.read::<DeviceQueueEntry>(entry).inserted == 0 {
-        return 0;
+    if entry.read(context).inserted == 0 {
+        return false;
     }
-    unlink(context, entry);
-    mark(context, entry, false, None);
-    1
+    unlink(context, entry.0);
+    mark(context, entry.0, false, None);
+    true
 }

@@ -24,24 +24,72 @@ use crate::{
     services::{ntoskrnl::context::Context, parts::Parts, verifier::Verifier},
 };
 
-/// The waits that have not ended.
-#[derive(Default)]
-struct Waits {
+/// Waits that have not ended, oldest first. Each is for a `T`, and ends with an `R`.
+pub struct Waits<T, R> {
     issued: u64,
-    all: Vec<Wait>,
+    all: Vec<Wait<T, R>>,
 }
 
 /// A wait of a thread.
-struct Wait {
+pub struct Wait<T, R> {
     id: u64,
-    objects: Vec<u64>,
+    pub value: T,
+    /// The result, once the wait has ended.
+    pub result: Option<R>,
+}
+
+impl<T, R> Default for Waits<T, R> {
+    fn default() -> Self {
+        Self { issued: 0, all: Vec::new() }
+    }
+}
+
+impl<T: Send + 'static, R: Send + 'static> Waits<T, R> {
+    /// Adds a wait, which may have ended already. Returns its id.
+    pub fn begin(&mut self, value: T, result: Option<R>) -> u64 {
+        self.issued += 1;
+        self.all.push(Wait { id: self.issued, value, result });
+        self.issued
+    }
+
+    /// Returns the waits without a result.
+    pub fn unended(&mut self) -> impl DoubleEndedIterator<Item = &mut Wait<T, R>> {
+        self.all.iter_mut().filter(|wait| wait.result.is_none())
+    }
+
+    /// Waits until a wait has its result, and removes it. Returns `None` after the timeout, and bugchecks
+    /// if nothing can end the wait.
+    pub fn finish(context: &Context, id: u64, timeout: Option<i64>) -> Option<R> {
+        let deadline = timeout.map(|timeout| deadline(context, timeout));
+        let has_result = || {
+            context.with_state(|waits: &mut Self| {
+                waits.all.iter().any(|wait| wait.id == id && wait.result.is_some())
+            })
+        };
+        wait_until(context, deadline, has_result);
+        let ended = context.with_state(|waits: &mut Self| {
+            waits.all.extract_if(.., |wait| wait.id == id).next().and_then(|wait| wait.result)
+        });
+        if ended.is_none() && deadline.is_none() {
+            context.stop_call(
+                Rule::Deadlock,
+                "and waits forever: nothing that is left to run can signal the object",
+            );
+        }
+        ended
+    }
+}
+
+/// The objects of a wait.
+struct Objects {
+    addresses: Vec<u64>,
     /// Set if every object must be signaled.
     all: bool,
     /// The thread object of the waiting thread, which becomes the owner of mutexes.
     thread: u64,
-    /// The result, once the wait has ended.
-    result: Option<NtStatus>,
 }
+
+type ObjectWaits = Waits<Objects, NtStatus>;
 
 /// Changes an object's state and ends the waits that the change satisfies. Returns the state before.
 pub fn set_state(context: &Context, object: u64, state: i32) -> i32 {
@@ -81,31 +129,26 @@ pub fn satisfy(context: &Context) {
 
 fn satisfy_in(state: &mut Parts) {
     let ended = thread_objects::ended(state);
-    for wait in &mut state.get::<Waits>().all {
-        if wait.result.is_none() {
-            wait.result = acquire(&wait.objects, wait.all, wait.thread, &ended);
-        }
+    for wait in state.get::<ObjectWaits>().unended() {
+        wait.result = acquire(&wait.value, &ended);
     }
 }
 
 /// Acquires objects for a thread, if they are signaled, with the modules' state locked. `ended` are the
-/// threads that have ended. Returns the status that a wait for them returns. An object whose memory is gone is not signaled.
-fn acquire(objects: &[u64], all: bool, thread: u64, ended: &HashSet<u64>) -> Option<NtStatus> {
-    let is_signaled = |object: &u64| ended.contains(object) || is_signaled(*object, thread);
-    if all {
-        if !objects.iter().all(is_signaled) {
+/// threads that have ended. Returns the status that a wait for them returns. An object whose memory is gone
+/// is not signaled.
+fn acquire(objects: &Objects, ended: &HashSet<u64>) -> Option<NtStatus> {
+    let Objects { addresses, all, thread } = objects;
+    let is_signaled = |object: &u64| ended.contains(object) || is_signaled(*object, *thread);
+    if *all {
+        if !addresses.iter().all(is_signaled) {
             return None;
         }
-        let mut result = NtStatus::SUCCESS;
-        for object in objects {
-            if take(*object, thread) {
-                result = ABANDONED;
-            }
-        }
-        return Some(result);
+        let abandoned = addresses.iter().filter(|object| take(**object, *thread)).count();
+        return Some(if abandoned == 0 { NtStatus::SUCCESS } else { ABANDONED });
     }
-    let at = objects.iter().position(is_signaled)?;
-    let base = if take(*objects.get(at)?, thread) { ABANDONED.bits() } else { 0 };
+    let at = addresses.iter().position(is_signaled)?;
+    let base = if take(*addresses.get(at)?, *thread) { ABANDONED.bits() } else { 0 };
     Some(NtStatus::from_bits(base + u32::try_from(at).unwrap_or(0)))
 }
 
@@ -163,18 +206,15 @@ const WAITABLE: &[u8] = &[
 
 /// Waits for one or all objects. The timeout is in units of 100 ns: negative ones are relative to now,
 /// others count from 1601, 0 does not wait, and `None` waits without end.
-pub fn wait(context: &Context, objects: Vec<u64>, all: bool, timeout: Option<i64>) -> NtStatus {
+pub fn wait(context: &Context, addresses: Vec<u64>, all: bool, timeout: Option<i64>) -> NtStatus {
     if timeout != Some(0) {
         context.require_irql(Irql::APC_LEVEL, "to wait");
     }
-    for object in &objects {
+    for object in &addresses {
         header_of(context, *object, WAITABLE);
     }
-    let thread = thread_objects::current(context);
-    let acquire_now = |state: &mut Parts| {
-        let ended = thread_objects::ended(state);
-        acquire(&objects, all, thread, &ended)
-    };
+    let objects = Objects { addresses, all, thread: thread_objects::current(context) };
+    let acquire_now = |state: &mut Parts| acquire(&objects, &thread_objects::ended(state));
     let acquired = acquire_now(&mut context.state());
     if let Some(status) = acquired {
         return status;
@@ -183,60 +223,23 @@ pub fn wait(context: &Context, objects: Vec<u64>, all: bool, timeout: Option<i64
         return NtStatus::TIMEOUT;
     }
     check_may_wait(context);
-    let deadline = timeout.map(|timeout| deadline(context, timeout));
     let id = {
         let mut state = context.state();
         // Another thread may have signaled an object meanwhile, which ended no wait.
         let result = acquire_now(&mut state);
-        let waits = state.get::<Waits>();
-        waits.issued += 1;
-        let id = waits.issued;
-        waits.all.push(Wait { id, objects, all, thread, result });
-        id
+        state.get::<ObjectWaits>().begin(objects, result)
     };
-    let has_result = || {
-        let mut state = context.state();
-        let mut waits = state.get::<Waits>().all.iter();
-        waits.any(|wait| wait.id == id && wait.result.is_some())
-    };
-    wait_until(context, deadline, has_result);
-    let ended = {
-        let mut state = context.state();
-        let waits = &mut state.get::<Waits>().all;
-        let at = waits.iter().position(|wait| wait.id == id);
-        at.map(|at| waits.remove(at))
-    };
-    match ended.and_then(|wait| wait.result) {
-        Some(status) => status,
-        None if deadline.is_some() => NtStatus::TIMEOUT,
-        None => stop_for_endless_wait(context),
-    }
+    ObjectWaits::finish(context, id, timeout).unwrap_or(NtStatus::TIMEOUT)
 }
 
 /// Bugchecks in an enable callback, which must not wait.
 pub fn check_may_wait(context: &Context) {
     if Verifier::is_in_enable_callback(context) {
-        context.stop(
+        context.stop_call(
             Rule::EnableCallbackBlocks,
-            format!(
-                "{} was called from {} inside an enable callback, which must not wait",
-                context.call().name,
-                context.caller()
-            ),
+            "inside an enable callback, which must not wait",
         );
     }
-}
-
-/// Bugchecks because nothing can end the caller's wait.
-pub fn stop_for_endless_wait(context: &Context) -> ! {
-    context.stop(
-        Rule::Deadlock,
-        format!(
-            "{} was called from {} and waits forever: nothing that is left to run can signal the object",
-            context.call().name,
-            context.caller()
-        ),
-    )
 }
 
 /// Returns the counter's reading at which a timeout ends.

@@ -3,6 +3,8 @@
 
 use std::collections::VecDeque;
 
+use zerocopy::FromZeros;
+
 use crate::{
     execution::{identity::Identity, routine::Routine},
     ground::{abi::KernelDpc, irql::Irql, memory, status::NtStatus},
@@ -12,14 +14,14 @@ use crate::{
 const HIGH: Irql = Irql::HIGH_LEVEL;
 
 pub const ENTRIES: Entries = &[
-    ("KeInitializeDpc", HIGH, Routine::Three(initialize)),
-    ("KeInitializeThreadedDpc", HIGH, Routine::Three(initialize_threaded)),
-    ("KeInsertQueueDpc", HIGH, Routine::Three(insert)),
-    ("KeRemoveQueueDpc", HIGH, Routine::One(remove)),
-    ("KeSetTargetProcessorDpc", HIGH, Routine::Two(set_target)),
-    ("KeSetTargetProcessorDpcEx", HIGH, Routine::Two(set_target_ex)),
-    ("KeSetImportanceDpc", HIGH, Routine::Two(set_importance)),
-    ("KeFlushQueuedDpcs", Irql::APC_LEVEL, Routine::Zero(flush)),
+    ("KeInitializeDpc", HIGH, Routine::of(initialize)),
+    ("KeInitializeThreadedDpc", HIGH, Routine::of(initialize_threaded)),
+    ("KeInsertQueueDpc", HIGH, Routine::of(insert)),
+    ("KeRemoveQueueDpc", HIGH, Routine::of(remove)),
+    ("KeSetTargetProcessorDpc", HIGH, Routine::of(set_target)),
+    ("KeSetTargetProcessorDpcEx", HIGH, Routine::of(set_target_ex)),
+    ("KeSetImportanceDpc", HIGH, Routine::of(set_importance)),
+    ("KeFlushQueuedDpcs", Irql::APC_LEVEL, Routine::of(flush)),
 ];
 
 /// The kinds of DPC objects, as the first byte has them.
@@ -48,38 +50,30 @@ struct Queued {
     is_dpc: bool,
 }
 
-fn initialize(context: &Context, dpc: u64, routine: u64, its_context: u64) -> u64 {
-    initialize_as(context, DPC, dpc, routine, its_context)
+fn initialize(context: &Context, dpc: u64, routine: u64, its_context: u64) {
+    initialize_as(context, DPC, dpc, routine, its_context);
 }
 
-fn initialize_threaded(context: &Context, dpc: u64, routine: u64, its_context: u64) -> u64 {
-    initialize_as(context, THREADED_DPC, dpc, routine, its_context)
+fn initialize_threaded(context: &Context, dpc: u64, routine: u64, its_context: u64) {
+    initialize_as(context, THREADED_DPC, dpc, routine, its_context);
 }
 
-fn initialize_as(context: &Context, kind: u8, dpc: u64, routine: u64, its_context: u64) -> u64 {
+fn initialize_as(context: &Context, kind: u8, dpc: u64, routine: u64, its_context: u64) {
     if is_queued(context, dpc) {
         context.stop_for_misuse(&format!("for the DPC at 0x{dpc:016X}, which is queued"));
     }
     let value = KernelDpc {
         kind,
         importance: MEDIUM,
-        number: 0,
-        reserved: 0,
-        list_entry: 0,
-        processor_history: 0,
         routine,
         context: its_context,
-        argument_1: 0,
-        argument_2: 0,
-        data: 0,
+        ..KernelDpc::new_zeroed()
     };
     context.write(dpc, &value);
-    0
 }
 
 fn is_queued(context: &Context, dpc: u64) -> bool {
-    let mut state = context.state();
-    state.get::<Queue>().0.iter().any(|one| one.address == dpc)
+    context.with_state(|Queue(all)| all.iter().any(|one| one.address == dpc))
 }
 
 /// Returns a DPC's fields. Bugchecks if it was not initialized.
@@ -92,8 +86,8 @@ fn read(context: &Context, dpc: u64) -> KernelDpc {
     value
 }
 
-fn insert(context: &Context, dpc: u64, argument_1: u64, argument_2: u64) -> u64 {
-    u64::from(queue(context, dpc, argument_1, argument_2))
+fn insert(context: &Context, dpc: u64, argument_1: u64, argument_2: u64) -> bool {
+    queue(context, dpc, argument_1, argument_2)
 }
 
 /// Queues a DPC, and runs it if the IRQL allows. Returns `false` if it is queued already.
@@ -152,16 +146,13 @@ fn run_pending(context: &Context) {
     }
 }
 
-fn remove(context: &Context, dpc: u64) -> u64 {
+fn remove(context: &Context, dpc: u64) -> bool {
     read(context, dpc);
-    let was_queued = is_queued(context, dpc);
-    let mut state = context.state();
-    state.get::<Queue>().0.retain(|one| one.address != dpc);
-    drop(state);
+    let was_queued = !take_queued(context, |address, _| address == dpc).is_empty();
     if was_queued {
         clear(dpc);
     }
-    u64::from(was_queued)
+    was_queued
 }
 
 /// Marks a DPC as not queued. Its memory may be gone by then.
@@ -170,40 +161,39 @@ fn clear(dpc: u64) {
     let _written = memory::write(at, &0_u64);
 }
 
-/// Chooses the processor, by its number. All DPCs run on the caller's.
-fn set_target(context: &Context, dpc: u64, processor: u64) -> u64 {
+/// Chooses the processor, by its number. All DPCs run on the caller's processor.
+fn set_target(context: &Context, dpc: u64, processor: i8) {
+    aim(context, dpc, processor.cast_unsigned().into());
+}
+
+fn aim(context: &Context, dpc: u64, number: u16) {
     let mut value = read(context, dpc);
-    // The number is a signed byte.
-    let number = (processor & 0xFF) as u16;
     if number >= context.processors() {
         context.stop_for_misuse(&format!("with the processor {number}, which does not exist"));
     }
     value.number = number + 1;
     context.write(dpc, &value);
-    0
 }
 
-fn set_target_ex(context: &Context, dpc: u64, processor: u64) -> u64 {
+fn set_target_ex(context: &Context, dpc: u64, processor: u64) -> NtStatus {
     let [group, number]: [u16; 2] = context.read(processor);
     let number = number & 0xFF;
     if group != 0 || number >= context.processors() {
-        return NtStatus::INVALID_PARAMETER.to_register();
+        return NtStatus::INVALID_PARAMETER;
     }
-    set_target(context, dpc, u64::from(number));
-    NtStatus::SUCCESS.to_register()
+    aim(context, dpc, number);
+    NtStatus::SUCCESS
 }
 
-fn set_importance(context: &Context, dpc: u64, importance: u64) -> u64 {
+fn set_importance(context: &Context, dpc: u64, importance: u32) {
     let mut value = read(context, dpc);
     value.importance = (importance & 3) as u8;
     context.write(dpc, &value);
-    0
 }
 
 /// Waits until the queued DPCs have run, which they have below `DISPATCH_LEVEL`.
-fn flush(context: &Context) -> u64 {
+fn flush(context: &Context) {
     run_pending(context);
-    0
 }
 
 /// Returns whether a DPC waits, threaded or not.
@@ -216,12 +206,10 @@ pub fn is_pending(nt: &Ntoskrnl, is_threaded: bool) -> bool {
 /// Runs the first queued DPC, threaded or not, at the current IRQL and on the current stack. Returns its
 /// routine if there was one.
 pub fn run_one(context: &Context, is_threaded: bool) -> Option<u64> {
-    let dpc = {
-        let mut state = context.state();
-        let queue = &mut state.get::<Queue>().0;
-        let at = queue.iter().position(|one| one.is_threaded == is_threaded)?;
-        queue.remove(at)?
-    };
+    let dpc = context.with_state(|Queue(all)| {
+        let at = all.iter().position(|one| one.is_threaded == is_threaded)?;
+        all.remove(at)
+    })?;
     if dpc.is_dpc {
         clear(dpc.address);
     }
@@ -236,10 +224,10 @@ pub fn run_one(context: &Context, is_threaded: bool) -> Option<u64> {
 
 /// Takes the queued DPCs that `belongs` selects by their address and routine out of the queue.
 pub fn take_queued(context: &Context, belongs: impl Fn(u64, u64) -> bool) -> Vec<u64> {
-    let mut state = context.state();
-    let queue = &mut state.get::<Queue>().0;
-    let (taken, left): (Vec<_>, Vec<_>) =
-        std::mem::take(queue).into_iter().partition(|one| belongs(one.address, one.routine));
-    queue.extend(left);
-    taken.into_iter().map(|one| one.address).collect()
+    context.with_state(|Queue(all)| {
+        let (taken, left): (Vec<_>, Vec<_>) =
+            std::mem::take(all).into_iter().partition(|one| belongs(one.address, one.routine));
+        all.extend(left);
+        taken.into_iter().map(|one| one.address).collect()
+    })
 }

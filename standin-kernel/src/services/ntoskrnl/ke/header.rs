@@ -32,8 +32,7 @@ pub fn initialize(context: &Context, object: u64, kind: u8, size: usize, state: 
     context.write(object, &header);
 }
 
-/// Returns an object's header. Bugchecks if the object was not initialized, or if it is none of these
-/// kinds.
+/// Returns an object's header. Bugchecks if the object was not initialized, or if it is of another kind.
 pub fn header_of(context: &Context, object: u64, kinds: &[u8]) -> DispatcherHeader {
     let list = object.wrapping_add(WAITERS);
     // The kernel keeps the state of threads, whose objects cannot be accessed.

@@ -48,14 +48,7 @@ pub fn change_word(
 /// Waits until `ready` returns `true`. `what` completes "waits forever for".
 pub fn wait(context: &Context, what: &str, ready: impl FnMut() -> bool) {
     if !wait_until(context, None, ready) {
-        context.stop(
-            Rule::Deadlock,
-            format!(
-                "{} was called from {} and waits forever for {what}",
-                context.call().name,
-                context.caller()
-            ),
-        );
+        context.stop_call(Rule::Deadlock, &format!("and waits forever for {what}"));
     }
 }
 
@@ -65,14 +58,7 @@ pub fn take(context: &Context, mutex: u64) {
     }
     let value: FastMutex = context.read(mutex);
     if value.owner == thread_objects::current(context) {
-        context.stop(
-            Rule::Deadlock,
-            format!(
-                "{} was called from {} for a mutex that its caller already owns",
-                context.call().name,
-                context.caller()
-            ),
-        );
+        context.stop_call(Rule::Deadlock, "for a mutex that its caller already owns");
     }
     wait(context, "a mutex that is never released", || try_take(context, mutex));
 }
@@ -84,22 +70,17 @@ pub fn give_back(context: &Context, mutex: u64) -> FastMutex {
         if value.count == 1 || value.owner != thread {
             return Ok(None);
         }
-        let mut free: FastMutex = memory::read(mutex)?;
-        free.count = 1;
-        free.owner = 0;
-        memory::write(mutex, &free)?;
+        memory::write(mutex, &FastMutex { count: 1, owner: 0, ..value })?;
         Ok(Some(value))
     });
     before.unwrap_or_else(|| context.stop_for_misuse("for a mutex that its caller does not own"))
 }
 
-pub fn release_plain(context: &Context, mutex: u64) -> u64 {
+pub fn release_plain(context: &Context, mutex: u64) {
     give_back(context, mutex);
-    0
 }
 
 /// Initializes a push lock or a rundown reference, which are words.
-pub fn initialize_word(context: &Context, word: u64) -> u64 {
+pub fn initialize_word(context: &Context, word: u64) {
     context.write(word, &0_u64);
-    0
 }

@@ -4,15 +4,12 @@
 //! which threads that take turns do not compete for.
 
 use super::{
-    dispatcher::{check_may_wait, deadline, stop_for_endless_wait},
+    dispatcher::{Waits, check_may_wait},
     header::{header_of, initialize, kind},
     spin_locks::{BACK, insert_between, unlink},
 };
 use crate::{
-    execution::{
-        coroutine::wait_until,
-        routine::{Routine, low_half},
-    },
+    execution::routine::{At, Routine},
     ground::{abi::DispatcherHeader, executive_abi::KernelQueue, irql::Irql, status::NtStatus},
     services::ntoskrnl::context::{Context, Entries},
 };
@@ -20,12 +17,12 @@ use crate::{
 const DISPATCH: Irql = Irql::DISPATCH_LEVEL;
 
 pub const ENTRIES: Entries = &[
-    ("KeInitializeQueue", DISPATCH, Routine::Two(initialize_queue)),
-    ("KeReadStateQueue", DISPATCH, Routine::One(read_state)),
-    ("KeInsertQueue", DISPATCH, Routine::Two(insert_tail)),
-    ("KeInsertHeadQueue", DISPATCH, Routine::Two(insert_head)),
-    ("KeRemoveQueue", DISPATCH, Routine::Three(remove)),
-    ("KeRundownQueue", DISPATCH, Routine::One(run_down)),
+    ("KeInitializeQueue", DISPATCH, Routine::of(initialize_queue)),
+    ("KeReadStateQueue", DISPATCH, Routine::of(read_state)),
+    ("KeInsertQueue", DISPATCH, Routine::of(insert_tail)),
+    ("KeInsertHeadQueue", DISPATCH, Routine::of(insert_head)),
+    ("KeRemoveQueue", DISPATCH, Routine::of(remove)),
+    ("KeRundownQueue", DISPATCH, Routine::of(run_down)),
 ];
 
 /// The offset of a queue's entries.
@@ -34,37 +31,22 @@ const LIST: u64 = std::mem::offset_of!(KernelQueue, entries) as u64;
 /// `STATUS_ABANDONED`: the queue was run down.
 const ABANDONED: u64 = 0x80;
 
-/// The threads that wait for entries, oldest first.
-#[derive(Default)]
-struct Waits {
-    issued: u64,
-    all: Vec<Wait>,
-}
+/// The waits for a queue's entries. A wait's result is the entry, or the status that ended the wait.
+type QueueWaits = Waits<u64, u64>;
 
-struct Wait {
-    id: u64,
-    queue: u64,
-    /// The entry that the thread got, or the status that ended the wait.
-    result: Option<u64>,
-}
-
-fn initialize_queue(context: &Context, queue: u64, count: u64) -> u64 {
-    let count = match low_half(count) {
+fn initialize_queue(context: &Context, queue: At<KernelQueue>, count: u32) {
+    let count = match count {
         0 => u32::from(context.processors()),
         count => count,
     };
-    let list = |offset: usize| [queue.wrapping_add(offset as u64); 2];
-    initialize(context, queue, kind::QUEUE, size_of::<KernelQueue>(), 0);
-    let header: DispatcherHeader = context.read(queue);
-    let value = KernelQueue {
-        header,
-        entries: list(std::mem::offset_of!(KernelQueue, entries)),
-        current: 0,
-        maximum: count,
-        threads: list(std::mem::offset_of!(KernelQueue, threads)),
-    };
-    context.write(queue, &value);
-    0
+    let list = |offset: usize| [queue.0.wrapping_add(offset as u64); 2];
+    initialize(context, queue.0, kind::QUEUE, size_of::<KernelQueue>(), 0);
+    queue.update(context, |value| {
+        value.entries = list(std::mem::offset_of!(KernelQueue, entries));
+        value.current = 0;
+        value.maximum = count;
+        value.threads = list(std::mem::offset_of!(KernelQueue, threads));
+    });
 }
 
 /// Returns the number of entries. Bugchecks if the queue was not initialized.
@@ -74,28 +56,27 @@ fn entries(context: &Context, queue: u64) -> i32 {
 
 /// Changes the number of entries, and returns it as it was.
 fn count(context: &Context, queue: u64, change: i32) -> i32 {
-    let mut header: DispatcherHeader = context.read(queue);
-    let before = header.signal_state;
-    header.signal_state = before.wrapping_add(change);
-    context.write(queue, &header);
-    before
+    context.update(queue, |header: &mut DispatcherHeader| {
+        let changed = header.signal_state.wrapping_add(change);
+        std::mem::replace(&mut header.signal_state, changed)
+    })
 }
 
-fn read_state(context: &Context, queue: u64) -> u64 {
-    u64::from(entries(context, queue).cast_unsigned())
+fn read_state(context: &Context, queue: u64) -> i32 {
+    entries(context, queue)
 }
 
 /// Gives an entry, or the status that ends a wait, to the thread that began to wait last, as Windows
 /// does. Returns whether one waits.
 fn give(context: &Context, queue: u64, result: u64) -> bool {
-    let mut state = context.state();
-    let mut waits = state.get::<Waits>().all.iter_mut().rev();
-    let wait = waits.find(|wait| wait.queue == queue && wait.result.is_none());
-    wait.map(|wait| wait.result = Some(result)).is_some()
+    context.with_state(|waits: &mut QueueWaits| {
+        let wait = waits.unended().rev().find(|wait| wait.value == queue);
+        wait.map(|wait| wait.result = Some(result)).is_some()
+    })
 }
 
 /// Adds an entry. Returns the number of entries before.
-fn insert(context: &Context, queue: u64, entry: u64, at_head: bool) -> u64 {
+fn insert(context: &Context, queue: u64, entry: u64, at_head: bool) -> i32 {
     let before = entries(context, queue);
     if before == 0 && give(context, queue, entry) {
         return 0;
@@ -107,21 +88,21 @@ fn insert(context: &Context, queue: u64, entry: u64, at_head: bool) -> u64 {
     } else {
         insert_between(context, entry, end, list);
     }
-    u64::from(count(context, queue, 1).cast_unsigned())
+    count(context, queue, 1)
 }
 
-fn insert_tail(context: &Context, queue: u64, entry: u64) -> u64 {
+fn insert_tail(context: &Context, queue: u64, entry: u64) -> i32 {
     insert(context, queue, entry, false)
 }
 
-fn insert_head(context: &Context, queue: u64, entry: u64) -> u64 {
+fn insert_head(context: &Context, queue: u64, entry: u64) -> i32 {
     insert(context, queue, entry, true)
 }
 
 /// Takes the first entry, for which the thread waits. Returns its address, or the status that ended the
 /// wait.
-fn remove(context: &Context, queue: u64, _mode: u64, timeout: u64) -> u64 {
-    let timeout: Option<i64> = (timeout != 0).then(|| context.read(timeout));
+fn remove(context: &Context, queue: u64, _mode: i8, timeout: At<i64>) -> u64 {
+    let timeout = timeout.read_optional(context);
     if timeout != Some(0) {
         context.require_irql(Irql::APC_LEVEL, "to wait");
     }
@@ -135,31 +116,9 @@ fn remove(context: &Context, queue: u64, _mode: u64, timeout: u64) -> u64 {
         return u64::from(NtStatus::TIMEOUT.bits());
     }
     check_may_wait(context);
-    let deadline = timeout.map(|timeout| deadline(context, timeout));
-    let id = {
-        let mut state = context.state();
-        let waits = state.get::<Waits>();
-        waits.issued += 1;
-        waits.all.push(Wait { id: waits.issued, queue, result: None });
-        waits.issued
-    };
-    let has_result = || {
-        let mut state = context.state();
-        let mut waits = state.get::<Waits>().all.iter();
-        waits.any(|wait| wait.id == id && wait.result.is_some())
-    };
-    wait_until(context, deadline, has_result);
-    let ended = {
-        let mut state = context.state();
-        let waits = &mut state.get::<Waits>().all;
-        let at = waits.iter().position(|wait| wait.id == id);
-        at.map(|at| waits.remove(at))
-    };
-    match ended.and_then(|wait| wait.result) {
-        Some(result) => result,
-        None if deadline.is_some() => u64::from(NtStatus::TIMEOUT.bits()),
-        None => stop_for_endless_wait(context),
-    }
+    let id = context.with_state(|waits: &mut QueueWaits| waits.begin(queue, None));
+    let result = QueueWaits::finish(context, id, timeout);
+    result.unwrap_or_else(|| NtStatus::TIMEOUT.bits().into())
 }
 
 /// Ends the waits for entries, and takes all entries. Returns the first of them, which are still linked

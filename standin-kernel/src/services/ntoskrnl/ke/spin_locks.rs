@@ -1,7 +1,7 @@
 //! Spin locks.
 
 use crate::{
-    execution::routine::Routine,
+    execution::routine::{At, Routine},
     ground::{abi::LockQueueHandle, irql::Irql, memory, rule::Rule},
     services::ntoskrnl::context::{Context, Entries},
 };
@@ -11,22 +11,22 @@ const HIGH: Irql = Irql::HIGH_LEVEL;
 const DISPATCH: Irql = Irql::DISPATCH_LEVEL;
 
 pub const ENTRIES: Entries = &[
-    ("KeInitializeSpinLock", HIGH, Routine::One(initialize)),
-    ("KeAcquireSpinLockRaiseToDpc", DISPATCH, Routine::One(acquire_raising)),
-    ("KeReleaseSpinLock", DISPATCH, Routine::Two(release_lowering)),
-    ("KeAcquireSpinLockAtDpcLevel", HIGH, Routine::One(acquire_at_dispatch)),
-    ("KeReleaseSpinLockFromDpcLevel", HIGH, Routine::One(release_at_dispatch)),
-    ("KeTryToAcquireSpinLockAtDpcLevel", HIGH, Routine::One(try_at_dispatch)),
-    ("KeTestSpinLock", HIGH, Routine::One(test)),
-    ("KeAcquireInStackQueuedSpinLock", DISPATCH, Routine::Two(acquire_queued)),
-    ("KeReleaseInStackQueuedSpinLock", DISPATCH, Routine::One(release_queued)),
-    ("KeAcquireInStackQueuedSpinLockAtDpcLevel", HIGH, Routine::Two(acquire_queued_at_dispatch)),
-    ("KeReleaseInStackQueuedSpinLockFromDpcLevel", HIGH, Routine::One(release_queued_at_dispatch)),
+    ("KeInitializeSpinLock", HIGH, Routine::of(initialize)),
+    ("KeAcquireSpinLockRaiseToDpc", DISPATCH, Routine::of(acquire_raising)),
+    ("KeReleaseSpinLock", DISPATCH, Routine::of(release_lowering)),
+    ("KeAcquireSpinLockAtDpcLevel", HIGH, Routine::of(acquire_at_dispatch)),
+    ("KeReleaseSpinLockFromDpcLevel", HIGH, Routine::of(release_at_dispatch)),
+    ("KeTryToAcquireSpinLockAtDpcLevel", HIGH, Routine::of(try_at_dispatch)),
+    ("KeTestSpinLock", HIGH, Routine::of(test)),
+    ("KeAcquireInStackQueuedSpinLock", DISPATCH, Routine::of(acquire_queued)),
+    ("KeReleaseInStackQueuedSpinLock", DISPATCH, Routine::of(release_queued)),
+    ("KeAcquireInStackQueuedSpinLockAtDpcLevel", HIGH, Routine::of(acquire_queued_at_dispatch)),
+    ("KeReleaseInStackQueuedSpinLockFromDpcLevel", HIGH, Routine::of(release_queued_at_dispatch)),
     // A threaded DPC runs below `DISPATCH_LEVEL`, others at it.
-    ("KeAcquireSpinLockForDpc", DISPATCH, Routine::One(acquire_raising)),
-    ("KeReleaseSpinLockForDpc", DISPATCH, Routine::Two(release_lowering)),
-    ("KeAcquireInStackQueuedSpinLockForDpc", DISPATCH, Routine::Two(acquire_queued)),
-    ("KeReleaseInStackQueuedSpinLockForDpc", DISPATCH, Routine::One(release_queued)),
+    ("KeAcquireSpinLockForDpc", DISPATCH, Routine::of(acquire_raising)),
+    ("KeReleaseSpinLockForDpc", DISPATCH, Routine::of(release_lowering)),
+    ("KeAcquireInStackQueuedSpinLockForDpc", DISPATCH, Routine::of(acquire_queued)),
+    ("KeReleaseInStackQueuedSpinLockForDpc", DISPATCH, Routine::of(release_queued)),
 ];
 
 /// The held locks by address, each with its owner.
@@ -36,10 +36,9 @@ struct Held(HashMap<u64, ThreadId>);
 /// The value of a lock that is held. Drivers can only test that it is not 0.
 const LOCKED: u64 = 1;
 
-fn initialize(context: &Context, lock: u64) -> u64 {
-    context.write(lock, &0_u64);
-    context.state().get::<Held>().0.remove(&lock);
-    0
+fn initialize(context: &Context, lock: At<u64>) {
+    lock.write(context, 0_u64);
+    context.state().get::<Held>().0.remove(&lock.0);
 }
 
 /// The result of an attempt to take a lock.
@@ -77,14 +76,9 @@ fn try_take(context: &Context, lock: u64) -> Result<(), ThreadId> {
 pub fn take(context: &Context, lock: u64) {
     match try_take(context, lock) {
         Ok(()) => {}
-        Err(owner) if owner == context.id() => context.stop(
-            Rule::Deadlock,
-            format!(
-                "{} was called from {} for a spin lock that its caller already holds",
-                context.call().name,
-                context.caller()
-            ),
-        ),
+        Err(owner) if owner == context.id() => {
+            context.stop_call(Rule::Deadlock, "for a spin lock that its caller already holds")
+        }
         Err(_) => {
             context.wait_for("a spin lock that is never released", || try_take(context, lock).ok());
         }
@@ -102,63 +96,50 @@ pub fn give_back(context: &Context, lock: u64) {
         Ok(is_owner)
     });
     if !is_owner {
-        context.stop(
-            Rule::IrqlNotLowered,
-            format!(
-                "{} was called from {} for a spin lock that its caller does not hold",
-                context.call().name,
-                context.caller()
-            ),
-        );
+        context.stop_call(Rule::IrqlNotLowered, "for a spin lock that its caller does not hold");
     }
 }
 
-fn acquire_raising(context: &Context, lock: u64) -> u64 {
+fn acquire_raising(context: &Context, lock: u64) -> u8 {
     let before = context.raise_irql(DISPATCH);
     take(context, lock);
-    u64::from(before.number())
+    before.number()
 }
 
-fn release_lowering(context: &Context, lock: u64, irql: u64) -> u64 {
+fn release_lowering(context: &Context, lock: u64, irql: u8) {
     context.require_at_least(DISPATCH);
     give_back(context, lock);
-    context.lower_irql(Irql::from_number((irql & 0xFF) as u8));
-    0
+    context.lower_irql(Irql::from_number(irql));
 }
 
-fn acquire_at_dispatch(context: &Context, lock: u64) -> u64 {
+fn acquire_at_dispatch(context: &Context, lock: u64) {
     context.require_at_least(DISPATCH);
     take(context, lock);
-    0
 }
 
-fn release_at_dispatch(context: &Context, lock: u64) -> u64 {
+fn release_at_dispatch(context: &Context, lock: u64) {
     context.require_at_least(DISPATCH);
     give_back(context, lock);
-    0
 }
 
-fn try_at_dispatch(context: &Context, lock: u64) -> u64 {
+fn try_at_dispatch(context: &Context, lock: u64) -> bool {
     context.require_at_least(DISPATCH);
-    u64::from(try_take(context, lock).is_ok())
+    try_take(context, lock).is_ok()
 }
 
 /// Returns whether a lock is free.
-fn test(context: &Context, lock: u64) -> u64 {
-    let value: u64 = context.read(lock);
-    u64::from(value == 0)
+fn test(context: &Context, lock: At<u64>) -> bool {
+    lock.read(context) == 0
 }
 
-fn acquire_queued(context: &Context, lock: u64, handle: u64) -> u64 {
+fn acquire_queued(context: &Context, lock: u64, handle: u64) {
     let before = context.raise_irql(DISPATCH);
     enter_queue(context, lock, handle, before);
-    0
 }
 
-fn acquire_queued_at_dispatch(context: &Context, lock: u64, handle: u64) -> u64 {
+fn acquire_queued_at_dispatch(context: &Context, lock: u64, handle: u64) {
     context.require_at_least(DISPATCH);
     enter_queue(context, lock, handle, context.irql());
-    0
 }
 
 fn enter_queue(context: &Context, lock: u64, handle: u64, before: Irql) {
@@ -167,19 +148,17 @@ fn enter_queue(context: &Context, lock: u64, handle: u64, before: Irql) {
     context.write(handle, &value);
 }
 
-fn release_queued(context: &Context, handle: u64) -> u64 {
+fn release_queued(context: &Context, handle: At<LockQueueHandle>) {
     context.require_at_least(DISPATCH);
-    let value: LockQueueHandle = context.read(handle);
+    let value = handle.read(context);
     give_back(context, value.queue[1]);
     context.lower_irql(Irql::from_number(value.old_irql));
-    0
 }
 
-fn release_queued_at_dispatch(context: &Context, handle: u64) -> u64 {
+fn release_queued_at_dispatch(context: &Context, handle: At<LockQueueHandle>) {
     context.require_at_least(DISPATCH);
-    let value: LockQueueHandle = context.read(handle);
+    let value = handle.read(context);
     give_back(context, value.queue[1]);
-    0
 }
 
 /// The offset of a list entry's link back.

@@ -2,10 +2,7 @@
 //! drivers.
 
 use crate::{
-    execution::{
-        identity::Identity,
-        routine::{Routine, low_half},
-    },
+    execution::{identity::Identity, routine::Routine},
     ground::{arena::Block, irql::Irql, status::NtStatus},
     services::{
         ntoskrnl::context::{Context, Entries, Ntoskrnl},
@@ -30,20 +27,20 @@ const DISPATCH: Irql = Irql::DISPATCH_LEVEL;
 const APC: Irql = Irql::APC_LEVEL;
 
 pub const ENTRIES: Entries = &[
-    ("KeGetCurrentThread", HIGH, Routine::Zero(current)),
-    ("KeSetPriorityThread", DISPATCH, Routine::Two(set_priority)),
-    ("KeSetBasePriorityThread", DISPATCH, Routine::Two(set_base_priority)),
-    ("KeQueryPriorityThread", Irql::PASSIVE_LEVEL, Routine::One(query_priority)),
-    ("KeEnterCriticalRegion", APC, Routine::Zero(enter_region)),
-    ("KeLeaveCriticalRegion", APC, Routine::Zero(leave_region)),
-    ("KeEnterGuardedRegion", APC, Routine::Zero(enter_guarded)),
-    ("KeLeaveGuardedRegion", APC, Routine::Zero(leave_guarded)),
-    ("KeAreAllApcsDisabled", DISPATCH, Routine::Zero(are_all_apcs_disabled)),
-    ("KeAreApcsDisabled", DISPATCH, Routine::Zero(are_apcs_disabled)),
-    ("KeSetSystemAffinityThreadEx", APC, Routine::One(set_affinity)),
-    ("KeRevertToUserAffinityThreadEx", APC, Routine::One(revert_affinity)),
-    ("KeSetSystemGroupAffinityThread", APC, Routine::Two(set_group_affinity)),
-    ("KeRevertToUserGroupAffinityThread", APC, Routine::One(revert_group_affinity)),
+    ("KeGetCurrentThread", HIGH, Routine::of(current)),
+    ("KeSetPriorityThread", DISPATCH, Routine::of(set_priority)),
+    ("KeSetBasePriorityThread", DISPATCH, Routine::of(set_base_priority)),
+    ("KeQueryPriorityThread", Irql::PASSIVE_LEVEL, Routine::of(query_priority)),
+    ("KeEnterCriticalRegion", APC, Routine::of(enter_region)),
+    ("KeLeaveCriticalRegion", APC, Routine::of(leave_region)),
+    ("KeEnterGuardedRegion", APC, Routine::of(enter_guarded)),
+    ("KeLeaveGuardedRegion", APC, Routine::of(leave_guarded)),
+    ("KeAreAllApcsDisabled", DISPATCH, Routine::of(gets_no_calls)),
+    ("KeAreApcsDisabled", DISPATCH, Routine::of(are_apcs_disabled)),
+    ("KeSetSystemAffinityThreadEx", APC, Routine::of(set_affinity)),
+    ("KeRevertToUserAffinityThreadEx", APC, Routine::of(revert_affinity)),
+    ("KeSetSystemGroupAffinityThread", APC, Routine::of(set_group_affinity)),
+    ("KeRevertToUserGroupAffinityThread", APC, Routine::of(revert_group_affinity)),
 ];
 
 /// The threads by their objects' addresses, and the processes' objects by their ids.
@@ -76,7 +73,7 @@ pub struct ThreadObject {
     pub created: i64,
     /// The status with which the thread ends, or has ended.
     pub exit_status: NtStatus,
-    /// What `IoSetTopLevelIrp` stored.
+    /// The value that `IoSetTopLevelIrp` stored.
     pub top_level_irp: u64,
     /// Set once the thread has ended, which ends the waits for it.
     pub has_ended: bool,
@@ -86,11 +83,16 @@ pub struct ThreadObject {
 
 /// Returns the address of the current thread's object.
 pub fn current(context: &Context) -> u64 {
-    of_thread(context, context.identity())
+    object_of(context, context.identity())
+}
+
+/// Runs `body` on the current thread's object.
+pub fn with_current<R>(context: &Context, body: impl FnOnce(&mut ThreadObject) -> R) -> R {
+    with(context, current(context), body)
 }
 
 /// Returns the address of a thread's object.
-pub fn of_thread(context: &Context, identity: Identity) -> u64 {
+pub fn object_of(context: &Context, identity: Identity) -> u64 {
     let address = context.thread_objects().of(identity);
     let created = context.clock().last();
     let mut state = context.state();
@@ -112,9 +114,7 @@ pub fn of_thread(context: &Context, identity: Identity) -> u64 {
 
 /// Returns whether a thread has ended, if the address is that of a thread's object.
 pub fn has_ended(context: &Context, address: u64) -> Option<bool> {
-    let mut state = context.state();
-    let thread = state.get::<Objects>().threads.get(&address);
-    thread.map(|thread| thread.has_ended)
+    context.with_state(|all: &mut Objects| Some(all.threads.get(&address)?.has_ended))
 }
 
 /// Returns the objects of the threads that have ended.
@@ -126,8 +126,7 @@ pub fn ended(state: &mut Parts) -> HashSet<u64> {
 
 /// Notes that the current thread ends.
 pub fn note_end(context: &Context) {
-    let thread = current(context);
-    with(context, thread, |thread| thread.has_ended = true);
+    with_current(context, |thread| thread.has_ended = true);
 }
 
 /// Forgets a thread that has ended and that nothing refers to.
@@ -139,16 +138,13 @@ pub fn forget_thread(context: &Context, identity: Identity) {
 /// Returns the number of regions that the current thread is in, in which it gets no asynchronous
 /// procedure calls.
 pub fn regions(context: &Context) -> u32 {
-    let thread = current(context);
-    with(context, thread, |object| object.regions)
+    with_current(context, |object| object.regions)
 }
 
 /// Runs `body` on a thread's object. Bugchecks if the address is not that of one.
 pub fn with<R>(context: &Context, address: u64, body: impl FnOnce(&mut ThreadObject) -> R) -> R {
-    let result = context.state().get::<Objects>().threads.get_mut(&address).map(body);
-    result.unwrap_or_else(|| {
-        context.stop_for_misuse(&format!("with 0x{address:016X}, which is not a thread object"))
-    })
+    let result = context.with_state(|all: &mut Objects| all.threads.get_mut(&address).map(body));
+    result.unwrap_or_else(|| context.stop_for_wrong(address, "a thread object"))
 }
 
 /// Returns the address of a process's object.
@@ -167,26 +163,24 @@ pub fn process_object(nt: &Ntoskrnl, process: u32) -> u64 {
 
 /// Returns the id of a process and the counter's reading when it began, by its object.
 pub fn process_of(context: &Context, object: u64) -> Option<(u32, i64)> {
-    let mut state = context.state();
-    let mut all = state.get::<Objects>().processes.iter();
-    all.find(|(_, process)| process.memory.address() == object)
-        .map(|(id, process)| (*id, process.created))
+    context.with_state(|all: &mut Objects| {
+        let mut all = all.processes.iter();
+        let (id, process) = all.find(|(_, process)| process.memory.address() == object)?;
+        Some((*id, process.created))
+    })
 }
 
 /// Notes the path of a process's image.
 pub fn note_image(context: &Context, process: u32, path: &str) {
     process_object(context.ntoskrnl(), process);
-    let mut state = context.state();
-    if let Some(object) = state.get::<Objects>().processes.get_mut(&process) {
+    if let Some(object) = context.state().get::<Objects>().processes.get_mut(&process) {
         object.image = Some(path.to_owned());
     }
 }
 
 /// Returns the path of a process's image, if a test started the process with one.
 pub fn image_of(context: &Context, process: u32) -> Option<String> {
-    let mut state = context.state();
-    let object = state.get::<Objects>().processes.get(&process)?;
-    object.image.clone()
+    context.with_state(|all: &mut Objects| all.processes.get(&process)?.image.clone())
 }
 
 /// Returns whether a process with this id runs: one that drivers have seen.
@@ -212,11 +206,9 @@ pub fn process_end(context: &Context, process: u32, status: Option<NtStatus>) ->
     object.ended
 }
 
-/// Returns whose object of a thread an address is.
+/// Returns the identity of the thread whose object is at an address.
 pub fn identity_of(context: &Context, thread: u64) -> Option<Identity> {
-    let mut state = context.state();
-    let thread = state.get::<Objects>().threads.get(&thread)?;
-    Some(thread.identity)
+    context.with_state(|all: &mut Objects| Some(all.threads.get(&thread)?.identity))
 }
 
 /// Returns the object of a thread that has not ended, by the thread's id.
@@ -232,8 +224,7 @@ pub fn thread_by_id(context: &Context, id: u32) -> Option<u64> {
 
 /// Attaches the current thread to a process, or detaches it from the last one.
 pub fn attach(context: &Context, process: Option<u64>) -> bool {
-    let thread = current(context);
-    with(context, thread, |thread| match process {
+    with_current(context, |thread| match process {
         Some(process) => {
             thread.attached.push(process);
             true
@@ -245,65 +236,51 @@ pub fn attach(context: &Context, process: Option<u64>) -> bool {
 /// Returns whether the current thread is attached to another process than its own.
 pub fn is_attached(context: &Context) -> bool {
     let own = process_object(context.ntoskrnl(), context.identity().process);
-    let thread = current(context);
-    with(context, thread, |thread| thread.attached.iter().any(|process| *process != own))
+    with_current(context, |thread| thread.attached.iter().any(|process| *process != own))
 }
 
 /// Returns the process that the current thread is in.
 pub fn current_process(context: &Context) -> u64 {
-    let thread = current(context);
-    let attached = with(context, thread, |thread| thread.attached.last().copied());
+    let attached = with_current(context, |thread| thread.attached.last().copied());
     attached.unwrap_or_else(|| process_object(context.ntoskrnl(), context.identity().process))
-}
-
-fn check_priority(context: &Context, priority: i32) {
-    if !(1..32).contains(&priority) {
-        context.stop_for_misuse(&format!("with the priority {priority}; priorities are 1 to 31"));
-    }
 }
 
 /// Sets a thread's priority, which decides nothing here: the threads of the stand-in kernel take
 /// turns.
-fn set_priority(context: &Context, thread: u64, priority: u64) -> u64 {
-    let priority = low_half(priority).cast_signed();
-    check_priority(context, priority);
-    let before = with(context, thread, |object| std::mem::replace(&mut object.priority, priority));
-    u64::from(before.cast_unsigned())
+fn set_priority(context: &Context, thread: u64, priority: i32) -> i32 {
+    if !(1..32).contains(&priority) {
+        context.stop_for_misuse(&format!("with the priority {priority}; priorities are 1 to 31"));
+    }
+    with(context, thread, |object| std::mem::replace(&mut object.priority, priority))
 }
 
 /// Sets a thread's priority relative to its process's.
-fn set_base_priority(context: &Context, thread: u64, increment: u64) -> u64 {
-    let priority = NORMAL_PRIORITY.saturating_add(low_half(increment).cast_signed());
-    let priority = priority.clamp(1, 31);
+fn set_base_priority(context: &Context, thread: u64, increment: i32) -> i32 {
+    let priority = NORMAL_PRIORITY.saturating_add(increment).clamp(1, 31);
     let before = with(context, thread, |object| std::mem::replace(&mut object.priority, priority));
-    u64::from((before - NORMAL_PRIORITY).cast_unsigned())
+    before - NORMAL_PRIORITY
 }
 
-fn query_priority(context: &Context, thread: u64) -> u64 {
-    u64::from(with(context, thread, |object| object.priority).cast_unsigned())
+fn query_priority(context: &Context, thread: u64) -> i32 {
+    with(context, thread, |object| object.priority)
 }
 
 /// Enters a critical or guarded region.
-pub fn enter_region(context: &Context) -> u64 {
-    let thread = current(context);
-    with(context, thread, |object| object.regions += 1);
-    0
+pub fn enter_region(context: &Context) {
+    with_current(context, |object| object.regions += 1);
 }
 
 /// Enters a guarded region.
-pub fn enter_guarded(context: &Context) -> u64 {
-    let thread = current(context);
-    with(context, thread, |object| {
+pub fn enter_guarded(context: &Context) {
+    with_current(context, |object| {
         object.regions += 1;
         object.guarded += 1;
     });
-    0
 }
 
 /// Leaves a critical region.
-pub fn leave_region(context: &Context) -> u64 {
-    let thread = current(context);
-    let left = with(context, thread, |object| {
+pub fn leave_region(context: &Context) {
+    let left = with_current(context, |object| {
         let critical = object.regions.checked_sub(object.guarded)?;
         object.regions -= u32::from(critical > 0);
         (critical > 0).then_some(())
@@ -311,13 +288,11 @@ pub fn leave_region(context: &Context) -> u64 {
     if left.is_none() {
         context.stop_for_misuse("without a critical region that its thread has entered");
     }
-    0
 }
 
 /// Leaves a guarded region.
-pub fn leave_guarded(context: &Context) -> u64 {
-    let thread = current(context);
-    let left = with(context, thread, |object| {
+pub fn leave_guarded(context: &Context) {
+    let left = with_current(context, |object| {
         object.guarded = object.guarded.checked_sub(1)?;
         object.regions = object.regions.checked_sub(1)?;
         Some(())
@@ -325,40 +300,33 @@ pub fn leave_guarded(context: &Context) -> u64 {
     if left.is_none() {
         context.stop_for_misuse("without a guarded region that its thread has entered");
     }
-    0
 }
 
 /// Returns whether the thread is in a critical or guarded region, whatever the IRQL.
-fn are_apcs_disabled(context: &Context) -> u64 {
-    u64::from(regions(context) > 0)
+fn are_apcs_disabled(context: &Context) -> bool {
+    regions(context) > 0
 }
 
 /// Returns whether the current thread gets no asynchronous procedure calls at all, those of the kernel
 /// included.
 pub fn gets_no_calls(context: &Context) -> bool {
-    let thread = current(context);
-    context.irql() >= APC || with(context, thread, |object| object.guarded > 0)
-}
-
-fn are_all_apcs_disabled(context: &Context) -> u64 {
-    u64::from(gets_no_calls(context))
+    let is_guarded = with_current(context, |object| object.guarded > 0);
+    is_guarded || context.irql() >= APC
 }
 
 /// Notes the status with which the current thread ends.
 pub fn note_exit_status(context: &Context, status: NtStatus) {
-    let thread = current(context);
-    with(context, thread, |object| object.exit_status = status);
+    with_current(context, |object| object.exit_status = status);
 }
 
 /// Returns the status with which a thread has ended, or `STATUS_PENDING`.
-pub fn exit_status(context: &Context, thread: u64) -> u64 {
+pub fn exit_status(context: &Context, thread: u64) -> NtStatus {
     let ended = with(context, thread, |object| object.has_ended.then_some(object.exit_status));
-    ended.unwrap_or(NtStatus::PENDING).to_register()
+    ended.unwrap_or(NtStatus::PENDING)
 }
 
 pub fn top_level_irp(context: &Context) -> u64 {
-    let thread = current(context);
-    with(context, thread, |object| object.top_level_irp)
+    with_current(context, |object| object.top_level_irp)
 }
 
 /// Returns the processors of this kernel, a bit for each.
@@ -367,38 +335,29 @@ pub fn processors(context: &Context) -> u64 {
 }
 
 fn replace_affinity(context: &Context, affinity: u64) -> u64 {
-    let thread = current(context);
-    with(context, thread, |object| std::mem::replace(&mut object.affinity, affinity))
+    with_current(context, |object| std::mem::replace(&mut object.affinity, affinity))
 }
 
 /// Chooses the thread's processors. Threads of the stand-in kernel stay on theirs.
 fn set_affinity(context: &Context, affinity: u64) -> u64 {
     let affinity = affinity & processors(context);
-    if affinity == 0 {
-        return 0;
-    }
-    replace_affinity(context, affinity)
+    if affinity == 0 { 0 } else { replace_affinity(context, affinity) }
 }
 
-fn revert_affinity(context: &Context, affinity: u64) -> u64 {
+fn revert_affinity(context: &Context, affinity: u64) {
     replace_affinity(context, affinity & processors(context));
-    0
 }
 
 /// Chooses processors of a group. The only group is 0.
-fn set_group_affinity(context: &Context, affinity: u64, previous: u64) -> u64 {
+fn set_group_affinity(context: &Context, affinity: u64, previous: u64) {
     let wanted: [u64; 2] = context.read(affinity);
     let mask = wanted[0] & processors(context);
     let before =
         if mask == 0 || wanted[1] & 0xFFFF != 0 { 0 } else { replace_affinity(context, mask) };
-    if previous != 0 {
-        context.write(previous, &[before, 0]);
-    }
-    0
+    context.write_optional(previous, &[before, 0]);
 }
 
-fn revert_group_affinity(context: &Context, previous: u64) -> u64 {
+fn revert_group_affinity(context: &Context, previous: u64) {
     let wanted: [u64; 2] = context.read(previous);
     replace_affinity(context, wanted[0] & processors(context));
-    0
 }

@@ -8,7 +8,7 @@ use crate::{
         coroutine::{Coroutine, wait_until},
         identity::Identity,
         inside::Pause,
-        routine::{Routine, low_half},
+        routine::Routine,
     },
     ground::{
         backtrace::{Backtrace, Explained},
@@ -22,7 +22,7 @@ use crate::{
 
 const PASSIVE: Irql = Irql::PASSIVE_LEVEL;
 
-pub const ENTRIES: Entries = &[("PsTerminateSystemThread", PASSIVE, Routine::One(terminate))];
+pub const ENTRIES: Entries = &[("PsTerminateSystemThread", PASSIVE, Routine::of(terminate))];
 
 /// The id of the first thread that a driver creates. Ids are multiples of 4.
 const FIRST_ID: u32 = 0x100;
@@ -43,7 +43,7 @@ struct Threads {
 }
 
 struct SystemThread {
-    /// Tells the thread from all others, before and after it too.
+    /// A number that no other thread of the kernel has or had.
     number: u64,
     identity: Identity,
     kind: Kind,
@@ -57,7 +57,7 @@ struct SystemThread {
     backtrace: Backtrace,
 }
 
-/// Whose thread it is.
+/// The kind of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// A driver created it.
@@ -78,7 +78,7 @@ pub struct Job {
     pub arguments: [u64; 3],
     /// Called on the thread before the routine, with `about`.
     pub before: fn(&Context, u64),
-    /// What the thread is for.
+    /// The object that the thread is for.
     pub about: u64,
 }
 
@@ -89,13 +89,11 @@ pub fn queue_work(context: &Context, job: &Job) {
 
 /// Queues work for a thread of the kernel, in which it calls a driver's routine.
 pub fn queue_body(context: &Context, routine: u64, body: impl FnOnce(&Context) + Send + 'static) {
-    let thread = {
-        let mut state = context.state();
-        let threads = state.get::<Threads>().all.iter();
-        let used: HashSet<u32> = threads.map(|one| one.identity.thread).collect();
+    let thread = context.with_state(|threads: &mut Threads| {
+        let used: HashSet<u32> = threads.all.iter().map(|one| one.identity.thread).collect();
         let mut ids = WORKER_IDS.into_iter().flatten().step_by(ID_STEP as usize);
         ids.find(|id| !used.contains(id))
-    };
+    });
     let thread = thread.unwrap_or_else(|| context.stop_for_misuse("with a work item too many"));
     if let Err(error) = start(context, thread, Kind::Worker, routine, body) {
         context.stop(Rule::Internal, format!("no thread for a work item can be started: {error}"));
@@ -145,24 +143,17 @@ fn start(
 
 /// Ends the current thread, whose routine has returned.
 fn end(context: &Context, routine: u64) {
-    if thread_objects::regions(context) > 0 {
-        context.stop(
-            Rule::ObjectMisused,
-            format!(
-                "the routine {} of a system thread ended in a critical or guarded region that it had \
-                 entered",
-                context.environment().images.function(routine)
-            ),
-        );
-    }
-    if thread_objects::is_attached(context) {
-        context.stop(
-            Rule::ObjectMisused,
-            format!(
-                "the routine {} of a system thread ended while the thread was attached to a process",
-                context.environment().images.function(routine)
-            ),
-        );
+    let how = if thread_objects::regions(context) > 0 {
+        Some("in a critical or guarded region that it had entered")
+    } else if thread_objects::is_attached(context) {
+        Some("while the thread was attached to a process")
+    } else {
+        None
+    };
+    if let Some(how) = how {
+        let routine = context.environment().images.function(routine);
+        let sentence = format!("the routine {routine} of a system thread ended {how}");
+        context.stop(Rule::ObjectMisused, sentence);
     }
     thread_objects::note_end(context);
     satisfy(context);
@@ -178,13 +169,12 @@ pub fn run_one(context: &Context) -> bool {
 }
 
 fn run_next(context: &Context) -> bool {
-    let taken = {
-        let mut state = context.state();
-        let threads = state.get::<Threads>();
+    let taken = context.with_state(|threads: &mut Threads| {
         let at = if threads.next < threads.all.len() { threads.next } else { 0 };
         threads.next = at + 1;
-        threads.all.get_mut(at).and_then(|thread| Some((thread.number, thread.coroutine.take()?)))
-    };
+        let thread = threads.all.get_mut(at)?;
+        Some((thread.number, thread.coroutine.take()?))
+    });
     let Some((number, coroutine)) = taken else {
         return false;
     };
@@ -232,42 +222,32 @@ pub fn next_due(nt: &Ntoskrnl) -> Option<i64> {
 /// Reports and forgets the threads that run a driver's code when it is unloaded. `belongs` selects its
 /// addresses.
 pub fn take_left(context: &Context, driver: &str, belongs: impl Fn(u64) -> bool) -> Vec<Violation> {
-    let is_running = |kinds: &[Kind]| {
-        let mut state = context.state();
-        let mut all = state.get::<Threads>().all.iter();
-        all.any(|one| kinds.contains(&one.kind) && belongs(one.routine))
+    // The other threads keep the driver loaded.
+    let is_running = |threads: &mut Threads| {
+        threads.all.iter().any(|one| one.kind != Kind::Drivers && belongs(one.routine))
     };
-    // These keep the driver loaded.
-    let kinds = [Kind::KeepsDriver, Kind::Worker];
-    wait_until(context, None, || !is_running(&kinds));
-    let left: Vec<SystemThread> = {
-        let mut state = context.state();
-        let threads = state.get::<Threads>();
+    wait_until(context, None, || !context.with_state(is_running));
+    let left: Vec<SystemThread> = context.with_state(|threads: &mut Threads| {
         threads.next = 0;
-        let all = std::mem::take(&mut threads.all);
-        let (left, others) = all.into_iter().partition(|one| belongs(one.routine));
-        threads.all = others;
-        left
-    };
+        threads.all.extract_if(.., |one| belongs(one.routine)).collect()
+    });
     left.into_iter()
         .map(|thread| {
             let Explained { place, lines, .. } = context.explain(&thread.backtrace);
             let routine = context.environment().images.function(thread.routine);
+            let by = thread.by;
             let message = match thread.kind {
                 Kind::Drivers => format!(
                     "{driver} was unloaded while its system thread with the routine {routine} runs, \
-                     created by {} from {place}",
-                    thread.by
+                     created by {by} from {place}"
                 ),
                 Kind::KeepsDriver => format!(
                     "{driver} cannot be unloaded: its system thread with the routine {routine}, \
-                     created by {} from {place}, never ends",
-                    thread.by
+                     created by {by} from {place}, never ends"
                 ),
                 Kind::Worker => format!(
-                    "{driver} cannot be unloaded: the work item's routine {routine}, queued by {} \
-                     from {place}, never returns",
-                    thread.by
+                    "{driver} cannot be unloaded: the work item's routine {routine}, queued by {by} \
+                     from {place}, never returns"
                 ),
             };
             Violation::new(Rule::LeftQueued, message, lines)
@@ -285,12 +265,10 @@ pub fn create(
     kind: Kind,
     [routine, its_context]: [u64; 2],
 ) -> std::io::Result<Identity> {
-    let thread = {
-        let mut state = context.state();
-        let threads = state.get::<Threads>();
+    let thread = context.with_state(|threads: &mut Threads| {
         threads.issued += 1;
         FIRST_ID + (threads.issued - 1) * ID_STEP
-    };
+    });
     let job = Job {
         what: "the system thread's routine",
         routine,
@@ -302,19 +280,18 @@ pub fn create(
 }
 
 /// Ends the current thread. Returns only on a thread that no driver created.
-fn terminate(context: &Context, status: u64) -> u64 {
-    let is_created = {
-        let mut state = context.state();
-        let mut all = state.get::<Threads>().all.iter();
+fn terminate(context: &Context, status: NtStatus) -> NtStatus {
+    let is_created = context.with_state(|threads: &mut Threads| {
+        let mut all = threads.all.iter();
         all.any(|one| one.identity == context.identity() && one.kind != Kind::Worker)
-    };
+    });
     if context.coroutine().is_none() || !is_created {
-        return NtStatus::INVALID_PARAMETER.to_register();
+        return NtStatus::INVALID_PARAMETER;
     }
     if context.depth() != 1 {
         context.stop_for_misuse("inside a callback, which must return to its caller");
     }
-    thread_objects::note_exit_status(context, NtStatus::from_bits(low_half(status)));
+    thread_objects::note_exit_status(context, status);
     context.stack().exit_after(context.call().stack);
-    u64::from(low_half(status))
+    status
 }

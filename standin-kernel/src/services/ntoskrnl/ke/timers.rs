@@ -1,15 +1,14 @@
 //! Timers, which threads can wait for (`KTIMER`).
 
+use zerocopy::FromZeros;
+
 use super::{
     dispatcher::set_state,
     dpc,
     header::{header_of, initialize, kind},
 };
 use crate::{
-    execution::{
-        identity::Identity,
-        routine::{Routine, low_half},
-    },
+    execution::{identity::Identity, routine::Routine},
     ground::{abi::KernelTimer, clock::Clock, irql::Irql, memory},
     services::ntoskrnl::context::{Context, Entries, Ntoskrnl},
 };
@@ -17,13 +16,13 @@ use crate::{
 const DISPATCH: Irql = Irql::DISPATCH_LEVEL;
 
 pub const ENTRIES: Entries = &[
-    ("KeInitializeTimer", DISPATCH, Routine::One(initialize_timer)),
-    ("KeInitializeTimerEx", DISPATCH, Routine::Two(initialize_timer_ex)),
-    ("KeSetTimer", DISPATCH, Routine::Three(set_timer)),
-    ("KeSetTimerEx", DISPATCH, Routine::Four(set_timer_ex)),
-    ("KeSetCoalescableTimer", DISPATCH, Routine::Five(set_coalescable_timer)),
-    ("KeCancelTimer", DISPATCH, Routine::One(cancel_timer)),
-    ("KeReadStateTimer", DISPATCH, Routine::One(read_timer)),
+    ("KeInitializeTimer", DISPATCH, Routine::of(initialize_timer)),
+    ("KeInitializeTimerEx", DISPATCH, Routine::of(initialize_timer_ex)),
+    ("KeSetTimer", DISPATCH, Routine::of(set_timer)),
+    ("KeSetTimerEx", DISPATCH, Routine::of(set_timer_ex)),
+    ("KeSetCoalescableTimer", DISPATCH, Routine::of(set_coalescable_timer)),
+    ("KeCancelTimer", DISPATCH, Routine::of(cancel_timer)),
+    ("KeReadStateTimer", DISPATCH, Routine::of(read_timer)),
 ];
 
 /// The number of 100 ns units in a millisecond.
@@ -36,6 +35,13 @@ const TIMERS: &[u8] = &[kind::NOTIFICATION_TIMER, kind::SYNCHRONIZATION_TIMER];
 struct Set {
     issued: u64,
     all: Vec<SetTimer>,
+}
+
+impl Set {
+    /// Removes a timer. Returns whether it was set.
+    fn remove(&mut self, address: u64) -> bool {
+        self.all.extract_if(.., |timer| timer.address == address).count() > 0
+    }
 }
 
 #[derive(Clone, Copy)]
@@ -78,9 +84,7 @@ fn start(context: &Context, address: u64, due: i64, period: i64, action: Action)
     let period = if period == 0 { 0 } else { period.max(Clock::SHORTEST_TICK) };
     let mut state = context.state();
     let timers = state.get::<Set>();
-    let before = timers.all.len();
-    timers.all.retain(|timer| timer.address != address);
-    let was_set = timers.all.len() < before;
+    let was_set = timers.remove(address);
     timers.issued += 1;
     let timer = SetTimer {
         address,
@@ -99,11 +103,7 @@ fn start(context: &Context, address: u64, due: i64, period: i64, action: Action)
 
 /// Cancels a timer. Returns whether it was set.
 pub fn stop(context: &Context, address: u64) -> bool {
-    let mut state = context.state();
-    let timers = &mut state.get::<Set>().all;
-    let before = timers.len();
-    timers.retain(|timer| timer.address != address);
-    timers.len() < before
+    context.with_state(|timers: &mut Set| timers.remove(address))
 }
 
 /// Returns the counter's reading at which the next timer fires.
@@ -113,20 +113,15 @@ pub fn next_due(nt: &Ntoskrnl) -> Option<i64> {
 
 /// Fires the first timer that is due at `due`, and advances the clock to that.
 pub fn fire_next(context: &Context, due: i64) {
-    let timer = {
-        let mut state = context.state();
-        let timers = &mut state.get::<Set>().all;
-        let first = timers.iter().filter(|timer| timer.due <= due);
-        let first = first.min_by_key(|timer| (timer.due, timer.number));
-        let Some(first) = first.map(|timer| timer.address) else {
-            return;
-        };
-        let Some(at) = timers.iter().position(|timer| timer.address == first) else {
-            return;
-        };
-        let fired = timers.remove(at);
-        timers.extend(fired.again());
-        fired
+    let timer = context.with_state(|Set { all, .. }: &mut Set| {
+        let due = all.iter().enumerate().filter(|(_, timer)| timer.due <= due);
+        let (first, _) = due.min_by_key(|(_, timer)| (timer.due, timer.number))?;
+        let fired = all.remove(first);
+        all.extend(fired.again());
+        Some(fired)
+    });
+    let Some(timer) = timer else {
+        return;
     };
     context.clock().move_to(timer.due);
     context.as_identity(Identity::IDLE, || fire(context, timer));
@@ -148,70 +143,62 @@ fn fire(context: &Context, timer: SetTimer) {
     }
 }
 
-fn initialize_timer(context: &Context, timer: u64) -> u64 {
-    initialize_timer_ex(context, timer, 0)
+fn initialize_timer(context: &Context, timer: u64) {
+    initialize_timer_ex(context, timer, 0);
 }
 
-fn initialize_timer_ex(context: &Context, timer: u64, synchronization: u64) -> u64 {
+fn initialize_timer_ex(context: &Context, timer: u64, synchronization: u32) {
     if is_set(context, timer) {
         context.stop_for_misuse(&format!("for the timer at 0x{timer:016X}, which is set"));
     }
-    let its_kind = if low_half(synchronization) == 0 {
-        kind::NOTIFICATION_TIMER
-    } else {
-        kind::SYNCHRONIZATION_TIMER
-    };
-    let size = size_of::<KernelTimer>();
-    let bytes = vec![0_u8; size];
-    context.write_bytes(timer, &bytes);
-    initialize(context, timer, its_kind, size, 0);
-    0
+    let its_kind =
+        if synchronization == 0 { kind::NOTIFICATION_TIMER } else { kind::SYNCHRONIZATION_TIMER };
+    context.write(timer, &KernelTimer::new_zeroed());
+    initialize(context, timer, its_kind, size_of::<KernelTimer>(), 0);
 }
 
 pub fn is_set(context: &Context, timer: u64) -> bool {
-    let mut state = context.state();
-    state.get::<Set>().all.iter().any(|one| one.address == timer)
+    context.with_state(|set: &mut Set| set.all.iter().any(|one| one.address == timer))
 }
 
-fn set_timer(context: &Context, timer: u64, due: u64, dpc: u64) -> u64 {
+fn set_timer(context: &Context, timer: u64, due: u64, dpc: u64) -> bool {
     set_timer_ex(context, timer, due, 0, dpc)
 }
 
-fn set_timer_ex(context: &Context, timer: u64, due: u64, period: u64, dpc: u64) -> u64 {
+fn set_timer_ex(context: &Context, timer: u64, due: u64, period: i32, dpc: u64) -> bool {
     header_of(context, timer, TIMERS);
-    let period = low_half(period).cast_signed();
     if period < 0 {
         context.stop_for_misuse(&format!("with the period {period}"));
     }
-    let mut value: KernelTimer = context.read(timer);
-    value.header.signal_state = 0;
-    value.dpc = dpc;
-    value.period = period.cast_unsigned();
-    value.due_time = due;
-    context.write(timer, &value);
+    context.update(timer, |value: &mut KernelTimer| {
+        value.header.signal_state = 0;
+        value.dpc = dpc;
+        value.period = period.cast_unsigned();
+        value.due_time = due;
+    });
     let action = Action::Signal { dpc };
     let period = i64::from(period) * MILLISECOND;
-    u64::from(start(context, timer, due.cast_signed(), period, action))
+    start(context, timer, due.cast_signed(), period, action)
 }
 
 fn set_coalescable_timer(
     context: &Context,
     timer: u64,
     due: u64,
-    period: u64,
-    _tolerance: u64,
+    period: u32,
+    _tolerance: u32,
     dpc: u64,
-) -> u64 {
-    set_timer_ex(context, timer, due, period, dpc)
+) -> bool {
+    set_timer_ex(context, timer, due, period.cast_signed(), dpc)
 }
 
-fn cancel_timer(context: &Context, timer: u64) -> u64 {
+fn cancel_timer(context: &Context, timer: u64) -> bool {
     header_of(context, timer, TIMERS);
-    u64::from(stop(context, timer))
+    stop(context, timer)
 }
 
-fn read_timer(context: &Context, timer: u64) -> u64 {
-    u64::from(header_of(context, timer, TIMERS).signal_state > 0)
+fn read_timer(context: &Context, timer: u64) -> bool {
+    header_of(context, timer, TIMERS).signal_state > 0
 }
 
 /// The timers that `ExAllocateTimer` returned, each with its callback and the callback's context.
@@ -220,20 +207,14 @@ pub struct Allocated(pub Vec<(u64, u64, u64)>);
 
 /// Returns the callback and its context. Bugchecks if `ExAllocateTimer` did not return the timer.
 pub fn allocated(context: &Context, timer: u64) -> (u64, u64) {
-    let found = {
-        let mut state = context.state();
-        let mut all = state.get::<Allocated>().0.iter();
-        all.find(|(address, ..)| *address == timer)
-            .map(|(_, callback, its_context)| (*callback, *its_context))
-    };
-    found.unwrap_or_else(|| {
-        context.stop_for_misuse(&format!(
-            "with 0x{timer:016X}, which is not a timer of ExAllocateTimer"
-        ))
-    })
+    let found = context
+        .with_state(|Allocated(all)| all.iter().find(|(address, ..)| *address == timer).copied());
+    let (_, callback, its_context) =
+        found.unwrap_or_else(|| context.stop_for_wrong(timer, "a timer of ExAllocateTimer"));
+    (callback, its_context)
 }
 
-pub fn set(context: &Context, timer: u64, due: u64, period: u64, _parameters: u64) -> u64 {
+pub fn set(context: &Context, timer: u64, due: i64, period: i64, _parameters: u64) -> bool {
     let (callback, its_context) = allocated(context, timer);
     set_state(context, timer, 0);
     let action = if callback == 0 {
@@ -241,8 +222,7 @@ pub fn set(context: &Context, timer: u64, due: u64, period: u64, _parameters: u6
     } else {
         Action::Call { callback, context: its_context }
     };
-    let (due, period) = (due.cast_signed(), period.cast_signed().max(0));
-    u64::from(start(context, timer, due, period, action))
+    start(context, timer, due, period.max(0), action)
 }
 
 /// Takes the set timers that `belongs` selects by their address, DPC or callback out of the list, and
@@ -250,19 +230,13 @@ pub fn set(context: &Context, timer: u64, due: u64, period: u64, _parameters: u6
 pub fn take_set(context: &Context, belongs: impl Fn(u64) -> bool) -> Vec<u64> {
     let routine_of = |action: Action| match action {
         Action::Signal { dpc: 0 } => 0,
-        Action::Signal { dpc } => {
-            let at = dpc.wrapping_add(ROUTINE);
-            memory::read(at).unwrap_or(0)
-        }
+        Action::Signal { dpc } => memory::read(dpc.wrapping_add(ROUTINE)).unwrap_or(0),
         Action::Call { callback, .. } => callback,
     };
-    let mut state = context.state();
-    let timers = &mut state.get::<Set>().all;
-    let (taken, left): (Vec<_>, Vec<_>) = std::mem::take(timers)
-        .into_iter()
-        .partition(|one| belongs(one.address) || belongs(routine_of(one.action)));
-    *timers = left;
-    taken.into_iter().map(|one| one.address).collect()
+    context.with_state(|timers: &mut Set| {
+        let is_taken = |one: &mut SetTimer| belongs(one.address) || belongs(routine_of(one.action));
+        timers.all.extract_if(.., is_taken).map(|one| one.address).collect()
+    })
 }
 
 /// The offset of a DPC's routine.

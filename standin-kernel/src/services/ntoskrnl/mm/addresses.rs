@@ -13,9 +13,9 @@ use crate::{
 };
 
 pub const ENTRIES: Entries = &[
-    ("MmGetSystemRoutineAddress", Irql::PASSIVE_LEVEL, Routine::One(mm_get_system_routine_address)),
-    ("MmIsAddressValid", Irql::DISPATCH_LEVEL, Routine::One(is_address_valid)),
-    ("MmQuerySystemSize", HIGH, Routine::Zero(system_size)),
+    ("MmGetSystemRoutineAddress", Irql::PASSIVE_LEVEL, Routine::of(mm_get_system_routine_address)),
+    ("MmIsAddressValid", Irql::DISPATCH_LEVEL, Routine::of(is_address_valid)),
+    ("MmQuerySystemSize", HIGH, Routine::of(system_size)),
 ];
 
 /// Returns the address of a routine that this kernel has, or null.
@@ -27,11 +27,11 @@ fn mm_get_system_routine_address(context: &Context, name: u64) -> u64 {
 
 const HIGH: Irql = Irql::HIGH_LEVEL;
 
-fn is_address_valid(_context: &Context, address: u64) -> u64 {
-    u64::from(memory::read::<u8>(address).is_ok())
+fn is_address_valid(_context: &Context, address: u64) -> bool {
+    memory::read::<u8>(address).is_ok()
 }
 
 /// `MmLargeSystem`.
-const fn system_size(_context: &Context) -> u64 {
+const fn system_size(_context: &Context) -> u32 {
     2
 }

@@ -2,7 +2,7 @@
 
 use super::pages;
 use crate::{
-    execution::routine::{Routine, low_half},
+    execution::routine::{At, Routine, low_half},
     ground::{
         abi::Mdl,
         arena::{Arena, PAGE},
@@ -11,7 +11,7 @@ use crate::{
         rule::Rule,
     },
     services::{
-        managers::pool::{Tag, Wanted},
+        managers::pool::Tag,
         ntoskrnl::{
             context::{Context, Entries},
             ex::pool,
@@ -25,17 +25,17 @@ const APC: Irql = Irql::APC_LEVEL;
 const HIGH: Irql = Irql::HIGH_LEVEL;
 
 pub const ENTRIES: Entries = &[
-    ("IoAllocateMdl", DISPATCH, Routine::Five(allocate)),
-    ("IoFreeMdl", DISPATCH, Routine::One(free)),
-    ("MmSizeOfMdl", HIGH, Routine::Two(size)),
-    ("MmBuildMdlForNonPagedPool", DISPATCH, Routine::One(build)),
-    ("MmProbeAndLockPages", DISPATCH, Routine::Three(probe_and_lock)),
-    ("MmUnlockPages", DISPATCH, Routine::One(unlock)),
-    ("MmMapLockedPagesSpecifyCache", DISPATCH, Routine::Six(map)),
-    ("MmUnmapLockedPages", DISPATCH, Routine::Two(unmap)),
-    ("KeFlushIoBuffers", DISPATCH, Routine::Three(flush_buffers)),
-    ("IoBuildPartialMdl", DISPATCH, Routine::Four(build_partial)),
-    ("MmPrepareMdlForReuse", DISPATCH, Routine::One(prepare_for_reuse)),
+    ("IoAllocateMdl", DISPATCH, Routine::of(allocate)),
+    ("IoFreeMdl", DISPATCH, Routine::of(free)),
+    ("MmSizeOfMdl", HIGH, Routine::of(size)),
+    ("MmBuildMdlForNonPagedPool", DISPATCH, Routine::of(build)),
+    ("MmProbeAndLockPages", DISPATCH, Routine::of(probe_and_lock)),
+    ("MmUnlockPages", DISPATCH, Routine::of(unlock)),
+    ("MmMapLockedPagesSpecifyCache", DISPATCH, Routine::of(map)),
+    ("MmUnmapLockedPages", DISPATCH, Routine::of(unmap)),
+    ("KeFlushIoBuffers", DISPATCH, Routine::of(flush_buffers)),
+    ("IoBuildPartialMdl", DISPATCH, Routine::of(build_partial)),
+    ("MmPrepareMdlForReuse", DISPATCH, Routine::of(prepare_for_reuse)),
 ];
 
 /// The tag of allocated descriptors.
@@ -63,44 +63,37 @@ const fn size_for(address: u64, length: u64) -> u64 {
     HEADER + pages * OF_PAGE
 }
 
-pub const fn size(_context: &Context, address: u64, length: u64) -> u64 {
+const fn size(_context: &Context, address: u64, length: u64) -> u64 {
     size_for(address, length & 0xFFFF_FFFF)
 }
 
 /// Flushes the caches for a transfer, which on x64 are coherent with devices. The pages must be locked.
-fn flush_buffers(context: &Context, mdl: u64, _is_read: u64, _is_dma: u64) -> u64 {
-    let value: Mdl = context.read(mdl);
+fn flush_buffers(context: &Context, mdl: At<Mdl>, _is_read: bool, _is_dma: bool) {
+    let value = mdl.read(context);
     if value.flags & (flag::PAGES_LOCKED | flag::SOURCE_IS_NONPAGED_POOL | flag::PARTIAL) == 0 {
-        context
-            .stop_for_misuse(&format!("for the list at 0x{mdl:016X}, whose pages are not locked"));
+        context.stop_for_misuse(&format!(
+            "for the list at 0x{:016X}, whose pages are not locked",
+            mdl.0
+        ));
     }
-    0
 }
 
 /// Allocates a descriptor for a buffer, and optionally appends it to a request's list.
-pub fn allocate(
+fn allocate(
     context: &Context,
     address: u64,
-    length: u64,
-    secondary: u64,
-    _quota: u64,
+    length: u32,
+    secondary: bool,
+    _quota: bool,
     irp: u64,
 ) -> u64 {
     /// The offset of a request's list.
     const MDL_ADDRESS: u64 = 8;
-    let length = u64::from(low_half(length));
-    let size = size_for(address, length);
-    // The size is a signed 16-bit field on disk formats, and Windows limits it to that too.
-    let Ok(field) = i16::try_from(size.min(u64::from(i16::MAX.unsigned_abs()))) else {
-        return 0;
-    };
-    let wanted = Wanted {
-        size: usize::try_from(size).unwrap_or(usize::MAX),
-        tag: TAG,
-        paged: false,
-        uninitialized: false,
-    };
-    let Some(mdl) = context.pool().allocate(wanted, context, context.call()) else {
+    let size = size_for(address, length.into());
+    // The field is narrower than the largest list.
+    let field = i16::try_from(size).unwrap_or(i16::MAX);
+    let size = usize::try_from(size).unwrap_or(usize::MAX);
+    let Some(mdl) = context.allocate(size, TAG, false) else {
         return 0;
     };
     pages::forget_list(context, mdl);
@@ -112,13 +105,13 @@ pub fn allocate(
         process: 0,
         mapped: 0,
         start: address & !(PAGE_SIZE - 1),
-        byte_count: low_half(length),
+        byte_count: length,
         byte_offset: low_half(address & (PAGE_SIZE - 1)),
     };
     context.write(mdl, &value);
     if irp != 0 {
         let mut at = irp.wrapping_add(MDL_ADDRESS);
-        if secondary & 0xFF != 0 {
+        if secondary {
             // A descriptor's link is its first field.
             let mut seen = BTreeSet::new();
             loop {
@@ -139,13 +132,12 @@ pub fn allocate(
     mdl
 }
 
-pub fn free(context: &Context, mdl: u64) -> u64 {
-    let value: Mdl = context.read(mdl);
+fn free(context: &Context, mdl: At<Mdl>) {
+    let value = mdl.read(context);
     if value.flags & flag::PAGES_LOCKED != 0 {
         context.stop_for_misuse("for a memory descriptor list whose pages are locked");
     }
-    pool::free_block(context, mdl);
-    0
+    pool::free_block(context, mdl.0);
 }
 
 /// Returns the address of a descriptor's buffer.
@@ -154,8 +146,8 @@ pub const fn address_of(mdl: &Mdl) -> u64 {
 }
 
 /// Describes memory that is not paged. Bugchecks for other memory.
-fn build(context: &Context, mdl: u64) -> u64 {
-    let mut value: Mdl = context.read(mdl);
+fn build(context: &Context, mdl: At<Mdl>) {
+    let mut value = mdl.read(context);
     let address = address_of(&value);
     let is_resident = Arena::non_paged().contains(address)
         || context.environment().images.contains(address)
@@ -167,21 +159,20 @@ fn build(context: &Context, mdl: u64) -> u64 {
     }
     value.flags |= flag::SOURCE_IS_NONPAGED_POOL;
     value.mapped = address;
-    context.write(mdl, &value);
-    0
+    mdl.write(context, value);
 }
 
 /// The access that pages are locked for: `IoReadAccess`, `IoWriteAccess` or `IoModifyAccess`.
 const READ_ACCESS: u32 = 0;
 
 /// Locks a buffer's pages. Windows raises an exception for a bad buffer.
-fn probe_and_lock(context: &Context, mdl: u64, _mode: u64, operation: u64) -> u64 {
-    let mut value: Mdl = context.read(mdl);
+fn probe_and_lock(context: &Context, mdl: At<Mdl>, _mode: i8, operation: u32) {
+    let mut value = mdl.read(context);
     if value.flags & (flag::PAGES_LOCKED | flag::SOURCE_IS_NONPAGED_POOL) != 0 {
         context.stop_for_misuse("for a memory descriptor list that is locked or built already");
     }
     let address = address_of(&value);
-    pages::forget_list(context, mdl);
+    pages::forget_list(context, mdl.0);
     if context.environment().paged.contains(address) {
         context.require_irql(APC, "for a pageable buffer");
     }
@@ -190,44 +181,37 @@ fn probe_and_lock(context: &Context, mdl: u64, _mode: u64, operation: u64) -> u6
         context.checked(memory::read::<u8>(at));
     }
     value.flags |= flag::PAGES_LOCKED;
-    if low_half(operation) != READ_ACCESS {
+    if operation != READ_ACCESS {
         value.flags |= flag::WRITE_OPERATION;
     }
-    context.write(mdl, &value);
-    0
+    mdl.write(context, value);
 }
 
-fn unlock(context: &Context, mdl: u64) -> u64 {
-    let mut value: Mdl = context.read(mdl);
+fn unlock(context: &Context, mdl: At<Mdl>) {
+    let mut value = mdl.read(context);
     if value.flags & flag::PAGES_LOCKED == 0 {
         context.stop_for_misuse("for a memory descriptor list whose pages are not locked");
     }
     value.flags &= !(flag::PAGES_LOCKED | flag::WRITE_OPERATION | flag::MAPPED_TO_SYSTEM_VA);
     value.mapped = 0;
-    context.write(mdl, &value);
-    0
+    mdl.write(context, value);
 }
 
 /// Maps a descriptor's pages, which are at their address already.
 fn map(
     context: &Context,
-    mdl: u64,
-    mode: u64,
-    _cache: u64,
+    mdl: At<Mdl>,
+    mode: i8,
+    _cache: u32,
     _address: u64,
-    _bugcheck: u64,
-    _priority: u64,
+    _bugcheck: u32,
+    _priority: u32,
 ) -> u64 {
-    let mut value: Mdl = context.read(mdl);
-    if mode & 0xFF != 0 {
-        context.stop(
+    let mut value = mdl.read(context);
+    if mode != 0 {
+        context.stop_call(
             Rule::NotProvided,
-            format!(
-                "{} was called from {} to map memory for a process; the stand-in kernel does not \
-                 provide that",
-                context.call().name,
-                context.caller()
-            ),
+            "to map memory for a process; the stand-in kernel does not provide that",
         );
     }
     if value.flags & (flag::PAGES_LOCKED | flag::PARTIAL) == 0 {
@@ -240,40 +224,41 @@ fn map(
     if value.flags & flag::PARTIAL != 0 {
         value.flags |= flag::PARTIAL_HAS_BEEN_MAPPED;
     }
-    let pages = pages::address_of(context, mdl);
+    let pages = pages::address_of(context, mdl.0);
     value.mapped = pages.unwrap_or_else(|| address_of(&value));
-    context.write(mdl, &value);
+    mdl.write(context, value);
     value.mapped
 }
 
-fn unmap(context: &Context, address: u64, mdl: u64) -> u64 {
-    let mut value: Mdl = context.read(mdl);
+fn unmap(context: &Context, address: u64, mdl: At<Mdl>) {
+    let mut value = mdl.read(context);
     if value.flags & flag::MAPPED_TO_SYSTEM_VA == 0 || value.mapped != address {
         context.stop_for_misuse("for an address at which the list is not mapped");
     }
     value.flags &= !(flag::MAPPED_TO_SYSTEM_VA | flag::PARTIAL_HAS_BEEN_MAPPED);
     value.mapped = 0;
-    context.write(mdl, &value);
-    0
+    mdl.write(context, value);
 }
 
 /// Describes a part of another descriptor's buffer.
-fn build_partial(context: &Context, source: u64, target: u64, address: u64, length: u64) -> u64 {
-    let from: Mdl = context.read(source);
-    let mut to: Mdl = context.read(target);
+fn build_partial(context: &Context, source: At<Mdl>, target: At<Mdl>, address: u64, length: u32) {
+    let from = source.read(context);
+    let mut to = target.read(context);
     let offset = address.wrapping_sub(address_of(&from));
-    let rest = u64::from(from.byte_count).checked_sub(offset);
-    let length = match u64::from(low_half(length)) {
+    let offset_in_list = u32::try_from(offset).ok();
+    let rest = offset_in_list.and_then(|offset| from.byte_count.checked_sub(offset));
+    let length = match length {
         0 => rest,
         length => rest.filter(|rest| length <= *rest).map(|_| length),
     };
-    let room = length.map(|length| size_for(address, length) <= u64::from(to.size.unsigned_abs()));
+    let room =
+        length.map(|length| size_for(address, length.into()) <= u64::from(to.size.unsigned_abs()));
     let (Some(length), Some(true)) = (length, room) else {
         context.stop_for_misuse("with a part that does not fit one of the lists");
     };
     to.start = address & !(PAGE_SIZE - 1);
     to.byte_offset = low_half(address & (PAGE_SIZE - 1));
-    to.byte_count = low_half(length);
+    to.byte_count = length;
     to.process = from.process;
     to.flags = flag::PARTIAL
         | from.flags
@@ -281,22 +266,21 @@ fn build_partial(context: &Context, source: u64, target: u64, address: u64, leng
     if from.flags & (flag::SOURCE_IS_NONPAGED_POOL | flag::MAPPED_TO_SYSTEM_VA) != 0 {
         to.mapped = from.mapped.wrapping_add(offset);
     }
-    pages::note_part(context, source, target, offset);
-    context.write(target, &to);
-    0
+    pages::note_part(context, source.0, target.0, offset);
+    target.write(context, to);
 }
 
 /// Forgets that a partial list was mapped.
-fn prepare_for_reuse(context: &Context, mdl: u64) -> u64 {
-    let mut value: Mdl = context.read(mdl);
+fn prepare_for_reuse(context: &Context, mdl: At<Mdl>) {
+    let mut value = mdl.read(context);
     value.flags &= !(flag::PARTIAL_HAS_BEEN_MAPPED | flag::MAPPED_TO_SYSTEM_VA);
-    context.write(mdl, &value);
-    0
+    mdl.write(context, value);
 }
 
 /// Allocates a descriptor for the I/O manager, whose pages are locked.
 pub fn locked(context: &Context, address: u64, length: usize) -> u64 {
-    let mdl = allocate(context, address, length as u64, 0, 0, 0);
+    let mdl =
+        allocate(context, address, u32::try_from(length).unwrap_or(u32::MAX), false, false, 0);
     let mut value: Mdl = context.read(mdl);
     value.flags |= flag::PAGES_LOCKED;
     context.write(mdl, &value);
@@ -305,6 +289,5 @@ pub fn locked(context: &Context, address: u64, length: usize) -> u64 {
 
 /// Frees a descriptor of the I/O manager.
 pub fn discard(context: &Context, mdl: u64) {
-    // The block is this module's.
-    drop(context.pool().free(mdl, context, context.call()));
+    context.free_own(mdl);
 }

@@ -1,13 +1,13 @@
 //! Physical pages: the frames of addresses, pages for memory descriptor lists, contiguous memory, and
 //! sections of a driver that stay in memory.
 //!
-//! Memory has frames only as far as drivers ask for them. A page keeps its frame, and frames are small
-//! numbers, as on a machine whose memory starts at 0.
+//! A page gets a frame when a driver asks for it, and keeps it. Frames are small numbers, as on a machine whose
+//! memory starts at 0.
 
 use std::collections::{BTreeMap, HashMap};
 
 use crate::{
-    execution::routine::{Routine, low_half},
+    execution::routine::{At, Routine, low_half},
     ground::{
         abi::Mdl,
         arena::{Block, PAGE, UNINITIALIZED},
@@ -15,7 +15,7 @@ use crate::{
         memory,
     },
     services::{
-        managers::pool::{Tag, Wanted},
+        managers::pool::Tag,
         ntoskrnl::context::{Context, Entries},
     },
 };
@@ -25,25 +25,25 @@ const DISPATCH: Irql = Irql::DISPATCH_LEVEL;
 const HIGH: Irql = Irql::HIGH_LEVEL;
 
 pub const ENTRIES: Entries = &[
-    ("MmGetPhysicalAddress", HIGH, Routine::One(physical_address)),
-    ("MmGetVirtualForPhysical", HIGH, Routine::One(virtual_address)),
-    ("MmAllocatePagesForMdl", DISPATCH, Routine::Four(allocate)),
-    ("MmAllocatePagesForMdlEx", DISPATCH, Routine::Six(allocate_ex)),
-    ("MmAllocateNodePagesForMdlEx", DISPATCH, Routine::Seven(allocate_of_node)),
-    ("MmFreePagesFromMdl", DISPATCH, Routine::One(free)),
-    ("MmAllocateContiguousMemory", DISPATCH, Routine::Two(allocate_contiguous)),
-    ("MmAllocateContiguousMemorySpecifyCache", DISPATCH, Routine::Five(allocate_contiguous_cached)),
-    ("MmAllocateContiguousNodeMemory", DISPATCH, Routine::Six(allocate_contiguous_of_node)),
-    ("MmFreeContiguousMemory", DISPATCH, Routine::One(free_contiguous)),
-    ("MmFreeContiguousMemorySpecifyCache", DISPATCH, Routine::Three(free_contiguous_cached)),
-    ("MmLockPagableDataSection", APC, Routine::One(lock_section)),
-    ("MmLockPagableSectionByHandle", APC, Routine::One(lock_section_again)),
-    ("MmUnlockPagableImageSection", DISPATCH, Routine::One(unlock_section)),
+    ("MmGetPhysicalAddress", HIGH, Routine::of(physical_address)),
+    ("MmGetVirtualForPhysical", HIGH, Routine::of(virtual_address)),
+    ("MmAllocatePagesForMdl", DISPATCH, Routine::of(allocate)),
+    ("MmAllocatePagesForMdlEx", DISPATCH, Routine::of(allocate_ex)),
+    ("MmAllocateNodePagesForMdlEx", DISPATCH, Routine::of(allocate_of_node)),
+    ("MmFreePagesFromMdl", DISPATCH, Routine::of(free)),
+    ("MmAllocateContiguousMemory", DISPATCH, Routine::of(allocate_contiguous)),
+    ("MmAllocateContiguousMemorySpecifyCache", DISPATCH, Routine::of(allocate_contiguous_cached)),
+    ("MmAllocateContiguousNodeMemory", DISPATCH, Routine::of(allocate_contiguous_of_node)),
+    ("MmFreeContiguousMemory", DISPATCH, Routine::of(free_contiguous)),
+    ("MmFreeContiguousMemorySpecifyCache", DISPATCH, Routine::of(free_contiguous_cached)),
+    ("MmLockPagableDataSection", APC, Routine::of(lock_section)),
+    ("MmLockPagableSectionByHandle", APC, Routine::of(lock_section_again)),
+    ("MmUnlockPagableImageSection", DISPATCH, Routine::of(unlock_section)),
 ];
 
 const PAGE_SIZE: u64 = PAGE as u64;
 
-/// The first frame that is given out: what is below the first MiB is the firmware's.
+/// The first frame that a page can have: the first MiB belongs to the firmware.
 const FIRST_FRAME: u64 = 0x100;
 /// The number of frames of an address space of 52 bits.
 const FRAMES: u64 = 1 << 40;
@@ -118,7 +118,7 @@ impl Frames {
         }
     }
 
-    /// Returns the frame of a page, which gets one now if it has none.
+    /// Returns the frame of a page. A page without a frame gets one.
     fn of(&mut self, page: u64) -> Option<u64> {
         if !self.of_page.contains_key(&page) {
             self.give(page, 1, Bounds::ANY);
@@ -177,9 +177,8 @@ fn new_pages(context: &Context, pages: u64, bounds: Bounds) -> Option<Allocation
 
 /// Frees pages, which get other frames if their memory is used again.
 fn give_back(context: &Context, allocation: &Allocation) {
-    let mut state = context.state();
     let address = allocation.memory.address();
-    state.get::<Frames>().take_back(address, allocation.pages);
+    context.state().get::<Frames>().take_back(address, allocation.pages);
 }
 
 /// The tag of memory descriptor lists.
@@ -194,21 +193,27 @@ fn allocate(context: &Context, lowest: u64, highest: u64, skip: u64, bytes: u64)
 
 fn allocate_of_node(
     context: &Context,
-    [lowest, highest, skip, bytes, cache, _node, flags]: [u64; 7],
+    lowest: u64,
+    highest: u64,
+    skip: u64,
+    bytes: u64,
+    cache: u32,
+    _node: u32,
+    flags: u32,
 ) -> u64 {
     allocate_ex(context, lowest, highest, skip, bytes, cache, flags)
 }
 
 /// Allocates pages that have no address until the driver maps them, and a list that describes them.
-/// They are adjacent, as far as a driver may ask for.
+/// The pages are adjacent, as a driver may require.
 fn allocate_ex(
     context: &Context,
     lowest: u64,
     highest: u64,
     _skip: u64,
     bytes: u64,
-    _cache: u64,
-    _flags: u64,
+    _cache: u32,
+    _flags: u32,
 ) -> u64 {
     const HEADER: usize = size_of::<Mdl>();
     let pages = bytes.div_ceil(PAGE_SIZE);
@@ -216,15 +221,10 @@ fn allocate_ex(
     let Some(allocation) = new_pages(context, pages, bounds) else {
         return 0;
     };
-    let first = {
-        let mut state = context.state();
-        let frames = state.get::<Frames>();
-        frames.of(allocation.memory.address()).unwrap_or(0)
-    };
+    let first = context.state().get::<Frames>().of(allocation.memory.address()).unwrap_or(0);
     let frames: Vec<u8> = (first..first + pages).flat_map(u64::to_le_bytes).collect();
     let size = HEADER + frames.len();
-    let wanted = Wanted { size, tag: TAG, paged: false, uninitialized: false };
-    let Some(mdl) = context.pool().allocate(wanted, context, context.call()) else {
+    let Some(mdl) = context.allocate(size, TAG, false) else {
         return 0;
     };
     let value = Mdl {
@@ -241,31 +241,23 @@ fn allocate_ex(
     };
     context.write(mdl, &value);
     context.write_bytes(mdl + HEADER as u64, &frames);
-    let mut state = context.state();
-    let allocations = state.get::<Allocations>();
-    allocations.of_lists.insert(mdl, allocation);
+    context.state().get::<Allocations>().of_lists.insert(mdl, allocation);
     mdl
 }
 
 /// Frees the pages of a list, whose memory the driver frees itself.
-fn free(context: &Context, mdl: u64) -> u64 {
-    let mut value: Mdl = context.read(mdl);
+fn free(context: &Context, mdl: At<Mdl>) {
+    let mut value = mdl.read(context);
     if value.flags & MAPPED != 0 {
         context.stop_for_misuse("for a memory descriptor list that is mapped");
     }
-    let freed = {
-        let mut state = context.state();
-        state.get::<Allocations>().of_lists.remove(&mdl)
-    };
+    let freed = context.state().get::<Allocations>().of_lists.remove(&mdl.0);
     let Some(freed) = freed else {
-        context.stop_for_misuse(&format!(
-            "with 0x{mdl:016X}, which is not a list of MmAllocatePagesForMdl with its pages"
-        ));
+        context.stop_for_wrong(mdl.0, "a list of MmAllocatePagesForMdl with its pages");
     };
     give_back(context, &freed);
     value.flags &= !LOCKED;
-    context.write(mdl, &value);
-    0
+    mdl.write(context, value);
 }
 
 /// Returns the address at which the pages of a list are, if [`allocate`] made it or it describes a part
@@ -305,7 +297,7 @@ pub fn note_part(context: &Context, source: u64, target: u64, offset: u64) {
     }
 }
 
-/// Forgets what the list at an address described, because another list is there now.
+/// Forgets the pages of the list at an address, because another list is there now.
 pub fn forget_list(context: &Context, mdl: u64) {
     let mut state = context.state();
     let allocations = state.get::<Allocations>();
@@ -325,8 +317,8 @@ fn allocate_contiguous_of_node(
     lowest: u64,
     highest: u64,
     boundary: u64,
-    _protection: u64,
-    _node: u64,
+    _protection: u32,
+    _node: u32,
 ) -> u64 {
     allocate_contiguous_cached(context, bytes, lowest, highest, boundary, 1)
 }
@@ -338,7 +330,7 @@ fn allocate_contiguous_cached(
     lowest: u64,
     highest: u64,
     boundary: u64,
-    _cache: u64,
+    _cache: u32,
 ) -> u64 {
     let bounds = Bounds { lowest, highest, boundary };
     let pages = bytes.div_ceil(PAGE_SIZE);
@@ -348,68 +340,49 @@ fn allocate_contiguous_cached(
     let address = allocation.memory.address();
     let fill = vec![UNINITIALIZED; usize::try_from(pages * PAGE_SIZE).unwrap_or(0)];
     context.write_bytes(address, &fill);
-    let mut state = context.state();
-    let allocations = state.get::<Allocations>();
-    allocations.contiguous.insert(address, allocation);
+    context.state().get::<Allocations>().contiguous.insert(address, allocation);
     address
 }
 
-fn free_contiguous(context: &Context, address: u64) -> u64 {
-    let freed = {
-        let mut state = context.state();
-        state.get::<Allocations>().contiguous.remove(&address)
-    };
+fn free_contiguous(context: &Context, address: u64) {
+    let freed = context.state().get::<Allocations>().contiguous.remove(&address);
     let Some(freed) = freed else {
-        context.stop_for_misuse(&format!(
-            "with 0x{address:016X}, which is not contiguous memory that is allocated"
-        ));
+        context.stop_for_wrong(address, "contiguous memory that is allocated");
     };
     give_back(context, &freed);
-    0
 }
 
-fn free_contiguous_cached(context: &Context, address: u64, bytes: u64, _cache: u64) -> u64 {
-    let pages = {
-        let mut state = context.state();
-        let found = state.get::<Allocations>().contiguous.get(&address);
-        found.map(|one| one.pages)
-    };
+fn free_contiguous_cached(context: &Context, address: u64, bytes: u64, _cache: u32) {
+    let pages =
+        context.state().get::<Allocations>().contiguous.get(&address).map(|found| found.pages);
     if pages.is_some_and(|pages| pages != bytes.div_ceil(PAGE_SIZE)) {
         context.stop_for_misuse(&format!(
             "for {bytes} bytes, which is not the size of the memory at 0x{address:016X}"
         ));
     }
-    free_contiguous(context, address)
+    free_contiguous(context, address);
 }
 
 /// Keeps the section that contains an address in memory. Returns its handle.
 fn lock_section(context: &Context, address: u64) -> u64 {
     let handle = context.environment().images.lock_section(address);
-    handle.unwrap_or_else(|| {
-        context.stop_for_misuse(&format!("with 0x{address:016X}, which is not in a loaded driver"))
-    })
+    handle.unwrap_or_else(|| context.stop_for_wrong(address, "in a loaded driver"))
 }
 
 /// Keeps a section in memory that was locked before, by its handle.
-fn lock_section_again(context: &Context, handle: u64) -> u64 {
+fn lock_section_again(context: &Context, handle: u64) {
     lock_section(context, handle);
-    0
 }
 
-fn unlock_section(context: &Context, handle: u64) -> u64 {
+fn unlock_section(context: &Context, handle: u64) {
     if !context.environment().images.unlock_section(handle) {
-        context.stop_for_misuse(&format!(
-            "with 0x{handle:016X}, which is not the handle of a section that is locked"
-        ));
+        context.stop_for_wrong(handle, "the handle of a section that is locked");
     }
-    0
 }
 
 /// Takes the pages that `belongs` selects by the calls that allocated them. Returns their number.
 pub fn take_left(context: &Context, belongs: impl Fn(u64) -> bool) -> usize {
-    let taken: Vec<Allocation> = {
-        let mut state = context.state();
-        let allocations = state.get::<Allocations>();
+    let taken = context.with_state(|allocations: &mut Allocations| {
         let (mut taken, lost) = std::mem::take(&mut allocations.lost)
             .into_iter()
             .partition::<Vec<_>, _>(|one| belongs(one.by));
@@ -420,7 +393,7 @@ pub fn take_left(context: &Context, belongs: impl Fn(u64) -> bool) -> usize {
             taken.extend(left.iter().filter_map(|address| map.remove(address)));
         }
         taken
-    };
+    });
     for one in &taken {
         give_back(context, one);
     }

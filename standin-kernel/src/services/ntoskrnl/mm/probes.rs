@@ -2,7 +2,7 @@
 
 use super::pages;
 use crate::{
-    execution::routine::{Routine, low_half},
+    execution::routine::Routine,
     ground::{arena::PAGE, irql::Irql, memory, status::NtStatus},
     services::ntoskrnl::{
         context::{Context, Entries},
@@ -14,11 +14,11 @@ use crate::{
 const APC: Irql = Irql::APC_LEVEL;
 
 pub const ENTRIES: Entries = &[
-    ("ProbeForRead", APC, Routine::Three(probe_for_read)),
-    ("ProbeForWrite", APC, Routine::Three(probe_for_write)),
+    ("ProbeForRead", APC, Routine::of(probe_for_read)),
+    ("ProbeForWrite", APC, Routine::of(probe_for_write)),
 ];
 
-/// Returns what an address in system space is in. All memory of a process of Linux is below the end of
+/// Returns the kind of memory that an address in system space is in. All memory of a process of Linux is below the end of
 /// user space, so the value does not tell.
 fn of_system(context: &Context, address: u64) -> Option<&'static str> {
     let environment = context.environment();
@@ -36,12 +36,12 @@ fn of_system(context: &Context, address: u64) -> Option<&'static str> {
 }
 
 /// Checks that a range is in user space and aligned. A range without bytes is not checked.
-fn probe(context: &Context, address: u64, length: u64, alignment: u64) -> Option<u64> {
+fn probe(context: &Context, address: u64, length: u64, alignment: u32) -> Option<u64> {
     let range = format!("for {length} bytes at 0x{address:016X}");
     if length == 0 {
         return None;
     }
-    let alignment = u64::from(low_half(alignment)).max(1);
+    let alignment = u64::from(alignment.max(1));
     if address & (alignment - 1) != 0 {
         let why = format!("{range}, which is not aligned to {alignment} bytes,");
         raise(context, MISALIGNMENT, &why);
@@ -59,16 +59,15 @@ fn probe(context: &Context, address: u64, length: u64, alignment: u64) -> Option
     end
 }
 
-fn probe_for_read(context: &Context, address: u64, length: u64, alignment: u64) -> u64 {
+fn probe_for_read(context: &Context, address: u64, length: u64, alignment: u32) {
     probe(context, address, length, alignment);
-    0
 }
 
 /// Checks a range as [`probe_for_read`] does, and that each of its pages can be written.
-fn probe_for_write(context: &Context, address: u64, length: u64, alignment: u64) -> u64 {
+fn probe_for_write(context: &Context, address: u64, length: u64, alignment: u32) {
     const STEP: u64 = PAGE as u64;
     let Some(end) = probe(context, address, length, alignment) else {
-        return 0;
+        return;
     };
     let mut at = address;
     while at < end {
@@ -79,5 +78,4 @@ fn probe_for_write(context: &Context, address: u64, length: u64, alignment: u64)
         }
         at = (at & !(STEP - 1)) + STEP;
     }
-    0
 }

@@ -2,11 +2,11 @@
 
 use super::filters::{ALTITUDE_COLLISION, Watched, add_filter, has_integrity_check, remove_filter};
 use crate::{
-    execution::routine::Routine,
+    execution::routine::{At, Routine},
     ground::{
         executive_abi::{ObjectCallbacks, ObjectOperation},
         irql::Irql,
-        status::NtStatus,
+        status::{NtResult, NtStatus},
     },
     services::{
         ntoskrnl::{
@@ -20,20 +20,20 @@ use crate::{
 const APC: Irql = Irql::APC_LEVEL;
 
 pub const ENTRIES: Entries = &[
-    ("ObRegisterCallbacks", APC, Routine::Two(register_handles)),
-    ("ObUnRegisterCallbacks", APC, Routine::One(unregister_handles)),
-    ("ObGetFilterVersion", Irql::HIGH_LEVEL, Routine::Zero(filter_version)),
+    ("ObRegisterCallbacks", APC, Routine::of(register_handles)),
+    ("ObUnRegisterCallbacks", APC, Routine::of(unregister_handles)),
+    ("ObGetFilterVersion", Irql::HIGH_LEVEL, Routine::of(filter_version)),
 ];
 
 /// `OB_FLT_REGISTRATION_VERSION`.
 const VERSION: u16 = 0x100;
 
-const fn filter_version(_context: &Context) -> u64 {
-    VERSION as u64
+const fn filter_version(_context: &Context) -> u16 {
+    VERSION
 }
 
 /// Returns the routines of a registration for handles, or the status that it fails with.
-fn routines_of(context: &Context, value: &ObjectCallbacks) -> Result<Vec<u64>, NtStatus> {
+fn routines_of(context: &Context, value: &ObjectCallbacks) -> NtResult<Vec<u64>> {
     const STEP: usize = size_of::<ObjectOperation>();
     /// `OB_OPERATION_HANDLE_CREATE` and `OB_OPERATION_HANDLE_DUPLICATE`.
     const OPERATIONS: u32 = 3;
@@ -61,26 +61,22 @@ fn routines_of(context: &Context, value: &ObjectCallbacks) -> Result<Vec<u64>, N
     Ok(routines)
 }
 
-fn register_handles(context: &Context, registration: u64, handle: u64) -> u64 {
-    let value: ObjectCallbacks = context.read(registration);
-    let routines = match routines_of(context, &value) {
-        Ok(routines) => routines,
-        Err(status) => return status.to_register(),
-    };
+fn register_handles(
+    context: &Context,
+    registration: At<ObjectCallbacks>,
+    handle: At<u64>,
+) -> NtResult {
+    let value = registration.read(context);
+    let routines = routines_of(context, &value)?;
     let at = std::mem::offset_of!(ObjectCallbacks, altitude) as u64;
-    let altitude = read_unicode_string(context, registration.wrapping_add(at));
-    let Some(key) = add_filter(context, Watched::Handles, Some(altitude), routines) else {
-        return ALTITUDE_COLLISION.to_register();
-    };
-    context.write(handle, &key);
-    NtStatus::SUCCESS.to_register()
+    let altitude = read_unicode_string(context, registration.0.wrapping_add(at));
+    let key = add_filter(context, Watched::Handles, Some(altitude), routines);
+    handle.write(context, key.ok_or(ALTITUDE_COLLISION)?);
+    Ok(())
 }
 
-fn unregister_handles(context: &Context, handle: u64) -> u64 {
+fn unregister_handles(context: &Context, handle: u64) {
     if !remove_filter(context, Watched::Handles, handle) {
-        context.stop_for_misuse(&format!(
-            "with 0x{handle:016X}, which is not a registration of ObRegisterCallbacks"
-        ));
+        context.stop_for_wrong(handle, "a registration of ObRegisterCallbacks");
     }
-    0
 }

@@ -23,7 +23,7 @@ struct Filter {
     watched: Watched,
     /// The cookie or the handle that the driver got.
     key: u64,
-    /// The altitude, which is unique for what is watched.
+    /// The altitude, which is unique among the registrations for the same objects.
     altitude: Option<String>,
     /// The driver's routines.
     routines: Vec<u64>,

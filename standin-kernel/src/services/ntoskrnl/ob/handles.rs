@@ -3,8 +3,15 @@
 use std::collections::HashMap;
 
 use crate::{
-    execution::{coroutine::wait_until, routine::Routine},
-    ground::{irql::Irql, memory, status::NtStatus},
+    execution::{
+        coroutine::wait_until,
+        routine::{At, Routine},
+    },
+    ground::{
+        irql::Irql,
+        memory,
+        status::{NtResult, NtStatus},
+    },
     services::ntoskrnl::{
         context::{Context, Entries},
         data,
@@ -16,15 +23,15 @@ const PASSIVE: Irql = Irql::PASSIVE_LEVEL;
 const DISPATCH: Irql = Irql::DISPATCH_LEVEL;
 
 pub const ENTRIES: Entries = &[
-    ("ZwClose", PASSIVE, Routine::One(close)),
-    ("ObCloseHandle", PASSIVE, Routine::Two(close_for)),
-    ("ObReferenceObjectByHandle", PASSIVE, Routine::Six(reference_by_handle)),
-    ("ObReferenceObjectByHandleWithTag", PASSIVE, Routine::Seven(reference_by_handle_with_tag)),
-    ("ObReferenceObjectByPointer", DISPATCH, Routine::Four(reference_by_pointer)),
-    ("ObfReferenceObject", DISPATCH, Routine::One(reference)),
-    ("ObfReferenceObjectWithTag", DISPATCH, Routine::Two(reference_with_tag)),
-    ("ObfDereferenceObject", DISPATCH, Routine::One(dereference)),
-    ("ObfDereferenceObjectWithTag", DISPATCH, Routine::Two(dereference_with_tag)),
+    ("ZwClose", PASSIVE, Routine::of(close)),
+    ("ObCloseHandle", PASSIVE, Routine::of(close_for)),
+    ("ObReferenceObjectByHandle", PASSIVE, Routine::of(reference_by_handle)),
+    ("ObReferenceObjectByHandleWithTag", PASSIVE, Routine::of(reference_by_handle_with_tag)),
+    ("ObReferenceObjectByPointer", DISPATCH, Routine::of(reference_by_pointer)),
+    ("ObfReferenceObject", DISPATCH, Routine::of(reference)),
+    ("ObfReferenceObjectWithTag", DISPATCH, Routine::of(reference_with_tag)),
+    ("ObfDereferenceObject", DISPATCH, Routine::of(dereference)),
+    ("ObfDereferenceObjectWithTag", DISPATCH, Routine::of(dereference_with_tag)),
 ];
 
 /// `NtCurrentProcess()`.
@@ -32,11 +39,11 @@ pub const CURRENT_PROCESS: u64 = (-1_i64).cast_unsigned();
 /// `NtCurrentThread()`.
 pub const CURRENT_THREAD: u64 = (-2_i64).cast_unsigned();
 
-/// The first handle: those of the kernel have the high bit set.
+/// The first handle. Handles of the kernel have the high bit set.
 const FIRST: u64 = 0xFFFF_FFFF_8000_1000;
 const STEP: u64 = 4;
 
-/// What a handle is for.
+/// The object of a handle.
 #[derive(Clone, Copy)]
 pub struct Target {
     /// The exported variable that points to the object's type.
@@ -73,9 +80,9 @@ struct Handles {
     open: HashMap<u64, Target>,
     /// The objects that [`own`] was called for.
     owned: HashMap<u64, Owned>,
-    /// The references that drivers took to objects, without those of handles.
+    /// The references that drivers took to objects. Handles are not counted.
     references: HashMap<u64, u32>,
-    /// The types of the objects that have handles or references, as far as a handle told them.
+    /// The types of the objects that have handles or references, if an object ever had a handle.
     types: HashMap<u64, &'static str>,
     /// The number of objects whose deletion is queued.
     deferred: u32,
@@ -141,21 +148,17 @@ pub fn is_in_use(context: &Context, object: u64) -> bool {
 
 /// Returns the number of open handles of an object that [`own`] was called for.
 pub fn count(context: &Context, object: u64) -> u32 {
-    let mut state = context.state();
-    let owned = state.get::<Handles>().owned.get(&object);
-    owned.map_or(0, |owned| owned.handles)
+    context.state().get::<Handles>().owned.get(&object).map_or(0, |owned| owned.handles)
 }
 
 /// Deletes an object that has neither handles nor references: at once, or on a thread of the kernel if the
 /// current thread gets no asynchronous procedure calls.
 fn delete_unused(context: &Context, object: u64) {
-    let unused = {
-        let mut state = context.state();
-        let handles = state.get::<Handles>();
+    let unused = context.with_state(|handles: &mut Handles| {
         let is_unused = !handles.references.contains_key(&object)
             && handles.owned.get(&object).is_some_and(|owned| owned.handles == 0);
         is_unused.then(|| handles.owned.remove(&object)).flatten()
-    };
+    });
     let Some(Owned { delete, .. }) = unused else {
         return;
     };
@@ -175,7 +178,7 @@ pub fn finish_deletions(context: &Context) {
     wait_until(context, None, || context.state().get::<Handles>().deferred == 0);
 }
 
-/// Returns what a handle is for.
+/// Returns the target of a handle.
 pub fn target(context: &Context, handle: u64) -> Option<Target> {
     context.state().get::<Handles>().open.get(&handle).copied()
 }
@@ -183,120 +186,111 @@ pub fn target(context: &Context, handle: u64) -> Option<Target> {
 /// Returns the type of an object that has a handle, or had one and has references: the name of the
 /// exported variable.
 pub fn type_of(context: &Context, object: u64) -> Option<&'static str> {
-    let mut state = context.state();
-    state.get::<Handles>().types.get(&object).copied()
+    context.state().get::<Handles>().types.get(&object).copied()
 }
 
-/// Closes a handle. A handle that is not open is what Driver Verifier stops a driver for.
-fn close(context: &Context, handle: u64) -> u64 {
+/// Closes a handle. Bugchecks for a handle that is not open, as Driver Verifier does.
+fn close(context: &Context, handle: u64) -> NtStatus {
     if handle == CURRENT_PROCESS || handle == CURRENT_THREAD {
-        return NtStatus::SUCCESS.to_register();
+        return NtStatus::SUCCESS;
     }
-    let closed = {
-        let mut state = context.state();
-        let handles = state.get::<Handles>();
-        let closed = handles.open.remove(&handle);
-        let object = closed.map(|closed| closed.object);
-        if let Some(owned) = object.and_then(|object| handles.owned.get_mut(&object)) {
+    let closed = context.with_state(|handles: &mut Handles| {
+        let closed = handles.open.remove(&handle)?;
+        if let Some(owned) = handles.owned.get_mut(&closed.object) {
             owned.handles = owned.handles.saturating_sub(1);
         }
-        if let Some(object) = object {
-            handles.forget_unused_type(object);
-        }
-        closed
-    };
+        handles.forget_unused_type(closed.object);
+        Some(closed)
+    });
     let Some(closed) = closed else {
-        context.stop_for_misuse(&format!("with 0x{handle:016X}, which is not an open handle"));
+        context.stop_for_wrong(handle, "an open handle");
     };
     (closed.close)(context, closed.object);
     delete_unused(context, closed.object);
-    NtStatus::SUCCESS.to_register()
+    NtStatus::SUCCESS
 }
 
-fn close_for(context: &Context, handle: u64, _mode: u64) -> u64 {
+fn close_for(context: &Context, handle: u64, _mode: i8) -> NtStatus {
     close(context, handle)
 }
 
 fn reference_by_handle(
     context: &Context,
     handle: u64,
-    _access: u64,
+    _access: u32,
     kind: u64,
-    _mode: u64,
-    object: u64,
-    information: u64,
-) -> u64 {
+    _mode: i8,
+    object: At<u64>,
+    information: At<u64>,
+) -> NtResult {
+    object.write(context, 0);
     let found = match handle {
-        CURRENT_THREAD => Some(Target::thread(thread_objects::current(context))),
-        CURRENT_PROCESS => Some(Target::process(thread_objects::current_process(context))),
-        _ => target(context, handle),
+        CURRENT_THREAD => Target::thread(thread_objects::current(context)),
+        CURRENT_PROCESS => Target::process(thread_objects::current_process(context)),
+        _ => target(context, handle).ok_or(NtStatus::INVALID_HANDLE)?,
     };
-    let Some(found) = found else {
-        context.write(object, &0_u64);
-        return NtStatus::INVALID_HANDLE.to_register();
-    };
-    let (address, name) = (found.object, found.type_name);
-    if kind != 0 && data::object_type(name) != Some(kind) {
-        context.write(object, &0_u64);
-        return NtStatus::OBJECT_TYPE_MISMATCH.to_register();
+    if kind != 0 && data::object_type(found.type_name) != Some(kind) {
+        return Err(NtStatus::OBJECT_TYPE_MISMATCH);
     }
-    reference(context, address);
-    context.write(object, &address);
-    if information != 0 {
-        context.write(information, &0_u64);
-    }
-    NtStatus::SUCCESS.to_register()
+    reference(context, found.object);
+    object.write(context, found.object);
+    information.write_optional(context, 0);
+    Ok(())
 }
 
-fn reference_by_handle_with_tag(context: &Context, arguments: [u64; 7]) -> u64 {
-    let [handle, access, kind, mode, _tag, object, information] = arguments;
+fn reference_by_handle_with_tag(
+    context: &Context,
+    handle: u64,
+    access: u32,
+    kind: u64,
+    mode: i8,
+    _tag: u32,
+    object: At<u64>,
+    information: At<u64>,
+) -> NtResult {
     reference_by_handle(context, handle, access, kind, mode, object, information)
 }
 
 fn reference_by_pointer(
     context: &Context,
     object: u64,
-    _access: u64,
+    _access: u32,
     _kind: u64,
-    _mode: u64,
-) -> u64 {
+    _mode: i8,
+) -> NtStatus {
     reference(context, object);
-    NtStatus::SUCCESS.to_register()
+    NtStatus::SUCCESS
 }
 
-/// Takes a reference to an object. Returns the number of references, of which drivers can only use that
-/// it is not 0.
-pub fn reference(context: &Context, object: u64) -> u64 {
+/// Takes a reference to an object. Returns the number of references; drivers can only rely on
+/// it not being 0.
+pub fn reference(context: &Context, object: u64) -> i64 {
     let is_thread = thread_objects::has_ended(context, object).is_some();
     if !is_thread && memory::read::<u8>(object).is_err() {
-        context.stop_for_misuse(&format!("with 0x{object:016X}, which is not an object"));
+        context.stop_for_wrong(object, "an object");
     }
     let mut state = context.state();
     let count = state.get::<Handles>().references.entry(object).or_default();
     *count += 1;
-    u64::from(*count) + 1
+    i64::from(*count) + 1
 }
 
-fn reference_with_tag(context: &Context, object: u64, _tag: u64) -> u64 {
+fn reference_with_tag(context: &Context, object: u64, _tag: u32) -> i64 {
     reference(context, object)
 }
 
 /// Releases a reference to an object. Returns the number of references that are left.
-pub fn dereference(context: &Context, object: u64) -> u64 {
-    let left = {
-        let mut state = context.state();
-        let handles = state.get::<Handles>();
-        let count = handles.references.get_mut(&object);
-        let left = count.and_then(|count| {
-            *count = count.checked_sub(1)?;
-            Some(*count)
-        });
-        if left == Some(0) {
+pub fn dereference(context: &Context, object: u64) -> i64 {
+    let left = context.with_state(|handles: &mut Handles| {
+        let count = handles.references.get_mut(&object)?;
+        *count = count.checked_sub(1)?;
+        let left = *count;
+        if left == 0 {
             handles.references.remove(&object);
             handles.forget_unused_type(object);
         }
-        left
-    };
+        Some(left)
+    });
     let Some(left) = left else {
         context.stop_for_misuse(&format!(
             "for the object at 0x{object:016X}, to which the driver holds no reference"
@@ -305,9 +299,9 @@ pub fn dereference(context: &Context, object: u64) -> u64 {
     if left == 0 {
         delete_unused(context, object);
     }
-    u64::from(left) + 1
+    i64::from(left) + 1
 }
 
-fn dereference_with_tag(context: &Context, object: u64, _tag: u64) -> u64 {
+fn dereference_with_tag(context: &Context, object: u64, _tag: u32) -> i64 {
     dereference(context, object)
 }

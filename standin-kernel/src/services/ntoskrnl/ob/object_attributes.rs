@@ -3,7 +3,7 @@
 use crate::{
     ground::{
         abi::{ObjectAttributesNt, UnicodeString},
-        status::NtStatus,
+        status::{NtResult, NtStatus},
     },
     services::{ntoskrnl::context::Context, strings::read_unicode_string},
 };
@@ -15,7 +15,7 @@ pub const OPEN_IF: u32 = 0x80;
 /// `OBJ_VALID_ATTRIBUTES`.
 const VALID: u32 = 0x1FF2;
 
-/// What object attributes say.
+/// The content of object attributes.
 pub struct Attributes {
     /// The handle of the object at which the name starts, or 0.
     pub root: u64,
@@ -26,7 +26,7 @@ pub struct Attributes {
 }
 
 /// Reads object attributes.
-pub fn read(context: &Context, address: u64) -> Result<Attributes, NtStatus> {
+pub fn read(context: &Context, address: u64) -> NtResult<Attributes> {
     let value: ObjectAttributesNt = context.read(address);
     if value.length as usize != size_of::<ObjectAttributesNt>() || value.attributes & !VALID != 0 {
         return Err(NtStatus::INVALID_PARAMETER);

@@ -5,16 +5,21 @@ use std::collections::HashMap;
 use crate::{
     execution::{
         coroutine::wait_until,
-        routine::{Routine, low_half},
+        routine::{At, Routine},
     },
-    ground::{abi::Irp, irql::Irql, rule::Rule, status::NtStatus},
+    ground::{
+        abi::Irp,
+        irql::Irql,
+        rule::Rule,
+        status::{NtResult, NtStatus},
+    },
     services::{
         managers::nodes::Stage,
         ntoskrnl::{
             context::{Context, Entries},
             io::{
-                devices,
-                irp::{Ended, call_driver},
+                devices::must_be_device,
+                irp::call_driver,
                 plug_and_play::{
                     minor::{POWER, power},
                     sent::{Outcome, Request, allocate, send},
@@ -30,10 +35,11 @@ use crate::{
 const DISPATCH: Irql = Irql::DISPATCH_LEVEL;
 
 pub const ENTRIES: Entries = &[
-    ("PoCallDriver", DISPATCH, Routine::Two(call)),
-    ("PoStartNextPowerIrp", DISPATCH, Routine::One(start_next_request)),
-    ("PoSetPowerState", DISPATCH, Routine::Three(set_state)),
-    ("PoRequestPowerIrp", DISPATCH, Routine::Six(request)),
+    // Since Windows Vista, `IoCallDriver` sends power requests too.
+    ("PoCallDriver", DISPATCH, Routine::of(call_driver)),
+    ("PoStartNextPowerIrp", DISPATCH, Routine::of(start_next_request)),
+    ("PoSetPowerState", DISPATCH, Routine::of(set_state)),
+    ("PoRequestPowerIrp", DISPATCH, Routine::of(request)),
 ];
 
 /// `PowerSystemWorking` and `PowerSystemSleeping3`.
@@ -46,30 +52,17 @@ const SLEEP: u64 = 2;
 /// `STATUS_INVALID_PARAMETER_2`.
 const INVALID_PARAMETER_2: NtStatus = NtStatus::from_bits(0xC000_00F0);
 
-/// Sends a power request to the next driver. Since Windows Vista, that is what `IoCallDriver` does.
-fn call(context: &Context, device: u64, irp: u64) -> u64 {
-    call_driver(context, device, irp).to_register()
-}
-
 /// Tells that the driver is ready for the next power request. Since Windows Vista, that has no effect.
-fn start_next_request(context: &Context, irp: u64) -> u64 {
+fn start_next_request(context: &Context, irp: u64) {
     if irps::find(context, irp).is_none() {
-        context.stop_for_misuse(&format!("with 0x{irp:016X}, which is not a request"));
+        context.stop_for_wrong(irp, "a request");
     }
-    0
 }
 
 /// Keeps a power state of a device. Returns the one before.
-fn set_state(context: &Context, device: u64, kind: u64, state: u64) -> u64 {
+fn set_state(context: &Context, device: u64, kind: u32, state: u32) -> u32 {
     must_be_device(context, device);
-    let before = states::set(context, device, low_half(kind), low_half(state));
-    u64::from(before)
-}
-
-fn must_be_device(context: &Context, device: u64) {
-    if !devices::is_device(context, device) {
-        context.stop_for_misuse(&format!("with 0x{device:016X}, which is not a device object"));
-    }
+    states::set(context, device, kind, state)
 }
 
 /// A driver's power request.
@@ -90,18 +83,16 @@ struct UnderWay(HashMap<u64, Wanted>);
 fn request(
     context: &Context,
     device: u64,
-    minor: u64,
-    state: u64,
+    minor: u8,
+    state: u32,
     completion: u64,
     its_context: u64,
-    result: u64,
-) -> u64 {
+    result: At<u64>,
+) -> NtResult<NtStatus> {
     must_be_device(context, device);
-    let minor = (minor & 0xFF) as u8;
     if !matches!(minor, power::WAIT_WAKE | power::SET | power::QUERY) {
-        return INVALID_PARAMETER_2.to_register();
+        return Err(INVALID_PARAMETER_2);
     }
-    let state = low_half(state);
     let wanted = Wanted { device, minor, state, completion, context: its_context };
     // The state of a request to wake is that of the system, and comes first.
     let parameters = if minor == power::WAIT_WAKE {
@@ -110,12 +101,9 @@ fn request(
         [0, u64::from(states::DEVICE), u64::from(state), NO_ACTION]
     };
     let sent = Request { major: POWER, minor, parameters, information: 0 };
-    let ended: Ended = ended;
     let (irp, top) = allocate(context, device, &sent, ended);
     context.state().get::<UnderWay>().0.insert(irp, wanted);
-    if result != 0 {
-        context.write(result, &irp);
-    }
+    result.write_optional(context, irp);
     // Drivers serve most power requests at PASSIVE_LEVEL.
     if context.irql() == Irql::PASSIVE_LEVEL {
         call_driver(context, top, irp);
@@ -125,12 +113,12 @@ fn request(
             call_driver(context, top, irp);
         });
     }
-    NtStatus::PENDING.to_register()
+    Ok(NtStatus::PENDING)
 }
 
 /// Calls the routine that waits for the completion of a driver's power request.
 fn ended(context: &Context, irp: u64) {
-    let wanted = context.state().get::<UnderWay>().0.remove(&irp);
+    let wanted = context.with_state(|UnderWay(all)| all.remove(&irp));
     let Some(wanted) = wanted.filter(|wanted| wanted.completion != 0) else {
         return;
     };
@@ -145,9 +133,7 @@ fn ended(context: &Context, irp: u64) {
 /// Waits for the power requests that drivers have sent. Bugchecks if one is not completed.
 fn finish(context: &Context) {
     let is_over = || {
-        let mut state = context.state();
-        let mut all = state.get::<UnderWay>().0.values();
-        all.all(|one| one.minor == power::WAIT_WAKE)
+        context.with_state(|UnderWay(all)| all.values().all(|one| one.minor == power::WAIT_WAKE))
     };
     if !wait_until(context, None, is_over) {
         context.stop(

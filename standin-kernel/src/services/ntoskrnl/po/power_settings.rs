@@ -6,15 +6,20 @@ use std::collections::BTreeMap;
 use etw_wire::Guid;
 
 use crate::{
-    execution::routine::Routine,
-    ground::{arena::Block, irql::Irql, memory, status::NtStatus},
+    execution::routine::{At, Routine},
+    ground::{
+        arena::Block,
+        irql::Irql,
+        memory,
+        status::{NtResult, NtStatus},
+    },
     services::ntoskrnl::context::{Context, Entries},
 };
 
 /// The exports. The pages say that the routines run at `PASSIVE_LEVEL` only; their callbacks do.
 pub const ENTRIES: Entries = &[
-    ("PoRegisterPowerSettingCallback", Irql::APC_LEVEL, Routine::Five(register)),
-    ("PoUnregisterPowerSettingCallback", Irql::APC_LEVEL, Routine::One(unregister)),
+    ("PoRegisterPowerSettingCallback", Irql::APC_LEVEL, Routine::of(register)),
+    ("PoUnregisterPowerSettingCallback", Irql::APC_LEVEL, Routine::of(unregister)),
 ];
 
 /// The settings that every system has, with the values of numbers: `GUID_ACDC_POWER_SOURCE`,
@@ -75,44 +80,39 @@ fn register(
     setting: u64,
     routine: u64,
     its_context: u64,
-    handle: u64,
-) -> u64 {
+    handle: At<u64>,
+) -> NtResult {
     context.require_irql(Irql::PASSIVE_LEVEL, "to register a callback");
     let callback = Callback { setting: context.read(setting), routine, context: its_context };
     if routine == 0 {
-        return NtStatus::INVALID_PARAMETER.to_register();
+        return Err(NtStatus::INVALID_PARAMETER);
     }
     let memory = Block::zeroed(0x40);
     let address = memory.address();
-    let value = {
-        let mut state = context.state();
-        let settings = state.get::<Settings>();
+    let value = context.with_state(|settings: &mut Settings| {
         let registration = Registration { callback, _memory: memory };
         settings.registrations.push((address, registration));
         settings.values.get(&callback.setting).cloned()
-    };
-    if handle != 0 {
-        context.write(handle, &address);
-    }
+    });
+    handle.write_optional(context, address);
     if let Some(value) = value {
         tell(context, callback, &value);
     }
-    NtStatus::SUCCESS.to_register()
+    Ok(())
 }
 
-fn unregister(context: &Context, handle: u64) -> u64 {
-    let was_registered = {
-        let mut state = context.state();
-        let registrations = &mut state.get::<Settings>().registrations;
-        let before = registrations.len();
-        registrations.retain(|(address, _)| *address != handle);
-        registrations.len() < before
-    };
-    if was_registered {
-        NtStatus::SUCCESS.to_register()
-    } else {
-        NtStatus::INVALID_PARAMETER.to_register()
-    }
+/// Takes the registrations that `is_taken` selects by their handles and routines. Returns their number.
+fn take(context: &Context, is_taken: impl Fn(u64, u64) -> bool) -> usize {
+    context.with_state(|settings: &mut Settings| {
+        let taken =
+            |(handle, one): &mut (u64, Registration)| is_taken(*handle, one.callback.routine);
+        settings.registrations.extract_if(.., taken).count()
+    })
+}
+
+fn unregister(context: &Context, handle: u64) -> NtResult {
+    let taken = take(context, |one, _| one == handle);
+    if taken > 0 { Ok(()) } else { Err(NtStatus::INVALID_PARAMETER) }
 }
 
 /// Calls a callback with a value.
@@ -128,13 +128,11 @@ fn tell(context: &Context, callback: Callback, value: &[u8]) {
 
 /// Changes a setting, and calls the callbacks that are registered for it.
 pub fn set(context: &Context, setting: [u8; 16], value: &[u8]) {
-    let callbacks: Vec<Callback> = {
-        let mut state = context.state();
-        let settings = state.get::<Settings>();
+    let callbacks: Vec<Callback> = context.with_state(|settings: &mut Settings| {
         settings.values.insert(setting, value.to_vec());
         let all = settings.registrations.iter().map(|(_, one)| one.callback);
         all.filter(|one| one.setting == setting).collect()
-    };
+    });
     for callback in callbacks {
         tell(context, callback, value);
     }
@@ -142,11 +140,7 @@ pub fn set(context: &Context, setting: [u8; 16], value: &[u8]) {
 
 /// Takes the registrations of a driver's routines, and returns how many there were.
 pub fn take_left(context: &Context, belongs: impl Fn(u64) -> bool) -> usize {
-    let mut state = context.state();
-    let registrations = &mut state.get::<Settings>().registrations;
-    let before = registrations.len();
-    registrations.retain(|(_, one)| !belongs(one.callback.routine));
-    before - registrations.len()
+    take(context, |_, routine| belongs(routine))
 }
 
 #[cfg(test)]

@@ -1,12 +1,14 @@
 //! Threads and processes as objects: the current ones, their ids and times.
 
+use super::processes::known;
 use crate::{
     execution::{identity::Identity, routine::Routine},
     ground::irql::Irql,
     services::ntoskrnl::{
         context::{Context, Entries},
         ke::thread_objects::{
-            current, current_process, exit_status, process_object, process_of, top_level_irp, with,
+            current, current_process, exit_status, process_object, top_level_irp, with,
+            with_current,
         },
     },
 };
@@ -16,28 +18,26 @@ const DISPATCH: Irql = Irql::DISPATCH_LEVEL;
 const APC: Irql = Irql::APC_LEVEL;
 
 pub const ENTRIES: Entries = &[
-    ("IoGetCurrentProcess", DISPATCH, Routine::Zero(current_process)),
-    ("PsGetCurrentProcess", DISPATCH, Routine::Zero(current_process)),
-    ("PsGetCurrentThread", HIGH, Routine::Zero(current)),
-    ("PsGetProcessId", DISPATCH, Routine::One(process_id)),
-    ("PsGetThreadId", DISPATCH, Routine::One(thread_id)),
-    ("PsGetThreadProcessId", HIGH, Routine::One(thread_process_id)),
-    ("PsIsSystemThread", HIGH, Routine::One(is_system_thread)),
-    ("IoIsSystemThread", DISPATCH, Routine::One(is_system_thread)),
-    ("PsIsThreadTerminating", DISPATCH, Routine::One(is_terminating)),
-    ("PsGetThreadCreateTime", HIGH, Routine::One(create_time)),
-    ("PsGetThreadExitStatus", APC, Routine::One(exit_status)),
-    ("IoGetTopLevelIrp", DISPATCH, Routine::Zero(top_level_irp)),
-    ("IoSetTopLevelIrp", DISPATCH, Routine::One(set_top_level_irp)),
-    ("PsGetCurrentProcessId", HIGH, Routine::Zero(ps_get_current_process_id)),
-    ("PsGetCurrentThreadId", Irql::DISPATCH_LEVEL, Routine::Zero(ps_get_current_thread_id)),
+    ("IoGetCurrentProcess", DISPATCH, Routine::of(current_process)),
+    ("PsGetCurrentProcess", DISPATCH, Routine::of(current_process)),
+    ("PsGetCurrentThread", HIGH, Routine::of(current)),
+    ("PsGetProcessId", DISPATCH, Routine::of(process_id)),
+    ("PsGetThreadId", DISPATCH, Routine::of(thread_id)),
+    ("PsGetThreadProcessId", HIGH, Routine::of(thread_process_id)),
+    ("PsIsSystemThread", HIGH, Routine::of(is_system_thread)),
+    ("IoIsSystemThread", DISPATCH, Routine::of(is_system_thread)),
+    ("PsIsThreadTerminating", DISPATCH, Routine::of(is_terminating)),
+    ("PsGetThreadCreateTime", HIGH, Routine::of(create_time)),
+    ("PsGetThreadExitStatus", APC, Routine::of(exit_status)),
+    ("IoGetTopLevelIrp", DISPATCH, Routine::of(top_level_irp)),
+    ("IoSetTopLevelIrp", DISPATCH, Routine::of(set_top_level_irp)),
+    ("PsGetCurrentProcessId", HIGH, Routine::of(ps_get_current_process_id)),
+    ("PsGetCurrentThreadId", Irql::DISPATCH_LEVEL, Routine::of(ps_get_current_thread_id)),
 ];
 
 fn process_id(context: &Context, process: u64) -> u64 {
-    let found = process_of(context, process).map(|(id, _)| u64::from(id));
-    found.unwrap_or_else(|| {
-        context.stop_for_misuse(&format!("with 0x{process:016X}, which is not a process object"))
-    })
+    let (id, _) = known(context, process);
+    id.into()
 }
 
 fn thread_id(context: &Context, thread: u64) -> u64 {
@@ -48,26 +48,24 @@ fn thread_process_id(context: &Context, thread: u64) -> u64 {
     u64::from(with(context, thread, |object| object.identity.process))
 }
 
-fn is_system_thread(context: &Context, thread: u64) -> u64 {
+fn is_system_thread(context: &Context, thread: u64) -> bool {
     let process = with(context, thread, |object| object.identity.process);
-    u64::from(process == Identity::SYSTEM.process)
+    process == Identity::SYSTEM.process
 }
 
-fn is_terminating(context: &Context, thread: u64) -> u64 {
-    u64::from(with(context, thread, |object| object.has_ended))
+fn is_terminating(context: &Context, thread: u64) -> bool {
+    with(context, thread, |object| object.has_ended)
 }
 
 /// Returns when a thread began, in units of 100 ns since 1601.
-fn create_time(context: &Context, thread: u64) -> u64 {
+fn create_time(context: &Context, thread: u64) -> i64 {
     let created = with(context, thread, |object| object.created);
-    context.clock().file_time(created).cast_unsigned()
+    context.clock().file_time(created)
 }
 
-/// Stores what file systems tell the top of their recursion by, for the current thread.
-fn set_top_level_irp(context: &Context, irp: u64) -> u64 {
-    let thread = current(context);
-    with(context, thread, |object| object.top_level_irp = irp);
-    0
+/// Stores the request by which file systems recognize the top of their recursion, for the current thread.
+fn set_top_level_irp(context: &Context, irp: u64) {
+    with_current(context, |object| object.top_level_irp = irp);
 }
 
 fn ps_get_current_process_id(context: &Context) -> u64 {

@@ -3,8 +3,11 @@
 use super::watchers::{Form, Watchers};
 use crate::services::ntoskrnl::ob::filters::has_integrity_check;
 use crate::{
-    execution::routine::{Routine, low_half},
-    ground::{irql::Irql, status::NtStatus},
+    execution::routine::Routine,
+    ground::{
+        irql::Irql,
+        status::{NtResult, NtStatus},
+    },
     services::ntoskrnl::context::{Context, Entries},
 };
 
@@ -12,111 +15,102 @@ const PASSIVE: Irql = Irql::PASSIVE_LEVEL;
 const APC: Irql = Irql::APC_LEVEL;
 
 pub const ENTRIES: Entries = &[
-    ("PsSetCreateProcessNotifyRoutine", PASSIVE, Routine::Two(set_process_routine)),
-    ("PsSetCreateProcessNotifyRoutineEx", PASSIVE, Routine::Two(set_process_routine_ex)),
-    ("PsSetCreateProcessNotifyRoutineEx2", PASSIVE, Routine::Three(set_process_routine_ex2)),
-    ("PsSetCreateThreadNotifyRoutine", PASSIVE, Routine::One(set_thread_routine)),
-    ("PsSetCreateThreadNotifyRoutineEx", PASSIVE, Routine::Two(set_thread_routine_ex)),
-    ("PsRemoveCreateThreadNotifyRoutine", APC, Routine::One(remove_thread_routine)),
-    ("PsSetLoadImageNotifyRoutine", PASSIVE, Routine::One(set_image_routine)),
-    ("PsSetLoadImageNotifyRoutineEx", PASSIVE, Routine::Two(set_image_routine_ex)),
-    ("PsRemoveLoadImageNotifyRoutine", PASSIVE, Routine::One(remove_image_routine)),
+    ("PsSetCreateProcessNotifyRoutine", PASSIVE, Routine::of(set_process_routine)),
+    ("PsSetCreateProcessNotifyRoutineEx", PASSIVE, Routine::of(set_process_routine_ex)),
+    ("PsSetCreateProcessNotifyRoutineEx2", PASSIVE, Routine::of(set_process_routine_ex2)),
+    ("PsSetCreateThreadNotifyRoutine", PASSIVE, Routine::of(set_thread_routine)),
+    ("PsSetCreateThreadNotifyRoutineEx", PASSIVE, Routine::of(set_thread_routine_ex)),
+    ("PsRemoveCreateThreadNotifyRoutine", APC, Routine::of(remove_thread_routine)),
+    ("PsSetLoadImageNotifyRoutine", PASSIVE, Routine::of(set_image_routine)),
+    ("PsSetLoadImageNotifyRoutineEx", PASSIVE, Routine::of(set_image_routine_ex)),
+    ("PsRemoveLoadImageNotifyRoutine", PASSIVE, Routine::of(remove_image_routine)),
 ];
 
 /// The number of routines that Windows keeps of each kind.
-const MOST: usize = 64;
+const MAX: usize = 64;
 
 /// `STATUS_PROCEDURE_NOT_FOUND`: the routine is not registered.
 const PROCEDURE_NOT_FOUND: NtStatus = NtStatus::from_bits(0xC000_007A);
 
-fn change_process_routine(context: &Context, routine: u64, form: Form, remove: u64) -> NtStatus {
+/// Removes a routine once from a list.
+fn take<T: PartialEq>(all: &mut Vec<T>, routine: &T) -> NtResult {
+    let at = all.iter().position(|one| one == routine).ok_or(PROCEDURE_NOT_FOUND)?;
+    all.remove(at);
+    Ok(())
+}
+
+fn change_process_routine(context: &Context, routine: u64, form: Form, remove: bool) -> NtResult {
     if form == Form::Extended && !has_integrity_check(context, routine) {
-        return NtStatus::ACCESS_DENIED;
+        return Err(NtStatus::ACCESS_DENIED);
     }
-    let mut state = context.state();
-    let all = &mut state.get::<Watchers>().processes;
-    let known = all.iter().position(|one| *one == (routine, form));
-    match (known, remove & 0xFF != 0) {
-        (Some(at), true) => {
-            all.remove(at);
-            NtStatus::SUCCESS
+    let routine = (routine, form);
+    context.with_state(|Watchers { processes: all, .. }| {
+        if remove {
+            return take(all, &routine);
         }
-        (None, true) => PROCEDURE_NOT_FOUND,
-        (None, false) if all.len() < MOST => {
-            all.push((routine, form));
-            NtStatus::SUCCESS
+        if all.contains(&routine) || all.len() >= MAX {
+            return Err(NtStatus::INVALID_PARAMETER);
         }
-        (_, false) => NtStatus::INVALID_PARAMETER,
-    }
+        all.push(routine);
+        Ok(())
+    })
 }
 
-fn set_process_routine(context: &Context, routine: u64, remove: u64) -> u64 {
-    change_process_routine(context, routine, Form::Plain, remove).to_register()
+fn set_process_routine(context: &Context, routine: u64, remove: bool) -> NtResult {
+    change_process_routine(context, routine, Form::Plain, remove)
 }
 
-fn set_process_routine_ex(context: &Context, routine: u64, remove: u64) -> u64 {
-    change_process_routine(context, routine, Form::Extended, remove).to_register()
+fn set_process_routine_ex(context: &Context, routine: u64, remove: bool) -> NtResult {
+    change_process_routine(context, routine, Form::Extended, remove)
 }
 
 /// `PsCreateProcessNotifySubsystems` is the only type: processes of all subsystems.
-fn set_process_routine_ex2(context: &Context, kind: u64, routine: u64, remove: u64) -> u64 {
-    if low_half(kind) != 0 {
-        return NtStatus::INVALID_PARAMETER.to_register();
+fn set_process_routine_ex2(context: &Context, kind: u32, routine: u64, remove: bool) -> NtResult {
+    if kind != 0 {
+        return Err(NtStatus::INVALID_PARAMETER);
     }
     set_process_routine_ex(context, routine, remove)
 }
 
 /// Adds a routine, which may be registered several times.
-fn add(context: &Context, of: fn(&mut Watchers) -> &mut Vec<u64>, routine: u64) -> u64 {
-    let mut state = context.state();
-    let all = of(state.get::<Watchers>());
-    if all.len() >= MOST {
-        return NtStatus::INSUFFICIENT_RESOURCES.to_register();
+fn add(all: &mut Vec<u64>, routine: u64) -> NtResult {
+    if all.len() >= MAX {
+        return Err(NtStatus::INSUFFICIENT_RESOURCES);
     }
     all.push(routine);
-    NtStatus::SUCCESS.to_register()
+    Ok(())
 }
 
-fn remove(context: &Context, of: fn(&mut Watchers) -> &mut Vec<u64>, routine: u64) -> u64 {
-    let mut state = context.state();
-    let all = of(state.get::<Watchers>());
-    let Some(at) = all.iter().position(|one| *one == routine) else {
-        return PROCEDURE_NOT_FOUND.to_register();
-    };
-    all.remove(at);
-    NtStatus::SUCCESS.to_register()
+fn set_thread_routine(context: &Context, routine: u64) -> NtResult {
+    context.with_state(|all: &mut Watchers| add(&mut all.threads, routine))
 }
 
-fn set_thread_routine(context: &Context, routine: u64) -> u64 {
-    add(context, |all| &mut all.threads, routine)
-}
-
-fn set_thread_routine_ex(context: &Context, kind: u64, routine: u64) -> u64 {
+fn set_thread_routine_ex(context: &Context, kind: u32, routine: u64) -> NtResult {
     /// `PsCreateThreadNotifyNonSystem` and `PsCreateThreadNotifySubsystems`.
     const KINDS: u32 = 2;
-    if low_half(kind) >= KINDS {
-        return NtStatus::INVALID_PARAMETER.to_register();
+    if kind >= KINDS {
+        return Err(NtStatus::INVALID_PARAMETER);
     }
     set_thread_routine(context, routine)
 }
 
-fn remove_thread_routine(context: &Context, routine: u64) -> u64 {
-    remove(context, |all| &mut all.threads, routine)
+fn remove_thread_routine(context: &Context, routine: u64) -> NtResult {
+    context.with_state(|all: &mut Watchers| take(&mut all.threads, &routine))
 }
 
-fn set_image_routine(context: &Context, routine: u64) -> u64 {
-    add(context, |all| &mut all.images, routine)
+fn set_image_routine(context: &Context, routine: u64) -> NtResult {
+    context.with_state(|all: &mut Watchers| add(&mut all.images, routine))
 }
 
-fn set_image_routine_ex(context: &Context, routine: u64, flags: u64) -> u64 {
+fn set_image_routine_ex(context: &Context, routine: u64, flags: u64) -> NtResult {
     /// `PS_IMAGE_NOTIFY_CONFLICTING_ARCHITECTURE`.
     const FLAGS: u64 = 1;
     if flags & !FLAGS != 0 {
-        return NtStatus::INVALID_PARAMETER.to_register();
+        return Err(NtStatus::INVALID_PARAMETER);
     }
     set_image_routine(context, routine)
 }
 
-fn remove_image_routine(context: &Context, routine: u64) -> u64 {
-    remove(context, |all| &mut all.images, routine)
+fn remove_image_routine(context: &Context, routine: u64) -> NtResult {
+    context.with_state(|all: &mut Watchers| take(&mut all.images, &routine))
 }

@@ -4,13 +4,18 @@
 //! A process is known once a driver has run in it or has seen its id, or once a test has started it. All
 //! processes share the address space of this program: a thread that attaches to one sees the same memory.
 
+use zerocopy::FromZeros;
+
 use crate::{
-    execution::{identity::Identity, routine::Routine},
+    execution::{
+        identity::Identity,
+        routine::{At, Routine},
+    },
     ground::{
         abi::{Irp, UnicodeString},
         executive_abi::ApcState,
         irql::Irql,
-        status::NtStatus,
+        status::{NtResult, NtStatus},
     },
     services::ntoskrnl::{
         context::{Context, Entries},
@@ -30,64 +35,58 @@ const DISPATCH: Irql = Irql::DISPATCH_LEVEL;
 const HIGH: Irql = Irql::HIGH_LEVEL;
 
 pub const ENTRIES: Entries = &[
-    ("PsLookupProcessByProcessId", APC, Routine::Two(lookup_process)),
-    ("PsLookupThreadByThreadId", APC, Routine::Two(lookup_thread)),
-    ("PsGetProcessCreateTimeQuadPart", DISPATCH, Routine::One(create_time)),
-    ("PsGetProcessExitStatus", APC, Routine::One(exit_status)),
-    ("IoThreadToProcess", DISPATCH, Routine::One(thread_to_process)),
-    ("IoGetRequestorProcess", DISPATCH, Routine::One(requestor)),
-    ("IoGetRequestorProcessId", DISPATCH, Routine::One(requestor_id)),
-    ("IoGetRequestorSessionId", APC, Routine::Two(requestor_session)),
-    ("PsGetThreadProcess", DISPATCH, Routine::One(thread_to_process)),
-    ("PsGetProcessExitTime", APC, Routine::Zero(exit_time)),
-    ("SeLocateProcessImageName", PASSIVE, Routine::Two(locate_image)),
-    ("PsGetProcessImageFileName", HIGH, Routine::One(image_file_name)),
-    ("KeAttachProcess", APC, Routine::One(attach_once)),
-    ("KeDetachProcess", APC, Routine::Zero(detach_once)),
-    ("IoIs32bitProcess", DISPATCH, Routine::One(is_32_bit)),
-    ("KeStackAttachProcess", APC, Routine::Two(stack_attach)),
-    ("KeUnstackDetachProcess", APC, Routine::One(unstack_detach)),
+    ("PsLookupProcessByProcessId", APC, Routine::of(lookup_process)),
+    ("PsLookupThreadByThreadId", APC, Routine::of(lookup_thread)),
+    ("PsGetProcessCreateTimeQuadPart", DISPATCH, Routine::of(create_time)),
+    ("PsGetProcessExitStatus", APC, Routine::of(exit_status)),
+    ("IoThreadToProcess", DISPATCH, Routine::of(thread_to_process)),
+    ("IoGetRequestorProcess", DISPATCH, Routine::of(requestor)),
+    ("IoGetRequestorProcessId", DISPATCH, Routine::of(requestor_id)),
+    ("IoGetRequestorSessionId", APC, Routine::of(requestor_session)),
+    ("PsGetThreadProcess", DISPATCH, Routine::of(thread_to_process)),
+    ("PsGetProcessExitTime", APC, Routine::of(exit_time)),
+    ("SeLocateProcessImageName", PASSIVE, Routine::of(locate_image)),
+    ("PsGetProcessImageFileName", HIGH, Routine::of(image_file_name)),
+    ("KeAttachProcess", APC, Routine::of(attach_once)),
+    ("KeDetachProcess", APC, Routine::of(detach_once)),
+    ("IoIs32bitProcess", DISPATCH, Routine::of(is_32_bit)),
+    ("KeStackAttachProcess", APC, Routine::of(stack_attach)),
+    ("KeUnstackDetachProcess", APC, Routine::of(unstack_detach)),
 ];
 
 /// Finds a process by its id, and takes a reference to it.
-fn lookup_process(context: &Context, id: u64, to: u64) -> u64 {
+fn lookup_process(context: &Context, id: u64, to: At<u64>) -> NtResult {
     let running = u32::try_from(id).ok().filter(|id| is_running(context, *id));
-    let Some(id) = running else {
-        return NtStatus::INVALID_PARAMETER.to_register();
-    };
+    let id = running.ok_or(NtStatus::INVALID_PARAMETER)?;
     let object = process_object(context.ntoskrnl(), id);
     handles::reference(context, object);
-    context.write(to, &object);
-    NtStatus::SUCCESS.to_register()
+    to.write(context, object);
+    Ok(())
 }
 
 /// Finds a thread by its id, and takes a reference to it.
-fn lookup_thread(context: &Context, id: u64, to: u64) -> u64 {
-    let id = u32::try_from(id).ok();
-    let Some(object) = id.and_then(|id| thread_by_id(context, id)) else {
-        return NtStatus::INVALID_PARAMETER.to_register();
-    };
+fn lookup_thread(context: &Context, id: u64, to: At<u64>) -> NtResult {
+    let found = u32::try_from(id).ok().and_then(|id| thread_by_id(context, id));
+    let object = found.ok_or(NtStatus::INVALID_PARAMETER)?;
     handles::reference(context, object);
-    context.write(to, &object);
-    NtStatus::SUCCESS.to_register()
+    to.write(context, object);
+    Ok(())
 }
 
 /// Returns a process's id and start. Bugchecks if the address is not that of a process's object.
-fn known(context: &Context, object: u64) -> (u32, i64) {
-    process_of(context, object).unwrap_or_else(|| {
-        context.stop_for_misuse(&format!("with 0x{object:016X}, which is not a process object"))
-    })
+pub fn known(context: &Context, object: u64) -> (u32, i64) {
+    process_of(context, object)
+        .unwrap_or_else(|| context.stop_for_wrong(object, "a process object"))
 }
 
-fn create_time(context: &Context, process: u64) -> u64 {
+fn create_time(context: &Context, process: u64) -> i64 {
     let (_, created) = known(context, process);
-    context.clock().file_time(created).cast_unsigned()
+    context.clock().file_time(created)
 }
 
-fn exit_status(context: &Context, process: u64) -> u64 {
+fn exit_status(context: &Context, process: u64) -> NtStatus {
     let (id, _) = known(context, process);
-    let status = process_end(context, id, None);
-    status.unwrap_or(NtStatus::PENDING).to_register()
+    process_end(context, id, None).unwrap_or(NtStatus::PENDING)
 }
 
 /// Returns when the current process has ended: 0, since a thread of it runs.
@@ -97,12 +96,12 @@ const fn exit_time(_context: &Context) -> u64 {
 
 fn thread_to_process(context: &Context, thread: u64) -> u64 {
     let Some(identity) = identity_of(context, thread) else {
-        context.stop_for_misuse(&format!("with 0x{thread:016X}, which is not a thread object"));
+        context.stop_for_wrong(thread, "a thread object");
     };
     process_object(context.ntoskrnl(), identity.process)
 }
 
-/// Returns the process of the thread that sent a request, if the request has one.
+/// Returns the process of the thread that sent a request, if the request names a thread.
 fn of_request(context: &Context, irp: u64) -> Option<u32> {
     /// The place of the thread in a request's tail.
     const THREAD: usize = 4;
@@ -116,54 +115,42 @@ fn requestor(context: &Context, irp: u64) -> u64 {
     process.map_or(0, |id| process_object(context.ntoskrnl(), id))
 }
 
-fn requestor_id(context: &Context, irp: u64) -> u64 {
+fn requestor_id(context: &Context, irp: u64) -> u32 {
     let process = of_request(context, irp);
     if let Some(id) = process {
         // From now on, the driver may look for the process.
         process_object(context.ntoskrnl(), id);
     }
-    u64::from(process.unwrap_or(0))
+    process.unwrap_or(0)
 }
 
 /// Returns the session of a request's process: that of services for the system, else that of the
 /// console.
-fn requestor_session(context: &Context, irp: u64, to: u64) -> u64 {
+fn requestor_session(context: &Context, irp: u64, to: At<u32>) -> NtResult {
     const CONSOLE: u32 = 1;
-    let Some(process) = of_request(context, irp) else {
-        context.write(to, &u32::MAX);
-        return NtStatus::UNSUCCESSFUL.to_register();
-    };
-    let is_system = process == Identity::SYSTEM.process;
-    context.write(to, &if is_system { 0 } else { CONSOLE });
-    NtStatus::SUCCESS.to_register()
+    let process = of_request(context, irp);
+    let session = process.map(|id| if id == Identity::SYSTEM.process { 0 } else { CONSOLE });
+    to.write(context, session.unwrap_or(u32::MAX));
+    session.map(drop).ok_or(NtStatus::UNSUCCESSFUL)
 }
 
-/// Returns whether a request is from a process of 32 bits, which none is.
-const fn is_32_bit(_context: &Context, _irp: u64) -> u64 {
-    0
+/// Returns whether a request is from a process of 32 bits. Here, no process has 32 bits.
+const fn is_32_bit(_context: &Context, _irp: u64) -> bool {
+    false
 }
 
-fn stack_attach(context: &Context, process: u64, state: u64) -> u64 {
+fn stack_attach(context: &Context, process: u64, state: At<ApcState>) {
     known(context, process);
-    let value = ApcState {
-        lists: [0; 4],
-        process: current_process(context),
-        in_progress: 0,
-        kernel_pending: 0,
-        user_pending: 0,
-        reserved: [0; 5],
-    };
-    context.write(state, &value);
+    let value = ApcState { process: current_process(context), ..ApcState::new_zeroed() };
+    state.write(context, value);
     attach(context, Some(process));
-    0
 }
 
-fn unstack_detach(context: &Context, state: u64) -> u64 {
-    context.read::<ApcState>(state);
+fn unstack_detach(context: &Context, state: At<ApcState>) {
+    state.read(context);
     if !attach(context, None) {
         context.stop_for_misuse("by a thread that is not attached to a process");
     }
-    0
 }
 
 /// Returns the path of a process's image as file systems name it. The system's processes have none, and a
@@ -182,18 +169,16 @@ fn image_path(context: &Context, process: u32) -> String {
 }
 
 /// Allocates a string with the path of a process's image, which its caller frees.
-fn locate_image(context: &Context, process: u64, to: u64) -> u64 {
+fn locate_image(context: &Context, process: u64, to: At<u64>) -> NtResult {
     const HEADER: usize = size_of::<UnicodeString>();
     let (id, _) = known(context, process);
     let units: Vec<u16> = image_path(context, id).encode_utf16().collect();
     let bytes: Vec<u8> = units.iter().flat_map(|unit| unit.to_le_bytes()).collect();
-    let Ok(length) = u16::try_from(bytes.len()) else {
-        return NtStatus::INSUFFICIENT_RESOURCES.to_register();
-    };
-    // The end is that of memory that is zero.
+    let length = u16::try_from(bytes.len()).map_err(|_| NtStatus::INSUFFICIENT_RESOURCES)?;
+    // The buffer is zeroed, which ends the string.
     let string = strings::new_buffer(context, HEADER + bytes.len() + 2);
     if string == 0 {
-        return NtStatus::NO_MEMORY.to_register();
+        return Err(NtStatus::NO_MEMORY);
     }
     let value = UnicodeString {
         length,
@@ -203,8 +188,8 @@ fn locate_image(context: &Context, process: u64, to: u64) -> u64 {
     };
     context.write_bytes(value.buffer, &bytes);
     context.write(string, &value);
-    context.write(to, &string);
-    NtStatus::SUCCESS.to_register()
+    to.write(context, string);
+    Ok(())
 }
 
 /// Returns the address of the name of a process's image file, of which the first 14 characters are kept.
@@ -225,10 +210,10 @@ fn image_file_name(context: &Context, process: u64) -> u64 {
 }
 
 /// Attaches the thread to a process, unless it is in that process. It must not be attached to another one.
-fn attach_once(context: &Context, process: u64) -> u64 {
+fn attach_once(context: &Context, process: u64) {
     known(context, process);
     if current_process(context) == process {
-        return 0;
+        return;
     }
     if is_attached(context) {
         context.stop_for_misuse(
@@ -236,15 +221,13 @@ fn attach_once(context: &Context, process: u64) -> u64 {
         );
     }
     attach(context, Some(process));
-    0
 }
 
 /// Detaches the thread from the process that it is attached to, if it is.
-fn detach_once(context: &Context) -> u64 {
+fn detach_once(context: &Context) {
     if is_attached(context) {
         attach(context, None);
     }
-    0
 }
 
 /// The status of a process that a test ends.

@@ -2,7 +2,11 @@
 
 use crate::{
     execution::routine::Routine,
-    ground::{abi::ClientId, irql::Irql, status::NtStatus},
+    ground::{
+        abi::ClientId,
+        irql::Irql,
+        status::{NtResult, NtStatus},
+    },
     services::ntoskrnl::{
         context::{Context, Entries},
         ke::{
@@ -16,17 +20,34 @@ use crate::{
 const PASSIVE: Irql = Irql::PASSIVE_LEVEL;
 
 pub const ENTRIES: Entries = &[
-    ("PsCreateSystemThread", PASSIVE, Routine::Seven(create)),
-    ("IoCreateSystemThread", PASSIVE, Routine::Eight(create_for_object)),
+    ("PsCreateSystemThread", PASSIVE, Routine::of(create)),
+    ("IoCreateSystemThread", PASSIVE, Routine::of(create_for_object)),
 ];
 
-fn create(context: &Context, arguments: [u64; 7]) -> u64 {
-    let [handle, _access, _attributes, process, client, routine, its_context] = arguments;
+fn create(
+    context: &Context,
+    handle: u64,
+    _access: u32,
+    _attributes: u64,
+    process: u64,
+    client: u64,
+    routine: u64,
+    its_context: u64,
+) -> NtResult {
     create_thread(context, Kind::Drivers, handle, process, client, [routine, its_context])
 }
 
-fn create_for_object(context: &Context, arguments: [u64; 8]) -> u64 {
-    let [_object, handle, _access, _attributes, process, client, routine, its_context] = arguments;
+fn create_for_object(
+    context: &Context,
+    _object: u64,
+    handle: u64,
+    _access: u32,
+    _attributes: u64,
+    process: u64,
+    client: u64,
+    routine: u64,
+    its_context: u64,
+) -> NtResult {
     let kind = Kind::KeepsDriver;
     create_thread(context, kind, handle, process, client, [routine, its_context])
 }
@@ -39,21 +60,16 @@ fn create_thread(
     process: u64,
     client: u64,
     routine: [u64; 2],
-) -> u64 {
+) -> NtResult {
     // A process other than the system's needs its handle, which no driver here has.
     if process != 0 && process != handles::CURRENT_PROCESS {
-        return NtStatus::INVALID_HANDLE.to_register();
+        return Err(NtStatus::INVALID_HANDLE);
     }
-    let Ok(identity) = threads::create(context, kind, routine) else {
-        return NtStatus::INSUFFICIENT_RESOURCES.to_register();
-    };
-    let object = thread_objects::of_thread(context, identity);
-    let value = handles::open(context, Target::thread(object));
-    context.write(handle, &value);
-    if client != 0 {
-        let id =
-            ClientId { process: u64::from(identity.process), thread: u64::from(identity.thread) };
-        context.write(client, &id);
-    }
-    NtStatus::SUCCESS.to_register()
+    let created = threads::create(context, kind, routine);
+    let identity = created.map_err(|_| NtStatus::INSUFFICIENT_RESOURCES)?;
+    let object = thread_objects::object_of(context, identity);
+    context.write(handle, &handles::open(context, Target::thread(object)));
+    let id = ClientId { process: identity.process.into(), thread: identity.thread.into() };
+    context.write_optional(client, &id);
+    Ok(())
 }

@@ -4,6 +4,8 @@
 //! A test starts and ends processes (`Kernel::start_process`), and the routines for processes, threads and
 //! images are called. Those for the registry and for handles are registered, and never called.
 
+use zerocopy::FromZeros;
+
 use super::processes;
 use crate::services::ntoskrnl::ob::filters;
 use crate::{
@@ -40,15 +42,11 @@ pub struct Watchers {
 
 /// Takes the routines that `belongs` selects. Returns their number.
 pub fn take_left(context: &Context, belongs: impl Fn(u64) -> bool) -> usize {
-    let mut state = context.state();
-    let watchers = state.get::<Watchers>();
-    let count = |one: &Watchers| one.processes.len() + one.threads.len() + one.images.len();
-    let before = count(watchers);
-    watchers.processes.retain(|(routine, _)| !belongs(*routine));
-    watchers.threads.retain(|routine| !belongs(*routine));
-    watchers.images.retain(|routine| !belongs(*routine));
-    let left = before - count(watchers);
-    drop(state);
+    let left = context.with_state(|Watchers { processes, threads, images }| {
+        let others = [threads, images].map(|all| all.extract_if(.., |one| belongs(*one)).count());
+        let others: usize = others.into_iter().sum();
+        others + processes.extract_if(.., |(one, _)| belongs(*one)).count()
+    });
     left + filters::take_left(context, belongs)
 }
 
@@ -110,23 +108,23 @@ pub fn start_process(context: &Context, process: &NewProcess) -> NtStatus {
     thread_objects::note_image(context, id, &process.image);
     let [image, command_line] = [&process.image, &process.command_line].map(|text| Text::new(text));
     let file = Block::zeroed(size_of::<FileObject>());
-    let mut value: FileObject = context.read(file.address());
-    value.kind = FILE;
-    value.size = i16::try_from(size_of::<FileObject>()).unwrap_or(i16::MAX);
-    value.name = context.read(image.address());
+    let value = FileObject {
+        kind: FILE,
+        size: i16::try_from(size_of::<FileObject>()).unwrap_or(i16::MAX),
+        name: context.read(image.address()),
+        ..FileObject::new_zeroed()
+    };
     context.write(file.address(), &value);
     let info = Block::zeroed(size_of::<CreateNotifyInfo>());
     let value = CreateNotifyInfo {
         size: size_of::<CreateNotifyInfo>() as u64,
         flags: NAME_IS_EXACT,
-        reserved: 0,
         parent: u64::from(parent.process),
         creator: ClientId { process: u64::from(parent.process), thread: u64::from(parent.thread) },
         file: file.address(),
         image: image.address(),
         command_line: command_line.address(),
-        status: NtStatus::SUCCESS.bits(),
-        reserved_1: 0,
+        ..CreateNotifyInfo::new_zeroed()
     };
     context.write(info.address(), &value);
     let what = "the routine for processes";
@@ -141,9 +139,7 @@ pub fn start_process(context: &Context, process: &NewProcess) -> NtStatus {
     let status = NtStatus::from_bits(told.status);
     if status.is_success() {
         tell_of_thread(context, process.identity, true);
-        context.as_identity(process.identity, || {
-            thread_objects::current(context);
-        });
+        thread_objects::object_of(context, process.identity);
     } else {
         end_process(context, process.identity, parent.process, false);
     }
@@ -163,16 +159,7 @@ pub fn load_image(context: &Context, path: &str, base: u64, size: u64) {
     const ADDRESSING_MODE: u32 = 3;
     let name = Text::new(path);
     let info = Block::zeroed(size_of::<ImageInfo>());
-    let value = ImageInfo {
-        properties: ADDRESSING_MODE,
-        reserved: 0,
-        base,
-        selector: 0,
-        reserved_1: 0,
-        size,
-        section: 0,
-        reserved_2: 0,
-    };
+    let value = ImageInfo { properties: ADDRESSING_MODE, base, size, ..ImageInfo::new_zeroed() };
     context.write(info.address(), &value);
     let process = u64::from(context.identity().process);
     for routine in routines(context, |all| &all.images) {

@@ -1,7 +1,7 @@
 //! Bitmaps (`RTL_BITMAP`): arrays of bits in a driver's memory.
 
 use crate::{
-    execution::routine::{Routine, low_half},
+    execution::routine::{At, Routine},
     ground::{irql::Irql, pnp_abi::Bitmap},
     services::ntoskrnl::context::{Context, Entries},
 };
@@ -9,33 +9,33 @@ use crate::{
 const HIGH: Irql = Irql::HIGH_LEVEL;
 
 pub const ENTRIES: Entries = &[
-    ("RtlInitializeBitMap", HIGH, Routine::Three(initialize)),
-    ("RtlSetBit", HIGH, Routine::Two(change_one::<true>)),
-    ("RtlClearBit", HIGH, Routine::Two(change_one::<false>)),
-    ("RtlTestBit", HIGH, Routine::Two(test)),
-    ("RtlSetBits", HIGH, Routine::Three(change::<true>)),
-    ("RtlClearBits", HIGH, Routine::Three(change::<false>)),
-    ("RtlSetAllBits", HIGH, Routine::One(change_all::<true>)),
-    ("RtlClearAllBits", HIGH, Routine::One(change_all::<false>)),
-    ("RtlAreBitsSet", HIGH, Routine::Three(are::<true>)),
-    ("RtlAreBitsClear", HIGH, Routine::Three(are::<false>)),
-    ("RtlNumberOfSetBits", HIGH, Routine::One(count::<true>)),
-    ("RtlNumberOfClearBits", HIGH, Routine::One(count::<false>)),
-    ("RtlFindSetBits", HIGH, Routine::Three(find::<true>)),
-    ("RtlFindClearBits", HIGH, Routine::Three(find::<false>)),
-    ("RtlFindSetBitsAndClear", HIGH, Routine::Three(find_and_change::<true>)),
-    ("RtlFindClearBitsAndSet", HIGH, Routine::Three(find_and_change::<false>)),
-    ("RtlFindFirstRunClear", HIGH, Routine::Two(first_clear_run)),
-    ("RtlFindLongestRunClear", HIGH, Routine::Two(longest_clear_run)),
-    ("RtlFindNextForwardRunClear", HIGH, Routine::Three(next_clear_run)),
+    ("RtlInitializeBitMap", HIGH, Routine::of(initialize)),
+    ("RtlSetBit", HIGH, Routine::of(change_one::<true>)),
+    ("RtlClearBit", HIGH, Routine::of(change_one::<false>)),
+    ("RtlTestBit", HIGH, Routine::of(test)),
+    ("RtlSetBits", HIGH, Routine::of(change::<true>)),
+    ("RtlClearBits", HIGH, Routine::of(change::<false>)),
+    ("RtlSetAllBits", HIGH, Routine::of(change_all::<true>)),
+    ("RtlClearAllBits", HIGH, Routine::of(change_all::<false>)),
+    ("RtlAreBitsSet", HIGH, Routine::of(are::<true>)),
+    ("RtlAreBitsClear", HIGH, Routine::of(are::<false>)),
+    ("RtlNumberOfSetBits", HIGH, Routine::of(count::<true>)),
+    ("RtlNumberOfClearBits", HIGH, Routine::of(count::<false>)),
+    ("RtlFindSetBits", HIGH, Routine::of(find::<true>)),
+    ("RtlFindClearBits", HIGH, Routine::of(find::<false>)),
+    ("RtlFindSetBitsAndClear", HIGH, Routine::of(find_and_change::<true>)),
+    ("RtlFindClearBitsAndSet", HIGH, Routine::of(find_and_change::<false>)),
+    ("RtlFindFirstRunClear", HIGH, Routine::of(first_clear_run)),
+    ("RtlFindLongestRunClear", HIGH, Routine::of(longest_clear_run)),
+    ("RtlFindNextForwardRunClear", HIGH, Routine::of(next_clear_run)),
 ];
 
-/// What a search that finds nothing returns.
-const NONE: u64 = 0xFFFF_FFFF;
+/// The result of a search that finds nothing.
+const NONE: u32 = u32::MAX;
 
 /// The bits of a bitmap, as they were read.
 struct Bits {
-    /// Where they are.
+    /// Their address.
     at: u64,
     length: u32,
     bytes: Vec<u8>,
@@ -43,8 +43,8 @@ struct Bits {
 
 impl Bits {
     /// Reads the bits of a bitmap: whole words, as the bitmap's memory has them.
-    fn read(context: &Context, bitmap: u64) -> Self {
-        let value: Bitmap = context.read(bitmap);
+    fn read(context: &Context, bitmap: At<Bitmap>) -> Self {
+        let value = bitmap.read(context);
         let words = u64::from(value.size).div_ceil(32);
         Self { at: value.buffer, length: value.size, bytes: context.bytes(value.buffer, 4 * words) }
     }
@@ -83,14 +83,14 @@ impl Bits {
         (end <= self.length).then_some(end)
     }
 
-    /// Returns the first run of bits with a value that begins in a range: its start and its length.
+    /// Returns the start and the length of the first run of bits with a value, from a bit on.
     fn run(&self, from: u32, is_set: bool) -> Option<(u32, u32)> {
         let start = (from..self.length).find(|bit| self.get(*bit) == is_set)?;
         let end = (start..self.length).find(|bit| self.get(*bit) != is_set);
         Some((start, end.unwrap_or(self.length) - start))
     }
 
-    /// Returns the first place from `from` on with as many bits of a value, below `below`.
+    /// Returns the first bit from `from` on, below `below`, at which `count` bits with a value start.
     fn place(&self, from: u32, below: u32, count: u32, is_set: bool) -> Option<u32> {
         let mut at = from;
         while let Some((start, length)) = self.run(at, is_set) {
@@ -106,10 +106,8 @@ impl Bits {
     }
 }
 
-fn initialize(context: &Context, bitmap: u64, buffer: u64, size: u64) -> u64 {
-    let value = Bitmap { size: low_half(size), reserved: 0, buffer };
-    context.write(bitmap, &value);
-    0
+fn initialize(context: &Context, bitmap: At<Bitmap>, buffer: u64, size: u32) {
+    bitmap.write(context, Bitmap { size, reserved: 0, buffer });
 }
 
 /// Bugchecks for bits that a bitmap does not have: on Windows, the routine changes other memory.
@@ -122,48 +120,42 @@ fn must_have(context: &Context, bits: &Bits, start: u32, count: u32) -> u32 {
     })
 }
 
-fn change_one<const SET: bool>(context: &Context, bitmap: u64, bit: u64) -> u64 {
-    change::<SET>(context, bitmap, bit, 1)
+fn change_one<const SET: bool>(context: &Context, bitmap: At<Bitmap>, bit: u32) {
+    change::<SET>(context, bitmap, bit, 1);
 }
 
-fn change<const SET: bool>(context: &Context, bitmap: u64, start: u64, count: u64) -> u64 {
+fn change<const SET: bool>(context: &Context, bitmap: At<Bitmap>, start: u32, count: u32) {
     let mut bits = Bits::read(context, bitmap);
-    let start = low_half(start);
-    let end = must_have(context, &bits, start, low_half(count));
+    let end = must_have(context, &bits, start, count);
     for bit in start..end {
         bits.set(bit, SET);
     }
     bits.write_some(context, start, end);
-    0
 }
 
 /// Changes all bits, and the others of the last word.
-fn change_all<const SET: bool>(context: &Context, bitmap: u64) -> u64 {
+fn change_all<const SET: bool>(context: &Context, bitmap: At<Bitmap>) {
     let mut bits = Bits::read(context, bitmap);
     bits.bytes.fill(if SET { u8::MAX } else { 0 });
     bits.write(context);
-    0
 }
 
-fn test(context: &Context, bitmap: u64, bit: u64) -> u64 {
+fn test(context: &Context, bitmap: At<Bitmap>, bit: u32) -> bool {
     let bits = Bits::read(context, bitmap);
-    let bit = low_half(bit);
     must_have(context, &bits, bit, 1);
-    u64::from(bits.get(bit))
+    bits.get(bit)
 }
 
 /// Returns whether bits have a value. No bits, or bits that the bitmap does not have, have none.
-fn are<const SET: bool>(context: &Context, bitmap: u64, start: u64, count: u64) -> u64 {
+fn are<const SET: bool>(context: &Context, bitmap: At<Bitmap>, start: u32, count: u32) -> bool {
     let bits = Bits::read(context, bitmap);
-    let (start, count) = (low_half(start), low_half(count));
     let end = bits.end(start, count).filter(|_| count > 0);
-    u64::from(end.is_some_and(|end| (start..end).all(|bit| bits.get(bit) == SET)))
+    end.is_some_and(|end| (start..end).all(|bit| bits.get(bit) == SET))
 }
 
-fn count<const SET: bool>(context: &Context, bitmap: u64) -> u64 {
+fn count<const SET: bool>(context: &Context, bitmap: At<Bitmap>) -> u32 {
     let bits = Bits::read(context, bitmap);
-    let count = (0..bits.length).filter(|bit| bits.get(*bit) == SET).count();
-    count as u64
+    (0..bits.length).map(|bit| u32::from(bits.get(bit) == SET)).sum()
 }
 
 /// Returns the start of bits with a value, from a hint on and then from the bitmap's start.
@@ -176,42 +168,46 @@ fn search<const SET: bool>(bits: &Bits, count: u32, hint: u32) -> Option<u32> {
     bits.place(hint, bits.length, count, SET).or_else(|| bits.place(0, hint, count, SET))
 }
 
-fn find<const SET: bool>(context: &Context, bitmap: u64, count: u64, hint: u64) -> u64 {
+fn find<const SET: bool>(context: &Context, bitmap: At<Bitmap>, count: u32, hint: u32) -> u32 {
     let bits = Bits::read(context, bitmap);
-    search::<SET>(&bits, low_half(count), low_half(hint)).map_or(NONE, u64::from)
+    search::<SET>(&bits, count, hint).unwrap_or(NONE)
 }
 
-fn find_and_change<const SET: bool>(context: &Context, bitmap: u64, count: u64, hint: u64) -> u64 {
+fn find_and_change<const SET: bool>(
+    context: &Context,
+    bitmap: At<Bitmap>,
+    count: u32,
+    hint: u32,
+) -> u32 {
     let mut bits = Bits::read(context, bitmap);
-    let count = low_half(count);
-    let Some(start) = search::<SET>(&bits, count, low_half(hint)) else {
+    let Some(start) = search::<SET>(&bits, count, hint) else {
         return NONE;
     };
     for bit in start..start.saturating_add(count) {
         bits.set(bit, !SET);
     }
     bits.write(context);
-    u64::from(start)
+    start
 }
 
 /// Stores the start of a run of clear bits. Returns its length.
-fn store(context: &Context, run: Option<(u32, u32)>, otherwise: u32, start: u64) -> u64 {
+fn store(context: &Context, run: Option<(u32, u32)>, otherwise: u32, start: At<u32>) -> u32 {
     let (found, length) = run.unwrap_or((otherwise, 0));
-    context.write(start, &found);
-    u64::from(length)
+    start.write(context, found);
+    length
 }
 
-fn first_clear_run(context: &Context, bitmap: u64, start: u64) -> u64 {
+fn first_clear_run(context: &Context, bitmap: At<Bitmap>, start: At<u32>) -> u32 {
     let bits = Bits::read(context, bitmap);
     store(context, bits.run(0, false), bits.length, start)
 }
 
-fn next_clear_run(context: &Context, bitmap: u64, from: u64, start: u64) -> u64 {
+fn next_clear_run(context: &Context, bitmap: At<Bitmap>, from: u32, start: At<u32>) -> u32 {
     let bits = Bits::read(context, bitmap);
-    store(context, bits.run(low_half(from), false), bits.length, start)
+    store(context, bits.run(from, false), bits.length, start)
 }
 
-fn longest_clear_run(context: &Context, bitmap: u64, start: u64) -> u64 {
+fn longest_clear_run(context: &Context, bitmap: At<Bitmap>, start: At<u32>) -> u32 {
     let bits = Bits::read(context, bitmap);
     let mut longest: Option<(u32, u32)> = None;
     let mut from = 0;

@@ -1,7 +1,7 @@
 //! The calls that led to a driver's code, as drivers capture them for their own diagnostics.
 
 use crate::{
-    execution::routine::{Routine, low_half},
+    execution::routine::{At, Routine, low_half},
     ground::{backtrace::Step, irql::Irql},
     services::ntoskrnl::context::{Context, Entries},
 };
@@ -9,8 +9,8 @@ use crate::{
 const HIGH: Irql = Irql::HIGH_LEVEL;
 
 pub const ENTRIES: Entries = &[
-    ("RtlCaptureStackBackTrace", HIGH, Routine::Four(capture)),
-    ("RtlWalkFrameChain", HIGH, Routine::Three(walk)),
+    ("RtlCaptureStackBackTrace", HIGH, Routine::of(capture)),
+    ("RtlWalkFrameChain", HIGH, Routine::of(walk)),
 ];
 
 /// Returns the return addresses of the calls that led to the caller, the innermost first. The kernel's own
@@ -23,8 +23,7 @@ fn addresses(context: &Context) -> impl Iterator<Item = u64> {
 }
 
 /// Stores up to `count` addresses. Returns those that were stored.
-fn store(context: &Context, to: u64, all: impl Iterator<Item = u64>, count: u64) -> Vec<u64> {
-    let count = usize::try_from(low_half(count)).unwrap_or(usize::MAX);
+fn store(context: &Context, to: u64, all: impl Iterator<Item = u64>, count: usize) -> Vec<u64> {
     let stored: Vec<u64> = all.take(count).collect();
     for (at, address) in (to..).step_by(8).zip(&stored) {
         context.write(at, address);
@@ -33,31 +32,25 @@ fn store(context: &Context, to: u64, all: impl Iterator<Item = u64>, count: u64)
 }
 
 /// Stores return addresses after the first ones, and their sum as a hash. Returns their number.
-fn capture(context: &Context, skip: u64, count: u64, to: u64, hash: u64) -> u64 {
-    let skip = usize::try_from(low_half(skip)).unwrap_or(usize::MAX);
-    let stored = store(context, to, addresses(context).skip(skip), count);
-    if hash != 0 {
-        let sum = stored.iter().fold(0_u64, |sum, one| sum.wrapping_add(*one));
-        context.write(hash, &low_half(sum));
-    }
-    stored.len() as u64
+fn capture(context: &Context, skip: u32, count: u32, to: u64, hash: At<u32>) -> u16 {
+    let stored = store(context, to, addresses(context).skip(skip as usize), count as usize);
+    let sum = stored.iter().fold(0_u32, |sum, one| sum.wrapping_add(low_half(*one)));
+    hash.write_optional(context, sum);
+    u16::try_from(stored.len()).unwrap_or(u16::MAX)
 }
 
-/// Stores return addresses as [`capture`] does, and returns the number of all that the walk met: those at the
-/// start that it skips have no place in the array, but count. There are none of user mode.
-fn walk(context: &Context, to: u64, count: u64, flags: u64) -> u64 {
+/// Stores return addresses as [`capture`] does. Returns the number of addresses that the walk met, including
+/// those at the start that the flags skip. No frames are in user mode.
+fn walk(context: &Context, to: u64, count: u32, flags: u32) -> u32 {
     /// `RTL_WALK_USER_MODE_STACK`.
     const USER_MODE: u32 = 1;
     /// `RTL_STACK_WALKING_MODE_FRAMES_TO_SKIP_SHIFT`: the place of the number of addresses to skip.
     const SKIP_SHIFT: u32 = 8;
-    if low_half(flags) & USER_MODE != 0 {
+    if flags & USER_MODE != 0 {
         return 0;
     }
-    let skip = u64::from(low_half(flags) >> SKIP_SHIFT);
-    let met = addresses(context).count() as u64;
-    let met = met.min(u64::from(low_half(count)));
-    let skipped = usize::try_from(skip).unwrap_or(usize::MAX);
-    let rest = addresses(context).skip(skipped);
-    store(context, to, rest, met.saturating_sub(skip));
-    met
+    let skip = (flags >> SKIP_SHIFT) as usize;
+    let met = addresses(context).count().min(count as usize);
+    store(context, to, addresses(context).skip(skip), met.saturating_sub(skip));
+    u32::try_from(met).unwrap_or(u32::MAX)
 }

@@ -1,7 +1,7 @@
 //! Memory: comparing, copying and filling it, and the bits of a number.
 
 use crate::{
-    execution::routine::{Routine, low_half},
+    execution::routine::Routine,
     ground::irql::Irql,
     services::ntoskrnl::context::{Context, Entries},
 };
@@ -9,14 +9,14 @@ use crate::{
 const HIGH: Irql = Irql::HIGH_LEVEL;
 
 pub const ENTRIES: Entries = &[
-    ("RtlCompareMemory", HIGH, Routine::Three(compare_memory)),
-    ("RtlCompareMemoryUlong", HIGH, Routine::Three(compare_words)),
-    ("RtlCopyMemory", HIGH, Routine::Three(move_memory)),
-    ("RtlMoveMemory", HIGH, Routine::Three(move_memory)),
-    ("RtlFillMemory", HIGH, Routine::Three(fill_memory)),
-    ("RtlZeroMemory", HIGH, Routine::Two(zero_memory)),
-    ("RtlFindLeastSignificantBit", HIGH, Routine::One(least_significant_bit)),
-    ("RtlFindMostSignificantBit", HIGH, Routine::One(most_significant_bit)),
+    ("RtlCompareMemory", HIGH, Routine::of(compare_memory)),
+    ("RtlCompareMemoryUlong", HIGH, Routine::of(compare_words)),
+    ("RtlCopyMemory", HIGH, Routine::of(move_memory)),
+    ("RtlMoveMemory", HIGH, Routine::of(move_memory)),
+    ("RtlFillMemory", HIGH, Routine::of(fill_memory)),
+    ("RtlZeroMemory", HIGH, Routine::of(zero_memory)),
+    ("RtlFindLeastSignificantBit", HIGH, Routine::of(least_significant_bit)),
+    ("RtlFindMostSignificantBit", HIGH, Routine::of(most_significant_bit)),
 ];
 
 /// Returns the number of bytes that are equal from the start on.
@@ -27,46 +27,44 @@ fn compare_memory(context: &Context, one: u64, other: u64, length: u64) -> u64 {
 }
 
 /// Returns the size of the words that are equal to a pattern, from the start on.
-fn compare_words(context: &Context, at: u64, length: u64, pattern: u64) -> u64 {
+fn compare_words(context: &Context, at: u64, length: u64, pattern: u32) -> u64 {
     let bytes = context.bytes(at, length & !3);
-    let pattern = low_half(pattern).to_le_bytes();
+    let pattern = pattern.to_le_bytes();
     let words = bytes.chunks_exact(4);
     4 * words.take_while(|word| *word == pattern).count() as u64
 }
 
-fn move_memory(context: &Context, to: u64, from: u64, length: u64) -> u64 {
+fn move_memory(context: &Context, to: u64, from: u64, length: u64) {
     context.write_bytes(to, &context.bytes(from, length));
-    to
 }
 
-fn fill_memory(context: &Context, to: u64, length: u64, value: u64) -> u64 {
+fn fill_memory(context: &Context, to: u64, length: u64, value: u8) {
     /// The bytes of one step.
     const STEP: u64 = 0x1_0000;
     let mut at = to;
     let mut left = length;
     while left > 0 {
         let now = left.min(STEP);
-        let step = vec![(value & 0xFF) as u8; usize::try_from(now).unwrap_or(0)];
+        let step = vec![value; usize::try_from(now).unwrap_or(0)];
         context.write_bytes(at, &step);
         at = at.wrapping_add(now);
         left -= now;
     }
-    to
 }
 
-fn zero_memory(context: &Context, to: u64, length: u64) -> u64 {
-    fill_memory(context, to, length, 0)
+fn zero_memory(context: &Context, to: u64, length: u64) {
+    fill_memory(context, to, length, 0);
 }
 
 /// Returns a bit's number as a `CCHAR`, which is -1 if there is none.
-fn bit(number: Option<u32>) -> u64 {
-    number.map_or(0xFF, u64::from)
+fn bit(number: Option<u32>) -> i8 {
+    number.and_then(|number| i8::try_from(number).ok()).unwrap_or(-1)
 }
 
-fn least_significant_bit(_context: &Context, set: u64) -> u64 {
+fn least_significant_bit(_context: &Context, set: u64) -> i8 {
     bit((set != 0).then(|| set.trailing_zeros()))
 }
 
-fn most_significant_bit(_context: &Context, set: u64) -> u64 {
+fn most_significant_bit(_context: &Context, set: u64) -> i8 {
     bit(set.checked_ilog2())
 }

@@ -2,13 +2,16 @@
 
 use super::{query_table, strings::terminated};
 use crate::{
-    execution::routine::{Routine, low_half},
-    ground::{irql::Irql, status::NtStatus},
+    execution::routine::Routine,
+    ground::{
+        irql::Irql,
+        status::{NtResult, NtStatus},
+    },
     services::{
         managers::registry::store::{KeyId, NewKey},
         ntoskrnl::{
             context::{Context, Entries},
-            zw::{information::status_of, keys::key_of, values::set_value},
+            zw::{keys::key_of, values::set_value},
         },
     },
 };
@@ -16,13 +19,13 @@ use crate::{
 const PASSIVE: Irql = Irql::PASSIVE_LEVEL;
 
 pub const ENTRIES: Entries = &[
-    ("RtlQueryRegistryValues", PASSIVE, Routine::Five(query)),
+    ("RtlQueryRegistryValues", PASSIVE, Routine::of(query)),
     // The headers of newer kits call this one instead, if the system has it.
-    ("RtlQueryRegistryValuesEx", PASSIVE, Routine::Five(query)),
-    ("RtlWriteRegistryValue", PASSIVE, Routine::Six(write)),
-    ("RtlDeleteRegistryValue", PASSIVE, Routine::Three(delete)),
-    ("RtlCheckRegistryKey", PASSIVE, Routine::Two(check)),
-    ("RtlCreateRegistryKey", PASSIVE, Routine::Two(create)),
+    ("RtlQueryRegistryValuesEx", PASSIVE, Routine::of(query)),
+    ("RtlWriteRegistryValue", PASSIVE, Routine::of(write)),
+    ("RtlDeleteRegistryValue", PASSIVE, Routine::of(delete)),
+    ("RtlCheckRegistryKey", PASSIVE, Routine::of(check)),
+    ("RtlCreateRegistryKey", PASSIVE, Routine::of(create)),
 ];
 
 /// `RTL_REGISTRY_HANDLE`: the path is a handle.
@@ -41,7 +44,7 @@ const KEYS: [&str; 6] = [
     r"\Registry\User\.Default",
 ];
 
-/// What a driver names.
+/// A key as a driver names it.
 enum Named {
     Path(String),
     Handle(u64),
@@ -54,9 +57,8 @@ fn text_at(context: &Context, address: u64) -> String {
     String::from_utf16_lossy(&terminated::<true>(context, address))
 }
 
-/// Returns what a path and the key that it is relative to name.
-fn named(context: &Context, relative_to: u64, path: u64) -> Result<Named, NtStatus> {
-    let relative_to = low_half(relative_to);
+/// Returns the key that a path and the key that it is relative to name.
+fn named(context: &Context, relative_to: u32, path: u64) -> NtResult<Named> {
     if relative_to & HANDLE != 0 {
         return Ok(Named::Handle(path));
     }
@@ -67,7 +69,7 @@ fn named(context: &Context, relative_to: u64, path: u64) -> Result<Named, NtStat
 }
 
 /// Opens the key that a driver names.
-fn open(context: &Context, relative_to: u64, path: u64) -> Result<KeyId, NtStatus> {
+fn open(context: &Context, relative_to: u32, path: u64) -> NtResult<KeyId> {
     match named(context, relative_to, path)? {
         Named::Path(path) => context.registry().open(None, &path),
         Named::Handle(handle) => key_of(context, handle),
@@ -75,57 +77,47 @@ fn open(context: &Context, relative_to: u64, path: u64) -> Result<KeyId, NtStatu
 }
 
 /// Opens the key that a driver names, or creates it if only the last part of its path does not exist.
-fn open_or_create(context: &Context, relative_to: u64, path: u64) -> Result<KeyId, NtStatus> {
+fn open_or_create(context: &Context, relative_to: u32, path: u64) -> NtResult<KeyId> {
     match named(context, relative_to, path)? {
-        Named::Path(path) => {
-            let created = context.registry().create(None, &path, NewKey::default());
-            created.map(|(key, _)| key)
-        }
+        Named::Path(path) => Ok(context.registry().create(None, &path, NewKey::default())?.0),
         Named::Handle(handle) => key_of(context, handle),
     }
 }
 
 fn query(
     context: &Context,
-    relative_to: u64,
+    relative_to: u32,
     path: u64,
     table: u64,
     its_context: u64,
     environment: u64,
-) -> u64 {
-    let result = open(context, relative_to, path)
-        .and_then(|key| query_table::query(context, key, table, [its_context, environment]));
-    status_of(result)
+) -> NtResult {
+    let key = open(context, relative_to, path)?;
+    query_table::query(context, key, table, [its_context, environment])
 }
 
 fn write(
     context: &Context,
-    relative_to: u64,
+    relative_to: u32,
     path: u64,
     name: u64,
-    kind: u64,
+    kind: u32,
     data: u64,
-    length: u64,
-) -> u64 {
-    let result = open_or_create(context, relative_to, path).and_then(|key| {
-        let name = text_at(context, name);
-        set_value(context, key, &name, kind, [data, length])
-    });
-    status_of(result)
+    length: u32,
+) -> NtResult {
+    let key = open_or_create(context, relative_to, path)?;
+    set_value(context, key, &text_at(context, name), kind, (data, length))
 }
 
-fn delete(context: &Context, relative_to: u64, path: u64, name: u64) -> u64 {
-    let result = open(context, relative_to, path).and_then(|key| {
-        let name = text_at(context, name);
-        context.registry().remove_value(key, &name)
-    });
-    status_of(result)
+fn delete(context: &Context, relative_to: u32, path: u64, name: u64) -> NtResult {
+    let key = open(context, relative_to, path)?;
+    context.registry().remove_value(key, &text_at(context, name))
 }
 
-fn check(context: &Context, relative_to: u64, path: u64) -> u64 {
-    status_of(open(context, relative_to, path).map(|_| ()))
+fn check(context: &Context, relative_to: u32, path: u64) -> NtResult {
+    open(context, relative_to, path).map(|_| ())
 }
 
-fn create(context: &Context, relative_to: u64, path: u64) -> u64 {
-    status_of(open_or_create(context, relative_to, path).map(|_| ()))
+fn create(context: &Context, relative_to: u32, path: u64) -> NtResult {
+    open_or_create(context, relative_to, path).map(|_| ())
 }

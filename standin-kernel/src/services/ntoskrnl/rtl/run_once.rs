@@ -4,9 +4,14 @@
 use crate::{
     execution::{
         coroutine::wait_until,
-        routine::{Routine, low_half},
+        routine::{At, Routine, low_half},
     },
-    ground::{irql::Irql, memory, rule::Rule, status::NtStatus},
+    ground::{
+        irql::Irql,
+        memory,
+        rule::Rule,
+        status::{NtResult, NtStatus},
+    },
     services::ntoskrnl::{
         context::{Context, Entries},
         ke::thread_objects,
@@ -16,10 +21,10 @@ use crate::{
 const APC: Irql = Irql::APC_LEVEL;
 
 pub const ENTRIES: Entries = &[
-    ("RtlRunOnceInitialize", APC, Routine::One(initialize)),
-    ("RtlRunOnceBeginInitialize", APC, Routine::Three(begin)),
-    ("RtlRunOnceComplete", APC, Routine::Three(complete)),
-    ("RtlRunOnceExecuteOnce", APC, Routine::Four(execute)),
+    ("RtlRunOnceInitialize", APC, Routine::of(initialize)),
+    ("RtlRunOnceBeginInitialize", APC, Routine::of(begin)),
+    ("RtlRunOnceComplete", APC, Routine::of(complete)),
+    ("RtlRunOnceExecuteOnce", APC, Routine::of(execute)),
 ];
 
 /// `RTL_RUN_ONCE_CHECK_ONLY`, `RTL_RUN_ONCE_ASYNC` and `RTL_RUN_ONCE_INIT_FAILED`.
@@ -27,21 +32,20 @@ const CHECK_ONLY: u32 = 1;
 const ASYNC: u32 = 2;
 const FAILED: u32 = 4;
 
-/// What the lowest bits of the word say (`RTL_RUN_ONCE_CTX_RESERVED_BITS`): one thread initializes, the
+/// The states in the lowest bits of the word (`RTL_RUN_ONCE_CTX_RESERVED_BITS`): one thread initializes, the
 /// initialization is over and the other bits are its context, or several threads initialize.
 const STATE: u64 = 3;
 const ALONE: u64 = 1;
 const DONE: u64 = 2;
 const TOGETHER: u64 = 3;
 
-fn initialize(context: &Context, once: u64) -> u64 {
+fn initialize(context: &Context, once: u64) {
     context.write(once, &0_u64);
-    0
 }
 
-/// What the start of an initialization leads to.
+/// The outcome of the start of an initialization.
 enum Start {
-    Ends(NtStatus),
+    Ends(NtResult<NtStatus>),
     /// The context of the initialization that is over.
     Done(u64),
     /// Another thread initializes.
@@ -56,30 +60,27 @@ fn try_start(context: &Context, once: u64, is_async: bool) -> Start {
             (DONE, _) => Start::Done(value & !STATE),
             (0, _) => {
                 memory::write(once, &if is_async { TOGETHER } else { ALONE })?;
-                Start::Ends(NtStatus::PENDING)
+                Start::Ends(Ok(NtStatus::PENDING))
             }
-            (TOGETHER, true) => Start::Ends(NtStatus::PENDING),
+            (TOGETHER, true) => Start::Ends(Ok(NtStatus::PENDING)),
             (ALONE, false) => Start::Waits,
-            _ => Start::Ends(NtStatus::INVALID_PARAMETER),
+            _ => Start::Ends(Err(NtStatus::INVALID_PARAMETER)),
         })
     })
 }
 
 /// Starts an initialization. Returns `STATUS_PENDING` if the caller has to do it.
-fn begin(context: &Context, once: u64, flags: u64, result: u64) -> u64 {
-    start(context, once, low_half(flags), result).to_register()
-}
-
-fn start(context: &Context, once: u64, flags: u32, result: u64) -> NtStatus {
+fn begin(context: &Context, once: u64, flags: u32, result: At<u64>) -> NtResult<NtStatus> {
     if flags & !(CHECK_ONLY | ASYNC) != 0 || flags == CHECK_ONLY | ASYNC {
-        return NtStatus::INVALID_PARAMETER;
+        return Err(NtStatus::INVALID_PARAMETER);
     }
     if flags == CHECK_ONLY {
         let value: u64 = context.read(once);
         if value & STATE != DONE {
-            return NtStatus::UNSUCCESSFUL;
+            return Err(NtStatus::UNSUCCESSFUL);
         }
-        return give(context, result, value & !STATE);
+        result.write_optional(context, value & !STATE);
+        return Ok(NtStatus::SUCCESS);
     }
     let mut started = Start::Waits;
     let is_over = wait_until(context, None, || {
@@ -88,77 +89,70 @@ fn start(context: &Context, once: u64, flags: u32, result: u64) -> NtStatus {
     });
     match started {
         Start::Ends(status) if is_over => status,
-        Start::Done(value) if is_over => give(context, result, value),
-        _ => context.stop(
+        Start::Done(value) if is_over => {
+            result.write_optional(context, value);
+            Ok(NtStatus::SUCCESS)
+        }
+        _ => context.stop_call(
             Rule::Deadlock,
-            format!(
-                "{} was called from {} and waits forever for an initialization that never completes",
-                context.call().name,
-                context.caller()
-            ),
+            "and waits forever for an initialization that never completes",
         ),
     }
 }
 
-/// Stores the context of an initialization, if the caller wants it.
-fn give(context: &Context, result: u64, value: u64) -> NtStatus {
-    if result != 0 {
-        context.write(result, &value);
-    }
-    NtStatus::SUCCESS
-}
-
-fn complete(context: &Context, once: u64, flags: u64, value: u64) -> u64 {
-    end(context, once, low_half(flags), value).to_register()
-}
-
 /// Ends an initialization: with its context, or, if it failed, so that it can start again.
-fn end(context: &Context, once: u64, flags: u32, value: u64) -> NtStatus {
+fn complete(context: &Context, once: u64, flags: u32, value: u64) -> NtResult {
     let has_failed = flags & FAILED != 0;
     let is_async = flags & ASYNC != 0;
     let is_bad = value & STATE != 0 || (has_failed && (value != 0 || is_async));
     if is_bad || flags & !(ASYNC | FAILED) != 0 {
-        return NtStatus::INVALID_PARAMETER;
+        return Err(NtStatus::INVALID_PARAMETER);
     }
     context.atomically(|_| {
         let state = memory::read::<u64>(once)? & STATE;
         if state == TOGETHER && !is_async {
-            return Ok(NtStatus::INVALID_PARAMETER);
+            return Ok(Err(NtStatus::INVALID_PARAMETER));
         }
         if state != if is_async { TOGETHER } else { ALONE } {
-            return Ok(NtStatus::UNSUCCESSFUL);
+            return Ok(Err(NtStatus::UNSUCCESSFUL));
         }
         memory::write(once, &if has_failed { 0 } else { value | DONE })?;
-        Ok(NtStatus::SUCCESS)
+        Ok(Ok(()))
     })
 }
 
 /// Calls the driver's routine, unless that was done before, and stores the context. All of it is in a critical
 /// region.
-fn execute(context: &Context, once: u64, routine: u64, parameter: u64, result: u64) -> u64 {
+fn execute(
+    context: &Context,
+    once: u64,
+    routine: u64,
+    parameter: u64,
+    result: At<u64>,
+) -> NtResult {
     thread_objects::enter_region(context);
-    let status = execute_in_region(context, once, routine, [parameter, result]);
+    let status = execute_in_region(context, once, routine, parameter, result);
     thread_objects::leave_region(context);
-    status.to_register()
+    status
 }
 
 fn execute_in_region(
     context: &Context,
     once: u64,
     routine: u64,
-    [parameter, result]: [u64; 2],
-) -> NtStatus {
-    let status = start(context, once, 0, result);
-    if status != NtStatus::PENDING {
-        return status;
+    parameter: u64,
+    result: At<u64>,
+) -> NtResult {
+    if begin(context, once, 0, result)? != NtStatus::PENDING {
+        return Ok(());
     }
-    let arguments = [once, parameter, result];
+    let arguments = [once, parameter, result.0];
     let returned = context.call_driver("the initialization routine", routine, arguments);
     if low_half(returned) == 0 {
-        end(context, once, FAILED, 0);
-        return NtStatus::UNSUCCESSFUL;
+        let _ended = complete(context, once, FAILED, 0);
+        return Err(NtStatus::UNSUCCESSFUL);
     }
-    let value = if result == 0 { 0 } else { context.read(result) };
+    let value = if result.0 == 0 { 0 } else { result.read(context) };
     if value & STATE != 0 {
         // The initialization would never end: each later caller would wait for it.
         context.stop_for_misuse(&format!(
@@ -166,5 +160,5 @@ fn execute_in_region(
             context.environment().images.function(routine)
         ));
     }
-    end(context, once, 0, value)
+    complete(context, once, 0, value)
 }

@@ -2,35 +2,39 @@
 
 use super::strings::store;
 use crate::{
-    execution::routine::{Routine, low_half},
-    ground::{irql::Irql, status::NtStatus},
+    execution::routine::{At, Routine},
+    ground::{
+        irql::Irql,
+        status::{NtResult, NtStatus},
+    },
     services::ntoskrnl::context::{Context, Entries},
 };
 use std::fmt::Write as _;
 
 const APC: Irql = Irql::APC_LEVEL;
+const HIGH: Irql = Irql::HIGH_LEVEL;
 
 pub const ENTRIES: Entries = &[
-    ("RtlConvertSidToUnicodeString", APC, Routine::Three(sid_to_text)),
-    ("RtlMapGenericMask", APC, Routine::Two(map_generic)),
-    ("RtlValidSid", APC, Routine::One(is_valid_sid)),
-    ("RtlLengthSid", HIGH, Routine::One(length_of_sid)),
-    ("RtlLengthRequiredSid", APC, Routine::One(length_required)),
-    ("RtlCopySid", APC, Routine::Three(copy_sid)),
-    ("RtlEqualSid", HIGH, Routine::Two(equal_sids)),
+    ("RtlConvertSidToUnicodeString", APC, Routine::of(sid_to_text)),
+    ("RtlMapGenericMask", APC, Routine::of(map_generic)),
+    ("RtlValidSid", APC, Routine::of(is_sid)),
+    ("RtlLengthSid", HIGH, Routine::of(length_of_sid)),
+    ("RtlLengthRequiredSid", APC, Routine::of(length_required)),
+    ("RtlCopySid", APC, Routine::of(copy_sid)),
+    ("RtlEqualSid", HIGH, Routine::of(equal_sids)),
 ];
 
 /// `STATUS_INVALID_SID`.
 const INVALID_SID: NtStatus = NtStatus::from_bits(0xC000_0078);
 
 /// Writes a security identifier as `S-1-5-18`.
-fn sid_to_text(context: &Context, to: u64, sid: u64, allocate: u64) -> u64 {
+fn sid_to_text(context: &Context, to: u64, sid: u64, allocate: bool) -> NtResult {
     /// The largest authority that is a decimal number.
     const DECIMAL: u64 = 0xFFFF_FFFF;
     if !is_sid(context, sid) {
-        return INVALID_SID.to_register();
+        return Err(INVALID_SID);
     }
-    let bytes = context.bytes(sid, length_of_sid(context, sid));
+    let bytes = context.bytes(sid, length_of_sid(context, sid).into());
     let (fixed, rest) = bytes.split_at(bytes.len().min(8));
     let authority = fixed.iter().skip(2);
     let authority = authority.fold(0_u64, |value, byte| value << 8 | u64::from(*byte));
@@ -45,43 +49,30 @@ fn sid_to_text(context: &Context, to: u64, sid: u64, allocate: u64) -> u64 {
         let _ = write!(text, "-{}", u32::from_le_bytes(part));
     }
     let units: Vec<u16> = text.encode_utf16().collect();
-    store::<true>(context, to, &units, allocate, true).to_register()
+    store::<true>(context, to, &units, allocate, true)
 }
 
 /// Replaces the generic rights of a mask by those that a `GENERIC_MAPPING` says.
-fn map_generic(context: &Context, mask: u64, mapping: u64) -> u64 {
+fn map_generic(context: &Context, mask: At<u32>, mapping: u64) {
     /// `GENERIC_READ`, `GENERIC_WRITE`, `GENERIC_EXECUTE` and `GENERIC_ALL`, in the order of the mapping.
     const GENERIC: [u32; 4] = [0x8000_0000, 0x4000_0000, 0x2000_0000, 0x1000_0000];
     let mapping: [u32; 4] = context.read(mapping);
-    let before: u32 = context.read(mask);
-    let mapped = GENERIC.iter().zip(mapping);
-    let after =
-        mapped.fold(
-            before & 0x0FFF_FFFF,
-            |mask, (generic, rights)| {
-                if before & generic == 0 { mask } else { mask | rights }
-            },
-        );
-    context.write(mask, &after);
-    0
+    let before = mask.read(context);
+    let granted = GENERIC.iter().zip(mapping).filter(|(generic, _)| before & *generic != 0);
+    let after = granted.fold(before & 0x0FFF_FFFF, |mask, (_, rights)| mask | rights);
+    mask.write(context, after);
 }
-
-const HIGH: Irql = Irql::HIGH_LEVEL;
 
 /// The maximum number of a security identifier's sub-authorities.
 const MAX_SUB_AUTHORITIES: u8 = 15;
 
 /// Returns the size of a security identifier with this number of sub-authorities.
-const fn sid_size(count: u8) -> u64 {
-    8 + 4 * count as u64
+const fn length_required(_context: &Context, count: u32) -> u32 {
+    count.wrapping_mul(4).wrapping_add(8)
 }
 
-fn is_valid_sid(context: &Context, sid: u64) -> u64 {
-    u64::from(is_sid(context, sid))
-}
-
-/// Returns whether an address is that of a security identifier.
-pub fn is_sid(context: &Context, sid: u64) -> bool {
+/// Returns whether a security identifier is valid.
+fn is_sid(context: &Context, sid: u64) -> bool {
     if sid == 0 {
         return false;
     }
@@ -90,31 +81,22 @@ pub fn is_sid(context: &Context, sid: u64) -> bool {
 }
 
 /// Returns the size of a security identifier.
-pub fn length_of_sid(context: &Context, sid: u64) -> u64 {
+fn length_of_sid(context: &Context, sid: u64) -> u32 {
     let [_, count]: [u8; 2] = context.read(sid);
-    sid_size(count)
+    length_required(context, count.into())
 }
 
-fn length_required(_context: &Context, count: u64) -> u64 {
-    8_u64.wrapping_add(4 * u64::from(low_half(count))) & 0xFFFF_FFFF
-}
-
-fn copy_sid(context: &Context, room: u64, to: u64, sid: u64) -> u64 {
+fn copy_sid(context: &Context, room: u32, to: u64, sid: u64) -> NtResult {
     let length = length_of_sid(context, sid);
-    if u64::from(low_half(room)) < length {
-        return NtStatus::BUFFER_TOO_SMALL.to_register();
+    if room < length {
+        return Err(NtStatus::BUFFER_TOO_SMALL);
     }
-    context.write_bytes(to, &context.bytes(sid, length));
-    NtStatus::SUCCESS.to_register()
+    context.write_bytes(to, &context.bytes(sid, length.into()));
+    Ok(())
 }
 
-fn equal_sids(context: &Context, one: u64, other: u64) -> u64 {
+fn equal_sids(context: &Context, one: u64, other: u64) -> bool {
     let lengths = [one, other].map(|sid| length_of_sid(context, sid));
-    let contents = || [one, other].map(|sid| context.bytes(sid, lengths[0]));
-    u64::from(
-        lengths[0] == lengths[1] && {
-            let [one, other] = contents();
-            one == other
-        },
-    )
+    let contents = |sid| context.bytes(sid, lengths[0].into());
+    lengths[0] == lengths[1] && contents(one) == contents(other)
 }

@@ -1,10 +1,15 @@
 //! Counted strings. `WIDE` stands for routines on UTF-16 strings.
 
 use crate::{
-    execution::routine::{Routine, low_half},
-    ground::{abi::UnicodeString, irql::Irql, memory, status::NtStatus},
+    execution::routine::{At, Routine},
+    ground::{
+        abi::UnicodeString,
+        irql::Irql,
+        memory,
+        status::{NtResult, NtStatus},
+    },
     services::{
-        managers::pool::{Tag, Wanted},
+        managers::pool::Tag,
         ntoskrnl::{
             context::{Context, Entries},
             crt::{
@@ -14,6 +19,7 @@ use crate::{
             },
             ex::pool,
         },
+        strings::units,
     },
 };
 
@@ -23,44 +29,44 @@ const DISPATCH: Irql = Irql::DISPATCH_LEVEL;
 const HIGH: Irql = Irql::HIGH_LEVEL;
 
 pub const ENTRIES: Entries = &[
-    ("RtlInitString", DISPATCH, Routine::Two(init::<false>)),
-    ("RtlInitAnsiString", DISPATCH, Routine::Two(init::<false>)),
-    ("RtlInitUnicodeString", DISPATCH, Routine::Two(init::<true>)),
-    ("RtlInitStringEx", DISPATCH, Routine::Two(init_checked::<false>)),
-    ("RtlInitAnsiStringEx", DISPATCH, Routine::Two(init_checked::<false>)),
-    ("RtlInitUnicodeStringEx", DISPATCH, Routine::Two(init_checked::<true>)),
-    ("RtlCopyString", HIGH, Routine::Two(copy::<false>)),
-    ("RtlCopyUnicodeString", HIGH, Routine::Two(copy::<true>)),
-    ("RtlAppendUnicodeToString", HIGH, Routine::Two(append_text)),
-    ("RtlAppendUnicodeStringToString", HIGH, Routine::Two(append::<true>)),
-    ("RtlAppendStringToString", APC, Routine::Two(append::<false>)),
-    ("RtlCompareUnicodeString", PASSIVE, Routine::Three(compare::<true>)),
-    ("RtlCompareString", PASSIVE, Routine::Three(compare::<false>)),
-    ("RtlEqualUnicodeString", PASSIVE, Routine::Three(equal::<true>)),
-    ("RtlEqualString", PASSIVE, Routine::Three(equal::<false>)),
-    ("RtlPrefixUnicodeString", PASSIVE, Routine::Three(prefix::<true>)),
-    ("RtlPrefixString", PASSIVE, Routine::Three(prefix::<false>)),
-    ("RtlUpcaseUnicodeString", PASSIVE, Routine::Three(upcase_string)),
-    ("RtlDowncaseUnicodeString", PASSIVE, Routine::Three(downcase_string)),
-    ("RtlUpcaseUnicodeChar", PASSIVE, Routine::One(upcase_character)),
-    ("RtlDowncaseUnicodeChar", PASSIVE, Routine::One(downcase_character)),
-    ("RtlUpperChar", PASSIVE, Routine::One(upper_character)),
-    ("RtlUpperString", PASSIVE, Routine::Two(upper_string)),
-    ("RtlAnsiStringToUnicodeString", PASSIVE, Routine::Three(ansi_to_unicode)),
-    ("RtlUnicodeStringToAnsiString", PASSIVE, Routine::Three(unicode_to_ansi)),
-    ("RtlUnicodeToMultiByteN", PASSIVE, Routine::Five(unicode_to_bytes)),
-    ("RtlMultiByteToUnicodeN", PASSIVE, Routine::Five(bytes_to_unicode)),
-    ("RtlxAnsiStringToUnicodeSize", PASSIVE, Routine::One(unicode_size)),
-    ("RtlxUnicodeStringToAnsiSize", PASSIVE, Routine::One(ansi_size)),
-    ("RtlFreeUnicodeString", PASSIVE, Routine::One(free)),
-    ("RtlFreeAnsiString", PASSIVE, Routine::One(free)),
-    ("RtlDuplicateUnicodeString", PASSIVE, Routine::Three(duplicate)),
-    ("RtlHashUnicodeString", PASSIVE, Routine::Four(hash)),
-    ("RtlStringFromGUID", PASSIVE, Routine::Two(from_guid)),
-    ("RtlGUIDFromString", PASSIVE, Routine::Two(to_guid)),
-    ("RtlIntegerToUnicodeString", PASSIVE, Routine::Three(from_integer)),
-    ("RtlInt64ToUnicodeString", PASSIVE, Routine::Three(from_int64)),
-    ("RtlUnicodeStringToInteger", PASSIVE, Routine::Three(to_integer)),
+    ("RtlInitString", DISPATCH, Routine::of(init::<false>)),
+    ("RtlInitAnsiString", DISPATCH, Routine::of(init::<false>)),
+    ("RtlInitUnicodeString", DISPATCH, Routine::of(init::<true>)),
+    ("RtlInitStringEx", DISPATCH, Routine::of(init_checked::<false>)),
+    ("RtlInitAnsiStringEx", DISPATCH, Routine::of(init_checked::<false>)),
+    ("RtlInitUnicodeStringEx", DISPATCH, Routine::of(init_checked::<true>)),
+    ("RtlCopyString", HIGH, Routine::of(copy::<false>)),
+    ("RtlCopyUnicodeString", HIGH, Routine::of(copy::<true>)),
+    ("RtlAppendUnicodeToString", HIGH, Routine::of(append_text)),
+    ("RtlAppendUnicodeStringToString", HIGH, Routine::of(append::<true>)),
+    ("RtlAppendStringToString", APC, Routine::of(append::<false>)),
+    ("RtlCompareUnicodeString", PASSIVE, Routine::of(compare::<true>)),
+    ("RtlCompareString", PASSIVE, Routine::of(compare::<false>)),
+    ("RtlEqualUnicodeString", PASSIVE, Routine::of(equal::<true>)),
+    ("RtlEqualString", PASSIVE, Routine::of(equal::<false>)),
+    ("RtlPrefixUnicodeString", PASSIVE, Routine::of(prefix::<true>)),
+    ("RtlPrefixString", PASSIVE, Routine::of(prefix::<false>)),
+    ("RtlUpcaseUnicodeString", PASSIVE, Routine::of(upcase_string)),
+    ("RtlDowncaseUnicodeString", PASSIVE, Routine::of(downcase_string)),
+    ("RtlUpcaseUnicodeChar", PASSIVE, Routine::of(upcase_character)),
+    ("RtlDowncaseUnicodeChar", PASSIVE, Routine::of(downcase_character)),
+    ("RtlUpperChar", PASSIVE, Routine::of(upper_character)),
+    ("RtlUpperString", PASSIVE, Routine::of(upper_string)),
+    ("RtlAnsiStringToUnicodeString", PASSIVE, Routine::of(ansi_to_unicode)),
+    ("RtlUnicodeStringToAnsiString", PASSIVE, Routine::of(unicode_to_ansi)),
+    ("RtlUnicodeToMultiByteN", PASSIVE, Routine::of(unicode_to_bytes)),
+    ("RtlMultiByteToUnicodeN", PASSIVE, Routine::of(bytes_to_unicode)),
+    ("RtlxAnsiStringToUnicodeSize", PASSIVE, Routine::of(unicode_size)),
+    ("RtlxUnicodeStringToAnsiSize", PASSIVE, Routine::of(ansi_size)),
+    ("RtlFreeUnicodeString", PASSIVE, Routine::of(free)),
+    ("RtlFreeAnsiString", PASSIVE, Routine::of(free)),
+    ("RtlDuplicateUnicodeString", PASSIVE, Routine::of(duplicate)),
+    ("RtlHashUnicodeString", PASSIVE, Routine::of(hash)),
+    ("RtlStringFromGUID", PASSIVE, Routine::of(from_guid)),
+    ("RtlGUIDFromString", PASSIVE, Routine::of(to_guid)),
+    ("RtlIntegerToUnicodeString", PASSIVE, Routine::of(from_integer)),
+    ("RtlInt64ToUnicodeString", PASSIVE, Routine::of(from_int64)),
+    ("RtlUnicodeStringToInteger", PASSIVE, Routine::of(to_integer)),
 ];
 
 /// `STATUS_NAME_TOO_LONG`.
@@ -97,12 +103,7 @@ fn bytes_of(context: &Context, string: &UnicodeString) -> Vec<u8> {
 fn units_of<const WIDE: bool>(context: &Context, string: u64) -> Vec<u16> {
     let string: UnicodeString = context.read(string);
     let bytes = bytes_of(context, &string);
-    if WIDE {
-        let pairs = bytes.chunks_exact(2);
-        pairs.map(|pair| u16::from_le_bytes([pair[0], pair[1]])).collect()
-    } else {
-        bytes.into_iter().map(u16::from).collect()
-    }
+    if WIDE { units(&bytes) } else { bytes.into_iter().map(u16::from).collect() }
 }
 
 fn to_bytes<const WIDE: bool>(units: &[u16]) -> Vec<u8> {
@@ -113,17 +114,12 @@ fn to_bytes<const WIDE: bool>(units: &[u16]) -> Vec<u8> {
     }
 }
 
-fn init<const WIDE: bool>(context: &Context, to: u64, source: u64) -> u64 {
+fn init<const WIDE: bool>(context: &Context, to: u64, source: u64) {
     init_at_most::<WIDE>(context, to, source, true);
-    0
 }
 
-fn init_checked<const WIDE: bool>(context: &Context, to: u64, source: u64) -> u64 {
-    if init_at_most::<WIDE>(context, to, source, false) {
-        NtStatus::SUCCESS.to_register()
-    } else {
-        NAME_TOO_LONG.to_register()
-    }
+fn init_checked<const WIDE: bool>(context: &Context, to: u64, source: u64) -> NtResult {
+    if init_at_most::<WIDE>(context, to, source, false) { Ok(()) } else { Err(NAME_TOO_LONG) }
 }
 
 /// Makes a counted string of a terminated one. Returns `false` if it is too long, unless it may be cut.
@@ -145,7 +141,7 @@ fn init_at_most<const WIDE: bool>(context: &Context, to: u64, source: u64, cut: 
 }
 
 /// Copies as much as fits in the destination. A null source empties the destination.
-fn copy<const WIDE: bool>(context: &Context, destination: u64, source: u64) -> u64 {
+fn copy<const WIDE: bool>(context: &Context, destination: u64, source: u64) {
     let mut to: UnicodeString = context.read(destination);
     let mut bytes = if source == 0 { Vec::new() } else { bytes_of(context, &context.read(source)) };
     let room = usize::from(to.maximum_length);
@@ -158,15 +154,14 @@ fn copy<const WIDE: bool>(context: &Context, destination: u64, source: u64) -> u
     }
     context.write_bytes(to.buffer, &bytes);
     context.write(destination, &to);
-    0
 }
 
 /// Appends bytes to a string, with an end if there is room.
-fn append_bytes<const WIDE: bool>(context: &Context, to: u64, mut bytes: Vec<u8>) -> u64 {
+fn append_bytes<const WIDE: bool>(context: &Context, to: u64, mut bytes: Vec<u8>) -> NtResult {
     let mut string: UnicodeString = context.read(to);
     let used = usize::from(string.length) + bytes.len();
     if used > usize::from(string.maximum_length) {
-        return NtStatus::BUFFER_TOO_SMALL.to_register();
+        return Err(NtStatus::BUFFER_TOO_SMALL);
     }
     if WIDE && used + 2 <= usize::from(string.maximum_length) {
         bytes.extend([0, 0]);
@@ -175,22 +170,22 @@ fn append_bytes<const WIDE: bool>(context: &Context, to: u64, mut bytes: Vec<u8>
     context.write_bytes(at, &bytes);
     string.length = u16::try_from(used).unwrap_or(u16::MAX);
     context.write(to, &string);
-    NtStatus::SUCCESS.to_register()
+    Ok(())
 }
 
-fn append_text(context: &Context, to: u64, source: u64) -> u64 {
+fn append_text(context: &Context, to: u64, source: u64) -> NtResult {
     let units = if source == 0 { Vec::new() } else { terminated::<true>(context, source) };
     append_bytes::<true>(context, to, to_bytes::<true>(&units))
 }
 
-fn append<const WIDE: bool>(context: &Context, to: u64, source: u64) -> u64 {
+fn append<const WIDE: bool>(context: &Context, to: u64, source: u64) -> NtResult {
     let bytes = bytes_of(context, &context.read(source));
     append_bytes::<WIDE>(context, to, bytes)
 }
 
-fn folded<const WIDE: bool>(context: &Context, string: u64, ignore_case: u64) -> Vec<u16> {
+fn folded<const WIDE: bool>(context: &Context, string: u64, ignore_case: bool) -> Vec<u16> {
     let mut units = units_of::<WIDE>(context, string);
-    if ignore_case & 0xFF != 0 {
+    if ignore_case {
         for unit in &mut units {
             *unit = upcase(*unit);
         }
@@ -199,9 +194,9 @@ fn folded<const WIDE: bool>(context: &Context, string: u64, ignore_case: u64) ->
 }
 
 /// Compares strings.
-fn compare<const WIDE: bool>(context: &Context, one: u64, other: u64, ignore_case: u64) -> u64 {
+fn compare<const WIDE: bool>(context: &Context, one: u64, other: u64, ignore_case: bool) -> i32 {
     let [one, other] = [one, other].map(|string| folded::<WIDE>(context, string, ignore_case));
-    u64::from(difference(&one, &other).cast_unsigned())
+    difference(&one, &other)
 }
 
 /// Returns the difference of the first characters that differ, or of the lengths.
@@ -215,20 +210,20 @@ pub fn difference(one: &[u16], other: &[u16]) -> i32 {
     }
 }
 
-fn equal<const WIDE: bool>(context: &Context, one: u64, other: u64, ignore_case: u64) -> u64 {
+fn equal<const WIDE: bool>(context: &Context, one: u64, other: u64, ignore_case: bool) -> bool {
     let [one, other] = [one, other].map(|string| folded::<WIDE>(context, string, ignore_case));
-    u64::from(one == other)
+    one == other
 }
 
-fn prefix<const WIDE: bool>(context: &Context, start: u64, whole: u64, ignore_case: u64) -> u64 {
+fn prefix<const WIDE: bool>(context: &Context, start: u64, whole: u64, ignore_case: bool) -> bool {
     let [start, whole] = [start, whole].map(|string| folded::<WIDE>(context, string, ignore_case));
-    u64::from(whole.starts_with(&start))
+    whole.starts_with(&start)
 }
 
 /// Returns whether a string ends with another one.
-pub fn suffix(context: &Context, end: u64, whole: u64, ignore_case: u64) -> u64 {
+pub fn suffix(context: &Context, end: u64, whole: u64, ignore_case: bool) -> bool {
     let [end, whole] = [end, whole].map(|string| folded::<true>(context, string, ignore_case));
-    u64::from(whole.ends_with(&end))
+    whole.ends_with(&end)
 }
 
 /// Stores characters in a string: in its buffer, or in a new one. The buffer gets an end if it is new
@@ -237,31 +232,28 @@ pub fn store<const WIDE: bool>(
     context: &Context,
     to: u64,
     units: &[u16],
-    allocate: u64,
+    allocate: bool,
     terminates: bool,
-) -> NtStatus {
-    let bytes = to_bytes::<WIDE>(units);
+) -> NtResult {
+    let mut bytes = to_bytes::<WIDE>(units);
     let step = usize::from(step::<WIDE>());
     let needed = bytes.len() + if terminates { step } else { 0 };
-    let Ok(needed_field) = u16::try_from(needed) else {
-        return INVALID_PARAMETER_2;
-    };
+    let needed_field = u16::try_from(needed).map_err(|_| INVALID_PARAMETER_2)?;
     let mut string: UnicodeString = context.read(to);
-    if allocate & 0xFF != 0 {
+    if allocate {
         string.maximum_length = needed_field;
         string.buffer = new_buffer(context, needed);
         if string.buffer == 0 {
-            return NtStatus::NO_MEMORY;
+            return Err(NtStatus::NO_MEMORY);
         }
     } else if needed > usize::from(string.maximum_length) {
-        return NtStatus::BUFFER_OVERFLOW;
+        return Err(NtStatus::BUFFER_OVERFLOW);
     }
     string.length = u16::try_from(bytes.len()).unwrap_or(u16::MAX);
-    let mut bytes = bytes;
     bytes.resize(needed, 0);
     context.write_bytes(string.buffer, &bytes);
     context.write(to, &string);
-    NtStatus::SUCCESS
+    Ok(())
 }
 
 /// Allocates paged pool for a string, which `RtlFreeUnicodeString` frees.
@@ -269,39 +261,37 @@ pub fn new_buffer(context: &Context, size: usize) -> u64 {
     if context.faults().take("ExAllocatePool2").is_some() {
         return 0;
     }
-    let wanted = Wanted { size, tag: TAG, paged: true, uninitialized: false };
-    let buffer = context.pool().allocate(wanted, context, context.call());
-    buffer.unwrap_or(0)
+    context.allocate(size, TAG, true).unwrap_or(0)
 }
 
-fn upcase_string(context: &Context, to: u64, source: u64, allocate: u64) -> u64 {
+fn upcase_string(context: &Context, to: u64, source: u64, allocate: bool) -> NtResult {
     let units: Vec<u16> = units_of::<true>(context, source).into_iter().map(upcase).collect();
-    store::<true>(context, to, &units, allocate, false).to_register()
+    store::<true>(context, to, &units, allocate, false)
 }
 
-fn downcase_string(context: &Context, to: u64, source: u64, allocate: u64) -> u64 {
+fn downcase_string(context: &Context, to: u64, source: u64, allocate: bool) -> NtResult {
     let units: Vec<u16> = units_of::<true>(context, source).into_iter().map(downcase).collect();
-    store::<true>(context, to, &units, allocate, false).to_register()
+    store::<true>(context, to, &units, allocate, false)
 }
 
-fn upcase_character(_context: &Context, character: u64) -> u64 {
-    u64::from(upcase((character & 0xFFFF) as u16))
+fn upcase_character(_context: &Context, character: u16) -> u16 {
+    upcase(character)
 }
 
-fn downcase_character(_context: &Context, character: u64) -> u64 {
-    u64::from(downcase((character & 0xFFFF) as u16))
+fn downcase_character(_context: &Context, character: u16) -> u16 {
+    downcase(character)
 }
 
 fn upper_byte(byte: u8) -> u8 {
     code_page::to_byte(upcase(code_page::to_unit(byte)))
 }
 
-fn upper_character(_context: &Context, character: u64) -> u64 {
-    u64::from(upper_byte((character & 0xFF) as u8))
+fn upper_character(_context: &Context, character: i8) -> i8 {
+    upper_byte(character.cast_unsigned()).cast_signed()
 }
 
 /// Copies as much as fits, in capitals.
-fn upper_string(context: &Context, destination: u64, source: u64) -> u64 {
+fn upper_string(context: &Context, destination: u64, source: u64) {
     let mut to: UnicodeString = context.read(destination);
     let mut bytes = bytes_of(context, &context.read(source));
     bytes.truncate(usize::from(to.maximum_length));
@@ -311,163 +301,154 @@ fn upper_string(context: &Context, destination: u64, source: u64) -> u64 {
     to.length = u16::try_from(bytes.len()).unwrap_or(u16::MAX);
     context.write_bytes(to.buffer, &bytes);
     context.write(destination, &to);
-    0
 }
 
-fn ansi_to_unicode(context: &Context, to: u64, source: u64, allocate: u64) -> u64 {
+fn ansi_to_unicode(context: &Context, to: u64, source: u64, allocate: bool) -> NtResult {
     let bytes = bytes_of(context, &context.read(source));
     let units: Vec<u16> = bytes.into_iter().map(code_page::to_unit).collect();
-    store::<true>(context, to, &units, allocate, true).to_register()
+    store::<true>(context, to, &units, allocate, true)
 }
 
-fn unicode_to_ansi(context: &Context, to: u64, source: u64, allocate: u64) -> u64 {
+fn unicode_to_ansi(context: &Context, to: u64, source: u64, allocate: bool) -> NtResult {
     let units = units_of::<true>(context, source);
-    let bytes: Vec<u16> =
-        units.into_iter().map(|unit| u16::from(code_page::to_byte(unit))).collect();
-    let status = store::<false>(context, to, &bytes, allocate, true);
-    status.to_register()
+    let bytes: Vec<u16> = units.into_iter().map(|unit| code_page::to_byte(unit).into()).collect();
+    store::<false>(context, to, &bytes, allocate, true)
 }
 
 /// Converts as much as fits. Always succeeds.
 fn unicode_to_bytes(
     context: &Context,
     to: u64,
-    room: u64,
-    written: u64,
+    room: u32,
+    written: At<u32>,
     source: u64,
-    length: u64,
-) -> u64 {
-    let count = low_half(length) / 2;
-    let count = count.min(low_half(room));
+    length: u32,
+) -> NtStatus {
+    let count = (length / 2).min(room);
     let read = |number: u32| -> u16 { context.read(source.wrapping_add(u64::from(number) * 2)) };
     let bytes: Vec<u8> = (0..count).map(|number| code_page::to_byte(read(number))).collect();
     context.write_bytes(to, &bytes);
-    if written != 0 {
-        context.write(written, &count);
-    }
-    NtStatus::SUCCESS.to_register()
+    written.write_optional(context, count);
+    NtStatus::SUCCESS
 }
 
 fn bytes_to_unicode(
     context: &Context,
     to: u64,
-    room: u64,
-    written: u64,
+    room: u32,
+    written: At<u32>,
     source: u64,
-    length: u64,
-) -> u64 {
-    let count = low_half(length).min(low_half(room) / 2);
+    length: u32,
+) -> NtStatus {
+    let count = length.min(room / 2);
     let read = |number: u32| -> u8 { context.read(source.wrapping_add(u64::from(number))) };
     let units: Vec<u16> = (0..count).map(|number| code_page::to_unit(read(number))).collect();
     context.write_bytes(to, &to_bytes::<true>(&units));
-    if written != 0 {
-        context.write(written, &(count * 2));
-    }
-    NtStatus::SUCCESS.to_register()
+    written.write_optional(context, count * 2);
+    NtStatus::SUCCESS
 }
 
-fn unicode_size(context: &Context, string: u64) -> u64 {
+fn unicode_size(context: &Context, string: u64) -> u32 {
     let string: UnicodeString = context.read(string);
-    (u64::from(string.length) + 1) * 2
+    (u32::from(string.length) + 1) * 2
 }
 
-fn ansi_size(context: &Context, string: u64) -> u64 {
+fn ansi_size(context: &Context, string: u64) -> u32 {
     let string: UnicodeString = context.read(string);
-    u64::from(string.length) / 2 + 1
+    u32::from(string.length) / 2 + 1
 }
 
 /// Frees a string's buffer, which one of these routines allocated, and empties the string.
-fn free(context: &Context, string: u64) -> u64 {
+fn free(context: &Context, string: u64) {
     let value: UnicodeString = context.read(string);
     if value.buffer == 0 {
-        return 0;
+        return;
     }
     pool::free_block(context, value.buffer);
     let empty = UnicodeString { length: 0, maximum_length: 0, reserved: 0, buffer: 0 };
     context.write(string, &empty);
-    0
 }
 
-fn duplicate(context: &Context, flags: u64, source: u64, to: u64) -> u64 {
+fn duplicate(context: &Context, flags: u32, source: u64, to: u64) -> NtResult {
     /// `RTL_DUPLICATE_UNICODE_STRING_NULL_TERMINATE` and
     /// `RTL_DUPLICATE_UNICODE_STRING_ALLOCATE_NULL_STRING`.
     const TERMINATE: u32 = 1;
     const ALLOCATE_EMPTY: u32 = 2;
-    let flags = low_half(flags);
     if flags & !(TERMINATE | ALLOCATE_EMPTY) != 0
         || flags == ALLOCATE_EMPTY
         || source == 0
         || to == 0
     {
-        return NtStatus::INVALID_PARAMETER.to_register();
+        return Err(NtStatus::INVALID_PARAMETER);
     }
     let units = units_of::<true>(context, source);
     let empty = UnicodeString { length: 0, maximum_length: 0, reserved: 0, buffer: 0 };
     context.write(to, &empty);
     if units.is_empty() && flags & ALLOCATE_EMPTY == 0 {
-        return NtStatus::SUCCESS.to_register();
+        return Ok(());
     }
     let terminates = flags & TERMINATE != 0;
-    store::<true>(context, to, &units, 1, terminates).to_register()
+    store::<true>(context, to, &units, true, terminates)
 }
 
-fn hash(context: &Context, string: u64, ignore_case: u64, algorithm: u64, value: u64) -> u64 {
+fn hash(
+    context: &Context,
+    string: u64,
+    ignore_case: bool,
+    algorithm: u32,
+    value: At<u32>,
+) -> NtResult {
     /// `HASH_STRING_ALGORITHM_X65599`, which is also the default.
     const X65599: u32 = 1;
-    if low_half(algorithm) > X65599 || string == 0 || value == 0 {
-        return NtStatus::INVALID_PARAMETER.to_register();
+    if algorithm > X65599 || string == 0 || value.0 == 0 {
+        return Err(NtStatus::INVALID_PARAMETER);
     }
     let units = folded::<true>(context, string, ignore_case);
     let hash = units
         .into_iter()
         .fold(0_u32, |hash, unit| hash.wrapping_mul(65599).wrapping_add(u32::from(unit)));
-    context.write(value, &hash);
-    NtStatus::SUCCESS.to_register()
+    value.write(context, hash);
+    Ok(())
 }
 
-fn from_guid(context: &Context, guid: u64, to: u64) -> u64 {
+fn from_guid(context: &Context, guid: u64, to: u64) -> NtResult {
     let guid: [u8; 16] = context.read(guid);
     let text = format!("{{{}}}", etl_file::Guid::from_bytes(guid)).to_uppercase();
     let units: Vec<u16> = text.encode_utf16().collect();
-    store::<true>(context, to, &units, 1, true).to_register()
+    store::<true>(context, to, &units, true, true)
 }
 
-fn to_guid(context: &Context, string: u64, to: u64) -> u64 {
+fn to_guid(context: &Context, string: u64, to: u64) -> NtResult {
     let text = String::from_utf16_lossy(&units_of::<true>(context, string));
     let inner = text.strip_prefix('{').and_then(|rest| rest.strip_suffix('}'));
-    let guid: Option<etl_file::Guid> =
-        inner.filter(|inner| inner.len() == 36).and_then(|inner| inner.parse().ok());
-    let Some(guid) = guid else {
-        return NtStatus::INVALID_PARAMETER.to_register();
-    };
+    let inner = inner.filter(|inner| inner.len() == 36).ok_or(NtStatus::INVALID_PARAMETER)?;
+    let guid: etl_file::Guid = inner.parse().map_err(|_| NtStatus::INVALID_PARAMETER)?;
     context.write_bytes(to, &guid.to_bytes());
-    NtStatus::SUCCESS.to_register()
+    Ok(())
 }
 
-fn from_integer(context: &Context, value: u64, base: u64, to: u64) -> u64 {
-    from_int64(context, u64::from(low_half(value)), base, to)
+fn from_integer(context: &Context, value: u32, base: u32, to: u64) -> NtResult {
+    from_int64(context, u64::from(value), base, to)
 }
 
-fn from_int64(context: &Context, value: u64, base: u64, to: u64) -> u64 {
-    let text = match low_half(base) {
+fn from_int64(context: &Context, value: u64, base: u32, to: u64) -> NtResult {
+    let text = match base {
         0 | 10 => value.to_string(),
         2 => format!("{value:b}"),
         8 => format!("{value:o}"),
         16 => format!("{value:X}"),
-        _ => return NtStatus::INVALID_PARAMETER.to_register(),
+        _ => return Err(NtStatus::INVALID_PARAMETER),
     };
     let units: Vec<u16> = text.encode_utf16().collect();
     // The end needs room, too.
-    store::<true>(context, to, &units, 0, true).to_register()
+    store::<true>(context, to, &units, false, true)
 }
 
-fn to_integer(context: &Context, string: u64, base: u64, value: u64) -> u64 {
+fn to_integer(context: &Context, string: u64, base: u32, value: At<u32>) -> NtResult {
     let text = String::from_utf16_lossy(&units_of::<true>(context, string));
-    let Some(number) = number_in(&text, low_half(base)) else {
-        return NtStatus::INVALID_PARAMETER.to_register();
-    };
-    context.write(value, &number);
-    NtStatus::SUCCESS.to_register()
+    let number = number_in(&text, base).ok_or(NtStatus::INVALID_PARAMETER)?;
+    value.write(context, number);
+    Ok(())
 }
 
 /// Reads a number with an optional sign and, for base 0, an optional `0b`, `0o` or `0x`. What follows

@@ -2,11 +2,17 @@
 
 use super::strings::{difference, number_in, store, terminated};
 use crate::{
-    execution::routine::{Routine, low_half},
-    ground::{irql::Irql, status::NtStatus},
-    services::ntoskrnl::{
-        context::{Context, Entries},
-        crt::letters::upcase,
+    execution::routine::{At, Routine},
+    ground::{
+        irql::Irql,
+        status::{NtResult, NtStatus},
+    },
+    services::{
+        ntoskrnl::{
+            context::{Context, Entries},
+            crt::letters::upcase,
+        },
+        strings::units,
     },
 };
 
@@ -14,22 +20,22 @@ const PASSIVE: Irql = Irql::PASSIVE_LEVEL;
 const APC: Irql = Irql::APC_LEVEL;
 
 pub const ENTRIES: Entries = &[
-    ("RtlUnicodeToMultiByteSize", PASSIVE, Routine::Three(size_as_bytes)),
-    ("RtlMultiByteToUnicodeSize", PASSIVE, Routine::Three(size_as_units)),
-    ("RtlCompareUnicodeStrings", PASSIVE, Routine::Five(compare)),
-    ("RtlCharToInteger", PASSIVE, Routine::Three(to_integer)),
-    ("RtlCreateUnicodeString", APC, Routine::Two(create)),
+    ("RtlUnicodeToMultiByteSize", PASSIVE, Routine::of(size_as_bytes)),
+    ("RtlMultiByteToUnicodeSize", PASSIVE, Routine::of(size_as_units)),
+    ("RtlCompareUnicodeStrings", PASSIVE, Routine::of(compare)),
+    ("RtlCharToInteger", PASSIVE, Routine::of(to_integer)),
+    ("RtlCreateUnicodeString", APC, Routine::of(create)),
 ];
 
 /// Stores the size of a text in bytes of the ANSI code page, in which each character has one.
-fn size_as_bytes(context: &Context, to: u64, _text: u64, length: u64) -> u64 {
-    context.write(to, &(low_half(length) / 2));
-    NtStatus::SUCCESS.to_register()
+fn size_as_bytes(context: &Context, to: At<u32>, _text: u64, length: u32) -> NtStatus {
+    to.write(context, length / 2);
+    NtStatus::SUCCESS
 }
 
-fn size_as_units(context: &Context, to: u64, _text: u64, length: u64) -> u64 {
-    context.write(to, &low_half(length).wrapping_mul(2));
-    NtStatus::SUCCESS.to_register()
+fn size_as_units(context: &Context, to: At<u32>, _text: u64, length: u32) -> NtStatus {
+    to.write(context, length.wrapping_mul(2));
+    NtStatus::SUCCESS
 }
 
 /// Compares texts of these numbers of characters.
@@ -39,32 +45,26 @@ fn compare(
     length: u64,
     other: u64,
     other_length: u64,
-    ignore_case: u64,
-) -> u64 {
-    let folds = ignore_case & 0xFF != 0;
+    ignore_case: bool,
+) -> i32 {
     let [one, other] = [(one, length), (other, other_length)].map(|(at, count)| {
-        let bytes = context.bytes(at, count.saturating_mul(2));
-        let pairs = bytes.chunks_exact(2);
-        let units = pairs.map(|pair| u16::from_le_bytes([pair[0], pair[1]]));
-        if folds { units.map(upcase).collect() } else { units.collect::<Vec<u16>>() }
+        let units = units(&context.bytes(at, count.saturating_mul(2)));
+        if ignore_case { units.into_iter().map(upcase).collect() } else { units }
     });
-    u64::from(difference(&one, &other).cast_unsigned())
+    difference(&one, &other)
 }
 
 /// Reads the number at the start of a text that ends with a zero.
-fn to_integer(context: &Context, text: u64, base: u64, value: u64) -> u64 {
+fn to_integer(context: &Context, text: u64, base: u32, value: At<u32>) -> NtResult {
     let text = String::from_utf16_lossy(&terminated::<false>(context, text));
-    let Some(number) = number_in(&text, low_half(base)) else {
-        return NtStatus::INVALID_PARAMETER.to_register();
-    };
-    context.write(value, &number);
-    NtStatus::SUCCESS.to_register()
+    let number = number_in(&text, base).ok_or(NtStatus::INVALID_PARAMETER)?;
+    value.write(context, number);
+    Ok(())
 }
 
 /// Makes a counted string with a buffer of its own of a text that ends with a zero. Returns whether that
 /// succeeded.
-fn create(context: &Context, to: u64, text: u64) -> u64 {
+fn create(context: &Context, to: u64, text: u64) -> bool {
     let units = terminated::<true>(context, text);
-    let status = store::<true>(context, to, &units, 1, true);
-    u64::from(status.is_success())
+    store::<true>(context, to, &units, true, true).is_ok()
 }

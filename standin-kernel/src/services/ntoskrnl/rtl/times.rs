@@ -1,7 +1,7 @@
 //! Conversions of times. The system's time zone is UTC.
 
 use crate::{
-    execution::routine::{Routine, low_half},
+    execution::routine::{At, Routine},
     ground::{abi::TimeFields, irql::Irql},
     services::ntoskrnl::context::{Context, Entries},
 };
@@ -10,12 +10,12 @@ const APC: Irql = Irql::APC_LEVEL;
 const HIGH: Irql = Irql::HIGH_LEVEL;
 
 pub const ENTRIES: Entries = &[
-    ("RtlTimeToSecondsSince1970", APC, Routine::Two(to_seconds::<YEAR_1970>)),
-    ("RtlTimeToSecondsSince1980", APC, Routine::Two(to_seconds::<YEAR_1980>)),
-    ("RtlSecondsSince1970ToTime", APC, Routine::Two(from_seconds::<YEAR_1970>)),
-    ("RtlSecondsSince1980ToTime", APC, Routine::Two(from_seconds::<YEAR_1980>)),
-    ("RtlTimeToTimeFields", HIGH, Routine::Two(to_time_fields)),
-    ("RtlTimeFieldsToTime", HIGH, Routine::Two(from_time_fields)),
+    ("RtlTimeToSecondsSince1970", APC, Routine::of(to_seconds::<YEAR_1970>)),
+    ("RtlTimeToSecondsSince1980", APC, Routine::of(to_seconds::<YEAR_1980>)),
+    ("RtlSecondsSince1970ToTime", APC, Routine::of(from_seconds::<YEAR_1970>)),
+    ("RtlSecondsSince1980ToTime", APC, Routine::of(from_seconds::<YEAR_1980>)),
+    ("RtlTimeToTimeFields", HIGH, Routine::of(to_time_fields)),
+    ("RtlTimeFieldsToTime", HIGH, Routine::of(from_time_fields)),
 ];
 
 /// The starts of these years in seconds since 1601.
@@ -26,21 +26,19 @@ const YEAR_1980: i64 = 11_960_006_400;
 /// A second in units of 100 ns.
 const SECOND: i64 = 10_000_000;
 
-/// Stores the whole seconds of a time since a year's start. Returns whether there are as many that 32 bits
-/// can hold.
-fn to_seconds<const START: i64>(context: &Context, time: u64, seconds: u64) -> u64 {
-    let time: i64 = context.read(time);
-    let Ok(elapsed) = u32::try_from(time.div_euclid(SECOND) - START) else {
-        return 0;
-    };
-    context.write(seconds, &elapsed);
-    1
+/// Stores the whole seconds of a time since a year's start. Returns whether 32 bits can
+/// hold them.
+fn to_seconds<const START: i64>(context: &Context, time: At<i64>, seconds: At<u32>) -> bool {
+    let elapsed = u32::try_from(time.read(context).div_euclid(SECOND) - START);
+    if let Ok(elapsed) = elapsed {
+        seconds.write(context, elapsed);
+    }
+    elapsed.is_ok()
 }
 
-fn from_seconds<const START: i64>(context: &Context, seconds: u64, time: u64) -> u64 {
-    let seconds = i64::from(low_half(seconds)) + START;
-    context.write(time, &(seconds * SECOND));
-    0
+fn from_seconds<const START: i64>(context: &Context, seconds: u32, time: At<i64>) {
+    let seconds = i64::from(seconds) + START;
+    time.write(context, seconds * SECOND);
 }
 
 /// The days of a common year before each month.
@@ -69,9 +67,8 @@ fn days_in(year: i64, month: usize) -> i64 {
     days + i64::from(month == 2 && is_leap(year))
 }
 
-fn to_time_fields(context: &Context, time: u64, fields: u64) -> u64 {
-    let time: i64 = context.read(time);
-    let time = time.max(0);
+fn to_time_fields(context: &Context, time: At<i64>, fields: At<TimeFields>) {
+    let time = time.read(context).max(0);
     let mut day = time / DAY;
     // 1601-01-01 was a Monday.
     let weekday = (day + 1) % 7;
@@ -97,12 +94,11 @@ fn to_time_fields(context: &Context, time: u64, fields: u64) -> u64 {
         milliseconds: small(milliseconds % 1000),
         weekday: small(weekday),
     };
-    context.write(fields, &value);
-    0
+    fields.write(context, value);
 }
 
-fn from_time_fields(context: &Context, fields: u64, time: u64) -> u64 {
-    let value: TimeFields = context.read(fields);
+fn from_time_fields(context: &Context, fields: At<TimeFields>, time: At<i64>) -> bool {
+    let value = fields.read(context);
     let year = i64::from(value.year);
     let month = usize::try_from(value.month).unwrap_or(0);
     let is_valid = (1601..=30827).contains(&year)
@@ -113,13 +109,13 @@ fn from_time_fields(context: &Context, fields: u64, time: u64) -> u64 {
         && (0..60).contains(&value.second)
         && (0..1000).contains(&value.milliseconds);
     if !is_valid {
-        return 0;
+        return false;
     }
     let before = BEFORE_MONTH.get(month - 1).copied().unwrap_or(0);
     let leap_day = i64::from(month > 2 && is_leap(year));
     let days = days_before(year) + before + leap_day + i64::from(value.day) - 1;
     let seconds = (i64::from(value.hour) * 60 + i64::from(value.minute)) * 60;
     let milliseconds = (seconds + i64::from(value.second)) * 1000 + i64::from(value.milliseconds);
-    context.write(time, &(days * DAY + milliseconds * MILLISECOND));
-    1
+    time.write(context, days * DAY + milliseconds * MILLISECOND);
+    true
 }

@@ -2,22 +2,29 @@
 
 use super::strings;
 use crate::{
-    execution::routine::{Routine, low_half},
-    ground::{abi::UnicodeString, irql::Irql, status::NtStatus},
-    services::ntoskrnl::context::{Context, Entries},
+    execution::routine::{At, Routine, low_half},
+    ground::{
+        abi::UnicodeString,
+        irql::Irql,
+        status::{NtResult, NtStatus},
+    },
+    services::{
+        ntoskrnl::context::{Context, Entries},
+        strings::units,
+    },
 };
 
 const PASSIVE: Irql = Irql::PASSIVE_LEVEL;
 const APC: Irql = Irql::APC_LEVEL;
 
 pub const ENTRIES: Entries = &[
-    ("RtlUTF8ToUnicodeN", PASSIVE, Routine::Five(utf8_to_unicode)),
-    ("RtlUnicodeToUTF8N", PASSIVE, Routine::Five(unicode_to_utf8)),
-    ("RtlUTF8StringToUnicodeString", PASSIVE, Routine::Three(utf8_string_to_unicode)),
-    ("RtlUnicodeStringToUTF8String", PASSIVE, Routine::Three(unicode_string_to_utf8)),
-    ("RtlSuffixUnicodeString", PASSIVE, Routine::Three(strings::suffix)),
-    ("RtlRandom", APC, Routine::One(random)),
-    ("RtlRandomEx", APC, Routine::One(random)),
+    ("RtlUTF8ToUnicodeN", PASSIVE, Routine::of(utf8_to_unicode)),
+    ("RtlUnicodeToUTF8N", PASSIVE, Routine::of(unicode_to_utf8)),
+    ("RtlUTF8StringToUnicodeString", PASSIVE, Routine::of(utf8_string_to_unicode)),
+    ("RtlUnicodeStringToUTF8String", PASSIVE, Routine::of(unicode_string_to_utf8)),
+    ("RtlSuffixUnicodeString", PASSIVE, Routine::of(strings::suffix)),
+    ("RtlRandom", APC, Routine::of(random)),
+    ("RtlRandomEx", APC, Routine::of(random)),
 ];
 
 /// `STATUS_SOME_NOT_MAPPED`: a success with replacement characters.
@@ -54,22 +61,16 @@ fn encode(units: &[u16]) -> (Vec<Vec<u8>>, bool) {
     (characters, is_valid)
 }
 
-fn units_of(bytes: &[u8]) -> Vec<u16> {
-    let pairs = bytes.chunks_exact(2);
-    pairs.map(|pair| u16::from_le_bytes([pair[0], pair[1]])).collect()
-}
-
 /// Stores as many whole characters as fit, and the number of bytes. Without a destination, only counts.
 fn store(
     context: &Context,
     to: u64,
-    room: u64,
-    actual: u64,
+    room: u32,
+    actual: At<u32>,
     characters: &[Vec<u8>],
     is_valid: bool,
-) -> NtStatus {
-    let room =
-        if to == 0 { usize::MAX } else { usize::try_from(low_half(room)).unwrap_or(usize::MAX) };
+) -> NtResult<NtStatus> {
+    let room = if to == 0 { usize::MAX } else { room as usize };
     let mut bytes: Vec<u8> = Vec::new();
     let mut is_cut = false;
     for one in characters {
@@ -82,14 +83,8 @@ fn store(
     if to != 0 {
         context.write_bytes(to, &bytes);
     }
-    if actual != 0 {
-        context.write(actual, &u32::try_from(bytes.len()).unwrap_or(u32::MAX));
-    }
-    match (is_cut, is_valid) {
-        (true, _) => NtStatus::BUFFER_TOO_SMALL,
-        (false, false) => SOME_NOT_MAPPED,
-        (false, true) => NtStatus::SUCCESS,
-    }
+    actual.write_optional(context, u32::try_from(bytes.len()).unwrap_or(u32::MAX));
+    if is_cut { Err(NtStatus::BUFFER_TOO_SMALL) } else { Ok(mapped(is_valid)) }
 }
 
 fn wide(characters: &[Vec<u16>]) -> Vec<Vec<u8>> {
@@ -97,52 +92,45 @@ fn wide(characters: &[Vec<u16>]) -> Vec<Vec<u8>> {
     characters.iter().map(one).collect()
 }
 
-/// Returns why the arguments that both directions have are not valid.
-const fn refused(to: u64, actual: u64, source: u64) -> Option<NtStatus> {
+/// Checks the arguments that both directions have.
+const fn check(to: u64, actual: At<u32>, source: u64) -> NtResult {
     if source == 0 {
-        Some(INVALID_SOURCE)
-    } else if to == 0 && actual == 0 {
-        Some(NtStatus::INVALID_PARAMETER)
+        Err(INVALID_SOURCE)
+    } else if to == 0 && actual.0 == 0 {
+        Err(NtStatus::INVALID_PARAMETER)
     } else {
-        None
+        Ok(())
     }
 }
 
 fn utf8_to_unicode(
     context: &Context,
     to: u64,
-    room: u64,
-    actual: u64,
+    room: u32,
+    actual: At<u32>,
     source: u64,
-    length: u64,
-) -> u64 {
-    if let Some(status) = refused(to, actual, source) {
-        return status.to_register();
-    }
-    let length = usize::try_from(low_half(length)).unwrap_or(usize::MAX);
-    let (characters, is_valid) = decode(&context.read_bytes(source, length));
+    length: u32,
+) -> NtResult<NtStatus> {
+    check(to, actual, source)?;
+    let (characters, is_valid) = decode(&context.read_bytes(source, length as usize));
     let characters = wide(&characters);
-    store(context, to, room, actual, &characters, is_valid).to_register()
+    store(context, to, room, actual, &characters, is_valid)
 }
 
 fn unicode_to_utf8(
     context: &Context,
     to: u64,
-    room: u64,
-    actual: u64,
+    room: u32,
+    actual: At<u32>,
     source: u64,
-    length: u64,
-) -> u64 {
-    if let Some(status) = refused(to, actual, source) {
-        return status.to_register();
-    }
-    let length = low_half(length);
+    length: u32,
+) -> NtResult<NtStatus> {
+    check(to, actual, source)?;
     if !length.is_multiple_of(2) {
-        return INVALID_LENGTH.to_register();
+        return Err(INVALID_LENGTH);
     }
-    let length = usize::try_from(length).unwrap_or(usize::MAX);
-    let (characters, is_valid) = encode(&units_of(&context.read_bytes(source, length)));
-    store(context, to, room, actual, &characters, is_valid).to_register()
+    let (characters, is_valid) = encode(&units(&context.read_bytes(source, length as usize)));
+    store(context, to, room, actual, &characters, is_valid)
 }
 
 /// Returns the bytes of a counted string.
@@ -151,36 +139,42 @@ fn bytes_of(context: &Context, string: u64) -> Vec<u8> {
     context.read_bytes(string.buffer, usize::from(string.length))
 }
 
-/// Returns a success's status, or that of replaced characters.
-const fn mapped(status: NtStatus, is_valid: bool) -> u64 {
-    if status.is_success() && !is_valid {
-        return SOME_NOT_MAPPED.to_register();
-    }
-    status.to_register()
+/// Returns the status of a conversion, which replaces what is not valid.
+const fn mapped(is_valid: bool) -> NtStatus {
+    if is_valid { NtStatus::SUCCESS } else { SOME_NOT_MAPPED }
 }
 
-fn utf8_string_to_unicode(context: &Context, to: u64, source: u64, allocate: u64) -> u64 {
+fn utf8_string_to_unicode(
+    context: &Context,
+    to: u64,
+    source: u64,
+    allocate: bool,
+) -> NtResult<NtStatus> {
     let (characters, is_valid) = decode(&bytes_of(context, source));
-    let status = strings::store::<true>(context, to, &characters.concat(), allocate, true);
-    mapped(status, is_valid)
+    strings::store::<true>(context, to, &characters.concat(), allocate, true)?;
+    Ok(mapped(is_valid))
 }
 
-fn unicode_string_to_utf8(context: &Context, to: u64, source: u64, allocate: u64) -> u64 {
-    let (characters, is_valid) = encode(&units_of(&bytes_of(context, source)));
+fn unicode_string_to_utf8(
+    context: &Context,
+    to: u64,
+    source: u64,
+    allocate: bool,
+) -> NtResult<NtStatus> {
+    let (characters, is_valid) = encode(&units(&bytes_of(context, source)));
     let bytes: Vec<u16> = characters.concat().into_iter().map(u16::from).collect();
-    let status = strings::store::<false>(context, to, &bytes, allocate, true);
-    mapped(status, is_valid)
+    strings::store::<false>(context, to, &bytes, allocate, true)?;
+    Ok(mapped(is_valid))
 }
 
 /// Returns a number below 2^31, and changes the seed.
-fn random(context: &Context, seed: u64) -> u64 {
+fn random(context: &Context, seed: At<u32>) -> u32 {
     /// The factors that the documentation of `RtlUniform` names.
     const FACTOR: u64 = 0x7FFF_FFED;
     const SUMMAND: u64 = 0x7FFF_FFC3;
     const MODULUS: u64 = 0x7FFF_FFFF;
-    let before: u32 = context.read(seed);
-    let next = (u64::from(before) * FACTOR + SUMMAND) % MODULUS;
-    context.write(seed, &low_half(next));
+    let next = low_half((u64::from(seed.read(context)) * FACTOR + SUMMAND) % MODULUS);
+    seed.write(context, next);
     next
 }
 

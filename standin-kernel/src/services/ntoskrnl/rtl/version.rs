@@ -1,8 +1,11 @@
 //! The version of the system.
 
 use crate::{
-    execution::routine::{Routine, low_half},
-    ground::{irql::Irql, status::NtStatus},
+    execution::routine::{At, Routine},
+    ground::{
+        irql::Irql,
+        status::{NtResult, NtStatus},
+    },
     services::ntoskrnl::context::{Context, Entries},
 };
 
@@ -10,10 +13,10 @@ const PASSIVE: Irql = Irql::PASSIVE_LEVEL;
 const HIGH: Irql = Irql::HIGH_LEVEL;
 
 pub const ENTRIES: Entries = &[
-    ("RtlGetVersion", PASSIVE, Routine::One(get_version)),
-    ("PsGetVersion", PASSIVE, Routine::Four(ps_get_version)),
-    ("RtlIsNtDdiVersionAvailable", HIGH, Routine::One(is_version_available)),
-    ("RtlIsServicePackVersionInstalled", HIGH, Routine::One(is_service_pack_installed)),
+    ("RtlGetVersion", PASSIVE, Routine::of(get_version)),
+    ("PsGetVersion", PASSIVE, Routine::of(ps_get_version)),
+    ("RtlIsNtDdiVersionAvailable", HIGH, Routine::of(is_version_available)),
+    ("RtlIsServicePackVersionInstalled", HIGH, Routine::of(is_service_pack_installed)),
 ];
 
 /// The version that this kernel has: Windows 10, version 2004, as its traces say.
@@ -34,7 +37,7 @@ pub const SUITE: u16 = 0x100;
 
 pub const WORKSTATION: u8 = 1;
 
-fn get_version(context: &Context, information: u64) -> u64 {
+fn get_version(context: &Context, information: u64) -> NtResult {
     /// `sizeof(OSVERSIONINFOW)` and `sizeof(OSVERSIONINFOEXW)`.
     const PLAIN: u32 = 276;
     const EXTENDED: u32 = 284;
@@ -42,7 +45,7 @@ fn get_version(context: &Context, information: u64) -> u64 {
     const PLATFORM: u32 = 2;
     let size: u32 = context.read(information);
     if size != PLAIN && size != EXTENDED {
-        return NtStatus::INVALID_PARAMETER.to_register();
+        return Err(NtStatus::INVALID_PARAMETER);
     }
     let mut value = Vec::new();
     for number in [size, MAJOR, MINOR, build_number(), PLATFORM] {
@@ -55,30 +58,33 @@ fn get_version(context: &Context, information: u64) -> u64 {
         value.extend([WORKSTATION, 0]);
     }
     context.write_bytes(information, &value);
-    NtStatus::SUCCESS.to_register()
+    Ok(())
 }
 
 /// Returns whether the kernel is a checked build, which it is not.
-fn ps_get_version(context: &Context, major: u64, minor: u64, build: u64, pack: u64) -> u64 {
-    for (at, value) in [(major, MAJOR), (minor, MINOR), (build, build_number())] {
-        if at != 0 {
-            context.write(at, &value);
-        }
-    }
+fn ps_get_version(
+    context: &Context,
+    major: At<u32>,
+    minor: At<u32>,
+    build: At<u32>,
+    pack: u64,
+) -> bool {
+    major.write_optional(context, MAJOR);
+    minor.write_optional(context, MINOR);
+    build.write_optional(context, build_number());
     if pack != 0 {
         // An empty string: length, maximum length and buffer.
         context.write(pack, &[0_u64; 2]);
     }
-    0
+    false
 }
 
-fn is_version_available(_context: &Context, version: u64) -> u64 {
-    u64::from(low_half(version) <= DDI_VERSION)
+const fn is_version_available(_context: &Context, version: u32) -> bool {
+    version <= DDI_VERSION
 }
 
-/// Returns whether a service pack of the system's own version is installed. It has none.
-fn is_service_pack_installed(_context: &Context, version: u64) -> u64 {
-    let version = low_half(version);
+/// Returns whether a service pack of the system's own version is installed: no service pack is.
+const fn is_service_pack_installed(_context: &Context, version: u32) -> bool {
     let is_own = version & 0xFFFF_0000 == DDI_VERSION & 0xFFFF_0000;
-    u64::from(is_own && version & 0xFF00 == 0)
+    is_own && version & 0xFF00 == 0
 }

@@ -2,15 +2,18 @@
 
 use super::version::{MAJOR, MINOR, SUITE, WORKSTATION, build_number};
 use crate::{
-    execution::routine::{Routine, low_byte, low_half},
-    ground::{irql::Irql, status::NtStatus},
+    execution::routine::Routine,
+    ground::{
+        irql::Irql,
+        status::{NtResult, NtStatus},
+    },
     services::ntoskrnl::context::{Context, Entries},
 };
 
 pub const ENTRIES: Entries = &[
-    ("VerSetConditionMask", Irql::HIGH_LEVEL, Routine::Three(set_condition)),
-    ("RtlVerifyVersionInfo", Irql::PASSIVE_LEVEL, Routine::Three(verify)),
-    ("IoIsWdmVersionAvailable", PASSIVE, Routine::Two(is_version_available)),
+    ("VerSetConditionMask", Irql::HIGH_LEVEL, Routine::of(set_condition)),
+    ("RtlVerifyVersionInfo", Irql::PASSIVE_LEVEL, Routine::of(verify)),
+    ("IoIsWdmVersionAvailable", Irql::PASSIVE_LEVEL, Routine::of(is_version_available)),
 ];
 
 /// `STATUS_REVISION_MISMATCH`.
@@ -37,17 +40,17 @@ const LESS_EQUAL: u8 = 5;
 const AND: u8 = 6;
 const OR: u8 = 7;
 
-/// Adds a condition to a mask: that of the highest part of a type mask.
-const fn set_condition(_context: &Context, mask: u64, kind: u64, condition: u64) -> u64 {
-    let kind = low_half(kind) & 0xFF;
-    let condition = (low_byte(condition) & 7) as u64;
+/// Adds the condition of a type mask's highest part to a mask of conditions.
+const fn set_condition(_context: &Context, mask: u64, kind: u32, condition: u8) -> u64 {
+    let kind = kind & 0xFF;
+    let condition = condition & 7;
     let Some(part) = kind.checked_ilog2() else {
         return mask;
     };
     if condition == 0 {
         return mask;
     }
-    mask | condition << (3 * part)
+    mask | (condition as u64) << (3 * part)
 }
 
 /// Returns the condition of a part.
@@ -67,7 +70,7 @@ const fn holds(condition: u8, ours: u32, wanted: u32) -> bool {
 }
 
 /// Compares versions, whose later parts count only where the earlier ones are equal. An order that
-/// the first part asks for is that of all; parts that are to be equal have a condition each.
+/// the first part asks for applies to all parts; parts that must be equal have a condition each.
 fn version_holds(conditions: &[(u8, u32, u32)]) -> bool {
     let mut order = EQUAL;
     for (number, (condition, ours, wanted)) in conditions.iter().enumerate() {
@@ -85,14 +88,13 @@ fn version_holds(conditions: &[(u8, u32, u32)]) -> bool {
     true
 }
 
-fn verify(context: &Context, information: u64, kind: u64, mask: u64) -> u64 {
+fn verify(context: &Context, information: u64, kind: u32, mask: u64) -> NtResult {
     /// `VER_PLATFORM_WIN32_NT`.
     const NT: u32 = 2;
     /// The offset of the service pack's version.
     const PACK: u64 = 276;
-    let kind = low_half(kind);
     if kind == 0 || mask == 0 {
-        return NtStatus::INVALID_PARAMETER.to_register();
+        return Err(NtStatus::INVALID_PARAMETER);
     }
     let [_size, major, minor, build, platform]: [u32; 5] = context.read(information);
     let [pack_major, pack_minor, suite]: [u16; 3] = context.read(information.wrapping_add(PACK));
@@ -122,17 +124,15 @@ fn verify(context: &Context, information: u64, kind: u64, mask: u64) -> u64 {
     .map(|(part, ours, wanted)| (condition_of(mask, part), ours, wanted))
     .collect();
     if single.into_iter().all(is_right) && is_suite_right && version_holds(&version) {
-        NtStatus::SUCCESS.to_register()
+        Ok(())
     } else {
-        MISMATCH.to_register()
+        Err(MISMATCH)
     }
 }
-
-const PASSIVE: Irql = Irql::PASSIVE_LEVEL;
 
 /// The version of WDM: `WDM_MAJORVERSION` and `WDM_MINORVERSION` of the headers since Windows Vista.
 const WDM: (u8, u8) = (6, 0);
 
-fn is_version_available(_context: &Context, major: u64, minor: u64) -> u64 {
-    u64::from((low_byte(major), low_byte(minor)) <= WDM)
+fn is_version_available(_context: &Context, major: u8, minor: u8) -> bool {
+    (major, minor) <= WDM
 }

@@ -6,9 +6,12 @@ use super::security_descriptors::{DACL, DACL_PRESENT, OWNER, descriptor, parts};
 use crate::{
     execution::{
         identity::Identity,
-        routine::{Routine, low_byte, low_half},
+        routine::{At, Routine, low_half},
     },
-    ground::{irql::Irql, status::NtStatus},
+    ground::{
+        irql::Irql,
+        status::{NtResult, NtStatus},
+    },
     services::ntoskrnl::{
         context::{Context, Entries},
         ke::thread_objects,
@@ -20,11 +23,11 @@ const PASSIVE: Irql = Irql::PASSIVE_LEVEL;
 const APC: Irql = Irql::APC_LEVEL;
 
 pub const ENTRIES: Entries = &[
-    ("SeCaptureSubjectContext", APC, Routine::One(capture)),
-    ("SeLockSubjectContext", APC, Routine::One(lock)),
-    ("SeUnlockSubjectContext", APC, Routine::One(lock)),
-    ("SeReleaseSubjectContext", APC, Routine::One(release)),
-    ("SeAccessCheck", PASSIVE, Routine::Ten(check)),
+    ("SeCaptureSubjectContext", APC, Routine::of(capture)),
+    ("SeLockSubjectContext", APC, Routine::of(lock)),
+    ("SeUnlockSubjectContext", APC, Routine::of(lock)),
+    ("SeReleaseSubjectContext", APC, Routine::of(release)),
+    ("SeAccessCheck", PASSIVE, Routine::of(check)),
 ];
 
 /// The rights that stand for others.
@@ -43,21 +46,17 @@ const TOKEN: u64 = 16;
 const PROCESS: u64 = 24;
 
 /// Describes the caller: `SECURITY_SUBJECT_CONTEXT`. Processes stand for their tokens.
-fn capture(context: &Context, at: u64) -> u64 {
+fn capture(context: &Context, at: u64) {
     let process = context.identity().process;
     let token = thread_objects::process_object(context.ntoskrnl(), process);
     context.write(at, &[0, 0, token, u64::from(process)]);
-    0
 }
 
-const fn lock(_context: &Context, _at: u64) -> u64 {
-    0
-}
+const fn lock(_context: &Context, _at: u64) {}
 
 /// Ends the use of a description.
-fn release(context: &Context, at: u64) -> u64 {
+fn release(context: &Context, at: u64) {
     context.write(at, &[0_u64; 4]);
-    0
 }
 
 /// Returns the security identifiers of a process.
@@ -148,27 +147,43 @@ fn granted(list: Option<&[u8]>, wanted: u32, owner: bool, all: &[Vec<u8>], map: 
     if wanted & MAXIMUM_ALLOWED == 0 { wanted & allowed } else { allowed }
 }
 
-fn check(context: &Context, arguments: [u64; 10]) -> u64 {
-    let [at, subject, _is_locked, desired, previous, privileges, mapping, mode, access, status] =
-        arguments;
+fn check(
+    context: &Context,
+    at: u64,
+    subject: u64,
+    _is_locked: bool,
+    desired: u32,
+    previous: u32,
+    privileges: At<u64>,
+    mapping: u64,
+    mode: i8,
+    access: At<u32>,
+    status: At<u32>,
+) -> bool {
     let mapping: [u32; 4] = context.read(mapping);
-    let previous = low_half(previous);
-    let desired = mapped(low_half(desired), mapping);
-    if privileges != 0 {
-        context.write(privileges, &0_u64);
-    }
-    let answer = |access_now: u32, status_now: NtStatus| {
-        context.write(access, &access_now);
-        context.write(status, &status_now.bits());
-        u64::from(status_now == NtStatus::SUCCESS)
-    };
-    if low_byte(mode) == 0 {
+    privileges.write_optional(context, 0);
+    let desired = mapped(desired, mapping);
+    let access_now = if mode == 0 {
         let all = if desired & MAXIMUM_ALLOWED == 0 { 0 } else { mapping[3] };
-        return answer(desired & !MAXIMUM_ALLOWED | all | previous, NtStatus::SUCCESS);
-    }
-    if at == 0 {
-        return answer(0, NtStatus::ACCESS_DENIED);
-    }
+        Ok(desired & !MAXIMUM_ALLOWED | all | previous)
+    } else if at == 0 {
+        Err(NtStatus::ACCESS_DENIED)
+    } else {
+        access_of(context, at, subject, [desired, previous], mapping)
+    };
+    access.write(context, access_now.unwrap_or(0));
+    status.write(context, access_now.err().unwrap_or(NtStatus::SUCCESS).bits());
+    access_now.is_ok()
+}
+
+/// Returns the access of a program to an object with a security descriptor.
+fn access_of(
+    context: &Context,
+    at: u64,
+    subject: u64,
+    [desired, previous]: [u32; 2],
+    mapping: [u32; 4],
+) -> NtResult<u32> {
     let token: u64 = context.read(subject.wrapping_add(TOKEN));
     if token == 0 {
         context.stop_for_misuse(
@@ -179,13 +194,10 @@ fn check(context: &Context, arguments: [u64; 10]) -> u64 {
     let is_system = process == Identity::SYSTEM.process;
     let by_privilege = if is_system { WRITE_OWNER } else { 0 };
     if desired & ACCESS_SYSTEM_SECURITY != 0 && !is_system {
-        return answer(0, PRIVILEGE_NOT_HELD);
+        return Err(PRIVILEGE_NOT_HELD);
     }
-    let Some((found, parts)) = descriptor(context, at)
-        .and_then(|found| parts(context, &found).map(|parts| (found, parts)))
-    else {
-        return answer(0, NtStatus::ACCESS_DENIED);
-    };
+    let found = descriptor(context, at).ok_or(NtStatus::ACCESS_DENIED)?;
+    let parts = parts(context, &found).ok_or(NtStatus::ACCESS_DENIED)?;
     let all = identifiers(process);
     let is_owner = parts.get(OWNER).is_some_and(|owner| all.contains(owner));
     let list = parts.get(DACL).filter(|list| found.control & DACL_PRESENT != 0 && !list.is_empty());
@@ -198,7 +210,7 @@ fn check(context: &Context, arguments: [u64; 10]) -> u64 {
         now == 0 || wanted & !MAXIMUM_ALLOWED & !now != 0
     };
     if is_missing || (desired | previous) == 0 {
-        return answer(0, NtStatus::ACCESS_DENIED);
+        return Err(NtStatus::ACCESS_DENIED);
     }
-    answer(now | previous | desired & ACCESS_SYSTEM_SECURITY, NtStatus::SUCCESS)
+    Ok(now | previous | desired & ACCESS_SYSTEM_SECURITY)
 }

@@ -2,10 +2,13 @@
 
 use super::security_descriptors::{INVALID_DESCRIPTOR, descriptor, parts, self_relative};
 use crate::{
-    execution::routine::{Routine, low_byte},
-    ground::{irql::Irql, status::NtStatus},
+    execution::routine::{At, Routine},
+    ground::{
+        irql::Irql,
+        status::{NtResult, NtStatus},
+    },
     services::{
-        managers::pool::{Tag, Wanted},
+        managers::pool::Tag,
         ntoskrnl::{
             context::{Context, Entries},
             ex::pool,
@@ -19,44 +22,40 @@ const PASSIVE: Irql = Irql::PASSIVE_LEVEL;
 const TAG: Tag = Tag(u32::from_le_bytes(*b"SeSd"));
 
 pub const ENTRIES: Entries = &[
-    ("SeCaptureSecurityDescriptor", PASSIVE, Routine::Five(capture)),
-    ("SeReleaseSecurityDescriptor", PASSIVE, Routine::Three(release_captured)),
+    ("SeCaptureSecurityDescriptor", PASSIVE, Routine::of(capture)),
+    ("SeReleaseSecurityDescriptor", PASSIVE, Routine::of(release_captured)),
 ];
 
 /// Copies a descriptor, unless it is the kernel's own and no copy is forced.
-fn capture(context: &Context, at: u64, mode: u64, _pool: u64, is_forced: u64, to: u64) -> u64 {
-    if low_byte(mode) == 0 && low_byte(is_forced) == 0 {
-        context.write(to, &at);
-        return NtStatus::SUCCESS.to_register();
+fn capture(
+    context: &Context,
+    at: u64,
+    mode: i8,
+    _pool: u32,
+    is_forced: bool,
+    to: At<u64>,
+) -> NtResult {
+    if mode == 0 && !is_forced {
+        to.write(context, at);
+        return Ok(());
     }
-    let found = descriptor(context, at);
-    let Some((found, parts)) = found.and_then(|one| parts(context, &one).map(|parts| (one, parts)))
-    else {
-        return INVALID_DESCRIPTOR.to_register();
-    };
-    store_copy(context, to, &self_relative(found.control, &parts)).to_register()
+    let found = descriptor(context, at).ok_or(INVALID_DESCRIPTOR)?;
+    let parts = parts(context, &found).ok_or(INVALID_DESCRIPTOR)?;
+    store_copy(context, to, &self_relative(found.control, &parts))
 }
 
-fn release_captured(context: &Context, at: u64, mode: u64, is_forced: u64) -> u64 {
-    if low_byte(mode) != 0 || low_byte(is_forced) != 0 {
+fn release_captured(context: &Context, at: u64, mode: i8, is_forced: bool) {
+    if mode != 0 || is_forced {
         pool::free_block(context, at);
     }
-    0
 }
 
-/// Copies a descriptor to paged pool. Returns its address, or 0.
-fn copy(context: &Context, bytes: &[u8]) -> u64 {
-    let wanted = Wanted { size: bytes.len(), tag: TAG, paged: true, uninitialized: false };
-    let block = context.pool().allocate(wanted, context, context.call());
+/// Copies a descriptor to paged pool, and stores the address of the copy, or 0.
+pub fn store_copy(context: &Context, to: At<u64>, bytes: &[u8]) -> NtResult {
+    let block = context.allocate(bytes.len(), TAG, true);
     if let Some(block) = block {
         context.write_bytes(block, bytes);
     }
-    block.unwrap_or(0)
-}
-
-/// Stores the address of a copy.
-pub fn store_copy(context: &Context, to: u64, bytes: &[u8]) -> NtStatus {
-    let block = copy(context, bytes);
-    context.write(to, &block);
-    if block == 0 { NtStatus::INSUFFICIENT_RESOURCES } else { NtStatus::SUCCESS }
+    to.write(context, block.unwrap_or(0));
+    block.map(drop).ok_or(NtStatus::INSUFFICIENT_RESOURCES)
 }

@@ -18,12 +18,12 @@ pub struct Kept {
 }
 
 impl Kept {
-    /// Returns what a device has that nobody set: the system and administrators have all rights, others may
+    /// Returns a device's default descriptor: the system and administrators have all rights, others may
     /// read and write.
     fn default_of_objects() -> Self {
         /// `FILE_ALL_ACCESS`, and the rights to read, write and run.
         const ALL: u32 = 0x001F_01FF;
-        const MOST: u32 = 0x0012_01BF;
+        const LIMITED: u32 = 0x0012_01BF;
         let system = well_known::identifier(5, &[18]);
         let administrators = well_known::identifier(5, &[32, 544]);
         let world = well_known::identifier(1, &[0]);
@@ -36,7 +36,7 @@ impl Kept {
             bytes
         };
         let entries =
-            [entry(ALL, &system), entry(ALL, &administrators), entry(MOST, &world)].concat();
+            [entry(ALL, &system), entry(ALL, &administrators), entry(LIMITED, &world)].concat();
         let size = u16::try_from(8 + entries.len()).unwrap_or(0);
         let mut list = vec![2, 0];
         list.extend(size.to_le_bytes());
@@ -76,9 +76,8 @@ struct Descriptors(HashMap<u64, Kept>);
 
 /// Returns the descriptor of an object.
 pub fn kept(context: &Context, object: u64) -> Kept {
-    let mut state = context.state();
-    let found = state.get::<Descriptors>().0.get(&object);
-    found.cloned().unwrap_or_else(Kept::default_of_objects)
+    let found = context.state().get::<Descriptors>().0.get(&object).cloned();
+    found.unwrap_or_else(Kept::default_of_objects)
 }
 
 /// Keeps the descriptor of an object.

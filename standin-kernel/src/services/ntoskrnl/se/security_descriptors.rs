@@ -4,35 +4,32 @@
 //! impersonate, and to create global objects. The system has all.
 
 use crate::{
-    execution::{
-        identity::Identity,
-        routine::{Routine, low_byte},
-    },
+    execution::{identity::Identity, routine::Routine},
     ground::{irql::Irql, status::NtStatus},
     services::ntoskrnl::context::{Context, Entries},
 };
 
 const PASSIVE: Irql = Irql::PASSIVE_LEVEL;
 
-pub const ENTRIES: Entries = &[("SeSinglePrivilegeCheck", PASSIVE, Routine::Two(has_privilege))];
+pub const ENTRIES: Entries = &[("SeSinglePrivilegeCheck", PASSIVE, Routine::of(has_privilege))];
 
 /// Returns whether the caller has a privilege, which is a number.
-fn has_privilege(context: &Context, privilege: u64, mode: u64) -> u64 {
+fn has_privilege(context: &Context, privilege: u64, mode: i8) -> bool {
     /// `SeChangeNotifyPrivilege`, `SeImpersonatePrivilege` and `SeCreateGlobalPrivilege`.
     const OF_ALL: [u64; 3] = [23, 29, 30];
-    let is_kernel = low_byte(mode) == 0 || context.identity().process == Identity::SYSTEM.process;
-    u64::from(is_kernel || OF_ALL.contains(&privilege))
+    let is_kernel = mode == 0 || context.identity().process == Identity::SYSTEM.process;
+    is_kernel || OF_ALL.contains(&privilege)
 }
 
 pub const INVALID_DESCRIPTOR: NtStatus = NtStatus::from_bits(0xC000_0079);
 
 /// The most sub-authorities of an identifier.
-pub const MOST_SUB_AUTHORITIES: u8 = 15;
+pub const MAX_SUB_AUTHORITIES: u8 = 15;
 
 /// Returns the bytes of an identifier, or `None` if it is not valid.
 pub fn sid_bytes(context: &Context, sid: u64) -> Option<Vec<u8>> {
     let [revision, count]: [u8; 2] = context.read(sid);
-    let is_valid = revision & 0xF == 1 && count <= MOST_SUB_AUTHORITIES;
+    let is_valid = revision & 0xF == 1 && count <= MAX_SUB_AUTHORITIES;
     is_valid.then(|| context.read_bytes(sid, 8 + 4 * usize::from(count)))
 }
 

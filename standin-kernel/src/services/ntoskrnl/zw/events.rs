@@ -1,8 +1,13 @@
 //! Events with handles, which may have names.
 
 use crate::{
-    execution::routine::{Routine, low_half},
-    ground::{abi::DispatcherHeader, arena::Block, irql::Irql, status::NtStatus},
+    execution::routine::{At, Routine},
+    ground::{
+        abi::DispatcherHeader,
+        arena::Block,
+        irql::Irql,
+        status::{NtResult, NtStatus},
+    },
     services::ntoskrnl::{
         context::{Context, Entries},
         ke::{
@@ -22,10 +27,10 @@ const PASSIVE: Irql = Irql::PASSIVE_LEVEL;
 const DISPATCH: Irql = Irql::DISPATCH_LEVEL;
 
 pub const ENTRIES: Entries = &[
-    ("ZwCreateEvent", PASSIVE, Routine::Five(create)),
-    ("ZwOpenEvent", PASSIVE, Routine::Three(open)),
-    ("ZwSetEvent", DISPATCH, Routine::Two(set)),
-    ("ZwWaitForSingleObject", DISPATCH, Routine::Three(wait)),
+    ("ZwCreateEvent", PASSIVE, Routine::of(create)),
+    ("ZwOpenEvent", PASSIVE, Routine::of(open)),
+    ("ZwSetEvent", DISPATCH, Routine::of(set)),
+    ("ZwWaitForSingleObject", DISPATCH, Routine::of(wait)),
 ];
 
 const OBJECT_NAME_INVALID: NtStatus = NtStatus::from_bits(0xC000_0033);
@@ -52,7 +57,7 @@ struct Event {
 }
 
 /// Returns the name that attributes give in the form that is compared, or `None` without a name.
-fn name_of(attributes: &Attributes) -> Result<Option<String>, NtStatus> {
+fn name_of(attributes: &Attributes) -> NtResult<Option<String>> {
     if attributes.root != 0 {
         // No directory has a handle here.
         return Err(NtStatus::INVALID_HANDLE);
@@ -61,7 +66,7 @@ fn name_of(attributes: &Attributes) -> Result<Option<String>, NtStatus> {
 }
 
 /// Returns a name in the form that is compared, or `None` for an empty one.
-pub fn canonical(name: &str) -> Result<Option<String>, NtStatus> {
+pub fn canonical(name: &str) -> NtResult<Option<String>> {
     if name.is_empty() {
         return Ok(None);
     }
@@ -118,7 +123,7 @@ fn close(context: &Context, object: u64) {
     }
 }
 
-/// Creates an event, or opens that of the name. Returns the event and whether it is new.
+/// Creates an event, or finds the event of the name. Returns the event and whether it is new.
 pub fn create_named(
     context: &Context,
     name: Option<String>,
@@ -134,99 +139,64 @@ pub fn create_named(
 
 fn create(
     context: &Context,
-    handle: u64,
-    _mask: u64,
+    handle: At<u64>,
+    _mask: u32,
     attributes: u64,
-    its_kind: u64,
-    state: u64,
-) -> u64 {
+    its_kind: u32,
+    state: bool,
+) -> NtResult<NtStatus> {
     /// `REALTIME_OBJECT_FLAG`, by which waits end in the order of priorities.
     const REALTIME: u32 = 0x8000_0000;
-    let its_kind = low_half(its_kind) & !REALTIME;
+    let its_kind = its_kind & !REALTIME;
     if its_kind > SYNCHRONIZATION {
-        return INVALID_PARAMETER_4.to_register();
+        return Err(INVALID_PARAMETER_4);
     }
-    let (name, flags) = if attributes == 0 {
-        (Ok(None), 0)
-    } else {
-        match object_attributes::read(context, attributes) {
-            Ok(attributes) => (name_of(&attributes), attributes.flags),
-            Err(status) => return status.to_register(),
-        }
-    };
-    let name = match name {
-        Ok(name) => name,
-        Err(status) => return status.to_register(),
-    };
-    let exists = name.as_deref().and_then(|name| find(context, name));
-    if exists.is_some() && flags & OPEN_IF == 0 {
-        return NtStatus::OBJECT_NAME_COLLISION.to_register();
+    let attributes = (attributes != 0).then(|| object_attributes::read(context, attributes));
+    let attributes = attributes.transpose()?;
+    let name = attributes.as_ref().map_or(Ok(None), name_of)?;
+    let may_exist = attributes.is_some_and(|attributes| attributes.flags & OPEN_IF != 0);
+    if !may_exist && name.as_deref().is_some_and(|name| find(context, name).is_some()) {
+        return Err(NtStatus::OBJECT_NAME_COLLISION);
     }
-    let (object, is_new) = create_named(context, name, its_kind, state & 0xFF != 0);
-    let value = open_handle(context, object);
-    context.write(handle, &value);
-    if is_new {
-        NtStatus::SUCCESS.to_register()
-    } else {
-        NtStatus::OBJECT_NAME_EXISTS.to_register()
-    }
+    let (object, is_new) = create_named(context, name, its_kind, state);
+    handle.write(context, open_handle(context, object));
+    Ok(if is_new { NtStatus::SUCCESS } else { NtStatus::OBJECT_NAME_EXISTS })
 }
 
-fn open(context: &Context, handle: u64, _mask: u64, attributes: u64) -> u64 {
-    let found = object_attributes::read(context, attributes).and_then(|attributes| {
-        let name = name_of(&attributes)?.ok_or(NtStatus::OBJECT_PATH_SYNTAX_BAD)?;
-        find(context, &name).ok_or(NtStatus::OBJECT_NAME_NOT_FOUND)
-    });
-    match found {
-        Ok(object) => {
-            let value = open_handle(context, object);
-            context.write(handle, &value);
-            NtStatus::SUCCESS.to_register()
-        }
-        Err(status) => status.to_register(),
-    }
+fn open(context: &Context, handle: At<u64>, _mask: u32, attributes: u64) -> NtResult {
+    let attributes = object_attributes::read(context, attributes)?;
+    let name = name_of(&attributes)?.ok_or(NtStatus::OBJECT_PATH_SYNTAX_BAD)?;
+    let object = find(context, &name).ok_or(NtStatus::OBJECT_NAME_NOT_FOUND)?;
+    handle.write(context, open_handle(context, object));
+    Ok(())
 }
 
 /// Returns the event of a handle.
-fn event_of(context: &Context, handle: u64) -> Result<u64, NtStatus> {
+fn event_of(context: &Context, handle: u64) -> NtResult<u64> {
     let target = handles::target(context, handle).ok_or(NtStatus::INVALID_HANDLE)?;
-    let mut state = context.state();
-    if state.get::<Events>().0.contains_key(&target.object) {
-        Ok(target.object)
-    } else {
-        Err(NtStatus::OBJECT_TYPE_MISMATCH)
-    }
+    let is_event = context.state().get::<Events>().0.contains_key(&target.object);
+    is_event.then_some(target.object).ok_or(NtStatus::OBJECT_TYPE_MISMATCH)
 }
 
-fn set(context: &Context, handle: u64, previous: u64) -> u64 {
-    let object = match event_of(context, handle) {
-        Ok(object) => object,
-        Err(status) => return status.to_register(),
-    };
+fn set(context: &Context, handle: u64, previous: At<i32>) -> NtResult {
+    let object = event_of(context, handle)?;
     header_of(context, object, &[kind::NOTIFICATION_EVENT, kind::SYNCHRONIZATION_EVENT]);
-    let before = set_state(context, object, 1);
-    if previous != 0 {
-        context.write(previous, &before);
-    }
-    NtStatus::SUCCESS.to_register()
+    previous.write_optional(context, set_state(context, object, 1));
+    Ok(())
 }
 
 /// Waits for the event or thread of a handle.
-fn wait(context: &Context, handle: u64, _alertable: u64, timeout: u64) -> u64 {
-    let timeout: Option<i64> = (timeout != 0).then(|| context.read(timeout));
+fn wait(context: &Context, handle: u64, _alertable: bool, timeout: At<i64>) -> NtResult<NtStatus> {
+    let timeout = (timeout.0 != 0).then(|| timeout.read(context));
     let object = if handle == CURRENT_THREAD {
-        Ok(thread_objects::current(context))
+        thread_objects::current(context)
     } else {
-        match handles::target(context, handle) {
-            None => Err(NtStatus::INVALID_HANDLE),
-            Some(target) if target.type_name == "PsThreadType" => Ok(target.object),
-            Some(_) => event_of(context, handle),
+        match handles::target(context, handle).ok_or(NtStatus::INVALID_HANDLE)? {
+            target if target.type_name == "PsThreadType" => target.object,
+            _ => event_of(context, handle)?,
         }
     };
-    match object {
-        Ok(object) => dispatcher::wait(context, vec![object], false, timeout).to_register(),
-        Err(status) => status.to_register(),
-    }
+    Ok(dispatcher::wait(context, vec![object], false, timeout))
 }
 
 #[cfg(test)]

@@ -9,12 +9,12 @@ use std::{
 };
 
 use crate::{
-    execution::routine::{Routine, low_half},
+    execution::routine::{At, Routine},
     ground::{
         abi::{FileBasic, FileStandard, IoStatusBlock, ObjectAttributesNt},
         arena::Block,
         irql::Irql,
-        status::NtStatus,
+        status::{NtResult, NtStatus},
     },
     services::{
         ntoskrnl::{
@@ -28,14 +28,14 @@ use crate::{
 const PASSIVE: Irql = Irql::PASSIVE_LEVEL;
 
 pub const ENTRIES: Entries = &[
-    ("ZwCreateFile", PASSIVE, Routine::Eleven(create)),
-    ("ZwOpenFile", PASSIVE, Routine::Six(open)),
-    ("ZwReadFile", PASSIVE, Routine::Nine(read)),
-    ("ZwWriteFile", PASSIVE, Routine::Nine(write)),
-    ("ZwFlushBuffersFile", PASSIVE, Routine::Two(flush)),
-    ("ZwQueryInformationFile", PASSIVE, Routine::Five(query)),
-    ("ZwSetInformationFile", PASSIVE, Routine::Five(set)),
-    ("ZwDeleteFile", PASSIVE, Routine::One(delete)),
+    ("ZwCreateFile", PASSIVE, Routine::of(create)),
+    ("ZwOpenFile", PASSIVE, Routine::of(open)),
+    ("ZwReadFile", PASSIVE, Routine::of(read)),
+    ("ZwWriteFile", PASSIVE, Routine::of(write)),
+    ("ZwFlushBuffersFile", PASSIVE, Routine::of(flush)),
+    ("ZwQueryInformationFile", PASSIVE, Routine::of(query)),
+    ("ZwSetInformationFile", PASSIVE, Routine::of(set)),
+    ("ZwDeleteFile", PASSIVE, Routine::of(delete)),
 ];
 
 const OBJECT_PATH_NOT_FOUND: NtStatus = NtStatus::from_bits(0xC000_003A);
@@ -108,7 +108,7 @@ fn status_of(error: &std::io::Error) -> NtStatus {
 
 /// Returns the path below the folder that a name of the object manager leads to.
 fn below_volume(name: &str) -> Option<String> {
-    /// The prefixes, and what they stand for.
+    /// The prefixes and their folders.
     const PREFIXES: [(&str, &str); 5] = [
         (r"\??\c:", ""),
         (r"\dosdevices\c:", ""),
@@ -127,7 +127,7 @@ fn below_volume(name: &str) -> Option<String> {
 
 /// Returns the path in the host's file system that leads from a folder along a Windows path. Names are
 /// compared without regard to case. Nothing leads out of the folder: not `..`, and no symbolic link.
-fn resolve(folder: &Path, path: &str) -> Result<PathBuf, NtStatus> {
+fn resolve(folder: &Path, path: &str) -> NtResult<PathBuf> {
     let mut at = folder.to_owned();
     let names: Vec<&str> = path.split('\\').filter(|name| !name.is_empty()).collect();
     for (number, name) in names.iter().enumerate() {
@@ -173,7 +173,7 @@ fn find_entry(folder: &Path, name: &str) -> Option<PathBuf> {
 }
 
 /// Returns the path that object attributes name.
-fn path_of(context: &Context, attributes: u64) -> Result<PathBuf, NtStatus> {
+fn path_of(context: &Context, attributes: u64) -> NtResult<PathBuf> {
     let attributes: ObjectAttributesNt = context.read(attributes);
     if attributes.name == 0 {
         return Err(OBJECT_PATH_SYNTAX_BAD);
@@ -197,59 +197,70 @@ fn path_of(context: &Context, attributes: u64) -> Result<PathBuf, NtStatus> {
     resolve(&folder.ok_or(OBJECT_PATH_NOT_FOUND)?, &path)
 }
 
-fn create(context: &Context, arguments: [u64; 11]) -> u64 {
-    let [handle, access, attributes, block, _size, _kind, share, disposition, options, ..] =
-        arguments;
-    let wanted = [access, share, disposition, options].map(low_half);
-    open_by(context, handle, attributes, block, wanted)
+fn create(
+    context: &Context,
+    handle: At<u64>,
+    access: u32,
+    attributes: u64,
+    block: At<IoStatusBlock>,
+    _size: u64,
+    _kind: u32,
+    share: u32,
+    disposition: u32,
+    options: u32,
+    _extended: u64,
+    _extended_size: u32,
+) -> NtResult {
+    open_by(context, handle, attributes, block, [access, share, disposition, options])
 }
 
 fn open(
     context: &Context,
-    handle: u64,
-    access: u64,
+    handle: At<u64>,
+    access: u32,
     attributes: u64,
-    block: u64,
-    share: u64,
-    options: u64,
-) -> u64 {
+    block: At<IoStatusBlock>,
+    share: u32,
+    options: u32,
+) -> NtResult {
     /// `FILE_OPEN`.
-    const OPEN: u64 = 1;
-    let wanted = [access, share, OPEN, options].map(low_half);
-    open_by(context, handle, attributes, block, wanted)
+    const OPEN: u32 = 1;
+    open_by(context, handle, attributes, block, [access, share, OPEN, options])
 }
 
-fn open_by(context: &Context, handle: u64, attributes: u64, block: u64, wanted: [u32; 4]) -> u64 {
+fn open_by(
+    context: &Context,
+    handle: At<u64>,
+    attributes: u64,
+    block: At<IoStatusBlock>,
+    wanted: [u32; 4],
+) -> NtResult {
     let opened = path_of(context, attributes).and_then(|path| open_path(context, path, wanted));
-    let (status, information) = match opened {
-        Ok((file, information)) => {
-            let target = Target { type_name: "IoFileObjectType", object: file, close };
-            let value = handles::open(context, target);
-            context.write(handle, &value);
-            (NtStatus::SUCCESS, information)
-        }
-        Err(status) => (status, 0),
-    };
-    finish(context, block, status, information)
+    let done = opened.map(|(object, information)| {
+        let target = Target { type_name: "IoFileObjectType", object, close };
+        handle.write(context, handles::open(context, target));
+        information
+    });
+    finish(context, block, done)
 }
 
-/// Stores a result and returns the status.
-fn finish(context: &Context, block: u64, status: NtStatus, information: u64) -> u64 {
-    let value = IoStatusBlock { status: status.bits(), reserved: 0, information };
-    context.write(block, &value);
-    status.to_register()
+/// Stores a result.
+fn finish(context: &Context, block: At<IoStatusBlock>, done: NtResult<u64>) -> NtResult {
+    let status = done.err().unwrap_or(NtStatus::SUCCESS).bits();
+    block.write(context, IoStatusBlock { status, reserved: 0, information: done.unwrap_or(0) });
+    done.map(drop)
 }
 
-/// Opens or creates a file. Returns its object's address, and what happened.
+/// Opens or creates a file. Returns its object's address, and the status block's information.
 fn open_path(
     context: &Context,
     path: PathBuf,
     [access, share, disposition, options]: [u32; 4],
-) -> Result<(u64, u64), NtStatus> {
+) -> NtResult<(u64, u64)> {
     let metadata = fs::symlink_metadata(&path).ok();
     let exists = metadata.is_some();
-    // Supersede, open, create, open if, overwrite, overwrite if: whether the file must exist or must
-    // not, whether its content goes, and what happened.
+    // Supersede, open, create, open if, overwrite, overwrite if: whether the content is lost, and the
+    // status block's information.
     let (truncates, information) = match (disposition, exists) {
         (0, true) => (true, 0),
         (1 | 3, true) => (false, 1),
@@ -345,8 +356,8 @@ fn close(context: &Context, object: u64) {
 fn with_file<R>(
     context: &Context,
     handle: u64,
-    body: impl FnOnce(&mut OpenFile) -> Result<R, NtStatus>,
-) -> Result<R, NtStatus> {
+    body: impl FnOnce(&mut OpenFile) -> NtResult<R>,
+) -> NtResult<R> {
     let target = handles::target(context, handle).ok_or(NtStatus::INVALID_HANDLE)?;
     let mut state = context.state();
     let file = state.get::<Files>().open.get_mut(&target.object);
@@ -354,31 +365,38 @@ fn with_file<R>(
 }
 
 /// The offset that a transfer starts at: `None` is the current position.
-fn offset_at(context: &Context, address: u64) -> Option<u64> {
+fn offset_at(context: &Context, address: At<i64>) -> Option<u64> {
     /// `FILE_USE_FILE_POINTER_POSITION`.
     const CURRENT: i64 = -2;
-    if address == 0 {
+    if address.0 == 0 {
         return None;
     }
-    let offset: i64 = context.read(address);
+    let offset = address.read(context);
     (offset != CURRENT).then(|| offset.cast_unsigned())
 }
 
 /// The offset that stands for the end of the file.
 const AT_END: u64 = u64::MAX;
 
-fn read(context: &Context, arguments: [u64; 9]) -> u64 {
-    let [handle, event, _routine, _context, block, buffer, length, offset, _key] = arguments;
+fn read(
+    context: &Context,
+    handle: u64,
+    event: u64,
+    _routine: u64,
+    _argument: u64,
+    block: At<IoStatusBlock>,
+    buffer: u64,
+    length: u32,
+    offset: At<i64>,
+    _key: u64,
+) -> NtResult {
     let offset = offset_at(context, offset);
-    let length = low_half(length);
     let read = with_file(context, handle, |file| {
         if event != 0 {
             return Err(NtStatus::INVALID_HANDLE);
         }
         let start = start_of(file, offset)?;
-        let Some(open) = &mut file.file else {
-            return Err(NtStatus::INVALID_DEVICE_REQUEST);
-        };
+        let open = file.file.as_mut().ok_or(NtStatus::INVALID_DEVICE_REQUEST)?;
         let mut bytes = Vec::new();
         let done = open
             .seek(SeekFrom::Start(start))
@@ -392,25 +410,27 @@ fn read(context: &Context, arguments: [u64; 9]) -> u64 {
         }
         Ok(bytes)
     });
-    match read {
-        Ok(bytes) => {
-            context.write_bytes(buffer, &bytes);
-            finish(context, block, NtStatus::SUCCESS, bytes.len() as u64)
-        }
-        Err(status) => failed(context, block, status),
-    }
+    let done = read.map(|bytes| {
+        context.write_bytes(buffer, &bytes);
+        bytes.len() as u64
+    });
+    finish_with_handle(context, block, done)
 }
 
-/// Returns a failed call's status. A call with a wrong handle does not store it.
-fn failed(context: &Context, block: u64, status: NtStatus) -> u64 {
-    if status == NtStatus::INVALID_HANDLE || status == NtStatus::OBJECT_TYPE_MISMATCH {
-        return status.to_register();
+/// Stores the result of a call with a handle, unless the handle is wrong.
+fn finish_with_handle(
+    context: &Context,
+    block: At<IoStatusBlock>,
+    done: NtResult<u64>,
+) -> NtResult {
+    match done {
+        Err(NtStatus::INVALID_HANDLE | NtStatus::OBJECT_TYPE_MISMATCH) => done.map(drop),
+        _ => finish(context, block, done),
     }
-    finish(context, block, status, 0)
 }
 
 /// Returns the place of a transfer.
-fn start_of(file: &OpenFile, offset: Option<u64>) -> Result<u64, NtStatus> {
+fn start_of(file: &OpenFile, offset: Option<u64>) -> NtResult<u64> {
     match (offset, file.position) {
         (Some(AT_END), _) => {
             let open = file.file.as_ref();
@@ -425,41 +445,38 @@ fn start_of(file: &OpenFile, offset: Option<u64>) -> Result<u64, NtStatus> {
     }
 }
 
-fn write(context: &Context, arguments: [u64; 9]) -> u64 {
-    let [handle, event, _routine, _context, block, buffer, length, offset, _key] = arguments;
+fn write(
+    context: &Context,
+    handle: u64,
+    event: u64,
+    _routine: u64,
+    _argument: u64,
+    block: At<IoStatusBlock>,
+    buffer: u64,
+    length: u32,
+    offset: At<i64>,
+    _key: u64,
+) -> NtResult {
     let offset = offset_at(context, offset);
-    let length = usize::try_from(low_half(length)).unwrap_or(usize::MAX);
-    let bytes = context.read_bytes(buffer, length);
+    let bytes = context.read_bytes(buffer, length as usize);
     let written = with_file(context, handle, |file| {
         if event != 0 {
             return Err(NtStatus::INVALID_HANDLE);
         }
-        let start = if only_appends(file.access) {
-            start_of(file, Some(AT_END))?
-        } else {
-            start_of(file, offset)?
-        };
-        let Some(open) = &mut file.file else {
-            return Err(NtStatus::INVALID_DEVICE_REQUEST);
-        };
+        let start = start_of(file, if only_appends(file.access) { Some(AT_END) } else { offset })?;
+        let open = file.file.as_mut().ok_or(NtStatus::INVALID_DEVICE_REQUEST)?;
         let done = open.seek(SeekFrom::Start(start)).and_then(|_| open.write_all(&bytes));
         done.map_err(|error| status_of(&error))?;
         if let Some(position) = &mut file.position {
             *position = start.saturating_add(bytes.len() as u64);
         }
-        Ok(())
+        Ok(bytes.len() as u64)
     });
-    match written {
-        Ok(()) => finish(context, block, NtStatus::SUCCESS, bytes.len() as u64),
-        Err(status) => failed(context, block, status),
-    }
+    finish_with_handle(context, block, written)
 }
 
-fn flush(context: &Context, handle: u64, block: u64) -> u64 {
-    match with_file(context, handle, |_| Ok(())) {
-        Ok(()) => finish(context, block, NtStatus::SUCCESS, 0),
-        Err(status) => failed(context, block, status),
-    }
+fn flush(context: &Context, handle: u64, block: At<IoStatusBlock>) -> NtResult {
+    finish_with_handle(context, block, with_file(context, handle, |_| Ok(0)))
 }
 
 /// The classes of information.
@@ -480,7 +497,14 @@ fn file_time(time: std::io::Result<std::time::SystemTime>) -> i64 {
     ticks.unwrap_or(0).saturating_add(SINCE_1601)
 }
 
-fn query(context: &Context, handle: u64, block: u64, buffer: u64, length: u64, kind: u64) -> u64 {
+fn query(
+    context: &Context,
+    handle: u64,
+    block: At<IoStatusBlock>,
+    buffer: u64,
+    length: u32,
+    kind: u32,
+) -> NtResult {
     use zerocopy::IntoBytes as _;
     /// `FILE_ATTRIBUTE_DIRECTORY` and `FILE_ATTRIBUTE_ARCHIVE`.
     const DIRECTORY: u32 = 0x10;
@@ -491,7 +515,7 @@ fn query(context: &Context, handle: u64, block: u64, buffer: u64, length: u64, k
         let metadata = fs::metadata(&file.path).map_err(|error| status_of(&error))?;
         let is_directory = file.file.is_none();
         let size = if is_directory { 0 } else { metadata.len() };
-        Ok(match low_half(kind) {
+        Ok(match kind {
             class::BASIC => {
                 let written = file_time(metadata.modified());
                 let value = FileBasic {
@@ -519,29 +543,35 @@ fn query(context: &Context, handle: u64, block: u64, buffer: u64, length: u64, k
             _ => return Err(INVALID_INFO_CLASS),
         })
     });
-    match found {
-        Ok(bytes) if (low_half(length) as usize) < bytes.len() => {
-            NtStatus::INFO_LENGTH_MISMATCH.to_register()
+    let done = match found {
+        Err(INVALID_INFO_CLASS) => return Err(INVALID_INFO_CLASS),
+        Ok(bytes) if (length as usize) < bytes.len() => {
+            return Err(NtStatus::INFO_LENGTH_MISMATCH);
         }
-        Ok(bytes) => {
+        found => found.map(|bytes| {
             context.write_bytes(buffer, &bytes);
-            finish(context, block, NtStatus::SUCCESS, bytes.len() as u64)
-        }
-        Err(status) if status == INVALID_INFO_CLASS => status.to_register(),
-        Err(status) => failed(context, block, status),
-    }
+            bytes.len() as u64
+        }),
+    };
+    finish_with_handle(context, block, done)
 }
 
-fn set(context: &Context, handle: u64, block: u64, buffer: u64, length: u64, kind: u64) -> u64 {
-    let kind = low_half(kind);
+fn set(
+    context: &Context,
+    handle: u64,
+    block: At<IoStatusBlock>,
+    buffer: u64,
+    length: u32,
+    kind: u32,
+) -> NtResult {
     let needed = match kind {
         class::BASIC => size_of::<FileBasic>(),
         class::DISPOSITION => 1,
         class::POSITION | class::ALLOCATION | class::END_OF_FILE => 8,
-        _ => return INVALID_INFO_CLASS.to_register(),
+        _ => return Err(INVALID_INFO_CLASS),
     };
-    if (low_half(length) as usize) < needed {
-        return NtStatus::INFO_LENGTH_MISMATCH.to_register();
+    if (length as usize) < needed {
+        return Err(NtStatus::INFO_LENGTH_MISMATCH);
     }
     let value: u64 = match kind {
         class::BASIC => 0,
@@ -567,23 +597,15 @@ fn set(context: &Context, handle: u64, block: u64, buffer: u64, length: u64, kin
             open.set_len(value).map_err(|error| status_of(&error))
         }
     });
-    match done {
-        Ok(()) => finish(context, block, NtStatus::SUCCESS, 0),
-        Err(status) => failed(context, block, status),
-    }
+    finish_with_handle(context, block, done.map(|()| 0))
 }
 
 /// Deletes a file by its name.
-fn delete(context: &Context, attributes: u64) -> u64 {
+fn delete(context: &Context, attributes: u64) -> NtResult {
     let wanted = [access::DELETE, 7, 1, option::DELETE_ON_CLOSE];
-    let opened = path_of(context, attributes).and_then(|path| open_path(context, path, wanted));
-    match opened {
-        Ok((file, _)) => {
-            close(context, file);
-            NtStatus::SUCCESS.to_register()
-        }
-        Err(status) => status.to_register(),
-    }
+    let (file, _) = open_path(context, path_of(context, attributes)?, wanted)?;
+    close(context, file);
+    Ok(())
 }
 
 #[cfg(test)]

@@ -2,8 +2,8 @@
 //! perhaps data.
 
 use crate::{
-    execution::routine::low_half,
-    ground::status::NtStatus,
+    execution::routine::At,
+    ground::status::{NtResult, NtStatus},
     services::{
         managers::registry::{
             store::{KeyId, Registry},
@@ -36,10 +36,10 @@ pub mod value_class {
     pub const LAYER: u32 = 5;
 }
 
-/// The offset of what is not there.
+/// The offset of a part that does not exist.
 const NOWHERE: u32 = u32::MAX;
 
-/// What a routine tells the driver.
+/// The information that a routine stores for the driver.
 pub struct Information {
     bytes: Vec<u8>,
     /// The length of the fixed part, without which nothing is stored.
@@ -68,11 +68,6 @@ impl Information {
     }
 }
 
-/// Returns the status of a result.
-pub fn status_of(result: Result<(), NtStatus>) -> u64 {
-    result.err().unwrap_or(NtStatus::SUCCESS).to_register()
-}
-
 fn text_size(text: &str) -> u32 {
     size(2 * text.encode_utf16().count())
 }
@@ -81,31 +76,24 @@ fn size(length: usize) -> u32 {
     u32::try_from(length).unwrap_or(u32::MAX)
 }
 
-/// Stores information in a driver's buffer, as far as it has room. `buffer`, its length and the address
-/// of the result's length are the routine's last arguments.
+/// Stores information in a driver's buffer, as far as it has room, and stores the whole size.
 pub fn give(
     context: &Context,
-    information: Result<Information, NtStatus>,
-    [buffer, length, result_length]: [u64; 3],
-) -> u64 {
-    let Information { bytes, fixed } = match information {
-        Ok(information) => information,
-        Err(status) => return status.to_register(),
-    };
-    context.write(result_length, &size(bytes.len()));
-    let room = low_half(length) as usize;
-    if room < fixed {
-        return NtStatus::BUFFER_TOO_SMALL.to_register();
+    Information { bytes, fixed }: &Information,
+    (buffer, length): (u64, u32),
+    result_length: At<u32>,
+) -> NtResult {
+    result_length.write(context, size(bytes.len()));
+    let room = length as usize;
+    if room < *fixed {
+        return Err(NtStatus::BUFFER_TOO_SMALL);
     }
-    let stored = bytes.get(..room).unwrap_or(&bytes);
-    context.write_bytes(buffer, stored);
-    let status =
-        if stored.len() < bytes.len() { NtStatus::BUFFER_OVERFLOW } else { NtStatus::SUCCESS };
-    status.to_register()
+    context.write_bytes(buffer, bytes.get(..room).unwrap_or(bytes));
+    if room < bytes.len() { Err(NtStatus::BUFFER_OVERFLOW) } else { Ok(()) }
 }
 
 /// Checks the class of information on a key. Only a query of the key itself takes all of them.
-pub fn check_key_class(context: &Context, class: u32, is_of_itself: bool) -> Result<(), NtStatus> {
+pub fn check_key_class(context: &Context, class: u32, is_of_itself: bool) -> NtResult {
     match class {
         key_class::BASIC | key_class::NODE | key_class::FULL => Ok(()),
         key_class::NAME
@@ -124,7 +112,7 @@ pub fn check_key_class(context: &Context, class: u32, is_of_itself: bool) -> Res
 }
 
 /// Returns the information of a class on a key.
-pub fn of_key(registry: &Registry, key: KeyId, class: u32) -> Result<Information, NtStatus> {
+pub fn of_key(registry: &Registry, key: KeyId, class: u32) -> NtResult<Information> {
     /// The sizes of the fixed parts of `KEY_NODE_INFORMATION` and `KEY_FULL_INFORMATION`.
     const NODE: u32 = 24;
     const FULL: u32 = 44;
@@ -188,7 +176,7 @@ pub fn of_key(registry: &Registry, key: KeyId, class: u32) -> Result<Information
 }
 
 /// Checks the class of information on a value.
-pub fn check_value_class(context: &Context, class: u32) -> Result<(), NtStatus> {
+pub fn check_value_class(context: &Context, class: u32) -> NtResult {
     match class {
         value_class::BASIC
         | value_class::FULL

@@ -4,8 +4,12 @@ use std::collections::HashMap;
 
 use super::information;
 use crate::{
-    execution::routine::{Routine, low_half},
-    ground::{arena::Block, irql::Irql, status::NtStatus},
+    execution::routine::{At, Routine},
+    ground::{
+        arena::Block,
+        irql::Irql,
+        status::{NtResult, NtStatus},
+    },
     services::{
         managers::registry::store::{KeyId, NewKey},
         ntoskrnl::{
@@ -22,13 +26,13 @@ use crate::{
 const PASSIVE: Irql = Irql::PASSIVE_LEVEL;
 
 pub const ENTRIES: Entries = &[
-    ("ZwOpenKey", PASSIVE, Routine::Three(open)),
-    ("ZwOpenKeyEx", PASSIVE, Routine::Four(open_with_options)),
-    ("ZwCreateKey", PASSIVE, Routine::Seven(create)),
-    ("ZwDeleteKey", PASSIVE, Routine::One(delete)),
-    ("ZwFlushKey", PASSIVE, Routine::One(flush)),
-    ("ZwQueryKey", PASSIVE, Routine::Five(query)),
-    ("ZwEnumerateKey", PASSIVE, Routine::Six(enumerate)),
+    ("ZwOpenKey", PASSIVE, Routine::of(open)),
+    ("ZwOpenKeyEx", PASSIVE, Routine::of(open_with_options)),
+    ("ZwCreateKey", PASSIVE, Routine::of(create)),
+    ("ZwDeleteKey", PASSIVE, Routine::of(delete)),
+    ("ZwFlushKey", PASSIVE, Routine::of(flush)),
+    ("ZwQueryKey", PASSIVE, Routine::of(query)),
+    ("ZwEnumerateKey", PASSIVE, Routine::of(enumerate)),
 ];
 
 /// Options of keys (`REG_OPTION_*`).
@@ -65,7 +69,7 @@ pub fn open_handle(context: &Context, key: KeyId) -> u64 {
 }
 
 /// Returns the key of a handle.
-pub fn key_of(context: &Context, handle: u64) -> Result<KeyId, NtStatus> {
+pub fn key_of(context: &Context, handle: u64) -> NtResult<KeyId> {
     let of_framework = context.registry().key_of_handle(handle);
     let key = if let Some(key) = of_framework {
         key
@@ -79,48 +83,36 @@ pub fn key_of(context: &Context, handle: u64) -> Result<KeyId, NtStatus> {
 }
 
 /// Returns the key that a name starts at, or `None` if it is absolute.
-fn start(context: &Context, attributes: &Attributes) -> Result<Option<KeyId>, NtStatus> {
+fn start(context: &Context, attributes: &Attributes) -> NtResult<Option<KeyId>> {
     if attributes.root == 0 {
         return Ok(None);
     }
     key_of(context, attributes.root).map(Some)
 }
 
-fn open_named(context: &Context, handle: u64, attributes: u64) -> NtStatus {
-    let opened = object_attributes::read(context, attributes).and_then(|attributes| {
-        let start = start(context, &attributes)?;
-        context.registry().open(start, &attributes.name)
-    });
-    match opened {
-        Ok(key) => {
-            let value = open_handle(context, key);
-            context.write(handle, &value);
-            NtStatus::SUCCESS
-        }
-        Err(status) => status,
-    }
-}
-
-fn open(context: &Context, handle: u64, _mask: u64, attributes: u64) -> u64 {
-    open_named(context, handle, attributes).to_register()
+fn open(context: &Context, handle: At<u64>, _mask: u32, attributes: u64) -> NtResult {
+    let attributes = object_attributes::read(context, attributes)?;
+    let start = start(context, &attributes)?;
+    let key = context.registry().open(start, &attributes.name)?;
+    handle.write(context, open_handle(context, key));
+    Ok(())
 }
 
 fn open_with_options(
     context: &Context,
-    handle: u64,
-    _mask: u64,
+    handle: At<u64>,
+    mask: u32,
     attributes: u64,
-    options: u64,
-) -> u64 {
-    let options = low_half(options);
+    options: u32,
+) -> NtResult {
     if options & !option::LEGAL_TO_OPEN != 0 {
-        return NtStatus::INVALID_PARAMETER.to_register();
+        return Err(NtStatus::INVALID_PARAMETER);
     }
     check_options(context, options);
-    open_named(context, handle, attributes).to_register()
+    open(context, handle, mask, attributes)
 }
 
-/// Bugchecks for options that this kernel does not play.
+/// Bugchecks for options that this kernel does not implement.
 fn check_options(context: &Context, options: u32) {
     if options & (option::CREATE_LINK | option::OPEN_LINK) != 0 {
         context.stop_for_unprovided("for a symbolic link of the registry");
@@ -130,31 +122,30 @@ fn check_options(context: &Context, options: u32) {
     }
 }
 
-fn create(context: &Context, arguments: [u64; 7]) -> u64 {
+fn create(
+    context: &Context,
+    handle: At<u64>,
+    _mask: u32,
+    attributes: u64,
+    _title: u32,
+    class: u64,
+    options: u32,
+    disposition: At<u32>,
+) -> NtResult {
     /// `REG_CREATED_NEW_KEY` and `REG_OPENED_EXISTING_KEY`.
     const NEW: u32 = 1;
     const EXISTING: u32 = 2;
-    let [handle, _mask, attributes, _title, class, options, disposition] = arguments;
-    let options = low_half(options);
     if options & !option::LEGAL != 0 {
-        return NtStatus::INVALID_PARAMETER.to_register();
+        return Err(NtStatus::INVALID_PARAMETER);
     }
     check_options(context, options);
     let class = if class == 0 { String::new() } else { read_unicode_string(context, class) };
     let new = NewKey { class: &class, is_volatile: options & option::VOLATILE != 0 };
-    let created = object_attributes::read(context, attributes)
-        .and_then(|attributes| create_named(context, &attributes, new));
-    match created {
-        Ok((key, is_new)) => {
-            let value = open_handle(context, key);
-            context.write(handle, &value);
-            if disposition != 0 {
-                context.write(disposition, if is_new { &NEW } else { &EXISTING });
-            }
-            NtStatus::SUCCESS.to_register()
-        }
-        Err(status) => status.to_register(),
-    }
+    let attributes = object_attributes::read(context, attributes)?;
+    let (key, is_new) = create_named(context, &attributes, new)?;
+    handle.write(context, open_handle(context, key));
+    disposition.write_optional(context, if is_new { NEW } else { EXISTING });
+    Ok(())
 }
 
 /// Opens a key, or creates it if its parent allows that. Returns whether it is new.
@@ -162,7 +153,7 @@ fn create_named(
     context: &Context,
     attributes: &Attributes,
     new: NewKey<'_>,
-) -> Result<(KeyId, bool), NtStatus> {
+) -> NtResult<(KeyId, bool)> {
     let registry = context.registry();
     let start = start(context, attributes)?;
     match registry.open(start, &attributes.name) {
@@ -174,44 +165,40 @@ fn create_named(
 }
 
 /// Deletes a key. Its handles stay open, and can only be closed.
-fn delete(context: &Context, handle: u64) -> u64 {
-    let deleted = key_of(context, handle).and_then(|key| context.registry().delete(key));
-    information::status_of(deleted)
+fn delete(context: &Context, handle: u64) -> NtResult {
+    context.registry().delete(key_of(context, handle)?)
 }
 
 /// Checks the handle. The registry is in memory only.
-fn flush(context: &Context, handle: u64) -> u64 {
-    information::status_of(key_of(context, handle).map(|_| ()))
+fn flush(context: &Context, handle: u64) -> NtResult {
+    key_of(context, handle).map(drop)
 }
 
 fn query(
     context: &Context,
     handle: u64,
-    class: u64,
+    class: u32,
     buffer: u64,
-    length: u64,
-    result_length: u64,
-) -> u64 {
-    let class = low_half(class);
-    let information = information::check_key_class(context, class, true)
-        .and_then(|()| key_of(context, handle))
-        .and_then(|key| information::of_key(context.registry(), key, class));
-    information::give(context, information, [buffer, length, result_length])
+    length: u32,
+    result_length: At<u32>,
+) -> NtResult {
+    information::check_key_class(context, class, true)?;
+    let key = key_of(context, handle)?;
+    let information = information::of_key(context.registry(), key, class)?;
+    information::give(context, &information, (buffer, length), result_length)
 }
 
 fn enumerate(
     context: &Context,
     handle: u64,
-    index: u64,
-    class: u64,
+    index: u32,
+    class: u32,
     buffer: u64,
-    length: u64,
-    result_length: u64,
-) -> u64 {
-    let class = low_half(class);
-    let information = information::check_key_class(context, class, false)
-        .and_then(|()| key_of(context, handle))
-        .and_then(|key| context.registry().subkey(key, low_half(index)))
-        .and_then(|key| information::of_key(context.registry(), key, class));
-    information::give(context, information, [buffer, length, result_length])
+    length: u32,
+    result_length: At<u32>,
+) -> NtResult {
+    information::check_key_class(context, class, false)?;
+    let key = context.registry().subkey(key_of(context, handle)?, index)?;
+    let information = information::of_key(context.registry(), key, class)?;
+    information::give(context, &information, (buffer, length), result_length)
 }

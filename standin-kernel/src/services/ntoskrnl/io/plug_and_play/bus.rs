@@ -16,14 +16,14 @@ use crate::{
         abi::{DeviceObject, Irp, IrpStack},
         framework_abi::BusInformation,
         pnp_abi::{DeviceCapabilities, DeviceRelations},
-        status::NtStatus,
+        status::{NtResult, NtStatus},
     },
     services::{
         managers::{
             bus_driver::BusDriver,
             device_properties::{Identity, list_bytes},
             nodes::BUS,
-            pool::{Tag, Wanted},
+            pool::Tag,
         },
         ntoskrnl::{
             context::Context,
@@ -51,7 +51,7 @@ const D0: u32 = 1;
 const D3: u32 = 4;
 
 /// Creates a physical device. Returns it and its name.
-pub fn create(context: &Context) -> Result<(u64, String), NtStatus> {
+pub fn create(context: &Context) -> NtResult<(u64, String)> {
     /// `FILE_DEVICE_CONTROLLER`.
     const CONTROLLER: u32 = 4;
     let new = New {
@@ -64,10 +64,10 @@ pub fn create(context: &Context) -> Result<(u64, String), NtStatus> {
         dispatch: Some(dispatch),
     };
     let physical = devices::make(context, new)?;
-    let mut value: DeviceObject = context.read(physical);
-    value.flags |= BUS_ENUMERATED | POWER_PAGEABLE;
-    value.flags &= !flag::INITIALIZING;
-    context.write(physical, &value);
+    context.update(physical, |value: &mut DeviceObject| {
+        value.flags |= BUS_ENUMERATED | POWER_PAGEABLE;
+        value.flags &= !flag::INITIALIZING;
+    });
     let name = devices::name_of(context, physical).unwrap_or_default();
     let name = name.replacen(r"\device\", r"\Device\", 1);
     Ok((physical, name))
@@ -84,7 +84,7 @@ fn dispatch(context: &Context, physical: u64, irp: u64) -> NtStatus {
         POWER => {
             Some((power_request(context, physical, &location), value.status_block.information))
         }
-        // Drivers of this bus have no data of WMI's.
+        // Drivers of this bus have no WMI data.
         super::minor::SYSTEM_CONTROL => None,
         _ => Some((NtStatus::INVALID_DEVICE_REQUEST, 0)),
     };
@@ -136,10 +136,7 @@ fn plug_and_play(
         | pnp::QUERY_STATE
         | pnp::USAGE_NOTIFICATION
         | pnp::SURPRISE_REMOVAL => Some((NtStatus::SUCCESS, information)),
-        pnp::QUERY_CAPABILITIES => {
-            let status = capabilities(context, first);
-            Some((status, information))
-        }
+        pnp::QUERY_CAPABILITIES => Some((capabilities(context, first), information)),
         pnp::QUERY_RELATIONS => target_relation(context, physical, low_half(first)),
         pnp::QUERY_ID => id(context, &identity()?, low_half(first)),
         pnp::QUERY_DEVICE_TEXT => text(context, &identity()?, low_half(first)),
@@ -209,8 +206,7 @@ fn text(context: &Context, identity: &Identity, kind: u32) -> Option<(NtStatus, 
 
 /// Returns bytes in pool, which the sender of the request frees.
 fn give(context: &Context, bytes: &[u8]) -> (NtStatus, u64) {
-    let wanted = Wanted { size: bytes.len(), tag: TAG, paged: true, uninitialized: false };
-    let Some(at) = context.pool().allocate(wanted, context, context.call()) else {
+    let Some(at) = context.allocate(bytes.len(), TAG, true) else {
         return (NtStatus::INSUFFICIENT_RESOURCES, 0);
     };
     context.write_bytes(at, bytes);

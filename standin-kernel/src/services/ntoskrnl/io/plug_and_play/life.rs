@@ -1,5 +1,5 @@
-//! The life of a device of drivers without the framework: what the plug-and-play manager sends its stack
-//! from `AddDevice` on.
+//! The life of a device of drivers without the framework: the requests that the plug-and-play manager sends
+//! its stack from `AddDevice` on.
 
 use super::{
     bus,
@@ -12,7 +12,7 @@ use crate::{
     ground::{
         abi::{DeviceObject, DriverExtension, DriverObject},
         rule::Rule,
-        status::NtStatus,
+        status::{NtResult, NtStatus},
     },
     services::{
         managers::{
@@ -30,7 +30,7 @@ use crate::{
     },
 };
 
-/// What a test chooses for a new device.
+/// The properties that a test chooses for a new device.
 #[derive(Clone, Default)]
 pub struct Offer {
     /// The hardware ids of the device.
@@ -50,7 +50,7 @@ pub fn add_device_routine(context: &Context, driver: u64) -> u64 {
 
 /// Adds a device to the bus, has the driver add it too, and starts it. Returns its physical
 /// `DEVICE_OBJECT`.
-pub fn add(context: &Context, driver: u64, service: &str, offer: Offer) -> Result<u64, NtStatus> {
+pub fn add(context: &Context, driver: u64, service: &str, offer: Offer) -> NtResult<u64> {
     let number = context.nodes().next_number();
     let (physical, physical_name) = bus::create(context)?;
     let hardware_ids = if offer.hardware_ids.is_empty() {
@@ -79,9 +79,7 @@ pub fn add(context: &Context, driver: u64, service: &str, offer: Offer) -> Resul
     let added = set(&hardware, offer.hardware_values)
         .and_then(|()| set(&software, offer.software_values))
         .and_then(|()| build(context, physical));
-    added.map(|()| physical).inspect_err(|_| {
-        forget(context, physical);
-    })
+    added.map(|()| physical).inspect_err(|_| forget(context, physical))
 }
 
 /// Adds a driver above the others of a device. As on Windows, the device's stack is removed and built
@@ -121,7 +119,7 @@ impl From<NtStatus> for FilterError {
 }
 
 /// Has each driver of a device add it, from the lowest up, and starts it. What fails is undone.
-fn build(context: &Context, physical: u64) -> Result<(), NtStatus> {
+fn build(context: &Context, physical: u64) -> NtResult {
     let drivers = context.nodes().with(physical, |node| {
         node.stage = Stage::Added;
         node.drivers.clone()
@@ -181,7 +179,7 @@ fn check_added(context: &Context, below: u64, added: NtStatus) {
 }
 
 /// Starts a device.
-fn start(context: &Context, physical: u64) -> Result<(), NtStatus> {
+fn start(context: &Context, physical: u64) -> NtResult {
     let Outcome { status, .. } = send(context, physical, &Request::pnp(pnp::START));
     if status.is_success() {
         context.nodes().set_stage(physical, Stage::Started);

@@ -1,4 +1,6 @@
-//! What the plug-and-play manager asks a device that works.
+//! The queries of the plug-and-play manager to a device that works.
+
+use zerocopy::FromZeros;
 
 use super::{
     minor::{PNP, pnp},
@@ -22,15 +24,9 @@ pub fn query_started(context: &Context, physical: u64) -> u64 {
     let asked = DeviceCapabilities {
         size,
         version: 1,
-        flags: 0,
         address: u32::MAX,
         number: u32::MAX,
-        states: [0; 7],
-        system_wake: 0,
-        device_wake: 0,
-        latency_1: 0,
-        latency_2: 0,
-        latency_3: 0,
+        ..DeviceCapabilities::new_zeroed()
     };
     let memory = Block::zeroed(size_of::<DeviceCapabilities>());
     context.write(memory.address(), &asked);

@@ -15,13 +15,16 @@ use crate::{
         managers::nodes::Stage,
         ntoskrnl::{
             context::Context,
-            io::{devices, power_states as states, stacks},
+            io::{
+                devices::{self, Left},
+                power_states as states, stacks,
+            },
         },
         strings::read_unicode_string,
     },
 };
 
-/// The reason that a device stays although somebody asked for its orderly removal, or for its stop.
+/// The reason that a device stays although its orderly removal, or its stop, was requested.
 #[derive(Debug, thiserror::Error)]
 pub enum Veto {
     /// A process has a file open on the device, which the plug-and-play manager does not take away.
@@ -50,12 +53,16 @@ pub fn query_remove(context: &Context, physical: u64) -> Result<(), Veto> {
     Err(veto)
 }
 
+/// Returns whether the hardware of a device is gone.
+fn is_gone(context: &Context, physical: u64) -> bool {
+    matches!(context.nodes().stage(physical), None | Some(Stage::Gone))
+}
+
 /// Removes a device as at a user's request. Has no effect on a device that is already gone. A driver can
 /// refuse.
 pub fn remove(context: &Context, physical: u64) -> Result<(), Veto> {
-    match context.nodes().stage(physical) {
-        None | Some(Stage::Gone) => return Ok(()),
-        Some(_) => {}
+    if is_gone(context, physical) {
+        return Ok(());
     }
     query_remove(context, physical)?;
     tear_down(context, physical);
@@ -65,9 +72,8 @@ pub fn remove(context: &Context, physical: u64) -> Result<(), Veto> {
 
 /// Removes the hardware of a device by surprise. The drivers get the removal when no file is open.
 pub fn surprise_remove(context: &Context, physical: u64) {
-    match context.nodes().stage(physical) {
-        None | Some(Stage::Gone) => return,
-        Some(_) => {}
+    if is_gone(context, physical) {
+        return;
     }
     context.nodes().disable_interfaces(physical);
     send(context, physical, &Request::pnp(pnp::SURPRISE_REMOVAL));
@@ -102,15 +108,10 @@ pub fn tear_down(context: &Context, physical: u64) {
     }
     context.nodes().set_stage(physical, Stage::Added);
     for device in above {
-        let left = devices::left(context, *device);
-        let Some(left) = left else {
-            continue;
-        };
-        let what = match left {
-            devices::Left::Attached => {
-                "detaching its device object from the stack (IoDetachDevice)"
-            }
-            devices::Left::Detached => "deleting its device object (IoDeleteDevice)",
+        let what = match devices::left(context, *device) {
+            Some(Left::Attached) => "detaching its device object from the stack (IoDetachDevice)",
+            Some(Left::Detached) => "deleting its device object (IoDeleteDevice)",
+            None => continue,
         };
         context.stop(
             Rule::ObjectMisused,

@@ -7,7 +7,7 @@ use super::minor::{self, PNP, SYSTEM_CONTROL};
 use crate::{
     execution::coroutine::wait_until,
     ground::{
-        abi::{DeviceObject, Irp, IrpStack},
+        abi::{DeviceObject, Irp},
         rule::Rule,
         status::NtStatus,
     },
@@ -76,7 +76,7 @@ pub fn note_reached(context: &Context, irp: u64) {
 }
 
 /// Allocates a request for the top of a device's stack, as the system does: with a status that says that
-/// nobody has handled it. Returns its address and the device at the top.
+/// no driver has handled it. Returns its address and the device at the top.
 pub fn allocate(
     context: &Context,
     device: u64,
@@ -86,17 +86,16 @@ pub fn allocate(
     let top = stacks::top_of(context, device);
     let stack_size = context.read::<DeviceObject>(top).stack_size;
     let irp = irp::create(context, stack_size, Some(ended));
-    let mut value: Irp = context.read(irp);
-    value.status_block.status = NtStatus::NOT_SUPPORTED.bits();
-    value.status_block.information = request.information;
-    context.write(irp, &value);
-    let at = irp::next_location(context, irp);
-    let mut location: IrpStack = context.read(at);
-    location.major = request.major;
-    location.minor = request.minor;
-    location.parameters = request.parameters;
-    location.device = top;
-    context.write(at, &location);
+    context.update(irp, |value: &mut Irp| {
+        value.status_block.status = NtStatus::NOT_SUPPORTED.bits();
+        value.status_block.information = request.information;
+    });
+    irp::update_next(context, irp, |location| {
+        location.major = request.major;
+        location.minor = request.minor;
+        location.parameters = request.parameters;
+        location.device = top;
+    });
     (irp, top)
 }
 
@@ -110,8 +109,7 @@ pub fn send(context: &Context, device: u64, request: &Request) -> Outcome {
     if returned == NtStatus::PENDING {
         wait_until(context, None, has_ended);
     }
-    let progress = context.state().get::<Sent>().0.remove(&irp);
-    let progress = progress.unwrap_or_default();
+    let progress = context.with_state(|Sent(all)| all.remove(&irp)).unwrap_or_default();
     let outcome = progress.outcome.unwrap_or_else(|| {
         let name = request.name();
         let why = if returned == NtStatus::PENDING {
@@ -124,13 +122,14 @@ pub fn send(context: &Context, device: u64, request: &Request) -> Outcome {
             format!("the driver returned {returned} for {name}, and {why}"),
         )
     });
-    check(context, request, returned, &progress, outcome);
+    if let Some(broken) = broken(request, returned, &progress, outcome) {
+        context.stop(Rule::RequestMisused, broken);
+    }
     outcome
 }
 
 fn outcome_of(context: &Context, irp: u64) -> Option<Outcome> {
-    let mut state = context.state();
-    state.get::<Sent>().0.get(&irp).and_then(|sent| sent.outcome)
+    context.with_state(|Sent(all)| all.get(&irp)?.outcome)
 }
 
 /// Keeps the result of a completed request.
@@ -145,20 +144,7 @@ fn ended(context: &Context, irp: u64) {
     }
 }
 
-/// Bugchecks if the drivers have not served a request as its function demands.
-fn check(
-    context: &Context,
-    request: &Request,
-    returned: NtStatus,
-    progress: &Progress,
-    outcome: Outcome,
-) {
-    if let Some(broken) = broken(request, returned, progress, outcome) {
-        context.stop(Rule::RequestMisused, broken);
-    }
-}
-
-/// Returns what the drivers did wrong with a request.
+/// Describes what the drivers did wrong with a request, if they did not serve it as its function demands.
 fn broken(
     request: &Request,
     returned: NtStatus,

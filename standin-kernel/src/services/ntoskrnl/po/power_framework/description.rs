@@ -1,4 +1,4 @@
-//! What a driver tells of its device when it registers it, in the three versions of the structure.
+//! The description of a device with which its driver registers it, in the three versions of the structure.
 
 use zerocopy::{FromBytes, Immutable, IntoBytes};
 
@@ -21,8 +21,8 @@ pub struct Callbacks {
     pub state: u64,
     pub power_required: u64,
     pub power_not_required: u64,
-    /// The routines that a device's power goes up and down with while a system without the state S3
-    /// sleeps. Here, no system does.
+    /// The routines that turn a device's power on and off while a system without the state S3 sleeps. Here,
+    /// no system does.
     directed: [u64; 2],
     pub context: u64,
 }
@@ -65,18 +65,24 @@ pub fn describe(context: &Context, at: u64) -> Option<(Callbacks, Vec<Component>
     const FIRST: u32 = 1;
     const SECOND: u32 = 2;
     const THIRD: u32 = 3;
+    /// The callbacks that all versions have.
+    macro_rules! callbacks {
+        ($device:ident, $directed:expr) => {
+            Callbacks {
+                active: $device.active,
+                idle: $device.idle,
+                state: $device.state,
+                power_required: $device.power_required,
+                power_not_required: $device.power_not_required,
+                directed: $directed,
+                context: $device.context,
+            }
+        };
+    }
     let (callbacks, states) = match context.read::<u32>(at) {
         FIRST => {
             let device: PowerDeviceV1 = context.read(at);
-            let callbacks = Callbacks {
-                active: device.active,
-                idle: device.idle,
-                state: device.state,
-                power_required: device.power_required,
-                power_not_required: device.power_not_required,
-                directed: [0; 2],
-                context: device.context,
-            };
+            let callbacks = callbacks!(device, [0; 2]);
             let first = at + (size_of::<PowerDeviceV1>() - size_of::<PowerComponentV1>()) as u64;
             let states = (0..device.component_count.min(LIMIT)).map(|index| {
                 let offset = u64::from(index) * size_of::<PowerComponentV1>() as u64;
@@ -87,29 +93,13 @@ pub fn describe(context: &Context, at: u64) -> Option<(Callbacks, Vec<Component>
         }
         SECOND => {
             let device: PowerDeviceV2 = context.read(at);
-            let callbacks = Callbacks {
-                active: device.active,
-                idle: device.idle,
-                state: device.state,
-                power_required: device.power_required,
-                power_not_required: device.power_not_required,
-                directed: [0; 2],
-                context: device.context,
-            };
+            let callbacks = callbacks!(device, [0; 2]);
             let first = at + (size_of::<PowerDeviceV2>() - size_of::<PowerComponentV2>()) as u64;
             (callbacks, states_of(context, first, device.component_count))
         }
         THIRD => {
             let device: PowerDeviceV3 = context.read(at);
-            let callbacks = Callbacks {
-                active: device.active,
-                idle: device.idle,
-                state: device.state,
-                power_required: device.power_required,
-                power_not_required: device.power_not_required,
-                directed: [device.directed_up, device.directed_down],
-                context: device.context,
-            };
+            let callbacks = callbacks!(device, [device.directed_up, device.directed_down]);
             let first = at + (size_of::<PowerDeviceV3>() - size_of::<PowerComponentV2>()) as u64;
             (callbacks, states_of(context, first, device.component_count))
         }

@@ -1,4 +1,4 @@
-//! What the power management framework keeps of a device, and what it calls next.
+//! The state that the power management framework keeps of a device, and the choice of the next callback.
 
 /// An idle state of a component, as the driver describes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -9,7 +9,7 @@ pub struct IdleState {
     pub residency: u64,
 }
 
-/// Whether a driver can access a component.
+/// The condition of a component: a driver can access an active one only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Condition {
     Active,
@@ -83,7 +83,7 @@ impl Component {
     }
 }
 
-/// Whether a device needs its full power.
+/// The need of a device for its full power.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Power {
     Required,
@@ -109,9 +109,9 @@ pub enum Step {
     PowerNotRequired,
 }
 
-/// What an answer of a driver is for.
+/// A completion by the driver of what a callback asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Answer {
+pub enum Completed {
     /// `PoFxCompleteIdleCondition`.
     Idle(usize),
     /// `PoFxCompleteIdleState`.
@@ -156,25 +156,25 @@ impl Device {
     }
 
     /// Takes a driver's answer. Returns `false` if the driver was not asked and need not say it.
-    pub fn answer(&mut self, answer: Answer) -> bool {
+    pub fn answer(&mut self, answer: Completed) -> bool {
         match answer {
-            Answer::Idle(index) => self.component(index).is_some_and(|component| {
+            Completed::Idle(index) => self.component(index).is_some_and(|component| {
                 let is_due = component.condition == Condition::Idling;
                 if is_due {
                     component.condition = Condition::Idle;
                 }
                 is_due
             }),
-            Answer::State(index) => self
+            Completed::State(index) => self
                 .component(index)
                 .is_some_and(|component| std::mem::replace(&mut component.changes_state, false)),
             // The driver also reports that the system's return to work powered the device on, for
             // which nothing here asked it.
-            Answer::PoweredOn => {
+            Completed::PoweredOn => {
                 self.power = Power::Required;
                 true
             }
-            Answer::PowerNotRequired => {
+            Completed::PowerNotRequired => {
                 self.move_power(Power::Releasing, Power::NotRequired);
                 std::mem::replace(&mut self.owes_release, false)
             }
@@ -270,21 +270,21 @@ mod tests {
         assert!(device.start());
         assert!(!device.start());
         assert_eq!(steps(&mut device), [Step::Idle(0)]);
-        assert!(!device.answer(Answer::State(0)));
-        assert!(device.answer(Answer::Idle(0)));
-        assert!(!device.answer(Answer::Idle(0)));
+        assert!(!device.answer(Completed::State(0)));
+        assert!(device.answer(Completed::Idle(0)));
+        assert!(!device.answer(Completed::Idle(0)));
         assert_eq!(steps(&mut device), [Step::State(0, 2)]);
-        assert!(device.answer(Answer::State(0)));
+        assert!(device.answer(Completed::State(0)));
         assert_eq!(steps(&mut device), [Step::PowerNotRequired]);
         // An activation waits for the answer.
         device.component(0).unwrap().activate();
         assert_eq!(steps(&mut device), []);
-        assert!(device.answer(Answer::PowerNotRequired));
+        assert!(device.answer(Completed::PowerNotRequired));
         assert_eq!(steps(&mut device), [Step::PowerRequired]);
-        assert!(device.answer(Answer::PoweredOn));
+        assert!(device.answer(Completed::PoweredOn));
         assert_eq!(steps(&mut device), [Step::State(0, 0)]);
         assert!(!device.is_active(0));
-        assert!(device.answer(Answer::State(0)));
+        assert!(device.answer(Completed::State(0)));
         assert_eq!(steps(&mut device), [Step::Active(0)]);
         assert!(device.is_active(0));
         assert!(device.component(0).unwrap().idle());
@@ -294,25 +294,25 @@ mod tests {
     #[test]
     fn a_driver_reports_a_device_that_the_system_powered_on() {
         let mut device = device(1);
-        assert!(device.answer(Answer::PoweredOn));
+        assert!(device.answer(Completed::PoweredOn));
         assert!(device.start());
         assert_eq!(steps(&mut device), [Step::Idle(0)]);
-        assert!(device.answer(Answer::Idle(0)));
+        assert!(device.answer(Completed::Idle(0)));
         assert_eq!(steps(&mut device), [Step::State(0, 2)]);
-        assert!(device.answer(Answer::State(0)));
+        assert!(device.answer(Completed::State(0)));
         assert_eq!(steps(&mut device), [Step::PowerNotRequired]);
         // The system sleeps and works again before the driver answers, which it still has to do.
-        assert!(device.answer(Answer::PoweredOn));
+        assert!(device.answer(Completed::PoweredOn));
         assert_eq!(steps(&mut device), []);
-        assert!(device.answer(Answer::PowerNotRequired));
-        assert!(!device.answer(Answer::PowerNotRequired));
+        assert!(device.answer(Completed::PowerNotRequired));
+        assert!(!device.answer(Completed::PowerNotRequired));
         assert_eq!(steps(&mut device), [Step::PowerNotRequired]);
-        assert!(device.answer(Answer::PowerNotRequired));
+        assert!(device.answer(Completed::PowerNotRequired));
         // The device has its power again, which it does not need.
-        assert!(device.answer(Answer::PoweredOn));
+        assert!(device.answer(Completed::PoweredOn));
         assert_eq!(steps(&mut device), [Step::PowerNotRequired]);
         device.component(0).unwrap().activate();
-        assert!(device.answer(Answer::PoweredOn));
+        assert!(device.answer(Completed::PoweredOn));
         assert_eq!(steps(&mut device), [Step::State(0, 0)]);
     }
 
@@ -325,14 +325,14 @@ mod tests {
             component.expect(residency);
             assert!(device.start());
             assert_eq!(steps(&mut device), [Step::Idle(0)]);
-            assert!(device.answer(Answer::Idle(0)));
+            assert!(device.answer(Completed::Idle(0)));
             assert_eq!(steps(&mut device), [Step::State(0, state)]);
         }
         let mut device = device(1);
         device.component(0).unwrap().tolerate(0);
         assert!(device.start());
         assert_eq!(steps(&mut device), [Step::Idle(0)]);
-        assert!(device.answer(Answer::Idle(0)));
+        assert!(device.answer(Completed::Idle(0)));
         // It stays in F0.
         assert_eq!(steps(&mut device), [Step::PowerNotRequired]);
     }
@@ -343,9 +343,9 @@ mod tests {
         device.component(1).unwrap().activate();
         assert!(device.start());
         assert_eq!(steps(&mut device), [Step::Idle(0)]);
-        assert!(device.answer(Answer::Idle(0)));
+        assert!(device.answer(Completed::Idle(0)));
         assert_eq!(steps(&mut device), [Step::State(0, 2)]);
-        assert!(device.answer(Answer::State(0)));
+        assert!(device.answer(Completed::State(0)));
         assert_eq!(steps(&mut device), []);
         assert!(device.component(1).unwrap().idle());
         assert_eq!(steps(&mut device), [Step::Idle(1)]);

@@ -1,10 +1,10 @@
-//! How `RtlQueryRegistryValues` passes a value on: to the driver's routine, or into its memory.
+//! The delivery of values by `RtlQueryRegistryValues`: to the driver's routine, or into its memory.
 
 use crate::{
     ground::{
         abi::{QueryRegistryTable, UnicodeString},
         arena::Block,
-        status::NtStatus,
+        status::{NtResult, NtStatus},
     },
     services::{
         managers::registry::store::folded,
@@ -12,7 +12,7 @@ use crate::{
             context::Context,
             rtl::strings::{new_buffer, terminated},
         },
-        strings::text_bytes,
+        strings::{text_bytes, units},
     },
 };
 
@@ -52,7 +52,7 @@ pub struct Delivery<'a> {
 
 impl Delivery<'_> {
     /// Splits or expands a value, unless the entry forbids that, and passes it on.
-    pub fn deliver(&self, name: &str, found: &Found) -> Result<(), NtStatus> {
+    pub fn deliver(&self, name: &str, found: &Found) -> NtResult {
         let entry = self.entry;
         let is_raw = entry.flags & flag::NO_EXPAND != 0;
         match found.kind {
@@ -75,7 +75,7 @@ impl Delivery<'_> {
         }
     }
 
-    fn pass(&self, name: &str, found: &Found) -> Result<(), NtStatus> {
+    fn pass(&self, name: &str, found: &Found) -> NtResult {
         let entry = self.entry;
         if entry.flags & flag::DIRECT != 0 {
             self.store(entry.entry_context, found)
@@ -85,7 +85,7 @@ impl Delivery<'_> {
     }
 
     /// Calls the driver's routine.
-    pub fn call(&self, name: Option<&str>, found: Option<&Found>) -> Result<(), NtStatus> {
+    pub fn call(&self, name: Option<&str>, found: Option<&Found>) -> NtResult {
         let (context, entry) = (self.context, self.entry);
         let block = |bytes: &[u8]| {
             let block = Block::zeroed(bytes.len().max(2));
@@ -114,7 +114,7 @@ impl Delivery<'_> {
     }
 
     /// Stores a value where the entry says.
-    fn store(&self, to: u64, found: &Found) -> Result<(), NtStatus> {
+    fn store(&self, to: u64, found: &Found) -> NtResult {
         if matches!(found.kind, SZ | EXPAND_SZ | MULTI_SZ) {
             return self.store_text(to, &found.bytes);
         }
@@ -138,7 +138,7 @@ impl Delivery<'_> {
     }
 
     /// Stores a text in a `UNICODE_STRING`, which gets a buffer if it has none.
-    fn store_text(&self, to: u64, bytes: &[u8]) -> Result<(), NtStatus> {
+    fn store_text(&self, to: u64, bytes: &[u8]) -> NtResult {
         /// The largest size of a counted string.
         const LARGEST: usize = 0xFFFE;
         let context = self.context;
@@ -169,10 +169,7 @@ impl Delivery<'_> {
             return bytes.to_vec();
         }
         let variables = self.variables(environment);
-        let units: Vec<u16> =
-            bytes.chunks_exact(2).map(|pair| u16::from_le_bytes([pair[0], pair[1]])).collect();
-        let text = String::from_utf16_lossy(&units);
-        let expanded = expand(&text, &variables);
+        let expanded = expand(&String::from_utf16_lossy(&units(bytes)), &variables);
         expanded.encode_utf16().flat_map(u16::to_le_bytes).collect()
     }
 

@@ -5,7 +5,11 @@ mod delivery;
 use self::delivery::{Delivery, EXPAND_SZ, Found, MULTI_SZ, NONE, SZ, flag};
 use super::strings::terminated;
 use crate::{
-    ground::{abi::QueryRegistryTable, rule::Rule, status::NtStatus},
+    ground::{
+        abi::QueryRegistryTable,
+        rule::Rule,
+        status::{NtResult, NtStatus},
+    },
     services::{
         managers::registry::{store::KeyId, value::RegistryValue},
         ntoskrnl::context::Context,
@@ -28,12 +32,7 @@ struct Query<'a> {
 }
 
 /// Reports the values that a table asks for, of a key and of keys below it.
-pub fn query(
-    context: &Context,
-    key: KeyId,
-    table: u64,
-    arguments: [u64; 2],
-) -> Result<(), NtStatus> {
+pub fn query(context: &Context, key: KeyId, table: u64, arguments: [u64; 2]) -> NtResult {
     let mut query = Query { context, arguments, key };
     for number in 0..MAX_ENTRIES {
         let at = table.wrapping_add(number * size_of::<QueryRegistryTable>() as u64);
@@ -53,8 +52,8 @@ pub fn query(
     context.stop_for_misuse("with a table that has no end")
 }
 
-/// Checks what an entry's flags require.
-const fn check(entry: &QueryRegistryTable) -> Result<(), NtStatus> {
+/// Checks that an entry has what its flags require.
+const fn check(entry: &QueryRegistryTable) -> NtResult {
     let (has_routine, has_name) = (entry.query_routine != 0, entry.name != 0);
     let is_valid = if entry.flags & flag::DIRECT != 0 {
         has_name && !has_routine && entry.flags & flag::SUBKEY == 0
@@ -75,7 +74,7 @@ impl Query<'_> {
         String::from_utf16_lossy(&terminated::<true>(self.context, entry.name))
     }
 
-    fn entry(&mut self, entry: &QueryRegistryTable) -> Result<(), NtStatus> {
+    fn entry(&mut self, entry: &QueryRegistryTable) -> NtResult {
         if entry.flags & flag::SUBKEY != 0 {
             let path = self.name(entry);
             self.key = self.context.registry().open(Some(self.key), &path)?;
@@ -91,7 +90,7 @@ impl Query<'_> {
     }
 
     /// Reports the value that an entry names, or its default.
-    fn named_value(&self, entry: &QueryRegistryTable) -> Result<(), NtStatus> {
+    fn named_value(&self, entry: &QueryRegistryTable) -> NtResult {
         let registry = self.context.registry();
         let name = self.name(entry);
         let (name, value) = match registry.value(self.key, &name) {
@@ -108,7 +107,7 @@ impl Query<'_> {
     }
 
     /// Reports all values of the key.
-    fn every_value(&self, entry: &QueryRegistryTable) -> Result<(), NtStatus> {
+    fn every_value(&self, entry: &QueryRegistryTable) -> NtResult {
         let registry = self.context.registry();
         let mut number = 0;
         let mut reported = 0;
@@ -136,7 +135,7 @@ impl Query<'_> {
         entry: &QueryRegistryTable,
         name: &str,
         value: Option<&RegistryValue>,
-    ) -> Result<(), NtStatus> {
+    ) -> NtResult {
         let default_type = entry.default_type & 0xFF;
         let found = value.map(|value| Found { kind: value.kind(), bytes: value.bytes() });
         // A value without type or data counts as missing where the default has its type.
@@ -160,7 +159,7 @@ impl Query<'_> {
     }
 
     /// Checks the type of a stored value that is to be stored directly.
-    fn check_type(&self, entry: &QueryRegistryTable, found: &Found) -> Result<(), NtStatus> {
+    fn check_type(&self, entry: &QueryRegistryTable, found: &Found) -> NtResult {
         if entry.flags & flag::DIRECT == 0 {
             return Ok(());
         }
@@ -174,13 +173,11 @@ impl Query<'_> {
         let context = self.context;
         if !context.registry().is_trusted(self.key) {
             let path = context.registry().path(self.key).unwrap_or_default();
-            context.stop(
+            context.stop_call(
                 Rule::RegistryTypeUnchecked,
-                format!(
-                    "{} was called from {} with RTL_QUERY_REGISTRY_DIRECT and without \
-                     RTL_QUERY_REGISTRY_TYPECHECK for {path}, which others than the system write",
-                    context.call().name,
-                    context.caller()
+                &format!(
+                    "with RTL_QUERY_REGISTRY_DIRECT and without RTL_QUERY_REGISTRY_TYPECHECK \
+                     for {path}, which others than the system write"
                 ),
             );
         }

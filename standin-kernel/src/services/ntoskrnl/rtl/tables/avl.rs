@@ -1,12 +1,14 @@
 //! Tables that are trees balanced by height (`RTL_AVL_TABLE`).
 
-use super::{Found, Order, Walk, compare, search, store_boolean};
+use super::{
+    Found, Order, Table, Walk, compare, delete, delete_node, element, enumerate_from, insert,
+    insert_full, lookup, lookup_full, search,
+};
 use crate::{
-    execution::routine::{Routine, low_half},
+    execution::routine::{At, Routine},
     ground::{
         executive_abi::{AvlTable, BalancedLinks},
         irql::Irql,
-        memory,
     },
     services::ntoskrnl::context::{Context, Entries},
 };
@@ -14,19 +16,19 @@ use crate::{
 const DISPATCH: Irql = Irql::DISPATCH_LEVEL;
 
 pub const ENTRIES: Entries = &[
-    ("RtlInitializeGenericTableAvl", DISPATCH, Routine::Five(initialize)),
-    ("RtlInsertElementGenericTableAvl", DISPATCH, Routine::Four(insert)),
-    ("RtlInsertElementGenericTableFullAvl", DISPATCH, Routine::Six(insert_full)),
-    ("RtlDeleteElementGenericTableAvl", DISPATCH, Routine::Two(delete)),
-    ("RtlDeleteElementGenericTableAvlEx", DISPATCH, Routine::Two(delete_node)),
-    ("RtlLookupElementGenericTableAvl", DISPATCH, Routine::Two(lookup)),
-    ("RtlLookupElementGenericTableFullAvl", DISPATCH, Routine::Four(lookup_full)),
-    ("RtlLookupFirstMatchingElementGenericTableAvl", DISPATCH, Routine::Three(lookup_first)),
-    ("RtlEnumerateGenericTableAvl", DISPATCH, Routine::Two(enumerate)),
-    ("RtlEnumerateGenericTableWithoutSplayingAvl", DISPATCH, Routine::Two(enumerate_from)),
-    ("RtlGetElementGenericTableAvl", DISPATCH, Routine::Two(get_element)),
-    ("RtlNumberGenericTableElementsAvl", DISPATCH, Routine::One(count)),
-    ("RtlIsGenericTableEmptyAvl", DISPATCH, Routine::One(is_empty)),
+    ("RtlInitializeGenericTableAvl", DISPATCH, Routine::of(initialize)),
+    ("RtlInsertElementGenericTableAvl", DISPATCH, Routine::of(insert::<Avl>)),
+    ("RtlInsertElementGenericTableFullAvl", DISPATCH, Routine::of(insert_full::<Avl>)),
+    ("RtlDeleteElementGenericTableAvl", DISPATCH, Routine::of(delete::<Avl>)),
+    ("RtlDeleteElementGenericTableAvlEx", DISPATCH, Routine::of(delete_node::<Avl>)),
+    ("RtlLookupElementGenericTableAvl", DISPATCH, Routine::of(lookup::<Avl>)),
+    ("RtlLookupElementGenericTableFullAvl", DISPATCH, Routine::of(lookup_full::<Avl>)),
+    ("RtlLookupFirstMatchingElementGenericTableAvl", DISPATCH, Routine::of(lookup_first)),
+    ("RtlEnumerateGenericTableAvl", DISPATCH, Routine::of(enumerate)),
+    ("RtlEnumerateGenericTableWithoutSplayingAvl", DISPATCH, Routine::of(enumerate_from::<Avl>)),
+    ("RtlGetElementGenericTableAvl", DISPATCH, Routine::of(get_element)),
+    ("RtlNumberGenericTableElementsAvl", DISPATCH, Routine::of(count)),
+    ("RtlIsGenericTableEmptyAvl", DISPATCH, Routine::of(is_empty)),
 ];
 
 /// The offset of an element in its node.
@@ -39,7 +41,7 @@ fn initialize(
     allocate: u64,
     free: u64,
     its_context: u64,
-) -> u64 {
+) {
     const NO_LINKS: BalancedLinks =
         BalancedLinks { parent: 0, left: 0, right: 0, balance: 0, reserved: [0; 3], reserved_1: 0 };
     let value = AvlTable {
@@ -58,8 +60,10 @@ fn initialize(
         context: its_context,
     };
     context.write(table, &value);
-    0
 }
+
+/// The kind of these tables.
+struct Avl;
 
 /// A table's tree. The parent of its root is the table itself, whose right child the root is.
 #[derive(Clone, Copy)]
@@ -342,153 +346,79 @@ impl Tree<'_> {
     }
 }
 
-/// Returns the address of a node's element, or null without a node.
-const fn element(node: u64) -> u64 {
-    if node == 0 { 0 } else { node.wrapping_add(DATA) }
-}
+impl Table for Avl {
+    const DATA: u64 = DATA;
 
-fn insert(context: &Context, table: u64, buffer: u64, size: u64, is_new: u64) -> u64 {
-    let place = Tree { context, table }.search(buffer);
-    insert_at(context, table, buffer, size, is_new, place)
-}
-
-fn insert_full(
-    context: &Context,
-    table: u64,
-    buffer: u64,
-    size: u64,
-    is_new: u64,
-    node: u64,
-    result: u64,
-) -> u64 {
-    let place = Found::from_parts(context, node, low_half(result));
-    insert_at(context, table, buffer, size, is_new, place)
-}
-
-/// Copies an element into a new node, unless the table has an equal one.
-fn insert_at(
-    context: &Context,
-    table: u64,
-    buffer: u64,
-    size: u64,
-    is_new: u64,
-    place: Found,
-) -> u64 {
-    let tree = Tree { context, table };
-    if let Found::Node(node) = place {
-        store_boolean(context, is_new, false);
-        return element(node);
+    fn allocator(context: &Context, table: u64) -> [u64; 2] {
+        let AvlTable { allocate, free, .. } = Tree { context, table }.fields();
+        [allocate, free]
     }
-    let size = low_half(size);
-    let bytes = memory::read_bytes(buffer, usize::try_from(size).unwrap_or(0));
-    let bytes = context.checked(bytes);
-    let whole = u64::from(size).wrapping_add(DATA);
-    let allocate = tree.fields().allocate;
-    let node = context.call_driver("the table's allocation routine", allocate, [table, whole]);
-    store_boolean(context, is_new, node != 0);
-    if node == 0 {
-        return 0;
+
+    fn find(context: &Context, table: u64, element: u64) -> Found {
+        Tree { context, table }.search(element)
     }
-    tree.add(node, place);
-    tree.change_fields(|fields| fields.count = fields.count.wrapping_add(1));
-    context.write_bytes(element(node), &bytes);
-    element(node)
-}
 
-fn delete(context: &Context, table: u64, buffer: u64) -> u64 {
-    match (Tree { context, table }).search(buffer) {
-        Found::Node(node) => {
-            delete_node(context, table, node);
-            1
-        }
-        _ => 0,
+    fn add(context: &Context, table: u64, node: u64, place: Found) {
+        let tree = Tree { context, table };
+        tree.add(node, place);
+        tree.change_fields(|fields| fields.count = fields.count.wrapping_add(1));
     }
-}
 
-/// Takes a node out of the tree and frees it. An enumeration goes on with the node after it.
-fn delete_node(context: &Context, table: u64, node: u64) -> u64 {
-    let tree = Tree { context, table };
-    let before = tree.neighbour(node, Side::Left);
-    tree.take(node);
-    tree.change_fields(|fields| {
-        fields.count = fields.count.wrapping_sub(1);
-        fields.deletions = fields.deletions.wrapping_add(1);
-        if fields.restart == node {
-            fields.restart = before;
-        }
-    });
-    let free = tree.fields().free;
-    context.call_driver("the table's free routine", free, [table, node]);
-    0
-}
-
-fn lookup(context: &Context, table: u64, buffer: u64) -> u64 {
-    match (Tree { context, table }).search(buffer) {
-        Found::Node(node) => element(node),
-        _ => 0,
+    /// Takes a node out of its table. An enumeration continues with the node after it.
+    fn take(context: &Context, table: u64, node: u64) {
+        let tree = Tree { context, table };
+        let before = tree.neighbour(node, Side::Left);
+        tree.take(node);
+        tree.change_fields(|fields| {
+            fields.count = fields.count.wrapping_sub(1);
+            fields.deletions = fields.deletions.wrapping_add(1);
+            if fields.restart == node {
+                fields.restart = before;
+            }
+        });
     }
-}
 
-fn lookup_full(context: &Context, table: u64, buffer: u64, node_at: u64, result_at: u64) -> u64 {
-    let found = Tree { context, table }.search(buffer);
-    found.store(context, node_at, result_at);
-    match found {
-        Found::Node(node) => element(node),
-        _ => 0,
+    fn next(context: &Context, table: u64, node: u64) -> u64 {
+        let tree = Tree { context, table };
+        if node == 0 { tree.first() } else { tree.neighbour(node, Side::Right) }
     }
 }
 
 /// Finds the first of the elements that the driver's routine calls equal.
-fn lookup_first(context: &Context, table: u64, buffer: u64, key: u64) -> u64 {
+fn lookup_first(context: &Context, table: u64, buffer: u64, key: At<u64>) -> u64 {
     let tree = Tree { context, table };
-    let mut first = match tree.search(buffer) {
-        Found::Node(node) => node,
-        _ => 0,
-    };
+    let mut first = tree.search(buffer).node();
     let routine = tree.fields().compare;
     let mut walk = Walk::default();
     while first != 0 {
         walk.step(context);
         let before = tree.neighbour(first, Side::Left);
-        let is_equal =
-            |node: u64| compare(context, routine, table, buffer, element(node)) == Order::Equal;
+        let is_equal = |node: u64| {
+            compare(context, routine, table, buffer, element::<Avl>(node)) == Order::Equal
+        };
         if before == 0 || !is_equal(before) {
             break;
         }
         first = before;
     }
-    context.write(key, &first);
-    element(first)
+    key.write(context, first);
+    element::<Avl>(first)
 }
 
 /// The offset of the key of enumerations.
 const RESTART: u64 = std::mem::offset_of!(AvlTable, restart) as u64;
 
-fn enumerate(context: &Context, table: u64, restart: u64) -> u64 {
-    let key = table.wrapping_add(RESTART);
-    if restart & 0xFF != 0 {
-        context.write(key, &0_u64);
+fn enumerate(context: &Context, table: u64, restart: bool) -> u64 {
+    let key = At::new(table.wrapping_add(RESTART));
+    if restart {
+        key.write(context, 0);
     }
-    enumerate_from(context, table, key)
-}
-
-/// Returns the element after that of a key, which is a node or null for the first element.
-fn enumerate_from(context: &Context, table: u64, key: u64) -> u64 {
-    let tree = Tree { context, table };
-    let next = match context.read::<u64>(key) {
-        0 => tree.first(),
-        node => tree.neighbour(node, Side::Right),
-    };
-    if next != 0 {
-        context.write(key, &next);
-    }
-    element(next)
+    enumerate_from::<Avl>(context, table, key)
 }
 
 /// Returns an element by its number in the order of the elements.
-fn get_element(context: &Context, table: u64, number: u64) -> u64 {
+fn get_element(context: &Context, table: u64, number: u32) -> u64 {
     let tree = Tree { context, table };
-    let number = low_half(number);
     if number >= tree.fields().count {
         return 0;
     }
@@ -498,13 +428,13 @@ fn get_element(context: &Context, table: u64, number: u64) -> u64 {
             node = tree.neighbour(node, Side::Right);
         }
     }
-    element(node)
+    element::<Avl>(node)
 }
 
-fn count(context: &Context, table: u64) -> u64 {
-    u64::from(Tree { context, table }.fields().count)
+fn count(context: &Context, table: u64) -> u32 {
+    Tree { context, table }.fields().count
 }
 
-fn is_empty(context: &Context, table: u64) -> u64 {
-    u64::from(Tree { context, table }.fields().count == 0)
+fn is_empty(context: &Context, table: u64) -> bool {
+    Tree { context, table }.fields().count == 0
 }

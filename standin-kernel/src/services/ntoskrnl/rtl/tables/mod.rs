@@ -6,7 +6,28 @@
 pub mod avl;
 pub mod splay;
 
-use crate::services::ntoskrnl::context::Context;
+use crate::{execution::routine::At, services::ntoskrnl::context::Context};
+
+/// A kind of tables. The functions take the address of a table; 0 stands for no node.
+trait Table {
+    /// The offset of an element in its node.
+    const DATA: u64;
+
+    /// Returns the driver's routines that allocate and free nodes.
+    fn allocator(context: &Context, table: u64) -> [u64; 2];
+
+    /// Searches an element.
+    fn find(context: &Context, table: u64, element: u64) -> Found;
+
+    /// Adds a node where a search has ended.
+    fn add(context: &Context, table: u64, node: u64, place: Found);
+
+    /// Takes a node out of its table.
+    fn take(context: &Context, table: u64, node: u64);
+
+    /// Returns the node after another one, or the first node.
+    fn next(context: &Context, table: u64, node: u64) -> u64;
+}
 
 /// The result of a search, as `TABLE_SEARCH_RESULT` has it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,11 +62,12 @@ impl Found {
         }
     }
 
-    /// Stores the result of a search.
-    fn store(self, context: &Context, node_at: u64, result_at: u64) {
-        let (node, result) = self.parts();
-        context.write(node_at, &node);
-        context.write(result_at, &result);
+    /// Returns the node that was found, or 0.
+    const fn node(self) -> u64 {
+        match self {
+            Self::Node(node) => node,
+            _ => 0,
+        }
     }
 }
 
@@ -114,9 +136,92 @@ impl Walk {
     }
 }
 
-/// Stores a `BOOLEAN` that the caller may not want.
-fn store_boolean(context: &Context, at: u64, value: bool) {
-    if at != 0 {
-        context.write(at, &u8::from(value));
+/// Returns the address of a node's element, or null without a node.
+const fn element<T: Table>(node: u64) -> u64 {
+    if node == 0 { 0 } else { node.wrapping_add(T::DATA) }
+}
+
+fn insert<T: Table>(context: &Context, table: u64, buffer: u64, size: u32, is_new: At<u8>) -> u64 {
+    let place = T::find(context, table, buffer);
+    insert_at::<T>(context, table, buffer, size, is_new, place)
+}
+
+fn insert_full<T: Table>(
+    context: &Context,
+    table: u64,
+    buffer: u64,
+    size: u32,
+    is_new: At<u8>,
+    node: u64,
+    result: u32,
+) -> u64 {
+    let place = Found::from_parts(context, node, result);
+    insert_at::<T>(context, table, buffer, size, is_new, place)
+}
+
+/// Copies an element into a new node, unless the table has an equal one.
+fn insert_at<T: Table>(
+    context: &Context,
+    table: u64,
+    buffer: u64,
+    size: u32,
+    is_new: At<u8>,
+    place: Found,
+) -> u64 {
+    if let Found::Node(node) = place {
+        is_new.write_optional(context, 0);
+        return element::<T>(node);
     }
+    let bytes = context.read_bytes(buffer, size as usize);
+    let whole = u64::from(size).wrapping_add(T::DATA);
+    let [allocate, _] = T::allocator(context, table);
+    let node = context.call_driver("the table's allocation routine", allocate, [table, whole]);
+    is_new.write_optional(context, (node != 0).into());
+    if node != 0 {
+        T::add(context, table, node, place);
+        context.write_bytes(element::<T>(node), &bytes);
+    }
+    element::<T>(node)
+}
+
+fn delete<T: Table>(context: &Context, table: u64, buffer: u64) -> bool {
+    let found = T::find(context, table, buffer).node();
+    if found != 0 {
+        delete_node::<T>(context, table, found);
+    }
+    found != 0
+}
+
+/// Takes a node out of its table, and frees it.
+fn delete_node<T: Table>(context: &Context, table: u64, node: u64) {
+    T::take(context, table, node);
+    let [_, free] = T::allocator(context, table);
+    context.call_driver("the table's free routine", free, [table, node]);
+}
+
+fn lookup<T: Table>(context: &Context, table: u64, buffer: u64) -> u64 {
+    element::<T>(T::find(context, table, buffer).node())
+}
+
+fn lookup_full<T: Table>(
+    context: &Context,
+    table: u64,
+    buffer: u64,
+    node: At<u64>,
+    result: At<u32>,
+) -> u64 {
+    let found = T::find(context, table, buffer);
+    let (place, how) = found.parts();
+    node.write(context, place);
+    result.write(context, how);
+    element::<T>(found.node())
+}
+
+/// Returns the element after that of a key, which is a node or null for the first element.
+fn enumerate_from<T: Table>(context: &Context, table: u64, key: At<u64>) -> u64 {
+    let next = T::next(context, table, key.read(context));
+    if next != 0 {
+        key.write(context, next);
+    }
+    element::<T>(next)
 }

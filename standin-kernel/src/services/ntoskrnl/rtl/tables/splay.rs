@@ -1,12 +1,14 @@
 //! Splay trees, and the tables that are such trees (`RTL_GENERIC_TABLE`).
 
-use super::{Found, Walk, search, store_boolean};
+use super::{
+    Found, Table, Walk, delete, element, enumerate_from, insert, insert_full, lookup, lookup_full,
+    search,
+};
 use crate::{
-    execution::routine::{Routine, low_byte, low_half},
+    execution::routine::Routine,
     ground::{
         executive_abi::{SplayLinks, SplayTable},
         irql::Irql,
-        memory,
     },
     services::ntoskrnl::{
         context::{Context, Entries},
@@ -18,26 +20,25 @@ const DISPATCH: Irql = Irql::DISPATCH_LEVEL;
 const HIGH: Irql = Irql::HIGH_LEVEL;
 
 pub const ENTRIES: Entries = &[
-    ("RtlSplay", HIGH, Routine::One(splay)),
-    ("RtlDelete", HIGH, Routine::One(delete_links)),
-    ("RtlRealSuccessor", HIGH, Routine::One(successor)),
-    ("RtlRealPredecessor", HIGH, Routine::One(predecessor)),
-    ("RtlInitializeGenericTable", DISPATCH, Routine::Five(initialize)),
-    ("RtlInsertElementGenericTable", DISPATCH, Routine::Four(insert)),
-    ("RtlInsertElementGenericTableFull", DISPATCH, Routine::Six(insert_full)),
-    ("RtlDeleteElementGenericTable", DISPATCH, Routine::Two(delete)),
-    ("RtlLookupElementGenericTable", DISPATCH, Routine::Two(lookup)),
-    ("RtlLookupElementGenericTableFull", DISPATCH, Routine::Four(lookup_full)),
-    ("RtlEnumerateGenericTable", DISPATCH, Routine::Two(enumerate)),
-    ("RtlEnumerateGenericTableWithoutSplaying", DISPATCH, Routine::Two(enumerate_from)),
-    ("RtlGetElementGenericTable", DISPATCH, Routine::Two(get_element)),
-    ("RtlNumberGenericTableElements", DISPATCH, Routine::One(count)),
-    ("RtlIsGenericTableEmpty", DISPATCH, Routine::One(is_empty)),
+    ("RtlSplay", HIGH, Routine::of(splay)),
+    ("RtlDelete", HIGH, Routine::of(delete_links)),
+    ("RtlRealSuccessor", HIGH, Routine::of(successor)),
+    ("RtlRealPredecessor", HIGH, Routine::of(predecessor)),
+    ("RtlInitializeGenericTable", DISPATCH, Routine::of(initialize)),
+    ("RtlInsertElementGenericTable", DISPATCH, Routine::of(insert::<Splay>)),
+    ("RtlInsertElementGenericTableFull", DISPATCH, Routine::of(insert_full::<Splay>)),
+    ("RtlDeleteElementGenericTable", DISPATCH, Routine::of(delete::<Splay>)),
+    ("RtlLookupElementGenericTable", DISPATCH, Routine::of(lookup::<Splay>)),
+    ("RtlLookupElementGenericTableFull", DISPATCH, Routine::of(lookup_full::<Splay>)),
+    ("RtlEnumerateGenericTable", DISPATCH, Routine::of(enumerate)),
+    ("RtlEnumerateGenericTableWithoutSplaying", DISPATCH, Routine::of(enumerate_from::<Splay>)),
+    ("RtlGetElementGenericTable", DISPATCH, Routine::of(get_element)),
+    ("RtlNumberGenericTableElements", DISPATCH, Routine::of(count)),
+    ("RtlIsGenericTableEmpty", DISPATCH, Routine::of(is_empty)),
 ];
 
-/// The offsets of a node's link in the order of insertions and of its element.
+/// The offset of a node's link in the order of insertions.
 const ORDER: u64 = size_of::<SplayLinks>() as u64;
-const DATA: u64 = ORDER + 16;
 /// The offsets of a table's root and of its list in the order of insertions.
 const ROOT: u64 = std::mem::offset_of!(SplayTable, root) as u64;
 const LIST: u64 = std::mem::offset_of!(SplayTable, insertions) as u64;
@@ -180,7 +181,7 @@ fn initialize(
     allocate: u64,
     free: u64,
     its_context: u64,
-) -> u64 {
+) {
     let value = SplayTable {
         root: 0,
         insertions: [table.wrapping_add(LIST); 2],
@@ -193,7 +194,6 @@ fn initialize(
         context: its_context,
     };
     context.write(table, &value);
-    0
 }
 
 fn fields(context: &Context, table: u64) -> SplayTable {
@@ -208,147 +208,80 @@ fn set(context: &Context, table: u64, root: u64, change: i32) {
     context.write(table, &value);
 }
 
-/// Searches an element. A node that is found becomes the root.
-fn find(context: &Context, table: u64, element: u64) -> Found {
-    let value = fields(context, table);
-    let places = [table, value.compare, value.root];
-    let found = search(context, places, DATA, element, |node| {
-        let links = links(context, node);
-        [links.left, links.right]
-    });
-    if let Found::Node(node) = found {
-        let root = splay(context, node);
-        context.write(table.wrapping_add(ROOT), &root);
+/// The kind of these tables.
+struct Splay;
+
+impl Table for Splay {
+    const DATA: u64 = ORDER + 16;
+
+    fn allocator(context: &Context, table: u64) -> [u64; 2] {
+        let SplayTable { allocate, free, .. } = fields(context, table);
+        [allocate, free]
     }
-    found
-}
 
-/// Returns the address of a node's element, or null without a node.
-const fn element(node: u64) -> u64 {
-    if node == 0 { 0 } else { node.wrapping_add(DATA) }
-}
-
-fn insert(context: &Context, table: u64, buffer: u64, size: u64, is_new: u64) -> u64 {
-    let place = find(context, table, buffer);
-    insert_at(context, table, buffer, size, is_new, place)
-}
-
-fn insert_full(
-    context: &Context,
-    table: u64,
-    buffer: u64,
-    size: u64,
-    is_new: u64,
-    node: u64,
-    result: u64,
-) -> u64 {
-    let place = Found::from_parts(context, node, low_half(result));
-    insert_at(context, table, buffer, size, is_new, place)
-}
-
-/// Copies an element into a new node, unless the table has an equal one.
-fn insert_at(
-    context: &Context,
-    table: u64,
-    buffer: u64,
-    size: u64,
-    is_new: u64,
-    place: Found,
-) -> u64 {
-    if let Found::Node(node) = place {
-        store_boolean(context, is_new, false);
-        return element(node);
+    /// Searches an element. A node that is found becomes the root.
+    fn find(context: &Context, table: u64, element: u64) -> Found {
+        let value = fields(context, table);
+        let places = [table, value.compare, value.root];
+        let found = search(context, places, Self::DATA, element, |node| {
+            let links = links(context, node);
+            [links.left, links.right]
+        });
+        if let Found::Node(node) = found {
+            let root = splay(context, node);
+            context.write(table.wrapping_add(ROOT), &root);
+        }
+        found
     }
-    let size = low_half(size);
-    let bytes = memory::read_bytes(buffer, usize::try_from(size).unwrap_or(0));
-    let bytes = context.checked(bytes);
-    let whole = u64::from(size).wrapping_add(DATA);
-    let allocate = fields(context, table).allocate;
-    let node = context.call_driver("the table's allocation routine", allocate, [table, whole]);
-    store_boolean(context, is_new, node != 0);
-    if node == 0 {
-        return 0;
-    }
-    let parent = match place {
-        Found::Left(parent) | Found::Right(parent) => parent,
-        _ => node,
-    };
-    let value = SplayLinks { parent, left: 0, right: 0 };
-    context.write(node, &value);
-    match place {
-        Found::Left(parent) => change(context, parent, |links| links.left = node),
-        Found::Right(parent) => change(context, parent, |links| links.right = node),
-        _ => {}
-    }
-    let list = table.wrapping_add(LIST);
-    let [_, before]: [u64; 2] = context.read(list);
-    insert_between(context, node.wrapping_add(ORDER), before, list);
-    context.write_bytes(element(node), &bytes);
-    let root = splay(context, node);
-    set(context, table, root, 1);
-    element(node)
-}
 
-fn delete(context: &Context, table: u64, buffer: u64) -> u64 {
-    let Found::Node(node) = find(context, table, buffer) else {
-        return 0;
-    };
-    let root = delete_links(context, node);
-    unlink(context, node.wrapping_add(ORDER));
-    set(context, table, root, -1);
-    let free = fields(context, table).free;
-    context.call_driver("the table's free routine", free, [table, node]);
-    1
-}
-
-fn lookup(context: &Context, table: u64, buffer: u64) -> u64 {
-    match find(context, table, buffer) {
-        Found::Node(node) => element(node),
-        _ => 0,
+    fn add(context: &Context, table: u64, node: u64, place: Found) {
+        let parent = match place {
+            Found::Left(parent) | Found::Right(parent) => parent,
+            _ => node,
+        };
+        context.write(node, &SplayLinks { parent, left: 0, right: 0 });
+        match place {
+            Found::Left(parent) => change(context, parent, |links| links.left = node),
+            Found::Right(parent) => change(context, parent, |links| links.right = node),
+            _ => {}
+        }
+        let list = table.wrapping_add(LIST);
+        let [_, before]: [u64; 2] = context.read(list);
+        insert_between(context, node.wrapping_add(ORDER), before, list);
+        set(context, table, splay(context, node), 1);
     }
-}
 
-fn lookup_full(context: &Context, table: u64, buffer: u64, node_at: u64, result_at: u64) -> u64 {
-    let found = find(context, table, buffer);
-    found.store(context, node_at, result_at);
-    match found {
-        Found::Node(node) => element(node),
-        _ => 0,
+    fn take(context: &Context, table: u64, node: u64) {
+        let root = delete_links(context, node);
+        unlink(context, node.wrapping_add(ORDER));
+        set(context, table, root, -1);
+    }
+
+    fn next(context: &Context, table: u64, node: u64) -> u64 {
+        match (fields(context, table).root, node) {
+            (0, _) => 0,
+            (root, 0) => last(context, root, true),
+            _ => successor(context, node),
+        }
     }
 }
 
 /// Returns the first element, or that after the root's. Its node becomes the root.
-fn enumerate(context: &Context, table: u64, restart: u64) -> u64 {
+fn enumerate(context: &Context, table: u64, restart: bool) -> u64 {
     let root = fields(context, table).root;
     if root == 0 {
         return 0;
     }
-    let next =
-        if low_byte(restart) == 0 { successor(context, root) } else { last(context, root, true) };
+    let next = if restart { last(context, root, true) } else { successor(context, root) };
     if next != 0 {
         let root = splay(context, next);
         context.write(table.wrapping_add(ROOT), &root);
     }
-    element(next)
-}
-
-/// Returns the element after that of a key, which is a node or null for the first element.
-fn enumerate_from(context: &Context, table: u64, key: u64) -> u64 {
-    let root = fields(context, table).root;
-    let next = match context.read::<u64>(key) {
-        _ if root == 0 => 0,
-        0 => last(context, root, true),
-        node => successor(context, node),
-    };
-    if next != 0 {
-        context.write(key, &next);
-    }
-    element(next)
+    element::<Splay>(next)
 }
 
 /// Returns an element by its number in the order of the insertions.
-fn get_element(context: &Context, table: u64, number: u64) -> u64 {
-    let number = low_half(number);
+fn get_element(context: &Context, table: u64, number: u32) -> u64 {
     if number >= fields(context, table).count {
         return 0;
     }
@@ -356,13 +289,13 @@ fn get_element(context: &Context, table: u64, number: u64) -> u64 {
     for _ in 0..number {
         at = context.read(at);
     }
-    at.wrapping_sub(ORDER).wrapping_add(DATA)
+    at.wrapping_sub(ORDER).wrapping_add(Splay::DATA)
 }
 
-fn count(context: &Context, table: u64) -> u64 {
-    u64::from(fields(context, table).count)
+fn count(context: &Context, table: u64) -> u32 {
+    fields(context, table).count
 }
 
-fn is_empty(context: &Context, table: u64) -> u64 {
-    u64::from(fields(context, table).root == 0)
+fn is_empty(context: &Context, table: u64) -> bool {
+    fields(context, table).root == 0
 }

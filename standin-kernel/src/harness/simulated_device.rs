@@ -1,4 +1,4 @@
-//! A device that a test plays: below a driver's device, or beside it.
+//! A device that a test simulates: below a driver's device, or beside it.
 
 use std::sync::Arc;
 
@@ -12,29 +12,29 @@ use crate::{
         state::{
             device_object::Object,
             framework::Context,
-            played::{Answer, PlayedDevices, PlayedRequest},
             request::Completion,
+            simulated::{RequestAction, SimulatedDevices, SimulatedRequest},
         },
     },
 };
 
-/// A device that a test plays. A closure of the test answers its requests.
+/// A device that a test simulates. A closure of the test answers its requests.
 #[derive(Clone)]
-pub struct PlayedDevice {
+pub struct SimulatedDevice {
     runner: Runner,
     number: u64,
 }
 
-impl PlayedDevice {
+impl SimulatedDevice {
     pub(super) fn new(
         runner: &Runner,
         name: Option<&str>,
-        answer: impl FnMut(&PlayedRequest) -> Answer + Send + 'static,
+        answer: impl FnMut(&SimulatedRequest) -> RequestAction + Send + 'static,
     ) -> Self {
         /// `FILE_DEVICE_UNKNOWN`.
         const UNKNOWN: u32 = 0x22;
         let object = Object::new(0, 0, UNKNOWN, 1);
-        let number = runner.system().kmdf.framework().part::<PlayedDevices>().add(
+        let number = runner.system().kmdf.framework().part::<SimulatedDevices>().add(
             object,
             name.map(str::to_owned),
             Arc::new(Mutex::new(answer)),
@@ -49,9 +49,9 @@ impl PlayedDevice {
     /// Returns the requests that the device keeps, oldest first, each with whether its sender has
     /// cancelled it.
     #[must_use]
-    pub fn kept(&self) -> Vec<(PlayedRequest, bool)> {
+    pub fn kept(&self) -> Vec<(SimulatedRequest, bool)> {
         let mut framework = self.runner.system().kmdf.framework();
-        framework.part::<PlayedDevices>().kept(self.number)
+        framework.part::<SimulatedDevices>().kept(self.number)
     }
 
     /// Completes a request that the device keeps. Returns `false` if it does not keep the request.
@@ -61,7 +61,7 @@ impl PlayedDevice {
     /// Returns an error if the kernel bugchecks.
     pub fn complete(
         &self,
-        request: &PlayedRequest,
+        request: &SimulatedRequest,
         completion: Completion,
     ) -> Result<bool, KernelError> {
         let (device, number) = (self.number, request.number);
@@ -72,7 +72,7 @@ impl PlayedDevice {
 }
 
 fn complete(context: &Context, device: u64, request: u64, completion: Completion) -> bool {
-    let upper = context.framework().part::<PlayedDevices>().take(device, request);
+    let upper = context.framework().part::<SimulatedDevices>().take(device, request);
     if let Some(upper) = upper {
         deliver_result(context, upper, completion);
     }

@@ -117,7 +117,7 @@ fn a_recursion_is_one_line_of_the_stack() {
 fn warnings_of_the_sample() -> Vec<Violation> {
     let kernel = Kernel::new();
     let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("findings.etl");
+    let file = folder.path().join("diagnostics.etl");
     let session = kernel.start_session(SessionConfig::to_file("findings", file)).unwrap();
     let everything = EnableParameters { level: 5, ..EnableParameters::default() };
     let target = Target::Provider(etw_scenarios::provider());
@@ -242,7 +242,7 @@ fn the_framework_fails_where_a_fault_says_so() {
     let unknown = Fault::next("WdfDeviceCrate", NtStatus::NO_MEMORY);
     let error = kernel.inject(unknown).err().unwrap().to_string();
     let said = "fault injection does not support `WdfDeviceCrate`; did you mean \
-                `WdfDeviceCreate`? Supported routines: ";
+                `WdfDeviceCreate`? It supports the provided routines that return an NTSTATUS";
     assert!(error.starts_with(said), "{error}");
 }
 

@@ -1,4 +1,4 @@
-//! Devices that a test plays: their requests are answered by a closure of the test, at once or later.
+//! Devices that a test simulates: their requests are answered by a closure of the test, at once or later.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -13,7 +13,7 @@ use crate::ground::status::NtStatus;
 
 /// A request that reached a device of the test.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PlayedRequest {
+pub struct SimulatedRequest {
     /// The number of the request, which is unique in the kernel.
     pub number: u64,
     /// The requested operation.
@@ -30,7 +30,7 @@ pub struct PlayedRequest {
 
 /// The answer of a device of the test to a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Answer {
+pub enum RequestAction {
     /// The request is completed at once.
     Complete(Completion),
     /// The device keeps the request. The test completes it later. If the sender cancels the request,
@@ -41,12 +41,12 @@ pub enum Answer {
 }
 
 /// The closure that answers.
-pub type Answerer = Arc<Mutex<dyn FnMut(&PlayedRequest) -> Answer + Send>>;
+pub type RequestHandler = Arc<Mutex<dyn FnMut(&SimulatedRequest) -> RequestAction + Send>>;
 
 /// A request that a device of the test keeps.
 pub struct Kept {
     /// The request.
-    pub request: PlayedRequest,
+    pub request: SimulatedRequest,
     /// The sender's request object.
     pub upper: u64,
     is_cancelable: bool,
@@ -54,36 +54,36 @@ pub struct Kept {
     pub is_cancelled: bool,
 }
 
-/// A device that a test plays.
-struct Played {
+/// A device that a test simulates.
+struct Simulated {
     names: Vec<String>,
     object: Object,
-    answer: Answerer,
+    answer: RequestHandler,
     kept: Vec<Kept>,
 }
 
 /// The devices of the test.
 #[derive(Default)]
-pub struct PlayedDevices {
-    devices: HashMap<u64, Played>,
+pub struct SimulatedDevices {
+    devices: HashMap<u64, Simulated>,
     issued: u64,
     requests: u64,
 }
 
-impl PlayedDevices {
+impl SimulatedDevices {
     /// Adds a device and returns its number.
-    pub fn add(&mut self, object: Object, name: Option<String>, answer: Answerer) -> u64 {
+    pub fn add(&mut self, object: Object, name: Option<String>, answer: RequestHandler) -> u64 {
         self.issued += 1;
         self.devices.insert(
             self.issued,
-            Played { names: name.into_iter().collect(), object, answer, kept: Vec::new() },
+            Simulated { names: name.into_iter().collect(), object, answer, kept: Vec::new() },
         );
         self.issued
     }
 
     /// Returns the requests that a device keeps, oldest first, each with whether its sender cancelled
     /// it.
-    pub fn kept(&self, device: u64) -> Vec<(PlayedRequest, bool)> {
+    pub fn kept(&self, device: u64) -> Vec<(SimulatedRequest, bool)> {
         self.devices.get(&device).map_or_else(Vec::new, |device| {
             let kept = device.kept.iter();
             kept.map(|kept| (kept.request.clone(), kept.is_cancelled)).collect()
@@ -122,10 +122,10 @@ impl PlayedDevices {
 
 /// Returns the address of a device's `DEVICE_OBJECT`, or 0.
 pub fn object(context: &Context, device: u64) -> u64 {
-    context.framework().part::<PlayedDevices>().object_of(device)
+    context.framework().part::<SimulatedDevices>().object_of(device)
 }
 
-/// What became of a request that was given to a device of the test.
+/// The outcome of a request that was given to a simulated device.
 pub enum Given {
     /// The device answered.
     Answered(Completion),
@@ -137,7 +137,7 @@ pub enum Given {
 pub fn give(context: &Context, device: u64, upper: u64, request: IoRequest) -> Given {
     let (number, answer) = {
         let mut framework = context.framework();
-        let devices = framework.part::<PlayedDevices>();
+        let devices = framework.part::<SimulatedDevices>();
         devices.requests += 1;
         let number = devices.requests;
         match devices.devices.get(&device) {
@@ -147,7 +147,7 @@ pub fn give(context: &Context, device: u64, upper: u64, request: IoRequest) -> G
             }
         }
     };
-    let request = PlayedRequest {
+    let request = SimulatedRequest {
         number,
         kind: request.kind,
         input: request.input,
@@ -156,9 +156,9 @@ pub fn give(context: &Context, device: u64, upper: u64, request: IoRequest) -> G
         arguments: request.others,
     };
     let is_cancelable = match (answer.lock())(&request) {
-        Answer::Complete(completion) => return Given::Answered(completion),
-        Answer::Keep => true,
-        Answer::KeepUncancelable => false,
+        RequestAction::Complete(completion) => return Given::Answered(completion),
+        RequestAction::Keep => true,
+        RequestAction::KeepUncancelable => false,
     };
     let mut framework = context.framework();
     if let Some(device) = kept_of(&mut framework, device) {
@@ -168,7 +168,7 @@ pub fn give(context: &Context, device: u64, upper: u64, request: IoRequest) -> G
 }
 
 fn kept_of(framework: &mut Framework, device: u64) -> Option<&mut Vec<Kept>> {
-    let devices = &mut framework.part::<PlayedDevices>().devices;
+    let devices = &mut framework.part::<SimulatedDevices>().devices;
     devices.get_mut(&device).map(|device| &mut device.kept)
 }
 

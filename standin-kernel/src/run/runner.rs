@@ -6,7 +6,7 @@ use anyhow::{Context, Result};
 use etl_file::{Catalog, image::ImageError, show::Escaped, symbols::formats_of};
 
 use super::{
-    finding::{self, Finding, Kind},
+    diagnostic::{self, Diagnostic, Kind},
     options::Run,
     progress::Progress,
 };
@@ -35,8 +35,8 @@ pub trait Report: Observer {
     /// Called for each line that the driver prints with `DbgPrint`.
     fn output(&mut self, line: &str);
 
-    /// Called for each finding, errors first, then warnings and notes.
-    fn finding(&mut self, finding: &Finding);
+    /// Called for each diagnostic, errors first, then warnings and notes.
+    fn diagnostic(&mut self, diagnostic: &Diagnostic);
 
     /// Called at the end.
     fn summary(&mut self, summary: &Summary);
@@ -83,16 +83,16 @@ impl Run {
     /// # Errors
     ///
     /// Returns an error if the driver cannot be run at all: if the trace file cannot be created, or
-    /// a provider cannot be enabled. What the driver does wrong is a finding.
-    pub fn play(&self, report: &mut dyn Report) -> Result<Summary> {
-        let mut findings = Vec::new();
-        let catalog = self.catalog(&mut findings);
+    /// a provider cannot be enabled. What the driver does wrong is a diagnostic.
+    pub fn execute(&self, report: &mut dyn Report) -> Result<Summary> {
+        let mut diagnostics = Vec::new();
+        let catalog = self.catalog(&mut diagnostics);
         let kernel = Kernel::with_config(KernelConfig {
             special_pool: self.special_pool,
             notes: self.notes,
             ..KernelConfig::default()
         });
-        // What is left after an error is a finding.
+        // What is left after an error is a diagnostic.
         kernel.leave_behind();
         self.prepare(&kernel)?;
         let recording =
@@ -106,7 +106,7 @@ impl Run {
             unfinished: String::new(),
             progress: Progress::new(),
         };
-        findings.extend(self.drive(&kernel, &recording, &mut player));
+        diagnostics.extend(self.drive(&kernel, &recording, &mut player));
         let described: Vec<(String, etl_file::Guid)> = recording
             .catalog()
             .providers()
@@ -121,47 +121,49 @@ impl Run {
             player.event(event);
         }
         player.flush_output();
-        findings.extend(kernel.warnings().into_iter().map(Finding::of_violation));
-        findings.extend(kernel.notes().into_iter().map(Finding::of_violation));
-        findings.extend(self.missing_providers(&kernel, &described));
+        diagnostics.extend(kernel.warnings().into_iter().map(Diagnostic::of_violation));
+        diagnostics.extend(kernel.notes().into_iter().map(Diagnostic::of_violation));
+        diagnostics.extend(self.missing_providers(&kernel, &described));
         let of_symbols = kernel.notes_on_symbols().into_iter();
-        findings.extend(of_symbols.map(|note| Finding::sentence(Kind::Note, note)));
-        finding::sort(&mut findings);
-        for finding in &findings {
-            report.finding(finding);
+        diagnostics.extend(of_symbols.map(|note| Diagnostic::sentence(Kind::Note, note)));
+        diagnostic::sort(&mut diagnostics);
+        for diagnostic in &diagnostics {
+            report.diagnostic(diagnostic);
         }
         let summary = Summary {
             describes_events: !described.is_empty(),
-            ..self.summary(&kernel, &traced, &findings)
+            ..self.summary(&kernel, &traced, &diagnostics)
         };
         report.summary(&summary);
         Ok(summary)
     }
 
     /// Loads the descriptions of events that the image contains.
-    pub(super) fn catalog(&self, findings: &mut Vec<Finding>) -> Catalog {
+    pub(super) fn catalog(&self, diagnostics: &mut Vec<Diagnostic>) -> Catalog {
         let mut catalog = Catalog::new();
         match catalog.load_image(&self.image) {
-            Ok(skipped) => findings.extend(skipped.into_iter().map(|skipped| {
+            Ok(skipped) => diagnostics.extend(skipped.into_iter().map(|skipped| {
                 let image = self.image.display();
                 let message = format!("{image}: skipping a part of the resources: {skipped}");
-                Finding::sentence(Kind::Warning, message)
+                Diagnostic::sentence(Kind::Warning, message)
             })),
             // TraceLogging events need no resources. What is not an image is refused at its load.
             Err(
                 ImageError::Missing { .. } | ImageError::Io { .. } | ImageError::Malformed { .. },
             ) => {}
             Err(error) => {
-                findings.push(Finding::sentence(Kind::Warning, error.to_string()));
+                diagnostics.push(Diagnostic::sentence(Kind::Warning, error.to_string()));
             }
         }
         for path in &self.formats {
             match catalog.load_formats(path) {
-                Ok(skipped) => findings.extend(skipped.into_iter().map(|skipped| {
+                Ok(skipped) => diagnostics.extend(skipped.into_iter().map(|skipped| {
                     let message = format!("skipping a part of the formats: {skipped}");
-                    Finding::sentence(Kind::Warning, message)
+                    Diagnostic::sentence(Kind::Warning, message)
                 })),
-                Err(error) => findings.push(Finding::sentence(Kind::Warning, error.to_string())),
+                Err(error) => {
+                    diagnostics.push(Diagnostic::sentence(Kind::Warning, error.to_string()));
+                }
             }
         }
         // An image without a PDB, or with a damaged one, is named by the kernel.
@@ -208,30 +210,30 @@ impl Run {
         Ok(())
     }
 
-    /// Loads the driver, plays the script and unloads the driver. Returns what was found.
+    /// Loads the driver, runs the script and unloads the driver. Returns what was found.
     fn drive(
         &self,
         kernel: &Kernel,
         recording: &Recording,
         player: &mut Player<'_>,
-    ) -> Vec<Finding> {
+    ) -> Vec<Diagnostic> {
         let setting = Setting { kernel, service: &self.service, recording, clients: self.clients };
         if let Some(script) = &self.script
             && let Err(error) = script.prepare(setting, player)
         {
-            return Finding::of_step(error);
+            return Diagnostic::of_step(error);
         }
         let load = format!("load {} as {}", self.image.display(), self.service);
         player.starts(0, &load);
         let driver = match kernel.load_as(&self.image, &self.service) {
             Ok(driver) => driver,
-            Err(error) => return Finding::of_error(error),
+            Err(error) => return Diagnostic::of_error(error),
         };
         player.done(&Done::sentence(&load));
-        let mut findings = Vec::new();
+        let mut diagnostics = Vec::new();
         if !driver.unprovided_imports().is_empty() {
             let names = driver.unprovided_imports().join(", ");
-            findings.push(Finding::sentence(
+            diagnostics.push(Diagnostic::sentence(
                 Kind::Note,
                 format!(
                     "the stand-in kernel does not provide {}; a call is a bugcheck",
@@ -239,35 +241,39 @@ impl Run {
                 ),
             ));
         }
-        let result = match self.script(&driver, &mut findings) {
-            Ok(script) => script.run(setting, &driver, player).map_err(Finding::of_step),
-            Err(error) => Err(Finding::of_error(error)),
+        let result = match self.script(&driver, &mut diagnostics) {
+            Ok(script) => script.run(setting, &driver, player).map_err(Diagnostic::of_step),
+            Err(error) => Err(Diagnostic::of_error(error)),
         };
-        findings.extend(result.err().into_iter().flatten());
+        diagnostics.extend(result.err().into_iter().flatten());
         // A kernel that has bugchecked does not unload the driver.
-        let has_crashed = findings.iter().any(|one| one.kind == Kind::BugCheck);
+        let has_crashed = diagnostics.iter().any(|one| one.kind == Kind::BugCheck);
         player.starts(0, "unload");
         match driver.unload() {
-            // The error is the bugcheck that is a finding already.
+            // The error is the bugcheck that is a diagnostic already.
             Err(KernelError::BugCheck(_)) if has_crashed => {}
             Ok(()) => {
                 if let Err(error) = player.step("unload", recording) {
-                    findings.extend(Finding::of_error(error));
+                    diagnostics.extend(Diagnostic::of_error(error));
                 }
             }
             // Windows loads such a driver, too, and keeps it until it shuts down.
             Err(error @ KernelError::NotUnloadable(_)) if self.script.is_none() => {
-                findings.push(Finding::sentence(Kind::Note, error.to_string()));
+                diagnostics.push(Diagnostic::sentence(Kind::Note, error.to_string()));
             }
             Err(error) => {
-                findings.extend(Finding::of_error(error));
+                diagnostics.extend(Diagnostic::of_error(error));
             }
         }
-        findings
+        diagnostics
     }
 
-    /// Returns the script to play.
-    fn script(&self, driver: &Driver, findings: &mut Vec<Finding>) -> Result<Script, KernelError> {
+    /// Returns the script to run.
+    fn script(
+        &self,
+        driver: &Driver,
+        diagnostics: &mut Vec<Diagnostic>,
+    ) -> Result<Script, KernelError> {
         if let Some(script) = &self.script {
             return Ok(script.clone());
         }
@@ -277,7 +283,7 @@ impl Run {
         if driver.has_own_device()? {
             return Ok(Script::life_of_an_own_device());
         }
-        findings.push(Finding::sentence(
+        diagnostics.push(Diagnostic::sentence(
             Kind::Note,
             "the driver has no EvtDriverDeviceAdd, so no device is added".to_owned(),
         ));
@@ -289,7 +295,7 @@ impl Run {
         &self,
         kernel: &Kernel,
         described: &[(String, etl_file::Guid)],
-    ) -> Vec<Finding> {
+    ) -> Vec<Diagnostic> {
         let registered = kernel.providers();
         let names: Vec<String> = registered
             .iter()
@@ -312,18 +318,23 @@ impl Run {
         let enabled = self.enabled.iter().filter_map(|one| match one.target {
             Target::Provider(guid) if is_missing(guid) => {
                 let what = format!("provider {}", one.name);
-                Some(Finding::sentence(Kind::Warning, sentence(what, &one.name)))
+                Some(Diagnostic::sentence(Kind::Warning, sentence(what, &one.name)))
             }
             _ => None,
         });
         let described = described.iter().filter(|(_, guid)| is_missing(*guid)).map(|(name, _)| {
             let what = format!("provider {}, which the image describes,", Escaped(name));
-            Finding::sentence(Kind::Note, sentence(what, name))
+            Diagnostic::sentence(Kind::Note, sentence(what, name))
         });
         enabled.chain(described).collect()
     }
 
-    fn summary(&self, kernel: &Kernel, traced: &SessionReport, findings: &[Finding]) -> Summary {
+    fn summary(
+        &self,
+        kernel: &Kernel,
+        traced: &SessionReport,
+        diagnostics: &[Diagnostic],
+    ) -> Summary {
         Summary {
             image: self.image.clone(),
             describes_events: false,
@@ -333,9 +344,9 @@ impl Run {
             calls: kernel.statistics().calls,
             statistics: Some(kernel.statistics()),
             peak_stack: kernel.stack_use().into_iter().max_by_key(|(_, bytes)| *bytes),
-            errors: finding::count(findings, Kind::Failure),
-            warnings: finding::count(findings, Kind::Warning),
-            notes: finding::count(findings, Kind::Note),
+            errors: diagnostic::count(diagnostics, Kind::Failure),
+            warnings: diagnostic::count(diagnostics, Kind::Warning),
+            notes: diagnostic::count(diagnostics, Kind::Note),
         }
     }
 }

@@ -13,7 +13,7 @@ use crate::{
     },
 };
 
-/// A kind of findings.
+/// A kind of diagnostics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// The kernel bugchecked.
@@ -44,7 +44,7 @@ impl Kind {
         }
     }
 
-    /// Returns the word before a finding of the kind in text.
+    /// Returns the word before a diagnostic of the kind in text.
     #[must_use]
     pub const fn label(self) -> &'static str {
         match self {
@@ -59,12 +59,12 @@ impl Kind {
 ///
 /// Displayed, the first line has the sentence, and the call stack follows, a frame a line.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Finding {
+pub struct Diagnostic {
     /// The kind.
     pub kind: Kind,
-    /// The number of the script's line that was played, if that is known and the step is of a file.
+    /// The number of the script's line that was run, if that is known and the step is of a file.
     pub line: Option<usize>,
-    /// The finding, in a sentence.
+    /// The diagnostic, in a sentence.
     pub message: String,
     /// The rule that was broken, if it is one of the verifier's.
     pub rule: Option<Rule>,
@@ -78,8 +78,8 @@ pub struct Finding {
     pub calls: Vec<String>,
 }
 
-impl Finding {
-    /// Returns a finding that is a sentence.
+impl Diagnostic {
+    /// Returns a diagnostic that is a sentence.
     #[must_use]
     pub const fn sentence(kind: Kind, message: String) -> Self {
         Self {
@@ -94,13 +94,13 @@ impl Finding {
         }
     }
 
-    /// Returns whether a run with this finding has failed.
+    /// Returns whether a run with this diagnostic has failed.
     #[must_use]
     pub fn is_failure(&self) -> bool {
         self.kind != Kind::Note
     }
 
-    /// Returns the finding of a violation.
+    /// Returns the diagnostic of a violation.
     pub(super) fn of_violation(violation: Violation) -> Self {
         let kind = match violation.rule.severity() {
             Severity::BugCheck => Kind::Violation,
@@ -115,7 +115,7 @@ impl Finding {
         }
     }
 
-    /// Returns the finding of a bugcheck.
+    /// Returns the diagnostic of a bugcheck.
     fn of_bugcheck(bugcheck: BugCheck) -> Self {
         Self {
             stack: bugcheck.stack,
@@ -125,7 +125,7 @@ impl Finding {
         }
     }
 
-    /// Returns the findings of an error of the kernel.
+    /// Returns the diagnostics of an error of the kernel.
     pub(super) fn of_error(error: KernelError) -> Vec<Self> {
         match error {
             KernelError::BugCheck(bugcheck) => vec![Self::of_bugcheck(bugcheck)],
@@ -136,36 +136,36 @@ impl Finding {
         }
     }
 
-    /// Returns the findings of a step that failed.
+    /// Returns the diagnostics of a step that failed.
     pub(super) fn of_step(error: ScriptError) -> Vec<Self> {
-        let mut findings = match error.problem {
+        let mut diagnostics = match error.problem {
             Problem::Kernel(error) => Self::of_error(error),
             other => vec![Self::sentence(Kind::Failure, other.to_string())],
         };
         let line = Some(error.line).filter(|line| *line != 0);
-        for finding in &mut findings {
-            finding.line = line;
+        for diagnostic in &mut diagnostics {
+            diagnostic.line = line;
         }
-        findings
+        diagnostics
     }
 }
 
-/// Sorts findings: errors first, then warnings and notes.
-pub(super) fn sort(findings: &mut [Finding]) {
-    findings.sort_by_key(|finding| match finding.kind {
+/// Sorts diagnostics: errors first, then warnings and notes.
+pub(super) fn sort(diagnostics: &mut [Diagnostic]) {
+    diagnostics.sort_by_key(|diagnostic| match diagnostic.kind {
         Kind::BugCheck | Kind::Violation | Kind::Ended | Kind::Failure => 0,
         Kind::Warning => 1,
         Kind::Note => 2,
     });
 }
 
-/// Returns the number of findings with the label of a kind.
-pub(super) fn count(findings: &[Finding], kind: Kind) -> usize {
-    let of_kind = findings.iter().filter(|one| one.kind.label() == kind.label());
+/// Returns the number of diagnostics with the label of a kind.
+pub(super) fn count(diagnostics: &[Diagnostic], kind: Kind) -> usize {
+    let of_kind = diagnostics.iter().filter(|one| one.kind.label() == kind.label());
     of_kind.count()
 }
 
-impl fmt::Display for Finding {
+impl fmt::Display for Diagnostic {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(line) = self.line {
             write!(f, "line {line}: ")?;

@@ -1,4 +1,4 @@
-//! The findings of a check.
+//! The diagnostics of a check.
 
 use std::{collections::HashSet, hash::Hash};
 

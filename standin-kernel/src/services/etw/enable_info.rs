@@ -1,4 +1,4 @@
-//! The composite of several sessions' enable info.
+//! The combined of several sessions' enable info.
 //!
 //! `wdk-etw` keeps the enable state with code of its own (`provider-lib/src/state.rs`): tests compare the
 //! two, so neither uses the other.
@@ -20,7 +20,7 @@ pub struct EnableInfo {
 
 /// The values passed to a provider, which are the least restrictive ones (ETW-3.2.3, R-E4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Composite {
+pub struct Combined {
     /// The highest level of any session; 255 if one session has no limit.
     pub level: u8,
     /// The union of the sessions' match-any masks.
@@ -63,8 +63,8 @@ pub const fn passes(level: u8, keyword: u64, to_level: u8, any: u64, all: u64) -
     level <= to_level && (keyword == 0 || (keyword & any != 0 && keyword & all == all))
 }
 
-impl Composite {
-    /// Returns the composite of several sessions' enable info, or `None` for no sessions.
+impl Combined {
+    /// Returns the combined of several sessions' enable info, or `None` for no sessions.
     pub fn of(enable_infos: impl IntoIterator<Item = EnableInfo>) -> Option<Self> {
         enable_infos
             .into_iter()
@@ -96,22 +96,22 @@ mod tests {
         assert!(!strict.passes(4, 1) && strict.passes(4, 3));
         let lax = EnableInfo { all_without_any: false, ..strict };
         assert!(lax.passes(4, 1));
-        assert_eq!(Composite::of([lax]).map(|all| all.match_all), Some(0));
+        assert_eq!(Combined::of([lax]).map(|all| all.match_all), Some(0));
     }
 
     // R-E4
     #[test]
     fn level_is_the_maximum_any_the_union_all_the_intersection() {
-        let composite = Composite::of([enable_info(3, 1, 0b110), enable_info(1, 4, 0b011)]);
-        assert_eq!(composite, Some(Composite { level: 3, match_any: 5, match_all: 0b010 }));
-        assert_eq!(Composite::of([]), None);
+        let combined = Combined::of([enable_info(3, 1, 0b110), enable_info(1, 4, 0b011)]);
+        assert_eq!(combined, Some(Combined { level: 3, match_any: 5, match_all: 0b010 }));
+        assert_eq!(Combined::of([]), None);
     }
 
     // R-O3
     #[test]
     fn level_0_and_match_any_0_mean_no_limit() {
-        let composite = Composite::of([enable_info(0, 0, 0), enable_info(3, 1, 1)]);
-        assert_eq!(composite, Some(Composite { level: 255, match_any: u64::MAX, match_all: 0 }));
+        let combined = Combined::of([enable_info(0, 0, 0), enable_info(3, 1, 1)]);
+        assert_eq!(combined, Some(Combined { level: 255, match_any: u64::MAX, match_all: 0 }));
     }
 
     // R-K3, R-E8, R-O3
