@@ -22,6 +22,8 @@ use std::{
 use etw_test_support::root;
 use tempfile::TempDir;
 
+use crate::common;
+
 /// A fenced block of the guide.
 #[derive(Debug)]
 struct Block {
@@ -121,8 +123,7 @@ struct Machine {
 impl Machine {
     fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().unwrap();
-        Self { here: folder.path().to_owned(), folder, target: target.to_owned() }
+        Self { here: folder.path().to_owned(), folder, target: common::target() }
     }
 
     /// Returns a shell with an author's environment.

@@ -7,7 +7,6 @@ mod guide;
 mod new;
 mod own;
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
-mod run;
 mod sample;
 mod strangers;
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]

@@ -376,7 +376,7 @@ mod built_drivers {
         for (wdk, sys) in [("0.3.1", "0.4.0"), ("=0.3.0", "0.3.0")] {
             let manifest = OLDER.replace("WDK", wdk).replace("SYS", sys);
             write_driver(driver, &manifest, OLDER_LIBRARY);
-            let output = common::etw(driver, &["run"]);
+            let output = common::etw_in_target(driver, &["run"]);
             let said = String::from_utf8_lossy(&output.stdout).into_owned();
             let shown = errors(&output, true);
             assert!(!shown.contains("was not used"), "{shown}");
@@ -391,7 +391,7 @@ mod built_drivers {
         let folder = tempfile::tempdir().unwrap();
         let driver = folder.path();
         write_driver(driver, WDM, WDM_LIBRARY);
-        let run = |arguments: &[&str]| common::etw(driver, arguments);
+        let run = |arguments: &[&str]| common::etw_in_target(driver, arguments);
         let output = run(&["run"]);
         let said = String::from_utf8_lossy(&output.stdout).into_owned();
         errors(&output, true);

@@ -2,7 +2,7 @@
 
 use std::{
     fs,
-    path::Path,
+    path::{Path, PathBuf},
     process::{Command, Output},
 };
 
@@ -31,6 +31,11 @@ pub fn driver(folder: &Path) {
     fs::copy(root().join("Cargo.lock"), folder.join("Cargo.lock")).unwrap();
 }
 
+/// Returns the checkout's target folder. Drivers that tests build in it share their dependencies.
+pub fn target() -> PathBuf {
+    Path::new(env!("CARGO_TARGET_TMPDIR")).parent().unwrap().to_owned()
+}
+
 /// Returns `cargo etw` with these arguments, in a folder.
 pub fn command(folder: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_cargo-etw"));
@@ -47,4 +52,9 @@ pub fn command(folder: &Path, arguments: &[&str]) -> Command {
 /// Runs `cargo etw` in a folder.
 pub fn etw(folder: &Path, arguments: &[&str]) -> Output {
     command(folder, arguments).output().unwrap()
+}
+
+/// Runs `cargo etw`, which builds in the checkout's target folder.
+pub fn etw_in_target(folder: &Path, arguments: &[&str]) -> Output {
+    command(folder, arguments).env("CARGO_TARGET_DIR", target()).output().unwrap()
 }
