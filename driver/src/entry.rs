@@ -34,11 +34,7 @@ pub unsafe extern "system" fn driver_entry(
     // the call.
     let status = unsafe {
         call_unsafe_wdf_function_binding!(
-            WdfDriverCreate,
-            driver,
-            registry_path,
-            WDF_NO_OBJECT_ATTRIBUTES,
-            &raw mut config,
+            WdfDriverCreate, driver, registry_path, WDF_NO_OBJECT_ATTRIBUTES, &raw mut config,
             &raw mut handle,
         )
     };

@@ -29,10 +29,7 @@ impl Tag {
         // SAFETY: the driver is this one, and the out-parameter is a local.
         let opened = unsafe {
             call_unsafe_wdf_function_binding!(
-                WdfDriverOpenParametersRegistryKey,
-                driver,
-                KEY_READ,
-                WDF_NO_OBJECT_ATTRIBUTES,
+                WdfDriverOpenParametersRegistryKey, driver, KEY_READ, WDF_NO_OBJECT_ATTRIBUTES,
                 &raw mut key,
             )
         };
@@ -62,10 +59,7 @@ impl Tag {
         // SAFETY: the key is open, and the strings describe valid buffers.
         let status = unsafe {
             call_unsafe_wdf_function_binding!(
-                WdfRegistryQueryUnicodeString,
-                key,
-                &raw const name,
-                &raw mut needed,
+                WdfRegistryQueryUnicodeString, key, &raw const name, &raw mut needed,
                 &raw mut text,
             )
         };

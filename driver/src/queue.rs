@@ -82,11 +82,7 @@ pub fn create_waiting(device: WDFDEVICE) -> Result<WDFQUEUE, NTSTATUS> {
     // SAFETY: the device is live, and the call copies the structures.
     check(unsafe {
         call_unsafe_wdf_function_binding!(
-            WdfIoQueueCreate,
-            device,
-            &raw mut config,
-            WDF_NO_OBJECT_ATTRIBUTES,
-            &raw mut queue,
+            WdfIoQueueCreate, device, &raw mut config, WDF_NO_OBJECT_ATTRIBUTES, &raw mut queue,
         )
     })?;
     Ok(queue)
@@ -106,10 +102,7 @@ pub fn create_dpc(device: WDFDEVICE) -> Result<WDFDPC, NTSTATUS> {
     // SAFETY: the parent is live, and the call copies the structures.
     check(unsafe {
         call_unsafe_wdf_function_binding!(
-            WdfDpcCreate,
-            &raw mut config,
-            &raw mut attributes,
-            &raw mut dpc,
+            WdfDpcCreate, &raw mut config, &raw mut attributes, &raw mut dpc,
         )
     })?;
     Ok(dpc)
@@ -120,10 +113,7 @@ pub fn complete(request: WDFREQUEST, status: NTSTATUS, information: usize) {
     // SAFETY: every callback completes its request once.
     unsafe {
         call_unsafe_wdf_function_binding!(
-            WdfRequestCompleteWithInformation,
-            request,
-            status,
-            information as u64,
+            WdfRequestCompleteWithInformation, request, status, information as u64,
         );
     }
 }
@@ -441,9 +431,7 @@ fn wake(device: &Device) -> Result<usize, NTSTATUS> {
     // SAFETY: the queue lives as long as its device, and the out-parameter is a local.
     let found = unsafe {
         call_unsafe_wdf_function_binding!(
-            WdfIoQueueRetrieveNextRequest,
-            device.waiting,
-            &raw mut request,
+            WdfIoQueueRetrieveNextRequest, device.waiting, &raw mut request,
         )
     };
     check(found).map_err(|_| STATUS_NOT_FOUND)?;

@@ -11,19 +11,8 @@ use crate::text::{self, Times};
 
 /// The columns before those of the fields.
 const COLUMNS: [&str; 13] = [
-    "time",
-    "processor",
-    "process",
-    "thread",
-    "provider",
-    "event",
-    "id",
-    "level",
-    "keyword",
-    "opcode",
-    "task",
-    "activity",
-    "related activity",
+    "time", "processor", "process", "thread", "provider", "event", "id", "level", "keyword",
+    "opcode", "task", "activity", "related activity",
 ];
 
 /// The column of all fields, if fields have no columns of their own.

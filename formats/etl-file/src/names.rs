@@ -461,16 +461,8 @@ impl Names {
 
 /// The fields of kernel events with addresses of code.
 const CODE_FIELDS: [&str; 10] = [
-    "CallbackRoutine",
-    "InstructionPointer",
-    "ProgramCounter",
-    "Routine",
-    "RoutineAddr",
-    "StartAddr",
-    "SysCallAddress",
-    "ThreadRoutine",
-    "TimerRoutine",
-    "Win32StartAddr",
+    "CallbackRoutine", "InstructionPointer", "ProgramCounter", "Routine", "RoutineAddr",
+    "StartAddr", "SysCallAddress", "ThreadRoutine", "TimerRoutine", "Win32StartAddr",
 ];
 
 /// The threads that run on the processors, for events whose records name no thread.

@@ -96,13 +96,7 @@ impl SystemTime {
     #[must_use]
     pub fn to_bytes(self) -> [u8; 16] {
         let fields = [
-            self.year,
-            self.month,
-            self.day_of_week,
-            self.day,
-            self.hour,
-            self.minute,
-            self.second,
+            self.year, self.month, self.day_of_week, self.day, self.hour, self.minute, self.second,
             self.millisecond,
         ];
         let mut bytes = [0; 16];

@@ -19,11 +19,8 @@
 #![cfg_attr(
     not(test),
     deny(
-        clippy::arithmetic_side_effects,
-        clippy::expect_used,
-        clippy::indexing_slicing,
-        clippy::panic,
-        clippy::unwrap_used
+        clippy::arithmetic_side_effects, clippy::expect_used, clippy::indexing_slicing,
+        clippy::panic, clippy::unwrap_used
     )
 )]
 

@@ -11,18 +11,8 @@ use wdk_etw_schema::Configuration;
 
 /// The properties of a target, which are the same for the build script's package and the driver.
 const TARGET: &[&str] = &[
-    "target_abi",
-    "target_arch",
-    "target_endian",
-    "target_env",
-    "target_family",
-    "target_feature",
-    "target_has_atomic",
-    "target_os",
-    "target_pointer_width",
-    "target_vendor",
-    "unix",
-    "windows",
+    "target_abi", "target_arch", "target_endian", "target_env", "target_family", "target_feature",
+    "target_has_atomic", "target_os", "target_pointer_width", "target_vendor", "unix", "windows",
 ];
 
 /// The options that no image's code is compiled with.
@@ -202,15 +192,8 @@ mod tests {
 
     /// The options that `known` asks about, and the features of a dependency.
     const ASKED: [&str; 9] = [
-        "windows",
-        "unix",
-        "target_os = \"windows\"",
-        "target_has_atomic = \"16\"",
-        "target_has_atomic = \"128\"",
-        "test",
-        "lab",
-        "feature = \"own\"",
-        "feature = \"other\"",
+        "windows", "unix", "target_os = \"windows\"", "target_has_atomic = \"16\"",
+        "target_has_atomic = \"128\"", "test", "lab", "feature = \"own\"", "feature = \"other\"",
     ];
 
     /// Returns each option's value in a process with these variables, for its own declarations and

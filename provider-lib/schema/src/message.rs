@@ -111,18 +111,9 @@ mod tests {
     #[test]
     fn every_percent_sign_stands_for_something() {
         for good in [
-            "",
-            "%1 of %2",
-            "%1!08x!, 100%%",
-            "%n%t%r%b%2%!",
-            "%2!s!!",
-            "%1%0",
-            "%%1",
+            "", "%1 of %2", "%1!08x!, 100%%", "%n%t%r%b%2%!", "%2!s!!", "%1%0", "%%1",
             // The characters after a format, an insertion or `%%` are text.
-            "%1!x!%2",
-            "%0!",
-            "%%%1%%",
-            "%1%n",
+            "%1!x!%2", "%0!", "%%%1%%", "%1%n",
         ] {
             assert_eq!(checked(good, 2), Ok(()), "{good}");
         }

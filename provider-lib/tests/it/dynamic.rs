@@ -54,15 +54,8 @@ fn every_type_of_field_reads_back() {
         panic!("{writes:?}");
     };
     let expected = [
-        "u64=18446744073709551615",
-        "i64=-5",
-        "u32=7",
-        "f64=-2.5",
-        "bool=true",
-        "str=\"größer\"",
-        "format=\"1+\"x\"\"",
-        "bytes=hex:01ab",
-        "empty=\"\"",
+        "u64=18446744073709551615", "i64=-5", "u32=7", "f64=-2.5", "bool=true", "str=\"größer\"",
+        "format=\"1+\"x\"\"", "bytes=hex:01ab", "empty=\"\"",
     ];
     assert_eq!(
         written.described(),

@@ -403,26 +403,8 @@ fn any_name_compiles_runs_and_decodes() {
     );
     assert_eq!(described[2], types("String=2, Pointer=1, Move=0x3", ""));
     let names = [
-        "Some",
-        "Option",
-        "U32",
-        "U64",
-        "Usize",
-        "Bool",
-        "Str",
-        "U8",
-        "Core",
-        "WdkEtw",
-        "Write",
-        "IsEnabled",
-        "Descriptor",
-        "Options",
-        "Type",
-        "O",
-        "Event",
-        "Provider",
-        "Größe",
-        "___",
+        "Some", "Option", "U32", "U64", "Usize", "Bool", "Str", "U8", "Core", "WdkEtw", "Write",
+        "IsEnabled", "Descriptor", "Options", "Type", "O", "Event", "Provider", "Größe", "___",
         "Err",
     ];
     let others: Vec<_> = names.iter().map(|name| event(name, "U32=1, Str=\"x\"")).collect();

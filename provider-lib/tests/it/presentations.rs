@@ -66,21 +66,10 @@ fn tracelogging_metadata_has_the_presentations() {
     assert_eq!(
         fields,
         [
-            "Address=0x1234",
-            "Flags=0x10",
-            "Status=0xc0000001",
-            "On=true",
-            "Letter=\"x\"",
-            "Port=80",
-            "Process=7",
-            "Code=0xabcd",
-            "Ansi=\"ansi\"",
-            "When=2025-07-28T20:41:31.4272256Z",
-            "Kind=0xa",
-            "Bytes=[0xa, 0xb]",
-            "Boolean=true",
-            "Counted=hex:0102",
-            "Frames=[0x1, 0x2]",
+            "Address=0x1234", "Flags=0x10", "Status=0xc0000001", "On=true", "Letter=\"x\"",
+            "Port=80", "Process=7", "Code=0xabcd", "Ansi=\"ansi\"",
+            "When=2025-07-28T20:41:31.4272256Z", "Kind=0xa", "Bytes=[0xa, 0xb]", "Boolean=true",
+            "Counted=hex:0102", "Frames=[0x1, 0x2]",
         ]
     );
 }

@@ -4,31 +4,17 @@ use std::arch::global_asm;
 
 // Destination in rdi, source in rsi, count in rdx. Returns 0 in eax if all bytes were copied.
 global_asm!(
-    ".globl standin_kernel_copy",
-    ".globl standin_kernel_copy_at",
-    ".globl standin_kernel_copy_failed",
-    "standin_kernel_copy:",
-    "mov rcx, rdx",
-    "standin_kernel_copy_at:",
-    "rep movsb",
-    "xor eax, eax",
-    "ret",
-    "standin_kernel_copy_failed:",
-    "mov eax, 1",
-    "ret",
+    ".globl standin_kernel_copy", ".globl standin_kernel_copy_at",
+    ".globl standin_kernel_copy_failed", "standin_kernel_copy:", "mov rcx, rdx",
+    "standin_kernel_copy_at:", "rep movsb", "xor eax, eax", "ret", "standin_kernel_copy_failed:",
+    "mov eax, 1", "ret",
 );
 
 // Address in rdi, the new value at rsi, which gets the old one. Returns as the routine above does.
 global_asm!(
-    ".globl standin_kernel_exchange",
-    ".globl standin_kernel_exchange_at",
-    "standin_kernel_exchange:",
-    "mov rax, [rsi]",
-    "standin_kernel_exchange_at:",
-    "xchg [rdi], rax",
-    "mov [rsi], rax",
-    "xor eax, eax",
-    "ret",
+    ".globl standin_kernel_exchange", ".globl standin_kernel_exchange_at",
+    "standin_kernel_exchange:", "mov rax, [rsi]", "standin_kernel_exchange_at:", "xchg [rdi], rax",
+    "mov [rsi], rax", "xor eax, eax", "ret",
 );
 
 unsafe extern "C" {

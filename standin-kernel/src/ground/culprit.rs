@@ -9,59 +9,23 @@ use std::path::Path;
 /// The crates whose functions are never the author's. Those of `wdk_macros` and `wdk_etw_macros`
 /// are in the crates that use the macros.
 const CRATES: [&str; 15] = [
-    "__rustc",
-    "alloc",
-    "compiler_builtins",
-    "core",
-    "etw_wire",
-    "panic_abort",
-    "panic_unwind",
-    "std",
-    "wdk",
-    "wdk_alloc",
-    "wdk_etw",
-    "wdk_etw_log",
-    "wdk_etw_tracing",
-    "wdk_panic",
-    "wdk_sys",
+    "__rustc", "alloc", "compiler_builtins", "core", "etw_wire", "panic_abort", "panic_unwind",
+    "std", "wdk", "wdk_alloc", "wdk_etw", "wdk_etw_log", "wdk_etw_tracing", "wdk_panic", "wdk_sys",
 ];
 
 /// The functions without a crate that linkers, compilers and the framework's library add to a
 /// driver.
 const FUNCTIONS: [&str; 19] = [
-    "FxDriverUnloadCommon",
-    "FxStubBindClasses",
-    "FxStubDriverMiniportUnload",
-    "FxStubDriverUnloadCommon",
-    "FxStubUnbindClasses",
-    "GsDriverEntry",
-    "_chkstk",
-    "bcmp",
-    "memcmp",
-    "memcpy",
-    "memmove",
-    "memset",
-    "rust_begin_unwind",
-    "rust_eh_personality",
-    "rust_panic",
-    "strlen",
-    "wcslen",
-    "wcscmp",
-    "wcsncpy",
+    "FxDriverUnloadCommon", "FxStubBindClasses", "FxStubDriverMiniportUnload",
+    "FxStubDriverUnloadCommon", "FxStubUnbindClasses", "GsDriverEntry", "_chkstk", "bcmp",
+    "memcmp", "memcpy", "memmove", "memset", "rust_begin_unwind", "rust_eh_personality",
+    "rust_panic", "strlen", "wcslen", "wcscmp", "wcsncpy",
 ];
 
 /// Prefixes of the names of such functions.
 const PREFIXES: [&str; 10] = [
-    "FxDriver",
-    "__GSHandler",
-    "__C_specific",
-    "__chkstk",
-    "__rdl_",
-    "__report_",
-    "__rg_",
-    "__rust_",
-    "__rustc",
-    "__security_",
+    "FxDriver", "__GSHandler", "__C_specific", "__chkstk", "__rdl_", "__report_", "__rg_",
+    "__rust_", "__rustc", "__security_",
 ];
 
 /// A frame of a stack, with the place that its PDB has for it. Several frames have the same

@@ -23,13 +23,8 @@ pub struct Fault {
 impl Fault {
     /// The routines that check for their faults themselves, because their failures have effects.
     const WITH_EFFECTS: &'static [&'static str] = &[
-        "EtwRegister",
-        "EtwUnregister",
-        "EtwSetInformation",
-        "EtwWriteEx",
-        "EtwActivityIdControl",
-        "EtwRegisterClassicProvider",
-        "ExAllocatePool2",
+        "EtwRegister", "EtwUnregister", "EtwSetInformation", "EtwWriteEx", "EtwActivityIdControl",
+        "EtwRegisterClassicProvider", "ExAllocatePool2",
     ];
 
     /// The routines that support fault injection, in words.

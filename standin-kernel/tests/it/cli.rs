@@ -82,13 +82,7 @@ fn clients_take_turns_by_the_seed() {
     let folder = tempfile::tempdir().unwrap();
     let run = |seed: &str| {
         let arguments = [
-            "--enable",
-            "WdkEtw.SampleDriver:5",
-            "--clients",
-            "3",
-            "--seed",
-            seed,
-            "--special-pool",
+            "--enable", "WdkEtw.SampleDriver:5", "--clients", "3", "--seed", seed, "--special-pool",
         ];
         let (good, said) = run(
             folder.path(),

@@ -165,25 +165,8 @@ fn a_third_party_crates_records_spans_and_declared_events_are_in_one_trace() {
     assert_eq!(events.iter().map(line).collect::<Vec<_>>(), expected);
     // A record at DISPATCH_LEVEL has no activity; an event that names its span has it.
     let expected = [
-        "-",
-        "0",
-        "0",
-        "1 from client",
-        "1",
-        "1",
-        "1",
-        "-",
-        "client",
-        "1",
-        "2 from client",
-        "2",
-        "2",
-        "2",
-        "2",
-        "2",
-        "client",
-        "2",
-        "-",
+        "-", "0", "0", "1 from client", "1", "1", "1", "-", "client", "1", "2 from client", "2",
+        "2", "2", "2", "2", "client", "2", "-",
     ];
     assert_eq!(activities(&events), expected);
     // The fields have their types.
@@ -286,16 +269,8 @@ fn without_pool_for_the_subscriber_the_driver_and_its_records_work() {
     let names: Vec<_> =
         events.iter().map(|event| event.event_name.as_deref().unwrap_or_default()).collect();
     let expected = [
-        "Log",
-        "FrameReceived",
-        "Log",
-        "RequestCompleted",
-        "FrameReceived",
-        "Log",
-        "Log",
-        "Log",
-        "RequestCompleted",
-        "Log",
+        "Log", "FrameReceived", "Log", "RequestCompleted", "FrameReceived", "Log", "Log", "Log",
+        "RequestCompleted", "Log",
     ];
     assert_eq!(names, expected);
 }

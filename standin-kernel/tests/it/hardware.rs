@@ -42,8 +42,7 @@ fn a_call_to_an_import_that_is_not_provided_names_the_routine_and_the_line() {
     assert_eq!(
         driver.unprovided_imports(),
         [
-            "HAL.dll!KeFlushWriteBuffer",
-            "ntoskrnl.exe!MmMapIoSpaceEx",
+            "HAL.dll!KeFlushWriteBuffer", "ntoskrnl.exe!MmMapIoSpaceEx",
             "ntoskrnl.exe!MmUnmapIoSpace"
         ]
     );

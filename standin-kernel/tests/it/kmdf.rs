@@ -161,9 +161,7 @@ fn waiting_for_a_request_from_its_own_callback_is_a_bugcheck() {
     assert_says(
         &bugcheck,
         &[
-            "WdfIoQueuePurgeSynchronously",
-            "etw_kmdf_driver",
-            "waits forever for device control",
+            "WdfIoQueuePurgeSynchronously", "etw_kmdf_driver", "waits forever for device control",
             "is never completed",
         ],
     );
@@ -242,8 +240,7 @@ fn completing_a_cancelable_request_is_a_bugcheck() {
     assert_says(
         &bugcheck,
         &[
-            "WdfRequestComplete was called from",
-            "which is cancelable",
+            "WdfRequestComplete was called from", "which is cancelable",
             "call WdfRequestUnmarkCancelable first",
         ],
     );
@@ -390,15 +387,8 @@ fn objects_are_cleaned_up_and_destroyed_children_first() {
     bench.assert_news(&[
         "context 0 true",
         // A second context of a type is rejected, and the first context is unchanged.
-        "context c0000035 false",
-        "cleanup D",
-        "cleanup B",
-        "cleanup C",
-        "cleanup A",
-        "destroy D",
-        "destroy B",
-        "destroy C",
-        "destroy A",
+        "context c0000035 false", "cleanup D", "cleanup B", "cleanup C", "cleanup A", "destroy D",
+        "destroy B", "destroy C", "destroy A",
     ]);
     bench.leave();
 }
@@ -423,14 +413,8 @@ fn a_driver_reads_its_parameters() {
     assert_eq!(
         lines(&kernel),
         [
-            "number 0 42",
-            "missing c0000034 0",
-            "text as number c0000024 0",
-            "length 12",
-            "text 0 hello",
-            "length 12",
-            "text 80000005 ",
-            "string 0 hello",
+            "number 0 42", "missing c0000034 0", "text as number c0000024 0", "length 12",
+            "text 0 hello", "length 12", "text 80000005 ", "string 0 hello",
             "bytes 0 3 3 [1, 2, 3, 0]",
         ]
     );
@@ -449,19 +433,9 @@ fn a_device_starts_and_is_removed_in_the_documented_order() {
     assert_eq!(
         lines(&kernel),
         [
-            "prepare_hardware",
-            "d0_entry from 5",
-            "d0_entry_post_interrupts",
-            "io_init",
-            "query_remove",
-            "io_suspend",
-            "d0_exit_pre_interrupts",
-            "d0_exit to 5",
-            "release_hardware",
-            "io_flush",
-            "io_cleanup",
-            "device_cleanup",
-            "device_destroy",
+            "prepare_hardware", "d0_entry from 5", "d0_entry_post_interrupts", "io_init",
+            "query_remove", "io_suspend", "d0_exit_pre_interrupts", "d0_exit to 5",
+            "release_hardware", "io_flush", "io_cleanup", "device_cleanup", "device_destroy",
             "unload",
         ]
     );
@@ -474,14 +448,8 @@ fn power_managed_queues_hold_their_requests_outside_d0() {
     bench.skip();
     bench.device.power_cycle().unwrap();
     bench.assert_news(&[
-        "io_suspend",
-        "io_stop 1",
-        "d0_exit_pre_interrupts",
-        "d0_exit to 4",
-        "d0_entry from 4",
-        "d0_entry_post_interrupts",
-        "io_resume",
-        "io_restart",
+        "io_suspend", "io_stop 1", "d0_exit_pre_interrupts", "d0_exit to 4", "d0_entry from 4",
+        "d0_entry_post_interrupts", "io_resume", "io_restart",
     ]);
     bench.command(commands::COMPLETE);
     assert_eq!(status_of(kept), NtStatus::SUCCESS);
@@ -494,15 +462,8 @@ fn a_request_that_is_returned_when_its_queue_stops_is_presented_again() {
     let kept = bench.file.start_device_control(commands::KEEP, b"back", 64).unwrap();
     bench.device.power_cycle().unwrap();
     bench.assert_news(&[
-        "keep",
-        "io_suspend",
-        "io_stop 1",
-        "d0_exit_pre_interrupts",
-        "d0_exit to 4",
-        "d0_entry from 4",
-        "d0_entry_post_interrupts",
-        "keep",
-        "io_restart",
+        "keep", "io_suspend", "io_stop 1", "d0_exit_pre_interrupts", "d0_exit to 4",
+        "d0_entry from 4", "d0_entry_post_interrupts", "keep", "io_restart",
     ]);
     bench.command(commands::COMPLETE);
     assert_eq!(status_of(kept), NtStatus::SUCCESS);
@@ -519,20 +480,11 @@ fn a_cancelable_request_is_cancelled_when_its_device_is_removed() {
     assert_eq!(
         lines(&bench.kernel)[before..],
         [
-            "query_remove",
-            "io_suspend",
+            "query_remove", "io_suspend",
             // WdfRequestStopActionSuspend | WdfRequestStopRequestCancelable
-            "io_stop 10000001",
-            "d0_exit_pre_interrupts",
-            "d0_exit to 5",
-            "release_hardware",
-            "canceled",
-            // The close of the file waited for the request.
-            "file_close",
-            "io_flush",
-            "io_cleanup",
-            "device_cleanup",
-            "device_destroy",
+            "io_stop 10000001", "d0_exit_pre_interrupts", "d0_exit to 5", "release_hardware",
+            "canceled", // The close of the file waited for the request.
+            "file_close", "io_flush", "io_cleanup", "device_cleanup", "device_destroy",
         ]
     );
     assert_eq!(status_of(kept), NtStatus::CANCELLED);
@@ -549,14 +501,8 @@ fn a_removed_device_is_deleted_with_its_last_file() {
     assert_eq!(
         printed[bench.seen.get()..],
         [
-            "surprise_removal",
-            "io_suspend",
-            "io_stop 1",
-            "d0_exit_pre_interrupts",
-            "d0_exit to 5",
-            "release_hardware",
-            "io_stop 2",
-            "io_flush",
+            "surprise_removal", "io_suspend", "io_stop 1", "d0_exit_pre_interrupts",
+            "d0_exit to 5", "release_hardware", "io_stop 2", "io_flush",
         ]
     );
     assert_eq!(status_of(kept), NtStatus::CANCELLED);
@@ -575,13 +521,8 @@ fn a_device_that_its_driver_declares_failed_is_removed() {
     let bench = Bench::new();
     bench.command(commands::FAIL);
     bench.assert_news(&[
-        "set failed",
-        "surprise_removal",
-        "io_suspend",
-        "d0_exit_pre_interrupts",
-        "d0_exit to 5",
-        "release_hardware",
-        "io_flush",
+        "set failed", "surprise_removal", "io_suspend", "d0_exit_pre_interrupts", "d0_exit to 5",
+        "release_hardware", "io_flush",
     ]);
     let opened = bench.device.open(CLIENT);
     let error = opened.err().unwrap().to_string();
@@ -619,10 +560,7 @@ fn files_have_names_and_a_device() {
     let linked = bench.kernel.open(r"\\.\kmdftest\two", CLIENT).unwrap();
     assert_eq!(numbers(&linked, commands::FILE), [0]);
     bench.assert_news(&[
-        "file of 0 with -, true",
-        "file_create",
-        "file of 8 with c, true",
-        "file_create",
+        "file of 0 with -, true", "file_create", "file of 8 with c, true", "file_create",
         "file of 4 with t, true",
     ]);
     let missing = bench.kernel.open(r"\\.\KmdfTests", CLIENT);
@@ -651,15 +589,8 @@ fn a_driver_without_hardware_has_a_control_device() {
     assert_eq!(
         lines(&kernel),
         [
-            "file_create",
-            "write 3",
-            "file_cleanup",
-            "file_close",
-            "file_create",
-            "write 3",
-            "file_cleanup",
-            "file_close",
-            "unload",
+            "file_create", "write 3", "file_cleanup", "file_close", "file_create", "write 3",
+            "file_cleanup", "file_close", "unload",
         ]
     );
 }

@@ -55,13 +55,8 @@ fn a_device_shares_a_common_buffer_with_its_driver() {
     );
     bench.device.power_cycle().unwrap();
     bench.assert_news(&[
-        "io_suspend",
-        "d0_exit_pre_interrupts",
-        "d0_exit to 4",
-        "d0_entry from 4",
-        "d0_entry_post_interrupts",
-        "dma enable at 0",
-        "io_restart",
+        "io_suspend", "d0_exit_pre_interrupts", "d0_exit to 4", "d0_entry from 4",
+        "d0_entry_post_interrupts", "dma enable at 0", "io_restart",
     ]);
     bench.device.power_cycle().unwrap();
     assert_eq!(bench.news()[1], "dma disable at 0");

@@ -22,26 +22,15 @@ fn a_driver_gets_its_resources_and_its_interrupt_is_enabled() {
     assert_eq!(
         printed[..8],
         [
-            "prepare_hardware",
-            "resource 3 [fedc0000, 0, 1000]",
-            "resource 2 [3, 51, 1]",
-            "past the end true",
-            "d0_entry from 5",
-            "enable at 3",
-            "d0_entry_post_interrupts",
+            "prepare_hardware", "resource 3 [fedc0000, 0, 1000]", "resource 2 [3, 51, 1]",
+            "past the end true", "d0_entry from 5", "enable at 3", "d0_entry_post_interrupts",
             "io_init",
         ]
     );
     bench.device.power_cycle().unwrap();
     bench.assert_news(&[
-        "io_suspend",
-        "d0_exit_pre_interrupts",
-        "disable at 3",
-        "d0_exit to 4",
-        "d0_entry from 4",
-        "enable at 3",
-        "d0_entry_post_interrupts",
-        "io_restart",
+        "io_suspend", "d0_exit_pre_interrupts", "disable at 3", "d0_exit to 4", "d0_entry from 4",
+        "enable at 3", "d0_entry_post_interrupts", "io_restart",
     ]);
     bench.leave();
 }
@@ -107,9 +96,7 @@ fn a_driver_uses_what_is_below_timers_and_dpcs() {
         // A device is related once.
         "relations 0 c000022a 0 0",
         // A timer without a function expires without effect.
-        "timers c000000d 0 0",
-        "dpc 0 true",
-        "dpc runs",
+        "timers c000000d 0 0", "dpc 0 true", "dpc runs",
         // Without a resource, the interrupt is not connected.
         "interrupt object false true",
     ]);

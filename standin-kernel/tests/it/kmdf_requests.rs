@@ -136,11 +136,7 @@ fn a_start_that_fails_is_undone_as_far_as_it_came() {
     failed("fail-entry", 2, &["release_hardware"]);
     failed("fail-post", 3, &["d0_exit to 5", "release_hardware"]);
     let undone = [
-        "io_init",
-        "d0_exit_pre_interrupts",
-        "d0_exit to 5",
-        "release_hardware",
-        "io_flush",
+        "io_init", "d0_exit_pre_interrupts", "d0_exit to 5", "release_hardware", "io_flush",
         "io_cleanup",
     ];
     failed("fail-init", 3, &undone);
@@ -155,14 +151,8 @@ fn a_return_to_d0_that_fails_is_undone_too() {
     assert!(device.power_cycle().is_err());
     let printed = lines(&kernel)[before..].to_vec();
     let expected = [
-        "io_suspend",
-        "d0_exit_pre_interrupts",
-        "d0_exit to 4",
-        "d0_entry from 4",
-        "d0_entry_post_interrupts",
-        "io_restart",
-        "d0_exit_pre_interrupts",
-        "d0_exit to 5",
+        "io_suspend", "d0_exit_pre_interrupts", "d0_exit to 4", "d0_entry from 4",
+        "d0_entry_post_interrupts", "io_restart", "d0_exit_pre_interrupts", "d0_exit to 5",
     ];
     assert_eq!(printed, expected);
     device.remove().unwrap();

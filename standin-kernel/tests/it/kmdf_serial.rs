@@ -70,9 +70,7 @@ fn timers_dpcs_and_work_items_are_serialized_with_their_parent() {
     serial.command(commands::SERIALIZE);
     serial.kernel.advance(Duration::from_millis(2)).unwrap();
     serial.assert_news(&[
-        "queued dpc 1",
-        "dpc 0 work c020020c timers 0 c020020c",
-        "serialized dpc at 2",
+        "queued dpc 1", "dpc 0 work c020020c timers 0 c020020c", "serialized dpc at 2",
         "serialized timer at 2",
     ]);
     serial.leave();
@@ -80,9 +78,7 @@ fn timers_dpcs_and_work_items_are_serialized_with_their_parent() {
     passive.command(commands::SERIALIZE);
     passive.kernel.advance(Duration::from_millis(2)).unwrap();
     passive.assert_news(&[
-        "dpc c020020c work 0 timers c020020c 0",
-        "serialized work at 0",
-        "serialized timer at 0",
+        "dpc c020020c work 0 timers c020020c 0", "serialized work at 0", "serialized timer at 0",
     ]);
     passive.leave();
 }
@@ -92,10 +88,7 @@ fn a_work_item_waits_on_its_own_thread() {
     let bench = with_service("kmdf");
     bench.command(commands::WAITING_WORK);
     bench.assert_news(&[
-        "work waits",
-        "the callback releases the lock",
-        "work has the lock 0",
-        "flushed",
+        "work waits", "the callback releases the lock", "work has the lock 0", "flushed",
     ]);
     bench.leave();
 }

@@ -20,8 +20,7 @@ fn a_driver_sees_the_device_objects_of_its_stack() {
     let bench = Bench::new();
     bench.command(commands::WDM);
     bench.assert_news(&[
-        "own type 3 size 336 stack 2 flags 2004",
-        "same true links true stack 1",
+        "own type 3 size 336 stack 2 flags 2004", "same true links true stack 1",
         "physical is attached true",
     ]);
     bench.leave();
@@ -61,9 +60,7 @@ fn a_device_has_registry_keys_and_properties() {
     bench.command(commands::KEYS);
     bench.assert_news(&[
         // Rights of a handle limit no driver.
-        "key 0 0 7 0 0 c0000008",
-        "value 0 0 3 [1, 2, 3]",
-        "removed 0 c0000034",
+        "key 0 0 7 0 0 c0000008", "value 0 0 3 [1, 2, 3]", "removed 0 c0000034",
     ]);
     bench.command(commands::PROPERTIES);
     bench.assert_news(&["enumerator 0 ROOT", "short c0000023 missing c0000034 0"]);
@@ -110,12 +107,8 @@ fn a_target_that_is_opened_by_name_answers_synchronously() {
     let bench = Bench::in_kernel(kernel, DeviceConfig::new());
     bench.command(commands::TARGET);
     bench.assert_news(&[
-        "open 0 from 0 to 1",
-        "ioctl 0 4 [112, 111, 110, 103]",
-        "read 0 2 [7, 8]",
-        "write 0",
-        "target true true true",
-        "closed c0000184 4",
+        "open 0 from 0 to 1", "ioctl 0 4 [112, 111, 110, 103]", "read 0 2 [7, 8]", "write 0",
+        "target true true true", "closed c0000184 4",
     ]);
     let asked = asked.lock().unwrap();
     let kinds: Vec<RequestKind> = asked.iter().map(|request| request.kind).collect();
@@ -309,10 +302,7 @@ fn a_filter_above_another_driver_forwards_to_its_queues() {
     assert_eq!(status_of(read), NtStatus::CANCELLED);
     file.close().unwrap();
     bench.assert_news(&[
-        "read 1",
-        "canceled_on_queue",
-        "completed with 0xc0000120, 0 bytes",
-        "file_cleanup",
+        "read 1", "canceled_on_queue", "completed with 0xc0000120, 0 bytes", "file_cleanup",
         "file_close",
     ]);
     filter.remove().unwrap();

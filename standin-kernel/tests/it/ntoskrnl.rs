@@ -358,17 +358,9 @@ fn processes_are_watched_and_refused() {
     assert_eq!(
         said[1..],
         [
-            "process 4 12288 1",
-            "start 12288 of 4 14",
-            "thread 12288 12292 1",
-            "image 8 12288 0x70000000",
-            "thread 12288 12292 0",
-            "process 4 12288 0",
-            "end 12288",
-            "process 4 16384 1",
-            "start 16384 of 4 14",
-            "process 4 16384 0",
-            "end 16384",
+            "process 4 12288 1", "start 12288 of 4 14", "thread 12288 12292 1",
+            "image 8 12288 0x70000000", "thread 12288 12292 0", "process 4 12288 0", "end 12288",
+            "process 4 16384 1", "start 16384 of 4 14", "process 4 16384 0", "end 16384",
         ]
     );
 }

@@ -19,17 +19,10 @@ use pdb_addr2line::pdb::{FallibleIterator as _, PDB, SymbolData};
 /// The names of the functions of the panic machinery. The panic handler is in wdk-panic and calls
 /// `KeBugCheckEx`.
 const MACHINERY: &[&str] = &[
-    "core::panicking",
-    "core::option::unwrap_failed",
-    "core::option::expect_failed",
-    "core::result::unwrap_failed",
-    "core::slice::index",
-    "core::str::slice_error_fail",
-    "core::cell::panic_already",
-    "alloc::raw_vec::handle_error",
-    "alloc::raw_vec::capacity_overflow",
-    "alloc::alloc::handle_alloc_error",
-    "rust_begin_unwind",
+    "core::panicking", "core::option::unwrap_failed", "core::option::expect_failed",
+    "core::result::unwrap_failed", "core::slice::index", "core::str::slice_error_fail",
+    "core::cell::panic_already", "alloc::raw_vec::handle_error",
+    "alloc::raw_vec::capacity_overflow", "alloc::alloc::handle_alloc_error", "rust_begin_unwind",
     "wdk_panic",
 ];
 

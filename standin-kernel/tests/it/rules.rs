@@ -182,14 +182,9 @@ fn violations_that_do_not_bugcheck_are_kept_as_warnings() {
 #[test]
 fn a_correct_driver_is_clean() {
     for service in [
-        "well-behaved",
-        "v51-good",
-        "paged-at-passive",
+        "well-behaved", "v51-good", "paged-at-passive",
         // What foreign drivers do rightly.
-        "tracelogging",
-        "global-channels",
-        "common-keywords",
-        "uninitialized-handle",
+        "tracelogging", "global-channels", "common-keywords", "uninitialized-handle",
     ] {
         let found = run(service, KernelConfig::default());
         assert_eq!(found.bugcheck, None, "{service}");

@@ -61,8 +61,7 @@ fn modules_that_the_kernel_does_not_know_are_named_too() {
     assert_eq!(
         checked(&image.build()).unwrap(),
         [
-            "HAL.dll!HalGetAdapter",
-            "storport.sys!StorPortNotification",
+            "HAL.dll!HalGetAdapter", "storport.sys!StorPortNotification",
             "usbd.sys!USBD_ParseDescriptors"
         ]
     );

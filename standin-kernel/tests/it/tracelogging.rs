@@ -78,11 +78,7 @@ fn each_field_type_is_decoded() {
     let last = &events[6];
     let descriptor = &last.descriptor;
     let numbers = (
-        descriptor.id,
-        descriptor.version,
-        descriptor.level,
-        descriptor.task,
-        descriptor.opcode,
+        descriptor.id, descriptor.version, descriptor.level, descriptor.task, descriptor.opcode,
         descriptor.keyword,
     );
     assert_eq!(numbers, (42, 3, 2, 7, 1, 0x10));

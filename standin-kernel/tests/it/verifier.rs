@@ -66,10 +66,8 @@ fn a_provider_left_registered_is_reported_with_its_place() {
     assert_says(
         &violations.to_string(),
         &[
-            "without EtwUnregister",
-            "{7c1a1b2e-0e5f-4b7c-9c62-5d0a7a3f10c4}",
-            "EtwRegister, called at PASSIVE_LEVEL",
-            "V04",
+            "without EtwUnregister", "{7c1a1b2e-0e5f-4b7c-9c62-5d0a7a3f10c4}",
+            "EtwRegister, called at PASSIVE_LEVEL", "V04",
         ],
     );
 }

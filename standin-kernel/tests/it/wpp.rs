@@ -484,15 +484,9 @@ fn unusual_calls_have_the_documented_status() {
         (
             "control",
             vec![
-                "register: 0x0",
-                "register again: 0xc000000d",
-                "update: 0x0",
-                "reregister: 0x0",
-                "block: 0x0",
-                "no action: 0xc000000d",
-                "deregister: 0x0",
-                "deregister again: 0xc000000d",
-                "block nothing: 0xc000000d",
+                "register: 0x0", "register again: 0xc000000d", "update: 0x0", "reregister: 0x0",
+                "block: 0x0", "no action: 0xc000000d", "deregister: 0x0",
+                "deregister again: 0xc000000d", "block nothing: 0xc000000d",
             ],
         ),
     ] {

@@ -268,14 +268,8 @@ impl Session {
         // outlive the call.
         let result = unsafe {
             EnableTraceEx2(
-                self.handle,
-                &raw const guid,
-                code,
-                filter.level,
-                filter.any,
-                filter.all,
-                ENABLE_TIMEOUT_MS,
-                &raw const parameters,
+                self.handle, &raw const guid, code, filter.level, filter.any, filter.all,
+                ENABLE_TIMEOUT_MS, &raw const parameters,
             )
         };
         Win32Error::check("EnableTraceEx2", result)

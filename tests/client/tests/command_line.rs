@@ -32,19 +32,8 @@ fn is_wine() -> bool {
 }
 
 const COMMANDS: [&str; 13] = [
-    "install",
-    "uninstall",
-    "scenarios",
-    "probes",
-    "trace",
-    "record",
-    "send",
-    "status",
-    "enable",
-    "disable",
-    "capture-state",
-    "group",
-    "disallow",
+    "install", "uninstall", "scenarios", "probes", "trace", "record", "send", "status", "enable",
+    "disable", "capture-state", "group", "disallow",
 ];
 
 // R-C6

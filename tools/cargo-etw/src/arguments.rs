@@ -130,20 +130,8 @@ fn vm() -> Command {
 /// The names of the arguments of a build.
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 const OF_BUILD: [&str; 14] = [
-    "release",
-    "profile",
-    "package",
-    "manifest-path",
-    "target-dir",
-    "features",
-    "all-features",
-    "no-default-features",
-    "locked",
-    "offline",
-    "frozen",
-    "verbose",
-    "quiet",
-    "install",
+    "release", "profile", "package", "manifest-path", "target-dir", "features", "all-features",
+    "no-default-features", "locked", "offline", "frozen", "verbose", "quiet", "install",
 ];
 
 /// Adds the arguments that name the driver to build, and cargo's options.

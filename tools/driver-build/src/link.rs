@@ -250,15 +250,9 @@ mod tests {
         assert_eq!(
             plan.arguments,
             [
-                "/DEF:in/0/lib.def",
-                "/NOLOGO",
-                "in/1/a.rcgu.o",
-                "/LIBPATH:in/2/lib",
-                "/OUT:out/a.dll",
-                "/IMPLIB:out/a.dll.lib",
-                "/PDBALTPATH:%_PDB%",
-                "/ENTRY:FxDriverEntry",
-                "/NATVIS:/home/one/missing.natvis",
+                "/DEF:in/0/lib.def", "/NOLOGO", "in/1/a.rcgu.o", "/LIBPATH:in/2/lib",
+                "/OUT:out/a.dll", "/IMPLIB:out/a.dll.lib", "/PDBALTPATH:%_PDB%",
+                "/ENTRY:FxDriverEntry", "/NATVIS:/home/one/missing.natvis",
             ]
         );
         assert_eq!(plan.out.as_deref(), Some(Path::new("/one/target")));

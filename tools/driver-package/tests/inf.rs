@@ -18,9 +18,7 @@ fn driver() -> Driver {
         hardware_id: Some(r"Root\EtwSampleDriver".to_owned()),
         framework: Some(FRAMEWORK),
         providers: Some(vec![provider(
-            "WdkEtw.SampleDriver",
-            "802b686a-519d-5416-5280-4c0ead585fbb",
-            true,
+            "WdkEtw.SampleDriver", "802b686a-519d-5416-5280-4c0ead585fbb", true,
         )]),
         sddl: Some("D:P(A;;GA;;;SY)(A;;GA;;;BA)".to_owned()),
     }

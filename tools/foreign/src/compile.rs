@@ -432,8 +432,7 @@ mod tests {
     fn the_newest_headers_are_found() {
         let folder = tempfile::tempdir().unwrap();
         for path in [
-            "Include/10.0.9999.0/km/wdm.h",
-            "Include/10.0.26100.0/km/wdm.h",
+            "Include/10.0.9999.0/km/wdm.h", "Include/10.0.26100.0/km/wdm.h",
             "Include/10.0.30000.0/km/other.h",
         ] {
             let path = folder.path().join(path);

@@ -33,10 +33,7 @@ impl Exports {
         // Some are not in the headers any more.
         routines.extend(names(&samples["by_nt"]));
         for name in [
-            "memcmp",
-            "memcpy",
-            "memmove",
-            "memset",
+            "memcmp", "memcpy", "memmove", "memset",
             // The bindings leave it out as deprecated.
             "ExAllocatePoolWithQuotaTag",
         ] {
@@ -52,14 +49,9 @@ const FRAMEWORK: [&str; 4] =
     ["WdfVersionBind", "WdfVersionBindClass", "WdfVersionUnbind", "WdfVersionUnbindClass"];
 
 const RECORDER: [&str; 8] = [
-    "WppAutoLogStart",
-    "WppAutoLogStop",
-    "imp_WppRecorderConfigure",
-    "imp_WppRecorderIsDefaultLogAvailable",
-    "imp_WppRecorderLogCreate",
-    "imp_WppRecorderLogDelete",
-    "imp_WppRecorderLogGetDefault",
-    "imp_WppRecorderLogSetIdentifier",
+    "WppAutoLogStart", "WppAutoLogStop", "imp_WppRecorderConfigure",
+    "imp_WppRecorderIsDefaultLogAvailable", "imp_WppRecorderLogCreate", "imp_WppRecorderLogDelete",
+    "imp_WppRecorderLogGetDefault", "imp_WppRecorderLogSetIdentifier",
 ];
 
 /// The modules of routines that no header of the data declares, by the start of their names.

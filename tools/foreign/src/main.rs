@@ -257,13 +257,7 @@ struct Programs {
 impl Programs {
     fn build() -> Result<Self> {
         run_quietly(Command::new("cargo").current_dir(root()).args([
-            "build",
-            "--locked",
-            "--package",
-            "standin-kernel",
-            "--package",
-            "cargo-etw",
-            "--bins",
+            "build", "--locked", "--package", "standin-kernel", "--package", "cargo-etw", "--bins",
         ]))?;
         let folder = target().join("debug");
         Ok(Self { kernel: folder.join("standin-kernel"), cargo_etw: folder.join("cargo-etw") })

@@ -97,13 +97,7 @@ impl Windows {
                 None
             }
         } else if has(&[
-            "win11",
-            "windows11",
-            "windows_11",
-            "windows-11",
-            "26100",
-            "26200",
-            "22631",
+            "win11", "windows11", "windows_11", "windows-11", "26100", "26200", "22631",
         ]) {
             Some(Self::Windows11)
         } else if has(&["win10", "windows10", "windows_10", "windows-10", "19045"]) {

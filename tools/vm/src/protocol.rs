@@ -138,13 +138,8 @@ mod tests {
             assert_eq!(Message::read(line), Some(message), "{line}");
         }
         for line in [
-            "",
-            "begin plain install",
-            "wdk-etw: begin plain",
-            "wdk-etw: end plain install",
-            "wdk-etw: end plain install x",
-            "wdk-etw: other",
-            "BdsDxe: loading Boot0001",
+            "", "begin plain install", "wdk-etw: begin plain", "wdk-etw: end plain install",
+            "wdk-etw: end plain install x", "wdk-etw: other", "BdsDxe: loading Boot0001",
         ] {
             assert_eq!(Message::read(line), None, "{line}");
         }

@@ -279,10 +279,7 @@ fn nothing_is_asked() {
         // Windows 11 checks the hardware, and asks for a network.
         let is_11 = answer.windows == Windows::Windows11;
         for word in [
-            "BypassTPMCheck",
-            "BypassSecureBootCheck",
-            "BypassRAMCheck",
-            "BypassCPUCheck",
+            "BypassTPMCheck", "BypassSecureBootCheck", "BypassRAMCheck", "BypassCPUCheck",
             "BypassNRO",
         ] {
             assert_eq!(xml.contains(word), is_11, "{image}: {word}");

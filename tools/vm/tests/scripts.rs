@@ -185,12 +185,8 @@ fn the_agent_runs_a_plan_over_restarts_and_crashes() {
     assert_eq!(
         said,
         [
-            "wdk-etw: boot",
-            "wdk-etw: begin plain machine",
-            "wdk-etw: end plain machine 0",
-            "wdk-etw: begin plain install",
-            "wdk-etw: end plain install 3010",
-            "wdk-etw: reboot",
+            "wdk-etw: boot", "wdk-etw: begin plain machine", "wdk-etw: end plain machine 0",
+            "wdk-etw: begin plain install", "wdk-etw: end plain install 3010", "wdk-etw: reboot",
         ]
     );
     assert_eq!(calls.last().unwrap().trim(), "shutdown /r /f /t 0");
@@ -292,12 +288,8 @@ fn the_agent_ends_a_stage_that_takes_too_long() {
     assert_eq!(
         said,
         [
-            "wdk-etw: boot",
-            "wdk-etw: begin plain late",
-            "wdk-etw: timeout plain late",
-            "wdk-etw: begin plain machine",
-            "wdk-etw: end plain machine 0",
-            "wdk-etw: finished",
+            "wdk-etw: boot", "wdk-etw: begin plain late", "wdk-etw: timeout plain late",
+            "wdk-etw: begin plain machine", "wdk-etw: end plain machine 0", "wdk-etw: finished",
         ]
     );
     assert!(

@@ -113,9 +113,7 @@ fn compile(
         .args([
             "/clang:-fdebug-compilation-dir=.",
             // Only useful with debug information.
-            "/clang:-gno-codeview-command-line",
-            "-Wno-unused-command-line-argument",
-            "-Xclang",
+            "/clang:-gno-codeview-command-line", "-Wno-unused-command-line-argument", "-Xclang",
         ])
         .arg(format!("-object-file-name={file}.obj"))
         .args(options)

@@ -16,17 +16,8 @@ const HOST: &str = "x86_64-unknown-linux-gnu";
 
 /// The tests that sanitizers run. Tests that start compilers would not benefit.
 const PROVIDER_TESTS: &[&str] = &[
-    "--lib",
-    "--test",
-    "it",
-    "--",
-    // Unit tests are in modules of this name.
-    "tests::",
-    "declared::",
-    "enable_state::",
-    "parallel::",
-    "registration::",
-    "writing::",
+    "--lib", "--test", "it", "--", // Unit tests are in modules of this name.
+    "tests::", "declared::", "enable_state::", "parallel::", "registration::", "writing::",
 ];
 
 /// A test of how stacks of threads are distinguished. It is skipped because `ThreadSanitizer`, unlike
@@ -50,13 +41,10 @@ fn nightly() -> Result<()> {
             .is_ok_and(|output| output.status.success())
     };
     if !runs() {
-        run_quietly(Command::new("rustup").args([
-            "toolchain",
-            "install",
-            "nightly",
-            "--profile",
-            "minimal",
-        ]))
+        run_quietly(
+            Command::new("rustup")
+                .args(["toolchain", "install", "nightly", "--profile", "minimal"]),
+        )
         .context("cannot install Rust's nightly toolchain, which the sanitizers need")?;
     }
     ensure!(

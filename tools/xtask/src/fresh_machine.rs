@@ -111,11 +111,7 @@ const MACHINES: [Machine; 7] = [
             "`sudo apt-get install rustc-web cargo-web rust-web-src lld-19`",
         ]),
         test: Expected::Refusal(&[
-            "`sudo apt-get install ",
-            "osslsigncode",
-            "wine64",
-            "chromium",
-            "clang-19",
+            "`sudo apt-get install ", "osslsigncode", "wine64", "chromium", "clang-19",
         ]),
         ..ORDINARY
     },
@@ -315,12 +311,7 @@ impl Machine {
                 fs::create_dir_all(&bin)?;
                 fs::copy(fs::canonicalize(&rustup)?, bin.join("rustup"))?;
                 for proxy in [
-                    "cargo",
-                    "rustc",
-                    "rustdoc",
-                    "rustfmt",
-                    "cargo-fmt",
-                    "cargo-clippy",
+                    "cargo", "rustc", "rustdoc", "rustfmt", "cargo-fmt", "cargo-clippy",
                     "clippy-driver",
                 ] {
                     fs::hard_link(bin.join("rustup"), bin.join(proxy))?;

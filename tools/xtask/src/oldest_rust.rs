@@ -12,12 +12,7 @@ use crate::{
 
 /// The crates that drivers and their build scripts use.
 const PACKAGES: [&str; 7] = [
-    "etw-manifest",
-    "wdk-etw",
-    "wdk-etw-build",
-    "wdk-etw-log",
-    "wdk-etw-macros",
-    "wdk-etw-schema",
+    "etw-manifest", "wdk-etw", "wdk-etw-build", "wdk-etw-log", "wdk-etw-macros", "wdk-etw-schema",
     "wdk-etw-tracing",
 ];
 
@@ -75,13 +70,8 @@ mod tests {
         let oldest = oldest().unwrap();
         assert!(oldest.starts_with("1."), "{oldest}");
         for folder in [
-            "provider-lib",
-            "provider-lib/log",
-            "provider-lib/macros",
-            "provider-lib/build",
-            "provider-lib/schema",
-            "provider-lib/tracing",
-            "formats/etw-manifest",
+            "provider-lib", "provider-lib/log", "provider-lib/macros", "provider-lib/build",
+            "provider-lib/schema", "provider-lib/tracing", "formats/etw-manifest",
         ] {
             let path = root().join(folder).join("Cargo.toml");
             let manifest = files::read_to_string(&path).unwrap();

@@ -173,13 +173,7 @@ fn test_host_crates(goldens: &Path, not_run: &mut Vec<String>) -> Result<()> {
     let has_samples = env::var_os("WDK_ETW_SAMPLES").is_some();
     step_with_output("Testing the host crates", || {
         let mut all = command(&[
-            "--tests",
-            "--",
-            "--include-ignored",
-            "--skip",
-            BUILT_DRIVERS,
-            "--skip",
-            WHOLE,
+            "--tests", "--", "--include-ignored", "--skip", BUILT_DRIVERS, "--skip", WHOLE,
         ]);
         if !has_samples {
             all.args(["--skip", SAMPLES]);

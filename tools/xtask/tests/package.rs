@@ -118,14 +118,8 @@ fn the_package_contains_the_files_of_its_readme() {
         .to_vec();
     expected.extend(
         [
-            "README.txt",
-            "device.ps1",
-            "etw-sample-client.exe",
-            "install.cmd",
-            "prepare.cmd",
-            "restore.cmd",
-            "uninstall.cmd",
-            "uninstall.ps1",
+            "README.txt", "device.ps1", "etw-sample-client.exe", "install.cmd", "prepare.cmd",
+            "restore.cmd", "uninstall.cmd", "uninstall.ps1",
         ]
         .map(str::to_owned),
     );

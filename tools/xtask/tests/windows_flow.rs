@@ -11,13 +11,8 @@ use serde_json::Value;
 
 /// The drivers with metadata for the WDK, by the folder of their manifest.
 const DRIVERS: [&str; 7] = [
-    "driver",
-    "driver/examples/minimal",
-    "tests/drivers/filter",
-    "tests/drivers/interrupt",
-    "tests/drivers/kmdf",
-    "tests/drivers/rules",
-    "tests/drivers/usb",
+    "driver", "driver/examples/minimal", "tests/drivers/filter", "tests/drivers/interrupt",
+    "tests/drivers/kmdf", "tests/drivers/rules", "tests/drivers/usb",
 ];
 
 /// Runs `cargo metadata` in a folder in the same way as wdk-build.

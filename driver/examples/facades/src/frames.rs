@@ -63,10 +63,7 @@ pub extern "C" fn write(_queue: WDFQUEUE, request: WDFREQUEST, length: usize) {
     // SAFETY: the request is this callback's, and nothing uses it afterwards.
     unsafe {
         call_unsafe_wdf_function_binding!(
-            WdfRequestCompleteWithInformation,
-            request,
-            status,
-            used as u64,
+            WdfRequestCompleteWithInformation, request, status, used as u64,
         );
     }
 }
@@ -78,11 +75,7 @@ fn bytes_of<'a>(request: WDFREQUEST) -> Result<&'a [u8], NTSTATUS> {
     // SAFETY: the request is not completed, and the output parameters are local variables.
     let status = unsafe {
         call_unsafe_wdf_function_binding!(
-            WdfRequestRetrieveInputBuffer,
-            request,
-            1,
-            &raw mut start,
-            &raw mut length,
+            WdfRequestRetrieveInputBuffer, request, 1, &raw mut start, &raw mut length,
         )
     };
     if status == STATUS_SUCCESS {

@@ -74,10 +74,7 @@ extern "C" fn add_device(_driver: WDFDRIVER, mut init: PWDFDEVICE_INIT) -> NTSTA
     // SAFETY: the framework passed `init`, and the output parameter is a local variable.
     let status = unsafe {
         call_unsafe_wdf_function_binding!(
-            WdfDeviceCreate,
-            &raw mut init,
-            WDF_NO_OBJECT_ATTRIBUTES,
-            &raw mut device,
+            WdfDeviceCreate, &raw mut init, WDF_NO_OBJECT_ATTRIBUTES, &raw mut device,
         )
     };
     emit!(trace::device_added(NtStatus(status)));

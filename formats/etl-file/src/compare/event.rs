@@ -129,9 +129,7 @@ mod tests {
     #[test]
     fn errors_show_no_control_characters_of_the_text() {
         let texts = [
-            "<Events><Event a\u{0}=''/></Events>",
-            "{\"fields\": [], \u{1b}",
-            "{}\n\u{1b}",
+            "<Events><Event a\u{0}=''/></Events>", "{\"fields\": [], \u{1b}", "{}\n\u{1b}",
             "[{\"fields\": \"\u{1b}[2J\"}]",
         ];
         for text in texts {

@@ -222,8 +222,7 @@ mod tests {
             &Value::Guid(guid),
             &["2f4c8a60-7d1b-4c35-9e02-51a60b7cd8e9", "{2F4C8A60-7D1B-4C35-9E02-51A60B7CD8E9}"],
             &[
-                "2f4c8a607d1b4c359e0251a60b7cd8e9",
-                "{2f4c8a60-7d1b-4c35-9e02-51a60b7cd8e9",
+                "2f4c8a607d1b4c359e0251a60b7cd8e9", "{2f4c8a60-7d1b-4c35-9e02-51a60b7cd8e9",
                 "2f4c8a60-7d1b-4c35-9e02-51a60b7cd8e8",
             ],
         );

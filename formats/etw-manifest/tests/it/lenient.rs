@@ -225,11 +225,8 @@ fn a_provider_that_is_not_read_is_reported_and_an_empty_manifest_is_not() {
 
 #[test]
 fn decoders_accept_types_without_a_prefix() {
-    let text = replaced("inType=\"win:UInt64\"", "inType=\"UInt64\"").replacen(
-        "outType=\"win:HexInt64\"",
-        "outType=\"HexInt64\"",
-        1,
-    );
+    let text = replaced("inType=\"win:UInt64\"", "inType=\"UInt64\"")
+        .replacen("outType=\"win:HexInt64\"", "outType=\"HexInt64\"", 1);
     assert!(read(&text).is_err());
     let (manifest, parts) = skipped(&text);
     assert_eq!(parts, []);

@@ -208,11 +208,7 @@ fn the_image_has_the_packages_version() {
     let said = embedded(&folder, &[]);
     assert_eq!(version(&folder), ([1, 22, 333, 0], 1), "{said}");
     for text in [
-        "1.22.333-beta.4+five\0",
-        "Ann, Bob\0",
-        "A disk\0",
-        "contoso_disk.sys\0",
-        "contoso-disk\0",
+        "1.22.333-beta.4+five\0", "Ann, Bob\0", "A disk\0", "contoso_disk.sys\0", "contoso-disk\0",
         "MIT\0",
     ] {
         assert!(contains(&folder, text), "{text}");

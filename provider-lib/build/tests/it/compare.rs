@@ -43,8 +43,7 @@ fn a_changed_layout_under_the_same_version_is_refused() {
              the event with the new layout version 1, and keep the old one",
         ),
         (
-            "fn write(offset: u64)",
-            "fn write(offset: u64, length: u32)",
+            "fn write(offset: u64)", "fn write(offset: u64, length: u32)",
             "the field `Length: win:UInt32",
         ),
         (

@@ -332,14 +332,8 @@ fn values_are_copied_in_their_form() {
     assert_eq!(
         values,
         [
-            "a0.hidden()",
-            "a1.address()",
-            "a2.0",
-            "(a3as::core::primitive::u8)",
-            "(a4as::core::primitive::u64)",
-            "a5.0.to_be_bytes()",
-            "a6.octets()",
-            "a7.octets()",
+            "a0.hidden()", "a1.address()", "a2.0", "(a3as::core::primitive::u8)",
+            "(a4as::core::primitive::u64)", "a5.0.to_be_bytes()", "a6.octets()", "a7.octets()",
             "a8.x",
         ]
     );

@@ -63,9 +63,7 @@ fn only_bytes_without_a_field_for_their_length_contain_it() {
 #[test]
 fn forms_that_only_manifests_have_are_refused_in_tracelogging_events() {
     for field in [
-        "#[length(u8)] a: &[u8]",
-        "#[count(u32)] a: &[u32]",
-        "#[bytes] a: [u8; 2]",
+        "#[length(u8)] a: &[u8]", "#[count(u32)] a: &[u32]", "#[bytes] a: [u8; 2]",
         "#[text] a: [u16; 2]",
     ] {
         let items = format!("#[event(level = Info, keyword = none)]\nfn x({field});");

@@ -172,16 +172,8 @@ fn numbers_and_names_are_not_used_twice() {
     assert!(text.contains("the task `B` is not declared"), "{text}");
     // Each of these items takes the name of the event, or of the map.
     for other in [
-        "const x: u8 = 0;",
-        "fn x() {}",
-        "static x: u8 = 0;",
-        "struct x(u8);",
-        "struct x;",
-        "mod x {}",
-        "enum x { A }",
-        "struct x { a: u8 }",
-        "trait x {}",
-        "type x = u8;",
+        "const x: u8 = 0;", "fn x() {}", "static x: u8 = 0;", "struct x(u8);", "struct x;",
+        "mod x {}", "enum x { A }", "struct x { a: u8 }", "trait x {}", "type x = u8;",
         "union x { a: u8 }",
     ] {
         let text = error(&format!("{EVENT} fn x(); {other}"));
@@ -207,16 +199,9 @@ fn numbers_and_names_are_not_used_twice() {
 #[test]
 fn an_attribute_of_a_declaration_on_another_item_is_refused() {
     for item in [
-        "#[map] const A: u8 = 1;",
-        "#[structure] enum A { X }",
-        "#[event] fn a() {}",
-        "#[map] mod a {}",
-        "#[keyword] static A: u8 = 1;",
-        "#[map] struct A;",
-        "#[map] trait A {}",
-        "#[map] type A = u8;",
-        "#[structure] union A { a: u8 }",
-        "#[map] use a::b;",
+        "#[map] const A: u8 = 1;", "#[structure] enum A { X }", "#[event] fn a() {}",
+        "#[map] mod a {}", "#[keyword] static A: u8 = 1;", "#[map] struct A;", "#[map] trait A {}",
+        "#[map] type A = u8;", "#[structure] union A { a: u8 }", "#[map] use a::b;",
         "#[map] a! {}",
     ] {
         let text = error(item);
@@ -234,8 +219,7 @@ fn a_map_for_two_widths_is_one_map() {
     provider(&two("#[map] #[repr(u8)] enum B { X = 1, Y = 2 }"));
     provider(&two("#[map] #[repr(u8)] enum B { Y = 2 }"));
     for second in [
-        "#[map] enum B { X = 1 }",
-        "#[bitmap] #[repr(u8)] enum B { X = 1 }",
+        "#[map] enum B { X = 1 }", "#[bitmap] #[repr(u8)] enum B { X = 1 }",
         "#[bitmap] enum B { X = 1 }",
     ] {
         let text = error(&two(second));
@@ -516,18 +500,8 @@ fn a_provider_has_the_settings_that_are_given() {
     assert_eq!(hooks(&all), names);
     let error = parsed(", colour = 1", "").unwrap_err();
     for known in [
-        "name",
-        "guid",
-        "group",
-        "trait_(type, b\"data\")",
-        "encoding",
-        "manifest",
-        "binary_tracking",
-        "statistics",
-        "stripes",
-        "on_enable",
-        "on_disable",
-        "on_capture_state",
+        "name", "guid", "group", "trait_(type, b\"data\")", "encoding", "manifest",
+        "binary_tracking", "statistics", "stripes", "on_enable", "on_disable", "on_capture_state",
     ] {
         assert!(error.contains(&format!("`{known}`")), "{known}: {error}");
     }

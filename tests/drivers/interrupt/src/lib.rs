@@ -88,11 +88,7 @@ extern "C" fn prepare_hardware(
     });
     let mut created: WDFINTERRUPT = ptr::null_mut();
     check!(wdf!(
-        WdfInterruptCreate,
-        device,
-        &raw mut interrupt,
-        WDF_NO_OBJECT_ATTRIBUTES,
-        &raw mut created
+        WdfInterruptCreate, device, &raw mut interrupt, WDF_NO_OBJECT_ATTRIBUTES, &raw mut created
     ));
     let mut target: WDFIOTARGET = ptr::null_mut();
     check!(wdf!(WdfIoTargetCreate, device, WDF_NO_OBJECT_ATTRIBUTES, &raw mut target));

@@ -144,11 +144,7 @@ fn forward_requests(child: WDFDEVICE) -> NTSTATUS {
     config.Settings.Parallel.NumberOfPresentedRequests = ULONG::MAX;
     let mut queue: WDFQUEUE = ptr::null_mut();
     check!(wdf!(
-        WdfIoQueueCreate,
-        child,
-        &raw mut config,
-        WDF_NO_OBJECT_ATTRIBUTES,
-        &raw mut queue
+        WdfIoQueueCreate, child, &raw mut config, WDF_NO_OBJECT_ATTRIBUTES, &raw mut queue
     ));
     wdf!(WdfDeviceCreateDeviceInterface, child, &raw const TABLE, ptr::null())
 }
@@ -209,10 +205,7 @@ fn retrieve(device: WDFDEVICE) {
     let by_device = wdf!(WdfPdoRetrieveAddressDescription, child, &raw mut address);
     let updated = wdf!(WdfPdoUpdateAddressDescription, child, &raw mut address);
     let by_id = wdf!(
-        WdfChildListRetrieveAddressDescription,
-        list,
-        &raw mut description.header,
-        &raw mut address
+        WdfChildListRetrieveAddressDescription, list, &raw mut description.header, &raw mut address
     );
     let of_static = wdf!(
         WdfPdoRetrieveIdentificationDescription,
@@ -244,11 +237,7 @@ fn print(device: WDFDEVICE) {
         });
         let mut child: WDFDEVICE = ptr::null_mut();
         let status = wdf!(
-            WdfChildListRetrieveNextDevice,
-            list,
-            &raw mut iterator,
-            &raw mut child,
-            &raw mut info
+            WdfChildListRetrieveNextDevice, list, &raw mut iterator, &raw mut child, &raw mut info
         );
         let is_there = !child.is_null();
         wdk::println!("listed {status:x} {} {is_there}", description.number);

@@ -117,12 +117,8 @@ fn use_keys(device: WDFDEVICE) {
     let mut key: WDFKEY = ptr::null_mut();
     let open = |rights: ULONG, key: &mut WDFKEY| -> NTSTATUS {
         wdf!(
-            WdfDeviceOpenRegistryKey,
-            device,
-            PLUGPLAY_REGKEY_DEVICE,
-            rights,
-            WDF_NO_OBJECT_ATTRIBUTES,
-            key
+            WdfDeviceOpenRegistryKey, device, PLUGPLAY_REGKEY_DEVICE, rights,
+            WDF_NO_OBJECT_ATTRIBUTES, key
         )
     };
     let status = open(KEY_READ, &mut key);

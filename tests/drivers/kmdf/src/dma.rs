@@ -88,11 +88,7 @@ fn create(device: WDFDEVICE) {
     };
     let mut buffer: WDFCOMMONBUFFER = ptr::null_mut();
     let status = wdf!(
-        WdfCommonBufferCreateWithConfig,
-        enabler,
-        24,
-        &raw mut config,
-        WDF_NO_OBJECT_ATTRIBUTES,
+        WdfCommonBufferCreateWithConfig, enabler, 24, &raw mut config, WDF_NO_OBJECT_ATTRIBUTES,
         &raw mut buffer
     );
     let address = wdf!(WdfCommonBufferGetAlignedVirtualAddress, buffer).cast::<[u8; 8]>();

@@ -39,11 +39,7 @@ pub fn create(device: WDFDEVICE) -> NTSTATUS {
     }
     let mut interrupt: WDFINTERRUPT = ptr::null_mut();
     let status = wdf!(
-        WdfInterruptCreate,
-        device,
-        &raw mut config,
-        WDF_NO_OBJECT_ATTRIBUTES,
-        &raw mut interrupt
+        WdfInterruptCreate, device, &raw mut config, WDF_NO_OBJECT_ATTRIBUTES, &raw mut interrupt
     );
     INTERRUPT.store(interrupt, Ordering::Relaxed);
     status

@@ -57,11 +57,7 @@ pub fn print(driver: WDFDRIVER) -> NTSTATUS {
             UNICODE_STRING { Length: 0, MaximumLength: room * 2, Buffer: units.as_mut_ptr() };
         let mut length: USHORT = 0;
         let status = wdf!(
-            WdfRegistryQueryUnicodeString,
-            key,
-            &raw const name,
-            &raw mut length,
-            &raw mut text
+            WdfRegistryQueryUnicodeString, key, &raw const name, &raw mut length, &raw mut text
         );
         wdk::println!("length {length}");
         print_text("text", status, &text);

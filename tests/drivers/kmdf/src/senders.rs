@@ -222,21 +222,11 @@ extern "C" fn in_caller_context(device: WDFDEVICE, request: WDFREQUEST) {
         wdf!(WdfRequestRetrieveUnsafeUserInputBuffer, request, 0, &raw mut buffer, &raw mut length);
     let input = (input, length, buffer.is_null());
     let output = wdf!(
-        WdfRequestRetrieveUnsafeUserOutputBuffer,
-        request,
-        0,
-        &raw mut buffer,
-        &raw mut length
+        WdfRequestRetrieveUnsafeUserOutputBuffer, request, 0, &raw mut buffer, &raw mut length
     );
     let output = (output, length, buffer.is_null());
     wdk::println!(
-        "unsafe {:x} {} {}, {:x} {} {}",
-        input.0,
-        input.1,
-        input.2,
-        output.0,
-        output.1,
-        output.2
+        "unsafe {:x} {} {}, {:x} {} {}", input.0, input.1, input.2, output.0, output.1, output.2
     );
     let status = wdf!(WdfDeviceEnqueueRequest, device, request);
     if !NT_SUCCESS(status) {

@@ -94,19 +94,13 @@ impl Buffer {
         let mut address: PVOID = ptr::null_mut();
         let mut output = 0;
         check(wdf!(
-            WdfRequestRetrieveOutputBuffer,
-            request,
-            minimum_output,
-            &raw mut address,
+            WdfRequestRetrieveOutputBuffer, request, minimum_output, &raw mut address,
             &raw mut output,
         ))?;
         let mut input = 0;
         if minimum_input > 0 {
             check(wdf!(
-                WdfRequestRetrieveInputBuffer,
-                request,
-                minimum_input,
-                &raw mut address,
+                WdfRequestRetrieveInputBuffer, request, minimum_input, &raw mut address,
                 &raw mut input,
             ))?;
         }

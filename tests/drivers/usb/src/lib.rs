@@ -52,10 +52,7 @@ extern "C" fn prepare_hardware(
     };
     let mut target: WDFUSBDEVICE = ptr::null_mut();
     check!(wdf!(
-        WdfUsbTargetDeviceCreateWithParameters,
-        device,
-        &raw mut config,
-        WDF_NO_OBJECT_ATTRIBUTES,
+        WdfUsbTargetDeviceCreateWithParameters, device, &raw mut config, WDF_NO_OBJECT_ATTRIBUTES,
         &raw mut target
     ));
     let mut descriptor = USB_DEVICE_DESCRIPTOR::default();
@@ -68,10 +65,7 @@ extern "C" fn prepare_hardware(
         Type: WdfUsbTargetDeviceSelectConfigTypeSingleInterface
     });
     check!(wdf!(
-        WdfUsbTargetDeviceSelectConfig,
-        target,
-        WDF_NO_OBJECT_ATTRIBUTES,
-        &raw mut parameters
+        WdfUsbTargetDeviceSelectConfig, target, WDF_NO_OBJECT_ATTRIBUTES, &raw mut parameters
     ));
     // SAFETY: the framework fills the member that belongs to the type.
     let interface = unsafe { parameters.Types.SingleInterface.ConfiguredUsbInterface };

@@ -37,13 +37,8 @@ fn driver_entry(driver: &mut DRIVER_OBJECT, service: Service<'_>) -> NTSTATUS {
     // SAFETY: the system passes this driver's object, whose extension it has made.
     unsafe { (*driver.DriverExtension).AddDevice = Some(device::add_device) };
     for major in [
-        IRP_MJ_CREATE,
-        IRP_MJ_CLOSE,
-        IRP_MJ_CLEANUP,
-        IRP_MJ_DEVICE_CONTROL,
-        IRP_MJ_INTERNAL_DEVICE_CONTROL,
-        IRP_MJ_READ,
-        IRP_MJ_WRITE,
+        IRP_MJ_CREATE, IRP_MJ_CLOSE, IRP_MJ_CLEANUP, IRP_MJ_DEVICE_CONTROL,
+        IRP_MJ_INTERNAL_DEVICE_CONTROL, IRP_MJ_READ, IRP_MJ_WRITE,
     ] {
         driver.MajorFunction[major as usize] = Some(requests::dispatch);
     }

@@ -58,11 +58,7 @@ fn driver_entry(driver: &mut DRIVER_OBJECT, service: Service<'_>) -> NTSTATUS {
     // SAFETY: the device was created above.
     unsafe { (*device).Flags |= DO_BUFFERED_IO };
     for major in [
-        IRP_MJ_CREATE,
-        IRP_MJ_CLOSE,
-        IRP_MJ_CLEANUP,
-        IRP_MJ_READ,
-        IRP_MJ_WRITE,
+        IRP_MJ_CREATE, IRP_MJ_CLOSE, IRP_MJ_CLEANUP, IRP_MJ_READ, IRP_MJ_WRITE,
         IRP_MJ_DEVICE_CONTROL,
     ] {
         driver.MajorFunction[major as usize] = Some(requests::dispatch);

@@ -151,11 +151,7 @@ fn open(mut name: UNICODE_STRING) -> (u32, *mut FILE_OBJECT, *mut DEVICE_OBJECT)
     let mut file: *mut FILE_OBJECT = ptr::null_mut();
     let mut device: *mut DEVICE_OBJECT = ptr::null_mut();
     let status = nt!(
-        IoGetDeviceObjectPointer,
-        &raw mut name,
-        FILE_READ_DATA,
-        &raw mut file,
-        &raw mut device
+        IoGetDeviceObjectPointer, &raw mut name, FILE_READ_DATA, &raw mut file, &raw mut device
     );
     (status.cast_unsigned(), file, device)
 }

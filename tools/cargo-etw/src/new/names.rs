@@ -76,16 +76,8 @@ const RUST_CRATES: &[&str] = &["alloc", "core", "proc_macro", "std", "test"];
 
 /// The crates that the new driver uses.
 const USED_CRATES: &[&str] = &[
-    "etl_file",
-    "standin_kernel",
-    "wdk",
-    "wdk_alloc",
-    "wdk_build",
-    "wdk_etw",
-    "wdk_etw_build",
-    "wdk_macros",
-    "wdk_panic",
-    "wdk_sys",
+    "etl_file", "standin_kernel", "wdk", "wdk_alloc", "wdk_build", "wdk_etw", "wdk_etw_build",
+    "wdk_macros", "wdk_panic", "wdk_sys",
 ];
 
 /// Device names, which no file on Windows can have.

@@ -296,22 +296,10 @@ mod tests {
         assert_eq!(
             names,
             [
-                "logman",
-                "tracelog",
-                "wpr",
-                "powershell",
-                "xperf",
-                "logman-keyword",
-                "wpr-keyword",
-                "wpr-keyword-2",
-                "powershell-group",
-                "tracelog-group",
-                "tracelog-filter",
-                "tracelog-capture-state",
-                "client-record",
-                "client-trace",
-                "wpr-boot",
-                "powershell-boot"
+                "logman", "tracelog", "wpr", "powershell", "xperf", "logman-keyword",
+                "wpr-keyword", "wpr-keyword-2", "powershell-group", "tracelog-group",
+                "tracelog-filter", "tracelog-capture-state", "client-record", "client-trace",
+                "wpr-boot", "powershell-boot"
             ]
         );
         let mut commands = Vec::new();

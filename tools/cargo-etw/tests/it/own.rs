@@ -269,13 +269,7 @@ fn the_inf_file_is_written_and_checked() {
     assert_eq!(severity("the oldest supported build is 19041"), "warning");
 
     own.succeed(&[
-        "inf",
-        "new",
-        "--force",
-        "--class",
-        "USBDevice",
-        "--hardware-id",
-        r"USB\VID_1&PID_2",
+        "inf", "new", "--force", "--class", "USBDevice", "--hardware-id", r"USB\VID_1&PID_2",
     ]);
     own.succeed(&["inf", "check", "--hardware-id", r"USB\VID_1&PID_2"]);
     let said = own.fail(&["inf", "check", "--hardware-id", r"Root\lidar"]);
@@ -307,12 +301,8 @@ fn the_recipes_have_every_provider() {
     for line in script.split("```").next().unwrap().lines() {
         let word = line.split(' ').next().unwrap();
         let is_known = [
-            "#",
-            "Start-EtwTraceSession",
-            "Add-EtwTraceProvider",
-            "Stop-EtwTraceSession",
-            "New-AutologgerConfig",
-            "Remove-AutologgerConfig",
+            "#", "Start-EtwTraceSession", "Add-EtwTraceProvider", "Stop-EtwTraceSession",
+            "New-AutologgerConfig", "Remove-AutologgerConfig",
         ];
         assert!(is_known.contains(&word), "{line}");
         assert_eq!(line.matches('\'').count() % 2, 0, "{line}");
@@ -353,8 +343,7 @@ fn the_doctor_knows_the_driver() {
 
     own.change("Cargo.toml", "target-kmdf-version-minor = 33", "target-kmdf-version-minor = 15");
     own.change(
-        "Cargo.lock",
-        "name = \"wdk-build\"\nversion = \"0.6",
+        "Cargo.lock", "name = \"wdk-build\"\nversion = \"0.6",
         "name = \"wdk-build\"\nversion = \"0.2",
     );
     let output = own.etw_in(".", &["doctor"]);

@@ -32,12 +32,7 @@ fn text(path: &Path) -> &str {
 #[test]
 fn the_committed_manifest_is_the_declarations() {
     succeed(&[
-        "manifest",
-        "write",
-        "--check",
-        "--package",
-        PACKAGE,
-        "--command",
+        "manifest", "write", "--check", "--package", PACKAGE, "--command",
         "cargo xtask manifest write",
     ]);
 }

@@ -104,33 +104,14 @@ const DRIVER_STORE_BUILD: u32 = 16299;
 
 /// The sections that Windows finds by name.
 const KNOWN_SECTIONS: [&str; 10] = [
-    "Version",
-    "DestinationDirs",
-    "SourceDisksNames",
-    "SourceDisksFiles",
-    "Strings",
-    "Manufacturer",
-    "ControlFlags",
-    "ClassInstall32",
-    "InterfaceInstall32",
-    "DefaultInstall",
+    "Version", "DestinationDirs", "SourceDisksNames", "SourceDisksFiles", "Strings",
+    "Manufacturer", "ControlFlags", "ClassInstall32", "InterfaceInstall32", "DefaultInstall",
 ];
 
 /// The name endings of sections that belong to an install section.
 const PARTS: [&str; 13] = [
-    "HW",
-    "Services",
-    "Wdf",
-    "Events",
-    "CoInstallers",
-    "Interfaces",
-    "Filters",
-    "Components",
-    "Software",
-    "FactDef",
-    "LogConfigOverride",
-    "PosDup",
-    "WMI",
+    "HW", "Services", "Wdf", "Events", "CoInstallers", "Interfaces", "Filters", "Components",
+    "Software", "FactDef", "LogConfigOverride", "PosDup", "WMI",
 ];
 
 struct Check<'a> {

@@ -36,21 +36,9 @@ impl Default for Config {
 /// `/PDBALTPATH` keeps the PDB's folder out of the image, so that the same source produces the same
 /// image on every machine. `/INTEGRITYCHECK` is also Microsoft's; it only sets a flag in the image.
 const LINK_OPTIONS: [&str; 15] = [
-    "/DRIVER",
-    "/NODEFAULTLIB",
-    "/SUBSYSTEM:NATIVE",
-    "/KERNEL",
-    "/IGNORE:4257",
-    "/NXCOMPAT",
-    "/DYNAMICBASE",
-    "/MAP",
-    "/MAPINFO:EXPORTS",
-    "/OPT:REF,ICF",
-    "/INTEGRITYCHECK",
-    "/MANIFEST:NO",
-    "/RELEASE",
-    "/Brepro",
-    "/PDBALTPATH:%_PDB%",
+    "/DRIVER", "/NODEFAULTLIB", "/SUBSYSTEM:NATIVE", "/KERNEL", "/IGNORE:4257", "/NXCOMPAT",
+    "/DYNAMICBASE", "/MAP", "/MAPINFO:EXPORTS", "/OPT:REF,ICF", "/INTEGRITYCHECK", "/MANIFEST:NO",
+    "/RELEASE", "/Brepro", "/PDBALTPATH:%_PDB%",
 ];
 
 /// The user-mode libraries that published crates for drivers name without using them: `tracelogging`

@@ -132,9 +132,7 @@ fn driver_model(section: &Value, owner: &str) -> Result<DriverConfig, ConfigErro
     known(
         model,
         &[
-            "driver-type",
-            "kmdf-version-major",
-            "target-kmdf-version-minor",
+            "driver-type", "kmdf-version-major", "target-kmdf-version-minor",
             "minimum-kmdf-version-minor",
         ],
     )?;

@@ -17,11 +17,7 @@ const FUNCTIONS: &str = "_WDFFUNCENUM";
 
 /// The prefixes of fields that bindgen generates and asserts nothing about.
 const BINDGEN_PREFIXES: [&str; 5] = [
-    "__bindgen_anon_",
-    "__bindgen_padding_",
-    "_bindgen_align",
-    "_bitfield_",
-    "bindgen_union_field",
+    "__bindgen_anon_", "__bindgen_padding_", "_bindgen_align", "_bitfield_", "bindgen_union_field",
 ];
 
 /// The attribute of an item that KMDF 1.33 replaces, and that of its replacement.

@@ -110,11 +110,10 @@ fn generated(events: u32) -> Result<PathBuf> {
 /// missed goals.
 pub fn run(document: Option<&Path>) -> Result<usize> {
     step("Building etl", || {
-        run_quietly(cargo(&["build", "--locked", "--release", "--package", "etl-file"]).args([
-            "--bins",
-            "--example",
-            "generate",
-        ]))
+        run_quietly(
+            cargo(&["build", "--locked", "--release", "--package", "etl-file"])
+                .args(["--bins", "--example", "generate"]),
+        )
     })?;
     step("Installing dissect.etl", || ORACLES.install())?;
     let files = step("Writing the traces", || {

@@ -45,11 +45,8 @@ fn a_kit_has_the_plan_the_scripts_the_packages_and_the_expected_counts() {
         assert!(script.is_file(), "{}", script.display());
     }
     for file in [
-        "stages/common.ps1",
-        "stages/package-device.ps1",
-        "stages/package-uninstall.ps1",
-        "package/etw_sample_driver.inf",
-        READER,
+        "stages/common.ps1", "stages/package-device.ps1", "stages/package-uninstall.ps1",
+        "package/etw_sample_driver.inf", READER,
     ] {
         assert!(contents.out.join(file).is_file(), "{file}");
     }

@@ -46,8 +46,7 @@ const fn callbacks(config: &ChildListConfig, kind: Kind) -> (u32, [u64; 3]) {
         Kind::Address => (
             config.address_description_size,
             [
-                config.address_description_copy,
-                config.address_description_duplicate,
+                config.address_description_copy, config.address_description_duplicate,
                 config.address_description_cleanup,
             ],
         ),

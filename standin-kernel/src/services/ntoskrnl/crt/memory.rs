@@ -186,14 +186,7 @@ fn sort(context: &Context, base: u64, count: u64, width: u64, routine: u64) {
     array.sort(count);
 }
 
-fn sort_safely(
-    context: &Context,
-    base: u64,
-    count: u64,
-    width: u64,
-    routine: u64,
-    argument: u64,
-) {
+fn sort_safely(context: &Context, base: u64, count: u64, width: u64, routine: u64, argument: u64) {
     let array = Array { context, base, width, routine, argument: Some(argument) };
     array.sort(count);
 }

@@ -140,17 +140,8 @@ pub fn of_key(registry: &Registry, key: KeyId, class: u32) -> NtResult<Informati
         key_class::FULL => {
             let offset = if class_size > 0 { FULL } else { NOWHERE };
             Information::new(&[
-                low,
-                high,
-                0,
-                offset,
-                class_size,
-                about.subkeys,
-                about.max_name,
-                about.max_class,
-                about.values,
-                about.max_value_name,
-                about.max_value_data,
+                low, high, 0, offset, class_size, about.subkeys, about.max_name, about.max_class,
+                about.values, about.max_value_name, about.max_value_data,
             ])
             .text(&about.class)
         }
@@ -159,16 +150,8 @@ pub fn of_key(registry: &Registry, key: KeyId, class: u32) -> NtResult<Informati
             Information::new(&[text_size(&path)]).text(&path)
         }
         key_class::CACHED => Information::new(&[
-            low,
-            high,
-            0,
-            about.subkeys,
-            about.max_name,
-            about.values,
-            about.max_value_name,
-            about.max_value_data,
-            name,
-            0,
+            low, high, 0, about.subkeys, about.max_name, about.values, about.max_value_name,
+            about.max_value_data, name, 0,
         ]),
         // Neither is a key virtual, nor does its handle have tags.
         _ => Information::new(&[0]),

@@ -13,28 +13,9 @@ use etw_test_support::root;
 
 /// The modules, in loading order; some kernels lack some of them.
 const MODULES: [&str; 23] = [
-    "crct10dif_common",
-    "crct10dif_generic",
-    "crc-t10dif",
-    "crc64",
-    "crc64-rocksoft",
-    "t10-pi",
-    "scsi_common",
-    "scsi_mod",
-    "libata",
-    "libahci",
-    "ahci",
-    "sd_mod",
-    "cdrom",
-    "sr_mod",
-    "nls_cp437",
-    "nls_ascii",
-    "nls_iso8859-1",
-    "fat",
-    "vfat",
-    "isofs",
-    "pvpanic",
-    "pvpanic-pci",
+    "crct10dif_common", "crct10dif_generic", "crc-t10dif", "crc64", "crc64-rocksoft", "t10-pi",
+    "scsi_common", "scsi_mod", "libata", "libahci", "ahci", "sd_mod", "cdrom", "sr_mod",
+    "nls_cp437", "nls_ascii", "nls_iso8859-1", "fat", "vfat", "isofs", "pvpanic", "pvpanic-pci",
     "pvpanic_pci",
 ];
 

@@ -438,18 +438,8 @@ mod whole {
         bench.stage("uninstall", &format!("{pass}cp /system/order $out/uninstall/order.txt\n"));
         let ended = bench.run(&[]);
         let plain = [
-            "machine",
-            "install",
-            "scenarios",
-            "recipes",
-            "boot",
-            "booted",
-            "decode",
-            "probe",
-            "probe-2",
-            "probe-3",
-            "probe-4",
-            "uninstall",
+            "machine", "install", "scenarios", "recipes", "boot", "booted", "decode", "probe",
+            "probe-2", "probe-3", "probe-4", "uninstall",
         ];
         let mut wanted = Vec::from(plain.map(|stage| (stage, "plain", "passed")));
         wanted.extend([
