@@ -222,7 +222,7 @@ fn assign_preprocess(
     if major > MAXIMUM || routine == 0 || has_minors == (minors == 0) {
         return NtStatus::INVALID_PARAMETER;
     }
-    let is_new = init.with(context, |init| {
+    let is_new = init.with_init(context, |init| {
         let all: &mut HashMap<u8, u64> = &mut init.parts.get::<Preprocess>().0;
         let is_new = has_minors || !all.contains_key(&major);
         if !has_minors {

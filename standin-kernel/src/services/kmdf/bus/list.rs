@@ -106,7 +106,7 @@ fn set_default_config(context: &Context, init: Handle<DeviceInit>, config: u64, 
     }
     let attributes = read_attributes(context, attributes);
     let is_valid = check(&config).is_ok();
-    let is_function = init.with(context, |init| {
+    let is_function = init.with_init(context, |init| {
         let is_function = init.control_of.is_none() && init.child_of.is_none();
         if is_function && is_valid {
             init.parts.get::<DefaultList>().config = Some((config, attributes));

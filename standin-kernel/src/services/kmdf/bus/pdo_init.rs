@@ -57,7 +57,7 @@ fn change<R>(
     init: Handle<DeviceInit>,
     change: impl FnOnce(&mut DeviceInit) -> R,
 ) -> NtResult<R> {
-    let changed = init.with(context, |init| init.child_of.is_some().then(|| change(init)));
+    let changed = init.with_init(context, |init| init.child_of.is_some().then(|| change(init)));
     if changed.is_none() {
         context.warn_of_misuse(|| {
             "with a WDFDEVICE_INIT that does not describe a child of a bus device".to_owned()

@@ -68,12 +68,12 @@ impl Kind for DeviceInit {
 
 impl Handle<DeviceInit> {
     /// Bugchecks for a handle that is not valid.
-    pub fn check(self, context: &Context) {
-        self.with(context, |_| ());
+    pub fn check_init(self, context: &Context) {
+        self.with_init(context, |_| ());
     }
 
     /// Runs `body` on the device description. Bugchecks for a handle that is not valid.
-    pub fn with<R>(self, context: &Context, body: impl FnOnce(&mut DeviceInit) -> R) -> R {
+    pub fn with_init<R>(self, context: &Context, body: impl FnOnce(&mut DeviceInit) -> R) -> R {
         with_init(context, self.0, body)
     }
 }
@@ -115,7 +115,7 @@ fn set_pnp_power(context: &Context, init: Handle<DeviceInit>, callbacks: u64) {
         });
         return;
     }
-    init.with(context, |init| init.pnp_power = Some(callbacks));
+    init.with_init(context, |init| init.pnp_power = Some(callbacks));
 }
 
 fn set_file_config(context: &Context, init: Handle<DeviceInit>, config: u64, attributes: u64) {
@@ -124,7 +124,7 @@ fn set_file_config(context: &Context, init: Handle<DeviceInit>, config: u64, att
         context.stop_for_size("WDF_FILEOBJECT_CONFIG", config.size);
     }
     let attributes = read_attributes(context, attributes);
-    init.with(context, |init| {
+    init.with_init(context, |init| {
         init.file = Some(config);
         init.file_attributes = attributes;
     });
@@ -132,7 +132,7 @@ fn set_file_config(context: &Context, init: Handle<DeviceInit>, config: u64, att
 
 fn set_request_attributes(context: &Context, init: Handle<DeviceInit>, attributes: u64) {
     let attributes = read_attributes(context, attributes);
-    init.with(context, |init| init.request_attributes = attributes);
+    init.with_init(context, |init| init.request_attributes = attributes);
 }
 
 fn assign_sddl(context: &Context, init: Handle<DeviceInit>, sddl: u64) -> NtStatus {
@@ -140,18 +140,18 @@ fn assign_sddl(context: &Context, init: Handle<DeviceInit>, sddl: u64) -> NtStat
     if sddl.as_ref().is_some_and(|sddl| !sddl.starts_with("D:")) {
         return NtStatus::INVALID_PARAMETER;
     }
-    init.with(context, |init| init.sddl = sddl);
+    init.with_init(context, |init| init.sddl = sddl);
     NtStatus::SUCCESS
 }
 
 fn assign_name(context: &Context, init: Handle<DeviceInit>, name: u64) -> NtStatus {
     let name = (name != 0).then(|| read_unicode_string(context, name));
-    init.with(context, |init| init.name = name);
+    init.with_init(context, |init| init.name = name);
     NtStatus::SUCCESS
 }
 
 fn set_exclusive(context: &Context, init: Handle<DeviceInit>, exclusive: bool) {
-    init.with(context, |init| init.exclusive = exclusive);
+    init.with_init(context, |init| init.exclusive = exclusive);
 }
 
 /// Takes the I/O type of reads and writes (`WDF_DEVICE_IO_TYPE`). An invalid one is buffered.
@@ -175,7 +175,7 @@ fn store_io_type(context: &Context, init: u64, io_type: u32) {
 }
 
 fn set_io_type_ex(context: &Context, init: Handle<DeviceInit>, config: u64) {
-    init.check(context);
+    init.check_init(context);
     let config: IoTypeConfig = context.read(config);
     if config.size as usize != size_of::<IoTypeConfig>() {
         context.stop_for_size("WDF_IO_TYPE_CONFIG", config.size);
@@ -184,7 +184,7 @@ fn set_io_type_ex(context: &Context, init: Handle<DeviceInit>, config: u64) {
 }
 
 fn set_device_type(context: &Context, init: Handle<DeviceInit>, device_type: u32) {
-    init.with(context, |init| {
+    init.with_init(context, |init| {
         init.parts.get::<Offered>().device_type = device_type;
     });
 }
@@ -193,11 +193,11 @@ fn set_device_type(context: &Context, init: Handle<DeviceInit>, device_type: u32
 /// kernel has none.
 fn set_device_class(context: &Context, init: Handle<DeviceInit>, class: u64) {
     let _class: [u8; 16] = context.read(class);
-    init.check(context);
+    init.check_init(context);
 }
 
 fn set_in_caller_context(context: &Context, init: Handle<DeviceInit>, callback: u64) {
-    init.with(context, |init| init.in_caller_context = callback);
+    init.with_init(context, |init| init.in_caller_context = callback);
 }
 
 /// Returns whether a description is that of a device that the plug-and-play manager offered. Otherwise
@@ -215,7 +215,7 @@ fn is_offered(context: &Context, init: u64) -> bool {
 
 fn set_filter(context: &Context, init: Handle<DeviceInit>) {
     if is_offered(context, init.0) {
-        init.with(context, |init| init.is_filter = true);
+        init.with_init(context, |init| init.is_filter = true);
     }
 }
 
@@ -223,7 +223,7 @@ fn get_physical_device(context: &Context, init: Handle<DeviceInit>) -> u64 {
     if !is_offered(context, init.0) {
         return 0;
     }
-    let (bus, below) = init.with(context, |init| {
+    let (bus, below) = init.with_init(context, |init| {
         let offered = init.parts.get::<Offered>();
         (offered.bus.as_ref().map(Object::address), init.below)
     });
@@ -248,7 +248,7 @@ fn set_shutdown_notification(
 ) {
     /// `WdfDeviceShutdown` and `WdfDeviceLastChanceShutdown`.
     const VALID: u8 = 3;
-    let is_control = init.with(context, |init| init.control_of.is_some());
+    let is_control = init.with_init(context, |init| init.control_of.is_some());
     if !is_control || flags & !VALID != 0 || flags & VALID == 0 {
         context.warn_of_misuse(|| {
             "with flags that are not valid, or for a device that is no control device".to_owned()
@@ -258,13 +258,13 @@ fn set_shutdown_notification(
 
 /// Adds to the device's characteristics, or replaces them.
 fn set_characteristics(context: &Context, init: Handle<DeviceInit>, set: u32, or: bool) {
-    init.with(context, |init| {
+    init.with_init(context, |init| {
         init.characteristics = if or { init.characteristics | set } else { set };
     });
 }
 
 fn init_free(context: &Context, init: Handle<DeviceInit>) {
-    init.check(context);
+    init.check_init(context);
     context.framework().part::<Inits>().open.remove(&init.0);
 }
 

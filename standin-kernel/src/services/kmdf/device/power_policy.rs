@@ -47,20 +47,20 @@ fn set_callbacks(context: &Context, init: Handle<DeviceInit>, callbacks: u64) {
     let given: PowerPolicyCallbacks = context
         .read_sized(callbacks, &[OLD])
         .unwrap_or_else(|size| context.stop_for_size("WDF_POWER_POLICY_EVENT_CALLBACKS", size));
-    init.with(context, |init| {
+    init.with_init(context, |init| {
         init.parts.get::<PowerPolicy>().callbacks = Some(given);
     });
 }
 
 fn set_ownership(context: &Context, init: Handle<DeviceInit>, owns: bool) {
-    init.with(context, |init| {
+    init.with_init(context, |init| {
         init.parts.get::<PowerPolicy>().owns = Some(owns);
     });
 }
 
 /// Accepts a property of power requests, which the stand-in kernel does not send as IRPs.
 fn accept(context: &Context, init: Handle<DeviceInit>) {
-    init.check(context);
+    init.check_init(context);
 }
 
 /// Returns whether the driver owns the device's power policy: a function driver does, a filter, a

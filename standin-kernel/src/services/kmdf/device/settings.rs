@@ -57,7 +57,7 @@ fn set_remove_lock_options(context: &Context, init: Handle<DeviceInit>, options:
     /// `WDF_REMOVE_LOCK_OPTION_ACQUIRE_FOR_IO`.
     const VALID: u32 = 1;
     let options: RemoveLockOptions = context.read(options);
-    let is_control = init.with(context, |init| init.control_of.is_some());
+    let is_control = init.with_init(context, |init| init.control_of.is_some());
     let is_sized = options.size as usize == size_of::<RemoveLockOptions>();
     if !is_sized || options.flags & !VALID != 0 || is_control {
         context.warn_of_misuse(|| {
@@ -70,7 +70,7 @@ fn set_remove_lock_options(context: &Context, init: Handle<DeviceInit>, options:
 /// Accepts the order in which the hardware of a device that fails and of its children is released. The
 /// children of a device that fails here are removed first.
 fn set_release_order(context: &Context, init: Handle<DeviceInit>, order: u32) {
-    init.check(context);
+    init.check_init(context);
     if !(1..=2).contains(&order) {
         context.warn_of_misuse(|| format!("with {order}, which is no valid order"));
     }

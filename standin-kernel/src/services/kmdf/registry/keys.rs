@@ -108,7 +108,7 @@ fn open_init_key(
     attributes: u64,
     key: u64,
 ) -> NtResult {
-    let identity = init.with(context, |init| {
+    let identity = init.with_init(context, |init| {
         let is_function = init.control_of.is_none() && init.child_of.is_none();
         is_function.then(|| init.identity.clone())
     });
