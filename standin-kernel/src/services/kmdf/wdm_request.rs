@@ -29,8 +29,8 @@ pub const ENTRIES: Entries = &[
     ("WdfRequestIsReserved", Routine::after_globals(is_reserved)),
     ("WdfRequestRetrieveInputWdmMdl", Routine::after_globals(input_mdl)),
     ("WdfRequestRetrieveOutputWdmMdl", Routine::after_globals(output_mdl)),
-    ("WdfRequestRetrieveUnsafeUserInputBuffer", Routine::after_globals(unsafe_input)),
-    ("WdfRequestRetrieveUnsafeUserOutputBuffer", Routine::after_globals(unsafe_output)),
+    ("WdfRequestRetrieveUnsafeUserInputBuffer", Routine::after_globals(unsafe_buffer::<false>)),
+    ("WdfRequestRetrieveUnsafeUserOutputBuffer", Routine::after_globals(unsafe_buffer::<true>)),
     ("WdfRequestProbeAndLockUserBufferForRead", Routine::after_globals(probe_for_read)),
     ("WdfRequestProbeAndLockUserBufferForWrite", Routine::after_globals(probe_for_write)),
     ("WdfDeviceInitAssignWdmIrpPreprocessCallback", Routine::after_globals(assign_preprocess)),
@@ -119,7 +119,7 @@ fn retrieve_unsafe(
     Ok(())
 }
 
-fn unsafe_input(
+fn unsafe_buffer<const IS_OUTPUT: bool>(
     context: &Context,
     request: Handle<RequestData>,
     minimum: u64,
@@ -127,21 +127,12 @@ fn unsafe_input(
     length: u64,
 ) -> NtResult {
     let range = request.with(context, |request| match request.kind {
-        RequestKind::Write | RequestKind::DeviceControl { .. } => Some(request.input()),
-        _ => None,
-    });
-    retrieve_unsafe(context, request.0, range, minimum, buffer, length)
-}
-
-fn unsafe_output(
-    context: &Context,
-    request: Handle<RequestData>,
-    minimum: u64,
-    buffer: u64,
-    length: u64,
-) -> NtResult {
-    let range = request.with(context, |request| match request.kind {
-        RequestKind::Read | RequestKind::DeviceControl { .. } => Some(request.output()),
+        RequestKind::Read | RequestKind::DeviceControl { .. } if IS_OUTPUT => {
+            Some(request.output())
+        }
+        RequestKind::Write | RequestKind::DeviceControl { .. } if !IS_OUTPUT => {
+            Some(request.input())
+        }
         _ => None,
     });
     retrieve_unsafe(context, request.0, range, minimum, buffer, length)

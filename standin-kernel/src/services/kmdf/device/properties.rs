@@ -18,10 +18,10 @@ use crate::{
 };
 
 pub const ENTRIES: Entries = &[
-    ("WdfDeviceQueryProperty", Routine::after_globals(query)),
-    ("WdfDeviceAllocAndQueryProperty", Routine::after_globals(allocate)),
-    ("WdfFdoInitQueryProperty", Routine::after_globals(init_query)),
-    ("WdfFdoInitAllocAndQueryProperty", Routine::after_globals(init_allocate)),
+    ("WdfDeviceQueryProperty", Routine::after_globals(query::<false>)),
+    ("WdfDeviceAllocAndQueryProperty", Routine::after_globals(allocate::<false>)),
+    ("WdfFdoInitQueryProperty", Routine::after_globals(query::<true>)),
+    ("WdfFdoInitAllocAndQueryProperty", Routine::after_globals(allocate::<true>)),
 ];
 
 /// The properties that a test gives a device, by number.
@@ -124,7 +124,12 @@ pub fn give_memory(
     give(context, made, memory)
 }
 
-fn query(
+/// Returns a property of a device, or of a `WDFDEVICE_INIT`.
+fn of<const INIT: bool>(context: &Context, device: u64, property: u32) -> NtResult<Vec<u8>> {
+    if INIT { of_init(context, device, property) } else { of_device(context, device, property) }
+}
+
+fn query<const OF_INIT: bool>(
     context: &Context,
     device: u64,
     property: u32,
@@ -132,11 +137,11 @@ fn query(
     buffer: u64,
     result_length: u64,
 ) -> NtResult {
-    let found = of_device(context, device, property);
+    let found = of::<OF_INIT>(context, device, property);
     copy_out(context, found, length, buffer, result_length)
 }
 
-fn allocate(
+fn allocate<const OF_INIT: bool>(
     context: &Context,
     device: u64,
     property: u32,
@@ -144,30 +149,6 @@ fn allocate(
     attributes: u64,
     memory: u64,
 ) -> NtResult {
-    let found = of_device(context, device, property);
-    give_memory(context, found, attributes, memory)
-}
-
-fn init_query(
-    context: &Context,
-    init: u64,
-    property: u32,
-    length: u32,
-    buffer: u64,
-    result_length: u64,
-) -> NtResult {
-    let found = of_init(context, init, property);
-    copy_out(context, found, length, buffer, result_length)
-}
-
-fn init_allocate(
-    context: &Context,
-    init: u64,
-    property: u32,
-    _pool: u32,
-    attributes: u64,
-    memory: u64,
-) -> NtResult {
-    let found = of_init(context, init, property);
+    let found = of::<OF_INIT>(context, device, property);
     give_memory(context, found, attributes, memory)
 }

@@ -18,8 +18,8 @@ use crate::{
 pub const ENTRIES: Entries = &[
     ("WdfIoTargetFormatRequestForRead", Routine::after_globals(format_read)),
     ("WdfIoTargetFormatRequestForWrite", Routine::after_globals(format_write)),
-    ("WdfIoTargetFormatRequestForIoctl", Routine::after_globals(format_ioctl)),
-    ("WdfIoTargetFormatRequestForInternalIoctl", Routine::after_globals(format_internal_ioctl)),
+    ("WdfIoTargetFormatRequestForIoctl", Routine::after_globals(format_ioctl::<false>)),
+    ("WdfIoTargetFormatRequestForInternalIoctl", Routine::after_globals(format_ioctl::<true>)),
     ("WdfIoTargetFormatRequestForInternalIoctlOthers", Routine::after_globals(format_others)),
 ];
 
@@ -100,7 +100,7 @@ fn format_write(
     format(context, target, request, RequestKind::Write, buffers, offset)
 }
 
-fn format_ioctl(
+fn format_ioctl<const INTERNAL: bool>(
     context: &Context,
     target: u64,
     request: u64,
@@ -112,23 +112,11 @@ fn format_ioctl(
 ) -> NtResult {
     let input = of_memory(context, input, input_part);
     let output = of_memory(context, output, output_part);
-    let kind = RequestKind::DeviceControl { code };
-    format(context, target, request, kind, [input, output], 0)
-}
-
-fn format_internal_ioctl(
-    context: &Context,
-    target: u64,
-    request: u64,
-    code: u32,
-    input: u64,
-    input_part: u64,
-    output: u64,
-    output_part: u64,
-) -> NtResult {
-    let input = of_memory(context, input, input_part);
-    let output = of_memory(context, output, output_part);
-    let kind = RequestKind::InternalDeviceControl { code };
+    let kind = if INTERNAL {
+        RequestKind::InternalDeviceControl { code }
+    } else {
+        RequestKind::DeviceControl { code }
+    };
     format(context, target, request, kind, [input, output], 0)
 }
 

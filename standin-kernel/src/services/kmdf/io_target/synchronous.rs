@@ -24,8 +24,8 @@ use crate::{
 pub const ENTRIES: Entries = &[
     ("WdfIoTargetSendReadSynchronously", Routine::after_globals(read)),
     ("WdfIoTargetSendWriteSynchronously", Routine::after_globals(write)),
-    ("WdfIoTargetSendIoctlSynchronously", Routine::after_globals(ioctl)),
-    ("WdfIoTargetSendInternalIoctlSynchronously", Routine::after_globals(internal_ioctl)),
+    ("WdfIoTargetSendIoctlSynchronously", Routine::after_globals(ioctl::<false>)),
+    ("WdfIoTargetSendInternalIoctlSynchronously", Routine::after_globals(ioctl::<true>)),
     ("WdfIoTargetSendInternalIoctlOthersSynchronously", Routine::after_globals(others)),
 ];
 
@@ -119,7 +119,7 @@ fn write(
     send(context, [target, request, options, bytes], format)
 }
 
-fn ioctl(
+fn ioctl<const INTERNAL: bool>(
     context: &Context,
     target: u64,
     request: u64,
@@ -129,22 +129,11 @@ fn ioctl(
     options: u64,
     bytes: u64,
 ) -> NtResult<NtStatus> {
-    let kind = RequestKind::DeviceControl { code };
-    let format = with_descriptors(context, kind, input, output, 0);
-    send(context, [target, request, options, bytes], format)
-}
-
-fn internal_ioctl(
-    context: &Context,
-    target: u64,
-    request: u64,
-    code: u32,
-    input: u64,
-    output: u64,
-    options: u64,
-    bytes: u64,
-) -> NtResult<NtStatus> {
-    let kind = RequestKind::InternalDeviceControl { code };
+    let kind = if INTERNAL {
+        RequestKind::InternalDeviceControl { code }
+    } else {
+        RequestKind::DeviceControl { code }
+    };
     let format = with_descriptors(context, kind, input, output, 0);
     send(context, [target, request, options, bytes], format)
 }

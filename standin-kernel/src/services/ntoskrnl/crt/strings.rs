@@ -46,18 +46,18 @@ pub const ENTRIES: Entries = &[
     ("towupper", HIGH, Routine::of(to_upper_wide)),
     ("sprintf", HIGH, Routine::of(print_unlimited::<false>)),
     ("swprintf", HIGH, Routine::of(print_unlimited::<true>)),
-    ("_snprintf", HIGH, Routine::of(print_limited::<false>)),
-    ("_snwprintf", HIGH, Routine::of(print_limited::<true>)),
-    ("_vsnprintf", HIGH, Routine::of(print_limited_list::<false>)),
-    ("_vsnwprintf", HIGH, Routine::of(print_limited_list::<true>)),
-    ("sprintf_s", HIGH, Routine::of(print_safely::<false>)),
-    ("swprintf_s", HIGH, Routine::of(print_safely::<true>)),
-    ("vsprintf_s", HIGH, Routine::of(print_safely_list::<false>)),
-    ("vswprintf_s", HIGH, Routine::of(print_safely_list::<true>)),
-    ("_snprintf_s", HIGH, Routine::of(print_truncated::<false>)),
-    ("_snwprintf_s", HIGH, Routine::of(print_truncated::<true>)),
-    ("_vsnprintf_s", HIGH, Routine::of(print_truncated_list::<false>)),
-    ("_vsnwprintf_s", HIGH, Routine::of(print_truncated_list::<true>)),
+    ("_snprintf", HIGH, Routine::of(print_limited::<false, false>)),
+    ("_snwprintf", HIGH, Routine::of(print_limited::<true, false>)),
+    ("_vsnprintf", HIGH, Routine::of(print_limited::<false, true>)),
+    ("_vsnwprintf", HIGH, Routine::of(print_limited::<true, true>)),
+    ("sprintf_s", HIGH, Routine::of(print_safely::<false, false>)),
+    ("swprintf_s", HIGH, Routine::of(print_safely::<true, false>)),
+    ("vsprintf_s", HIGH, Routine::of(print_safely::<false, true>)),
+    ("vswprintf_s", HIGH, Routine::of(print_safely::<true, true>)),
+    ("_snprintf_s", HIGH, Routine::of(print_truncated::<false, false>)),
+    ("_snwprintf_s", HIGH, Routine::of(print_truncated::<true, false>)),
+    ("_vsnprintf_s", HIGH, Routine::of(print_truncated::<false, true>)),
+    ("_vsnwprintf_s", HIGH, Routine::of(print_truncated::<true, true>)),
 ];
 
 /// `EINVAL`, `ERANGE` and `STRUNCATE`, which the safe routines return.
@@ -356,24 +356,20 @@ fn print_unlimited<const WIDE: bool>(
     length
 }
 
-fn print_limited<const WIDE: bool>(
-    context: &Context,
-    to: u64,
-    size: u64,
-    format: u64,
-    _: u64,
-) -> i32 {
-    print_at_most::<WIDE>(context, to, size, format, variadic(context, 3))
+/// Returns the arguments for a format: those of a `va_list`, or those after the routine's first ones.
+fn arguments<const LIST: bool>(context: &Context, named: u64, list: u64) -> Arguments {
+    if LIST { Arguments::at(list) } else { variadic(context, named) }
 }
 
-fn print_limited_list<const WIDE: bool>(
+fn print_limited<const WIDE: bool, const LIST: bool>(
     context: &Context,
     to: u64,
     size: u64,
     format: u64,
     list: u64,
 ) -> i32 {
-    print_at_most::<WIDE>(context, to, size, format, Arguments::at(list))
+    let arguments = arguments::<LIST>(context, 3, list);
+    print_at_most::<WIDE>(context, to, size, format, arguments)
 }
 
 /// Prints at most `size` characters. The end is only stored if there is room for it.
@@ -399,24 +395,15 @@ fn print_at_most<const WIDE: bool>(
     if fits { length } else { FAILED }
 }
 
-fn print_safely<const WIDE: bool>(
-    context: &Context,
-    to: u64,
-    size: u64,
-    format: u64,
-    _: u64,
-) -> i32 {
-    print_in::<WIDE>(context, to, size, format, variadic(context, 3))
-}
-
-fn print_safely_list<const WIDE: bool>(
+fn print_safely<const WIDE: bool, const LIST: bool>(
     context: &Context,
     to: u64,
     size: u64,
     format: u64,
     list: u64,
 ) -> i32 {
-    print_in::<WIDE>(context, to, size, format, Arguments::at(list))
+    let arguments = arguments::<LIST>(context, 3, list);
+    print_in::<WIDE>(context, to, size, format, arguments)
 }
 
 /// Prints a text that must fit. The buffer is emptied if it does not.
@@ -435,17 +422,7 @@ fn print_in<const WIDE: bool>(
     if store::<WIDE>(context, to, 0, size, units) == 0 { length } else { FAILED }
 }
 
-fn print_truncated<const WIDE: bool>(
-    context: &Context,
-    to: u64,
-    size: u64,
-    limit: u64,
-    format: u64,
-) -> i32 {
-    print_within::<WIDE>(context, [to, size, limit, format], variadic(context, 4))
-}
-
-fn print_truncated_list<const WIDE: bool>(
+fn print_truncated<const WIDE: bool, const LIST: bool>(
     context: &Context,
     to: u64,
     size: u64,
@@ -453,7 +430,8 @@ fn print_truncated_list<const WIDE: bool>(
     format: u64,
     list: u64,
 ) -> i32 {
-    print_within::<WIDE>(context, [to, size, limit, format], Arguments::at(list))
+    let arguments = arguments::<LIST>(context, 4, list);
+    print_within::<WIDE>(context, [to, size, limit, format], arguments)
 }
 
 /// Prints at most `limit` characters of a text, and its end.

@@ -18,9 +18,14 @@ use crate::{
 const DISPATCH: Irql = Irql::DISPATCH_LEVEL;
 const APC: Irql = Irql::APC_LEVEL;
 
+/// `NonPagedPoolNx`.
+const NON_PAGED_POOL_NX: u32 = 512;
+/// `PagedPool`.
+const PAGED_POOL: u32 = 1;
+
 pub const ENTRIES: Entries = &[
-    ("ExInitializeNPagedLookasideList", DISPATCH, Routine::of(initialize_non_paged)),
-    ("ExInitializePagedLookasideList", APC, Routine::of(initialize_paged)),
+    ("ExInitializeNPagedLookasideList", DISPATCH, Routine::of(initialize_of::<NON_PAGED_POOL_NX>)),
+    ("ExInitializePagedLookasideList", APC, Routine::of(initialize_of::<PAGED_POOL>)),
     ("ExInitializeLookasideListEx", DISPATCH, Routine::of(initialize_ex)),
     ("ExDeleteNPagedLookasideList", DISPATCH, Routine::of(delete_list)),
     ("ExDeletePagedLookasideList", APC, Routine::of(delete_list)),
@@ -62,7 +67,7 @@ fn initialize_list(
 /// The routines of a list for which the driver names none.
 const DEFAULTS: [&str; 2] = ["ExAllocatePoolWithTag", "ExFreePool"];
 
-fn initialize_non_paged(
+fn initialize_of<const POOL: u32>(
     context: &Context,
     list: u64,
     allocate: u64,
@@ -72,24 +77,7 @@ fn initialize_non_paged(
     tag: u32,
     _depth: u16,
 ) {
-    /// `NonPagedPoolNx`.
-    const NX: u32 = 512;
-    initialize_list(context, list, [allocate, free], (NX, size, tag), false);
-}
-
-fn initialize_paged(
-    context: &Context,
-    list: u64,
-    allocate: u64,
-    free: u64,
-    _flags: u32,
-    size: u64,
-    tag: u32,
-    _depth: u16,
-) {
-    /// `PagedPool`.
-    const PAGED: u32 = 1;
-    initialize_list(context, list, [allocate, free], (PAGED, size, tag), false);
+    initialize_list(context, list, [allocate, free], (POOL, size, tag), false);
 }
 
 /// Initializes a list whose routines take the list too.
