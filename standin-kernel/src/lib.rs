@@ -82,12 +82,12 @@ pub use etl_file::{ClockType, Guid};
 pub use crate::{
     execution::{identity::Identity, schedule::Schedule},
     ground::{
+        NtStatus,
         bugcheck::{BugCheck, Violation, Violations},
         irql::Irql,
         loader::LoadError,
         nearest::nearest,
         rule::{Rule, Severity},
-        status::NtStatus,
     },
     harness::{
         answers::AnswersError,

@@ -2,7 +2,7 @@
 
 use std::{marker::PhantomData, ptr::NonNull};
 
-use crate::ground::{abi::Pointee, irql::Irql, status::NtStatus};
+use crate::ground::{NtStatus, abi::Pointee, irql::Irql};
 
 /// The largest number of parameters of a routine.
 pub const MAX_ARGUMENTS: usize = 11;

@@ -30,9 +30,13 @@ pub mod rule;
 pub mod shared_data;
 pub mod signals;
 pub mod spool;
-pub mod status;
 pub mod symbols;
 pub mod system_calls;
 pub mod tally;
 pub mod unprovided;
 pub mod unwind;
+
+pub use etw_wire::NtStatus;
+
+/// The result of an operation that fails with a status.
+pub type NtResult<T = ()> = Result<T, NtStatus>;

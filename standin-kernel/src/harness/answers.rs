@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 
 use super::config::KernelConfig;
 use crate::{
-    ground::status::NtStatus,
+    ground::NtStatus,
     services::etw::unspecified::{
         GroupDenial, ImplicitActivity, PagedSession, UnspecifiedBehaviour,
     },

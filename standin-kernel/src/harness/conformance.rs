@@ -9,7 +9,7 @@ use etl_file::Guid;
 
 use super::{error::KernelError, kernel::Kernel};
 use crate::{
-    ground::{bugcheck::Violation, rule::Rule, status::NtStatus},
+    ground::{NtStatus, bugcheck::Violation, rule::Rule},
     services::{
         etw::{
             controller::{EnableParameters, SessionHandle},

@@ -3,7 +3,7 @@
 use super::{error::KernelError, file::File, request::Owner, runner::Runner};
 use crate::{
     execution::identity::Identity,
-    ground::{bugcheck::BugCheck, status::NtStatus},
+    ground::{NtStatus, bugcheck::BugCheck},
     services::{
         kmdf::{
             bus::children::children_of,

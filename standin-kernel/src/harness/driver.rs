@@ -9,6 +9,7 @@ use super::{
 use crate::{
     execution::{call::Call, identity::Identity},
     ground::{
+        NtStatus,
         abi::DriverObject,
         backtrace::Explained,
         bugcheck::{BugCheck, Violation, Violations},
@@ -16,7 +17,6 @@ use crate::{
         image::Image,
         loader,
         rule::Rule,
-        status::NtStatus,
     },
     services::{
         etw::{classic::report_left_with_wmi, registration::report_left_registered},

@@ -2,10 +2,10 @@
 
 use crate::{
     ground::{
+        NtStatus,
         bugcheck::{BugCheck, Violations},
         loader::LoadError,
         nearest::nearest,
-        status::NtStatus,
     },
     services::{etw::error::ControlError, faults::Fault},
 };

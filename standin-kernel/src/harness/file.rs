@@ -7,7 +7,7 @@ use super::{
 };
 use crate::{
     execution::identity::Identity,
-    ground::status::NtStatus,
+    ground::NtStatus,
     services::{
         kmdf::{
             file::close_file,

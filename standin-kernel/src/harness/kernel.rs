@@ -15,9 +15,9 @@ use super::{
 use crate::{
     execution::{coroutine::pass_time, identity::Identity},
     ground::{
+        NtStatus,
         bugcheck::Violation,
         clock::{self, Clock},
-        status::NtStatus,
     },
     services::{
         etw::{controller, recorder_logs::RecorderMessage, service::EtwConfig},

@@ -5,10 +5,7 @@ use etl_file::{EventDescriptor, Guid};
 use super::{error::KernelError, kernel::Kernel, runner::Runner};
 use crate::{
     execution::identity::Identity,
-    ground::{
-        abi,
-        status::{NtResult, NtStatus},
-    },
+    ground::{NtResult, NtStatus, abi},
     services::etw::{event::Content, registration, state::Form, write::write_content},
 };
 

@@ -2,7 +2,7 @@
 
 use super::number::number;
 use crate::{
-    ground::status::{NtResult, NtStatus},
+    ground::{NtResult, NtStatus},
     services::{
         managers::registry::{store::Registry, value::RegistryValue},
         strings::text_bytes,

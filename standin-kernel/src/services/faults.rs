@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use parking_lot::Mutex;
 
-use crate::{execution::routine::Type, ground::status::NtStatus};
+use crate::{execution::routine::Type, ground::NtStatus};
 
 /// A failure to inject into a routine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

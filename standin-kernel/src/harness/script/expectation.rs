@@ -117,7 +117,7 @@ fn is_equal(value: &Value, wanted: &str) -> bool {
 
 /// Returns whether a status has a name.
 fn is_status(value: u32, name: &str) -> bool {
-    crate::ground::status::NtStatus::from_bits(value).name() == Some(name)
+    crate::ground::NtStatus::from_bits(value).name() == Some(name)
 }
 
 /// Parses a number, which may be negative or hexadecimal.

@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{
     execution::schedule::Schedule,
-    ground::status::NtStatus,
+    ground::NtStatus,
     harness::{
         device::Device,
         driver::Driver,

@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{
     execution::identity::Identity,
-    ground::status::NtStatus,
+    ground::NtStatus,
     services::{faults::Fault, managers::registry::value::RegistryValue},
 };
 

@@ -2,7 +2,7 @@
 
 use etl_file::Guid;
 
-use crate::ground::{nearest::nearest, status::NtStatus};
+use crate::ground::{NtStatus, nearest::nearest};
 pub use crate::harness::number::number;
 
 /// Splits a line into words. Spaces in double quotes do not end a word.

@@ -6,12 +6,7 @@ use etl_file::Guid;
 use super::service::Context;
 use crate::{
     execution::routine::{At, Export, Routine},
-    ground::{
-        abi::Irp,
-        irql::Irql,
-        rule::Rule,
-        status::{NtResult, NtStatus},
-    },
+    ground::{NtResult, NtStatus, abi::Irp, irql::Irql, rule::Rule},
 };
 
 /// Returns the exports. Their pages allow every IRQL; the page of `IoSetActivityIdIrp` only with an id.

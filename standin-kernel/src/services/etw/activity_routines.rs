@@ -5,11 +5,7 @@ use etl_file::Guid;
 use super::service::Context;
 use crate::{
     execution::{identity::Identity, routine::At},
-    ground::{
-        irql::Irql,
-        rule::Rule,
-        status::{NtResult, NtStatus},
-    },
+    ground::{NtResult, NtStatus, irql::Irql, rule::Rule},
 };
 
 const GET: u32 = 1;

@@ -16,12 +16,8 @@ use crate::{
         routine::{Export, Routine},
     },
     ground::{
-        arena::Block,
-        backtrace::Explained,
-        bugcheck::Violation,
-        irql::Irql,
+        NtResult, NtStatus, arena::Block, backtrace::Explained, bugcheck::Violation, irql::Irql,
         rule::Rule,
-        status::{NtResult, NtStatus},
     },
 };
 

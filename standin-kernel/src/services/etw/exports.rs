@@ -15,12 +15,7 @@ use super::{
 };
 use crate::{
     execution::routine::{Export, Routine},
-    ground::{
-        abi::EventDescriptor,
-        irql::Irql,
-        rule::Rule,
-        status::{NtResult, NtStatus},
-    },
+    ground::{NtResult, NtStatus, abi::EventDescriptor, irql::Irql, rule::Rule},
 };
 
 /// Returns the exports, with the IRQL limits of wdm.h. The limit of `EtwActivityIdControl`

@@ -16,11 +16,7 @@ use super::{
 };
 use crate::{
     execution::routine::{Export, Routine},
-    ground::{
-        irql::Irql,
-        rule::Rule,
-        status::{NtResult, NtStatus},
-    },
+    ground::{NtResult, NtStatus, irql::Irql, rule::Rule},
     services::managers::wmi_events::WmiEvent,
 };
 

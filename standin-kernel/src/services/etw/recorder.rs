@@ -13,12 +13,7 @@ use super::{
 };
 use crate::{
     execution::routine::{At, Export, Routine},
-    ground::{
-        irql::Irql,
-        memory,
-        rule::Rule,
-        status::{NtResult, NtStatus},
-    },
+    ground::{NtResult, NtStatus, irql::Irql, memory, rule::Rule},
 };
 
 /// The module's name.

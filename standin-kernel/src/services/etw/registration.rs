@@ -15,11 +15,7 @@ use super::{
 use crate::{
     execution::call::Call,
     ground::{
-        backtrace::Explained,
-        bugcheck::Violation,
-        rule::Rule,
-        status::{NtResult, NtStatus},
-        tally::Tally,
+        NtResult, NtStatus, backtrace::Explained, bugcheck::Violation, rule::Rule, tally::Tally,
     },
 };
 

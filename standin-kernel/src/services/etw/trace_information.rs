@@ -6,10 +6,7 @@ use super::{
 };
 use crate::{
     execution::routine::{At, Export, Routine},
-    ground::{
-        irql::Irql,
-        status::{NtResult, NtStatus},
-    },
+    ground::{NtResult, NtStatus, irql::Irql},
     services::strings::read_unicode_string,
 };
 

@@ -2,7 +2,7 @@
 //!
 //! A driver that works with every setting does not depend on unspecified behaviour.
 
-use crate::ground::status::NtStatus;
+use crate::ground::NtStatus;
 
 /// The outcome for traits that name a group which the driver may not join (ETW-5.8). The
 /// documentation says that membership is denied, but not what happens to the other traits.

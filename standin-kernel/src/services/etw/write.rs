@@ -17,10 +17,10 @@ use super::{
     unspecified::ImplicitActivity,
 };
 use crate::ground::{
+    NtResult, NtStatus,
     abi::{EventDataDescriptor, EventDescriptor},
     irql::Irql,
     rule::Rule,
-    status::{NtResult, NtStatus},
 };
 
 /// A list that rarely has more items than a provider has sessions, and then needs no allocation.

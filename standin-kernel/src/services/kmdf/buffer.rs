@@ -11,13 +11,7 @@ use super::{
 };
 use crate::{
     execution::routine::{Handle, Routine},
-    ground::{
-        abi::ObjectAttributes,
-        arena::Block,
-        irql::Irql,
-        memory,
-        status::{NtResult, NtStatus},
-    },
+    ground::{NtResult, NtStatus, abi::ObjectAttributes, arena::Block, irql::Irql, memory},
 };
 
 /// A memory object.

@@ -7,7 +7,7 @@ use super::{
 };
 use crate::{
     execution::routine::{Handle, Routine},
-    ground::status::{NtResult, NtStatus},
+    ground::{NtResult, NtStatus},
 };
 
 /// A collection. It holds a reference to each of its items.

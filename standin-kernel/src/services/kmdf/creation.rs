@@ -18,7 +18,7 @@ use super::{
 };
 use crate::{
     execution::routine::{Handle, Routine},
-    ground::status::{NtResult, NtStatus},
+    ground::{NtResult, NtStatus},
     services::managers::device_properties::CLASS,
 };
 

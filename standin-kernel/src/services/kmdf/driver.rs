@@ -8,10 +8,10 @@ use super::{
 use crate::{
     execution::routine::{Handle, Routine},
     ground::{
+        NtResult, NtStatus,
         abi::{BindInfo, BindInfo2, DriverConfig, DriverGlobals, DriverObject},
         arena::Block,
         memory,
-        status::{NtResult, NtStatus},
     },
     services::strings::read_unicode_string,
 };

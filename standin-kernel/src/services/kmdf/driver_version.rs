@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{
     execution::routine::{Handle, Routine},
-    ground::{framework_abi::VersionAvailableParameters, status::NtResult},
+    ground::{NtResult, framework_abi::VersionAvailableParameters},
 };
 
 pub const ENTRIES: Entries = &[

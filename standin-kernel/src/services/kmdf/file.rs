@@ -20,10 +20,10 @@ use super::{
 use crate::{
     execution::routine::{Handle, Routine},
     ground::{
+        NtResult, NtStatus,
         abi::{FileObjectConfig, UnicodeString},
         arena::Block,
         rule::Rule,
-        status::{NtResult, NtStatus},
     },
 };
 

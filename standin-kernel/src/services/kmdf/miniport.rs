@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{
     execution::routine::{Handle, Routine},
-    ground::{framework_abi::DeviceObject, rule::Rule, status::NtResult},
+    ground::{NtResult, framework_abi::DeviceObject, rule::Rule},
 };
 
 pub const ENTRIES: Entries = &[

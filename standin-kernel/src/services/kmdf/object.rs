@@ -4,9 +4,9 @@ use super::state::framework::{AnyData, Context, Data, ObjectContext, ObjectRouti
 use crate::{
     execution::routine::Handle,
     ground::{
+        NtResult, NtStatus,
         abi::{ContextTypeInfo, ObjectAttributes},
         arena::Block,
-        status::{NtResult, NtStatus},
     },
 };
 

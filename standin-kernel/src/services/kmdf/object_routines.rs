@@ -8,9 +8,9 @@ use super::{
 use crate::{
     execution::routine::Routine,
     ground::{
+        NtResult,
         abi::{ContextTypeInfo, ObjectAttributes},
         rule::Rule,
-        status::NtResult,
     },
 };
 

@@ -15,11 +15,7 @@ use super::{
 };
 use crate::{
     execution::routine::Routine,
-    ground::{
-        irql::Irql,
-        rule::Rule,
-        status::{NtResult, NtStatus},
-    },
+    ground::{NtResult, NtStatus, irql::Irql, rule::Rule},
 };
 
 pub const ENTRIES: Entries = &[

@@ -9,11 +9,7 @@ use super::{
 };
 use crate::{
     execution::routine::{Handle, Routine},
-    ground::{
-        arena::Block,
-        memory,
-        status::{NtResult, NtStatus},
-    },
+    ground::{NtResult, NtStatus, arena::Block, memory},
 };
 
 /// The size of a `CM_PARTIAL_RESOURCE_DESCRIPTOR`.

@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{
     execution::routine::{Handle, Routine},
-    ground::status::{NtResult, NtStatus},
+    ground::{NtResult, NtStatus},
     services::strings::read_unicode_string,
 };
 

@@ -20,10 +20,10 @@ use crate::{
         routine::{Handle, Routine},
     },
     ground::{
+        NtResult, NtStatus,
         abi::{DpcConfig, KernelDpc, ObjectAttributes, TimerConfig},
         arena::Block,
         irql::Irql,
-        status::{NtResult, NtStatus},
     },
 };
 

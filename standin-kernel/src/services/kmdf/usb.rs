@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{
     execution::routine::Routine,
-    ground::{framework_abi::UsbDeviceCreateConfig, status::NtStatus},
+    ground::{NtStatus, framework_abi::UsbDeviceCreateConfig},
 };
 
 pub const ENTRIES: Entries = &[

@@ -6,7 +6,7 @@ use super::{
 };
 use crate::{
     execution::routine::Routine,
-    ground::{arena::Block, status::NtStatus},
+    ground::{NtStatus, arena::Block},
 };
 
 pub const ENTRIES: Entries = &[

@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
     execution::routine::{Handle, Routine},
-    ground::{rule::Rule, status::NtStatus},
+    ground::{NtStatus, rule::Rule},
 };
 
 pub const ENTRIES: Entries = &[

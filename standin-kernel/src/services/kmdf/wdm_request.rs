@@ -18,7 +18,7 @@ use super::{
 };
 use crate::{
     execution::routine::{Handle, Routine},
-    ground::status::{NtResult, NtStatus},
+    ground::{NtResult, NtStatus},
 };
 
 pub const ENTRIES: Entries = &[

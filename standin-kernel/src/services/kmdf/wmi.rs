@@ -12,9 +12,9 @@ use super::{
 use crate::{
     execution::routine::{Handle, Routine},
     ground::{
+        NtResult, NtStatus,
         abi::ObjectAttributes,
         framework_abi::{WmiInstanceConfig, WmiProviderConfig},
-        status::{NtResult, NtStatus},
     },
     services::managers::wmi_events::WmiEvent,
 };

@@ -11,12 +11,7 @@ use super::{
 };
 use crate::{
     execution::routine::{Handle, Routine},
-    ground::{
-        abi::WorkItemConfig,
-        irql::Irql,
-        rule::Rule,
-        status::{NtResult, NtStatus},
-    },
+    ground::{NtResult, NtStatus, abi::WorkItemConfig, irql::Irql, rule::Rule},
 };
 
 /// A work item.

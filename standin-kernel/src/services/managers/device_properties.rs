@@ -1,9 +1,6 @@
 //! The properties of a device that the plug-and-play manager keeps (`DEVICE_REGISTRY_PROPERTY`).
 
-use crate::{
-    ground::status::{NtResult, NtStatus},
-    services::strings::text_bytes,
-};
+use crate::{NtStatus, ground::NtResult, services::strings::text_bytes};
 
 /// What identifies a device to the plug-and-play manager, as its bus reports it.
 #[derive(Clone, Debug, Default)]

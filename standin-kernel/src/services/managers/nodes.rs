@@ -8,7 +8,7 @@ use super::{
     device_properties::{self, Bus, Identity},
     plug_and_play::{DeviceNode, InterfaceInstance, PlugAndPlay, link},
 };
-use crate::ground::status::NtResult;
+use crate::ground::NtResult;
 
 /// The bus of the devices: `GUID_BUS_TYPE_INTERNAL` and `PNPBus`.
 pub const BUS: Bus =

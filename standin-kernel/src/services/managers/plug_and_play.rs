@@ -5,7 +5,7 @@ use std::sync::Arc;
 use etw_wire::Guid;
 
 use super::registry::paths::CONTROL_SET;
-use crate::ground::status::NtResult;
+use crate::ground::NtResult;
 
 /// What identifies a device.
 #[derive(Clone, Debug, PartialEq, Eq)]

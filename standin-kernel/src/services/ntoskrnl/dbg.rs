@@ -7,7 +7,7 @@ use super::{
 };
 use crate::{
     execution::routine::Routine,
-    ground::{irql::Irql, memory, status::NtStatus},
+    ground::{NtStatus, irql::Irql, memory},
 };
 
 const HIGH: Irql = Irql::HIGH_LEVEL;

@@ -15,11 +15,7 @@ use super::{
 };
 use crate::{
     execution::routine::{At, Routine},
-    ground::{
-        irql::Irql,
-        memory,
-        status::{NtResult, NtStatus},
-    },
+    ground::{NtResult, NtStatus, irql::Irql, memory},
     services::ntoskrnl::se::capture::store_copy,
 };
 

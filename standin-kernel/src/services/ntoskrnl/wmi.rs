@@ -11,12 +11,7 @@ use super::{
 };
 use crate::{
     execution::routine::{At, Routine},
-    ground::{
-        arena::Block,
-        irql::Irql,
-        memory,
-        status::{NtResult, NtStatus},
-    },
+    ground::{NtResult, NtStatus, arena::Block, irql::Irql, memory},
     services::managers::wmi_events::WmiEvent,
 };
 

@@ -2,11 +2,7 @@
 //! driver's callbacks can copy and free.
 
 use crate::{
-    ground::{
-        arena::Block,
-        framework_abi::ChildListConfig,
-        status::{NtResult, NtStatus},
-    },
+    ground::{NtResult, NtStatus, arena::Block, framework_abi::ChildListConfig},
     services::kmdf::state::framework::Context,
 };
 

@@ -21,9 +21,9 @@ use super::{
 use crate::{
     execution::routine::{Handle, Routine},
     ground::{
+        NtResult, NtStatus,
         abi::ObjectAttributes,
         framework_abi::{ChildListConfig, ChildListIterator, ChildRetrieveInfo},
-        status::{NtResult, NtStatus},
     },
 };
 

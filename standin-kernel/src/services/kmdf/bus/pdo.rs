@@ -6,11 +6,7 @@ use super::{
 };
 use crate::{
     execution::routine::{Handle, Routine},
-    ground::{
-        framework_abi::ForwardOptions,
-        rule::Rule,
-        status::{NtResult, NtStatus},
-    },
+    ground::{NtResult, NtStatus, framework_abi::ForwardOptions, rule::Rule},
     services::kmdf::{
         io::pass::forget_to_parent,
         state::{

@@ -3,10 +3,7 @@
 use super::children::Child;
 use crate::{
     execution::routine::{Handle, Routine},
-    ground::{
-        framework_abi::PdoCallbacks,
-        status::{NtResult, NtStatus},
-    },
+    ground::{NtResult, NtStatus, framework_abi::PdoCallbacks},
     services::{
         kmdf::{
             device::init::allocate_init,

@@ -10,8 +10,8 @@ use super::{
 use crate::{
     execution::routine::Routine,
     ground::{
+        NtResult, NtStatus,
         framework_abi::{ChildListConfig, ChildRetrieveInfo},
-        status::{NtResult, NtStatus},
     },
 };
 

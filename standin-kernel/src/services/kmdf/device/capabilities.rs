@@ -5,8 +5,8 @@ use zerocopy::IntoBytes;
 use crate::{
     execution::routine::{Handle, Routine},
     ground::{
+        NtStatus,
         framework_abi::{BusInformation, PnpCapabilities, PowerCapabilities},
-        status::NtStatus,
     },
     services::{
         kmdf::state::{

@@ -6,10 +6,10 @@ use super::wdm::Offered;
 use crate::{
     execution::routine::{Handle, Kind, Routine},
     ground::{
+        NtStatus,
         abi::{FileObjectConfig, PnpPowerCallbacks},
         framework_abi::{FdoCallbacks, IoTypeConfig},
         rule::Rule,
-        status::NtStatus,
     },
     services::{
         kmdf::{

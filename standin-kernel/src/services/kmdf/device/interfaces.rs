@@ -4,8 +4,8 @@
 use crate::{
     execution::routine::{Handle, Routine},
     ground::{
+        NtResult, NtStatus,
         framework_abi::{Interface, QueryInterfaceConfig},
-        status::{NtResult, NtStatus},
     },
     services::{
         kmdf::{

@@ -2,7 +2,7 @@
 
 use super::{init::Inits, properties, wdm::Offered};
 use crate::{
-    ground::status::NtResult,
+    ground::NtResult,
     services::{
         kmdf::state::{
             device::{Below, DeviceData, DeviceInit, DeviceInterface, Presence, rest_of_name},

@@ -7,11 +7,7 @@ use super::{
     wdm::{Offered, create_bus_device},
 };
 use crate::{
-    ground::{
-        abi::PnpPowerCallbacks,
-        rule::Rule,
-        status::{NtResult, NtStatus},
-    },
+    ground::{NtResult, NtStatus, abi::PnpPowerCallbacks, rule::Rule},
     services::{
         kmdf::{
             dma::enabler as dma,

@@ -3,9 +3,9 @@
 use crate::{
     execution::routine::{Handle, Routine},
     ground::{
+        NtResult, NtStatus,
         framework_abi::{IdleSettings, PowerFrameworkSettings, PowerPolicyCallbacks, WakeSettings},
         irql::Irql,
-        status::{NtResult, NtStatus},
     },
     services::kmdf::state::{
         device::{DeviceData, DeviceInit},

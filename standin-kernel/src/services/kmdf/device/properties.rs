@@ -3,7 +3,7 @@
 use super::{capabilities::ChildrensBus, init::with_init};
 use crate::{
     execution::routine::Routine,
-    ground::status::{NtResult, NtStatus},
+    ground::{NtResult, NtStatus},
     services::{
         kmdf::{
             buffer::make_filled,

@@ -7,7 +7,7 @@ use super::super::state::{
 };
 use crate::{
     execution::routine::Routine,
-    ground::{memory, status::NtStatus},
+    ground::{NtStatus, memory},
 };
 
 pub const ENTRIES: Entries = &[

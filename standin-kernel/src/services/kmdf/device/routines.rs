@@ -3,7 +3,7 @@
 use super::pnp::surprise_remove;
 use crate::{
     execution::routine::{Handle, Routine},
-    ground::status::NtStatus,
+    ground::NtStatus,
     services::{
         kmdf::{
             driver::DriverData,

@@ -2,7 +2,7 @@
 
 use crate::{
     execution::routine::{Handle, Routine},
-    ground::{framework_abi::RemoveLockOptions, status::NtStatus},
+    ground::{NtStatus, framework_abi::RemoveLockOptions},
     services::kmdf::state::{
         device::{DeviceData, DeviceInit},
         framework::{Context, Entries},

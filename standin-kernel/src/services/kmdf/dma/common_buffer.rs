@@ -5,11 +5,7 @@ use super::{
     enabler::EnablerData,
 };
 use crate::{
-    ground::{
-        arena::Block,
-        framework_abi::CommonBufferConfig,
-        status::{NtResult, NtStatus},
-    },
+    ground::{NtResult, NtStatus, arena::Block, framework_abi::CommonBufferConfig},
     services::kmdf::{
         object::{create, read_attributes},
         state::framework::{Context, Data, ObjectRoutine},

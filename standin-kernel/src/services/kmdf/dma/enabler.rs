@@ -1,10 +1,7 @@
 //! DMA enablers: what a device's DMA adapter can do, and the callbacks for its power.
 
 use crate::{
-    ground::{
-        framework_abi::DmaEnablerConfig,
-        status::{NtResult, NtStatus},
-    },
+    ground::{NtResult, NtStatus, framework_abi::DmaEnablerConfig},
     services::kmdf::{
         object::{create, read_attributes},
         state::{

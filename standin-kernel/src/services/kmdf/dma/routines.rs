@@ -8,9 +8,9 @@ use super::{
 use crate::{
     execution::routine::{Handle, Routine},
     ground::{
+        NtResult, NtStatus,
         framework_abi::{DmaSystemProfileConfig, Mdl},
         irql::Irql,
-        status::{NtResult, NtStatus},
     },
     services::kmdf::{
         io::irp::mdl_of,

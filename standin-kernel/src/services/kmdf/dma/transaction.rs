@@ -7,11 +7,11 @@ use super::{
 };
 use crate::{
     ground::{
+        NtResult, NtStatus,
         arena::Block,
         framework_abi::{Mdl, ScatterGatherElement, ScatterGatherList},
         irql::Irql,
         rule::Rule,
-        status::{NtResult, NtStatus},
     },
     services::kmdf::{
         object::{create, hold, read_attributes, release},

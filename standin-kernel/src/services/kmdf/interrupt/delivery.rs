@@ -5,10 +5,7 @@ use super::{
     state::{InterruptData, Line},
 };
 use crate::{
-    ground::{
-        irql::Irql,
-        status::{NtResult, NtStatus},
-    },
+    ground::{NtResult, NtStatus, irql::Irql},
     services::kmdf::{
         presentation,
         resource::{Resource, Resources},

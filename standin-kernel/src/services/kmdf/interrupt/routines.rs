@@ -8,10 +8,10 @@ use super::{
 use crate::{
     execution::routine::{Handle, Routine},
     ground::{
+        NtResult, NtStatus,
         arena::Block,
         framework_abi::{InterruptConfig, InterruptInfo, InterruptPolicy},
         memory,
-        status::{NtResult, NtStatus},
     },
     services::kmdf::{
         object::{create, give, read_attributes},

@@ -2,7 +2,7 @@
 
 use super::ending;
 use crate::{
-    ground::{abi::IoQueueConfig, irql::Irql, status::NtStatus},
+    ground::{NtStatus, abi::IoQueueConfig, irql::Irql},
     services::kmdf::{
         presentation,
         state::{

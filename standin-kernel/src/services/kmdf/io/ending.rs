@@ -2,7 +2,7 @@
 
 use super::irp::{forget_irp, information_address};
 use crate::{
-    ground::{memory, rule::Rule, status::NtStatus},
+    ground::{NtStatus, memory, rule::Rule},
     services::kmdf::{
         object::{self, tell},
         presentation,

@@ -10,10 +10,7 @@ use super::{
     send::{make, make_file},
 };
 use crate::{
-    ground::{
-        arena::Block,
-        status::{NtResult, NtStatus},
-    },
+    ground::{NtResult, NtStatus, arena::Block},
     services::kmdf::{
         object::{self, tell},
         presentation,

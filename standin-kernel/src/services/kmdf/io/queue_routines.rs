@@ -5,10 +5,7 @@ use std::collections::VecDeque;
 use super::dispatch::dispatch;
 use crate::{
     execution::routine::{Handle, Routine},
-    ground::{
-        abi::IoQueueConfig,
-        status::{NtResult, NtStatus},
-    },
+    ground::{NtResult, NtStatus, abi::IoQueueConfig},
     services::kmdf::{
         object::create_from,
         presentation,

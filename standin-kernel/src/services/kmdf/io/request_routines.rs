@@ -9,11 +9,7 @@ use super::{
 };
 use crate::{
     execution::routine::{Handle, Routine},
-    ground::{
-        abi::RequestParameters,
-        rule::Rule,
-        status::{NtResult, NtStatus},
-    },
+    ground::{NtResult, NtStatus, abi::RequestParameters, rule::Rule},
     services::kmdf::state::{
         framework::{Context, Entries},
         queue::QueueData,

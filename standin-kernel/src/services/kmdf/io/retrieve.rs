@@ -7,7 +7,7 @@ use super::{
 };
 use crate::{
     execution::routine::{Handle, Routine},
-    ground::status::{NtResult, NtStatus},
+    ground::{NtResult, NtStatus},
     services::kmdf::{
         object,
         state::{

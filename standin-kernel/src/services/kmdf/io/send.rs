@@ -2,11 +2,7 @@
 
 use super::{dispatch, ending::call_cancel_routine};
 use crate::{
-    ground::{
-        arena::Block,
-        memory,
-        status::{NtResult, NtStatus},
-    },
+    ground::{NtResult, NtStatus, arena::Block, memory},
     services::{
         kmdf::{
             object::{create, tell},

@@ -2,8 +2,8 @@
 
 use crate::{
     ground::{
+        NtResult, NtStatus,
         framework_abi::{Mdl, MemoryDescriptor, MemoryOffset},
-        status::{NtResult, NtStatus},
     },
     services::kmdf::{
         buffer::MemoryData,

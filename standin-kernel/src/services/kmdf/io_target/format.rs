@@ -3,7 +3,7 @@
 use super::buffers::{keep, of_memory};
 use crate::{
     execution::routine::{Handle, Routine},
-    ground::status::{NtResult, NtStatus},
+    ground::{NtResult, NtStatus},
     services::kmdf::{
         io::{ending::must_not_be_under_way, pass::release_format},
         state::{

@@ -8,11 +8,8 @@ use super::{
 use crate::{
     execution::routine::{Handle, Routine},
     ground::{
-        abi::UnicodeString,
-        framework_abi::TargetOpenParameters,
-        memory,
+        NtResult, NtStatus, abi::UnicodeString, framework_abi::TargetOpenParameters, memory,
         rule::Rule,
-        status::{NtResult, NtStatus},
     },
     services::{
         create_parameters::CreateParameters,

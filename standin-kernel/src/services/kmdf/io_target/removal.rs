@@ -2,7 +2,7 @@
 
 use super::open::{cancel_requests, reopen, shut};
 use crate::{
-    ground::status::NtStatus,
+    ground::NtStatus,
     services::kmdf::state::{
         framework::{Context, Data, ObjectRoutine},
         target::{State, TargetData},

@@ -9,10 +9,10 @@ use super::{
 use crate::{
     execution::routine::{Handle, Routine, low_half},
     ground::{
+        NtResult, NtStatus,
         arena::Block,
         framework_abi::{CompletionParameters, ReuseParameters, StackLocation},
         rule::Rule,
-        status::{NtResult, NtStatus},
     },
     services::{
         create_parameters::CreateParameters,

@@ -6,11 +6,7 @@ use super::{
 };
 use crate::{
     execution::routine::{Handle, Routine},
-    ground::{
-        arena::Block,
-        memory,
-        status::{NtResult, NtStatus},
-    },
+    ground::{NtResult, NtStatus, arena::Block, memory},
     services::kmdf::{
         device::{
             interfaces::{Query, ask},

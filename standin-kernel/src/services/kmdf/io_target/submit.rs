@@ -1,12 +1,7 @@
 //! The sending of requests to a target in its states.
 
 use crate::{
-    ground::{
-        framework_abi::SendOptions,
-        irql::Irql,
-        rule::Rule,
-        status::{NtResult, NtStatus},
-    },
+    ground::{NtResult, NtStatus, framework_abi::SendOptions, irql::Irql, rule::Rule},
     services::kmdf::{
         io::{
             ending::{must_not_be_cancelable, must_not_be_under_way, must_own},

@@ -8,7 +8,7 @@ use super::{
 };
 use crate::{
     execution::routine::Routine,
-    ground::status::{NtResult, NtStatus},
+    ground::{NtResult, NtStatus},
     services::kmdf::{
         io::{ending::must_not_be_under_way, pass::release_format},
         object::{self, create},

@@ -3,10 +3,7 @@
 use super::keys::id_of;
 use crate::{
     execution::routine::{Handle, Routine},
-    ground::{
-        framework_abi::MemoryOffset,
-        status::{NtResult, NtStatus},
-    },
+    ground::{NtResult, NtStatus, framework_abi::MemoryOffset},
     services::{
         kmdf::{
             buffer::MemoryData,

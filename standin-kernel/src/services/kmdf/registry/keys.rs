@@ -2,7 +2,7 @@
 
 use crate::{
     execution::routine::{Handle, Routine},
-    ground::status::{NtResult, NtStatus},
+    ground::{NtResult, NtStatus},
     services::{
         kmdf::{
             driver::{DriverData, driver_of},

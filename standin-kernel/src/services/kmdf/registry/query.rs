@@ -3,10 +3,7 @@
 use super::keys::id_of;
 use crate::{
     execution::routine::{Handle, Routine},
-    ground::{
-        abi::UnicodeString,
-        status::{NtResult, NtStatus},
-    },
+    ground::{NtResult, NtStatus, abi::UnicodeString},
     services::{
         kmdf::{
             buffer::make_filled,

@@ -10,7 +10,7 @@ use crate::{
         context::Context as Execution,
         routine::{Handle, Kind, Routine},
     },
-    ground::{arena::Block, clock::Clock, irql::Irql, rule::Rule, status::NtStatus},
+    ground::{NtStatus, arena::Block, clock::Clock, irql::Irql, rule::Rule},
     services::{
         managers::{registry::store::Registry, wmi_events::WmiEvents},
         parts::Parts,

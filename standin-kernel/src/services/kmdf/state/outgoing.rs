@@ -1,7 +1,7 @@
 //! The part of a request that a driver sends to an I/O target.
 
 use super::operation::{Completion, RequestKind};
-use crate::ground::{framework_abi::CompletionParameters, status::NtStatus};
+use crate::ground::{NtStatus, framework_abi::CompletionParameters};
 
 /// A range of memory that a request is formatted with.
 #[derive(Clone, Copy, Debug, Default)]

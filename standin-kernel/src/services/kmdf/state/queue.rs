@@ -2,10 +2,7 @@
 
 use std::{collections::VecDeque, thread::ThreadId};
 
-use crate::ground::{
-    abi::IoQueueConfig,
-    status::{NtResult, NtStatus},
-};
+use crate::ground::{NtResult, NtStatus, abi::IoQueueConfig};
 
 /// `WDF_IO_QUEUE_DISPATCH_TYPE`.
 pub const SEQUENTIAL: u32 = 1;

@@ -9,7 +9,7 @@ use super::{
     framework::{Context, Framework},
     operation::{Completion, IoRequest, RequestKind},
 };
-use crate::ground::status::NtStatus;
+use crate::ground::NtStatus;
 
 /// A request that reached a device of the test.
 #[derive(Clone, Debug, PartialEq, Eq)]

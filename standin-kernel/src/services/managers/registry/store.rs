@@ -9,10 +9,7 @@ use super::{
     tree::{HIVES, Keys, names},
     value::RegistryValue,
 };
-use crate::ground::{
-    clock::Clock,
-    status::{NtResult, NtStatus},
-};
+use crate::ground::{NtResult, NtStatus, clock::Clock};
 
 /// The largest number of UTF-16 units in a value's name.
 const MAX_VALUE_NAME: usize = 16_383;

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use super::value::RegistryValue;
-use crate::ground::status::{NtResult, NtStatus};
+use crate::ground::{NtResult, NtStatus};
 
 /// The largest number of UTF-16 units in a key's name.
 pub const MAX_KEY_NAME: usize = 255;

@@ -5,7 +5,7 @@
 
 use crate::{
     execution::{identity::Identity, routine::Routine},
-    ground::{irql::Irql, status::NtStatus},
+    ground::{NtStatus, irql::Irql},
     services::ntoskrnl::context::{Context, Entries},
 };
 

@@ -7,11 +7,7 @@ use zerocopy::FromZeros;
 use super::pool;
 use crate::{
     execution::routine::{Routine, low_half},
-    ground::{
-        abi::Lookaside,
-        irql::Irql,
-        status::{NtResult, NtStatus},
-    },
+    ground::{NtResult, NtStatus, abi::Lookaside, irql::Irql},
     services::ntoskrnl::context::{Context, Entries},
 };
 

@@ -3,7 +3,7 @@
 use super::{exceptions, resources, rundowns};
 use crate::{
     execution::routine::Routine,
-    ground::{irql::Irql, rule::Rule, status::NtStatus},
+    ground::{NtStatus, irql::Irql, rule::Rule},
     services::{
         managers::pool::{FreeError, Tag, Wanted},
         ntoskrnl::{

@@ -7,7 +7,7 @@ use zerocopy::FromZeros;
 
 use crate::{
     execution::{coroutine::wait_until, identity::Identity, routine::Routine},
-    ground::{irql::Irql, memory, pnp_abi::ResourceLock, rule::Rule, status::NtStatus},
+    ground::{NtStatus, irql::Irql, memory, pnp_abi::ResourceLock, rule::Rule},
     services::ntoskrnl::{
         context::{Context, Entries},
         ke::thread_objects,

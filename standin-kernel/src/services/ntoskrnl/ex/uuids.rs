@@ -2,7 +2,7 @@
 
 use crate::{
     execution::routine::Routine,
-    ground::{irql::Irql, status::NtStatus},
+    ground::{NtStatus, irql::Irql},
     services::ntoskrnl::context::{Context, Entries},
 };
 

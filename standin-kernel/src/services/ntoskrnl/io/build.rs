@@ -9,10 +9,10 @@ use super::{
 use crate::{
     execution::{coroutine::wait_until, routine::Routine},
     ground::{
+        NtStatus,
         abi::{DeviceObject, IoStatusBlock, Irp, IrpStack},
         irql::Irql,
         rule::Rule,
-        status::NtStatus,
     },
     services::{
         managers::pool::Tag,

@@ -6,12 +6,12 @@ use super::{lifetime, remove_locks};
 use crate::{
     execution::routine::{At, Routine},
     ground::{
+        NtResult, NtStatus,
         abi::{DeviceObject, DriverObject},
         arena::Block,
         irql::Irql,
         memory,
         rule::Rule,
-        status::{NtResult, NtStatus},
     },
     services::{
         ntoskrnl::{

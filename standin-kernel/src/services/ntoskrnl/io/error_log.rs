@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, mem::offset_of};
 
 use crate::{
     execution::routine::Routine,
-    ground::{arena::Block, executive_abi::ErrorLogPacket, irql::Irql, status::NtStatus},
+    ground::{NtStatus, arena::Block, executive_abi::ErrorLogPacket, irql::Irql},
     services::ntoskrnl::context::{Context, Entries, Ntoskrnl},
 };
 

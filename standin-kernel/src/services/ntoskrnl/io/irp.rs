@@ -9,10 +9,10 @@ pub use crate::services::ntoskrnl::irps::Ended;
 use crate::{
     execution::routine::{At, Routine},
     ground::{
+        NtStatus,
         abi::{DeviceObject, DriverObject, Irp, IrpStack},
         irql::Irql,
         rule::Rule,
-        status::NtStatus,
     },
     services::{
         managers::pool::Tag,

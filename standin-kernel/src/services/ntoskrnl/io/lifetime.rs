@@ -7,10 +7,10 @@ use super::power_states;
 use crate::{
     execution::routine::{At, Routine},
     ground::{
+        NtResult, NtStatus,
         abi::{DeviceObject, DriverObject},
         arena::Block,
         irql::Irql,
-        status::{NtResult, NtStatus},
     },
     services::ntoskrnl::{
         context::{Context, Entries},

@@ -5,11 +5,7 @@ use std::collections::BTreeMap;
 
 use crate::{
     execution::routine::{At, Routine},
-    ground::{
-        arena::Block,
-        irql::Irql,
-        status::{NtResult, NtStatus},
-    },
+    ground::{NtResult, NtStatus, arena::Block, irql::Irql},
     services::ntoskrnl::context::{Context, Entries},
 };
 

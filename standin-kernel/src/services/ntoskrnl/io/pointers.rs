@@ -4,9 +4,9 @@ use super::{devices, irp, send, stacks};
 use crate::{
     execution::routine::{At, Routine},
     ground::{
+        NtResult, NtStatus,
         abi::{Irp, IrpStack},
         irql::Irql,
-        status::{NtResult, NtStatus},
     },
     services::{
         create_parameters::CreateParameters,

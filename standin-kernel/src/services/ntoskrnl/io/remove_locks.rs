@@ -5,13 +5,8 @@ use std::collections::HashMap;
 use crate::{
     execution::{coroutine::wait_until, routine::Routine},
     ground::{
-        abi::DispatcherHeader,
-        backtrace::Backtrace,
-        irql::Irql,
-        memory,
-        pnp_abi::RemoveLock,
-        rule::Rule,
-        status::{NtResult, NtStatus},
+        NtResult, NtStatus, abi::DispatcherHeader, backtrace::Backtrace, irql::Irql, memory,
+        pnp_abi::RemoveLock, rule::Rule,
     },
     services::ntoskrnl::{
         context::{Context, Entries},

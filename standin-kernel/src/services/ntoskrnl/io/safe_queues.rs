@@ -10,11 +10,11 @@ use super::{
 use crate::{
     execution::routine::{At, Routine},
     ground::{
+        NtStatus,
         abi::{Irp, IrpStack},
         arena::Block,
         irql::Irql,
         pnp_abi::{CancelSafeContext, CancelSafeQueue},
-        status::NtStatus,
     },
     services::ntoskrnl::context::{Context, Entries},
 };

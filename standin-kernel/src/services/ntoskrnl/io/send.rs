@@ -12,11 +12,11 @@ use super::{
 use crate::{
     execution::coroutine::wait_until,
     ground::{
+        NtResult, NtStatus,
         abi::{DeviceObject, FileObject, Irp, UnicodeString},
         arena::Block,
         memory,
         rule::Rule,
-        status::{NtResult, NtStatus},
     },
     services::{
         create_parameters::{CreateParameters, SecurityContext},

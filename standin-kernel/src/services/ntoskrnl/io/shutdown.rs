@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{
     execution::coroutine::wait_until,
-    ground::{abi::DeviceObject, rule::Rule, status::NtStatus},
+    ground::{NtStatus, abi::DeviceObject, rule::Rule},
     services::ntoskrnl::context::Context,
 };
 

@@ -6,9 +6,9 @@ use super::devices::{flag, forget_unused, must_be_device, with};
 use crate::{
     execution::routine::{At, Routine},
     ground::{
+        NtResult, NtStatus,
         abi::{DeviceObject, FileObject},
         irql::Irql,
-        status::{NtResult, NtStatus},
     },
     services::ntoskrnl::{
         context::{Context, Entries},

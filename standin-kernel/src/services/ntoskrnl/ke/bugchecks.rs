@@ -5,13 +5,7 @@ use std::collections::BTreeMap;
 
 use crate::{
     execution::routine::Routine,
-    ground::{
-        arena::Block,
-        executive_abi::BugCheckRecord,
-        irql::Irql,
-        memory,
-        status::{NtResult, NtStatus},
-    },
+    ground::{NtResult, NtStatus, arena::Block, executive_abi::BugCheckRecord, irql::Irql, memory},
     services::ntoskrnl::context::{Context, Entries},
 };
 

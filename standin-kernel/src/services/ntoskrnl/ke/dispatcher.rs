@@ -15,11 +15,11 @@ use super::{
 use crate::{
     execution::coroutine::wait_until,
     ground::{
+        NtStatus,
         abi::{DispatcherHeader, Mutant},
         irql::Irql,
         memory::{self, BadAddress},
         rule::Rule,
-        status::NtStatus,
     },
     services::{ntoskrnl::context::Context, parts::Parts, verifier::Verifier},
 };

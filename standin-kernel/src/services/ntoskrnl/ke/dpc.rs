@@ -7,7 +7,7 @@ use zerocopy::FromZeros;
 
 use crate::{
     execution::{identity::Identity, routine::Routine},
-    ground::{abi::KernelDpc, irql::Irql, memory, status::NtStatus},
+    ground::{NtStatus, abi::KernelDpc, irql::Irql, memory},
     services::ntoskrnl::context::{Context, Entries, Ntoskrnl},
 };
 

@@ -10,9 +10,9 @@ use super::{
 use crate::{
     execution::routine::{At, Routine},
     ground::{
+        NtStatus,
         abi::{DispatcherHeader, Mutant, Semaphore},
         irql::Irql,
-        status::NtStatus,
     },
     services::ntoskrnl::context::{Context, Entries},
 };

@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{
     execution::routine::{At, Routine},
-    ground::{abi::DispatcherHeader, executive_abi::KernelQueue, irql::Irql, status::NtStatus},
+    ground::{NtStatus, abi::DispatcherHeader, executive_abi::KernelQueue, irql::Irql},
     services::ntoskrnl::context::{Context, Entries},
 };
 

@@ -3,7 +3,7 @@
 
 use crate::{
     execution::{identity::Identity, routine::Routine},
-    ground::{arena::Block, irql::Irql, status::NtStatus},
+    ground::{NtStatus, arena::Block, irql::Irql},
     services::{
         ntoskrnl::context::{Context, Entries, Ntoskrnl},
         parts::Parts,

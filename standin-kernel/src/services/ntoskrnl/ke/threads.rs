@@ -11,11 +11,11 @@ use crate::{
         routine::Routine,
     },
     ground::{
+        NtStatus,
         backtrace::{Backtrace, Explained},
         bugcheck::Violation,
         irql::Irql,
         rule::Rule,
-        status::NtStatus,
     },
     services::ntoskrnl::context::{Context, Entries, Ntoskrnl},
 };

@@ -6,7 +6,7 @@ use crate::{
         coroutine::pass_time,
         routine::{At, Routine},
     },
-    ground::{clock::Clock, irql::Irql, status::NtStatus},
+    ground::{NtStatus, clock::Clock, irql::Irql},
     services::ntoskrnl::context::{Context, Entries},
 };
 

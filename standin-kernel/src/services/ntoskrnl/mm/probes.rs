@@ -3,7 +3,7 @@
 use super::pages;
 use crate::{
     execution::routine::Routine,
-    ground::{arena::PAGE, irql::Irql, memory, status::NtStatus},
+    ground::{NtStatus, arena::PAGE, irql::Irql, memory},
     services::ntoskrnl::{
         context::{Context, Entries},
         data::USER_PROBE_ADDRESS,

@@ -4,9 +4,9 @@ use super::filters::{ALTITUDE_COLLISION, Watched, add_filter, has_integrity_chec
 use crate::{
     execution::routine::{At, Routine},
     ground::{
+        NtResult, NtStatus,
         executive_abi::{ObjectCallbacks, ObjectOperation},
         irql::Irql,
-        status::{NtResult, NtStatus},
     },
     services::{
         ntoskrnl::{

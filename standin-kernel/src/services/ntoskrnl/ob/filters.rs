@@ -1,7 +1,7 @@
 //! The callbacks for the registry and for handles. They are registered, and never called.
 
 use crate::{
-    ground::{arena::Block, memory, status::NtStatus},
+    ground::{NtStatus, arena::Block, memory},
     services::ntoskrnl::context::Context,
 };
 

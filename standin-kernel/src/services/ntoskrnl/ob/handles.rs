@@ -7,11 +7,7 @@ use crate::{
         coroutine::wait_until,
         routine::{At, Routine},
     },
-    ground::{
-        irql::Irql,
-        memory,
-        status::{NtResult, NtStatus},
-    },
+    ground::{NtResult, NtStatus, irql::Irql, memory},
     services::ntoskrnl::{
         context::{Context, Entries},
         data,

@@ -2,8 +2,8 @@
 
 use crate::{
     ground::{
+        NtResult, NtStatus,
         abi::{ObjectAttributesNt, UnicodeString},
-        status::{NtResult, NtStatus},
     },
     services::{ntoskrnl::context::Context, strings::read_unicode_string},
 };

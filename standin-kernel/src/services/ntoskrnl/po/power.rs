@@ -7,12 +7,7 @@ use crate::{
         coroutine::wait_until,
         routine::{At, Routine},
     },
-    ground::{
-        abi::Irp,
-        irql::Irql,
-        rule::Rule,
-        status::{NtResult, NtStatus},
-    },
+    ground::{NtResult, NtStatus, abi::Irp, irql::Irql, rule::Rule},
     services::{
         managers::nodes::Stage,
         ntoskrnl::{

@@ -7,12 +7,7 @@ use etw_wire::Guid;
 
 use crate::{
     execution::routine::{At, Routine},
-    ground::{
-        arena::Block,
-        irql::Irql,
-        memory,
-        status::{NtResult, NtStatus},
-    },
+    ground::{NtResult, NtStatus, arena::Block, irql::Irql, memory},
     services::ntoskrnl::context::{Context, Entries},
 };
 

@@ -4,10 +4,7 @@ use super::watchers::{Form, Watchers};
 use crate::services::ntoskrnl::ob::filters::has_integrity_check;
 use crate::{
     execution::routine::Routine,
-    ground::{
-        irql::Irql,
-        status::{NtResult, NtStatus},
-    },
+    ground::{NtResult, NtStatus, irql::Irql},
     services::ntoskrnl::context::{Context, Entries},
 };
 

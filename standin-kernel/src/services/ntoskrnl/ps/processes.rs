@@ -12,10 +12,10 @@ use crate::{
         routine::{At, Routine},
     },
     ground::{
+        NtResult, NtStatus,
         abi::{Irp, UnicodeString},
         executive_abi::ApcState,
         irql::Irql,
-        status::{NtResult, NtStatus},
     },
     services::ntoskrnl::{
         context::{Context, Entries},

@@ -2,11 +2,7 @@
 
 use crate::{
     execution::routine::Routine,
-    ground::{
-        abi::ClientId,
-        irql::Irql,
-        status::{NtResult, NtStatus},
-    },
+    ground::{NtResult, NtStatus, abi::ClientId, irql::Irql},
     services::ntoskrnl::{
         context::{Context, Entries},
         ke::{

@@ -11,11 +11,11 @@ use crate::services::ntoskrnl::ob::filters;
 use crate::{
     execution::identity::Identity,
     ground::{
+        NtStatus,
         abi::{ClientId, FileObject, UnicodeString},
         arena::Block,
         executive_abi::{CreateNotifyInfo, ImageInfo},
         memory,
-        status::NtStatus,
     },
     services::ntoskrnl::{context::Context, ke::thread_objects},
 };

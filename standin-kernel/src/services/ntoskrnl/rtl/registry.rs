@@ -3,10 +3,7 @@
 use super::{query_table, strings::terminated};
 use crate::{
     execution::routine::Routine,
-    ground::{
-        irql::Irql,
-        status::{NtResult, NtStatus},
-    },
+    ground::{NtResult, NtStatus, irql::Irql},
     services::{
         managers::registry::store::{KeyId, NewKey},
         ntoskrnl::{

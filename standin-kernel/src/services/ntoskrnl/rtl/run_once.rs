@@ -6,12 +6,7 @@ use crate::{
         coroutine::wait_until,
         routine::{At, Routine, low_half},
     },
-    ground::{
-        irql::Irql,
-        memory,
-        rule::Rule,
-        status::{NtResult, NtStatus},
-    },
+    ground::{NtResult, NtStatus, irql::Irql, memory, rule::Rule},
     services::ntoskrnl::{
         context::{Context, Entries},
         ke::thread_objects,

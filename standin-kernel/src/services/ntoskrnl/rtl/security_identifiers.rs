@@ -3,10 +3,7 @@
 use super::strings::store;
 use crate::{
     execution::routine::{At, Routine},
-    ground::{
-        irql::Irql,
-        status::{NtResult, NtStatus},
-    },
+    ground::{NtResult, NtStatus, irql::Irql},
     services::ntoskrnl::context::{Context, Entries},
 };
 use std::fmt::Write as _;

@@ -2,12 +2,7 @@
 
 use crate::{
     execution::routine::{At, Routine},
-    ground::{
-        abi::UnicodeString,
-        irql::Irql,
-        memory,
-        status::{NtResult, NtStatus},
-    },
+    ground::{NtResult, NtStatus, abi::UnicodeString, irql::Irql, memory},
     services::{
         managers::pool::Tag,
         ntoskrnl::{

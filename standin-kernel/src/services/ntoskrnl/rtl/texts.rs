@@ -3,10 +3,7 @@
 use super::strings::{difference, number_in, store, terminated};
 use crate::{
     execution::routine::{At, Routine},
-    ground::{
-        irql::Irql,
-        status::{NtResult, NtStatus},
-    },
+    ground::{NtResult, NtStatus, irql::Irql},
     services::{
         ntoskrnl::{
             context::{Context, Entries},

@@ -3,11 +3,7 @@
 use super::strings;
 use crate::{
     execution::routine::{At, Routine, low_half},
-    ground::{
-        abi::UnicodeString,
-        irql::Irql,
-        status::{NtResult, NtStatus},
-    },
+    ground::{NtResult, NtStatus, abi::UnicodeString, irql::Irql},
     services::{
         ntoskrnl::context::{Context, Entries},
         strings::units,

@@ -2,10 +2,7 @@
 
 use crate::{
     execution::routine::{At, Routine},
-    ground::{
-        irql::Irql,
-        status::{NtResult, NtStatus},
-    },
+    ground::{NtResult, NtStatus, irql::Irql},
     services::ntoskrnl::context::{Context, Entries},
 };
 

@@ -3,10 +3,7 @@
 use super::version::{MAJOR, MINOR, SUITE, WORKSTATION, build_number};
 use crate::{
     execution::routine::Routine,
-    ground::{
-        irql::Irql,
-        status::{NtResult, NtStatus},
-    },
+    ground::{NtResult, NtStatus, irql::Irql},
     services::ntoskrnl::context::{Context, Entries},
 };
 

@@ -8,10 +8,7 @@ use crate::{
         identity::Identity,
         routine::{At, Routine, low_half},
     },
-    ground::{
-        irql::Irql,
-        status::{NtResult, NtStatus},
-    },
+    ground::{NtResult, NtStatus, irql::Irql},
     services::ntoskrnl::{
         context::{Context, Entries},
         ke::thread_objects,

@@ -3,10 +3,7 @@
 use super::security_descriptors::{INVALID_DESCRIPTOR, descriptor, parts, self_relative};
 use crate::{
     execution::routine::{At, Routine},
-    ground::{
-        irql::Irql,
-        status::{NtResult, NtStatus},
-    },
+    ground::{NtResult, NtStatus, irql::Irql},
     services::{
         managers::pool::Tag,
         ntoskrnl::{

@@ -2,12 +2,7 @@
 
 use crate::{
     execution::routine::{At, Routine},
-    ground::{
-        abi::DispatcherHeader,
-        arena::Block,
-        irql::Irql,
-        status::{NtResult, NtStatus},
-    },
+    ground::{NtResult, NtStatus, abi::DispatcherHeader, arena::Block, irql::Irql},
     services::ntoskrnl::{
         context::{Context, Entries},
         ke::{

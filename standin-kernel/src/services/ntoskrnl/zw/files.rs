@@ -11,10 +11,10 @@ use std::{
 use crate::{
     execution::routine::{At, Routine},
     ground::{
+        NtResult, NtStatus,
         abi::{FileBasic, FileStandard, IoStatusBlock, ObjectAttributesNt},
         arena::Block,
         irql::Irql,
-        status::{NtResult, NtStatus},
     },
     services::{
         ntoskrnl::{

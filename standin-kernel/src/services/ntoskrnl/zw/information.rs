@@ -3,7 +3,7 @@
 
 use crate::{
     execution::routine::At,
-    ground::status::{NtResult, NtStatus},
+    ground::{NtResult, NtStatus},
     services::{
         managers::registry::{
             store::{KeyId, Registry},

@@ -3,10 +3,7 @@
 use super::{information, keys::key_of};
 use crate::{
     execution::routine::{At, Routine},
-    ground::{
-        irql::Irql,
-        status::{NtResult, NtStatus},
-    },
+    ground::{NtResult, NtStatus, irql::Irql},
     services::{
         managers::registry::{
             store::KeyId,

@@ -13,10 +13,10 @@ use super::{
 use crate::{
     execution::routine::low_half,
     ground::{
+        NtResult, NtStatus,
         abi::{DeviceObject, Irp, IrpStack},
         framework_abi::BusInformation,
         pnp_abi::{DeviceCapabilities, DeviceRelations},
-        status::{NtResult, NtStatus},
     },
     services::{
         managers::{

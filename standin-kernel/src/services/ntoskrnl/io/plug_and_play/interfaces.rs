@@ -4,11 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::{
     execution::routine::{At, Routine},
-    ground::{
-        abi::UnicodeString,
-        irql::Irql,
-        status::{NtResult, NtStatus},
-    },
+    ground::{NtResult, NtStatus, abi::UnicodeString, irql::Irql},
     services::{
         managers::{
             plug_and_play::{InterfaceInstance, link},

@@ -4,9 +4,9 @@ use super::interfaces::find;
 use crate::{
     execution::routine::Routine,
     ground::{
+        NtResult, NtStatus,
         abi::{DriverExtension, DriverObject},
         irql::Irql,
-        status::{NtResult, NtStatus},
     },
     services::{
         managers::registry::paths::{device_path, parameters_path, service_path},

@@ -10,9 +10,9 @@ use super::{
 };
 use crate::{
     ground::{
+        NtResult, NtStatus,
         abi::{DeviceObject, DriverExtension, DriverObject},
         rule::Rule,
-        status::{NtResult, NtStatus},
     },
     services::{
         managers::{

@@ -7,9 +7,9 @@ use super::{
 };
 use crate::{
     ground::{
+        NtStatus,
         abi::{DeviceObject, DriverObject},
         rule::Rule,
-        status::NtStatus,
     },
     services::{
         managers::nodes::Stage,

@@ -2,10 +2,7 @@
 
 use crate::{
     execution::routine::Routine,
-    ground::{
-        irql::Irql,
-        status::{NtResult, NtStatus},
-    },
+    ground::{NtResult, NtStatus, irql::Irql},
     services::ntoskrnl::{
         context::{Context, Entries},
         ke::threads::queue_body,

@@ -7,9 +7,9 @@ use super::minor::{self, PNP, SYSTEM_CONTROL};
 use crate::{
     execution::coroutine::wait_until,
     ground::{
+        NtStatus,
         abi::{DeviceObject, Irp},
         rule::Rule,
-        status::NtStatus,
     },
     services::ntoskrnl::{
         context::Context,
@@ -193,7 +193,7 @@ fn broken(
 mod tests {
     use super::{Outcome, Progress, Request, broken};
     use crate::{
-        ground::status::NtStatus,
+        ground::NtStatus,
         services::ntoskrnl::io::plug_and_play::minor::{SYSTEM_CONTROL, pnp},
     };
 

@@ -12,12 +12,7 @@ use crate::{
         coroutine::wait_until,
         routine::{At, Routine},
     },
-    ground::{
-        arena::Block,
-        irql::Irql,
-        rule::Rule,
-        status::{NtResult, NtStatus},
-    },
+    ground::{NtResult, NtStatus, arena::Block, irql::Irql, rule::Rule},
     services::ntoskrnl::{
         context::{Context, Entries},
         ke::threads::queue_body,

@@ -2,9 +2,9 @@
 
 use crate::{
     ground::{
+        NtResult, NtStatus,
         abi::{QueryRegistryTable, UnicodeString},
         arena::Block,
-        status::{NtResult, NtStatus},
     },
     services::{
         managers::registry::store::folded,

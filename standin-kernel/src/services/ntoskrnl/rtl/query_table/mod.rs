@@ -5,11 +5,7 @@ mod delivery;
 use self::delivery::{Delivery, EXPAND_SZ, Found, MULTI_SZ, NONE, SZ, flag};
 use super::strings::terminated;
 use crate::{
-    ground::{
-        abi::QueryRegistryTable,
-        rule::Rule,
-        status::{NtResult, NtStatus},
-    },
+    ground::{NtResult, NtStatus, abi::QueryRegistryTable, rule::Rule},
     services::{
         managers::registry::{store::KeyId, value::RegistryValue},
         ntoskrnl::context::Context,
