@@ -10,26 +10,7 @@ use etw_test_support::root;
 
 use crate::common;
 
-const DRIVER: &str = r#"
-[package]
-name = "stranger"
-version = "0.1.0"
-edition = "2024"
-[package.metadata.wdk.driver-model]
-driver-type = "KMDF"
-kmdf-version-major = 1
-target-kmdf-version-minor = 31
-[lib]
-crate-type = ["cdylib"]
-test = false
-[features]
-extra = []
-[dependencies]
-wdk-panic = "0.5"
-wdk-sys = "0.5"
-[build-dependencies]
-wdk-build = "0.6"
-"#;
+const DRIVER: &str = include_str!("../fixture/strangers/member/Cargo.toml.in");
 
 const LIBRARY: &str = r#"#![no_std]
 #[cfg(not(of_config))]
@@ -50,30 +31,7 @@ pub unsafe extern "system" fn driver_entry(
 "#;
 
 /// A driver without a framework, which traces with another project's crate.
-const WDM: &str = r#"
-[package]
-name = "stranger-wdm"
-version = "0.1.0"
-edition = "2024"
-[package.metadata.wdk.driver-model]
-driver-type = "WDM"
-[lib]
-crate-type = ["cdylib"]
-test = false
-[dependencies]
-tracelogging = { version = "1.2.4", features = ["kernel_mode"] }
-wdk = "0.5"
-wdk-alloc = "0.4"
-wdk-panic = "0.5"
-wdk-sys = "0.5"
-[build-dependencies]
-wdk-build = "0.6"
-[profile.dev]
-panic = "abort"
-[profile.release]
-panic = "abort"
-[workspace]
-"#;
+const WDM: &str = include_str!("../fixture/strangers/wdm/Cargo.toml.in");
 
 const WDM_LIBRARY: &str = r#"#![no_std]
 extern crate wdk_panic;
@@ -103,31 +61,7 @@ unsafe extern "C" fn unload(_driver: *mut DRIVER_OBJECT) {
 
 /// A KMDF driver that uses older versions of Microsoft's crates. `WDK` stands for the version of wdk,
 /// wdk-alloc and wdk-panic, and `SYS` for that of wdk-sys and wdk-build.
-const OLDER: &str = r#"
-[package]
-name = "stranger-older"
-version = "0.1.0"
-edition = "2021"
-[package.metadata.wdk.driver-model]
-driver-type = "KMDF"
-kmdf-version-major = 1
-target-kmdf-version-minor = 33
-[lib]
-crate-type = ["cdylib"]
-test = false
-[dependencies]
-wdk = "WDK"
-wdk-alloc = "WDK"
-wdk-panic = "WDK"
-wdk-sys = "SYS"
-[build-dependencies]
-wdk-build = "SYS"
-[profile.dev]
-panic = "abort"
-[profile.release]
-panic = "abort"
-[workspace]
-"#;
+const OLDER: &str = include_str!("../fixture/strangers/older/Cargo.toml.in");
 
 const OLDER_LIBRARY: &str = r#"#![no_std]
 extern crate alloc;
