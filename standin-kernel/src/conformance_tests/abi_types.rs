@@ -238,9 +238,6 @@ fn provided() -> BTreeMap<&'static str, Provided> {
 /// the parameters' types.
 const OTHERS: &str = include_str!("declarations.txt");
 
-/// Routines whose types differ from the headers' for a reason.
-const EXCEPTIONS: &[(&str, &str)] = &[];
-
 /// Returns the declarations of [`OTHERS`].
 fn others() -> HashMap<&'static str, Declaration> {
     let lines = OTHERS.lines().filter(|line| !line.starts_with('#'));
@@ -272,12 +269,7 @@ fn routines_have_the_types_of_the_headers() {
             || vec!["no declaration".to_owned()],
             |declaration| headers.differences(&declaration, routine),
         );
-        let is_excepted = EXCEPTIONS.iter().any(|(routine, _)| routine == name);
-        if is_excepted && found.is_empty() {
-            problems.push(format!("{name}: it is no exception"));
-        } else if !is_excepted {
-            problems.extend(found.iter().map(|one| format!("{name}: {one}")));
-        }
+        problems.extend(found.iter().map(|one| format!("{name}: {one}")));
     }
     problems.extend(others.keys().map(|name| format!("{name}: not provided")));
     assert!(problems.is_empty(), "{}", problems.join("\n"));

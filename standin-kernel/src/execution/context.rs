@@ -372,6 +372,29 @@ impl Context {
     }
 }
 
+/// The context in which a service of the kernel acts: what it has for the call, and the call itself.
+#[derive(Clone)]
+pub struct ServiceContext<S> {
+    /// The service's state for the call.
+    pub service: S,
+    execution: Context,
+}
+
+impl<S> ServiceContext<S> {
+    /// Creates the service's context for a call or job.
+    pub const fn new(service: S, execution: Context) -> Self {
+        Self { service, execution }
+    }
+}
+
+impl<S> Deref for ServiceContext<S> {
+    type Target = Context;
+
+    fn deref(&self) -> &Context {
+        &self.execution
+    }
+}
+
 impl<T: FromBytes + IntoBytes> At<T> {
     /// Reads the value. Bugchecks for a bad address.
     pub fn read(self, context: &Context) -> T {

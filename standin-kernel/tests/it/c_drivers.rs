@@ -406,17 +406,9 @@ fn a_system_that_cannot_report_system_calls_says_so_for_such_images() {
     const NOTE: &str = "contains the bytes of an instruction that makes system calls";
     let folder = tempfile::tempdir().unwrap();
     let run = |image: &Path, setting: &str| {
-        let output = Command::new(env!("CARGO_BIN_EXE_standin-kernel"))
-            .env("WDK_ETW_SYSTEM_CALLS", setting)
-            .arg("run")
-            .arg(image)
-            .arg("--etl")
-            .arg(folder.path().join("c.etl"))
-            .output()
-            .unwrap();
-        let said = [output.stdout, output.stderr].concat();
-        let said = String::from_utf8(said).unwrap();
-        assert_eq!(output.status.code(), Some(0), "{said}");
+        let mut command = common::run_command(image, folder.path().join("c.etl"));
+        let (good, said) = common::said(command.env("WDK_ETW_SYSTEM_CALLS", setting));
+        assert!(good, "{said}");
         said
     };
     let driver = common::c_driver("o2");

@@ -158,11 +158,8 @@ fn errors_are_sentences() {
 
 /// Runs the driver that checks the routines of ntoskrnl.exe, and returns what it and the program say.
 fn run_checks(folder: &Path, service: &str, arguments: &[&str]) -> String {
-    let output = Command::new(env!("CARGO_BIN_EXE_standin-kernel"))
-        .arg("run")
-        .arg(common::kernel())
-        .args(["--service", service, "--no-notes", "--etl"])
-        .arg(folder.join("checks.etl"))
+    let output = common::run_command(common::kernel(), folder.join("checks.etl"))
+        .args(["--service", service, "--no-notes"])
         .args(arguments)
         .output()
         .unwrap();
@@ -199,11 +196,8 @@ fn a_driver_gets_a_folder_and_values_in_the_registry() {
 #[test]
 fn a_driver_crash_is_reported_with_exit_code_1() {
     let folder = tempfile::tempdir().unwrap();
-    let output = Command::new(env!("CARGO_BIN_EXE_standin-kernel"))
-        .arg("run")
-        .arg(common::rules_driver())
-        .args(["--service", "read-null", "--enable", "A", "--etl"])
-        .arg(folder.path().join("crash.etl"))
+    let output = common::run_command(common::rules_driver(), folder.path().join("crash.etl"))
+        .args(["--service", "read-null", "--enable", "A"])
         .output()
         .unwrap();
     let said = String::from_utf8(output.stderr).unwrap();
@@ -267,12 +261,9 @@ fn programs_get_an_object_for_each_line() {
 fn a_driver_that_ends_its_process_is_reported() {
     let folder = tempfile::tempdir().unwrap();
     let run = |service: &str, arguments: &[&str]| {
-        let output = Command::new(env!("CARGO_BIN_EXE_standin-kernel"))
+        let output = common::run_command(common::rules_driver(), folder.path().join("ended.etl"))
             .env("WDK_ETW_SYSTEM_CALLS", "made")
-            .arg("run")
-            .arg(common::rules_driver())
-            .args(["--service", service, "--etl"])
-            .arg(folder.path().join("ended.etl"))
+            .args(["--service", service])
             .args(arguments)
             .output()
             .unwrap();
@@ -320,12 +311,9 @@ fn a_driver_that_ends_its_process_is_reported() {
 
 /// Starts `standin-kernel run` with the rules driver as a service.
 fn start_rules(folder: &Path, service: &str, arguments: &[&str]) -> Child {
-    Command::new(env!("CARGO_BIN_EXE_standin-kernel"))
+    common::run_command(common::rules_driver(), folder.join("out.etl"))
         .env("WDK_ETW_SYSTEM_CALLS", "made")
-        .arg("run")
-        .arg(common::rules_driver())
-        .args(["--service", service, "--etl"])
-        .arg(folder.join("out.etl"))
+        .args(["--service", service])
         .args(arguments)
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -413,13 +401,9 @@ fn resources_that_cannot_be_read_are_reported_when_the_process_ends() {
     fs::write(&image, replaced(bytes, b"CRIM", b"MIRC")).unwrap();
     let script = folder.path().join("script.txt");
     fs::write(&script, "add-device\nopen\nrepeat 3000\nwrite \"a\"\nend").unwrap();
-    let parent = Command::new(env!("CARGO_BIN_EXE_standin-kernel"))
-        .arg("run")
-        .arg(&image)
+    let parent = common::run_command(&image, folder.path().join("out.etl"))
         .arg("--script")
         .arg(&script)
-        .arg("--etl")
-        .arg(folder.path().join("out.etl"))
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
@@ -475,12 +459,9 @@ fn run_rules_with(pdb: &[u8], service: &str, arguments: &[&str]) -> (String, Str
     let image = folder.path().join("etw_rules_driver.sys");
     fs::copy(common::rules_driver(), &image).unwrap();
     fs::write(image.with_extension("pdb"), pdb).unwrap();
-    let output = Command::new(env!("CARGO_BIN_EXE_standin-kernel"))
+    let output = common::run_command(&image, folder.path().join("out.etl"))
         .env("WDK_ETW_SYSTEM_CALLS", "made")
-        .arg("run")
-        .arg(&image)
-        .args(["--service", service, "--etl"])
-        .arg(folder.path().join("out.etl"))
+        .args(["--service", service])
         .args(arguments)
         .output()
         .unwrap();

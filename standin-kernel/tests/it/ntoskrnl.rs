@@ -51,19 +51,7 @@ fn passed(kernel: &Kernel, service: &str) -> Vec<String> {
 
 /// Runs a service that breaks a rule. Returns the bugcheck.
 fn stops(service: &str) -> BugCheck {
-    stops_on(&Kernel::new(), service)
-}
-
-/// Runs a service as [`stops`] does, on a kernel that the test has prepared.
-fn stops_on(kernel: &Kernel, service: &str) -> BugCheck {
-    let error = match kernel.load_as(&common::kernel(), service) {
-        Err(error) => error,
-        Ok(driver) => driver.unload().expect_err(service),
-    };
-    match error {
-        KernelError::BugCheck(bugcheck) => bugcheck,
-        other => panic!("{service}: {other}"),
-    }
+    common::kernel_service_stops(&Kernel::new(), service)
 }
 
 #[test]
@@ -150,7 +138,7 @@ fn a_thread_attaches_to_one_process_at_a_time() {
         ("fault-attached", "attached to another process"),
         ("fault-ended-attached", "ended while the thread was attached to a process"),
     ] {
-        let bugcheck = stops_on(&other(), service);
+        let bugcheck = common::kernel_service_stops(&other(), service);
         assert!(bugcheck.message.contains(part), "{service}: {bugcheck}");
     }
 }

@@ -21,18 +21,6 @@ fn passes(service: &str) -> Kernel {
     kernel
 }
 
-/// Runs a service that breaks a rule. Returns the bugcheck.
-fn stops_in(kernel: &Kernel, service: &str) -> BugCheck {
-    let error = match kernel.load_as(&common::kernel(), service) {
-        Err(error) => error,
-        Ok(driver) => driver.unload().expect_err(service),
-    };
-    match error {
-        KernelError::BugCheck(bugcheck) => bugcheck,
-        other => panic!("{service}: {other}"),
-    }
-}
-
 #[test]
 fn a_dpc_that_queues_itself_again_runs_after_it_has_returned() {
     passes("requeue");
@@ -41,7 +29,7 @@ fn a_dpc_that_queues_itself_again_runs_after_it_has_returned() {
 #[test]
 fn dpcs_that_never_end_are_a_bugcheck() {
     for service in ["fault-requeue", "fault-rearm"] {
-        let bugcheck = stops_in(&Kernel::new(), service);
+        let bugcheck = common::kernel_service_stops(&Kernel::new(), service);
         assert_eq!((bugcheck.code, bugcheck.parameters[0]), (0x133, 1));
         assert_says(&bugcheck, &["was queued again in its own routine", "again"]);
     }
@@ -64,7 +52,7 @@ fn a_wait_that_only_time_could_end_is_a_deadlock() {
         time_limit: Duration::from_millis(300),
         ..KernelConfig::default()
     });
-    let bugcheck = stops_in(&kernel, "fault-endless-wait");
+    let bugcheck = common::kernel_service_stops(&kernel, "fault-endless-wait");
     assert_says(&bugcheck, &["waits forever"]);
 }
 
@@ -95,7 +83,7 @@ fn dpcs_have_a_stack_of_their_own() {
 #[test]
 fn data_on_the_stack_of_a_waiting_thread_is_in_system_space() {
     passes("other-stack");
-    let bugcheck = stops_in(&Kernel::new(), "fault-stack-gone");
+    let bugcheck = common::kernel_service_stops(&Kernel::new(), "fault-stack-gone");
     assert_says(&bugcheck, &["V54", "is below the stack pointer of its thread"]);
 }
 

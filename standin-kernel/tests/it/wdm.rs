@@ -321,16 +321,8 @@ fn the_command_line_runs_and_traces_it() {
     )
     .unwrap();
     let run = |arguments: &[&str]| {
-        let output = Command::new(env!("CARGO_BIN_EXE_standin-kernel"))
-            .arg("run")
-            .arg(common::wdm())
-            .arg("--etl")
-            .arg(folder.path().join("out.etl"))
-            .args(arguments)
-            .output()
-            .unwrap();
-        let said = [output.stdout, output.stderr].concat();
-        (output.status.success(), String::from_utf8(said).unwrap())
+        let mut command = common::run_command(common::wdm(), folder.path().join("out.etl"));
+        common::said(command.args(arguments))
     };
     let (good, said) = run(&["--script", script.to_str().unwrap()]);
     assert!(good, "{said}");

@@ -18,7 +18,7 @@ use super::{
     unspecified::UnspecifiedBehaviour,
 };
 use crate::{
-    execution::context::Context as Execution,
+    execution::context::ServiceContext,
     ground::{clock::Clock, rule::Rule},
     services::{
         addresses::Addresses,
@@ -171,28 +171,11 @@ impl OfThread {
 }
 
 /// The context in which the runtime acts.
-#[derive(Clone)]
-pub struct Context {
-    thread: Rc<OfThread>,
-    execution: Execution,
-}
-
-impl Deref for Context {
-    type Target = Execution;
-
-    fn deref(&self) -> &Execution {
-        &self.execution
-    }
-}
+pub type Context = ServiceContext<Rc<OfThread>>;
 
 impl Context {
-    /// Creates the runtime's context for a call or job.
-    pub const fn new(thread: Rc<OfThread>, execution: Execution) -> Self {
-        Self { thread, execution }
-    }
-
     fn runtime(&self) -> &EtwRuntime {
-        &self.thread.runtime
+        &self.service.runtime
     }
 
     /// Locks the state. The lock is never held over a call to the driver.
@@ -257,7 +240,7 @@ impl Context {
 
     /// Checks an address that a driver passes.
     pub fn check_address(&self, what: &str, address: u64, length: u64) {
-        let sound = &self.thread.sound;
+        let sound = &self.service.sound;
         self.addresses().check(self, sound, what, address, length);
     }
 
@@ -295,24 +278,24 @@ impl Context {
 
     /// Returns whether `EtwRegister` runs on this thread and has not stored its handle yet.
     pub fn is_registering(&self) -> bool {
-        self.thread.registering.get()
+        self.service.registering.get()
     }
 
     /// Runs a part of `EtwRegister` that precedes the storing of the handle.
     pub fn while_registering(&self, body: impl FnOnce()) {
-        let before = self.thread.registering.replace(true);
+        let before = self.service.registering.replace(true);
         body();
-        self.thread.registering.set(before);
+        self.service.registering.set(before);
     }
 
     /// Records the id that `EVENT_ACTIVITY_CTRL_CREATE_SET_ID` replaced, or clears it when the
     /// thread has that id again.
     pub fn note_replaced_activity(&self, replaced: Option<Guid>) {
-        self.thread.replaced_activity.set(replaced);
+        self.service.replaced_activity.set(replaced);
     }
 
     /// Returns the replaced id, if there is one.
     pub fn replaced_activity(&self) -> Option<Guid> {
-        self.thread.replaced_activity.get()
+        self.service.replaced_activity.get()
     }
 }

@@ -52,8 +52,8 @@ pub const ENTRIES: Entries = &[
     ("WdfMemoryCreateFromLookaside", Routine::after_globals(memory_create_from_lookaside)),
     ("WdfMemoryGetBuffer", Routine::after_globals(memory_get_buffer)),
     ("WdfMemoryAssignBuffer", Routine::after_globals(memory_assign_buffer)),
-    ("WdfMemoryCopyToBuffer", Routine::after_globals(memory_copy_to)),
-    ("WdfMemoryCopyFromBuffer", Routine::after_globals(memory_copy_from)),
+    ("WdfMemoryCopyToBuffer", Routine::after_globals(memory_copy::<true>)),
+    ("WdfMemoryCopyFromBuffer", Routine::after_globals(memory_copy::<false>)),
     ("WdfRequestRetrieveInputMemory", Routine::after_globals(retrieve_input_memory)),
     ("WdfRequestRetrieveOutputMemory", Routine::after_globals(retrieve_output_memory)),
 ];
@@ -202,32 +202,18 @@ fn place_of_copy(
     part.map(|address| (address, count)).ok_or(NtStatus::BUFFER_TOO_SMALL)
 }
 
-fn copy(context: &Context, from: u64, to: u64, count: usize) {
+/// Copies bytes between a memory object and a buffer of the driver's.
+fn memory_copy<const TO_BUFFER: bool>(
+    context: &Context,
+    handle: u64,
+    offset: u64,
+    buffer: u64,
+    length: u64,
+) -> NtResult {
+    let (place, count) = place_of_copy(context, handle, offset, length)?;
+    let (from, to) = if TO_BUFFER { (place, buffer) } else { (buffer, place) };
     let copied = memory::read_bytes(from, count).and_then(|bytes| memory::write_bytes(to, &bytes));
     context.checked(copied);
-}
-
-fn memory_copy_to(
-    context: &Context,
-    handle: u64,
-    offset: u64,
-    buffer: u64,
-    length: u64,
-) -> NtResult {
-    let (from, count) = place_of_copy(context, handle, offset, length)?;
-    copy(context, from, buffer, count);
-    Ok(())
-}
-
-fn memory_copy_from(
-    context: &Context,
-    handle: u64,
-    offset: u64,
-    buffer: u64,
-    length: u64,
-) -> NtResult {
-    let (to, count) = place_of_copy(context, handle, offset, length)?;
-    copy(context, buffer, to, count);
     Ok(())
 }
 

@@ -1,11 +1,11 @@
 //! The state of ntoskrnl.exe's routines, and the context in which they act.
 
-use std::{ops::Deref, sync::Arc};
+use std::sync::Arc;
 
 use parking_lot::{Mutex, MutexGuard};
 
 use crate::{
-    execution::{context::Context as Execution, routine::Export},
+    execution::{context::ServiceContext, routine::Export},
     ground::{clock::Clock, flight, irql::Irql, memory::BadAddress, rule::Rule},
     services::{
         faults::Faults,
@@ -106,81 +106,64 @@ impl Ntoskrnl {
 pub type Entries = &'static [Export<Context>];
 
 /// The context in which the routines act.
-#[derive(Clone)]
-pub struct Context {
-    nt: Arc<Ntoskrnl>,
-    execution: Execution,
-}
-
-impl Deref for Context {
-    type Target = Execution;
-
-    fn deref(&self) -> &Execution {
-        &self.execution
-    }
-}
+pub type Context = ServiceContext<Arc<Ntoskrnl>>;
 
 impl Context {
-    /// Creates the context for a call.
-    pub const fn new(nt: Arc<Ntoskrnl>, execution: Execution) -> Self {
-        Self { nt, execution }
-    }
-
     /// Returns the kernel's pool.
     pub fn pool(&self) -> &Pool {
-        &self.nt.uses.pool
+        &self.service.uses.pool
     }
 
     /// Returns the injected faults.
     pub fn faults(&self) -> &Faults {
-        &self.nt.uses.faults
+        &self.service.uses.faults
     }
 
     /// Returns the address of a routine of ntoskrnl.exe, if this kernel has it.
     pub fn address_of(&self, routine: &str) -> Option<u64> {
-        let routines = self.nt.routines;
+        let routines = self.service.routines;
         (routines.find)(routine).filter(|_| !routines.hidden.contains(&routine))
     }
 
     /// Returns the kernel's clock.
     pub fn clock(&self) -> &Clock {
-        &self.nt.uses.clock
+        &self.service.uses.clock
     }
 
     /// Returns the kernel's registry.
     pub fn registry(&self) -> &Registry {
-        &self.nt.uses.registry
+        &self.service.uses.registry
     }
 
     /// Returns the devices that the plug-and-play manager has.
     pub fn devices(&self) -> &dyn PlugAndPlay {
-        &*self.nt.uses.devices
+        &*self.service.uses.devices
     }
 
     /// Returns the devices of drivers without the framework.
     pub fn nodes(&self) -> &Nodes {
-        &self.nt.uses.nodes
+        &self.service.uses.nodes
     }
 
     /// Returns the addresses of threads' objects.
     pub fn thread_objects(&self) -> &ThreadObjects {
-        &self.nt.uses.thread_objects
+        &self.service.uses.thread_objects
     }
 
     /// Returns the WMI events that drivers fire.
     pub fn wmi_events(&self) -> &WmiEvents {
-        &self.nt.uses.wmi_events
+        &self.service.uses.wmi_events
     }
 
     /// Returns the number of processors.
     pub fn processors(&self) -> u16 {
-        self.nt.processors
+        self.service.processors
     }
 
     /// Locks the modules' state. The lock is never held over a call to the driver nor over a
     /// bugcheck.
     pub fn state(&self) -> MutexGuard<'_, Parts> {
-        self.nt.state()
+        self.service.state()
     }
 
     /// Runs `body` on a module's state.
@@ -211,7 +194,7 @@ impl Context {
 
     /// Returns what a thread needs to call the routines' modules: the state, without a thread.
     pub const fn ntoskrnl(&self) -> &Arc<Ntoskrnl> {
-        &self.nt
+        &self.service
     }
 
     /// Reads bytes at an address from the driver, as many as the driver says. Bugchecks for a bad address.
@@ -264,7 +247,7 @@ impl Context {
 
     /// Keeps a line that a driver printed.
     pub fn print(&self, line: String) {
-        let mut printed = self.nt.printed.lock();
+        let mut printed = self.service.printed.lock();
         flight::note_output(printed.bytes, &line);
         printed.bytes = printed.bytes.saturating_add(line.len() as u64);
         printed.lines.push(line);

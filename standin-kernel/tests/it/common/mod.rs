@@ -12,6 +12,8 @@ use std::{
     thread,
 };
 
+use standin_kernel::{BugCheck, Kernel, KernelError};
+
 /// Returns the path of a driver's image built in a profile, `debug` or `release`.
 pub fn driver(profile: &str, name: &str) -> PathBuf {
     let path = etw_test_support::drivers(profile).join(name);
@@ -151,4 +153,31 @@ pub fn for_each_seed(seeds: u64, test: impl Fn(u64) + Sync) {
     });
     let failed = failed.into_inner().unwrap();
     assert!(failed.is_empty(), "the test fails with seed {failed:?}");
+}
+
+/// Returns `standin-kernel run` with an image and the path of a trace.
+pub fn run_command(image: impl AsRef<Path>, etl: impl AsRef<Path>) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_standin-kernel"));
+    command.arg("run").arg(image.as_ref()).arg("--etl").arg(etl.as_ref());
+    command
+}
+
+/// Runs a command to its end. Returns whether it succeeded, and what it wrote.
+pub fn said(command: &mut Command) -> (bool, String) {
+    let output = command.output().unwrap();
+    let said = [output.stdout, output.stderr].concat();
+    (output.status.success(), String::from_utf8(said).unwrap())
+}
+
+/// Runs a service of the driver that checks the kernel's routines, which breaks a rule. Returns the
+/// bugcheck.
+pub fn kernel_service_stops(kernel: &Kernel, service: &str) -> BugCheck {
+    let error = match kernel.load_as(&self::kernel(), service) {
+        Err(error) => error,
+        Ok(driver) => driver.unload().expect_err(service),
+    };
+    match error {
+        KernelError::BugCheck(bugcheck) => bugcheck,
+        other => panic!("{service}: {other}"),
+    }
 }

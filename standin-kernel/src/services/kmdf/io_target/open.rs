@@ -8,8 +8,7 @@ use super::{
 use crate::{
     execution::routine::{Handle, Routine},
     ground::{
-        NtResult, NtStatus, abi::UnicodeString, framework_abi::TargetOpenParameters, memory,
-        rule::Rule,
+        NtResult, NtStatus, abi::UnicodeString, framework_abi::TargetOpenParameters, rule::Rule,
     },
     services::{
         create_parameters::CreateParameters,
@@ -29,6 +28,7 @@ use crate::{
             },
             wait,
         },
+        strings::units,
     },
 };
 
@@ -75,10 +75,7 @@ fn try_open(context: &Context, target: u64, parameters: u64) -> NtResult {
         }
         BY_NAME => {
             let name = given.target_device_name;
-            let bytes = memory::read_bytes(name.buffer, usize::from(name.length));
-            let bytes = context.checked(bytes);
-            let units: Vec<u16> =
-                bytes.chunks_exact(2).map(|pair| u16::from_le_bytes([pair[0], pair[1]])).collect();
+            let units = units(&context.read_bytes(name.buffer, usize::from(name.length)));
             if units.is_empty() {
                 return Err(NtStatus::INVALID_PARAMETER);
             }

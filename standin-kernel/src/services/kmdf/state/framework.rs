@@ -1,13 +1,13 @@
 //! The framework's state: objects by their handles, and the modules' own state.
 
-use std::{any::Any, collections::HashMap, ops::Deref, sync::Arc};
+use std::{any::Any, collections::HashMap, sync::Arc};
 
 use parking_lot::{Mutex, MutexGuard};
 use zerocopy::{FromBytes, FromZeros, IntoBytes};
 
 use crate::{
     execution::{
-        context::Context as Execution,
+        context::ServiceContext,
         routine::{Handle, Kind, Routine},
     },
     ground::{NtStatus, arena::Block, clock::Clock, irql::Irql, rule::Rule},
@@ -66,55 +66,38 @@ impl Kmdf {
 }
 
 /// The context in which the framework acts.
-#[derive(Clone)]
-pub struct Context {
-    kmdf: Arc<Kmdf>,
-    execution: Execution,
-}
-
-impl Deref for Context {
-    type Target = Execution;
-
-    fn deref(&self) -> &Execution {
-        &self.execution
-    }
-}
+pub type Context = ServiceContext<Arc<Kmdf>>;
 
 impl Context {
-    /// Creates the framework's context for a call or job.
-    pub const fn new(kmdf: Arc<Kmdf>, execution: Execution) -> Self {
-        Self { kmdf, execution }
-    }
-
     /// Locks the framework. The lock is never held over a call to the driver
     /// nor over a bugcheck.
     pub fn framework(&self) -> MutexGuard<'_, Framework> {
-        self.kmdf.framework()
+        self.service.framework()
     }
 
     /// Returns the kernel's clock.
     pub fn clock(&self) -> &Clock {
-        &self.kmdf.clock
+        &self.service.clock
     }
 
     /// Returns the kernel's verifier.
     pub fn verifier(&self) -> &Verifier {
-        &self.kmdf.verifier
+        &self.service.verifier
     }
 
     /// Returns the kernel's registry.
     pub fn registry(&self) -> &Registry {
-        &self.kmdf.registry
+        &self.service.registry
     }
 
     /// Returns the WMI events that drivers fire.
     pub fn wmi_events(&self) -> &WmiEvents {
-        &self.kmdf.wmi_events
+        &self.service.wmi_events
     }
 
     /// Returns the gateways that the framework gives to drivers.
     pub fn functions(&self) -> FunctionTable {
-        self.kmdf.functions()
+        self.service.functions()
     }
 
     /// Runs `body` on the data of the object that the driver named. Bugchecks for a handle of

@@ -3,7 +3,7 @@
 use super::framework::Data;
 use crate::{
     ground::{abi::UnicodeString, arena::Block, memory},
-    services::strings::text_bytes,
+    services::strings::{text_bytes, units},
 };
 
 /// A string object.
@@ -31,12 +31,7 @@ impl TextData {
     /// Returns the text.
     pub fn to_text(&self) -> String {
         let bytes = memory::read_bytes(self.text.address(), usize::from(self.length));
-        let units: Vec<u16> = bytes
-            .unwrap_or_default()
-            .chunks_exact(2)
-            .map(|pair| u16::from_le_bytes([pair[0], pair[1]]))
-            .collect();
-        String::from_utf16_lossy(&units)
+        String::from_utf16_lossy(&units(&bytes.unwrap_or_default()))
     }
 
     /// Returns the string for a driver. Its text lives as long as the object.

@@ -1,6 +1,6 @@
 //! Values of registry keys.
 
-use crate::services::strings::text_bytes;
+use crate::services::strings::{text_bytes, units};
 
 /// The largest value in bytes, which is that of the registry's format up to 1 MB.
 pub const MAX_VALUE: usize = 1 << 20;
@@ -103,8 +103,7 @@ fn text_of(bytes: &[u8]) -> Option<String> {
     if !bytes.len().is_multiple_of(2) {
         return None;
     }
-    let units: Vec<u16> =
-        bytes.chunks_exact(2).map(|pair| u16::from_le_bytes([pair[0], pair[1]])).collect();
+    let units = units(bytes);
     let (last, text) = units.split_last()?;
     let text = String::from_utf16(text).ok()?;
     (*last == 0 && !text.contains('\0')).then_some(text)
@@ -120,9 +119,7 @@ fn texts_of(bytes: &[u8]) -> Option<Vec<String>> {
 
 /// Returns the strings of a `REG_MULTI_SZ` value's bytes: those before the first empty one.
 pub fn split_list(bytes: &[u8]) -> Vec<String> {
-    let units: Vec<u16> =
-        bytes.chunks_exact(2).map(|pair| u16::from_le_bytes([pair[0], pair[1]])).collect();
-    units
+    units(bytes)
         .split(|unit| *unit == 0)
         .take_while(|text| !text.is_empty())
         .map(String::from_utf16_lossy)

@@ -54,10 +54,10 @@ pub const ENTRIES: Entries = &[
     ("swprintf_s", HIGH, Routine::of(print_safely::<true, false>)),
     ("vsprintf_s", HIGH, Routine::of(print_safely::<false, true>)),
     ("vswprintf_s", HIGH, Routine::of(print_safely::<true, true>)),
-    ("_snprintf_s", HIGH, Routine::of(print_truncated::<false, false>)),
-    ("_snwprintf_s", HIGH, Routine::of(print_truncated::<true, false>)),
-    ("_vsnprintf_s", HIGH, Routine::of(print_truncated::<false, true>)),
-    ("_vsnwprintf_s", HIGH, Routine::of(print_truncated::<true, true>)),
+    ("_snprintf_s", HIGH, Routine::of(print_truncated::<false>)),
+    ("_snwprintf_s", HIGH, Routine::of(print_truncated::<true>)),
+    ("_vsnprintf_s", HIGH, Routine::of(print_truncated_list::<false>)),
+    ("_vsnwprintf_s", HIGH, Routine::of(print_truncated_list::<true>)),
 ];
 
 /// `EINVAL`, `ERANGE` and `STRUNCATE`, which the safe routines return.
@@ -356,11 +356,12 @@ fn print_unlimited<const WIDE: bool>(
     length
 }
 
-/// Returns the arguments for a format: those of a `va_list`, or those after the routine's first ones.
-fn arguments<const LIST: bool>(context: &Context, named: u64, list: u64) -> Arguments {
-    if LIST { Arguments::at(list) } else { variadic(context, named) }
+/// Returns the arguments for a format: those of a `va_list`, or those after the first three.
+fn arguments<const LIST: bool>(context: &Context, list: u64) -> Arguments {
+    if LIST { Arguments::at(list) } else { variadic(context, 3) }
 }
 
+/// Prints at most `size` characters. The end is only stored if there is room for it.
 fn print_limited<const WIDE: bool, const LIST: bool>(
     context: &Context,
     to: u64,
@@ -368,19 +369,7 @@ fn print_limited<const WIDE: bool, const LIST: bool>(
     format: u64,
     list: u64,
 ) -> i32 {
-    let arguments = arguments::<LIST>(context, 3, list);
-    print_at_most::<WIDE>(context, to, size, format, arguments)
-}
-
-/// Prints at most `size` characters. The end is only stored if there is room for it.
-fn print_at_most<const WIDE: bool>(
-    context: &Context,
-    to: u64,
-    size: u64,
-    format: u64,
-    arguments: Arguments,
-) -> i32 {
-    let mut units = formatted::<WIDE>(context, format, arguments);
+    let mut units = formatted::<WIDE>(context, format, arguments::<LIST>(context, list));
     let length = as_int(&units);
     if to == 0 && size == 0 {
         return length;
@@ -395,6 +384,7 @@ fn print_at_most<const WIDE: bool>(
     if fits { length } else { FAILED }
 }
 
+/// Prints a text that must fit. The buffer is emptied if it does not.
 fn print_safely<const WIDE: bool, const LIST: bool>(
     context: &Context,
     to: u64,
@@ -402,27 +392,25 @@ fn print_safely<const WIDE: bool, const LIST: bool>(
     format: u64,
     list: u64,
 ) -> i32 {
-    let arguments = arguments::<LIST>(context, 3, list);
-    print_in::<WIDE>(context, to, size, format, arguments)
-}
-
-/// Prints a text that must fit. The buffer is emptied if it does not.
-fn print_in<const WIDE: bool>(
-    context: &Context,
-    to: u64,
-    size: u64,
-    format: u64,
-    arguments: Arguments,
-) -> i32 {
     if to == 0 || size == 0 || format == 0 {
         return FAILED;
     }
-    let units = formatted::<WIDE>(context, format, arguments);
+    let units = formatted::<WIDE>(context, format, arguments::<LIST>(context, list));
     let length = as_int(&units);
     if store::<WIDE>(context, to, 0, size, units) == 0 { length } else { FAILED }
 }
 
-fn print_truncated<const WIDE: bool, const LIST: bool>(
+fn print_truncated<const WIDE: bool>(
+    context: &Context,
+    to: u64,
+    size: u64,
+    limit: u64,
+    format: u64,
+) -> i32 {
+    print_within::<WIDE>(context, [to, size, limit, format], variadic(context, 4))
+}
+
+fn print_truncated_list<const WIDE: bool>(
     context: &Context,
     to: u64,
     size: u64,
@@ -430,8 +418,7 @@ fn print_truncated<const WIDE: bool, const LIST: bool>(
     format: u64,
     list: u64,
 ) -> i32 {
-    let arguments = arguments::<LIST>(context, 4, list);
-    print_within::<WIDE>(context, [to, size, limit, format], arguments)
+    print_within::<WIDE>(context, [to, size, limit, format], Arguments::at(list))
 }
 
 /// Prints at most `limit` characters of a text, and its end.
