@@ -2,7 +2,7 @@
 //! guard, inline functions of headers, and instructions that a driver cannot execute here.
 
 use crate::common;
-use std::{collections::BTreeSet, path::Path, process::Command, time::Duration};
+use std::{collections::BTreeSet, path::Path, time::Duration};
 
 use etl_file::{Catalog, Trace, decode};
 use standin_kernel::{

@@ -69,10 +69,10 @@ impl Reference {
     /// framework's loader rejects a driver that needs a function that the framework does not have.
     fn is_the_frameworks_table(&self) -> bool {
         self.callee.ends_with("panic_bounds_check")
-            && self
-                .source
-                .as_deref()
-                .is_some_and(|source| source.starts_with("call_unsafe_wdf_function_binding!"))
+            && self.source.as_deref().is_some_and(|source| {
+                // The test drivers call the macro by one of their own.
+                source.starts_with("call_unsafe_wdf_function_binding!") || source.contains("wdf!(")
+            })
     }
 }
 
@@ -254,7 +254,7 @@ fn a_driver_that_can_panic_is_detected() {
         one.callee.contains("::panic_fmt") || one.callee.contains("::panic_nounwind_fmt")
     };
     assert!(
-        found.iter().any(|one| is_panic(one) && one.caller.contains("driver_entry")),
+        found.iter().any(|one| is_panic(one) && one.caller.contains("etw_rules_driver::SERVICES")),
         "{found:?}"
     );
 }

@@ -4,9 +4,7 @@ use crate::{bench, common, kmdf_commands as commands};
 use std::time::Duration;
 
 use crate::bench::{Bench, assert_says, lines};
-use standin_kernel::{
-    BugCheck, DeviceConfig, Identity, Kernel, KernelConfig, KernelError, NtStatus, Schedule, Work,
-};
+use standin_kernel::{DeviceConfig, Identity, Kernel, KernelConfig, NtStatus, Schedule, Work};
 
 /// Runs a service of the driver, which checks results itself.
 fn passes(service: &str) -> Kernel {

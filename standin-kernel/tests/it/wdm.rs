@@ -1,7 +1,7 @@
 //! Tests a driver without a framework: its device, its requests, and what it must not do.
 
 use crate::{common, wdm_commands as commands};
-use std::{fs, process::Command};
+use std::fs;
 
 use standin_kernel::{
     Driver, ErrorLogEntry, File, Identity, Kernel, KernelError, NtStatus, RequestAction,

@@ -2,7 +2,7 @@
 //! send them, and what they must not do with it.
 
 use crate::{common, wdm_pnp_commands as commands};
-use std::{fs, process::Command};
+use std::fs;
 
 use crate::wdm_pnp_commands::{COUNTS, MINORS, POWER, STATES};
 use standin_kernel::{
