@@ -56,7 +56,11 @@ pub fn definitions(text: &str) -> Vec<(usize, String)> {
         for part in line.split("<a id=\"").skip(1) {
             let Some((anchor, label)) = part.split_once("\"></a>") else { continue };
             let id = anchor.to_ascii_uppercase();
-            if is_id(&id) && label.trim_start_matches('*').starts_with(&id) {
+            let rest = label.trim_start_matches('*').strip_prefix(&id);
+            if is_id(&id)
+                && rest
+                    .is_some_and(|rest| !rest.starts_with(|next| matches!(next, '.' | '0'..='9')))
+            {
                 found.push((number, id));
             }
         }
