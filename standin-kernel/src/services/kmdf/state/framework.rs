@@ -129,20 +129,16 @@ impl Context {
         self.verifier().warn(self, Rule::FrameworkMisused, what);
     }
 
-    /// Bugchecks if the current call's IRQL is higher than `limit`. `why` completes "was called", and `what`
-    /// "the highest IRQL for".
+    /// Bugchecks if the IRQL is higher than `limit`. `why` completes "was called", and `what` "the highest
+    /// IRQL for". In a job, which is no call, the call's IRQL would be that of the driver's last call.
     pub fn check_irql(&self, limit: Irql, why: &str, what: &str) {
-        let call = self.call();
-        if call.irql > limit {
-            self.stop(
-                Rule::IrqlTooHigh,
-                format!(
-                    "{} was called {why} at {} from {}; the highest IRQL for {what} is {limit}",
-                    call.name,
-                    call.irql,
-                    self.caller()
-                ),
+        let (irql, name) = (self.irql(), self.call().name);
+        if irql > limit {
+            let place = self.caller();
+            let sentence = format!(
+                "{name} was called {why} at {irql} from {place}; the highest IRQL for {what} is {limit}"
             );
+            self.stop(Rule::IrqlTooHigh, sentence);
         }
     }
 
