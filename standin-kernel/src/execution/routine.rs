@@ -21,14 +21,6 @@ pub struct Routine<C> {
     pub call: fn(&C, Registers) -> u64,
 }
 
-impl<C> Clone for Routine<C> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-
-impl<C> Copy for Routine<C> {}
-
 impl<C> Routine<C> {
     /// Returns the routine that a function provides. The function's parameters after the context are those of the
     /// declaration in the headers.
@@ -210,21 +202,19 @@ impl<T> At<T> {
     }
 }
 
-impl<T> Clone for At<T> {
-    fn clone(&self) -> Self {
-        *self
-    }
+macro_rules! copy_without_the_type {
+    ($($name:ident)*) => {$(
+        impl<T> Clone for $name<T> {
+            fn clone(&self) -> Self {
+                *self
+            }
+        }
+
+        impl<T> Copy for $name<T> {}
+    )*};
 }
 
-impl<T> Copy for At<T> {}
-
-impl<T> Clone for Handle<T> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-
-impl<T> Copy for Handle<T> {}
+copy_without_the_type! { Routine At Handle }
 
 /// A kind of objects with handles.
 pub trait Kind {
@@ -273,7 +263,7 @@ const fn only_value<F: Copy>() -> F {
     const {
         assert!(
             size_of::<F>() == 0,
-            "a routine is a function, not a closure with captures or a pointer"
+            "a routine is a function without data: no closure with captures, and no pointer"
         );
     }
     // SAFETY: the type has no bytes, so any aligned address has a value, and one exists: `Routine`'s

@@ -66,8 +66,8 @@ pub fn function_table() -> FunctionTable {
 }
 
 impl Fault {
-    /// Returns the routines that support fault injection, in the order of their names: those that return
-    /// an `NTSTATUS`, and those whose null pointer says that they failed.
+    /// Returns the routines that support fault injection, in the order of their names: most of those
+    /// that return an `NTSTATUS`, and two whose null pointer says that they failed.
     #[must_use]
     pub fn routines() -> Vec<&'static str> {
         let all = gateways().entries().iter();

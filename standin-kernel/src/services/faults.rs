@@ -27,8 +27,19 @@ impl Fault {
         "EtwRegisterClassicProvider", "ExAllocatePool2",
     ];
 
+    /// The routines with a status that do not fail: what they wait for, end, send or release would be left.
+    const UNFAILING: &'static [&'static str] = &[
+        "ExDeleteResourceLite", "ExInitializeResourceLite", "IoUnregisterPlugPlayNotification",
+        "IoUnregisterPlugPlayNotificationEx", "IofCallDriver", "KeWaitForMultipleObjects",
+        "KeWaitForSingleObject", "ObCloseHandle", "PoCallDriver",
+        "PsRemoveCreateThreadNotifyRoutine", "PsRemoveLoadImageNotifyRoutine",
+        "PsTerminateSystemThread", "RtlUnicodeToMultiByteN", "WdfDeviceWdmDispatchIrp",
+        "WdfDeviceWdmDispatchIrpToIoQueue", "WdfDeviceWdmDispatchPreprocessedIrp",
+        "WdfVersionUnbind", "ZwClose",
+    ];
+
     /// The routines that support fault injection, in words.
-    pub(crate) const SUPPORTED: &'static str = "the provided routines that return an NTSTATUS, and \
+    pub(crate) const SUPPORTED: &'static str = "most provided routines that return an NTSTATUS, and \
                                                 ExAllocatePool2 and WdfControlDeviceInitAllocate";
 
     /// A routine that returns null if it fails.
@@ -36,7 +47,7 @@ impl Fault {
 
     /// Returns whether fault injection supports a routine whose result has this type.
     pub(super) fn is_supported(routine: &str, result: Type) -> bool {
-        result == Type::Status
+        result == Type::Status && !Self::UNFAILING.contains(&routine)
             || routine == Self::WITH_NULL
             || Self::WITH_EFFECTS.contains(&routine)
     }
@@ -106,6 +117,7 @@ impl Faults {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::services::exports;
 
     #[test]
     fn routines_that_return_a_status_support_faults() {
@@ -116,6 +128,9 @@ mod tests {
         assert!(Fault::WITH_EFFECTS.iter().all(is_supported) && is_supported(&Fault::WITH_NULL));
         // They return a pointer, nothing, a truth value, and a number.
         let others = ["IoAllocateIrp", "KeInitializeEvent", "KeSetTimer", "DbgPrint"];
+        let provided =
+            |name: &&str| exports::gateways().entries().iter().any(|one| one.name == *name);
+        assert!(Fault::UNFAILING.iter().all(|name| provided(name) && !is_supported(name)));
         assert!(!others.iter().any(is_supported));
     }
 
