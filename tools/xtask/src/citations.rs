@@ -248,8 +248,8 @@ impl Tree {
                 let at = comment_at(line, extension);
                 for id in cited(line, at).into_iter().filter(|id| !defined.contains_key(*id)) {
                     problems.push(format!(
-                        "{path}:{number}: {id} is cited, but no document in {REFERENCE} defines it \
-                         at an anchor that it follows"
+                        "{path}:{number}: {id} is cited, but no document in {REFERENCE} defines it; \
+                         write `<a id=\"…\"></a>` before the id there"
                     ));
                 }
                 if extension != "md" {

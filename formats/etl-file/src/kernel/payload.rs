@@ -24,7 +24,7 @@ pub struct Attempt {
     pub clock_values: Vec<(usize, Type)>,
 }
 
-/// A property that decides between attempts: the larger, the better.
+/// A score for choosing among attempts: larger is better.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Fit {
     /// The payload ends within a field.

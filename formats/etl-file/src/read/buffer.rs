@@ -12,7 +12,7 @@ pub struct BufferInfo {
     pub size: u32,
     /// `SavedOffset`: bytes used, including the header.
     pub saved_offset: u32,
-    /// `CurrentOffset`; without meaning on disk.
+    /// `CurrentOffset`; meaningless on disk.
     pub current_offset: u32,
     /// `ReferenceCount`.
     pub reference_count: i32,

@@ -129,7 +129,7 @@ pub enum DamageKind {
         found: u32,
     },
     /// The number of used bytes is impossible.
-    #[error("the buffer cannot use {used} of its {size} bytes")]
+    #[error("the buffer claims to use {used} bytes, but it has {size}")]
     Used {
         /// Used bytes according to the buffer's header.
         used: u32,

@@ -3,8 +3,8 @@
 //! Everything that depends on a field's type comes from here: the names in declarations, the type
 //! of the parameter in generated code, the metadata of `TraceLogging` events, `inType` and
 //! `outType` of manifests, the conversion of a value to bytes, the error texts and the table in the
-//! documentation of `wdk_etw::provider`. A new type needs a row here, a type in `wdk-etw` that can
-//! be viewed as bytes, and a test.
+//! documentation of `wdk_etw::provider`. CONTRIBUTING.md has all steps to
+//! a new type; a row here is the first.
 
 use etw_wire::{InType as In, OutType as Out, TlgOutType as Tlg};
 

@@ -15,7 +15,7 @@ fn find(id: &str) -> Result<&'static Probe, Failure> {
     probes().find(|probe| probe.id == id).ok_or_else(|| Failure::NoProbe(id.to_owned()))
 }
 
-/// Returns the probes with these ids, or all probes without `except` if no id is given. Risky
+/// Returns the probes with these ids, or, if there are no ids, all probes except those in `except`. Risky
 /// probes come last.
 fn chosen(ids: &[String], except: &[String]) -> Result<Vec<&'static Probe>, Failure> {
     let mut chosen: Vec<&'static Probe> = if ids.is_empty() {

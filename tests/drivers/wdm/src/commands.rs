@@ -65,8 +65,8 @@ pub const LIST_ROUND: u32 = control(15, 0);
 pub const DESCRIPTORS_ROUND: u32 = control(16, 0);
 /// Completes the request with more bytes than its output has.
 pub const TOO_MUCH: u32 = control(17, 0);
-/// Returns the access, the options and the attributes of the last open, and twice a right that the device's
-/// descriptor grants the opener, and the status: for reading, and for changing the descriptor.
+/// Returns the last open's access, options and attributes. Then, for reading and again for changing the
+/// descriptor: the right that the device's descriptor grants the opener, and the status.
 pub const OPENED: u32 = control(18, 0);
 /// Sends reads to its own device with requests in which the driver has a stack location itself, and returns
 /// the bytes of all.

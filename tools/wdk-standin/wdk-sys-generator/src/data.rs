@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use crate::error::Error;
 
-/// The names of the files that the sources are made of.
+/// The names of the files that make up the sources.
 pub const FILES: [&str; 4] = ["types.json", "constants.json", "functions.json", "statics.json"];
 
 /// The whole data.

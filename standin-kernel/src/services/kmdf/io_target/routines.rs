@@ -99,7 +99,7 @@ fn stop(context: &Context, target: Handle<TargetData>, action: u32) {
     }
 }
 
-/// Cancels the requests that were sent. Those that wait in the target stay.
+/// Cancels the requests that were sent. Requests that are waiting in the target stay there.
 fn cancel_sent(context: &Context, target: u64) {
     let queued =
         context.with::<TargetData, _>(target, |target| core::mem::take(&mut target.queued));

@@ -32,7 +32,7 @@ pub struct ErrorLogEntry {
     pub category: u16,
     /// The major function of the request.
     pub major_function: u8,
-    /// The number of times that the driver has tried again.
+    /// The driver's retry count.
     pub retry_count: u8,
     /// The number of the request that the driver gave it.
     pub sequence_number: u32,

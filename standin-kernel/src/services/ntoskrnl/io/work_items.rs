@@ -88,7 +88,7 @@ fn initialize(context: &Context, device: u64, item: u64) {
 
 fn uninitialize(context: &Context, item: u64) {
     if with(context, item, |item| item.is_allocated) {
-        context.stop_for_misuse("for a work item of IoAllocateWorkItem");
+        context.stop_for_misuse("for a work item from IoAllocateWorkItem");
     }
     forget(context, item);
 }

@@ -29,8 +29,8 @@ const SOME_NOT_MAPPED: NtStatus = NtStatus::from_bits(0x0000_0107);
 const INVALID_SOURCE: NtStatus = NtStatus::from_bits(0xC000_00F2);
 const INVALID_LENGTH: NtStatus = NtStatus::from_bits(0xC000_00F3);
 
-/// Returns the characters of UTF-8, and whether all of it is valid. Each maximal invalid part is one
-/// replacement character.
+/// Returns the characters of UTF-8, and whether all of it is valid. Each maximal invalid part
+/// becomes one replacement character.
 fn decode(bytes: &[u8]) -> (Vec<Vec<u16>>, bool) {
     let mut is_valid = true;
     let mut units = Vec::new();

@@ -24,7 +24,7 @@ thread_local! {
     static FILES: RefCell<BTreeMap<String, Rc<Sets>>> = RefCell::default();
 }
 
-/// Returns the items of a file: those of a set, if the file has parts for sets.
+/// Returns a file's items. If the file is divided into sets, returns only those of the given set.
 fn items(name: &str, set: &str) -> Vec<Item> {
     let sets = FILES.with_borrow_mut(|files| {
         let file = files.entry(name.to_owned());

@@ -25,8 +25,8 @@ pub mod pnp {
     pub const USAGE_NOTIFICATION: u8 = 0x16;
     pub const SURPRISE_REMOVAL: u8 = 0x17;
 
-    /// The requests whose drivers return a block of memory, which the sender frees: for the relations, the
-    /// resources and their requirements, the texts, the ids and the bus.
+    /// The requests that a driver answers with a memory block that the sender frees: those for relations,
+    /// resources and their requirements, texts, ids and the bus.
     pub const ANSWERS: [u8; 7] =
         [QUERY_RELATIONS, 0x0A, 0x0B, QUERY_DEVICE_TEXT, 0x0D, QUERY_ID, QUERY_BUS_INFORMATION];
 }
