@@ -92,7 +92,7 @@ impl Run {
             notes: self.notes,
             ..KernelConfig::default()
         });
-        // What is left after an error is a diagnostic.
+        // Everything that is left after an error is a diagnostic.
         kernel.leave_behind();
         self.prepare(&kernel)?;
         let recording =

@@ -81,7 +81,7 @@ fn the_framework_tells_its_version() {
     bench.leave();
 }
 
-/// What a simulated device has been asked.
+/// The requests that a simulated device has received.
 type Asked = Arc<Mutex<Vec<SimulatedRequest>>>;
 
 /// Creates a simulated device, which answers device controls with `pong` and reads with two bytes.

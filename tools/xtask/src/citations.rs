@@ -119,7 +119,7 @@ fn documents(comment: &str) -> impl Iterator<Item = &str> {
         .filter(|word| word.starts_with("docs/") && extension_of(word) == "md")
 }
 
-/// What a reader of a document can follow.
+/// The links, and the places that links can name, in a document.
 #[derive(Default)]
 struct Markdown {
     /// The destinations of links that have no scheme, with their lines.
