@@ -128,36 +128,16 @@ impl<'a> Iterator for SchematizedFilters<'a> {
 
     fn next(&mut self) -> Option<Self::Item> {
         let here = self.rest.take()?;
-        let (header, _) = here.split_first_chunk::<HEADER>()?;
-        let [
-            id0,
-            id1,
-            version,
-            _,
-            _,
-            _,
-            _,
-            _,
-            instance @ ..,
-            size0,
-            size1,
-            size2,
-            size3,
-            next0,
-            next1,
-            next2,
-            next3,
-        ] = header;
-        let size = u32::from_le_bytes([*size0, *size1, *size2, *size3]) as usize;
-        let next = u32::from_le_bytes([*next0, *next1, *next2, *next3]) as usize;
-        let data = here.get(HEADER..size)?;
+        let (&[id @ .., version], rest) = here.split_first_chunk::<3>()?;
+        let (instance, rest) = rest.get(5..)?.split_first_chunk()?;
+        let (size, rest) = rest.split_first_chunk()?;
+        let (next, _) = rest.split_first_chunk()?;
+        let next = u32::from_le_bytes(*next) as usize;
+        let data = here.get(HEADER..u32::from_le_bytes(*size) as usize)?;
         // The next header must be after this one, so that the iteration ends.
         self.rest = if next >= HEADER { here.get(next..) } else { None };
-        let header = FilterHeader {
-            id: u16::from_le_bytes([*id0, *id1]),
-            version: *version,
-            instance_id: u64::from_le_bytes(*instance),
-        };
+        let id = u16::from_le_bytes(id);
+        let header = FilterHeader { id, version, instance_id: u64::from_le_bytes(*instance) };
         Some((header, data))
     }
 }

@@ -1,16 +1,20 @@
 //! The packages that a change can affect: those with changed files, those whose sources name a changed
-//! file outside all packages, and those that depend on them.
+//! file outside all packages, and those that depend on them; and the inputs of the last run that passed.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    env, fs,
     path::Path,
     process::Command,
 };
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
 use serde_json::Value;
 
-use crate::{build, process::root};
+use crate::{
+    build,
+    process::{cargo, output_of, printed, root, target},
+};
 
 /// The packages whose tests load the drivers' images.
 pub const IMAGE_USERS: [&str; 4] = ["standin-kernel", "etw-scenarios", "etw-probes", "cargo-etw"];
@@ -129,17 +133,45 @@ fn affected(
     Change { packages: found.into_iter().map(manifest).collect(), files, of, has_standins }
 }
 
+/// What a run of all checks reads: the repository's files, the compiler and the samples.
+#[derive(PartialEq, Eq)]
+pub struct Inputs(String);
+
+impl Inputs {
+    /// Reads the current inputs, or returns `None` without a git repository. Files that git does not
+    /// ignore count, whether or not they are committed.
+    pub fn read() -> Option<Self> {
+        // An index of its own, so that the author's stays as it is.
+        let index = target().join("inputs.index");
+        fs::create_dir_all(target()).ok()?;
+        let git = |arguments: &[&str]| {
+            let mut git = Command::new("git");
+            output_of(git.current_dir(root()).args(arguments).env("GIT_INDEX_FILE", &index))
+        };
+        git(&["add", "--all"])?;
+        let files = git(&["write-tree"])?;
+        let compiler = output_of(Command::new("rustc").current_dir(root()).arg("-vV"))?;
+        Some(Self(format!("{files}{compiler}{:?}", env::var_os("WDK_ETW_SAMPLES"))))
+    }
+
+    /// Records that all checks passed with these inputs, except for those that were not run.
+    pub fn record(&self, not_run: &[String]) -> Result<()> {
+        Ok(fs::write(target().join("passed"), format!("{}\n\n{}", self.0, not_run.join("\n")))?)
+    }
+
+    /// Returns the checks that were not run when all others passed with these inputs, or `None` if
+    /// the last run that passed had other inputs.
+    pub fn passed(&self) -> Option<Vec<String>> {
+        let recorded = fs::read_to_string(target().join("passed")).ok()?;
+        let (inputs, not_run) = recorded.split_once("\n\n")?;
+        (inputs == self.0).then(|| not_run.lines().map(str::to_owned).collect())
+    }
+}
+
 /// Reads the workspace's packages.
 fn workspace() -> Result<BTreeMap<String, Package>> {
-    let mut cargo = Command::new("cargo");
-    cargo.current_dir(root()).args(["metadata", "--format-version", "1", "--no-deps", "--locked"]);
-    let output = cargo.output().context("cannot start cargo metadata")?;
-    ensure!(
-        output.status.success(),
-        "cargo metadata failed:\n{}",
-        String::from_utf8_lossy(&output.stderr)
-    );
-    let metadata: Value = serde_json::from_slice(&output.stdout)?;
+    let arguments = ["metadata", "--format-version", "1", "--no-deps", "--locked"];
+    let metadata: Value = serde_json::from_slice(&printed(&mut cargo(&arguments))?)?;
     let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
     let mut packages = BTreeMap::new();
     for package in list(&metadata["packages"]) {
@@ -160,15 +192,8 @@ fn workspace() -> Result<BTreeMap<String, Package>> {
 
 /// Runs git in the repository, and returns what it prints.
 fn git(arguments: &[&str]) -> Result<String> {
-    let output = Command::new("git").current_dir(root()).args(arguments).output();
-    let output = output.context("cannot start git")?;
-    ensure!(
-        output.status.success(),
-        "`git {}` failed: {}",
-        arguments.join(" "),
-        String::from_utf8_lossy(&output.stderr).trim()
-    );
-    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+    let printed = printed(Command::new("git").current_dir(root()).args(arguments))?;
+    Ok(String::from_utf8_lossy(&printed).into_owned())
 }
 
 #[cfg(test)]

@@ -245,7 +245,8 @@ fn test_chores() -> [Command; 5] {
             )
             .num_args(0..=1)
             .conflicts_with("deep"),
-        );
+        )
+        .arg(flag("again", "Run the checks even if all passed with the same files before"));
     let traces = "Measure how fast `etl` reads traces of a million and of ten million events, and in how \
                   much memory, instead";
     let bench = chore(
@@ -334,7 +335,7 @@ fn run(chore: &str, arguments: &ArgMatches) -> Result<()> {
         "test" if arguments.contains_id("changed") => {
             test::run_changed(arguments.get_one::<String>("changed").map(String::as_str))
         }
-        "test" => test::run(arguments.get_flag("deep")),
+        "test" => test::run(arguments.get_flag("deep"), arguments.get_flag("again")),
         "bench" if arguments.get_flag("traces") => bench::run_traces(arguments.get_flag("write")),
         "bench" => bench::run(match (arguments.get_flag("quick"), arguments.get_flag("write")) {
             (true, _) => bench::Mode::Quick,
@@ -352,12 +353,9 @@ fn run(chore: &str, arguments: &ArgMatches) -> Result<()> {
             let profile =
                 if arguments.get_flag("release") { Profile::Release } else { Profile::Debug };
             let machine: String = required(arguments, "machine")?;
-            let machine = [Machine::X64, Machine::Arm64]
-                .into_iter()
-                .find(|known| known.name() == machine)
-                .with_context(|| {
-                    format!("cannot build a driver for {machine}; supported: x64, arm64")
-                })?;
+            let machine =
+                [Machine::X64, Machine::Arm64].into_iter().find(|one| one.name() == machine);
+            let machine = machine.context("clap accepts these machines only")?;
             if package == c_drivers::PACKAGE {
                 return c_drivers::run();
             }
@@ -403,11 +401,8 @@ fn run(chore: &str, arguments: &ArgMatches) -> Result<()> {
 }
 
 fn run_manifest(arguments: &ArgMatches) -> Result<()> {
-    let Some((chore, arguments)) = arguments.subcommand() else {
-        anyhow::bail!(
-            "`cargo xtask manifest` needs a command; `cargo xtask manifest --help` lists the commands"
-        );
-    };
+    let (chore, arguments) =
+        arguments.subcommand().context("`cargo xtask manifest` needs a command")?;
     let path = |name| required::<PathBuf>(arguments, name);
     match chore {
         "write" => cargo_etw::write_manifest(arguments.get_flag("check")),
@@ -435,11 +430,8 @@ fn several(arguments: &ArgMatches, name: &str) -> Vec<String> {
 
 /// Returns an argument that is required or has a default.
 fn required<T: Clone + Send + Sync + 'static>(arguments: &ArgMatches, name: &str) -> Result<T> {
-    let value = arguments.try_get_one::<T>(name).with_context(|| {
-        format!("cannot read the argument {name}: its type is not the declared one")
-    })?;
-    let value = value.with_context(|| format!("the argument {name} is missing"))?;
-    Ok(value.clone())
+    let value = arguments.get_one(name).cloned();
+    value.with_context(|| format!("the argument {name} is missing"))
 }
 
 fn main() -> ExitCode {

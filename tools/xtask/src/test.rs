@@ -11,13 +11,13 @@ use crate::{
     api, bench,
     build::{self, Profile, with_standin},
     c_drivers,
-    changed::{self, Change},
+    changed::{self, Change, Inputs},
     citations, client, deep,
     doctor::{self, Tools},
     environment::ORACLES,
     goldens, guest, kit, lint, lock_files, modules, oldest_rust,
     packages::BROWSER,
-    process::{self, output_of, root, run_quietly, target, use_built_programs},
+    process::{self, cargo, output_of, run_quietly, target, use_built_programs},
     progress::{step, step_with_output},
     publish, reproducible, requirements, sample, standin, unused, windows,
 };
@@ -34,12 +34,6 @@ const GOLDENS: &str = "goldens::";
 
 /// The module of the tests that start the stand-in guest often. They run with `--deep`.
 const WHOLE: &str = "whole::";
-
-fn cargo(arguments: &[&str]) -> Command {
-    let mut command = Command::new("cargo");
-    command.current_dir(root()).args(arguments);
-    command
-}
 
 /// Builds the default members with their programs and tests, with a single command: building one package
 /// would select other features of its dependencies, and recompile most of them.
@@ -63,7 +57,6 @@ fn check_sources(client: Rust, not_run: &mut Vec<String>) -> Result<()> {
     windows::lint_client(client)?;
     not_run.extend(compare_api()?);
     not_run.extend(oldest_rust::check()?);
-    step("Checking ids and links", citations::check)?;
     step("Building the documentation", || {
         run_quietly(
             cargo(&["doc", "--locked", "--no-deps", "--document-private-items"])
@@ -183,11 +176,8 @@ fn test_host_crates(goldens: &Path, not_run: &mut Vec<String>) -> Result<()> {
     if !has_samples {
         let mut list = command(&["--tests", "--quiet", "--", "--list", "--ignored", SAMPLES]);
         let list = output_of(&mut list).unwrap_or_default();
-        not_run.extend(
-            list.lines()
-                .filter_map(|line| line.strip_suffix(": test"))
-                .map(|test| format!("{test}: WDK_ETW_SAMPLES does not name the samples' folder")),
-        );
+        let tests = list.lines().filter_map(|line| line.strip_suffix(": test"));
+        not_run.extend(tests.map(|test| format!("{test}: WDK_ETW_SAMPLES names no folder")));
     }
     step_with_output("Testing the documentation's examples", || {
         process::run(&mut command(&["--doc"]))
@@ -253,8 +243,18 @@ fn check_quickly() -> Result<()> {
     step("Checking ids and links", citations::check)
 }
 
-/// Runs every check; with `deep`, also the checks that take longer.
-pub fn run(deep: bool) -> Result<()> {
+/// Runs every check, unless all passed with the same inputs before and `again` is false; with `deep`,
+/// also the checks that take longer.
+pub fn run(deep: bool, again: bool) -> Result<()> {
+    let inputs = Inputs::read();
+    let passed = inputs.as_ref().and_then(Inputs::passed);
+    if let (false, false, Some(not_run)) = (deep, again, passed) {
+        println!(
+            "All checks passed with these files and this compiler; `--again` runs them again."
+        );
+        report(&not_run);
+        return Ok(());
+    }
     let tools = doctor::install()?;
     let mut not_run = Vec::new();
     check_quickly()?;
@@ -282,10 +282,19 @@ pub fn run(deep: bool) -> Result<()> {
         })?;
         deep::run()?;
     }
-    for one in &not_run {
+    report(&not_run);
+    // A check may have written a file, or an author during the run.
+    match inputs {
+        Some(inputs) if Some(&inputs) == Inputs::read().as_ref() => inputs.record(&not_run),
+        _ => Ok(()),
+    }
+}
+
+/// Prints the checks that were not run.
+fn report(not_run: &[String]) {
+    for one in not_run {
         eprintln!("NOT RUN: {one}");
     }
-    Ok(())
 }
 
 /// The checks that [`run_changed`] leaves to [`run`].
@@ -359,10 +368,7 @@ fn test_packages(change: &Change) -> Result<()> {
         else {
             continue;
         };
-        let is_test = message["profile"]["test"] == true
-            || message["target"]["kind"]
-                .as_array()
-                .is_some_and(|kinds| kinds.contains(&"test".into()));
+        let is_test = message["profile"]["test"] == true || message["target"]["kind"][0] == "test";
         let package = change.packages.iter().find(|(_, path)| path.as_str() == manifest);
         let Some((package, _)) = package.filter(|_| is_test) else {
             continue;
