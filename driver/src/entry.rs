@@ -2,13 +2,13 @@
 
 use core::ptr;
 
-use wdk_etw::{NtStatus, UnicodeString};
+use wdk_etw::{NtStatus, UnicodeString, debug_print};
 use wdk_sys::{
     DRIVER_OBJECT, NT_SUCCESS, NTSTATUS, PCUNICODE_STRING, WDF_DRIVER_CONFIG,
     WDF_NO_OBJECT_ATTRIBUTES, WDFDRIVER, call_unsafe_wdf_function_binding,
 };
 
-use crate::{debug, device, parameters::Tag, trace};
+use crate::{device, parameters::Tag, trace};
 
 /// The driver's entry point. The framework calls it once, at `PASSIVE_LEVEL`.
 ///
@@ -40,7 +40,7 @@ pub unsafe extern "system" fn driver_entry(
     };
     if !NT_SUCCESS(status) {
         // The provider cannot be registered: its tag is read through the framework.
-        debug::print(&NtStatus(status));
+        debug_print(format_args!("etw_sample_driver: {}", NtStatus(status)));
         return status;
     }
     // SAFETY: the system passes a path that is valid until this function returns.
@@ -49,9 +49,8 @@ pub unsafe extern "system" fn driver_entry(
     let path = unsafe { UnicodeString::from_raw_parts(path.Buffer, path.Length) };
     let tag = Tag::read(handle);
     // The driver works even if it cannot be traced.
-    if let Err(error) = trace::register(path, tag.units()) {
-        debug::print(&error);
-    }
+    // SAFETY: `unload` unregisters the provider, and this function does not fail any more.
+    unsafe { trace::register(path, tag.units()) };
     trace::driver_loaded();
     status
 }

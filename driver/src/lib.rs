@@ -13,7 +13,6 @@
 extern crate alloc;
 
 mod context;
-mod debug;
 mod device;
 mod entry;
 mod parameters;

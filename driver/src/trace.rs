@@ -1,9 +1,11 @@
 //! The driver's ETW provider and events.
 
+use core::fmt::Display;
+
 use etw_sample_interface::{PROVIDER_GROUP, PROVIDER_NAME, Statistics, keyword};
 use wdk_etw::{
     Activity, ActivityId, Control, Guid, Notification, NtStatus, Provider, RegisterError,
-    Registered, UnicodeString, emit, guid, guid_of_name,
+    Registered, UnicodeString, debug_print, emit, guid, guid_of_name,
 };
 use wdk_sys::{
     NTSTATUS, STATUS_BUFFER_OVERFLOW, STATUS_INTEGER_OVERFLOW, STATUS_NO_MEMORY, STATUS_SUCCESS,
@@ -11,7 +13,7 @@ use wdk_sys::{
 };
 use zerocopy::IntoBytes;
 
-use crate::{debug, record};
+use crate::record;
 
 pub use self::provider::{
     PowerState, burst, d0_entry, d0_exit, device_added, driver_failed, driver_loaded,
@@ -201,7 +203,11 @@ const SERVICE_TRAIT: u8 = 129;
 
 /// Registers the provider, with the name of the driver's service and the tag from the registry as
 /// traits, both in UTF-16. IRQL: `PASSIVE_LEVEL`.
-pub fn register(registry_path: UnicodeString<'_>, tag: &[u16]) -> Result<(), RegisterError> {
+///
+/// # Safety
+///
+/// The driver calls [`unregister`] before it is unloaded, also if `DriverEntry` fails.
+pub unsafe fn register(registry_path: UnicodeString<'_>, tag: &[u16]) {
     const SEPARATOR: u16 = b'\\' as u16;
     let service = registry_path.units().rsplit(|unit| *unit == SEPARATOR).next();
     let mut traits = *provider::PROVIDER.traits();
@@ -209,7 +215,7 @@ pub fn register(registry_path: UnicodeString<'_>, tag: &[u16]) -> Result<(), Reg
     let mut push = |kind, bytes| match traits.push(kind, bytes) {
         Ok(()) => added = added.saturating_add(1),
         Err(error) => {
-            debug::print(&error);
+            print(&error);
             record::traits_left_out(1);
         }
     };
@@ -217,27 +223,32 @@ pub fn register(registry_path: UnicodeString<'_>, tag: &[u16]) -> Result<(), Reg
     if !tag.is_empty() {
         push(TAG_TRAIT, tag.as_bytes());
     }
-    let registered = provider::PROVIDER.register_with(&traits).or_else(|error| match error {
+    // SAFETY: the caller guarantees that the provider is unregistered.
+    let mut registered = unsafe { provider::PROVIDER.register_with(&traits) };
+    if let Err(error @ RegisterError::NoPool(_)) = registered {
+        print(&error);
+        record::traits_left_out(added);
         // The declared traits are constants and need no pool.
-        RegisterError::NoPool(_) => {
-            debug::print(&error);
-            record::traits_left_out(added);
-            provider::register()
-        }
-        other => Err(other),
-    });
-    record::registration(registered);
-    match registered? {
-        Registered::Complete => {}
-        Registered::Incomplete(refusals) => debug::print(&refusals),
+        // SAFETY: as above.
+        registered = unsafe { provider::register() };
     }
-    Ok(())
+    record::registration(registered);
+    match registered {
+        Ok(Registered::Complete) => {}
+        Ok(Registered::Incomplete(refusals)) => print(&refusals),
+        Err(error) => print(&error),
+    }
+}
+
+/// Prints an error in the kernel debugger.
+fn print(error: &dyn Display) {
+    debug_print(format_args!("etw_sample_driver: {error}"));
 }
 
 /// Unregisters the provider. IRQL: `PASSIVE_LEVEL`.
 pub fn unregister() {
     if let Err(error) = provider::unregister() {
-        debug::print(&error);
+        print(&error);
     }
 }
 

@@ -449,6 +449,14 @@ pub fn first(bytes: &[u8], count: usize, unit: usize) -> &[u8] {
     bytes.get(..count.wrapping_mul(unit)).unwrap_or(bytes)
 }
 
+/// Returns an array's elements, for the array or a reference to it.
+#[must_use]
+#[inline(always)]
+#[expect(clippy::inline_always, reason = "the function compiles to nothing")]
+pub const fn elements<T, const N: usize>(array: &[T; N]) -> &[T] {
+    array
+}
+
 /// Returns the bytes of a slice of values, as they are in memory.
 #[must_use]
 #[inline(always)]

@@ -5,7 +5,7 @@
 //! unloaded:
 //!
 //! ```no_run
-//! use wdk_etw::{NtStatus, emit};
+//! use wdk_etw::{NtStatus, debug_print, emit};
 //!
 //! /// The driver's events.
 //! #[wdk_etw::provider(name = "Contoso.Driver")]
@@ -20,9 +20,10 @@
 //! }
 //!
 //! fn driver_entry() {
-//!     if let Err(error) = trace::register() {
-//!         // The driver works without tracing: print the error and continue.
-//!         let _text = error;
+//!     // SAFETY: `unload` unregisters the provider, and `driver_entry` does not fail after this.
+//!     if let Err(error) = unsafe { trace::register() } {
+//!         // The driver works without tracing.
+//!         debug_print(format_args!("contoso_driver: {error}"));
 //!     }
 //! }
 //!
@@ -32,7 +33,9 @@
 //! }
 //!
 //! fn unload() {
-//!     let _result = trace::unregister();
+//!     if let Err(error) = trace::unregister() {
+//!         debug_print(format_args!("contoso_driver: {error}"));
+//!     }
 //! }
 //! # fn main() { driver_entry(); read(0, 1); unload(); }
 //! ```
@@ -100,6 +103,7 @@ const _: () = assert!(
 mod activity;
 mod counters;
 mod data;
+mod debugger;
 mod dynamic;
 mod event;
 mod failures;
@@ -130,6 +134,7 @@ pub use crate::{
     activity::{Activity, ActivityError, ActivityId, ActivityScope},
     counters::WrittenCounts,
     data::EventDataDescriptor,
+    debugger::debug_print,
     dynamic::{DynamicEvent, EventMetadata, EventMetadataError, FieldName},
     failures::Failures,
     filter::{FilterCopy, FilterData, FilterHeader, SchematizedFilters},
@@ -374,7 +379,7 @@ pub mod __macro {
     //! The functions and types that the macros' expansions use. Not a stable interface.
     pub use crate::event::{
         Cut, EventBlob, EventRef, Packed, SocketBytes, Write, block_of_size, bytes_of,
-        bytes_of_size, count, count_of_size, first, least, length,
+        bytes_of_size, count, count_of_size, elements, first, least, length,
     };
     pub use crate::limit::FirstOption;
     pub use crate::mode::{USER_MODE, assert_kernel_mode, assert_user_mode};

@@ -350,7 +350,21 @@ impl Provider {
     ///
     /// Returns a [`RegisterError`] if the provider could not be registered. A driver should then
     /// continue without tracing.
-    pub fn register(&'static self) -> Result<Registered, RegisterError> {
+    ///
+    /// # Safety
+    ///
+    /// If this function returns [`Ok`], [`Self::unregister`] must return [`Ok`] before the image that
+    /// contains the provider is unloaded, because ETW calls the provider's code until then. An image
+    /// is unloaded
+    ///
+    /// - after its unload routine (`EvtDriverUnload`, `DriverUnload`) returns,
+    /// - after `DriverEntry` returns an error, without a call of the unload routine,
+    /// - in user mode, when a program calls `FreeLibrary` for a DLL. (The end of a process ends its
+    ///   registrations.)
+    ///
+    /// A KMDF driver whose `DriverEntry` can fail after the framework's driver object exists can
+    /// unregister in the object's `EvtCleanupCallback`, which the framework calls in both cases.
+    pub unsafe fn register(&'static self) -> Result<Registered, RegisterError> {
         self.change_phase()?;
         self.complete(None)
     }
@@ -367,7 +381,11 @@ impl Provider {
     ///
     /// Returns a [`RegisterError`] if the provider could not be registered. After
     /// [`RegisterError::NoPool`], [`Self::register`] may still succeed, because it needs no pool.
-    pub fn register_with<const N: usize>(
+    ///
+    /// # Safety
+    ///
+    /// As for [`Self::register`].
+    pub unsafe fn register_with<const N: usize>(
         &'static self,
         traits: &TraitsBuffer<N>,
     ) -> Result<Registered, RegisterError> {
@@ -396,7 +414,8 @@ impl Provider {
         }
     }
 
-    /// Registers the provider, with `copy` as its traits if there is one.
+    /// Registers the provider, with `copy` as its traits if there is one. The callers promise that
+    /// the provider is unregistered before its code is unmapped.
     fn complete(&'static self, copy: Option<PoolCopy>) -> Result<Registered, RegisterError> {
         self.state.open();
         let mut handle = 0;
@@ -480,7 +499,9 @@ impl Provider {
     /// # Errors
     ///
     /// Returns an [`UnregisterError`] if ETW refuses the call, if another thread is registering or
-    /// unregistering the provider or, in debug builds, if the IRQL is too high.
+    /// unregistering the provider or, in debug builds, if the IRQL is too high. The provider then
+    /// stays registered: a driver that is unloaded nevertheless breaks the promise of
+    /// [`Self::register`].
     pub fn unregister(&'static self) -> Result<(), UnregisterError> {
         ffi::check_irql(ffi::PASSIVE_LEVEL).map_err(UnregisterError::TooHighIrql)?;
         let before = self.phase.fetch_update(Ordering::Acquire, Ordering::Relaxed, |phase| {

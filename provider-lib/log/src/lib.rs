@@ -27,7 +27,8 @@
 //! fn driver_entry() {
 //!     // Fails only if the driver has installed another logger.
 //!     let _result = LOGGER.install();
-//!     let _result = trace::register();
+//!     // SAFETY: the driver's unload routine unregisters the provider.
+//!     let _result = unsafe { trace::register() };
 //!     log::info!("loaded");
 //! }
 //! # fn main() { driver_entry(); }

@@ -3,7 +3,7 @@
 #![allow(clippy::significant_drop_tightening, reason = "a test's turn lasts as long as the test")]
 
 use log::{LevelFilter, Log, Metadata, Record};
-use mock_etw::{DISABLE, ENABLE, turn};
+use mock_etw::{DISABLE, ENABLE, register, turn};
 use wdk_etw::{Keyword, Notification, Provider, Registered};
 use wdk_etw_log::EtwLogger;
 
@@ -43,7 +43,7 @@ fn sessions_do_not_change_the_maximum_level_of_another_logger() {
     log::set_logger(&OTHER).unwrap();
     log::set_max_level(LevelFilter::Info);
     assert!(LOGGER.install().is_err());
-    assert_eq!(trace::register(), Ok(Registered::Complete));
+    assert_eq!(register(&trace::PROVIDER), Ok(Registered::Complete));
     etw.notify(ENABLE, 5, 0, 0);
     assert_eq!(log::max_level(), LevelFilter::Info);
     etw.notify(DISABLE, 0, 0, 0);

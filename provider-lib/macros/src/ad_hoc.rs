@@ -55,7 +55,7 @@ pub fn expand(event: &AdHoc) -> syn::Result<TokenStream> {
                 if false {
                     let _ = &raw const #limit;
                 }
-                __wdk_etw_provider.admits(&#limit)
+                ::wdk_etw::Provider::admits(__wdk_etw_provider, &#limit)
             })),
         ),
         Some(other) => {
@@ -68,12 +68,13 @@ pub fn expand(event: &AdHoc) -> syn::Result<TokenStream> {
                     static __WDK_ETW_LIMIT: ::wdk_etw::RateLimit = ::wdk_etw::RateLimit::#value;
                 }),
                 Some(quote_spanned! { Span::mixed_site() =>
-                    && __wdk_etw_provider.#admits(&__WDK_ETW_LIMIT)
+                    && ::wdk_etw::Provider::#admits(__wdk_etw_provider, &__WDK_ETW_LIMIT)
                 }),
             )
         }
     };
-    let arguments = in_order(&layout, &quote!(__WDK_ETW_EVENT.tracelogging()), &options, values);
+    let event = quote!(::wdk_etw::__macro::EventBlob::tracelogging(&__WDK_ETW_EVENT));
+    let arguments = in_order(&layout, &event, &options, values);
     Ok(quote_spanned! { Span::mixed_site() => {
         const __WDK_ETW_KEYWORD: ::wdk_etw::Keyword = #keyword;
         static __WDK_ETW_EVENT: ::wdk_etw::__macro::EventBlob<#size> =
@@ -88,7 +89,9 @@ pub fn expand(event: &AdHoc) -> syn::Result<TokenStream> {
         #writer
         #limit
         let __wdk_etw_provider: &::wdk_etw::Provider = &#provider;
-        if __wdk_etw_provider.is_enabled_fast(::wdk_etw::Level(#level), __WDK_ETW_KEYWORD) #admits {
+        if ::wdk_etw::Provider::is_enabled_fast(
+            __wdk_etw_provider, ::wdk_etw::Level(#level), __WDK_ETW_KEYWORD,
+        ) #admits {
             // The provider counts the failure; `event!` returns no result.
             let __wdk_etw_status = __wdk_etw_write(__wdk_etw_provider, #arguments);
         }

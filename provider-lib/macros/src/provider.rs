@@ -153,16 +153,23 @@ fn registration(provider: &Provider) -> TokenStream {
         /// # Errors
         ///
         /// Returns a [`::wdk_etw::RegisterError`].
+        ///
+        /// # Safety
+        ///
+        /// If this function returns [`Ok`], [`unregister`] must return [`Ok`] before the driver is
+        /// unloaded: in `EvtDriverUnload`, and before `DriverEntry` returns an error.
         #quiet
-        pub fn register() -> ::core::result::Result<::wdk_etw::Registered, ::wdk_etw::RegisterError>
-        {
+        pub unsafe fn register()
+        -> ::core::result::Result<::wdk_etw::Registered, ::wdk_etw::RegisterError> {
             // A call stack shows by this name that the function around it is generated.
             #[inline(always)]
-            fn __wdk_etw_provider()
+            unsafe fn __wdk_etw_provider()
             -> ::core::result::Result<::wdk_etw::Registered, ::wdk_etw::RegisterError> {
-                PROVIDER.register()
+                // SAFETY: the caller upholds the contract, which is the same.
+                unsafe { ::wdk_etw::Provider::register(&PROVIDER) }
             }
-            __wdk_etw_provider()
+            // SAFETY: as above.
+            unsafe { __wdk_etw_provider() }
         }
 
         /// Unregisters the provider; see [`::wdk_etw::Provider::unregister`].
@@ -173,12 +180,12 @@ fn registration(provider: &Provider) -> TokenStream {
         ///
         /// # Errors
         ///
-        /// Returns an [`::wdk_etw::UnregisterError`].
+        /// Returns an [`::wdk_etw::UnregisterError`]. The provider then stays registered.
         #quiet
         pub fn unregister() -> ::core::result::Result<(), ::wdk_etw::UnregisterError> {
             #[inline(always)]
             fn __wdk_etw_provider() -> ::core::result::Result<(), ::wdk_etw::UnregisterError> {
-                PROVIDER.unregister()
+                ::wdk_etw::Provider::unregister(&PROVIDER)
             }
             __wdk_etw_provider()
         }
@@ -352,14 +359,14 @@ fn admits() -> TokenStream {
         #[inline(always)]
         #[must_use]
         pub fn __admits(limit: &::wdk_etw::RateLimit) -> bool {
-            #outer::PROVIDER.admits(limit)
+            ::wdk_etw::Provider::admits(&#outer::PROVIDER, limit)
         }
 
         #[doc(hidden)]
         #[inline(always)]
         #[must_use]
         pub fn __admits_once(limit: &::wdk_etw::RateLimit) -> bool {
-            #outer::PROVIDER.admits_once(limit)
+            ::wdk_etw::Provider::admits_once(&#outer::PROVIDER, limit)
         }
     }
 }
@@ -438,8 +445,12 @@ impl Writers<'_> {
         let metadata = Literal::byte_string(&metadata);
         let idents = names::parameters(event);
         let options = Ident::new("options", Span::mixed_site());
-        let arguments =
-            in_order(&layout, &quote!(__WDK_ETW_EVENT.#kind()), &quote!(#options), &idents);
+        let arguments = in_order(
+            &layout,
+            &quote!(::wdk_etw::__macro::EventBlob::#kind(&__WDK_ETW_EVENT)),
+            &quote!(#options),
+            &idents,
+        );
         let types: Vec<_> =
             event.fields.iter().map(|field| names::parameter(field, &quote!(super::))).collect();
         let calls = calls(event, &idents, &types);
@@ -476,7 +487,8 @@ impl Writers<'_> {
                 #[inline(always)]
                 #[must_use]
                 pub fn is_enabled() -> ::core::primitive::bool {
-                    #outer::PROVIDER.is_enabled_fast(
+                    ::wdk_etw::Provider::is_enabled_fast(
+                        &#outer::PROVIDER,
                         ::wdk_etw::Level(#level),
                         ::wdk_etw::Keyword::from_bits(#keyword),
                     )

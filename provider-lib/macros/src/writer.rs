@@ -45,14 +45,17 @@ fn in_block(at: usize, leaf: &Leaf) -> TokenStream {
             let (number, scalar) = (local("v", at), names::scalar(scalar));
             quote!((#number as #scalar))
         }
-        Wire::CountedIpv6 => quote!(#value.octets()),
+        Wire::CountedIpv6 => quote!(::core::net::Ipv6Addr::octets(&#value)),
         Wire::Plain(scalar, format) => match scalar.row().representation {
             Representation::Cast64 => quote!((#value as ::core::primitive::u64)),
             Representation::Cast8 => quote!((#value as ::core::primitive::u8)),
-            Representation::Pointer if format == Format::Address => quote!(#value.address()),
-            Representation::Pointer => quote!(#value.hidden()),
-            Representation::BigEndian16 => quote!(#value.0.to_be_bytes()),
-            Representation::Octets4 | Representation::Octets16 => quote!(#value.octets()),
+            Representation::Pointer if format == Format::Address => {
+                quote!(::wdk_etw::Pointer::address(#value))
+            }
+            Representation::Pointer => quote!(::wdk_etw::Pointer::hidden(#value)),
+            Representation::BigEndian16 => quote!(::core::primitive::u16::to_be_bytes(#value.0)),
+            Representation::Octets4 => quote!(::core::net::Ipv4Addr::octets(&#value)),
+            Representation::Octets16 => quote!(::core::net::Ipv6Addr::octets(&#value)),
             // `Memory` is copied as it is. The others are never in a block.
             Representation::Memory(_)
             | Representation::Counted(_)
@@ -80,9 +83,11 @@ fn bytes(leaf: &Leaf) -> Option<(TokenStream, TokenStream)> {
     let units = |size: usize| quote!(::wdk_etw::__macro::Cut::Units(#size));
     Some(match leaf.wire {
         Wire::Text(text) | Wire::Terminated(text) => match text {
-            Text::Str => (quote!(#value.as_bytes()), characters),
-            Text::CStr => (quote!(#value.to_bytes()), characters),
+            Text::Str => (quote!(::core::primitive::str::as_bytes(#value)), characters),
+            Text::CStr => (quote!(::core::ffi::CStr::to_bytes(#value)), characters),
             Text::Utf16 => (quote!(::wdk_etw::__macro::bytes_of(#value)), utf16),
+            // `UnicodeString` and `Utf16CStr` have this method, which takes the value itself: it
+            // precedes every trait's.
             Text::UnicodeString => (quote!(::wdk_etw::__macro::bytes_of(#value.units())), utf16),
             Text::Bytes => (value, units(1)),
         },
@@ -127,25 +132,32 @@ fn prepare(at: usize, leaf: &Leaf, path: Path) -> TokenStream {
             .limit()
             .map_or_else(|| quote!(#room), |limit| quote!(::core::cmp::Ord::min(#room, #limit)));
         return quote! {
-            let #text: &[::core::primitive::u8] = #write.fit(&#options, #bytes, #most, #field, #cut);
+            let #text: &[::core::primitive::u8] = ::wdk_etw::__macro::Write::fit(
+                &#write, &#options, #bytes, #most, #field, #cut,
+            );
             let #room = #room.wrapping_sub(#text.len());
         };
     }
     match leaf.wire {
         Wire::Sized(scalar) => prepare_sized(at, leaf, scalar, path),
         Wire::Fixed(..) => quote! {
-            let #text: &[::core::primitive::u8] = ::wdk_etw::__macro::bytes_of(#value.as_slice());
+            let #text: &[::core::primitive::u8] = ::wdk_etw::__macro::bytes_of(::wdk_etw::__macro::elements(&#value));
         },
         Wire::FixedStructures(size, _) => quote! {
             let #text: &[::core::primitive::u8] =
-                ::wdk_etw::__macro::bytes_of_size::<_, #size>(#value.as_slice());
+                ::wdk_etw::__macro::bytes_of_size::<_, #size>(
+                    ::wdk_etw::__macro::elements(&#value),
+                );
         },
-        Wire::Sid => quote!(let #text: &[::core::primitive::u8] = #value.as_bytes();),
+        Wire::Sid => quote! {
+            let #text: &[::core::primitive::u8] = ::wdk_etw::Sid::as_bytes(#value);
+        },
         Wire::SocketAddr => {
             let socket = local("s", at);
             quote! {
                 let #socket = ::wdk_etw::__macro::SocketBytes::new(&#value);
-                let #text: &[::core::primitive::u8] = #socket.as_bytes();
+                let #text: &[::core::primitive::u8] =
+                    ::wdk_etw::__macro::SocketBytes::as_bytes(&#socket);
             }
         }
         // These have a local above, or are in a block.
@@ -178,7 +190,8 @@ fn prepare_sized(at: usize, leaf: &Leaf, scalar: Scalar, path: Path) -> TokenStr
     quote! {
         let #number = ::core::cmp::Ord::min(#value, #scalar::MAX as _);
         let #number = ::core::cmp::Ord::max(#number, #scalar::MIN as _);
-        #write.limited(
+        ::wdk_etw::__macro::Write::limited(
+            &#write,
             &#options,
             #value as ::core::primitive::u64,
             #number as ::core::primitive::u64,
@@ -383,7 +396,10 @@ impl Writer<'_> {
         let by_parameter = reserved("provider");
         let (event, options) = (reserved("event"), reserved("options"));
         let (write, room_left) = (reserved("write"), reserved("room"));
-        let provider = self.provider.clone().unwrap_or_else(|| quote!(#by_parameter));
+        let provider = self
+            .provider
+            .as_ref()
+            .map_or_else(|| quote!(#by_parameter), |provider| quote!(&#provider));
         let slow_name = format_ident!("{}_slow", self.name);
         let prepare_all = |path| {
             let leaves = layout.leaves.iter().enumerate();
@@ -397,7 +413,9 @@ impl Writer<'_> {
         let slow = self.function(
             &slow_name,
             &quote! {
-                let ::core::option::Option::Some(#write) = #provider.enter_slow(#event) else {
+                let ::core::option::Option::Some(#write) =
+                    ::wdk_etw::Provider::enter_slow(#provider, #event)
+                else {
                     return ::wdk_etw::NtStatus::SUCCESS;
                 };
                 let #room_left: ::core::primitive::usize = #room;
@@ -440,7 +458,9 @@ impl Writer<'_> {
             &quote! {
                 #prepare_fast
                 #cut_in_slow
-                let ::core::option::Option::Some(#write) = #provider.enter(#event) else {
+                let ::core::option::Option::Some(#write) =
+                    ::wdk_etw::Provider::enter(#provider, #event)
+                else {
                     return #call_slow;
                 };
                 #fast_body
@@ -511,7 +531,10 @@ impl Writer<'_> {
             }
         }
         let leading = match self.encoding {
-            Encoding::TraceLogging => quote!(#write.traits(), #write.event_metadata(),),
+            Encoding::TraceLogging => quote! {
+                ::wdk_etw::__macro::Write::traits(&#write),
+                ::wdk_etw::__macro::Write::event_metadata(&#write),
+            },
             Encoding::Manifest => TokenStream::new(),
         };
         let finish = match path {
@@ -521,7 +544,7 @@ impl Writer<'_> {
         };
         quote! {
             #blocks
-            #write.#finish(&#options, &[#leading #(#descriptors),*])
+            ::wdk_etw::__macro::Write::#finish(&#write, &#options, &[#leading #(#descriptors),*])
         }
     }
 }

@@ -3,7 +3,7 @@
 //! On Windows the crate imports them without an import library. On other systems the program that
 //! links the crate must define them, as the tests do. The signatures come from wdm.h.
 
-use core::ffi::c_void;
+use core::ffi::{CStr, c_char, c_void};
 
 use super::{EnableCallback, RegHandle};
 use crate::{EventDataDescriptor, EventDescriptor, Guid};
@@ -58,6 +58,21 @@ unsafe extern "system" {
 
     /// IRQL: `DISPATCH_LEVEL` or below.
     pub fn ExFreePoolWithTag(block: *mut c_void, tag: u32);
+}
+
+#[cfg_attr(
+    target_os = "windows",
+    link(name = "ntoskrnl.exe", kind = "raw-dylib", modifiers = "+verbatim")
+)]
+unsafe extern "C" {
+    /// IRQL: that of any device's interrupt, or below.
+    fn DbgPrint(format: *const c_char, ...) -> i32;
+}
+
+/// Prints a text in the kernel debugger.
+pub fn print(text: &CStr) {
+    // SAFETY: the format takes one string that ends with NUL.
+    unsafe { DbgPrint(c"%s".as_ptr(), text.as_ptr()) };
 }
 
 #[cfg_attr(

@@ -5,7 +5,7 @@
 //! become the `NTSTATUS` of the same meaning. On systems other than Windows the program that links
 //! the crate must define them, as the tests do. The signatures come from evntprov.h.
 
-use core::ffi::c_void;
+use core::ffi::{CStr, c_char, c_void};
 
 use super::{EnableCallback, RegHandle};
 use crate::{EventDataDescriptor, EventDescriptor, Guid, NtStatus};
@@ -51,6 +51,13 @@ unsafe extern "system" {
     fn GetProcessHeap() -> *mut c_void;
     fn HeapAlloc(heap: *mut c_void, flags: u32, bytes: usize) -> *mut c_void;
     fn HeapFree(heap: *mut c_void, flags: u32, block: *mut c_void) -> i32;
+    fn OutputDebugStringA(text: *const c_char);
+}
+
+/// Prints a text in the debugger.
+pub fn print(text: &CStr) {
+    // SAFETY: the text ends with NUL.
+    unsafe { OutputDebugStringA(text.as_ptr()) };
 }
 
 /// Returns the status for a Win32 error code, inlined for the success.

@@ -7,7 +7,8 @@ use std::{
 
 use etl_file::decode::{Schema, Value};
 use mock_etw::{
-    ACCESS_DENIED, CAPTURE_STATE, Call, DISABLE, ENABLE, NO_MEMORY, Turn, Written, enabled, turn,
+    ACCESS_DENIED, CAPTURE_STATE, Call, DISABLE, ENABLE, NO_MEMORY, Turn, Written, enabled,
+    register, turn,
 };
 use proptest::prelude::*;
 use wdk_etw::{
@@ -223,7 +224,7 @@ mod in_manifest {
 #[test]
 fn a_provider_with_only_manifest_events_needs_no_traits() {
     let etw = turn();
-    assert_eq!(in_manifest::register(), Ok(Registered::Complete));
+    assert_eq!(register(&in_manifest::PROVIDER), Ok(Registered::Complete));
     let classes: Vec<_> = etw
         .calls()
         .into_iter()
@@ -353,7 +354,7 @@ fn an_event_claims_traits_only_if_its_provider_has_them() {
     etw.set(|etw| etw.information_status = ACCESS_DENIED);
     let refused = NtStatus(ACCESS_DENIED);
     assert_eq!(
-        trace::register(),
+        register(&trace::PROVIDER),
         Ok(Registered::Incomplete(Refusals {
             traits: Some(refused),
             descriptor_types: Some(refused),
@@ -368,7 +369,7 @@ fn an_event_claims_traits_only_if_its_provider_has_them() {
     assert_eq!(channels, [Channel::NONE, Channel(16)]);
     trace::unregister().unwrap();
     etw.set(|etw| etw.information_status = 0);
-    assert_eq!(trace::register(), Ok(Registered::Complete));
+    assert_eq!(register(&trace::PROVIDER), Ok(Registered::Complete));
     etw.notify(ENABLE, 5, 0, 0);
     etw.calls();
     emit!(trace::transferred(1, 2, "x"));

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use etl_file::decode::Value;
-use mock_etw::{ENABLE, NO_MEMORY, Turn, Written, enabled, turn};
+use mock_etw::{ENABLE, NO_MEMORY, Turn, Written, enabled, register, turn};
 use proptest::prelude::*;
 use wdk_etw::{
     ActivityId, DynamicEvent, EventDescriptor, EventMetadata, EventMetadataError, Guid, Hooks,
@@ -109,7 +109,7 @@ fn an_event_in_a_notification_during_registration_is_counted_as_dropped() {
         );
     let etw = turn();
     etw.set(|etw| etw.enabled_before = Some((5, 0, 0)));
-    assert_eq!(HOOKED.register(), Ok(Registered::Complete));
+    assert_eq!(register(&HOOKED), Ok(Registered::Complete));
     assert_eq!(etw.writes(), []);
     assert_eq!(HOOKED.statistics().dropped, 1);
     HOOKED.unregister().unwrap();

@@ -5,7 +5,7 @@ use std::sync::{
     atomic::{AtomicU32, Ordering},
 };
 
-use mock_etw::{CAPTURE_STATE, DISABLE, ENABLE, registered, turn};
+use mock_etw::{CAPTURE_STATE, DISABLE, ENABLE, register, registered, turn};
 use wdk_etw::{
     Control, EnableInfo, FilterHeader, Guid, Hooks, Keyword, Level, Notification, Provider,
     RawNotification, Registered, StripedProvider, event, guid_of_name, traits,
@@ -111,7 +111,7 @@ fn callback_during_register_is_safe() {
     let etw = turn();
     let provider = provider!();
     etw.set(|etw| etw.enabled_before = Some((4, 2, 0)));
-    assert_eq!(provider.register(), Ok(Registered::Complete));
+    assert_eq!(register(provider), Ok(Registered::Complete));
     assert!(provider.is_enabled_fast(Level(4), keyword(2)));
     provider.unregister().unwrap();
     assert!(!provider.is_enabled_fast(Level(1), keyword(2)));

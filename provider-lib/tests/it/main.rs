@@ -12,6 +12,7 @@ mod elements;
 mod enable_state;
 mod foreign;
 mod helpers;
+mod hostile;
 mod imported;
 mod large;
 mod limits;

@@ -7,7 +7,7 @@ mod everything;
 use std::net;
 
 use everything::trace;
-use mock_etw::{ENABLE, turn};
+use mock_etw::{ENABLE, register, turn};
 use wdk_etw::{
     F32, F64, FileTime, Guid, HResult, NtStatus, Pointer, Port, ProcessId, Registered, Sid,
     SystemTime, ThreadId, UnicodeString, Utf16CStr, Win32Error, emit,
@@ -97,7 +97,7 @@ fn write_events() {
 #[test]
 fn the_resources_decode_written_events() {
     let etw = turn();
-    assert_eq!(trace::register(), Ok(Registered::Complete));
+    assert_eq!(register(&trace::PROVIDER), Ok(Registered::Complete));
     // The highest level and all keywords.
     etw.notify(ENABLE, 255, 0, 0);
     etw.calls();

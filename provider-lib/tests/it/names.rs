@@ -11,7 +11,7 @@
 )]
 
 use etl_file::Catalog;
-use mock_etw::{ENABLE, Written, enabled};
+use mock_etw::{ENABLE, Written, enabled, register};
 use wdk_etw::Registered;
 use wdk_etw_build::declaration::manifest;
 
@@ -359,7 +359,7 @@ fn any_name_compiles_runs_and_decodes() {
     write_events!(listed);
     let listed_writes = etw.writes();
     listed::unregister().unwrap();
-    assert_eq!(described::register(), Ok(Registered::Complete));
+    assert_eq!(register(&described::PROVIDER), Ok(Registered::Complete));
     etw.notify(ENABLE, 255, 0, 0);
     etw.calls();
     write_events!(described);

@@ -5,7 +5,7 @@ use std::{
     thread,
 };
 
-use mock_etw::{DISABLE, ENABLE, turn};
+use mock_etw::{DISABLE, ENABLE, register, register_with, turn};
 use wdk_etw::{
     EnableInfo, Keyword, Level, Provider, RegisterError, Registered, TraitsBuffer, UnregisterError,
     emit, event,
@@ -102,9 +102,9 @@ fn writers_readers_and_registrations_do_not_disturb_one_another() {
         while round < ROUNDS || written.load(Ordering::Relaxed) < EVENTS {
             round += 1;
             let registered = if round % 2 == 0 {
-                trace::PROVIDER.register()
+                register(&trace::PROVIDER)
             } else {
-                trace::PROVIDER.register_with(&traits)
+                register_with(&trace::PROVIDER, &traits)
             };
             match registered {
                 Ok(Registered::Complete)

@@ -1,10 +1,10 @@
 //! Tests registering and unregistering a provider.
 
-use mock_etw::{ACCESS_DENIED, Call, ENABLE, NO_MEMORY, registered, turn};
+use mock_etw::{ACCESS_DENIED, Call, ENABLE, NO_MEMORY, register, register_with, registered, turn};
 use wdk_etw::{
     ActivityError, ActivityId, EventDescriptor, Guid, Hooks, Keyword, Level, Notification,
     NtStatus, POOL_TAG, Provider, Refusals, RegisterError, Registered, StripedProvider,
-    TraitsBuffer, UnregisterError, WriteOptions, event, guid_of_name, traits,
+    TraitsBuffer, UnregisterError, WriteOptions, debug_print, event, guid_of_name, traits,
 };
 
 const NAME: &str = "Contoso.Sample";
@@ -53,7 +53,7 @@ fn a_refused_group_leaves_the_provider_working() {
         descriptor_types: Some(NtStatus::ACCESS_DENIED),
         ..Refusals::default()
     };
-    assert_eq!(provider.register(), Ok(Registered::Incomplete(refusals)));
+    assert_eq!(register(provider), Ok(Registered::Incomplete(refusals)));
     assert_eq!(
         refusals.to_string(),
         "EtwSetInformation(EventProviderSetTraits) returned STATUS_ACCESS_DENIED (0xC0000022): \
@@ -73,7 +73,7 @@ fn a_second_registration_is_an_error_and_no_call() {
     let provider = provider!();
     let etw = registered(provider);
     etw.calls();
-    assert_eq!(provider.register(), Err(RegisterError::AlreadyRegistered));
+    assert_eq!(register(provider), Err(RegisterError::AlreadyRegistered));
     assert_eq!(etw.calls(), []);
 }
 
@@ -83,7 +83,7 @@ fn unregistering_twice_is_one_call() {
     let provider = provider!();
     assert_eq!(provider.unregister(), Ok(()));
     assert_eq!(etw.calls(), [], "it was never registered");
-    assert_eq!(provider.register(), Ok(Registered::Complete));
+    assert_eq!(register(provider), Ok(Registered::Complete));
     provider.unregister().unwrap();
     provider.unregister().unwrap();
     let unregistered =
@@ -96,7 +96,7 @@ fn a_provider_can_be_registered_again() {
     let etw = turn();
     let provider = provider!();
     for handle in [0x1001, 0x1002] {
-        assert_eq!(provider.register(), Ok(Registered::Complete));
+        assert_eq!(register(provider), Ok(Registered::Complete));
         etw.calls();
         write(provider);
         assert_eq!(etw.writes()[0].handle, handle);
@@ -110,7 +110,7 @@ fn a_failed_registration_returns_its_cause_and_can_be_retried() {
     let provider = provider!();
     etw.set(|etw| etw.register_status = NO_MEMORY);
     let error = RegisterError::Refused(NtStatus::NO_MEMORY);
-    assert_eq!(provider.register(), Err(error));
+    assert_eq!(register(provider), Err(error));
     assert_eq!(
         error.to_string(),
         "cannot register the provider: EtwRegister returned STATUS_NO_MEMORY (0xC0000017)"
@@ -118,7 +118,7 @@ fn a_failed_registration_returns_its_cause_and_can_be_retried() {
     write(provider);
     assert_eq!(etw.writes(), [], "there is no handle to write to");
     etw.set(|etw| etw.register_status = 0);
-    assert_eq!(provider.register(), Ok(Registered::Complete));
+    assert_eq!(register(provider), Ok(Registered::Complete));
     provider.unregister().unwrap();
 }
 
@@ -139,7 +139,7 @@ fn after_a_failed_unregistration_writes_do_nothing_and_it_can_be_retried() {
     write(provider);
     assert!(!provider.is_enabled_fast(Level::INFORMATION, Keyword::bit::<0>()));
     assert_eq!(etw.writes(), []);
-    assert_eq!(provider.register(), Err(RegisterError::AlreadyRegistered));
+    assert_eq!(register(provider), Err(RegisterError::AlreadyRegistered));
     etw.set(|etw| etw.unregister_status = 0);
     provider.unregister().unwrap();
     assert_eq!(etw.calls(), [Call::Unregister(0x1001)]);
@@ -168,7 +168,7 @@ fn any_number_of_failed_unregistrations_leaves_the_provider_as_one_does() {
         assert_eq!(etw.writes(), [], "after {failures} failures");
         etw.set(|etw| etw.unregister_status = 0);
         provider.unregister().unwrap();
-        assert_eq!(provider.register(), Ok(Registered::Complete));
+        assert_eq!(register(provider), Ok(Registered::Complete));
         etw.notify(ENABLE, 200, 1, 0);
         assert!(provider.is_enabled_fast(Level::INFORMATION, Keyword::bit::<0>()));
         assert!(provider.is_enabled_fast(Level(200), Keyword::bit::<0>()));
@@ -255,7 +255,7 @@ fn second_set_traits_is_reported() {
     let etw = turn();
     etw.set(|etw| etw.enabled_before = Some((5, 0, 0)));
     assert_eq!(
-        PROVIDER.register(),
+        register(&PROVIDER),
         Ok(Registered::Incomplete(Refusals {
             traits: Some(NtStatus::INVALID_PARAMETER),
             ..Refusals::default()
@@ -283,7 +283,7 @@ fn run_time_traits_are_in_non_paged_pool_until_unregistration() {
     let expected = {
         let mut traits = Box::new(TraitsBuffer::<64>::named(NAME).unwrap());
         traits.push(255, b"unit 7").unwrap();
-        assert_eq!(provider.register_with(&traits), Ok(Registered::Complete));
+        assert_eq!(register_with(provider, &traits), Ok(Registered::Complete));
         traits.as_bytes().to_vec()
     };
     assert_eq!(
@@ -300,7 +300,7 @@ fn run_time_traits_are_in_non_paged_pool_until_unregistration() {
     provider.unregister().unwrap();
     assert_eq!(etw.calls(), [Call::Unregister(0x1001), Call::Free(POOL_TAG)]);
     // The next registration has the provider's own traits.
-    assert_eq!(provider.register(), Ok(Registered::Complete));
+    assert_eq!(register(provider), Ok(Registered::Complete));
     etw.notify(ENABLE, 5, 0, 0);
     event!(provider, "Now", level = Info, keyword = none);
     let own = provider.traits().as_bytes().to_vec();
@@ -315,7 +315,7 @@ fn a_registration_that_fails_leaves_no_pool_behind() {
     let provider = provider!();
     let traits = TraitsBuffer::<64>::named(NAME).unwrap();
     etw.set(|etw| etw.register_status = NO_MEMORY);
-    assert_eq!(provider.register_with(&traits), Err(RegisterError::Refused(NtStatus::NO_MEMORY)));
+    assert_eq!(register_with(provider, &traits), Err(RegisterError::Refused(NtStatus::NO_MEMORY)));
     etw.set(|etw| {
         assert!(etw.blocks.is_empty());
         etw.register_status = 0;
@@ -323,10 +323,10 @@ fn a_registration_that_fails_leaves_no_pool_behind() {
         etw.calls.clear();
     });
     let error = RegisterError::NoPool(17);
-    assert_eq!(provider.register_with(&traits), Err(error));
+    assert_eq!(register_with(provider, &traits), Err(error));
     assert!(error.to_string().contains("ExAllocatePool2 could not allocate 17 bytes"));
     assert_eq!(etw.calls(), [Call::Allocate(0x40, 17, POOL_TAG)]);
-    assert_eq!(provider.register(), Ok(Registered::Complete));
+    assert_eq!(register(provider), Ok(Registered::Complete));
     provider.unregister().unwrap();
 }
 
@@ -335,7 +335,7 @@ fn an_image_is_tracked_if_its_provider_requests_it() {
     static PROVIDER: StripedProvider =
         StripedProvider::new(ID, &traits!(NAME)).with_binary_tracking();
     let etw = turn();
-    assert_eq!(PROVIDER.register(), Ok(Registered::Complete));
+    assert_eq!(register(&PROVIDER), Ok(Registered::Complete));
     assert_eq!(
         etw.calls()[1..],
         [
@@ -347,7 +347,7 @@ fn an_image_is_tracked_if_its_provider_requests_it() {
     etw.set(|etw| etw.tracking_status = ACCESS_DENIED);
     let refusals =
         Refusals { binary_tracking: Some(NtStatus::ACCESS_DENIED), ..Refusals::default() };
-    assert_eq!(PROVIDER.register(), Ok(Registered::Incomplete(refusals)));
+    assert_eq!(register(&PROVIDER), Ok(Registered::Incomplete(refusals)));
     PROVIDER.unregister().unwrap();
 }
 
@@ -359,7 +359,7 @@ fn debug_builds_refuse_calls_above_the_highest_irql() {
     let provider = provider!();
     etw.set(|etw| etw.irql = 1);
     let error = RegisterError::TooHighIrql(1);
-    assert_eq!(provider.register(), Err(error));
+    assert_eq!(register(provider), Err(error));
     assert!(error.to_string().contains("PASSIVE_LEVEL"));
     let thread = ActivityId::current();
     assert!(thread.is_ok(), "APC_LEVEL is low enough for a thread's activity");
@@ -378,7 +378,7 @@ fn debug_builds_refuse_calls_above_the_highest_irql() {
     );
     assert!(ActivityId::create().is_ok(), "an id can be made at any IRQL");
     etw.set(|etw| etw.irql = 0);
-    assert_eq!(provider.register(), Ok(Registered::Complete));
+    assert_eq!(register(provider), Ok(Registered::Complete));
     etw.set(|etw| etw.irql = 2);
     assert_eq!(provider.unregister(), Err(UnregisterError::TooHighIrql(2)));
     etw.set(|etw| etw.irql = 0);
@@ -392,7 +392,7 @@ fn several_registrations_of_the_same_and_other_guids_are_independent() {
     static OTHER: StripedProvider = StripedProvider::new(guid_of_name!("Other"), &traits!("Other"));
     let etw = turn();
     for provider in [&FIRST, &SECOND, &OTHER] {
-        assert_eq!(provider.register(), Ok(Registered::Complete));
+        assert_eq!(register(provider), Ok(Registered::Complete));
     }
     etw.calls();
     for (provider, handle) in [(&SECOND, 0x1002), (&OTHER, 0x1003), (&FIRST, 0x1001)] {
@@ -412,13 +412,13 @@ fn a_hook_that_registers_unregisters_or_writes_too_early_does_no_harm() {
     fn meddle(_provider: &Provider, _notification: &Notification<'_>) {
         write(&PROVIDER);
         RESULTS.lock().unwrap().extend([
-            PROVIDER.register() == Err(RegisterError::Busy),
+            register(&PROVIDER) == Err(RegisterError::Busy),
             PROVIDER.unregister() == Err(UnregisterError::Busy),
         ]);
     }
     let etw = turn();
     etw.set(|etw| etw.enabled_before = Some((5, 0, 0)));
-    assert_eq!(PROVIDER.register(), Ok(Registered::Complete));
+    assert_eq!(register(&PROVIDER), Ok(Registered::Complete));
     assert_eq!(*RESULTS.lock().unwrap(), [true, true]);
     assert_eq!(etw.writes(), [], "there was no handle yet");
     PROVIDER.unregister().unwrap();
@@ -429,7 +429,7 @@ fn a_write_before_and_after_registration_does_nothing() {
     let etw = turn();
     let provider = provider!();
     write(provider);
-    assert_eq!(provider.register(), Ok(Registered::Complete));
+    assert_eq!(register(provider), Ok(Registered::Complete));
     provider.unregister().unwrap();
     write(provider);
     assert!(!provider.provider_enabled(Level::CRITICAL, Keyword::bit::<0>()));
@@ -443,11 +443,29 @@ fn threads_that_race_register_once() {
     let provider = provider!();
     let registered: usize = std::thread::scope(|scope| {
         let threads: Vec<_> =
-            (0..8).map(|_| scope.spawn(|| usize::from(provider.register().is_ok()))).collect();
+            (0..8).map(|_| scope.spawn(|| usize::from(register(provider).is_ok()))).collect();
         threads.into_iter().map(|thread| thread.join().unwrap()).sum()
     });
     assert_eq!(registered, 1);
     let calls = etw.calls();
     assert_eq!(calls.iter().filter(|call| matches!(call, Call::Register(_))).count(), 1);
     provider.unregister().unwrap();
+}
+
+#[test]
+fn a_debug_message_is_cut_between_characters_and_ends_with_a_line_feed() {
+    let etw = turn();
+    let long = "é".repeat(200);
+    for (text, printed) in [
+        ("", "\n".to_owned()),
+        ("short", "short\n".to_owned()),
+        (&long, "é".repeat(127) + "\n"),
+        // As long as possible, and one byte more.
+        (&"a".repeat(254), "a".repeat(254) + "\n"),
+        (&"a".repeat(255), "a".repeat(254) + "\n"),
+        ("%s\0%s", "%s".to_owned()),
+    ] {
+        debug_print(format_args!("{text}"));
+        assert_eq!(etw.calls(), [Call::Print(printed)]);
+    }
 }

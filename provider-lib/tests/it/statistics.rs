@@ -1,7 +1,7 @@
 //! Tests a provider's own counters.
 
 use etl_file::decode::Value;
-use mock_etw::{ACCESS_DENIED, CAPTURE_STATE, NO_MEMORY, Turn, enabled, turn};
+use mock_etw::{ACCESS_DENIED, CAPTURE_STATE, NO_MEMORY, Turn, enabled, register, turn};
 use wdk_etw::{
     DynamicEvent, EventDescriptor, Keyword, Level, NtStatus, Opcode, Registered, Statistics,
     WriteOptions, emit, event,
@@ -87,7 +87,7 @@ fn events_in_a_notification_during_registration_are_counted_as_dropped() {
     let etw = turn();
     let before = counted::PROVIDER.statistics();
     etw.set(|etw| etw.enabled_before = Some((5, 0, 0)));
-    assert_eq!(counted::register(), Ok(Registered::Complete));
+    assert_eq!(register(&counted::PROVIDER), Ok(Registered::Complete));
     assert_eq!(etw.writes(), []);
     let now = counted::PROVIDER.statistics();
     assert_eq!(growth(&before, &now), (0, 0, 0, 2));

@@ -26,7 +26,8 @@
 //! fn driver_entry() {
 //!     // The driver works without it: print the error and continue.
 //!     let _result = SUBSCRIBER.install();
-//!     let _result = trace::register();
+//!     // SAFETY: `unload` unregisters the provider.
+//!     let _result = unsafe { trace::register() };
 //! }
 //!
 //! fn read(request: u64, length: u32) {
@@ -36,7 +37,9 @@
 //! }
 //!
 //! fn unload() {
-//!     let _result = trace::unregister();
+//!     if let Err(error) = trace::unregister() {
+//!         wdk_etw::debug_print(format_args!("contoso_driver: {error}"));
+//!     }
 //!     // SAFETY: the driver has no spans and runs no code that uses `tracing` any more.
 //!     unsafe { SUBSCRIBER.uninstall() };
 //! }

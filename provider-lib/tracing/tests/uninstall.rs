@@ -7,7 +7,7 @@ use std::{
     cell::Cell,
 };
 
-use mock_etw::{ENABLE, turn};
+use mock_etw::{ENABLE, register, turn};
 use tracing::level_filters::LevelFilter;
 use wdk_etw::Registered;
 use wdk_etw_tracing::{EtwSubscriber, InstallError};
@@ -62,7 +62,7 @@ fn installing_allocates_one_block_and_removing_frees_it() {
     let blocks = BLOCKS.get();
     SUBSCRIBER.install().unwrap();
     assert_eq!(BLOCKS.get() - blocks, 1);
-    assert_eq!(trace::register(), Ok(Registered::Complete));
+    assert_eq!(register(&trace::PROVIDER), Ok(Registered::Complete));
     etw.notify(ENABLE, 5, 0, 0);
     // This subscriber does not follow the sessions.
     assert_eq!(LevelFilter::current(), LevelFilter::TRACE);

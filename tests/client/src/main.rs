@@ -38,10 +38,14 @@ fn main() -> ExitCode {
         // Prints the message and exits, with success after --help and --version.
         Err(error) => error.exit(),
     };
-    // The client works without its own events.
-    let _result = trace::provider::register();
+    // SAFETY: the program's code is mapped until the process ends, and with it the registration.
+    if let Err(error) = unsafe { trace::provider::register() } {
+        eprintln!("warning: the client's own events are not traced: {error}");
+    }
     let result = commands::run(&action);
-    let _result = trace::provider::unregister();
+    if let Err(error) = trace::provider::unregister() {
+        eprintln!("warning: {error}");
+    }
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {

@@ -8,14 +8,16 @@
 )]
 #![allow(clippy::significant_drop_tightening, reason = "a routine's state is locked while it runs")]
 
-use std::ffi::c_void;
+use std::ffi::{CStr, c_char, c_void};
 
 use etl_file::{
     decode::{Payload, Schema, Value},
     read::PointerSize,
 };
 use parking_lot::{Condvar, Mutex, MutexGuard};
-use wdk_etw::{EventDataDescriptor, EventDescriptor, Guid, Provider, Registered};
+use wdk_etw::{
+    EventDataDescriptor, EventDescriptor, Guid, Provider, RegisterError, Registered, TraitsBuffer,
+};
 
 /// `STATUS_INVALID_PARAMETER`.
 pub const INVALID_PARAMETER: i32 = 0xC000_000D_u32.cast_signed();
@@ -56,6 +58,8 @@ pub enum Call {
     Allocate(u64, usize, u32),
     /// `ExFreePoolWithTag`, with the tag.
     Free(u32),
+    /// `DbgPrint`, with the text.
+    Print(String),
 }
 
 /// A write.
@@ -206,10 +210,33 @@ pub fn turn() -> Turn {
     Turn { provider: None, _held: turn }
 }
 
+/// Registers a provider.
+///
+/// # Errors
+///
+/// Returns the provider's error.
+pub fn register(provider: &'static Provider) -> Result<Registered, RegisterError> {
+    // SAFETY: a test's code is never unmapped.
+    unsafe { provider.register() }
+}
+
+/// Registers a provider with traits.
+///
+/// # Errors
+///
+/// Returns the provider's error.
+pub fn register_with<const N: usize>(
+    provider: &'static Provider,
+    traits: &TraitsBuffer<N>,
+) -> Result<Registered, RegisterError> {
+    // SAFETY: as above.
+    unsafe { provider.register_with(traits) }
+}
+
 /// Waits for the turn of the calling test, and registers its provider.
 pub fn registered(provider: &'static Provider) -> Turn {
     let mut etw = turn();
-    assert_eq!(provider.register(), Ok(Registered::Complete));
+    assert_eq!(register(provider), Ok(Registered::Complete));
     etw.provider = Some(provider);
     etw
 }
@@ -520,6 +547,17 @@ extern "system" fn ExFreePoolWithTag(block: *mut c_void, tag: u32) {
         let at = blocks.position(|(start, of, _)| *start == block.addr() && *of == tag);
         drop(etw.blocks.remove(at.expect("a block of this tag")));
     });
+}
+
+// The library declares the routine with variable arguments, which are passed as these are.
+// SAFETY: as above.
+#[unsafe(no_mangle)]
+extern "C" fn DbgPrint(format: *const c_char, text: *const c_char) -> i32 {
+    // SAFETY: the library passes strings that end with NUL.
+    let [format, text] = [format, text].map(|text| unsafe { CStr::from_ptr(text) });
+    assert_eq!(format, c"%s");
+    with(|etw| etw.calls.push(Call::Print(text.to_string_lossy().into_owned())));
+    0
 }
 
 // SAFETY: as above.

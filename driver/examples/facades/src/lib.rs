@@ -47,7 +47,8 @@ pub unsafe extern "system" fn driver_entry(
     driver: &mut DRIVER_OBJECT,
     registry_path: PCUNICODE_STRING,
 ) -> NTSTATUS {
-    trace::start();
+    // SAFETY: `unload` stops tracing, and so does this function if it fails.
+    unsafe { trace::start() };
     log::info!("loading");
     let mut config = WDF_DRIVER_CONFIG {
         Size: size_of::<WDF_DRIVER_CONFIG>() as u32,

@@ -1,6 +1,6 @@
 //! The driver's provider, its events, and the facades that write to it.
 
-use wdk_etw::{Notification, Provider};
+use wdk_etw::{Notification, Provider, debug_print};
 use wdk_etw_log::EtwLogger;
 use wdk_etw_tracing::EtwSubscriber;
 
@@ -47,10 +47,17 @@ fn sessions_changed(_provider: &Provider, _notification: &Notification<'_>) {
 }
 
 /// Installs the facades and registers the provider. The driver works without tracing.
-pub fn start() {
+///
+/// # Safety
+///
+/// The driver calls [`stop`] before it is unloaded, also if `DriverEntry` fails.
+pub unsafe fn start() {
     let _result = LOGGER.install();
     let _result = SUBSCRIBER.install();
-    let _result = provider::register();
+    // SAFETY: `stop` unregisters the provider before the driver is unloaded.
+    if let Err(error) = unsafe { provider::register() } {
+        debug_print(format_args!("etw_facades_driver: {error}"));
+    }
 }
 
 /// Unregisters the provider and removes the subscriber.
@@ -59,7 +66,9 @@ pub fn start() {
 ///
 /// The driver has no spans, and no code of it runs during this call or later, except the caller's.
 pub unsafe fn stop() {
-    let _result = provider::unregister();
+    if let Err(error) = provider::unregister() {
+        debug_print(format_args!("etw_facades_driver: {error}"));
+    }
     // SAFETY: the caller guarantees it.
     unsafe { SUBSCRIBER.uninstall() };
 }

@@ -13,7 +13,7 @@ mod trace;
 use core::ptr;
 
 use wdk_alloc::WdkAllocator;
-use wdk_etw::{NtStatus, UnicodeString, emit};
+use wdk_etw::{NtStatus, UnicodeString, debug_print, emit};
 use wdk_sys::{
     DRIVER_OBJECT, NT_SUCCESS, NTSTATUS, PCUNICODE_STRING, PWDFDEVICE_INIT, WDF_DRIVER_CONFIG,
     WDF_NO_HANDLE, WDF_NO_OBJECT_ATTRIBUTES, WDFDEVICE, WDFDRIVER,
@@ -36,7 +36,10 @@ pub unsafe extern "system" fn driver_entry(
     registry_path: PCUNICODE_STRING,
 ) -> NTSTATUS {
     // The driver works without tracing.
-    let _result = trace::register();
+    // SAFETY: `unload` unregisters the provider, and so does this function if it fails.
+    if let Err(error) = unsafe { trace::register() } {
+        debug_print(format_args!("etw_minimal_driver: {error}"));
+    }
     let mut config = WDF_DRIVER_CONFIG {
         Size: size_of::<WDF_DRIVER_CONFIG>() as u32,
         EvtDriverDeviceAdd: Some(add_device),
@@ -63,7 +66,7 @@ pub unsafe extern "system" fn driver_entry(
         emit!(trace::loaded(path));
     } else {
         // The framework does not call `EvtDriverUnload` if `WdfDriverCreate` failed.
-        let _result = trace::unregister();
+        stop_tracing();
     }
     status
 }
@@ -85,5 +88,11 @@ extern "C" fn add_device(_driver: WDFDRIVER, mut init: PWDFDEVICE_INIT) -> NTSTA
 /// driver's code runs.
 extern "C" fn unload(_driver: WDFDRIVER) {
     emit!(trace::unloaded());
-    let _result = trace::unregister();
+    stop_tracing();
+}
+
+fn stop_tracing() {
+    if let Err(error) = trace::unregister() {
+        debug_print(format_args!("etw_minimal_driver: {error}"));
+    }
 }

@@ -19,7 +19,8 @@ mod trace {
 }
 
 fn main() {
-    let _registered = trace::register();
+    // SAFETY: the program's code is never unmapped.
+    let _registered = unsafe { trace::register() };
     emit!(trace::read(trace::Kind::Read, 512));
     let _keyword = trace::READ;
     let _result = trace::unregister();

@@ -5,5 +5,6 @@ static TRAITS: Traits = traits!("Contoso.Driver");
 
 fn main() {
     let provider: StripedProvider = StripedProvider::new(guid_of_name!("Contoso.Driver"), &TRAITS);
-    let _result = provider.register();
+    // SAFETY: the program never unmaps its code.
+    let _result = unsafe { provider.register() };
 }

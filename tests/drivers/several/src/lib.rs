@@ -11,10 +11,10 @@
 mod devices;
 mod trace;
 
-use core::ptr;
+use core::{fmt::Display, ptr};
 
 use etw_driver_support::{Service, config, create_driver, wdf};
-use wdk_etw::emit;
+use wdk_etw::{debug_print, emit};
 use wdk_sys::{
     DRIVER_OBJECT, NT_SUCCESS, NTSTATUS, PWDFDEVICE_INIT, WDF_DRIVER_CONFIG,
     WDF_NO_OBJECT_ATTRIBUTES, WDFDEVICE, WDFDRIVER,
@@ -25,10 +25,12 @@ use crate::devices::provider::Arrival;
 etw_driver_support::entry!(driver_entry);
 
 fn driver_entry(driver: &mut DRIVER_OBJECT, service: Service<'_>) -> NTSTATUS {
-    // The driver works without tracing.
-    let _result = trace::provider::register();
-    let _result = devices::provider::register();
-    let _result = etw_several_library::register();
+    // SAFETY: `unload` unregisters the providers, and so does this function if it fails.
+    report(unsafe { trace::provider::register() });
+    // SAFETY: as above.
+    report(unsafe { devices::provider::register() });
+    // SAFETY: as above.
+    report(unsafe { etw_several_library::register() });
     let config = WDF_DRIVER_CONFIG {
         EvtDriverDeviceAdd: Some(add_device),
         EvtDriverUnload: Some(unload),
@@ -62,7 +64,14 @@ extern "C" fn unload(_driver: WDFDRIVER) {
 }
 
 fn unregister() {
-    let _result = etw_several_library::unregister();
-    let _result = devices::provider::unregister();
-    let _result = trace::provider::unregister();
+    report(etw_several_library::unregister());
+    report(devices::provider::unregister());
+    report(trace::provider::unregister());
+}
+
+/// Prints an error. The driver works without tracing.
+fn report<T>(result: Result<T, impl Display>) {
+    if let Err(error) = result {
+        debug_print(format_args!("etw_several_driver: {error}"));
+    }
 }

@@ -23,7 +23,7 @@ mod trace;
 mod variant;
 
 use etw_driver_support::Service;
-use wdk_etw::emit;
+use wdk_etw::{debug_print, emit};
 use wdk_sys::{
     DEVICE_OBJECT, DRIVER_OBJECT, IRP, IRP_MJ_CLEANUP, IRP_MJ_CLOSE, IRP_MJ_CREATE,
     IRP_MJ_DEVICE_CONTROL, IRP_MJ_INTERNAL_DEVICE_CONTROL, IRP_MJ_PNP, IRP_MJ_POWER, IRP_MJ_READ,
@@ -46,8 +46,10 @@ fn driver_entry(driver: &mut DRIVER_OBJECT, service: Service<'_>) -> NTSTATUS {
     driver.MajorFunction[IRP_MJ_POWER as usize] = Some(power::dispatch);
     driver.MajorFunction[IRP_MJ_SYSTEM_CONTROL as usize] = Some(system_control);
     driver.DriverUnload = Some(unload);
-    // The driver works without tracing.
-    let _result = trace::register();
+    // SAFETY: `unload` unregisters the provider, and this function does not fail any more.
+    if let Err(error) = unsafe { trace::register() } {
+        debug_print(format_args!("etw_wdm_pnp_driver: {error}"));
+    }
     emit!(trace::loaded());
     STATUS_SUCCESS
 }
@@ -60,5 +62,7 @@ unsafe extern "C" fn system_control(device: *mut DEVICE_OBJECT, irp: *mut IRP) -
 /// `DriverUnload`. All devices are gone by then.
 unsafe extern "C" fn unload(_driver: *mut DRIVER_OBJECT) {
     emit!(trace::unloaded());
-    let _result = trace::unregister();
+    if let Err(error) = trace::unregister() {
+        debug_print(format_args!("etw_wdm_pnp_driver: {error}"));
+    }
 }

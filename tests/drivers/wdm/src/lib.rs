@@ -22,7 +22,7 @@ use core::ptr;
 
 use etw_driver_support::{Service, check, counted, nt, utf16};
 use strings::{LINK, NAME};
-use wdk_etw::emit;
+use wdk_etw::{debug_print, emit};
 use wdk_sys::{
     DEVICE_OBJECT, DO_BUFFERED_IO, DRIVER_OBJECT, FILE_DEVICE_UNKNOWN, IRP_MJ_CLEANUP,
     IRP_MJ_CLOSE, IRP_MJ_CREATE, IRP_MJ_DEVICE_CONTROL, IRP_MJ_READ, IRP_MJ_WRITE, NT_SUCCESS,
@@ -64,8 +64,10 @@ fn driver_entry(driver: &mut DRIVER_OBJECT, service: Service<'_>) -> NTSTATUS {
         driver.MajorFunction[major as usize] = Some(requests::dispatch);
     }
     driver.DriverUnload = Some(unload);
-    // The driver works without tracing.
-    let _result = trace::register();
+    // SAFETY: `unload` unregisters the provider, and this function does not fail any more.
+    if let Err(error) = unsafe { trace::register() } {
+        debug_print(format_args!("etw_wdm_driver: {error}"));
+    }
     emit!(trace::loaded());
     STATUS_SUCCESS
 }
@@ -73,7 +75,9 @@ fn driver_entry(driver: &mut DRIVER_OBJECT, service: Service<'_>) -> NTSTATUS {
 /// `DriverUnload`.
 unsafe extern "C" fn unload(driver: *mut DRIVER_OBJECT) {
     emit!(trace::unloaded());
-    let _result = trace::unregister();
+    if let Err(error) = trace::unregister() {
+        debug_print(format_args!("etw_wdm_driver: {error}"));
+    }
     let mut link = counted(&LINK);
     let _status = nt!(IoDeleteSymbolicLink, &raw mut link);
     // SAFETY: the system passes this driver's object.

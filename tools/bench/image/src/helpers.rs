@@ -94,7 +94,10 @@ caller!(helper_traced: |status, _bytes, _text| {
 
 #[unsafe(no_mangle)]
 pub extern "system" fn helpers_register() {
-    let _result = trace::register();
-    let _result = counted::register();
-    let _result = single::register();
+    // SAFETY: the benchmark never unmaps the image.
+    let _result = unsafe { trace::register() };
+    // SAFETY: as above.
+    let _result = unsafe { counted::register() };
+    // SAFETY: as above.
+    let _result = unsafe { single::register() };
 }
