@@ -173,7 +173,7 @@ impl Provider {
 ///
 /// fn write(name: &str, value: u64) {
 ///     const EVENT: EventDescriptor =
-///         EventDescriptor::new(0, 0, Level::INFORMATION, trace::REQUEST);
+///         EventDescriptor::new(0, 0, Level::INFO, trace::REQUEST);
 ///     if trace::PROVIDER.is_enabled_fast(EVENT.level(), EVENT.keyword()) {
 ///         let mut event = DynamicEvent::<128, 256>::new();
 ///         event.start("Measured");

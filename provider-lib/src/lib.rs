@@ -192,7 +192,12 @@ pub use etw_wire::{
 /// # IRQL
 ///
 /// Any. Above `APC_LEVEL` the values must be in non-pageable memory.
-pub use wdk_etw_macros::event;
+#[macro_export]
+macro_rules! event {
+    ($($argument:tt)*) => {
+        $crate::__macro::event!($crate $($argument)*)
+    };
+}
 
 /// Declares a provider and its events.
 ///
@@ -210,6 +215,7 @@ pub use wdk_etw_macros::event;
 /// | `binary_tracking` | [`Provider::with_binary_tracking`] |
 /// | `statistics` | [`Provider::with_statistics`] |
 /// | `stripes = 1` | the number of stripes of the [`StripedProvider`], a power of two up to 64, instead of 16; 1 is enough for a driver that writes few events, and 64 are for one that writes from every processor of a large machine |
+/// | `crate = path` | the path of this crate, if it is not `::wdk_etw`, as in a crate that exports it again |
 /// | `on_enable`, `on_disable`, `on_capture_state` `= path` | a [`Hook`]; the path is resolved inside the module |
 ///
 /// ETW adds a provider's traits to each of its events. A provider that needs none (all its
@@ -385,6 +391,7 @@ pub mod __macro {
     pub use crate::mode::{USER_MODE, assert_kernel_mode, assert_user_mode};
     pub use crate::write::{Options, Plain};
     pub use core::compile_error;
+    pub use wdk_etw_macros::event;
 }
 
 #[doc(hidden)]

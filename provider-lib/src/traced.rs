@@ -19,9 +19,10 @@ use crate::{NtStatus, WriteError};
 /// # fn read_at(offset: u64) -> i32 { 0 }
 /// fn start(offset: u64) -> Result<(), NtStatus> {
 ///     map_registers().traced(trace::start_failed)?;
-///     // With other fields, and the status of a routine of the WDK:
-///     let status = read_at(offset).traced(|status| emit!(trace::read_failed(offset, status)));
-///     # assert_eq!(status, 0);
+///     // With other fields, and the status of a routine of the WDK, which is an `i32`:
+///     let status = NtStatus(read_at(offset));
+///     let status = status.traced(|status| emit!(trace::read_failed(offset, status)));
+///     # assert!(status.is_success());
 ///     Ok(())
 /// }
 /// ```
@@ -52,14 +53,6 @@ impl HasStatus for NtStatus {
     }
 }
 
-/// `NTSTATUS` of the WDK's bindings.
-impl HasStatus for i32 {
-    #[inline]
-    fn status(&self) -> NtStatus {
-        NtStatus(*self)
-    }
-}
-
 impl HasStatus for WriteError {
     #[inline]
     fn status(&self) -> NtStatus {
@@ -83,15 +76,6 @@ impl Traced for NtStatus {
         if !self.is_success() {
             write(self);
         }
-        self
-    }
-}
-
-/// `NTSTATUS` of the WDK's bindings.
-impl Traced for i32 {
-    #[inline]
-    fn traced(self, write: impl FnOnce(NtStatus)) -> Self {
-        let _same = NtStatus(self).traced(write);
         self
     }
 }

@@ -16,7 +16,7 @@ impl Level {
     /// Warnings, such as a failed allocation that the driver can cope with.
     pub const WARNING: Self = Self(3);
     /// Noteworthy steps of normal operation.
-    pub const INFORMATION: Self = Self(4);
+    pub const INFO: Self = Self(4);
     /// Detailed steps.
     pub const VERBOSE: Self = Self(5);
 }
@@ -312,7 +312,7 @@ mod tests {
                 Level::CRITICAL,
                 Level::ERROR,
                 Level::WARNING,
-                Level::INFORMATION,
+                Level::INFO,
                 Level::VERBOSE
             ]
             .map(|level| level.0),

@@ -108,7 +108,7 @@ mod tests {
     fn the_tables_agree_with_the_constants() {
         for (constant, name) in [
             (Level::LOG_ALWAYS, "LogAlways"),
-            (Level::INFORMATION, "Informational"),
+            (Level::INFO, "Informational"),
             (Level::VERBOSE, "Verbose"),
         ] {
             let known = LEVELS.iter().find(|known| known.value == constant.0);

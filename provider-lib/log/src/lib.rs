@@ -208,7 +208,7 @@ impl EtwLogger {
         match level {
             log::Level::Error => (Level::ERROR, self.keyword),
             log::Level::Warn => (Level::WARNING, self.keyword),
-            log::Level::Info => (Level::INFORMATION, self.keyword),
+            log::Level::Info => (Level::INFO, self.keyword),
             log::Level::Debug => (Level::VERBOSE, self.keyword),
             log::Level::Trace => (Level::VERBOSE, self.trace_keyword),
         }

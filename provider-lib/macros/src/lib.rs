@@ -2,25 +2,34 @@
 
 mod ad_hoc;
 mod configured;
+mod library;
 mod names;
 mod provider;
 mod writer;
 
 use proc_macro::TokenStream;
+use quote::ToTokens as _;
 
 /// Generates a provider and its events from the declaration in a module.
 #[proc_macro_attribute]
 pub fn provider(arguments: TokenStream, module: TokenStream) -> TokenStream {
-    configured::provider(arguments.into(), module.into())
+    let arguments = arguments.into();
+    library::path(&arguments)
+        .and_then(|path| {
+            let code = configured::provider(arguments, module.into())?;
+            Ok(path.map_or(code.clone(), |path| library::replace(code, &path.into_token_stream())))
+        })
         .unwrap_or_else(|error| error.to_compile_error())
         .into()
 }
 
-/// Declares and writes a `TraceLogging` event in one place.
+/// Declares and writes a `TraceLogging` event in one place. The first token is the library's name.
 #[proc_macro]
 pub fn event(tokens: TokenStream) -> TokenStream {
-    wdk_etw_schema::parse::ad_hoc(tokens.into())
-        .and_then(|event| ad_hoc::expand(&event))
+    let mut tokens = proc_macro2::TokenStream::from(tokens).into_iter();
+    let library = tokens.next().into_token_stream();
+    wdk_etw_schema::parse::ad_hoc(tokens.collect())
+        .and_then(|event| Ok(library::replace(ad_hoc::expand(&event)?, &library)))
         .unwrap_or_else(|error| error.to_compile_error())
         .into()
 }

@@ -145,7 +145,6 @@ fn an_error_is_written_and_returned_unchanged() {
     assert_eq!(failed.traced(trace::failed), Err(NtStatus::NO_MEMORY));
     let failed: Result<u8, Error> = Err(Error("own"));
     assert_eq!(failed.traced(trace::failed), Err(Error("own")));
-    assert_eq!(mock_etw::NO_MEMORY.traced(trace::failed), mock_etw::NO_MEMORY);
     let status = NtStatus::BUFFER_OVERFLOW.traced(|status| emit!(trace::failed_at(5, status)));
     assert_eq!(status, NtStatus::BUFFER_OVERFLOW);
     let contents: Vec<_> = etw.writes().iter().map(Written::content).collect();
@@ -155,7 +154,6 @@ fn an_error_is_written_and_returned_unchanged() {
         [
             bytes(NtStatus::NO_MEMORY),
             bytes(NtStatus::INVALID_PARAMETER),
-            bytes(NtStatus::NO_MEMORY),
             [5_u64.to_le_bytes().to_vec(), bytes(NtStatus::BUFFER_OVERFLOW)].concat(),
         ]
     );
@@ -166,7 +164,6 @@ fn a_success_writes_nothing_and_a_disabled_event_evaluates_nothing() {
     let etw = registered();
     let succeeded: Result<u8, NtStatus> = Ok(3);
     assert_eq!(succeeded.traced(trace::failed), Ok(3));
-    assert_eq!(0x103.traced(trace::failed), 0x103);
     assert_eq!(NtStatus::TIMEOUT.traced(trace::failed), NtStatus::TIMEOUT);
     etw.notify(DISABLE, 0, 0, 0);
     let evaluated = Cell::new(false);

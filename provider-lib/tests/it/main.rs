@@ -10,6 +10,7 @@ mod documents;
 mod dynamic;
 mod elements;
 mod enable_state;
+mod exported;
 mod foreign;
 mod helpers;
 mod hostile;

@@ -20,7 +20,7 @@ macro_rules! provider {
     }};
 }
 
-static EVENT: EventDescriptor = EventDescriptor::new(1, 0, Level::INFORMATION, Keyword::bit::<0>());
+static EVENT: EventDescriptor = EventDescriptor::new(1, 0, Level::INFO, Keyword::bit::<0>());
 
 fn write(provider: &'static Provider) {
     provider.write(&EVENT, &WriteOptions::new(), &[]).unwrap();
@@ -137,7 +137,7 @@ fn after_a_failed_unregistration_writes_do_nothing_and_it_can_be_retried() {
     etw.calls();
     // The handle may or may not be valid.
     write(provider);
-    assert!(!provider.is_enabled_fast(Level::INFORMATION, Keyword::bit::<0>()));
+    assert!(!provider.is_enabled_fast(Level::INFO, Keyword::bit::<0>()));
     assert_eq!(etw.writes(), []);
     assert_eq!(register(provider), Err(RegisterError::AlreadyRegistered));
     etw.set(|etw| etw.unregister_status = 0);
@@ -160,7 +160,7 @@ fn any_number_of_failed_unregistrations_leaves_the_provider_as_one_does() {
             assert!(!provider.event_enabled(&EVENT));
             // A notification brings no writes back.
             etw.notify(ENABLE, 4, 1, 1);
-            assert!(!provider.is_enabled_fast(Level::INFORMATION, Keyword::bit::<0>()));
+            assert!(!provider.is_enabled_fast(Level::INFO, Keyword::bit::<0>()));
             etw.notify(ENABLE, 200, 1, 0);
             assert!(!provider.is_enabled_fast(Level(200), Keyword::bit::<0>()));
             write(provider);
@@ -170,7 +170,7 @@ fn any_number_of_failed_unregistrations_leaves_the_provider_as_one_does() {
         provider.unregister().unwrap();
         assert_eq!(register(provider), Ok(Registered::Complete));
         etw.notify(ENABLE, 200, 1, 0);
-        assert!(provider.is_enabled_fast(Level::INFORMATION, Keyword::bit::<0>()));
+        assert!(provider.is_enabled_fast(Level::INFO, Keyword::bit::<0>()));
         assert!(provider.is_enabled_fast(Level(200), Keyword::bit::<0>()));
         etw.calls();
         write(provider);

@@ -122,7 +122,7 @@ fn as_many_data_descriptors_as_etw_accepts_are_passed_on() {
 #[test]
 fn etw_itself_can_be_asked() {
     let _etw = registered();
-    assert!(PROVIDER.provider_enabled(Level::INFORMATION, Keyword::bit::<0>()));
+    assert!(PROVIDER.provider_enabled(Level::INFO, Keyword::bit::<0>()));
     assert!(!PROVIDER.provider_enabled(Level::VERBOSE, Keyword::bit::<0>()));
     assert!(PROVIDER.event_enabled(&EVENT));
     let verbose = EventDescriptor::new(7, 2, Level::VERBOSE, Keyword::bit::<3>());

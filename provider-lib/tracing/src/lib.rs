@@ -342,7 +342,7 @@ impl<const SPANS: usize> EtwSubscriber<SPANS> {
         match level {
             tracing_core::Level::ERROR => (Level::ERROR, self.keyword),
             tracing_core::Level::WARN => (Level::WARNING, self.keyword),
-            tracing_core::Level::INFO => (Level::INFORMATION, self.keyword),
+            tracing_core::Level::INFO => (Level::INFO, self.keyword),
             tracing_core::Level::DEBUG => (Level::VERBOSE, self.keyword),
             tracing_core::Level::TRACE => (Level::VERBOSE, self.trace_keyword),
         }

@@ -241,7 +241,7 @@ fn a_provider_registers_writes_and_unregisters_with_advapi32() {
             Call::Write(7, 1, None, vec![0; 4]),
         ]
     );
-    assert!(trace::PROVIDER.provider_enabled(Level::INFORMATION, Keyword::NONE));
+    assert!(trace::PROVIDER.provider_enabled(Level::INFO, Keyword::NONE));
     assert!(trace::PROVIDER.event_enabled(&trace::request_sent::DESCRIPTOR));
     // The state request writes the counters.
     notify(2, 5);

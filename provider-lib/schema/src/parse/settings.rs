@@ -3,7 +3,9 @@
 use etw_wire::limits::MAX_TRAITS_SIZE;
 use proc_macro2::Span;
 use syn::{
-    Ident, LitByteStr, LitInt, LitStr, Path, Token, parenthesized,
+    Ident, LitByteStr, LitInt, LitStr, Path, Token,
+    ext::IdentExt as _,
+    parenthesized,
     parse::{Parse, ParseStream},
 };
 
@@ -56,7 +58,7 @@ impl Parse for Settings {
         let mut stripes = None;
         let mut manifest: Option<LitStr> = None;
         while !input.is_empty() {
-            let word: Ident = input.parse()?;
+            let word = input.call(Ident::parse_any)?;
             if word != "trait_" {
                 given.once(&word)?;
             }
@@ -66,6 +68,8 @@ impl Parse for Settings {
                 "statistics" => statistics = true,
                 "stripes" => stripes = Some(number_of_stripes(&value(input)?)?),
                 "manifest" => manifest = Some(value(input)?),
+                // The macro's own.
+                "crate" => drop(value::<Path>(input)?),
                 "name" => name = Some(value(input)?),
                 "guid" => written_guid = Some(guid(&value(input)?)?),
                 "group" => group = Some(guid(&value(input)?)?),
@@ -80,7 +84,7 @@ impl Parse for Settings {
                             "a provider has no argument `{word}`; supported: `name`, `guid`, \
                              `group`, `trait_(type, b\"data\")`, `encoding`, `manifest`, \
                              `binary_tracking`, `statistics`, `stripes`, `on_enable`, \
-                             `on_disable`, `on_capture_state`"
+                             `on_disable`, `on_capture_state`, `crate`"
                         ),
                     ));
                 }
