@@ -32,6 +32,15 @@ fn quiet() -> TokenStream {
     }
 }
 
+/// Returns the attribute of a function that costs a write site nothing. In debug builds the places of
+/// a function do not share the stack, so that the function has a frame of its own.
+fn inline() -> TokenStream {
+    quote! {
+        #[cfg_attr(debug_assertions, inline(never))]
+        #[cfg_attr(not(debug_assertions), inline(always))]
+    }
+}
+
 fn docs(lines: &[String]) -> TokenStream {
     let lines = lines.iter().map(|line| format!(" {line}"));
     quote!(#(#[doc = #lines])*)
@@ -303,7 +312,7 @@ fn structure(structure: &Structure, is_element: bool) -> syn::Result<TokenStream
 /// Generates the functions of an event that write it as `trace::event(…)` and `emit!` call them. Their
 /// names have the place of the event's, so that errors about arguments show the declaration.
 fn calls(event: &Event, idents: &[Ident], types: &[TokenStream]) -> TokenStream {
-    let docs = docs(&event.docs);
+    let (docs, inline) = (docs(&event.docs), inline());
     let options = Ident::new("options", Span::mixed_site());
     let call = Ident::new("__wdk_etw_call", event.ident.span());
     let emit = Ident::new("__wdk_etw_emit", event.ident.span());
@@ -316,7 +325,7 @@ fn calls(event: &Event, idents: &[Ident], types: &[TokenStream]) -> TokenStream 
         /// # IRQL
         ///
         /// Any. Above `APC_LEVEL` the arguments must be in non-pageable memory.
-        #[inline(always)]
+        #inline
         pub fn #call(#(#idents: #types),*) {
             if self::is_enabled() {
                 // The provider counts the failure; this function returns no result.
@@ -331,7 +340,7 @@ fn calls(event: &Event, idents: &[Ident], types: &[TokenStream]) -> TokenStream 
         pub struct __WdkEtwWith<O>(O);
 
         #[doc(hidden)]
-        #[inline(always)]
+        #inline
         pub fn __wdk_etw_with<O: ::wdk_etw::__macro::Options>(
             #options: O,
         ) -> __WdkEtwWith<O> {
@@ -339,7 +348,7 @@ fn calls(event: &Event, idents: &[Ident], types: &[TokenStream]) -> TokenStream 
         }
 
         impl<O: ::wdk_etw::__macro::Options> __WdkEtwWith<O> {
-            #[inline(always)]
+            #inline
             pub fn #emit(
                 self,
                 #(#idents: #types),*
@@ -353,17 +362,17 @@ fn calls(event: &Event, idents: &[Ident], types: &[TokenStream]) -> TokenStream 
 /// Generates the functions by which `emit!` applies a rate limit.
 fn admits() -> TokenStream {
     // The provider's module.
-    let outer = quote!(super);
+    let (outer, inline) = (quote!(super), inline());
     quote! {
         #[doc(hidden)]
-        #[inline(always)]
+        #inline
         #[must_use]
         pub fn __admits(limit: &::wdk_etw::RateLimit) -> bool {
             ::wdk_etw::Provider::admits(&#outer::PROVIDER, limit)
         }
 
         #[doc(hidden)]
-        #[inline(always)]
+        #inline
         #[must_use]
         pub fn __admits_once(limit: &::wdk_etw::RateLimit) -> bool {
             ::wdk_etw::Provider::admits_once(&#outer::PROVIDER, limit)
@@ -426,7 +435,7 @@ impl Writers<'_> {
         let layout =
             Layout::of(&event.fields, event.encoding, types, metadata.len(), event.ident.span())?;
         let writer = self.writer(event, &layout);
-        let (quiet, admits) = (quiet(), admits());
+        let (quiet, admits, inline) = (quiet(), admits(), inline());
         let Event { ident, visibility, id, version, task, opcode, .. } = event;
         let keyword = self.provider.keyword_mask(event);
         let level = event.level.0;
@@ -484,7 +493,7 @@ impl Writers<'_> {
 
                 /// Returns whether a session enables the event, without the match-all keywords; see
                 /// [`is_enabled_fast`](::wdk_etw::Provider::is_enabled_fast).
-                #[inline(always)]
+                #inline
                 #[must_use]
                 pub fn is_enabled() -> ::core::primitive::bool {
                     ::wdk_etw::Provider::is_enabled_fast(
@@ -509,7 +518,7 @@ impl Writers<'_> {
                 ///
                 /// Returns a [`WriteError`](::wdk_etw::WriteError). The provider also counts the
                 /// failure.
-                #[inline(always)]
+                #inline
                 pub fn write<O: ::wdk_etw::__macro::Options>(
                     #options: O,
                     #(#idents: #types),*

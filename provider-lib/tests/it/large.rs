@@ -134,3 +134,33 @@ fn events_can_have_more_fields_than_the_compiler_nests_types() {
     let texts: Vec<u8> = writes[2].data.iter().flat_map(|(_, bytes)| bytes.clone()).collect();
     assert_eq!(texts, [1, 0, b'x'].repeat(64));
 }
+
+/// Returns an address on the current stack.
+#[inline(never)]
+fn depth() -> usize {
+    let here = 0_u8;
+    std::hint::black_box(&raw const here).addr()
+}
+
+macro_rules! eight {
+    ($($write:tt)*) => { $($write)* $($write)* $($write)* $($write)* $($write)* $($write)* $($write)* $($write)* };
+}
+
+#[wdk_etw::provider(name = "Test.Many")]
+mod many {
+    #[event(level = Info, keyword = none)]
+    pub fn written(number: u64, text: &str, bytes: &[u8]);
+}
+
+#[inline(never)]
+fn write_many(text: &str) -> usize {
+    eight!(eight!(emit!(many::written(1, text, &[2]));););
+    depth()
+}
+
+/// Debug builds do not share the stack between the places of a function.
+#[test]
+fn many_writes_in_one_function_use_little_stack() {
+    let used = depth() - write_many("text");
+    assert!(used < 64 * 8, "64 writes use {used} bytes of the stack");
+}

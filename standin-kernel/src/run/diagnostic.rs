@@ -115,6 +115,20 @@ impl Diagnostic {
         }
     }
 
+    /// Returns a warning if a routine used three quarters of the kernel stack or more.
+    pub(super) fn of_stack(routine: &str, bytes: usize) -> Option<Self> {
+        /// The size of the kernel stack of a thread, on x64.
+        const STACK: usize = 24 * 1024;
+        (bytes >= STACK / 4 * 3).then(|| {
+            let message = format!(
+                "{routine} used {bytes} of the {STACK} bytes of the kernel stack, and Windows' own \
+                 routines and interrupts need some: move large variables elsewhere, or split the \
+                 function; a debug build uses more than a release build"
+            );
+            Self::sentence(Kind::Warning, message)
+        })
+    }
+
     /// Returns the diagnostic of a bugcheck.
     fn of_bugcheck(bugcheck: BugCheck) -> Self {
         Self {
@@ -185,5 +199,18 @@ impl fmt::Display for Diagnostic {
             write!(f, "\n    {line}")?;
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_warning_comes_from_three_quarters_of_the_stack_on() {
+        assert!(Diagnostic::of_stack("DriverEntry", 18_431).is_none());
+        let warning = Diagnostic::of_stack("DriverEntry", 18_432).unwrap();
+        assert_eq!(warning.kind, Kind::Warning);
+        assert!(warning.message.starts_with("DriverEntry used 18432 of the 24576 bytes"));
     }
 }

@@ -126,6 +126,9 @@ impl Run {
         diagnostics.extend(self.missing_providers(&kernel, &described));
         let of_symbols = kernel.notes_on_symbols().into_iter();
         diagnostics.extend(of_symbols.map(|note| Diagnostic::sentence(Kind::Note, note)));
+        let deepest = kernel.stack_use().into_iter().max_by_key(|(_, bytes)| *bytes);
+        diagnostics
+            .extend(deepest.and_then(|(routine, bytes)| Diagnostic::of_stack(&routine, bytes)));
         diagnostic::sort(&mut diagnostics);
         for diagnostic in &diagnostics {
             report.diagnostic(diagnostic);
