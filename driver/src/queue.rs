@@ -7,7 +7,7 @@ use etw_sample_interface::{
     IOCTL_GET_STATISTICS, IOCTL_SET_TIMER, IOCTL_SIMULATE_READS, IOCTL_WAIT, IOCTL_WAKE, MAX_BURST,
     MAX_READS, Reads, Statistics, TimerControl, untraced,
 };
-use wdk_etw::{Activity, ActivityId, Guid};
+use wdk_etw::{Activity, ActivityId, Guid, emit};
 use wdk_sys::{
     NTSTATUS, PVOID, STATUS_BUFFER_TOO_SMALL, STATUS_CANCELLED, STATUS_DEVICE_BUSY,
     STATUS_INVALID_BUFFER_SIZE, STATUS_INVALID_DEVICE_REQUEST, STATUS_INVALID_PARAMETER,
@@ -392,7 +392,7 @@ fn burst(request: WDFREQUEST) -> Result<usize, NTSTATUS> {
         return Err(STATUS_INVALID_PARAMETER);
     }
     for number in 0..burst.count {
-        trace::burst(burst.sender, number);
+        emit!(trace::burst(burst.sender, number));
     }
     Ok(0)
 }
@@ -407,10 +407,10 @@ fn simulate_reads(request: WDFREQUEST) -> Result<usize, NTSTATUS> {
         return Err(STATUS_INVALID_PARAMETER);
     }
     for number in 0..reads.local {
-        trace::local_read(number);
+        emit!(trace::local_read(number));
     }
     for number in 0..reads.remote {
-        trace::remote_read(number);
+        emit!(trace::remote_read(number));
     }
     Ok(0)
 }

@@ -298,12 +298,12 @@ const fn split(result: Result<usize, NTSTATUS>) -> (usize, NtStatus) {
 /// Writes the event of a completed read request.
 pub fn read(requested: usize, result: Result<usize, NTSTATUS>) {
     let (returned, status) = split(result);
-    provider::read(requested, returned, status);
+    emit!(provider::read(requested, returned, status));
 }
 
 /// Writes the event of a completed write request.
 pub fn write(length: usize, result: Result<usize, NTSTATUS>) {
-    provider::write(length, split(result).1);
+    emit!(provider::write(length, split(result).1));
 }
 
 /// Writes an event with the first bytes of a write.

@@ -17,7 +17,10 @@ pub fn provider(arguments: TokenStream, module: TokenStream) -> TokenStream {
     library::path(&arguments)
         .and_then(|path| {
             let code = configured::provider(arguments, module.into())?;
-            Ok(path.map_or(code.clone(), |path| library::replace(code, &path.into_token_stream())))
+            Ok(match path {
+                Some(path) => library::replace(code, &path.into_token_stream()),
+                None => code,
+            })
         })
         .unwrap_or_else(|error| error.to_compile_error())
         .into()

@@ -316,6 +316,15 @@ fn calls(event: &Event, idents: &[Ident], types: &[TokenStream]) -> TokenStream 
     let options = Ident::new("options", Span::mixed_site());
     let call = Ident::new("__wdk_etw_call", event.ident.span());
     let emit = Ident::new("__wdk_etw_emit", event.ident.span());
+    // The lint is for statements; `traced` takes the function.
+    let lint = (!idents.is_empty()).then(|| {
+        let reason = format!(
+            "this call evaluates the event's arguments even if no session enables it; write \
+             `emit!({}(…))`",
+            event.ident
+        );
+        quote!(#[must_use = #reason])
+    });
     quote! {
         #docs
         ///
@@ -326,6 +335,7 @@ fn calls(event: &Event, idents: &[Ident], types: &[TokenStream]) -> TokenStream 
         ///
         /// Any. Above `APC_LEVEL` the arguments must be in non-pageable memory.
         #inline
+        #lint
         pub fn #call(#(#idents: #types),*) {
             if self::is_enabled() {
                 // The provider counts the failure; this function returns no result.

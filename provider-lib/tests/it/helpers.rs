@@ -127,7 +127,7 @@ fn a_dump_that_does_not_fit_is_cut_and_counted() {
 
 #[test]
 fn a_declarations_own_structure_has_precedence() {
-    own::dumped(own::HexDump { pages: 1 });
+    let () = own::dumped(own::HexDump { pages: 1 });
 }
 
 #[test]

@@ -131,7 +131,6 @@ fn write_all(
         let dump = HexDump::window(b"dump", 0, 4);
         emit!(trace::others(trace::Kind::Read, place, &[1, 2, 3], &[4], small, dump));
     }
-    trace::text("called", c"c", units, counted, nul);
 }
 
 #[test]

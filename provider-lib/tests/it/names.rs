@@ -339,11 +339,11 @@ macro_rules! write_events {
         emit!($provider::r#type(1, "x"));
         emit!($provider::O(1, "x"));
         // As functions.
-        $provider::event(1, "x");
-        $provider::provider(1, "x");
-        $provider::größe(1, "x");
-        $provider::___(1, "x");
-        $provider::Err(1, "x");
+        let () = $provider::event(1, "x");
+        let () = $provider::provider(1, "x");
+        let () = $provider::größe(1, "x");
+        let () = $provider::___(1, "x");
+        let () = $provider::Err(1, "x");
     }};
 }
 

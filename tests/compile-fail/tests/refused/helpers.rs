@@ -26,6 +26,6 @@ fn main() {
     emit!(trace::dumped(&[1, 2, 3]));
     let result: Result<(), String> = Ok(());
     let _same = result.traced(|_status| ());
-    let result: Result<(), i32> = Ok(());
+    let result: Result<(), wdk_etw::NtStatus> = Ok(());
     let _same = result.traced(trace::failed_at);
 }
