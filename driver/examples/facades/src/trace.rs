@@ -59,7 +59,8 @@ pub fn start() {
 ///
 /// The driver has no spans, and no code of it runs during this call or later, except the caller's.
 pub unsafe fn stop() {
-    let _result = provider::unregister();
-    // SAFETY: the caller guarantees it.
-    unsafe { SUBSCRIBER.uninstall() };
+    if provider::unregister().is_ok() {
+        // SAFETY: the caller guarantees it, and no hook runs any more.
+        unsafe { SUBSCRIBER.uninstall() };
+    }
 }
