@@ -73,7 +73,8 @@ pub fn expand(event: &AdHoc) -> syn::Result<TokenStream> {
             )
         }
     };
-    let arguments = in_order(&layout, &quote!(__WDK_ETW_EVENT.tracelogging()), &options, values);
+    let of_write = quote_spanned!(Span::mixed_site() => __wdk_etw_options);
+    let arguments = in_order(&layout, &quote!(__WDK_ETW_EVENT.tracelogging()), &of_write, values);
     Ok(quote_spanned! { Span::mixed_site() => {
         const __WDK_ETW_KEYWORD: ::wdk_etw::Keyword = #keyword;
         static __WDK_ETW_EVENT: ::wdk_etw::__macro::EventBlob<#size> =
@@ -89,6 +90,8 @@ pub fn expand(event: &AdHoc) -> syn::Result<TokenStream> {
         #limit
         let __wdk_etw_provider: &::wdk_etw::Provider = &#provider;
         if __wdk_etw_provider.is_enabled_fast(::wdk_etw::Level(#level), __WDK_ETW_KEYWORD) #admits {
+            // Before the fields, as in `emit!`: the first field may be an earlier argument.
+            let __wdk_etw_options = #options;
             // The provider counts the failure; `event!` returns no result.
             let __wdk_etw_status = __wdk_etw_write(__wdk_etw_provider, #arguments);
         }
