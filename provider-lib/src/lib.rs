@@ -42,7 +42,9 @@
 //!
 //! # IRQL
 //!
-//! Every function whose documentation has no IRQL section can be called at any IRQL.
+//! Every function whose documentation has no IRQL section can be called at any IRQL. A function that
+//! ETW limits to an IRQL checks it in every build, and returns an error instead of calling ETW. Events'
+//! data must be in system space, whatever the IRQL; see [`EventDataDescriptor`].
 //!
 //! # Guarantees
 //!
@@ -61,7 +63,7 @@
 //! declarations and macros work in programs, services and UMDF drivers: the state, the hot path and
 //! the interface are the same. The differences:
 //!
-//! - There is no IRQL. What is said about IRQLs and about non-pageable memory does not apply.
+//! - There is no IRQL. What is said about IRQLs, system space and non-pageable memory does not apply.
 //! - Statuses are those that the kernel's routine returns in the same case. Other Win32 error codes
 //!   become `0xC007` and the code (`NTSTATUS_FROM_WIN32`).
 //! - [`Provider::register_with`] allocates from the process's heap instead of the pool.
@@ -166,7 +168,7 @@ pub use etw_wire::{
 /// and its value. Fields have the types and attributes of a
 /// declaration ([`provider`](macro@provider)), except for maps and the declaration's structures. The keyword is a
 /// constant expression; [`Keyword::union`] combines several keywords. The values are evaluated
-/// only if a session enables the event.
+/// only if a session enables the event: first the options, then the fields from left to right.
 ///
 /// ```
 /// # #[wdk_etw::provider(name = "Contoso.Driver")]
@@ -186,7 +188,8 @@ pub use etw_wire::{
 ///
 /// # IRQL
 ///
-/// Any. Above `APC_LEVEL` the values must be in non-pageable memory.
+/// Any. The values must be in system space and, above `APC_LEVEL`, in non-pageable memory; see
+/// [`EventDataDescriptor`].
 pub use wdk_etw_macros::event;
 
 /// Declares a provider and its events.
