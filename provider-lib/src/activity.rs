@@ -24,8 +24,7 @@ unsafe impl PlainData for ActivityId {}
 pub enum ActivityError {
     /// `EtwActivityIdControl` failed with this status.
     Refused(NtStatus),
-    /// The thread's id was read or set at this IRQL, above `APC_LEVEL`. Only debug builds check
-    /// the IRQL.
+    /// The thread's id was to be read or set at this IRQL, above `APC_LEVEL`. ETW was not called.
     TooHighIrql(u8),
 }
 
@@ -133,8 +132,7 @@ impl Activity {
     ///
     /// # Errors
     ///
-    /// Returns an [`ActivityError`] if ETW cannot create an id or, in debug builds, if the IRQL is
-    /// too high.
+    /// Returns an [`ActivityError`] if ETW cannot create an id, or if the IRQL is too high.
     pub fn from_thread() -> Result<Self, ActivityError> {
         match ActivityId::current() {
             Ok(id) => Self::from_activity(id),
@@ -204,7 +202,7 @@ impl ActivityId {
     /// # Errors
     ///
     /// Returns an [`ActivityError`] if ETW refuses the call, as it may on a thread of the
-    /// system process, or, in debug builds, if the IRQL is too high.
+    /// system process, or if the IRQL is too high.
     pub fn current() -> Result<Self, ActivityError> {
         control(GET_ID, Guid::NULL)
     }
@@ -219,7 +217,7 @@ impl ActivityId {
     /// # Errors
     ///
     /// Returns an [`ActivityError`] if ETW refuses the call, as it may on a thread of the
-    /// system process, or, in debug builds, if the IRQL is too high.
+    /// system process, or if the IRQL is too high.
     pub fn set_for_thread(self) -> Result<(), ActivityError> {
         control(SET_ID, self.0).map(|_| ())
     }
@@ -234,7 +232,7 @@ impl ActivityId {
     /// # Errors
     ///
     /// Returns an [`ActivityError`] if ETW refuses the call, as it may on a thread of the
-    /// system process, or, in debug builds, if the IRQL is too high.
+    /// system process, or if the IRQL is too high.
     pub fn swap_for_thread(self) -> Result<Self, ActivityError> {
         control(GET_SET_ID, self.0)
     }
@@ -249,7 +247,7 @@ impl ActivityId {
     /// # Errors
     ///
     /// Returns an [`ActivityError`] if ETW refuses the call, as it may on a thread of the
-    /// system process, or, in debug builds, if the IRQL is too high.
+    /// system process, or if the IRQL is too high.
     pub fn enter(self) -> Result<ActivityScope, ActivityError> {
         Ok(ActivityScope { previous: self.swap_for_thread()?, thread: PhantomData })
     }
@@ -257,6 +255,12 @@ impl ActivityId {
 
 /// A scope in which the thread's events belong to an activity. Dropping it restores the thread's
 /// previous id.
+///
+/// # IRQL
+///
+/// Drop the scope at `APC_LEVEL` or below. Above, ETW must not be called, so dropping it has no effect:
+/// the thread keeps the scope's activity until other code sets another one, such as the end of an outer
+/// scope. [`ActivityId::set_for_thread`] with [`Self::previous`] restores the activity later.
 #[derive(Debug)]
 #[must_use = "dropping the scope ends the activity"]
 pub struct ActivityScope {
@@ -275,8 +279,8 @@ impl ActivityScope {
 
 impl Drop for ActivityScope {
     fn drop(&mut self) {
-        // The call succeeded when the scope was entered on this thread, and `drop` cannot return
-        // an error.
+        // `drop` cannot return an error. The call succeeded when the scope was entered on this
+        // thread; above `APC_LEVEL` it does not reach ETW.
         let _result = self.previous.set_for_thread();
     }
 }

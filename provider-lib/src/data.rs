@@ -9,8 +9,14 @@ use crate::{opaque, plain::PlainData};
 /// 16 bytes: the address at 0 (64 bits), the size in bytes at 8, the type at 12, and
 /// three reserved bytes, which are zero.
 ///
-/// ETW concatenates the data of an event's descriptors without padding. Above `APC_LEVEL` the data
-/// must be in non-pageable memory, such as a driver's stack, globals and non-paged pool.
+/// ETW concatenates the data of an event's descriptors without padding.
+///
+/// # Memory
+///
+/// In kernel mode, everything that a write passes to ETW (the data, the event metadata and the
+/// options) must be in system space at any IRQL (ETW-1.2.13). A buffer in a program's address space,
+/// even a probed or locked one, must first be copied or mapped to system space. Above `APC_LEVEL` the
+/// memory must also be non-pageable, such as a driver's stack, globals and non-paged pool.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct EventDataDescriptor<'a> {

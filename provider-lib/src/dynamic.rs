@@ -95,7 +95,8 @@ impl Provider {
     ///
     /// # IRQL
     ///
-    /// Any. Above `APC_LEVEL` the metadata and the data must be in non-pageable memory.
+    /// Any. The metadata and the data must be in system space and, above `APC_LEVEL`, in non-pageable
+    /// memory; see [`EventDataDescriptor`].
     ///
     /// # Errors
     ///
@@ -267,13 +268,17 @@ impl<const METADATA: usize, const DATA: usize> DynamicEvent<METADATA, DATA> {
     /// Adds a text in UTF-8, with a NUL at its end. A NUL inside becomes a space.
     pub fn str<'n>(&mut self, name: impl Into<FieldName<'n>>, value: &str) {
         self.text(name.into(), |text| {
-            // The text counts the bytes that do not fit.
+            // The text counts the bytes, also if they do not fit.
             let _result = text.write_str(value);
         });
     }
 
-    /// Adds the text that arguments format to, as [`Self::str`] does. If a `Display` or `Debug` implementation returns an
-    /// error, the text ends there.
+    /// Adds the text that arguments format to, as [`Self::str`] does. If a `Display` or `Debug`
+    /// implementation returns an error, the text ends there.
+    ///
+    /// Formatting ends with the first part that does not fit: the formatter then returns an error, so
+    /// that an implementation that passes errors on costs no more than the text that is kept.
+    /// `FieldCut` has the length up to the end of that part.
     pub fn format<'n>(&mut self, name: impl Into<FieldName<'n>>, value: fmt::Arguments<'_>) {
         self.text(name.into(), |text| {
             let _result = text.write_fmt(value);
@@ -305,7 +310,8 @@ impl<const METADATA: usize, const DATA: usize> DynamicEvent<METADATA, DATA> {
     ///
     /// # IRQL
     ///
-    /// Any. Above `APC_LEVEL` this value must be in non-pageable memory, such as a driver's stack.
+    /// Any. This value must be in system space and, above `APC_LEVEL`, in non-pageable memory, such as
+    /// a driver's stack; see [`EventDataDescriptor`].
     ///
     /// # Errors
     ///
@@ -436,7 +442,8 @@ impl<const N: usize> Buffer<N> {
     }
 }
 
-/// A text that keeps the bytes that fit, and counts all bytes.
+/// A text that keeps the bytes that fit, and counts the bytes up to the end of the first part that
+/// does not fit. Later parts are refused, so that formatting ends.
 struct Text<'a> {
     room: &'a mut [u8],
     kept: usize,
@@ -446,17 +453,18 @@ struct Text<'a> {
 
 impl fmt::Write for Text<'_> {
     fn write_str(&mut self, text: &str) -> fmt::Result {
-        self.length = self.length.saturating_add(text.len());
-        if !self.is_cut {
-            let room = self.room.get_mut(self.kept..).unwrap_or_default();
-            let fits = text.floor_char_boundary(room.len());
-            let text_bytes = text.as_bytes().get(..fits).unwrap_or_default();
-            for (to, from) in room.iter_mut().zip(text_bytes) {
-                *to = if *from == 0 { b' ' } else { *from };
-            }
-            self.kept = self.kept.saturating_add(fits);
-            self.is_cut = fits < text.len();
+        if self.is_cut {
+            return Err(fmt::Error);
         }
-        Ok(())
+        self.length = self.length.saturating_add(text.len());
+        let room = self.room.get_mut(self.kept..).unwrap_or_default();
+        let fits = text.floor_char_boundary(room.len());
+        let text_bytes = text.as_bytes().get(..fits).unwrap_or_default();
+        for (to, from) in room.iter_mut().zip(text_bytes) {
+            *to = if *from == 0 { b' ' } else { *from };
+        }
+        self.kept = self.kept.saturating_add(fits);
+        self.is_cut = fits < text.len();
+        if self.is_cut { Err(fmt::Error) } else { Ok(()) }
     }
 }

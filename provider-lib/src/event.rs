@@ -93,7 +93,7 @@ impl EventRef<true> {
 pub struct Packed<A: Copy, B: Copy>(pub A, pub B);
 
 // SAFETY: the structure is packed, and its parts have no padding.
-unsafe impl<A: PlainData + Copy, B: PlainData + Copy> PlainData for Packed<A, B> {}
+unsafe impl<A: PlainData, B: PlainData> PlainData for Packed<A, B> {}
 
 /// The places at which a string or an array can be cut.
 #[derive(Clone, Copy)]

@@ -25,7 +25,8 @@
 ///
 /// # IRQL
 ///
-/// Any. Above `APC_LEVEL` the bytes must be in non-pageable memory.
+/// Any. The bytes must be in system space and, above `APC_LEVEL`, in non-pageable memory; see
+/// [`EventDataDescriptor`](crate::EventDataDescriptor).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HexDump<'a> {
     /// The offset of the first byte.

@@ -45,7 +45,9 @@
 //!
 //! # IRQL
 //!
-//! Every function whose documentation has no IRQL section can be called at any IRQL.
+//! Every function whose documentation has no IRQL section can be called at any IRQL. A function that
+//! ETW limits to an IRQL checks it in every build, and returns an error instead of calling ETW. Events'
+//! data must be in system space, whatever the IRQL; see [`EventDataDescriptor`].
 //!
 //! # Guarantees
 //!
@@ -64,7 +66,7 @@
 //! declarations and macros work in programs, services and UMDF drivers: the state, the hot path and
 //! the interface are the same. The differences:
 //!
-//! - There is no IRQL. What is said about IRQLs and about non-pageable memory does not apply.
+//! - There is no IRQL. What is said about IRQLs, system space and non-pageable memory does not apply.
 //! - Statuses are those that the kernel's routine returns in the same case. Other Win32 error codes
 //!   become `0xC007` and the code (`NTSTATUS_FROM_WIN32`).
 //! - [`Provider::register_with`] allocates from the process's heap instead of the pool.
@@ -171,7 +173,7 @@ pub use etw_wire::{
 /// and its value. Fields have the types and attributes of a
 /// declaration ([`provider`](macro@provider)), except for maps and the declaration's structures. The keyword is a
 /// constant expression; [`Keyword::union`] combines several keywords. The values are evaluated
-/// only if a session enables the event.
+/// only if a session enables the event: first the options, then the fields from left to right.
 ///
 /// ```
 /// # #[wdk_etw::provider(name = "Contoso.Driver")]
@@ -191,7 +193,8 @@ pub use etw_wire::{
 ///
 /// # IRQL
 ///
-/// Any. Above `APC_LEVEL` the values must be in non-pageable memory.
+/// Any. The values must be in system space and, above `APC_LEVEL`, in non-pageable memory; see
+/// [`EventDataDescriptor`].
 #[macro_export]
 macro_rules! event {
     ($($argument:tt)*) => {

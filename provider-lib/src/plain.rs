@@ -6,9 +6,12 @@ use etw_wire::{Guid, NtStatus};
 ///
 /// # Safety
 ///
-/// Every byte of a value must be initialized: the type has no padding. It contains no pointers and
-/// no references.
-pub unsafe trait PlainData {}
+/// - Every byte of a value is initialized: the type has no padding.
+/// - The type contains no pointers and no references: they would be in the event.
+/// - The type has no interior mutability, such as an atomic, a `Cell` or an `UnsafeCell`: ETW and this
+///   crate read a value's bytes through `&T`, without synchronization. The bound `Copy` refuses
+///   these types.
+pub unsafe trait PlainData: Copy + 'static {}
 
 /// Implements [`PlainData`] for types without padding.
 macro_rules! plain {

@@ -113,8 +113,7 @@ pub enum RegisterError {
     /// `ExAllocatePool2` could not allocate this number of bytes for the traits. Registration can
     /// be tried again later, or with [`Provider::register`], which needs no pool.
     NoPool(usize),
-    /// The function was called at this IRQL, above `PASSIVE_LEVEL`. Only debug builds check the
-    /// IRQL.
+    /// The function was called at this IRQL, above `PASSIVE_LEVEL`, and has changed nothing.
     TooHighIrql(u8),
 }
 
@@ -153,8 +152,7 @@ pub enum UnregisterError {
     /// `EtwUnregister` failed. The handle may or may not be valid, so writes do nothing.
     /// Unregistering can be tried again.
     Refused(NtStatus),
-    /// The function was called at this IRQL, above `PASSIVE_LEVEL`. Only debug builds check the
-    /// IRQL.
+    /// The function was called at this IRQL, above `PASSIVE_LEVEL`, and has changed nothing.
     TooHighIrql(u8),
 }
 
@@ -342,6 +340,11 @@ impl Provider {
     /// If ETW refuses the traits, the provider stays registered and works, and the function
     /// returns [`Registered::Incomplete`].
     ///
+    /// # Locks
+    ///
+    /// The caller must hold no lock that the provider's hooks acquire. ETW may run a hook during this
+    /// call, on this thread or on another one, and `EtwSetInformation` waits for it (ETW-2.14).
+    ///
     /// # IRQL
     ///
     /// `PASSIVE_LEVEL`.
@@ -489,8 +492,16 @@ impl Provider {
     /// Unregisters the provider (`EtwUnregister`), or does nothing if it is not registered.
     ///
     /// The function sleeps until the writes in progress have finished (`KeDelayExecutionThread`).
-    /// Later writes do nothing. Hooks must not call this function, because ETW waits for running
-    /// notifications.
+    /// Later writes do nothing.
+    ///
+    /// A thread that is suspended inside a write, below `APC_LEVEL`, keeps this function waiting until
+    /// it is resumed. `KeEnterCriticalRegion` around writes on threads of programs prevents that.
+    ///
+    /// # Locks
+    ///
+    /// The caller must hold no lock that the provider's hooks acquire, and hooks must not call this
+    /// function: ETW waits for running notifications (ETW-2.12, ETW-2.14), and the two threads would
+    /// wait for each other.
     ///
     /// # IRQL
     ///
@@ -499,16 +510,14 @@ impl Provider {
     /// # Errors
     ///
     /// Returns an [`UnregisterError`] if ETW refuses the call, if another thread is registering or
-    /// unregistering the provider or, in debug builds, if the IRQL is too high. The provider then
-    /// stays registered: a driver that is unloaded nevertheless breaks the promise of
-    /// [`Self::register`].
+    /// unregistering the provider, or if the IRQL is too high. The provider then stays registered: a
+    /// driver that is unloaded nevertheless breaks the promise of [`Self::register`].
     pub fn unregister(&'static self) -> Result<(), UnregisterError> {
         ffi::check_irql(ffi::PASSIVE_LEVEL).map_err(UnregisterError::TooHighIrql)?;
-        let before = self.phase.fetch_update(Ordering::Acquire, Ordering::Relaxed, |phase| {
-            matches!(phase, REGISTERED | CLOSED).then_some(CHANGING)
-        });
-        match before {
-            Ok(CLOSED) => {}
+        let change = |from| {
+            self.phase.compare_exchange(from, CHANGING, Ordering::Acquire, Ordering::Relaxed)
+        };
+        match change(REGISTERED) {
             Ok(_) => {
                 // The masks stay clear from now on, so that a notification does not keep bringing
                 // writes to the rundown while it waits for those in progress.
@@ -516,6 +525,7 @@ impl Provider {
                 self.rundown.close(ffi::pause);
             }
             Err(UNREGISTERED) => return Ok(()),
+            Err(CLOSED) if change(CLOSED).is_ok() => {}
             Err(_) => return Err(UnregisterError::Busy),
         }
         let handle = self.handle.load(Ordering::Relaxed);

@@ -178,11 +178,14 @@ impl<'a> UnicodeString<'a> {
     /// # IRQL
     ///
     /// Any, if the buffer is in non-pageable memory; otherwise `APC_LEVEL` or below.
+    /// An event takes it only from system space; see
+    /// [`EventDataDescriptor`](crate::EventDataDescriptor).
     ///
     /// # Safety
     ///
-    /// `buffer` must be null, or point to `length` bytes that are readable and do not change while
-    /// the result exists.
+    /// `buffer` must be null, or be aligned to 2 bytes and point to `length` bytes that are readable
+    /// and do not change while the result exists. Check the alignment of a buffer that comes from
+    /// elsewhere, such as a file or a request.
     #[must_use]
     pub const unsafe fn from_raw_parts(buffer: *const u16, length: u16) -> Self {
         if buffer.is_null() {
@@ -217,11 +220,13 @@ impl<'a> Utf16CStr<'a> {
     /// # IRQL
     ///
     /// Any, if the string is in non-pageable memory; otherwise `APC_LEVEL` or below.
+    /// An event takes it only from system space; see
+    /// [`EventDataDescriptor`](crate::EventDataDescriptor).
     ///
     /// # Safety
     ///
-    /// `start` must be null, or point to code units that are readable up to and including a NUL, and
-    /// that do not change while the result exists.
+    /// `start` must be null, or be aligned to 2 bytes and point to code units that are readable up to
+    /// and including a NUL, and that do not change while the result exists.
     #[must_use]
     pub const unsafe fn from_ptr(start: *const u16) -> Self {
         if start.is_null() {
@@ -286,6 +291,8 @@ impl<'a> Sid<'a> {
     /// # IRQL
     ///
     /// Any, if the identifier is in non-pageable memory; otherwise `APC_LEVEL` or below.
+    /// An event takes it only from system space; see
+    /// [`EventDataDescriptor`](crate::EventDataDescriptor).
     ///
     /// # Safety
     ///

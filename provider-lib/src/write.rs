@@ -122,10 +122,10 @@ pub trait Options {
     fn except(&self) -> u64;
     /// Returns the flags (`EVENT_WRITE_FLAG_*`).
     fn flags(&self) -> u32;
-    /// Returns the activity, or null for the thread's.
-    fn activity(&self) -> *const Guid;
-    /// Returns the related activity, or null.
-    fn related(&self) -> *const Guid;
+    /// Returns the activity, or `None` for the thread's.
+    fn activity(&self) -> Option<&Guid>;
+    /// Returns the related activity.
+    fn related(&self) -> Option<&Guid>;
 }
 
 /// The default options: the thread's activity, no flags, all sessions.
@@ -141,12 +141,12 @@ impl Options for Plain {
         0
     }
 
-    fn activity(&self) -> *const Guid {
-        ptr::null()
+    fn activity(&self) -> Option<&Guid> {
+        None
     }
 
-    fn related(&self) -> *const Guid {
-        ptr::null()
+    fn related(&self) -> Option<&Guid> {
+        None
     }
 }
 
@@ -163,12 +163,12 @@ impl<O: Options> Options for About<'_, O> {
         self.0.flags()
     }
 
-    fn activity(&self) -> *const Guid {
+    fn activity(&self) -> Option<&Guid> {
         self.0.activity()
     }
 
-    fn related(&self) -> *const Guid {
-        ptr::null()
+    fn related(&self) -> Option<&Guid> {
+        None
     }
 }
 
@@ -181,17 +181,13 @@ impl Options for &WriteOptions {
         self.flags.0
     }
 
-    fn activity(&self) -> *const Guid {
-        pointer(self.activity.as_ref())
+    fn activity(&self) -> Option<&Guid> {
+        self.activity.as_ref().map(ActivityId::as_guid)
     }
 
-    fn related(&self) -> *const Guid {
-        pointer(self.related.as_ref())
+    fn related(&self) -> Option<&Guid> {
+        self.related.as_ref().map(ActivityId::as_guid)
     }
-}
-
-fn pointer(id: Option<&ActivityId>) -> *const Guid {
-    id.map_or(ptr::null(), |id| ptr::from_ref(id.as_guid()))
 }
 
 /// The error of a write: the status that `EtwWriteEx` returned. The event is lost; later writes
@@ -229,7 +225,8 @@ impl Provider {
     ///
     /// # IRQL
     ///
-    /// Any. Above `APC_LEVEL` the data must be in non-pageable memory.
+    /// Any. The data must be in system space and, above `APC_LEVEL`, in non-pageable memory; see
+    /// [`EventDataDescriptor`].
     ///
     /// # Errors
     ///
@@ -294,8 +291,8 @@ impl Provider {
                 event,
                 options.except(),
                 options.flags(),
-                options.activity(),
-                options.related(),
+                options.activity().map_or(ptr::null(), ptr::from_ref),
+                options.related().map_or(ptr::null(), ptr::from_ref),
                 N as u32,
                 if N == 0 { ptr::null() } else { data.as_ptr() },
             )
@@ -309,7 +306,8 @@ impl Provider {
 
 /// Writes a declared event if a session enables it: `emit!(trace::event(fields))`.
 ///
-/// The arguments are evaluated only if a session enables the event. Options can follow the event:
+/// The arguments are evaluated only if a session enables the event: first the options, then the fields
+/// from left to right. Options can follow the event:
 /// `activity`, `related`, `starts`, `flags` and `except_sessions`, which are the methods of
 /// [`WriteOptions`]. A rate limit, which comes before the other options, leaves out occurrences:
 /// `every = 100`, `once` or `limit = …`; see [`RateLimit`](crate::RateLimit).
@@ -339,7 +337,8 @@ impl Provider {
 ///
 /// # IRQL
 ///
-/// Any. Above `APC_LEVEL` the fields must be in non-pageable memory.
+/// Any. The fields must be in system space and, above `APC_LEVEL`, in non-pageable memory; see
+/// [`EventDataDescriptor`](crate::EventDataDescriptor).
 #[macro_export]
 macro_rules! emit {
     ($($part:ident)::+ ($($argument:expr),* $(,)?) $(,)?) => {

@@ -63,10 +63,12 @@
 //! # IRQL and memory
 //!
 //! Records can be written at any IRQL at which the caller can format its arguments: above
-//! `APC_LEVEL`, the arguments must be in non-pageable memory, as for declared events. Writing does
+//! `APC_LEVEL`, the arguments must be in non-pageable memory. (They are copied, so that they need not
+//! be in system space, as a declared event's must.) Writing does
 //! not allocate, lock or wait, and does not panic unless the `Display` or `Debug` implementation of
 //! an argument does. An event is assembled on the stack, in less than [`MAX_STACK`] bytes. A text
-//! longer than [`MAX_TEXT`] bytes is cut, between characters; fields that do not fit in
+//! longer than [`MAX_TEXT`] bytes is cut, between characters, and its formatting ends there with an
+//! error that implementations of `Display` and `Debug` must pass on; fields that do not fit in
 //! [`MAX_DATA`] bytes are left out. [`Failures::cut`](wdk_etw::Failures::cut) of the provider
 //! counts both, and an event `FieldCut` before the event describes the first text that was cut.
 //!
@@ -254,7 +256,8 @@ impl Log for EtwLogger {
     ///
     /// # IRQL
     ///
-    /// Any. Above `APC_LEVEL` the record and its arguments must be in non-pageable memory.
+    /// Any. Above `APC_LEVEL` the record and its arguments must be in non-pageable memory. They are
+    /// copied to the stack before ETW reads them.
     fn log(&self, record: &Record<'_>) {
         let (level, keyword) = self.target_of(record.level());
         if self.provider.is_enabled_fast(level, keyword) {

@@ -176,6 +176,26 @@ fn a_long_message_is_cut_between_characters_and_the_rest_of_the_event_is_there()
     assert_eq!(trace::PROVIDER.failures().cut() - before, 1);
 }
 
+/// A text without an end, which counts its parts.
+struct Endless<'a>(&'a Cell<usize>);
+
+impl fmt::Display for Endless<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        loop {
+            self.0.set(self.0.get() + 1);
+            f.write_str("x")?;
+        }
+    }
+}
+
+#[test]
+fn a_message_without_an_end_is_formatted_until_it_is_full() {
+    let etw = enabled(5, Keyword::NONE);
+    let parts = Cell::new(0);
+    log::error!("{}", Endless(&parts));
+    assert_eq!((parts.get(), etw.writes().len()), (MAX_TEXT + 1, 2));
+}
+
 #[test]
 fn records_that_etw_refuses_are_counted_and_records_without_a_registration_do_nothing() {
     let etw = enabled(5, Keyword::NONE);

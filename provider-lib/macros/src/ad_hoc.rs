@@ -73,8 +73,9 @@ pub fn expand(event: &AdHoc) -> syn::Result<TokenStream> {
             )
         }
     };
+    let of_write = quote_spanned!(Span::mixed_site() => __wdk_etw_options);
     let event = quote!(::wdk_etw::__macro::EventBlob::tracelogging(&__WDK_ETW_EVENT));
-    let arguments = in_order(&layout, &event, &options, values);
+    let arguments = in_order(&layout, &event, &of_write, values);
     Ok(quote_spanned! { Span::mixed_site() => {
         const __WDK_ETW_KEYWORD: ::wdk_etw::Keyword = #keyword;
         static __WDK_ETW_EVENT: ::wdk_etw::__macro::EventBlob<#size> =
@@ -92,6 +93,8 @@ pub fn expand(event: &AdHoc) -> syn::Result<TokenStream> {
         if ::wdk_etw::Provider::is_enabled_fast(
             __wdk_etw_provider, ::wdk_etw::Level(#level), __WDK_ETW_KEYWORD,
         ) #admits {
+            // Before the fields, as in `emit!`: the first field may be an earlier argument.
+            let __wdk_etw_options = #options;
             // The provider counts the failure; `event!` returns no result.
             let __wdk_etw_status = __wdk_etw_write(__wdk_etw_provider, #arguments);
         }

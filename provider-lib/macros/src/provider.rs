@@ -333,7 +333,8 @@ fn calls(event: &Event, idents: &[Ident], types: &[TokenStream]) -> TokenStream 
         ///
         /// # IRQL
         ///
-        /// Any. Above `APC_LEVEL` the arguments must be in non-pageable memory.
+        /// Any. The arguments must be in system space and, above `APC_LEVEL`, in non-pageable
+        /// memory; see [`EventDataDescriptor`](::wdk_etw::EventDataDescriptor).
         #inline
         #lint
         pub fn #call(#(#idents: #types),*) {
@@ -522,7 +523,9 @@ impl Writers<'_> {
                 ///
                 /// # IRQL
                 ///
-                /// Any. Above `APC_LEVEL` the arguments must be in non-pageable memory.
+                /// Any. The arguments must be in system space and, above `APC_LEVEL`, in
+                /// non-pageable memory; see
+                /// [`EventDataDescriptor`](::wdk_etw::EventDataDescriptor).
                 ///
                 /// # Errors
                 ///

@@ -80,7 +80,9 @@ pub fn print(text: &CStr) {
     link(name = "ntoskrnl.exe", kind = "raw-dylib", modifiers = "+verbatim")
 )]
 unsafe extern "system" {
-    /// IRQL: any. The headers define an inline function that reads a register, as the export does.
+    /// IRQL: any. wdm.h for x64 has an inline function that reads CR8 instead. The export is the
+    /// documented routine on both processors; on ARM64 its twin would read an undocumented field of
+    /// the processor's control region.
     fn KeGetCurrentIrql() -> u8;
 }
 
@@ -88,19 +90,6 @@ unsafe extern "system" {
 pub fn current_irql() -> u8 {
     // SAFETY: the routine has no preconditions.
     unsafe { KeGetCurrentIrql() }
-}
-
-/// Returns the current IRQL as an error if it is above `ceiling`, in debug builds only.
-#[cfg(debug_assertions)]
-pub fn check_irql(ceiling: u8) -> Result<(), u8> {
-    let irql = current_irql();
-    if irql > ceiling { Err(irql) } else { Ok(()) }
-}
-
-/// Does nothing in release builds.
-#[cfg(not(debug_assertions))]
-pub const fn check_irql(_ceiling: u8) -> Result<(), u8> {
-    Ok(())
 }
 
 #[cfg(target_os = "windows")]

@@ -186,12 +186,6 @@ pub unsafe fn ExFreePoolWithTag(block: *mut c_void, _tag: u32) {
     let _freed = unsafe { HeapFree(heap, 0, block) };
 }
 
-/// User mode has no IRQL.
-#[expect(clippy::unnecessary_wraps, reason = "the signature of the function for kernel mode")]
-pub const fn check_irql(_ceiling: u8) -> Result<(), u8> {
-    Ok(())
-}
-
 /// Returns `PASSIVE_LEVEL`: user mode has no other IRQL.
 #[expect(clippy::missing_const_for_fn, reason = "the function for kernel mode is not one")]
 pub fn current_irql() -> u8 {

@@ -1,7 +1,7 @@
 //! Tests the writes of declared events, as ETW receives them.
 
 use std::{
-    cell::Cell,
+    cell::{Cell, RefCell},
     net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
 };
 
@@ -78,6 +78,9 @@ mod trace {
         pub from: Endpoint<'a>,
         pub hops: u8,
     }
+
+    #[event(level = Info, keyword = none)]
+    pub fn ordered(first: u32, second: u32);
 
     /// The reference event.
     #[event(level = Info, keyword = POWER)]
@@ -583,6 +586,41 @@ const fn wdk_etw_room() -> usize {
 fn text() -> impl Strategy<Value = String> {
     // Some of the strings end at a NUL, also in the reader.
     "[^\\x00]{0,40}"
+}
+
+#[test]
+fn the_options_are_evaluated_first_and_then_the_fields_from_left_to_right() {
+    let _etw = enabled(&trace::PROVIDER, 5);
+    let seen = RefCell::new(Vec::new());
+    let id = |name| {
+        seen.borrow_mut().push(name);
+        ActivityId::NONE
+    };
+    let field = |name| {
+        seen.borrow_mut().push(name);
+        1_u32
+    };
+    let evaluated = |write: &dyn Fn()| {
+        write();
+        seen.take()
+    };
+    let expected = ["activity", "related", "first", "second"];
+    let written = evaluated(&|| {
+        emit!(
+            trace::ordered(field("first"), field("second")),
+            activity = id("activity"),
+            related = id("related"),
+        );
+    });
+    assert_eq!(written, expected);
+    let written = evaluated(&|| {
+        event!(
+            trace::PROVIDER, "Ordered", level = Info, keyword = none,
+            activity = id("activity"), related = id("related"),
+            { first: u32 = field("first"), second: u32 = field("second") }
+        );
+    });
+    assert_eq!(written, expected);
 }
 
 proptest! {

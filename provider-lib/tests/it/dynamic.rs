@@ -1,6 +1,6 @@
 //! Tests events whose metadata is made at run time, as ETW receives them and as decoders read them.
 
-use std::fmt;
+use std::{cell::Cell, fmt};
 
 use etl_file::decode::Value;
 use mock_etw::{ENABLE, NO_MEMORY, Turn, Written, enabled, register, turn};
@@ -230,6 +230,37 @@ fn nothing_follows_the_place_at_which_a_text_is_cut() {
     // There is room for one byte, which "é" does not fit in.
     let writes = etw.writes();
     assert_eq!(writes[1].described().1, ["text=\"0123456789abcde\""]);
+}
+
+/// A text without an end, which counts its parts.
+struct Endless<'a>(&'a Cell<usize>);
+
+impl fmt::Display for Endless<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        loop {
+            self.0.set(self.0.get() + 1);
+            f.write_str("x")?;
+        }
+    }
+}
+
+#[test]
+fn formatting_ends_where_a_text_is_full() {
+    let etw = registered();
+    let parts = Cell::new(0);
+    let mut event = DynamicEvent::<64, 32>::new();
+    event.start("Event");
+    event.format("text", format_args!("{}", Endless(&parts)));
+    // The first part that does not fit ends the text.
+    assert_eq!((parts.get(), event.lost()), (17, 1));
+    // Nothing is formatted for a field that is left out.
+    event.str("rest", "0123456789abcdef");
+    event.format("none", format_args!("{}", Endless(&parts)));
+    assert_eq!((parts.get(), event.lost()), (17, 3));
+    write(&mut event);
+    let writes = etw.writes();
+    assert_eq!(writes[0].described().1[3..], ["Field=0", "Length=17", "Kept=16"]);
+    assert_eq!(writes[1].described().1[0], "text=\"xxxxxxxxxxxxxxxx\"");
 }
 
 #[test]

@@ -352,15 +352,17 @@ fn an_image_is_tracked_if_its_provider_requests_it() {
 }
 
 // R-C5
-#[cfg(debug_assertions)]
 #[test]
-fn debug_builds_refuse_calls_above_the_highest_irql() {
+fn calls_above_the_highest_irql_do_not_reach_etw() {
     let etw = turn();
     let provider = provider!();
     etw.set(|etw| etw.irql = 1);
     let error = RegisterError::TooHighIrql(1);
     assert_eq!(register(provider), Err(error));
+    let traits = TraitsBuffer::<64>::named(NAME).unwrap();
+    assert_eq!(register_with(provider, &traits), Err(error));
     assert!(error.to_string().contains("PASSIVE_LEVEL"));
+    assert_eq!(etw.calls(), []);
     let thread = ActivityId::current();
     assert!(thread.is_ok(), "APC_LEVEL is low enough for a thread's activity");
     etw.set(|etw| etw.irql = 2);
@@ -379,8 +381,12 @@ fn debug_builds_refuse_calls_above_the_highest_irql() {
     assert!(ActivityId::create().is_ok(), "an id can be made at any IRQL");
     etw.set(|etw| etw.irql = 0);
     assert_eq!(register(provider), Ok(Registered::Complete));
+    let scope = ActivityId::create().unwrap().enter().unwrap();
     etw.set(|etw| etw.irql = 2);
+    etw.calls();
     assert_eq!(provider.unregister(), Err(UnregisterError::TooHighIrql(2)));
+    drop(scope);
+    assert_eq!(etw.calls(), []);
     etw.set(|etw| etw.irql = 0);
     provider.unregister().unwrap();
 }

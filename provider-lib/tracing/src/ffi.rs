@@ -3,6 +3,8 @@
 
 use core::ffi::c_void;
 
+/// `PASSIVE_LEVEL`.
+pub const PASSIVE_LEVEL: u8 = 0;
 /// `APC_LEVEL`.
 pub const APC_LEVEL: u8 = 1;
 /// `DISPATCH_LEVEL`.

@@ -28,11 +28,19 @@ pub enum InstallError {
     /// There is no memory for the reference to the subscriber, which `tracing-core` allocates.
     /// Installing can be tried again later.
     NoMemory,
+    /// The function was called at this IRQL, above `PASSIVE_LEVEL`, and has changed nothing.
+    TooHighIrql(u8),
 }
 
 impl fmt::Display for InstallError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
+            Self::TooHighIrql(irql) => {
+                return write!(
+                    f,
+                    "cannot install the subscriber at IRQL {irql}: call `install` at PASSIVE_LEVEL (0)"
+                );
+            }
             Self::AlreadyInstalled => {
                 "cannot install the subscriber: this one or another one is installed or was; an \
                  image can have one"
@@ -110,8 +118,7 @@ impl Installation {
     ///
     /// # Safety
     ///
-    /// No code uses the default dispatcher of the image during this call or later, except this
-    /// crate.
+    /// No code uses the default dispatcher of the image during this call or later.
     #[inline(never)]
     pub unsafe fn remove(&self) {
         if !self.change(INSTALLED) {

@@ -37,11 +37,11 @@
 //! }
 //!
 //! fn unload() {
-//!     if let Err(error) = trace::unregister() {
-//!         wdk_etw::debug_print(format_args!("contoso_driver: {error}"));
+//!     match trace::unregister() {
+//!         // SAFETY: no hook runs any more, the driver has no spans, and no code of it uses `tracing`.
+//!         Ok(()) => unsafe { SUBSCRIBER.uninstall() },
+//!         Err(error) => wdk_etw::debug_print(format_args!("contoso_driver: {error}")),
 //!     }
-//!     // SAFETY: the driver has no spans and runs no code that uses `tracing` any more.
-//!     unsafe { SUBSCRIBER.uninstall() };
 //! }
 //! # fn main() { driver_entry(); read(1, 2); unload(); }
 //! ```
@@ -116,7 +116,8 @@
 //! its values: above `APC_LEVEL`, the values must be in non-pageable memory. This does not
 //! allocate, lock or wait, and does not panic unless the `Display` or `Debug` implementation of a
 //! value does. An event is assembled on the stack, in less than [`MAX_STACK`] bytes. A text longer
-//! than [`MAX_TEXT`] bytes is cut, between characters; fields that do not fit in [`MAX_DATA`] bytes
+//! than [`MAX_TEXT`] bytes is cut, between characters, and its formatting ends there with an error that
+//! implementations of `Display` and `Debug` must pass on; fields that do not fit in [`MAX_DATA`] bytes
 //! are left out. [`Failures::cut`](wdk_etw::Failures::cut) of the provider counts both, and an event
 //! `FieldCut` before the event describes the first text that was cut.
 //!
@@ -263,8 +264,8 @@ impl<const SPANS: usize> EtwSubscriber<SPANS> {
     ///
     /// # Errors
     ///
-    /// Returns an [`InstallError`] if a subscriber has been installed before, or if there is no
-    /// memory.
+    /// Returns an [`InstallError`] if a subscriber has been installed before, if there is no memory, or
+    /// if the IRQL is too high.
     pub fn install(&'static self) -> Result<(), InstallError> {
         const {
             assert!(
@@ -272,6 +273,10 @@ impl<const SPANS: usize> EtwSubscriber<SPANS> {
                 "`wdk-etw-tracing` is for kernel-mode drivers, but `wdk-etw` is compiled with its \
                  feature `user-mode`; build the driver alone: `cargo build --package <driver>`"
             );
+        }
+        let irql = ffi::current_irql();
+        if irql > ffi::PASSIVE_LEVEL {
+            return Err(InstallError::TooHighIrql(irql));
         }
         self.installation.install(|| Dispatch::new(self))?;
         self.sessions_changed();
@@ -284,8 +289,17 @@ impl<const SPANS: usize> EtwSubscriber<SPANS> {
     ///
     /// # Safety
     ///
-    /// The driver has no spans, not even disabled ones, and no code of its image uses `tracing`
-    /// during this call or later. In `EvtDriverUnload` this is so if all spans have been dropped.
+    /// `tracing-core` keeps the address of the memory that this call frees, and uses it without a check.
+    /// So, from this call on:
+    ///
+    /// - No code of the image uses `tracing`, on any thread: there are no spans, not even disabled ones,
+    ///   no guards of spans, no further events, and no calls of [`Self::install`] of another
+    ///   subscriber. ([`Self::install`] and [`Self::sessions_changed`] of this one do nothing.)
+    /// - No call of [`Self::sessions_changed`] is in progress. This is so once
+    ///   [`Provider::unregister`] has returned `Ok`: after an error, hooks can still run.
+    ///
+    /// In `EvtDriverUnload` both are true if the provider is unregistered, all spans have been dropped,
+    /// and no timer, work item or other thread of the driver runs any more.
     ///
     /// # IRQL
     ///

@@ -2,7 +2,7 @@
 
 #![allow(clippy::significant_drop_tightening, reason = "a test's turn lasts as long as the test")]
 
-use std::{cell::Cell, sync::Once};
+use std::{cell::Cell, fmt, sync::Once};
 
 use mock_etw::{DISABLE, ENABLE, Turn, Written};
 use tracing::{Level, Span, level_filters::LevelFilter};
@@ -397,6 +397,26 @@ fn a_long_text_is_cut_and_the_other_fields_are_there() {
     drop((child, parent));
 }
 
+/// A text without an end, which counts its parts.
+struct Endless<'a>(&'a Cell<usize>);
+
+impl fmt::Display for Endless<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        loop {
+            self.0.set(self.0.get() + 1);
+            f.write_str("x")?;
+        }
+    }
+}
+
+#[test]
+fn a_value_without_an_end_is_formatted_until_it_is_full() {
+    let etw = enabled(5);
+    let parts = Cell::new(0);
+    tracing::info!(value = %Endless(&parts));
+    assert_eq!((parts.get(), etw.writes().len()), (MAX_TEXT + 1, 2));
+}
+
 #[test]
 fn a_span_that_ends_after_its_session_writes_no_stop() {
     let etw = enabled(5);
@@ -411,6 +431,9 @@ fn a_span_that_ends_after_its_session_writes_no_stop() {
 fn only_one_subscriber_can_be_installed() {
     static OTHER: EtwSubscriber = EtwSubscriber::new(&trace::PROVIDER, Keyword::NONE);
     let etw = enabled(5);
+    etw.set(|etw| etw.irql = 1);
+    assert_eq!(OTHER.install(), Err(InstallError::TooHighIrql(1)));
+    etw.set(|etw| etw.irql = 0);
     assert_eq!(SUBSCRIBER.install(), Err(InstallError::AlreadyInstalled));
     assert_eq!(OTHER.install(), Err(InstallError::AlreadyInstalled));
     // The first one works as before.

@@ -171,9 +171,16 @@ fn is_interruption(signal: libc::c_int, info: *const libc::siginfo_t) -> bool {
     }
     // SAFETY: the count lives until the thread has called `Interruption::end`.
     let requested = unsafe { &*requested };
-    requested
-        .fetch_update(Ordering::AcqRel, Ordering::Acquire, |count| count.checked_sub(1))
-        .is_ok()
+    let mut count = requested.load(Ordering::Acquire);
+    while let Some(fewer) = count.checked_sub(1) {
+        let exchanged =
+            requested.compare_exchange_weak(count, fewer, Ordering::AcqRel, Ordering::Acquire);
+        match exchanged {
+            Ok(_) => return true,
+            Err(now) => count = now,
+        }
+    }
+    false
 }
 
 /// Installs the handler for the process's faults.

@@ -30,7 +30,7 @@ const KNOWN_IMPORTS: &[(&str, &str, Windows)] = &[
     ("ntoskrnl.exe", "ExFreePoolWithTag", Windows::BeforeVista),
     ("ntoskrnl.exe", "KeBugCheckEx", Windows::BeforeVista),
     ("ntoskrnl.exe", "KeDelayExecutionThread", Windows::BeforeVista),
-    // Debug builds only: the headers for x64 read a register instead, but ntoskrnl.exe exports it.
+    // The headers for x64 read a register instead, but ntoskrnl.exe exports it.
     ("ntoskrnl.exe", "KeGetCurrentIrql", Windows::BeforeVista),
     ("ntoskrnl.exe", "KfRaiseIrql", Windows::BeforeVista),
     ("ntoskrnl.exe", "RtlCopyUnicodeString", Windows::BeforeVista),

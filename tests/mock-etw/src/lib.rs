@@ -121,6 +121,22 @@ impl Written {
     }
 }
 
+/// A block of pool. It does not own a `Box`, which would be the only pointer to its memory.
+pub struct Block {
+    start: usize,
+    bytes: usize,
+    tag: u32,
+}
+
+impl Drop for Block {
+    fn drop(&mut self) {
+        let start = std::ptr::with_exposed_provenance_mut::<u8>(self.start);
+        let block = std::ptr::slice_from_raw_parts_mut(start, self.bytes);
+        // SAFETY: the block is a box's, and this is the end of its only owner.
+        drop(unsafe { Box::from_raw(block) });
+    }
+}
+
 /// The state and the behaviour of the routines.
 #[derive(Default)]
 pub struct Etw {
@@ -148,8 +164,8 @@ pub struct Etw {
     pub no_pool: bool,
     /// The current IRQL.
     pub irql: u8,
-    /// The allocated blocks: address, tag and memory.
-    pub blocks: Vec<(usize, u32, Box<[u8]>)>,
+    /// The allocated blocks.
+    pub blocks: Vec<Block>,
     /// Set to make writes wait inside `EtwWriteEx`.
     pub hold_writes: bool,
     /// The number of held writes that may return.
@@ -531,9 +547,8 @@ extern "system" fn ExAllocatePool2(flags: u64, bytes: usize, tag: u32) -> *mut c
         if etw.no_pool {
             return std::ptr::null_mut();
         }
-        let mut block = vec![0; bytes].into_boxed_slice();
-        let start = block.as_mut_ptr();
-        etw.blocks.push((start.expose_provenance(), tag, block));
+        let start = Box::into_raw(vec![0_u8; bytes].into_boxed_slice()).cast::<u8>();
+        etw.blocks.push(Block { start: start.expose_provenance(), bytes, tag });
         start.cast()
     })
 }
@@ -544,7 +559,7 @@ extern "system" fn ExFreePoolWithTag(block: *mut c_void, tag: u32) {
     with(|etw| {
         etw.calls.push(Call::Free(tag));
         let mut blocks = etw.blocks.iter();
-        let at = blocks.position(|(start, of, _)| *start == block.addr() && *of == tag);
+        let at = blocks.position(|of| of.start == block.addr() && of.tag == tag);
         drop(etw.blocks.remove(at.expect("a block of this tag")));
     });
 }

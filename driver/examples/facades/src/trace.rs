@@ -66,9 +66,9 @@ pub unsafe fn start() {
 ///
 /// The driver has no spans, and no code of it runs during this call or later, except the caller's.
 pub unsafe fn stop() {
-    if let Err(error) = provider::unregister() {
-        debug_print(format_args!("etw_facades_driver: {error}"));
+    match provider::unregister() {
+        // SAFETY: the caller guarantees it, and no hook runs any more.
+        Ok(()) => unsafe { SUBSCRIBER.uninstall() },
+        Err(error) => debug_print(format_args!("etw_facades_driver: {error}")),
     }
-    // SAFETY: the caller guarantees it.
-    unsafe { SUBSCRIBER.uninstall() };
 }
