@@ -172,8 +172,10 @@ pub use etw_wire::{
 /// (`every = 100`, `once` or `limit = …`; see [`RateLimit`]), and the fields, each with its type
 /// and its value. Fields have the types and attributes of a
 /// declaration ([`provider`](macro@provider)), except for maps and the declaration's structures. The keyword is a
-/// constant expression; [`Keyword::union`] combines several keywords. The values are evaluated
-/// only if a session enables the event: first the options, then the fields from left to right.
+/// constant expression; [`Keyword::union`] combines several keywords. `level = runtime(…)` and
+/// `keyword = runtime(…)` take a [`Level`] and a [`Keyword`] that are known only at run time. The
+/// other values are evaluated only if a session enables the event: first the options, then the
+/// fields from left to right.
 ///
 /// ```
 /// # #[wdk_etw::provider(name = "Contoso.Driver")]
@@ -392,7 +394,7 @@ pub mod __macro {
     };
     pub use crate::limit::FirstOption;
     pub use crate::mode::{USER_MODE, assert_kernel_mode, assert_user_mode};
-    pub use crate::write::{Options, Plain};
+    pub use crate::write::{Options, Plain, Runtime};
     pub use core::compile_error;
     pub use wdk_etw_macros::event;
 }

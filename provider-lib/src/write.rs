@@ -5,8 +5,8 @@ use core::{fmt, ptr};
 use etw_wire::limits::MAX_DATA_DESCRIPTORS;
 
 use crate::{
-    Activity, ActivityId, EventDataDescriptor, EventDescriptor, Guid, NtStatus, Provider, ffi,
-    rundown::Guard,
+    Activity, ActivityId, EventDataDescriptor, EventDescriptor, Guid, Keyword, Level, NtStatus,
+    Provider, ffi, rundown::Guard,
 };
 
 /// Flags of a write (`EVENT_WRITE_FLAG_*`).
@@ -126,6 +126,43 @@ pub trait Options {
     fn activity(&self) -> Option<&Guid>;
     /// Returns the related activity.
     fn related(&self) -> Option<&Guid>;
+    /// Returns the event's descriptor with the level and the keywords of this write, or `None` if the
+    /// event's own are used.
+    fn descriptor(&self, _event: &EventDescriptor) -> Option<EventDescriptor> {
+        None
+    }
+}
+
+/// Options with a level and keywords that are known at run time.
+pub struct Runtime<O> {
+    /// The other options.
+    pub options: O,
+    /// The level.
+    pub level: Level,
+    /// The keywords.
+    pub keyword: Keyword,
+}
+
+impl<O: Options> Options for Runtime<O> {
+    fn except(&self) -> u64 {
+        self.options.except()
+    }
+
+    fn flags(&self) -> u32 {
+        self.options.flags()
+    }
+
+    fn activity(&self) -> Option<&Guid> {
+        self.options.activity()
+    }
+
+    fn related(&self) -> Option<&Guid> {
+        self.options.related()
+    }
+
+    fn descriptor(&self, event: &EventDescriptor) -> Option<EventDescriptor> {
+        Some(event.with_level(self.level).with_keyword(self.keyword))
+    }
 }
 
 /// The default options: the thread's activity, no flags, all sessions.
@@ -169,6 +206,10 @@ impl<O: Options> Options for About<'_, O> {
 
     fn related(&self) -> Option<&Guid> {
         None
+    }
+
+    fn descriptor(&self, event: &EventDescriptor) -> Option<EventDescriptor> {
+        self.0.descriptor(event)
     }
 }
 
@@ -283,6 +324,8 @@ impl Provider {
                 "an event can have at most 128 data descriptors; combine several fields into one"
             );
         }
+        let of_write = options.descriptor(event);
+        let event = of_write.as_ref().unwrap_or(event);
         // SAFETY: the guard keeps the handle registered, and everything else is borrowed for the
         // call.
         let status = NtStatus(unsafe {
@@ -341,73 +384,53 @@ impl Provider {
 /// [`EventDataDescriptor`](crate::EventDataDescriptor).
 #[macro_export]
 macro_rules! emit {
-    ($($part:ident)::+ ($($argument:expr),* $(,)?) $(,)?) => {
-        if $($part)::+::is_enabled() {
-            // The provider counts the failure; `emit!` returns no result.
-            let __wdk_etw_result =
-                $($part)::+::__wdk_etw_with($crate::__macro::Plain).__wdk_etw_emit($($argument),*);
-        }
+    ($($part:ident)::+ ($($argument:expr),* $(,)?) $($options:tt)*) => {
+        $crate::emit!(@event [$($part)::+] ($($argument),*) $($options)*)
     };
-    (
-        $($part:ident)::+ ($($argument:expr),* $(,)?), every = $count:expr
-        $(, $option:ident = $value:expr)* $(,)?
-    ) => {
-        if $($part)::+::is_enabled() {
+    (:: $($part:ident)::+ ($($argument:expr),* $(,)?) $($options:tt)*) => {
+        $crate::emit!(@event [:: $($part)::+] ($($argument),*) $($options)*)
+    };
+    (@event [$($event:tt)+] $arguments:tt , every = $count:expr $(, $option:ident = $value:expr)* $(,)?) => {
+        if $($event)+::is_enabled() {
             static __WDK_ETW_LIMIT: $crate::RateLimit = $crate::RateLimit::every($count);
-            $crate::emit!(
-                @limited (__admits) __WDK_ETW_LIMIT, $($part)::+ ($($argument),*) $(, $option = $value)*
-            );
+            $crate::emit!(@limited (__admits) __WDK_ETW_LIMIT, [$($event)+] $arguments $(, $option = $value)*);
         }
     };
-    (
-        $($part:ident)::+ ($($argument:expr),* $(,)?), once
-        $(, $option:ident = $value:expr)* $(,)?
-    ) => {
-        if $($part)::+::is_enabled() {
+    (@event [$($event:tt)+] $arguments:tt , once $(, $option:ident = $value:expr)* $(,)?) => {
+        if $($event)+::is_enabled() {
             static __WDK_ETW_LIMIT: $crate::RateLimit = $crate::RateLimit::once();
-            $crate::emit!(
-                @limited (__admits_once) __WDK_ETW_LIMIT, $($part)::+ ($($argument),*) $(, $option = $value)*
-            );
+            $crate::emit!(@limited (__admits_once) __WDK_ETW_LIMIT, [$($event)+] $arguments $(, $option = $value)*);
         }
     };
-    (
-        $($part:ident)::+ ($($argument:expr),* $(,)?), limit = $limit:expr
-        $(, $option:ident = $value:expr)* $(,)?
-    ) => {
-        if $($part)::+::is_enabled() {
+    (@event [$($event:tt)+] $arguments:tt , limit = $limit:expr $(, $option:ident = $value:expr)* $(,)?) => {
+        if $($event)+::is_enabled() {
             // A temporary value would admit every occurrence, and the compiler refuses its address.
             if false {
                 let _ = &raw const $limit;
             }
-            $crate::emit!(
-                @limited (__admits) $limit, $($part)::+ ($($argument),*) $(, $option = $value)*
-            );
+            $crate::emit!(@limited (__admits) $limit, [$($event)+] $arguments $(, $option = $value)*);
         }
     };
-    (
-        @limited ($admits:ident) $limit:expr, $($part:ident)::+ ($($argument:expr),*)
-        $(, $option:ident = $value:expr)*
-    ) => {
-        if $($part)::+::$admits(&$limit) {
-            // The provider counts the failure; `emit!` returns no result.
-            let __wdk_etw_result =
-                $($part)::+::__wdk_etw_with($crate::emit!(@options $($option = $value),*))
-                    .__wdk_etw_emit($($argument),*);
+    (@event [$($event:tt)+] $arguments:tt $(, $option:ident = $value:expr)* $(,)?) => {
+        if $($event)+::is_enabled() {
+            $crate::emit!(@write [$($event)+] $arguments $(, $option = $value)*);
         }
+    };
+    (@limited ($admits:ident) $limit:expr, [$($event:tt)+] $($rest:tt)*) => {
+        if $($event)+::$admits(&$limit) {
+            $crate::emit!(@write [$($event)+] $($rest)*);
+        }
+    };
+    (@write [$($event:tt)+] ($($argument:expr),*) $(, $option:ident = $value:expr)*) => {
+        // The provider counts the failure; `emit!` returns no result.
+        let __wdk_etw_result = $($event)+::__wdk_etw_with($crate::emit!(@options $($option = $value),*))
+            .__wdk_etw_emit($($argument),*);
     };
     (@options) => {
         $crate::__macro::Plain
     };
     (@options $($option:ident = $value:expr),+) => {
         &$crate::WriteOptions::new()$(.$option($value))+
-    };
-    ($($part:ident)::+ ($($argument:expr),* $(,)?), $($option:ident = $value:expr),+ $(,)?) => {
-        if $($part)::+::is_enabled() {
-            // The provider counts the failure; `emit!` returns no result.
-            let __wdk_etw_result =
-                $($part)::+::__wdk_etw_with(&$crate::WriteOptions::new()$(.$option($value))+)
-                    .__wdk_etw_emit($($argument),*);
-        }
     };
     ($($other:tt)*) => {
         $crate::__macro::compile_error!(

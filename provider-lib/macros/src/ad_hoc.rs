@@ -1,7 +1,7 @@
 //! The expansion of `event!`.
 
 use proc_macro2::{Span, TokenStream};
-use quote::{quote, quote_spanned};
+use quote::{ToTokens, quote, quote_spanned};
 use syn::Ident;
 use wdk_etw_schema::{
     Encoding, Layout,
@@ -74,25 +74,39 @@ pub fn expand(event: &AdHoc) -> syn::Result<TokenStream> {
         }
     };
     let of_write = quote_spanned!(Span::mixed_site() => __wdk_etw_options);
-    let event = quote!(::wdk_etw::__macro::EventBlob::tracelogging(&__WDK_ETW_EVENT));
-    let arguments = in_order(&layout, &event, &of_write, values);
+    let of_event = quote_spanned!(Span::mixed_site() => ::wdk_etw::__macro::EventBlob::tracelogging(__wdk_etw_event));
+    let arguments = in_order(&layout, &of_event, &of_write, values);
+    let own_keyword = quote!(const { #keyword });
+    let (own_level, mut options) = (quote!(::wdk_etw::Level(#level)), options);
+    let level =
+        event.runtime_level.as_ref().map_or_else(|| own_level.clone(), ToTokens::to_token_stream);
+    let keyword = event
+        .runtime_keyword
+        .as_ref()
+        .map_or_else(|| own_keyword.clone(), ToTokens::to_token_stream);
+    if event.runtime_level.is_some() || event.runtime_keyword.is_some() {
+        options = quote_spanned!(Span::mixed_site() => ::wdk_etw::__macro::Runtime {
+            options: #options, level: __wdk_etw_level, keyword: __wdk_etw_keyword,
+        });
+    }
     Ok(quote_spanned! { Span::mixed_site() => {
-        const __WDK_ETW_KEYWORD: ::wdk_etw::Keyword = #keyword;
-        static __WDK_ETW_EVENT: ::wdk_etw::__macro::EventBlob<#size> =
-            ::wdk_etw::__macro::EventBlob::new(
-                ::wdk_etw::EventDescriptor::new(
-                    0, 0, ::wdk_etw::Level(#level), __WDK_ETW_KEYWORD,
-                )
-                .with_channel(::wdk_etw::Channel::TRACELOGGING)
-                .with_opcode(::wdk_etw::Opcode(#opcode)),
-                *#metadata,
-            );
         #writer
         #limit
         let __wdk_etw_provider: &::wdk_etw::Provider = &#provider;
+        let __wdk_etw_level: ::wdk_etw::Level = #level;
+        let __wdk_etw_keyword: ::wdk_etw::Keyword = #keyword;
         if ::wdk_etw::Provider::is_enabled_fast(
-            __wdk_etw_provider, ::wdk_etw::Level(#level), __WDK_ETW_KEYWORD,
+            __wdk_etw_provider, __wdk_etw_level, __wdk_etw_keyword,
         ) #admits {
+            // A constant and not a `static`, in which `Self` cannot be named.
+            let __wdk_etw_event: &'static ::wdk_etw::__macro::EventBlob<#size> = const {
+                &::wdk_etw::__macro::EventBlob::new(
+                    ::wdk_etw::EventDescriptor::new(0, 0, #own_level, #own_keyword)
+                        .with_channel(::wdk_etw::Channel::TRACELOGGING)
+                        .with_opcode(::wdk_etw::Opcode(#opcode)),
+                    *#metadata,
+                )
+            };
             // Before the fields, as in `emit!`: the first field may be an earlier argument.
             let __wdk_etw_options = #options;
             // The provider counts the failure; `event!` returns no result.

@@ -8,8 +8,9 @@ use mock_etw::enabled;
 
 use self::prelude::etw;
 
+/// The provider of the tests.
 #[etw::provider(crate = crate::exported::prelude::etw, name = "Test.Exported")]
-mod trace {
+pub mod trace {
     #[event(level = Info, keyword = none)]
     pub fn number(value: u32, #[cfg(test)] port: Port);
 }
@@ -22,5 +23,38 @@ fn the_library_can_have_another_path() {
     let etw = enabled(&trace::PROVIDER, 5);
     etw::emit!(trace::number(1, etw::Port(2)));
     etw::event!(trace::PROVIDER, "Other", level = Info, keyword = none, { value: u32 = 3 });
-    assert_eq!(etw.writes().len(), 2);
+    etw::emit!(::itself::exported::trace::number(4, etw::Port(5)), once);
+    assert_eq!(etw.writes().len(), 3);
+}
+
+/// Code with keywords of its own.
+struct Unit;
+
+impl Unit {
+    const KEYWORD: etw::Keyword = etw::Keyword::bit::<3>();
+
+    fn write(level: etw::Level, keyword: etw::Keyword, text: &str) {
+        etw::event!(trace::PROVIDER, "Constant", level = Info, keyword = Self::KEYWORD);
+        etw::event!(
+            trace::PROVIDER, "Known", level = runtime(level), keyword = runtime(keyword),
+            { text: &str = text }
+        );
+    }
+}
+
+#[test]
+fn an_event_has_a_level_and_a_keyword_that_are_known_at_run_time() {
+    let etw = enabled(&trace::PROVIDER, 4);
+    let long = "a".repeat(70_000);
+    for text in ["", &long] {
+        for level in [etw::Level::WARNING, etw::Level::VERBOSE] {
+            Unit::write(level, etw::Keyword::bit::<5>(), text);
+        }
+    }
+    let writes = etw.writes();
+    let written: Vec<_> =
+        writes.iter().map(|one| (one.event.level(), one.event.keyword().bits())).collect();
+    let (constant, known) = ((etw::Level::INFO, 8), (etw::Level::WARNING, 32));
+    // The event that reports the cut text has the level and the keyword of the event.
+    assert_eq!(written, [constant, known, constant, constant, known, known, constant]);
 }

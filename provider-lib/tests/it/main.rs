@@ -2,6 +2,8 @@
 
 #![allow(clippy::significant_drop_tightening, reason = "a test's turn lasts as long as the test")]
 
+extern crate self as itself;
+
 mod configured;
 mod cuts;
 mod declared;
@@ -10,7 +12,7 @@ mod documents;
 mod dynamic;
 mod elements;
 mod enable_state;
-mod exported;
+pub mod exported;
 mod foreign;
 mod helpers;
 mod hostile;

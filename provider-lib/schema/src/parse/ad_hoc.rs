@@ -5,8 +5,9 @@ use std::collections::HashSet;
 use etw_wire::winmeta;
 use proc_macro2::{Span, TokenStream};
 use syn::{
-    Attribute, Expr, Ident, LitStr, Token, braced,
+    Attribute, Expr, Ident, LitStr, Token, braced, parenthesized,
     parse::{ParseStream, Parser as _},
+    token,
 };
 
 use super::{
@@ -30,6 +31,10 @@ pub struct AdHoc {
     pub level: Level,
     /// The event's keywords, a constant expression, or `None` for `keyword = none`.
     pub keyword: Option<Expr>,
+    /// The expression in `level = runtime(…)`; then `level` has no meaning.
+    pub runtime_level: Option<Expr>,
+    /// The expression in `keyword = runtime(…)`; then `keyword` has no meaning.
+    pub runtime_keyword: Option<Expr>,
     /// The event's opcode.
     pub opcode: u8,
     /// The event's tag.
@@ -65,6 +70,18 @@ pub enum Limit {
     Once,
     /// `limit = LIMIT`, the driver's own limit.
     Named(Expr),
+}
+
+/// Parses `runtime(…)`, or returns `None` if there is something else.
+fn runtime(input: ParseStream<'_>) -> syn::Result<Option<Expr>> {
+    let ahead = input.fork();
+    if !ahead.parse::<Ident>().is_ok_and(|word| word == "runtime") || !ahead.peek(token::Paren) {
+        return Ok(None);
+    }
+    input.parse::<Ident>()?;
+    let inside;
+    parenthesized!(inside in input);
+    inside.parse().map(Some)
 }
 
 /// Parses the arguments of `event!`.
@@ -143,6 +160,7 @@ fn parse_ad_hoc(input: ParseStream<'_>) -> syn::Result<AdHoc> {
     let name: LitStr = input.parse()?;
     let mut event_level = None;
     let mut keyword = None;
+    let (mut runtime_level, mut runtime_keyword) = (None, None);
     let mut event_opcode = 0;
     let mut tag = 0;
     let mut limit = None;
@@ -155,7 +173,7 @@ fn parse_ad_hoc(input: ParseStream<'_>) -> syn::Result<AdHoc> {
         if input.is_empty() {
             break;
         }
-        if input.peek(syn::token::Brace) {
+        if input.peek(token::Brace) {
             put_fields(input, &mut fields, &mut values)?;
             continue;
         }
@@ -167,8 +185,17 @@ fn parse_ad_hoc(input: ParseStream<'_>) -> syn::Result<AdHoc> {
         }
         input.parse::<Token![=]>()?;
         match word.to_string().as_str() {
-            "level" => event_level = Some(level(input)?),
+            "level" => {
+                runtime_level = runtime(input)?;
+                let known = if runtime_level.is_some() { Ok(Level(0)) } else { level(input) };
+                event_level = Some(known?);
+            }
             "keyword" => {
+                runtime_keyword = runtime(input)?;
+                if runtime_keyword.is_some() {
+                    keyword = Some(None);
+                    continue;
+                }
                 let ahead = input.fork();
                 let none = ahead.parse::<Ident>().is_ok_and(|word| word == "none");
                 if none && (ahead.is_empty() || ahead.peek(Token![,])) {
@@ -217,6 +244,8 @@ fn parse_ad_hoc(input: ParseStream<'_>) -> syn::Result<AdHoc> {
         name: attribute::name_of(&name)?,
         level,
         keyword,
+        runtime_level,
+        runtime_keyword,
         opcode: event_opcode,
         tag,
         limit,
