@@ -24,6 +24,7 @@ mod host;
 mod kit;
 mod lint;
 mod lock_files;
+mod miri;
 mod modules;
 mod mutants;
 mod oldest_rust;
@@ -236,7 +237,7 @@ fn fresh_machine_chore() -> Command {
 /// Returns the commands that check and measure.
 fn test_chores() -> [Command; 5] {
     let test = chore("test", "Run every check that can run on this machine")
-        .arg(flag("deep", "Also run the checks that take longer: sanitizers, more cases and interleavings"))
+        .arg(flag("deep", "Also run the checks that take longer: sanitizers, Miri, more cases and interleavings"))
         .arg(
             option(
                 "changed",

@@ -15,7 +15,7 @@ use crate::{
     citations, client, deep,
     doctor::{self, Tools},
     environment::ORACLES,
-    goldens, guest, kit, lint, lock_files, modules, oldest_rust,
+    goldens, guest, kit, lint, lock_files, miri, modules, oldest_rust,
     packages::BROWSER,
     process::{self, cargo, output_of, run_quietly, target, use_built_programs},
     progress::{step, step_with_output},
@@ -57,6 +57,7 @@ fn check_sources(client: Rust, not_run: &mut Vec<String>) -> Result<()> {
     windows::lint_client(client)?;
     not_run.extend(compare_api()?);
     not_run.extend(oldest_rust::check()?);
+    not_run.extend(miri::check()?);
     step("Building the documentation", || {
         run_quietly(
             cargo(&["doc", "--locked", "--no-deps", "--document-private-items"])
@@ -280,7 +281,7 @@ pub fn run(deep: bool, again: bool) -> Result<()> {
         step_with_output("Testing cargo etw vm with the stand-in guest", || {
             process::run(host_test(&["--tests", "--", "--ignored"]).arg(WHOLE))
         })?;
-        deep::run()?;
+        not_run.extend(deep::run()?);
     }
     report(&not_run);
     // A check may have written a file, or an author during the run.
@@ -344,6 +345,11 @@ pub fn run_changed(base: Option<&str>) -> Result<()> {
     }
     if change.affects(&["etw-loom"]) {
         model_check()?;
+    }
+    if change.affects(&["wdk-etw"])
+        && let Some(reason) = miri::check()?
+    {
+        eprintln!("NOT RUN: {reason}");
     }
     println!("Left out, and run by `cargo xtask test`:");
     let others = change.of - change.packages.len();

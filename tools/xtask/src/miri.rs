@@ -1,0 +1,98 @@
+//! Runs the library's tests in Miri, which finds undefined behaviour.
+
+use std::process::Command;
+
+use anyhow::Result;
+
+use crate::{
+    process::{cargo, output_of, run, run_for_results, target},
+    progress::{step, step_with_output},
+};
+
+/// Flags of every run. ETW takes addresses as integers, so that pointers must be restored from them,
+/// and property tests look for the file with earlier failures.
+const FLAGS: &str = "-Zmiri-permissive-provenance -Zmiri-disable-isolation";
+
+/// The models of aliasing, with the flag of each.
+const MODELS: [(&str, &str); 2] =
+    [("Stacked Borrows", ""), ("Tree Borrows", "-Zmiri-tree-borrows")];
+
+/// The number of cases that a property test tries, instead of 256.
+const CASES: &str = "4";
+
+/// The tests of `cargo xtask test`. They take about 15 seconds.
+const QUICK: &[&str] = &[
+    "--package", "wdk-etw", "--test", "it", "--", "registration::", "writing::", "enable_state::",
+    "--skip", "the_last_of_many_writes", "--skip", "match_all_keywords_come_and_go", "--skip",
+    "the_check_is_level_any_and_all", "--skip", "readers_never_see_a_mixture",
+];
+
+/// The tests of `cargo xtask test --deep`: those without other processes.
+const DEEP: [&[&str]; 3] = [
+    // Of those that are left out, one needs a kernel's stacks, one computes for a minute, and one needs
+    // more cases.
+    &[
+        "--package",
+        "wdk-etw",
+        "--lib",
+        "--",
+        "--skip",
+        "the_stacks_of_threads_use_most_stripes",
+        "--skip",
+        "multiples_are_those_that_a_division_finds",
+        "--skip",
+        "iteration_of_a_hostile_chain_ends",
+    ],
+    &[
+        "--package", "wdk-etw", "--test", "it", "--", "declared::", "dynamic::", "elements::",
+        "enable_state::", "limits::", "parallel::", "registration::", "statistics::", "traits::",
+        "writing::",
+    ],
+    &["--package", "wdk-etw-log", "--package", "wdk-etw-tracing", "--tests"],
+];
+
+fn miri(tests: &[&str], model: &str) -> Command {
+    let mut command = cargo(&["+nightly", "miri", "test", "--locked", "--target-dir"]);
+    command
+        .arg(target().join("miri"))
+        .args(tests)
+        .env("MIRIFLAGS", format!("{FLAGS} {model}"))
+        .env("PROPTEST_CASES", CASES);
+    command
+}
+
+/// Returns why Miri cannot run, if it cannot.
+fn missing() -> Option<String> {
+    let mut version = Command::new("cargo");
+    version.args(["+nightly", "miri", "--version"]);
+    output_of(&mut version).is_none().then(|| {
+        "testing the library in Miri: Rust's nightly toolchain has no Miri; `rustup toolchain install \
+         nightly --component miri --component rust-src`"
+            .to_owned()
+    })
+}
+
+/// Runs a part of the tests, or returns the reason why Miri cannot run.
+pub fn check() -> Result<Option<String>> {
+    if let Some(reason) = missing() {
+        return Ok(Some(reason));
+    }
+    step("Testing the library in Miri", || run_for_results(&mut miri(QUICK, "")))?;
+    Ok(None)
+}
+
+/// Runs the tests that have no other processes, with both models of aliasing, or returns the reason why
+/// Miri cannot run.
+pub fn check_deeply() -> Result<Option<String>> {
+    if let Some(reason) = missing() {
+        return Ok(Some(reason));
+    }
+    for (name, model) in MODELS {
+        for tests in DEEP {
+            let package = tests.get(1).copied().unwrap_or_default();
+            let title = format!("Testing {package} in Miri with {name}");
+            step_with_output(&title, || run(&mut miri(tests, model)))?;
+        }
+    }
+    Ok(None)
+}
