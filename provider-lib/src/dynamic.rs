@@ -14,6 +14,7 @@ use etw_wire::{InType, TlgOutType};
 use crate::{
     Channel, EventDataDescriptor, EventDescriptor, Provider, WriteError, WriteOptions,
     event::{CutField, name_in, put},
+    text::Text,
 };
 
 /// Set in the type of a field that an output type follows.
@@ -359,12 +360,7 @@ impl<const METADATA: usize, const DATA: usize> DynamicEvent<METADATA, DATA> {
         let place = self.data.length.saturating_sub(1);
         let room = self.data.room().len().min(DATA / 2);
         let end = place.saturating_add(room);
-        let mut text = Text {
-            room: self.data.bytes.get_mut(place..end).unwrap_or_default(),
-            kept: 0,
-            length: 0,
-            is_cut: false,
-        };
+        let mut text = Text::new(self.data.bytes.get_mut(place..end).unwrap_or_default());
         fill(&mut text);
         let (kept, length) = (text.kept, text.length);
         self.data.length = place.saturating_add(kept);
@@ -439,32 +435,5 @@ impl<const N: usize> Buffer<N> {
             self.length = self.length.saturating_add(part.len());
         }
         true
-    }
-}
-
-/// A text that keeps the bytes that fit, and counts the bytes up to the end of the first part that
-/// does not fit. Later parts are refused, so that formatting ends.
-struct Text<'a> {
-    room: &'a mut [u8],
-    kept: usize,
-    length: usize,
-    is_cut: bool,
-}
-
-impl fmt::Write for Text<'_> {
-    fn write_str(&mut self, text: &str) -> fmt::Result {
-        if self.is_cut {
-            return Err(fmt::Error);
-        }
-        self.length = self.length.saturating_add(text.len());
-        let room = self.room.get_mut(self.kept..).unwrap_or_default();
-        let fits = text.floor_char_boundary(room.len());
-        let text_bytes = text.as_bytes().get(..fits).unwrap_or_default();
-        for (to, from) in room.iter_mut().zip(text_bytes) {
-            *to = if *from == 0 { b' ' } else { *from };
-        }
-        self.kept = self.kept.saturating_add(fits);
-        self.is_cut = fits < text.len();
-        if self.is_cut { Err(fmt::Error) } else { Ok(()) }
     }
 }

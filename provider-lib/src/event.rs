@@ -10,7 +10,7 @@ use core::{ffi::CStr, net::SocketAddr, ptr, slice};
 use crate::{
     Channel, EventDataDescriptor, EventDescriptor, NtStatus, PlainData, Provider,
     rundown::Guard,
-    text,
+    text::{self, Formatted},
     write::{About, Options},
 };
 
@@ -230,6 +230,14 @@ impl<const HAS_METADATA: bool> Write<'_, HAS_METADATA> {
         let cut = CutField { field, length, kept };
         let name = self.event.name();
         self.provider.write_field_cut(&self.guard, self.event.descriptor(), options, name, cut);
+    }
+
+    /// Counts a formatted text that was longer than the event's.
+    #[inline]
+    pub fn count_cut(&self, text: &Formatted) {
+        if text.is_cut() {
+            self.provider.failures().count_cut();
+        }
     }
 
     /// Writes the event on the slow path. If ETW refused the provider's traits, clears channel 12,

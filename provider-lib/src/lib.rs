@@ -394,6 +394,7 @@ pub mod __macro {
     };
     pub use crate::limit::FirstOption;
     pub use crate::mode::{USER_MODE, assert_kernel_mode, assert_user_mode};
+    pub use crate::text::Formatted;
     pub use crate::write::{Options, Plain, Runtime};
     pub use core::compile_error;
     pub use wdk_etw_macros::event;

@@ -1,4 +1,6 @@
-//! The places at which text can be cut.
+//! Text of limited length, and the places at which text can be cut.
+
+use core::fmt;
 
 /// Returns the largest size of at most `room` bytes at which UTF-8 text can be cut.
 pub fn end_of_utf8(bytes: &[u8], room: usize) -> usize {
@@ -24,6 +26,85 @@ pub fn end_of_utf16(bytes: &[u8], room: usize) -> usize {
 /// Returns whether two UTF-16 code units are one character.
 pub const fn is_pair(first: u16, second: u16) -> bool {
     first & 0xFC00 == 0xD800 && second & 0xFC00 == 0xDC00
+}
+
+/// A text that keeps the bytes that fit, and counts the bytes up to the end of the first part that
+/// does not fit. Later parts are refused, so that formatting ends.
+pub struct Text<'a> {
+    room: &'a mut [u8],
+    /// The number of bytes that were kept.
+    pub kept: usize,
+    /// The number of bytes of the parts, with the one that was cut.
+    pub length: usize,
+    /// True if something was cut.
+    pub is_cut: bool,
+}
+
+impl<'a> Text<'a> {
+    /// Creates an empty text with this room.
+    pub const fn new(room: &'a mut [u8]) -> Self {
+        Self { room, kept: 0, length: 0, is_cut: false }
+    }
+
+    /// Formats a message into the room.
+    pub fn format(room: &'a mut [u8], message: fmt::Arguments<'_>) -> Self {
+        let mut text = Self::new(room);
+        // An error of a value's own ends the text.
+        let _error = fmt::write(&mut text, message);
+        text
+    }
+}
+
+impl fmt::Write for Text<'_> {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        if self.is_cut {
+            return Err(fmt::Error);
+        }
+        self.length = self.length.saturating_add(text.len());
+        let room = self.room.get_mut(self.kept..).unwrap_or_default();
+        let fits = text.floor_char_boundary(room.len());
+        let text_bytes = text.as_bytes().get(..fits).unwrap_or_default();
+        for (to, from) in room.iter_mut().zip(text_bytes) {
+            *to = if *from == 0 { b' ' } else { *from };
+        }
+        self.kept = self.kept.saturating_add(fits);
+        self.is_cut = fits < text.len();
+        if self.is_cut { Err(fmt::Error) } else { Ok(()) }
+    }
+}
+
+/// A formatted text in an event, of at most [`Self::MAX`] bytes.
+pub struct Formatted {
+    bytes: [u8; Self::MAX],
+    length: usize,
+    is_cut: bool,
+}
+
+impl Formatted {
+    /// The maximum length in bytes. The text is on the stack while its event is written.
+    pub const MAX: usize = 256;
+
+    /// Formats a text.
+    #[must_use]
+    #[inline(never)]
+    pub fn new(message: fmt::Arguments<'_>) -> Self {
+        let mut bytes = [0; Self::MAX];
+        let text = Text::format(&mut bytes, message);
+        let (length, is_cut) = (text.kept, text.is_cut);
+        Self { bytes, length, is_cut }
+    }
+
+    /// Returns the text's bytes.
+    #[must_use]
+    pub fn as_bytes(&self) -> &[u8] {
+        self.bytes.get(..self.length).unwrap_or_default()
+    }
+
+    /// Returns whether the text was longer.
+    #[must_use]
+    pub const fn is_cut(&self) -> bool {
+        self.is_cut
+    }
 }
 
 #[cfg(all(test, not(loom)))]

@@ -76,7 +76,7 @@ fn in_block(at: usize, leaf: &Leaf) -> TokenStream {
 }
 
 /// Returns the expressions for the bytes of a leaf that can be cut, and for the places of the cut.
-fn bytes(leaf: &Leaf) -> Option<(TokenStream, TokenStream)> {
+fn bytes(at: usize, leaf: &Leaf) -> Option<(TokenStream, TokenStream)> {
     let value = value(leaf);
     let characters = quote!(::wdk_etw::__macro::Cut::Characters);
     let utf16 = quote!(::wdk_etw::__macro::Cut::Utf16);
@@ -85,6 +85,10 @@ fn bytes(leaf: &Leaf) -> Option<(TokenStream, TokenStream)> {
         Wire::Text(text) | Wire::Terminated(text) => match text {
             Text::Str => (quote!(::core::primitive::str::as_bytes(#value)), characters),
             Text::CStr => (quote!(::core::ffi::CStr::to_bytes(#value)), characters),
+            Text::Formatted => {
+                let text = local("f", at);
+                (quote!(::wdk_etw::__macro::Formatted::as_bytes(&#text)), characters)
+            }
             Text::Utf16 => (quote!(::wdk_etw::__macro::bytes_of(#value)), utf16),
             // `UnicodeString` and `Utf16CStr` have this method, which takes the value itself: it
             // precedes every trait's.
@@ -116,11 +120,19 @@ enum Path {
     Fast,
 }
 
+/// Returns the local variables for formatted texts.
+fn formatted(layout: &Layout) -> impl Iterator<Item = (Ident, &Leaf)> {
+    let leaves = layout.leaves.iter().enumerate();
+    leaves
+        .filter(|(_, leaf)| matches!(leaf.wire, Wire::Text(Text::Formatted)))
+        .map(|(at, leaf)| (local("f", at), leaf))
+}
+
 /// Generates the local variable for the bytes of a leaf outside blocks.
 fn prepare(at: usize, leaf: &Leaf, path: Path) -> TokenStream {
     let text = local("t", at);
     let value = value(leaf);
-    if let Some((bytes, cut)) = bytes(leaf) {
+    if let Some((bytes, cut)) = bytes(at, leaf) {
         if path == Path::Fast {
             return quote!(let #text: &[::core::primitive::u8] = #bytes;);
         }
@@ -235,7 +247,9 @@ fn counters(layout: &Layout) -> TokenStream {
             .iter()
             .enumerate()
             .filter(|(_, other)| other.counted_by == Some(at))
-            .filter_map(|(other, leaf)| Some((local("t", other), leaf.unit(), bytes(leaf)?.1)))
+            .filter_map(|(other, leaf)| {
+                Some((local("t", other), leaf.unit(), bytes(other, leaf)?.1))
+            })
             .collect();
         let texts = counted.iter().map(|(text, ..)| text);
         let units = counted.iter().map(|(_, unit, _)| unit);
@@ -410,9 +424,16 @@ impl Writer<'_> {
         let room = layout.room;
         let (prepare_fast, prepare_slow) = (prepare_all(Path::Fast), prepare_all(Path::Slow));
         let (fast_body, slow_body) = (self.body(Path::Fast), self.body(Path::Slow));
+        // Before the write begins, as the values' own code formats them.
+        let format = formatted(layout).map(|(text, leaf)| {
+            let value = value(leaf);
+            quote!(let #text = ::wdk_etw::__macro::Formatted::new(#value);)
+        });
+        let format: TokenStream = format.collect();
         let slow = self.function(
             &slow_name,
             &quote! {
+                #format
                 let ::core::option::Option::Some(#write) =
                     ::wdk_etw::Provider::enter_slow(#provider, #event)
                 else {
@@ -427,7 +448,7 @@ impl Writer<'_> {
             .leaves
             .iter()
             .enumerate()
-            .filter(|(_, leaf)| bytes(leaf).is_some())
+            .filter(|(at, leaf)| bytes(*at, leaf).is_some())
             .map(|(at, leaf)| (local("t", at), leaf.limit()))
             .collect();
         let too_long = cut.split_first().map(|((first, _), rest)| {
@@ -456,6 +477,7 @@ impl Writer<'_> {
         let fast = self.function(
             &self.name,
             &quote! {
+                #format
                 #prepare_fast
                 #cut_in_slow
                 let ::core::option::Option::Some(#write) =
@@ -530,6 +552,7 @@ impl Writer<'_> {
                 }
             }
         }
+        let texts = formatted(self.layout).map(|(text, _)| text);
         let leading = match self.encoding {
             Encoding::TraceLogging => quote! {
                 ::wdk_etw::__macro::Write::traits(&#write),
@@ -544,6 +567,7 @@ impl Writer<'_> {
         };
         quote! {
             #blocks
+            #(::wdk_etw::__macro::Write::count_cut(&#write, &#texts);)*
             ::wdk_etw::__macro::Write::#finish(&#write, &#options, &[#leading #(#descriptors),*])
         }
     }

@@ -1,6 +1,6 @@
 //! Tests `HexDump` and `Traced`.
 
-use std::cell::Cell;
+use std::{cell::Cell, fmt};
 
 use etl_file::decode::Value;
 use mock_etw::{DISABLE, Turn, Written, enabled};
@@ -25,6 +25,18 @@ mod trace {
 
     #[event(id = 1, level = Info, keyword = none)]
     pub fn in_manifest(data: HexDump<'_>, last: u8);
+
+    #[structure]
+    pub struct Note<'a> {
+        pub number: u8,
+        pub text: Arguments<'a>,
+    }
+
+    #[event(level = Info, keyword = none)]
+    pub fn told(number: u32, text: fmt::Arguments<'_>, note: Note<'_>);
+
+    #[event(id = 2, level = Info, keyword = none)]
+    pub fn told_in_manifest(text: Arguments, last: u8);
 
     #[event(level = Error, keyword = none)]
     pub fn failed(status: NtStatus);
@@ -180,4 +192,47 @@ fn a_success_writes_nothing_and_a_disabled_event_evaluates_nothing() {
     assert_eq!(failed, Err(NtStatus::NO_MEMORY));
     assert_eq!(etw.writes(), []);
     assert!(!evaluated.get());
+}
+
+#[test]
+fn a_formatted_text_is_a_field_of_at_most_256_bytes() {
+    /// A value that never ends.
+    struct Endless<'a>(&'a Cell<usize>);
+    impl fmt::Display for Endless<'_> {
+        fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            loop {
+                self.0.set(self.0.get() + 1);
+                f.write_str("é.")?;
+            }
+        }
+    }
+    let etw = registered();
+    let (calls, cuts) = (Cell::new(0), trace::PROVIDER.failures().cut());
+    let endless = Endless(&calls);
+    let note = |text| trace::Note { number: 7, text };
+    emit!(trace::told(1, format_args!("a = {}", 5), note(format_args!("{endless}"))));
+    assert_eq!(calls.get(), 86, "formatting ends where the text is full");
+    event!(trace::PROVIDER, "Once", level = Info, keyword = none, {
+        text: fmt::Arguments<'_> = format_args!("{:#x}", 16),
+        big: &str = &"b".repeat(70_000),
+    });
+    emit!(trace::told_in_manifest(format_args!("m"), 9));
+    let writes = etw.writes();
+    let text = |text: &str| Value::Text(text.into());
+    let cut = "é.".repeat(85);
+    assert_eq!(
+        decoded(&writes[0]),
+        [
+            ("Number".to_owned(), Value::UInt(1)),
+            ("Text".to_owned(), text("a = 5")),
+            (
+                "Note".to_owned(),
+                Value::Struct(vec![("Number".into(), Value::UInt(7)), ("Text".into(), text(&cut))])
+            ),
+        ]
+    );
+    // The long text was cut, for which there is another event.
+    assert_eq!(decoded(&writes[2])[0], ("Text".to_owned(), text("0x10")));
+    assert_eq!(writes[3].content(), b"\x01\0m\x09");
+    assert_eq!(trace::PROVIDER.failures().cut() - cuts, 2);
 }

@@ -28,7 +28,7 @@ mod hidden {
 }
 
     hostile! {
-        activity address admits admits_once as_bytes as_slice check count enter enter_slow
+        activity address count_cut is_cut admits admits_once as_bytes as_slice check count enter enter_slow
         event_metadata except finish finish_counted finish_slow fit first fitting flags hidden
         is_enabled is_enabled_fast length limited manifest map octets register related starts
         to_be_bytes to_bytes traits tracelogging unregister units with_channel with_hooks with_opcode
@@ -84,6 +84,7 @@ mod trace {
         many: &[u32],
         #[repr(u8)] small: usize,
         dump: HexDump<'_>,
+        formatted: Arguments<'_>,
     );
 
     #[event(id = 1, level = Info, keyword = none)]
@@ -129,7 +130,15 @@ fn write_all(
     );
     for small in [1, 1_000] {
         let dump = HexDump::window(b"dump", 0, 4);
-        emit!(trace::others(trace::Kind::Read, place, &[1, 2, 3], &[4], small, dump));
+        emit!(trace::others(
+            trace::Kind::Read,
+            place,
+            &[1, 2, 3],
+            &[4],
+            small,
+            dump,
+            format_args!("{small}")
+        ));
     }
 }
 

@@ -469,7 +469,7 @@ fn a_debug_message_is_cut_between_characters_and_ends_with_a_line_feed() {
         // As long as possible, and one byte more.
         (&"a".repeat(254), "a".repeat(254) + "\n"),
         (&"a".repeat(255), "a".repeat(254) + "\n"),
-        ("%s\0%s", "%s".to_owned()),
+        ("%s\0%s", "%s %s\n".to_owned()),
     ] {
         debug_print(format_args!("{text}"));
         assert_eq!(etw.calls(), [Call::Print(printed)]);

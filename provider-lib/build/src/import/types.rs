@@ -138,7 +138,14 @@ pub fn counted_text(in_type: InType, out_type: OutType) -> Option<Type> {
 fn imported() -> impl Iterator<Item = (Scalar, Format)> {
     let is_imported = |scalar: Scalar, format: Format| match (scalar, format) {
         // Each has the encoding of another type, so importing it as that type loses nothing.
-        (Scalar::Usize | Scalar::Isize | Scalar::Luid | Scalar::UnicodeString, _)
+        (
+            Scalar::Usize
+            | Scalar::Isize
+            | Scalar::Luid
+            | Scalar::Arguments
+            | Scalar::UnicodeString,
+            _,
+        )
         | (Scalar::I8 | Scalar::I16 | Scalar::I32 | Scalar::I64, Format::Hex)
         // The event of a manifest has the address.
         | (Scalar::Pointer, Format::Default) => false,
@@ -198,6 +205,7 @@ mod tests {
                 Scalar::Usize | Scalar::Luid => Some("u64".to_owned()),
                 Scalar::Isize => Some("i64".to_owned()),
                 Scalar::UnicodeString => Some("[u16]".to_owned()),
+                Scalar::Arguments => Some("str".to_owned()),
                 // The length of a `win:Binary` decides its type.
                 _ if in_type == InType::Binary => None,
                 other => Some(other.name().to_owned()),

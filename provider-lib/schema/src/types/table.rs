@@ -52,6 +52,8 @@ pub enum Text {
     UnicodeString,
     /// `&CStr`.
     CStr,
+    /// `fmt::Arguments`, which is formatted as UTF-8.
+    Formatted,
     /// `&[u8]`.
     Bytes,
 }
@@ -61,7 +63,7 @@ impl Text {
     #[must_use]
     pub const fn unit(self) -> usize {
         match self {
-            Self::Str | Self::CStr | Self::Bytes => 1,
+            Self::Str | Self::CStr | Self::Formatted | Self::Bytes => 1,
             Self::Utf16 | Self::UnicodeString => 2,
         }
     }
@@ -113,6 +115,7 @@ mod summary {
     pub const NETWORK: &str = "the bytes in network byte order";
     pub const UTF8: &str =
         "the length, then the UTF-8 bytes; `#[json]` and `#[xml]` mark the text as JSON or XML";
+    pub const FORMATTED: &str = "the length, then at most 256 bytes of the formatted text in UTF-8";
     pub const UTF16: &str =
         "the length, then the UTF-16 text; `#[json]` and `#[xml]` mark the text as JSON or XML";
     pub const TERMINATED: &str = "the string with a NUL";
@@ -308,6 +311,10 @@ field_types! {
             .tracelogging(In::Sid, Tlg::Default)
             .manifest(In::Sid, Out::String);
         Str = row("str", "&str", Counted(Text::Str), summary::UTF8)
+            .tracelogging(In::CountedAnsiString, Tlg::Utf8)
+            .manifest(In::CountedAnsiString, Out::Utf8)
+            .json_and_xml();
+        Arguments = row("Arguments", "::core::fmt::Arguments<'_>", Counted(Text::Formatted), summary::FORMATTED)
             .tracelogging(In::CountedAnsiString, Tlg::Utf8)
             .manifest(In::CountedAnsiString, Out::Utf8)
             .json_and_xml();
