@@ -13,6 +13,9 @@ pub struct Counters {
     pub failures: Failures,
     dropped: AtomicU64,
     left_out: AtomicU64,
+    /// The number of writes in progress of a provider without a rundown.
+    #[cfg(debug_assertions)]
+    pub unprotected: crate::sync::AtomicU32,
 }
 
 const _: () = {
@@ -28,6 +31,8 @@ impl Counters {
                 failures: Failures::new(),
                 dropped: AtomicU64::new(0),
                 left_out: AtomicU64::new(0),
+                #[cfg(debug_assertions)]
+                unprotected: crate::sync::AtomicU32::new(0),
             }
         }
     }

@@ -124,12 +124,10 @@ impl Provider {
         (lost, cut): (u16, Option<CutField>),
     ) -> Result<(), WriteError> {
         let (level, keyword) = (event.level(), event.keyword());
-        if !self.is_enabled_fast(level, keyword)
-            || (self.matches_all() && !self.is_enabled(level, keyword))
-        {
+        if !self.is_enabled_fast(level, keyword) {
             return Ok(());
         }
-        let Some(guard) = self.rundown().enter() else {
+        let Some(guard) = self.start() else {
             self.counters.count_dropped();
             return Ok(());
         };

@@ -138,27 +138,21 @@ impl Provider {
         &self,
         event: EventRef<HAS_METADATA>,
     ) -> Option<Write<'_, HAS_METADATA>> {
-        let guard = self.rundown().enter_fast()?;
+        let guard = self.start_fast()?;
         Some(Write { provider: self, event, guard })
     }
 
-    /// Starts a write on the slow path, if a session enables the event and the provider is
-    /// registered.
+    /// Starts a write on the slow path, if the provider is registered.
     #[doc(hidden)]
     #[must_use]
     pub fn enter_slow<const HAS_METADATA: bool>(
         &self,
         event: EventRef<HAS_METADATA>,
     ) -> Option<Write<'_, HAS_METADATA>> {
-        // First, because the enable info is gone once the provider has been unregistered.
-        let Some(guard) = self.rundown().enter() else {
+        let Some(guard) = self.start() else {
             self.counters.count_dropped();
             return None;
         };
-        let descriptor = event.descriptor();
-        if !self.is_enabled(descriptor.level(), descriptor.keyword()) {
-            return None;
-        }
         Some(Write { provider: self, event, guard })
     }
 }

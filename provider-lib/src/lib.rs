@@ -221,6 +221,7 @@ macro_rules! event {
 /// | `statistics` | [`Provider::with_statistics`] |
 /// | `stripes = 1` | the number of stripes of the [`StripedProvider`], a power of two up to 64, instead of 16; 1 is enough for a driver that writes few events, and 64 are for one that writes from every processor of a large machine |
 /// | `crate = path` | the path of this crate, if it is not `::wdk_etw`, as in a crate that exports it again |
+/// | `rundown = none` | writes in progress are not tracked, so that a write has no atomic operation; `unregister` is then `unsafe`: no write may be in progress |
 /// | `on_enable`, `on_disable`, `on_capture_state` `= path` | a [`Hook`]; the path is resolved inside the module |
 ///
 /// ETW adds a provider's traits to each of its events. A provider that needs none (all its
@@ -414,7 +415,7 @@ pub mod __facade {
 #[cfg(loom)]
 pub mod model {
     pub use crate::{
-        rundown::{Reason, Rundown, Stripe},
+        rundown::{Rundown, Stripe},
         stack_index::{set_group, stack_index},
         state::EnableState,
     };

@@ -23,8 +23,9 @@ impl EnableInfo {
         match_all: Keyword::NONE,
     };
 
-    /// Creates the enable info from the values that ETW delivers: a level of 0 means all levels, a
-    /// match-any mask of 0 means all keywords.
+    /// Creates the enable info from the values that ETW delivers: a level of 0 means all levels, and a
+    /// match-any mask of 0 means all keywords, whatever the match-all mask is
+    /// (`EVENT_FILTER_LEVEL_KW` of evntprov.h).
     #[must_use]
     pub const fn delivered(level: u8, match_any: u64, match_all: u64) -> Self {
         Self {
@@ -34,7 +35,7 @@ impl EnableInfo {
             } else {
                 Keyword::from_bits(match_any)
             },
-            match_all: Keyword::from_bits(match_all),
+            match_all: if match_any == 0 { Keyword::NONE } else { Keyword::from_bits(match_all) },
         }
     }
 

@@ -10,7 +10,7 @@ use crate::{
     filter::guid_from_raw,
     notification::{Control, Notification, RawNotification},
     pool::PoolCopy,
-    rundown::{Guard, Reason, Rundown, Stripe},
+    rundown::{Guard, Rundown, Stripe},
     state::EnableState,
     sync::{AtomicU8, AtomicU32, AtomicU64, Ordering, const_unless_loom},
 };
@@ -33,6 +33,16 @@ const CHANGING: u8 = 1;
 const REGISTERED: u8 = 2;
 /// `EtwUnregister` failed: the handle is kept for another try, and the rundown is closed.
 const CLOSED: u8 = 3;
+
+/// The reasons why writes cannot take the fast path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Reason {
+    /// The provider is not registered, or is being unregistered.
+    Closed = 1,
+    /// ETW refused the registration's traits, so manifest events must not use channel 12, which
+    /// requires traits.
+    TraitsRefused = 2,
+}
 
 /// A handler of notifications. It runs at `PASSIVE_LEVEL` and must return soon; see
 /// [`Notification`].
@@ -152,6 +162,12 @@ pub enum UnregisterError {
     /// `EtwUnregister` failed. The handle may or may not be valid, so writes do nothing.
     /// Unregistering can be tried again.
     Refused(NtStatus),
+    /// The provider has no rundown: only [`Provider::unregister_without_rundown`], whose contract
+    /// replaces the rundown, unregisters it.
+    NoRundown,
+    /// A write of a provider without a rundown was in progress. Only debug builds check this. The
+    /// handle is still valid, and writes do nothing. Unregistering can be tried again.
+    WriteInProgress,
     /// The function was called at this IRQL, above `PASSIVE_LEVEL`, and has changed nothing.
     TooHighIrql(u8),
 }
@@ -169,6 +185,14 @@ impl fmt::Display for UnregisterError {
                     ffi::NAMES.unregister
                 )
             }
+            Self::NoRundown => f.write_str(
+                "cannot unregister the provider: it has no rundown; stop its writes and call \
+                 `unregister_without_rundown`",
+            ),
+            Self::WriteInProgress => f.write_str(
+                "cannot unregister the provider: a write is in progress, and the provider has no \
+                 rundown that waits for it; stop its writes first",
+            ),
             Self::TooHighIrql(irql) => write!(
                 f,
                 "cannot unregister the provider at IRQL {irql}: call EtwUnregister at \
@@ -199,8 +223,9 @@ pub struct Counting {
 /// A registration's traits, shared with writes.
 struct Shared(UnsafeCell<Registration>);
 
-// SAFETY: only the thread that set `phase` to `CHANGING` modifies it, and only while the rundown
-// is closed and no guard exists; only holders of a guard read it.
+// SAFETY: only the thread that set `phase` to `CHANGING` modifies it, and only while no guard
+// exists, because the rundown is closed, or by the contract of a provider without a rundown; only
+// holders of a guard read it.
 unsafe impl Sync for Shared {}
 
 /// An ETW provider: a `static` that a driver registers and writes events to.
@@ -220,7 +245,7 @@ pub struct Provider<S: ?Sized = [Stripe]> {
     state: EnableState,
     handle: AtomicU64,
     registration: Shared,
-    /// The [`Reason`]s that the rundown has.
+    /// The [`Reason`]s that writes have.
     reasons: AtomicU32,
     phase: AtomicU8,
     sets_traits: bool,
@@ -277,7 +302,7 @@ impl<const N: usize> Provider<[Stripe; N]> {
                     descriptor: EventDataDescriptor::EMPTY,
                     copy: None,
                 })),
-                reasons: AtomicU32::new(0),
+                reasons: AtomicU32::new(Reason::Closed as u32),
                 phase: AtomicU8::new(UNREGISTERED),
                 sets_traits: true,
                 binary_tracking: false,
@@ -430,12 +455,12 @@ impl Provider {
         });
         if !status.is_success() {
             // The callback may have run although the registration failed.
-            self.disable();
+            self.state.disable();
             drop(copy);
             self.phase.store(UNREGISTERED, Ordering::Release);
             return Err(RegisterError::Refused(status));
         }
-        // SAFETY: the rundown is closed, and this is the only thread that changes it.
+        // SAFETY: no guard exists, and this is the only thread that changes the registration.
         let registration = unsafe { &mut *self.registration.0.get() };
         registration.copy = copy;
         let blob =
@@ -447,9 +472,11 @@ impl Provider {
         // Traits that were passed for this registration are always set.
         let sets_traits = self.sets_traits || registration.copy.is_some();
         let refusals = self.configure(handle, sets_traits.then_some(blob));
-        self.set_reason(Reason::TraitsRefused, refusals.traits.is_some());
         self.handle.store(handle, Ordering::Relaxed);
-        self.rundown.open();
+        self.rundown.open(refusals.traits.is_none());
+        let reasons = if refusals.traits.is_some() { Reason::TraitsRefused as u32 } else { 0 };
+        // Release: without a rundown, this is what makes the stores above visible to writes.
+        self.reasons.store(reasons, Ordering::Release);
         self.phase.store(REGISTERED, Ordering::Release);
         Ok(if refusals == Refusals::default() {
             Registered::Complete
@@ -510,9 +537,43 @@ impl Provider {
     /// # Errors
     ///
     /// Returns an [`UnregisterError`] if ETW refuses the call, if another thread is registering or
-    /// unregistering the provider, or if the IRQL is too high. The provider then stays registered: a
-    /// driver that is unloaded nevertheless breaks the promise of [`Self::register`].
+    /// unregistering the provider, if the provider has no rundown, or if the IRQL is too high. The
+    /// provider then stays registered: a driver that is unloaded nevertheless breaks the promise of
+    /// [`Self::register`].
     pub fn unregister(&'static self) -> Result<(), UnregisterError> {
+        if !self.rundown.protects() {
+            return Err(UnregisterError::NoRundown);
+        }
+        self.close_and_release()
+    }
+
+    /// Unregisters the provider as [`Self::unregister`] does, also if it has no rundown
+    /// (`rundown = none`). The function does not wait for writes of such a provider.
+    ///
+    /// Debug builds count the writes, and return [`UnregisterError::WriteInProgress`] without
+    /// calling ETW if there is one.
+    ///
+    /// # Safety
+    ///
+    /// If the provider has no rundown, no write of it is in progress on any thread: each write
+    /// happens before the call, or after the function has returned. This includes
+    /// [`Self::provider_enabled`] and [`Self::event_enabled`]. In `EvtDriverUnload` that is so once
+    /// the driver's timers, DPCs, work items, threads and other callbacks have stopped.
+    ///
+    /// # IRQL
+    ///
+    /// `PASSIVE_LEVEL`.
+    ///
+    /// # Errors
+    ///
+    /// Returns an [`UnregisterError`].
+    pub unsafe fn unregister_without_rundown(&'static self) -> Result<(), UnregisterError> {
+        self.close_and_release()
+    }
+
+    /// Unregisters the provider. If it has no rundown, the caller upholds the contract of
+    /// [`Self::unregister_without_rundown`].
+    fn close_and_release(&'static self) -> Result<(), UnregisterError> {
         ffi::check_irql(ffi::PASSIVE_LEVEL).map_err(UnregisterError::TooHighIrql)?;
         let change = |from| {
             self.phase.compare_exchange(from, CHANGING, Ordering::Acquire, Ordering::Relaxed)
@@ -522,11 +583,18 @@ impl Provider {
                 // The masks stay clear from now on, so that a notification does not keep bringing
                 // writes to the rundown while it waits for those in progress.
                 self.state.close();
-                self.rundown.close(ffi::pause);
+                self.reasons.fetch_or(Reason::Closed as u32, Ordering::SeqCst);
+                self.rundown.close(!self.traits_refused(), ffi::pause);
             }
             Err(UNREGISTERED) => return Ok(()),
             Err(CLOSED) if change(CLOSED).is_ok() => {}
             Err(_) => return Err(UnregisterError::Busy),
+        }
+        // A write either is counted here, or sees the reason.
+        #[cfg(debug_assertions)]
+        if self.counters.unprotected.load(Ordering::SeqCst) != 0 {
+            self.phase.store(CLOSED, Ordering::Release);
+            return Err(UnregisterError::WriteInProgress);
         }
         let handle = self.handle.load(Ordering::Relaxed);
         // SAFETY: the handle was registered, no call has released it with success, and no write uses it.
@@ -537,8 +605,8 @@ impl Provider {
         }
         self.handle.store(0, Ordering::Relaxed);
         // A notification may have enabled the provider again before `EtwUnregister`.
-        self.disable();
-        // SAFETY: the rundown is closed, and this is the only thread that changes it.
+        self.state.disable();
+        // SAFETY: no guard exists, and this is the only thread that changes the registration.
         let registration = unsafe { &mut *self.registration.0.get() };
         registration.descriptor = EventDataDescriptor::EMPTY;
         registration.copy = None;
@@ -582,7 +650,7 @@ impl Provider {
     /// Returns `false` while the provider is not registered.
     #[must_use]
     pub fn provider_enabled(&self, level: Level, keyword: Keyword) -> bool {
-        let Some(_guard) = self.rundown.enter() else {
+        let Some(_guard) = self.start() else {
             return false;
         };
         // SAFETY: the guard keeps the handle registered.
@@ -594,7 +662,7 @@ impl Provider {
     /// Returns `false` while the provider is not registered.
     #[must_use]
     pub fn event_enabled(&self, event: &EventDescriptor) -> bool {
-        let Some(_guard) = self.rundown.enter() else {
+        let Some(_guard) = self.start() else {
             return false;
         };
         // SAFETY: the guard keeps the handle registered, and the descriptor is borrowed.
@@ -607,8 +675,41 @@ impl Provider {
         &self.counters.failures
     }
 
-    pub(crate) const fn rundown(&self) -> &Rundown {
-        &self.rundown
+    /// Starts a write on the fast path. Returns `None` if there is a [`Reason`] for the slow path, or
+    /// if the slot of the stack is taken.
+    #[inline(always)]
+    #[expect(
+        clippy::inline_always,
+        reason = "inlined once, at the start of each event's write function"
+    )]
+    pub(crate) fn start_fast(&self) -> Option<Guard<'_>> {
+        if !self.rundown.protects() {
+            return self.start_unprotected(u32::MAX);
+        }
+        self.rundown.enter_fast()
+    }
+
+    /// Starts a write, or returns `None` while the provider is not registered.
+    pub(crate) fn start(&self) -> Option<Guard<'_>> {
+        if !self.rundown.protects() {
+            return self.start_unprotected(Reason::Closed as u32);
+        }
+        if self.has_reason(Reason::Closed) {
+            return None;
+        }
+        self.rundown.enter()
+    }
+
+    /// Starts a write of a provider without a rundown, unless one of these reasons exists.
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "the function is one comparison in release builds")]
+    fn start_unprotected(&self, reasons: u32) -> Option<Guard<'_>> {
+        // Acquire: what was stored before the reason was removed happens before the write.
+        #[cfg(not(debug_assertions))]
+        let (guard, order) = (Guard::Unprotected, Ordering::Acquire);
+        #[cfg(debug_assertions)]
+        let (guard, order) = (Guard::counted(&self.counters.unprotected), Ordering::SeqCst);
+        (self.reasons.load(order) & reasons == 0).then_some(guard)
     }
 
     /// Returns the data descriptor of the traits.
@@ -624,30 +725,6 @@ impl Provider {
     /// of the rundown.
     pub(crate) fn handle(&self) -> u64 {
         self.handle.load(Ordering::Relaxed)
-    }
-
-    /// Disables the provider, as ETW or as the end of its registration.
-    fn disable(&self) {
-        self.state.disable();
-        self.set_reason(Reason::MatchAll, false);
-    }
-
-    /// Makes writes take the slow path for a reason, or no longer.
-    fn set_reason(&self, reason: Reason, is_set: bool) {
-        let bit = reason as u32;
-        if is_set {
-            if self.reasons.fetch_or(bit, Ordering::Relaxed) & bit == 0 {
-                self.rundown.add_reason(reason);
-            }
-        } else if self.reasons.fetch_and(!bit, Ordering::Relaxed) & bit != 0 {
-            self.rundown.remove_reason(reason);
-        }
-    }
-
-    /// Returns whether sessions have match-all keywords, which the masks do not contain. During an
-    /// update the answer may be the old one, which is safe because ETW filters again for each session.
-    pub(crate) fn matches_all(&self) -> bool {
-        self.has_reason(Reason::MatchAll)
     }
 
     /// Returns whether ETW refused the registration's traits.
@@ -684,12 +761,10 @@ impl Provider {
         let delivered = EnableInfo::delivered(raw.level, raw.match_any, raw.match_all);
         let (control, hook) = match raw.control_code {
             DISABLE => {
-                self.disable();
+                self.state.disable();
                 (Control::Disable, self.hooks.on_disable)
             }
             ENABLE => {
-                // The masks do not contain the match-all keywords.
-                self.set_reason(Reason::MatchAll, delivered.match_all.bits() != 0);
                 self.state.enable(delivered);
                 (Control::Enable(delivered), self.hooks.on_enable)
             }

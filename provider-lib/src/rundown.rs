@@ -1,8 +1,8 @@
 //! Rundown protection of the registration's handle.
 //!
-//! Writes in progress are counted. On a machine with many processors, a single count would move its
-//! cache line to the writing processor with each write. So there are several counts, each in a
-//! cache line of its own, and a write uses the count of its stack.
+//! A write in progress owns the slot of its stack, or is counted beside it if the slot is taken. On a
+//! machine with many processors, a single slot would move its cache line to the writing processor with
+//! each write. So there are slots in several cache lines.
 
 use core::slice;
 
@@ -11,45 +11,24 @@ use crate::{
     sync::{AtomicU32, Ordering, const_unless_loom},
 };
 
-/// The unit of the reasons why a write cannot take the fast path; the bits below count the writes in
-/// progress. Reasons are subtracted, so that the word is negative if there is one.
-const REASON: u32 = 1 << 26;
-/// The low bits, which count the writes in progress.
-const COUNT: u32 = REASON - 1;
-/// The units of the reason "no valid handle". It outweighs all [`Reason`]s, also when one thread
-/// removes these while another still adds them: an open slot has at least −3 units, and a closed
-/// one at most −13.
-const CLOSED: u32 = 16;
-/// A slot with more units than this is open.
-const OPEN_ABOVE: i32 = -8;
-
-const _: () = {
-    let all = Reason::MatchAll as i32 + Reason::TraitsRefused as i32;
-    let closed = CLOSED.cast_signed();
-    assert!(-all > OPEN_ABOVE && all - closed <= OPEN_ABOVE);
-    // The sum fits.
-    assert!(closed + all <= 1 << (31 - REASON.trailing_zeros()));
-};
-
-/// A reason why writes must take the slow path.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reason {
-    /// Sessions have match-all keywords, which the masks do not contain.
-    MatchAll = 1,
-    /// ETW refused the registration's traits, so manifest events must not use channel 12, which
-    /// requires traits.
-    TraitsRefused = 2,
-}
+/// The owner of a slot that no write has.
+const FREE: u32 = 0;
+/// The owner of a slot that a write has, or the closed rundown.
+const TAKEN: u32 = 1;
+/// Set in the count of a closed slot. The bits below count writes.
+const CLOSED: u32 = 1 << 31;
 
 /// The size of a cache line in bytes: `SYSTEM_CACHE_ALIGNMENT_SIZE` of ntddk.h.
 #[cfg_attr(loom, expect(dead_code, reason = "the model has a slot in each stripe"))]
 pub const LINE: usize = if cfg!(target_arch = "aarch64") { 128 } else { 64 };
 
-/// A count of writes in progress.
+/// A place for a write in progress, and a count of those that found it taken.
 #[derive(Debug)]
 #[repr(C, align(8))]
 struct Slot {
-    word: AtomicU32,
+    /// [`FREE`] or [`TAKEN`]. While it is taken, only the write that took it changes it.
+    owner: AtomicU32,
+    count: AtomicU32,
 }
 
 /// The number of slots in a stripe.
@@ -59,10 +38,10 @@ const SLOTS: usize = LINE / size_of::<Slot>();
 #[cfg(loom)]
 const SLOTS: usize = 1;
 
-/// Counts of writes in progress, in a cache line of their own.
+/// Slots for writes in progress, in a cache line of their own.
 ///
-/// A stripe has several counts because an address on the stack, shifted and used as the index of a
-/// count, takes fewer instructions than its page's number, used as the index of a line.
+/// A stripe has several slots because an address on the stack, shifted and used as the index of a
+/// slot, takes fewer instructions than its page's number, used as the index of a line.
 #[derive(Debug)]
 #[repr(C)]
 #[cfg_attr(not(any(loom, target_arch = "aarch64")), repr(align(64)))]
@@ -95,33 +74,36 @@ impl Slot {
     const_unless_loom! {
         /// Creates a closed slot.
         const fn new() -> Self {
-            Self {
-                word: AtomicU32::new(CLOSED.wrapping_mul(REASON).wrapping_neg()),
-            }
+            Self { owner: AtomicU32::new(TAKEN), count: AtomicU32::new(CLOSED) }
         }
     }
 
-    /// Subtracts a number of reasons.
-    fn add_reasons(&self, units: u32, order: Ordering) {
-        self.word.fetch_sub(units.wrapping_mul(REASON), order);
-    }
-
-    fn remove_reasons(&self, units: u32, order: Ordering) {
-        self.word.fetch_add(units.wrapping_mul(REASON), order);
+    /// Takes the slot if it is free. If it is taken, nothing changes.
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "the function is one atomic operation")]
+    fn take(&self) -> bool {
+        // Acquire: everything before the slot was freed happens before this.
+        self.owner.compare_exchange(FREE, TAKEN, Ordering::Acquire, Ordering::Relaxed).is_ok()
     }
 }
 
-/// Counts the writes in progress, and admits no writes while it is closed.
+/// Keeps track of the writes in progress, and admits no writes while it is closed.
 ///
-/// A write enters and leaves with one atomic operation each, and never waits, at any IRQL. The
-/// closing thread, at `PASSIVE_LEVEL`, waits until all counts are zero.
+/// A write never waits, at any IRQL. It takes the slot of its stack with one atomic operation, and
+/// frees it with a store, which cannot undo another thread's change: nothing else changes a slot that
+/// is taken. If the slot is taken, the write is counted instead. The slot belongs to another stack, to
+/// a write on the same stack that this one interrupted, or to the closed rundown. The closing thread,
+/// at `PASSIVE_LEVEL`, takes every slot and waits until all counts are zero.
 ///
-/// The wait ends: a closed rundown admits no writes, and every write in progress is in one call of
-/// `EtwWriteEx`, `EtwProviderEnabled` or `EtwEventEnabled`, which do not block and do not run the
-/// driver's code. A writer at `DISPATCH_LEVEL` or above runs on another processor, because this
-/// one runs the closing thread. A writer below `DISPATCH_LEVEL` may have been preempted on this
-/// processor by the closing thread, if that has a higher priority. Spinning would keep such a
-/// writer from running, so the closing thread sleeps between two checks.
+/// The wait ends: every write in progress is in one call of `EtwWriteEx`, `EtwProviderEnabled` or
+/// `EtwEventEnabled`, which do not block and do not run the driver's code, and the provider admits no
+/// new ones ([`Provider`](crate::Provider) checks before it enters). A writer at `DISPATCH_LEVEL` or
+/// above runs on another processor, because this one runs the closing thread. A writer below
+/// `DISPATCH_LEVEL` may have been preempted on this processor by the closing thread, if that has a
+/// higher priority. Spinning would keep such a writer from running, so the closing thread sleeps
+/// between two checks.
+///
+/// A rundown without stripes protects nothing.
 #[derive(Debug)]
 #[repr(C)]
 pub struct Rundown<S: ?Sized = [Stripe]> {
@@ -129,25 +111,51 @@ pub struct Rundown<S: ?Sized = [Stripe]> {
 }
 
 /// A write in progress; dropping it ends the write.
-pub struct Guard<'a> {
-    slot: &'a Slot,
+pub enum Guard<'a> {
+    /// The write has taken the slot with this owner.
+    Owns(&'a AtomicU32),
+    /// The write is included in this count.
+    Counted(&'a AtomicU32),
+    /// The provider has no rundown.
+    #[cfg_attr(debug_assertions, expect(dead_code, reason = "debug builds count these writes"))]
+    Unprotected,
+}
+
+impl<'a> Guard<'a> {
+    /// Counts a write of a provider without a rundown.
+    #[cfg(debug_assertions)]
+    pub fn counted(count: &'a AtomicU32) -> Self {
+        count.fetch_add(1, Ordering::SeqCst);
+        Self::Counted(count)
+    }
 }
 
 impl Drop for Guard<'_> {
+    #[inline(always)]
+    #[expect(
+        clippy::inline_always,
+        reason = "the function is one instruction where the variant is known"
+    )]
     fn drop(&mut self) {
-        // Release: the write happens before everything that the closing thread does once the
-        // count is zero.
-        self.slot.word.fetch_sub(1, Ordering::Release);
+        // Release: the write happens before everything that the next owner does, or the closing
+        // thread once the count is zero.
+        match self {
+            Self::Owns(owner) => owner.store(FREE, Ordering::Release),
+            Self::Counted(count) => {
+                count.fetch_sub(1, Ordering::Release);
+            }
+            Self::Unprotected => {}
+        }
     }
 }
 
 #[cfg(not(loom))]
 impl<const N: usize> Rundown<[Stripe; N]> {
-    /// Creates a closed rundown with `N` stripes, a power of two.
+    /// Creates a closed rundown with `N` stripes, a power of two or 0.
     pub const fn new() -> Self {
         const {
             assert!(
-                N.is_power_of_two() && N <= MAX_STRIPES,
+                N == 0 || (N.is_power_of_two() && N <= MAX_STRIPES),
                 "a provider has 1, 2, 4, 8, 16, 32 or 64 stripes"
             );
         }
@@ -157,10 +165,10 @@ impl<const N: usize> Rundown<[Stripe; N]> {
 
 #[cfg(loom)]
 impl<const N: usize> Rundown<[Stripe; N]> {
-    /// Creates a closed rundown with `N` stripes, a power of two.
+    /// Creates a closed rundown with `N` stripes, a power of two or 0.
     pub fn new() -> Self {
         const {
-            assert!(N.is_power_of_two() && N <= MAX_STRIPES);
+            assert!(N == 0 || (N.is_power_of_two() && N <= MAX_STRIPES));
         }
         Self { stripes: core::array::from_fn(|_| Stripe::new()) }
     }
@@ -198,75 +206,68 @@ impl Rundown {
         Some(opaque::reference(slot))
     }
 
-    /// Starts a write on the fast path. Returns `None` while the rundown is closed or there is a
-    /// [`Reason`] for the slow path.
+    /// Returns whether the rundown protects anything.
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "the answer is a constant for most callers")]
+    pub const fn protects(&self) -> bool {
+        !self.stripes.is_empty()
+    }
+
+    /// Starts a write in the slot of its stack. Returns `None` if the slot is taken, as all slots are
+    /// while the rundown is closed.
     #[inline(always)]
     #[expect(
         clippy::inline_always,
         reason = "inlined once, at the start of each event's write function"
     )]
     pub fn enter_fast(&self) -> Option<Guard<'_>> {
-        let guard = Guard { slot: self.slot()? };
-        // Acquire: everything before `open` happens before the write. The word is negative if there
-        // is a reason, so that this is one instruction and a branch on the sign. Dropping the guard
-        // restores the count; a closing thread then checks once more.
-        let before = guard.slot.word.fetch_add(1, Ordering::Acquire);
-        (before.cast_signed() >= 0).then_some(guard)
+        let slot = self.slot()?;
+        // Only now: dropping a guard frees the slot.
+        slot.take().then(|| Guard::Owns(&slot.owner))
     }
 
     /// Starts a write, or returns `None` while the rundown is closed.
     pub fn enter(&self) -> Option<Guard<'_>> {
-        let slot = self.slot()?;
-        // No mask keeps these writes away from a closed rundown, so without this check many of them
-        // could let the closing thread see a count again and again.
-        if units(slot.word.load(Ordering::Relaxed)) <= OPEN_ABOVE {
-            return None;
+        if let Some(guard) = self.enter_fast() {
+            return Some(guard);
         }
-        let guard = Guard { slot };
-        let before = guard.slot.word.fetch_add(1, Ordering::Acquire);
-        (units(before) > OPEN_ABOVE).then_some(guard)
+        // Acquire: everything before `open` happens before the write. If the slot is closed, dropping
+        // the guard restores the count; a closing thread then checks once more.
+        let count = &self.slot()?.count;
+        let before = count.fetch_add(1, Ordering::Acquire);
+        let guard = Guard::Counted(count);
+        (before & CLOSED == 0).then_some(guard)
     }
 
-    /// Opens the rundown.
-    pub fn open(&self) {
+    /// Opens the rundown, for the fast path too if `is_fast`. Otherwise the slots stay taken.
+    pub fn open(&self, is_fast: bool) {
         for slot in self.slots() {
-            slot.remove_reasons(CLOSED, Ordering::Release);
-        }
-    }
-
-    /// Closes the rundown, and waits until the writes in progress have finished. Between two checks
-    /// it calls `pause`, which must let other threads run, including those of lower priority.
-    pub fn close(&self, pause: impl Fn()) {
-        for slot in self.slots() {
-            slot.add_reasons(CLOSED, Ordering::Acquire);
-        }
-        for slot in self.slots() {
-            // The slot admits no writes any more.
-            while slot.word.load(Ordering::Acquire) & COUNT != 0 {
-                pause();
+            slot.count.fetch_and(!CLOSED, Ordering::Release);
+            if is_fast {
+                slot.owner.store(FREE, Ordering::Release);
             }
         }
     }
 
-    /// Adds a reason for the slow path. Every call that adds a reason must be followed by one that
-    /// removes it before the next that adds it; they may run at the same time.
-    pub fn add_reason(&self, reason: Reason) {
+    /// Closes the rundown that was opened with `is_fast`, and waits until the writes in progress have finished. Between two
+    /// checks it calls `pause`, which must let other threads run, including those of lower priority.
+    ///
+    /// The caller must keep new writes from entering, or the wait may not end.
+    pub fn close(&self, is_fast: bool, pause: impl Fn()) {
         for slot in self.slots() {
-            slot.add_reasons(reason as u32, Ordering::Relaxed);
+            slot.count.fetch_or(CLOSED, Ordering::Relaxed);
+        }
+        for slot in self.slots() {
+            // Acquire: the slot's last write happens before what follows.
+            while is_fast && !slot.take() {
+                pause();
+            }
+            // Acquire: so do the counted writes.
+            while slot.count.load(Ordering::Acquire) != CLOSED {
+                pause();
+            }
         }
     }
-
-    /// Removes a reason for the slow path; see [`Self::add_reason`].
-    pub fn remove_reason(&self, reason: Reason) {
-        for slot in self.slots() {
-            slot.remove_reasons(reason as u32, Ordering::Relaxed);
-        }
-    }
-}
-
-/// Returns the reasons in a word as a signed number of units.
-const fn units(word: u32) -> i32 {
-    word.cast_signed() >> REASON.trailing_zeros()
 }
 
 #[cfg(all(test, not(loom)))]
@@ -325,11 +326,12 @@ mod tests {
             let rundown = Rundown::<[Stripe; N]>::new();
             let rundown: &Rundown = &rundown;
             assert!(rundown.enter().is_none());
-            rundown.open();
+            rundown.open(true);
             let pauses = Cell::new(0);
-            let entered = RefCell::new([rundown.enter_fast(), rundown.enter_fast()]);
+            // The second write finds the slot taken, and is counted.
+            let entered = RefCell::new([rundown.enter_fast(), rundown.enter()]);
             assert!(entered.borrow().iter().all(Option::is_some));
-            rundown.close(|| {
+            rundown.close(true, || {
                 pauses.set(pauses.get() + 1);
                 match pauses.get() {
                     3 => entered.borrow_mut()[0] = None,
@@ -388,9 +390,9 @@ mod tests {
                 round += 1;
                 // SAFETY: the rundown is closed.
                 unsafe { *protected.0.get() = round };
-                rundown.open();
+                rundown.open(true);
                 thread::yield_now();
-                rundown.close(thread::yield_now);
+                rundown.close(true, thread::yield_now);
                 // SAFETY: the rundown is closed.
                 unsafe { *protected.0.get() = 0 };
             }

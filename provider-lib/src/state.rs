@@ -11,6 +11,10 @@
 //! during a read, the slot's version changes, and the reader tries again. After a few tries it
 //! returns the widest enable info. That is always safe, because ETW filters events again for each
 //! session.
+//!
+//! ETW is believed to serialize the notifications of a registration, but no document says so. Of
+//! notifications that overlap nevertheless, the first one alone writes a slot, and the last one to
+//! end publishes the widest enable info, which stays until the next notification.
 
 use crate::{
     Keyword, Level,
@@ -49,13 +53,18 @@ impl Slot {
     }
 }
 
+/// Set if notifications overlapped, and none came later: the masks pass everything.
+const OVERLAPPED: u32 = 1 << 31;
+/// Set while the masks stay clear.
+const CLOSED: u32 = 1 << 30;
+
 /// A provider's enable state.
 #[repr(C)]
 pub struct EnableState {
     masks: [AtomicU64; LEVELS],
     current: AtomicU32,
-    /// 1 while the masks stay clear.
-    closed: AtomicU32,
+    /// The number of notifications that are being published, [`OVERLAPPED`] and [`CLOSED`].
+    publishing: AtomicU32,
     slots: [Slot; 2],
 }
 
@@ -73,7 +82,7 @@ impl EnableState {
                     AtomicU64::new(0),
                 ],
                 current: AtomicU32::new(0),
-                closed: AtomicU32::new(0),
+                publishing: AtomicU32::new(0),
                 slots: [Slot::new(), Slot::new()],
             }
         }
@@ -97,11 +106,13 @@ impl EnableState {
     /// Returns the same as [`Self::is_enabled_fast`], for a level that has no mask.
     #[cold]
     fn is_enabled_without_mask(&self, level: Level, keyword: Keyword) -> bool {
-        !self.is_closed() && self.is_enabled_slow(level, keyword)
+        let any = |info| EnableInfo { match_all: Keyword::NONE, ..info };
+        !self.is_closed()
+            && self.enable_info().map(any).is_some_and(|info| info.passes(level, keyword))
     }
 
     fn is_closed(&self) -> bool {
-        self.closed.load(Ordering::Relaxed) != 0
+        self.publishing.load(Ordering::Relaxed) & CLOSED != 0
     }
 
     /// Returns whether a session enables events of this level and keyword, by the enable info: its
@@ -113,6 +124,9 @@ impl EnableState {
 
     /// Returns the enable info, or `None` while no session enables the provider. Wait-free.
     pub fn enable_info(&self) -> Option<EnableInfo> {
+        if self.publishing.load(Ordering::Acquire) & OVERLAPPED != 0 {
+            return Some(EnableInfo::EVERYTHING);
+        }
         for _ in 0..TRIES {
             let Some(slot) = self.slots.get(self.current.load(Ordering::Acquire) as usize) else {
                 break;
@@ -135,15 +149,59 @@ impl EnableState {
     }
 
     /// Enables the provider with enable info that [`EnableInfo::delivered`] made.
-    ///
-    /// Calls must not overlap. ETW serializes a registration's enable callbacks, and no other code
-    /// calls this function or [`Self::disable`] while the provider is registered.
     pub fn enable(&self, info: EnableInfo) {
-        self.publish(Some(info));
+        self.update(Some(info));
+    }
+
+    /// Disables the provider.
+    pub fn disable(&self) {
+        self.update(None);
+    }
+
+    /// Publishes the state of a notification.
+    fn update(&self, info: Option<EnableInfo>) {
+        self.begin_update(info);
+        self.end_update();
+    }
+
+    fn begin_update(&self, info: Option<EnableInfo>) {
+        let before = self.publishing.load(Ordering::SeqCst);
+        let alone = before & CLOSED | 1;
+        if before & !(OVERLAPPED | CLOSED) == 0
+            && (self.publishing)
+                .compare_exchange(before, alone, Ordering::SeqCst, Ordering::Relaxed)
+                .is_ok()
+        {
+            // The masks pass no event while the enable info is older.
+            if info.is_none() {
+                self.set_masks(None);
+            }
+            self.publish(info);
+            if info.is_some() {
+                self.set_open_masks(info);
+            }
+        } else {
+            self.publishing.fetch_add(1, Ordering::SeqCst);
+            self.publishing.fetch_or(OVERLAPPED, Ordering::SeqCst);
+        }
+    }
+
+    fn end_update(&self) {
+        // Either this thread sees the other notification, or that one sets the masks after the stores
+        // above.
+        fence(Ordering::SeqCst);
+        if self.publishing.load(Ordering::SeqCst) & OVERLAPPED != 0 {
+            self.set_open_masks(Some(EnableInfo::EVERYTHING));
+        }
+        self.publishing.fetch_sub(1, Ordering::SeqCst);
+    }
+
+    /// Sets the masks, unless they stay clear.
+    fn set_open_masks(&self, info: Option<EnableInfo>) {
         if self.is_closed() {
             return;
         }
-        self.set_masks(Some(info));
+        self.set_masks(info);
         // Either this thread sees that the masks are to stay clear, or `close` clears them after the
         // stores above.
         fence(Ordering::SeqCst);
@@ -152,17 +210,11 @@ impl EnableState {
         }
     }
 
-    /// Disables the provider. Calls must not overlap, as for [`Self::enable`].
-    pub fn disable(&self) {
-        self.set_masks(None);
-        self.publish(None);
-    }
-
     /// Clears the masks and keeps them clear until [`Self::open`], so that every check at a write site
     /// fails, also for levels without a mask. The enable info stays current. Can be called while another
     /// thread calls [`Self::enable`], whose masks are then clear when both have returned.
     pub fn close(&self) {
-        self.closed.store(1, Ordering::Relaxed);
+        self.publishing.fetch_or(CLOSED, Ordering::Relaxed);
         fence(Ordering::SeqCst);
         self.set_masks(None);
     }
@@ -170,7 +222,7 @@ impl EnableState {
     /// Lets [`Self::enable`] set the masks again. No other thread may call a function that changes the
     /// state at the same time.
     pub fn open(&self) {
-        self.closed.store(0, Ordering::Relaxed);
+        self.publishing.fetch_and(!CLOSED, Ordering::Relaxed);
     }
 
     fn set_masks(&self, info: Option<EnableInfo>) {
@@ -200,5 +252,36 @@ impl EnableState {
         slot.match_all.store(match_all, Ordering::Relaxed);
         slot.version.store(version.wrapping_add(2), Ordering::Release);
         self.current.store(next, Ordering::Release);
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_notification_inside_another_leaves_everything_enabled_until_the_next_one() {
+        const FIRST: EnableInfo = EnableInfo::delivered(2, 0x11, 0);
+        const SECOND: EnableInfo = EnableInfo::delivered(5, 0x22, 0);
+        for second in [Some(SECOND), None] {
+            let state = EnableState::new();
+            state.begin_update(Some(FIRST));
+            state.update(second);
+            state.end_update();
+            assert_eq!(state.enable_info(), Some(EnableInfo::EVERYTHING));
+            for (level, keyword) in [(2, 0x11), (5, 0x22), (9, 0x40)] {
+                assert!(state.is_enabled_fast(Level(level), Keyword::from_bits(keyword)));
+            }
+            state.disable();
+            assert_eq!(state.enable_info(), None);
+            assert!(!state.is_enabled_fast(Level(2), Keyword::from_bits(0x11)));
+        }
+        // The masks of a closed state stay clear.
+        let state = EnableState::new();
+        state.close();
+        state.begin_update(Some(FIRST));
+        state.update(Some(SECOND));
+        state.end_update();
+        assert!(!state.is_enabled_fast(Level(2), Keyword::from_bits(0x11)));
     }
 }

@@ -279,7 +279,7 @@ impl Provider {
         options: &WriteOptions,
         data: &[EventDataDescriptor<'_>; N],
     ) -> Result<(), WriteError> {
-        let Some(guard) = self.rundown().enter() else {
+        let Some(guard) = self.start() else {
             self.counters.count_dropped();
             return Ok(());
         };

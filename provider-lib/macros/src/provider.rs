@@ -132,6 +132,7 @@ fn registration(provider: &Provider) -> TokenStream {
         quote!(<#stripes>)
     });
     let doc = format!(" The provider {name}, `{}`.", provider.guid);
+    let unregister = unregister(provider);
     quote! {
         #mode
 
@@ -181,6 +182,34 @@ fn registration(provider: &Provider) -> TokenStream {
             unsafe { __wdk_etw_provider() }
         }
 
+        #unregister
+    }
+}
+
+/// Generates the function that unregisters the provider, which is unsafe without a rundown.
+fn unregister(provider: &Provider) -> TokenStream {
+    let quiet = quiet();
+    let result = quote!(::core::result::Result<(), ::wdk_etw::UnregisterError>);
+    let (safety, attribute, call) = if provider.stripes == Some(0) {
+        (
+            quote!(unsafe),
+            quote! {
+                ///
+                /// # Safety
+                ///
+                /// No write of this provider is in progress on any thread, and none begins before the
+                /// function returns: in `EvtDriverUnload`, after the driver has stopped its timers,
+                /// DPCs, work items and threads.
+            },
+            quote! {
+                // SAFETY: the caller upholds the contract, which is the same.
+                unsafe { ::wdk_etw::Provider::unregister_without_rundown(&PROVIDER) }
+            },
+        )
+    } else {
+        (quote!(), quote!(), quote!(::wdk_etw::Provider::unregister(&PROVIDER)))
+    };
+    quote! {
         /// Unregisters the provider; see [`::wdk_etw::Provider::unregister`].
         ///
         /// # IRQL
@@ -190,11 +219,12 @@ fn registration(provider: &Provider) -> TokenStream {
         /// # Errors
         ///
         /// Returns an [`::wdk_etw::UnregisterError`]. The provider then stays registered.
+        #attribute
         #quiet
-        pub fn unregister() -> ::core::result::Result<(), ::wdk_etw::UnregisterError> {
+        pub #safety fn unregister() -> #result {
             #[inline(always)]
-            fn __wdk_etw_provider() -> ::core::result::Result<(), ::wdk_etw::UnregisterError> {
-                ::wdk_etw::Provider::unregister(&PROVIDER)
+            fn __wdk_etw_provider() -> #result {
+                #call
             }
             __wdk_etw_provider()
         }

@@ -26,7 +26,7 @@ pub struct Provider {
     /// state.
     pub statistics: bool,
     /// The number of lines that the counts of writes in progress are spread over, or `None` for the
-    /// library's choice.
+    /// library's choice; 0 without a rundown.
     pub stripes: Option<u8>,
     /// The path of the manifest to generate the image's resources from, relative to the package's
     /// folder. If this is `None`, they come from the declaration.

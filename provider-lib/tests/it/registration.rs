@@ -4,7 +4,7 @@ use mock_etw::{ACCESS_DENIED, Call, ENABLE, NO_MEMORY, register, register_with, 
 use wdk_etw::{
     ActivityError, ActivityId, EventDescriptor, Guid, Hooks, Keyword, Level, Notification,
     NtStatus, POOL_TAG, Provider, Refusals, RegisterError, Registered, StripedProvider,
-    TraitsBuffer, UnregisterError, WriteOptions, debug_print, event, guid_of_name, traits,
+    TraitsBuffer, UnregisterError, WriteOptions, debug_print, emit, event, guid_of_name, traits,
 };
 
 const NAME: &str = "Contoso.Sample";
@@ -474,4 +474,61 @@ fn a_debug_message_is_cut_between_characters_and_ends_with_a_line_feed() {
         debug_print(format_args!("{text}"));
         assert_eq!(etw.calls(), [Call::Print(printed)]);
     }
+}
+
+#[wdk_etw::provider(name = "Test.Bare", rundown = none)]
+mod bare {
+    #[event(level = Info, keyword = none)]
+    pub fn written(number: u32);
+}
+
+#[test]
+fn a_provider_without_a_rundown_is_unregistered_by_an_unsafe_function() {
+    let etw = turn();
+    for handle in [0x1001, 0x1002] {
+        assert_eq!(register(&bare::PROVIDER), Ok(Registered::Complete));
+        etw.notify(ENABLE, 5, 0, 0);
+        etw.calls();
+        emit!(bare::written(1));
+        assert_eq!(etw.writes().len(), 1);
+        assert_eq!(bare::PROVIDER.unregister(), Err(UnregisterError::NoRundown));
+        assert_eq!(etw.calls(), []);
+        // SAFETY: no write is in progress.
+        assert_eq!(unsafe { bare::unregister() }, Ok(()));
+        emit!(bare::written(2));
+        assert!(!bare::PROVIDER.provider_enabled(Level(1), Keyword::NONE));
+        assert_eq!(etw.calls(), [Call::Unregister(handle)]);
+    }
+    // If ETW refused the traits, manifest events are written on the slow path.
+    etw.set(|etw| etw.information_status = ACCESS_DENIED);
+    let _incomplete = register(&bare::PROVIDER).unwrap();
+    etw.notify(ENABLE, 5, 0, 0);
+    etw.calls();
+    emit!(bare::written(3));
+    assert_eq!(etw.writes().len(), 1);
+    // SAFETY: as above.
+    assert_eq!(unsafe { bare::unregister() }, Ok(()));
+}
+
+// The contract is broken here, which debug builds notice.
+#[cfg(debug_assertions)]
+#[test]
+fn a_write_in_progress_without_a_rundown_is_noticed_in_debug_builds() {
+    let etw = turn();
+    assert_eq!(register(&bare::PROVIDER), Ok(Registered::Complete));
+    etw.notify(ENABLE, 5, 0, 0);
+    etw.set(|etw| etw.hold_writes = true);
+    std::thread::scope(|scope| {
+        let write = scope.spawn(|| emit!(bare::written(1)));
+        etw.wait_until(|etw| etw.writes_inside == 1);
+        etw.calls();
+        // SAFETY: not upheld; the library does not release the handle.
+        let unregistered = unsafe { bare::unregister() };
+        assert_eq!(unregistered, Err(UnregisterError::WriteInProgress));
+        assert_eq!(etw.calls(), []);
+        etw.set(|etw| etw.hold_writes = false);
+        write.join().unwrap();
+    });
+    // SAFETY: no write is in progress.
+    assert_eq!(unsafe { bare::unregister() }, Ok(()));
 }

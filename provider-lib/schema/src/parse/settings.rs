@@ -22,6 +22,7 @@ pub struct Settings {
     pub hooks: Hooks,
     pub binary_tracking: bool,
     pub statistics: bool,
+    /// The number of stripes, or 0 without a rundown.
     pub stripes: Option<u8>,
     pub manifest: Option<String>,
 }
@@ -56,6 +57,7 @@ impl Parse for Settings {
         let mut binary_tracking = false;
         let mut statistics = false;
         let mut stripes = None;
+        let mut without_rundown = None;
         let mut manifest: Option<LitStr> = None;
         while !input.is_empty() {
             let word = input.call(Ident::parse_any)?;
@@ -67,6 +69,16 @@ impl Parse for Settings {
                 "binary_tracking" => binary_tracking = true,
                 "statistics" => statistics = true,
                 "stripes" => stripes = Some(number_of_stripes(&value(input)?)?),
+                "rundown" => {
+                    let none: Ident = value(input)?;
+                    if none != "none" {
+                        return Err(syn::Error::new(
+                            none.span(),
+                            "write `rundown = none`, or nothing",
+                        ));
+                    }
+                    without_rundown = Some(word);
+                }
                 "manifest" => manifest = Some(value(input)?),
                 // The macro's own.
                 "crate" => drop(value::<Path>(input)?),
@@ -83,8 +95,8 @@ impl Parse for Settings {
                         format!(
                             "a provider has no argument `{word}`; supported: `name`, `guid`, \
                              `group`, `trait_(type, b\"data\")`, `encoding`, `manifest`, \
-                             `binary_tracking`, `statistics`, `stripes`, `on_enable`, \
-                             `on_disable`, `on_capture_state`, `crate`"
+                             `binary_tracking`, `statistics`, `stripes`, `rundown`, \
+                             `on_enable`, `on_disable`, `on_capture_state`, `crate`"
                         ),
                     ));
                 }
@@ -92,6 +104,12 @@ impl Parse for Settings {
             if !input.is_empty() {
                 input.parse::<Token![,]>()?;
             }
+        }
+        if let (Some(_), Some(rundown)) = (stripes, &without_rundown) {
+            return Err(syn::Error::new(
+                rundown.span(),
+                "a provider without a rundown has no stripes; remove `stripes` or `rundown = none`",
+            ));
         }
         let Some(name) = name else {
             return Err(syn::Error::new(
@@ -123,7 +141,7 @@ impl Parse for Settings {
             hooks,
             binary_tracking,
             statistics,
-            stripes,
+            stripes: without_rundown.map_or(stripes, |_| Some(0)),
             manifest: manifest.map(|path| path.value()),
         })
     }
