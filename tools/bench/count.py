@@ -278,7 +278,7 @@ def helpers(machine):
         return event["instructions"] - without["instructions"]
 
     limits = ["every", "once", "limit"]
-    found = {name: {} for name in [*limits, "single", "counted", "dump", "traced"]}
+    found = {name: {} for name in [*limits, "single", "unprotected", "counted", "dump", "traced"]}
     machine.switch(*STATES["disabled"])
     for name, measured in found.items():
         measured["disabled"] = delta(f"helper_{name}", 0)

@@ -16,7 +16,7 @@ use crate::{
 /// The ways to write the reference event in a loop that only writes: the prefixes of the image's
 /// functions. `bare` only calls `EtwWriteEx`. To time another declaration of the provider, add an
 /// entry here and one in `cargo xtask bench`.
-const WRITES: [&str; 5] = ["described", "manifest", "single", "peer", "bare"];
+const WRITES: [&str; 6] = ["described", "manifest", "single", "unprotected", "peer", "bare"];
 
 /// The ways to write the reference event in a loop over an array. `nothing` writes no event.
 const ARRAYS: [&str; 4] = ["nothing", "described", "manifest", "peer"];

@@ -261,11 +261,12 @@ fn table(measured: &Value, toolchain: &Toolchain) -> Result<(String, usize)> {
 
 /// The helpers of an event: the name in `count.py`, the name in the table, and the goal for an event that
 /// is written.
-const HELPERS: [(&str, &str, f64); 7] = [
+const HELPERS: [(&str, &str, f64); 8] = [
     ("every", "`emit!(…, every = 100)`", 59.0),
     ("once", "`emit!(…, once)`", 53.0),
     ("limit", "`emit!(…, limit = LIMIT)`", 59.0),
     ("single", "a provider with `stripes = 1`", 43.0),
+    ("unprotected", "a provider with `rundown = none`", 43.0),
     ("counted", "a provider with `statistics`", 56.0),
     ("dump", "a `HexDump` of 8 bytes instead of the string", 65.0),
     ("traced", "`status.traced(trace::failed)`, an event with the status only", 42.0),

@@ -18,10 +18,11 @@ use crate::{
 /// project's come first, then the peer, then the call of `EtwWriteEx` alone. To time another
 /// declaration of the provider, add a line here, before the peer's, and one in
 /// tools/bench/timing/src/measure.rs.
-const WRITES: [(&str, &str); 5] = [
+const WRITES: [(&str, &str); 6] = [
     ("described", "TraceLogging"),
     ("manifest", "manifest"),
     ("single", "TraceLogging, one stripe"),
+    ("unprotected", "TraceLogging, no rundown"),
     ("peer", "peer"),
     ("bare", "bare call"),
 ];
@@ -371,6 +372,7 @@ mod tests {
                 "described": writes(10.0, ours),
                 "manifest": writes(5.0, ours),
                 "single": writes(8.0, 4.0),
+                "unprotected": writes(8.0, 1.0),
                 "peer": writes(8.0, 1.0),
                 "bare": writes(2.0, bare),
             },
