@@ -619,7 +619,8 @@ impl Provider {
     ///
     /// Write sites make this check: for a constant level from 0 to 5 it is one load and one test.
     /// It returns `true` for every event that [`Self::is_enabled`] reports, and also for those
-    /// that only the match-all keywords exclude.
+    /// that only the match-all keywords exclude, which ETW discards. After
+    /// [`UnregisterError::Refused`] it returns `false`, until the provider is registered again.
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "a call would cost more than the check")]
     #[must_use]

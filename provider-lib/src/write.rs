@@ -373,8 +373,8 @@ impl Provider {
 /// ```
 ///
 /// The check at the call site covers the level and the match-any keywords. If only the match-all
-/// keywords exclude the event, which is rare, the arguments are evaluated and the event is not
-/// written.
+/// keywords exclude the event, which is rare, the arguments are evaluated and ETW discards the
+/// event.
 ///
 /// [`Provider::failures`] counts failed writes. Call the event's own `write` to get the result.
 ///
