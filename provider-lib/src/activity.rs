@@ -2,7 +2,7 @@
 
 use core::{fmt, marker::PhantomData};
 
-use crate::{Guid, NtStatus, ffi, plain::PlainData};
+use crate::{Guid, NtStatus, ffi, irql, plain::PlainData};
 
 /// `EVENT_ACTIVITY_CTRL_*`.
 const GET_ID: u32 = 1;
@@ -50,7 +50,7 @@ impl core::error::Error for ActivityError {}
 /// Calls `EtwActivityIdControl`, and returns the id that it stores.
 fn control(code: u32, id: Guid) -> Result<ActivityId, ActivityError> {
     if code != CREATE_ID {
-        ffi::check_irql(ffi::APC_LEVEL).map_err(ActivityError::TooHighIrql)?;
+        irql::check(ffi::APC_LEVEL).map_err(ActivityError::TooHighIrql)?;
     }
     let mut id = id;
     // SAFETY: the routine reads and writes only the local variable.

@@ -112,6 +112,7 @@ mod failures;
 mod ffi;
 mod filter;
 mod hex_dump;
+mod irql;
 mod limit;
 mod mode;
 mod notification;

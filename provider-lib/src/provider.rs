@@ -8,6 +8,7 @@ use crate::{
     counters::{Counters, WrittenCounts},
     ffi::{self, FilterDescriptor},
     filter::guid_from_raw,
+    irql,
     notification::{Control, Notification, RawNotification},
     pool::PoolCopy,
     rundown::{Guard, Rundown, Stripe},
@@ -428,7 +429,7 @@ impl Provider {
 
     /// Makes the current thread the only one that changes the registration.
     fn change_phase(&self) -> Result<(), RegisterError> {
-        ffi::check_irql(ffi::PASSIVE_LEVEL).map_err(RegisterError::TooHighIrql)?;
+        irql::check(ffi::PASSIVE_LEVEL).map_err(RegisterError::TooHighIrql)?;
         let changed = self.phase.compare_exchange(
             UNREGISTERED,
             CHANGING,
@@ -574,7 +575,7 @@ impl Provider {
     /// Unregisters the provider. If it has no rundown, the caller upholds the contract of
     /// [`Self::unregister_without_rundown`].
     fn close_and_release(&'static self) -> Result<(), UnregisterError> {
-        ffi::check_irql(ffi::PASSIVE_LEVEL).map_err(UnregisterError::TooHighIrql)?;
+        irql::check(ffi::PASSIVE_LEVEL).map_err(UnregisterError::TooHighIrql)?;
         let change = |from| {
             self.phase.compare_exchange(from, CHANGING, Ordering::Acquire, Ordering::Relaxed)
         };

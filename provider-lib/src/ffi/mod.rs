@@ -56,9 +56,3 @@ const _: () = {
 pub const PASSIVE_LEVEL: u8 = 0;
 /// `APC_LEVEL`.
 pub const APC_LEVEL: u8 = 1;
-
-/// Returns the current IRQL as an error if it is above `ceiling`.
-pub fn check_irql(ceiling: u8) -> Result<(), u8> {
-    let irql = current_irql();
-    if irql > ceiling { Err(irql) } else { Ok(()) }
-}
