@@ -24,7 +24,7 @@ unsafe impl PlainData for ActivityId {}
 pub enum ActivityError {
     /// `EtwActivityIdControl` failed with this status.
     Refused(NtStatus),
-    /// The thread's id was read or set at this IRQL, above `APC_LEVEL`. Only debug builds check
+    /// The thread's id was read or set at this IRQL, above `APC_LEVEL`. Only debug builds for x64 check
     /// the IRQL.
     TooHighIrql(u8),
 }

@@ -113,7 +113,7 @@ pub enum RegisterError {
     /// `ExAllocatePool2` could not allocate this number of bytes for the traits. Registration can
     /// be tried again later, or with [`Provider::register`], which needs no pool.
     NoPool(usize),
-    /// The function was called at this IRQL, above `PASSIVE_LEVEL`. Only debug builds check the
+    /// The function was called at this IRQL, above `PASSIVE_LEVEL`. Only debug builds for x64 check the
     /// IRQL.
     TooHighIrql(u8),
 }
@@ -153,7 +153,7 @@ pub enum UnregisterError {
     /// `EtwUnregister` failed. The handle may or may not be valid, so writes do nothing.
     /// Unregistering can be tried again.
     Refused(NtStatus),
-    /// The function was called at this IRQL, above `PASSIVE_LEVEL`. Only debug builds check the
+    /// The function was called at this IRQL, above `PASSIVE_LEVEL`. Only debug builds for x64 check the
     /// IRQL.
     TooHighIrql(u8),
 }

@@ -90,15 +90,17 @@ pub fn current_irql() -> u8 {
     unsafe { KeGetCurrentIrql() }
 }
 
-/// Returns the current IRQL as an error if it is above `ceiling`, in debug builds only.
-#[cfg(debug_assertions)]
+/// Returns the current IRQL as an error if it is above `ceiling`, in debug builds for x64 only. On ARM64
+/// the headers' function is not known to be an export, and a driver with an import that the kernel lacks
+/// does not load.
+#[cfg(all(debug_assertions, not(target_arch = "aarch64")))]
 pub fn check_irql(ceiling: u8) -> Result<(), u8> {
     let irql = current_irql();
     if irql > ceiling { Err(irql) } else { Ok(()) }
 }
 
-/// Does nothing in release builds.
-#[cfg(not(debug_assertions))]
+/// Does nothing in release builds and on ARM64.
+#[cfg(any(not(debug_assertions), target_arch = "aarch64"))]
 pub const fn check_irql(_ceiling: u8) -> Result<(), u8> {
     Ok(())
 }
