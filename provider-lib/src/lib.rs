@@ -46,10 +46,9 @@
 //! # IRQL
 //!
 //! Every function whose documentation has no IRQL section can be called at any IRQL. A function that
-//! ETW limits to an IRQL checks it in every build, and returns an error instead of calling ETW. Events'
-//! data must be in system space, whatever the IRQL; see [`EventDataDescriptor`].
-//! Functions with an error `TooHighIrql` check the IRQL on x64. On ARM64 they do not, because no
-//! document says that the kernel exports `KeGetCurrentIrql`.
+//! ETW limits to an IRQL checks it in every build for x64, and returns an error instead of calling ETW.
+//! On ARM64 it does not, because no document says that the kernel exports `KeGetCurrentIrql`. Events' data
+//! must be in system space, whatever the IRQL; see [`EventDataDescriptor`].
 //!
 //! # Guarantees
 //!
