@@ -23,7 +23,7 @@ Invoke-Stage 'decode' $Kit $Out {
     }
     $session = 'wdk-etw-decode'
     $trace = Join-Path $Stage.Folder 'decode.etl'
-    [void] (Invoke-Checked $Stage 'start' 'logman.exe' "start $session -ow -o `"$trace`" -p {$provider} 0xffffffffffffffff 5 -ets")
+    [void] (Invoke-Checked $Stage 'start' 'logman.exe' "create trace $session -ow -o `"$trace`" -p `"{$provider}`" 0xffffffffffffffff 5 -ets")
     try {
         Send-Traffic $Stage 'traffic' $traffic
     } finally {

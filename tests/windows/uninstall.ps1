@@ -18,7 +18,7 @@ Invoke-Stage 'uninstall' $Kit $Out {
     $provider = Get-Provider $Stage
     if ($provider) {
         $places += "HKLM:\SOFTWARE\Microsoft\Windows\CurrentVersion\WINEVT\Publishers\{$provider}"
-        [void] (Invoke-Program $Stage 'provider' 'logman.exe' "query providers {$provider}")
+        [void] (Invoke-Program $Stage 'provider' 'logman.exe' "query providers `"{$provider}`"")
     }
     foreach ($place in $places) {
         if (Test-Path -LiteralPath $place) { $left += $place }

@@ -433,9 +433,9 @@ fn trace(driver: &AtHand) -> Result<String> {
     let session = driver.driver.image.trim_end_matches("_driver");
     for (number, provider) in providers.map(Traced::declared).enumerate() {
         let start = if number == 0 {
-            format!("start {session} -ow -o {session}.etl")
+            format!("create trace {session} -ow -o {session}.etl")
         } else {
-            format!("update {session}")
+            format!("update trace {session}")
         };
         let (mask, level) = (provider.everything(), provider.highest_level());
         // Windows knows the providers by name if the INF file registers them.
@@ -443,7 +443,7 @@ fn trace(driver: &AtHand) -> Result<String> {
         let name = if has_name && !provider.name.contains(' ') {
             provider.name
         } else {
-            format!("{{{}}}", provider.guid)
+            format!("\"{{{}}}\"", provider.guid)
         };
         lines.push(format!("logman {start} -p {name} {mask:#x} {level} -ets"));
     }

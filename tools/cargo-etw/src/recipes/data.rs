@@ -94,7 +94,7 @@ pub fn recipes(providers: &[Traced], session: &str, profile: &str, client: Optio
     "logman-keyword".clone_into(&mut recipe.name);
     for enable in providers.iter().filter_map(selected) {
         recipe.start.push(format!(
-            "logman update {session} -p {{{}}} {:#x} {} -ets",
+            "logman update trace {session} -p \"{{{}}}\" {:#x} {} -ets",
             enable.guid, enable.mask, enable.level
         ));
         recipe.enables.retain(|one| one.guid != enable.guid);
@@ -144,11 +144,12 @@ pub fn recipes(providers: &[Traced], session: &str, profile: &str, client: Optio
 pub(super) fn logman<'a>(session: &str, enables: Vec<Enable<'a>>) -> Recipe<'a> {
     let start = |(number, one): (usize, &Enable<'_>)| {
         let verb = if number == 0 {
-            format!("start {session} -ow -o {session}.etl")
+            format!("create trace {session} -ow -o {session}.etl")
         } else {
-            format!("update {session}")
+            format!("update trace {session}")
         };
-        format!("logman {verb} -p {{{}}} {:#x} {} -ets", one.guid, one.mask, one.level)
+        // In PowerShell, braces without quotes are a script block.
+        format!("logman {verb} -p \"{{{}}}\" {:#x} {} -ets", one.guid, one.mask, one.level)
     };
     Recipe {
         name: "logman".to_owned(),

@@ -381,7 +381,7 @@ mod tests {
         let providers = declared(r#"#[provider(name = "A")] mod one {}"#);
         let text = recipes().text(&providers).unwrap();
         let guid = &providers[0].guid;
-        assert!(text.contains(&format!("-p {{{guid}}} 0x0 5 -ets")), "{text}");
+        assert!(text.contains(&format!("-p \"{{{guid}}}\" 0x0 5 -ets")), "{text}");
         assert!(text.contains("has no keywords"), "{text}");
         assert!(text.contains("has one profile"), "{text}");
         assert!(!text.contains("rem From now on"), "{text}");
@@ -407,7 +407,7 @@ mod tests {
             "#,
         );
         let text = recipes().text(&providers).unwrap();
-        assert!(text.contains(&format!("-p {{{}}} 0x210 17 -ets", providers[0].guid)), "{text}");
+        assert!(text.contains(&format!("-p \"{{{}}}\" 0x210 17 -ets", providers[0].guid)), "{text}");
         assert!(text.contains("| First | `0x10` |"), "{text}");
         // Enabling a group does not change what is enabled for the provider itself.
         assert!(!text.contains("instead of the provider"), "{text}");
@@ -443,8 +443,8 @@ mod tests {
         let text = recipes().text(&providers).unwrap();
         let [one, two] = [&providers[0].guid, &providers[1].guid];
         for line in [
-            format!("logman start trace -ow -o trace.etl -p {{{one}}} 0x1 4 -ets\n"),
-            format!("logman update trace -p {{{two}}} 0x10000000000 5 -ets\n"),
+            format!("logman create trace trace -ow -o trace.etl -p \"{{{one}}}\" 0x1 4 -ets\n"),
+            format!("logman update trace trace -p \"{{{two}}}\" 0x10000000000 5 -ets\n"),
             format!("tracelog -enable trace -guid #{two} -matchanykw 0x10000000000 -level 5\n"),
             format!("xperf -start trace -on {one}:0x1:4+{two}:0x10000000000:5 -f trace.etl\n"),
             "logman query providers \"Contoso.Power & more\"\n".to_owned(),

@@ -153,7 +153,7 @@ impl Recipes {
                 writeln!(
                     out,
                     "rem From now on only {}{}, up to level Info.\n\
-                     logman update {session} -p {{{}}} {:#x} {SELECTED_LEVEL} -ets",
+                     logman update trace {session} -p \"{{{}}}\" {:#x} {SELECTED_LEVEL} -ets",
                     keyword.name,
                     of(provider, providers),
                     provider.guid,
