@@ -25,6 +25,8 @@ fn by_git(root: &Path) -> Option<Vec<String>> {
     }
     let output = Command::new("git")
         .current_dir(root)
+        // The checkout may belong to another user, and this only lists names.
+        .args(["-c", "safe.directory=*"])
         .args(["ls-files", "-z", "--cached", "--others", "--exclude-standard"])
         .output()
         .ok()?;
@@ -75,6 +77,22 @@ fn visit(folder: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Windows makes symbolic links in Developer Mode only; without it, git writes their targets' names
+    /// into files.
+    #[test]
+    fn every_crate_has_its_licenses_as_files() {
+        let root = crate::process::root();
+        for name in files(&root).unwrap() {
+            let path = root.join(&name);
+            assert!(!path.is_symlink(), "{name} is a symbolic link");
+            let file = path.file_name().unwrap();
+            if file.to_string_lossy().starts_with("LICENSE-") {
+                let equal = fs::read(root.join(file)).unwrap() == fs::read(&path).unwrap();
+                assert!(equal, "{name} differs from the file in the root");
+            }
+        }
+    }
 
     #[test]
     fn build_output_is_not_listed() {
