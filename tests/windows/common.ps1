@@ -341,6 +341,18 @@ function Get-TraceEvents([string] $Path, [string] $Provider) {
     return @($events | Where-Object { $_.ProviderId -eq $guid })
 }
 
+# Adds the programs of the Windows kits to the search path: tracelog, xperf and wpr are in no folder
+# that every machine's path has. The newest version comes first, and what the path has already, before it.
+function Add-KitTools {
+    $kits = Join-Path ([Environment]::GetFolderPath('ProgramFilesX86')) 'Windows Kits\10'
+    $architecture = 'x64'
+    if ($env:PROCESSOR_ARCHITECTURE -eq 'ARM64') { $architecture = 'arm64' }
+    $versions = @(Get-ChildItem -Path (Join-Path $kits "bin\10.*\$architecture") -ErrorAction SilentlyContinue)
+    $folders = @($versions | Sort-Object { [Version] $_.Parent.Name } -Descending | ForEach-Object { $_.FullName })
+    $folders += Join-Path $kits 'Windows Performance Toolkit'
+    $env:PATH = (@($env:PATH) + $folders) -join ';'
+}
+
 # Returns the guides' recipes, with the profiles that they name in the stage's folder, or null if
 # the kit has none: the stage is skipped then.
 function Get-Recipes($Stage) {
@@ -349,6 +361,7 @@ function Get-Recipes($Stage) {
         Skip-Stage $Stage 'the kit has no recipes.json'
         return $null
     }
+    Add-KitTools
     # The profiles are beside the driver.
     Get-ChildItem -LiteralPath (Get-KitPath $Stage 'package') -Filter '*.wprp' | Copy-Item -Destination $Stage.Folder
     return ConvertFrom-Json ([IO.File]::ReadAllText($path))

@@ -1,4 +1,4 @@
-# Writes the table of the stages that ran, with the checks that failed, and copies the answers to
+# Writes the table of the stages that ran, with the checks that failed and the recipes that were skipped, and copies the answers to
 # OUT\answers, named by Windows' build and architecture. This script has not run on Windows yet.
 param(
     [Parameter(Mandatory = $true)] [string] $Out,
@@ -9,6 +9,7 @@ $ErrorActionPreference = 'Stop'
 
 $lines = @('| leg | stage | result | seconds | reason |', '|---|---|---|--:|---|')
 $failed = @()
+$notRun = @()
 $machine = $null
 foreach ($leg in Get-ChildItem -LiteralPath $Out | Where-Object { $_.PSIsContainer }) {
     $path = Join-Path $leg.FullName 'machine\machine.json'
@@ -28,12 +29,19 @@ foreach ($leg in Get-ChildItem -LiteralPath $Out | Where-Object { $_.PSIsContain
                 $failed += "- $($leg.Name), $($result.stage), $($check.name): expected $($check.expected), got $($check.got)"
             }
         }
+        $path = Join-Path $folder.FullName 'recipes.json'
+        if (Test-Path -LiteralPath $path) {
+            foreach ($recipe in (ConvertFrom-Json ([IO.File]::ReadAllText($path))).recipes) {
+                if (-not $recipe.ran) { $notRun += "- $($leg.Name), $($result.stage), $($recipe.name): $($recipe.why)" }
+            }
+        }
     }
 }
 $title = '# Stages'
 if ($machine) { $title = "# $($machine.caption), build $($machine.build).$($machine.revision)" }
 $text = @($title, '') + $lines
 if ($failed.Count -gt 0) { $text += @('', '## Checks that failed', '') + $failed }
+if ($notRun.Count -gt 0) { $text += @('', '## Recipes that were skipped', '') + $notRun }
 [IO.File]::AppendAllText($Summary, ($text -join "`n") + "`n", (New-Object Text.UTF8Encoding $false))
 
 # The file is named as in standin-kernel/answers: by the build and the architecture. Driver Verifier changes

@@ -24,8 +24,10 @@ const CHECKERS: &str = "tools/xtask/lint";
 /// The workflows.
 const WORKFLOWS: &str = ".github/workflows";
 /// The PowerShell scripts: those that run on a Windows machine, and those in packages.
-const SCRIPTS: [&str; 3] =
-    ["tests/windows", "tests/windows/hosted", "tools/driver-package/src/scripts"];
+const SCRIPTS: [&str; 4] = [
+    "tests/windows", "tests/windows/hosted", "tools/driver-package/src/scripts",
+    "tools/xtask/src/package",
+];
 
 /// The file that names the npm packages.
 const LOCK: &str = "package-lock.json";
@@ -228,9 +230,9 @@ mod tests {
     fn no_stage_runs_without_a_kit() {
         let text = workflow("windows.yml");
         let stages: Vec<&str> =
-            steps(&text).into_iter().filter(|step| step.contains("run: kit/stages/")).collect();
-        assert_eq!(stages.len(), 14);
-        let condition = "\n        if: ${{ !cancelled() && steps.kit.outcome == 'success' }}\n";
+            steps(&text).into_iter().filter(|step| step.contains(" -Out out/")).collect();
+        assert_eq!(stages.len(), 9);
+        let condition = "\n        if: ${{ !cancelled() && steps.kit.outcome == 'success'";
         for step in stages {
             assert!(step.contains(condition), "{step}");
         }
@@ -238,19 +240,55 @@ mod tests {
     }
 
     #[test]
-    fn the_answers_are_kept_before_driver_verifier_is_turned_on() {
+    fn the_results_so_far_are_kept_before_each_stage_that_may_crash_windows() {
         let text = workflow("windows.yml");
         let all = steps(&text);
         let place = |word: &str| all.iter().position(|step| step.contains(word)).unwrap();
-        let verifier = place("run: kit/stages/verifier.ps1");
-        assert!(place("run: kit/stages/probe.ps1") < place("hosted/summary.ps1"));
-        assert!(place("hosted/summary.ps1") < place("path: out/answers/*.json"));
-        assert!(place("path: out/answers/*.json") < verifier);
+        let is_kept = |step: &&str| step.contains("upload-artifact") && step.contains("path: out");
+        for stage in ["install", "scenarios", "recipes", "probe", "uninstall"] {
+            let before = place(&format!("run: kit/stages/{stage}.ps1")) - 1;
+            assert!(is_kept(&all[before]), "{stage}");
+        }
         // A second upload with the same name must be allowed to replace the first.
-        for step in
-            all.iter().filter(|step| step.contains("upload-artifact") && step.contains("path: out"))
-        {
+        for step in all.iter().filter(|step| is_kept(step)) {
             assert!(step.contains("overwrite: true"), "{step}");
+        }
+        // Each leg has a runner, and its results a name.
+        assert!(text.contains("name: results-${{ matrix.runner }}-${{ matrix.leg }}\n"));
+    }
+
+    /// Runs the step of a job in a container in which git reads a checkout of another user.
+    #[test]
+    fn git_reads_the_checkout_of_each_job_in_a_container() {
+        let folder = tempfile::tempdir().unwrap();
+        let git = |folder: &Path| {
+            let mut git = Command::new("git");
+            git.current_dir(folder).env("GIT_CONFIG_GLOBAL", "/dev/null");
+            git.env("GIT_TEST_ASSUME_DIFFERENT_OWNER", "1");
+            git
+        };
+        let checkout = folder.path().join("checkout");
+        let init = git(folder.path()).args(["init", "--quiet"]).arg(&checkout).status().unwrap();
+        assert!(init.success());
+        let text = workflow("linux.yml");
+        let jobs: Vec<&str> = text.split("    container: ").skip(1).collect();
+        assert_eq!(jobs.len(), 2);
+        for (number, job) in jobs.into_iter().enumerate() {
+            let system = folder.path().join(format!("config-{number}"));
+            let lists = || {
+                let mut git = git(&checkout);
+                git.env("GIT_CONFIG_SYSTEM", &system).arg("ls-files");
+                git.output().unwrap().status.success()
+            };
+            assert!(!lists(), "git reads the checkout without the step");
+            let (_, step) = job.split_once("- name: Trust the checkout\n        run: ").unwrap();
+            let status = Command::new("sh")
+                .args(["-ec", step.lines().next().unwrap()])
+                .env("GIT_CONFIG_SYSTEM", &system)
+                .env("GITHUB_WORKSPACE", &checkout)
+                .status()
+                .unwrap();
+            assert!(status.success() && lists(), "{step}");
         }
     }
 
@@ -280,7 +318,7 @@ mod tests {
         assert_eq!(made, ["arm64-kit"]);
         // The artifacts' folders, and the assembled kits.
         assert!(after("path:").contains(&"linux"), "{:?}", after("path:"));
-        assert_eq!(after("kit:"), ["linux/kit", "linux/kit", "arm64-kit"]);
+        assert!(text.contains("&& 'arm64-kit' || 'linux/kit' }}"));
         for folder in after("path:") {
             assert!(!made[0].starts_with(&format!("{folder}/")), "{folder}");
         }

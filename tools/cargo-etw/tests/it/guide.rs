@@ -174,6 +174,8 @@ impl Machine {
             let output = Command::new("git")
                 .current_dir(folder)
                 .args(["-c", "user.name=guide", "-c", "user.email=guide@localhost"])
+                // The checkout may belong to another user.
+                .args(["-c", "safe.directory=*"])
                 .args(arguments)
                 .env("GIT_AUTHOR_DATE", DATE)
                 .env("GIT_COMMITTER_DATE", DATE)

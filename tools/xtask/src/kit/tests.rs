@@ -83,29 +83,58 @@ fn a_kit_with_a_probe_names_its_driver() {
     assert!(inf.is_file(), "{}", inf.display());
 }
 
-/// Returns the stages of windows.yml in order: the leg, the name and the minutes.
-fn stages_of_workflow() -> Vec<(String, String, u32)> {
+/// Returns the stages of windows.yml in order, the names and the minutes, and the job's time limit.
+fn stages_of_workflow() -> (Vec<(String, u32)>, u32) {
     let text = fs::read_to_string(root().join(".github/workflows/windows.yml")).unwrap();
+    let (_, job) = text.split_once("\n  stages:\n").unwrap();
     let mut found = Vec::new();
-    let mut minutes = 0;
-    for line in text.lines() {
-        let line = line.trim();
-        if let Some(limit) = line.strip_prefix("timeout-minutes: ") {
-            minutes = limit.parse().unwrap();
+    let (mut minutes, mut limit) = (0, None);
+    for line in job.lines().map(str::trim) {
+        if let Some(number) = line.strip_prefix("timeout-minutes: ") {
+            minutes = number.parse().unwrap();
+            limit.get_or_insert(minutes);
         }
-        if let Some(command) = line.strip_prefix("run: kit/stages/") {
-            let (script, rest) = command.split_once(".ps1 -Kit kit -Out out/").unwrap();
-            found.push((rest.to_owned(), script.to_owned(), minutes));
+        if let Some(command) = line.strip_prefix("run: ").filter(|line| line.contains(" -Out out/"))
+        {
+            let (script, _) = command.split_once(".ps1 -Kit kit").unwrap();
+            found.push((script.rsplit('/').next().unwrap().to_owned(), minutes));
         }
     }
-    found
+    (found, limit.unwrap())
 }
 
 #[test]
-fn the_workflow_plays_the_stages_of_the_table_in_their_order() {
-    let planned: Vec<_> =
-        stages().unwrap().into_iter().map(|stage| (stage.leg, stage.name, stage.minutes)).collect();
-    assert_eq!(stages_of_workflow(), planned);
+fn the_workflow_runs_the_stages_of_the_table_in_their_order_and_in_its_time() {
+    let (ran, limit) = stages_of_workflow();
+    let planned = stages().unwrap();
+    for leg in ["plain", "verifier"] {
+        let of_leg = planned.iter().filter(|stage| stage.leg == leg);
+        let names: Vec<&str> = of_leg.map(|stage| stage.name.as_str()).collect();
+        let order = ran.iter().map(|(name, _)| name.as_str());
+        let order: Vec<&str> = order.filter(|name| names.contains(name)).collect();
+        assert_eq!(order, names, "{leg}");
+    }
+    for (name, minutes) in &ran {
+        let longest = planned.iter().filter(|stage| stage.name == *name).map(|one| one.minutes);
+        // The table has no stage for the minimal driver, which only hosted runners install.
+        assert_eq!(*minutes, longest.max().unwrap_or(15), "{name}");
+    }
+    // Half an hour remains for the kit; a hosted runner ends every job after six hours.
+    let sum: u32 = ran.iter().map(|(_, minutes)| minutes).sum();
+    assert!(sum + 30 <= limit && limit < 360, "{sum} minutes of stages in {limit}");
+}
+
+/// The tools' programs are on no path by default, and a recipe without its program is skipped.
+#[test]
+fn the_recipes_find_the_kits_programs_and_the_summary_names_those_that_did_not_run() {
+    let common = script("common");
+    let (_, body) = common.split_once("function Get-Recipes(").unwrap();
+    let (body, _) = body.split_once("\n}\n").unwrap();
+    assert!(body.contains("Add-KitTools\n"), "{body}");
+    for stage in ["recipes", "boot", "booted"] {
+        assert!(script(stage).contains("Get-Recipes $Stage"), "{stage}");
+    }
+    assert!(script("hosted/summary").contains("if (-not $recipe.ran) { $notRun +="));
 }
 
 #[test]
