@@ -99,7 +99,7 @@ fn machine() -> Vec<Requirement> {
             "stand-in kernel",
             "run, inf check, package",
             runs.then_some(host),
-            "use an x86-64 Linux machine: the stand-in kernel runs the driver's machine code",
+            "use an x86-64 Linux machine, or WSL 2 on Windows: the stand-in kernel runs the driver's machine code",
         )
         .optional(),
     );

@@ -62,7 +62,9 @@ fn run_driver(matches: &ArgMatches) -> Result<ExitCode> {
 
 #[cfg(not(all(target_arch = "x86_64", target_os = "linux")))]
 fn run_driver(_: &ArgMatches) -> Result<ExitCode> {
-    bail!("cannot run a driver on this system: the stand-in kernel requires x86-64 Linux")
+    bail!(
+        "cannot run a driver on this system: the stand-in kernel requires x86-64 Linux; on Windows, use WSL 2"
+    )
 }
 
 #[cfg(unix)]
@@ -72,7 +74,9 @@ fn run_vm(matches: &ArgMatches) -> Result<ExitCode> {
 
 #[cfg(not(unix))]
 fn run_vm(_: &ArgMatches) -> Result<ExitCode> {
-    bail!("cannot run a virtual machine on this system: QEMU is controlled through Unix sockets")
+    bail!(
+        "cannot run a virtual machine on this system: QEMU is controlled through Unix sockets; on Windows, use WSL 2"
+    )
 }
 
 fn run_other(name: &str, matches: &ArgMatches) -> Result<()> {

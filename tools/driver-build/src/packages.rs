@@ -124,9 +124,25 @@ pub fn install(names: &[&str]) -> Result<()> {
     may_install(names)?;
     let installer = Installer::find();
     update(installer);
+    let unlisted: Vec<&str> =
+        names.iter().copied().filter(|name| candidate(name).is_err()).collect();
+    if let Some(refusal) = unknown(&unlisted) {
+        bail!(refusal);
+    }
     let mut arguments = vec!["install", "--yes", "--no-install-recommends"];
     arguments.extend_from_slice(names);
     apt(installer, &arguments).with_context(|| format!("cannot install {}", names.join(", ")))
+}
+
+/// Explains that the system's package lists lack these packages.
+fn unknown(names: &[&str]) -> Option<String> {
+    let list = names.join(", ");
+    (!names.is_empty()).then(|| {
+        format!(
+            "this system's package lists do not contain {list}; these are Debian's names, so install their \
+             equivalents and try again; with rustup, drivers can be built without them"
+        )
+    })
 }
 
 /// Returns the version of a package that apt-get would install. Updates the package lists first if
@@ -216,6 +232,16 @@ mod tests {
         assert!(missing.contains("no apt-get"), "{missing}");
         assert!(!missing.contains("sudo"), "{missing}");
         assert!(missing.contains("rustup"), "{missing}");
+    }
+
+    #[test]
+    fn packages_that_the_lists_lack_are_named() {
+        assert_eq!(unknown(&[]), None);
+        let found = unknown(&["chromium", "rustc-web"]).unwrap();
+        assert!(found.contains("do not contain chromium, rustc-web; "), "{found}");
+        // A name that no archive has.
+        let error = candidate("no-such-package-of-any-archive").unwrap_err().to_string();
+        assert!(error.contains("no-such-package-of-any-archive"), "{error}");
     }
 
     #[test]

@@ -407,7 +407,10 @@ mod tests {
             "#,
         );
         let text = recipes().text(&providers).unwrap();
-        assert!(text.contains(&format!("-p \"{{{}}}\" 0x210 17 -ets", providers[0].guid)), "{text}");
+        assert!(
+            text.contains(&format!("-p \"{{{}}}\" 0x210 17 -ets", providers[0].guid)),
+            "{text}"
+        );
         assert!(text.contains("| First | `0x10` |"), "{text}");
         // Enabling a group does not change what is enabled for the provider itself.
         assert!(!text.contains("instead of the provider"), "{text}");
