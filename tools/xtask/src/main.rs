@@ -12,6 +12,8 @@ mod cargo_etw;
 mod changed;
 mod citations;
 mod client;
+#[cfg(test)]
+mod commands;
 mod deep;
 mod demo;
 mod doctor;
