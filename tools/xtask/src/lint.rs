@@ -271,7 +271,7 @@ mod tests {
         let init = git(folder.path()).args(["init", "--quiet"]).arg(&checkout).status().unwrap();
         assert!(init.success());
         let text = workflow("linux.yml");
-        let jobs: Vec<&str> = text.split("    container: ").skip(1).collect();
+        let jobs: Vec<&str> = text.split("    container:").skip(1).collect();
         assert_eq!(jobs.len(), 2);
         for (number, job) in jobs.into_iter().enumerate() {
             let system = folder.path().join(format!("config-{number}"));
