@@ -347,10 +347,18 @@ fn from_git(driver: &AtHand, declarations: &[Declaration], commit: &str) -> Resu
              the driver, or name the older manifest with `--base FILE`",
             folder.display()
         );
+        // A checkout of another user, for example, is a repository that git does not read.
+        let said = git(folder).arg("rev-parse").output().map(|output| output.stderr);
+        let said =
+            said.map_err(|error| error.to_string().into_bytes()).unwrap_or_else(|error| error);
+        let said = String::from_utf8_lossy(&said);
+        let why =
+            said.lines().next().map(|line| format!(" ({})", line.trim_start_matches("fatal: ")));
         bail!(
             "cannot compare with {commit}: it is neither a file nor a commit of a git repository that \
-             has {}; name the older manifest with `--base FILE`",
-            folder.display()
+             has {}{}; name the older manifest with `--base FILE`",
+            folder.display(),
+            why.unwrap_or_default()
         );
     }
     if let Some(bytes) = show(folder, commit, &kept)? {

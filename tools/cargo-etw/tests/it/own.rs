@@ -164,6 +164,7 @@ fn a_repository_without_a_commit_is_named_as_such() {
     fs::remove_dir_all(own.path(".git")).unwrap();
     let said = own.fail(&["manifest", "check"]);
     assert!(said.contains("it is neither a file nor a commit"), "{said}");
+    assert!(said.contains("(not a git repository"), "{said}");
 }
 
 #[test]
