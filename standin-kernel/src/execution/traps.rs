@@ -213,8 +213,14 @@ fn fault(thread: &Thread, trap: &Trap) -> (u64, String, u64) {
                 (false, false) => "read from",
             };
             let error = thread.host().address_error(trap.address);
-            let error =
-                error.map_or_else(|| "cannot be accessed".to_owned(), AddressError::numbered);
+            let is_readable = || memory::read::<u8>(trap.address).is_ok();
+            let unknown = if trap.error & 0x10 != 0 && is_readable() {
+                // Windows has executable NonPagedPool only without that.
+                "is not executable: only images are, as with memory integrity (HVCI)"
+            } else {
+                "cannot be accessed"
+            };
+            let error = error.map_or_else(|| unknown.to_owned(), AddressError::numbered);
             (ACCESS_VIOLATION, format!("{access} 0x{:016X}, which {error}", trap.address))
         }
     };

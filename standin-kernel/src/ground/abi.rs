@@ -581,6 +581,15 @@ pub struct EventFilterHeader {
 
 const _: () = assert!(size_of::<EventFilterHeader>() == 24);
 
+impl FileObject {
+    /// `IO_TYPE_FILE`.
+    pub const TYPE: i16 = 5;
+    /// The size in bytes.
+    pub const SIZE: i16 = 0xD8;
+}
+
+const _: () = assert!(size_of::<FileObject>() == FileObject::SIZE as usize);
+
 #[cfg(test)]
 mod tests {
     use serde_json::Value;

@@ -55,6 +55,11 @@ fn stops(service: &str) -> BugCheck {
 }
 
 #[test]
+fn what_others_established_on_windows_holds() {
+    passes("truths");
+}
+
+#[test]
 fn text_is_compared_copied_and_printed() {
     let printed = passes("text");
     assert_eq!(
@@ -487,6 +492,8 @@ fn faults_are_reported() {
         ("fault-wait-raised", "was called to wait at DISPATCH_LEVEL"),
         ("fault-event", "which was not initialized"),
         ("fault-mutex", "for a mutex that its caller does not own"),
+        ("fault-mutex-limit", "is acquired too often and raised 0xC0000191"),
+        ("fault-executable-pool", "which is not executable: only images are"),
         ("fault-semaphore", "to add 1 to a semaphore's count of 1; its limit is 1"),
         ("fault-spin-lock-twice", "for a spin lock that its caller already holds"),
         ("fault-spin-lock", "for a spin lock that its caller does not hold"),

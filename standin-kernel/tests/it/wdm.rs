@@ -43,6 +43,12 @@ fn a_device_is_written_read_and_controlled() {
     // The driver sends a request of its own to its device.
     let forwarded = file.device_control(commands::FORWARD, &[], 8).unwrap();
     assert_eq!(forwarded.output, b"hello");
+    let read = file.device_control(commands::READ_ASYNCHRONOUS, &[], 8).unwrap();
+    assert_eq!(read.output, b"hello");
+    let other = kernel.open(PATH, CLIENT).unwrap();
+    assert_eq!(file.device_control(commands::REFERENCES, &[], 8).unwrap().information, 2);
+    other.close().unwrap();
+    assert_eq!(file.device_control(commands::REFERENCES, &[], 8).unwrap().information, 1);
     let unknown = file.device_control(commands::UNKNOWN, &[], 0).unwrap();
     assert_eq!(unknown.status, NtStatus::INVALID_DEVICE_REQUEST);
     close(&kernel, driver, file);

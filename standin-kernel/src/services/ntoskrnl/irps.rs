@@ -12,6 +12,8 @@ pub type Ended = fn(&Context, u64);
 pub struct Request {
     /// Completes a request of the I/O manager; a driver's own request has none.
     pub ended: Option<Ended>,
+    /// Ends a driver's own request that no completion routine keeps, if the I/O manager built it.
+    pub if_not_kept: Option<Ended>,
     /// Set if this kernel allocated the memory.
     pub is_allocated: bool,
     /// The location from which its owner has sent the request, until it has come back there.
@@ -29,6 +31,13 @@ pub fn add(context: &Context, irp: u64, request: Request) {
 /// Returns a request, if the address is that of one.
 pub fn find(context: &Context, irp: u64) -> Option<Request> {
     context.state().get::<Requests>().0.get(&irp).copied()
+}
+
+/// Sets what ends a driver's own request that no completion routine keeps.
+pub fn end_by(context: &Context, irp: u64, ended: Ended) {
+    if let Some(request) = context.state().get::<Requests>().0.get_mut(&irp) {
+        request.if_not_kept = Some(ended);
+    }
 }
 
 /// Forgets a request.

@@ -18,6 +18,8 @@ pub const SERVICES: &[(&str, fn())] = &[
     ("fault-wait-raised", wait_raised),
     ("fault-event", uninitialized_event),
     ("fault-mutex", foreign_mutex),
+    ("fault-mutex-limit", mutex_limit),
+    ("fault-executable-pool", executable_pool),
     ("fault-semaphore", semaphore),
     ("fault-spin-lock-twice", spin_lock_twice),
     ("fault-spin-lock", spin_lock),
@@ -111,6 +113,21 @@ fn foreign_mutex() {
     wait(mutex.at());
     let thread = threads::start(release, mutex.at());
     wait_for(thread, -10_000);
+}
+
+/// Waits for a mutex that the thread has acquired as often as is possible.
+fn mutex_limit() {
+    let mut mutex = Object::new();
+    call!("KeInitializeMutex", mutex.at(), 0);
+    wait(mutex.at());
+    mutex.0[0] = mutex.0[0] & 0xFFFF_FFFF | 0x8000_0000 << 32;
+    wait(mutex.at());
+}
+
+/// Calls code in `NonPagedPool`.
+fn executable_pool() {
+    let code = call!("ExAllocatePoolWithTag", 0, 64, 0x7473_6554);
+    Routine::of(code).call(&[]);
 }
 
 unsafe extern "C" fn release(mutex: *mut c_void) {

@@ -83,6 +83,16 @@ fn transfer(routine: &str, handle: u64, buffer: &mut [u8], offset: Option<i64>) 
     (low(status), block[1])
 }
 
+/// Checks the type and the size of the object of a file's handle.
+fn is_file_object(handle: u64) {
+    let mut object = 0_u64;
+    let status = call!("ObReferenceObjectByHandle", handle, 0, 0, 0, at(&mut object), 0);
+    same!(low(status), 0);
+    // SAFETY: a `FILE_OBJECT` is longer.
+    same!(unsafe { *(object as *const u32) }, 5 | 0xD8 << 16);
+    call!("ObfDereferenceObject", object);
+}
+
 const FILE: &[u8] = br"\??\C:\Sub\File.txt";
 
 pub fn run() {
@@ -93,6 +103,7 @@ pub fn run() {
     same!((status, happened) == (0, 2), true);
     same!(attempt(FILE, READ, 7, OPEN, SYNCHRONOUS), SHARING_VIOLATION);
     same!(attempt(br"\??\C:\SUB\FILE.TXT", READ, 7, CREATE, 0), NAME_COLLISION);
+    is_file_object(handle);
     contents(handle);
     information(handle);
     same!(low(call!("ZwClose", handle)), 0);

@@ -41,6 +41,7 @@ mod system;
 mod tables;
 mod text;
 mod threads;
+mod truths;
 mod watchers;
 mod wmi;
 
@@ -55,6 +56,7 @@ const SERVICES: &[(&str, fn())] = &[
     ("threads", threads::run),
     ("together", threads::together),
     ("queues", queues::run),
+    ("truths", truths::run),
     ("locks", locks::run),
     ("system", system::run),
     ("memory", memory::run),

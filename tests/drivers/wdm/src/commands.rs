@@ -73,5 +73,10 @@ pub const OPENED: u32 = control(18, 0);
 pub const OWN_LOCATION: u32 = control(20, 0);
 /// Forwards a request whose lower driver forwards it too. Returns 3 bytes if that driver was done before.
 pub const FORWARD_TWICE: u32 = control(21, 0);
+/// Reads from its own device with a request of `IoBuildAsynchronousFsdRequest` that no completion routine
+/// frees, and returns the bytes.
+pub const READ_ASYNCHRONOUS: u32 = control(22, 0);
+/// Returns as many bytes as the device object counts open files.
+pub const REFERENCES: u32 = control(23, 0);
 /// Returns the number of bytes that the second buffer has in common with the input in reverse order.
 pub const COMPARE_SECOND: u32 = control(19, 1);

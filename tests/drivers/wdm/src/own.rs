@@ -34,6 +34,22 @@ pub fn note_open(location: &IO_STACK_LOCATION) {
     }
 }
 
+/// Reads from the device with a request that the I/O manager frees. Returns the number of bytes.
+pub fn read_asynchronous(device: *mut DEVICE_OBJECT, buffer: *mut u8, length: usize) -> usize {
+    let mut block = wdk_sys::IO_STATUS_BLOCK::default();
+    let irp = nt!(
+        IoBuildAsynchronousFsdRequest,
+        IRP_MJ_READ,
+        device,
+        buffer.cast(),
+        length as u32,
+        ptr::null_mut(),
+        &raw mut block
+    );
+    let _status = nt!(IofCallDriver, device, irp);
+    block.Information as usize
+}
+
 /// Runs a command of this module. Returns the status and the information.
 pub fn control(
     device: *mut DEVICE_OBJECT,

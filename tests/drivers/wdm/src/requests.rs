@@ -124,6 +124,15 @@ fn control(
             let count = read_own(device, system, output_length);
             complete(irp, STATUS_SUCCESS, count)
         }
+        commands::READ_ASYNCHRONOUS => {
+            let count = own::read_asynchronous(device, system, output_length);
+            complete(irp, STATUS_SUCCESS, count)
+        }
+        commands::REFERENCES => {
+            // SAFETY: the device is this driver's.
+            let count = unsafe { (*device).ReferenceCount };
+            complete(irp, STATUS_SUCCESS, count as usize)
+        }
         commands::OWN_LOCATION => {
             let count = locations::read_with_each(device, system, output_length);
             complete(irp, STATUS_SUCCESS, count)

@@ -14,13 +14,13 @@ use crate::{
 const DISPATCH: Irql = Irql::DISPATCH_LEVEL;
 const APC: Irql = Irql::APC_LEVEL;
 
-/// `NonPagedPoolNx`.
-const NON_PAGED_POOL_NX: u32 = 512;
+/// `NonPagedPool`, to which `POOL_NX_ALLOCATION` adds what makes it `NonPagedPoolNx`.
+const NON_PAGED_POOL: u32 = 0;
 /// `PagedPool`.
 const PAGED_POOL: u32 = 1;
 
 pub const ENTRIES: Entries = &[
-    ("ExInitializeNPagedLookasideList", DISPATCH, Routine::of(initialize_of::<NON_PAGED_POOL_NX>)),
+    ("ExInitializeNPagedLookasideList", DISPATCH, Routine::of(initialize_of::<NON_PAGED_POOL>)),
     ("ExInitializePagedLookasideList", APC, Routine::of(initialize_of::<PAGED_POOL>)),
     ("ExInitializeLookasideListEx", DISPATCH, Routine::of(initialize_ex)),
     ("ExDeleteNPagedLookasideList", DISPATCH, Routine::of(delete_list)),
@@ -68,12 +68,12 @@ fn initialize_of<const POOL: u32>(
     list: u64,
     allocate: u64,
     free: u64,
-    _flags: u32,
+    flags: u32,
     size: u64,
     tag: u32,
     _depth: u16,
 ) {
-    initialize_list(context, list, [allocate, free], (POOL, size, tag), false);
+    initialize_list(context, list, [allocate, free], (POOL | flags, size, tag), false);
 }
 
 /// Initializes a list whose routines take the list too.

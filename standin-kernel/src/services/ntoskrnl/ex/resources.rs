@@ -61,11 +61,40 @@ struct Resource {
     is_exclusive: bool,
     /// The number of times that each thread has acquired it.
     owners: BTreeMap<u64, u32>,
-    exclusive_waiters: u32,
-    shared_waiters: u32,
+    /// The threads that wait for it or have got it and not run since, oldest first.
+    waiters: Vec<Waiter>,
+}
+
+/// A thread that waits for a resource.
+struct Waiter {
+    thread: u64,
+    /// Set if the thread wants it alone.
+    is_exclusive: bool,
+    /// Set once who released the resource has given it to the thread.
+    has_it: bool,
 }
 
 impl Resource {
+    /// Returns how many threads wait.
+    fn waiting(&self, is_exclusive: bool) -> u32 {
+        let all = self.waiters.iter();
+        let waiting = all.filter(|one| !one.has_it && one.is_exclusive == is_exclusive);
+        u32::try_from(waiting.count()).unwrap_or(u32::MAX)
+    }
+
+    /// Gives the resource, which nobody has or several share, to waiting threads: to all that share it, or
+    /// to the first that wants it alone.
+    fn hand_over(&mut self, to_exclusive: bool) {
+        let wanted = |one: &&mut Waiter| !one.has_it && one.is_exclusive == to_exclusive;
+        let limit = if to_exclusive { 1 } else { usize::MAX };
+        for one in self.waiters.iter_mut().filter(wanted).take(limit) {
+            one.has_it = true;
+            self.is_exclusive = to_exclusive;
+            let times = self.owners.entry(one.thread).or_default();
+            *times = times.saturating_add(1);
+        }
+    }
+
     fn times(&self, thread: u64) -> u32 {
         self.owners.get(&thread).copied().unwrap_or(0)
     }
@@ -77,14 +106,15 @@ impl Resource {
             return false;
         }
         self.is_exclusive = true;
-        *self.owners.entry(thread).or_default() += 1;
+        let times = self.owners.entry(thread).or_default();
+        *times = times.saturating_add(1);
         true
     }
 
     /// Acquires the resource for a thread that shares it, if that is possible now.
     fn take_shared(&mut self, thread: u64, mode: u8) -> bool {
         let is_own = self.times(thread) > 0;
-        let must_wait = self.exclusive_waiters > 0
+        let must_wait = self.waiting(true) > 0
             && !self.is_exclusive
             && match mode {
                 STARVE => false,
@@ -94,7 +124,8 @@ impl Resource {
         if must_wait || (self.is_exclusive && !is_own) {
             return false;
         }
-        *self.owners.entry(thread).or_default() += 1;
+        let times = self.owners.entry(thread).or_default();
+        *times = times.saturating_add(1);
         true
     }
 
@@ -108,7 +139,11 @@ impl Resource {
             self.owners.remove(&thread);
         }
         if self.owners.is_empty() {
-            self.is_exclusive = false;
+            // Threads that share it take turns with those that want it alone.
+            let was_exclusive = std::mem::take(&mut self.is_exclusive);
+            let to_exclusive =
+                self.waiting(true) > 0 && !(was_exclusive && self.waiting(false) > 0);
+            self.hand_over(to_exclusive);
         }
         true
     }
@@ -143,8 +178,8 @@ fn fields(resource: u64, value: &Resource) -> ResourceLock {
         active: i16::try_from(value.owners.len()).unwrap_or(i16::MAX),
         flag,
         active_entries: u32::try_from(value.owners.len()).unwrap_or(u32::MAX),
-        shared_count: value.shared_waiters,
-        exclusive_count: value.exclusive_waiters,
+        shared_count: value.waiting(false),
+        exclusive_count: value.waiting(true),
         ..ResourceLock::new_zeroed()
     }
 }
@@ -189,7 +224,7 @@ fn delete(context: &Context, resource: u64) -> NtStatus {
 /// the system process are never suspended.
 fn must_be_in_region(context: &Context) {
     let is_system = context.identity().process == Identity::SYSTEM.process;
-    if !is_system && context.irql() < APC && thread_objects::regions(context) == 0 {
+    if !is_system && context.irql() < APC && !thread_objects::are_apcs_disabled(context) {
         context.stop_for_misuse(
             "outside a critical region; call KeEnterCriticalRegion before, so that the thread is not \
              suspended while it has the resource",
@@ -214,10 +249,7 @@ fn acquire_exclusive(context: &Context, resource: u64, wait: bool) -> bool {
                  itself",
         );
     }
-    with(context, resource, |one| one.exclusive_waiters += 1);
-    let is_taken = wait_until(context, None, try_take);
-    with(context, resource, |one| one.exclusive_waiters -= 1);
-    must_have_got(context, is_taken);
+    wait_for(context, resource, thread, true, |one| one.take_exclusive(thread));
     true
 }
 
@@ -231,15 +263,28 @@ fn acquire_shared<const MODE: u8>(context: &Context, resource: u64, wait: bool) 
     if !wait {
         return false;
     }
-    with(context, resource, |one| one.shared_waiters += 1);
-    let is_taken = wait_until(context, None, try_take);
-    with(context, resource, |one| one.shared_waiters -= 1);
-    must_have_got(context, is_taken);
+    wait_for(context, resource, thread, false, |one| one.take_shared(thread, MODE));
     true
 }
 
-/// Bugchecks if the wait for a resource has ended without it.
-fn must_have_got(context: &Context, is_taken: bool) {
+/// Waits until who releases a resource gives it to the thread, unless `take` gets it: it may have been
+/// released meanwhile. Bugchecks if nothing can release it.
+fn wait_for(
+    context: &Context,
+    resource: u64,
+    thread: u64,
+    is_exclusive: bool,
+    take: impl FnOnce(&mut Resource) -> bool,
+) {
+    with(context, resource, |one| {
+        let has_it = take(one);
+        one.waiters.push(Waiter { thread, is_exclusive, has_it });
+    });
+    // A thread waits once.
+    let has_it = |one: &Waiter| one.thread == thread && one.has_it;
+    let is_given = || with(context, resource, |one| one.waiters.iter().any(has_it));
+    let is_taken = wait_until(context, None, is_given);
+    with(context, resource, |one| one.waiters.retain(|one| one.thread != thread));
     if !is_taken {
         context
             .stop_call(Rule::Deadlock, "and waits forever for a resource that is never released");
@@ -280,7 +325,10 @@ fn share(context: &Context, resource: u64) {
     let thread = thread_objects::current(context);
     let is_own = with(context, resource, |one| {
         let is_own = one.is_exclusive && one.times(thread) > 0;
-        one.is_exclusive &= !is_own;
+        if is_own {
+            one.is_exclusive = false;
+            one.hand_over(false);
+        }
         is_own
     });
     if !is_own {
@@ -300,11 +348,11 @@ fn times_acquired(context: &Context, resource: u64) -> u32 {
 }
 
 fn exclusive_waiters(context: &Context, resource: u64) -> u32 {
-    with(context, resource, |one| one.exclusive_waiters)
+    with(context, resource, |one| one.waiting(true))
 }
 
 fn shared_waiters(context: &Context, resource: u64) -> u32 {
-    with(context, resource, |one| one.shared_waiters)
+    with(context, resource, |one| one.waiting(false))
 }
 
 /// Threads of this kernel get no higher priority while they have a resource.
@@ -320,7 +368,7 @@ pub fn forget_inside(context: &Context, is_inside: impl Fn(u64) -> bool) -> usiz
 
 #[cfg(test)]
 mod tests {
-    use super::{FAIR, Resource, STARVE, WAIT};
+    use super::{FAIR, Resource, STARVE, WAIT, Waiter};
 
     #[test]
     fn one_thread_or_several_have_a_resource() {
@@ -348,10 +396,16 @@ mod tests {
     fn who_shares_a_resource_waits_for_those_who_want_it_alone() {
         let mut resource = Resource::default();
         assert!(resource.take_shared(1, FAIR));
-        resource.exclusive_waiters = 1;
+        resource.waiters.push(Waiter { thread: 3, is_exclusive: true, has_it: false });
         assert!(!resource.take_shared(2, FAIR));
         assert!(resource.take_shared(2, STARVE));
         assert!(resource.take_shared(1, FAIR));
         assert!(!resource.take_shared(1, WAIT));
+        // The last thread that releases it gives it to the one that waits.
+        assert!(resource.release(1) && resource.release(1));
+        assert_eq!(resource.waiting(true), 1);
+        assert!(resource.release(2));
+        assert_eq!((resource.waiting(true), resource.times(3)), (0, 1));
+        assert!(!resource.take_shared(1, STARVE));
     }
 }

@@ -18,6 +18,7 @@ use crate::{
         managers::pool::Tag,
         ntoskrnl::{
             context::{Context, Entries},
+            irps,
             ke::{
                 dispatcher::set_state,
                 header::{header_of, kind},
@@ -289,10 +290,12 @@ fn build_asynchronous(
     status: u64,
 ) -> u64 {
     let buffer = (buffer, length);
-    let Some((request, _)) = build(context, major, device, buffer, offset, None) else {
+    let Some((request, built)) = build(context, major, device, buffer, offset, None) else {
         return 0;
     };
     context.update(request, |value: &mut Irp| value.user_status = status);
+    context.state().get::<Requests>().0.insert(request, Built { status, ..built });
+    irps::end_by(context, request, ended);
     request
 }
 

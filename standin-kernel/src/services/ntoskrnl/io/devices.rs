@@ -1,6 +1,9 @@
 //! Device objects, their names and links.
 
-use std::collections::{BTreeMap, BTreeSet, HashSet, btree_map::Entry};
+use std::{
+    collections::{BTreeMap, BTreeSet, HashSet, btree_map::Entry},
+    mem::offset_of,
+};
 
 use super::{lifetime, remove_locks};
 use crate::{
@@ -356,6 +359,10 @@ pub fn first_of_driver(context: &Context, driver: u64) -> Option<u64> {
 pub fn count_files(context: &Context, device: u64, change: i32) {
     if let Some(one) = context.state().get::<Devices>().all.get_mut(&device) {
         one.files = one.files.saturating_add_signed(change);
+        let count = i32::try_from(one.files).unwrap_or(i32::MAX);
+        let at = device.wrapping_add(offset_of!(DeviceObject, reference_count) as u64);
+        // The memory of a device that is known can be written.
+        let _written = memory::write(at, &count);
     }
     forget_unused(context, device);
 }

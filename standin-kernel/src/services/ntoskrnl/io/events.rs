@@ -19,9 +19,11 @@ pub const ENTRIES: Entries = &[
     ("IoCreateSynchronizationEvent", PASSIVE, Routine::of(create_synchronization)),
 ];
 
-/// Creates a signaled event or opens that of the name. Returns the event, or null if it has neither.
+/// Creates a signaled event or opens that of the name, if there is one. Returns the event, or null for a
+/// name that cannot be.
 fn io_create(context: &Context, name: u64, handle: u64, its_kind: u32) -> u64 {
-    let Ok(name) = canonical(&read_unicode_string(context, name)) else {
+    let name = if name == 0 { Ok(None) } else { canonical(&read_unicode_string(context, name)) };
+    let Ok(name) = name else {
         return 0;
     };
     let (object, _) = create_named(context, name, its_kind, true);

@@ -42,6 +42,10 @@ const TYPE: i16 = 6;
 /// The tag of allocated requests.
 const TAG: Tag = Tag(u32::from_le_bytes(*b"Irp "));
 
+/// `IRP_ALLOCATED_FIXED_SIZE`: the memory is that of requests with up to [`LARGE`] stack locations.
+const ALLOCATED_FIXED_SIZE: u8 = 4;
+const LARGE: u8 = 8;
+
 /// `STATUS_MORE_PROCESSING_REQUIRED`: the request is not completed any further.
 const MORE_PROCESSING_REQUIRED: NtStatus = NtStatus::from_bits(0xC000_0016);
 /// The bugchecks of a request that has no more stack locations, and of one that is completed twice.
@@ -85,14 +89,15 @@ pub fn create(context: &Context, stack_size: u8, ended: Option<Ended>) -> u64 {
     else {
         return 0;
     };
-    fill(context, irp, size, stack_size);
-    let request = Request { ended, is_allocated: true, home: None };
+    let flags = if stack_size <= LARGE { ALLOCATED_FIXED_SIZE } else { 0 };
+    fill(context, irp, size, stack_size, flags);
+    let request = Request { ended, if_not_kept: None, is_allocated: true, home: None };
     irps::add(context, irp, request);
     irp
 }
 
 /// Initializes a request's memory.
-fn fill(context: &Context, irp: u64, size: u64, stack_size: u8) {
+fn fill(context: &Context, irp: u64, size: u64, stack_size: u8, flags: u8) {
     let bytes = vec![0; usize::try_from(size).unwrap_or(0)];
     context.write_bytes(irp, &bytes);
     context.update(irp, |value: &mut Irp| {
@@ -101,6 +106,7 @@ fn fill(context: &Context, irp: u64, size: u64, stack_size: u8) {
         value.stack_count = stack_size;
         value.current_location = stack_size.wrapping_add(1);
         value.tail[STACK] = irp + HEADER + LOCATION * u64::from(stack_size);
+        value.allocation_flags = flags;
         value.thread_list = [irp.wrapping_add(offset_of!(Irp, thread_list) as u64); 2];
     });
 }
@@ -152,8 +158,8 @@ fn initialize(context: &Context, irp: u64, size: u16, stack_size: i8) {
         );
     }
     must_be_back(context, irp);
-    fill(context, irp, needed, stack_size);
-    let request = Request { ended: None, is_allocated: false, home: None };
+    fill(context, irp, needed, stack_size, 0);
+    let request = Request { ended: None, if_not_kept: None, is_allocated: false, home: None };
     irps::add(context, irp, request);
 }
 
@@ -172,7 +178,8 @@ fn reuse(context: &Context, irp: u64, status: NtStatus) {
     }
     must_be_back(context, irp);
     let size = HEADER + LOCATION * u64::from(value.stack_count);
-    fill(context, irp, size, value.stack_count);
+    let flags = value.allocation_flags & ALLOCATED_FIXED_SIZE;
+    fill(context, irp, size, value.stack_count, flags);
     context.update(irp, |value: &mut Irp| value.status_block.status = status.bits());
 }
 
@@ -332,7 +339,7 @@ pub fn complete_request(context: &Context, irp: u64) {
             context.write(value.tail[STACK], &above);
         }
     }
-    match irps::find(context, irp).map(|one| one.ended) {
+    match irps::find(context, irp).map(|one| one.ended.or(one.if_not_kept)) {
         Some(Some(ended)) => {
             ended(context, irp);
             discard(context, irp);

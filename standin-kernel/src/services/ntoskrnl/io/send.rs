@@ -110,8 +110,6 @@ pub fn open(context: &Context, device: u64, name: &str) -> NtResult<u64> {
 
 /// Opens a file on a device.
 pub fn open_as(context: &Context, device: u64, name: &str, opener: Opener) -> NtResult<u64> {
-    /// `IO_TYPE_FILE`.
-    const TYPE: i16 = 5;
     let value: DeviceObject = context.read(device);
     if value.flags & flag::INITIALIZING != 0 {
         return Err(NtStatus::NO_SUCH_DEVICE);
@@ -126,8 +124,8 @@ pub fn open_as(context: &Context, device: u64, name: &str, opener: Opener) -> Nt
     let memory = Block::zeroed(size_of::<FileObject>());
     let file = memory.address();
     context.update(file, |object: &mut FileObject| {
-        object.kind = TYPE;
-        object.size = i16::try_from(size_of::<FileObject>()).unwrap_or(i16::MAX);
+        object.kind = FileObject::TYPE;
+        object.size = FileObject::SIZE;
         object.device = device;
         object.name =
             UnicodeString { length, maximum_length: length, reserved: 0, buffer: text.address() };

@@ -21,7 +21,11 @@ use crate::{
         memory::{self, BadAddress},
         rule::Rule,
     },
-    services::{ntoskrnl::context::Context, parts::Parts, verifier::Verifier},
+    services::{
+        ntoskrnl::{context::Context, ex::exceptions},
+        parts::Parts,
+        verifier::Verifier,
+    },
 };
 
 /// Waits that have not ended, oldest first. Each is for a `T`, and ends with an `R`.
@@ -129,31 +133,44 @@ pub fn satisfy(context: &Context) {
 
 fn satisfy_in(state: &mut Parts) {
     let ended = thread_objects::ended(state);
+    let mut owners = Vec::new();
     for wait in state.get::<ObjectWaits>().unended() {
-        wait.result = acquire(&wait.value, &ended);
+        wait.result = acquire(&wait.value, &ended, &mut owners);
     }
+    thread_objects::note_mutexes(state, &owners);
 }
 
 /// Acquires objects for a thread, if they are signaled, with the modules' state locked. `ended` are the
-/// threads that have ended. Returns the status that a wait for them returns. An object whose memory is gone
-/// is not signaled.
-fn acquire(objects: &Objects, ended: &HashSet<u64>) -> Option<NtStatus> {
+/// threads that have ended. Adds the thread to `owners` for each mutex that puts it in a critical region.
+/// Returns the status that a wait for them returns. An object whose memory is gone is not signaled.
+fn acquire(objects: &Objects, ended: &HashSet<u64>, owners: &mut Vec<u64>) -> Option<NtStatus> {
     let Objects { addresses, all, thread } = objects;
     let is_signaled = |object: &u64| ended.contains(object) || is_signaled(*object, *thread);
     if *all {
         if !addresses.iter().all(is_signaled) {
             return None;
         }
-        let abandoned = addresses.iter().filter(|object| take(**object, *thread)).count();
+        let abandoned = addresses.iter().filter(|object| take(**object, *thread, owners)).count();
         return Some(if abandoned == 0 { NtStatus::SUCCESS } else { ABANDONED });
     }
     let at = addresses.iter().position(is_signaled)?;
-    let base = if take(*addresses.get(at)?, *thread) { ABANDONED.bits() } else { 0 };
+    let base = if take(*addresses.get(at)?, *thread, owners) { ABANDONED.bits() } else { 0 };
     Some(NtStatus::from_bits(base + u32::try_from(at).unwrap_or(0)))
 }
 
 /// `STATUS_ABANDONED`: the mutex's owner ended without releasing it.
 const ABANDONED: NtStatus = NtStatus::from_bits(0x80);
+
+/// `STATUS_MUTANT_LIMIT_EXCEEDED`.
+const MUTANT_LIMIT_EXCEEDED: NtStatus = NtStatus::from_bits(0xC000_0191);
+
+/// Returns whether an object is a mutex that its owner cannot acquire again.
+fn is_at_limit(object: u64, thread: u64) -> bool {
+    memory::read::<Mutant>(object).is_ok_and(|mutant| {
+        let header = mutant.header;
+        header.kind == kind::MUTANT && header.signal_state == i32::MIN && mutant.owner == thread
+    })
+}
 
 fn is_signaled(object: u64, thread: u64) -> bool {
     let Ok(header) = memory::read::<DispatcherHeader>(object) else {
@@ -167,20 +184,25 @@ fn is_signaled(object: u64, thread: u64) -> bool {
         && memory::read::<Mutant>(object).is_ok_and(|mutant| mutant.owner == thread)
 }
 
-/// Takes a signaled object. Returns whether it is a mutex whose owner has ended.
-fn take(object: u64, thread: u64) -> bool {
+/// Takes a signaled object. Adds the thread to `owners` if the object is a mutex that puts it in a critical
+/// region. Returns whether it is a mutex whose owner has ended.
+fn take(object: u64, thread: u64, owners: &mut Vec<u64>) -> bool {
     let Ok(mut header) = memory::read::<DispatcherHeader>(object) else {
         return false;
     };
     match header.kind {
         kind::SYNCHRONIZATION_EVENT | kind::SYNCHRONIZATION_TIMER => header.signal_state = 0,
-        kind::SEMAPHORE => header.signal_state -= 1,
+        kind::SEMAPHORE => header.signal_state = header.signal_state.saturating_sub(1),
         kind::MUTANT => {
             let Ok(mut mutant) = memory::read::<Mutant>(object) else {
                 return false;
             };
-            mutant.header.signal_state -= 1;
+            // A wait for a mutex at its limit has ended before.
+            mutant.header.signal_state = mutant.header.signal_state.saturating_sub(1);
             mutant.owner = thread;
+            if mutant.header.signal_state == 0 && mutant.apc_disable != 0 {
+                owners.push(thread);
+            }
             let was_abandoned = std::mem::take(&mut mutant.abandoned) != 0;
             // The memory was readable, and an object that a driver initialized is writable.
             let _written = memory::write(object, &mutant);
@@ -198,6 +220,7 @@ const WAITABLE: &[u8] = &[
     kind::NOTIFICATION_EVENT,
     kind::SYNCHRONIZATION_EVENT,
     kind::MUTANT,
+    kind::PROCESS,
     kind::SEMAPHORE,
     kind::THREAD,
     kind::NOTIFICATION_TIMER,
@@ -214,7 +237,15 @@ pub fn wait(context: &Context, addresses: Vec<u64>, all: bool, timeout: Option<i
         header_of(context, *object, WAITABLE);
     }
     let objects = Objects { addresses, all, thread: thread_objects::current(context) };
-    let acquire_now = |state: &mut Parts| acquire(&objects, &thread_objects::ended(state));
+    if objects.addresses.iter().any(|object| is_at_limit(*object, objects.thread)) {
+        exceptions::raise(context, MUTANT_LIMIT_EXCEEDED, "for a mutex that is acquired too often");
+    }
+    let acquire_now = |state: &mut Parts| {
+        let mut owners = Vec::new();
+        let status = acquire(&objects, &thread_objects::ended(state), &mut owners);
+        thread_objects::note_mutexes(state, &owners);
+        status
+    };
     let acquired = acquire_now(&mut context.state());
     if let Some(status) = acquired {
         return status;

@@ -3,8 +3,6 @@
 
 use std::collections::VecDeque;
 
-use zerocopy::FromZeros;
-
 use crate::{
     execution::{identity::Identity, routine::Routine},
     ground::{NtStatus, abi::KernelDpc, irql::Irql, memory},
@@ -62,14 +60,15 @@ fn initialize_as(context: &Context, kind: u8, dpc: u64, routine: u64, its_contex
     if is_queued(context, dpc) {
         context.stop_for_misuse(&format!("for the DPC at 0x{dpc:016X}, which is queued"));
     }
-    let value = KernelDpc {
-        kind,
-        importance: MEDIUM,
-        routine,
-        context: its_context,
-        ..KernelDpc::new_zeroed()
-    };
-    context.write(dpc, &value);
+    // The other fields stay as they are.
+    context.update(dpc, |value: &mut KernelDpc| {
+        value.kind = kind;
+        value.importance = MEDIUM;
+        value.number = 0;
+        value.routine = routine;
+        value.context = its_context;
+        value.data = 0;
+    });
 }
 
 fn is_queued(context: &Context, dpc: u64) -> bool {

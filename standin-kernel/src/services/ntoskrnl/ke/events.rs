@@ -98,12 +98,19 @@ fn release_mutex(context: &Context, mutex: u64, wait: bool) -> i32 {
             return None;
         }
         mutant.header.signal_state = before.saturating_add(1);
-        if mutant.header.signal_state == 1 {
+        let is_free = mutant.header.signal_state == 1;
+        if is_free {
             mutant.owner = 0;
         }
-        Some(before)
+        Some((before, is_free && mutant.apc_disable != 0))
     });
-    before.unwrap_or_else(|| context.stop_for_misuse("for a mutex that its caller does not own"))
+    let Some((before, leaves_region)) = before else {
+        context.stop_for_misuse("for a mutex that its caller does not own");
+    };
+    if leaves_region {
+        thread_objects::release_mutex(context);
+    }
+    before
 }
 
 fn read_mutex(context: &Context, mutex: u64) -> i32 {

@@ -8,6 +8,7 @@ pub mod kind {
     pub const NOTIFICATION_EVENT: u8 = 0;
     pub const SYNCHRONIZATION_EVENT: u8 = 1;
     pub const MUTANT: u8 = 2;
+    pub const PROCESS: u8 = 3;
     pub const QUEUE: u8 = 4;
     pub const SEMAPHORE: u8 = 5;
     pub const THREAD: u8 = 6;
@@ -20,16 +21,19 @@ const WAITERS: u64 = 8;
 
 /// Initializes an object's header.
 pub fn initialize(context: &Context, object: u64, kind: u8, size: usize, state: i32) {
-    let list = object.wrapping_add(WAITERS);
-    let header = DispatcherHeader {
+    context.write(object, &header_for(object, kind, size, state));
+}
+
+/// Returns the header of a new object at an address.
+pub fn header_for(object: u64, kind: u8, size: usize, state: i32) -> DispatcherHeader {
+    DispatcherHeader {
         kind,
         reserved: 0,
         units: u8::try_from(size / 4).unwrap_or(0),
         reserved_1: 0,
         signal_state: state,
-        waiters: [list; 2],
-    };
-    context.write(object, &header);
+        waiters: [object.wrapping_add(WAITERS); 2],
+    }
 }
 
 /// Returns an object's header. Bugchecks if the object was not initialized, or if it is of another kind.
@@ -63,6 +67,7 @@ const fn name_of(kind: u8) -> &'static str {
     match kind {
         kind::NOTIFICATION_EVENT | kind::SYNCHRONIZATION_EVENT => "an event",
         kind::MUTANT => "a mutex",
+        kind::PROCESS => "a process",
         kind::QUEUE => "a queue, which only KeRemoveQueue waits for",
         kind::SEMAPHORE => "a semaphore",
         kind::THREAD => "a thread",

@@ -1,9 +1,10 @@
 //! The objects of threads and processes, and what the kernel keeps for each. Their fields are opaque to
 //! drivers.
 
+use super::header::{header_for, kind};
 use crate::{
     execution::{identity::Identity, routine::Routine},
-    ground::{NtStatus, arena::Block, irql::Irql},
+    ground::{NtStatus, arena::Block, irql::Irql, memory},
     services::{
         ntoskrnl::context::{Context, Entries, Ntoskrnl},
         parts::Parts,
@@ -11,7 +12,7 @@ use crate::{
 };
 use std::collections::{HashMap, HashSet};
 
-/// The size of a process object. No header declares its fields.
+/// The size of a process object. No header declares its fields after the dispatcher's header.
 const SIZE: usize = 0x100;
 
 /// The place of the image's file name in a process object, and its size with the end.
@@ -69,6 +70,8 @@ pub struct ThreadObject {
     pub regions: u32,
     /// The guarded ones among them.
     pub guarded: u32,
+    /// The mutexes that the thread owns, each of which puts it in a critical region.
+    pub mutexes: u32,
     /// The counter's reading when the kernel first knew the thread.
     pub created: i64,
     /// The status with which the thread ends, or has ended.
@@ -103,6 +106,7 @@ pub fn object_of(context: &Context, identity: Identity) -> u64 {
         affinity: 0,
         regions: 0,
         guarded: 0,
+        mutexes: 0,
         created,
         exit_status: NtStatus::SUCCESS,
         top_level_irp: 0,
@@ -135,10 +139,25 @@ pub fn forget_thread(context: &Context, identity: Identity) {
     context.state().get::<Objects>().threads.remove(&address);
 }
 
-/// Returns the number of regions that the current thread is in, in which it gets no asynchronous
+/// Returns the number of regions that the current thread has entered, in which it gets no asynchronous
 /// procedure calls.
 pub fn regions(context: &Context) -> u32 {
     with_current(context, |object| object.regions)
+}
+
+/// Notes the threads that have acquired mutexes.
+pub fn note_mutexes(state: &mut Parts, owners: &[u64]) {
+    let threads = &mut state.get::<Objects>().threads;
+    for owner in owners {
+        if let Some(thread) = threads.get_mut(owner) {
+            thread.mutexes = thread.mutexes.saturating_add(1);
+        }
+    }
+}
+
+/// Notes that the current thread has released a mutex.
+pub fn release_mutex(context: &Context) {
+    with_current(context, |thread| thread.mutexes = thread.mutexes.saturating_sub(1));
 }
 
 /// Runs `body` on a thread's object. Bugchecks if the address is not that of one.
@@ -152,11 +171,12 @@ pub fn process_object(nt: &Ntoskrnl, process: u32) -> u64 {
     let created = nt.clock().last();
     let mut state = nt.state();
     let processes = &mut state.get::<Objects>().processes;
-    let object = processes.entry(process).or_insert_with(|| ProcessObject {
-        memory: Block::zeroed(SIZE),
-        image: None,
-        created,
-        ended: None,
+    let object = processes.entry(process).or_insert_with(|| {
+        let memory = Block::zeroed(SIZE);
+        let header = header_for(memory.address(), kind::PROCESS, SIZE, 0);
+        // The kernel's own block can be written.
+        let _written = memory::write(memory.address(), &header);
+        ProcessObject { memory, image: None, created, ended: None }
     });
     object.memory.address()
 }
@@ -267,14 +287,14 @@ fn query_priority(context: &Context, thread: u64) -> i32 {
 
 /// Enters a critical or guarded region.
 pub fn enter_region(context: &Context) {
-    with_current(context, |object| object.regions += 1);
+    with_current(context, |object| object.regions = object.regions.saturating_add(1));
 }
 
 /// Enters a guarded region.
 pub fn enter_guarded(context: &Context) {
     with_current(context, |object| {
-        object.regions += 1;
-        object.guarded += 1;
+        object.regions = object.regions.saturating_add(1);
+        object.guarded = object.guarded.saturating_add(1);
     });
 }
 
@@ -302,9 +322,10 @@ pub fn leave_guarded(context: &Context) {
     }
 }
 
-/// Returns whether the thread is in a critical or guarded region, whatever the IRQL.
-fn are_apcs_disabled(context: &Context) -> bool {
-    regions(context) > 0
+/// Returns whether the thread is in a critical or guarded region, that of a mutex that it owns included,
+/// whatever the IRQL.
+pub fn are_apcs_disabled(context: &Context) -> bool {
+    with_current(context, |object| object.regions > 0 || object.mutexes > 0)
 }
 
 /// Returns whether the current thread gets no asynchronous procedure calls at all, those of the kernel

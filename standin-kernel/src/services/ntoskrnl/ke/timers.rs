@@ -154,7 +154,8 @@ fn initialize_timer_ex(context: &Context, timer: u64, synchronization: u32) {
     let its_kind =
         if synchronization == 0 { kind::NOTIFICATION_TIMER } else { kind::SYNCHRONIZATION_TIMER };
     context.write(timer, &KernelTimer::new_zeroed());
-    initialize(context, timer, its_kind, size_of::<KernelTimer>(), 0);
+    // Since Windows 7, the field of the size is `Hand`, which is 0 before the timer is set.
+    initialize(context, timer, its_kind, 0, 0);
 }
 
 pub fn is_set(context: &Context, timer: u64) -> bool {

@@ -20,9 +20,12 @@ use crate::{
     services::ntoskrnl::{
         context::{Context, Entries},
         crt::code_page,
-        ke::thread_objects::{
-            FILE_NAME, FILE_NAME_SIZE, attach, current_process, identity_of, image_of, is_attached,
-            is_running, process_end, process_object, process_of, thread_by_id,
+        ke::{
+            dispatcher::set_state,
+            thread_objects::{
+                FILE_NAME, FILE_NAME_SIZE, attach, current_process, identity_of, image_of,
+                is_attached, is_running, process_end, process_object, process_of, thread_by_id,
+            },
         },
         ob::handles,
         rtl::strings,
@@ -64,10 +67,14 @@ fn lookup_process(context: &Context, id: u64, to: At<u64>) -> NtResult {
     Ok(())
 }
 
+/// `STATUS_INVALID_CID`.
+const INVALID_CID: NtStatus = NtStatus::from_bits(0xC000_000B);
+
 /// Finds a thread by its id, and takes a reference to it.
 fn lookup_thread(context: &Context, id: u64, to: At<u64>) -> NtResult {
     let found = u32::try_from(id).ok().and_then(|id| thread_by_id(context, id));
-    let object = found.ok_or(NtStatus::INVALID_PARAMETER)?;
+    // The documentation's status for this is that of Windows XP.
+    let object = found.ok_or(INVALID_CID)?;
     handles::reference(context, object);
     to.write(context, object);
     Ok(())
@@ -233,8 +240,9 @@ fn detach_once(context: &Context) {
 /// The status of a process that a test ends.
 pub const EXIT_STATUS: NtStatus = NtStatus::SUCCESS;
 
-/// Notes that a process has ended.
+/// Notes that a process has ended, which ends the waits for it.
 pub fn end(context: &Context, process: u32) {
-    process_object(context.ntoskrnl(), process);
+    let object = process_object(context.ntoskrnl(), process);
     process_end(context, process, Some(EXIT_STATUS));
+    set_state(context, object, 1);
 }

@@ -31,8 +31,12 @@ fn store(context: &Context, to: u64, all: impl Iterator<Item = u64>, count: usiz
     stored
 }
 
-/// Stores return addresses after the first ones, and their sum as a hash. Returns their number.
+/// Stores return addresses after the first ones, and their sum as a hash. Returns their number. Stores
+/// nothing if no address is wanted.
 fn capture(context: &Context, skip: u32, count: u32, to: u64, hash: At<u32>) -> u16 {
+    if count == 0 {
+        return 0;
+    }
     let stored = store(context, to, addresses(context).skip(skip as usize), count as usize);
     let sum = stored.iter().fold(0_u32, |sum, one| sum.wrapping_add(low_half(*one)));
     hash.write_optional(context, sum);

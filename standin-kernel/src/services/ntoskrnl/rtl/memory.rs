@@ -2,7 +2,7 @@
 
 use crate::{
     execution::routine::Routine,
-    ground::irql::Irql,
+    ground::{arena::PAGE, irql::Irql},
     services::ntoskrnl::context::{Context, Entries},
 };
 
@@ -19,19 +19,42 @@ pub const ENTRIES: Entries = &[
     ("RtlFindMostSignificantBit", HIGH, Routine::of(most_significant_bit)),
 ];
 
-/// Returns the number of bytes that are equal from the start on.
+/// Returns the number of bytes that are equal from the start on. Nothing behind the first difference is
+/// read but what is on the same page.
 fn compare_memory(context: &Context, one: u64, other: u64, length: u64) -> u64 {
-    let [one, other] = [one, other].map(|at| context.bytes(at, length));
-    let equal = one.iter().zip(&other).take_while(|(one, other)| one == other);
-    equal.count() as u64
+    equal_from_start(&[one, other], length, |at, step| {
+        let [one, other] = [one, other].map(|start| context.bytes(start.wrapping_add(at), step));
+        let equal = one.iter().zip(&other).take_while(|(one, other)| one == other);
+        equal.count() as u64
+    })
+}
+
+/// Adds up what `equal` returns for the steps of memory that are whole, from the start on: it takes a step's
+/// place and length. No step crosses a page of one of `starts`.
+fn equal_from_start(starts: &[u64], length: u64, equal: impl Fn(u64, u64) -> u64) -> u64 {
+    const PAGE_SIZE: u64 = PAGE as u64;
+    let mut at = 0;
+    while at < length {
+        let on_page = |start: &u64| PAGE_SIZE - start.wrapping_add(at) % PAGE_SIZE;
+        let step = starts.iter().map(on_page).fold(length - at, u64::min);
+        let found = equal(at, step);
+        at += found;
+        if found < step {
+            break;
+        }
+    }
+    at
 }
 
 /// Returns the size of the words that are equal to a pattern, from the start on.
 fn compare_words(context: &Context, at: u64, length: u64, pattern: u32) -> u64 {
-    let bytes = context.bytes(at, length & !3);
     let pattern = pattern.to_le_bytes();
-    let words = bytes.chunks_exact(4);
-    4 * words.take_while(|word| *word == pattern).count() as u64
+    equal_from_start(&[at], length & !3, |offset, step| {
+        let bytes = context.bytes(at.wrapping_add(offset), step);
+        let mut places = (offset..).zip(&bytes);
+        let differs = places.find(|(place, byte)| pattern.get((place & 3) as usize) != Some(*byte));
+        differs.map_or(step, |(place, _)| place - offset)
+    }) & !3
 }
 
 fn move_memory(context: &Context, to: u64, from: u64, length: u64) {

@@ -11,7 +11,7 @@ use crate::{
             thread_objects,
         },
         ob::{
-            handles::{self, CURRENT_THREAD, Target},
+            handles::{self, CURRENT_PROCESS, CURRENT_THREAD, Target},
             object_attributes::{self, Attributes, OPEN_IF},
         },
     },
@@ -180,16 +180,19 @@ fn set(context: &Context, handle: u64, previous: At<i32>) -> NtResult {
     Ok(())
 }
 
-/// Waits for the event or thread of a handle.
+/// The types other than events whose objects threads can wait for.
+const WAITABLE_TYPES: [&str; 2] = ["PsThreadType", "PsProcessType"];
+
+/// Waits for the event, thread or process of a handle.
 fn wait(context: &Context, handle: u64, _alertable: bool, timeout: At<i64>) -> NtResult<NtStatus> {
     let timeout = (timeout.0 != 0).then(|| timeout.read(context));
-    let object = if handle == CURRENT_THREAD {
-        thread_objects::current(context)
-    } else {
-        match handles::target(context, handle).ok_or(NtStatus::INVALID_HANDLE)? {
-            target if target.type_name == "PsThreadType" => target.object,
+    let object = match handle {
+        CURRENT_THREAD => thread_objects::current(context),
+        CURRENT_PROCESS => thread_objects::current_process(context),
+        _ => match handles::target(context, handle).ok_or(NtStatus::INVALID_HANDLE)? {
+            target if WAITABLE_TYPES.contains(&target.type_name) => target.object,
             _ => event_of(context, handle)?,
-        }
+        },
     };
     Ok(dispatcher::wait(context, vec![object], false, timeout))
 }

@@ -8,13 +8,16 @@ use std::{
     time::UNIX_EPOCH,
 };
 
+use zerocopy::FromZeros;
+
 use crate::{
     execution::routine::{At, Routine},
     ground::{
         NtResult, NtStatus,
-        abi::{FileBasic, FileStandard, IoStatusBlock, ObjectAttributesNt},
+        abi::{FileBasic, FileObject, FileStandard, IoStatusBlock, ObjectAttributesNt},
         arena::Block,
         irql::Irql,
+        memory,
     },
     services::{
         ntoskrnl::{
@@ -26,6 +29,9 @@ use crate::{
 };
 
 const PASSIVE: Irql = Irql::PASSIVE_LEVEL;
+
+/// `FO_SYNCHRONOUS_IO`.
+const SYNCHRONOUS_IO: u32 = 2;
 
 pub const ENTRIES: Entries = &[
     ("ZwCreateFile", PASSIVE, Routine::of(create)),
@@ -302,6 +308,14 @@ fn open_path(
     };
     let memory = Block::zeroed(0x100);
     let object = memory.address();
+    let value = FileObject {
+        kind: FileObject::TYPE,
+        size: FileObject::SIZE,
+        flags: if options & option::SYNCHRONOUS == 0 { 0 } else { SYNCHRONOUS_IO },
+        ..FileObject::new_zeroed()
+    };
+    // The kernel's own block can be written.
+    let _written = memory::write(object, &value);
     let opened = OpenFile {
         file,
         path,

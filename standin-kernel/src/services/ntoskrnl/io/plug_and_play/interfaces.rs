@@ -28,6 +28,23 @@ pub const ENTRIES: Entries = &[
 /// The tag of the plug-and-play manager's memory that drivers free: `Pp  `.
 const TAG: Tag = Tag(u32::from_le_bytes(*b"Pp  "));
 
+/// Returns whether a name has the form of an interface's link: `\??\DEVICE#{CLASS}`, and perhaps `\REFERENCE`.
+fn is_link(name: &str) -> bool {
+    let rest = name.strip_prefix(r"\??\").or_else(|| name.strip_prefix(r"\\?\"));
+    let main = rest.and_then(|rest| rest.split('\\').next());
+    let class = main.and_then(|main| main.rsplit_once("#{")?.1.strip_suffix('}'));
+    class.is_some_and(|class| class.len() == "01234567-89ab-cdef-0123-456789abcdef".len())
+}
+
+/// Returns the name at an address from the driver, which can be null.
+fn name_at(context: &Context, name: u64) -> NtResult<String> {
+    if name == 0 {
+        Err(NtStatus::INVALID_PARAMETER)
+    } else {
+        Ok(read_unicode_string(context, name))
+    }
+}
+
 /// Returns the interface of a symbolic link.
 pub fn find(context: &Context, name: &str) -> NtResult<InterfaceInstance> {
     if !name.starts_with(r"\??\") && !name.starts_with(r"\\?\") {
@@ -69,7 +86,11 @@ fn register(
 }
 
 fn set_state(context: &Context, name: u64, enable: bool) -> NtResult<NtStatus> {
-    let found = find(context, &read_unicode_string(context, name))?;
+    let name = name_at(context, name)?;
+    if !is_link(&name) {
+        return Err(NtStatus::INVALID_PARAMETER);
+    }
+    let found = find(context, &name)?;
     if found.is_enabled == enable {
         let already =
             if enable { NtStatus::OBJECT_NAME_EXISTS } else { NtStatus::OBJECT_NAME_NOT_FOUND };
@@ -114,7 +135,7 @@ struct Properties(BTreeMap<PropertyName, (u32, Vec<u8>)>);
 fn property(context: &Context, name: u64, key: u64, locale: u32) -> NtResult<PropertyName> {
     /// `LOCALE_USER_DEFAULT` and `LOCALE_SYSTEM_DEFAULT`, which stand for others.
     const DEFAULTS: [u32; 2] = [0x400, 0x800];
-    let found = find(context, &read_unicode_string(context, name))?;
+    let found = find(context, &name_at(context, name)?)?;
     if DEFAULTS.contains(&locale) {
         return Err(NtStatus::UNSUCCESSFUL);
     }

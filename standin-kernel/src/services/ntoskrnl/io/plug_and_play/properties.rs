@@ -18,9 +18,8 @@ fn get(
     needed: At<u32>,
 ) -> NtResult {
     let found = context.devices().property(physical, property);
-    let found = found.unwrap_or_else(|| {
-        context.stop_for_wrong(physical, "the physical device object of a device")
-    });
+    // Another device object is that of no device.
+    let found = found.ok_or(NtStatus::INVALID_DEVICE_REQUEST)?;
     let size = found.as_ref().map_or(0, Vec::len);
     needed.write(context, u32::try_from(size).unwrap_or(u32::MAX));
     let bytes = found?;

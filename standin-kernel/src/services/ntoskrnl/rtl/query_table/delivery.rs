@@ -213,16 +213,15 @@ fn expand(text: &str, variables: &[(String, String)]) -> String {
     expanded + rest
 }
 
-/// Returns the strings of a `REG_MULTI_SZ` value, each with its end.
+/// Returns the strings of a `REG_MULTI_SZ` value, each with its end. The value ends by its length, and empty
+/// strings are among them; only the end of the list is none.
 fn strings(bytes: &[u8]) -> Vec<Vec<u8>> {
     let mut all = Vec::new();
     let mut one = Vec::new();
-    for pair in bytes.chunks_exact(2) {
+    let (pairs, _) = bytes.as_chunks::<2>();
+    for pair in pairs.strip_suffix(&[[0, 0]]).unwrap_or(pairs) {
         one.extend(pair);
-        if pair == [0, 0] {
-            if one.len() == 2 {
-                return all;
-            }
+        if *pair == [0, 0] {
             all.push(std::mem::take(&mut one));
         }
     }
@@ -253,11 +252,17 @@ mod tests {
 
     #[test]
     fn a_list_of_strings_is_split_at_its_ends() {
-        let two = [b'a', 0, 0, 0, b'b', 0, 0, 0, 0, 0, b'c', 0];
-        let strings = |bytes: &[u8]| strings(bytes).len();
-        assert_eq!(strings(&two), 2);
-        assert_eq!(strings(&two[..6]), 2);
-        assert_eq!(strings(&[0, 0]), 0);
-        assert_eq!(strings(&[]), 0);
+        for (text, count) in [
+            ("a\0b\0\0", 2),
+            ("a\0b", 2),
+            ("a\0b\0\0c", 4),
+            ("One\0\0Three\0\0", 3),
+            ("\0\0", 1),
+            ("\0", 0),
+            ("", 0),
+        ] {
+            let bytes: Vec<u8> = text.encode_utf16().flat_map(u16::to_le_bytes).collect();
+            assert_eq!(strings(&bytes).len(), count, "{text:?}");
+        }
     }
 }

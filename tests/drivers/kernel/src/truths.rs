@@ -1,0 +1,163 @@
+//! What tests of other implementations established on Windows.
+
+use core::ffi::c_void;
+
+use crate::{
+    call::{at, boolean, call, driver, low, same},
+    names::with_string,
+    objects::{Object, SUCCESS, TIMEOUT, wait, wait_for},
+    threads,
+};
+
+const INVALID_PARAMETER: u32 = 0xC000_000D;
+
+pub fn run() {
+    unnamed_events();
+    mutexes();
+    handed_over();
+    processes();
+    statuses();
+    lookaside_lists();
+    memory();
+    fields();
+}
+
+/// Without a name, the I/O manager's routines create an event of their own, which is signaled.
+fn unnamed_events() {
+    for (kind, again) in
+        [("IoCreateSynchronizationEvent", TIMEOUT), ("IoCreateNotificationEvent", SUCCESS)]
+    {
+        let mut handle = 0_u64;
+        let event = crate::call::Routine::find(kind).call(&[0, at(&mut handle)]);
+        same!(event != 0, true);
+        same!(wait_for(event, 0), SUCCESS);
+        same!(wait_for(event, 0), again);
+        same!(low(call!("ZwClose", handle)), 0);
+    }
+}
+
+/// The owner of a mutex is in a critical region, however often it has acquired it.
+fn mutexes() {
+    let mut object = Object::new();
+    let mutex = object.at();
+    let disabled = || boolean(call!("KeAreApcsDisabled"));
+    call!("KeInitializeMutex", mutex, 0);
+    same!(disabled(), false);
+    same!(wait(mutex), SUCCESS);
+    same!(wait(mutex), SUCCESS);
+    same!(disabled(), true);
+    call!("KeReleaseMutex", mutex, 0);
+    same!(disabled(), true);
+    call!("KeReleaseMutex", mutex, 0);
+    same!(disabled(), false);
+}
+
+/// Who releases a resource gives it to those who wait for it, before they run.
+fn handed_over() {
+    let mut memory = [0_u64; 13];
+    let lock = at(&mut memory);
+    let mut millisecond = -10_000_i64;
+    same!(low(call!("ExInitializeResourceLite", lock)), 0);
+    for (waits, count) in [
+        (share as unsafe extern "C" fn(*mut c_void), "ExGetSharedWaiterCount"),
+        (own, "ExGetExclusiveWaiterCount"),
+    ] {
+        let waiting = || low(crate::call::Routine::find(count).call(&[lock]));
+        call!("ExEnterCriticalRegionAndAcquireResourceExclusive", lock);
+        let waiter = threads::start(waits, lock);
+        call!("KeDelayExecutionThread", 0, 0, at(&mut millisecond));
+        same!(waiting(), 1);
+        call!("ExReleaseResourceLite", lock);
+        same!(waiting(), 0);
+        same!(boolean(call!("ExAcquireResourceExclusiveLite", lock, 0)), false);
+        call!("KeLeaveCriticalRegion");
+        threads::join(waiter);
+    }
+    same!(low(call!("ExDeleteResourceLite", lock)), 0);
+}
+
+unsafe extern "C" fn share(lock: *mut c_void) {
+    call!("ExEnterCriticalRegionAndAcquireResourceShared", lock as u64);
+    call!("ExReleaseResourceAndLeaveCriticalRegion", lock as u64);
+}
+
+unsafe extern "C" fn own(lock: *mut c_void) {
+    call!("ExEnterCriticalRegionAndAcquireResourceExclusive", lock as u64);
+    call!("ExReleaseResourceAndLeaveCriticalRegion", lock as u64);
+}
+
+/// A process is signaled once it has ended.
+fn processes() {
+    let (mut thread, mut now) = (0_u64, 0_u64);
+    same!(wait_for(call!("PsGetCurrentProcess"), 0), TIMEOUT);
+    same!(low(call!("ZwWaitForSingleObject", u64::MAX, 0, at(&mut now))), TIMEOUT);
+    same!(low(call!("PsLookupThreadByThreadId", 0, at(&mut thread))), 0xC000_000B_u32);
+}
+
+/// Arguments for which Windows returns a status.
+fn statuses() {
+    same!(low(call!("IoSetDeviceInterfaceState", 0, 1)), INVALID_PARAMETER);
+    let link =
+        |name: &[u8]| low(with_string(name, |name| call!("IoSetDeviceInterfaceState", name, 1)));
+    same!(link(br"\??\"), INVALID_PARAMETER);
+    same!(link(br"\??\\"), INVALID_PARAMETER);
+    same!(link(br"\??\{aaaaaaaa-aaaa-aaaa-aaaa-aaaaaaaaaaaa}"), INVALID_PARAMETER);
+    same!(link(br"\??\A#B#C#{aaaaaaaa-aaaa-aaaa-aaaa-aaaaaaaaaaaa}"), 0xC000_0034_u32);
+    same!(link(br"\??\A#B#C#{aaaaaaaa-aaaa-aaaa-aaaa-aaaaaaaaaaaa}\ref"), 0xC000_0034_u32);
+    let (mut device, mut needed, mut buffer) = (0_u64, 0_u32, [0_u64; 4]);
+    same!(low(call!("IoCreateDevice", driver(), 0, 0, 0x22, 0, 0, at(&mut device))), 0);
+    let found = call!("IoGetDeviceProperty", device, 8, 32, at(&mut buffer), at(&mut needed));
+    same!(low(found), 0xC000_0010_u32);
+    call!("IoDeleteDevice", device);
+}
+
+/// The flags choose the pool of a lookaside list.
+fn lookaside_lists() {
+    /// The place of the pool's type, in words of 32 bits.
+    const TYPE: usize = 9;
+    for (paged, flags, kind) in [(false, 0, 0), (false, 512, 512), (true, 0, 1), (true, 512, 513)] {
+        let mut list = [[0_u64; 2]; 16];
+        let list_at = at(&mut list);
+        if paged {
+            call!("ExInitializePagedLookasideList", list_at, 0, 0, flags, 64, 1, 0);
+        } else {
+            call!("ExInitializeNPagedLookasideList", list_at, 0, 0, flags, 64, 1, 0);
+        }
+        same!(list.as_flattened()[TYPE / 2] >> 32, kind);
+        if paged {
+            call!("ExDeletePagedLookasideList", list_at);
+        } else {
+            call!("ExDeleteNPagedLookasideList", list_at);
+        }
+    }
+}
+
+/// A comparison ends at the first difference.
+fn memory() {
+    let (mut one, mut other) = ([7_u32; 4], [7_u32; 4]);
+    other[1] = 8;
+    same!(call!("RtlCompareMemory", at(&mut one), at(&mut other), u64::MAX), 4);
+    same!(call!("RtlCompareMemoryUlong", at(&mut other), u64::MAX << 2, 7), 4);
+}
+
+/// Fields that drivers rarely read.
+fn fields() {
+    let irp = call!("IoAllocateIrp", 1, 0);
+    // SAFETY: the request's fixed part is longer, and IoAllocateIrp has initialized it.
+    let request = unsafe { core::slice::from_raw_parts(irp as *const u8, 0x48) };
+    same!(irp != 0, true);
+    same!(request[0x47], 4);
+    call!("IoFreeIrp", irp);
+    let mut timer = Object::new();
+    call!("KeInitializeTimerEx", timer.at(), 0);
+    same!(timer.0[0] >> 16 & 0xFF, 0);
+    let mut dpc = [0x5555_5555_5555_5555_u64; 8];
+    call!("KeInitializeDpc", at(&mut dpc), 1, 2);
+    same!(dpc[5], 0x5555_5555_5555_5555_u64);
+    same!(dpc[6], 0x5555_5555_5555_5555_u64);
+    same!(dpc[7], 0);
+    let (mut frames, mut hash) = ([0_u64; 2], 0x55_u32);
+    let captured = call!("RtlCaptureStackBackTrace", 0, 0, at(&mut frames), at(&mut hash));
+    same!(captured & 0xFFFF, 0);
+    same!(hash, 0x55);
+}
