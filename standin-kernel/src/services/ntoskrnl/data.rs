@@ -16,6 +16,8 @@ enum Variable {
     Boolean(bool),
     /// A `ULONG`.
     Long(u32),
+    /// A `ULONG` with the build that `RtlGetVersion` returns, and the high bits of a kernel without checks.
+    Build,
     /// A `PVOID` or a `ULONG64`.
     Word(u64),
     /// A pointer to a table of zeros of this size.
@@ -27,7 +29,7 @@ enum Variable {
 /// `MmUserProbeAddress`: where user space ends on x64, before a range that nobody can access.
 pub const USER_PROBE_ADDRESS: u64 = 0x0000_7FFF_FFFF_0000;
 
-const VARIABLES: [(&str, Variable); 31] = [
+const VARIABLES: [(&str, Variable); 32] = [
     ("CmKeyObjectType", Variable::ObjectType),
     ("ExDesktopObjectType", Variable::ObjectType),
     ("ExEventObjectType", Variable::ObjectType),
@@ -50,6 +52,7 @@ const VARIABLES: [(&str, Variable); 31] = [
     ("NlsMbOemCodePageTag", Variable::Boolean(false)),
     // No byte starts a character of two in these code pages.
     ("NlsOemLeadByteInfo", Variable::Zeros(512)),
+    ("NtBuildNumber", Variable::Build),
     ("NtGlobalFlag", Variable::Long(0)),
     ("PsJobType", Variable::ObjectType),
     ("PsProcessType", Variable::ObjectType),
@@ -90,6 +93,10 @@ fn memory() -> &'static Memory {
                 Variable::ObjectType => point_to(Block::zeroed(TYPE_SIZE)),
                 Variable::Boolean(value) => u64::from(value).to_le_bytes(),
                 Variable::Long(value) => u64::from(value).to_le_bytes(),
+                Variable::Build => {
+                    let build = etl_file::LogFileHeader::default().os_build;
+                    u64::from(0xF000_0000 | build).to_le_bytes()
+                }
                 Variable::Word(value) => value.to_le_bytes(),
                 Variable::Zeros(size) => point_to(Block::zeroed(size)),
                 Variable::SecurityExports => {

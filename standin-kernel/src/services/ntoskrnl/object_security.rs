@@ -92,6 +92,7 @@ fn open_by_pointer(
         close: |context, object| {
             handles::dereference(context, object);
         },
+        has_reference: true,
     };
     handle.write(context, handles::open(context, target));
     Ok(())

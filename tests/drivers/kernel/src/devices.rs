@@ -9,7 +9,7 @@ use etw_driver_support::wdf;
 use wdk_sys::{NTSTATUS, PWDFDEVICE_INIT, WDFDEVICE, WDFDRIVER};
 
 use crate::{
-    call::{address, at, call, low, same},
+    call::{Routine, address, at, call, low, same},
     names::{is_text, with_string},
     registry::common::{close, open},
 };
@@ -135,7 +135,12 @@ fn interfaces(physical: u64, early: &mut Link) {
     same!(list, 0);
 
     interface_key(&mut link);
-    properties(&mut link);
+    let of_interface = ["IoGetDeviceInterfacePropertyData", "IoSetDeviceInterfacePropertyData"];
+    properties(at(&mut link), of_interface.map(Routine::find));
+    let of_device = ["IoGetDevicePropertyData", "IoSetDevicePropertyData"].map(Routine::find);
+    properties(physical, of_device);
+    let mut key = [0_u32; 5];
+    same!(low(of_device[1].call(&[0x1234, at(&mut key), 0, 0, 7, 0, 0])), INVALID_REQUEST);
     for link in [&mut link, &mut again, early] {
         call!("RtlFreeUnicodeString", at(link));
     }
@@ -159,31 +164,20 @@ fn interface_key(link: &mut Link) {
     same!(with_string(b"nothing", |link| open(link, &mut key)), INVALID_PARAMETER);
 }
 
-fn properties(link: &mut Link) {
+/// Sets, reads and deletes a property of an interface or a device by the routines for that.
+fn properties(owner: u64, [get_routine, set_routine]: [Routine; 2]) {
     let mut key = [5_u32, 6, 7, 8, 2];
     let (mut value, mut read) = (0x1234_5678_u32, 0_u32);
     let (mut size, mut kind) = (0_u32, 0_u32);
-    let link = at(link);
     let mut get = |room: u64, key: u64| {
         let read = at(&mut read);
-        let status = call!(
-            "IoGetDeviceInterfacePropertyData",
-            link,
-            key,
-            0,
-            0,
-            room,
-            read,
-            at(&mut size),
-            at(&mut kind)
-        );
+        let status =
+            get_routine.call(&[owner, key, 0, 0, room, read, at(&mut size), at(&mut kind)]);
         (low(status), size, kind)
     };
     let key = at(&mut key);
     same!(get(4, key).0, NOT_FOUND);
-    let set = |locale: u64, data: u64| {
-        low(call!("IoSetDeviceInterfacePropertyData", link, key, locale, 0, 7, 4, data))
-    };
+    let set = |locale: u64, data: u64| low(set_routine.call(&[owner, key, locale, 0, 7, 4, data]));
     same!(set(0x400, at(&mut value)), 0xC000_0001);
     same!(set(0, at(&mut value)), 0);
     same!(get(3, key) == (0xC000_0023, 4, 0), true);

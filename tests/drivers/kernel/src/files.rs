@@ -104,6 +104,13 @@ pub fn run() {
     same!(attempt(FILE, READ, 7, OPEN, SYNCHRONOUS), SHARING_VIOLATION);
     same!(attempt(br"\??\C:\SUB\FILE.TXT", READ, 7, CREATE, 0), NAME_COLLISION);
     is_file_object(handle);
+    // The duplicate takes the place of the handle that it closes.
+    let mut handle = handle;
+    let source = handle;
+    let duplicated =
+        call!("ZwDuplicateObject", u64::MAX, source, u64::MAX, at(&mut handle), 0, 0, 3);
+    same!(low(duplicated), 0);
+    same!(handle != source, true);
     contents(handle);
     information(handle);
     same!(low(call!("ZwClose", handle)), 0);

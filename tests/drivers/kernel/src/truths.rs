@@ -20,6 +20,8 @@ pub fn run() {
     lookaside_lists();
     memory();
     fields();
+    handles();
+    addresses();
 }
 
 /// Without a name, the I/O manager's routines create an event of their own, which is signaled.
@@ -160,4 +162,45 @@ fn fields() {
     let captured = call!("RtlCaptureStackBackTrace", 0, 0, at(&mut frames), at(&mut hash));
     same!(captured & 0xFFFF, 0);
     same!(hash, 0x55);
+}
+
+/// An object lives until the last of its handles is closed.
+fn handles() {
+    const CURRENT: u64 = u64::MAX;
+    let (mut first, mut second, mut now) = (0_u64, 0_u64, 0_u64);
+    call!("IoCreateNotificationEvent", 0, at(&mut first));
+    let duplicate = |source: u64, to: u64, options: u64| {
+        low(call!("ZwDuplicateObject", CURRENT, source, CURRENT, to, 0, 0, options))
+    };
+    same!(duplicate(first, at(&mut second), 2), 0);
+    same!(low(call!("ZwClose", first)), 0);
+    same!(low(call!("ZwWaitForSingleObject", second, 0, at(&mut now))), SUCCESS);
+    same!(duplicate(first, at(&mut first), 2), 0xC000_0008_u32);
+    same!(low(call!("ZwDuplicateObject", second, second, CURRENT, 0, 0, 0, 0)), 0xC000_0024_u32);
+    // Without a place for another handle, the source is only closed.
+    same!(duplicate(second, 0, 1), 0);
+    same!(duplicate(second, at(&mut first), 2), 0xC000_0008_u32);
+}
+
+/// Routines for addresses, and the number of the build.
+fn addresses() {
+    let mut base = 1_u64;
+    let code = handles as fn() as usize as u64;
+    let found = call!("RtlPcToFileHeader", code, at(&mut base));
+    same!(found, base);
+    // SAFETY: an image starts with its header.
+    same!(unsafe { *(base as *const u16) }, u16::from_le_bytes(*b"MZ"));
+    same!(call!("RtlPcToFileHeader", 8, at(&mut base)), 0);
+    same!(base, 0);
+    let build = crate::call::Routine::find("NtBuildNumber").address() as *const u32;
+    let mut version = [276_u32; 69];
+    same!(low(call!("RtlGetVersion", at(&mut version))), 0);
+    // SAFETY: the variable is exported.
+    same!(unsafe { *build }, 0xF000_0000 | version[3]);
+    let list = call!("MmAllocatePagesForMdl", 0, i64::MAX, 0, 4096);
+    let mapped = call!("MmMapLockedPages", list, 0);
+    same!(mapped != 0, true);
+    call!("MmUnmapLockedPages", mapped, list);
+    call!("MmFreePagesFromMdl", list);
+    call!("ExFreePool", list);
 }

@@ -31,6 +31,7 @@ pub const ENTRIES: Entries = &[
     ("MmBuildMdlForNonPagedPool", DISPATCH, Routine::of(build)),
     ("MmProbeAndLockPages", DISPATCH, Routine::of(probe_and_lock)),
     ("MmUnlockPages", DISPATCH, Routine::of(unlock)),
+    ("MmMapLockedPages", DISPATCH, Routine::of(map_cached)),
     ("MmMapLockedPagesSpecifyCache", DISPATCH, Routine::of(map)),
     ("MmUnmapLockedPages", DISPATCH, Routine::of(unmap)),
     ("KeFlushIoBuffers", DISPATCH, Routine::of(flush_buffers)),
@@ -228,6 +229,13 @@ fn map(
     value.mapped = pages.unwrap_or_else(|| address_of(&value));
     mdl.write(context, value);
     value.mapped
+}
+
+/// Maps the pages of a list as [`map`] does.
+fn map_cached(context: &Context, mdl: At<Mdl>, mode: i8) -> u64 {
+    /// `MmCached`.
+    const CACHED: u32 = 1;
+    map(context, mdl, mode, CACHED, 0, 1, 0)
 }
 
 fn unmap(context: &Context, address: u64, mdl: At<Mdl>) {

@@ -20,6 +20,7 @@ const DISPATCH: Irql = Irql::DISPATCH_LEVEL;
 
 pub const ENTRIES: Entries = &[
     ("ZwClose", PASSIVE, Routine::of(close)),
+    ("ZwDuplicateObject", PASSIVE, Routine::of(duplicate)),
     ("ObCloseHandle", PASSIVE, Routine::of(close_for)),
     ("ObReferenceObjectByHandle", PASSIVE, Routine::of(reference_by_handle)),
     ("ObReferenceObjectByHandleWithTag", PASSIVE, Routine::of(reference_by_handle_with_tag)),
@@ -48,17 +49,19 @@ pub struct Target {
     pub object: u64,
     /// Called when the handle is closed, with the object.
     pub close: fn(&Context, u64),
+    /// Set if the handle has a reference to the object, which `close` releases.
+    pub has_reference: bool,
 }
 
 impl Target {
     /// Returns the target of a thread's handle.
     pub const fn thread(object: u64) -> Self {
-        Self { type_name: "PsThreadType", object, close: |_, _| {} }
+        Self { type_name: "PsThreadType", object, close: |_, _| {}, has_reference: false }
     }
 
     /// Returns the target of a process's handle.
     const fn process(object: u64) -> Self {
-        Self { type_name: "PsProcessType", object, close: |_, _| {} }
+        Self { type_name: "PsProcessType", object, close: |_, _| {}, has_reference: false }
     }
 }
 
@@ -206,8 +209,52 @@ fn close(context: &Context, handle: u64) -> NtStatus {
     NtStatus::SUCCESS
 }
 
+/// Opens another handle of a handle's object, unless it is only to be closed. Drivers have one table of handles
+/// here, whatever the process.
+fn duplicate(
+    context: &Context,
+    source_process: u64,
+    source: u64,
+    target_process: u64,
+    to: At<u64>,
+    _access: u32,
+    _attributes: u32,
+    options: u32,
+) -> NtResult {
+    /// `DUPLICATE_CLOSE_SOURCE`.
+    const CLOSE_SOURCE: u32 = 1;
+    let wants_handle = to.0 != 0;
+    must_be_process(context, source_process)?;
+    let found = target_of(context, source)?;
+    if wants_handle {
+        must_be_process(context, target_process)?;
+        if found.has_reference {
+            reference(context, found.object);
+        }
+        to.write(context, open(context, found));
+    }
+    if options & CLOSE_SOURCE != 0 {
+        close(context, source);
+    }
+    Ok(())
+}
+
+fn must_be_process(context: &Context, handle: u64) -> NtResult {
+    let is_process = target_of(context, handle)?.type_name == "PsProcessType";
+    if is_process { Ok(()) } else { Err(NtStatus::OBJECT_TYPE_MISMATCH) }
+}
+
 fn close_for(context: &Context, handle: u64, _mode: i8) -> NtStatus {
     close(context, handle)
+}
+
+/// Returns the target of a handle, which may be that of the current thread or process.
+fn target_of(context: &Context, handle: u64) -> NtResult<Target> {
+    match handle {
+        CURRENT_THREAD => Ok(Target::thread(thread_objects::current(context))),
+        CURRENT_PROCESS => Ok(Target::process(thread_objects::current_process(context))),
+        _ => target(context, handle).ok_or(NtStatus::INVALID_HANDLE),
+    }
 }
 
 fn reference_by_handle(
@@ -220,11 +267,7 @@ fn reference_by_handle(
     information: At<u64>,
 ) -> NtResult {
     object.write(context, 0);
-    let found = match handle {
-        CURRENT_THREAD => Target::thread(thread_objects::current(context)),
-        CURRENT_PROCESS => Target::process(thread_objects::current_process(context)),
-        _ => target(context, handle).ok_or(NtStatus::INVALID_HANDLE)?,
-    };
+    let found = target_of(context, handle)?;
     if kind != 0 && data::object_type(found.type_name) != Some(kind) {
         return Err(NtStatus::OBJECT_TYPE_MISMATCH);
     }

@@ -11,6 +11,7 @@ const HIGH: Irql = Irql::HIGH_LEVEL;
 pub const ENTRIES: Entries = &[
     ("RtlCaptureStackBackTrace", HIGH, Routine::of(capture)),
     ("RtlWalkFrameChain", HIGH, Routine::of(walk)),
+    ("RtlPcToFileHeader", HIGH, Routine::of(image_of)),
 ];
 
 /// Returns the return addresses of the calls that led to the caller, the innermost first. The kernel's own
@@ -41,6 +42,13 @@ fn capture(context: &Context, skip: u32, count: u32, to: u64, hash: At<u32>) -> 
     let sum = stored.iter().fold(0_u32, |sum, one| sum.wrapping_add(low_half(*one)));
     hash.write_optional(context, sum);
     u16::try_from(stored.len()).unwrap_or(u16::MAX)
+}
+
+/// Stores the base address of the image that contains an address, or null. Returns it.
+fn image_of(context: &Context, address: u64, base: At<u64>) -> u64 {
+    let found = context.environment().images.base_of(address).unwrap_or(0);
+    base.write(context, found);
+    found
 }
 
 /// Stores return addresses as [`capture`] does. Returns the number of addresses that the walk met, including

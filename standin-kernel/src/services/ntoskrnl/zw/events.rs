@@ -105,7 +105,7 @@ fn new_event(context: &Context, name: Option<String>, its_kind: u32, is_signaled
 
 /// Opens a handle of an event. Only the last one that is closed takes the name with it.
 pub fn open_handle(context: &Context, object: u64) -> u64 {
-    let target = Target { type_name: "ExEventObjectType", object, close };
+    let target = Target { type_name: "ExEventObjectType", object, close, has_reference: false };
     handles::open(context, target)
 }
 

@@ -243,7 +243,13 @@ fn open_by(
 ) -> NtResult {
     let opened = path_of(context, attributes).and_then(|path| open_path(context, path, wanted));
     let done = opened.map(|(object, information)| {
-        let target = Target { type_name: "IoFileObjectType", object, close };
+        handles::own(context, object, close);
+        let target = Target {
+            type_name: "IoFileObjectType",
+            object,
+            close: |_, _| {},
+            has_reference: false,
+        };
         handle.write(context, handles::open(context, target));
         information
     });
@@ -354,6 +360,7 @@ const fn only_appends(wanted: u32) -> bool {
     wanted & access::APPEND_DATA != 0 && wanted & DATA == 0
 }
 
+/// Closes a file that has neither handles nor references.
 fn close(context: &Context, object: u64) {
     let closed = context.state().get::<Files>().open.remove(&object);
     if let Some(file) = closed.filter(|file| file.deletes) {

@@ -60,7 +60,8 @@ pub fn open_handle(context: &Context, key: KeyId) -> u64 {
     handles::own(context, object, |context, object| {
         context.state().get::<Keys>().0.remove(&object);
     });
-    let target = Target { type_name: "CmKeyObjectType", object, close: |_, _| {} };
+    let target =
+        Target { type_name: "CmKeyObjectType", object, close: |_, _| {}, has_reference: false };
     handles::open(context, target)
 }
 

@@ -21,6 +21,8 @@ pub const ENTRIES: Entries = &[
     ("IoRegisterDeviceInterface", PASSIVE, Routine::of(register)),
     ("IoSetDeviceInterfaceState", PASSIVE, Routine::of(set_state)),
     ("IoGetDeviceInterfaces", PASSIVE, Routine::of(list)),
+    ("IoSetDevicePropertyData", PASSIVE, Routine::of(set_device_property)),
+    ("IoGetDevicePropertyData", PASSIVE, Routine::of(get_device_property)),
     ("IoSetDeviceInterfacePropertyData", PASSIVE, Routine::of(set_property)),
     ("IoGetDeviceInterfacePropertyData", PASSIVE, Routine::of(get_property)),
 ];
@@ -124,7 +126,8 @@ fn list(context: &Context, class: u64, physical: u64, flags: u32, links: At<u64>
     Ok(())
 }
 
-/// A property of an interface: the interface's link in capitals, the property's key and the locale.
+/// A property of an interface or a device: the interface's link or the device's instance in capitals, the
+/// property's key and the locale.
 type PropertyName = (String, [u8; 20], u32);
 
 /// The properties that drivers set, each with its type.
@@ -133,13 +136,28 @@ struct Properties(BTreeMap<PropertyName, (u32, Vec<u8>)>);
 
 /// Returns the name of a property of an interface that exists.
 fn property(context: &Context, name: u64, key: u64, locale: u32) -> NtResult<PropertyName> {
+    let found = find(context, &name_at(context, name)?)?;
+    named(context, &found.link(), key, locale)
+}
+
+/// Returns the name of a property of the device of a physical `DEVICE_OBJECT`.
+fn device_property(
+    context: &Context,
+    physical: u64,
+    key: u64,
+    locale: u32,
+) -> NtResult<PropertyName> {
+    let node = context.devices().node(physical).ok_or(NtStatus::INVALID_DEVICE_REQUEST)?;
+    named(context, &node.instance, key, locale)
+}
+
+fn named(context: &Context, owner: &str, key: u64, locale: u32) -> NtResult<PropertyName> {
     /// `LOCALE_USER_DEFAULT` and `LOCALE_SYSTEM_DEFAULT`, which stand for others.
     const DEFAULTS: [u32; 2] = [0x400, 0x800];
-    let found = find(context, &name_at(context, name)?)?;
     if DEFAULTS.contains(&locale) {
         return Err(NtStatus::UNSUCCESSFUL);
     }
-    Ok((found.link().to_uppercase(), context.read(key), locale))
+    Ok((owner.to_uppercase(), context.read(key), locale))
 }
 
 /// Sets a property, or deletes it if there are no data.
@@ -153,13 +171,30 @@ fn set_property(
     size: u32,
     data: u64,
 ) -> NtResult {
-    let property = property(context, name, key, locale)?;
+    store(context, property(context, name, key, locale)?, (kind, size, data));
+    Ok(())
+}
+
+fn set_device_property(
+    context: &Context,
+    physical: u64,
+    key: u64,
+    locale: u32,
+    _flags: u32,
+    kind: u32,
+    size: u32,
+    data: u64,
+) -> NtResult {
+    store(context, device_property(context, physical, key, locale)?, (kind, size, data));
+    Ok(())
+}
+
+fn store(context: &Context, property: PropertyName, (kind, size, data): (u32, u32, u64)) {
     let value = (data != 0).then(|| (kind, context.bytes(data, u64::from(size))));
     context.with_state(|Properties(all)| match value {
         Some(value) => all.insert(property, value),
         None => all.remove(&property),
     });
-    Ok(())
 }
 
 fn get_property(
@@ -173,8 +208,32 @@ fn get_property(
     required: At<u32>,
     kind: At<u32>,
 ) -> NtResult {
-    let property = property(context, name, key, locale)?;
-    let found = context.with_state(|Properties(all)| all.get(&property).cloned());
+    load(context, &property(context, name, key, locale)?, (size, data), required, kind)
+}
+
+fn get_device_property(
+    context: &Context,
+    physical: u64,
+    key: u64,
+    locale: u32,
+    _flags: u32,
+    size: u32,
+    data: u64,
+    required: At<u32>,
+    kind: At<u32>,
+) -> NtResult {
+    let property = device_property(context, physical, key, locale)?;
+    load(context, &property, (size, data), required, kind)
+}
+
+fn load(
+    context: &Context,
+    property: &PropertyName,
+    (size, data): (u32, u64),
+    required: At<u32>,
+    kind: At<u32>,
+) -> NtResult {
+    let found = context.with_state(|Properties(all)| all.get(property).cloned());
     let (its_kind, bytes) = found.ok_or(NtStatus::OBJECT_NAME_NOT_FOUND)?;
     required.write(context, u32::try_from(bytes.len()).unwrap_or(u32::MAX));
     if (size as usize) < bytes.len() {
