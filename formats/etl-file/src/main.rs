@@ -1,7 +1,7 @@
 //! `etl`: shows and converts .etl files.
 
 use std::fs::File;
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, IsTerminal, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -12,7 +12,7 @@ use etl_file::catalog::LoadError;
 use etl_file::compare::{self, Comparison, Other, OtherError, Ours, OursError};
 use etl_file::image::ImageError;
 use etl_file::merge::{self, MergeError};
-use etl_file::read::{Damages, EventRef, ReadError};
+use etl_file::read::{Damages, EventRef, OtherFormat, ReadError};
 use etl_file::show::Escaped;
 use etl_file::stacks::StackCounts;
 use etl_file::stats::Stats;
@@ -82,12 +82,16 @@ fn schemas() -> [Arg; 2] {
 fn catalog(arguments: &ArgMatches) -> Result<Catalog, Failure> {
     let mut catalog = Catalog::new();
     for image in arguments.get_many::<PathBuf>("image").unwrap_or_default() {
-        for skipped in catalog.load_image(image)? {
+        let loaded =
+            catalog.load_image(image).map_err(|failure| recognized(image, b"MZ", failure))?;
+        for skipped in loaded {
             eprintln!("warning: {}: skipping a part of the resources: {skipped}", image.display());
         }
     }
     for manifest in arguments.get_many::<PathBuf>("man").unwrap_or_default() {
-        for skipped in catalog.load(manifest)? {
+        let loaded =
+            catalog.load(manifest).map_err(|failure| recognized(manifest, b"<", failure))?;
+        for skipped in loaded {
             eprintln!("warning: {}: {skipped}", manifest.display());
         }
     }
@@ -99,6 +103,18 @@ fn catalog(arguments: &ArgMatches) -> Result<Catalog, Failure> {
         }
     }
     Ok(catalog)
+}
+
+/// Names the format of a file that could not be loaded, if it is a known one and not that of files
+/// with `own` at their start.
+fn recognized(path: &Path, own: &[u8], failure: impl Into<Failure>) -> Failure {
+    let mut start = Vec::new();
+    let read = File::open(path)
+        .and_then(|file| file.take(OtherFormat::PROBE as u64).read_to_end(&mut start));
+    // A byte order mark may precede text.
+    let is_own = start.windows(own.len()).take(4).any(|bytes| bytes == own);
+    let found = read.ok().filter(|_| !is_own).and_then(|_| OtherFormat::of(&start));
+    found.map_or_else(|| failure.into(), |found| Failure::Format { file: path.to_owned(), found })
 }
 
 /// Returns the option for the formats of WPP messages.
@@ -360,6 +376,8 @@ enum Failure {
     Argument(&'static str),
     #[error("{}: {source}", file.display())]
     Read { file: PathBuf, source: ReadError },
+    #[error("cannot read {}: it is {found}", file.display())]
+    Format { file: PathBuf, found: OtherFormat },
     #[error(transparent)]
     Manifest(#[from] LoadError),
     #[error(transparent)]

@@ -68,6 +68,9 @@ pub enum Rule {
     /// A character must be escaped, or is not allowed.
     #[error("`{0}` has to be escaped in XML")]
     Unescaped(String),
+    /// A comment contains two hyphens, or ends in three.
+    #[error("a comment contains `--` before its end, which XML does not allow")]
+    Comment,
     /// The document is of another kind.
     #[error(
         "the root element is `{0}`; a manifest's is `instrumentationManifest`, or \

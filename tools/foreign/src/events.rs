@@ -26,7 +26,7 @@ pub fn header(manifest: &str) -> Result<String> {
     let read = etw_manifest::read_lenient(manifest)?;
     // The header has neither messages nor maps.
     let is_needed =
-        |part| !matches!(part, Part::Character | Part::Language | Part::Map | Part::Text);
+        |part| !matches!(part, Part::Character | Part::Comment | Part::Language | Part::Map | Part::Text);
     if let Some(skipped) = read.skipped.iter().find(|skipped| is_needed(skipped.part)) {
         bail!("{skipped}");
     }

@@ -41,8 +41,10 @@ impl Description {
     pub(super) fn new(event: &EventRef<'_>, catalog: &Catalog) -> Self {
         let descriptor = event.descriptor;
         let mut problems = Vec::new();
-        let traits = event.item(ext_type::PROV_TRAITS).and_then(|blob| {
-            ProviderTraits::parse(blob).map_err(|error| problems.push(Problem::Traits(error))).ok()
+        let traits = event.item(ext_type::PROV_TRAITS).map(|blob| {
+            let (traits, damage) = ProviderTraits::read(blob);
+            problems.extend(damage.map(Problem::Traits));
+            traits
         });
         let by_traits = traits.as_ref().and_then(|traits| traits.decode_guid);
         let provider = by_traits
@@ -54,9 +56,9 @@ impl Description {
             None => provider.and_then(|p| p.event(descriptor.id, descriptor.version)),
         };
         let own_schema = own_metadata.and_then(|blob| {
-            Schema::parse_trace_logging(blob)
-                .map_err(|error| problems.push(Problem::Schema(error)))
-                .ok()
+            let (schema, damage) = Schema::read_trace_logging(blob);
+            problems.extend(damage.map(Problem::Schema));
+            schema
         });
         let is_chunk = own_schema.is_none()
             && definition.is_none()
@@ -138,7 +140,9 @@ impl Description {
         if self.unknown && !is_chunk && !event.user_data.is_empty() {
             problems.push(Problem::NoSchema);
         }
-        let surplus = self.schema.is_some() && !payload.leftover.is_empty();
+        // A schema from damaged metadata has no fields.
+        let is_whole = !problems.iter().any(|problem| matches!(problem, Problem::Schema(_)));
+        let surplus = self.schema.is_some() && is_whole && !payload.leftover.is_empty();
         problems.extend(match payload.error {
             Some(error) => Some(Problem::Payload(error)),
             None => surplus.then_some(Problem::Surplus { bytes: payload.leftover.len() }),

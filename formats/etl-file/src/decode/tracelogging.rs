@@ -31,16 +31,39 @@ impl Schema {
     /// # Errors
     /// Fails with [`MetadataError`] if the block or one of its parts is damaged.
     pub fn parse_trace_logging(blob: &[u8]) -> Result<Self, MetadataError> {
-        let blob = sized_block(blob)?;
+        match Self::read_trace_logging(blob) {
+            (Some(schema), None) => Ok(schema),
+            (_, error) => Err(error.unwrap_or(MetadataError::Size { size: 0, present: 0 })),
+        }
+    }
+
+    /// Reads event metadata, and returns its damage. There is a schema if the event's name can be
+    /// read; it has no fields if the metadata is damaged.
+    pub(super) fn read_trace_logging(blob: &[u8]) -> (Option<Self>, Option<MetadataError>) {
+        let (blob, mut error) = match sized_block(blob) {
+            Ok(block) => (block, None),
+            Err(error) => (blob, Some(error)),
+        };
         let mut c = Cursor::new(blob);
         c.take(2);
-        let tags = tags(&mut c)?;
-        let event_name = name(&mut c)?.to_string();
+        let (tags, event_name) = match tags(&mut c).and_then(|tags| Ok((tags, name(&mut c)?))) {
+            Ok(read) => read,
+            Err(damage) => return (None, error.or(Some(damage))),
+        };
         let mut fields = Vec::new();
         while !c.is_empty() {
-            fields.push(field(&mut c, 0)?);
+            match field(&mut c, 0) {
+                Ok(field) => fields.push(field),
+                Err(damage) => {
+                    error.get_or_insert(damage);
+                    break;
+                }
+            }
         }
-        Ok(Self { event_name, tags, fields: fields.into() })
+        if error.is_some() {
+            fields.clear();
+        }
+        (Some(Self { event_name: event_name.to_string(), tags, fields: fields.into() }), error)
     }
 }
 

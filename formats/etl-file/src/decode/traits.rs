@@ -31,12 +31,26 @@ impl ProviderTraits {
     /// # Errors
     /// Fails with [`MetadataError`] if the blob or one of its parts is damaged.
     pub fn parse(blob: &[u8]) -> Result<Self, MetadataError> {
-        let blob = super::error::sized_block(blob)?;
+        let (traits, error) = Self::read(blob);
+        error.map_or(Ok(traits), Err)
+    }
+
+    /// Reads the parts of a traits blob before its first damage, and returns them with the damage.
+    pub(super) fn read(blob: &[u8]) -> (Self, Option<MetadataError>) {
+        let mut traits = Self::default();
+        let (blob, error) = match super::error::sized_block(blob) {
+            Ok(block) => (block, None),
+            Err(error) => (blob, Some(error)),
+        };
+        let read = traits.read_parts(blob);
+        (traits, error.or(read.err()))
+    }
+
+    fn read_parts(&mut self, blob: &[u8]) -> Result<(), MetadataError> {
         let mut c = Cursor::new(blob);
         c.take(2);
         let name = c.until_nul().ok_or(MetadataError::UnterminatedName { offset: 2 })?;
-        let mut traits =
-            Self { name: String::from_utf8_lossy(name).into_owned(), ..Self::default() };
+        self.name = String::from_utf8_lossy(name).into_owned();
         while !c.is_empty() {
             let offset = c.position();
             let overrun = MetadataError::Overrun { offset, what: "trait" };
@@ -54,12 +68,12 @@ impl ProviderTraits {
                 })
             };
             match trait_type {
-                TYPE_GROUP => traits.group = Some(guid()?),
-                TYPE_DECODE_GUID => traits.decode_guid = Some(guid()?),
-                _ => traits.others.push((trait_type, data.to_vec())),
+                TYPE_GROUP => self.group = Some(guid()?),
+                TYPE_DECODE_GUID => self.decode_guid = Some(guid()?),
+                _ => self.others.push((trait_type, data.to_vec())),
             }
         }
-        Ok(traits)
+        Ok(())
     }
 }
 

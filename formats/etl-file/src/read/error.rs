@@ -2,6 +2,7 @@
 
 use std::io;
 
+use super::format::OtherFormat;
 use crate::compression::CompressionError;
 
 /// A file that cannot be read at all: it has no usable first buffer.
@@ -18,6 +19,9 @@ pub enum ReadError {
         /// The truncated structure.
         what: &'static str,
     },
+    /// The file has another format.
+    #[error("not an .etl file, but {0}")]
+    OtherFormat(OtherFormat),
     /// The first buffer's size is not one that a buffer can have.
     #[error("at offset 0x0: not an .etl file: a buffer cannot have {size} bytes")]
     BufferSize {

@@ -8,6 +8,7 @@ use std::path::Path;
 use super::buffer::BufferInfo;
 use super::error::{Damage, DamageKind, Damages, ReadError};
 use super::event::PointerSize;
+use super::format::OtherFormat;
 use super::header::TraceHeader;
 use super::loaded::{LoadedBuffer, Part, Reused};
 use super::to_u64;
@@ -86,7 +87,10 @@ impl<R: Read + Seek> TraceFile<R> {
     pub fn new(mut source: R) -> Result<Self, ReadError> {
         let length = source.seek(SeekFrom::End(0))?;
         let mut start = Vec::new();
-        read_at(&mut source, 0, layout::BUFFER_HEADER, &mut start)?;
+        read_at(&mut source, 0, OtherFormat::PROBE, &mut start)?;
+        if let Some(found) = OtherFormat::of(&start).filter(|found| *found != OtherFormat::TRACE) {
+            return Err(ReadError::OtherFormat(found));
+        }
         let first = BufferInfo::parse(&start, 0)
             .ok_or(ReadError::TooShort { offset: 0, what: "header of the first buffer" })?;
         let size = first.size;

@@ -132,6 +132,93 @@ fn a_file_that_is_not_a_trace_causes_one_error_line() {
 }
 
 #[test]
+fn files_of_other_formats_are_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let sample = sample(|_| {});
+    let wide = |text: &str| text.encode_utf16().flat_map(u16::to_le_bytes).collect::<Vec<u8>>();
+    for (start, name, advice) in [
+        (
+            b"version https://git-lfs.github.com/spec/v1\noid".to_vec(),
+            "a Git LFS pointer",
+            "`git lfs pull`",
+        ),
+        (b"ElfFile\0".to_vec(), "an event log (.evtx)", "Event Viewer"),
+        (b"\x30\0\0\0LfLe".to_vec(), "an event log of Windows Server 2003", "Event Viewer"),
+        (b"Nettrace\x14\0\0\0!FastSerialization.1".to_vec(), ".NET's EventPipe", "PerfView"),
+        (b"\x14\0\0\0!FastSerialization.1".to_vec(), "(.etlx)", ".etl file"),
+        (b"PK\x03\x04\x14".to_vec(), "a zip archive", "extract"),
+        (b"\x1F\x8B\x08".to_vec(), "a gzip archive", "extract"),
+        (b"MSCF\0\0\0\0".to_vec(), "a cabinet", "extract"),
+        (b"\x0A\x0D\x0D\x0A".to_vec(), "a packet capture (.pcapng)", "Wireshark"),
+        (b"\xC1\x1F\xFC\xC1".to_vec(), "a stream of a CTF trace", "Babeltrace"),
+        (b"/* CTF 1.8 */".to_vec(), "the metadata of a CTF trace", "Babeltrace"),
+        (b"MZ\x90\0".to_vec(), "a program, driver or library of Windows", "--image"),
+        (b"<instrumentationManifest".to_vec(), "a manifest", "--man"),
+        (wide("\u{FEFF}<Events>"), "XML or HTML text", "a decoder"),
+        (vec![0; 72], "a blank file", "no session wrote"),
+        (Vec::new(), "an empty file", "nothing was written"),
+    ] {
+        let path = folder.path().join("other.etl");
+        let length = if start.is_empty() { 0 } else { 600 };
+        fs::write(&path, [start.clone(), vec![0; length - start.len()]].concat()).unwrap();
+        let path = path.to_str().unwrap();
+        for arguments in [
+            &["dump", path][..],
+            &["stats", path],
+            &["merge", "--out", "never.etl", path],
+            &["report", "--out", "never.html", path],
+            &["dump", &sample.path, "--man", path],
+            &["dump", &sample.path, "--image", path],
+        ] {
+            let output = etl(arguments);
+            let complaint = text(&output.stderr);
+            assert_eq!(output.status.code(), Some(1), "{complaint}");
+            let is_own =
+                arguments[1] != path && arguments.contains(&"--man") && start.contains(&b'<')
+                    || arguments.contains(&"--image") && start.starts_with(b"MZ");
+            let names = complaint.contains(name) && complaint.contains(advice);
+            assert!(names || is_own, "{arguments:?}: {complaint}");
+            assert_eq!(complaint.lines().count(), 1, "{complaint}");
+        }
+    }
+    let output = etl(&["dump", &sample.path, "--man", &sample.path]);
+    let complaint = text(&output.stderr);
+    assert!(complaint.contains("it is a trace (.etl); name it without an option"), "{complaint}");
+}
+
+#[test]
+fn an_event_with_damaged_metadata_keeps_its_names() {
+    let mut deep = trace::Schema::new("Deep");
+    deep.field("before", &[8]);
+    (0..70).for_each(|_| deep.field("s", &[0x98, 1]));
+    deep.field("inmost", &[8]);
+    let mut cut = trace::traits("Contoso.Cut", None);
+    cut.extend([0x13, 0, 1, 0]);
+    let size = u16::try_from(cut.len()).unwrap();
+    cut[..2].copy_from_slice(&size.to_le_bytes());
+    let mut event =
+        trace::trace_logging_event(0, trace::header(ClockType::Qpc, 0x1000, 1).start_clock);
+    event.extended[0].data = cut;
+    event.extended[1].data = deep.finish();
+    event.user_data = vec![7, 0, 0, 0, 0xAA, 0, 0, 0];
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("deep.etl");
+    let header = trace::header(ClockType::Qpc, 0x1000, 1);
+    fs::write(&path, trace::of_records(header.clone(), header.start_clock, [event])).unwrap();
+    let output = etl(&["dump", "--format", "json", path.to_str().unwrap()]);
+    let lines = text(&output.stdout);
+    let event: serde_json::Value = serde_json::from_str(lines.lines().nth(1).unwrap()).unwrap();
+    assert_eq!(event["event"], "Deep");
+    assert_eq!(event["provider_name"], "Contoso.Cut");
+    assert_eq!(event["leftover"], "07000000aa000000");
+    let problems: Vec<&str> =
+        event["problems"].as_array().unwrap().iter().map(|one| one.as_str().unwrap()).collect();
+    assert_eq!(problems.len(), 2, "{problems:?}");
+    assert!(problems[0].starts_with("the provider traits are damaged"), "{problems:?}");
+    assert!(problems[1].ends_with("is nested too deeply"), "{problems:?}");
+}
+
+#[test]
 fn missing_files_cause_one_error_line() {
     let output = etl(&["dump", "no-such.etl"]);
     assert_eq!(output.status.code(), Some(1));

@@ -33,6 +33,7 @@ impl Skipped {
         let Self { part, name, why } = self;
         match part {
             Part::Character => format!("{why}; taking it literally"),
+            Part::Comment => format!("{why}; skipping the comment"),
             _ => format!("{why}; skipping {part} \"{}\"", printable(name)),
         }
     }
@@ -71,6 +72,8 @@ pub enum Part {
     Language,
     /// A character that is markup by mistake, or that XML does not allow. It is taken literally.
     Character,
+    /// A comment that is not well-formed XML.
+    Comment,
     /// A reference in a kept part, which is read as if the reference were absent: an event without
     /// its level, a field without its map.
     Reference,
@@ -94,6 +97,7 @@ impl fmt::Display for Part {
             Self::Text => "text",
             Self::Language => "language",
             Self::Character => "character",
+            Self::Comment => "comment",
             Self::Reference => "reference",
         })
     }

@@ -75,18 +75,19 @@ pub fn read(text: &str) -> Result<Manifest, Failures> {
 /// Skips and reports each event, template, map and so on that cannot be used, including the second
 /// of two with the same name or number. Ignores rules that matter only to compilers (symbols,
 /// files, reserved numbers). Takes characters literally that are not well-formed XML, such as
-/// quotation marks in an attribute.
+/// quotation marks in an attribute, and leaves comments out that are not well-formed.
 ///
 /// # Errors
 ///
 /// Fails if the text cannot be read as XML or is another kind of document.
 pub fn read_lenient(text: &str) -> Result<Lenient, ManifestError> {
-    let mut literal = Vec::new();
+    let (mut literal, mut comments) = (Vec::new(), Vec::new());
     let read = parse(text, Mode::Lenient).or_else(|failures| {
         // The error in the original text is the one to report.
         let repaired = repair(text);
         let again = parse(&repaired.text, Mode::Lenient).map_err(|_| failures)?;
         literal = repaired.places;
+        comments = repaired.comments;
         Ok(again)
     });
     let (manifest, mut skipped, errors) = match read {
@@ -100,6 +101,12 @@ pub fn read_lenient(text: &str) -> Result<Lenient, ManifestError> {
             rule: Rule::Unescaped(name.clone()),
         },
         name,
+    }));
+    let lines = Lines::new(text);
+    skipped.extend(comments.into_iter().map(|at| Skipped {
+        part: Part::Comment,
+        name: String::new(),
+        why: ManifestError { at: lines.position(text, at), rule: Rule::Comment },
     }));
     // Errors within a part are reasons to skip it; these errors concern the document itself.
     if let Some(error) = errors.into_iter().next() {
@@ -118,6 +125,13 @@ fn parse(text: &str, mode: Mode) -> Result<(Manifest, Vec<Skipped>, Vec<Manifest
         ..ParsingOptions::default()
     };
     let document = Document::parse_with_options(text, options).map_err(|error| {
+        // The parser names the start of the comment.
+        if let roxmltree::Error::InvalidComment(_) = error
+            && let Some(at) = repair(text).comments.first()
+        {
+            let at = Lines::new(text).position(text, *at);
+            return Failures(vec![ManifestError { at, rule: Rule::Comment }]);
+        }
         let at = error.pos();
         let what = error.to_string();
         // The error contains the place separately.

@@ -114,6 +114,7 @@ fn name_of(part: Part, node: Xml<'_, '_>) -> String {
         | Part::Query
         | Part::Filter
         | Part::Character
+        | Part::Comment
         | Part::Reference => "name",
         Part::Template => "tid",
         Part::Event => {

@@ -1,7 +1,8 @@
 //! Makes text well-formed XML, for decoders.
 //!
 //! Tools that export manifests do not always escape their output: `"`, `<` and `&` in attributes,
-//! and characters that XML does not allow. A parser refuses the whole document for one of them.
+//! and characters that XML does not allow. Authors write `--` in comments. A parser refuses the whole
+//! document for one of them.
 
 /// The characters of a text that were taken literally.
 pub struct Repaired {
@@ -9,26 +10,40 @@ pub struct Repaired {
     pub text: String,
     /// Line and characters of each repaired place.
     pub places: Vec<(usize, String)>,
+    /// The offsets, in the original text, of the first `--` in each comment that contains one. These
+    /// comments are left out.
+    pub comments: Vec<usize>,
 }
 
 /// Escapes characters that are markup by mistake, and replaces those that XML does not allow.
 pub fn repair(text: &str) -> Repaired {
-    let mut out =
-        Repaired { text: String::with_capacity(text.len() + text.len() / 64), places: Vec::new() };
+    let mut out = Repaired {
+        text: String::with_capacity(text.len() + text.len() / 64),
+        places: Vec::new(),
+        comments: Vec::new(),
+    };
     let mut rest = text;
     let mut line = 1;
     while let Some(at) = rest.find('<') {
         let (content, markup) = rest.split_at(at);
         out.push_text(content, None, &mut line);
-        let skipped = ["<!--", "<![CDATA[", "<?"]
+        let skipped = [COMMENT, ("<![CDATA[", "]]>"), ("<?", "?>")]
             .into_iter()
-            .zip(["-->", "]]>", "?>"])
             .find(|(start, _)| markup.starts_with(start));
-        let end = skipped.and_then(|(_, end)| Some(markup.find(end)? + end.len()));
+        let end = skipped.and_then(|(start, end)| {
+            let inside = markup.get(start.len()..)?;
+            Some(start.len() + inside.find(end)? + end.len())
+        });
         if let Some(end) = end {
             let (whole, after) = markup.split_at(end);
+            if let Some(at) = forbidden_hyphens(markup) {
+                out.comments.push(text.len() - markup.len() + at);
+                let lines = whole.matches('\n').count();
+                out.text.extend(std::iter::repeat_n('\n', lines));
+            } else {
+                out.text.push_str(whole);
+            }
             line += whole.matches('\n').count();
-            out.text.push_str(whole);
             rest = after;
         } else {
             rest = out.push_tag(markup, &mut line);
@@ -37,6 +52,18 @@ pub fn repair(text: &str) -> Repaired {
     out.push_text(rest, None, &mut line);
     out
 }
+
+/// Returns the offset of the first `--` within a comment at the start of a text, if XML forbids it.
+fn forbidden_hyphens(text: &str) -> Option<usize> {
+    let inside = text.strip_prefix(COMMENT.0)?;
+    // The hyphen before the end of `--->` counts, too.
+    let at = inside.find("--")?;
+    let ends = inside.get(at..).is_some_and(|rest| rest.starts_with(COMMENT.1));
+    (!ends && inside.contains(COMMENT.1)).then_some(COMMENT.0.len() + at)
+}
+
+/// The start and the end of a comment.
+const COMMENT: (&str, &str) = ("<!--", "-->");
 
 impl Repaired {
     /// Appends text that is not markup, or the value of an attribute between quotation marks.
@@ -154,7 +181,7 @@ mod tests {
     use super::*;
 
     fn repaired(text: &str) -> (String, Vec<(usize, String)>) {
-        let Repaired { text, places } = repair(text);
+        let Repaired { text, places, .. } = repair(text);
         (text, places)
     }
 
@@ -181,6 +208,22 @@ mod tests {
         let (out, places) = repaired("<a b=\"x\u{1}y&#x1;&nbsp;\"/>");
         assert_eq!(out, "<a b=\"x\u{FFFD}y&amp;#x1;&amp;nbsp;\"/>");
         assert_eq!(places.len(), 3);
+    }
+
+    #[test]
+    fn comments_with_two_hyphens_are_left_out_and_their_lines_kept() {
+        for (comment, at) in [
+            ("<!-- a\n -- b\n-->", Some(8)),
+            ("<!--+-----+\n\n-->", Some(5)),
+            ("<!-- a\n\n--->", Some(8)),
+            ("<!-- a -\n\n-->", None),
+            ("<!---\n\n-->", None),
+        ] {
+            let Repaired { text, comments, .. } = repair(&format!("<a>{comment}</a>"));
+            let expected = if at.is_some() { "\n\n" } else { comment };
+            assert_eq!(text, format!("<a>{expected}</a>"));
+            assert_eq!(comments, at.map(|at| 3 + at).into_iter().collect::<Vec<_>>());
+        }
     }
 
     #[test]

@@ -45,6 +45,25 @@ fn decoders_ignore_rules_that_only_compilers_need() {
     }
 }
 
+/// As wincache_etw.man of PHP has them.
+#[test]
+fn decoders_skip_comments_with_two_hyphens() {
+    let banner = "<!--\n  +------+\n--><instrumentationManifest ";
+    let text = replaced("<instrumentationManifest ", banner);
+    let (manifest, parts) = skipped(&text);
+    assert_eq!(parts, [(Part::Comment, String::new())]);
+    assert_eq!(manifest.providers[0].events.len(), read(SOUND).unwrap().providers[0].events.len());
+    let place = text.find("------").unwrap();
+    let line = text[..place].matches('\n').count() + 1;
+    let column = place - text[..place].rfind('\n').unwrap();
+    let reason = format!("line {line}, column {column}: a comment contains `--` before its end");
+    let skipped = read_lenient(&text).unwrap().skipped;
+    assert!(skipped[0].to_string().starts_with(&reason), "{}", skipped[0]);
+    assert!(skipped[0].to_string().ends_with("; skipping the comment"), "{}", skipped[0]);
+    let refused = read(&text).unwrap_err().to_string();
+    assert!(refused.starts_with(&reason), "{refused}");
+}
+
 #[test]
 fn skipping_a_template_skips_only_its_events() {
     let text = replaced("inType=\"win:UInt64\"", "inType=\"win:UInt128\"");
