@@ -94,8 +94,13 @@ impl Image {
     ///
     /// # Errors
     ///
-    /// Fails with [`BuildError`], which contains the cause.
+    /// Fails with [`BuildError`], which contains the cause. Cargo shows the error too: this
+    /// function prints each mistake as `cargo::error=FILE:LINE:COLUMN: …`.
     pub fn embed(&self) -> Result<(), BuildError> {
+        self.write().inspect_err(BuildError::tell_cargo)
+    }
+
+    fn write(&self) -> Result<(), BuildError> {
         let mut all = vec![self.version.resource()?];
         let own = self.declarations.iter();
         let mut declarations: Vec<_> =

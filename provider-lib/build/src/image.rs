@@ -1,7 +1,7 @@
 //! The manifests of declarations.
 
 use std::{
-    env, fs, io,
+    env, fmt, fs, io,
     num::{ParseIntError, TryFromIntError},
     path::{Path, PathBuf},
 };
@@ -20,7 +20,10 @@ use crate::{
 };
 
 /// Reasons why the resources could not be made.
-#[derive(Debug, thiserror::Error)]
+///
+/// `Debug` shows the same text as `Display`, because Rust shows an error that a build script's
+/// `main` returns with `Debug`.
+#[derive(thiserror::Error)]
 pub enum BuildError {
     /// The function was called outside a build script.
     #[error("the environment variable {0} is not set; call this function from a build script")]
@@ -130,6 +133,22 @@ pub enum BuildError {
         /// The cause.
         error: io::Error,
     },
+}
+
+impl fmt::Debug for BuildError {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, out)
+    }
+}
+
+impl BuildError {
+    /// Prints each line of the error as a `cargo::error` directive, which cargo shows as an error
+    /// of the package. Only build scripts may call this function.
+    pub(crate) fn tell_cargo(&self) {
+        for line in self.to_string().lines() {
+            println!("cargo::error={line}");
+        }
+    }
 }
 
 /// Returns errors with their places, in the form of rustc's messages.

@@ -51,5 +51,5 @@ pub use wdk_etw_schema::Configuration;
 /// Fails with [`BuildError`], which contains the line and column of each mistake in the
 /// declaration.
 pub fn compile(declaration: impl Into<PathBuf>) -> Result<(), BuildError> {
-    Image::of_package()?.declaration(declaration).embed()
+    Image::of_package().inspect_err(BuildError::tell_cargo)?.declaration(declaration).embed()
 }

@@ -57,9 +57,9 @@ const KEY: &str = "WDK_ETW_DECLARATIONS";
 pub fn export(declaration: impl Into<PathBuf>) -> Result<(), BuildError> {
     let folder = PathBuf::from(variable("CARGO_MANIFEST_DIR")?);
     let path = folder.join(declaration.into());
-    declared(&path)?;
+    declared(&path).inspect_err(BuildError::tell_cargo)?;
     println!("cargo::rerun-if-changed={}", path.display());
-    pass_on(vec![Declaration { path, features: features() }])
+    pass_on(vec![Declaration { path, features: features() }]).inspect_err(BuildError::tell_cargo)
 }
 
 /// Passes the declarations of a library's own dependencies on to the driver's build script; see
@@ -69,7 +69,7 @@ pub fn export(declaration: impl Into<PathBuf>) -> Result<(), BuildError> {
 ///
 /// Fails with [`BuildError::NoLinks`] if the package has no `links` key.
 pub fn export_dependencies() -> Result<(), BuildError> {
-    pass_on(Vec::new())
+    pass_on(Vec::new()).inspect_err(BuildError::tell_cargo)
 }
 
 fn pass_on(mut declarations: Vec<Declaration>) -> Result<(), BuildError> {

@@ -61,11 +61,13 @@ fn mistake(text: &str, fields: usize) -> Option<(Range<usize>, String)> {
                 at += 1;
                 continue;
             }
-            Some(other) => format!("`%{other}`"),
-            None => "`%` at the end".to_owned(),
+            // FormatMessage's documentation has these two; the percent sign is not shown.
+            Some(' ') => "`% ` stands for a space alone".to_owned(),
+            Some('.') => "`%.` stands for a period alone".to_owned(),
+            Some(other) => format!("`%{other}` stands for nothing"),
+            None => "`%` at the end stands for nothing".to_owned(),
         };
-        let what =
-            format!("{shown} stands for nothing; write `%%` for a percent sign ({SUPPORTED})");
+        let what = format!("{shown}; write `%%` for a percent sign ({SUPPORTED})");
         return Some((start..at, what));
     }
     None
@@ -146,6 +148,8 @@ mod tests {
             ("%1!x", 1, "the format of `%1` has no end; write `%1!x!`"),
             ("%s", 1, "`%s` stands for nothing; "),
             ("%", 1, "`%` at the end stands for nothing; "),
+            ("100% sure", 1, "`% ` stands for a space alone; write `%%` for a percent sign "),
+            ("50%.", 1, "`%.` stands for a period alone; write `%%` for a percent sign "),
         ] {
             let error = checked(bad, fields).unwrap_err();
             assert!(error.contains(text), "{bad}: {error}");

@@ -177,9 +177,31 @@ fn driver_build_script() {
         };
         image.embed()
     };
+    // As Rust shows the error that `main` returns.
     if let Err(error) = embed() {
-        println!("error: {error}");
+        println!("Error: {error:?}");
     }
+}
+
+#[test]
+fn cargo_shows_each_mistake_at_its_place() {
+    let folder = tempfile::tempdir().unwrap();
+    let source = module(
+        "name = \"A\"",
+        "#[event(level = Loud, keyword = none)]\n    fn x();\n    #[event(level = Info)]\n    fn y();",
+    );
+    let path = write(&folder, "trace.rs", &source);
+    let path = path.to_str().unwrap();
+    let said = embedded(&folder, &[("DECLARATION", path)]);
+    for line in [3, 6] {
+        let start = format!("cargo::error={path}:{line}:");
+        assert_eq!(said.matches(&start).count(), 1, "{start}: {said}");
+    }
+    assert!(said.contains(&format!("Error: {path}:3:21: unknown level `Loud`")), "{said}");
+    // A mistake without a place in a declaration is shown too.
+    let said = embedded(&folder, &[("DECLARATION", "no-such.rs")]);
+    assert!(said.contains("cargo::error=cannot read no-such.rs: "), "{said}");
+    assert!(said.contains("Error: cannot read no-such.rs: "), "{said}");
 }
 
 /// Returns the four numbers of the version resource in the embedded resources, and its flags.
@@ -220,7 +242,7 @@ fn the_image_has_the_packages_version() {
         assert_eq!(version(&folder).1, 0, "{debug} {profile}");
     }
     let said = embedded(&folder, &[("CARGO_PKG_VERSION", "1.65536.0")]);
-    assert!(said.contains("error: cannot use package version 1.65536.0 for the image: "), "{said}");
+    assert!(said.contains("Error: cannot use package version 1.65536.0 for the image: "), "{said}");
 }
 
 #[test]
