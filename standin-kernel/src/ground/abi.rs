@@ -685,3 +685,32 @@ mod tests {
         assert!(sized > 100, "{sized} fields whose size is compared");
     }
 }
+
+/// The kinds of objects that threads can wait for, as the header's first byte has them.
+pub mod dispatcher_kind {
+    pub const NOTIFICATION_EVENT: u8 = 0;
+    pub const SYNCHRONIZATION_EVENT: u8 = 1;
+    pub const MUTANT: u8 = 2;
+    pub const PROCESS: u8 = 3;
+    pub const QUEUE: u8 = 4;
+    pub const SEMAPHORE: u8 = 5;
+    pub const THREAD: u8 = 6;
+    pub const NOTIFICATION_TIMER: u8 = 8;
+    pub const SYNCHRONIZATION_TIMER: u8 = 9;
+}
+
+impl DispatcherHeader {
+    /// Returns the header of a new object at an address. The list of waiters is empty.
+    pub fn new(object: u64, kind: u8, size: usize, state: i32) -> Self {
+        /// The offset of the list of waiters.
+        const WAITERS: u64 = 8;
+        Self {
+            kind,
+            reserved: 0,
+            units: u8::try_from(size / 4).unwrap_or(0),
+            reserved_1: 0,
+            signal_state: state,
+            waiters: [object.wrapping_add(WAITERS); 2],
+        }
+    }
+}

@@ -21,31 +21,16 @@ pub const ENTRIES: Entries = &[
 /// `STATUS_DATATYPE_MISALIGNMENT`.
 pub const MISALIGNMENT: NtStatus = NtStatus::from_bits(0x8000_0002);
 
-/// Bugchecks because a routine raises an exception. `why` completes "was called from PLACE".
-pub fn raise(context: &Context, status: NtStatus, why: &str) -> ! {
-    /// `KMODE_EXCEPTION_NOT_HANDLED`.
-    const NOT_HANDLED: u32 = 0x1E;
-    context.bugcheck(
-        NOT_HANDLED,
-        [u64::from(status.bits()), context.call().return_address, 0, 0],
-        context.sentence(&format!(
-            "{why} and raised {status}; the stand-in kernel does not dispatch exceptions, so a handler \
-             of the driver does not run"
-        )),
-        &context.backtrace(),
-    )
-}
-
 fn raise_status(context: &Context, status: NtStatus) {
-    raise(context, status, "by the driver")
+    context.raise_exception(status, "by the driver")
 }
 
 fn raise_access_violation(context: &Context) {
-    raise(context, NtStatus::ACCESS_VIOLATION, "by the driver")
+    context.raise_exception(NtStatus::ACCESS_VIOLATION, "by the driver")
 }
 
 fn raise_misalignment(context: &Context) {
-    raise(context, MISALIGNMENT, "by the driver")
+    context.raise_exception(MISALIGNMENT, "by the driver")
 }
 
 /// Returns `UserMode` on a thread of a program's process, which entered the kernel with a request, and

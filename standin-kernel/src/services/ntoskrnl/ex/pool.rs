@@ -1,6 +1,6 @@
 //! The routines that allocate and free pool.
 
-use super::{exceptions, resources, rundowns};
+use super::{resources, rundowns};
 use crate::{
     execution::routine::Routine,
     ground::{NtStatus, irql::Irql, rule::Rule},
@@ -83,11 +83,8 @@ fn ex_allocate_pool2(context: &Context, flags: u64, size: u64, tag: u32) -> u64 
 /// Returns a block. Bugchecks if it is null and the caller asked for an exception, which has no handler here.
 fn allocated(context: &Context, block: u64, raises: bool) -> u64 {
     if block == 0 && raises {
-        exceptions::raise(
-            context,
-            NtStatus::INSUFFICIENT_RESOURCES,
-            "to raise an exception on failure,",
-        );
+        context
+            .raise_exception(NtStatus::INSUFFICIENT_RESOURCES, "to raise an exception on failure,");
     }
     block
 }

@@ -21,11 +21,7 @@ use crate::{
         memory::{self, BadAddress},
         rule::Rule,
     },
-    services::{
-        ntoskrnl::{context::Context, ex::exceptions},
-        parts::Parts,
-        verifier::Verifier,
-    },
+    services::{ntoskrnl::context::Context, parts::Parts, verifier::Verifier},
 };
 
 /// Waits that have not ended, oldest first. Each is for a `T`, and ends with an `R`.
@@ -238,7 +234,7 @@ pub fn wait(context: &Context, addresses: Vec<u64>, all: bool, timeout: Option<i
     }
     let objects = Objects { addresses, all, thread: thread_objects::current(context) };
     if objects.addresses.iter().any(|object| is_at_limit(*object, objects.thread)) {
-        exceptions::raise(context, MUTANT_LIMIT_EXCEEDED, "for a mutex that is acquired too often");
+        context.raise_exception(MUTANT_LIMIT_EXCEEDED, "for a mutex that is acquired too often");
     }
     let acquire_now = |state: &mut Parts| {
         let mut owners = Vec::new();

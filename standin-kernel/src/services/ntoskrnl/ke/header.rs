@@ -1,39 +1,15 @@
 //! The header of the objects that threads can wait for.
 
 use super::thread_objects;
+pub use crate::ground::abi::dispatcher_kind as kind;
 use crate::{ground::abi::DispatcherHeader, services::ntoskrnl::context::Context};
-
-/// The kinds of objects, as the header's first byte has them.
-pub mod kind {
-    pub const NOTIFICATION_EVENT: u8 = 0;
-    pub const SYNCHRONIZATION_EVENT: u8 = 1;
-    pub const MUTANT: u8 = 2;
-    pub const PROCESS: u8 = 3;
-    pub const QUEUE: u8 = 4;
-    pub const SEMAPHORE: u8 = 5;
-    pub const THREAD: u8 = 6;
-    pub const NOTIFICATION_TIMER: u8 = 8;
-    pub const SYNCHRONIZATION_TIMER: u8 = 9;
-}
 
 /// The offset of a header's list of waiters.
 const WAITERS: u64 = 8;
 
 /// Initializes an object's header.
 pub fn initialize(context: &Context, object: u64, kind: u8, size: usize, state: i32) {
-    context.write(object, &header_for(object, kind, size, state));
-}
-
-/// Returns the header of a new object at an address.
-pub fn header_for(object: u64, kind: u8, size: usize, state: i32) -> DispatcherHeader {
-    DispatcherHeader {
-        kind,
-        reserved: 0,
-        units: u8::try_from(size / 4).unwrap_or(0),
-        reserved_1: 0,
-        signal_state: state,
-        waiters: [object.wrapping_add(WAITERS); 2],
-    }
+    context.write(object, &DispatcherHeader::new(object, kind, size, state));
 }
 
 /// Returns an object's header. Bugchecks if the object was not initialized, or if it is of another kind.

@@ -1,10 +1,15 @@
 //! The objects of threads and processes, and what the kernel keeps for each. Their fields are opaque to
 //! drivers.
 
-use super::header::{header_for, kind};
 use crate::{
     execution::{identity::Identity, routine::Routine},
-    ground::{NtStatus, arena::Block, irql::Irql, memory},
+    ground::{
+        NtStatus,
+        abi::{DispatcherHeader, dispatcher_kind},
+        arena::Block,
+        irql::Irql,
+        memory,
+    },
     services::{
         ntoskrnl::context::{Context, Entries, Ntoskrnl},
         parts::Parts,
@@ -173,7 +178,7 @@ pub fn process_object(nt: &Ntoskrnl, process: u32) -> u64 {
     let processes = &mut state.get::<Objects>().processes;
     let object = processes.entry(process).or_insert_with(|| {
         let memory = Block::zeroed(SIZE);
-        let header = header_for(memory.address(), kind::PROCESS, SIZE, 0);
+        let header = DispatcherHeader::new(memory.address(), dispatcher_kind::PROCESS, SIZE, 0);
         // The kernel's own block can be written.
         let _written = memory::write(memory.address(), &header);
         ProcessObject { memory, image: None, created, ended: None }

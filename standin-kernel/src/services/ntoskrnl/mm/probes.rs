@@ -7,7 +7,7 @@ use crate::{
     services::ntoskrnl::{
         context::{Context, Entries},
         data::USER_PROBE_ADDRESS,
-        ex::exceptions::{MISALIGNMENT, raise},
+        ex::exceptions::MISALIGNMENT,
     },
 };
 
@@ -44,17 +44,17 @@ fn probe(context: &Context, address: u64, length: u64, alignment: u32) -> Option
     let alignment = u64::from(alignment.max(1));
     if address & (alignment - 1) != 0 {
         let why = format!("{range}, which is not aligned to {alignment} bytes,");
-        raise(context, MISALIGNMENT, &why);
+        context.raise_exception(MISALIGNMENT, &why);
     }
     let end = address.checked_add(length);
     let is_below = end.is_some_and(|end| end <= USER_PROBE_ADDRESS);
     if !is_below {
         let why = format!("{range}, which are not in user space,");
-        raise(context, NtStatus::ACCESS_VIOLATION, &why);
+        context.raise_exception(NtStatus::ACCESS_VIOLATION, &why);
     }
     if let Some(place) = of_system(context, address) {
         let why = format!("{range}, which is in {place} and not in user space,");
-        raise(context, NtStatus::ACCESS_VIOLATION, &why);
+        context.raise_exception(NtStatus::ACCESS_VIOLATION, &why);
     }
     end
 }
@@ -74,7 +74,7 @@ fn probe_for_write(context: &Context, address: u64, length: u64, alignment: u32)
         let touched = memory::read::<u8>(at).and_then(|byte| memory::write(at, &byte));
         if let Err(error) = touched {
             let why = format!("for {length} bytes at 0x{address:016X}, and {error},");
-            raise(context, NtStatus::ACCESS_VIOLATION, &why);
+            context.raise_exception(NtStatus::ACCESS_VIOLATION, &why);
         }
         at = (at & !(STEP - 1)) + STEP;
     }
