@@ -85,7 +85,7 @@ impl Driver {
         if violations.is_empty() {
             Err(KernelError::Status { routine: "DriverEntry", status })
         } else {
-            Err(Violations(violations).into())
+            Err(KernelError::FailedEntry { status, violations: Violations(violations) })
         }
     }
 

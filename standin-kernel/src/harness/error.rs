@@ -27,6 +27,14 @@ pub enum KernelError {
         /// The status that it returned.
         status: NtStatus,
     },
+    /// The driver's `DriverEntry` failed and left something behind, such as a registered provider.
+    #[error("DriverEntry returned {status} and left on that path:\n{violations}")]
+    FailedEntry {
+        /// The status that it returned.
+        status: NtStatus,
+        /// The rest that it left.
+        violations: Violations,
+    },
     /// A path or a device cannot be opened, whatever the driver does.
     #[error("cannot open {what}: {why} ({status})")]
     CannotOpen {

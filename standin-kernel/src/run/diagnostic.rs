@@ -146,6 +146,13 @@ impl Diagnostic {
             KernelError::Violations(violations) => {
                 violations.0.into_iter().map(Self::of_violation).collect()
             }
+            // The status is the cause, and the violations are what the failing path missed.
+            KernelError::FailedEntry { status, violations } => {
+                let entry = KernelError::Status { routine: "DriverEntry", status };
+                let failure = Self::sentence(Kind::Failure, entry.to_string());
+                let missed = violations.0.into_iter().map(Self::of_violation);
+                std::iter::once(failure).chain(missed).collect()
+            }
             other => vec![Self::sentence(Kind::Failure, other.to_string())],
         }
     }
