@@ -16,6 +16,10 @@ pub struct Counters {
     /// The number of writes in progress of a provider without a rundown.
     #[cfg(debug_assertions)]
     pub unprotected: crate::sync::AtomicU32,
+    /// The number of notifications that are being handled. Their writes need no rundown, because ETW
+    /// waits for them before it releases the handle.
+    #[cfg(debug_assertions)]
+    pub notified: crate::sync::AtomicU32,
 }
 
 const _: () = {
@@ -33,6 +37,8 @@ impl Counters {
                 left_out: AtomicU64::new(0),
                 #[cfg(debug_assertions)]
                 unprotected: crate::sync::AtomicU32::new(0),
+                #[cfg(debug_assertions)]
+                notified: crate::sync::AtomicU32::new(0),
             }
         }
     }

@@ -382,7 +382,8 @@ impl Provider {
     ///
     /// # Safety
     ///
-    /// If this function returns [`Ok`], [`Self::unregister`] must return [`Ok`] before the image that
+    /// If this function returns [`Ok`], [`Self::unregister`] (or, without a rundown,
+    /// [`Self::unregister_without_rundown`]) must return [`Ok`] before the image that
     /// contains the provider is unloaded, because ETW calls the provider's code until then. An image
     /// is unloaded
     ///
@@ -474,6 +475,10 @@ impl Provider {
         let sets_traits = self.sets_traits || registration.copy.is_some();
         let refusals = self.configure(handle, sets_traits.then_some(blob));
         self.handle.store(handle, Ordering::Relaxed);
+        // A write that saw no reason in an earlier registration sees this one.
+        if refusals.traits.is_some() {
+            self.reasons.fetch_or(Reason::TraitsRefused as u32, Ordering::SeqCst);
+        }
         self.rundown.open(refusals.traits.is_none());
         let reasons = if refusals.traits.is_some() { Reason::TraitsRefused as u32 } else { 0 };
         // Release: without a rundown, this is what makes the stores above visible to writes.
@@ -556,9 +561,9 @@ impl Provider {
     ///
     /// # Safety
     ///
-    /// If the provider has no rundown, no write of it is in progress on any thread: each write
-    /// happens before the call, or after the function has returned. This includes
-    /// [`Self::provider_enabled`] and [`Self::event_enabled`]. In `EvtDriverUnload` that is so once
+    /// If the provider has no rundown, no write of it is in progress on any thread, except in the
+    /// provider's hooks, for which ETW waits: each write happens before the call, or after the function
+    /// has returned. This includes [`Self::provider_enabled`] and [`Self::event_enabled`]. In `EvtDriverUnload` that is so once
     /// the driver's timers, DPCs, work items, threads and other callbacks have stopped.
     ///
     /// # IRQL
@@ -593,7 +598,9 @@ impl Provider {
         }
         // A write either is counted here, or sees the reason.
         #[cfg(debug_assertions)]
-        if self.counters.unprotected.load(Ordering::SeqCst) != 0 {
+        if self.counters.unprotected.load(Ordering::SeqCst) != 0
+            && self.counters.notified.load(Ordering::SeqCst) == 0
+        {
             self.phase.store(CLOSED, Ordering::Release);
             return Err(UnregisterError::WriteInProgress);
         }
@@ -621,7 +628,7 @@ impl Provider {
     /// Write sites make this check: for a constant level from 0 to 5 it is one load and one test.
     /// It returns `true` for every event that [`Self::is_enabled`] reports, and also for those
     /// that only the match-all keywords exclude, which ETW discards. After
-    /// [`UnregisterError::Refused`] it returns `false`, until the provider is registered again.
+    /// [`UnregisterError::Refused`] and [`UnregisterError::WriteInProgress`] it returns `false`, until the provider is registered again.
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "a call would cost more than the check")]
     #[must_use]
@@ -729,6 +736,18 @@ impl Provider {
         self.handle.load(Ordering::Relaxed)
     }
 
+    /// Returns whether a write that no mask admitted may begin, or counts it as dropped. Without this,
+    /// many such writes could keep the closing thread from finding a slot free.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn is_open(&self) -> bool {
+        let is_open = !self.has_reason(Reason::Closed);
+        if !is_open {
+            self.counters.count_dropped();
+        }
+        is_open
+    }
+
     /// Returns whether ETW refused the registration's traits.
     pub(crate) fn traits_refused(&self) -> bool {
         self.has_reason(Reason::TraitsRefused)
@@ -758,8 +777,17 @@ impl Provider {
         Some(unsafe { &*whole })
     }
 
-    /// Updates the enable state and calls the hook.
+    /// Handles a notification.
     fn notify(&self, raw: RawNotification, source: Guid, filter: Option<FilterData<'_>>) {
+        #[cfg(debug_assertions)]
+        self.counters.notified.fetch_add(1, Ordering::SeqCst);
+        self.dispatch(raw, source, filter);
+        #[cfg(debug_assertions)]
+        self.counters.notified.fetch_sub(1, Ordering::SeqCst);
+    }
+
+    /// Updates the enable state and calls the hook.
+    fn dispatch(&self, raw: RawNotification, source: Guid, filter: Option<FilterData<'_>>) {
         let delivered = EnableInfo::delivered(raw.level, raw.match_any, raw.match_all);
         let (control, hook) = match raw.control_code {
             DISABLE => {

@@ -53,17 +53,22 @@ impl Slot {
     }
 }
 
-/// Set if notifications overlapped, and none came later: the masks pass everything.
+/// Set if a notification overlapped another one, and none came later: the masks pass everything.
 const OVERLAPPED: u32 = 1 << 31;
+/// Set instead while a later notification publishes its enable info.
+const REPLACED: u32 = 1 << 29;
 /// Set while the masks stay clear.
 const CLOSED: u32 = 1 << 30;
+/// The low bits, which count the notifications that are being published.
+const COUNT: u32 = REPLACED - 1;
 
 /// A provider's enable state.
 #[repr(C)]
 pub struct EnableState {
     masks: [AtomicU64; LEVELS],
     current: AtomicU32,
-    /// The number of notifications that are being published, [`OVERLAPPED`] and [`CLOSED`].
+    /// The number of notifications that are being published, and [`OVERLAPPED`], [`REPLACED`] and
+    /// [`CLOSED`].
     publishing: AtomicU32,
     slots: [Slot; 2],
 }
@@ -124,7 +129,7 @@ impl EnableState {
 
     /// Returns the enable info, or `None` while no session enables the provider. Wait-free.
     pub fn enable_info(&self) -> Option<EnableInfo> {
-        if self.publishing.load(Ordering::Acquire) & OVERLAPPED != 0 {
+        if self.publishing.load(Ordering::Acquire) & (OVERLAPPED | REPLACED) != 0 {
             return Some(EnableInfo::EVERYTHING);
         }
         for _ in 0..TRIES {
@@ -165,18 +170,13 @@ impl EnableState {
     }
 
     fn begin_update(&self, info: Option<EnableInfo>) {
-        let before = self.publishing.load(Ordering::SeqCst);
-        let alone = before & CLOSED | 1;
-        if before & !(OVERLAPPED | CLOSED) == 0
-            && (self.publishing)
-                .compare_exchange(before, alone, Ordering::SeqCst, Ordering::Relaxed)
-                .is_ok()
-        {
+        if self.is_alone() {
             // The masks pass no event while the enable info is older.
             if info.is_none() {
                 self.set_masks(None);
             }
             self.publish(info);
+            self.publishing.fetch_and(!REPLACED, Ordering::SeqCst);
             if info.is_some() {
                 self.set_open_masks(info);
             }
@@ -184,6 +184,26 @@ impl EnableState {
             self.publishing.fetch_add(1, Ordering::SeqCst);
             self.publishing.fetch_or(OVERLAPPED, Ordering::SeqCst);
         }
+    }
+
+    /// Begins a notification that no other one overlaps, or returns `false`.
+    fn is_alone(&self) -> bool {
+        for _ in 0..TRIES {
+            let before = self.publishing.load(Ordering::SeqCst);
+            if before & COUNT != 0 {
+                return false;
+            }
+            let was_overlapped = before & (OVERLAPPED | REPLACED) != 0;
+            let alone = before & CLOSED | if was_overlapped { REPLACED } else { 0 } | 1;
+            // It also fails if another thread closes or opens the state.
+            if (self.publishing)
+                .compare_exchange(before, alone, Ordering::SeqCst, Ordering::Relaxed)
+                .is_ok()
+            {
+                return true;
+            }
+        }
+        false
     }
 
     fn end_update(&self) {

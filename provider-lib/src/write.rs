@@ -116,8 +116,17 @@ impl WriteOptions {
     }
 }
 
-/// The options of a write.
-pub trait Options {
+mod sealed {
+    pub trait Sealed {}
+    impl Sealed for super::Plain {}
+    impl Sealed for &super::WriteOptions {}
+    impl<O: Sealed> Sealed for super::About<'_, O> {}
+    impl<O: Sealed> Sealed for super::Runtime<O> {}
+}
+
+/// The options of a write. Their methods run while the write is in progress, so that only the library's
+/// types are options.
+pub trait Options: sealed::Sealed {
     /// Returns the bits of the sessions to exclude.
     fn except(&self) -> u64;
     /// Returns the flags (`EVENT_WRITE_FLAG_*`).

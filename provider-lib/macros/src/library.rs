@@ -25,7 +25,10 @@ pub fn path(arguments: &TokenStream) -> syn::Result<Option<Path>> {
     parse.parse2(arguments.clone())
 }
 
-/// Replaces `::wdk_etw` by another path.
+/// Keywords before a path that begins with `::`. After another word, `::` continues the author's path.
+const BEFORE_PATHS: [&str; 8] = ["as", "dyn", "for", "impl", "in", "mut", "return", "use"];
+
+/// Replaces `::wdk_etw` at the start of a path by another path.
 pub fn replace(code: TokenStream, path: &TokenStream) -> TokenStream {
     let mut replaced: Vec<TokenTree> = Vec::new();
     let is_colon =
@@ -35,7 +38,11 @@ pub fn replace(code: TokenStream, path: &TokenStream) -> TokenStream {
             TokenTree::Ident(name)
                 if name == "wdk_etw"
                     && replaced.len() >= 2
-                    && replaced.iter().rev().take(2).all(is_colon) =>
+                    && replaced.iter().rev().take(2).all(is_colon)
+                    && replaced.iter().rev().nth(2).is_none_or(|before| match before {
+                        TokenTree::Ident(word) => BEFORE_PATHS.contains(&word.to_string().as_str()),
+                        _ => true,
+                    }) =>
             {
                 replaced.truncate(replaced.len() - 2);
                 replaced.extend(path.clone());

@@ -371,7 +371,7 @@ fn calls(event: &Event, idents: &[Ident], types: &[TokenStream]) -> TokenStream 
             if self::is_enabled() {
                 // The provider counts the failure; this function returns no result.
                 let __wdk_etw_result =
-                    self::write(::wdk_etw::__macro::Plain, #(#idents),*);
+                    self::__wdk_etw_write(::wdk_etw::__macro::Plain, #(#idents),*);
             }
         }
 
@@ -394,7 +394,7 @@ fn calls(event: &Event, idents: &[Ident], types: &[TokenStream]) -> TokenStream 
                 self,
                 #(#idents: #types),*
             ) -> ::core::result::Result<(), ::wdk_etw::WriteError> {
-                self::write(self.0, #(#idents),*)
+                self::__wdk_etw_write(self.0, #(#idents),*)
             }
         }
     }
@@ -563,6 +563,18 @@ impl Writers<'_> {
                 /// failure.
                 #inline
                 pub fn write<O: ::wdk_etw::__macro::Options>(
+                    #options: O,
+                    #(#idents: #types),*
+                ) -> ::core::result::Result<(), ::wdk_etw::WriteError> {
+                    if !::wdk_etw::Provider::is_open(&#outer::PROVIDER) {
+                        return ::core::result::Result::Ok(());
+                    }
+                    self::__wdk_etw_write(#options, #(#idents),*)
+                }
+
+                #[doc(hidden)]
+                #inline
+                pub fn __wdk_etw_write<O: ::wdk_etw::__macro::Options>(
                     #options: O,
                     #(#idents: #types),*
                 ) -> ::core::result::Result<(), ::wdk_etw::WriteError> {

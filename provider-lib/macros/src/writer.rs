@@ -424,16 +424,17 @@ impl Writer<'_> {
         let room = layout.room;
         let (prepare_fast, prepare_slow) = (prepare_all(Path::Fast), prepare_all(Path::Slow));
         let (fast_body, slow_body) = (self.body(Path::Fast), self.body(Path::Slow));
-        // Before the write begins, as the values' own code formats them.
+        // Once, and before the write begins, as the values' own code formats them.
         let format = formatted(layout).map(|(text, leaf)| {
             let value = value(leaf);
             quote!(let #text = ::wdk_etw::__macro::Formatted::new(#value);)
         });
         let format: TokenStream = format.collect();
+        let texts: Vec<_> = formatted(layout).map(|(text, _)| text).collect();
         let slow = self.function(
             &slow_name,
+            &quote!(#(#texts: &::wdk_etw::__macro::Formatted,)*),
             &quote! {
-                #format
                 let ::core::option::Option::Some(#write) =
                     ::wdk_etw::Provider::enter_slow(#provider, #event)
                 else {
@@ -466,7 +467,7 @@ impl Writer<'_> {
         let provider_argument = self.provider.is_none().then(|| quote!(#by_parameter,));
         let arguments: Vec<_> = (0..self.parameters.len()).map(argument).collect();
         let arguments = in_order(layout, &quote!(#event), &quote!(#options), &arguments);
-        let call_slow = quote!(#slow_name(#provider_argument #arguments));
+        let call_slow = quote!(#slow_name(#provider_argument #(&#texts,)* #arguments));
         let cut_in_slow = (!outside.is_empty()).then(|| {
             quote! {
                 if #(#outside)||* {
@@ -476,6 +477,7 @@ impl Writer<'_> {
         });
         let fast = self.function(
             &self.name,
+            &TokenStream::new(),
             &quote! {
                 #format
                 #prepare_fast
@@ -491,7 +493,7 @@ impl Writer<'_> {
         quote!(#fast #slow)
     }
 
-    fn function(&self, name: &Ident, body: &TokenStream) -> TokenStream {
+    fn function(&self, name: &Ident, texts: &TokenStream, body: &TokenStream) -> TokenStream {
         let fields: Vec<_> = self
             .parameters
             .iter()
@@ -524,6 +526,7 @@ impl Writer<'_> {
             )]
             fn #name<#options_type: ::wdk_etw::__macro::Options>(
                 #provider
+                #texts
                 #parameters
             ) -> ::wdk_etw::NtStatus {
                 #body

@@ -1,5 +1,11 @@
 //! Tests that the macros work where the library has another path, as in a crate that exports it again.
 
+mod deps {
+    pub mod wdk_etw {
+        pub const OTHER: u32 = 7;
+    }
+}
+
 mod prelude {
     pub use wdk_etw as etw;
 }
@@ -11,6 +17,12 @@ use self::prelude::etw;
 /// The provider of the tests.
 #[etw::provider(crate = crate::exported::prelude::etw, name = "Test.Exported")]
 pub mod trace {
+    // The path of another item that has the library's name.
+    use crate::exported::deps::wdk_etw::OTHER;
+
+    /// The same number.
+    pub const SAME: u32 = OTHER;
+
     #[event(level = Info, keyword = none)]
     pub fn number(value: u32, #[cfg(test)] port: Port);
 }
@@ -22,7 +34,9 @@ fn the_library_can_have_another_path() {
     use std as wdk_etw;
     let etw = enabled(&trace::PROVIDER, 5);
     etw::emit!(trace::number(1, etw::Port(2)));
-    etw::event!(trace::PROVIDER, "Other", level = Info, keyword = none, { value: u32 = 3 });
+    etw::event!(trace::PROVIDER, "Other", level = Info, keyword = none, {
+        value: u32 = crate::exported::deps::wdk_etw::OTHER + trace::SAME,
+    });
     etw::emit!(::itself::exported::trace::number(4, etw::Port(5)), once);
     assert_eq!(etw.writes().len(), 3);
 }

@@ -206,6 +206,14 @@ fn a_formatted_text_is_a_field_of_at_most_256_bytes() {
             }
         }
     }
+    /// A value that counts how often it is formatted.
+    struct Counted<'a>(&'a Cell<usize>);
+    impl fmt::LowerHex for Counted<'_> {
+        fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            self.0.set(self.0.get() + 1);
+            f.write_str("0x10")
+        }
+    }
     let etw = registered();
     let (calls, cuts) = (Cell::new(0), trace::PROVIDER.failures().cut());
     let endless = Endless(&calls);
@@ -213,9 +221,14 @@ fn a_formatted_text_is_a_field_of_at_most_256_bytes() {
     emit!(trace::told(1, format_args!("a = {}", 5), note(format_args!("{endless}"))));
     assert_eq!(calls.get(), 86, "formatting ends where the text is full");
     event!(trace::PROVIDER, "Once", level = Info, keyword = none, {
-        text: fmt::Arguments<'_> = format_args!("{:#x}", 16),
+        text: fmt::Arguments<'_> = format_args!("{:#x}", {
+            calls.set(calls.get() + 1);
+            Counted(&calls)
+        }),
         big: &str = &"b".repeat(70_000),
     });
+    // A field that does not fit makes the write slow; the text is formatted once nevertheless.
+    assert_eq!(calls.get(), 88);
     emit!(trace::told_in_manifest(format_args!("m"), 9));
     let writes = etw.writes();
     let text = |text: &str| Value::Text(text.into());
