@@ -43,7 +43,7 @@ impl ProviderTraits {
             Err(error) => (blob, Some(error)),
         };
         let read = traits.read_parts(blob);
-        (traits, error.or(read.err()))
+        (traits, error.or_else(|| read.err()))
     }
 
     fn read_parts(&mut self, blob: &[u8]) -> Result<(), MetadataError> {

@@ -45,7 +45,7 @@ fn decoders_ignore_rules_that_only_compilers_need() {
     }
 }
 
-/// As wincache_etw.man of PHP has them.
+/// As `wincache_etw.man` of PHP has them.
 #[test]
 fn decoders_skip_comments_with_two_hyphens() {
     let banner = "<!--\n  +------+\n--><instrumentationManifest ";
