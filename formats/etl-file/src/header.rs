@@ -124,7 +124,7 @@ impl Default for LogFileHeader {
 }
 
 /// A header does not describe a valid log file.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum HeaderError {
     /// The buffer size is not a whole number of KiB from 4 KiB to 1 MiB.
     #[error(
@@ -184,6 +184,19 @@ impl LogFileHeader {
     #[must_use]
     pub const fn is_compressed(&self) -> bool {
         self.log_file_mode & log_file_mode::COMPRESSED != 0
+    }
+
+    /// Returns the reason why time stamps cannot be converted, if there is one.
+    #[must_use]
+    pub const fn clock_error(&self) -> Option<HeaderError> {
+        match self.clock {
+            ClockType::Qpc if self.perf_frequency <= 0 => {
+                Some(HeaderError::PerfFrequency(self.perf_frequency))
+            }
+            ClockType::CpuCycles if self.cpu_mhz == 0 => Some(HeaderError::CpuSpeed),
+            ClockType::Other(raw) => Some(HeaderError::Clock(raw)),
+            ClockType::Qpc | ClockType::SystemTime | ClockType::CpuCycles => None,
+        }
     }
 
     /// Validates every field that could make the file unreadable.

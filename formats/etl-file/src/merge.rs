@@ -10,7 +10,7 @@
 
 use std::io::{Read, Seek, Write};
 
-use crate::header::{LogFileHeader, log_file_mode};
+use crate::header::{HeaderError, LogFileHeader, log_file_mode};
 use crate::kernel;
 use crate::layout::Form;
 use crate::read::{Damages, ReadError, RecordRef, Records, TraceFile};
@@ -31,6 +31,14 @@ pub enum MergeError {
         trace: usize,
         /// The cause.
         error: ReadError,
+    },
+    /// The times of a trace are unknown, so that its records have no place among the others.
+    #[error("cannot merge the trace, because its times are unknown: {error}")]
+    Clock {
+        /// The index of the trace.
+        trace: usize,
+        /// The reason.
+        error: HeaderError,
     },
     /// A record cannot be copied.
     #[error("cannot merge the record at offset {offset:#x}: {error}")]
@@ -62,9 +70,10 @@ impl MergeError {
     #[must_use]
     pub const fn trace(&self) -> Option<usize> {
         match self {
-            Self::Read { trace, .. } | Self::Record { trace, .. } | Self::Append { trace, .. } => {
-                Some(*trace)
-            }
+            Self::Read { trace, .. }
+            | Self::Clock { trace, .. }
+            | Self::Record { trace, .. }
+            | Self::Append { trace, .. } => Some(*trace),
             Self::Nothing | Self::Write(_) => None,
         }
     }
@@ -119,6 +128,11 @@ pub fn merge<R: Read + Seek, W: Write + Seek>(
     options: Options,
     out: W,
 ) -> Result<(W, Merged), MergeError> {
+    for (trace, file) in traces.iter().enumerate() {
+        if let Some(error) = file.header().session.clock_error() {
+            return Err(MergeError::Clock { trace, error });
+        }
+    }
     let processors = processors(traces)?;
     let header = header(traces, processors, log_file_name, options);
     let header = header.ok_or(MergeError::Nothing)?;
@@ -208,7 +222,16 @@ fn header<R: Read + Seek>(
     let clock = first.session_clock();
     if !traces.iter().all(|trace| is_same_counter(&clock, &trace.clock())) {
         header.clock = ClockType::SystemTime;
+    }
+    if header.clock == ClockType::SystemTime {
         header.start_clock = header.start_time.raw();
+    }
+    // The merged clock does not use these, which a header has to state.
+    if header.perf_frequency <= 0 {
+        header.perf_frequency = LogFileHeader::default().perf_frequency;
+    }
+    if header.cpu_mhz == 0 {
+        header.cpu_mhz = sessions().map(|session| session.cpu_mhz).max()?.max(1);
     }
     Some(header)
 }
@@ -243,7 +266,14 @@ impl Times {
     /// Converts a reading. The same reading always becomes the same, so that stacks still have the
     /// times of their events.
     fn convert(&self, raw: i64) -> i64 {
-        if self.from.kind == self.to.kind { raw } else { self.from.to_file_time(raw).raw() }
+        if self.is_equal() { raw } else { self.from.to_file_time(raw).raw() }
+    }
+
+    /// Returns true if readings stay as they are. A session's system time may count from another
+    /// anchor than its start.
+    fn is_equal(&self) -> bool {
+        let is_anchored = self.from.start_clock == self.from.start_time.raw();
+        self.from.kind == self.to.kind && (self.to.kind != ClockType::SystemTime || is_anchored)
     }
 
     /// Converts a number of ticks.
@@ -326,11 +356,7 @@ impl<W: Write + Seek> Writer<W> {
             return Ok(());
         }
         let failed = |error| MergeError::Record { trace, offset, error };
-        let values = if times.from.kind == times.to.kind {
-            Vec::new()
-        } else {
-            kernel::clock_values(record)
-        };
+        let values = if times.is_equal() { Vec::new() } else { kernel::clock_values(record) };
         let encoded = if values.is_empty() {
             EncodedRecord::from_bytes(record.bytes)
         } else {

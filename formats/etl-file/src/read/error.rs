@@ -4,6 +4,7 @@ use std::io;
 
 use super::format::OtherFormat;
 use crate::compression::CompressionError;
+use crate::header::HeaderError;
 
 /// A file that cannot be read at all: it has no usable first buffer.
 #[derive(Debug, thiserror::Error)]
@@ -121,6 +122,9 @@ pub enum DamageKind {
         /// Buffers in the file.
         present: u32,
     },
+    /// The header event does not tell how to convert time stamps.
+    #[error("times are unknown, and all are shown as the start of the session: {0}")]
+    Clock(HeaderError),
     /// All bytes of a buffer header are zero, though buffers follow.
     #[error("the buffer was never written")]
     NeverWritten,

@@ -118,6 +118,10 @@ impl<R: Read + Seek> TraceFile<R> {
             index: Index { stride: to_u64(stride), size, ..Index::default() },
             damages: Damages::default(),
         };
+        if let Some(error) = file.header.session.clock_error() {
+            let kind = DamageKind::Clock(error);
+            file.damages.push(Damage { offset, buffer: 0, kind });
+        }
         file.read_index(stride)?;
         Ok(file)
     }

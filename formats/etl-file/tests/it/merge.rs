@@ -470,3 +470,63 @@ fn processors_that_the_header_does_not_count_keep_their_events() {
     assert_eq!(all.header().session.processors, 2);
     assert!(all.events().any(|event| event.processor == 1));
 }
+
+/// The offsets in a file, of the header's frequency, clock type and processor speed.
+const PERF_FREQUENCY: usize = 0x168;
+const CLOCK: usize = 0x178;
+const CPU_SPEED: usize = 0x9C;
+
+#[test]
+fn unknown_times_are_damage_and_are_not_merged() {
+    for (clock, at, value, reason) in [
+        (1, CLOCK, 0_u32, "clock type 0 is not defined"),
+        (1, CLOCK, 7, "clock type 7 is not defined"),
+        (1, PERF_FREQUENCY, 0, "a performance counter of 0 ticks per second"),
+        (3, CPU_SPEED, 0, "the processor speed must not be zero"),
+    ] {
+        let mut file = trace(ClockType::from_raw(clock), 0, 9, Losses::default());
+        file[at..at + 4].copy_from_slice(&value.to_le_bytes());
+        let trace = Trace::parse(&file).unwrap();
+        let damages: Vec<String> = trace.damages().iter().map(ToString::to_string).collect();
+        assert_eq!(damages.len(), 1, "{damages:?}");
+        assert!(damages[0].contains("times are unknown"), "{damages:?}");
+        assert!(damages[0].contains(reason), "{damages:?}");
+        let other = self::trace(ClockType::Qpc, 5, 9, Losses::default());
+        let error = merge(&[other, file], Options::default()).unwrap_err();
+        assert_eq!(error.trace(), Some(1));
+        assert!(error.to_string().contains(reason), "{error}");
+    }
+    let mut negative = trace(ClockType::Qpc, 0, 9, Losses::default());
+    negative[PERF_FREQUENCY..PERF_FREQUENCY + 8].copy_from_slice(&(-5_i64).to_le_bytes());
+    let error = merge(&[negative], Options::default()).unwrap_err().to_string();
+    assert!(error.contains("a performance counter of -5 ticks"), "{error}");
+}
+
+#[test]
+fn header_values_that_the_clock_does_not_use_do_not_prevent_merging() {
+    let mut qpc = trace(ClockType::Qpc, 0, 9, Losses::default());
+    qpc[CPU_SPEED..CPU_SPEED + 4].fill(0);
+    let mut system = trace(ClockType::SystemTime, 3, 9, Losses::default());
+    system[CPU_SPEED..CPU_SPEED + 4].fill(0);
+    system[PERF_FREQUENCY..PERF_FREQUENCY + 8].fill(0);
+    // The clock's reading at the start is not the time of the start.
+    let mut anchored = trace(ClockType::SystemTime, 6, 9, Losses::default());
+    let start = i64::from_le_bytes(anchored[0x58..0x60].try_into().unwrap());
+    anchored[0x58..0x60].copy_from_slice(&(start - 1_000).to_le_bytes());
+    for files in [
+        vec![qpc.clone()],
+        vec![system.clone()],
+        vec![anchored.clone()],
+        vec![anchored, system, qpc],
+    ] {
+        let merged = merged(&files);
+        assert_eq!(merged.damages(), []);
+        let mut expected: Vec<FileTime> = Vec::new();
+        for file in &files {
+            expected.extend(Trace::parse(file).unwrap().events().map(|event| event.time));
+        }
+        expected.sort_unstable();
+        let times: Vec<FileTime> = merged.events_by_time().iter().map(|event| event.time).collect();
+        assert_eq!(times, expected);
+    }
+}

@@ -54,6 +54,10 @@ impl<'a, 'i> Reader<'a, 'i> {
                 self.manifest.providers.push(provider);
             }
         }
+        if mode == Mode::Strict && self.manifest.providers.is_empty() && self.errors.is_empty() {
+            let at = self.position(root);
+            self.refuse(at, Rule::NoProvider);
+        }
         let mut providers = events.iter().flat_map(|it| named(mode, *it, "provider"));
         // No provider was found: the file has none, or the provider is in a place where providers
         // are not read.

@@ -194,3 +194,21 @@ fn attributes_without_a_place_in_the_resources_are_kept() {
     let written = manifest::write(&manifest::read(SOUND).unwrap(), "");
     assert!(!written.contains("mofValue"));
 }
+
+/// As manifests of performance counters are, which ctrpp compiles.
+#[test]
+fn a_manifest_without_a_provider_is_refused() {
+    let counters = "<counters xmlns=\"http://schemas.microsoft.com/win/2005/12/counters\"/>";
+    for inside in ["", "<instrumentation/>", "<instrumentation><events/></instrumentation>"]
+        .map(str::to_owned)
+        .into_iter()
+        .chain([format!("<instrumentation>{counters}</instrumentation>")])
+    {
+        let text = format!(
+            "<instrumentationManifest xmlns=\"http://schemas.microsoft.com/win/2004/08/events\">\
+             {inside}</instrumentationManifest>"
+        );
+        let error = etw_manifest::read(&text).unwrap_err().to_string();
+        assert_eq!(error, "line 1, column 1: the manifest contains no provider", "{inside}");
+    }
+}
