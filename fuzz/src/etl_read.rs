@@ -102,7 +102,7 @@ fn check_refusal(error: &ReadError, length: usize) -> String {
         ReadError::TooShort { offset, .. } | ReadError::NoHeaderEvent { offset } => {
             assert!(place(*offset) <= length, "{error}");
         }
-        ReadError::BufferSize { .. } | ReadError::Compressed => {}
+        ReadError::BufferSize { .. } | ReadError::Compressed | ReadError::OtherFormat(_) => {}
     }
     sentence(error)
 }

@@ -118,11 +118,12 @@ impl WriteOptions {
 
 mod sealed {
     pub trait Sealed {}
-    impl Sealed for super::Plain {}
-    impl Sealed for &super::WriteOptions {}
-    impl<O: Sealed> Sealed for super::About<'_, O> {}
-    impl<O: Sealed> Sealed for super::Runtime<O> {}
 }
+
+impl sealed::Sealed for Plain {}
+impl sealed::Sealed for &WriteOptions {}
+impl<O: sealed::Sealed> sealed::Sealed for About<'_, O> {}
+impl<O: sealed::Sealed> sealed::Sealed for Runtime<O> {}
 
 /// The options of a write. Their methods run while the write is in progress, so that only the library's
 /// types are options.
