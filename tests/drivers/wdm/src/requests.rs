@@ -131,7 +131,7 @@ fn control(
         commands::REFERENCES => {
             // SAFETY: the device is this driver's.
             let count = unsafe { (*device).ReferenceCount };
-            complete(irp, STATUS_SUCCESS, count as usize)
+            complete(irp, STATUS_SUCCESS, count.unsigned_abs() as usize)
         }
         commands::OWN_LOCATION => {
             let count = locations::read_with_each(device, system, output_length);
