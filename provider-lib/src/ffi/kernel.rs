@@ -65,8 +65,9 @@ unsafe extern "system" {
     link(name = "ntoskrnl.exe", kind = "raw-dylib", modifiers = "+verbatim")
 )]
 unsafe extern "C" {
-    /// IRQL: that of any device's interrupt, or below.
-    fn DbgPrint(format: *const c_char, ...) -> i32;
+    /// IRQL: that of any device's interrupt, or below. The routine has variable arguments; on x64 and
+    /// ARM64, a pointer among them is passed as another argument is.
+    fn DbgPrint(format: *const c_char, text: *const c_char) -> i32;
 }
 
 /// Prints a text in the kernel debugger.

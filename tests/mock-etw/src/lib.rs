@@ -564,7 +564,6 @@ extern "system" fn ExFreePoolWithTag(block: *mut c_void, tag: u32) {
     });
 }
 
-// The library declares the routine with variable arguments, which are passed as these are.
 // SAFETY: as above.
 #[unsafe(no_mangle)]
 extern "C" fn DbgPrint(format: *const c_char, text: *const c_char) -> i32 {
