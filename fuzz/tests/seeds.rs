@@ -197,7 +197,7 @@ fn etl_read_seeds() {
             ("odd_values.etl", Ok(sound(2, 2, 0))),
             // These events have no fields.
             ("odd_times.etl", Ok(sound(22, 0, 0))),
-            ("unknown_clock.etl", Ok(sound(2, 2, 0))),
+            ("unknown_clock.etl", Ok(damaged(2, 0, 1))),
             ("damaged_buffers.etl", Ok(damaged(2, 1, 3))),
             ("damaged_records.etl", Ok(with_item)),
             ("never_written.etl", Ok(damaged(4, 2, 1))),
