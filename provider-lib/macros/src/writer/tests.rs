@@ -124,7 +124,7 @@ fn the_slow_function_is_called_if_the_provider_does_not_admit_the_event() {
     assert_has(
         &fast,
         &quote! {
-            let ::core::option::Option::Some(write) = PROVIDER.enter(event) else {
+            let ::core::option::Option::Some(write) = ::wdk_etw::Provider::enter(&PROVIDER, event) else {
                 return __write_0_slow(event, options,);
             };
         },
@@ -132,7 +132,7 @@ fn the_slow_function_is_called_if_the_provider_does_not_admit_the_event() {
     assert_has(
         &slow,
         &quote! {
-            let ::core::option::Option::Some(write) = PROVIDER.enter_slow(event) else {
+            let ::core::option::Option::Some(write) = ::wdk_etw::Provider::enter_slow(&PROVIDER, event) else {
                 return ::wdk_etw::NtStatus::SUCCESS;
             };
         },
@@ -143,15 +143,16 @@ fn the_slow_function_is_called_if_the_provider_does_not_admit_the_event() {
 #[test]
 fn only_a_provider_with_statistics_counts_its_events() {
     let data = quote!((
+        &write,
         &options,
-        &[write.traits(), write.event_metadata(), block_of_size::<_, 1usize>(&b0)]
+        &[Write::traits(&write), Write::event_metadata(&write), block_of_size::<_, 1usize>(&b0)]
     ));
     for (settings, finish) in
-        [("", quote!(write.finish #data)), (", statistics", quote!(write.finish_counted #data))]
+        [("", quote!(Write::finish #data)), (", statistics", quote!(Write::finish_counted #data))]
     {
         let Functions { fast, slow } = functions(settings, "", "a: u8");
         assert_has(&fast, &finish);
-        assert_has(&slow, &quote!(write.finish_slow #data));
+        assert_has(&slow, &quote!(Write::finish_slow #data));
     }
 }
 
@@ -186,7 +187,8 @@ fn a_number_that_exceeds_its_type_is_limited_on_the_slow_path() {
         &quote! {
             let v0 = ::core::cmp::Ord::min(a0, ::core::primitive::u16::MAX as _);
             let v0 = ::core::cmp::Ord::max(v0, ::core::primitive::u16::MIN as _);
-            write.limited(
+            Write::limited(
+                &write,
                 &options,
                 a0 as ::core::primitive::u64,
                 v0 as ::core::primitive::u64,
@@ -207,7 +209,7 @@ fn values_that_do_not_fit_are_cut_on_the_slow_path() {
         &fast,
         &quote! {
             let t0: &[::core::primitive::u8] = bytes_of(a0);
-            let t1: &[::core::primitive::u8] = a1.as_bytes();
+            let t1: &[::core::primitive::u8] = ::core::primitive::str::as_bytes(a1);
             let t2: &[::core::primitive::u8] = bytes_of(a2);
             let t3: &[::core::primitive::u8] = bytes_of_size::<_, 1usize>(a3);
             if t0.len()
@@ -224,18 +226,18 @@ fn values_that_do_not_fit_are_cut_on_the_slow_path() {
         &slow,
         &quote! {
             let room: ::core::primitive::usize = #room;
-            let t0: &[::core::primitive::u8] = write.fit(
-                &options, bytes_of(a0), ::core::cmp::Ord::min(room, 510usize), 0u16, Cut::Utf16
+            let t0: &[::core::primitive::u8] = Write::fit(
+                &write, &options, bytes_of(a0), ::core::cmp::Ord::min(room, 510usize), 0u16, Cut::Utf16,
             );
             let room = room.wrapping_sub(t0.len());
             let t1: &[::core::primitive::u8] =
-                write.fit(&options, a1.as_bytes(), room, 1u16, Cut::Characters);
+                Write::fit(&write, &options, ::core::primitive::str::as_bytes(a1), room, 1u16, Cut::Characters,);
             let room = room.wrapping_sub(t1.len());
             let t2: &[::core::primitive::u8] =
-                write.fit(&options, bytes_of(a2), room, 2u16, Cut::Units(4usize));
+                Write::fit(&write, &options, bytes_of(a2), room, 2u16, Cut::Units(4usize),);
             let room = room.wrapping_sub(t2.len());
             let t3: &[::core::primitive::u8] =
-                write.fit(&options, bytes_of_size::<_, 1usize>(a3), room, 3u16, Cut::Units(1usize));
+                Write::fit(&write, &options, bytes_of_size::<_, 1usize>(a3), room, 3u16, Cut::Units(1usize),);
         },
     );
 }
@@ -248,14 +250,14 @@ fn values_that_cannot_be_cut_are_passed_whole() {
         assert_has(
             code,
             &quote! {
-                let t0: &[::core::primitive::u8] = bytes_of(a0.as_slice());
-                let t1: &[::core::primitive::u8] = bytes_of_size::<_, 1usize>(a1.as_slice());
-                let t2: &[::core::primitive::u8] = a2.as_bytes();
+                let t0: &[::core::primitive::u8] = bytes_of(elements(&a0));
+                let t1: &[::core::primitive::u8] = bytes_of_size::<_, 1usize>(elements(&a1),);
+                let t2: &[::core::primitive::u8] = ::wdk_etw::Sid::as_bytes(a2);
                 let s3 = SocketBytes::new(&a3);
-                let t3: &[::core::primitive::u8] = s3.as_bytes();
+                let t3: &[::core::primitive::u8] = SocketBytes::as_bytes(&s3);
             },
         );
-        assert_lacks(code, &quote!(write.fit));
+        assert_lacks(code, &quote!(Write::fit));
     }
 }
 
@@ -332,8 +334,14 @@ fn values_are_copied_in_their_form() {
     assert_eq!(
         values,
         [
-            "a0.hidden()", "a1.address()", "a2.0", "(a3as::core::primitive::u8)",
-            "(a4as::core::primitive::u64)", "a5.0.to_be_bytes()", "a6.octets()", "a7.octets()",
+            "::wdk_etw::Pointer::hidden(a0)",
+            "::wdk_etw::Pointer::address(a1)",
+            "a2.0",
+            "(a3as::core::primitive::u8)",
+            "(a4as::core::primitive::u64)",
+            "::core::primitive::u16::to_be_bytes(a5.0)",
+            "::core::net::Ipv4Addr::octets(&a6)",
+            "::core::net::Ipv6Addr::octets(&a7)",
             "a8.x",
         ]
     );
