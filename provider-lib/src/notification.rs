@@ -40,9 +40,14 @@ impl EnableInfo {
     }
 
     /// Returns whether an event of this level and keyword passes.
+    ///
+    /// If the match-any mask has all keywords, the match-all mask is not evaluated: a session may have
+    /// passed a match-any mask of 0, and the documentation is not clear on whether its match-all mask then
+    /// applies. ETW decides for each session.
     #[must_use]
     pub const fn passes(&self, level: Level, keyword: Keyword) -> bool {
-        let (keyword, any, all) = (keyword.bits(), self.match_any.bits(), self.match_all.bits());
+        let (keyword, any) = (keyword.bits(), self.match_any.bits());
+        let all = if any == u64::MAX { 0 } else { self.match_all.bits() };
         level.0 <= self.level.0 && (keyword == 0 || (keyword & any != 0 && keyword & all == all))
     }
 }
@@ -105,6 +110,15 @@ mod tests {
         let passes = |level, keyword| info.passes(Level(level), Keyword::from_bits(keyword));
         assert!(passes(4, 3) && passes(0, 3) && passes(4, 0));
         assert!(!passes(5, 3) && !passes(4, 1) && !passes(4, 2));
+    }
+
+    // R-K3: whether match-all applies is then unknown (ETW-3.4.4), so ETW decides.
+    #[test]
+    fn with_all_keywords_in_match_any_no_event_is_excluded_by_match_all() {
+        for any in [0, u64::MAX] {
+            let info = EnableInfo::delivered(4, any, 2);
+            assert!(info.passes(Level(4), Keyword::from_bits(1)), "match-any {any:#x}");
+        }
     }
 
     // R-O3

@@ -364,6 +364,25 @@ mod tests {
     // SAFETY: the rundown keeps the writes of the closing thread apart from the reads of others.
     unsafe impl Sync for Protected {}
 
+    // A write that interrupts another one on its stack begins and ends within it.
+    #[test]
+    fn an_interrupted_write_keeps_its_slot() {
+        let rundown = Rundown::<[Stripe; 1]>::new();
+        let rundown: &Rundown = &rundown;
+        rundown.open(true);
+        let outer = rundown.enter_fast();
+        for _ in 0..3 {
+            let nested = (rundown.enter(), rundown.enter());
+            assert!(matches!(nested, (Some(Guard::Counted(_)), Some(Guard::Counted(_)))));
+        }
+        assert!(outer.is_some() && rundown.enter_fast().is_none());
+        drop(outer);
+        assert!(rundown.enter_fast().is_some(), "the slot is free again");
+        rundown.close(true, || panic!("no write is in progress"));
+        rundown.open(true);
+        assert!(matches!(rundown.enter(), Some(Guard::Owns(_))));
+    }
+
     // Nothing else orders the accesses, so ThreadSanitizer reports every order that is too weak.
     #[test]
     fn threads_read_what_the_closing_thread_writes_only_while_it_is_open() {
