@@ -391,7 +391,7 @@ impl Provider {
 /// # IRQL
 ///
 /// Any. The fields must be in system space and, above `APC_LEVEL`, in non-pageable memory; see
-/// [`EventDataDescriptor`](crate::EventDataDescriptor).
+/// [`EventDataDescriptor`].
 #[macro_export]
 macro_rules! emit {
     ($($part:ident)::+ ($($argument:expr),* $(,)?) $($options:tt)*) => {
