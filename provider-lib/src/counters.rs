@@ -64,8 +64,7 @@ impl Counters {
 
 /// The number of events that a provider has written, counted in several cache lines.
 ///
-/// It is [`Statistics::written`](crate::Statistics::written) of a provider with
-/// [`with_statistics`](crate::Provider::with_statistics).
+/// It is [`Statistics::written`](crate::Statistics::written) of a provider declared with `statistics`.
 #[derive(Debug)]
 pub struct WrittenCounts {
     lines: [Line; LINES],

@@ -136,7 +136,6 @@ mod write;
 
 pub use crate::{
     activity::{Activity, ActivityError, ActivityId, ActivityScope},
-    counters::WrittenCounts,
     data::EventDataDescriptor,
     debugger::debug_print,
     dynamic::{DynamicEvent, EventMetadata, EventMetadataError, FieldName},
@@ -147,11 +146,7 @@ pub use crate::{
     notification::{Control, EnableInfo, Notification, RawNotification},
     plain::PlainData,
     pool::POOL_TAG,
-    provider::{
-        DEFAULT_STRIPES, Hook, Hooks, Provider, Refusals, RegisterError, Registered,
-        StripedProvider, UnregisterError,
-    },
-    rundown::Stripe,
+    provider::{Hook, Provider, Refusals, RegisterError, Registered, UnregisterError},
     statistics::Statistics,
     traced::{HasStatus, Traced},
     traits::{Traits, TraitsBuffer, TraitsError},
@@ -219,9 +214,9 @@ macro_rules! event {
 /// | `trait_(128, b"…")` | a custom trait, of a type from 128 to 255 |
 /// | `encoding = manifest` or `tracelogging` | the default encoding of the provider's events |
 /// | `manifest = "…"` | a manifest, relative to the package's folder, from which `wdk-etw-build` generates the image's resources; it must agree with the declaration |
-/// | `binary_tracking` | [`Provider::with_binary_tracking`] |
-/// | `statistics` | [`Provider::with_statistics`] |
-/// | `stripes = 1` | the number of stripes of the [`StripedProvider`], a power of two up to 64, instead of 16; 1 is enough for a driver that writes few events, and 64 are for one that writes from every processor of a large machine |
+/// | `binary_tracking` | every session that records the provider's events also records the path of the driver's image (`EventProviderBinaryTrackInfo`), so that decoders find the decoding resources in it |
+/// | `statistics` | the provider counts the events that ETW accepts ([`Statistics::written`]), and writes an event `ProviderStatistics` when a session requests its state; this costs each written event some instructions and an atomic addition |
+/// | `stripes = 1` | the number of cache lines in which writes in progress are tracked, a power of two up to 64, instead of 16; two threads share a line with a probability of 1 in this number; 1 is enough for a driver that writes few events, and 64 are for one that writes from every processor of a large machine |
 /// | `crate = path` | the path of this crate, if it is not `::wdk_etw`, as in a crate that exports it again |
 /// | `rundown = none` | writes in progress are not tracked, so that a write has no atomic operation; `unregister` is then `unsafe`: no write may be in progress |
 /// | `on_enable`, `on_disable`, `on_capture_state` `= path` | a [`Hook`]; the path is resolved inside the module |
@@ -391,12 +386,14 @@ pub use wdk_etw_macros::provider;
 #[doc(hidden)]
 pub mod __macro {
     //! The functions and types that the macros' expansions use. Not a stable interface.
+    pub use crate::counters::WrittenCounts;
     pub use crate::event::{
         Cut, EventBlob, EventRef, Packed, SocketBytes, Write, block_of_size, bytes_of,
         bytes_of_size, count, count_of_size, elements, first, least, length,
     };
     pub use crate::limit::FirstOption;
     pub use crate::mode::{USER_MODE, assert_kernel_mode, assert_user_mode};
+    pub use crate::provider::{Hooks, StaticProvider};
     pub use crate::text::Formatted;
     pub use crate::write::{Options, Plain, Runtime};
     pub use core::compile_error;

@@ -290,7 +290,7 @@ impl Provider {
         data: &[EventDataDescriptor<'_>; N],
     ) -> Result<(), WriteError> {
         let Some(guard) = self.start() else {
-            self.counters.count_dropped();
+            self.0.counters.count_dropped();
             return Ok(());
         };
         WriteError::check(self.write_counted(&guard, event, &options, data))
@@ -307,7 +307,7 @@ impl Provider {
     ) -> NtStatus {
         let status = self.write_ex(guard, event, options, data);
         if status.is_success()
-            && let Some(counting) = self.counting
+            && let Some(counting) = self.0.counting
         {
             counting.written.count();
         }

@@ -6,13 +6,13 @@ use etl_file::decode::Value;
 use mock_etw::{ENABLE, NO_MEMORY, Turn, Written, enabled, register, turn};
 use proptest::prelude::*;
 use wdk_etw::{
-    ActivityId, DynamicEvent, EventDescriptor, EventMetadata, EventMetadataError, Guid, Hooks,
-    Keyword, Level, NtStatus, Opcode, Registered, StripedProvider, WriteError, WriteOptions,
-    guid_of_name, traits,
+    __macro::{Hooks, StaticProvider},
+    ActivityId, DynamicEvent, EventDescriptor, EventMetadata, EventMetadataError, Guid, Keyword,
+    Level, NtStatus, Opcode, Registered, WriteError, WriteOptions, guid_of_name, traits,
 };
 
-static PROVIDER: StripedProvider =
-    StripedProvider::new(guid_of_name!("Test.Dynamic"), &traits!("Test.Dynamic"));
+static PROVIDER: StaticProvider =
+    StaticProvider::new(guid_of_name!("Test.Dynamic"), &traits!("Test.Dynamic"));
 
 const KEYWORD: Keyword = Keyword::bit::<3>();
 const EVENT: EventDescriptor =
@@ -92,8 +92,8 @@ fn an_event_that_no_session_enables_is_not_written() {
 // The enable info arrives before the registration's handle.
 #[test]
 fn an_event_in_a_notification_during_registration_is_counted_as_dropped() {
-    static HOOKED: StripedProvider =
-        StripedProvider::new(guid_of_name!("Test.Hooked"), &traits!("Test.Hooked")).with_hooks(
+    static HOOKED: StaticProvider =
+        StaticProvider::new(guid_of_name!("Test.Hooked"), &traits!("Test.Hooked")).with_hooks(
             Hooks {
                 on_enable: Some(|provider, _| {
                     let mut event = DynamicEvent::<64, 64>::new();

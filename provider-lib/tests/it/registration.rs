@@ -2,9 +2,10 @@
 
 use mock_etw::{ACCESS_DENIED, Call, ENABLE, NO_MEMORY, register, register_with, registered, turn};
 use wdk_etw::{
-    ActivityError, ActivityId, EventDescriptor, Guid, Hooks, Keyword, Level, Notification,
-    NtStatus, POOL_TAG, Provider, Refusals, RegisterError, Registered, StripedProvider,
-    TraitsBuffer, UnregisterError, WriteOptions, debug_print, emit, event, guid_of_name, traits,
+    __macro::{Hooks, StaticProvider},
+    ActivityError, ActivityId, EventDescriptor, Guid, Keyword, Level, Notification, NtStatus,
+    POOL_TAG, Provider, Refusals, RegisterError, Registered, TraitsBuffer, UnregisterError,
+    WriteOptions, debug_print, emit, event, guid_of_name, traits,
 };
 
 const NAME: &str = "Contoso.Sample";
@@ -12,10 +13,8 @@ const ID: Guid = guid_of_name!(NAME);
 
 macro_rules! provider {
     () => {{
-        static PROVIDER: StripedProvider = StripedProvider::new(
-            ID,
-            &traits!(NAME, group = "faaf2f61-9b26-4591-9bb1-b9b8bae2d34c"),
-        );
+        static PROVIDER: StaticProvider =
+            StaticProvider::new(ID, &traits!(NAME, group = "faaf2f61-9b26-4591-9bb1-b9b8bae2d34c"));
         &PROVIDER
     }};
 }
@@ -250,7 +249,7 @@ fn second_set_traits_is_reported() {
         // Simulates that the traits of this registration are already set.
         mock_etw::set_traits(0x1001);
     }
-    static PROVIDER: StripedProvider = StripedProvider::new(ID, &traits!(NAME))
+    static PROVIDER: StaticProvider = StaticProvider::new(ID, &traits!(NAME))
         .with_hooks(Hooks { on_enable: Some(set_first), ..Hooks::NONE });
     let etw = turn();
     etw.set(|etw| etw.enabled_before = Some((5, 0, 0)));
@@ -332,8 +331,8 @@ fn a_registration_that_fails_leaves_no_pool_behind() {
 
 #[test]
 fn an_image_is_tracked_if_its_provider_requests_it() {
-    static PROVIDER: StripedProvider =
-        StripedProvider::new(ID, &traits!(NAME)).with_binary_tracking();
+    static PROVIDER: StaticProvider =
+        StaticProvider::new(ID, &traits!(NAME)).with_binary_tracking();
     let etw = turn();
     assert_eq!(register(&PROVIDER), Ok(Registered::Complete));
     assert_eq!(
@@ -393,9 +392,9 @@ fn calls_above_the_highest_irql_do_not_reach_etw() {
 
 #[test]
 fn several_registrations_of_the_same_and_other_guids_are_independent() {
-    static FIRST: StripedProvider = StripedProvider::new(ID, &traits!(NAME));
-    static SECOND: StripedProvider = StripedProvider::new(ID, &traits!(NAME));
-    static OTHER: StripedProvider = StripedProvider::new(guid_of_name!("Other"), &traits!("Other"));
+    static FIRST: StaticProvider = StaticProvider::new(ID, &traits!(NAME));
+    static SECOND: StaticProvider = StaticProvider::new(ID, &traits!(NAME));
+    static OTHER: StaticProvider = StaticProvider::new(guid_of_name!("Other"), &traits!("Other"));
     let etw = turn();
     for provider in [&FIRST, &SECOND, &OTHER] {
         assert_eq!(register(provider), Ok(Registered::Complete));
@@ -413,7 +412,7 @@ fn several_registrations_of_the_same_and_other_guids_are_independent() {
 #[test]
 fn a_hook_that_registers_unregisters_or_writes_too_early_does_no_harm() {
     static RESULTS: std::sync::Mutex<Vec<bool>> = std::sync::Mutex::new(Vec::new());
-    static PROVIDER: StripedProvider = StripedProvider::new(ID, &traits!(NAME))
+    static PROVIDER: StaticProvider = StaticProvider::new(ID, &traits!(NAME))
         .with_hooks(Hooks { on_enable: Some(meddle), ..Hooks::NONE });
     fn meddle(_provider: &Provider, _notification: &Notification<'_>) {
         write(&PROVIDER);
