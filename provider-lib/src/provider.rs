@@ -559,15 +559,17 @@ impl Provider {
     /// Unregisters the provider as [`Self::unregister`] does, also if it has no rundown
     /// (`rundown = none`). The function does not wait for writes of such a provider.
     ///
-    /// Debug builds count the writes, and return [`UnregisterError::WriteInProgress`] without
-    /// calling ETW if there is one.
+    /// Debug builds count the writes. If one is in progress, they wait for the provider's hooks to
+    /// return, as ETW does, and if one still is, they return [`UnregisterError::WriteInProgress`]
+    /// without calling ETW.
     ///
     /// # Safety
     ///
     /// If the provider has no rundown, no write of it is in progress on any thread, except in the
-    /// provider's hooks, for which ETW waits: each write happens before the call, or after the function
-    /// has returned. This includes [`Self::provider_enabled`] and [`Self::event_enabled`]. In `EvtDriverUnload` that is so once
-    /// the driver's timers, DPCs, work items, threads and other callbacks have stopped.
+    /// provider's own hooks, for which ETW waits: each write happens before the call, or after the
+    /// function has returned. This includes [`Self::provider_enabled`] and [`Self::event_enabled`].
+    /// In `EvtDriverUnload` that is so once the driver's timers, DPCs, work items, threads and other
+    /// callbacks have stopped.
     ///
     /// # IRQL
     ///
@@ -599,11 +601,8 @@ impl Provider {
             Err(CLOSED) if change(CLOSED).is_ok() => {}
             Err(_) => return Err(UnregisterError::Busy),
         }
-        // A write either is counted here, or sees the reason.
         #[cfg(debug_assertions)]
-        if self.0.counters.unprotected.load(Ordering::SeqCst) != 0
-            && self.0.counters.notified.load(Ordering::SeqCst) == 0
-        {
+        if self.0.counters.is_writing() {
             self.0.phase.store(CLOSED, Ordering::Release);
             return Err(UnregisterError::WriteInProgress);
         }
@@ -631,7 +630,8 @@ impl Provider {
     /// Write sites make this check: for a constant level from 0 to 5 it is one load and one test.
     /// It returns `true` for every event that [`Self::is_enabled`] reports, and also for those
     /// that only the match-all keywords exclude, which ETW discards. After
-    /// [`UnregisterError::Refused`] and [`UnregisterError::WriteInProgress`] it returns `false`, until the provider is registered again.
+    /// [`UnregisterError::Refused`] and [`UnregisterError::WriteInProgress`] it returns `false`,
+    /// until the provider is registered again.
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "a call would cost more than the check")]
     #[must_use]

@@ -1,4 +1,4 @@
-//! What tests of other implementations established on Windows.
+//! Behaviour of Windows that tests of other implementations established.
 
 use core::ffi::c_void;
 
