@@ -128,7 +128,7 @@ impl Provider {
             return Ok(());
         }
         let Some(guard) = self.start() else {
-            self.0.counters.count_dropped();
+            self.counters.count_dropped();
             return Ok(());
         };
         let event = event.with_channel(Channel::TRACELOGGING);

@@ -150,7 +150,7 @@ impl Provider {
         event: EventRef<HAS_METADATA>,
     ) -> Option<Write<'_, HAS_METADATA>> {
         let Some(guard) = self.start() else {
-            self.0.counters.count_dropped();
+            self.counters.count_dropped();
             return None;
         };
         Some(Write { provider: self, event, guard })

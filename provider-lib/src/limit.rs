@@ -153,12 +153,12 @@ impl Provider {
             if before != 0 {
                 // The provider's counter is shared by all limits, so limits that omit many events
                 // add to it once for each event that they admit.
-                self.0.counters.count_left_out(limit.every.wrapping_sub(1));
+                self.counters.count_left_out(limit.every.wrapping_sub(1));
             }
             true
         } else {
             if limit.every == 0 {
-                self.0.counters.count_left_out(1);
+                self.counters.count_left_out(1);
             }
             false
         }
@@ -171,7 +171,7 @@ impl Provider {
     pub fn admits_once(&self, limit: &RateLimit) -> bool {
         let is_first = limit.occurrences.fetch_add(1, Ordering::Relaxed) == 0;
         if !is_first {
-            self.0.counters.count_left_out(1);
+            self.counters.count_left_out(1);
         }
         is_first
     }

@@ -233,19 +233,17 @@ unsafe impl Sync for Shared {}
 ///
 /// The macro [`provider`](macro@crate::provider) makes one, the `static` `PROVIDER` of the declared
 /// module; an empty module declares a provider whose events are all declared where they are written.
-/// Code that is given a provider takes a `&Provider`.
+/// Code that is given a provider takes a `&Provider`. The type parameter belongs to the declaration, whose
+/// `static` becomes a `Provider` wherever one is expected.
 ///
 /// Code on all processors and at all IRQLs can share a provider. Only a `static` can be
 /// registered, because ETW keeps the provider's address until it is unregistered.
-#[repr(transparent)]
-pub struct Provider(pub(crate) Parts<[Stripe]>);
-
-/// The data of a provider. What changes only when a session or the driver changes something is not
-/// in the cache lines that writes change.
+// Data that changes only when a session or the driver changes something is not in the cache lines
+// that writes change.
 #[repr(C)]
 #[cfg_attr(not(target_arch = "aarch64"), repr(align(64)))]
 #[cfg_attr(target_arch = "aarch64", repr(align(128)))]
-pub struct Parts<S: ?Sized> {
+pub struct Provider<S: ?Sized = [Stripe]> {
     state: EnableState,
     handle: AtomicU64,
     registration: Shared,
@@ -265,37 +263,36 @@ pub struct Parts<S: ?Sized> {
     rundown: Rundown<S>,
 }
 
-/// A `static` [`Provider`] with `N` stripes, a power of two up to 64, or 0 for a provider without a
-/// rundown.
+/// The `static` of a declaration: a [`Provider`] with `N` stripes, a power of two up to 64, or 0 for a
+/// provider without a rundown.
 ///
 /// Each write in progress is in the stripe of its stack, so that writes on different processors mostly
 /// change different cache lines. A stripe takes 64 bytes, or 128 on ARM64. Two threads use the same
 /// stripe with a probability of about 1 in `N`.
-#[repr(transparent)]
-pub struct StaticProvider<const N: usize = DEFAULT_STRIPES>(pub(crate) Parts<[Stripe; N]>);
+pub type StaticProvider<const N: usize = DEFAULT_STRIPES> = Provider<[Stripe; N]>;
 
 /// The default number of stripes.
 const DEFAULT_STRIPES: usize = 16;
 
+#[doc(hidden)]
 impl<const N: usize> Deref for StaticProvider<N> {
     type Target = Provider;
 
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "the function only adds the number of stripes")]
     fn deref(&self) -> &Provider {
-        let parts: &Parts<[Stripe]> = &self.0;
-        // SAFETY: `Provider` is transparent, so it has the layout and the metadata of its parts.
-        unsafe { &*(ptr::from_ref(parts) as *const Provider) }
+        self
     }
 }
 
+#[doc(hidden)]
 impl<const N: usize> StaticProvider<N> {
     const_unless_loom! {
         /// Creates a provider with a GUID and traits, which [`guid_of_name!`](crate::guid_of_name!)
         /// and [`traits!`](crate::traits!) create at compile time.
         #[must_use]
         pub const fn new(id: Guid, traits: &'static Traits) -> Self {
-            Self(Parts {
+            Self {
                 state: EnableState::new(),
                 handle: AtomicU64::new(0),
                 registration: Shared(UnsafeCell::new(Registration {
@@ -313,14 +310,14 @@ impl<const N: usize> StaticProvider<N> {
                 hooks: Hooks::NONE,
                 counters: Counters::new(),
                 rundown: Rundown::new(),
-            })
+            }
         }
     }
 
     /// Sets the notification hooks.
     #[must_use]
     pub const fn with_hooks(mut self, hooks: Hooks) -> Self {
-        self.0.hooks = hooks;
+        self.hooks = hooks;
         self
     }
 
@@ -329,7 +326,7 @@ impl<const N: usize> StaticProvider<N> {
     /// can contain the provider's name. For providers without a group and without custom traits.
     #[must_use]
     pub const fn without_traits(mut self) -> Self {
-        self.0.sets_traits = false;
+        self.sets_traits = false;
         self
     }
 
@@ -338,7 +335,7 @@ impl<const N: usize> StaticProvider<N> {
     /// resources in it.
     #[must_use]
     pub const fn with_binary_tracking(mut self) -> Self {
-        self.0.binary_tracking = true;
+        self.binary_tracking = true;
         self
     }
 }
@@ -347,13 +344,13 @@ impl Provider {
     /// Returns the provider's GUID.
     #[must_use]
     pub const fn id(&self) -> Guid {
-        self.0.id
+        self.id
     }
 
     /// Returns the provider's traits.
     #[must_use]
     pub const fn traits(&self) -> &'static Traits {
-        self.0.traits
+        self.traits
     }
 
     /// Registers the provider (`EtwRegister`) and sets its traits and other settings
@@ -421,7 +418,7 @@ impl Provider {
         self.change_phase()?;
         let blob = traits.as_bytes();
         let Some(copy) = PoolCopy::of(blob) else {
-            self.0.phase.store(UNREGISTERED, Ordering::Release);
+            self.phase.store(UNREGISTERED, Ordering::Release);
             return Err(RegisterError::NoPool(blob.len()));
         };
         self.complete(Some(copy))
@@ -430,7 +427,7 @@ impl Provider {
     /// Makes the current thread the only one that changes the registration.
     fn change_phase(&self) -> Result<(), RegisterError> {
         irql::check(ffi::PASSIVE_LEVEL).map_err(RegisterError::TooHighIrql)?;
-        let changed = self.0.phase.compare_exchange(
+        let changed = self.phase.compare_exchange(
             UNREGISTERED,
             CHANGING,
             Ordering::Acquire,
@@ -446,43 +443,43 @@ impl Provider {
     /// Registers the provider, with `copy` as its traits if there is one. The callers promise that
     /// the provider is unregistered before its code is unmapped.
     fn complete(&'static self, copy: Option<PoolCopy>) -> Result<Registered, RegisterError> {
-        self.0.state.open();
+        self.state.open();
         let mut handle = 0;
         let context = ptr::from_ref(self).cast_mut().cast::<c_void>();
         // SAFETY: the GUID and the context belong to a static, the callback accesses the context
         // by shared reference only, and the handle is a local variable.
         let status = NtStatus(unsafe {
-            ffi::EtwRegister(&raw const self.0.id, Some(enable_callback), context, &raw mut handle)
+            ffi::EtwRegister(&raw const self.id, Some(enable_callback), context, &raw mut handle)
         });
         if !status.is_success() {
             // The callback may have run although the registration failed.
-            self.0.state.disable();
+            self.state.disable();
             drop(copy);
-            self.0.phase.store(UNREGISTERED, Ordering::Release);
+            self.phase.store(UNREGISTERED, Ordering::Release);
             return Err(RegisterError::Refused(status));
         }
         // SAFETY: no guard exists, and this is the only thread that changes the registration.
-        let registration = unsafe { &mut *self.0.registration.0.get() };
+        let registration = unsafe { &mut *self.registration.0.get() };
         registration.copy = copy;
         let blob =
-            registration.copy.as_ref().map_or_else(|| self.0.traits.as_bytes(), PoolCopy::as_bytes);
+            registration.copy.as_ref().map_or_else(|| self.traits.as_bytes(), PoolCopy::as_bytes);
         // SAFETY: the blob is the provider's constant or the pool block, which is freed only
         // after the rundown has been closed.
         let blob: &'static [u8] = unsafe { &*ptr::from_ref(blob) };
         registration.descriptor = EventDataDescriptor::provider_metadata(blob);
         // Traits that were passed for this registration are always set.
-        let sets_traits = self.0.sets_traits || registration.copy.is_some();
+        let sets_traits = self.sets_traits || registration.copy.is_some();
         let refusals = self.configure(handle, sets_traits.then_some(blob));
-        self.0.handle.store(handle, Ordering::Relaxed);
+        self.handle.store(handle, Ordering::Relaxed);
         // A write that saw no reason in an earlier registration sees this one.
         if refusals.traits.is_some() {
-            self.0.reasons.fetch_or(Reason::TraitsRefused as u32, Ordering::SeqCst);
+            self.reasons.fetch_or(Reason::TraitsRefused as u32, Ordering::SeqCst);
         }
-        self.0.rundown.open(refusals.traits.is_none());
+        self.rundown.open(refusals.traits.is_none());
         let reasons = if refusals.traits.is_some() { Reason::TraitsRefused as u32 } else { 0 };
         // Release: without a rundown, this is what makes the stores above visible to writes.
-        self.0.reasons.store(reasons, Ordering::Release);
-        self.0.phase.store(REGISTERED, Ordering::Release);
+        self.reasons.store(reasons, Ordering::Release);
+        self.phase.store(REGISTERED, Ordering::Release);
         Ok(if refusals == Refusals::default() {
             Registered::Complete
         } else {
@@ -517,11 +514,7 @@ impl Provider {
             } else {
                 None
             },
-            binary_tracking: if self.0.binary_tracking {
-                set(BINARY_TRACK_INFO, &[])
-            } else {
-                None
-            },
+            binary_tracking: if self.binary_tracking { set(BINARY_TRACK_INFO, &[]) } else { None },
         }
     }
 
@@ -547,10 +540,16 @@ impl Provider {
     ///
     /// Returns an [`UnregisterError`] if ETW refuses the call, if another thread is registering or
     /// unregistering the provider, if the provider has no rundown, or if the IRQL is too high. The
-    /// provider then stays registered: a driver that is unloaded nevertheless breaks the promise of
-    /// [`Self::register`].
+    /// provider is then still registered, or may be after [`UnregisterError::Refused`]: a driver that is
+    /// unloaded nevertheless breaks the promise of [`Self::register`].
+    ///
+    /// An unload routine cannot fail, and a driver that keeps its contracts gets no error there: it has
+    /// stopped the threads that register or unregister the provider, and no document names a status with
+    /// which `EtwUnregister` refuses a valid handle at `PASSIVE_LEVEL`. So an error is a defect. A driver
+    /// prints it ([`debug_print`](crate::debug_print)), and can call `KeBugCheckEx`, which stops the system
+    /// here and not at ETW's next notification.
     pub fn unregister(&'static self) -> Result<(), UnregisterError> {
-        if !self.0.rundown.protects() {
+        if !self.rundown.protects() {
             return Err(UnregisterError::NoRundown);
         }
         self.close_and_release()
@@ -587,40 +586,40 @@ impl Provider {
     fn close_and_release(&'static self) -> Result<(), UnregisterError> {
         irql::check(ffi::PASSIVE_LEVEL).map_err(UnregisterError::TooHighIrql)?;
         let change = |from| {
-            self.0.phase.compare_exchange(from, CHANGING, Ordering::Acquire, Ordering::Relaxed)
+            self.phase.compare_exchange(from, CHANGING, Ordering::Acquire, Ordering::Relaxed)
         };
         match change(REGISTERED) {
             Ok(_) => {
                 // The masks stay clear from now on, so that a notification does not keep bringing
                 // writes to the rundown while it waits for those in progress.
-                self.0.state.close();
-                self.0.reasons.fetch_or(Reason::Closed as u32, Ordering::SeqCst);
-                self.0.rundown.close(!self.traits_refused(), ffi::pause);
+                self.state.close();
+                self.reasons.fetch_or(Reason::Closed as u32, Ordering::SeqCst);
+                self.rundown.close(!self.traits_refused(), ffi::pause);
             }
             Err(UNREGISTERED) => return Ok(()),
             Err(CLOSED) if change(CLOSED).is_ok() => {}
             Err(_) => return Err(UnregisterError::Busy),
         }
         #[cfg(debug_assertions)]
-        if self.0.counters.is_writing() {
-            self.0.phase.store(CLOSED, Ordering::Release);
+        if self.counters.is_writing() {
+            self.phase.store(CLOSED, Ordering::Release);
             return Err(UnregisterError::WriteInProgress);
         }
-        let handle = self.0.handle.load(Ordering::Relaxed);
+        let handle = self.handle.load(Ordering::Relaxed);
         // SAFETY: the handle was registered, no call has released it with success, and no write uses it.
         let status = NtStatus(unsafe { ffi::EtwUnregister(handle) });
         if !status.is_success() {
-            self.0.phase.store(CLOSED, Ordering::Release);
+            self.phase.store(CLOSED, Ordering::Release);
             return Err(UnregisterError::Refused(status));
         }
-        self.0.handle.store(0, Ordering::Relaxed);
+        self.handle.store(0, Ordering::Relaxed);
         // A notification may have enabled the provider again before `EtwUnregister`.
-        self.0.state.disable();
+        self.state.disable();
         // SAFETY: no guard exists, and this is the only thread that changes the registration.
-        let registration = unsafe { &mut *self.0.registration.0.get() };
+        let registration = unsafe { &mut *self.registration.0.get() };
         registration.descriptor = EventDataDescriptor::EMPTY;
         registration.copy = None;
-        self.0.phase.store(UNREGISTERED, Ordering::Release);
+        self.phase.store(UNREGISTERED, Ordering::Release);
         Ok(())
     }
 
@@ -636,14 +635,14 @@ impl Provider {
     #[expect(clippy::inline_always, reason = "a call would cost more than the check")]
     #[must_use]
     pub fn is_enabled_fast(&self, level: Level, keyword: Keyword) -> bool {
-        self.0.state.is_enabled_fast(level, keyword)
+        self.state.is_enabled_fast(level, keyword)
     }
 
     /// Returns whether a session enables events of this level and keyword, as ETW computes it:
     /// by level, match-any and match-all keywords of all sessions together.
     #[must_use]
     pub fn is_enabled(&self, level: Level, keyword: Keyword) -> bool {
-        self.0.state.is_enabled_slow(level, keyword)
+        self.state.is_enabled_slow(level, keyword)
     }
 
     /// Returns the combined enable info of all sessions, or `None` while no session enables
@@ -653,7 +652,7 @@ impl Provider {
     /// [`EnableInfo::EVERYTHING`], but never a mixture.
     #[must_use]
     pub fn enable_info(&self) -> Option<EnableInfo> {
-        self.0.state.enable_info()
+        self.state.enable_info()
     }
 
     /// Asks ETW whether a session enables events of this level and keyword
@@ -684,7 +683,7 @@ impl Provider {
     /// Returns the counters of failed writes.
     #[must_use]
     pub const fn failures(&self) -> &Failures {
-        &self.0.counters.failures
+        &self.counters.failures
     }
 
     /// Starts a write on the fast path. Returns `None` if there is a [`Reason`] for the slow path, or
@@ -695,21 +694,21 @@ impl Provider {
         reason = "inlined once, at the start of each event's write function"
     )]
     pub(crate) fn start_fast(&self) -> Option<Guard<'_>> {
-        if !self.0.rundown.protects() {
+        if !self.rundown.protects() {
             return self.start_unprotected(u32::MAX);
         }
-        self.0.rundown.enter_fast()
+        self.rundown.enter_fast()
     }
 
     /// Starts a write, or returns `None` while the provider is not registered.
     pub(crate) fn start(&self) -> Option<Guard<'_>> {
-        if !self.0.rundown.protects() {
+        if !self.rundown.protects() {
             return self.start_unprotected(Reason::Closed as u32);
         }
         if self.has_reason(Reason::Closed) {
             return None;
         }
-        self.0.rundown.enter()
+        self.rundown.enter()
     }
 
     /// Starts a write of a provider without a rundown, unless one of these reasons exists.
@@ -720,8 +719,8 @@ impl Provider {
         #[cfg(not(debug_assertions))]
         let (guard, order) = (Guard::Unprotected, Ordering::Acquire);
         #[cfg(debug_assertions)]
-        let (guard, order) = (Guard::counted(&self.0.counters.unprotected), Ordering::SeqCst);
-        (self.0.reasons.load(order) & reasons == 0).then_some(guard)
+        let (guard, order) = (Guard::counted(&self.counters.unprotected), Ordering::SeqCst);
+        (self.reasons.load(order) & reasons == 0).then_some(guard)
     }
 
     /// Returns the data descriptor of the traits.
@@ -729,14 +728,14 @@ impl Provider {
     #[expect(clippy::inline_always, reason = "the function only loads the descriptor")]
     pub(crate) fn traits_descriptor(&self, _guard: &Guard<'_>) -> EventDataDescriptor<'static> {
         // SAFETY: the registration does not change while a guard exists.
-        let registration = unsafe { &*self.0.registration.0.get() };
+        let registration = unsafe { &*self.registration.0.get() };
         registration.descriptor
     }
 
     /// Returns the handle, or 0 while the provider is not registered. The caller must hold a guard
     /// of the rundown.
     pub(crate) fn handle(&self) -> u64 {
-        self.0.handle.load(Ordering::Relaxed)
+        self.handle.load(Ordering::Relaxed)
     }
 
     /// Returns whether a write that no mask admitted may begin, or counts it as dropped. Without this,
@@ -746,7 +745,7 @@ impl Provider {
     pub fn is_open(&self) -> bool {
         let is_open = !self.has_reason(Reason::Closed);
         if !is_open {
-            self.0.counters.count_dropped();
+            self.counters.count_dropped();
         }
         is_open
     }
@@ -757,7 +756,7 @@ impl Provider {
     }
 
     fn has_reason(&self, reason: Reason) -> bool {
-        self.0.reasons.load(Ordering::Relaxed) & reason as u32 != 0
+        self.reasons.load(Ordering::Relaxed) & reason as u32 != 0
     }
 
     /// Returns the provider at the address that [`Self::complete`] passes to ETW.
@@ -770,7 +769,7 @@ impl Provider {
             return None;
         }
         // The fields before the stripes are where they are for any number of these.
-        let head = context.cast::<Parts<[Stripe; 0]>>();
+        let head = context.cast::<Provider<[Stripe; 0]>>();
         // SAFETY: the address refers to a provider, as the caller guarantees.
         let stripes = unsafe { &raw const (*head).stripes };
         // SAFETY: the number never changes.
@@ -783,10 +782,10 @@ impl Provider {
     /// Handles a notification.
     fn notify(&self, raw: RawNotification, source: Guid, filter: Option<FilterData<'_>>) {
         #[cfg(debug_assertions)]
-        self.0.counters.notified.fetch_add(1, Ordering::SeqCst);
+        self.counters.notified.fetch_add(1, Ordering::SeqCst);
         self.dispatch(raw, source, filter);
         #[cfg(debug_assertions)]
-        self.0.counters.notified.fetch_sub(1, Ordering::SeqCst);
+        self.counters.notified.fetch_sub(1, Ordering::SeqCst);
     }
 
     /// Updates the enable state and calls the hook.
@@ -794,18 +793,18 @@ impl Provider {
         let delivered = EnableInfo::delivered(raw.level, raw.match_any, raw.match_all);
         let (control, hook) = match raw.control_code {
             DISABLE => {
-                self.0.state.disable();
-                (Control::Disable, self.0.hooks.on_disable)
+                self.state.disable();
+                (Control::Disable, self.hooks.on_disable)
             }
             ENABLE => {
-                self.0.state.enable(delivered);
-                (Control::Enable(delivered), self.0.hooks.on_enable)
+                self.state.enable(delivered);
+                (Control::Enable(delivered), self.hooks.on_enable)
             }
             CAPTURE_STATE => {
-                if let Some(counting) = self.0.counting {
+                if let Some(counting) = self.counting {
                     (counting.write_statistics)(self);
                 }
-                (Control::CaptureState(delivered), self.0.hooks.on_capture_state)
+                (Control::CaptureState(delivered), self.hooks.on_capture_state)
             }
             // Later versions of Windows may send other codes, which do not change the enable
             // state.
@@ -856,7 +855,7 @@ mod tests {
     use super::*;
     use crate::rundown::LINE;
 
-    type One = Parts<[Stripe; 1]>;
+    type One = StaticProvider<1>;
 
     #[test]
     fn what_writes_change_shares_no_cache_line_with_what_they_only_read() {

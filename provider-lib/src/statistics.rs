@@ -61,12 +61,13 @@ static EVENT: EventBlob<{ METADATA.len() }> = EventBlob::new(
     *METADATA,
 );
 
+#[doc(hidden)]
 impl<const N: usize> StaticProvider<N> {
     /// Makes the provider count the events that ETW accepts ([`Statistics::written`]), in `written`,
     /// and write an event `ProviderStatistics` when a session requests the provider's state.
     #[must_use]
     pub const fn with_statistics(mut self, written: &'static WrittenCounts) -> Self {
-        self.0.counting = Some(Counting { written, write_statistics });
+        self.counting = Some(Counting { written, write_statistics });
         self
     }
 }
@@ -75,10 +76,10 @@ impl Provider {
     /// Returns the values of the provider's counters.
     #[must_use]
     pub fn statistics(&self) -> Statistics {
-        let counters = &self.0.counters;
+        let counters = &self.counters;
         let failures = &counters.failures;
         Statistics {
-            written: self.0.counting.map(|counting| counting.written.sum()),
+            written: self.counting.map(|counting| counting.written.sum()),
             failed: STATUSES.map(|status| (status, failures.with_status(status))),
             failed_otherwise: failures.otherwise(),
             cut: failures.cut(),

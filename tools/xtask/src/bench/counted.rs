@@ -37,7 +37,7 @@ pub fn sizes(measured: &Value, name: &str) -> Figures {
 /// Returns the first lines of a table with a column for every way of writing and with more columns.
 pub fn header(more: &[&str]) -> String {
     let titles = WAYS.iter().map(|(_, title)| title).chain(more);
-    let titles: String = titles.map(|title| format!(" {title} |")).collect();
+    let titles = titles.map(|title| format!(" {title} |")).collect::<Vec<_>>().concat();
     format!("| |{titles} |\n|---|{}---|\n", "--:|".repeat(WAYS.len() + more.len()))
 }
 
