@@ -45,7 +45,8 @@ pub fn run(cargo: &mut Command, messages: Messages) -> Result<()> {
             let symbols = undefined_symbols(&message);
             match messages {
                 Messages::Json => println!("{text}"),
-                // The error at the end names the symbols; the compiler shows the linker's arguments.
+                // The error at the end names the symbols; the compiler shows the linker's
+                // arguments.
                 Messages::Human if !symbols.is_empty() => {}
                 Messages::Human => {
                     if let Some(rendered) = message["message"]["rendered"].as_str() {

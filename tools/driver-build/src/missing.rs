@@ -47,8 +47,8 @@ fn unresolved_names(error: &Value) -> Vec<String> {
         .collect()
 }
 
-/// Returns the symbols in the linker's errors in a cargo message that no input defines, each with the
-/// first function that refers to it. Returns none if the linker has other errors too.
+/// Returns the symbols in the linker's errors in a cargo message that no input defines, each with
+/// the first function that refers to it. Returns none if the linker has other errors too.
 pub fn undefined_symbols(message: &Value) -> Vec<String> {
     let error = &message["message"];
     if error["level"] != "error" {
@@ -69,7 +69,7 @@ pub fn undefined_symbols(message: &Value) -> Vec<String> {
             // `>>> referenced by src\lib.rs:24` or `>>> a.o:(function)`
             let function = line.split_once(":(").and_then(|(_, rest)| rest.strip_suffix(')'));
             if let Some(function) = function {
-                last.push_str(&format!(" (used in `{function}`)"));
+                *last += &[" (used in `", function, "`)"].concat();
                 is_referred = true;
             }
         }

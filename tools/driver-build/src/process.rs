@@ -104,6 +104,7 @@ pub fn run_shown(command: &mut Command) -> Result<()> {
 }
 
 /// Returns the errors that a command printed, without the backtrace that rustup adds.
+#[must_use]
 pub fn said(output: &Output) -> String {
     let text = String::from_utf8_lossy(&output.stderr);
     let end = text.find("\nStack backtrace:").unwrap_or(text.len());

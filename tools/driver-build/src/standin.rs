@@ -327,8 +327,8 @@ pub fn has_name(name: &str) -> bool {
     NAMES.contains(name) || (!name.is_empty() && sources.into_iter().any(is_word))
 }
 
-/// Returns the manifest of a stand-in beside a package of the same name in the author's workspace: only one
-/// of the two can have the key `links`, and the lock file tells them apart by the version.
+/// Returns the manifest of a stand-in beside a package of the same name in the author's workspace:
+/// only one of the two can have the key `links`, and the lock file tells them apart by the version.
 fn beside_own(manifest: &str) -> String {
     let Some((start, end)) = manifest.split_once(LINKS) else {
         return manifest.to_owned();

@@ -39,8 +39,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Links the libraries that every driver links, by which its own declarations of the kernel's routines get
-/// an address. Those of other modules are where the linker finds them.
+/// Links the libraries that every driver links, by which its own declarations of the kernel's
+/// routines get an address. Those of other modules are where the linker finds them.
 fn link_kernel(folder: &Path) -> Result<(), Box<dyn Error>> {
     let is_arm = env::var("CARGO_CFG_TARGET_ARCH").is_ok_and(|found| found == "aarch64");
     write_import_libraries(folder, if is_arm { Machine::Arm64 } else { Machine::X64 })?;

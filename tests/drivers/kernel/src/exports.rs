@@ -20,8 +20,8 @@ pub fn object_type(name: &str) -> u64 {
     read(variable(name))
 }
 
-/// Declares the kernel's variables as pointers, as wdm.h does without `dllimport`, and the function that
-/// compares each with the variable's address.
+/// Declares the kernel's variables as pointers, as wdm.h does without `dllimport`, and the function
+/// that compares each with the variable's address.
 macro_rules! pointers {
     ($($name:ident)+) => {
         unsafe extern "C" {

@@ -128,8 +128,8 @@ extern "C" fn add(_driver: WDFDRIVER, mut init: *mut WDFDEVICE_INIT) -> NTSTATUS
 }
 "#;
 
-/// A driver for an older framework that declares the kernel's routines itself, and uses the kernel's object
-/// types.
+/// A driver for an older framework that declares the kernel's routines itself, and uses the
+/// kernel's object types.
 const WATCHER: &str = include_str!("../fixture/strangers/watcher/Cargo.toml.in");
 
 const WATCHER_LIBRARY: &str = r#"#![no_std]

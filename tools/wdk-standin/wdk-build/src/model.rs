@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-/// The minor versions of KMDF 1 that the stand-ins support: those of the WDK since the function table is a
-/// pointer, as wdk-sys needs it.
+/// The minor versions of KMDF 1 that the stand-ins support: those of the WDK since the function
+/// table is a pointer, as wdk-sys needs it.
 pub const VERSIONS: [u8; 9] = [15, 17, 19, 21, 23, 25, 27, 31, 33];
 
 /// The version of libraries that are built without a driver.

@@ -79,8 +79,8 @@ pub fn constants(data: &Data, set: &str) -> Result<String, Error> {
     Ok(text)
 }
 
-/// Returns the symbols of a variable whose name is not its symbol, each with the condition under which it
-/// applies.
+/// Returns the symbols of a variable whose name is not its symbol, each with the condition under
+/// which it applies.
 fn symbols<'a>(
     data: &'a Data,
     name: &str,
@@ -95,7 +95,8 @@ fn symbols<'a>(
     }
 }
 
-/// Returns the source of a macro that gives the pointer to the framework's function table its symbol.
+/// Returns the source of a macro that gives the pointer to the framework's function table its
+/// symbol.
 pub fn table(data: &Data) -> String {
     let mut text = String::from("#[allow(unused_macros)]\nmacro_rules! table {\n    ($($item:tt)*) => {\n");
     if let Some(one) = data.statics.get(FUNCTION_TABLE) {

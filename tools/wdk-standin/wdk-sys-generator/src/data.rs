@@ -74,8 +74,8 @@ impl Data {
 }
 
 impl Data {
-    /// Changes the data to those of an older version of KMDF. Those of 1.31 and 1.33 are in the data
-    /// together, with conditions.
+    /// Changes the data to those of an older version of KMDF. Those of 1.31 and 1.33 are in the
+    /// data together, with conditions.
     ///
     /// # Errors
     ///

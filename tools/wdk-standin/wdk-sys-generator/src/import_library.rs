@@ -1,5 +1,5 @@
-//! Import libraries, such as the WDK's ntoskrnl.lib, for the routines and variables that a driver declares
-//! itself.
+//! Import libraries, such as the WDK's ntoskrnl.lib, for the routines and variables that a driver
+//! declares itself.
 //!
 //! A library is a COFF archive of short import objects, one for each name ([PE
 //! format](https://learn.microsoft.com/windows/win32/debug/pe-format#import-library-format)).
@@ -25,12 +25,14 @@ pub enum Machine {
 enum Kind {
     /// A routine: its name is that of a thunk that calls it.
     Code = 0,
-    /// A variable: its name is that of the pointer to it, in the import address table. wdm.h declares
-    /// such a variable with one more level of indirection (`extern POBJECT_TYPE *PsProcessType`).
+    /// A variable: its name is that of the pointer to it, in the import address table. wdm.h
+    /// declares such a variable with one more level of indirection (`extern POBJECT_TYPE
+    /// *PsProcessType`).
     Constant = 2,
 }
 
-/// Returns the import libraries of all modules whose exports the data name: the file names and contents.
+/// Returns the import libraries of all modules whose exports the data name: the file names and
+/// contents.
 pub fn libraries(data: &Data, machine: Machine) -> Vec<(String, Vec<u8>)> {
     let mut modules: BTreeMap<&str, BTreeMap<&str, Kind>> = BTreeMap::new();
     let declared = data.functions.nt.iter().chain(&data.functions.feature);
@@ -60,7 +62,8 @@ fn archive(module: &str, exports: &BTreeMap<&str, Kind>, machine: Machine) -> Ve
     const HEADER: usize = 60;
     let objects: Vec<Vec<u8>> =
         exports.iter().map(|(name, kind)| object(module, name, *kind, machine)).collect();
-    // Each object defines the pointer and the name. The second index is sorted by the symbols' names.
+    // Each object defines the pointer and the name. The second index is sorted by the symbols'
+    // names.
     let symbols = exports.keys().enumerate();
     let symbols =
         symbols.flat_map(|(at, name)| [(format!("__imp_{name}"), at), ((*name).to_owned(), at)]);
@@ -128,7 +131,8 @@ mod tests {
 
     use super::*;
 
-    /// Returns the number of the first member that the second index names for a symbol, and the members.
+    /// Returns the number of the first member that the second index names for a symbol, and the
+    /// members.
     fn look_up<'a>(archive: &'a [u8], symbol: &str) -> (Option<usize>, Vec<&'a [u8]>) {
         let mut members = Vec::new();
         let mut at = 8;

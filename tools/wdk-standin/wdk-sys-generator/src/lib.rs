@@ -96,7 +96,8 @@ fn data_folder() -> PathBuf {
     folder("CARGO_MANIFEST_DIR").join("../data")
 }
 
-/// Writes the import libraries of the modules whose exports the data name, as `ntoskrnl.lib`, to a folder.
+/// Writes the import libraries of the modules whose exports the data name, as `ntoskrnl.lib`, to a
+/// folder.
 ///
 /// # Errors
 ///
