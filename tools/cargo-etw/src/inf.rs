@@ -219,6 +219,9 @@ pub fn expected(
     let title = format!("Loading {} in the stand-in kernel", image.display());
     match step(&title, || examine_apart(image)) {
         Ok(found) => {
+            for note in found["notes"].as_array().into_iter().flatten().filter_map(Value::as_str) {
+                eprintln!("note: {note}");
+            }
             expected.sddl = found["sddl"].as_str().map(str::to_owned);
             if expected.sddl.is_none() {
                 eprintln!(
@@ -273,9 +276,12 @@ fn examine_apart(image: &Path) -> Result<Value> {
 /// Loads an image in the stand-in kernel, and returns what an INF file must match.
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 fn examine(image: &Path) -> Result<Value> {
+    let missing = standin_kernel::run::confine(image)?;
     let kernel = standin_kernel::Kernel::new();
     // After an error, the driver may still be loaded.
-    examine_in(&kernel, image).inspect_err(|_| kernel.leave_behind())
+    let mut found = examine_in(&kernel, image).inspect_err(|_| kernel.leave_behind())?;
+    found["notes"] = missing.into();
+    Ok(found)
 }
 
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
