@@ -10,8 +10,12 @@ use super::clock::Clock;
 /// The page's addresses.
 pub const ADDRESSES: Range<u64> = 0xFFFF_F780_0000_0000..0xFFFF_F780_0000_1000;
 
-/// The version of Windows that the page shows: major, minor, build.
-pub const VERSION: (u32, u32, u32) = (10, 0, 19045);
+/// The version of Windows that the page shows, as `RtlGetVersion` and traces do: major, minor,
+/// build.
+fn version() -> (u32, u32, u32) {
+    let header = etl_file::LogFileHeader::default();
+    (header.os_major.into(), header.os_minor.into(), header.os_build)
+}
 
 /// The values that change.
 #[derive(Clone, Copy, Debug)]
@@ -57,7 +61,7 @@ impl SharedData {
 
     /// Returns the fields: the offset and the bytes of each.
     fn fields(&self) -> Vec<(u64, Vec<u8>)> {
-        let (major, minor, build) = VERSION;
+        let (major, minor, build) = version();
         let mut fields = vec![
             // TickCountMultiplier: a tick in milliseconds, with 24 bits after the point.
             (0x004, 0x0FA0_0000_u32.to_le_bytes().into()),

@@ -518,7 +518,6 @@ fn faults_are_reported() {
              exceptions",
         ),
         ("fault-pageable", "pageable"),
-        ("fault-pages-mapped", "that is mapped"),
         ("fault-shared-twice", "for a spin lock that its caller already holds"),
         ("fault-shared", "for a spin lock that its caller does not share"),
         ("fault-queue-forever", "waits forever"),

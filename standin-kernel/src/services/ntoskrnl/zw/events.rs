@@ -6,7 +6,7 @@ use crate::{
     services::ntoskrnl::{
         context::{Context, Entries},
         ke::{
-            dispatcher::{self, set_state},
+            dispatcher::{self, set_state_boosting},
             header::{header_of, initialize, kind},
             thread_objects,
         },
@@ -174,9 +174,11 @@ fn event_of(context: &Context, handle: u64) -> NtResult<u64> {
 }
 
 fn set(context: &Context, handle: u64, previous: At<i32>) -> NtResult {
+    /// `EVENT_INCREMENT`.
+    const EVENT_INCREMENT: i32 = 1;
     let object = event_of(context, handle)?;
     header_of(context, object, &[kind::NOTIFICATION_EVENT, kind::SYNCHRONIZATION_EVENT]);
-    previous.write_optional(context, set_state(context, object, 1));
+    previous.write_optional(context, set_state_boosting(context, object, 1, EVENT_INCREMENT));
     Ok(())
 }
 
