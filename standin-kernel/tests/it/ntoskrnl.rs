@@ -60,6 +60,11 @@ fn what_others_established_on_windows_holds() {
 }
 
 #[test]
+fn objects_are_found_by_their_names_and_name_themselves() {
+    passes("namespace");
+}
+
+#[test]
 fn text_is_compared_copied_and_printed() {
     let printed = passes("text");
     assert_eq!(

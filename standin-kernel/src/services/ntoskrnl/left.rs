@@ -3,7 +3,7 @@
 use super::{
     context::Context,
     ex::{callbacks, resources},
-    io::{devices, error_log, lifetime, notifications, send},
+    io::{devices, drivers, error_log, lifetime, notifications, send},
     ke::{bugchecks, dpc, threads, timers},
     mm::pages,
     ob::handles,
@@ -21,6 +21,7 @@ pub fn take_left(
     driver_object: u64,
     belongs: impl Fn(u64) -> bool,
 ) -> Vec<Violation> {
+    drivers::remove(context, driver_object);
     handles::finish_deletions(context);
     let mut violations = threads::take_left(context, driver, &belongs);
     // The threads that the driver waits for can have released objects.

@@ -26,6 +26,7 @@ mod locks;
 mod memory;
 mod named_events;
 mod names;
+mod namespace;
 mod object_security;
 mod objects;
 mod once;
@@ -83,6 +84,7 @@ const SERVICES: &[(&str, fn())] = &[
     ("power-settings", power_settings::run),
     ("power-framework", power_framework::run),
     ("once", once::run),
+    ("namespace", namespace::run),
     ("images", once::images),
     ("attach", once::attach),
     ("no-memory", once::no_memory),

@@ -46,6 +46,8 @@ pub const ENTRIES: Entries = &[
     ("KeLeaveGuardedRegion", APC, Routine::of(leave_guarded)),
     ("KeAreAllApcsDisabled", DISPATCH, Routine::of(gets_no_calls)),
     ("KeAreApcsDisabled", DISPATCH, Routine::of(are_apcs_disabled)),
+    ("KeSetSystemAffinityThread", APC, Routine::of(set_affinity_for_now)),
+    ("KeRevertToUserAffinityThread", APC, Routine::of(revert_affinity_for_now)),
     ("KeSetSystemAffinityThreadEx", APC, Routine::of(set_affinity)),
     ("KeRevertToUserAffinityThreadEx", APC, Routine::of(revert_affinity)),
     ("KeSetSystemGroupAffinityThread", APC, Routine::of(set_group_affinity)),
@@ -400,6 +402,15 @@ fn replace_affinity(context: &Context, affinity: u64) -> u64 {
 fn set_affinity(context: &Context, affinity: u64) -> u64 {
     let affinity = affinity & processors(context);
     if affinity == 0 { 0 } else { replace_affinity(context, affinity) }
+}
+
+/// Chooses the thread's processors until [`revert_affinity_for_now`].
+fn set_affinity_for_now(context: &Context, affinity: u64) {
+    set_affinity(context, affinity);
+}
+
+fn revert_affinity_for_now(context: &Context) {
+    replace_affinity(context, 0);
 }
 
 fn revert_affinity(context: &Context, affinity: u64) {
