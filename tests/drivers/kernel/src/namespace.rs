@@ -1,9 +1,12 @@
 //! Objects by their names, and the names of objects: directories, links, sections and processes.
 
+use core::ffi::c_void;
+
 use crate::{
-    call::{Routine, at, boolean, call, driver, low, same},
+    call::{Routine, address, at, boolean, call, driver, low, same},
     names::{is_text, with_attributes, with_string},
-    objects::{SUCCESS, TIMEOUT},
+    objects::{Object, SUCCESS, TIMEOUT},
+    threads,
 };
 
 const NOT_FOUND: u32 = 0xC000_0034;
@@ -34,6 +37,7 @@ pub fn run() {
     processes();
     waits();
     processors();
+    stacks();
 }
 
 /// Opens or creates an object by a routine that takes a handle's address, rights and attributes.
@@ -490,4 +494,56 @@ fn processors() {
     same!(boolean(call!("ExIsProcessorFeaturePresent", 8)), true);
     same!(boolean(call!("ExIsProcessorFeaturePresent", 0)), false);
     same!(boolean(call!("ExIsProcessorFeaturePresent", u32::MAX)), false);
+}
+
+/// The largest expansion of a stack, and the part of it that the routine uses.
+const EXPANSION: u64 = 0x1_1800;
+const USED: usize = 0xF000;
+
+fn stacks() {
+    let expand = |routine: unsafe extern "C" fn(*mut c_void), parameter: u64, size: u64| {
+        let routine = address(routine as *const c_void);
+        low(call!("KeExpandKernelStackAndCallout", routine, parameter, size))
+    };
+    let limits = || {
+        let (mut low, mut high) = (0_u64, 0_u64);
+        call!("IoGetStackLimits", at(&mut low), at(&mut high));
+        high - low
+    };
+    let before = limits();
+    let mut filled = 0_u64;
+    same!(expand(fill, at(&mut filled), EXPANSION), 0);
+    same!(filled, 7 * USED as u64);
+    same!(limits(), before);
+    same!(expand(fill, at(&mut filled), EXPANSION + 1), 0xC000_00F1_u32);
+    let by = Routine::find("KeExpandKernelStackAndCalloutEx");
+    let lower = Routine::find("KeLowerIrql");
+    let raised = call!("KfRaiseIrql", 2);
+    let routine = address(nothing as *const c_void);
+    let waiting = low(by.call(&[routine, 0, EXPANSION, 1, 0]));
+    let without = low(by.call(&[routine, 0, EXPANSION, 0, 0]));
+    lower.call(&[raised]);
+    same!(waiting, 0xC000_00F2_u32);
+    same!(without, 0);
+    // A thread of the driver, too.
+    let mut event = Object::new();
+    threads::join(threads::start(expand_in_thread, event.at()));
+    same!(event.0[0], 7 * USED as u64);
+}
+
+unsafe extern "C" fn expand_in_thread(to: *mut c_void) {
+    let routine = address(fill as *const c_void);
+    let expanded = call!("KeExpandKernelStackAndCalloutEx", routine, to as u64, EXPANSION, 1, 0);
+    same!(low(expanded), 0);
+}
+
+unsafe extern "C" fn nothing(_context: *mut c_void) {}
+
+/// Fills more stack than a thread has without an expansion.
+unsafe extern "C" fn fill(to: *mut c_void) {
+    let mut memory = [0_u8; USED];
+    core::hint::black_box(&mut memory).fill(7);
+    let sum = memory.iter().map(|byte| u64::from(*byte)).sum();
+    // SAFETY: the caller passes the address of a number of its own.
+    unsafe { *to.cast::<u64>() = sum };
 }
