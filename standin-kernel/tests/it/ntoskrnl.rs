@@ -65,6 +65,11 @@ fn objects_are_found_by_their_names_and_name_themselves() {
 }
 
 #[test]
+fn apcs_run_on_their_threads_outside_of_regions_and_in_waits() {
+    passes("apcs");
+}
+
+#[test]
 fn text_is_compared_copied_and_printed() {
     let printed = passes("text");
     assert_eq!(

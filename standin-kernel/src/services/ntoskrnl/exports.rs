@@ -53,6 +53,7 @@ const ALL: &[Entries] = &[
     io::stack_limits::ENTRIES,
     io::stacks::ENTRIES,
     io::work_items::ENTRIES,
+    ke::apcs::ENTRIES,
     ke::bugchecks::ENTRIES,
     ke::device_queues::ENTRIES,
     ke::dpc::ENTRIES,

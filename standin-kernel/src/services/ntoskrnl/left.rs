@@ -4,7 +4,7 @@ use super::{
     context::Context,
     ex::{callbacks, resources},
     io::{devices, drivers, error_log, lifetime, notifications, send},
-    ke::{bugchecks, dpc, threads, timers},
+    ke::{apcs, bugchecks, dpc, threads, timers},
     mm::pages,
     ob::handles,
     po::{power_framework, power_settings},
@@ -34,6 +34,7 @@ pub fn take_left(
     let counts = [
         (timers.len(), "timer is set"),
         (dpcs.len(), "DPC is queued"),
+        (apcs::take_left(context, &belongs), "APC is queued"),
         (callbacks::take_left(context, &belongs), "callback's registration is left"),
         (notifications::take_left(context, &belongs), "registration for notifications is left"),
         (watchers::take_left(context, &belongs), "routine that watches the system is registered"),

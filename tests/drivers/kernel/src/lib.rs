@@ -15,6 +15,7 @@
 
 mod activities;
 mod addresses;
+mod apcs;
 mod call;
 mod characters;
 mod devices;
@@ -84,6 +85,7 @@ const SERVICES: &[(&str, fn())] = &[
     ("power-settings", power_settings::run),
     ("power-framework", power_framework::run),
     ("once", once::run),
+    ("apcs", apcs::run),
     ("namespace", namespace::run),
     ("images", once::images),
     ("attach", once::attach),

@@ -9,6 +9,7 @@ use std::collections::HashSet;
 use zerocopy::{FromBytes, Immutable, IntoBytes};
 
 use super::{
+    apcs,
     header::{header_of, kind},
     thread_objects,
 };
@@ -62,6 +63,7 @@ impl<T: Send + 'static, R: Send + 'static> Waits<T, R> {
     pub fn finish(context: &Context, id: u64, timeout: Option<i64>) -> Option<R> {
         let deadline = timeout.map(|timeout| deadline(context, timeout));
         let has_result = || {
+            apcs::deliver(context);
             context.with_state(|waits: &mut Self| {
                 waits.all.iter().any(|wait| wait.id == id && wait.result.is_some())
             })

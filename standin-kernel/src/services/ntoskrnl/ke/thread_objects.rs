@@ -41,9 +41,7 @@ pub const ENTRIES: Entries = &[
     ("KeSetBasePriorityThread", DISPATCH, Routine::of(set_base_priority)),
     ("KeQueryPriorityThread", Irql::PASSIVE_LEVEL, Routine::of(query_priority)),
     ("KeEnterCriticalRegion", APC, Routine::of(enter_region)),
-    ("KeLeaveCriticalRegion", APC, Routine::of(leave_region)),
     ("KeEnterGuardedRegion", APC, Routine::of(enter_guarded)),
-    ("KeLeaveGuardedRegion", APC, Routine::of(leave_guarded)),
     ("KeAreAllApcsDisabled", DISPATCH, Routine::of(gets_no_calls)),
     ("KeAreApcsDisabled", DISPATCH, Routine::of(are_apcs_disabled)),
     ("KeSetSystemAffinityThread", APC, Routine::of(set_affinity_for_now)),
@@ -77,6 +75,8 @@ pub struct ThreadObject {
     pub priorities: [i32; 2],
     /// The priority that `KeSetBasePriorityThread` sets.
     pub base_priority: i32,
+    /// Set while the normal routine of an APC runs.
+    pub runs_apc: bool,
     /// The processors that the driver chose, or 0.
     pub affinity: u64,
     /// The critical and guarded regions that the thread is in.
@@ -117,6 +117,7 @@ pub fn object_of(context: &Context, identity: Identity) -> u64 {
         identity,
         priorities: [NORMAL_PRIORITY; 2],
         base_priority: NORMAL_PRIORITY,
+        runs_apc: false,
         affinity: 0,
         regions: 0,
         guarded: 0,
