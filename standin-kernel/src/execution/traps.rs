@@ -18,7 +18,6 @@ use super::{
     origin::origin,
     protection::{self, Cause},
     routine::low_half,
-    stack,
     thread::{self, THREAD_STUCK_IN_DEVICE_DRIVER, Thread},
 };
 use crate::ground::{
@@ -119,7 +118,7 @@ fn report(thread: &Thread, trap: Trap) -> ! {
             [DOUBLE_FAULT, at, trap.registers.rsp(), trap.address],
             format!(
                 "the kernel stack of {} KiB overflowed at {irql}, in {place}",
-                stack::SIZE / 1024
+                thread.stack().size() / 1024
             ),
             &backtrace,
         );
