@@ -69,7 +69,7 @@ struct KindText {
     group: Option<Guid>,
     descriptor: crate::record::EventDescriptor,
     /// The names, in the order of [`names_of`].
-    names: [Option<Arc<str>>; 4],
+    names: [Option<Arc<str>>; 5],
     keywords: Arc<[Arc<str>]>,
     text: Vec<u8>,
 }
@@ -77,8 +77,9 @@ struct KindText {
 /// The number of kinds whose texts are remembered.
 const MAX_KINDS: usize = 1024;
 
-const fn names_of(decoded: &Decoded) -> [&Option<Arc<str>>; 4] {
-    [&decoded.provider_name, &decoded.level_name, &decoded.opcode_name, &decoded.task_name]
+const fn names_of(decoded: &Decoded) -> [&Option<Arc<str>>; 5] {
+    let Decoded { provider_name, channel_name, level_name, opcode_name, task_name, .. } = decoded;
+    [provider_name, channel_name, level_name, opcode_name, task_name]
 }
 
 impl KindText {
@@ -128,6 +129,8 @@ impl KindText {
             key(name, out);
             text::decimal(number, out);
         }
+        key("channel_name", out);
+        optional(decoded.channel_name.as_deref(), out);
         key("level_name", out);
         optional(decoded.level_name.as_deref(), out);
         key("opcode", out);

@@ -498,11 +498,16 @@ impl Provider {
     /// no bit.
     #[must_use]
     pub fn channel_bit(&self, event: &Event) -> u64 {
+        event.channel.map_or(0, |channel| self.bit_of_channel(channel))
+    }
+
+    /// Returns the keyword bit of the channel with an index into `channels`, as
+    /// [`channel_bit`](Self::channel_bit) does for an event.
+    #[must_use]
+    pub fn bit_of_channel(&self, channel: usize) -> u64 {
         const FIRST: usize = 63;
-        event.channel.map_or(0, |channel| match FIRST.checked_sub(channel) {
-            Some(bit) if self.channels[channel].declared => 1 << bit,
-            _ => 0,
-        })
+        let is_declared = self.channels.get(channel).is_some_and(|channel| channel.declared);
+        FIRST.checked_sub(channel).filter(|_| is_declared).map_or(0, |bit| 1 << bit)
     }
 
     /// Returns the event descriptor's keyword: the bits of the event's keywords and channel.

@@ -39,7 +39,9 @@ pub struct Decoded {
     pub event_name: Option<Arc<str>>,
     /// The level's name.
     pub level_name: Option<Arc<str>>,
-    /// The names of the keyword's bits.
+    /// The channel's name, unless the channel is 0.
+    pub channel_name: Option<Arc<str>>,
+    /// The names of the keyword's bits, without the bit of the event's channel.
     pub keywords: Keywords,
     /// The opcode's name.
     pub opcode_name: Option<Arc<str>>,

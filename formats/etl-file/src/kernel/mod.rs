@@ -250,6 +250,7 @@ pub(crate) fn or_by_class(decoded: Decoded, event: &EventRef<'_>, clock: &Clock)
     let found = found.into_decoded(clock, event.processor, event.timestamp);
     Decoded {
         descriptor: decoded.descriptor,
+        channel_name: decoded.channel_name,
         level_name: decoded.level_name,
         activity: decoded.activity,
         related_activity: decoded.related_activity,

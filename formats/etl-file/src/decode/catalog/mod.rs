@@ -15,7 +15,7 @@ use etw_manifest::{Lenient, Manifest, ManifestError, Skipped, read_lenient, text
 
 pub use error::LoadError;
 pub(super) use index::providers;
-pub use provider::{EventDefinition, Provider};
+pub use provider::{Channel, EventDefinition, Provider};
 
 use etw_wire::Guid;
 
