@@ -295,6 +295,7 @@ fn dump_command() -> Command {
             "fields",
             "With --format csv: write a column for each field; reads the file twice",
         ))
+        .arg(flag("codes", "Show the names of well-known NTSTATUS, HRESULT and Win32 error codes"))
         .arg(out_file("Write to this file instead of the standard output").required(false))
         .args(schemas())
         .arg(tmf())
@@ -441,6 +442,8 @@ struct Input {
     file: TraceFile,
     catalog: Catalog,
     additions: Additions,
+    /// True if status codes are shown with their names.
+    codes: bool,
     /// True if kernel events of the file may complete its other events.
     completes: bool,
 }
@@ -453,7 +456,9 @@ impl Input {
         catalog.add_formats(additions.symbols.formats());
         let path = required::<PathBuf>(arguments, "file")?.clone();
         let (file, completes) = open(&path, &mut catalog)?;
-        Ok(Self { path, file, catalog, additions, completes })
+        // Only `dump` has the option.
+        let codes = arguments.try_get_one::<bool>("codes").is_ok_and(|codes| codes == Some(&true));
+        Ok(Self { path, file, catalog, additions, codes, completes })
     }
 
     /// Passes the selected events to an output, sorted by time.
@@ -571,7 +576,7 @@ fn print(
     let buffers = input.file.buffers();
     match format {
         Format::Table => {
-            let mut writer = table::Writer::new(out, width);
+            let mut writer = table::Writer::new(out, width).with_codes(input.codes);
             writer.header(&header, buffers)?;
             let summary = input.events(selection, |_, decoded| Ok(writer.event(&decoded)?))?;
             writer.end(&header, &summary)?;
@@ -587,7 +592,7 @@ fn print(
         }
         Format::Csv => {
             let columns = if by_field { Some(columns(input, selection)?) } else { None };
-            let mut writer = csv::Writer::new(out, columns)?;
+            let mut writer = csv::Writer::new(out, columns)?.with_codes(input.codes);
             let summary =
                 input.events(selection, |event, decoded| Ok(writer.event(event, &decoded)?))?;
             writer.end()?;
