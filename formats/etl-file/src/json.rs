@@ -18,7 +18,9 @@ use crate::catalog::Catalog;
 use crate::decode::{Decoded, Kind, serialize_fields};
 use crate::read::{EventRef, TraceFile, TraceHeader};
 use crate::select::Selection;
-use crate::stream::{Additions, Contents, Events, OutputError, RecordCounts, Summary, view};
+use crate::stream::{
+    Additions, Contents, Events, OutputError, RecordCounts, Summary, hide_hardware_addresses, view,
+};
 use crate::text::{self, Times};
 use crate::time::FileTime;
 
@@ -39,9 +41,11 @@ pub fn write_lines<R: Read + Seek>(
     } else {
         Events::new(file, catalog, selection)
     };
-    while let Some((record, decoded)) = events.next()? {
+    while let Some((record, mut decoded)) = events.next()? {
         if let Some(event) = view(&record) {
-            writer.event(&event, &decoded)?;
+            let hidden = hide_hardware_addresses(&record, &mut decoded);
+            let user_data = hidden.as_deref().unwrap_or(event.user_data);
+            writer.event(&EventRef { user_data, ..event }, &decoded)?;
         }
     }
     let summary = events.summary();
@@ -427,6 +431,8 @@ struct EndLine<'a> {
     events: u64,
     selected: u64,
     with_problems: u64,
+    /// The records of the system whose layout is not known.
+    of_system: u64,
     /// The WPP messages that no loaded format describes.
     without_format: u64,
     late: u64,
@@ -448,6 +454,7 @@ impl<'a> EndLine<'a> {
             events: summary.decoded,
             selected: summary.selected,
             with_problems: summary.with_problems,
+            of_system: summary.of_system,
             without_format: summary.without_format,
             late: summary.late,
             skipped: Skipped(&summary.skipped),

@@ -296,6 +296,10 @@ fn dump_command() -> Command {
             "With --format csv: write a column for each field; reads the file twice",
         ))
         .arg(flag("codes", "Show the names of well-known NTSTATUS, HRESULT and Win32 error codes"))
+        .arg(flag(
+            "hardware-addresses",
+            "Show the addresses of network adapters, which merged traces have",
+        ))
         .arg(out_file("Write to this file instead of the standard output").required(false))
         .args(schemas())
         .arg(tmf())
@@ -444,6 +448,8 @@ struct Input {
     additions: Additions,
     /// True if status codes are shown with their names.
     codes: bool,
+    /// True if the addresses of network adapters are shown.
+    hardware_addresses: bool,
     /// True if kernel events of the file may complete its other events.
     completes: bool,
 }
@@ -456,9 +462,10 @@ impl Input {
         catalog.add_formats(additions.symbols.formats());
         let path = required::<PathBuf>(arguments, "file")?.clone();
         let (file, completes) = open(&path, &mut catalog)?;
-        // Only `dump` has the option.
-        let codes = arguments.try_get_one::<bool>("codes").is_ok_and(|codes| codes == Some(&true));
-        Ok(Self { path, file, catalog, additions, codes, completes })
+        // Only `dump` has these options.
+        let [codes, hardware_addresses] = ["codes", "hardware-addresses"]
+            .map(|name| arguments.try_get_one::<bool>(name).is_ok_and(|flag| flag == Some(&true)));
+        Ok(Self { path, file, catalog, additions, codes, hardware_addresses, completes })
     }
 
     /// Passes the selected events to an output, sorted by time.
@@ -475,10 +482,17 @@ impl Input {
         } else {
             Events::new(file, catalog, selection)
         };
-        while let Some((record, decoded)) = events.next().map_err(failed)? {
-            if let Some(event) = stream::view(&record) {
-                write(&event, decoded)?;
-            }
+        while let Some((record, mut decoded)) = events.next().map_err(failed)? {
+            let Some(event) = stream::view(&record) else {
+                continue;
+            };
+            let hidden = if self.hardware_addresses {
+                None
+            } else {
+                stream::hide_hardware_addresses(&record, &mut decoded)
+            };
+            let user_data = hidden.as_deref().unwrap_or(event.user_data);
+            write(&EventRef { user_data, ..event }, decoded)?;
         }
         Ok(events.summary())
     }
@@ -638,6 +652,7 @@ fn timeline(
     tell_without_format(&input.path, &summary);
     for (what, count) in [
         ("without_format", summary.without_format),
+        ("of_system", summary.of_system),
         ("stacks_joined", summary.stacks.joined),
         ("stacks_unmatched", summary.stacks.unmatched),
         ("unnamed", summary.dropped),

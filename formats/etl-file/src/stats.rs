@@ -40,6 +40,8 @@ pub struct Stats {
     unknown: u64,
     /// The events of all forms that cannot be decoded completely, with those that nothing describes.
     with_problems: u64,
+    /// The records of the system whose layout is not known; they are not among the others.
+    of_system: u64,
     /// The WPP messages that no loaded format describes.
     without_format: u64,
     skipped: RecordCounts,
@@ -141,7 +143,11 @@ impl Stats {
             let of_class =
                 if kind.event_name.is_none() { kernel::names_of_event(&event) } else { None };
             let has_problems = if of_class.is_some() {
-                kernel::decode_event(&event).is_some_and(|event| !event.problems.is_empty())
+                let found = kernel::decode_event(&event);
+                let problems = found.map(|event| event.problems).unwrap_or_default();
+                let of_system = problems.iter().any(Problem::is_of_system);
+                self.of_system += u64::from(of_system);
+                !of_system && !problems.is_empty()
             } else {
                 self.unknown += u64::from(kind.is_unknown(&event));
                 kind.has_problems(&event)
@@ -173,7 +179,9 @@ impl Stats {
             let without_format = found.problems.contains(&Problem::NoFormat);
             self.without_format += u64::from(without_format);
             self.unknown += u64::from(found.problems.contains(&Problem::NoSchema));
-            self.with_problems += u64::from(!found.problems.is_empty());
+            let of_system = found.problems.iter().any(Problem::is_of_system);
+            self.of_system += u64::from(of_system);
+            self.with_problems += u64::from(!of_system && !found.problems.is_empty());
             // Kinds of events have the numbers of the decoder, which do not reach this far.
             let number = found.header.hook.map(|hook| u64::MAX - u64::from(hook));
             let names =
@@ -278,6 +286,13 @@ impl Stats {
                 text,
                 "Not decoded: {} events with data that no loaded manifest or image describes",
                 self.unknown
+            );
+        }
+        if self.of_system != 0 {
+            let _infallible = writeln!(
+                text,
+                "Of the system: {} records with a layout that no source describes",
+                self.of_system
             );
         }
         if self.without_format != 0 {
@@ -427,7 +442,7 @@ mod tests {
         let mut file = TraceFile::new(Cursor::new(file)).unwrap();
         let (stats, _) = Stats::of(&mut file, &Catalog::new()).unwrap();
         // The version that is unknown, and the two headers of a trace (hook 0) without a payload.
-        assert_eq!((stats.events(), stats.with_problems), (6, 3));
+        assert_eq!((stats.events(), stats.with_problems, stats.of_system), (6, 2, 1));
         let kernel = stats.counts.iter();
         let kernel = kernel.filter(|([provider, ..], _)| provider != "Process");
         assert_eq!(kernel.clone().map(|(_, count)| count.events).sum::<u64>(), 3);

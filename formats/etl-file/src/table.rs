@@ -139,6 +139,12 @@ impl<W: Write> Writer<W> {
                 summary.with_problems
             ));
         }
+        if summary.of_system != 0 {
+            lines.push(format!(
+                "Unknown  {} shown records of the system have a layout that no source describes",
+                summary.of_system
+            ));
+        }
         if summary.without_format != 0 {
             lines.push(format!(
                 "Unread   {} shown WPP messages, which no loaded TMF file or PDB describes",

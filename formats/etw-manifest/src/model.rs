@@ -12,6 +12,8 @@ use std::hash::{Hash, Hasher};
 
 use etw_wire::{Guid, InType, OutType, winmeta};
 
+use crate::error::ManifestError;
+
 /// A place in a file; line and column count from 1.
 ///
 /// A manifest from a Rust declaration has the places of the declaration, and a manifest from
@@ -41,6 +43,9 @@ pub struct Manifest {
     pub culture: String,
     /// The strings in other languages.
     pub translations: Vec<Translation>,
+    /// The elements and attributes of other namespaces, which the reader left out, in the order of
+    /// the file.
+    pub left_out: Vec<ManifestError>,
 }
 
 /// A localized string (`string` of a `stringTable`).

@@ -140,6 +140,15 @@ pub struct Keywords {
     pub unnamed: u64,
 }
 
+impl Problem {
+    /// Returns true if the record is one of the system whose layout no source describes, so that a
+    /// user has nothing to name for it.
+    #[must_use]
+    pub const fn is_of_system(&self) -> bool {
+        matches!(self, Self::UnknownKernelEvent | Self::UnknownVersion { .. })
+    }
+}
+
 /// A part of an event that could not be decoded.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Problem {
@@ -170,8 +179,8 @@ pub enum Problem {
         /// The last version that is known.
         last: u8,
     },
-    /// The layout of a kernel event is unknown.
-    #[error("the layout of this kernel event is unknown")]
+    /// The layout of an event of the system is unknown.
+    #[error("the layout of this event of the system is unknown")]
     UnknownKernelEvent,
     /// No format of the WPP message is loaded.
     #[error("no loaded TMF file or PDB describes this message")]

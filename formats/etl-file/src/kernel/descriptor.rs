@@ -112,6 +112,12 @@ pub enum Type {
     /// This number of bytes.
     #[serde(skip)]
     Bytes(u16),
+    /// Hardware address in this number of bytes, as long as the last 32-bit number before it says.
+    #[serde(skip)]
+    Hardware(u16),
+    /// UTF-16 text up to the end of the record, compressed by LZNT1; its size in bytes is the 32-bit
+    /// number before it.
+    Compressed,
     /// Bytes up to the end of the record.
     Rest,
     /// IPv4 address in network order.
@@ -141,6 +147,7 @@ impl Type {
         Some(match name {
             "Units" => Self::Units(argument.parse().ok()?),
             "Bytes" => Self::Bytes(argument.parse().ok()?),
+            "Hardware" => Self::Hardware(argument.parse().ok()?),
             "Texts" => Self::Texts(argument),
             _ if !argument.is_empty() => return None,
             _ => {

@@ -277,10 +277,8 @@ fn class_of(header: &RecordHeader) -> Option<&'static Class> {
     }
 }
 
-/// Returns the offsets in a record of the readings of the session's clock and of the durations in its
-/// payload, as [`decode()`] finds them. If the version is not known, a reading at the start of the
-/// payload is one if the event has one there in another version.
-pub(crate) fn clock_values(record: &RecordRef<'_>) -> Vec<(usize, Type)> {
+/// Returns the event of a record by its class, with the record's header and the start of its payload.
+fn event_of(record: &RecordRef<'_>) -> Option<(&'static Event, RecordHeader, usize)> {
     // Event records have no header of the other forms, and the other way round.
     let of_event = record.event().and_then(|event| {
         class_of_event(&event)?;
@@ -291,13 +289,49 @@ pub(crate) fn clock_values(record: &RecordRef<'_>) -> Vec<(usize, Type)> {
         let header = RecordHeader::of(record)?;
         Some((header, header.payload))
     });
-    let Some((header, start)) = header else {
+    let (header, start) = header?;
+    Some((class_of(&header)?.event(header.opcode)?, header, start))
+}
+
+/// Replaces the hardware addresses in a decoded record, and returns its payload with zeros in their
+/// places. Returns `None` if it has none. A payload of which no layout tells where they are is hidden
+/// as a whole.
+pub(crate) fn hide_hardware_addresses(
+    record: &RecordRef<'_>,
+    decoded: &mut Decoded,
+) -> Option<Vec<u8>> {
+    let (event, header, start) = event_of(record)?;
+    if !event.has_hardware_addresses() {
+        return None;
+    }
+    let mut payload = record.bytes.get(start..)?.to_vec();
+    let whole = 0..payload.len();
+    let attempt = attempt(event, &header, &payload);
+    let places = match attempt {
+        Some(attempt) if attempt.error.is_none() => attempt.hardware,
+        _ => vec![whole],
+    };
+    for place in places {
+        payload.get_mut(place).into_iter().flatten().for_each(|byte| *byte = 0);
+    }
+    for (name, value) in &mut decoded.fields {
+        if payload::HARDWARE.contains(&&**name) {
+            *value = Value::Text("(hidden)".to_owned());
+        }
+    }
+    let leftover = payload.len().saturating_sub(decoded.leftover.len());
+    decoded.leftover = payload.get(leftover..).unwrap_or_default().to_vec();
+    Some(payload)
+}
+
+/// Returns the offsets in a record of the readings of the session's clock and of the durations in its
+/// payload, as [`decode()`] finds them. If the version is not known, a reading at the start of the
+/// payload is one if the event has one there in another version.
+pub(crate) fn clock_values(record: &RecordRef<'_>) -> Vec<(usize, Type)> {
+    let Some((event, header, start)) = event_of(record) else {
         return Vec::new();
     };
-    let event = class_of(&header).and_then(|class| class.event(header.opcode));
-    let (Some(event), Some(payload)) = (event, record.bytes.get(start..)) else {
-        return Vec::new();
-    };
+    let payload = record.bytes.get(start..).unwrap_or_default();
     let found = match attempt(event, &header, payload) {
         Some(attempt) => attempt.clock_values,
         None if event.starts_with_ticks() && payload.len() >= 8 => vec![(0, Type::Ticks)],
@@ -343,7 +377,7 @@ fn classified(header: RecordHeader, payload: &[u8]) -> Record {
         record.problems.extend(match known {
             Some(last) => Some(Problem::UnknownVersion { version: header.version, last }),
             None if payload.is_empty() => None,
-            None if header.hook.is_some() => Some(Problem::UnknownKernelEvent),
+            None if header.hook.is_some() || class.is_some() => Some(Problem::UnknownKernelEvent),
             None => Some(Problem::NoSchema),
         });
     }

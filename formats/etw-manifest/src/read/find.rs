@@ -64,4 +64,7 @@ pub struct Names {
 pub struct Globals {
     pub texts: Index<String>,
     pub providers: Index<Guid>,
+    /// The places of the elements and attributes that are left out in their list, by kind, name,
+    /// enclosing element and namespace.
+    pub left_out: HashMap<(&'static str, String, String, String), usize>,
 }
