@@ -1,4 +1,5 @@
-//! LZNT1, the compression of texts in records of WinSAT (ETL-14.13), as MS-XCA section 2.5 specifies it.
+//! LZNT1, the compression of texts in records of the class `WinSAT` (ETL-14.13), as MS-XCA section 2.5
+//! specifies it.
 //!
 //! A stream consists of chunks, each of at most 4,096 bytes of output. A chunk starts with a
 //! little-endian `u16`: its lower 12 bits are the size of the data behind it less 1, its highest bit is

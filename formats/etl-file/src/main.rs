@@ -11,6 +11,7 @@ use clap::{Arg, ArgAction, ArgMatches, Command, ValueEnum, builder::PossibleValu
 use etl_file::catalog::LoadError;
 use etl_file::compare::{self, Comparison, Other, OtherError, Ours, OursError};
 use etl_file::image::ImageError;
+use etl_file::kernel::MofError;
 use etl_file::merge::{self, MergeError};
 use etl_file::read::{Damages, EventRef, OtherFormat, ReadError};
 use etl_file::show::Escaped;
@@ -71,10 +72,15 @@ fn flag(name: &'static str, help: &'static str) -> Arg {
 }
 
 /// Returns the options for manifests and images to decode events with.
-fn schemas() -> [Arg; 2] {
+fn schemas() -> [Arg; 3] {
     [
         paths("man", "FILE", "Decode events with this provider manifest; can be repeated"),
         paths("image", "FILE", "Decode events with the resources of this image; can be repeated"),
+        paths(
+            "mof",
+            "FILE",
+            "Decode classic events with the classes of this MOF file; can be repeated",
+        ),
     ]
 }
 
@@ -94,6 +100,9 @@ fn catalog(arguments: &ArgMatches) -> Result<Catalog, Failure> {
         for skipped in loaded {
             eprintln!("warning: {}: {skipped}", manifest.display());
         }
+    }
+    for classes in arguments.get_many::<PathBuf>("mof").unwrap_or_default() {
+        catalog.load_classes(classes)?;
     }
     // Commands that leave WPP messages out have no such option.
     let formats = arguments.try_get_many::<PathBuf>("tmf");
@@ -389,6 +398,8 @@ enum Failure {
     Image(#[from] ImageError),
     #[error(transparent)]
     Formats(#[from] FormatsError),
+    #[error(transparent)]
+    Classes(#[from] MofError),
     #[error(transparent)]
     Symbols(#[from] SymbolError),
     #[error("{}: {source}", file.display())]

@@ -139,11 +139,15 @@ impl Stats {
     fn add(&mut self, record: &RecordRef<'_>, decoder: &mut Decoder<'_>) {
         let size = u64::try_from(record.bytes.len()).unwrap_or(u64::MAX);
         if let Some(event) = record.event() {
+            let classes = decoder.catalog().classes();
             let (number, kind) = decoder.describe(&event);
-            let of_class =
-                if kind.event_name.is_none() { kernel::names_of_event(&event) } else { None };
+            let of_class = if kind.event_name.is_none() {
+                kernel::names_of_event(&event, classes)
+            } else {
+                None
+            };
             let has_problems = if of_class.is_some() {
-                let found = kernel::decode_event(&event);
+                let found = kernel::decode_event(&event, classes);
                 let problems = found.map(|event| event.problems).unwrap_or_default();
                 let of_system = problems.iter().any(Problem::is_of_system);
                 self.of_system += u64::from(of_system);
@@ -175,10 +179,12 @@ impl Stats {
             count.events += 1;
             count.bytes += size;
         } else if let Some(found) = kernel::decode_record(record) {
-            let found = found.described_by(decoder.catalog().formats());
+            let catalog = decoder.catalog();
+            let found =
+                found.described_by(catalog.formats()).described_by_classes(catalog.classes());
             let without_format = found.problems.contains(&Problem::NoFormat);
             self.without_format += u64::from(without_format);
-            self.unknown += u64::from(found.problems.contains(&Problem::NoSchema));
+            self.unknown += u64::from(found.problems.contains(&Problem::NoClass));
             let of_system = found.problems.iter().any(Problem::is_of_system);
             self.of_system += u64::from(of_system);
             self.with_problems += u64::from(!of_system && !found.problems.is_empty());
@@ -284,7 +290,7 @@ impl Stats {
         if self.unknown != 0 {
             let _infallible = writeln!(
                 text,
-                "Not decoded: {} events with data that no loaded manifest or image describes",
+                "Not decoded: {} events with data that no loaded manifest, image or MOF file describes",
                 self.unknown
             );
         }
@@ -391,7 +397,7 @@ mod tests {
             last_lines(&stats),
             "10 events, 400 bytes\n\
              Lost: 3 events, 2 buffers\n\
-             Not decoded: 4 events with data that no loaded manifest or image describes\n\
+             Not decoded: 4 events with data that no loaded manifest, image or MOF file describes\n\
              Without format: 5 WPP messages that no loaded TMF file or PDB describes\n\
              Partly: 6 events could not be decoded completely\n\
              Out of order: 7 records\n\

@@ -27,10 +27,11 @@ const UNKNOWN_ID: u32 = u32::MAX;
 pub fn decode_record(record: &RecordRef<'_>, decoder: &mut Decoder<'_>) -> Option<Decoded> {
     if let Some(event) = record.event() {
         let own = decoder.decode(&event);
-        Some(kernel::or_by_class(own, &event, record.clock()))
+        Some(kernel::or_by_class(own, &event, record.clock(), decoder.catalog().classes()))
     } else {
         let found = kernel::decode_record(record)?;
-        let found = found.described_by(decoder.catalog().formats());
+        let catalog = decoder.catalog();
+        let found = found.described_by(catalog.formats()).described_by_classes(catalog.classes());
         Some(found.into_decoded(record.clock(), record.processor, record.timestamp))
     }
 }

@@ -91,11 +91,11 @@ pub enum Rule {
         /// `element` or `attribute`.
         what: &'static str,
         /// Its name.
-        inner: String,
+        inner: Box<str>,
         /// The enclosing element.
-        outer: String,
+        outer: &'static str,
         /// Its namespace; empty for that of the manifest.
-        namespace: String,
+        namespace: Box<str>,
         /// The number of these elements or attributes; the place is that of the first one.
         count: usize,
     },

@@ -300,12 +300,17 @@ fn element<'a, 'i>(
 }
 
 /// Returns the rule for an element or attribute that is not read.
-pub fn left_out(outer: &str, what: &'static str, inner: &str, namespace: Option<&str>) -> Rule {
+pub fn left_out(
+    outer: &'static str,
+    what: &'static str,
+    inner: &str,
+    namespace: Option<&str>,
+) -> Rule {
     Rule::LeftOut {
         what,
-        inner: inner.to_owned(),
-        outer: outer.to_owned(),
-        namespace: namespace.unwrap_or_default().to_owned(),
+        inner: inner.into(),
+        outer,
+        namespace: namespace.unwrap_or_default().into(),
         count: 1,
     }
 }

@@ -218,6 +218,26 @@ fn append(kind: Type, n: u8, pointer_size: PointerSize, out: &mut Vec<u8>) -> Va
             out.extend(&bytes);
             Value::Binary(bytes)
         }
+        Type::F32 => {
+            out.extend(f32::from(n).to_le_bytes());
+            Value::Float(n.into())
+        }
+        Type::F64 => {
+            out.extend(f64::from(n).to_le_bytes());
+            Value::Double(n.into())
+        }
+        Type::Bool => {
+            out.extend([n, 0, 0, 0]);
+            Value::Bool(true)
+        }
+        Type::CountedAnsi => {
+            out.extend([2, 0, b'c', b'a']);
+            Value::Text("ca".to_owned())
+        }
+        Type::CountedUtf16 => {
+            out.extend([4, 0, b'c', 0, b'w', 0]);
+            Value::Text("cw".to_owned())
+        }
         Type::Hardware(count) => {
             out.extend(vec![n; count.into()]);
             Value::Text(vec![format!("{n:02x}"); count.into()].join(":"))

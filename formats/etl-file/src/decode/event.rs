@@ -155,6 +155,9 @@ pub enum Problem {
     /// The event has user data that nothing describes.
     #[error("no loaded manifest or image describes this event")]
     NoSchema,
+    /// No class of a loaded MOF file describes the classic event.
+    #[error("no loaded MOF file describes this classic event; name one with --mof")]
+    NoClass,
     /// The provider traits are damaged.
     #[error("the provider traits are damaged: {0}")]
     Traits(MetadataError),

@@ -8,7 +8,7 @@ use serde::de::IntoDeserializer;
 use serde::de::value::{Error, StrDeserializer};
 
 /// A class of events.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Class {
     /// The GUID by which sessions and classic events name the class.
     pub guid: Guid,
@@ -21,7 +21,7 @@ pub struct Class {
 }
 
 /// An event of a class.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Event {
     /// The lower byte of the hook, and `Class.Type` of a classic record.
     pub opcode: u8,
@@ -76,6 +76,12 @@ pub enum Type {
     Hex32,
     /// 64-bit mask.
     Hex64,
+    /// Number of single precision.
+    F32,
+    /// Number of double precision.
+    F64,
+    /// Truth value, 32 bits.
+    Bool,
     /// Reading of the session's clock, 64 bits.
     Ticks,
     /// Duration in ticks of the session's clock, 64 bits unsigned.
@@ -106,6 +112,10 @@ pub enum Type {
     Ansi,
     /// UTF-16 text with a NUL.
     Utf16,
+    /// 8-bit text after its size in bytes, a 16-bit number.
+    CountedAnsi,
+    /// UTF-16 text after its size in bytes, a 16-bit number.
+    CountedUtf16,
     /// This number of UTF-16 units, padded with NULs.
     #[serde(skip)]
     Units(u16),

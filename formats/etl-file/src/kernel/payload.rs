@@ -164,6 +164,18 @@ impl Reader<'_> {
             Type::I64 | Type::Ticks => Value::Int(present(c.i64())?),
             Type::Hex32 => Value::Hex(present(c.u32())?.into()),
             Type::Hex64 => Value::Hex(present(c.u64())?),
+            Type::F32 => Value::Float(f32::from_bits(present(c.u32())?)),
+            Type::F64 => Value::Double(f64::from_bits(present(c.u64())?)),
+            Type::Bool => Value::Bool(present(c.u32())? != 0),
+            Type::CountedAnsi => {
+                let size = present(c.u16())?;
+                let bytes = present(c.take(size.into()))?;
+                Value::Text(String::from_utf8_lossy(bytes).into_owned())
+            }
+            Type::CountedUtf16 => {
+                let size = present(c.u16())?;
+                Value::Text(utf16_until_nul(present(c.take(size.into()))?))
+            }
             Type::FileTime => Value::FileTime(FileTime::from_raw(present(c.i64())?)),
             Type::Process => Value::ProcessId(present(c.u32())?.into()),
             Type::Thread => Value::ThreadId(present(c.u32())?.into()),

@@ -345,7 +345,7 @@ fn classic_events_of_any_class_keep_their_payload() {
     assert_eq!(decoded.header.form, Form::Classic);
     assert_eq!((decoded.class, decoded.header.opcode, decoded.header.level), (class, 3, 4));
     assert_eq!((decoded.header.version, decoded.header.timestamp), (0x102, Some(-5)));
-    assert_eq!((decoded.leftover, decoded.problems), (vec![1, 2, 3], vec![Problem::NoSchema]));
+    assert_eq!((decoded.leftover, decoded.problems), (vec![1, 2, 3], vec![Problem::NoClass]));
     let parent = Guid::from_u128(7);
     let instance = ClassicRecord { instance: Some((8, 9, parent)), ..record };
     let decoded = kernel::decode(&instance.encode().unwrap()).unwrap();
@@ -509,7 +509,7 @@ fn the_configuration_that_merging_adds_is_decoded() {
     assert_eq!(unknown.class_name.as_deref(), Some("SystemConfigEx"));
     assert_eq!(unknown.leftover, [1, 2]);
     assert_eq!(unknown.problems, [Problem::UnknownKernelEvent]);
-    assert!(unknown.problems[0].is_of_system() && !Problem::NoSchema.is_of_system());
+    assert!(unknown.problems[0].is_of_system() && !Problem::NoClass.is_of_system());
 
     let interface = of(36, etl_fixtures::kernel_records::network_interface());
     assert_eq!(interface.problems, []);

@@ -105,7 +105,7 @@ pub fn read_lenient(text: &str) -> Result<Lenient, ManifestError> {
     }));
     skipped.extend(manifest.left_out.iter().map(|why| {
         let name = match &why.rule {
-            Rule::LeftOut { inner, .. } => inner.clone(),
+            Rule::LeftOut { inner, .. } => inner.to_string(),
             _ => String::new(),
         };
         Skipped { part: Part::Element, name, why: why.clone() }

@@ -108,7 +108,7 @@ impl<'a, 'i> Reader<'a, 'i> {
         let Rule::LeftOut { what, inner, outer, namespace, .. } = &note.rule else {
             return;
         };
-        let key = (*what, inner.clone(), outer.clone(), namespace.clone());
+        let key = (*what, inner.clone(), *outer, namespace.clone());
         let all = &mut self.manifest.left_out;
         let at = *self.globals.left_out.entry(key).or_insert(all.len());
         match all.get_mut(at).map(|known| &mut known.rule) {
