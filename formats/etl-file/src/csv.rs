@@ -19,7 +19,8 @@ const COLUMNS: [&str; 13] = [
 const FIELDS: &str = "fields";
 
 /// The columns after those of the fields.
-const LAST: [&str; 6] = ["process name", "thread name", "message", "stack", "payload", "problems"];
+const LAST: [&str; 7] =
+    ["process name", "thread name", "message", "stack", "payload", "problems", "channel"];
 
 /// The columns of fields: their names, in the order in which they were first seen.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -93,6 +94,8 @@ fn repetition(event: &Decoded, at: usize, name: &Arc<str>) -> usize {
 pub struct Writer<W: Write> {
     out: csv::Writer<W>,
     columns: Option<FieldColumns>,
+    /// True if well-known status codes are shown with their names.
+    codes: bool,
     cell: Vec<u8>,
     times: Times,
 }
@@ -117,7 +120,13 @@ impl<W: Write> Writer<W> {
             }
         }
         writer.write_record(LAST)?;
-        Ok(Self { out: writer, columns, cell: Vec::new(), times: Times::default() })
+        Ok(Self { out: writer, columns, codes: false, cell: Vec::new(), times: Times::default() })
+    }
+
+    /// Shows well-known status codes with their names, or without.
+    #[must_use]
+    pub fn with_codes(self, codes: bool) -> Self {
+        Self { codes, ..self }
     }
 
     /// Writes the line of an event. `event` is the event as it was recorded.
@@ -164,6 +173,10 @@ impl<W: Write> Writer<W> {
         let problems = decoded.problems.iter().map(ToString::to_string);
         let problems: Vec<String> = problems.collect();
         self.out.write_field(problems.join("; "))?;
+        match descriptor.channel {
+            0 => self.out.write_field("")?,
+            channel => self.named(decoded.channel_name.as_ref(), channel.into())?,
+        }
         self.out.write_record(None::<&[u8]>)?;
         Ok(())
     }
@@ -191,6 +204,7 @@ impl<W: Write> Writer<W> {
     }
 
     fn fields(&mut self, event: &Decoded) -> io::Result<()> {
+        let codes = self.codes;
         let Some(columns) = &self.columns else {
             return self.cell(|cell| {
                 for (number, (name, value)) in event.fields.iter().enumerate() {
@@ -199,7 +213,7 @@ impl<W: Write> Writer<W> {
                     }
                     cell.extend_from_slice(name.as_bytes());
                     cell.push(b'=');
-                    show(value, cell);
+                    show(value, codes, cell);
                 }
             });
         };
@@ -215,7 +229,7 @@ impl<W: Write> Writer<W> {
             self.cell(|cell| match value {
                 // A cell of its own needs no quotation marks around text.
                 Some(Value::Text(text)) => cell.extend_from_slice(text.as_bytes()),
-                Some(value) => show(value, cell),
+                Some(value) => show(value, codes, cell),
                 None => {}
             })?;
         }
@@ -223,8 +237,8 @@ impl<W: Write> Writer<W> {
     }
 }
 
-/// Appends a value as its `Display` shows it.
-fn show(value: &Value, cell: &mut Vec<u8>) {
+/// Appends a value as its `Display` shows it, with `codes` in the alternate form.
+fn show(value: &Value, codes: bool, cell: &mut Vec<u8>) {
     match value {
         Value::Int(number) => text::decimal(*number, cell),
         Value::UInt(number) | Value::ProcessId(number) | Value::ThreadId(number) => {
@@ -236,6 +250,7 @@ fn show(value: &Value, cell: &mut Vec<u8>) {
             cell.extend_from_slice(b"hex:");
             cell.extend_from_slice(Hex(bytes).to_string().as_bytes());
         }
+        other if codes => cell.extend_from_slice(format!("{other:#}").as_bytes()),
         other => cell.extend_from_slice(other.to_string().as_bytes()),
     }
 }

@@ -36,6 +36,7 @@ pub mod image;
 pub mod json;
 pub mod kernel;
 mod layout;
+mod lznt1;
 pub mod merge;
 pub mod names;
 pub mod perfetto;

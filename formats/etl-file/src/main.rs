@@ -11,6 +11,7 @@ use clap::{Arg, ArgAction, ArgMatches, Command, ValueEnum, builder::PossibleValu
 use etl_file::catalog::LoadError;
 use etl_file::compare::{self, Comparison, Other, OtherError, Ours, OursError};
 use etl_file::image::ImageError;
+use etl_file::kernel::MofError;
 use etl_file::merge::{self, MergeError};
 use etl_file::read::{Damages, EventRef, OtherFormat, ReadError};
 use etl_file::show::Escaped;
@@ -71,10 +72,15 @@ fn flag(name: &'static str, help: &'static str) -> Arg {
 }
 
 /// Returns the options for manifests and images to decode events with.
-fn schemas() -> [Arg; 2] {
+fn schemas() -> [Arg; 3] {
     [
         paths("man", "FILE", "Decode events with this provider manifest; can be repeated"),
         paths("image", "FILE", "Decode events with the resources of this image; can be repeated"),
+        paths(
+            "mof",
+            "FILE",
+            "Decode classic events with the classes of this MOF file; can be repeated",
+        ),
     ]
 }
 
@@ -94,6 +100,9 @@ fn catalog(arguments: &ArgMatches) -> Result<Catalog, Failure> {
         for skipped in loaded {
             eprintln!("warning: {}: {skipped}", manifest.display());
         }
+    }
+    for classes in arguments.get_many::<PathBuf>("mof").unwrap_or_default() {
+        catalog.load_classes(classes)?;
     }
     // Commands that leave WPP messages out have no such option.
     let formats = arguments.try_get_many::<PathBuf>("tmf");
@@ -295,6 +304,11 @@ fn dump_command() -> Command {
             "fields",
             "With --format csv: write a column for each field; reads the file twice",
         ))
+        .arg(flag("codes", "Show the names of well-known NTSTATUS, HRESULT and Win32 error codes"))
+        .arg(flag(
+            "hardware-addresses",
+            "Show the addresses of network adapters, which merged traces have",
+        ))
         .arg(out_file("Write to this file instead of the standard output").required(false))
         .args(schemas())
         .arg(tmf())
@@ -385,6 +399,8 @@ enum Failure {
     #[error(transparent)]
     Formats(#[from] FormatsError),
     #[error(transparent)]
+    Classes(#[from] MofError),
+    #[error(transparent)]
     Symbols(#[from] SymbolError),
     #[error("{}: {source}", file.display())]
     Columns { file: PathBuf, source: csv::TooManyColumns },
@@ -441,6 +457,10 @@ struct Input {
     file: TraceFile,
     catalog: Catalog,
     additions: Additions,
+    /// True if status codes are shown with their names.
+    codes: bool,
+    /// True if the addresses of network adapters are shown.
+    hardware_addresses: bool,
     /// True if kernel events of the file may complete its other events.
     completes: bool,
 }
@@ -453,7 +473,10 @@ impl Input {
         catalog.add_formats(additions.symbols.formats());
         let path = required::<PathBuf>(arguments, "file")?.clone();
         let (file, completes) = open(&path, &mut catalog)?;
-        Ok(Self { path, file, catalog, additions, completes })
+        // Only `dump` has these options.
+        let [codes, hardware_addresses] = ["codes", "hardware-addresses"]
+            .map(|name| arguments.try_get_one::<bool>(name).is_ok_and(|flag| flag == Some(&true)));
+        Ok(Self { path, file, catalog, additions, codes, hardware_addresses, completes })
     }
 
     /// Passes the selected events to an output, sorted by time.
@@ -470,10 +493,17 @@ impl Input {
         } else {
             Events::new(file, catalog, selection)
         };
-        while let Some((record, decoded)) = events.next().map_err(failed)? {
-            if let Some(event) = stream::view(&record) {
-                write(&event, decoded)?;
-            }
+        while let Some((record, mut decoded)) = events.next().map_err(failed)? {
+            let Some(event) = stream::view(&record) else {
+                continue;
+            };
+            let hidden = if self.hardware_addresses {
+                None
+            } else {
+                stream::hide_hardware_addresses(&record, &mut decoded)
+            };
+            let user_data = hidden.as_deref().unwrap_or(event.user_data);
+            write(&EventRef { user_data, ..event }, decoded)?;
         }
         Ok(events.summary())
     }
@@ -571,7 +601,7 @@ fn print(
     let buffers = input.file.buffers();
     match format {
         Format::Table => {
-            let mut writer = table::Writer::new(out, width);
+            let mut writer = table::Writer::new(out, width).with_codes(input.codes);
             writer.header(&header, buffers)?;
             let summary = input.events(selection, |_, decoded| Ok(writer.event(&decoded)?))?;
             writer.end(&header, &summary)?;
@@ -587,7 +617,7 @@ fn print(
         }
         Format::Csv => {
             let columns = if by_field { Some(columns(input, selection)?) } else { None };
-            let mut writer = csv::Writer::new(out, columns)?;
+            let mut writer = csv::Writer::new(out, columns)?.with_codes(input.codes);
             let summary =
                 input.events(selection, |event, decoded| Ok(writer.event(event, &decoded)?))?;
             writer.end()?;
@@ -633,6 +663,7 @@ fn timeline(
     tell_without_format(&input.path, &summary);
     for (what, count) in [
         ("without_format", summary.without_format),
+        ("of_system", summary.of_system),
         ("stacks_joined", summary.stacks.joined),
         ("stacks_unmatched", summary.stacks.unmatched),
         ("unnamed", summary.dropped),

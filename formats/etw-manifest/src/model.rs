@@ -12,6 +12,8 @@ use std::hash::{Hash, Hasher};
 
 use etw_wire::{Guid, InType, OutType, winmeta};
 
+use crate::error::ManifestError;
+
 /// A place in a file; line and column count from 1.
 ///
 /// A manifest from a Rust declaration has the places of the declaration, and a manifest from
@@ -41,6 +43,9 @@ pub struct Manifest {
     pub culture: String,
     /// The strings in other languages.
     pub translations: Vec<Translation>,
+    /// The elements and attributes of other namespaces, which the reader left out, in the order of
+    /// the file.
+    pub left_out: Vec<ManifestError>,
 }
 
 /// A localized string (`string` of a `stringTable`).
@@ -498,11 +503,16 @@ impl Provider {
     /// no bit.
     #[must_use]
     pub fn channel_bit(&self, event: &Event) -> u64 {
+        event.channel.map_or(0, |channel| self.bit_of_channel(channel))
+    }
+
+    /// Returns the keyword bit of the channel with an index into `channels`, as
+    /// [`channel_bit`](Self::channel_bit) does for an event.
+    #[must_use]
+    pub fn bit_of_channel(&self, channel: usize) -> u64 {
         const FIRST: usize = 63;
-        event.channel.map_or(0, |channel| match FIRST.checked_sub(channel) {
-            Some(bit) if self.channels[channel].declared => 1 << bit,
-            _ => 0,
-        })
+        let is_declared = self.channels.get(channel).is_some_and(|channel| channel.declared);
+        FIRST.checked_sub(channel).filter(|_| is_declared).map_or(0, |bit| 1 << bit)
     }
 
     /// Returns the event descriptor's keyword: the bits of the event's keywords and channel.

@@ -195,6 +195,42 @@ fn attributes_without_a_place_in_the_resources_are_kept() {
     assert!(!written.contains("mofValue"));
 }
 
+#[test]
+fn elements_and_attributes_of_other_namespaces_are_left_out_and_counted() {
+    let root = "<instrumentationManifest ";
+    let of_xml = "xmlns:i=\"http://www.w3.org/2001/XMLSchema-instance\" i:schemaLocation=\"a b\" ";
+    let foreign = "xmlns:o=\"urn:o\" o:x=\"1\" ";
+    let counters = "<counters xmlns=\"http://schemas.microsoft.com/win/2005/12/counters\"/>";
+    let text = SOUND.replacen(root, &format!("{root}{of_xml}{foreign}"), 1).replacen(
+        "<instrumentation>",
+        &format!("<instrumentation>{counters}{counters}"),
+        1,
+    );
+    let notes: Vec<String> =
+        manifest::read(&text).unwrap().left_out.iter().map(|one| one.rule.to_string()).collect();
+    let expected = [
+        "leaving out 1 attribute `x` of `instrumentationManifest` (namespace urn:o)",
+        "leaving out 2 elements `counters` of `instrumentation` (namespace \
+         http://schemas.microsoft.com/win/2005/12/counters)",
+    ];
+    assert_eq!(notes, expected);
+    assert!(manifest::read(SOUND).unwrap().left_out.is_empty());
+    let lenient = |text: &str| {
+        let skipped = manifest::read_lenient(text).unwrap().skipped;
+        skipped.iter().map(|one| one.why.rule.to_string()).collect::<Vec<_>>()
+    };
+    assert_eq!(lenient(&text), expected);
+    // A decoder also leaves out what a compiler refuses.
+    let text = SOUND.replacen("<instrumentation>", "<instrumentation><more/>", 1);
+    assert_eq!(lenient(&text), ["leaving out 1 element `more` of `instrumentation`"]);
+    // So do the manifests of components of Windows.
+    let assembly = "<assembly xmlns='urn:schemas-microsoft-com:asm.v3'><instrumentation><more/>\
+                    <events/></instrumentation></assembly>";
+    let more = "leaving out 1 element `more` of `instrumentation` (namespace \
+                urn:schemas-microsoft-com:asm.v3)";
+    assert_eq!(lenient(assembly)[0], more);
+}
+
 /// As manifests of performance counters are, which ctrpp compiles.
 #[test]
 fn a_manifest_without_a_provider_is_refused() {
