@@ -12,7 +12,7 @@ use anyhow::{Context, Result, anyhow, bail, ensure};
 use clap::{ArgMatches, Command};
 use driver_package::{
     archive,
-    inf::{self, Diagnostic, Framework, Inf, New, NewError, Provider, Severity, Stamp},
+    inf::{self, Diagnostic, Framework, Inf, New, NewError, Provider, Severity, Source, Stamp},
 };
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -220,11 +220,8 @@ pub fn expected(
     match step(&title, || examine_apart(image)) {
         Ok(found) => {
             expected.sddl = found["sddl"].as_str().map(str::to_owned);
-            if expected.sddl.is_none() {
-                eprintln!(
-                    "note: the driver has no EvtDriverDeviceAdd, so the INF file's security \
-                     descriptor is not compared with a device's"
-                );
+            if let Some(note) = note_on_descriptor(&found) {
+                eprintln!("note: {note}");
             }
             let number = |at: usize| found["framework"][at].as_u64()?.try_into().ok();
             if let (Some(major), Some(minor)) = (number(0), number(1))
@@ -238,6 +235,16 @@ pub fn expected(
         }
     }
     Ok(expected)
+}
+
+/// Returns why the INF file's security descriptor cannot be compared with a device's. A device
+/// without a descriptor of its own gets the INF file's, so there is nothing to say about it.
+fn note_on_descriptor(found: &Value) -> Option<&'static str> {
+    let adds_devices = found["adds_devices"].as_bool() == Some(true);
+    (!adds_devices).then_some(
+        "the driver has no EvtDriverDeviceAdd, so the INF file's security descriptor is not \
+         compared with a device's",
+    )
 }
 
 /// Examines an image in another process, so that a driver's crash does not end this one.
@@ -289,18 +296,23 @@ fn examine_in(kernel: &standin_kernel::Kernel, image: &Path) -> Result<Value> {
     let framework = loaded.framework_version().with_context(|| {
         format!("{} is not bound to KMDF after its DriverEntry", image.display())
     })?;
-    let sddl = if loaded.adds_devices()? {
+    let adds_devices = loaded.adds_devices()?;
+    let sddl = if adds_devices {
         let device = loaded
             .add_device()
             .with_context(|| format!("{} cannot add a device", image.display()))?;
         let sddl = device.sddl()?;
         device.remove()?;
-        Some(sddl)
+        sddl
     } else {
         None
     };
     loaded.unload()?;
-    Ok(json!({ "framework": [framework.0, framework.1], "sddl": sddl }))
+    Ok(json!({
+        "framework": [framework.0, framework.1],
+        "adds_devices": adds_devices,
+        "sddl": sddl,
+    }))
 }
 
 /// Fails, because the stand-in kernel does not run on this system.
@@ -324,14 +336,20 @@ pub fn driver_version(version: &str) -> Result<String> {
     Ok(format!("{numbers}.0"))
 }
 
+/// Reads the text of an INF file.
+pub fn read_source(path: &Path) -> Result<Source> {
+    let source = Source::decode(&files::read(path)?);
+    source.with_context(|| format!("{} is not UTF-16, though it begins as such", path.display()))
+}
+
 /// Reads an INF file, and stamps it with these values if it is not stamped.
-pub fn stamped(path: &Path, stamp: &Stamp<'_>) -> Result<String> {
-    let bytes = files::read(path)?;
-    let text = etw_manifest::text(&bytes);
-    let text =
-        text.with_context(|| format!("{} is neither UTF-8 nor UTF-16 text", path.display()))?;
+pub fn stamped(path: &Path, stamp: &Stamp<'_>) -> Result<Source> {
+    let mut source = read_source(path)?;
     let is_stamped = path.extension().is_some_and(|one| one.eq_ignore_ascii_case("inf"));
-    Ok(if is_stamped { text } else { stamp.apply(&text) })
+    if !is_stamped {
+        source.text = stamp.apply(&source.text);
+    }
+    Ok(source)
 }
 
 /// `inf check`: checks that a file installs the driver.
@@ -352,7 +370,7 @@ fn check(matches: &ArgMatches) -> Result<()> {
         version: &driver_version(&driver.driver.version)?,
     };
     let text = stamped(&path, &stamp)?;
-    let inf = Inf::read(&text).with_context(|| format!("cannot read {}", path.display()))?;
+    let inf = Inf::read_source(&text).with_context(|| format!("cannot read {}", path.display()))?;
     let diagnostics = inf::check(&inf, &expected);
     let errors = diagnostics.iter().filter(|one| one.severity == Severity::Error).count();
     if is_json(matches)? {
@@ -404,8 +422,8 @@ fn print(path: &Path, diagnostics: &[Diagnostic]) {
 }
 
 /// Fails if a stamped file does not install the driver; prints warnings about the file.
-pub fn check_text(path: &Path, text: &str, driver: &inf::Driver) -> Result<Inf> {
-    let inf = Inf::read(text).with_context(|| format!("cannot read {}", path.display()))?;
+pub fn check_text(path: &Path, text: &Source, driver: &inf::Driver) -> Result<Inf> {
+    let inf = Inf::read_source(text).with_context(|| format!("cannot read {}", path.display()))?;
     let diagnostics = inf::check(&inf, driver);
     print(path, &diagnostics);
     let errors = diagnostics.iter().filter(|one| one.severity == Severity::Error).count();
@@ -459,6 +477,16 @@ pub fn services(inf: &Inf) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_a_driver_without_devices_gets_the_note_about_descriptors() {
+        let note = |adds_devices: bool, sddl: Option<&str>| {
+            note_on_descriptor(&json!({ "adds_devices": adds_devices, "sddl": sddl }))
+        };
+        assert_eq!(note(true, Some("D:P(A;;GA;;;SY)")), None);
+        assert_eq!(note(true, None), None);
+        assert!(note(false, None).is_some_and(|note| note.contains("no EvtDriverDeviceAdd")));
+    }
 
     #[test]
     fn a_packages_version_is_a_drivers() {

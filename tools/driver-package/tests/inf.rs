@@ -54,6 +54,18 @@ fn the_file_of_the_probes_driver_is_sound() {
 }
 
 #[test]
+fn comments_outside_ascii_are_one_warning() {
+    let text = stamped().replace("[Files]", "; \u{2013}\r\n[Files] ; \u{fc}\r\n; \u{e9}");
+    let line = text.lines().position(|line| line == "; \u{2013}").unwrap() + 1;
+    let diagnostics = check(&Inf::read(&text).unwrap(), &driver());
+    let [diagnostic] = diagnostics.as_slice() else {
+        panic!("{diagnostics:?}");
+    };
+    assert_eq!((diagnostic.severity, diagnostic.line), (Severity::Warning, Some(line)));
+    assert!(diagnostic.message.ends_with("comments on 2 other lines"), "{diagnostic:?}");
+}
+
+#[test]
 fn every_mistake_is_found() {
     for (from, to, diagnostic) in [
         ("$WINDOWS NT$", "$CHICAGO$", "Signature is $CHICAGO$"),

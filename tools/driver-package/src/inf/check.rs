@@ -126,6 +126,7 @@ struct Check<'a> {
 #[must_use]
 pub fn check(inf: &Inf, driver: &Driver) -> Vec<Diagnostic> {
     let mut check = Check { inf, driver, installs: BTreeSet::new(), diagnostics: Vec::new() };
+    check.comments();
     check.version();
     check.files();
     check.models();
@@ -206,6 +207,25 @@ impl<'a> Check<'a> {
         ["", ".amd64", ".arm64"]
             .iter()
             .find_map(|end| self.inf.entry(&format!("{section}{end}"), key))
+    }
+
+    /// Warns about comments that Windows reads in a code page that the file does not name.
+    fn comments(&mut self) {
+        let [first, others @ ..] = self.inf.foreign_comments() else {
+            return;
+        };
+        let others = match others.len() {
+            0 => String::new(),
+            1 => "; so has a comment on another line".to_owned(),
+            number => format!("; so have comments on {number} other lines"),
+        };
+        self.warning(
+            *first,
+            format!(
+                "the comment has characters outside ASCII, which tools show differently, and which \
+                 have no effect{others}"
+            ),
+        );
     }
 
     fn version(&mut self) {

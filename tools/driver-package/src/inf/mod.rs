@@ -5,10 +5,12 @@
 
 mod check;
 mod class;
+mod encoding;
 mod new;
 mod read;
 
 pub use check::{Diagnostic, Driver, Framework, Provider, Severity, check};
+pub use encoding::{Encoding, Source};
 pub use new::{New, NewError};
 pub use read::{Entry, Inf, ReadError, Section};
 
