@@ -12,8 +12,12 @@ use anyhow::{Context, Result, anyhow, bail, ensure};
 use clap::{ArgMatches, Command};
 use driver_package::{
     archive,
-    inf::{self, Diagnostic, Framework, Inf, New, NewError, Provider, Severity, Source, Stamp},
+    inf::{
+        self, Channel, ChannelKind, ChannelSettings, Diagnostic, Framework, Inf, New, NewError,
+        OwnChannel, Provider, Severity, Source, Stamp,
+    },
 };
+use etw_manifest::Manifest;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use wdk_etw_schema::Encoding;
@@ -108,6 +112,7 @@ fn new(matches: &ArgMatches) -> Result<()> {
     let image = &driver.driver.image;
     let hardware_id = optional(matches, "hardware-id")?.unwrap_or_else(|| format!("Root\\{image}"));
     let company = optional(matches, "company")?.unwrap_or_else(|| company(&driver));
+    let providers = providers(&driver, None)?.unwrap_or_default();
     let text = New {
         image,
         hardware_id: &hardware_id,
@@ -115,7 +120,7 @@ fn new(matches: &ArgMatches) -> Result<()> {
         company: &company,
         description: &description(&driver),
         framework: framework(&driver),
-        providers: &providers(&driver, None)?.unwrap_or_default(),
+        providers: &providers,
         sddl: SDDL,
     };
     let text = text.text().map_err(|error| {
@@ -132,6 +137,13 @@ fn new(matches: &ArgMatches) -> Result<()> {
     let text = archive::windows_lines(&text);
     files::write(&out, text)?;
     println!("{}", out.display());
+    for channel in disabled(&providers) {
+        eprintln!(
+            "note: the channel {channel} is disabled until someone enables it; to enable it with \
+             the installation, write `enabled = true` in its `#[channel(…)]`, and \
+             `isolation = System` for a driver"
+        );
+    }
     if manifest::has_manifest_events(&driver.declarations()?) {
         eprintln!(
             "note: the INF file registers the provider with the image in the driver store; to \
@@ -140,6 +152,19 @@ fn new(matches: &ArgMatches) -> Result<()> {
         );
     }
     Ok(())
+}
+
+/// Returns the channels for administrators whose declarations do not say whether they are enabled.
+fn disabled(providers: &[Provider]) -> impl Iterator<Item = &str> {
+    let channels = providers.iter().flat_map(|provider| &provider.channels);
+    channels
+        .filter(|channel| {
+            let settings = channel.own.as_ref().and_then(|own| own.settings.as_ref());
+            settings.is_some_and(|settings| {
+                settings.enabled.is_none() && settings.kind.is_for_administrators()
+            })
+        })
+        .map(|channel| channel.name.as_str())
 }
 
 /// Returns the driver's company: the package's first author, without an address.
@@ -171,18 +196,29 @@ pub fn framework(driver: &AtHand) -> Framework {
 /// Returns the driver's providers: those of its declarations or else of its image's resources.
 /// Returns `None` if neither is known.
 fn providers(driver: &AtHand, image: Option<&Path>) -> Result<Option<Vec<Provider>>> {
-    let declared: Vec<Provider> = driver
-        .declarations()?
-        .iter()
-        .flat_map(|one| &one.providers)
-        .map(|provider| Provider {
-            guid: provider.guid.to_string(),
-            name: provider.name.clone(),
-            has_resources: provider.events.iter().any(|event| event.encoding == Encoding::Manifest),
-        })
-        .collect();
+    let declarations = driver.declarations()?;
+    let declared: Vec<_> = declarations.iter().flat_map(|one| &one.providers).collect();
     if !declared.is_empty() {
-        return Ok(Some(declared));
+        // A declaration's channels are in the manifest that is made from it, or in the manifest
+        // that it names.
+        let manifest = if declared.iter().any(|provider| !provider.channels.is_empty()) {
+            manifest::of_declarations(&declarations, &driver.installed())?
+        } else {
+            Manifest::default()
+        };
+        let providers = declared.iter().map(|provider| {
+            let described = manifest.providers.iter().find(|one| one.guid == provider.guid);
+            Provider {
+                guid: provider.guid.to_string(),
+                name: provider.name.clone(),
+                has_resources: provider
+                    .events
+                    .iter()
+                    .any(|event| event.encoding == Encoding::Manifest),
+                channels: described.map(channels).unwrap_or_default(),
+            }
+        });
+        return Ok(Some(providers.collect()));
     }
     let described = image.and_then(|image| at_hand::described(image).ok());
     Ok(described.map(|manifest| {
@@ -190,9 +226,37 @@ fn providers(driver: &AtHand, image: Option<&Path>) -> Result<Option<Vec<Provide
             guid: provider.guid.to_string(),
             name: provider.name.clone(),
             has_resources: !provider.events.is_empty(),
+            channels: channels(provider),
         });
         providers.collect()
     }))
+}
+
+/// Returns the channels that a provider lists in its manifest.
+fn channels(provider: &etw_manifest::Provider) -> Vec<Channel> {
+    // Resources mark only the channels that events use.
+    let listed = provider.channels.iter().filter(|one| one.declared || !one.imported);
+    listed
+        .map(|channel| Channel {
+            name: channel.name.clone(),
+            own: (!channel.imported)
+                .then(|| OwnChannel { value: channel.value, settings: settings(channel) }),
+        })
+        .collect()
+}
+
+/// Returns a channel's settings. An image's resources have neither its type nor its settings.
+fn settings(channel: &etw_manifest::Channel) -> Option<ChannelSettings> {
+    let kind = ChannelKind::ALL.into_iter().find(|kind| kind.name() == channel.kind)?;
+    Some(ChannelSettings {
+        kind,
+        enabled: channel.enabled,
+        isolation: channel.isolation.clone(),
+        access: channel.access.clone(),
+        max_size: channel.logging.max_size,
+        retention: channel.logging.retention,
+        auto_backup: channel.logging.auto_backup,
+    })
 }
 
 /// Returns the values that the driver's INF file must match. Loads the image, if there is one, in

@@ -117,3 +117,30 @@ fn opcodes_levels_and_channels_are_checked() {
     );
     assert!(text.contains("cannot have the presentation `xs:string`"), "{text}");
 }
+
+#[test]
+fn wrong_settings_of_channels_are_refused_with_the_right_form() {
+    for (arguments, column, message) in [
+        ("", 11, "expected the channel's kind, `Admin`"),
+        ("Error", 11, "unknown kind of channel `Error`; supported: `Admin`"),
+        ("Admin, on = true", 18, "a channel has no setting `on`; supported: `enabled`"),
+        ("Admin, enabled", 25, "expected `enabled = true`, or `false`"),
+        ("Admin, enabled = 1", 28, "expected `enabled = true`, or `false`"),
+        ("Admin, enabled = true, enabled = true", 34, "`enabled` is given twice"),
+        ("Admin, isolation = Kernel", 30, "expected `isolation = System`"),
+        ("Admin, access = \"Everyone\"", 27, "a security descriptor in SDDL"),
+        ("Admin, access = \"D:(A;;GA;;;WD\"", 27, "a security descriptor in SDDL"),
+        ("Admin, access = \"D:%x%\"", 27, "a security descriptor in SDDL"),
+        ("Admin, max_size = 65536", 29, "expected `max_size = 1048576` or more, in bytes"),
+        ("Admin, max_size = \"1 MB\"", 29, "expected `max_size = 1048576` or more"),
+        ("Admin, auto_backup = true", 18, "it needs `retention = true`"),
+        ("Debug, retention = true, auto_backup = true", 36, "only `Admin` and `Operational`"),
+        ("Import, enabled = true", 19, "a log of Windows has no setting `enabled`"),
+    ] {
+        let kind = if arguments.starts_with("Import") { 8 } else { 16 };
+        let items = format!("#[channels] enum C {{\n#[channel({arguments})]\nX = {kind} }}");
+        let (line, at, text) = error(&items);
+        assert!(text.contains(message), "{arguments}: {text}");
+        assert_eq!((line, at + 1), (4, column), "{arguments}: {text}");
+    }
+}
