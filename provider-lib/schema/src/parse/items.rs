@@ -12,8 +12,8 @@ use syn::{
 
 use super::{event::field, module::Entry};
 use crate::{
-    Channel, ChannelSettings, Isolation, Keyword, MIN_LOG_SIZE, Map, MapKind, Named, Provider,
-    Scalar, Structure, TaskOpcodes, attribute,
+    Channel, ChannelSettings, FieldType, Isolation, Keyword, MIN_LOG_SIZE, Map, MapKind, Named,
+    Provider, Scalar, Structure, TaskOpcodes, attribute,
 };
 
 /// Removes the attribute of this name and returns it.
@@ -40,6 +40,70 @@ pub fn own_types(entries: &[Entry]) -> HashSet<Ident> {
             _ => None,
         })
         .collect()
+}
+
+/// Returns the names by which other items refer to an item, or to its variants.
+pub fn declared_names(item: &Item) -> Vec<Ident> {
+    match item {
+        Item::Const(item) => vec![attribute::plain(&item.ident)],
+        Item::Struct(item) => vec![attribute::plain(&item.ident)],
+        Item::Enum(item) => {
+            let is_list = item.attrs.iter().any(|attribute| {
+                let lists = ["tasks", "opcodes", "levels", "channels"];
+                lists.iter().any(|name| attribute.path().is_ident(name))
+            });
+            if is_list {
+                item.variants.iter().map(|variant| attribute::plain(&variant.ident)).collect()
+            } else {
+                vec![attribute::plain(&item.ident)]
+            }
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// Leaves out the structures and the lists of opcodes that refer to faulty items, whose errors would
+/// follow from those of the items. Adds their names to those of the faulty items.
+pub fn leave_out_users(provider: &mut Provider, faulty: &mut HashSet<Ident>) {
+    loop {
+        let before = faulty.len();
+        provider.structures.retain(|structure| {
+            let is_faulty = structure.fields.iter().any(|field| match &field.kind {
+                FieldType::Named(name) | FieldType::Structures(name, _) => faulty.contains(name),
+                FieldType::Values(..) => false,
+            });
+            if is_faulty {
+                faulty.insert(structure.ident.clone());
+            }
+            !is_faulty
+        });
+        if faulty.len() == before {
+            break;
+        }
+    }
+    let (kept, others) = std::mem::take(&mut provider.task_opcodes)
+        .into_iter()
+        .partition(|list: &TaskOpcodes| !faulty.contains(&list.task));
+    provider.task_opcodes = kept;
+    let others = others.into_iter().flat_map(|list: TaskOpcodes| list.opcodes);
+    faulty.extend(others.map(|opcode| opcode.ident));
+}
+
+/// The types of Rust whose names a type of the declaration cannot have, so that its code can be read.
+const PRIMITIVES: [&str; 17] = [
+    "bool", "char", "f32", "f64", "i128", "i16", "i32", "i64", "i8", "isize", "str", "u128", "u16",
+    "u32", "u64", "u8", "usize",
+];
+
+/// Refuses a map or a structure with the name of a type of Rust.
+fn own_name(ident: &Ident) -> syn::Result<()> {
+    if PRIMITIVES.iter().any(|name| ident == name) {
+        return Err(syn::Error::new(
+            ident.span(),
+            format!("`{ident}` is a type of Rust; choose another name"),
+        ));
+    }
+    Ok(())
 }
 
 /// Adds an item of the author's own, unless it has an attribute of a declaration's items.
@@ -105,6 +169,7 @@ pub fn put_item(provider: &mut Provider, item: Item, own: &HashSet<Ident>) -> sy
             if take_attribute(&mut item.attrs, "structure").is_none() {
                 return put_other(provider, Item::Struct(item));
             }
+            own_name(&item.ident)?;
             attribute::only(&item.attrs, &["doc"], "structures")?;
             let mut fields = Vec::new();
             for field in &item.fields {
@@ -475,6 +540,7 @@ fn channels(provider: &mut Provider, item: &syn::ItemEnum) -> syn::Result<()> {
 }
 
 fn map(item: &mut syn::ItemEnum, kind: MapKind) -> syn::Result<Map> {
+    own_name(&item.ident)?;
     let scalar = match take_attribute(&mut item.attrs, "repr") {
         None => Scalar::U32,
         Some(repr) => {

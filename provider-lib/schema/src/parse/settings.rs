@@ -52,6 +52,7 @@ impl Parse for Settings {
         let mut written_guid = None;
         let mut group = None;
         let mut traits = Vec::new();
+        let mut trait_spans = Vec::new();
         let mut default_encoding = None;
         let mut hooks = Hooks::default();
         let mut binary_tracking = false;
@@ -65,7 +66,10 @@ impl Parse for Settings {
                 given.once(&word)?;
             }
             match word.to_string().as_str() {
-                "trait_" => custom_trait(input, &mut traits)?,
+                "trait_" => {
+                    custom_trait(input, &mut traits)?;
+                    trait_spans.push(word.span());
+                }
                 "binary_tracking" => binary_tracking = true,
                 "statistics" => statistics = true,
                 "stripes" => stripes = Some(number_of_stripes(&value(input)?)?),
@@ -124,8 +128,11 @@ impl Parse for Settings {
         };
         let size = crate::traits::size(&text, group.is_some(), &traits);
         if size > MAX_TRAITS_SIZE {
+            // The largest of what can be shortened is the cause.
+            let largest = traits.iter().zip(&trait_spans).max_by_key(|(one, _)| one.data.len());
+            let span = largest.filter(|(one, _)| one.data.len() > text.len());
             return Err(syn::Error::new(
-                name.span(),
+                span.map_or_else(|| name.span(), |(_, span)| *span),
                 format!(
                     "the provider's traits have {size} bytes, and ETW accepts at most \
                      {MAX_TRAITS_SIZE}; shorten the name or the custom traits"
