@@ -506,15 +506,15 @@ fn events(provider: &Provider, errors: &mut Errors) {
 fn same_name(event: &Event, first: &Ident) -> String {
     format!(
         "the event `{}` has the name `{}` of the event `{first}`, and other fields: tools tell \
-         TraceLogging events apart by their names; choose another name, or give both events the \
-         same fields",
+         TraceLogging events apart by their names and opcodes; choose another name or opcode, or \
+         give both events the same fields",
         event.ident, event.name
     )
 }
 
 fn layouts(provider: &Provider, errors: &mut Errors) {
     let types = Types::of(provider);
-    let mut named: HashMap<&str, (&Ident, Vec<u8>)> = HashMap::new();
+    let mut named: HashMap<(&str, u16, u8), (&Ident, Vec<u8>)> = HashMap::new();
     for event in &provider.events {
         let metadata_size = match event.encoding {
             Encoding::Manifest => Ok(0),
@@ -522,9 +522,9 @@ fn layouts(provider: &Provider, errors: &mut Errors) {
                 tracelogging::event_metadata(&event.name, event.tag, &event.fields, types).map(
                     |block| {
                         let size = block.len();
-                        // Events with ids are told apart by these.
+                        // Ids tell events apart, and so do the opcodes of an activity's events.
                         if event.id == 0 {
-                            let first = named.entry(&event.name);
+                            let first = named.entry((&event.name, event.task, event.opcode));
                             let (first, known) = first.or_insert((&event.ident, block.clone()));
                             if *known != block {
                                 errors.at(event.ident.span(), same_name(event, first));

@@ -229,6 +229,12 @@ fn one_name_of_tracelogging_events_has_one_layout() {
     assert!(found[0].2.contains("the name `Same` of the event `a`"), "{found:?}");
     let text = format!("#[provider(name = \"A\")] mod trace {{ {} }}", two("x: u32", "x: u32"));
     assert_eq!(source(&text).unwrap()[0].events.len(), 2);
+    // The events of an activity share its name.
+    let text = format!(
+        "#[provider(name = \"A\")] mod trace {{ {} }}",
+        two("x: u32", "x: u64").replacen("Info", "Info, opcode = Start", 1)
+    );
+    assert_eq!(source(&text).unwrap()[0].events.len(), 2);
 }
 
 #[test]
