@@ -525,7 +525,8 @@ fn layouts(provider: &Provider, errors: &mut Errors) {
                         // Ids tell events apart, and so do the opcodes of an activity's events.
                         if event.id == 0 {
                             let first = named.entry((&event.name, event.task, event.opcode));
-                            let (first, known) = first.or_insert((&event.ident, block.clone()));
+                            let (first, known) =
+                                first.or_insert_with(|| (&event.ident, block.clone()));
                             if *known != block {
                                 errors.at(event.ident.span(), same_name(event, first));
                             }

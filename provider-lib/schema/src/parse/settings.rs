@@ -126,19 +126,8 @@ impl Parse for Settings {
             Some(guid) => guid,
             None => Guid::of_name(&text).map_err(|error| syn::Error::new(name.span(), error))?,
         };
-        let size = crate::traits::size(&text, group.is_some(), &traits);
-        if size > MAX_TRAITS_SIZE {
-            // The largest of what can be shortened is the cause.
-            let largest = traits.iter().zip(&trait_spans).max_by_key(|(one, _)| one.data.len());
-            let span = largest.filter(|(one, _)| one.data.len() > text.len());
-            return Err(syn::Error::new(
-                span.map_or_else(|| name.span(), |(_, span)| *span),
-                format!(
-                    "the provider's traits have {size} bytes, and ETW accepts at most \
-                     {MAX_TRAITS_SIZE}; shorten the name or the custom traits"
-                ),
-            ));
-        }
+        let written = traits.iter().zip(trait_spans).collect::<Vec<_>>();
+        check_size(&name, crate::traits::size(&text, group.is_some(), &traits), &written)?;
         Ok(Self {
             name: text,
             guid,
@@ -152,6 +141,23 @@ impl Parse for Settings {
             manifest: manifest.map(|path| path.value()),
         })
     }
+}
+
+/// Checks the size of a provider's traits. If they are too large, the largest of the name and the
+/// custom traits is the cause.
+fn check_size(name: &LitStr, size: usize, traits: &[(&Trait, Span)]) -> syn::Result<()> {
+    if size <= MAX_TRAITS_SIZE {
+        return Ok(());
+    }
+    let largest = traits.iter().max_by_key(|(one, _)| one.data.len());
+    let cause = largest.filter(|(one, _)| one.data.len() > name.value().len());
+    Err(syn::Error::new(
+        cause.map_or_else(|| name.span(), |(_, span)| *span),
+        format!(
+            "the provider's traits have {size} bytes, and ETW accepts at most {MAX_TRAITS_SIZE}; \
+             shorten the name or the custom traits"
+        ),
+    ))
 }
 
 fn value<T: Parse>(input: ParseStream<'_>) -> syn::Result<T> {

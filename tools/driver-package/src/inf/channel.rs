@@ -75,10 +75,10 @@ impl ChannelKind {
 }
 
 /// The words for the isolation, by their numbers from 1 on.
-pub const ISOLATIONS: [&str; 3] = ["Application", "System", "Custom"];
+pub(super) const ISOLATIONS: [&str; 3] = ["Application", "System", "Custom"];
 
 /// An entry of a channel's section.
-pub struct Value {
+pub(super) struct Value {
     /// The key.
     pub key: &'static str,
     /// The value; `None` is the default.
@@ -105,8 +105,7 @@ impl Value {
 
 impl OwnChannel {
     /// Returns the entries of the channel's section that are known.
-    #[must_use]
-    pub fn values(&self) -> Vec<Value> {
+    pub(super) fn values(&self) -> Vec<Value> {
         let value = |key, text: Option<String>, default| Value { key, text, default };
         let bit = |flag: bool| u32::from(flag).to_string();
         let mut values = Vec::new();
