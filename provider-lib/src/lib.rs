@@ -339,7 +339,9 @@ macro_rules! event {
 /// name are one map in the manifest. An entry of a bit map may be a mask of several bits, written in
 /// hexadecimal or with `|`. `#[opcodes(task = Transfer)]` lists the opcodes of a task, `#[levels]`
 /// names the provider's own levels, and a channel with `#[channel(Import)]` is a log of Windows:
-/// System (8), Application (9) or Security (10).
+/// System (8), Application (9) or Security (10). A channel of the provider can have settings, as in
+/// `#[channel(Operational, enabled = true, isolation = System)]`: `enabled`, `isolation`, `access`,
+/// `max_size`, `retention` and `auto_backup`. Without `enabled = true`, Windows installs it disabled.
 ///
 /// [`HexDump`] is the type of a field for a range of bytes with its offset, such as part of a buffer or
 /// of a device's registers. It is a structure that the library provides.

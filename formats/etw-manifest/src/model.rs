@@ -197,10 +197,24 @@ pub struct Channel {
     pub enabled: Option<bool>,
     /// The security descriptor, in SDDL.
     pub access: Option<String>,
-    /// The child elements (`logging`, `publishing`), as XML.
+    /// The log file's properties (`logging`).
+    pub logging: Logging,
+    /// The other child element (`publishing`), as XML.
     pub inside: String,
     /// The place of its definition.
     pub at: Position,
+}
+
+/// The properties of the log file that backs a channel (`logging`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Logging {
+    /// True if a full log file is kept and a new one begun.
+    pub auto_backup: Option<bool>,
+    /// True if a full log file keeps its events (sequential), false if new events replace the
+    /// oldest ones (circular).
+    pub retention: Option<bool>,
+    /// The maximum size of the log file in bytes.
+    pub max_size: Option<u64>,
 }
 
 /// A level (`level`). A provider's own levels are 16 to 255.

@@ -26,7 +26,7 @@ use etw_vm::{
 use crate::{
     at_hand,
     decoded::{Traces, with_extension},
-    inf::{hardware_ids, services},
+    inf::{hardware_ids, read_source, services},
     options::{flag, optional, path, required, several, text},
 };
 
@@ -392,10 +392,8 @@ fn packaged(matches: &ArgMatches, temporary: &Path) -> Result<PathBuf> {
 fn package(path: &Path, unpacked: &Path) -> Result<Package> {
     let folder = if path.is_dir() { path.to_owned() } else { unpack(path, unpacked)? };
     let inf = only(&folder, "inf")?;
-    let bytes = files::read(&inf)?;
-    let text = etw_manifest::text(&bytes)
-        .with_context(|| format!("cannot read {} as text", inf.display()))?;
-    let parsed = Inf::read(&text).with_context(|| format!("cannot read {}", inf.display()))?;
+    let parsed = Inf::read_source(&read_source(&inf)?)
+        .with_context(|| format!("cannot read {}", inf.display()))?;
     let sys = only(&folder, "sys")?;
     let service = services(&parsed).into_iter().next();
     let hardware_id = hardware_ids(&parsed).into_iter().next();

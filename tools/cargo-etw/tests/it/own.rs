@@ -487,6 +487,21 @@ mod built_drivers {
     }
 
     #[test]
+    #[ignore = "needs the built drivers; `cargo xtask test` runs it"]
+    fn a_device_without_a_descriptor_of_its_own_gets_no_note() {
+        let own = Own::new();
+        own.succeed(&["inf", "new"]);
+        let image = etw_test_support::drivers("release").join("etw_wpp_driver.sys");
+        let image = image.to_str().unwrap();
+        let examined = own.succeed(&["inf", "examine", image]);
+        let examined: serde_json::Value = serde_json::from_str(&examined).unwrap();
+        assert!(examined["sddl"].is_null() && examined["adds_devices"] == true, "{examined}");
+        let output = own.etw_in(".", &["inf", "check", "--image", image]);
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert!(!said.contains("EvtDriverDeviceAdd"), "{said}");
+    }
+
+    #[test]
     #[ignore = "needs the cross toolchain and the signing tools; `cargo xtask test` runs it"]
     fn the_package_is_the_drivers() {
         let own = Own::new();
