@@ -22,6 +22,8 @@ mod run;
 mod source;
 mod trace;
 #[cfg(unix)]
+mod tracer;
+#[cfg(unix)]
 mod vm;
 
 use std::{env, ffi::OsString, process::ExitCode};
