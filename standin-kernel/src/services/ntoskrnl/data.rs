@@ -124,7 +124,7 @@ const TYPE_SIZE: usize = 0x40;
 
 /// Returns the byte of `FsRtlLegalAnsiCharacterArray` for a character: the file systems whose names
 /// can contain it, and whether it is a wildcard.
-fn legal_character(character: u8) -> u8 {
+const fn legal_character(character: u8) -> u8 {
     const FAT: u8 = 1;
     const HPFS: u8 = 2;
     const NTFS: u8 = 4;
