@@ -42,7 +42,8 @@
 //! ```
 //!
 //! [`provider`](macro@provider) documents declarations. [`event!`](macro@event) declares and
-//! writes an event in one place.
+//! writes an event in one place. Events in a manifest are decoded by the image's resources, which the crate
+//! `wdk-etw-build` adds in the driver's build script; `TraceLogging` events need nothing more.
 //!
 //! # IRQL
 //!
@@ -170,7 +171,7 @@ pub use etw_wire::{
 ///
 /// The arguments are the provider, the event's name, its `level` and `keyword` (or `keyword =
 /// none`), optionally `opcode`, `tag`, `activity`, `related`, `starts`, `flags` and `except_sessions`
-/// (see [`WriteOptions`]), a rate limit
+/// (see [`WriteOptions`]), a rate limit anywhere among them
 /// (`every = 100`, `once` or `limit = …`; see [`RateLimit`]), and the fields, each with its type
 /// and its value. Fields have the types and attributes of a
 /// declaration ([`provider`](macro@provider)), except for maps and the declaration's structures. The keyword is a
@@ -221,7 +222,7 @@ macro_rules! event {
 /// | `manifest = "…"` | a manifest, relative to the package's folder, from which `wdk-etw-build` generates the image's resources; it must agree with the declaration |
 /// | `binary_tracking` | every session that records the provider's events also records the path of the driver's image (`EventProviderBinaryTrackInfo`), so that decoders find the decoding resources in it |
 /// | `statistics` | the provider counts the events that ETW accepts ([`Statistics::written`]), and writes an event `ProviderStatistics` when a session requests its state; this costs each written event some instructions and an atomic addition |
-/// | `stripes = 1` | the number of cache lines in which writes in progress are tracked, a power of two up to 64, instead of 16; two threads share a line with a probability of 1 in this number; 1 is enough for a driver that writes few events, and 64 are for one that writes from every processor of a large machine |
+/// | `stripes = 1` | the number of cache lines in which writes in progress are tracked, a power of two up to 64; the default is 16; two threads share a line with a probability of 1 in this number; 1 is enough for a driver that writes few events, and 64 are for one that writes from every processor of a large machine |
 /// | `crate = path` | the path of this crate, if it is not `::wdk_etw`, as in a crate that exports it again |
 /// | `rundown = none` | writes in progress are not tracked, so that a write has no atomic operation; `unregister` is then `unsafe`: no write may be in progress |
 /// | `on_enable`, `on_disable`, `on_capture_state` `= path` | a [`Hook`] for notifications with [`Control::Enable`], [`Control::Disable`] and [`Control::CaptureState`]; the path is resolved inside the module |
@@ -309,6 +310,8 @@ macro_rules! event {
 /// # fn main() { transfer(); }
 /// ```
 ///
+/// In a `message`, `%1` is the first field of the declaration, and `%%` a percent sign.
+///
 /// Every event has a level (`Critical`, `Error`, `Warning`, `Info`, `Verbose`, `LogAlways`, or
 /// one of the provider's own, 16 to 255) and keywords (`READ | WRITE`, or explicitly `none`). Without
 /// `version` the version is 0, and without `opcode` the opcode is `Info`.
@@ -378,8 +381,9 @@ macro_rules! event {
 /// # Fields that do not fit
 ///
 /// A string or array that does not fit in the event is cut, between characters or elements.
-/// [`Failures::cut`] counts the cuts, and the provider writes an event `FieldCut` before the
-/// event, which has the event's id and name, the field's index, and its length before and after.
+/// [`Failures::cut`] counts the cuts, and the provider writes a `TraceLogging` event `FieldCut` before the
+/// event, with the event's level and keywords. It has the event's id and name, the field's index, and its
+/// length before and after.
 ///
 /// A `usize` or `isize` with `#[repr(…)]` that the type does not have is written as the type's largest or
 /// smallest number. This counts as a cut, and `FieldCut` has the number before and after in place of the
@@ -396,7 +400,8 @@ macro_rules! event {
 ///   none` it is an `unsafe fn` and [`Provider::unregister_without_rundown`].
 ///
 /// Keywords, maps and structures have the visibility of their declarations. Maps and structures are
-/// `Copy`. Tasks, opcodes, channels and levels are names for the declaration only.
+/// `Copy`. Tasks, opcodes, channels and levels are names for the declaration only. Methods are called on
+/// `PROVIDER` as on a `&Provider`: `trace::PROVIDER.failures()`.
 ///
 /// An event has a function that writes it, for [`emit!`](macro@emit), and a module of the same name with its
 /// `DESCRIPTOR`, `is_enabled()`, and `write(&options, …)`, which returns a [`WriteError`] if ETW does not

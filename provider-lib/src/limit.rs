@@ -134,7 +134,8 @@ impl RateLimit {
     }
 
     /// Starts again: the limit admits the next occurrence. A driver that calls this in its
-    /// `on_enable` hook writes a `once` event for each session that enables the provider.
+    /// `on_enable` hook, for a limit that is a `static` with [`RateLimit::once`], writes the event again
+    /// whenever a session enables the provider or changes what it enables.
     pub fn reset(&self) {
         self.occurrences.store(0, Ordering::Relaxed);
     }

@@ -158,7 +158,7 @@ impl core::error::Error for RegisterError {}
 /// The error of [`Provider::unregister`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UnregisterError {
-    /// Another thread is registering or unregistering the provider.
+    /// Another thread is registering or unregistering the provider. Unregistering can be tried again.
     Busy,
     /// `EtwUnregister` failed. The handle may or may not be valid, so writes do nothing.
     /// Unregistering can be tried again.
@@ -359,8 +359,8 @@ impl Provider {
     /// ETW may call the hooks before this function returns. Events that they write during that
     /// time are not recorded, because the registration is not complete.
     ///
-    /// If ETW refuses the traits, the provider stays registered and works, and the function
-    /// returns [`Registered::Incomplete`].
+    /// If ETW refuses the traits or another setting, the provider stays registered and works, and the
+    /// function returns [`Registered::Incomplete`].
     ///
     /// # Locks
     ///

@@ -24,7 +24,7 @@ pub struct Statistics {
     pub failed: [(NtStatus, u64); STATUSES.len()],
     /// Writes that failed with any other status.
     pub failed_otherwise: u64,
-    /// Strings, byte strings and arrays that were cut because they did not fit in the event.
+    /// Values that did not fit in the event or its field; see [`Failures::cut`](crate::Failures::cut).
     pub cut: u64,
     /// Events that were not written because the provider was not registered: while
     /// [`Provider::register`] or [`Provider::unregister`] ran, or outside a registration.

@@ -393,7 +393,8 @@ impl Provider {
 /// # IRQL
 ///
 /// Any. The fields must be in system space and, above `APC_LEVEL`, in non-pageable memory; see
-/// [`EventDataDescriptor`].
+/// [`EventDataDescriptor`]. At `DISPATCH_LEVEL` and above, set the activity: without one, the event gets
+/// that of the thread that was interrupted.
 #[macro_export]
 macro_rules! emit {
     ($($part:ident)::+ ($($argument:expr),* $(,)?) $($options:tt)*) => {

@@ -98,7 +98,8 @@ fn symbols<'a>(
 /// Returns the source of a macro that gives the pointer to the framework's function table its
 /// symbol.
 pub fn table(data: &Data) -> String {
-    let mut text = String::from("#[allow(unused_macros)]\nmacro_rules! table {\n    ($($item:tt)*) => {\n");
+    let mut text =
+        String::from("#[allow(unused_macros)]\nmacro_rules! table {\n    ($($item:tt)*) => {\n");
     if let Some(one) = data.statics.get(FUNCTION_TABLE) {
         text += "        // SAFETY: the symbol is that of the WDK's entry library, which is not linked.\n";
         for (condition, symbol) in symbols(data, FUNCTION_TABLE, one) {
