@@ -38,6 +38,7 @@ pub mod kernel;
 mod layout;
 mod lznt1;
 pub mod merge;
+mod mof;
 pub mod names;
 pub mod perfetto;
 pub mod read;

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::model::Position;
+use crate::position::Position;
 
 /// A mistake in a manifest, with its place.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

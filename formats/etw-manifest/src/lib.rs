@@ -14,6 +14,7 @@ mod check;
 pub mod compare;
 mod error;
 mod model;
+mod position;
 mod presentation;
 mod read;
 pub mod res;

@@ -4,7 +4,16 @@
 
 use roxmltree::Node as Xml;
 
-use crate::{error::Rule, read::Mode};
+use crate::error::Rule;
+
+/// The purpose of a reader.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// For a compiler.
+    Strict,
+    /// For a decoder.
+    Lenient,
+}
 
 /// The allowed characters of an attribute.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

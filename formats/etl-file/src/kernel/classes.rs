@@ -6,8 +6,8 @@ use std::sync::LazyLock;
 
 use etw_wire::Guid;
 
-use super::descriptor::{Class, Event, Field, Layout, Type};
 use super::payload::HARDWARE;
+use crate::mof::{Class, Event, Field, Layout, Type};
 
 /// The one hook whose upper byte is not the group of its class.
 const IMAGE_LOAD: u16 = 0x030a;

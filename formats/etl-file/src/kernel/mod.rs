@@ -9,9 +9,7 @@
 //! as bytes, with a [`Problem`] that says why.
 
 mod classes;
-mod descriptor;
 mod header;
-mod mof;
 mod payload;
 
 use std::sync::Arc;
@@ -21,12 +19,11 @@ use etw_wire::Guid;
 use crate::decode::wpp::{self, Format, Formats};
 use crate::decode::{Decoded, Fields, Keywords, Kind, Problem, Value};
 pub use crate::layout::wpp_flags;
+pub use crate::mof::{Class, Classes, Event, Field, Layout, MofError, MofErrorKind, Type};
 use crate::read::{EventRef, PointerSize, RecordRef};
 use crate::record::{EventDescriptor, ext_type};
 use crate::time::Clock;
-pub use descriptor::{Class, Event, Field, Layout, Type};
 pub use header::{Form, Instance, RecordHeader, Wpp};
-pub use mof::{Classes, MofError, MofErrorKind};
 
 /// The hooks of events that other parts of a trace's analysis refer to: group and opcode.
 pub mod hook {

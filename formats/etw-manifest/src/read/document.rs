@@ -6,13 +6,14 @@ use roxmltree::Node as Xml;
 
 use super::{
     lenient::{Part, Skipped},
-    reader::{Mode, Reader},
+    reader::Reader,
     root::Parts,
     xml::{named, optional},
 };
 use crate::{
     error::{ManifestError, Rule},
     model::{Channel, Text, Translation},
+    shape::Mode,
     winmeta,
 };
 

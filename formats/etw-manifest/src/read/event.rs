@@ -3,12 +3,13 @@
 use roxmltree::Node as Xml;
 
 use super::{
-    reader::{Mode, Reader},
+    reader::Reader,
     xml::{optional, others},
 };
 use crate::{
     error::Rule,
     model::{Channel, Event, Filter, Keyword, Level, Opcode, Provider, Task, Template},
+    shape::Mode,
     winmeta,
 };
 

@@ -24,10 +24,10 @@ use crate::{
     model::{Manifest, Position},
 };
 
+pub use crate::shape::Mode;
 use find::{Globals, Names};
 pub use lenient::{Lenient, Part, Skipped};
 use lines::Lines;
-pub use reader::Mode;
 use reader::Reader;
 use repair::repair;
 pub use xml::number;

@@ -8,12 +8,13 @@ use roxmltree::Node as Xml;
 use super::{
     find::Names,
     lenient::Part,
-    reader::{Mode, Reader},
+    reader::Reader,
     xml::{elements, name, named, optional, others},
 };
 use crate::{
     error::Rule,
     model::{Channel, Keyword, Level, Logging, Map, MapItem, Opcode, Provider, Query, Task},
+    shape::Mode,
     winmeta,
 };
 

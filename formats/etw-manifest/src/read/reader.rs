@@ -10,16 +10,8 @@ use super::{
 use crate::{
     error::{ManifestError, Rule},
     model::{Manifest, Position},
+    shape::Mode,
 };
-
-/// The purpose of a reader.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mode {
-    /// For a compiler.
-    Strict,
-    /// For a decoder.
-    Lenient,
-}
 
 /// Reads one document.
 pub struct Reader<'a, 'input> {

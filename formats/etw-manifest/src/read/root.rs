@@ -8,12 +8,12 @@
 use roxmltree::Node as Xml;
 
 use super::{
-    reader::{Mode, Reader},
+    reader::Reader,
     xml::{name, named},
 };
 use crate::{
     error::{ManifestError, Rule},
-    shape,
+    shape::{self, Mode},
 };
 
 const MANIFEST: &str = "instrumentationManifest";

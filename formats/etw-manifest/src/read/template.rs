@@ -6,9 +6,10 @@ use etw_wire::{InType, OutType, winmeta};
 use roxmltree::Node as Xml;
 
 use super::{
-    reader::{Mode, Reader},
+    reader::Reader,
     xml::{elements, name, named, optional, others},
 };
+use crate::shape::Mode;
 use crate::{
     check::layout,
     error::Rule,

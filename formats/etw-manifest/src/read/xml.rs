@@ -5,7 +5,8 @@ use std::ops::RangeInclusive;
 use etw_wire::{Guid, winmeta};
 use roxmltree::Node as Xml;
 
-use super::reader::{Mode, Reader};
+use super::reader::Reader;
+use crate::shape::Mode;
 use crate::{
     error::Rule,
     model::{Others, Position, QName, Text, TextRef},

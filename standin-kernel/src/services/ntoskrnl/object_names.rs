@@ -16,11 +16,12 @@ use crate::{
     execution::routine::{At, Routine},
     ground::{
         NtResult, NtStatus,
-        abi::UnicodeString,
+        abi::{FileObject, UnicodeString},
         executive_abi::{ObjectBasicInformation, ObjectTypeInformation},
         irql::Irql,
+        memory,
     },
-    services::strings::{read_unicode_string, text_bytes},
+    services::strings::{read_unicode_string, text_bytes, units},
 };
 
 pub const ENTRIES: Entries = &[
@@ -191,8 +192,18 @@ pub fn name_of(context: &Context, object: u64) -> String {
     named
         .map(|one| one.name)
         .or_else(|| files::name_of(context, object))
+        .or_else(|| name_of_opened_device(context, object))
         .or_else(|| keys::name_of(context, object))
         .unwrap_or_default()
+}
+
+/// Returns the name of a file on a device: the device's and the one that was opened.
+fn name_of_opened_device(context: &Context, object: u64) -> Option<String> {
+    let file = memory::read::<FileObject>(object).ok()?;
+    let is_file = file.kind == FileObject::TYPE && file.size == FileObject::SIZE;
+    let device = is_file.then(|| devices::written_name_of(context, file.device))?;
+    let bytes = memory::read_bytes(file.name.buffer, file.name.length.into()).ok()?;
+    Some(device.unwrap_or_default() + &String::from_utf16_lossy(&units(&bytes)))
 }
 
 fn query_name(context: &Context, object: u64, to: u64, length: u32, needed: At<u32>) -> NtResult {

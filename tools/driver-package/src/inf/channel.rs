@@ -1,7 +1,7 @@
 //! The event log's channels of a provider, as an INF file adds them ("INF
 //! `AddEventProvider` Directive" in Microsoft's driver documentation).
 
-use super::check::number;
+use super::read::number;
 
 /// A channel that a provider writes to.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -9,7 +9,7 @@ use std::{collections::BTreeSet, fmt, ops::RangeInclusive};
 use super::{
     channel::{Channel, ChannelKind, ISOLATIONS, OwnChannel},
     class,
-    read::{Entry, Inf, Section},
+    read::{Entry, Inf, Section, number},
 };
 
 /// The driver that an INF file installs, as the driver's image, declaration and Cargo metadata
@@ -1003,13 +1003,6 @@ fn entries<'s>(section: &'s Section, key: &str) -> impl Iterator<Item = &'s Entr
 fn ends_with_part(name: &str, part: &str) -> bool {
     let start = name.strip_suffix(&part.to_ascii_lowercase());
     start.is_some_and(|start| start.ends_with('.'))
-}
-
-/// Returns a number of an INF file, decimal or hexadecimal.
-pub fn number(text: &str) -> Option<u64> {
-    let text = text.trim();
-    let hexadecimal = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X"));
-    hexadecimal.map_or_else(|| text.parse().ok(), |digits| u64::from_str_radix(digits, 16).ok())
 }
 
 #[cfg(test)]

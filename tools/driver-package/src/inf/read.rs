@@ -309,6 +309,13 @@ fn expand(text: &str, strings: &HashMap<String, String>, line: usize) -> Result<
     Ok(out)
 }
 
+/// Returns a number of an INF file, decimal or hexadecimal.
+pub fn number(text: &str) -> Option<u64> {
+    let text = text.trim();
+    let hexadecimal = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X"));
+    hexadecimal.map_or_else(|| text.parse().ok(), |digits| u64::from_str_radix(digits, 16).ok())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -21,7 +21,7 @@ use etw_wire::Guid;
 
 use crate::decode::schema::Schema;
 use crate::decode::wpp::{Formats, FormatsError, SkippedFormat};
-use crate::kernel::{Classes, MofError};
+use crate::mof::{Classes, MofError};
 
 /// The providers of all loaded manifests and images, and the formats of WPP messages.
 #[derive(Clone, Debug, Default)]

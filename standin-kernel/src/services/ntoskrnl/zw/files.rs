@@ -23,10 +23,9 @@ use crate::{
     services::{
         ntoskrnl::{
             context::{Context, Entries, Ntoskrnl},
-            io::devices,
             ob::handles::{self, Target},
         },
-        strings::{read_unicode_string, units},
+        strings::read_unicode_string,
     },
 };
 
@@ -102,22 +101,14 @@ pub fn set_folder(nt: &Ntoskrnl, folder: PathBuf) {
     nt.state().get::<Files>().folder = Some(folder);
 }
 
-/// Returns the name of a file: of its volume and the path, or of its device and the name that was
-/// opened.
+/// Returns the name of a file in the folder: of its volume and the path.
 pub fn name_of(context: &Context, object: u64) -> Option<String> {
-    let on_volume = context.with_state(|files: &mut Files| {
+    context.with_state(|files: &mut Files| {
         let path = &files.open.get(&object)?.path;
         let below = path.strip_prefix(files.folder.as_ref()?).ok()?;
         let parts = below.iter().map(|part| part.to_string_lossy().into_owned());
         let parts = iter::once(VOLUME.to_owned()).chain(parts);
         Some(parts.collect::<Vec<_>>().join(r"\"))
-    });
-    on_volume.or_else(|| {
-        let file = memory::read::<FileObject>(object).ok()?;
-        let is_file = file.kind == FileObject::TYPE && file.size == FileObject::SIZE;
-        let device = is_file.then(|| devices::written_name_of(context, file.device))?;
-        let bytes = memory::read_bytes(file.name.buffer, file.name.length.into()).ok()?;
-        Some(device.unwrap_or_default() + &String::from_utf16_lossy(&units(&bytes)))
     })
 }
 

@@ -149,7 +149,7 @@ pub enum Type {
 
 impl Type {
     /// Returns the type of this name in the tables.
-    pub(super) fn named(name: &'static str) -> Option<Self> {
+    pub(crate) fn named(name: &'static str) -> Option<Self> {
         let (name, argument) = match name.split_once('(') {
             Some((name, argument)) => (name, argument.strip_suffix(')')?),
             None => (name, ""),

@@ -7,7 +7,9 @@ use std::sync::Arc;
 
 use etw_wire::Guid;
 
-use super::descriptor::{Class, Event, Field, Layout, Type};
+pub use descriptor::{Class, Event, Field, Layout, Type};
+
+mod descriptor;
 
 /// The largest MOF file that is read, in bytes.
 const MAX_SIZE: u64 = 64 << 20;
