@@ -78,3 +78,26 @@ fn the_end_says_that_the_output_failed() {
     let error = writer.end().unwrap_err();
     assert_eq!(error.kind(), io::ErrorKind::StorageFull);
 }
+
+#[test]
+fn columns_of_parts_are_those_of_the_whole() {
+    let of = |names: &[&str]| Decoded {
+        fields: names.iter().map(|name| ((*name).into(), Value::UInt(1))).collect(),
+        ..decoded(EventRecord::default())
+    };
+    let events = [of(&["x", "y", "x"]), of(&["z"]), of(&["y", "a", "y"]), of(&["z", "b"])];
+    let columns = |events: &[Decoded]| {
+        let mut columns = FieldColumns::default();
+        events.iter().try_for_each(|event| columns.add(event)).unwrap();
+        columns
+    };
+    let whole = columns(&events);
+    let names: Vec<&str> = whole.names.iter().map(|name| &**name).collect();
+    assert_eq!(names, ["x", "y", "x#2", "z", "a", "y#2", "b"]);
+    for at in 0..events.len() {
+        let (first, second) = events.split_at(at);
+        let mut merged = columns(first);
+        merged.merge(&columns(second)).unwrap();
+        assert_eq!(merged, whole, "split at {at}");
+    }
+}

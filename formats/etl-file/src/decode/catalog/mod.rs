@@ -27,6 +27,7 @@ use crate::decode::wpp::{Formats, FormatsError, SkippedFormat};
 pub struct Catalog {
     providers: BTreeMap<Guid, Arc<Provider>>,
     formats: Formats,
+    in_hex: Vec<String>,
 }
 
 impl Catalog {
@@ -65,6 +66,17 @@ impl Catalog {
     /// Adds formats of WPP messages, for messages that have none yet.
     pub fn add_formats(&mut self, formats: &Formats) {
         self.formats.extend(formats);
+    }
+
+    /// Shows the integers in fields of these names in hexadecimal, also in place of the names of
+    /// their values.
+    pub fn show_in_hex(&mut self, fields: impl IntoIterator<Item = String>) {
+        self.in_hex.extend(fields);
+    }
+
+    /// Returns the names of fields that are shown in hexadecimal.
+    pub(crate) fn in_hex(&self) -> &[String] {
+        &self.in_hex
     }
 
     /// Returns the formats of WPP messages.
