@@ -13,7 +13,8 @@ use std::{
 };
 
 use wdk_etw::{
-    FilterData, Guid, Hooks, Notification, Provider, Registered, StripedProvider, guid, traits,
+    __macro::{Hooks, StaticProvider},
+    FilterData, Guid, Notification, Provider, Registered, guid, traits,
 };
 
 /// `EVENT_FILTER_TYPE_SCHEMATIZED`.
@@ -41,8 +42,8 @@ thread_local! {
     static SEEN: RefCell<Option<Seen>> = const { RefCell::new(None) };
 }
 
-static PROVIDER: StripedProvider =
-    StripedProvider::new(guid!("5d1f3c1e-4ad6-4f0e-9b53-2f6d2c3a7e10"), &traits!("Fuzzed.Filters"))
+static PROVIDER: StaticProvider =
+    StaticProvider::new(guid!("5d1f3c1e-4ad6-4f0e-9b53-2f6d2c3a7e10"), &traits!("Fuzzed.Filters"))
         .with_hooks(Hooks { on_enable: Some(look), ..Hooks::NONE });
 
 /// The provider's hook, which reads all filters and checks the copy.

@@ -11,7 +11,7 @@ const CREATE_ID: u32 = 3;
 const GET_SET_ID: u32 = 4;
 
 /// The id of an activity: 16 bytes, unique on the computer until it restarts. An id of zeros means
-/// no activity.
+/// no activity; an event that is written with it has none, not even the thread's.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[repr(transparent)]
 pub struct ActivityId(Guid);
@@ -128,7 +128,7 @@ impl Activity {
     ///
     /// # IRQL
     ///
-    /// `APC_LEVEL` or below.
+    /// `APC_LEVEL` or below. Only x64 builds check it: code that may run above calls [`Self::new`].
     ///
     /// # Errors
     ///

@@ -43,6 +43,23 @@ impl Counters {
         }
     }
 
+    /// Returns whether a write without a rundown is in progress outside the provider's hooks. Waits
+    /// for hooks while there is any write, because nothing tells whose write it is.
+    #[cfg(debug_assertions)]
+    pub fn is_writing(&self) -> bool {
+        loop {
+            let before = self.notified.load(Ordering::SeqCst);
+            // A write either is counted here, or sees the reason that closes the provider.
+            if self.unprotected.load(Ordering::SeqCst) == 0 {
+                return false;
+            }
+            if before == 0 && self.notified.load(Ordering::SeqCst) == 0 {
+                return true;
+            }
+            crate::ffi::pause();
+        }
+    }
+
     #[cold]
     #[inline(never)]
     pub fn count_dropped(&self) {
@@ -64,8 +81,7 @@ impl Counters {
 
 /// The number of events that a provider has written, counted in several cache lines.
 ///
-/// It is [`Statistics::written`](crate::Statistics::written) of a provider with
-/// [`with_statistics`](crate::Provider::with_statistics).
+/// It is [`Statistics::written`](crate::Statistics::written) of a provider declared with `statistics`.
 #[derive(Debug)]
 pub struct WrittenCounts {
     lines: [Line; LINES],

@@ -7,11 +7,12 @@
 /// declaring it, in both encodings:
 ///
 /// ```
-/// # #[wdk_etw::provider(name = "Contoso.Driver")]
-/// # mod trace {
-/// #[event(level = Verbose, keyword = none)]
-/// pub fn transfer_descriptor(device: u32, descriptor: HexDump<'_>);
-/// # }
+/// #[wdk_etw::provider(name = "Contoso.Driver")]
+/// mod trace {
+///     #[event(level = Verbose, keyword = none)]
+///     pub fn transfer_descriptor(device: u32, descriptor: HexDump<'_>);
+/// }
+///
 /// use wdk_etw::{HexDump, emit};
 ///
 /// # fn example(descriptor: &[u8]) {
@@ -19,6 +20,9 @@
 /// emit!(trace::transfer_descriptor(7, HexDump::window(descriptor, 0x100, 64)));
 /// # }
 /// ```
+///
+/// The bytes are borrowed, so they must not change while the event is written. Copy them first if
+/// a device or a program can change them, as in the mapped buffer of a request.
 ///
 /// Bytes that do not fit in the event are cut and counted, as in every field
 /// ([`Failures::cut`](crate::Failures::cut)).

@@ -33,6 +33,7 @@
 //! }
 //!
 //! fn unload() {
+//!     // An error here is a defect of the driver, which the debugger shows; see `unregister`.
 //!     if let Err(error) = trace::unregister() {
 //!         debug_print(format_args!("contoso_driver: {error}"));
 //!     }
@@ -47,15 +48,18 @@
 //!
 //! Every function whose documentation has no IRQL section can be called at any IRQL. A function that
 //! ETW limits to an IRQL checks it in every build for x64, and returns an error instead of calling ETW.
-//! On ARM64 it does not, because no document says that the kernel exports `KeGetCurrentIrql`. Events' data
-//! must be in system space, whatever the IRQL; see [`EventDataDescriptor`].
+//! On ARM64 it does not, because no document says that the kernel exports `KeGetCurrentIrql`: there a driver
+//! must not rely on the errors `TooHighIrql`. Events' data must be in system space, whatever the IRQL; see
+//! [`EventDataDescriptor`].
+//!
+//! Comments such as `ETW-2.14` name facts of the repository's `docs/reference`, which has their sources.
 //!
 //! # Guarantees
 //!
 //! - Writing an event that no session enables costs one load, one test and one branch, and
 //!   evaluates no argument.
-//! - Writing an event does not allocate, lock, wait or panic. [`Provider::unregister`] is the
-//!   only function that waits, and [`Provider::register_with`] the only one that allocates.
+//! - Writing an event does not allocate, lock, wait or panic. Only functions that register or
+//!   unregister a provider wait, and only [`Provider::register_with`] allocates.
 //! - A released handle is never passed to ETW: `unregister` waits for the writes in progress,
 //!   and every later write does nothing.
 //! - Failures are reported: errors name the routine and its `NTSTATUS`, and failed writes are
@@ -136,7 +140,6 @@ mod write;
 
 pub use crate::{
     activity::{Activity, ActivityError, ActivityId, ActivityScope},
-    counters::WrittenCounts,
     data::EventDataDescriptor,
     debugger::debug_print,
     dynamic::{DynamicEvent, EventMetadata, EventMetadataError, FieldName},
@@ -147,11 +150,7 @@ pub use crate::{
     notification::{Control, EnableInfo, Notification, RawNotification},
     plain::PlainData,
     pool::POOL_TAG,
-    provider::{
-        DEFAULT_STRIPES, Hook, Hooks, Provider, Refusals, RegisterError, Registered,
-        StripedProvider, UnregisterError,
-    },
-    rundown::Stripe,
+    provider::{Hook, Provider, Refusals, RegisterError, Registered, UnregisterError},
     statistics::Statistics,
     traced::{HasStatus, Traced},
     traits::{Traits, TraitsBuffer, TraitsError},
@@ -170,7 +169,8 @@ pub use etw_wire::{
 /// Declares and writes a `TraceLogging` event in one place, if a session enables it.
 ///
 /// The arguments are the provider, the event's name, its `level` and `keyword` (or `keyword =
-/// none`), optionally `opcode`, `tag`, `activity`, `related`, `starts` and `flags`, a rate limit
+/// none`), optionally `opcode`, `tag`, `activity`, `related`, `starts`, `flags` and `except_sessions`
+/// (see [`WriteOptions`]), a rate limit
 /// (`every = 100`, `once` or `limit = …`; see [`RateLimit`]), and the fields, each with its type
 /// and its value. Fields have the types and attributes of a
 /// declaration ([`provider`](macro@provider)), except for maps and the declaration's structures. The keyword is a
@@ -219,16 +219,17 @@ macro_rules! event {
 /// | `trait_(128, b"…")` | a custom trait, of a type from 128 to 255 |
 /// | `encoding = manifest` or `tracelogging` | the default encoding of the provider's events |
 /// | `manifest = "…"` | a manifest, relative to the package's folder, from which `wdk-etw-build` generates the image's resources; it must agree with the declaration |
-/// | `binary_tracking` | [`Provider::with_binary_tracking`] |
-/// | `statistics` | [`Provider::with_statistics`] |
-/// | `stripes = 1` | the number of stripes of the [`StripedProvider`], a power of two up to 64, instead of 16; 1 is enough for a driver that writes few events, and 64 are for one that writes from every processor of a large machine |
+/// | `binary_tracking` | every session that records the provider's events also records the path of the driver's image (`EventProviderBinaryTrackInfo`), so that decoders find the decoding resources in it |
+/// | `statistics` | the provider counts the events that ETW accepts ([`Statistics::written`]), and writes an event `ProviderStatistics` when a session requests its state; this costs each written event some instructions and an atomic addition |
+/// | `stripes = 1` | the number of cache lines in which writes in progress are tracked, a power of two up to 64, instead of 16; two threads share a line with a probability of 1 in this number; 1 is enough for a driver that writes few events, and 64 are for one that writes from every processor of a large machine |
 /// | `crate = path` | the path of this crate, if it is not `::wdk_etw`, as in a crate that exports it again |
 /// | `rundown = none` | writes in progress are not tracked, so that a write has no atomic operation; `unregister` is then `unsafe`: no write may be in progress |
-/// | `on_enable`, `on_disable`, `on_capture_state` `= path` | a [`Hook`]; the path is resolved inside the module |
+/// | `on_enable`, `on_disable`, `on_capture_state` `= path` | a [`Hook`] for notifications with [`Control::Enable`], [`Control::Disable`] and [`Control::CaptureState`]; the path is resolved inside the module |
 ///
 /// ETW adds a provider's traits to each of its events. A provider that needs none (all its
 /// events are in a manifest, and it has no group and no custom traits) is registered without
-/// traits.
+/// traits. A `TraceLogging` event that [`event!`](macro@event) or [`DynamicEvent`] writes to it contains the
+/// provider's name all the same.
 ///
 /// The module's items:
 ///
@@ -309,7 +310,8 @@ macro_rules! event {
 /// ```
 ///
 /// Every event has a level (`Critical`, `Error`, `Warning`, `Info`, `Verbose`, `LogAlways`, or
-/// one of the provider's own, 16 to 255) and keywords (`READ | WRITE`, or explicitly `none`).
+/// one of the provider's own, 16 to 255) and keywords (`READ | WRITE`, or explicitly `none`). Without
+/// `version` the version is 0, and without `opcode` the opcode is `Info`.
 /// The event's name is the function's name in Pascal case, and a field's name is the parameter's,
 /// unless `name` is given. `tag` on an event and `#[tag = …]` on a field add a 28-bit tag to the
 /// event metadata.
@@ -332,11 +334,14 @@ macro_rules! event {
 /// | `#[counted] &[u8]` | bytes that contain their length (`win:CountedBinary`), without a field for it |
 /// | `#[bytes] [u8; 6]`, `#[text] [u16; 8]`, `#[text] [u8; 8]` | bytes or text of a fixed length, not an array. Manifest events only |
 ///
-/// A map's `#[name = "…"]` is its name in the manifest. Two maps of different integer types with one
+/// A map becomes a structure and not an enum, because a field can have values without a name:
+/// `Direction(7)`. A map's `#[name = "…"]` is its name in the manifest. Two maps of different integer types with one
 /// name are one map in the manifest. An entry of a bit map may be a mask of several bits, written in
 /// hexadecimal or with `|`. `#[opcodes(task = Transfer)]` lists the opcodes of a task, `#[levels]`
 /// names the provider's own levels, and a channel with `#[channel(Import)]` is a log of Windows:
-/// System (8), Application (9) or Security (10).
+/// System (8), Application (9) or Security (10). A channel of the provider can have settings, as in
+/// `#[channel(Operational, enabled = true, isolation = System)]`: `enabled`, `isolation`, `access`,
+/// `max_size`, `retention` and `auto_backup`. Without `enabled = true`, Windows installs it disabled.
 ///
 /// [`HexDump`] is the type of a field for a range of bytes with its offset, such as part of a buffer or
 /// of a device's registers. It is a structure that the library provides.
@@ -382,21 +387,33 @@ macro_rules! event {
 ///
 /// # Generated items
 ///
-/// The macro generates `PROVIDER`, `ID`, `GROUP`, `register()`, `unregister()`, the keywords and
-/// the types. For each event it generates a function that writes the event, and a module with
-/// its `DESCRIPTOR`, `is_enabled()`, and `write(&options, …)`, which returns an error if ETW
-/// does not accept the event.
+/// The module has these public items:
+///
+/// - `PROVIDER`, a `static` that is a [`Provider`],
+/// - `ID` and, if there is a group, `GROUP`, which are [`Guid`]s,
+/// - `unsafe fn register() -> Result<Registered, RegisterError>`, which is [`Provider::register`],
+/// - `fn unregister() -> Result<(), UnregisterError>`, which is [`Provider::unregister`]; with `rundown =
+///   none` it is an `unsafe fn` and [`Provider::unregister_without_rundown`].
+///
+/// Keywords, maps and structures have the visibility of their declarations. Maps and structures are
+/// `Copy`. Tasks, opcodes, channels and levels are names for the declaration only.
+///
+/// An event has a function that writes it, for [`emit!`](macro@emit), and a module of the same name with its
+/// `DESCRIPTOR`, `is_enabled()`, and `write(&options, …)`, which returns a [`WriteError`] if ETW does not
+/// accept the event.
 pub use wdk_etw_macros::provider;
 
 #[doc(hidden)]
 pub mod __macro {
     //! The functions and types that the macros' expansions use. Not a stable interface.
+    pub use crate::counters::WrittenCounts;
     pub use crate::event::{
         Cut, EventBlob, EventRef, Packed, SocketBytes, Write, block_of_size, bytes_of,
         bytes_of_size, count, count_of_size, elements, first, least, length,
     };
     pub use crate::limit::FirstOption;
     pub use crate::mode::{USER_MODE, assert_kernel_mode, assert_user_mode};
+    pub use crate::provider::{Hooks, StaticProvider};
     pub use crate::text::Formatted;
     pub use crate::write::{Options, Plain, Runtime};
     pub use core::compile_error;

@@ -229,16 +229,17 @@ struct Shared(UnsafeCell<Registration>);
 // holders of a guard read it.
 unsafe impl Sync for Shared {}
 
-/// An ETW provider: a `static` that a driver registers and writes events to.
+/// An ETW provider, which a driver registers and writes events to.
+///
+/// The macro [`provider`](macro@crate::provider) makes one, the `static` `PROVIDER` of the declared
+/// module; an empty module declares a provider whose events are all declared where they are written.
+/// Code that is given a provider takes a `&Provider`. The type parameter belongs to the declaration, whose
+/// `static` becomes a `Provider` wherever one is expected.
 ///
 /// Code on all processors and at all IRQLs can share a provider. Only a `static` can be
 /// registered, because ETW keeps the provider's address until it is unregistered.
-///
-/// The `static` is a [`StripedProvider`], which has a number of stripes; code that uses a provider
-/// takes a `&Provider`, which has any number.
-///
-/// Data that changes only when a session or the driver changes something is not in the cache lines
-/// that writes change.
+// Data that changes only when a session or the driver changes something is not in the cache lines
+// that writes change.
 #[repr(C)]
 #[cfg_attr(not(target_arch = "aarch64"), repr(align(64)))]
 #[cfg_attr(target_arch = "aarch64", repr(align(128)))]
@@ -262,25 +263,19 @@ pub struct Provider<S: ?Sized = [Stripe]> {
     rundown: Rundown<S>,
 }
 
-/// A [`Provider`] with `N` stripes, a power of two up to 64.
+/// The `static` of a declaration: a [`Provider`] with `N` stripes, a power of two up to 64, or 0 for a
+/// provider without a rundown.
 ///
-/// Each write in progress is counted in the stripe of its stack, so that writes on different
-/// processors mostly change different cache lines. A stripe takes 64 bytes, or 128 on ARM64; one is
-/// enough for a driver that writes few events. Two threads use the same stripe with a probability of
-/// about 1 in `N`.
-///
-/// ```
-/// use wdk_etw::{StripedProvider, guid_of_name, traits};
-///
-/// static PROVIDER: StripedProvider<4> =
-///     StripedProvider::new(guid_of_name!("Contoso.Driver"), &traits!("Contoso.Driver"));
-/// ```
-pub type StripedProvider<const N: usize = DEFAULT_STRIPES> = Provider<[Stripe; N]>;
+/// Each write in progress is in the stripe of its stack, so that writes on different processors mostly
+/// change different cache lines. A stripe takes 64 bytes, or 128 on ARM64. Two threads use the same
+/// stripe with a probability of about 1 in `N`.
+pub type StaticProvider<const N: usize = DEFAULT_STRIPES> = Provider<[Stripe; N]>;
 
 /// The default number of stripes.
-pub const DEFAULT_STRIPES: usize = 16;
+const DEFAULT_STRIPES: usize = 16;
 
-impl<const N: usize> Deref for Provider<[Stripe; N]> {
+#[doc(hidden)]
+impl<const N: usize> Deref for StaticProvider<N> {
     type Target = Provider;
 
     #[inline(always)]
@@ -290,7 +285,8 @@ impl<const N: usize> Deref for Provider<[Stripe; N]> {
     }
 }
 
-impl<const N: usize> Provider<[Stripe; N]> {
+#[doc(hidden)]
+impl<const N: usize> StaticProvider<N> {
     const_unless_loom! {
         /// Creates a provider with a GUID and traits, which [`guid_of_name!`](crate::guid_of_name!)
         /// and [`traits!`](crate::traits!) create at compile time.
@@ -544,8 +540,14 @@ impl Provider {
     ///
     /// Returns an [`UnregisterError`] if ETW refuses the call, if another thread is registering or
     /// unregistering the provider, if the provider has no rundown, or if the IRQL is too high. The
-    /// provider then stays registered: a driver that is unloaded nevertheless breaks the promise of
-    /// [`Self::register`].
+    /// provider is then still registered, or may be after [`UnregisterError::Refused`]: a driver that is
+    /// unloaded nevertheless breaks the promise of [`Self::register`].
+    ///
+    /// An unload routine cannot fail, and a driver that keeps its contracts gets no error there: it has
+    /// stopped the threads that register or unregister the provider, and no document names a status with
+    /// which `EtwUnregister` refuses a valid handle at `PASSIVE_LEVEL`. So an error is a defect. A driver
+    /// prints it ([`debug_print`](crate::debug_print)), and can call `KeBugCheckEx`, which stops the system
+    /// here and not at ETW's next notification.
     pub fn unregister(&'static self) -> Result<(), UnregisterError> {
         if !self.rundown.protects() {
             return Err(UnregisterError::NoRundown);
@@ -556,15 +558,17 @@ impl Provider {
     /// Unregisters the provider as [`Self::unregister`] does, also if it has no rundown
     /// (`rundown = none`). The function does not wait for writes of such a provider.
     ///
-    /// Debug builds count the writes, and return [`UnregisterError::WriteInProgress`] without
-    /// calling ETW if there is one.
+    /// Debug builds count the writes. If one is in progress, they wait for the provider's hooks to
+    /// return, as ETW does, and if one still is, they return [`UnregisterError::WriteInProgress`]
+    /// without calling ETW.
     ///
     /// # Safety
     ///
     /// If the provider has no rundown, no write of it is in progress on any thread, except in the
-    /// provider's hooks, for which ETW waits: each write happens before the call, or after the function
-    /// has returned. This includes [`Self::provider_enabled`] and [`Self::event_enabled`]. In `EvtDriverUnload` that is so once
-    /// the driver's timers, DPCs, work items, threads and other callbacks have stopped.
+    /// provider's own hooks, for which ETW waits: each write happens before the call, or after the
+    /// function has returned. This includes [`Self::provider_enabled`] and [`Self::event_enabled`].
+    /// In `EvtDriverUnload` that is so once the driver's timers, DPCs, work items, threads and other
+    /// callbacks have stopped.
     ///
     /// # IRQL
     ///
@@ -596,11 +600,8 @@ impl Provider {
             Err(CLOSED) if change(CLOSED).is_ok() => {}
             Err(_) => return Err(UnregisterError::Busy),
         }
-        // A write either is counted here, or sees the reason.
         #[cfg(debug_assertions)]
-        if self.counters.unprotected.load(Ordering::SeqCst) != 0
-            && self.counters.notified.load(Ordering::SeqCst) == 0
-        {
+        if self.counters.is_writing() {
             self.phase.store(CLOSED, Ordering::Release);
             return Err(UnregisterError::WriteInProgress);
         }
@@ -628,7 +629,8 @@ impl Provider {
     /// Write sites make this check: for a constant level from 0 to 5 it is one load and one test.
     /// It returns `true` for every event that [`Self::is_enabled`] reports, and also for those
     /// that only the match-all keywords exclude, which ETW discards. After
-    /// [`UnregisterError::Refused`] and [`UnregisterError::WriteInProgress`] it returns `false`, until the provider is registered again.
+    /// [`UnregisterError::Refused`] and [`UnregisterError::WriteInProgress`] it returns `false`,
+    /// until the provider is registered again.
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "a call would cost more than the check")]
     #[must_use]
@@ -761,7 +763,7 @@ impl Provider {
     ///
     /// # Safety
     ///
-    /// The address must be that of a [`StripedProvider`] that is a static, or null.
+    /// The address must be that of a [`StaticProvider`] that is a static, or null.
     const unsafe fn from_context(context: *const c_void) -> Option<&'static Self> {
         if context.is_null() {
             return None;
@@ -853,7 +855,7 @@ mod tests {
     use super::*;
     use crate::rundown::LINE;
 
-    type One = StripedProvider<1>;
+    type One = StaticProvider<1>;
 
     #[test]
     fn what_writes_change_shares_no_cache_line_with_what_they_only_read() {
@@ -874,7 +876,7 @@ mod tests {
         assert_eq!((counters % LINE, rundown % LINE, align_of::<One>()), (0, 0, LINE));
         assert!(counters + size_of::<Counters>() <= rundown);
         assert_eq!(size_of::<Stripe>(), LINE);
-        assert_eq!(size_of::<StripedProvider<16>>(), rundown + 16 * LINE);
+        assert_eq!(size_of::<StaticProvider>(), rundown + 16 * LINE);
     }
 
     #[test]

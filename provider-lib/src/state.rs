@@ -170,7 +170,7 @@ impl EnableState {
     }
 
     fn begin_update(&self, info: Option<EnableInfo>) {
-        if self.is_alone() {
+        if self.begin_alone() {
             // The masks pass no event while the enable info is older.
             if info.is_none() {
                 self.set_masks(None);
@@ -186,8 +186,8 @@ impl EnableState {
         }
     }
 
-    /// Begins a notification that no other one overlaps, or returns `false`.
-    fn is_alone(&self) -> bool {
+    /// Begins a notification and returns `true`, unless another one is being published.
+    fn begin_alone(&self) -> bool {
         for _ in 0..TRIES {
             let before = self.publishing.load(Ordering::SeqCst);
             if before & COUNT != 0 {
@@ -303,5 +303,24 @@ mod tests {
         state.update(Some(SECOND));
         state.end_update();
         assert!(!state.is_enabled_fast(Level(2), Keyword::from_bits(0x11)));
+    }
+
+    // After an overlap, the slots have the first notification's enable info only.
+    #[test]
+    fn the_notification_after_an_overlap_hides_nothing_before_it_has_published_its_enable_info() {
+        const FIRST: EnableInfo = EnableInfo::delivered(2, 0x11, 0);
+        const NEXT: EnableInfo = EnableInfo::delivered(4, 0x22, 0);
+        let state = EnableState::new();
+        state.begin_update(Some(FIRST));
+        state.disable();
+        state.end_update();
+        for _ in 0..2 {
+            assert!(state.begin_alone());
+            assert_eq!(state.enable_info(), Some(EnableInfo::EVERYTHING));
+            assert!(state.is_enabled_fast(Level(5), Keyword::from_bits(0x40)));
+            state.end_update();
+        }
+        state.enable(NEXT);
+        assert_eq!(state.enable_info(), Some(NEXT));
     }
 }

@@ -2,7 +2,11 @@
 
 use crate::{
     Channel, EventDataDescriptor, EventDescriptor, Keyword, Level, NtStatus, Opcode, Provider,
-    Stripe, WrittenCounts, event::EventBlob, failures::STATUSES, provider::Counting, write::Plain,
+    counters::WrittenCounts,
+    event::EventBlob,
+    failures::STATUSES,
+    provider::{Counting, StaticProvider},
+    write::Plain,
 };
 
 /// The values of a provider's counters since the driver was loaded.
@@ -12,8 +16,8 @@ use crate::{
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Statistics {
-    /// Events that `EtwWriteEx` accepted, or `None` if the provider does not count them
-    /// ([`Provider::with_statistics`]). An accepted event is in the trace of every session that
+    /// Events that `EtwWriteEx` accepted, or `None` if the provider does not count them, because
+    /// its declaration does not have the word `statistics`. An accepted event is in the trace of every session that
     /// enables it and has room for it in its buffers.
     pub written: Option<u64>,
     /// Writes that failed with each status that the ETW documentation lists.
@@ -57,13 +61,10 @@ static EVENT: EventBlob<{ METADATA.len() }> = EventBlob::new(
     *METADATA,
 );
 
-impl<const N: usize> Provider<[Stripe; N]> {
+#[doc(hidden)]
+impl<const N: usize> StaticProvider<N> {
     /// Makes the provider count the events that ETW accepts ([`Statistics::written`]), in `written`,
-    /// and write an event `ProviderStatistics` when a session requests the provider's state. In a
-    /// declaration the word `statistics` does this.
-    ///
-    /// Each event that is written costs some instructions and an atomic addition more. The cost of
-    /// events that are not written does not change, and other providers have no cost.
+    /// and write an event `ProviderStatistics` when a session requests the provider's state.
     #[must_use]
     pub const fn with_statistics(mut self, written: &'static WrittenCounts) -> Self {
         self.counting = Some(Counting { written, write_statistics });

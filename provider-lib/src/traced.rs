@@ -5,14 +5,15 @@ use crate::{NtStatus, WriteError};
 /// Writes an event if a result is an error, and returns the result unchanged.
 ///
 /// ```no_run
-/// # #[wdk_etw::provider(name = "Contoso.Driver")]
-/// # mod trace {
-/// #[event(level = Error, keyword = none)]
-/// pub fn start_failed(status: NtStatus);
+/// #[wdk_etw::provider(name = "Contoso.Driver")]
+/// mod trace {
+///     #[event(level = Error, keyword = none)]
+///     pub fn start_failed(status: NtStatus);
 ///
-/// #[event(level = Error, keyword = none)]
-/// pub fn read_failed(offset: u64, status: NtStatus);
-/// # }
+///     #[event(level = Error, keyword = none)]
+///     pub fn read_failed(offset: u64, status: NtStatus);
+/// }
+///
 /// use wdk_etw::{NtStatus, Traced as _, emit};
 ///
 /// # fn map_registers() -> Result<(), NtStatus> { Ok(()) }

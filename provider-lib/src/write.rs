@@ -6,7 +6,7 @@ use etw_wire::limits::MAX_DATA_DESCRIPTORS;
 
 use crate::{
     Activity, ActivityId, EventDataDescriptor, EventDescriptor, Guid, Keyword, Level, NtStatus,
-    Provider, ffi, rundown::Guard,
+    Provider, ffi, irql, rundown::Guard,
 };
 
 /// Flags of a write (`EVENT_WRITE_FLAG_*`).
@@ -45,7 +45,8 @@ impl WriteOptions {
     /// sessions.
     ///
     /// Set the activity at `DISPATCH_LEVEL` and above: the current thread there is the one that
-    /// was interrupted, and so is its activity.
+    /// was interrupted, and the event gets that thread's activity. [`emit!`](macro@crate::emit) and
+    /// [`event!`](macro@crate::event) begin with these options.
     #[must_use]
     pub const fn new() -> Self {
         Self { activity: None, related: None, flags: WriteFlags::NONE, except: 0 }
@@ -53,11 +54,12 @@ impl WriteOptions {
 
     /// Returns the options for code that does not know its IRQL, such as a facade that any code
     /// calls: the default options at `APC_LEVEL` or below; above, the event has no activity,
-    /// because the current thread there may be one that was interrupted.
+    /// because the current thread there may be one that was interrupted. On ARM64, where the crate does
+    /// not read the IRQL, the event never has the thread's activity.
     #[must_use]
     pub fn at_current_irql() -> Self {
         let options = Self::new();
-        if ffi::current_irql() > ffi::APC_LEVEL {
+        if cfg!(target_arch = "aarch64") || irql::check(ffi::APC_LEVEL).is_err() {
             options.activity(ActivityId::NONE)
         } else {
             options

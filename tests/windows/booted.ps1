@@ -16,11 +16,8 @@ Invoke-Stage 'booted' $Kit $Out {
     $started = @((ConvertFrom-Json ([IO.File]::ReadAllText($state))).recipes)
     $recipes = Get-Recipes $Stage
     if (-not $recipes) { return }
-    $client = Get-Client $Stage
     $provider = Get-Provider $Stage
-    $traffic = Get-Value $recipes 'traffic'
-    $sent = $client -and $traffic
-    if ($sent) { Send-Traffic $Stage 'traffic' $traffic }
+    $known = Invoke-Traffic $Stage 'traffic' $recipes
     foreach ($recipe in @($recipes.recipes | Where-Object { $started -contains $_.name })) {
         $name = $recipe.name
         # A failure does not affect the other recipes.
@@ -32,11 +29,9 @@ Invoke-Stage 'booted' $Kit $Out {
         $trace = $recipe.trace
         if (-not [IO.Path]::IsPathRooted($trace)) { $trace = Join-Path $Stage.Folder $trace }
         Add-Check $Stage "$name`: trace" $true (Test-Path -LiteralPath $trace)
-        $expected = Get-Value $recipe 'expected'
-        if (-not $provider -or -not $sent -or $null -eq $expected) { continue }
-        if (-not (Test-Path -LiteralPath $trace)) { continue }
+        if (-not $provider -or -not (Test-Path -LiteralPath $trace)) { continue }
         # The trace also contains the driver's start.
         $count = @(Get-TraceEvents $trace $provider).Count
-        Add-Check $Stage "$name`: events" "$expected or more" $count ($count -ge $expected)
+        Add-EventCheck $Stage $recipe $known $count $true
     }
 }

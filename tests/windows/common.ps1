@@ -246,6 +246,16 @@ function Get-Client($Stage) {
     return Get-KitPath $Stage $client
 }
 
+# Returns the program that decodes traces with TDH and its first arguments, or null if the kit has
+# none: the client, or the built-in one, `cargo etw trace`.
+function Get-Tracer($Stage) {
+    $client = Get-Client $Stage
+    if ($client) { return @{ Program = $client; Arguments = 'trace' } }
+    $tracer = Get-Value $Stage.Plan 'tracer'
+    if ($tracer) { return @{ Program = (Get-KitPath $Stage $tracer); Arguments = 'trace --tdh' } }
+    return $null
+}
+
 # Returns the state of a driver's service, such as Running, or another text if there is none. The
 # names are the same in every language of Windows.
 function Get-DriverState([string] $Service) {
@@ -331,6 +341,39 @@ function Send-Traffic($Stage, [string] $Log, $Traffic) {
     foreach ($arguments in $Traffic) {
         $number += 1
         [void] (Invoke-Checked $Stage "$Log-request-$number" $client $arguments)
+    }
+}
+
+# Makes the driver write events: by the client's requests, whose events are known, or else by restarting
+# its devices, so that Windows unloads and loads it. Returns whether the events are known.
+function Invoke-Traffic($Stage, [string] $Log, $Recipes) {
+    $traffic = Get-Value $Recipes 'traffic'
+    if ((Get-Client $Stage) -and $traffic) {
+        Send-Traffic $Stage $Log $traffic
+        return $true
+    }
+    $driver = $Stage.Plan.driver
+    if (@(Get-Devices $driver.hardware_id).Count -eq 0) {
+        throw "no device has the hardware ID $($driver.hardware_id), so the driver writes no events"
+    }
+    Restart-Devices $Stage $driver
+    return $false
+}
+
+# Checks the number of a recipe's events. Those of a restarted device are not known, but there are some if
+# the recipe records everything.
+function Add-EventCheck($Stage, $Recipe, [bool] $Known, [int] $Count, [bool] $AtLeast) {
+    $name = "$($Recipe.name): events"
+    if (-not $Known) {
+        if (Get-Value $Recipe 'whole') { Add-Check $Stage $name '1 or more' $Count ($Count -ge 1) }
+        return
+    }
+    $expected = Get-Value $Recipe 'expected'
+    if ($null -eq $expected) { return }
+    if ($AtLeast) {
+        Add-Check $Stage $name "$expected or more" $Count ($Count -ge $expected)
+    } else {
+        Add-Check $Stage $name $expected $Count
     }
 }
 

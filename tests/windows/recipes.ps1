@@ -8,8 +8,6 @@ param(
 # Runs a recipe and counts its events. Stores the outcome in RESULT.
 function Invoke-Recipe($Stage, $Recipes, $Recipe, $Result) {
     $name = $Recipe.name
-    $client = Get-Client $Stage
-    $traffic = Get-Value $Recipes 'traffic'
     $trace = $Recipe.trace
     if (-not [IO.Path]::IsPathRooted($trace)) { $trace = Join-Path $Stage.Folder $trace }
     if (Test-Path -LiteralPath $trace) { Remove-Item -LiteralPath $trace }
@@ -26,7 +24,7 @@ function Invoke-Recipe($Stage, $Recipes, $Recipe, $Result) {
         $running = @(Start-Lines $Stage "$name-during" (Get-Value $Recipe 'during'))
         # The group's session starts first.
         if ($running.Count -gt 0) { Start-Sleep -Seconds (3 * $Stage.Slowness) }
-        if ($client -and $traffic) { Send-Traffic $Stage $name $traffic }
+        $known = Invoke-Traffic $Stage $name $Recipes
         foreach ($line in $running) { Wait-Line $Stage $line }
         $running = @()
         Invoke-Lines $Stage "$name-stop" $Recipe.shell $Recipe.stop
@@ -55,23 +53,16 @@ function Invoke-Recipe($Stage, $Recipes, $Recipe, $Result) {
     } else {
         $Result.events = @(Get-TraceEvents $kept $provider).Count
     }
-    $expected = Get-Value $Recipe 'expected'
-    if ($client -and $null -ne $expected) {
-        if (Get-Value $Recipe 'at_least') {
-            Add-Check $Stage "$name`: events" "$expected or more" $Result.events ($Result.events -ge $expected)
-        } else {
-            Add-Check $Stage "$name`: events" $expected $Result.events
-        }
-    }
+    Add-EventCheck $Stage $Recipe $known $Result.events ([bool] (Get-Value $Recipe 'at_least'))
 }
 
 Invoke-Stage 'recipes' $Kit $Out {
     param($Stage)
     $recipes = Get-Recipes $Stage
     if (-not $recipes) { return }
-    $client = Get-Client $Stage
-    # The recipes of the client name it without its folder.
-    if ($client) { $env:PATH = "$(Split-Path -Parent $client);$env:PATH" }
+    # The recipes of the client and of cargo-etw name them without their folder.
+    $tracer = Get-Tracer $Stage
+    if ($tracer) { $env:PATH = "$(Split-Path -Parent $tracer.Program);$env:PATH" }
     $results = New-Object Collections.ArrayList
     foreach ($recipe in $recipes.recipes) {
         $result = @{ name = $recipe.name; ran = $false; events = $null; mode = $null; why = $null }

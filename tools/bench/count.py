@@ -235,7 +235,7 @@ STATES = {
 SET_TRAITS = 2
 #: EVENT_ACTIVITY_CTRL_CREATE_ID.
 CREATE_ID = 3
-WAYS = ["described", "manifest", "peer"]
+WAYS = ["described", "manifest", "unprotected", "peer"]
 CALLERS = ["five", "four", "request", "leaf"]
 
 
@@ -278,7 +278,7 @@ def helpers(machine):
         return event["instructions"] - without["instructions"]
 
     limits = ["every", "once", "limit"]
-    found = {name: {} for name in [*limits, "single", "unprotected", "counted", "dump", "traced"]}
+    found = {name: {} for name in [*limits, "single", "counted", "dump", "traced"]}
     machine.switch(*STATES["disabled"])
     for name, measured in found.items():
         measured["disabled"] = delta(f"helper_{name}", 0)

@@ -15,7 +15,8 @@ type Result<T> = std::result::Result<T, Box<dyn Error>>;
 const CRATES: [&str; 4] = ["wdk-build", "wdk-sys", "wdk-sys-generator", "wdk-sys-macros"];
 
 /// The data that the bindings are generated from.
-const DATA: [&str; 4] = ["constants.json", "functions.json", "statics.json", "types.json"];
+const DATA: [&str; 5] =
+    ["constants.json", "exports.json", "functions.json", "statics.json", "types.json"];
 
 /// Adds the files in a folder and in the folders within it, except for tests.
 fn files(folder: &Path, found: &mut BTreeSet<PathBuf>) -> Result<()> {

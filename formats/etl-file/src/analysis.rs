@@ -8,7 +8,7 @@ use std::io::{Read, Seek};
 use etw_wire::Guid;
 
 use crate::decode::Decoded;
-use crate::kernel::{self, hook::CSWITCH};
+use crate::kernel::{self, Classes, hook::CSWITCH};
 use crate::names::{Names, Running};
 use crate::read::{EventRef, OtherKind, ReadError, RecordRef, TraceFile};
 use crate::record::ext_type;
@@ -48,7 +48,7 @@ impl FirstPass {
             }
             let decoded = record.event().map_or_else(
                 || kernel::decode_record(&record),
-                |event| kernel::decode_event(&event),
+                |event| kernel::decode_event(&event, &Classes::default()),
             );
             if let Some(decoded) = decoded {
                 tables.observe(&decoded.into_decoded(&clock, record.processor, record.timestamp));

@@ -19,8 +19,10 @@ const COLUMNS: [&str; 13] = [
 const FIELDS: &str = "fields";
 
 /// The columns after those of the fields.
-const LAST: [&str; 7] =
-    ["process name", "thread name", "message", "stack", "payload", "problems", "duration in ns"];
+const LAST: [&str; 8] = [
+    "process name", "thread name", "message", "stack", "payload", "problems", "duration in ns",
+    "channel",
+];
 
 /// The columns of fields: their names, in the order in which they were first seen.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -154,6 +156,12 @@ impl<W: Write> Writer<W> {
         Ok(Self { out, rows, lines })
     }
 
+    /// Shows well-known status codes with their names, or without.
+    #[must_use]
+    pub fn with_codes(self, codes: bool) -> Self {
+        Self { rows: Rows { codes, ..self.rows }, ..self }
+    }
+
     /// Writes the line of an event. `event` is the event as it was recorded.
     ///
     /// # Errors
@@ -200,6 +208,8 @@ impl<W: Write> Writer<W> {
 #[derive(Clone, Debug, Default)]
 pub struct Rows {
     columns: Option<Arc<FieldColumns>>,
+    /// True if well-known status codes are shown with their names.
+    codes: bool,
     cell: Vec<u8>,
     times: Times,
 }
@@ -215,15 +225,16 @@ impl Rows {
         decoded: &Decoded,
         lines: &mut Lines,
     ) -> io::Result<()> {
-        let Self { columns, cell, times } = self;
+        let Self { columns, codes, cell, times } = self;
         let columns = columns.as_deref();
-        Line { out: &mut lines.0, cell }.write(event, decoded, columns, times)
+        Line { out: &mut lines.0, codes: *codes, cell }.write(event, decoded, columns, times)
     }
 }
 
 /// A line that is being written.
 struct Line<'a> {
     out: &'a mut csv::Writer<Vec<u8>>,
+    codes: bool,
     cell: &'a mut Vec<u8>,
 }
 
@@ -277,6 +288,10 @@ impl Line<'_> {
                 text::decimal(duration.as_nanos(), cell);
             }
         })?;
+        match descriptor.channel {
+            0 => self.out.write_field("")?,
+            channel => self.named(decoded.channel_name.as_ref(), channel.into())?,
+        }
         self.out.write_record(None::<&[u8]>)?;
         Ok(())
     }
@@ -296,6 +311,7 @@ impl Line<'_> {
     }
 
     fn fields(&mut self, event: &Decoded, columns: Option<&FieldColumns>) -> io::Result<()> {
+        let codes = self.codes;
         let Some(columns) = columns else {
             return self.cell(|cell| {
                 for (number, (name, value)) in event.fields.iter().enumerate() {
@@ -304,7 +320,7 @@ impl Line<'_> {
                     }
                     cell.extend_from_slice(name.as_bytes());
                     cell.push(b'=');
-                    show(value, cell);
+                    show(value, codes, cell);
                 }
             });
         };
@@ -320,7 +336,7 @@ impl Line<'_> {
             self.cell(|cell| match value {
                 // A cell of its own needs no quotation marks around text.
                 Some(Value::Text(text)) => cell.extend_from_slice(text.as_bytes()),
-                Some(value) => show(value, cell),
+                Some(value) => show(value, codes, cell),
                 None => {}
             })?;
         }
@@ -328,8 +344,8 @@ impl Line<'_> {
     }
 }
 
-/// Appends a value as its `Display` shows it.
-fn show(value: &Value, cell: &mut Vec<u8>) {
+/// Appends a value as its `Display` shows it, with `codes` in the alternate form.
+fn show(value: &Value, codes: bool, cell: &mut Vec<u8>) {
     match value {
         Value::Int(number) => text::decimal(*number, cell),
         Value::UInt(number) | Value::ProcessId(number) | Value::ThreadId(number) => {
@@ -341,6 +357,7 @@ fn show(value: &Value, cell: &mut Vec<u8>) {
             cell.extend_from_slice(b"hex:");
             cell.extend_from_slice(Hex(bytes).to_string().as_bytes());
         }
+        other if codes => cell.extend_from_slice(format!("{other:#}").as_bytes()),
         other => cell.extend_from_slice(other.to_string().as_bytes()),
     }
 }

@@ -18,7 +18,9 @@ use crate::catalog::Catalog;
 use crate::decode::{Decoded, Kind, serialize_fields};
 use crate::read::{EventRef, TraceFile, TraceHeader};
 use crate::select::Selection;
-use crate::stream::{Additions, Contents, Events, OutputError, RecordCounts, Summary, view};
+use crate::stream::{
+    Additions, Contents, Events, OutputError, RecordCounts, Summary, hide_hardware_addresses, view,
+};
 use crate::text::{self, Times};
 use crate::time::FileTime;
 
@@ -39,9 +41,11 @@ pub fn write_lines<R: Read + Seek>(
     } else {
         Events::new(file, catalog, selection)
     };
-    while let Some((record, decoded)) = events.next()? {
+    while let Some((record, mut decoded)) = events.next()? {
         if let Some(event) = view(&record) {
-            writer.event(&event, &decoded)?;
+            let hidden = hide_hardware_addresses(&record, &mut decoded);
+            let user_data = hidden.as_deref().unwrap_or(event.user_data);
+            writer.event(&EventRef { user_data, ..event }, &decoded)?;
         }
     }
     let summary = events.summary();
@@ -69,7 +73,7 @@ struct KindText {
     group: Option<Guid>,
     descriptor: crate::record::EventDescriptor,
     /// The names, in the order of [`names_of`].
-    names: [Option<Arc<str>>; 4],
+    names: [Option<Arc<str>>; 5],
     keywords: Arc<[Arc<str>]>,
     text: Vec<u8>,
 }
@@ -77,8 +81,9 @@ struct KindText {
 /// The number of kinds whose texts are remembered.
 const MAX_KINDS: usize = 1024;
 
-const fn names_of(decoded: &Decoded) -> [&Option<Arc<str>>; 4] {
-    [&decoded.provider_name, &decoded.level_name, &decoded.opcode_name, &decoded.task_name]
+const fn names_of(decoded: &Decoded) -> [&Option<Arc<str>>; 5] {
+    let Decoded { provider_name, channel_name, level_name, opcode_name, task_name, .. } = decoded;
+    [provider_name, channel_name, level_name, opcode_name, task_name]
 }
 
 impl KindText {
@@ -128,6 +133,8 @@ impl KindText {
             key(name, out);
             text::decimal(number, out);
         }
+        key("channel_name", out);
+        optional(decoded.channel_name.as_deref(), out);
         key("level_name", out);
         optional(decoded.level_name.as_deref(), out);
         key("opcode", out);
@@ -447,6 +454,8 @@ struct EndLine<'a> {
     events: u64,
     selected: u64,
     with_problems: u64,
+    /// The records of the system whose layout is not known.
+    of_system: u64,
     /// The WPP messages that no loaded format describes.
     without_format: u64,
     late: u64,
@@ -468,6 +477,7 @@ impl<'a> EndLine<'a> {
             events: summary.decoded,
             selected: summary.selected,
             with_problems: summary.with_problems,
+            of_system: summary.of_system,
             without_format: summary.without_format,
             late: summary.late,
             skipped: Skipped(&summary.skipped),

@@ -37,6 +37,7 @@ pub mod image;
 pub mod json;
 pub mod kernel;
 mod layout;
+mod lznt1;
 pub mod merge;
 pub mod names;
 mod ordered;

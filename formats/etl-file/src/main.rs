@@ -13,6 +13,7 @@ use etl_file::analysis::FirstPass;
 use etl_file::catalog::LoadError;
 use etl_file::compare::{self, Comparison, Other, OtherError, Ours, OursError};
 use etl_file::image::ImageError;
+use etl_file::kernel::MofError;
 use etl_file::merge::{self, MergeError};
 use etl_file::names::Names;
 use etl_file::pass::{self, Pass};
@@ -78,10 +79,15 @@ fn flag(name: &'static str, help: &'static str) -> Arg {
 }
 
 /// Returns the options for manifests and images to decode events with.
-fn schemas() -> [Arg; 2] {
+fn schemas() -> [Arg; 3] {
     [
         paths("man", "FILE", "Decode events with this provider manifest; can be repeated"),
         paths("image", "FILE", "Decode events with the resources of this image; can be repeated"),
+        paths(
+            "mof",
+            "FILE",
+            "Decode classic events with the classes of this MOF file; can be repeated",
+        ),
     ]
 }
 
@@ -101,6 +107,9 @@ fn catalog(arguments: &ArgMatches) -> Result<Catalog, Failure> {
         for skipped in loaded {
             eprintln!("warning: {}: {skipped}", manifest.display());
         }
+    }
+    for classes in arguments.get_many::<PathBuf>("mof").unwrap_or_default() {
+        catalog.load_classes(classes)?;
     }
     let in_hex = arguments.try_get_many::<String>("hex").ok().flatten();
     catalog.show_in_hex(in_hex.unwrap_or_default().cloned());
@@ -357,6 +366,11 @@ fn dump_command() -> Command {
             "fields",
             "With --format csv: write a column for each field; reads the file twice",
         ))
+        .arg(flag("codes", "Show the names of well-known NTSTATUS, HRESULT and Win32 error codes"))
+        .arg(flag(
+            "hardware-addresses",
+            "Show the addresses of network adapters, which merged traces have",
+        ))
         .arg(out_file("Write to this file instead of the standard output").required(false))
         .arg(several(
             "hex",
@@ -436,6 +450,8 @@ enum Failure {
     #[error(transparent)]
     Formats(#[from] FormatsError),
     #[error(transparent)]
+    Classes(#[from] MofError),
+    #[error(transparent)]
     Symbols(#[from] SymbolError),
     #[error("{}: {source}", file.display())]
     Columns { file: PathBuf, source: csv::TooManyColumns },
@@ -492,6 +508,10 @@ struct Input {
     file: TraceFile,
     catalog: Catalog,
     additions: Additions,
+    /// True if status codes are shown with their names.
+    codes: bool,
+    /// True if the addresses of network adapters are shown.
+    hardware_addresses: bool,
     /// True if kernel events of the file may complete its other events.
     completes: bool,
     threads: NonZeroUsize,
@@ -507,7 +527,10 @@ impl Input {
         let (file, completes) = open(&path, &mut catalog)?;
         let threads = arguments.get_one::<u16>("threads").copied().map(usize::from);
         let threads = threads.and_then(NonZeroUsize::new).unwrap_or_else(pass::available_threads);
-        Ok(Self { path, file, catalog, additions, completes, threads })
+        // Only `dump` has these options.
+        let [codes, hardware_addresses] = ["codes", "hardware-addresses"]
+            .map(|name| arguments.try_get_one::<bool>(name).is_ok_and(|flag| flag == Some(&true)));
+        Ok(Self { path, file, catalog, additions, codes, hardware_addresses, completes, threads })
     }
 
     /// Passes the selected events to `each`, and the outputs of their batches to `take` in the order
@@ -523,6 +546,7 @@ impl Input {
             catalog: &self.catalog,
             selection,
             additions: self.completes.then_some(&self.additions),
+            hardware_addresses: self.hardware_addresses,
             threads: self.threads,
         };
         pass.run(&mut self.file, state, each, take).map_err(|failure| match failure {
@@ -642,10 +666,11 @@ fn print(
     let buffers = input.file.buffers();
     match format {
         Format::Table => {
-            let mut writer = table::Writer::new(out, width);
+            let mut writer = table::Writer::new(out, width).with_codes(input.codes);
             writer.header(&header, buffers)?;
+            let codes = input.codes;
             let entry = |(): &mut (), _: &EventRef<'_>, decoded, batch: &mut Vec<table::Entry>| {
-                batch.push(table::Entry::new(&decoded));
+                batch.push(table::Entry::new(&decoded, codes));
                 Ok(())
             };
             let summary = input.events(
@@ -673,7 +698,7 @@ fn print(
         }
         Format::Csv => {
             let columns = if by_field { Some(columns(input, selection)?) } else { None };
-            let mut writer = csv::Writer::new(out, columns)?;
+            let mut writer = csv::Writer::new(out, columns)?.with_codes(input.codes);
             let rows = writer.rows();
             let line =
                 |rows: &mut csv::Rows, event: &EventRef<'_>, decoded, lines: &mut csv::Lines| {
@@ -726,6 +751,7 @@ fn timeline(
     tell_without_format(&input.path, &summary);
     for (what, count) in [
         ("without_format", summary.without_format),
+        ("of_system", summary.of_system),
         ("stacks_joined", summary.stacks.joined),
         ("stacks_unmatched", summary.stacks.unmatched),
         ("unnamed", summary.dropped),
@@ -790,7 +816,7 @@ fn tell_skipped(file: &Path, summary: &Summary) {
 
 fn stats(arguments: &ArgMatches) -> Result<ExitCode, Failure> {
     let mut input = Input::open(arguments)?;
-    let Input { path, file, catalog, additions, completes, threads } = &mut input;
+    let Input { path, file, catalog, additions, completes, threads, .. } = &mut input;
     let failed = |source| Failure::Read { file: path.clone(), source };
     let (mut stats, damages) = Stats::of(file, catalog, *threads).map_err(failed)?;
     if *completes {

@@ -17,7 +17,7 @@ use crate::decode::{Decoded, Decoder};
 use crate::ordered::ordered;
 use crate::read::{EventRef, ReadError, RecordBatch, RecordBuf, RecordRef, Records, TraceFile};
 use crate::select::Selection;
-use crate::stream::{Additions, Summary, decode_record, view};
+use crate::stream::{Additions, Summary, decode_record, hide_hardware_addresses, view};
 
 /// The events of a pass, and the threads that decode them.
 #[derive(Clone, Copy, Debug)]
@@ -30,6 +30,9 @@ pub struct Pass<'a> {
     /// [`Contents::completes`](crate::stream::Contents::completes), which is then read once more;
     /// `None` leaves them as they are.
     pub additions: Option<&'a Additions>,
+    /// True to pass on the addresses of network adapters; false to hide them, as
+    /// [`hide_hardware_addresses`] does.
+    pub hardware_addresses: bool,
     /// The number of threads. With one, everything happens on the caller's.
     pub threads: NonZeroUsize,
 }
@@ -52,22 +55,31 @@ struct Output<T, E> {
     content: T,
     counts: Summary,
     error: Option<E>,
+    hardware_addresses: bool,
 }
 
 impl<T: Default, E> Output<T, E> {
-    fn new() -> Self {
-        Self { content: T::default(), counts: Summary::default(), error: None }
+    fn new(hardware_addresses: bool) -> Self {
+        let counts = Summary::default();
+        Self { content: T::default(), counts, error: None, hardware_addresses }
     }
 
     /// Adds an event. Returns false after an error.
     fn add(
         &mut self,
         record: &RecordRef<'_>,
-        decoded: Decoded,
+        mut decoded: Decoded,
         each: impl FnOnce(&EventRef<'_>, Decoded, &mut T) -> Result<(), E>,
     ) -> bool {
         self.counts.count(&decoded);
         if let Some(event) = view(record) {
+            let hidden = if self.hardware_addresses {
+                None
+            } else {
+                hide_hardware_addresses(record, &mut decoded)
+            };
+            let user_data = hidden.as_deref().unwrap_or(event.user_data);
+            let event = EventRef { user_data, ..event };
             self.error = each(&event, decoded, &mut self.content).err();
         }
         self.error.is_none()
@@ -106,7 +118,7 @@ impl Pass<'_> {
                 |push| records.in_batches(push).map_err(E::from),
                 || (Decoder::new(self.catalog), state()),
                 |(decoder, state), batch: RecordBatch| {
-                    let mut part = Output::new();
+                    let mut part = Output::new(self.hardware_addresses);
                     for record in batch.iter() {
                         if let Some(decoded) = decode(&record, decoder, &mut part.counts)
                             && self.selection.wants(&decoded)
@@ -136,7 +148,7 @@ impl Pass<'_> {
             |push| self.complete(&mut records, &mut enricher, &mut all, push).map_err(E::from),
             state,
             |state, batch: Completed| {
-                let mut part = Output::new();
+                let mut part = Output::new(self.hardware_addresses);
                 for (decoded, record) in batch.events {
                     let added = part.add(&record.get(), decoded, |event, decoded, output| {
                         each(state, event, decoded, output)

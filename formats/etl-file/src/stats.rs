@@ -53,6 +53,8 @@ pub struct Stats {
     unknown: u64,
     /// The events of all forms that cannot be decoded completely, with those that nothing describes.
     with_problems: u64,
+    /// The records of the system whose layout is not known; they are not among the others.
+    of_system: u64,
     /// The WPP messages that no loaded format describes.
     without_format: u64,
     skipped: RecordCounts,
@@ -125,6 +127,7 @@ impl Stats {
         self.last = part.last.or(self.last);
         self.unknown += part.unknown;
         self.with_problems += part.with_problems;
+        self.of_system += part.of_system;
         self.without_format += part.without_format;
         self.skipped.absorb(part.skipped);
     }
@@ -143,7 +146,13 @@ impl Stats {
         threads: NonZeroUsize,
     ) -> Result<(), ReadError> {
         let selection = &Selection::default();
-        let pass = Pass { catalog, selection, additions: Some(additions), threads };
+        let pass = Pass {
+            catalog,
+            selection,
+            additions: Some(additions),
+            hardware_addresses: false,
+            threads,
+        };
         let counted = |(): &mut (), _: &EventRef<'_>, event: Decoded, part: &mut Processes| {
             if additions.names {
                 let process = match (&event.process_name, event.process_id) {
@@ -186,11 +195,19 @@ impl Stats {
     fn add(&mut self, record: &RecordRef<'_>, decoder: &mut Decoder<'_>) {
         let size = u64::try_from(record.bytes.len()).unwrap_or(u64::MAX);
         if let Some(event) = record.event() {
+            let classes = decoder.catalog().classes();
             let (number, kind) = decoder.describe(&event);
-            let of_class =
-                if kind.event_name.is_none() { kernel::names_of_event(&event) } else { None };
+            let of_class = if kind.event_name.is_none() {
+                kernel::names_of_event(&event, classes)
+            } else {
+                None
+            };
             let has_problems = if of_class.is_some() {
-                kernel::decode_event(&event).is_some_and(|event| !event.problems.is_empty())
+                let found = kernel::decode_event(&event, classes);
+                let problems = found.map(|event| event.problems).unwrap_or_default();
+                let of_system = problems.iter().any(Problem::is_of_system);
+                self.of_system += u64::from(of_system);
+                !of_system && !problems.is_empty()
             } else {
                 self.unknown += u64::from(kind.is_unknown(&event));
                 kind.has_problems(&event)
@@ -218,11 +235,15 @@ impl Stats {
             count.events += 1;
             count.bytes += size;
         } else if let Some(found) = kernel::decode_record(record) {
-            let found = found.described_by(decoder.catalog().formats());
+            let catalog = decoder.catalog();
+            let found =
+                found.described_by(catalog.formats()).described_by_classes(catalog.classes());
             let without_format = found.problems.contains(&Problem::NoFormat);
             self.without_format += u64::from(without_format);
-            self.unknown += u64::from(found.problems.contains(&Problem::NoSchema));
-            self.with_problems += u64::from(!found.problems.is_empty());
+            self.unknown += u64::from(found.problems.contains(&Problem::NoClass));
+            let of_system = found.problems.iter().any(Problem::is_of_system);
+            self.of_system += u64::from(of_system);
+            self.with_problems += u64::from(!of_system && !found.problems.is_empty());
             // Kinds of events have the numbers of the decoder, which do not reach this far.
             let number = found.header.hook.map(|hook| u64::MAX - u64::from(hook));
             let names =
@@ -320,8 +341,15 @@ impl Stats {
         if self.unknown != 0 {
             let _infallible = writeln!(
                 text,
-                "Not decoded: {} events with data that no loaded manifest or image describes",
+                "Not decoded: {} events with data that no loaded manifest, image or MOF file describes",
                 self.unknown
+            );
+        }
+        if self.of_system != 0 {
+            let _infallible = writeln!(
+                text,
+                "Of the system: {} records with a layout that no source describes",
+                self.of_system
             );
         }
         if self.without_format != 0 {
@@ -420,7 +448,7 @@ mod tests {
             last_lines(&stats),
             "10 events, 400 bytes\n\
              Lost: 3 events, 2 buffers\n\
-             Not decoded: 4 events with data that no loaded manifest or image describes\n\
+             Not decoded: 4 events with data that no loaded manifest, image or MOF file describes\n\
              Without format: 5 WPP messages that no loaded TMF file or PDB describes\n\
              Partly: 6 events could not be decoded completely\n\
              Out of order: 7 records\n\
@@ -471,7 +499,7 @@ mod tests {
         let mut file = TraceFile::new(Cursor::new(file)).unwrap();
         let (stats, _) = Stats::of(&mut file, &Catalog::new(), NonZeroUsize::MIN).unwrap();
         // The version that is unknown, and the two headers of a trace (hook 0) without a payload.
-        assert_eq!((stats.events(), stats.with_problems), (6, 3));
+        assert_eq!((stats.events(), stats.with_problems, stats.of_system), (6, 2, 1));
         let kernel = stats.counts.iter();
         let kernel = kernel.filter(|([provider, ..], _)| provider != "Process");
         assert_eq!(kernel.clone().map(|(_, count)| count.events).sum::<u64>(), 3);

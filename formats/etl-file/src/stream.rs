@@ -27,7 +27,7 @@ const UNKNOWN_ID: u32 = u32::MAX;
 pub fn decode_record(record: &RecordRef<'_>, decoder: &mut Decoder<'_>) -> Option<Decoded> {
     if let Some(event) = record.event() {
         let own = decoder.decode(&event);
-        let found = kernel::or_by_class(own, &event, record.clock());
+        let found = kernel::or_by_class(own, &event, record.clock(), decoder.catalog().classes());
         Some(if found.kind == Kind::Event {
             found
         } else {
@@ -35,9 +35,10 @@ pub fn decode_record(record: &RecordRef<'_>, decoder: &mut Decoder<'_>) -> Optio
         })
     } else {
         let found = kernel::decode_record(record)?;
-        let found = found.described_by(decoder.catalog().formats());
+        let catalog = decoder.catalog();
+        let found = found.described_by(catalog.formats()).described_by_classes(catalog.classes());
         let found = found.into_decoded(record.clock(), record.processor, record.timestamp);
-        Some(in_hex(found, decoder.catalog().in_hex()))
+        Some(in_hex(found, catalog.in_hex()))
     }
 }
 
@@ -67,6 +68,13 @@ pub fn view<'a>(record: &RecordRef<'a>) -> Option<EventRef<'a>> {
         let header = kernel::RecordHeader::of(record)?;
         Some(view_of(record, &header))
     })
+}
+
+/// Hides the addresses of network adapters, by which a machine can be recognized, in a decoded record.
+/// Returns the record's user data with zeros in their places, or `None` if it has no such address.
+#[must_use]
+pub fn hide_hardware_addresses(record: &RecordRef<'_>, decoded: &mut Decoded) -> Option<Vec<u8>> {
+    kernel::hide_hardware_addresses(record, decoded)
 }
 
 /// Returns the common parts of a record with a header of the kernel.
@@ -202,8 +210,11 @@ pub struct Summary {
     pub decoded: u64,
     /// The decoded records that were selected.
     pub selected: u64,
-    /// The selected records with problems: with parts that could not be decoded.
+    /// The selected records with problems: with parts that could not be decoded. Without those of the
+    /// system.
     pub with_problems: u64,
+    /// The selected records of the system whose layout is not known.
+    pub of_system: u64,
     /// The selected WPP messages that no loaded format describes.
     pub without_format: u64,
     /// The records that were not decoded.
@@ -222,7 +233,9 @@ impl Summary {
     /// Counts a selected event.
     pub(crate) fn count(&mut self, decoded: &Decoded) {
         self.selected += 1;
-        self.with_problems += u64::from(!decoded.problems.is_empty());
+        let of_system = decoded.problems.iter().any(Problem::is_of_system);
+        self.of_system += u64::from(of_system);
+        self.with_problems += u64::from(!of_system && !decoded.problems.is_empty());
         self.without_format += u64::from(decoded.problems.contains(&Problem::NoFormat));
     }
 
@@ -231,6 +244,7 @@ impl Summary {
         self.decoded += other.decoded;
         self.selected += other.selected;
         self.with_problems += other.with_problems;
+        self.of_system += other.of_system;
         self.without_format += other.without_format;
         self.skipped.absorb(other.skipped);
     }

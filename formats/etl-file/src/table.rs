@@ -3,6 +3,7 @@
 use std::io::{self, Write};
 use std::sync::Arc;
 
+use etw_wire::Channel;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use crate::decode::Decoded;
@@ -16,8 +17,11 @@ const VALUE_LENGTH: usize = 160;
 
 /// The columns of an event's line.
 const COLUMNS: [&str; COUNT] =
-    ["Time (UTC)", "CPU", "Provider", "Event", "Level", "Keyword", "Opcode"];
-const COUNT: usize = 7;
+    ["Time (UTC)", "CPU", "Provider", "Event", "Level", "Keyword", "Opcode", "Channel"];
+const COUNT: usize = 8;
+
+/// The channel of `TraceLogging` events, which needs no mention.
+const TRACE_LOGGING: u8 = Channel::TRACELOGGING.0;
 
 /// The number of events whose names determine the widths of the columns.
 const SAMPLE: usize = 256;
@@ -40,6 +44,8 @@ const MIN_WIDTH: usize = 20;
 pub struct Writer<W> {
     out: W,
     width: Option<usize>,
+    /// True if well-known status codes are shown with their names.
+    codes: bool,
     /// The first events, while the widths are not determined.
     sample: Vec<Entry>,
     widths: Option<[usize; COUNT]>,
@@ -61,10 +67,18 @@ impl<W: Write> Writer<W> {
         Self {
             out,
             width: width.map(|width| usize::from(width).max(MIN_WIDTH)),
+            codes: false,
             sample: Vec::new(),
             widths: None,
             day: String::new(),
         }
+    }
+
+    /// Shows well-known status codes with their names, or without.
+    #[must_use]
+    pub const fn with_codes(mut self, codes: bool) -> Self {
+        self.codes = codes;
+        self
     }
 
     /// Writes the header of a trace in a few lines.
@@ -93,7 +107,7 @@ impl<W: Write> Writer<W> {
     /// # Errors
     /// Returns the error of the output.
     pub fn event(&mut self, event: &Decoded) -> io::Result<()> {
-        self.add(Entry::new(event))
+        self.add(Entry::new(event, self.codes))
     }
 
     /// Writes the event of an entry.
@@ -130,6 +144,12 @@ impl<W: Write> Writer<W> {
             lines.push(format!(
                 "Partly   {} shown events could not be decoded completely",
                 summary.with_problems
+            ));
+        }
+        if summary.of_system != 0 {
+            lines.push(format!(
+                "Unknown  {} shown records of the system have a layout that no source describes",
+                summary.of_system
             ));
         }
         if summary.without_format != 0 {
@@ -180,7 +200,14 @@ impl<W: Write> Writer<W> {
             }
         }
         self.widths = Some(widths);
-        self.columns(&COLUMNS.map(str::to_owned))?;
+        let mut titles = COLUMNS.map(str::to_owned);
+        // Most traces have no channels, and the last column of the others can move to the right.
+        if let Some(title) = titles.last_mut()
+            && sample.iter().all(|entry| entry.cells.last().is_some_and(String::is_empty))
+        {
+            title.clear();
+        }
+        self.columns(&titles)?;
         for entry in &sample {
             self.entry(entry)?;
         }
@@ -268,10 +295,11 @@ pub fn render(events: &[Decoded], width: Option<u16>) -> String {
 }
 
 impl Entry {
-    /// Formats an event.
+    /// Formats an event, with `codes` with the names of well-known status codes.
     #[must_use]
-    pub fn new(event: &Decoded) -> Self {
-        let [cpu, provider, name, level, keyword, opcode, activity, fields] = row(event);
+    pub fn new(event: &Decoded, codes: bool) -> Self {
+        let [cpu, provider, name, level, keyword, opcode, channel, activity, fields] =
+            row(event, codes);
         let time = event.time.to_string();
         let day = day(&time).unwrap_or_default();
         let mut below: Vec<String> = fields.lines().map(str::to_owned).collect();
@@ -300,7 +328,16 @@ impl Entry {
         }
         Self {
             day: day.to_owned(),
-            cells: [time_of_day(&time).to_owned(), cpu, provider, name, level, keyword, opcode],
+            cells: [
+                time_of_day(&time).to_owned(),
+                cpu,
+                provider,
+                name,
+                level,
+                keyword,
+                opcode,
+                channel,
+            ],
             below,
         }
     }
@@ -310,7 +347,7 @@ impl Entry {
 /// and fields, and its message, if it has one.
 #[must_use]
 pub fn line(event: &Decoded) -> String {
-    let [_, provider, name, level, keyword, opcode, activity, fields] = row(event);
+    let [_, provider, name, level, keyword, opcode, _, activity, fields] = row(event, false);
     let time = event.time.to_string();
     let mut line = format!("{} {provider} {name} [{level}", time_of_day(&time));
     let mut add = |part: &str| {
@@ -344,7 +381,7 @@ fn time_of_day(time: &str) -> &str {
 }
 
 /// Returns the cells of an event after its time.
-fn row(event: &Decoded) -> [String; 8] {
+fn row(event: &Decoded, codes: bool) -> [String; 9] {
     let descriptor = &event.descriptor;
     let provider = event
         .provider_name
@@ -365,8 +402,12 @@ fn row(event: &Decoded) -> [String; 8] {
         number_or_name(descriptor.level, event.level_name.as_deref()),
         keyword(event),
         number_or_name(descriptor.opcode, event.opcode_name.as_deref()),
+        match descriptor.channel {
+            0 | TRACE_LOGGING => String::new(),
+            channel => number_or_name(channel, event.channel_name.as_deref()),
+        },
         activity(event),
-        fields(event),
+        fields(event, codes),
     ]
 }
 
@@ -397,11 +438,14 @@ fn activity(event: &Decoded) -> String {
     lines.join("\n")
 }
 
-fn fields(event: &Decoded) -> String {
+fn fields(event: &Decoded, codes: bool) -> String {
     let mut parts: Vec<String> = event
         .fields
         .iter()
-        .map(|(name, value)| format!("{}={}", Escaped(name), shortened(&value.to_string())))
+        .map(|(name, value)| {
+            let value = if codes { format!("{value:#}") } else { value.to_string() };
+            format!("{}={}", Escaped(name), shortened(&value))
+        })
         .collect();
     if !event.leftover.is_empty() {
         let leftover = Hex(&event.leftover).to_string();
@@ -510,7 +554,7 @@ mod tests {
                 thread_name: thread.map(Into::into),
                 ..decoded(EventRecord::default())
             };
-            Entry::new(&event).below
+            Entry::new(&event, false).below
         };
         assert!(below(None, None).is_empty());
         assert_eq!(below(Some("P"), None), ["process 5 P, thread 6"]);
@@ -521,6 +565,7 @@ mod tests {
     #[test]
     fn fields_follow_the_message_if_there_are_any() {
         let mut event = decoded(EventRecord::default());
+        let fields = |event: &Decoded| fields(event, false);
         assert_eq!(fields(&event), "");
         event.message = Some("Message".to_owned());
         assert_eq!(fields(&event), "Message");

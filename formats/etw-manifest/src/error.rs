@@ -80,6 +80,25 @@ pub enum Rule {
     /// The document contains no provider where manifests have them.
     #[error("the manifest contains no provider")]
     NoProvider,
+    /// An element or attribute is left out, because manifests of events do not have it: it is in
+    /// another namespace, as performance counters are, or a decoder does not know it.
+    #[error(
+        "leaving out {count} {what}{} `{inner}` of `{outer}`{}",
+        if *count == 1 { "" } else { "s" },
+        if namespace.is_empty() { String::new() } else { format!(" (namespace {namespace})") },
+    )]
+    LeftOut {
+        /// `element` or `attribute`.
+        what: &'static str,
+        /// Its name.
+        inner: Box<str>,
+        /// The enclosing element.
+        outer: &'static str,
+        /// Its namespace; empty for that of the manifest.
+        namespace: Box<str>,
+        /// The number of these elements or attributes; the place is that of the first one.
+        count: usize,
+    },
     /// An attribute is missing.
     #[error("`{element}` has no attribute `{attribute}`")]
     Missing {

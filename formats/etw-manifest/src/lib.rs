@@ -27,9 +27,9 @@ pub use check::{check, is_name};
 pub use error::{Failures, ManifestError, Rule, printable};
 pub use etw_wire::{Guid, InType, OutType};
 pub use model::{
-    Channel, Element, Event, Filter, Keyword, Level, Manifest, Map, MapItem, Node, Opcode, Others,
-    Position, Property, PropertyKind, Provider, QName, Query, Size, Task, Template, Text, TextRef,
-    Translation, replace_fields,
+    Channel, Element, Event, Filter, Keyword, Level, Logging, Manifest, Map, MapItem, Node, Opcode,
+    Others, Position, Property, PropertyKind, Provider, QName, Query, Size, Task, Template, Text,
+    TextRef, Translation, replace_fields,
 };
 pub use presentation::Presentation;
 pub use read::{Lenient, Part, Skipped, number, read, read_lenient, text};

@@ -12,6 +12,8 @@ use std::hash::{Hash, Hasher};
 
 use etw_wire::{Guid, InType, OutType, winmeta};
 
+use crate::error::ManifestError;
+
 /// A place in a file; line and column count from 1.
 ///
 /// A manifest from a Rust declaration has the places of the declaration, and a manifest from
@@ -41,6 +43,9 @@ pub struct Manifest {
     pub culture: String,
     /// The strings in other languages.
     pub translations: Vec<Translation>,
+    /// The elements and attributes of other namespaces, which the reader left out, in the order of
+    /// the file.
+    pub left_out: Vec<ManifestError>,
 }
 
 /// A localized string (`string` of a `stringTable`).
@@ -192,10 +197,24 @@ pub struct Channel {
     pub enabled: Option<bool>,
     /// The security descriptor, in SDDL.
     pub access: Option<String>,
-    /// The child elements (`logging`, `publishing`), as XML.
+    /// The log file's properties (`logging`).
+    pub logging: Logging,
+    /// The other child element (`publishing`), as XML.
     pub inside: String,
     /// The place of its definition.
     pub at: Position,
+}
+
+/// The properties of the log file that backs a channel (`logging`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Logging {
+    /// True if a full log file is kept and a new one begun.
+    pub auto_backup: Option<bool>,
+    /// True if a full log file keeps its events (sequential), false if new events replace the
+    /// oldest ones (circular).
+    pub retention: Option<bool>,
+    /// The maximum size of the log file in bytes.
+    pub max_size: Option<u64>,
 }
 
 /// A level (`level`). A provider's own levels are 16 to 255.
@@ -498,11 +517,16 @@ impl Provider {
     /// no bit.
     #[must_use]
     pub fn channel_bit(&self, event: &Event) -> u64 {
+        event.channel.map_or(0, |channel| self.bit_of_channel(channel))
+    }
+
+    /// Returns the keyword bit of the channel with an index into `channels`, as
+    /// [`channel_bit`](Self::channel_bit) does for an event.
+    #[must_use]
+    pub fn bit_of_channel(&self, channel: usize) -> u64 {
         const FIRST: usize = 63;
-        event.channel.map_or(0, |channel| match FIRST.checked_sub(channel) {
-            Some(bit) if self.channels[channel].declared => 1 << bit,
-            _ => 0,
-        })
+        let is_declared = self.channels.get(channel).is_some_and(|channel| channel.declared);
+        FIRST.checked_sub(channel).filter(|_| is_declared).map_or(0, |bit| 1 << bit)
     }
 
     /// Returns the event descriptor's keyword: the bits of the event's keywords and channel.

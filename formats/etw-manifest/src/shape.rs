@@ -1,10 +1,10 @@
 //! The form of a manifest: the elements and attributes of eventman.xsd.
 //!
-//! Elements and attributes in other namespaces are allowed anywhere and ignored.
+//! Elements and attributes in other namespaces are allowed anywhere, and left out.
 
 use roxmltree::Node as Xml;
 
-use crate::error::Rule;
+use crate::{error::Rule, read::Mode};
 
 /// The allowed characters of an attribute.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -221,33 +221,49 @@ static MANIFEST: Shape = list(
 /// A mistake in the form: at an element, or at one of its attributes.
 pub type Diagnostic<'a, 'i> = (Xml<'a, 'i>, Option<String>, Rule);
 
-/// Returns all mistakes in the form of an `instrumentationManifest`.
-pub fn check<'a, 'i>(root: Xml<'a, 'i>) -> Vec<Diagnostic<'a, 'i>> {
-    diagnostics(root, &MANIFEST)
+/// The namespaces whose attributes say nothing about events: those of schemas and of XML itself.
+const OF_XML: [&str; 2] =
+    ["http://www.w3.org/2001/XMLSchema-instance", "http://www.w3.org/XML/1998/namespace"];
+
+/// Returns all mistakes in the form of an `instrumentationManifest`, and what is left out of it.
+pub fn check<'a, 'i>(mode: Mode, root: Xml<'a, 'i>) -> Vec<Diagnostic<'a, 'i>> {
+    diagnostics(mode, root, &MANIFEST)
 }
 
 /// Returns all mistakes in the form of an `events` of an assembly.
-pub fn check_events<'a, 'i>(node: Xml<'a, 'i>) -> Vec<Diagnostic<'a, 'i>> {
-    diagnostics(node, &EVENTS)
+pub fn check_events<'a, 'i>(mode: Mode, node: Xml<'a, 'i>) -> Vec<Diagnostic<'a, 'i>> {
+    diagnostics(mode, node, &EVENTS)
 }
 
 /// Returns all mistakes in the form of a `localization` of an assembly.
-pub fn check_localization<'a, 'i>(node: Xml<'a, 'i>) -> Vec<Diagnostic<'a, 'i>> {
-    diagnostics(node, &LOCALIZATION)
+pub fn check_localization<'a, 'i>(mode: Mode, node: Xml<'a, 'i>) -> Vec<Diagnostic<'a, 'i>> {
+    diagnostics(mode, node, &LOCALIZATION)
 }
 
-fn diagnostics<'a, 'i>(node: Xml<'a, 'i>, shape: &Shape) -> Vec<Diagnostic<'a, 'i>> {
+fn diagnostics<'a, 'i>(mode: Mode, node: Xml<'a, 'i>, shape: &Shape) -> Vec<Diagnostic<'a, 'i>> {
     let mut diagnostics = Vec::new();
-    element(node, shape, &mut diagnostics);
+    element(mode, node, shape, &mut diagnostics);
     diagnostics
 }
 
-fn element<'a, 'i>(node: Xml<'a, 'i>, shape: &Shape, diagnostics: &mut Vec<Diagnostic<'a, 'i>>) {
+fn element<'a, 'i>(
+    mode: Mode,
+    node: Xml<'a, 'i>,
+    shape: &Shape,
+    diagnostics: &mut Vec<Diagnostic<'a, 'i>>,
+) {
     for attribute in node.attributes() {
-        if attribute.namespace().is_some() {
+        let name = attribute.name();
+        if let Some(namespace) = attribute.namespace() {
+            if !OF_XML.contains(&namespace) {
+                diagnostics.push((
+                    node,
+                    None,
+                    left_out(shape.name, "attribute", name, Some(namespace)),
+                ));
+            }
             continue;
         }
-        let name = attribute.name();
         let value = attribute.value();
         let known = shape.attributes.iter().find(|known| known.0 == name);
         let rule = match known {
@@ -263,18 +279,39 @@ fn element<'a, 'i>(node: Xml<'a, 'i>, shape: &Shape, diagnostics: &mut Vec<Diagn
     };
     let own = node.tag_name().namespace();
     for inner in node.children().filter(Xml::is_element) {
-        if inner.tag_name().namespace() != own {
-            continue;
-        }
         let name = inner.tag_name().name();
-        match shapes.iter().find(|known| known.name == name) {
-            Some(known) => element(inner, known, diagnostics),
+        let namespace = inner.tag_name().namespace().filter(|namespace| Some(*namespace) != own);
+        let is_foreign = inner.tag_name().namespace() != own;
+        // Decoders read elements of any namespace by their names.
+        let is_read = !is_foreign || mode == Mode::Lenient;
+        match shapes.iter().find(|known| known.name == name).filter(|_| is_read) {
+            Some(known) => element(mode, inner, known, diagnostics),
+            // Nothing of a decoder reads what is beside `events`.
+            None if is_foreign || mode == Mode::Lenient && shape.name == "instrumentation" => {
+                diagnostics.push((inner, None, left_out(shape.name, "element", name, namespace)));
+            }
             None => diagnostics.push((
                 inner,
                 None,
                 Rule::Element { inner: name.to_owned(), outer: shape.name.to_owned() },
             )),
         }
+    }
+}
+
+/// Returns the rule for an element or attribute that is not read.
+pub fn left_out(
+    outer: &'static str,
+    what: &'static str,
+    inner: &str,
+    namespace: Option<&str>,
+) -> Rule {
+    Rule::LeftOut {
+        what,
+        inner: inner.into(),
+        outer,
+        namespace: namespace.unwrap_or_default().into(),
+        count: 1,
     }
 }
 

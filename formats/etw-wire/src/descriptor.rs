@@ -102,7 +102,8 @@ impl Keyword {
     /// Microsoft's keyword for events of the classic log.
     pub const EVENTLOG_CLASSIC: Self = Self(1 << 55);
 
-    /// Returns the keyword with one bit, 0 to 47; a higher bit is a compile error.
+    /// Returns the keyword with one bit, 0 to 47; a higher bit is a compile error. In a declaration,
+    /// `Keyword::bit(0)` is the syntax of `#[keyword]`, not a call.
     #[must_use]
     pub const fn bit<const BIT: u32>() -> Self {
         const { Self::require_providers(BIT) }

@@ -4,7 +4,8 @@ use core::{cmp::Ordering, fmt, str::FromStr};
 
 use crate::sha1::Sha1;
 
-/// A GUID as Windows lays it out: three little-endian fields, then eight bytes.
+/// A GUID as Windows lays it out: three little-endian fields, then eight bytes. [`Guid::new`] takes the
+/// fields of the WDK's `GUID`.
 ///
 /// 16 bytes: `data1` at 0, `data2` at 4, `data3` at 6, `data4` at 8.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Hash)]

@@ -111,12 +111,12 @@ named! {
     LOG_FILE_FULL = 0xC000_0188;
     /// The buffer has the wrong size.
     INVALID_BUFFER_SIZE = 0xC000_0206;
-    /// The WMI data block is not registered.
-    WMI_GUID_DISCONNECTED = 0xC000_0207;
     /// The object was not found.
     NOT_FOUND = 0xC000_0225;
     /// The device is in the wrong power state.
     POWER_STATE_INVALID = 0xC000_02D3;
+    /// The WMI data block is not registered.
+    WMI_GUID_DISCONNECTED = 0xC000_0301;
     /// The queue is stopped, or its device is not in its working state.
     WDF_PAUSED = 0xC020_0203;
     /// The queue accepts no requests.

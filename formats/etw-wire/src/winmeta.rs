@@ -70,6 +70,10 @@ pub const KEYWORDS: &[Standard<u64>] = &[
     standard(1 << 55, "EventlogClassic", "Classic", "EventlogClassic"),
 ];
 
+/// The bits of keywords that winmeta.xml reserves (`win:ReservedKeyword56` to
+/// `win:ReservedKeyword63`); providers' manifests assign them to their channels.
+pub const RESERVED_KEYWORDS: u64 = 0xFF << 56;
+
 /// The channels, in ascending order.
 pub const CHANNELS: &[StandardChannel] = &[
     channel(0, "TraceClassic", "Debug", None),

@@ -7,13 +7,13 @@ use std::collections::HashSet;
 
 use syn::ext::IdentExt as _;
 use wdk_etw_schema::{
-    Counter, Encoding, Event, Field, FieldType, Form, Format, MapKind, Provider, Scalar, Shape,
-    Structure,
+    ChannelSettings, Counter, Encoding, Event, Field, FieldType, Form, Format, MapKind, Provider,
+    Scalar, Shape, Structure,
 };
 
 use etw_manifest::{
-    self as manifest, InType, Manifest, OutType, Position, Property, PropertyKind, QName, Size,
-    Text, TextRef,
+    self as manifest, InType, Logging, Manifest, OutType, Position, Property, PropertyKind, QName,
+    Size, Text, TextRef,
 };
 use etw_wire::winmeta;
 
@@ -211,8 +211,14 @@ impl Writer<'_> {
             } else {
                 format!("{}/{}", self.declaration.name, named.name)
             };
+            let ChannelSettings { enabled, isolation, access, max_size, retention, auto_backup } =
+                channel.settings.clone();
             provider.channels.push(manifest::Channel {
                 name,
+                enabled,
+                isolation: isolation.map(|isolation| isolation.name().to_owned()),
+                access,
+                logging: Logging { auto_backup, retention, max_size },
                 id: Some(named.ident.unraw().to_string()),
                 kind: channel.kind.clone(),
                 value: named.value,

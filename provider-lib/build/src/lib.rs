@@ -15,7 +15,8 @@
 //! Viewer, Windows Performance Analyzer and `wevtutil` decode the driver's events from its image.
 //! `TraceLogging` events do not need the resources.
 //!
-//! A driver can have several providers, in one source file or in several, and library crates can
+//! The file has the module with `#[wdk_etw::provider(…)]`, as `pub mod events { … }`, and may have other
+//! items, such as hooks. A driver can have several providers, in one source file or in several, and library crates can
 //! have providers of their own: see [`Image::declaration`] and [`export`]. The image's resources
 //! have all of them.
 //!

@@ -5,7 +5,7 @@
 use std::{cell::Cell, fmt, sync::Once};
 
 use log::{Level, LevelFilter, Log, MetadataBuilder, Record};
-use mock_etw::{DISABLE, ENABLE, NO_MEMORY, Turn};
+use mock_etw::{DISABLE, ENABLE, Endless, NO_MEMORY, Turn};
 use wdk_etw::{Guid, Keyword, Notification, Provider};
 use wdk_etw_log::{EtwLogger, MAX_DATA, MAX_TEXT};
 
@@ -176,23 +176,11 @@ fn a_long_message_is_cut_between_characters_and_the_rest_of_the_event_is_there()
     assert_eq!(trace::PROVIDER.failures().cut() - before, 1);
 }
 
-/// A text without an end, which counts its parts.
-struct Endless<'a>(&'a Cell<usize>);
-
-impl fmt::Display for Endless<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        loop {
-            self.0.set(self.0.get() + 1);
-            f.write_str("x")?;
-        }
-    }
-}
-
 #[test]
 fn a_message_without_an_end_is_formatted_until_it_is_full() {
     let etw = enabled(5, Keyword::NONE);
     let parts = Cell::new(0);
-    log::error!("{}", Endless(&parts));
+    log::error!("{}", Endless(&parts, "x"));
     assert_eq!((parts.get(), etw.writes().len()), (MAX_TEXT + 1, 2));
 }
 

@@ -123,7 +123,7 @@ fn registration(provider: &Provider) -> TokenStream {
     let mode = mode();
     let written = provider.statistics.then(|| {
         quote! {
-            static __WDK_ETW_WRITTEN: ::wdk_etw::WrittenCounts = ::wdk_etw::WrittenCounts::new();
+            static __WDK_ETW_WRITTEN: ::wdk_etw::__macro::WrittenCounts = ::wdk_etw::__macro::WrittenCounts::new();
         }
     });
     let statistics = provider.statistics.then(|| quote!(.with_statistics(&__WDK_ETW_WRITTEN)));
@@ -147,8 +147,8 @@ fn registration(provider: &Provider) -> TokenStream {
         #group_constant
 
         #[doc = #doc]
-        pub static PROVIDER: ::wdk_etw::StripedProvider #stripes =
-            ::wdk_etw::StripedProvider::new(ID, &__WDK_ETW_TRAITS).with_hooks(::wdk_etw::Hooks {
+        pub static PROVIDER: ::wdk_etw::__macro::StaticProvider #stripes =
+            ::wdk_etw::__macro::StaticProvider::new(ID, &__WDK_ETW_TRAITS).with_hooks(::wdk_etw::__macro::Hooks {
                 on_enable: #on_enable,
                 on_disable: #on_disable,
                 on_capture_state: #on_capture_state,

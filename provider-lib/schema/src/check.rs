@@ -22,11 +22,15 @@ pub fn provider(provider: &Provider, errors: &mut Errors) {
     numbers(provider, errors);
     for (at, map) in provider.maps.iter().enumerate() {
         let mut before = provider.maps[..at].iter();
-        if let Some(first) = before.find(|first| first.name == map.name) {
+        // The names of types are checked below.
+        if let Some(first) = before.find(|first| first.name == map.name)
+            && first.ident != map.ident
+        {
             same_map(first, map, errors);
         }
     }
     names(provider, errors);
+    let mut is_cyclic = false;
     for structure in &provider.structures {
         if let Err(error) = fields(&structure.fields) {
             errors.push(error);
@@ -51,6 +55,10 @@ pub fn provider(provider: &Provider, errors: &mut Errors) {
         }
         let mut inner = structure.fields.iter();
         if let Some(field) = inner.find(|field| holds(structure, field, provider, 0)) {
+            // All structures of a cycle contain themselves; the first is reported.
+            if std::mem::replace(&mut is_cyclic, true) {
+                continue;
+            }
             errors.at(
                 structure.ident.span(),
                 format!(
@@ -494,14 +502,38 @@ fn events(provider: &Provider, errors: &mut Errors) {
     }
 }
 
+/// Returns the error for an event with the name of another one that has other fields.
+fn same_name(event: &Event, first: &Ident) -> String {
+    format!(
+        "the event `{}` has the name `{}` of the event `{first}`, and other fields: tools tell \
+         TraceLogging events apart by their names and opcodes; choose another name or opcode, or \
+         give both events the same fields",
+        event.ident, event.name
+    )
+}
+
 fn layouts(provider: &Provider, errors: &mut Errors) {
     let types = Types::of(provider);
+    let mut named: HashMap<(&str, u16, u8), (&Ident, Vec<u8>)> = HashMap::new();
     for event in &provider.events {
         let metadata_size = match event.encoding {
             Encoding::Manifest => Ok(0),
             Encoding::TraceLogging => {
-                tracelogging::event_metadata(&event.name, event.tag, &event.fields, types)
-                    .map(|block| block.len())
+                tracelogging::event_metadata(&event.name, event.tag, &event.fields, types).map(
+                    |block| {
+                        let size = block.len();
+                        // Ids tell events apart, and so do the opcodes of an activity's events.
+                        if event.id == 0 {
+                            let first = named.entry((&event.name, event.task, event.opcode));
+                            let (first, known) =
+                                first.or_insert_with(|| (&event.ident, block.clone()));
+                            if *known != block {
+                                errors.at(event.ident.span(), same_name(event, first));
+                            }
+                        }
+                        size
+                    },
+                )
             }
         };
         let layout = metadata_size.and_then(|metadata_size| {

@@ -1,5 +1,7 @@
 //! Errors of a declaration, collected.
 
+use std::collections::HashSet;
+
 use proc_macro2::Span;
 use syn::Ident;
 
@@ -34,11 +36,23 @@ impl Errors {
     }
 
     pub fn finish<T>(self, value: T) -> syn::Result<T> {
-        self.0.map_or(Ok(value), Err)
+        self.into_inner().map_or(Ok(value), Err)
     }
 
+    /// Returns the errors. Only the first at a token is kept: the others follow from it.
     pub fn into_inner(self) -> Option<syn::Error> {
-        self.0
+        let mut kept = Self::default();
+        let mut seen = HashSet::new();
+        for error in self.0? {
+            let span = error.span();
+            let (start, end) = (span.start(), span.end());
+            // An error about the declaration as a whole has no token.
+            let is_whole = start == end;
+            if is_whole || seen.insert((start, end)) {
+                kept.push(error);
+            }
+        }
+        kept.0
     }
 }
 

@@ -158,6 +158,91 @@ pub struct Channel {
     pub named: Named<u8>,
     /// `Admin`, `Operational`, `Analytic` or `Debug`; `Import` for a log of Windows.
     pub kind: String,
+    /// How the event log sets up the channel; empty for a log of Windows.
+    pub settings: ChannelSettings,
+}
+
+/// How the event log sets up a channel when the provider is installed. `None` is the event log's
+/// default.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ChannelSettings {
+    /// True if the channel receives events; by default, it does not.
+    pub enabled: Option<bool>,
+    /// The channels with which the channel shares a session and the access rights.
+    pub isolation: Option<Isolation>,
+    /// The security descriptor of the channel, in SDDL.
+    pub access: Option<String>,
+    /// The maximum size of the log file in bytes, at least [`MIN_LOG_SIZE`].
+    pub max_size: Option<u64>,
+    /// True if a full log file keeps its events, false if new events replace the oldest ones.
+    pub retention: Option<bool>,
+    /// True if a full log file is kept and a new one begun.
+    pub auto_backup: Option<bool>,
+}
+
+/// The least value of a log file's maximum size, in bytes.
+pub const MIN_LOG_SIZE: u64 = 1 << 20;
+
+/// The isolation of a channel: the channels with which it shares a session and access rights.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Isolation {
+    /// The channels of applications.
+    Application,
+    /// The channels of the system.
+    System,
+    /// No other channels.
+    Custom,
+}
+
+impl Isolation {
+    /// All values.
+    pub const ALL: [Self; 3] = [Self::Application, Self::System, Self::Custom];
+
+    /// Returns the name in a declaration and in a manifest.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Application => "Application",
+            Self::System => "System",
+            Self::Custom => "Custom",
+        }
+    }
+}
+
+impl ChannelSettings {
+    /// Returns whether a text has the form of a security descriptor in SDDL that a manifest and an
+    /// INF file can contain.
+    #[must_use]
+    pub fn is_sddl(text: &str) -> bool {
+        let mut depth = 0_usize;
+        for one in text.chars() {
+            match one {
+                '(' => depth += 1,
+                ')' => match depth.checked_sub(1) {
+                    Some(less) => depth = less,
+                    None => return false,
+                },
+                // An INF file replaces text between percent signs.
+                ' '..='~' if one != '%' => {}
+                _ => return false,
+            }
+        }
+        let has_parts = ["O:", "G:", "D:", "S:"].iter().any(|part| text.starts_with(part));
+        has_parts && depth == 0
+    }
+
+    /// Returns why a full log file of a channel of this kind cannot be kept and a new one begun.
+    #[must_use]
+    pub fn refused_backup(&self, kind: &str) -> Option<&'static str> {
+        if self.auto_backup != Some(true) {
+            return None;
+        }
+        match (kind, self.retention) {
+            ("Admin" | "Operational", Some(true)) => None,
+            ("Admin" | "Operational", _) => Some("it needs `retention = true`"),
+            _ => Some("only `Admin` and `Operational` channels can have it"),
+        }
+    }
 }
 
 /// The kind of a map.

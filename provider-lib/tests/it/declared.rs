@@ -414,7 +414,15 @@ fn a_writes_options_are_passed_on() {
         flags = WriteFlags::NO_FAULTING,
         except_sessions = 4,
     );
-    event!(trace::PROVIDER, "Now", level = Info, keyword = none, opcode = Stop, related = related);
+    event!(
+        trace::PROVIDER,
+        "Now",
+        level = Info,
+        keyword = none,
+        opcode = Stop,
+        related = related,
+        except_sessions = 2,
+    );
     let activity_of_request = Activity::from_activity(related).unwrap();
     assert_ne!(activity_of_request.id(), related);
     emit!(trace::told(), starts = activity_of_request);
@@ -432,7 +440,7 @@ fn a_writes_options_are_passed_on() {
     );
     assert_eq!((writes[0].flags, writes[0].filter), (1, 4));
     assert_eq!((writes[1].activity, writes[1].related), (None, Some(related.guid())));
-    assert_eq!(writes[1].event.opcode(), Opcode::STOP);
+    assert_eq!((writes[1].event.opcode(), writes[1].filter), (Opcode::STOP, 2));
     let starts = &writes[2];
     assert_eq!(starts.activity, Some(activity_of_request.id().guid()));
     assert_eq!(starts.related, Some(related.guid()));

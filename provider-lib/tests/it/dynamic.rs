@@ -3,16 +3,16 @@
 use std::{cell::Cell, fmt};
 
 use etl_file::decode::Value;
-use mock_etw::{ENABLE, NO_MEMORY, Turn, Written, enabled, register, turn};
+use mock_etw::{ENABLE, Endless, NO_MEMORY, Turn, Written, enabled, register, turn};
 use proptest::prelude::*;
 use wdk_etw::{
-    ActivityId, DynamicEvent, EventDescriptor, EventMetadata, EventMetadataError, Guid, Hooks,
-    Keyword, Level, NtStatus, Opcode, Registered, StripedProvider, WriteError, WriteOptions,
-    guid_of_name, traits,
+    __macro::{Hooks, StaticProvider},
+    ActivityId, DynamicEvent, EventDescriptor, EventMetadata, EventMetadataError, Guid, Keyword,
+    Level, NtStatus, Opcode, Registered, WriteError, WriteOptions, guid_of_name, traits,
 };
 
-static PROVIDER: StripedProvider =
-    StripedProvider::new(guid_of_name!("Test.Dynamic"), &traits!("Test.Dynamic"));
+static PROVIDER: StaticProvider =
+    StaticProvider::new(guid_of_name!("Test.Dynamic"), &traits!("Test.Dynamic"));
 
 const KEYWORD: Keyword = Keyword::bit::<3>();
 const EVENT: EventDescriptor =
@@ -92,8 +92,8 @@ fn an_event_that_no_session_enables_is_not_written() {
 // The enable info arrives before the registration's handle.
 #[test]
 fn an_event_in_a_notification_during_registration_is_counted_as_dropped() {
-    static HOOKED: StripedProvider =
-        StripedProvider::new(guid_of_name!("Test.Hooked"), &traits!("Test.Hooked")).with_hooks(
+    static HOOKED: StaticProvider =
+        StaticProvider::new(guid_of_name!("Test.Hooked"), &traits!("Test.Hooked")).with_hooks(
             Hooks {
                 on_enable: Some(|provider, _| {
                     let mut event = DynamicEvent::<64, 64>::new();
@@ -228,30 +228,18 @@ fn nothing_follows_the_place_at_which_a_text_is_cut() {
     assert_eq!(writes[1].described().1, ["text=\"0123456789abcde\""]);
 }
 
-/// A text without an end, which counts its parts.
-struct Endless<'a>(&'a Cell<usize>);
-
-impl fmt::Display for Endless<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        loop {
-            self.0.set(self.0.get() + 1);
-            f.write_str("x")?;
-        }
-    }
-}
-
 #[test]
 fn formatting_ends_where_a_text_is_full() {
     let etw = registered();
     let parts = Cell::new(0);
     let mut event = DynamicEvent::<64, 32>::new();
     event.start("Event");
-    event.format("text", format_args!("{}", Endless(&parts)));
+    event.format("text", format_args!("{}", Endless(&parts, "x")));
     // The first part that does not fit ends the text.
     assert_eq!((parts.get(), event.lost()), (17, 1));
     // Nothing is formatted for a field that is left out.
     event.str("rest", "0123456789abcdef");
-    event.format("none", format_args!("{}", Endless(&parts)));
+    event.format("none", format_args!("{}", Endless(&parts, "x")));
     assert_eq!((parts.get(), event.lost()), (17, 3));
     write(&mut event);
     let writes = etw.writes();

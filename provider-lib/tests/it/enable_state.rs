@@ -7,14 +7,15 @@ use std::sync::{
 
 use mock_etw::{CAPTURE_STATE, DISABLE, ENABLE, register, registered, turn};
 use wdk_etw::{
-    Control, EnableInfo, FilterHeader, Guid, Hooks, Keyword, Level, Notification, Provider,
-    RawNotification, Registered, StripedProvider, event, guid_of_name, traits,
+    __macro::{Hooks, StaticProvider},
+    Control, EnableInfo, FilterHeader, Guid, Keyword, Level, Notification, Provider,
+    RawNotification, Registered, event, guid_of_name, traits,
 };
 
 macro_rules! provider {
     ($hooks:expr) => {{
-        static PROVIDER: StripedProvider =
-            StripedProvider::new(guid_of_name!("Test"), &traits!("Test")).with_hooks($hooks);
+        static PROVIDER: StaticProvider =
+            StaticProvider::new(guid_of_name!("Test"), &traits!("Test")).with_hooks($hooks);
         &PROVIDER
     }};
     () => {

@@ -3,7 +3,7 @@
 use std::{cell::Cell, fmt};
 
 use etl_file::decode::Value;
-use mock_etw::{DISABLE, Turn, Written, enabled};
+use mock_etw::{DISABLE, Endless, Turn, Written, enabled};
 use wdk_etw::{HasStatus, HexDump, NtStatus, Traced as _, emit, event};
 
 #[wdk_etw::provider(name = "Test.Helpers")]
@@ -196,16 +196,6 @@ fn a_success_writes_nothing_and_a_disabled_event_evaluates_nothing() {
 
 #[test]
 fn a_formatted_text_is_a_field_of_at_most_256_bytes() {
-    /// A value that never ends.
-    struct Endless<'a>(&'a Cell<usize>);
-    impl fmt::Display for Endless<'_> {
-        fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-            loop {
-                self.0.set(self.0.get() + 1);
-                f.write_str("é.")?;
-            }
-        }
-    }
     /// A value that counts how often it is formatted.
     struct Counted<'a>(&'a Cell<usize>);
     impl fmt::LowerHex for Counted<'_> {
@@ -216,7 +206,7 @@ fn a_formatted_text_is_a_field_of_at_most_256_bytes() {
     }
     let etw = registered();
     let (calls, cuts) = (Cell::new(0), trace::PROVIDER.failures().cut());
-    let endless = Endless(&calls);
+    let endless = Endless(&calls, "é.");
     let note = |text| trace::Note { number: 7, text };
     emit!(trace::told(1, format_args!("a = {}", 5), note(format_args!("{endless}"))));
     assert_eq!(calls.get(), 86, "formatting ends where the text is full");

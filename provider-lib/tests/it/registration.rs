@@ -1,10 +1,20 @@
 //! Tests registering and unregistering a provider.
 
-use mock_etw::{ACCESS_DENIED, Call, ENABLE, NO_MEMORY, register, register_with, registered, turn};
+use std::sync::Mutex;
+#[cfg(debug_assertions)]
+use std::{
+    sync::atomic::{AtomicBool, Ordering},
+    time::Duration,
+};
+
+use mock_etw::{
+    ACCESS_DENIED, Call, ENABLE, NO_MEMORY, Turn, register, register_with, registered, turn,
+};
 use wdk_etw::{
-    ActivityError, ActivityId, EventDescriptor, Guid, Hooks, Keyword, Level, Notification,
-    NtStatus, POOL_TAG, Provider, Refusals, RegisterError, Registered, StripedProvider,
-    TraitsBuffer, UnregisterError, WriteOptions, debug_print, emit, event, guid_of_name, traits,
+    __macro::{Hooks, StaticProvider},
+    ActivityError, ActivityId, EventDescriptor, Guid, Keyword, Level, Notification, NtStatus,
+    POOL_TAG, Provider, Refusals, RegisterError, Registered, TraitsBuffer, UnregisterError,
+    WriteOptions, debug_print, emit, event, guid_of_name, traits,
 };
 
 const NAME: &str = "Contoso.Sample";
@@ -12,10 +22,8 @@ const ID: Guid = guid_of_name!(NAME);
 
 macro_rules! provider {
     () => {{
-        static PROVIDER: StripedProvider = StripedProvider::new(
-            ID,
-            &traits!(NAME, group = "faaf2f61-9b26-4591-9bb1-b9b8bae2d34c"),
-        );
+        static PROVIDER: StaticProvider =
+            StaticProvider::new(ID, &traits!(NAME, group = "faaf2f61-9b26-4591-9bb1-b9b8bae2d34c"));
         &PROVIDER
     }};
 }
@@ -250,7 +258,7 @@ fn second_set_traits_is_reported() {
         // Simulates that the traits of this registration are already set.
         mock_etw::set_traits(0x1001);
     }
-    static PROVIDER: StripedProvider = StripedProvider::new(ID, &traits!(NAME))
+    static PROVIDER: StaticProvider = StaticProvider::new(ID, &traits!(NAME))
         .with_hooks(Hooks { on_enable: Some(set_first), ..Hooks::NONE });
     let etw = turn();
     etw.set(|etw| etw.enabled_before = Some((5, 0, 0)));
@@ -332,8 +340,8 @@ fn a_registration_that_fails_leaves_no_pool_behind() {
 
 #[test]
 fn an_image_is_tracked_if_its_provider_requests_it() {
-    static PROVIDER: StripedProvider =
-        StripedProvider::new(ID, &traits!(NAME)).with_binary_tracking();
+    static PROVIDER: StaticProvider =
+        StaticProvider::new(ID, &traits!(NAME)).with_binary_tracking();
     let etw = turn();
     assert_eq!(register(&PROVIDER), Ok(Registered::Complete));
     assert_eq!(
@@ -393,9 +401,9 @@ fn calls_above_the_highest_irql_do_not_reach_etw() {
 
 #[test]
 fn several_registrations_of_the_same_and_other_guids_are_independent() {
-    static FIRST: StripedProvider = StripedProvider::new(ID, &traits!(NAME));
-    static SECOND: StripedProvider = StripedProvider::new(ID, &traits!(NAME));
-    static OTHER: StripedProvider = StripedProvider::new(guid_of_name!("Other"), &traits!("Other"));
+    static FIRST: StaticProvider = StaticProvider::new(ID, &traits!(NAME));
+    static SECOND: StaticProvider = StaticProvider::new(ID, &traits!(NAME));
+    static OTHER: StaticProvider = StaticProvider::new(guid_of_name!("Other"), &traits!("Other"));
     let etw = turn();
     for provider in [&FIRST, &SECOND, &OTHER] {
         assert_eq!(register(provider), Ok(Registered::Complete));
@@ -413,7 +421,7 @@ fn several_registrations_of_the_same_and_other_guids_are_independent() {
 #[test]
 fn a_hook_that_registers_unregisters_or_writes_too_early_does_no_harm() {
     static RESULTS: std::sync::Mutex<Vec<bool>> = std::sync::Mutex::new(Vec::new());
-    static PROVIDER: StripedProvider = StripedProvider::new(ID, &traits!(NAME))
+    static PROVIDER: StaticProvider = StaticProvider::new(ID, &traits!(NAME))
         .with_hooks(Hooks { on_enable: Some(meddle), ..Hooks::NONE });
     fn meddle(_provider: &Provider, _notification: &Notification<'_>) {
         write(&PROVIDER);
@@ -531,4 +539,112 @@ fn a_write_in_progress_without_a_rundown_is_noticed_in_debug_builds() {
     });
     // SAFETY: no write is in progress.
     assert_eq!(unsafe { bare::unregister() }, Ok(()));
+}
+
+#[wdk_etw::provider(name = "Test.Hooked", rundown = none, on_enable = super::hooked_enabled)]
+mod hooked {
+    #[event(level = Info, keyword = none)]
+    pub fn written(number: u32);
+}
+
+/// The code of the hook of `hooked`.
+static HOOK: Mutex<fn()> = Mutex::new(|| {});
+
+fn hooked_enabled(_provider: &Provider, _notification: &Notification<'_>) {
+    let code = *HOOK.lock().unwrap();
+    code();
+}
+
+/// Registers `bare` and `hooked`, enables them, and sets the hook.
+fn with_hook(etw: &Turn, hook: fn()) {
+    *HOOK.lock().unwrap() = || {};
+    for provider in [&*bare::PROVIDER, &*hooked::PROVIDER] {
+        assert_eq!(register(provider), Ok(Registered::Complete));
+        etw.notify(ENABLE, 5, 0, 0);
+    }
+    etw.calls();
+    *HOOK.lock().unwrap() = hook;
+}
+
+#[test]
+fn without_a_rundown_unregistering_waits_for_a_write_of_the_providers_hook() {
+    let etw = turn();
+    with_hook(&etw, || emit!(hooked::written(1)));
+    etw.set(|etw| etw.hold_writes = true);
+    std::thread::scope(|scope| {
+        scope.spawn(|| etw.notify_if_registered(ENABLE, 5, 0, 0));
+        etw.wait_until(|etw| etw.writes_inside == 1);
+        // SAFETY: the only write in progress is that of the provider's hook.
+        let unregistering = scope.spawn(|| unsafe { hooked::unregister() });
+        while hooked::PROVIDER.is_enabled_fast(Level::INFO, Keyword::NONE) {
+            std::thread::yield_now();
+        }
+        etw.set(|etw| etw.hold_writes = false);
+        assert_eq!(unregistering.join().unwrap(), Ok(()));
+    });
+    assert!(matches!(etw.calls()[..], [Call::Write(_), Call::Unregister(0x1002)]));
+    // SAFETY: no write is in progress.
+    assert_eq!(unsafe { bare::unregister() }, Ok(()));
+}
+
+// The contract is broken here: ETW waits for the hooks of the provider that is unregistered only.
+#[cfg(debug_assertions)]
+#[test]
+fn a_write_in_the_hook_of_another_provider_is_noticed_in_debug_builds() {
+    let etw = turn();
+    with_hook(&etw, || emit!(bare::written(1)));
+    etw.set(|etw| etw.hold_writes = true);
+    std::thread::scope(|scope| {
+        scope.spawn(|| etw.notify_if_registered(ENABLE, 5, 0, 0));
+        etw.wait_until(|etw| etw.writes_inside == 1);
+        etw.calls();
+        // SAFETY: not upheld; the library does not release the handle.
+        let unregistered = unsafe { bare::unregister() };
+        assert_eq!(unregistered, Err(UnregisterError::WriteInProgress));
+        assert_eq!(etw.calls(), []);
+        etw.set(|etw| etw.hold_writes = false);
+    });
+    for unregister in [bare::unregister, hooked::unregister] {
+        // SAFETY: no write is in progress.
+        assert_eq!(unsafe { unregister() }, Ok(()));
+    }
+}
+
+// The contract is broken here, by a write outside the hook.
+#[cfg(debug_assertions)]
+#[test]
+fn a_hook_hides_no_write_of_another_thread_in_debug_builds() {
+    static IN_HOOK: AtomicBool = AtomicBool::new(false);
+    let etw = turn();
+    IN_HOOK.store(true, Ordering::Relaxed);
+    with_hook(&etw, || {
+        while IN_HOOK.load(Ordering::Relaxed) {
+            std::thread::yield_now();
+        }
+    });
+    etw.set(|etw| etw.hold_writes = true);
+    std::thread::scope(|scope| {
+        scope.spawn(|| emit!(hooked::written(1)));
+        etw.wait_until(|etw| etw.writes_inside == 1);
+        etw.calls();
+        scope.spawn(|| etw.notify_if_registered(ENABLE, 5, 0x10, 0));
+        while hooked::PROVIDER.enable_info().is_none_or(|info| info.match_any.bits() != 0x10) {
+            std::thread::yield_now();
+        }
+        // SAFETY: not upheld; the library does not release the handle.
+        let unregistering = scope.spawn(|| unsafe { hooked::unregister() });
+        while hooked::PROVIDER.is_enabled_fast(Level::INFO, Keyword::NONE) {
+            std::thread::yield_now();
+        }
+        // The other thread compares the counts in this time.
+        std::thread::sleep(Duration::from_millis(20));
+        IN_HOOK.store(false, Ordering::Relaxed);
+        assert_eq!(unregistering.join().unwrap(), Err(UnregisterError::WriteInProgress));
+        assert_eq!(etw.calls(), []);
+        etw.set(|etw| etw.hold_writes = false);
+    });
+    for unregister in [bare::unregister, hooked::unregister] {
+        // SAFETY: no write is in progress.
+        assert_eq!(unsafe { unregister() }, Ok(()));
+    }
 }

@@ -2,13 +2,13 @@
 
 use mock_etw::{Call, ENABLE, NO_MEMORY, Turn, enabled, turn};
 use wdk_etw::{
-    ActivityId, Channel, EventDataDescriptor, EventDescriptor, Guid, Keyword, Level,
-    MAX_DATA_DESCRIPTORS, NtStatus, Opcode, StripedProvider, WriteError, WriteFlags, WriteOptions,
+    __macro::StaticProvider, ActivityId, Channel, EventDataDescriptor, EventDescriptor, Guid,
+    Keyword, Level, MAX_DATA_DESCRIPTORS, NtStatus, Opcode, WriteError, WriteFlags, WriteOptions,
     guid, guid_of_name, traits,
 };
 
-static PROVIDER: StripedProvider =
-    StripedProvider::new(guid_of_name!("Test"), &traits!("Test", 200 => *b"x"));
+static PROVIDER: StaticProvider =
+    StaticProvider::new(guid_of_name!("Test"), &traits!("Test", 200 => *b"x"));
 
 const EVENT: EventDescriptor = EventDescriptor::new(7, 2, Level::ERROR, Keyword::bit::<3>())
     .with_task(9)

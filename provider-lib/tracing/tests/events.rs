@@ -2,9 +2,9 @@
 
 #![allow(clippy::significant_drop_tightening, reason = "a test's turn lasts as long as the test")]
 
-use std::{cell::Cell, fmt, sync::Once};
+use std::{cell::Cell, sync::Once};
 
-use mock_etw::{DISABLE, ENABLE, Turn, Written};
+use mock_etw::{DISABLE, ENABLE, Endless, Turn, Written};
 use tracing::{Level, Span, level_filters::LevelFilter};
 use wdk_etw::{ActivityId, Guid, Keyword, Notification, Opcode, Provider, emit};
 use wdk_etw_tracing::{EtwSubscriber, InstallError, MAX_TEXT};
@@ -397,23 +397,11 @@ fn a_long_text_is_cut_and_the_other_fields_are_there() {
     drop((child, parent));
 }
 
-/// A text without an end, which counts its parts.
-struct Endless<'a>(&'a Cell<usize>);
-
-impl fmt::Display for Endless<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        loop {
-            self.0.set(self.0.get() + 1);
-            f.write_str("x")?;
-        }
-    }
-}
-
 #[test]
 fn a_value_without_an_end_is_formatted_until_it_is_full() {
     let etw = enabled(5);
     let parts = Cell::new(0);
-    tracing::info!(value = %Endless(&parts));
+    tracing::info!(value = %Endless(&parts, "x"));
     assert_eq!((parts.get(), etw.writes().len()), (MAX_TEXT + 1, 2));
 }
 

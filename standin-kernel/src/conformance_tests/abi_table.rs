@@ -9,7 +9,7 @@ use crate::{
     ground::irql::Irql,
     services::{
         etw,
-        kmdf::{names::FUNCTIONS, table},
+        kmdf::{interrupt::wdm::exports as kmdf_exports, names::FUNCTIONS, table},
         ntoskrnl, wdfldr,
     },
 };
@@ -35,6 +35,11 @@ fn ntoskrnl() -> Provided {
         .map(|(name, ceiling, routine)| (name, (routine.parameters.len(), ceiling)))
         .chain(
             etw.into_iter()
+                .map(|(name, ceiling, routine)| (name, (routine.parameters.len(), ceiling))),
+        )
+        .chain(
+            kmdf_exports()
+                .into_iter()
                 .map(|(name, ceiling, routine)| (name, (routine.parameters.len(), ceiling))),
         )
         .collect()

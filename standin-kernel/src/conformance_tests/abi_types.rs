@@ -7,7 +7,11 @@ use serde_json::Value;
 
 use crate::{
     execution::routine::{Routine, Type},
-    services::{etw, kmdf::table, ntoskrnl, wdfldr},
+    services::{
+        etw,
+        kmdf::{interrupt::wdm, table},
+        ntoskrnl, wdfldr,
+    },
 };
 
 /// A type of the headers, as far as the calling convention and a kernel that reads memory tell types apart.
@@ -230,6 +234,7 @@ fn provided() -> BTreeMap<&'static str, Provided> {
     framework
         .chain(system.into_iter().map(|(name, _, routine)| (name, routine.into())))
         .chain(etw.map(|(name, _, routine)| (name, routine.into())))
+        .chain(wdm::exports().into_iter().map(|(name, _, routine)| (name, routine.into())))
         .chain(wdfldr::exports().into_iter().map(|(name, _, routine)| (name, routine.into())))
         .collect()
 }

@@ -12,7 +12,7 @@ use crate::{
     ground::bare,
     services::{
         etw,
-        kmdf::{names::FUNCTIONS, table},
+        kmdf::{interrupt::wdm, names::FUNCTIONS, table},
         ntoskrnl, wdfldr,
     },
 };
@@ -146,6 +146,7 @@ impl Coverage {
         let mut provided: BTreeSet<&str> = table::provided().into_keys().collect();
         provided.extend(ntoskrnl::exports::exports().iter().map(|(name, ..)| *name));
         provided.extend(etw::exports::exports().iter().map(|(name, ..)| *name));
+        provided.extend(wdm::exports().iter().map(|(name, ..)| *name));
         provided.extend(wdfldr::exports().iter().map(|(name, ..)| *name));
         provided.extend(etw::recorder::exports().iter().map(|(name, ..)| *name));
         provided.extend(bare::routines().map(|(name, _)| name));

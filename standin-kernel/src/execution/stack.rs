@@ -5,8 +5,9 @@
 //! detected, and the used size can be measured. Calls switch stacks: into the driver by
 //! `standin_kernel_call` here, and back by the gateways (see [`super::gateway`]).
 //!
-//! The stack is in a range whose size and alignment are [`RANGE`], so that code on the stack
-//! can find the range's last words, which hold the two stack pointers.
+//! The stack is in a range whose size and alignment are [`RANGE`], so that code on the stack can
+//! find the range's last words, which hold the two stack pointers and the stack's lowest address. A
+//! driver can have its stack expanded for a call: then the stack goes down further in its range.
 
 use std::{
     arch::global_asm,
@@ -28,13 +29,15 @@ use crate::ground::{
 };
 
 /// The size and alignment of the range that contains a stack.
-pub const RANGE: usize = 0x8000;
+pub const RANGE: usize = 0x2_0000;
 /// The size of a kernel stack on x64 in bytes.
 pub const SIZE: usize = 24 * 1024;
 /// The offset of the other stack's pointer from the range's end.
 pub const HOST: i32 = -8;
 /// The offset of this stack's pointer from the range's end.
 pub const DRIVER: i32 = -16;
+/// The offset of the stack's lowest address from the range's end.
+const BOTTOM: i32 = -24;
 
 /// The number of mapped bytes, enough to contain two aligned ranges.
 const MAPPED: usize = 3 * RANGE;
@@ -123,9 +126,10 @@ global_asm!(
     // Returns from the routine that standin_kernel_call called last, whatever driver code is above it.
     "standin_kernel_exit:",
     "mov rbx, rsp",
-    "and rbx, -0x8000",
-    "add rbx, 0x8000",
+    "and rbx, -{range}",
+    "add rbx, {range}",
     "jmp 2b",
+    range = const RANGE,
     flags = const CLEAR_FLAGS,
     kept = const !CLEAR_FLAGS,
 );
@@ -156,8 +160,6 @@ impl Returned {
     }
 }
 
-const _: () = assert!(RANGE == 0x8000, "standin_kernel_exit has the number too");
-
 unsafe extern "C" {
     fn standin_kernel_call(routine: u64, arguments: *const u64, end: u64) -> Returned;
     fn standin_kernel_exit();
@@ -165,8 +167,7 @@ unsafe extern "C" {
 
 /// Returns the address above the stack that an address is in.
 pub const fn top_of(address: u64) -> u64 {
-    let base = address & !(RANGE as u64 - 1);
-    base + (PAGE + SIZE) as u64
+    Stack { base: address & !(RANGE as u64 - 1) }.top()
 }
 
 /// A kernel stack.
@@ -205,11 +206,12 @@ impl Stacks {
             let offset = usize::try_from(base - start).unwrap_or(0);
             // SAFETY: the mapping has thrice a range's size, so both ranges are within it.
             let guard = unsafe { mapping.byte_add(offset) };
-            // SAFETY: the page is the new stack's, and nothing uses it.
-            unsafe { mprotect(guard, PAGE, ProtFlags::PROT_NONE) }
-                .expect("the page below a kernel stack can be protected");
+            // SAFETY: the pages are the new stack's, and nothing uses them.
+            unsafe { mprotect(guard, RANGE - PAGE - SIZE, ProtFlags::PROT_NONE) }
+                .expect("the pages below a kernel stack can be protected");
             let stack = Stack { base };
             stack.set(DRIVER, stack.top());
+            stack.set(BOTTOM, stack.top() - SIZE as u64);
             stack
         };
         let stacks = Self {
@@ -239,9 +241,9 @@ impl Stacks {
         [&self.dpc, &self.own]
     }
 
-    /// Returns the addresses of both stacks.
+    /// Returns the addresses that both stacks can have when they are expanded.
     pub fn addresses(&self) -> [Range<u64>; 2] {
-        self.both().map(Stack::addresses)
+        self.both().map(|stack| stack.base..stack.top())
     }
 
     /// Returns whether an address is in one of the stacks.
@@ -249,7 +251,7 @@ impl Stacks {
         self.both().iter().any(|stack| stack.contains(address))
     }
 
-    /// Returns whether an address is in the page below one of the stacks.
+    /// Returns whether an address is in the pages below one of the stacks.
     pub fn is_below(&self, address: u64) -> bool {
         self.both().iter().any(|stack| stack.is_below(address))
     }
@@ -291,24 +293,54 @@ impl Stack {
     /// Returns the stack pointer of the driver code on the stack, as it was when that code last called
     /// the kernel.
     pub fn pointer(&self) -> u64 {
-        let address = self.end().wrapping_add_signed(i64::from(DRIVER)) as *mut u64;
+        self.word(DRIVER)
+    }
+
+    fn word(&self, place: i32) -> u64 {
+        let address = self.end().wrapping_add_signed(i64::from(place)) as *mut u64;
         // SAFETY: the place is one of the range's last words, which live as long as the stack, and which
         // are aligned. The stack's thread may change it meanwhile.
         unsafe { AtomicU64::from_ptr(address) }.load(Ordering::Relaxed)
     }
 
     /// Returns the lowest address of the stack's memory.
-    pub const fn bottom(&self) -> u64 {
-        self.base + PAGE as u64
+    pub fn bottom(&self) -> u64 {
+        self.word(BOTTOM)
     }
 
     /// Returns the address above the stack.
     pub const fn top(&self) -> u64 {
-        self.bottom() + SIZE as u64
+        self.end() - PAGE as u64
+    }
+
+    /// Returns the stack's size in bytes.
+    pub fn size(&self) -> u64 {
+        self.top() - self.bottom()
+    }
+
+    /// Runs `body` with at least `size` bytes of the stack below the driver code on it. Returns
+    /// `None` if the stack cannot be that large.
+    pub fn with_room<R>(&self, size: usize, body: impl FnOnce() -> R) -> Option<R> {
+        let before = self.bottom();
+        let lowest = self.pointer().checked_sub(size as u64)? & !(PAGE as u64 - 1);
+        if lowest >= before {
+            return Some(body());
+        }
+        // A page stays inaccessible.
+        if lowest < self.base + PAGE as u64 || !protect(lowest..before, true) {
+            return None;
+        }
+        self.set(BOTTOM, lowest);
+        self.paint_below(before);
+        let result = body();
+        self.set(BOTTOM, before);
+        let is_protected = protect(lowest..before, false);
+        debug_assert!(is_protected, "the pages were protected before");
+        Some(result)
     }
 
     /// Returns the stack's addresses.
-    pub const fn addresses(&self) -> Range<u64> {
+    pub fn addresses(&self) -> Range<u64> {
         self.bottom()..self.top()
     }
 
@@ -322,19 +354,28 @@ impl Stack {
         unsafe { address.write(value) };
     }
 
-    /// Returns whether an address is in the page below the stack.
-    pub const fn is_below(&self, address: u64) -> bool {
+    /// Returns whether an address is in the pages below the stack.
+    pub fn is_below(&self, address: u64) -> bool {
         address >= self.base && address < self.bottom()
     }
 
     /// Returns whether an address is in the stack.
-    pub const fn contains(&self, address: u64) -> bool {
+    pub fn contains(&self, address: u64) -> bool {
         address >= self.bottom() && address < self.top()
     }
 
     /// Fills the stack's memory up to its top, from `start`.
     fn paint(&self, start: u64) {
-        for address in (start..self.top()).step_by(8) {
+        Self::fill(start..self.top());
+    }
+
+    /// Fills the stack's memory from its bottom up to `end`.
+    fn paint_below(&self, end: u64) {
+        Self::fill(self.bottom()..end);
+    }
+
+    fn fill(addresses: Range<u64>) {
+        for address in addresses.step_by(8) {
             // SAFETY: the address is in the stack, on which no driver code runs now.
             unsafe { (address as *mut u64).write(UNUSED) };
         }
@@ -379,6 +420,22 @@ impl Stack {
         // stack's.
         unsafe { standin_kernel_call(routine, arguments.as_ptr(), self.end()) }
     }
+}
+
+/// Makes pages of a stack accessible or inaccessible. Returns whether that was possible.
+fn protect(pages: Range<u64>, is_accessible: bool) -> bool {
+    let Some(start) = NonNull::new(pages.start as *mut c_void) else {
+        return false;
+    };
+    let length = usize::try_from(pages.end - pages.start).unwrap_or(0);
+    let protection = if is_accessible {
+        ProtFlags::PROT_READ | ProtFlags::PROT_WRITE
+    } else {
+        ProtFlags::PROT_NONE
+    };
+    // SAFETY: the pages are in the range of a stack of this thread, below what its driver code
+    // uses.
+    unsafe { mprotect(start, length, protection) }.is_ok()
 }
 
 impl Drop for Stacks {

@@ -18,7 +18,6 @@ use super::{
     origin::origin,
     protection::{self, Cause},
     routine::low_half,
-    stack,
     thread::{self, THREAD_STUCK_IN_DEVICE_DRIVER, Thread},
 };
 use crate::ground::{
@@ -119,7 +118,7 @@ fn report(thread: &Thread, trap: Trap) -> ! {
             [DOUBLE_FAULT, at, trap.registers.rsp(), trap.address],
             format!(
                 "the kernel stack of {} KiB overflowed at {irql}, in {place}",
-                stack::SIZE / 1024
+                thread.stack().size() / 1024
             ),
             &backtrace,
         );
@@ -177,6 +176,11 @@ fn report(thread: &Thread, trap: Trap) -> ! {
 /// Returns the status of a fault's exception, the fault in words, and the address that the exception
 /// has.
 fn fault(thread: &Thread, trap: &Trap) -> (u64, String, u64) {
+    if let Some(number) = trap.refused {
+        let name = system_calls::name(number);
+        let what = format!("the system call {name} of Linux, which the confinement refused,");
+        return (ILLEGAL_INSTRUCTION, what, trap.address);
+    }
     let is_protection = trap.is_protection_fault();
     let (status, what) = match trap.signal {
         _ if trap.is_32_bit => (

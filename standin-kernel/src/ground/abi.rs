@@ -90,6 +90,25 @@ abi! {
         apc_disable as "ApcDisable": u8,
         reserved: [u8; 6],
     }
+    /// An asynchronous procedure call.
+    KernelApc as "_KAPC" {
+        kind as "Type": u8,
+        spare as "SpareByte0": u8,
+        size as "Size": u8,
+        spare_1 as "SpareByte1": u8,
+        spare_2 as "SpareLong0": u32,
+        thread as "Thread": u64,
+        entry as "ApcListEntry": [u64; 2],
+        /// The kernel, rundown and normal routines.
+        routines as "Reserved": [u64; 3],
+        context as "NormalContext": u64,
+        first as "SystemArgument1": u64,
+        second as "SystemArgument2": u64,
+        environment as "ApcStateIndex": i8,
+        mode as "ApcMode": i8,
+        inserted as "Inserted": u8,
+        reserved: [u8; 5],
+    }
     Semaphore as "_KSEMAPHORE" {
         header as "Header": DispatcherHeader,
         limit as "Limit": i32,

@@ -95,6 +95,35 @@ abi! {
         free as "FreeRoutine": u64,
         context as "TableContext": u64,
     }
+    /// The first information about a process.
+    ProcessBasicInformation as "_PROCESS_BASIC_INFORMATION" {
+        exit_status as "ExitStatus": u32,
+        reserved: u32,
+        /// The process environment block. Processes have none here.
+        environment as "PebBaseAddress": u64,
+        affinity as "AffinityMask": u64,
+        priority as "BasePriority": i32,
+        reserved_1: u32,
+        id as "UniqueProcessId": u64,
+        parent as "InheritedFromUniqueProcessId": u64,
+    }
+    /// The first information about an object.
+    ObjectBasicInformation as "_PUBLIC_OBJECT_BASIC_INFORMATION" {
+        attributes as "Attributes": u32,
+        access as "GrantedAccess": u32,
+        handles as "HandleCount": u32,
+        pointers as "PointerCount": u32,
+        reserved: [u32; 5],
+        /// The size of the name's information, which the headers do not declare.
+        name_size: u32,
+        type_size: u32,
+        reserved_1: [u32; 3],
+    }
+    /// The information about an object's type.
+    ObjectTypeInformation as "__PUBLIC_OBJECT_TYPE_INFORMATION" {
+        name as "TypeName": super::abi::UnicodeString,
+        reserved as "Reserved": [u32; 22],
+    }
     /// A registration for operations on handles.
     ObjectCallbacks as "_OB_CALLBACK_REGISTRATION" {
         version as "Version": u16,

@@ -63,6 +63,9 @@ const STACK_WORDS: usize = 1 << 10;
 /// The number of sessions whose losses are kept, those with the lowest numbers.
 const SESSIONS: usize = 64;
 
+/// The number of words with bits for system calls. x86-64 Linux has fewer than 500.
+const REFUSED_WORDS: usize = 8;
+
 /// Lets one thread at a time append to a log.
 static APPENDING: Mutex<()> = Mutex::new(());
 
@@ -88,6 +91,9 @@ pub struct Flight {
     shown: AtomicU64,
     /// The number of events that the process has shown.
     shown_events: AtomicU64,
+    /// A bit for each system call that the confinement refused, by its number. The last stands for all
+    /// higher ones.
+    refused: [AtomicU64; REFUSED_WORDS],
     sessions: [Counts; SESSIONS],
     events: Spool<EVENT_WORDS>,
     output: Spool<OUTPUT_WORDS>,
@@ -176,6 +182,9 @@ pub struct Recorded {
     pub events: Vec<SpooledEvent>,
     /// The sessions' counters, by the sessions' numbers.
     pub sessions: Vec<SessionCounts>,
+    /// The numbers of the system calls that the confinement refused, apart from those that were traps of the
+    /// driver's.
+    pub refused: Vec<u64>,
     /// What the driver printed and the process has not shown.
     pub output: String,
     /// The number of bytes of the output that are neither shown nor in `output`.
@@ -305,6 +314,18 @@ pub fn note_fault(instruction: u64) {
     }
 }
 
+/// Records a system call that the confinement refused. Safe in a signal handler.
+pub fn note_refused(number: u64) {
+    if let Some(flight) = current() {
+        flight.note_refused(number);
+    }
+}
+
+/// Returns the numbers of the system calls that the confinement refused in this process so far.
+pub fn refused() -> Vec<u64> {
+    current().map_or_else(Vec::new, Flight::refused)
+}
+
 impl Caller {
     /// Stores the registers, and the words of the stack up to `top` for which there is room.
     ///
@@ -379,6 +400,22 @@ impl Flight {
         self.printed.store(after, Ordering::Relaxed);
     }
 
+    fn note_refused(&self, number: u64) {
+        let last = REFUSED_WORDS as u64 * 64 - 1;
+        let number = number.min(last);
+        if let Some(word) = self.refused.get(usize::try_from(number / 64).unwrap_or(usize::MAX)) {
+            word.fetch_or(1 << (number % 64), Ordering::Relaxed);
+        }
+    }
+
+    fn refused(&self) -> Vec<u64> {
+        let words = self.refused.iter().map(|word| word.load(Ordering::Relaxed));
+        let bits = words.zip(0_u64..).flat_map(|(word, index)| {
+            (0..64).filter(move |bit| word & 1 << bit != 0).map(move |bit| index * 64 + bit)
+        });
+        bits.collect()
+    }
+
     /// Returns the output that the process has not shown, and the number of bytes that are lost.
     fn unshown_output(&self) -> (String, u64) {
         let mut shown = self.shown.load(Ordering::Relaxed);
@@ -413,6 +450,7 @@ impl Flight {
             step: self.step.load(),
             symbols: Some(self.symbols.load()).filter(|file| !file.is_empty()),
             shown_events: self.shown_events.load(Ordering::Relaxed),
+            refused: self.refused(),
             events: events
                 .map(|Entry { tag, bytes }| SpooledEvent {
                     session: low_16_bits(tag),
@@ -494,6 +532,15 @@ mod tests {
         // A piece larger than the log.
         flight.note_output(before, &"y".repeat(OUTPUT_WORDS * 8));
         assert_eq!(flight.unshown_output().1, (OUTPUT_WORDS * 8) as u64);
+    }
+
+    #[test]
+    fn refused_calls_are_kept_by_their_numbers() {
+        let flight = empty();
+        for number in [59, 0, 425, 59, u64::MAX] {
+            flight.note_refused(number);
+        }
+        assert_eq!(flight.recorded().refused, [0, 59, 425, 511]);
     }
 
     #[test]

@@ -10,8 +10,12 @@ use super::clock::Clock;
 /// The page's addresses.
 pub const ADDRESSES: Range<u64> = 0xFFFF_F780_0000_0000..0xFFFF_F780_0000_1000;
 
-/// The version of Windows that the page shows: major, minor, build.
-pub const VERSION: (u32, u32, u32) = (10, 0, 19045);
+/// The version of Windows that the page shows, as `RtlGetVersion` and traces do: major, minor,
+/// build.
+fn version() -> (u32, u32, u32) {
+    let header = etl_file::LogFileHeader::default();
+    (header.os_major.into(), header.os_minor.into(), header.os_build)
+}
 
 /// The values that change.
 #[derive(Clone, Copy, Debug)]
@@ -57,7 +61,7 @@ impl SharedData {
 
     /// Returns the fields: the offset and the bytes of each.
     fn fields(&self) -> Vec<(u64, Vec<u8>)> {
-        let (major, minor, build) = VERSION;
+        let (major, minor, build) = version();
         let mut fields = vec![
             // TickCountMultiplier: a tick in milliseconds, with 24 bits after the point.
             (0x004, 0x0FA0_0000_u32.to_le_bytes().into()),
@@ -78,6 +82,7 @@ impl SharedData {
             (0x26A, 9_u16.to_le_bytes().into()),
             (0x26C, major.to_le_bytes().into()),
             (0x270, minor.to_le_bytes().into()),
+            (0x274, (0..FEATURES).map(|feature| has_feature(feature).into()).collect()),
             // SuiteMask: VER_SUITE_SINGLEUSERTS.
             (0x2D0, 0x100_u32.to_le_bytes().into()),
             // KdDebuggerEnabled.
@@ -97,6 +102,29 @@ impl SharedData {
         ];
         fields.sort_unstable();
         fields
+    }
+}
+
+/// The number of `ProcessorFeatures`.
+const FEATURES: usize = 64;
+
+/// Returns whether this machine's processors, which run the drivers' code, have a feature (`PF_*`).
+/// Every processor for x64 has some, and Windows requires others.
+pub fn has_feature(feature: usize) -> bool {
+    match feature {
+        // Comparison and exchange of 8 and of 16 bytes, MMX, SSE, RDTSC, PAE, SSE2, NX, and fast
+        // failure.
+        2 | 3 | 6 | 8 | 9 | 10 | 12 | 14 | 23 => true,
+        13 => is_x86_feature_detected!("sse3"),
+        17 => is_x86_feature_detected!("xsave"),
+        28 => is_x86_feature_detected!("rdrand"),
+        36 => is_x86_feature_detected!("ssse3"),
+        37 => is_x86_feature_detected!("sse4.1"),
+        38 => is_x86_feature_detected!("sse4.2"),
+        39 => is_x86_feature_detected!("avx"),
+        40 => is_x86_feature_detected!("avx2"),
+        41 => is_x86_feature_detected!("avx512f"),
+        _ => false,
     }
 }
 

@@ -69,6 +69,8 @@ pub struct Trap {
     pub flags: u64,
     /// Set if the processor was not in 64-bit mode.
     pub is_32_bit: bool,
+    /// The number of the system call that the confinement of this process refused.
+    pub refused: Option<u64>,
 }
 
 /// The processor's exceptions for accesses through the stack registers to addresses that are not
@@ -310,9 +312,18 @@ extern "C" fn handle(signal: libc::c_int, info: *mut libc::siginfo_t, context: *
     // SAFETY: the system passes the information that goes with the signal.
     let info = unsafe { &mut *info };
     let is_foreign_call =
-        signal == Signal::SIGSYS as libc::c_int && info.si_code != system_calls::DISPATCHED;
+        signal == Signal::SIGSYS as libc::c_int && !system_calls::is_reported(info.si_code);
     if (signal == INTERRUPT as libc::c_int && !is_interrupt) || is_foreign_call {
         leave_to_others(signal, info, context);
+        return;
+    }
+    let is_refused =
+        signal == Signal::SIGSYS as libc::c_int && info.si_code == system_calls::REFUSED;
+    if is_refused && (!is_on_driver_stack || TRAP.get().is_some()) {
+        // Nobody knows whether a driver that left its stack made it. A library may do without it.
+        let result = register(registers, libc::REG_RAX);
+        flight::note_refused(*result);
+        *result = (-i64::from(libc::EPERM)).cast_unsigned();
         return;
     }
     let at = register(registers, libc::REG_RIP);
@@ -358,7 +369,9 @@ fn trap_of(
     let exception = *register(registers, libc::REG_TRAPNO);
     let mut general = general(registers);
     let mut address = 0;
-    if signal == Signal::SIGSYS as libc::c_int {
+    let is_system_call = signal == Signal::SIGSYS as libc::c_int;
+    let is_refused = is_system_call && info.si_code == system_calls::REFUSED;
+    if is_system_call {
         // The instructions that make system calls have two bytes, and the address is that after it.
         general.rip = general.rip.wrapping_sub(2);
     } else if !is_interrupt {
@@ -377,6 +390,7 @@ fn trap_of(
         exception,
         flags: *register(registers, libc::REG_EFL),
         is_32_bit: *register(registers, libc::REG_CSGSFS) & 0xFFFF == CODE_32,
+        refused: is_refused.then_some(general.general[0]),
     }
 }
 

@@ -70,6 +70,11 @@ impl Symbols {
         Self { places, id: reference.map(|reference| reference.id), pdb: OnceLock::new() }
     }
 
+    /// Returns the places where the PDB may be.
+    pub fn into_places(self) -> Vec<PathBuf> {
+        self.places
+    }
+
     /// Returns the functions at an offset in the image, the innermost inlined function first, or
     /// an empty list if there is no PDB of the image's build or it does not have the place.
     pub fn at(&self, offset: u32) -> Vec<Source> {

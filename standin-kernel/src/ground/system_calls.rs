@@ -11,7 +11,7 @@ use std::{
     ptr::NonNull,
     sync::{
         OnceLock,
-        atomic::{AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
 };
 
@@ -20,6 +20,7 @@ use nix::{
     libc,
     sys::mman::{MapFlags, ProtFlags, mmap_anonymous, munmap},
 };
+use syscalls::Sysno;
 
 /// The addresses that images are mapped at. Linux uses others on its own, and so do sanitizers.
 const IMAGES: std::ops::Range<u64> = 0x2000_0000_0000..0x3000_0000_0000;
@@ -29,12 +30,27 @@ const STEP: u64 = 1 << 20;
 const TRIES: u32 = 64;
 
 /// `PR_SET_SYSCALL_USER_DISPATCH`, and what it does.
-const SET_DISPATCH: libc::c_int = 59;
+pub const SET_DISPATCH: libc::c_int = 59;
 const OFF: libc::c_ulong = 0;
 const ON: libc::c_ulong = 1;
 
 /// The code of the signal (`SYS_USER_DISPATCH`).
 pub const DISPATCHED: libc::c_int = 2;
+/// The code of the signal for a call that a filter refuses (`SYS_SECCOMP`).
+pub const REFUSED: libc::c_int = 1;
+
+/// Set if a filter that this process has installed refuses system calls by the signal.
+static ARE_REFUSED: AtomicBool = AtomicBool::new(false);
+
+/// Reports the system calls that a filter of this process refuses from now on.
+pub fn report_refused() {
+    ARE_REFUSED.store(true, Ordering::Relaxed);
+}
+
+/// Returns whether a signal with this code is about a system call that is reported.
+pub fn is_reported(code: libc::c_int) -> bool {
+    code == DISPATCHED || (code == REFUSED && ARE_REFUSED.load(Ordering::Relaxed))
+}
 
 /// The instructions that make system calls: `syscall`, `int 0x80` and `sysenter`.
 pub const INSTRUCTIONS: [([u8; 2], &str); 3] =
@@ -87,6 +103,12 @@ pub fn are_reported() -> bool {
         let own = [are_reported as *const () as u64, libc::syscall as *const () as u64];
         own.iter().all(|address| *address >= IMAGES.end) && dispatch(OFF, 0, 0)
     })
+}
+
+/// Returns the name of a system call, or its number in words.
+pub fn name(number: u64) -> String {
+    let known = usize::try_from(number).ok().and_then(Sysno::new);
+    known.map_or_else(|| format!("with the number {number}"), |call| format!("`{call}`"))
 }
 
 /// Makes the system calls of images on this thread faults from now on, if the system can.

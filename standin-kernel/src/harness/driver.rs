@@ -30,7 +30,7 @@ use crate::{
         managers::registry::{paths::service_path, value::RegistryValue},
         ntoskrnl::{
             io::{
-                devices, lifetime,
+                devices, drivers, lifetime,
                 plug_and_play::life::{self, FilterError},
                 send,
             },
@@ -65,6 +65,7 @@ impl Driver {
             image: Arc::clone(&image),
             memory: Arc::clone(&objects),
         };
+        drivers::add(nt, objects.object.address());
         let status = runner.run(Identity::SYSTEM, move |context| {
             let arguments = [objects.object.address(), objects.registry_path.address()];
             NtStatus::from_register(context.call_driver("DriverEntry", image.entry(), arguments))

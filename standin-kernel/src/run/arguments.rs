@@ -7,12 +7,12 @@ use std::{
 };
 
 use anyhow::{Context, Result, anyhow, bail};
-use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
+use clap::{Arg, ArgAction, ArgMatches, Command, builder::ArgPredicate, value_parser};
 use etl_file::Guid;
 
 use super::{
     enable::Enabled,
-    options::{Format, Run},
+    options::{Confine, Format, Run},
 };
 use crate::{
     harness::{
@@ -25,7 +25,7 @@ use crate::{
 /// Adds the arguments that say how to run a driver to a command.
 #[must_use]
 pub fn arguments(command: Command) -> Command {
-    surroundings(command)
+    bounds(surroundings(command))
         .arg(option(
             "script",
             "FILE",
@@ -86,6 +86,21 @@ pub fn arguments(command: Command) -> Command {
             "special-pool",
             "Guard every pool block, to catch overruns and accesses to freed blocks",
         ))
+        .arg(flag("no-notes", "Do not report notes about style"))
+        .arg(
+            option(
+                "message-format",
+                "FORMAT",
+                "The form of the output: for people, or one JSON object for each line",
+            )
+            .default_value("human")
+            .value_parser(["human", "json"]),
+        )
+}
+
+/// Adds the arguments that say how long and with which rights the driver runs.
+fn bounds(command: Command) -> Command {
+    command
         .arg(
             option(
                 "max-silence",
@@ -96,15 +111,28 @@ pub fn arguments(command: Command) -> Command {
             .default_value("120")
             .value_parser(value_parser!(u64).range(1..)),
         )
-        .arg(flag("no-notes", "Do not report notes about style"))
         .arg(
             option(
-                "message-format",
-                "FORMAT",
-                "The form of the output: for people, or one JSON object for each line",
+                "time-limit",
+                "SECONDS",
+                "The processor time that the driver may use without calling the kernel; it may use \
+                 six times as much if it calls the kernel; the default is 10, or 2 with `--script`",
             )
-            .default_value("human")
-            .value_parser(["human", "json"]),
+            .hide_default_value(true)
+            .default_value_if("script", ArgPredicate::IsPresent, "2")
+            .default_value("10")
+            .value_parser(value_parser!(u64).range(1..)),
+        )
+        .arg(
+            option(
+                "confinement",
+                "WHICH",
+                "Keep the driver from programs, sockets, other processes and all files but its own: as \
+                 far as this system can, with a note on what it cannot (`available`), or else not run \
+                 it (`required`), or not at all (`none`)",
+            )
+            .default_value("available")
+            .value_parser(["available", "required", "none"]),
         )
 }
 
@@ -207,7 +235,20 @@ pub fn run(matches: &ArgMatches, image: &Path, etl: PathBuf) -> Result<Run> {
         special_pool: matches.get_flag("special-pool"),
         notes: !matches.get_flag("no-notes"),
         max_silence: Duration::from_secs(required(matches, "max-silence")?),
+        time_limit: Duration::from_secs(required(matches, "time-limit")?),
+        confine: confine(matches)?,
     })
+}
+
+/// Returns the confinement that the arguments name.
+fn confine(matches: &ArgMatches) -> Result<Confine> {
+    let name: String = required(matches, "confinement")?;
+    match name.as_str() {
+        "available" => Ok(Confine::Available),
+        "required" => Ok(Confine::Required),
+        "none" => Ok(Confine::None),
+        other => bail!("`{other}` is not a confinement; expected available, required or none"),
+    }
 }
 
 /// Reads the files of the Registry Editor that the arguments name.
@@ -266,4 +307,23 @@ fn option(name: &'static str, value: &'static str, help: &'static str) -> Arg {
 /// Returns an option without a value.
 fn flag(name: &'static str, help: &'static str) -> Arg {
     Arg::new(name).long(name).help(help).action(ArgAction::SetTrue)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_script_has_less_time() {
+        let cases: [(&[&str], u64); 3] = [
+            (&[], 10),
+            (&["--script", "steps.txt"], 2),
+            (&["--time-limit", "7", "--script", "steps.txt"], 7),
+        ];
+        for (given, expected) in cases {
+            let command = arguments(Command::new("run").no_binary_name(true));
+            let matches = command.try_get_matches_from(given).unwrap();
+            assert_eq!(required::<u64>(&matches, "time-limit").unwrap(), expected, "{given:?}");
+        }
+    }
 }

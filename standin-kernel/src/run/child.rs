@@ -121,6 +121,10 @@ fn watch(child: Pid, flight: &Flight, max_silence: Duration) -> Result<End> {
                 "did not call the kernel for {} s, and the process was ended",
                 max_silence.as_secs()
             ),
+            Ok(WaitStatus::Signaled(_, Signal::SIGSYS, _)) => {
+                "ended the process by the signal SIGSYS, with which the confinement refuses a system call"
+                    .to_owned()
+            }
             Ok(WaitStatus::Signaled(_, signal, _)) => {
                 format!("ended the process by the signal {signal}")
             }
@@ -160,6 +164,7 @@ impl Ended {
     pub fn report(&self, run: &Run, report: &mut dyn Report) {
         let recorded = &self.recorded;
         let mut diagnostics = vec![self.diagnostic(run)];
+        diagnostics.extend(Diagnostic::of_refused(&recorded.refused));
         for line in recorded.output.lines() {
             report.output(line);
         }
@@ -238,7 +243,7 @@ impl Ended {
             let explained = ended.map(|ended| ended.explain(call)).unwrap_or_default();
             let place = Some(explained.place).filter(|place| !place.is_empty());
             let place = place.unwrap_or_else(|| format!("0x{:016X}", call.caller.rip));
-            parts.push(format!("its last call is {} from {place}", call.routine));
+            parts.push(format!("its last call is {} from {place}", Escaped(&call.routine)));
             explained.lines
         } else {
             parts.push("it never called the kernel".to_owned());

@@ -6,6 +6,7 @@ use crate::{
     ground::{
         bugcheck::{BugCheck, Violation},
         rule::{Rule, Severity},
+        system_calls,
     },
     harness::{
         error::KernelError,
@@ -92,6 +93,17 @@ impl Diagnostic {
             code: None,
             calls: Vec::new(),
         }
+    }
+
+    /// Returns the diagnostic that the confinement refused these system calls, if there are any.
+    pub(super) fn of_refused(numbers: &[u64]) -> Option<Self> {
+        let names: Vec<String> = numbers.iter().copied().map(system_calls::name).collect();
+        let message = format!(
+            "the confinement refused system calls that code outside the driver's stack made: {}; if the \
+             driver is trusted, `--confinement none` allows them",
+            names.join(", ")
+        );
+        (!names.is_empty()).then(|| Self::sentence(Kind::Warning, message))
     }
 
     /// Returns whether a run with this diagnostic has failed.

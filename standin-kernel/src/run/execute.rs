@@ -2,14 +2,16 @@
 
 use std::io::{self, Write};
 
-use anyhow::Result;
+use anyhow::{Result, bail};
+use nix::unistd::getpid;
 
 use super::{
     child::{self, End},
+    confine::Confinement,
     diagnostic::{Diagnostic, Kind},
     human::Human,
     json::Json,
-    options::{Format, Run},
+    options::{Confine, Format, Run},
     runner::Report,
 };
 use crate::ground::flight;
@@ -24,10 +26,17 @@ use crate::ground::flight;
 ///
 /// Returns an error if the process cannot be started, or if the output cannot be written.
 pub fn execute(run: &Run, format: Format) -> Result<bool> {
-    let work = |notes: usize| {
-        let result = with_report(format, notes, |report| {
-            run.execute(report).map(|summary| summary.is_clean())
-        });
+    let confinement = (run.confine != Confine::None).then(Confinement::of_this_system);
+    let missing: Vec<&str> = confinement.into_iter().flat_map(Confinement::missing).collect();
+    if run.confine == Confine::Required && !missing.is_empty() {
+        bail!("cannot confine the driver, and it does not run: {}", missing.join("; "));
+    }
+    let parent = getpid();
+    let confined = |notes, body: &dyn Fn(&mut dyn Report) -> Result<bool>| {
+        let confine = |confinement: Confinement| confinement.apply(parent, run.into());
+        let confine = confinement.map_or(Ok(()), confine);
+        flight::note_progress();
+        let result = confine.and_then(|()| with_report(format, notes, body));
         result.unwrap_or_else(|error| {
             let message = format!("error: {error:#}\n");
             // The exit code says it too, if nobody reads the message.
@@ -35,23 +44,26 @@ pub fn execute(run: &Run, format: Format) -> Result<bool> {
             false
         })
     };
+    let work =
+        |notes| confined(notes, &|report| run.execute(report).map(|summary| summary.is_clean()));
     let mut runner = Runner { run, format, notes: 0 };
+    for sentence in missing {
+        runner.note(sentence.to_owned())?;
+    }
     let ended = match runner.in_child("the driver runs again without them", work)? {
         End::Done(is_clean) => return Ok(is_clean),
         End::Ended(ended) => ended,
     };
-    // The report has symbols too.
-    let report = |notes| {
-        let result = with_report(format, notes, |report| {
-            ended.report(run, report);
-            Ok(())
-        });
-        result.is_ok()
+    let report = |report: &mut dyn Report| {
+        ended.report(run, report);
+        Ok(true)
     };
-    match runner.in_child("the report follows without them", report)? {
+    // The report has symbols too, which the image names.
+    let next = "the report follows without them";
+    match runner.in_child(next, |notes| confined(notes, &report))? {
         End::Done(_) => {}
         End::Ended(_) => {
-            report(runner.notes);
+            with_report(format, runner.notes, report)?;
         }
     }
     Ok(false)
@@ -61,7 +73,7 @@ pub fn execute(run: &Run, format: Format) -> Result<bool> {
 struct Runner<'a> {
     run: &'a Run,
     format: Format,
-    /// The number of notes about symbols so far.
+    /// The number of notes so far.
     notes: usize,
 }
 
@@ -78,13 +90,18 @@ impl Runner<'_> {
         let Some(sentence) = ended.give_up_symbols() else {
             return Ok(end);
         };
+        self.note(format!("{sentence}; {next}"))?;
+        child::run_in_child(limit, || work(self.notes))
+    }
+
+    /// Reports a note.
+    fn note(&mut self, message: String) -> Result<()> {
         with_report(self.format, 0, |report| {
-            let message = format!("{sentence}; {next}");
             report.diagnostic(&Diagnostic::sentence(Kind::Note, message));
             Ok(())
         })?;
         self.notes += 1;
-        child::run_in_child(limit, || work(self.notes))
+        Ok(())
     }
 }
 

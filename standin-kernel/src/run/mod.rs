@@ -6,6 +6,7 @@
 
 mod arguments;
 mod child;
+mod confine;
 mod diagnostic;
 mod enable;
 mod execute;
@@ -18,11 +19,12 @@ mod salvage;
 
 pub use self::{
     arguments::{arguments, etl_here, format, run},
+    confine::confine,
     diagnostic::{Diagnostic, Kind},
     enable::Enabled,
     execute::execute,
     human::Human,
     json::Json,
-    options::{Format, Run},
+    options::{Confine, Format, Run},
     runner::{Report, Summary},
 };

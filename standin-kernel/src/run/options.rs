@@ -46,6 +46,22 @@ pub struct Run {
     /// The time after which [`execute`](super::execute()) ends a driver's process that does nothing.
     /// A process that waits for the reader of its output does not count as one that does nothing.
     pub max_silence: Duration,
+    /// The processor time that driver code may use without calling the kernel (see
+    /// [`KernelConfig::time_limit`](crate::KernelConfig::time_limit)).
+    pub time_limit: Duration,
+    /// The confinement of the process in which [`execute`](super::execute()) runs the driver.
+    pub confine: Confine,
+}
+
+/// The confinement of a driver's process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Confine {
+    /// Confines the process as far as the system can, and notes what it cannot.
+    Available,
+    /// Confines the process, and does not run the driver if the system cannot.
+    Required,
+    /// Leaves the process all rights of its user.
+    None,
 }
 
 /// The form of a command line's output.

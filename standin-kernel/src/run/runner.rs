@@ -90,6 +90,7 @@ impl Run {
         let kernel = Kernel::with_config(KernelConfig {
             special_pool: self.special_pool,
             notes: self.notes,
+            time_limit: self.time_limit,
             ..KernelConfig::default()
         });
         // Everything that is left after an error is a diagnostic.
@@ -124,6 +125,7 @@ impl Run {
         diagnostics.extend(kernel.warnings().into_iter().map(Diagnostic::of_violation));
         diagnostics.extend(kernel.notes().into_iter().map(Diagnostic::of_violation));
         diagnostics.extend(self.missing_providers(&kernel, &described));
+        diagnostics.extend(Diagnostic::of_refused(&flight::refused()));
         let of_symbols = kernel.notes_on_symbols().into_iter();
         diagnostics.extend(of_symbols.map(|note| Diagnostic::sentence(Kind::Note, note)));
         let deepest = kernel.stack_use().into_iter().max_by_key(|(_, bytes)| *bytes);

@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 use super::{
     etw::{self, recorder},
     faults::Fault,
-    kmdf::{state::framework::FunctionTable, table},
+    kmdf::{interrupt, state::framework::FunctionTable, table},
     ntoskrnl::{self, context::Ntoskrnl, exports::MODULE as NTOSKRNL, variables},
     system::System,
     wdfldr,
@@ -84,6 +84,7 @@ impl Fault {
 fn entries() -> Vec<Entry> {
     let mut all = of(NTOSKRNL, ntoskrnl::exports::exports(), System::ntoskrnl_context);
     all.extend(of(NTOSKRNL, etw::exports::exports(), System::etw_context));
+    all.extend(of(NTOSKRNL, interrupt::wdm::exports(), System::kmdf_context));
     all.extend(of(recorder::MODULE, recorder::exports(), System::etw_context));
     all.extend(of(wdfldr::MODULE, wdfldr::exports(), System::kmdf_context));
     all.extend(of(table::MODULE, table::entries(), System::kmdf_context));

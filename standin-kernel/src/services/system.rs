@@ -18,7 +18,7 @@ use super::{
     },
     ntoskrnl::{
         context::{Context as NtContext, Ntoskrnl, SystemRoutines, Uses as NtUses},
-        ke::{dpc, thread_objects as objects, threads, timers as nt_timer},
+        ke::{apcs, dpc, thread_objects as objects, threads, timers as nt_timer},
         wmi,
     },
     verifier::Verifier,
@@ -347,10 +347,13 @@ impl Host for System {
         }
         let can_run =
             || thread.irql() == Irql::PASSIVE_LEVEL && dpc::is_pending(&self.ntoskrnl, true);
+        let nt = Self::ntoskrnl_context(context);
         if can_run() && !draining.dpcs.get() && !draining.threaded.get() {
             let _before = Restored::replace(&draining.threaded, true);
-            let nt = Self::ntoskrnl_context(context);
             while can_run() && dpc::run_one(&nt, true).is_some() {}
+        }
+        if thread.irql() < Irql::APC_LEVEL && apcs::is_any(&self.ntoskrnl) {
+            apcs::deliver(&nt);
         }
     }
 

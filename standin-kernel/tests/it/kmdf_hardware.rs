@@ -46,7 +46,10 @@ fn a_raised_interrupt_runs_its_service_routine_and_then_its_dpc() {
         "{missing:?}"
     );
     bench.command(commands::LOCK);
-    bench.assert_news(&["locked at 3", "synchronized at 3", "1 vector 81 level 3 at 0"]);
+    bench.assert_news(&[
+        "locked at 3", "synchronized at 3", "1 vector 81 level 3 at 0", "synchronized with 7 at 3",
+        "1 at 0",
+    ]);
     bench.leave();
 }
 

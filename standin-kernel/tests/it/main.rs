@@ -6,6 +6,7 @@ mod bench;
 mod c_drivers;
 mod cli;
 mod common;
+mod confinement;
 mod conformance;
 mod diagnostics;
 mod driver;

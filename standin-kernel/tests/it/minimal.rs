@@ -1,5 +1,7 @@
 //! Tests the driver of docs/instrument-your-driver.md, the starting point for users of the library.
 
+use std::fs;
+
 use crate::common;
 use etl_file::{Catalog, Trace, decode};
 use standin_kernel::{EnableParameters, Kernel, SessionConfig, Target};
@@ -39,4 +41,18 @@ fn the_guides_driver_traces_its_life_cycle() {
         told,
         [format!("Loaded {path}").as_str(), "DeviceAdded Status=0x00000000", "Unloaded ",]
     );
+}
+
+// A provider that stays registered is a consequence of the failure.
+#[test]
+fn the_status_of_a_failing_entry_comes_first() {
+    let folder = tempfile::tempdir().unwrap();
+    let script = folder.path().join("script.txt");
+    fs::write(&script, "fault EtwUnregister\nfault WdfDriverCreate STATUS_NO_MEMORY").unwrap();
+    let mut command = common::run_command(common::minimal(), folder.path().join("out.etl"));
+    let (good, said) = common::said(command.arg("--script").arg(&script));
+    assert!(!good, "{said}");
+    let place = |part: &str| said.find(part).unwrap_or_else(|| panic!("no {part}: {said}"));
+    let status = place("error: DriverEntry returned STATUS_NO_MEMORY");
+    assert!(status < place("was unloaded without EtwUnregister"), "{said}");
 }

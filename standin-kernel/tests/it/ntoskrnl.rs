@@ -60,6 +60,16 @@ fn what_others_established_on_windows_holds() {
 }
 
 #[test]
+fn objects_are_found_by_their_names_and_name_themselves() {
+    passes("namespace");
+}
+
+#[test]
+fn apcs_run_on_their_threads_outside_of_regions_and_in_waits() {
+    passes("apcs");
+}
+
+#[test]
 fn text_is_compared_copied_and_printed() {
     let printed = passes("text");
     assert_eq!(
@@ -518,7 +528,6 @@ fn faults_are_reported() {
              exceptions",
         ),
         ("fault-pageable", "pageable"),
-        ("fault-pages-mapped", "that is mapped"),
         ("fault-shared-twice", "for a spin lock that its caller already holds"),
         ("fault-shared", "for a spin lock that its caller does not share"),
         ("fault-queue-forever", "waits forever"),

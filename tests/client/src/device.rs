@@ -8,6 +8,11 @@ use std::{
 
 use etw_sample_interface::{ACTIVITY_SIZE, DEVICE_INTERFACE, traced};
 use etw_scenarios::Answer;
+use etw_session::{
+    error::Win32Error,
+    pointer::{start, start_mut},
+    wide::{list, wide},
+};
 use wdk_etw::{ActivityId, NtStatus, emit};
 use windows_sys::{
     Wdk::{
@@ -34,12 +39,7 @@ use windows_sys::{
     core::GUID,
 };
 
-use crate::{
-    error::{Failure, Win32Error},
-    pointer::{start, start_mut},
-    trace,
-    wide::{list, wide},
-};
+use crate::{error::Failure, trace};
 
 /// Returns the paths of the sample driver's devices that are present.
 pub fn paths() -> Vec<String> {

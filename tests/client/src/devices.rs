@@ -27,7 +27,7 @@ use windows_sys::{
     core::GUID,
 };
 
-use crate::{
+use etw_session::{
     error::Win32Error,
     wide::{list, wide},
 };

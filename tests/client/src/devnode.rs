@@ -18,12 +18,12 @@ use windows_sys::Win32::{
 };
 
 use etw_sample_interface::HARDWARE_ID;
+use etw_session::{error::Win32Error, wide::wide};
 
 use crate::{
     device,
     devices::{Devices, Search},
-    error::{Failure, Win32Error},
-    wide::wide,
+    error::Failure,
 };
 
 /// The name of the driver's service in its INF.

@@ -2,58 +2,7 @@
 
 use std::{io, path::PathBuf};
 
-use windows_sys::Win32::Foundation::{
-    ERROR_ACCESS_DENIED, ERROR_ALREADY_EXISTS, ERROR_NO_SYSTEM_RESOURCES,
-    ERROR_WMI_INSTANCE_NOT_FOUND, GetLastError,
-};
-
-/// A call to a Windows function failed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{call} failed: {} (error {code}){}", message(*code), advice(*code))]
-pub struct Win32Error {
-    /// The name of the function.
-    pub call: &'static str,
-    /// The Windows error code.
-    pub code: u32,
-}
-
-impl Win32Error {
-    /// Returns the thread's last error (`GetLastError`).
-    pub fn last(call: &'static str) -> Self {
-        // SAFETY: the call has no preconditions.
-        let code = unsafe { GetLastError() };
-        Self { call, code }
-    }
-
-    /// Returns an error unless `code` is `ERROR_SUCCESS`.
-    pub const fn check(call: &'static str, code: u32) -> Result<(), Self> {
-        if code == 0 { Ok(()) } else { Err(Self { call, code }) }
-    }
-}
-
-/// Returns the system's message for an error code.
-fn message(code: u32) -> String {
-    let text = io::Error::from_raw_os_error(code.cast_signed()).to_string();
-    // "Access is denied. (os error 5)"
-    let text = text.split(" (os error").next().unwrap_or_default();
-    text.trim_end_matches(['.', ' ']).to_owned()
-}
-
-/// Returns advice for well-known error codes.
-const fn advice(code: u32) -> &'static str {
-    match code {
-        ERROR_ACCESS_DENIED => {
-            "; run this from an elevated prompt: sessions and the sample device require \
-             administrator rights"
-        }
-        ERROR_ALREADY_EXISTS => "; stop that session first, or choose another name",
-        ERROR_WMI_INSTANCE_NOT_FOUND => "; `logman query -ets` lists the running sessions",
-        ERROR_NO_SYSTEM_RESOURCES => {
-            "; 64 sessions are already running, or eight sessions already enable the provider"
-        }
-        _ => "",
-    }
-}
+use etw_session::error::{SessionError, Win32Error};
 
 /// Reasons why a command failed.
 #[derive(Debug, thiserror::Error)]
@@ -61,9 +10,9 @@ pub enum Failure {
     /// A call to a Windows function failed.
     #[error(transparent)]
     Win32(#[from] Win32Error),
-    /// The system has no ETW and loads no drivers.
-    #[error("this is Wine, which has no ETW and loads no drivers: run this on Windows")]
-    NotWindows,
+    /// A session cannot be controlled or consumed.
+    #[error(transparent)]
+    Session(SessionError),
     /// The INF file of the driver package does not exist.
     #[error("the INF file {} does not exist", .0.display())]
     NoInf(PathBuf),
@@ -160,9 +109,6 @@ pub enum Failure {
         /// The reason.
         error: io::Error,
     },
-    /// The standard output could not be written.
-    #[error("cannot write to standard output: {0}")]
-    Output(io::Error),
     /// There is no scenario with this name.
     #[error("there is no scenario named \"{0}\"; `scenarios --list` lists them")]
     NoScenario(String),
@@ -177,4 +123,13 @@ pub enum Failure {
     /// The host failed outside of a scenario.
     #[error(transparent)]
     Host(#[from] etw_scenarios::HostError),
+}
+
+impl From<SessionError> for Failure {
+    fn from(error: SessionError) -> Self {
+        match error {
+            SessionError::Win32(error) => Self::Win32(error),
+            other => Self::Session(other),
+        }
+    }
 }

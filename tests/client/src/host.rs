@@ -6,6 +6,11 @@ use etl_file::{Guid, Trace};
 use etw_scenarios::{
     Answer, BufferSpace, File, Filter, Host, HostError, Pending, Recording, Session, Slots, Source,
 };
+use etw_session::{
+    error::Win32Error,
+    guid::to_windows,
+    session::{self, Buffers, Delivery, OwnSession},
+};
 use windows_sys::Win32::System::Diagnostics::Etw::{
     EVENT_ACTIVITY_CTRL_SET_ID, EventActivityIdControl,
 };
@@ -13,9 +18,7 @@ use windows_sys::Win32::System::Diagnostics::Etw::{
 use crate::{
     device::{Device, Request},
     devnode,
-    error::{Failure, Win32Error},
-    guid::to_windows,
-    session::{self, Buffers, Delivery, OwnSession},
+    error::Failure,
 };
 
 /// The first word of the names of this process's sessions.
@@ -37,12 +40,6 @@ impl From<Failure> for HostError {
             _ => None,
         };
         Self { what: failure.to_string(), code }
-    }
-}
-
-impl From<Win32Error> for HostError {
-    fn from(error: Win32Error) -> Self {
-        Failure::Win32(error).into()
     }
 }
 

@@ -7,15 +7,14 @@ use std::{
 };
 
 use etw_sample_interface::HARDWARE_ID;
+use etw_session::{error::Win32Error, process, wide::wide};
 use windows_sys::Win32::Devices::DeviceAndDriverInstallation::{
     DiUninstallDriverW, INSTALLFLAG_FORCE, UpdateDriverForPlugAndPlayDevicesW,
 };
 
 use crate::{
     devices::{Devices, Search, copies_of, succeeded},
-    error::{Failure, Win32Error},
-    process,
-    wide::wide,
+    error::Failure,
 };
 
 /// True if Windows must be restarted to complete the change.

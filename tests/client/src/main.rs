@@ -10,22 +10,15 @@ compile_error!("the client is a Windows program; `cargo xtask client` cross-comp
 mod arguments;
 mod command_line;
 mod commands;
-mod consumer;
 mod device;
 mod devices;
 mod devnode;
 mod error;
-mod guid;
 mod host;
 mod install;
-mod pointer;
 mod probes_host;
-mod process;
-mod session;
-mod tdh;
 mod trace;
 mod version;
-mod wide;
 
 use std::process::ExitCode;
 

@@ -5,6 +5,11 @@ use std::{path::PathBuf, thread, time::Duration};
 use etl_file::Guid;
 use etw_probes::{Completed, Enabling, Host, Recorded, SessionPlan, System, Thread};
 use etw_scenarios::{Filter, HostError, Session, Slots, Source};
+use etw_session::{
+    error::Win32Error,
+    guid::to_windows,
+    session::{self, Buffers, Delivery, OwnSession},
+};
 use windows_sys::Win32::{
     Security::{CreateWellKnownSid, SECURITY_MAX_SID_SIZE, WinBuiltinAdministratorsSid},
     System::{
@@ -21,10 +26,8 @@ use windows_sys::Win32::{
 
 use crate::{
     device::Device,
-    error::{Failure, Win32Error},
-    guid::to_windows,
+    error::Failure,
     host::{set_activity, stop},
-    session::{self, Buffers, Delivery, OwnSession},
     version,
 };
 

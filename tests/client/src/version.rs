@@ -3,6 +3,7 @@
 use std::ptr;
 
 use etw_probes::System;
+use etw_session::{error::Win32Error, wide::wide};
 use windows_sys::{
     Wdk::System::SystemServices::RtlGetVersion,
     Win32::System::{
@@ -11,10 +12,7 @@ use windows_sys::{
     },
 };
 
-use crate::{
-    error::{Failure, Win32Error},
-    wide::wide,
-};
+use crate::error::Failure;
 
 /// Returns the revision of the build (UBR), which updates increase.
 fn revision() -> Result<u32, Win32Error> {

@@ -101,6 +101,11 @@ pub fn payload(fields: &[Field], pointer_size: PointerSize) -> (Vec<u8>, Fields)
             out[before - 4..before].copy_from_slice(&1_u32.to_le_bytes());
             values.last_mut().unwrap().1 = Value::UInt(1);
         }
+        if field.kind == Type::Compressed {
+            // The number before the text is its size.
+            out[before - 4..before].copy_from_slice(&4_u32.to_le_bytes());
+            values.last_mut().unwrap().1 = Value::UInt(4);
+        }
         values.push((field.name.clone(), value));
         if field.name.ends_with("FiltersCount") || &*field.name == "CounterCount" {
             // Counts the texts of a later field, which are two.
@@ -213,6 +218,35 @@ fn append(kind: Type, n: u8, pointer_size: PointerSize, out: &mut Vec<u8>) -> Va
             out.extend(&bytes);
             Value::Binary(bytes)
         }
+        Type::F32 => {
+            out.extend(f32::from(n).to_le_bytes());
+            Value::Float(n.into())
+        }
+        Type::F64 => {
+            out.extend(f64::from(n).to_le_bytes());
+            Value::Double(n.into())
+        }
+        Type::Bool => {
+            out.extend([n, 0, 0, 0]);
+            Value::Bool(true)
+        }
+        Type::CountedAnsi => {
+            out.extend([2, 0, b'c', b'a']);
+            Value::Text("ca".to_owned())
+        }
+        Type::CountedUtf16 => {
+            out.extend([4, 0, b'c', 0, b'w', 0]);
+            Value::Text("cw".to_owned())
+        }
+        Type::Hardware(count) => {
+            out.extend(vec![n; count.into()]);
+            Value::Text(vec![format!("{n:02x}"); count.into()].join(":"))
+        }
+        Type::Compressed => {
+            // A chunk that is not compressed.
+            out.extend([3, 0x30, b'a', 0, b'b', 0]);
+            Value::Text("ab".to_owned())
+        }
         Type::Rest => {
             out.extend([n; 5]);
             Value::Binary(vec![n; 5])
@@ -296,4 +330,31 @@ pub fn records_of(file: &[u8]) -> Vec<&[u8]> {
         }
     }
     records.split_off(1)
+}
+
+/// Returns the payload of the event of a network adapter, a `MIB_IF_ROW2`: its addresses are
+/// 02:00:00:00:00:01 and, permanently, 02:00:00:00:00:02.
+pub fn network_interface() -> Vec<u8> {
+    let text = |text: &str| {
+        let mut bytes: Vec<u8> = text.encode_utf16().flat_map(u16::to_le_bytes).collect();
+        bytes.resize(2 * 257, 0);
+        bytes
+    };
+    let address = |last| {
+        let mut bytes = vec![2, 0, 0, 0, 0, last];
+        bytes.resize(32, 0);
+        bytes
+    };
+    let mut row = 0x6_0000_0000_0000_u64.to_le_bytes().to_vec();
+    row.extend(20_u32.to_le_bytes());
+    row.extend([0x11; 16]);
+    row.extend([text("Ethernet"), text("Example GbE Adapter")].concat());
+    row.extend(6_u32.to_le_bytes());
+    row.extend([address(1), address(2)].concat());
+    row.extend([1500_u32, 6].into_iter().flat_map(u32::to_le_bytes));
+    row.resize(1192, 0);
+    row.extend(1_000_000_000_u64.to_le_bytes());
+    row.resize(1344, 0);
+    row.extend(77_u64.to_le_bytes());
+    row
 }

@@ -13,8 +13,9 @@ use std::{
 use loom::{model::Builder, sync::Arc, thread};
 use wdk_etw::{
     __facade::settle,
+    __macro::StaticProvider,
     EnableInfo, EventDescriptor, Guid, Keyword, Level, Provider, RateLimit, RegisterError,
-    Registered, StripedProvider, Traits, WriteOptions,
+    Registered, Traits, WriteOptions,
     model::{EnableState, Rundown, Stripe, set_group, stack_index},
     traits,
 };
@@ -345,8 +346,8 @@ fn check(body: impl Fn(&'static Provider) + Sync + Send + 'static) {
         LIVE.store(0, Ordering::SeqCst);
         REGISTRATIONS.store(0, Ordering::SeqCst);
         // Only a `'static` provider can be registered, and each run needs a new one.
-        let provider: &'static StripedProvider<2> =
-            Box::leak(Box::new(StripedProvider::new(Guid::NULL, &TRAITS)));
+        let provider: &'static StaticProvider<2> =
+            Box::leak(Box::new(StaticProvider::new(Guid::NULL, &TRAITS)));
         body(provider);
     });
 }
@@ -426,11 +427,11 @@ fn racing_unregistrations_unregister_once() {
 fn a_rate_limit_admits_each_nth_occurrence_exactly_once() {
     model(|| {
         let shared = Arc::new((
-            StripedProvider::<1>::new(Guid::NULL, &TRAITS),
+            StaticProvider::<1>::new(Guid::NULL, &TRAITS),
             RateLimit::every(2),
             RateLimit::once(),
         ));
-        let count = |shared: &(StripedProvider<1>, RateLimit, RateLimit)| {
+        let count = |shared: &(StaticProvider<1>, RateLimit, RateLimit)| {
             let admitted = |limit| u32::from(shared.0.admits(limit));
             (admitted(&shared.1) + admitted(&shared.1), admitted(&shared.2))
         };

@@ -8,7 +8,11 @@
 )]
 #![allow(clippy::significant_drop_tightening, reason = "a routine's state is locked while it runs")]
 
-use std::ffi::{CStr, c_char, c_void};
+use std::{
+    cell::Cell,
+    ffi::{CStr, c_char, c_void},
+    fmt,
+};
 
 use etl_file::{
     decode::{Payload, Schema, Value},
@@ -40,6 +44,18 @@ const SET_TRAITS: i32 = 2;
 
 type Callback =
     unsafe extern "system" fn(*const Guid, u32, u8, u64, u64, *const c_void, *mut c_void);
+
+/// A text that repeats a part without an end, and counts the parts.
+pub struct Endless<'a>(pub &'a Cell<usize>, pub &'static str);
+
+impl fmt::Display for Endless<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        loop {
+            self.0.set(self.0.get() + 1);
+            f.write_str(self.1)?;
+        }
+    }
+}
 
 /// A call that the crate made.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -6,6 +6,9 @@
 use std::{fmt, time::Duration};
 
 use etl_file::{Catalog, Decoded, Guid, Trace, decode, decode::ProviderTraits};
+#[cfg(windows)]
+use etw_session::error::{SessionError, Win32Error};
+pub use etw_session::{Filter, Ids, Source};
 
 use crate::{client, provider};
 
@@ -23,46 +26,6 @@ pub struct File(pub usize);
 /// A sent request, which may still be pending.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pending(pub usize);
-
-/// A provider or provider group that a session enables.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Source {
-    /// A provider, by its GUID.
-    Provider(Guid),
-    /// A provider group, by its GUID.
-    Group(Guid),
-}
-
-impl fmt::Display for Source {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Provider(guid) => write!(f, "provider {guid}"),
-            Self::Group(guid) => write!(f, "group {guid}"),
-        }
-    }
-}
-
-/// The filter that a session passes when it enables a provider or group (`EnableTraceEx2`).
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Filter {
-    /// The highest level that passes; 0 passes all.
-    pub level: u8,
-    /// Match-any: events with at least one of these keywords pass; 0 passes all.
-    pub any: u64,
-    /// Match-all: events must also have all of these keywords.
-    pub all: u64,
-    /// The event ids that pass or do not pass (`EVENT_FILTER_TYPE_EVENT_ID`).
-    pub ids: Option<Ids>,
-}
-
-/// An event id filter.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Ids {
-    /// Only events with these ids pass.
-    Only(Vec<u16>),
-    /// Only events with other ids pass.
-    Without(Vec<u16>),
-}
 
 /// The size of a session's buffers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -106,6 +69,24 @@ impl HostError {
     /// Returns an error of the host itself.
     pub fn new(what: impl Into<String>) -> Self {
         Self { what: what.into(), code: None }
+    }
+}
+
+#[cfg(windows)]
+impl From<SessionError> for HostError {
+    fn from(error: SessionError) -> Self {
+        let code = match &error {
+            SessionError::Win32(error) => Some(error.code),
+            _ => None,
+        };
+        Self { what: error.to_string(), code }
+    }
+}
+
+#[cfg(windows)]
+impl From<Win32Error> for HostError {
+    fn from(error: Win32Error) -> Self {
+        SessionError::Win32(error).into()
     }
 }
 

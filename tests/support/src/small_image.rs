@@ -21,6 +21,8 @@ pub struct Image<'a> {
     pub relocations: bool,
     /// The name of the code section.
     pub code: &'a [u8; 8],
+    /// The machine code of the entry point.
+    pub entry: &'a [u8],
 }
 
 impl Default for Image<'_> {
@@ -32,6 +34,8 @@ impl Default for Image<'_> {
             ],
             relocations: true,
             code: b".text\0\0\0",
+            // It returns success: `xor eax, eax; ret`.
+            entry: &[0x31, 0xC0, 0xC3],
         }
     }
 }
@@ -43,9 +47,7 @@ impl Image<'_> {
     /// Returns the file's bytes.
     #[must_use]
     pub fn build(&self) -> Vec<u8> {
-        // The entry point returns success: `xor eax, eax; ret`.
-        let code = vec![0x31, 0xC0, 0xC3];
-        let mut sections: Vec<Section> = vec![(*self.code, 0x6000_0020, code)];
+        let mut sections: Vec<Section> = vec![(*self.code, 0x6000_0020, self.entry.to_vec())];
         let at = end(&sections);
         let imports = self.import_table(at);
         let import_size = imports.len();

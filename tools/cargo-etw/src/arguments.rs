@@ -8,7 +8,7 @@ use clap::{ArgAction, Command};
 use crate::{
     completions, doctor, inf, manifest,
     options::{file, flag, path, text},
-    package, recipes,
+    package, recipes, trace,
 };
 
 /// Returns the command line in the form in which cargo starts it: `cargo-etw etw …`.
@@ -29,6 +29,7 @@ pub fn command() -> Command {
                 .subcommand(inf::command())
                 .subcommand(recipes::command())
                 .subcommand(package::command())
+                .subcommand(trace::command())
                 .subcommand(vm())
                 .subcommand(doctor::command())
                 .subcommand(completions::command()),

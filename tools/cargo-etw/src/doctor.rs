@@ -8,7 +8,7 @@ use clap::{ArgMatches, Command};
 use driver_build::{
     packages::Program,
     process::{find_program, output_of},
-    standin::{KMDF_VERSIONS, REPLACED, Replaced},
+    standin::{REPLACED, Replaced, kmdf_versions},
     toolchain::{Machine, Rust, Toolchain},
 };
 use serde_json::{Value, json};
@@ -200,8 +200,6 @@ fn driver(driver: &AtHand) -> Vec<Requirement> {
 
 /// Returns the framework version in the driver's metadata, if it is supported.
 fn framework(driver: &AtHand) -> Requirement {
-    let supported: Vec<String> = KMDF_VERSIONS.iter().map(|minor| format!("1.{minor}")).collect();
-    let supported = supported.join(" and ");
     if let Err(error) = driver.driver.check_model() {
         return Requirement::new("KMDF", "build, run", None, &error.to_string());
     }
@@ -210,20 +208,19 @@ fn framework(driver: &AtHand) -> Requirement {
         return Requirement::new("driver model", "build, run", found, "");
     }
     let Some(version) = driver.driver.framework else {
-        let remedy = "add [package.metadata.wdk.driver-model] with driver-type = \"KMDF\", \
-                      kmdf-version-major = 1 and target-kmdf-version-minor = 31 to the driver's \
-                      Cargo.toml";
-        return Requirement::new("KMDF", "build", None, remedy);
+        let remedy = format!(
+            "add [package.metadata.wdk.driver-model] with driver-type = \"KMDF\", \
+             kmdf-version-major = 1 and target-kmdf-version-minor = 31, or another of {}, to the \
+             driver's Cargo.toml",
+            kmdf_versions()
+        );
+        return Requirement::new("KMDF", "build", None, &remedy);
     };
     let mut text = format!("{}.{}", version.major, version.target);
     if version.minimum != version.target {
         text = format!("{text}, at least {}.{}", version.major, version.minimum);
     }
-    let remedy =
-        format!("the driver is for KMDF {text}; without the WDK, {supported} are supported");
-    let is_known = version.major == 1 && KMDF_VERSIONS.contains(&version.target);
-    let found = is_known.then_some(text);
-    Requirement::new("KMDF", "build", found, &remedy)
+    Requirement::new("KMDF", "build", Some(text), "")
 }
 
 /// Returns the versions of the WDK's crates that the driver uses, if they are supported.

@@ -12,8 +12,12 @@ use anyhow::{Context, Result, anyhow, bail, ensure};
 use clap::{ArgMatches, Command};
 use driver_package::{
     archive,
-    inf::{self, Diagnostic, Framework, Inf, New, NewError, Provider, Severity, Stamp},
+    inf::{
+        self, Channel, ChannelKind, ChannelSettings, Diagnostic, Framework, Inf, New, NewError,
+        OwnChannel, Provider, Severity, Source, Stamp,
+    },
 };
+use etw_manifest::Manifest;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use wdk_etw_schema::Encoding;
@@ -108,6 +112,7 @@ fn new(matches: &ArgMatches) -> Result<()> {
     let image = &driver.driver.image;
     let hardware_id = optional(matches, "hardware-id")?.unwrap_or_else(|| format!("Root\\{image}"));
     let company = optional(matches, "company")?.unwrap_or_else(|| company(&driver));
+    let providers = providers(&driver, None)?.unwrap_or_default();
     let text = New {
         image,
         hardware_id: &hardware_id,
@@ -115,7 +120,7 @@ fn new(matches: &ArgMatches) -> Result<()> {
         company: &company,
         description: &description(&driver),
         framework: framework(&driver),
-        providers: &providers(&driver, None)?.unwrap_or_default(),
+        providers: &providers,
         sddl: SDDL,
     };
     let text = text.text().map_err(|error| {
@@ -132,6 +137,13 @@ fn new(matches: &ArgMatches) -> Result<()> {
     let text = archive::windows_lines(&text);
     files::write(&out, text)?;
     println!("{}", out.display());
+    for channel in disabled(&providers) {
+        eprintln!(
+            "note: the channel {channel} is disabled until someone enables it; to enable it with \
+             the installation, write `enabled = true` in its `#[channel(…)]`, and \
+             `isolation = System` for a driver"
+        );
+    }
     if manifest::has_manifest_events(&driver.declarations()?) {
         eprintln!(
             "note: the INF file registers the provider with the image in the driver store; to \
@@ -140,6 +152,19 @@ fn new(matches: &ArgMatches) -> Result<()> {
         );
     }
     Ok(())
+}
+
+/// Returns the channels for administrators whose declarations do not say whether they are enabled.
+fn disabled(providers: &[Provider]) -> impl Iterator<Item = &str> {
+    let channels = providers.iter().flat_map(|provider| &provider.channels);
+    channels
+        .filter(|channel| {
+            let settings = channel.own.as_ref().and_then(|own| own.settings.as_ref());
+            settings.is_some_and(|settings| {
+                settings.enabled.is_none() && settings.kind.is_for_administrators()
+            })
+        })
+        .map(|channel| channel.name.as_str())
 }
 
 /// Returns the driver's company: the package's first author, without an address.
@@ -171,18 +196,29 @@ pub fn framework(driver: &AtHand) -> Framework {
 /// Returns the driver's providers: those of its declarations or else of its image's resources.
 /// Returns `None` if neither is known.
 fn providers(driver: &AtHand, image: Option<&Path>) -> Result<Option<Vec<Provider>>> {
-    let declared: Vec<Provider> = driver
-        .declarations()?
-        .iter()
-        .flat_map(|one| &one.providers)
-        .map(|provider| Provider {
-            guid: provider.guid.to_string(),
-            name: provider.name.clone(),
-            has_resources: provider.events.iter().any(|event| event.encoding == Encoding::Manifest),
-        })
-        .collect();
+    let declarations = driver.declarations()?;
+    let declared: Vec<_> = declarations.iter().flat_map(|one| &one.providers).collect();
     if !declared.is_empty() {
-        return Ok(Some(declared));
+        // A declaration's channels are in the manifest that is made from it, or in the manifest
+        // that it names.
+        let manifest = if declared.iter().any(|provider| !provider.channels.is_empty()) {
+            manifest::of_declarations(&declarations, &driver.installed())?
+        } else {
+            Manifest::default()
+        };
+        let providers = declared.iter().map(|provider| {
+            let described = manifest.providers.iter().find(|one| one.guid == provider.guid);
+            Provider {
+                guid: provider.guid.to_string(),
+                name: provider.name.clone(),
+                has_resources: provider
+                    .events
+                    .iter()
+                    .any(|event| event.encoding == Encoding::Manifest),
+                channels: described.map(channels).unwrap_or_default(),
+            }
+        });
+        return Ok(Some(providers.collect()));
     }
     let described = image.and_then(|image| at_hand::described(image).ok());
     Ok(described.map(|manifest| {
@@ -190,9 +226,37 @@ fn providers(driver: &AtHand, image: Option<&Path>) -> Result<Option<Vec<Provide
             guid: provider.guid.to_string(),
             name: provider.name.clone(),
             has_resources: !provider.events.is_empty(),
+            channels: channels(provider),
         });
         providers.collect()
     }))
+}
+
+/// Returns the channels that a provider lists in its manifest.
+fn channels(provider: &etw_manifest::Provider) -> Vec<Channel> {
+    // Resources mark only the channels that events use.
+    let listed = provider.channels.iter().filter(|one| one.declared || !one.imported);
+    listed
+        .map(|channel| Channel {
+            name: channel.name.clone(),
+            own: (!channel.imported)
+                .then(|| OwnChannel { value: channel.value, settings: settings(channel) }),
+        })
+        .collect()
+}
+
+/// Returns a channel's settings. An image's resources have neither its type nor its settings.
+fn settings(channel: &etw_manifest::Channel) -> Option<ChannelSettings> {
+    let kind = ChannelKind::ALL.into_iter().find(|kind| kind.name() == channel.kind)?;
+    Some(ChannelSettings {
+        kind,
+        enabled: channel.enabled,
+        isolation: channel.isolation.clone(),
+        access: channel.access.clone(),
+        max_size: channel.logging.max_size,
+        retention: channel.logging.retention,
+        auto_backup: channel.logging.auto_backup,
+    })
 }
 
 /// Returns the values that the driver's INF file must match. Loads the image, if there is one, in
@@ -219,12 +283,12 @@ pub fn expected(
     let title = format!("Loading {} in the stand-in kernel", image.display());
     match step(&title, || examine_apart(image)) {
         Ok(found) => {
+            for note in found["notes"].as_array().into_iter().flatten().filter_map(Value::as_str) {
+                eprintln!("note: {note}");
+            }
             expected.sddl = found["sddl"].as_str().map(str::to_owned);
-            if expected.sddl.is_none() {
-                eprintln!(
-                    "note: the driver has no EvtDriverDeviceAdd, so the INF file's security \
-                     descriptor is not compared with a device's"
-                );
+            if let Some(note) = note_on_descriptor(&found) {
+                eprintln!("note: {note}");
             }
             let number = |at: usize| found["framework"][at].as_u64()?.try_into().ok();
             if let (Some(major), Some(minor)) = (number(0), number(1))
@@ -238,6 +302,16 @@ pub fn expected(
         }
     }
     Ok(expected)
+}
+
+/// Returns why the INF file's security descriptor cannot be compared with a device's. A device
+/// without a descriptor of its own gets the INF file's, so there is nothing to say about it.
+fn note_on_descriptor(found: &Value) -> Option<&'static str> {
+    let adds_devices = found["adds_devices"].as_bool() == Some(true);
+    (!adds_devices).then_some(
+        "the driver has no EvtDriverDeviceAdd, so the INF file's security descriptor is not \
+         compared with a device's",
+    )
 }
 
 /// Examines an image in another process, so that a driver's crash does not end this one.
@@ -273,9 +347,12 @@ fn examine_apart(image: &Path) -> Result<Value> {
 /// Loads an image in the stand-in kernel, and returns what an INF file must match.
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 fn examine(image: &Path) -> Result<Value> {
+    let missing = standin_kernel::run::confine(image)?;
     let kernel = standin_kernel::Kernel::new();
     // After an error, the driver may still be loaded.
-    examine_in(&kernel, image).inspect_err(|_| kernel.leave_behind())
+    let mut found = examine_in(&kernel, image).inspect_err(|_| kernel.leave_behind())?;
+    found["notes"] = missing.into();
+    Ok(found)
 }
 
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
@@ -289,18 +366,23 @@ fn examine_in(kernel: &standin_kernel::Kernel, image: &Path) -> Result<Value> {
     let framework = loaded.framework_version().with_context(|| {
         format!("{} is not bound to KMDF after its DriverEntry", image.display())
     })?;
-    let sddl = if loaded.adds_devices()? {
+    let adds_devices = loaded.adds_devices()?;
+    let sddl = if adds_devices {
         let device = loaded
             .add_device()
             .with_context(|| format!("{} cannot add a device", image.display()))?;
         let sddl = device.sddl()?;
         device.remove()?;
-        Some(sddl)
+        sddl
     } else {
         None
     };
     loaded.unload()?;
-    Ok(json!({ "framework": [framework.0, framework.1], "sddl": sddl }))
+    Ok(json!({
+        "framework": [framework.0, framework.1],
+        "adds_devices": adds_devices,
+        "sddl": sddl,
+    }))
 }
 
 /// Fails, because the stand-in kernel does not run on this system.
@@ -324,14 +406,20 @@ pub fn driver_version(version: &str) -> Result<String> {
     Ok(format!("{numbers}.0"))
 }
 
+/// Reads the text of an INF file.
+pub fn read_source(path: &Path) -> Result<Source> {
+    let source = Source::decode(&files::read(path)?);
+    source.with_context(|| format!("{} is not UTF-16, though it begins as such", path.display()))
+}
+
 /// Reads an INF file, and stamps it with these values if it is not stamped.
-pub fn stamped(path: &Path, stamp: &Stamp<'_>) -> Result<String> {
-    let bytes = files::read(path)?;
-    let text = etw_manifest::text(&bytes);
-    let text =
-        text.with_context(|| format!("{} is neither UTF-8 nor UTF-16 text", path.display()))?;
+pub fn stamped(path: &Path, stamp: &Stamp<'_>) -> Result<Source> {
+    let mut source = read_source(path)?;
     let is_stamped = path.extension().is_some_and(|one| one.eq_ignore_ascii_case("inf"));
-    Ok(if is_stamped { text } else { stamp.apply(&text) })
+    if !is_stamped {
+        source.text = stamp.apply(&source.text);
+    }
+    Ok(source)
 }
 
 /// `inf check`: checks that a file installs the driver.
@@ -352,7 +440,7 @@ fn check(matches: &ArgMatches) -> Result<()> {
         version: &driver_version(&driver.driver.version)?,
     };
     let text = stamped(&path, &stamp)?;
-    let inf = Inf::read(&text).with_context(|| format!("cannot read {}", path.display()))?;
+    let inf = Inf::read_source(&text).with_context(|| format!("cannot read {}", path.display()))?;
     let diagnostics = inf::check(&inf, &expected);
     let errors = diagnostics.iter().filter(|one| one.severity == Severity::Error).count();
     if is_json(matches)? {
@@ -404,8 +492,8 @@ fn print(path: &Path, diagnostics: &[Diagnostic]) {
 }
 
 /// Fails if a stamped file does not install the driver; prints warnings about the file.
-pub fn check_text(path: &Path, text: &str, driver: &inf::Driver) -> Result<Inf> {
-    let inf = Inf::read(text).with_context(|| format!("cannot read {}", path.display()))?;
+pub fn check_text(path: &Path, text: &Source, driver: &inf::Driver) -> Result<Inf> {
+    let inf = Inf::read_source(text).with_context(|| format!("cannot read {}", path.display()))?;
     let diagnostics = inf::check(&inf, driver);
     print(path, &diagnostics);
     let errors = diagnostics.iter().filter(|one| one.severity == Severity::Error).count();
@@ -459,6 +547,16 @@ pub fn services(inf: &Inf) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_a_driver_without_devices_gets_the_note_about_descriptors() {
+        let note = |adds_devices: bool, sddl: Option<&str>| {
+            note_on_descriptor(&json!({ "adds_devices": adds_devices, "sddl": sddl }))
+        };
+        assert_eq!(note(true, Some("D:P(A;;GA;;;SY)")), None);
+        assert_eq!(note(true, None), None);
+        assert!(note(false, None).is_some_and(|note| note.contains("no EvtDriverDeviceAdd")));
+    }
 
     #[test]
     fn a_packages_version_is_a_drivers() {

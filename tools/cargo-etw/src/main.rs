@@ -1,6 +1,7 @@
 //! `cargo etw`: the commands for driver authors who use `wdk-etw`.
 //!
-//! Every command works on the driver at hand, and needs neither Windows nor the WDK.
+//! Every command works on the driver at hand, and needs neither Windows nor the WDK, except for `trace`,
+//! which traces an installed driver on Windows.
 
 mod arguments;
 mod at_hand;
@@ -19,6 +20,9 @@ mod recipes;
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 mod run;
 mod source;
+mod trace;
+#[cfg(unix)]
+mod tracer;
 #[cfg(unix)]
 mod vm;
 
@@ -98,6 +102,7 @@ fn run_other(name: &str, matches: &ArgMatches) -> Result<()> {
         }
         ("recipes", matches) => recipes::run(matches),
         ("package", matches) => package::run(matches),
+        ("trace", matches) => trace::run(matches),
         ("doctor", matches) => doctor::run(matches),
         ("completions", matches) => completions::run(matches, &arguments::command()),
         (other, _) => bail!("`cargo etw` has no command {other}"),

@@ -125,13 +125,17 @@ fn text_of(bytes: &[u8], name: &str) -> Result<String> {
     text.with_context(|| format!("{name} is neither UTF-8 nor UTF-16 text"))
 }
 
-/// Reads the text of a manifest file.
+/// Reads the text of a manifest file, and notes what is left out of it.
 fn parsed(text: &str, name: &str) -> Result<Manifest> {
-    manifest::read(text).map_err(|failures| {
+    let read = manifest::read(text).map_err(|failures| {
         let lines: Vec<String> =
             failures.0.iter().map(|error| format!("cannot read {name}: {error}")).collect();
         anyhow::anyhow!("{}", lines.join("\n"))
-    })
+    })?;
+    for note in &read.left_out {
+        eprintln!("note: {name}: {note}");
+    }
+    Ok(read)
 }
 
 fn is_source(path: &Path) -> bool {

@@ -15,7 +15,7 @@ use driver_build::{
 use driver_package::{
     archive,
     catalog::{Catalog, Member, Version},
-    inf::{Inf, Stamp},
+    inf::{Inf, Source, Stamp},
     scripts::Installed,
     sign::Certificate,
 };
@@ -306,7 +306,7 @@ fn check_imports(image: &[u8], path: &Path) {
 /// A stamped INF file.
 struct Stamped<'a> {
     path: &'a Path,
-    text: &'a str,
+    text: &'a Source,
     parsed: &'a Inf,
 }
 
@@ -359,7 +359,7 @@ fn made(
     let catalog_name = catalog_name.context("the INF file names no catalog")?.to_owned();
     // The INF file keeps its name.
     let inf_name = name_of(&stamped.path.with_extension("inf"))?;
-    let inf = (inf_name, archive::windows_lines(stamped.text));
+    let inf = (inf_name, with_windows_lines(stamped.text));
     let sys = format!("{name}.sys");
     let hardware_ids = hardware_ids(stamped.parsed);
     let mut others = listed(matches, &sys, stamped)?;
@@ -399,6 +399,12 @@ fn made(
         hardware_ids,
         others,
     })
+}
+
+/// Returns the bytes of an INF file with Windows line endings, in its encoding.
+fn with_windows_lines(source: &Source) -> Vec<u8> {
+    let text = archive::windows_lines(&source.text);
+    Source { text, encoding: source.encoding }.encode()
 }
 
 /// Returns the manifest, if tools may need it, and the profile for Windows Performance Recorder.
@@ -505,8 +511,10 @@ fn files(
         }
     }
     let scripts = scripts.into_iter().map(|(name, text)| (name.to_owned(), text));
-    let mut all: Vec<(String, Vec<u8>)> =
-        scripts.chain(own).map(|(name, text)| (name, archive::windows_lines(&text))).collect();
+    let mut all: Vec<(String, Vec<u8>)> = scripts
+        .chain(own)
+        .map(|(name, text)| (name, archive::windows_lines(&text).into_bytes()))
+        .collect();
     all.extend([made.inf, made.image, made.catalog, made.certificate]);
     all.extend(made.others.into_iter().map(|(name, data, _)| (name, data)));
     for path in &files {
@@ -530,7 +538,17 @@ fn read_text(path: &Path) -> Result<String> {
 
 #[cfg(test)]
 mod tests {
+    use driver_package::inf::Encoding;
+
     use super::*;
+
+    #[test]
+    fn an_inf_file_keeps_its_encoding_and_gets_windows_lines() {
+        let encoding = Encoding::Utf16 { big_endian: false };
+        let source = Source { text: "; M\u{fc}ller\n[A]\r\n".to_owned(), encoding };
+        let read = Source::decode(&with_windows_lines(&source)).unwrap();
+        assert_eq!(read, Source { text: "; M\u{fc}ller\r\n[A]\r\n".to_owned(), encoding });
+    }
 
     #[test]
     fn the_machine_is_in_the_image() {

@@ -17,7 +17,7 @@ use etw_vm::{
     accelerator,
     answer::Windows,
     install::{self, Installation},
-    kit::{self, Contents, Package},
+    kit::{self, Contents, Package, Stage},
     qemu::{self, Accelerator, Settings},
     report::Report,
     run::{self, Run},
@@ -26,8 +26,9 @@ use etw_vm::{
 use crate::{
     at_hand,
     decoded::{Traces, with_extension},
-    inf::{hardware_ids, services},
+    inf::{hardware_ids, read_source, services},
     options::{flag, optional, path, required, several, text},
+    tracer,
 };
 
 const MIB: u64 = 1 << 20;
@@ -113,9 +114,20 @@ fn stages(command: Command) -> Command {
             "FILE",
             "A program that uses the driver's device, with the commands `install INF`, `uninstall INF`, \
              `status` and `scenarios`; docs/vm-guide.md lists everything that the stages call [default: scripts \
-             install the package, and the stages that need a client are skipped]",
+             install the package, the driver's device is restarted so that it writes events, and the stages \
+             `scenarios` and `probe` are skipped]",
         ))
-        .arg(path("recipes", "FILE", "The recipes of a guide, as data"))
+        .arg(path(
+            "tracer",
+            "FILE",
+            "cargo-etw.exe, built for Windows, by which the stages trace and decode events without a \
+             client, or `none` [default: built from the source of this program, unless a client is named]",
+        ))
+        .arg(path(
+            "recipes",
+            "FILE",
+            "The recipes of a guide, as data [default: those of the driver's declaration or image]",
+        ))
         .arg(path(
             "stages",
             "FOLDER",
@@ -242,7 +254,8 @@ pub fn run(matches: &ArgMatches) -> Result<ExitCode> {
     let leg: Option<String> = optional(matches, "leg")?;
     let plan = kit::plan(&only, leg.as_deref())?;
     let program = qemu::find(&required::<PathBuf>(matches, "qemu")?)?;
-    let contents = if is_install { None } else { Some(contents(matches, temporary.path())?) };
+    let contents =
+        if is_install { None } else { Some(contents(matches, &plan, temporary.path())?) };
     if let Some(contents) = contents.as_ref().filter(|_| !is_connect) {
         // A stage without a script is reported now, not after an hour of installation.
         contents.files(&plan, 1)?;
@@ -346,8 +359,77 @@ fn images() -> Result<PathBuf> {
     Ok(cache.join("wdk-etw/vm"))
 }
 
+/// The stages that trace the driver.
+const TRACING: [&str; 4] = ["recipes", "boot", "booted", "decode"];
+
+/// Returns the program that traces without a client: the named one, or this program for Windows if a stage
+/// of the plan needs it. The stages do without it if it cannot be built.
+fn tracer(matches: &ArgMatches, plan: &[Stage]) -> Result<Option<PathBuf>> {
+    if let Some(named) = optional::<PathBuf>(matches, "tracer")? {
+        return Ok((named.as_os_str() != "none").then_some(named));
+    }
+    let traces = |stage: &Stage| TRACING.contains(&stage.id.stage.as_str());
+    if matches.contains_id("client") || !plan.iter().any(traces) {
+        return Ok(None);
+    }
+    let folder = match optional(matches, "images")? {
+        Some(folder) => folder,
+        None => images()?,
+    };
+    tell("Building cargo-etw for Windows, which traces the driver there");
+    match tracer::build(&folder) {
+        Ok(program) => Ok(Some(program)),
+        Err(error) => {
+            tell(&format!(
+                "note: cargo-etw cannot be built for Windows, so no stage decodes events with TDH; \
+                 `--tracer` names a built one: {error:#}"
+            ));
+            Ok(None)
+        }
+    }
+}
+
+/// Returns the recipes: the named ones, or those of the driver. The stages that run recipes are skipped if
+/// nothing declares or describes a provider.
+fn recipes(matches: &ArgMatches, driver: &Package, temporary: &Path) -> Result<Option<PathBuf>> {
+    if let Some(named) = optional(matches, "recipes")? {
+        return Ok(Some(named));
+    }
+    let data = temporary.join("recipes.json");
+    let mut command = this_program("recipes", matches)?;
+    command.arg("--data").arg(&data);
+    // The instructions and the profile are files of the author's; the package has the profile.
+    command.arg("--text").arg(temporary.join("tracing.md"));
+    let profile = Path::new(&driver.sys).with_extension("wprp");
+    command.arg("--profile").arg(temporary.join(profile));
+    if matches.contains_id("driver") {
+        command.arg("--image").arg(driver.folder.join(&driver.sys));
+    }
+    let output = command.output().context("cannot run `cargo etw recipes`")?;
+    if output.status.success() {
+        return Ok(Some(data));
+    }
+    let said = String::from_utf8_lossy(&output.stderr);
+    tell(&format!("note: no recipes are run: {}", said.trim()));
+    Ok(None)
+}
+
+/// Returns a command of this program about the driver that this command line chooses.
+fn this_program(name: &str, matches: &ArgMatches) -> Result<Process> {
+    let program = env::current_exe().context("cannot find this program's path")?;
+    let mut command = Process::new(program);
+    command.args(["etw", name]);
+    for option in ["package", "manifest-path"] {
+        // The values, strings and paths, all come from this command line.
+        if let Some(values) = matches.get_raw(option) {
+            command.arg(format!("--{option}")).args(values);
+        }
+    }
+    Ok(command)
+}
+
 /// Returns the parts of the kit.
-fn contents(matches: &ArgMatches, temporary: &Path) -> Result<Contents> {
+fn contents(matches: &ArgMatches, plan: &[Stage], temporary: &Path) -> Result<Contents> {
     let given: Option<PathBuf> = optional(matches, "driver")?;
     let archive = match given {
         Some(path) => path,
@@ -360,29 +442,23 @@ fn contents(matches: &ArgMatches, temporary: &Path) -> Result<Contents> {
     let catalog_2: Option<PathBuf> = optional(matches, "package-catalog-2")?;
     let catalog_2 = catalog_2.map(|path| package(&path, &temporary.join("package-catalog-2")));
     Ok(Contents {
-        driver,
         provider,
         package_catalog_2: catalog_2.transpose()?.map(|package| package.folder),
         package_wdk: optional(matches, "package-wdk")?,
         probe: probe.transpose()?,
         client: optional(matches, "client")?,
-        recipes: optional(matches, "recipes")?,
+        tracer: tracer(matches, plan)?,
+        recipes: recipes(matches, &driver, temporary)?,
         stages: optional(matches, "stages")?,
+        driver,
     })
 }
 
 /// Builds the package of the driver at hand.
 fn packaged(matches: &ArgMatches, temporary: &Path) -> Result<PathBuf> {
     let archive = temporary.join("package.zip");
-    let program = env::current_exe().context("cannot find this program's path")?;
-    let mut command = Process::new(program);
-    command.args(["etw", "package", "--out"]).arg(&archive);
-    for option in ["package", "manifest-path"] {
-        // The values, strings and paths, all come from this command line.
-        if let Some(values) = matches.get_raw(option) {
-            command.arg(format!("--{option}")).args(values);
-        }
-    }
+    let mut command = this_program("package", matches)?;
+    command.arg("--out").arg(&archive);
     let status = command.status().context("cannot run `cargo etw package`")?;
     ensure!(status.success(), "cannot build the driver's package; pass one with `--driver`");
     Ok(archive)
@@ -392,10 +468,8 @@ fn packaged(matches: &ArgMatches, temporary: &Path) -> Result<PathBuf> {
 fn package(path: &Path, unpacked: &Path) -> Result<Package> {
     let folder = if path.is_dir() { path.to_owned() } else { unpack(path, unpacked)? };
     let inf = only(&folder, "inf")?;
-    let bytes = files::read(&inf)?;
-    let text = etw_manifest::text(&bytes)
-        .with_context(|| format!("cannot read {} as text", inf.display()))?;
-    let parsed = Inf::read(&text).with_context(|| format!("cannot read {}", inf.display()))?;
+    let parsed = Inf::read_source(&read_source(&inf)?)
+        .with_context(|| format!("cannot read {}", inf.display()))?;
     let sys = only(&folder, "sys")?;
     let service = services(&parsed).into_iter().next();
     let hardware_id = hardware_ids(&parsed).into_iter().next();

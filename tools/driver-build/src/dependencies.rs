@@ -166,7 +166,7 @@ mod tests {
     #[test]
     fn the_versions_of_other_members_do_not_matter() {
         let folder = tempfile::tempdir().unwrap();
-        let standin = Standin::write(folder.path(), Path::new("none")).unwrap();
+        let standin = Standin::write(folder.path(), Path::new("none"), false).unwrap();
         let d = package("d");
         let path = folder.path().join("wdk-sys/Cargo.toml");
         let standin_sys = json!({ "name": "wdk-sys", "version": "0.5.2", "manifest_path": path });
@@ -197,7 +197,7 @@ mod tests {
     #[test]
     fn other_versions_of_the_wdk_crates_are_named_with_those_that_work() {
         let folder = tempfile::tempdir().unwrap();
-        let standin = Standin::write(folder.path(), Path::new("none")).unwrap();
+        let standin = Standin::write(folder.path(), Path::new("none"), false).unwrap();
         let d = package("d");
         let found = |packages: &[Value]| others_of(&resolved(&d, packages), &standin);
         let ours = json!({

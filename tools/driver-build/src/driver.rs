@@ -14,9 +14,9 @@ use crate::{
     dependencies::{list, others, outside},
     files, link,
     messages::run,
-    process::{line, output_of},
+    process::{line, said},
     profile,
-    standin::Standin,
+    standin::{KMDF_VERSIONS, Standin, kmdf_versions},
     toolchain::{Machine, Toolchain},
 };
 
@@ -101,6 +101,8 @@ pub struct Driver {
     pub framework: Option<Framework>,
     /// The driver model in the package's or the workspace's metadata, such as `KMDF`, if present.
     pub model: Option<String>,
+    /// True if the workspace has a package wdk-sys of its own.
+    pub has_own_wdk_sys: bool,
     /// The package's metadata for tools: `[package.metadata]`.
     pub metadata: Value,
 }
@@ -144,14 +146,28 @@ impl Driver {
         Ok(())
     }
 
-    /// Checks that the driver's model can be built without the WDK.
+    /// Checks that the driver's model and its version can be built without the WDK.
     ///
     /// # Errors
     ///
-    /// Fails if the metadata specify a model other than KMDF or WDM.
+    /// Fails if the metadata specify a model other than KMDF or WDM, or a version of KMDF that the
+    /// stand-ins do not have.
     pub fn check_model(&self) -> Result<()> {
         match self.model.as_deref() {
-            None | Some("KMDF" | WDM) => Ok(()),
+            Some(WDM) => Ok(()),
+            None | Some("KMDF") => {
+                let Some(Framework { major, target, .. }) = self.framework else {
+                    return Ok(());
+                };
+                ensure!(
+                    major == 1 && KMDF_VERSIONS.contains(&target),
+                    "{} is for KMDF {major}.{target}; `cargo etw` builds and runs drivers for KMDF {}: \
+                     set target-kmdf-version-minor to one of them, or build on Windows, with the WDK",
+                    self.package,
+                    kmdf_versions()
+                );
+                Ok(())
+            }
             Some(other) => bail!(
                 "{} has driver-type = {other:?}; `cargo etw` builds and runs KMDF and WDM drivers; build \
                  a driver of another model on Windows, with the WDK",
@@ -183,7 +199,7 @@ impl Driver {
             output.status.success(),
             "cargo cannot read {}:\n{}",
             manifest.display(),
-            String::from_utf8_lossy(&output.stderr).trim_end()
+            said(&output)
         );
         let metadata = serde_json::from_slice(&output.stdout)
             .with_context(|| format!("cannot read the output of: {}", line(&cargo)))?;
@@ -267,7 +283,7 @@ impl Driver {
             self.resolve(toolchain, options, |cargo| cargo.arg("--locked"))?;
         }
         let standin_folder = folder.join("standin");
-        let mut standin = Standin::write(&standin_folder, &lock)?;
+        let mut standin = Standin::write(&standin_folder, &lock, self.has_own_wdk_sys)?;
         let metadata = self.replace_all(toolchain, options, &mut standin)?;
         let built_in = folder.join("build");
         let mut cargo = toolchain.build_here(&built_in)?;
@@ -382,7 +398,7 @@ impl Driver {
         ensure!(
             output.status.success(),
             "cargo cannot resolve the driver's dependencies:\n{}",
-            String::from_utf8_lossy(&output.stderr).trim_end()
+            said(&output)
         );
         serde_json::from_slice(&output.stdout)
             .with_context(|| format!("cannot read the output of: {}", line(&cargo)))
@@ -434,15 +450,24 @@ fn own_configuration(workspace: &Path, manifest: &Path) -> Result<Vec<String>> {
 
 /// Returns the manifest that cargo uses in the current folder.
 fn here() -> Result<PathBuf> {
+    let folder = env::current_dir().unwrap_or_default();
     let mut cargo = Command::new("cargo");
-    let found = output_of(cargo.args(["locate-project", "--message-format", "plain"]));
-    found.map(PathBuf::from).with_context(|| {
-        let folder = env::current_dir().unwrap_or_default();
-        format!(
-            "{} and the folders above it have no Cargo.toml; name one with `--manifest-path`",
-            folder.display()
-        )
-    })
+    cargo.args(["locate-project", "--message-format", "plain"]);
+    let output = cargo.output().with_context(|| format!("cannot start: {}", line(&cargo)))?;
+    if output.status.success() {
+        return Ok(String::from_utf8_lossy(&output.stdout).trim().into());
+    }
+    let said = said(&output);
+    ensure!(
+        said.contains("Cargo.toml"),
+        "cargo cannot run in {}: {}",
+        folder.display(),
+        said.trim_start_matches("error: ").replace("\nhelp: ", "; ")
+    );
+    bail!(
+        "{} and the folders above it have no Cargo.toml; name one with `--manifest-path`",
+        folder.display()
+    )
 }
 
 /// Returns the drivers of a workspace, from the output of `cargo metadata`.
@@ -476,6 +501,7 @@ fn drivers(metadata: &Value) -> Result<Vec<Driver>> {
                     .or_else(|| framework(&metadata["metadata"]["wdk"])),
                 model: model(&package["metadata"]["wdk"])
                     .or_else(|| model(&metadata["metadata"]["wdk"])),
+                has_own_wdk_sys: list(&metadata["packages"]).any(|one| one["name"] == "wdk-sys"),
                 metadata: package["metadata"].clone(),
             });
         }
@@ -609,6 +635,11 @@ mod tests {
         assert_eq!(found.framework, Some(framework));
         assert_eq!(found.model.as_deref(), Some("KMDF"));
         let of = |model: &str| Driver { model: Some(model.to_owned()), ..found.clone() };
+        for (target, is_built) in [(13, false), (15, true), (27, true), (29, false), (35, false)] {
+            let framework = Some(Framework { major: 1, target, minimum: target });
+            let driver = Driver { framework, ..found.clone() };
+            assert_eq!(driver.check_model().is_ok(), is_built, "1.{target}");
+        }
         for (model, is_built, has_inf) in
             [("KMDF", true, true), ("WDM", true, false), ("UMDF", false, true)]
         {

@@ -9,7 +9,10 @@ use std::{
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
-use crate::{missing::missing_names, process::line};
+use crate::{
+    missing::{missing_names, undefined_symbols},
+    process::line,
+};
 
 /// The form in which a build shows the compiler's messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,25 +36,39 @@ pub fn run(cargo: &mut Command, messages: Messages) -> Result<()> {
         .stdout(Stdio::piped())
         .spawn()
         .with_context(|| format!("cannot start: {}", line(cargo)))?;
-    let mut missing = BTreeSet::new();
+    let (mut missing, mut undefined) = (BTreeSet::new(), BTreeSet::new());
     if let Some(output) = child.stdout.take() {
         for text in BufReader::new(output).lines() {
             let text = text.context("cannot read cargo's messages")?;
             let message: Value = serde_json::from_str(&text).unwrap_or_default();
             missing.extend(missing_names(&message));
+            let symbols = undefined_symbols(&message);
             match messages {
                 Messages::Json => println!("{text}"),
+                // The error at the end names the symbols; the compiler shows the linker's
+                // arguments.
+                Messages::Human if !symbols.is_empty() => {}
                 Messages::Human => {
                     if let Some(rendered) = message["message"]["rendered"].as_str() {
                         eprint!("{rendered}");
                     }
                 }
             }
+            undefined.extend(symbols);
         }
     }
     let status = child.wait().with_context(|| format!("cannot run: {}", line(cargo)))?;
     if status.success() {
         return Ok(());
+    }
+    if !undefined.is_empty() {
+        bail!(
+            "cannot link the driver: no crate defines {}, and ntoskrnl.exe and HAL.dll are not known to \
+             export it; check the spelling, or name the module that exports it on the `extern` block: \
+             `#[link(name = \"MODULE.sys\", kind = \"raw-dylib\", modifiers = \"+verbatim\")]`; a \
+             routine of a static library needs the WDK",
+            Vec::from_iter(undefined).join(", ")
+        );
     }
     if missing.is_empty() {
         bail!("cargo cannot build the driver ({status})");

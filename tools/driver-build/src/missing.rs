@@ -47,6 +47,36 @@ fn unresolved_names(error: &Value) -> Vec<String> {
         .collect()
 }
 
+/// Returns the symbols in the linker's errors in a cargo message that no input defines, each with
+/// the first function that refers to it. Returns none if the linker has other errors too.
+pub fn undefined_symbols(message: &Value) -> Vec<String> {
+    let error = &message["message"];
+    if error["level"] != "error" {
+        return Vec::new();
+    }
+    let notes = error["children"].as_array().into_iter().flatten();
+    let lines = notes.filter_map(|note| note["message"].as_str()).flat_map(str::lines);
+    let mut found: Vec<String> = Vec::new();
+    let mut is_referred = true;
+    for line in lines {
+        if let Some((_, symbol)) = line.split_once("error: undefined symbol: ") {
+            let symbol = symbol.trim().trim_start_matches("__declspec(dllimport) ");
+            found.push(format!("`{symbol}`"));
+            is_referred = false;
+        } else if line.contains("lld-link: error: ") {
+            return Vec::new();
+        } else if let (false, Some(last)) = (is_referred, found.last_mut()) {
+            // `>>> referenced by src\lib.rs:24` or `>>> a.o:(function)`
+            let function = line.split_once(":(").and_then(|(_, rest)| rest.strip_suffix(')'));
+            if let Some(function) = function {
+                *last += &[" (used in `", function, "`)"].concat();
+                is_referred = true;
+            }
+        }
+    }
+    found
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -69,6 +99,26 @@ mod tests {
                         `wdk_sys::ntddk`";
         assert_eq!(found("E0425", function), ["KeNoFour"]);
         assert_eq!(found("", "Failed to find function info for WdfNoSuch"), ["WdfNoSuch"]);
+    }
+
+    #[test]
+    fn symbols_that_the_linker_does_not_find_are_named_with_their_users() {
+        let note = "lld-link: error: undefined symbol: PsNoSuchRoutine\n\
+                    >>> referenced by .\\src\\lib.rs:24\n\
+                    >>>               in/2/own.rcgu.o:(own::check)\n\
+                    >>> referenced by .\\src\\lib.rs:30\n\
+                    >>>               in/2/own.rcgu.o:(DriverEntry)\n\n\
+                    lld-link: error: undefined symbol: __declspec(dllimport) NoOther\n";
+        let error = |level: &str| {
+            let children = [json!({ "message": "arguments" }), json!({ "message": note })];
+            json!({ "message": { "level": level, "children": children } })
+        };
+        let expected = ["`PsNoSuchRoutine` (used in `own::check`)", "`NoOther`"];
+        assert_eq!(undefined_symbols(&error("error")), expected);
+        assert!(undefined_symbols(&error("warning")).is_empty());
+        let mut other = error("error");
+        other["message"]["children"][0]["message"] = json!("lld-link: error: duplicate symbol: X");
+        assert!(undefined_symbols(&other).is_empty());
     }
 
     #[test]

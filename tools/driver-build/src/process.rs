@@ -3,7 +3,7 @@
 use std::{
     env, io,
     path::{Path, PathBuf},
-    process::{Command, Stdio},
+    process::{Command, Output, Stdio},
 };
 
 use anyhow::{Context, Result, bail};
@@ -101,6 +101,14 @@ pub fn run_shown(command: &mut Command) -> Result<()> {
         bail!("failed ({status}): {}", line(command));
     }
     Ok(())
+}
+
+/// Returns the errors that a command printed, without the backtrace that rustup adds.
+#[must_use]
+pub fn said(output: &Output) -> String {
+    let text = String::from_utf8_lossy(&output.stderr);
+    let end = text.find("\nStack backtrace:").unwrap_or(text.len());
+    text[..end].trim().to_owned()
 }
 
 /// Returns a command's output, if the command can be started and succeeds.

@@ -19,6 +19,9 @@ use serde_json::{Map, Value};
 /// The stand-ins' files: their names in the folder of their workspace, and their contents.
 const FILES: &[(&str, &[u8])] = include!(concat!(env!("OUT_DIR"), "/standin.rs"));
 
+/// The line of a manifest by which a build can have only one wdk-sys.
+const LINKS: &str = "links = \"wdk\"\n";
+
 /// The manifest of the stand-ins' workspace.
 const MANIFEST: &str = "Cargo.toml";
 
@@ -108,7 +111,13 @@ impl Replaced {
 pub const CRATES_IO: &str = "crates-io";
 
 /// The minor versions of KMDF 1 that the stand-ins have.
-pub const KMDF_VERSIONS: [u32; 2] = [31, 33];
+pub const KMDF_VERSIONS: [u32; 9] = [15, 17, 19, 21, 23, 25, 27, 31, 33];
+
+/// Returns the versions of KMDF that the stand-ins have, for a message.
+#[must_use]
+pub fn kmdf_versions() -> String {
+    KMDF_VERSIONS.map(|minor| format!("1.{minor}")).join(", ")
+}
 
 /// The stand-ins in a folder, and the lock file of the builds that use them.
 #[derive(Clone, Debug)]
@@ -137,16 +146,23 @@ impl Standin {
 
     /// Writes the stand-ins to a folder, and prepares a lock file there from the author's, so that
     /// cargo resolves the stand-ins with the author's package versions. The author's own lock file
-    /// is not changed.
+    /// is not changed. `has_own` is true if the author's workspace has a wdk-sys as a member: cargo
+    /// resolves all members, even those that no driver uses.
     ///
     /// # Errors
     ///
     /// Fails if the folder cannot be written.
-    pub fn write(folder: &Path, authors_lock: &Path) -> Result<Self> {
+    pub fn write(folder: &Path, authors_lock: &Path, has_own: bool) -> Result<Self> {
+        let write_manifest = |path: &Path, manifest: String| {
+            let manifest = if has_own { beside_own(&manifest) } else { manifest };
+            write_if_new(path, manifest.as_bytes())
+        };
         for (name, contents) in FILES {
             let path = folder.join(name);
             if *name == MANIFEST {
                 write_if_new(&path, workspace(&String::from_utf8_lossy(contents)).as_bytes())?;
+            } else if name.ends_with(MANIFEST) {
+                write_manifest(&path, String::from_utf8_lossy(contents).into_owned())?;
             } else {
                 write_if_new(&path, contents)?;
             }
@@ -156,7 +172,7 @@ impl Standin {
             for one in REPLACED.iter().filter(|one| one.name == of) {
                 if let Some(manifest) = one.manifest(&String::from_utf8_lossy(contents)) {
                     let path = folder.join(one.folder).join(MANIFEST);
-                    write_if_new(&path, manifest.as_bytes())?;
+                    write_manifest(&path, manifest)?;
                 }
             }
         }
@@ -311,6 +327,19 @@ pub fn has_name(name: &str) -> bool {
     NAMES.contains(name) || (!name.is_empty() && sources.into_iter().any(is_word))
 }
 
+/// Returns the manifest of a stand-in beside a package of the same name in the author's workspace:
+/// only one of the two can have the key `links`, and the lock file tells them apart by the version.
+fn beside_own(manifest: &str) -> String {
+    let Some((start, end)) = manifest.split_once(LINKS) else {
+        return manifest.to_owned();
+    };
+    let start = start.lines().map(|line| match line.strip_suffix('"') {
+        Some(version) if line.starts_with("version = ") => format!("{version}+standin\"\n"),
+        _ => format!("{line}\n"),
+    });
+    start.collect::<String>() + end
+}
+
 /// Returns the manifest of the stand-ins' workspace with the members that are written.
 fn workspace(manifest: &str) -> String {
     let written = FILES.iter().filter_map(|(name, _)| name.strip_suffix("/Cargo.toml"));
@@ -412,7 +441,7 @@ mod tests {
     fn each_version_has_a_stand_in_with_the_newest_sources() {
         let folder = tempfile::tempdir().unwrap();
         let standin = folder.path().join("standin");
-        Standin::write(&standin, Path::new("none")).unwrap();
+        Standin::write(&standin, Path::new("none"), false).unwrap();
         for one in REPLACED {
             let manifest = standin.join(one.folder).join(MANIFEST);
             let manifest = fs::read_to_string(manifest).unwrap();
@@ -427,10 +456,10 @@ mod tests {
         // Stand-ins that a driver needs are added, until the author changes the lock file.
         let lock = folder.path().join("Cargo.lock");
         fs::write(&lock, "one").unwrap();
-        let usual = Standin::write(&standin, &lock).unwrap().arguments();
-        let mut added = Standin::write(&standin, &lock).unwrap();
+        let usual = Standin::write(&standin, &lock, false).unwrap().arguments();
+        let mut added = Standin::write(&standin, &lock, false).unwrap();
         added.add("https://example.com/wdk", REPLACED[1]).unwrap();
-        let again = Standin::write(&standin, &lock).unwrap().arguments();
+        let again = Standin::write(&standin, &lock, false).unwrap().arguments();
         assert_eq!(again, added.arguments());
         let key = r#"patch."https://example.com/wdk"."wdk-build-0.5".package="wdk-build""#;
         assert!(again.iter().any(|argument| argument == key), "{again:?}");
@@ -438,8 +467,18 @@ mod tests {
         let manifest = standin.join("wdk-build-0.5").join(MANIFEST);
         added.keep_used(&[&manifest, Path::new("/w/Cargo.toml")]);
         assert_eq!(added.patches.len(), 1);
+        // A workspace with a wdk-sys of its own.
+        let own = folder.path().join("own");
+        Standin::write(&own, Path::new("none"), true).unwrap();
+        for (folder, has_links) in [(&standin, true), (&own, false)] {
+            for name in ["wdk-sys", "wdk-sys-0.4"] {
+                let manifest = fs::read_to_string(folder.join(name).join(MANIFEST)).unwrap();
+                assert_eq!(manifest.contains(LINKS), has_links, "{manifest}");
+                assert_eq!(manifest.contains("+standin\"\n"), !has_links, "{manifest}");
+            }
+        }
         fs::write(&lock, "two").unwrap();
-        let again = Standin::write(&standin, &lock).unwrap().arguments();
+        let again = Standin::write(&standin, &lock, false).unwrap().arguments();
         assert_eq!(again, usual);
         assert_eq!(Replaced::find("wdk-build", "0.6.0"), Some(REPLACED[0]));
         assert_eq!(Replaced::find("wdk-build", "0.5.1"), Some(REPLACED[1]));
@@ -463,17 +502,17 @@ mod tests {
         let standin = folder.path().join("standin");
         let ours = lock_folder(&standin, &authors).join("Cargo.lock");
         // A new driver has no lock file.
-        Standin::write(&standin, &authors).unwrap();
+        Standin::write(&standin, &authors, false).unwrap();
         assert!(!ours.exists());
         fs::write(&authors, "one").unwrap();
-        Standin::write(&standin, &authors).unwrap();
+        Standin::write(&standin, &authors, false).unwrap();
         assert_eq!(fs::read(&ours).unwrap(), b"one");
         // cargo adds the stand-ins' dependencies.
         fs::write(&ours, "one and more").unwrap();
-        Standin::write(&standin, &authors).unwrap();
+        Standin::write(&standin, &authors, false).unwrap();
         assert_eq!(fs::read(&ours).unwrap(), b"one and more");
         fs::write(&authors, "two").unwrap();
-        Standin::write(&standin, &authors).unwrap();
+        Standin::write(&standin, &authors, false).unwrap();
         assert_eq!(fs::read(&ours).unwrap(), b"two");
         assert_eq!(fs::read(&authors).unwrap(), b"two");
         // Another workspace with the same target folder gets its own lock file.

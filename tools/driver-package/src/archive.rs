@@ -34,10 +34,10 @@ pub fn write(path: &Path, folder: &str, files: &[(String, Vec<u8>)]) -> Result<(
     zip.finish().map(drop).map_err(failed)
 }
 
-/// Returns the bytes of a string with Windows line endings.
+/// Returns a text with Windows line endings.
 #[must_use]
-pub fn windows_lines(text: &str) -> Vec<u8> {
-    text.replace("\r\n", "\n").replace('\n', "\r\n").into_bytes()
+pub fn windows_lines(text: &str) -> String {
+    text.replace("\r\n", "\n").replace('\n', "\r\n")
 }
 
 #[cfg(test)]
@@ -51,7 +51,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.zip");
         let files = [
-            ("README.txt".to_owned(), windows_lines("one\r\ntwo\n")),
+            ("README.txt".to_owned(), windows_lines("one\r\ntwo\n").into_bytes()),
             ("a.sys".to_owned(), vec![0; 10_000]),
         ];
         write(&path, "package", &files).unwrap();

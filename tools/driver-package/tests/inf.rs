@@ -3,13 +3,14 @@
 use std::fs;
 
 use driver_package::inf::{
-    Driver, Framework, Inf, New, NewError, Provider, Severity, Stamp, check,
+    Channel, ChannelKind, ChannelSettings, Driver, Framework, Inf, New, NewError, OwnChannel,
+    Provider, Severity, Stamp, check,
 };
 
 const FRAMEWORK: Framework = Framework { major: 1, minimum: 31, target: 31 };
 
 fn provider(name: &str, guid: &str, has_resources: bool) -> Provider {
-    Provider { guid: guid.to_owned(), name: name.to_owned(), has_resources }
+    Provider { guid: guid.to_owned(), name: name.to_owned(), has_resources, channels: Vec::new() }
 }
 
 fn driver() -> Driver {
@@ -51,6 +52,18 @@ fn the_file_of_the_probes_driver_is_sound() {
         ..driver()
     };
     assert_eq!(check(&inf, &driver), []);
+}
+
+#[test]
+fn comments_outside_ascii_are_one_warning() {
+    let text = stamped().replace("[Files]", "; \u{2013}\r\n[Files] ; \u{fc}\r\n; \u{e9}");
+    let line = text.lines().position(|line| line == "; \u{2013}").unwrap() + 1;
+    let diagnostics = check(&Inf::read(&text).unwrap(), &driver());
+    let [diagnostic] = diagnostics.as_slice() else {
+        panic!("{diagnostics:?}");
+    };
+    assert_eq!((diagnostic.severity, diagnostic.line), (Severity::Warning, Some(line)));
+    assert!(diagnostic.message.ends_with("comments on 2 other lines"), "{diagnostic:?}");
 }
 
 #[test]
@@ -199,4 +212,164 @@ fn a_file_in_the_form_of_the_samples_is_accepted() {
     assert_eq!(diagnostics.len(), 1, "{diagnostics:?}");
     assert_eq!(diagnostics[0].severity, Severity::Warning);
     assert!(diagnostics[0].message.contains("oldest supported build is 19041"), "{diagnostics:?}");
+}
+
+/// Returns a driver with a provider that has channels of its own and one of Windows.
+fn with_channels() -> Driver {
+    let own = |name: &str, value, settings| Channel {
+        name: name.to_owned(),
+        own: Some(OwnChannel { value, settings: Some(settings) }),
+    };
+    let admin = ChannelSettings {
+        kind: ChannelKind::Admin,
+        enabled: Some(true),
+        isolation: Some("System".to_owned()),
+        ..ChannelSettings::default()
+    };
+    let operational = ChannelSettings {
+        kind: ChannelKind::Operational,
+        enabled: Some(false),
+        isolation: Some("Custom".to_owned()),
+        access: Some("O:BAG:SYD:(A;;0x7;;;BA)".to_owned()),
+        max_size: Some(20 << 20),
+        retention: Some(true),
+        auto_backup: Some(true),
+    };
+    let debug = ChannelSettings { kind: ChannelKind::Debug, ..ChannelSettings::default() };
+    let mut sensor = provider("Contoso.Sensor", "0f6fd5b8", true);
+    sensor.channels = vec![
+        own("Contoso.Sensor/Admin", 16, admin),
+        Channel { name: "System".to_owned(), own: None },
+        own("Contoso.Sensor/Operational", 17, operational),
+        own("Contoso.Sensor/Debug", 18, debug),
+    ];
+    Driver {
+        image: "contoso_sensor.sys".to_owned(),
+        providers: Some(vec![sensor]),
+        ..Driver::default()
+    }
+}
+
+fn inf_of(driver: &Driver) -> String {
+    let providers = driver.providers.as_deref().unwrap();
+    stamp(&new(providers).text().unwrap(), "1.31")
+}
+
+#[test]
+fn a_new_file_registers_the_channels() {
+    let driver = with_channels();
+    let text = inf_of(&driver);
+    let from = text.find("[Event_Provider_1]").unwrap();
+    let to = text.find("[Strings]").unwrap();
+    assert_eq!(
+        text[from..to].trim_end(),
+        r#"[Event_Provider_1]
+ProviderName = Contoso.Sensor
+ResourceFile = %13%\contoso_sensor.sys
+MessageFile  = %13%\contoso_sensor.sys
+AddChannel = Contoso.Sensor/Admin,0x1,Event_Provider_1_Channel_16
+ImportChannel = System
+AddChannel = Contoso.Sensor/Operational,0x2,Event_Provider_1_Channel_17
+AddChannel = Contoso.Sensor/Debug,0x4,Event_Provider_1_Channel_18
+
+[Event_Provider_1_Channel_16]
+Isolation         = 2
+Enabled           = 1
+Value             = 16
+
+[Event_Provider_1_Channel_17]
+Isolation         = 3
+Access            = "O:BAG:SYD:(A;;0x7;;;BA)"
+Enabled           = 0
+Value             = 17
+LoggingMaxSize    = 20971520
+LoggingRetention  = 2
+LoggingAutoBackup = 1
+
+[Event_Provider_1_Channel_18]
+Value             = 18"#
+    );
+    assert_eq!(check(&Inf::read(&text).unwrap(), &driver), []);
+    // Other spellings of the same values.
+    let text = text
+        .replace("Admin,0x1", "Admin,1")
+        .replace("Isolation         = 2", "isolation = 0x2")
+        .replace("LoggingMaxSize    = 20971520", "LoggingMaxSize = 0x1400000")
+        .replace("Enabled           = 0", "")
+        .replace("[Event_Provider_1_Channel_18]", "[Event_Provider_1_Channel_18]\nEnabled = 0");
+    assert_eq!(check(&Inf::read(&text).unwrap(), &driver), []);
+    // An image's resources describe neither the types nor the settings.
+    let mut described = driver;
+    for channel in &mut described.providers.as_mut().unwrap()[0].channels {
+        channel.own.iter_mut().for_each(|own| own.settings = None);
+    }
+    assert_eq!(check(&Inf::read(&text).unwrap(), &described), []);
+}
+
+#[test]
+fn every_mistake_in_channels_is_found_once() {
+    let driver = with_channels();
+    for (from, to, diagnostic) in [
+        (
+            "AddChannel = Contoso.Sensor/Admin,0x1,Event_Provider_1_Channel_16\n",
+            "",
+            "add `AddChannel = Contoso.Sensor/Admin,0x1,SECTION` to [Event_Provider_1]",
+        ),
+        ("ImportChannel = System\n", "", "add `ImportChannel = System` to [Event_Provider_1]"),
+        (
+            "ImportChannel = System",
+            "ImportChannel = System\nImportChannel = Application",
+            "names the channel Application, which the provider Contoso.Sensor does not declare so",
+        ),
+        (
+            "AddChannel = Contoso.Sensor/Debug,0x4,Event_Provider_1_Channel_18",
+            "AddChannel = Contoso.Sensor/Debug,0x4",
+            "Value of the channel Contoso.Sensor/Debug is missing; its declaration says 18",
+        ),
+        ("Debug,0x4", "Debug,0x3", "is 0x3; its declaration says Debug (0x4)"),
+        ("Debug,0x4", "Debug,0x5", "is \"0x5\"; expected 0x1 (Admin)"),
+        ("Debug,0x4", "Debug,Debug", "is \"Debug\"; expected 0x1 (Admin)"),
+        ("Enabled           = 1", "", "Enabled of the channel Contoso.Sensor/Admin is 0"),
+        ("Enabled           = 1", "Enabled = yes", "Enabled is \"yes\"; expected a number from 0"),
+        ("Isolation         = 2", "Isolation = 1", "its declaration says 2; write `Isolation = 2`"),
+        ("(A;;0x7;;;BA)", "(A;;0x7;;;WD)", "Access of the channel Contoso.Sensor/Operational is"),
+        ("Value             = 17", "Value = 19", "is 19; its declaration says 17"),
+        ("= 20971520", "= 1048576", "LoggingMaxSize of the channel"),
+        ("= 20971520", "= 65536", "expected a number from 1048576"),
+        ("LoggingAutoBackup = 1", "LoggingBackup = 1", "has LoggingBackup; known: Isolation"),
+        (
+            "Value             = 18",
+            "Value = 18\nLoggingAutoBackup = 1",
+            "has LoggingAutoBackup = 1, which needs LoggingRetention = 2",
+        ),
+    ] {
+        let text = inf_of(&driver);
+        assert!(text.contains(from), "{from}");
+        let inf = Inf::read(&text.replace(from, to)).unwrap();
+        let diagnostics = check(&inf, &driver);
+        let has = |found: &&_| ToString::to_string(found).contains(diagnostic);
+        assert_eq!(diagnostics.iter().filter(has).count(), 1, "{to}: {diagnostics:?}");
+    }
+    let text = inf_of(&driver).replace("ImportChannel = System\n", "").replace(
+        "[Event_Provider_1_Channel_16]",
+        "ImportChannel = System\n\n[Event_Provider_1_Channel_16]",
+    );
+    let diagnostics = check(&Inf::read(&text).unwrap(), &driver);
+    let [diagnostic] = diagnostics.as_slice() else {
+        panic!("{diagnostics:?}");
+    };
+    assert!(diagnostic.message.contains("in another order"), "{diagnostic:?}");
+}
+
+#[test]
+fn a_channel_that_nobody_decided_about_is_a_warning() {
+    let mut driver = with_channels();
+    let channel = &mut driver.providers.as_mut().unwrap()[0].channels[0];
+    channel.own.as_mut().unwrap().settings = Some(ChannelSettings::default());
+    let diagnostics = check(&Inf::read(&inf_of(&driver)).unwrap(), &driver);
+    let [diagnostic] = diagnostics.as_slice() else {
+        panic!("{diagnostics:?}");
+    };
+    assert_eq!(diagnostic.severity, Severity::Warning);
+    assert!(diagnostic.message.contains("does not say `enabled = true`"), "{diagnostic:?}");
 }

@@ -26,7 +26,15 @@ pub fn header(manifest: &str) -> Result<String> {
     let read = etw_manifest::read_lenient(manifest)?;
     // The header has neither messages nor maps.
     let is_needed = |part| {
-        !matches!(part, Part::Character | Part::Comment | Part::Language | Part::Map | Part::Text)
+        !matches!(
+            part,
+            Part::Character
+                | Part::Comment
+                | Part::Element
+                | Part::Language
+                | Part::Map
+                | Part::Text
+        )
     };
     if let Some(skipped) = read.skipped.iter().find(|skipped| is_needed(skipped.part)) {
         bail!("{skipped}");

@@ -156,6 +156,8 @@ pub struct Contents {
     pub probe: Option<Package>,
     /// The client program.
     pub client: Option<PathBuf>,
+    /// `cargo-etw.exe`, which traces and decodes events if there is no client.
+    pub tracer: Option<PathBuf>,
     /// The recipes of the guides, as data.
     pub recipes: Option<PathBuf>,
     /// A folder with other scripts for the stages.
@@ -198,13 +200,17 @@ impl Contents {
         for (name, contents) in scripts {
             files.insert(format!("stages/{name}"), contents);
         }
-        let client = self.client.as_deref().and_then(Path::file_name);
+        let program = |folder: &str, path: &Option<PathBuf>| {
+            let name = path.as_deref().and_then(Path::file_name);
+            name.map(|name| format!("{folder}/{}", name.to_string_lossy()))
+        };
         let plan = json!({
             "version": 1,
             "slowness": factor,
             "driver": self.driver.to_json(),
             "provider": self.provider.as_ref().map(|(name, guid)| json!({ "name": name, "guid": guid })),
-            "client": client.map(|name| format!("client/{}", name.to_string_lossy())),
+            "client": program("client", &self.client),
+            "tracer": program("tracer", &self.tracer),
             "probe": self.probe.as_ref().map(Package::to_json),
             "stages": stages,
         });
@@ -242,9 +248,11 @@ impl Contents {
         if let Some(probe) = &self.probe {
             add_folder(&mut files, "probe", &probe.folder)?;
         }
-        if let Some(client) = &self.client {
-            let name = client.file_name().unwrap_or_default().to_string_lossy();
-            files.insert(format!("client/{name}"), read(client)?);
+        for (folder, program) in [("client", &self.client), ("tracer", &self.tracer)] {
+            if let Some(program) = program {
+                let name = program.file_name().unwrap_or_default().to_string_lossy();
+                files.insert(format!("{folder}/{name}"), read(program)?);
+            }
         }
         if let Some(recipes) = &self.recipes {
             files.insert("recipes.json".to_owned(), read(recipes)?);
@@ -332,4 +340,26 @@ fn add_folder(files: &mut Files, to: &str, folder: &Path) -> Result<()> {
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_built_in_client_is_in_the_kit_and_in_its_plan() {
+        let folder = tempfile::tempdir().unwrap();
+        let package = folder.path().join("package");
+        fs::create_dir(&package).unwrap();
+        fs::write(package.join("contoso.sys"), "MZ").unwrap();
+        let tracer = folder.path().join("cargo-etw.exe");
+        fs::write(&tracer, "MZ tracer").unwrap();
+        let driver = Package { folder: package, ..Package::default() };
+        let contents = Contents { driver, tracer: Some(tracer), ..Contents::default() };
+        let files = contents.files(&plan(&["decode".to_owned()], None).unwrap(), 1).unwrap();
+        assert_eq!(files["tracer/cargo-etw.exe"], b"MZ tracer");
+        let plan: Value = serde_json::from_slice(&files[TAG]).unwrap();
+        assert_eq!(plan["tracer"], "tracer/cargo-etw.exe");
+        assert_eq!(plan["client"], Value::Null);
+    }
 }

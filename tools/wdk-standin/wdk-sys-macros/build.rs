@@ -8,7 +8,7 @@ use wdk_sys_generator::{framework, write_for_build};
 const CACHE: (&str, &str) = ("wdk_macros_ast_fragments", "cached_function_info_map.json");
 
 fn main() -> Result<(), Box<dyn Error>> {
-    write_for_build(framework)?;
+    write_for_build(|data| framework(data))?;
     let (folder, file) = CACHE;
     match fs::remove_file(scratch::path(folder).join(file)) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error.into()),

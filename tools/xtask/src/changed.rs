@@ -133,7 +133,7 @@ fn affected(
     Change { packages: found.into_iter().map(manifest).collect(), files, of, has_standins }
 }
 
-/// What a run of all checks reads: the repository's files, the compiler and the samples.
+/// The inputs of a run of all checks: the repository's files, the compiler and the samples.
 #[derive(PartialEq, Eq)]
 pub struct Inputs(String);
 

@@ -22,6 +22,8 @@ use crate::{
 
 /// The client's package.
 pub const PACKAGE: &str = crate::sample::CLIENT;
+/// The package of the code that controls sessions, which `cargo etw trace` uses too.
+pub const SESSION: &str = "etw-session";
 const TARGET: &str = "x86_64-win7-windows-gnu";
 const LINKER: Program =
     Program { names: &["x86_64-w64-mingw32-gcc"], package: "gcc-mingw-w64-x86-64" };
@@ -123,14 +125,18 @@ fn copy(name: &str, to: &Path) -> Result<()> {
     files::copy(&from, to)
 }
 
-/// Lints the client.
+/// Lints the client and the code that controls sessions.
 pub fn lint(rust: Rust) -> Result<()> {
-    run_quietly(cargo(rust, "clippy")?.args(["--all-targets", "--", "-D", "warnings"]))
+    let mut command = cargo(rust, "clippy")?;
+    command.args(["--package", SESSION, "--all-targets", "--", "-D", "warnings"]);
+    run_quietly(&mut command)
 }
 
-/// Runs the client's tests under Wine.
+/// Runs the tests of the client and of the code that controls sessions under Wine.
 pub fn test(rust: Rust) -> Result<()> {
-    crate::process::run_for_results(with_wine(&mut cargo(rust, "test")?))
+    let mut command = cargo(rust, "test")?;
+    command.args(["--package", SESSION]);
+    crate::process::run_for_results(with_wine(&mut command))
 }
 
 /// Runs `cargo xtask client`.

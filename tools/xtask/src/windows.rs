@@ -48,16 +48,21 @@ fn check_for(name: &str, what: &[&str]) -> Result<()> {
     })
 }
 
-/// Lints the client. If the libraries of [`MSVC`] are installed, lints for that target, whose dependencies
+/// Lints the client, the code that controls sessions, and `cargo etw`. If the libraries of [`MSVC`] are installed, lints for that target, whose dependencies
 /// [`check`] has built, with the same result; the libraries of the client's own target would have to be
 /// built first.
 pub fn lint_client(client: Rust) -> Result<()> {
     step("Linting the client", || match Rust::for_target(MSVC)? {
-        (rust, true) => run_quietly(
-            without_bootstrap(&mut command(rust, "clippy", MSVC))
-                .args(["--package", client::PACKAGE, "--all-targets"])
-                .args(["--", "-D", "warnings"]),
-        ),
+        (rust, true) => {
+            let lint = |what: &[&str]| {
+                let mut command = command(rust, "clippy", MSVC);
+                run_quietly(
+                    without_bootstrap(&mut command).args(what).args(["--", "-D", "warnings"]),
+                )
+            };
+            lint(&["--package", client::PACKAGE, "--package", client::SESSION, "--all-targets"])?;
+            lint(&["--package", "cargo-etw", "--bins"])
+        }
         (_, false) => client::lint(client),
     })
 }

@@ -1,6 +1,7 @@
 //! Compares the events of two decoders, property by property and field by field.
 
 use std::collections::{BTreeMap, HashMap};
+use std::mem::{Discriminant, discriminant};
 
 use etw_wire::Guid;
 
@@ -10,7 +11,7 @@ use super::ours::Ours;
 use super::pair::pair;
 use super::property::Property;
 use super::time::OtherTime;
-use super::value::{is_guid, is_same, unsigned};
+use super::value::{described_code, is_guid, is_same, unsigned};
 use crate::decode::{Decoded, Problem, Value};
 
 /// The channel of `TraceLogging` events.
@@ -58,6 +59,9 @@ pub struct Comparison {
     pub listed: Vec<Difference>,
     /// The properties that the other decoder does not state, so that they are not compared.
     pub unstated: Vec<Silence>,
+    /// The number of status codes for which the other decoder shows the system's text and no number.
+    /// They are not compared, but each code has one text.
+    pub described: u64,
     /// The number of compared `TraceLogging` events whose fields Get-WinEvent does not show, so that
     /// they are not compared.
     pub undecoded: u64,
@@ -71,6 +75,7 @@ impl Comparison {
         let mut work = Work {
             comparison: Self::default(),
             unstated: BTreeMap::new(),
+            texts: HashMap::new(),
             limit,
             is_win_event: other.form == Form::XmlInJson,
         };
@@ -113,6 +118,8 @@ impl Comparison {
 struct Work {
     comparison: Comparison,
     unstated: BTreeMap<Property, u64>,
+    /// The system's texts for status codes, by the names of their types and their values.
+    texts: HashMap<(Discriminant<Value>, u32), String>,
     limit: usize,
     /// True if the events are those of Get-WinEvent, which looks for a manifest only.
     is_win_event: bool,
@@ -228,6 +235,15 @@ impl Work {
                     && is_same(value, text)
                 {
                     continue;
+                }
+                if let (Some(value), Some(text)) = (value, text)
+                    && let Some(code) = described_code(value, text)
+                {
+                    let known = self.texts.entry((discriminant(value), code));
+                    if known.or_insert_with(|| (*text).to_owned()) == text {
+                        self.comparison.described += 1;
+                        continue;
+                    }
                 }
                 // No data is nothing to show.
                 if text.is_none() && matches!(value, Some(Value::Null)) {

@@ -47,6 +47,13 @@ pub fn render(trace: &str, ours: &Ours, results: &[(String, Other, Comparison)])
                 silence.property, silence.events
             );
         }
+        if result.described > 0 {
+            let _ = writeln!(
+                text,
+                "  {} status codes are stated only by the system's texts, which are not compared",
+                result.described
+            );
+        }
         if result.undecoded > 0 {
             let _ = writeln!(
                 text,
@@ -135,6 +142,7 @@ pub fn to_json(trace: &str, ours: &Ours, results: &[(String, Other, Comparison)]
                 "properties": result.properties,
                 "fields": result.fields,
                 "unstated": unstated,
+                "described": result.described,
                 "undecoded": result.undecoded,
                 "differences": result.differences,
                 "listed": result.listed.iter().map(difference).collect::<Vec<_>>(),

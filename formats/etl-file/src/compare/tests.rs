@@ -83,6 +83,22 @@ fn an_event_that_one_decoder_cannot_decode_is_a_difference_except_for_bytes_afte
 }
 
 #[test]
+fn the_texts_of_status_codes_are_counted_and_each_code_has_one() {
+    let code = |name: &str, code| (name.into(), Value::NtStatus(code));
+    let text = |name: &str, text: &str| (name.to_owned(), text.to_owned());
+    let own = Decoded { fields: vec![code("a", 5), code("b", 5), code("c", 6)], ..own(1) };
+    let result = |texts: [&str; 3]| {
+        let fields = ["a", "b", "c"].into_iter().zip(texts);
+        let fields = fields.map(|(name, value)| text(name, value)).collect();
+        let result = compare(own.clone(), OtherEvent { fields, ..other(1) });
+        (result.fields, result.described, found(&result))
+    };
+    assert_eq!(result(["Not found.\r\n", "Not found.\r\n", "No access."]), (3, 3, vec![]));
+    let b = difference("b", Some("0x00000005"), Some("No access."));
+    assert_eq!(result(["Not found.", "No access.", "0x6"]), (3, 1, vec![b]));
+}
+
+#[test]
 fn values_are_counted_and_those_of_a_list_are_numbered() {
     let fields = |own_fields: Vec<(&str, Value)>, theirs: &[(&str, &str)]| {
         let own_fields = own_fields.into_iter();

@@ -24,8 +24,12 @@ pub(super) fn is_same(value: &Value, text: &str) -> bool {
         | Value::Pointer(number)
         | Value::Code { address: number, .. } => is_unsigned(*number, bare),
         Value::Port(port) => is_unsigned((*port).into(), bare),
+        Value::HResult(code) if is_signed(code.cast_signed().into(), bare) => true,
         Value::NtStatus(code) | Value::HResult(code) | Value::Win32Error(code) => {
-            is_unsigned((*code).into(), bare)
+            let code = u64::from(*code);
+            is_unsigned(code, bare)
+                || codes(bare).any(|stated| stated == code)
+                || value.status_name().is_some_and(|name| name == bare)
         }
         Value::Float(number) => {
             bare.parse().is_ok_and(|other: f32| is_float(*number, other))
@@ -64,6 +68,23 @@ pub(super) fn is_same(value: &Value, text: &str) -> bool {
         // Both are compared part by part.
         Value::Array(_) | Value::Struct(_) => false,
     }
+}
+
+/// Returns the code that a text of the system stands for, if it does not state the code itself. Which
+/// text that is depends on the system and its language.
+pub(super) fn described_code(value: &Value, text: &str) -> Option<u32> {
+    let (Value::NtStatus(code) | Value::HResult(code) | Value::Win32Error(code)) = value else {
+        return None;
+    };
+    let is_sentence = text.chars().any(char::is_alphabetic)
+        && (text.trim().contains(char::is_whitespace) || !text.is_ascii());
+    (is_sentence && codes(text).next().is_none()).then_some(*code)
+}
+
+/// Returns the codes that a text contains, in hexadecimal: `Unknown HResult Error code: 0xddcd`.
+fn codes(text: &str) -> impl Iterator<Item = u64> {
+    text.split(|one: char| !one.is_ascii_alphanumeric())
+        .filter_map(|word| hexadecimal(without_0x(word)?))
 }
 
 /// Returns true if a text is a GUID, with or without braces, in any case.
@@ -194,8 +215,42 @@ mod tests {
         all(
             &Value::NtStatus(0xC000_0005),
             &["0xC0000005", "0xc0000005", "3221225477"],
-            &["-1073741819", "C0000005", "STATUS_ACCESS_VIOLATION", "0xFFFFFFFFC0000005"],
+            &["-1073741819", "C0000005", "0xFFFFFFFFC0000005"],
         );
+    }
+
+    #[test]
+    fn status_codes_are_in_the_texts_of_tdh() {
+        all(
+            &Value::HResult(0xDDCD),
+            &["Unknown HResult Error code: 0xddcd", "0xDDCD", "56781"],
+            &["Unknown HResult Error code: 0xddce", "HResult Error 0xddcd0: x", "ddcd", "x"],
+        );
+        all(
+            &Value::HResult(0x8007_0002),
+            &["HResult Error 0x80070002: The file is missing.", "-2147024894", "2147942402"],
+            &["HResult Error 0x80070003: The file is missing.", "The file is missing."],
+        );
+        all(
+            &Value::NtStatus(0xC000_0005),
+            &["Unknown NTSTATUS Error code: 0xc0000005", "STATUS_ACCESS_VIOLATION"],
+            &["STATUS_ACCESS_DENIED", "Unknown NTSTATUS Error code: 0xc00000050", ""],
+        );
+        let win32 = Value::Win32Error(5);
+        all(&win32, &["Unknown Win32 Error code: 0x5", "ERROR_ACCESS_DENIED"], &["Error 5"]);
+        for (text, is_text) in [
+            ("{Access} is 0x%p ", true),
+            ("拒绝访问。", true),
+            ("Code 0x6", false),
+            ("6", false),
+            ("x", false),
+            (" x ", false),
+            ("", false),
+        ] {
+            let expected = is_text.then_some(5);
+            assert_eq!(described_code(&win32, text), expected, "{text:?}");
+            assert_eq!(described_code(&Value::UInt(5), text), None);
+        }
     }
 
     #[test]

@@ -24,6 +24,7 @@ pub struct Description {
     /// The level's name.
     pub level_name: Option<Arc<str>>,
     group: Option<Guid>,
+    channel_name: Option<Arc<str>>,
     keywords: Keywords,
     opcode_name: Option<Arc<str>>,
     task_name: Option<Arc<str>>,
@@ -82,6 +83,7 @@ impl Description {
                 .map(Arc::from),
             level_name: names.level(),
             group: traits.and_then(|traits| traits.group),
+            channel_name: names.channel(),
             keywords: names.keywords(),
             opcode_name: names.opcode(),
             task_name: names.task(),
@@ -161,6 +163,7 @@ impl Description {
             descriptor: event.descriptor,
             event_name: self.event_name.clone(),
             level_name: self.level_name.clone(),
+            channel_name: self.channel_name.clone(),
             keywords: self.keywords.clone(),
             opcode_name: self.opcode_name.clone(),
             task_name: self.task_name.clone(),
@@ -235,9 +238,21 @@ impl Names<'_> {
         self.provider.and_then(|p| p.tasks.get(&self.descriptor.task).cloned())
     }
 
+    fn channel(&self) -> Option<Arc<str>> {
+        let value = self.descriptor.channel;
+        let own = self.provider.and_then(|p| p.channel(value)).map(|own| Arc::clone(&own.name));
+        own.or_else(|| {
+            let known =
+                winmeta::CHANNELS.iter().find(|known| known.value == value && value != 0)?;
+            Some(known.name.into())
+        })
+    }
+
     fn keywords(&self) -> Keywords {
-        let mut names = Vec::new();
+        let mut names: Vec<Arc<str>> = Vec::new();
         let mut unnamed = self.descriptor.keyword;
+        let channel = self.provider.and_then(|p| p.channel(self.descriptor.channel));
+        unnamed &= !channel.map_or(0, |channel| channel.bit);
         for (mask, name) in self.provider.map_or(&[][..], |p| p.keywords()) {
             if unnamed & mask != 0 {
                 names.push(name.as_str().into());
@@ -250,11 +265,21 @@ impl Names<'_> {
                 unnamed &= !known.value;
             }
         }
+        for channel in self.provider.iter().flat_map(|p| p.channels.values()) {
+            if unnamed & channel.bit != 0 {
+                names.push(Arc::clone(&channel.name));
+                unnamed &= !channel.bit;
+            }
+        }
         // These names come without masks, so the bits that they stand for are not known.
         let of_event = self.definition.map(|definition| &definition.keywords);
         if let Some(of_event) = of_event.filter(|all| unnamed != 0 && !all.is_empty()) {
             return Keywords { names: Arc::clone(of_event), unnamed: 0 };
         }
+        let reserved = unnamed & winmeta::RESERVED_KEYWORDS;
+        let bits = (0..u64::BITS).filter(|bit| reserved & 1 << bit != 0);
+        names.extend(bits.map(|bit| format!("ReservedKeyword{bit}").into()));
+        unnamed &= !reserved;
         Keywords { names: names.into(), unnamed }
     }
 }
@@ -268,7 +293,7 @@ fn text(known: &[winmeta::Standard<u8>], value: u8) -> Option<Arc<str>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::decode::catalog::Catalog;
+    use crate::decode::catalog::{Catalog, Channel};
     use crate::decode::decoded;
     use crate::decode::decoder::Decoder;
     use crate::read::Event;
@@ -355,5 +380,36 @@ mod tests {
         assert_eq!(names(1), ("A".to_owned(), 0));
         assert_eq!(names(2), ("B".to_owned(), 0));
         assert_eq!(names(9 | 16), ("A C".to_owned(), 16));
+    }
+
+    #[test]
+    fn the_bit_of_a_channel_has_its_name_and_reserved_bits_those_of_winmeta() {
+        let channel = |name: &str, bit| Channel { name: name.into(), bit };
+        let provider = Provider {
+            keywords: vec![(1, "A".to_owned())],
+            channels: [(16, channel("P/Admin", 1 << 63)), (17, channel("P/Debug", 1 << 62))].into(),
+            ..Provider::default()
+        };
+        let names = |provider, channel, keyword, of_event: &[&str]| {
+            let keywords = of_event.iter().map(|name| (*name).into()).collect();
+            let names = Names {
+                provider,
+                definition: Some(&EventDefinition { keywords, ..EventDefinition::default() }),
+                descriptor: EventDescriptor { channel, keyword, ..EventDescriptor::default() },
+            };
+            let (found, channel) = (names.keywords(), names.channel());
+            let channel = channel.as_deref().unwrap_or_default().to_owned();
+            (found.names.join(" "), found.unnamed, channel)
+        };
+        let of = |names: &str, unnamed, channel: &str| (names.to_owned(), unnamed, channel.into());
+        let known = Some(&provider);
+        assert_eq!(names(known, 16, 1 << 63 | 1, &[]), of("A", 0, "P/Admin"));
+        assert_eq!(names(known, 16, 1 << 63 | 1, &["B"]), of("A", 0, "P/Admin"));
+        assert_eq!(names(known, 17, 1 << 63 | 1 << 62, &[]), of("P/Admin", 0, "P/Debug"));
+        assert_eq!(names(known, 0, 1 << 62 | 2, &[]), of("P/Debug", 2, ""));
+        assert_eq!(names(known, 18, 1 << 61, &[]), of("ReservedKeyword61", 0, ""));
+        let both = of("ReservedKeyword56 ReservedKeyword63", 4, "System");
+        assert_eq!(names(None, 8, 1 << 63 | 1 << 56 | 4, &[]), both);
+        assert_eq!(names(None, 0, 1 << 63 | 4, &["B"]), of("B", 0, ""));
     }
 }

@@ -87,6 +87,9 @@ pub enum PayloadErrorKind {
     /// A security identifier has more than 15 subauthorities.
     #[error("the security identifier has {0} subauthorities; the maximum is 15")]
     Sid(u8),
+    /// A compressed text is damaged, or has another size than the record states.
+    #[error("the compressed text is damaged, or does not have the size that the record states")]
+    Compressed,
     /// Arrays of values without data have too many values.
     #[error("the field has too many values")]
     TooManyValues,

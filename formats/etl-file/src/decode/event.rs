@@ -40,7 +40,9 @@ pub struct Decoded {
     pub event_name: Option<Arc<str>>,
     /// The level's name.
     pub level_name: Option<Arc<str>>,
-    /// The names of the keyword's bits.
+    /// The channel's name, unless the channel is 0.
+    pub channel_name: Option<Arc<str>>,
+    /// The names of the keyword's bits, without the bit of the event's channel.
     pub keywords: Keywords,
     /// The opcode's name.
     pub opcode_name: Option<Arc<str>>,
@@ -142,12 +144,24 @@ pub struct Keywords {
     pub unnamed: u64,
 }
 
+impl Problem {
+    /// Returns true if the record is one of the system whose layout no source describes, so that a
+    /// user has nothing to name for it.
+    #[must_use]
+    pub const fn is_of_system(&self) -> bool {
+        matches!(self, Self::UnknownKernelEvent | Self::UnknownVersion { .. })
+    }
+}
+
 /// A part of an event that could not be decoded.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Problem {
     /// The event has user data that nothing describes.
     #[error("no loaded manifest or image describes this event")]
     NoSchema,
+    /// No class of a loaded MOF file describes the classic event.
+    #[error("no loaded MOF file describes this classic event; name one with --mof")]
+    NoClass,
     /// The provider traits are damaged.
     #[error("the provider traits are damaged: {0}")]
     Traits(MetadataError),
@@ -172,8 +186,8 @@ pub enum Problem {
         /// The last version that is known.
         last: u8,
     },
-    /// The layout of a kernel event is unknown.
-    #[error("the layout of this kernel event is unknown")]
+    /// The layout of an event of the system is unknown.
+    #[error("the layout of this event of the system is unknown")]
     UnknownKernelEvent,
     /// No format of the WPP message is loaded.
     #[error("no loaded TMF file or PDB describes this message")]

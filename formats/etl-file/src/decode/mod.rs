@@ -4,6 +4,7 @@
 //! [`Catalog`](crate::Catalog). [`decode`] uses the one that exists.
 
 pub mod catalog;
+mod codes;
 mod decoder;
 mod description;
 mod error;

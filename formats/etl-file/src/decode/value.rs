@@ -1,5 +1,6 @@
 //! Values of fields.
 
+use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -8,6 +9,7 @@ use std::sync::Arc;
 use etw_wire::Guid;
 use serde::ser::{Serialize, SerializeMap, Serializer};
 
+use super::codes;
 use super::error::PayloadErrorKind;
 use crate::cursor::Cursor;
 use crate::show::{Escaped, Hex};
@@ -16,9 +18,10 @@ use crate::time::{FileTime, SystemTime};
 
 /// A field's value.
 ///
-/// `Display` writes the form for a table: one line, with control characters escaped. `Serialize`
-/// writes the form for JSON: numbers as numbers, addresses and codes as strings, bytes as
-/// hexadecimal digits.
+/// `Display` writes the form for a table: one line, with control characters escaped; in the alternate
+/// form (`{:#}`), well-known status codes have their names. `Serialize` writes the form for JSON:
+/// numbers as numbers, addresses and codes as strings, bytes as hexadecimal digits, and numbers and
+/// codes with a name as an object of both.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Value {
     /// No data.
@@ -129,6 +132,18 @@ impl fmt::Display for Sid {
 }
 
 impl Value {
+    /// Returns the name of a well-known `NTSTATUS`, `HRESULT` or Win32 error, such as
+    /// `STATUS_ACCESS_DENIED`.
+    #[must_use]
+    pub fn status_name(&self) -> Option<Cow<'static, str>> {
+        match self {
+            Self::NtStatus(code) => codes::ntstatus(*code),
+            Self::HResult(code) => codes::hresult(*code),
+            Self::Win32Error(code) => codes::win32(*code),
+            _ => None,
+        }
+    }
+
     /// Returns about the number of bytes that the value occupies in memory.
     pub(crate) fn size(&self) -> usize {
         let content = match self {
@@ -177,8 +192,10 @@ impl fmt::Display for Value {
             Self::Ipv6(address) => write!(f, "{address}"),
             Self::Port(port) => write!(f, "{port}"),
             Self::SocketAddress(address) => write!(f, "{address}"),
-            Self::NtStatus(code) | Self::HResult(code) => write!(f, "{code:#010x}"),
-            Self::Win32Error(code) => write!(f, "{code}"),
+            Self::NtStatus(code) | Self::HResult(code) => {
+                status(self, format_args!("{code:#010x}"), f)
+            }
+            Self::Win32Error(code) => status(self, format_args!("{code}"), f),
             Self::Named { value, signed, name } => {
                 let name = Escaped(name);
                 if *signed {
@@ -190,8 +207,8 @@ impl fmt::Display for Value {
             Self::Array(values) => {
                 f.write_str("[")?;
                 for (i, value) in values.iter().enumerate() {
-                    let separator = if i == 0 { "" } else { ", " };
-                    write!(f, "{separator}{value}")?;
+                    f.write_str(if i == 0 { "" } else { ", " })?;
+                    value.fmt(f)?;
                 }
                 f.write_str("]")
             }
@@ -199,7 +216,8 @@ impl fmt::Display for Value {
                 f.write_str("{")?;
                 for (i, (name, value)) in members.iter().enumerate() {
                     let separator = if i == 0 { "" } else { ", " };
-                    write!(f, "{separator}{}={value}", Escaped(name))?;
+                    write!(f, "{separator}{}=", Escaped(name))?;
+                    value.fmt(f)?;
                 }
                 f.write_str("}")
             }
@@ -207,8 +225,26 @@ impl fmt::Display for Value {
     }
 }
 
+/// Writes a status code, in the alternate form with its name.
+fn status(value: &Value, code: fmt::Arguments<'_>, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    let name = value.status_name().filter(|_| f.alternate());
+    if let Some(name) = name {
+        return write!(f, "{name}({code})");
+    }
+    f.write_fmt(code)
+}
+
 impl Serialize for Value {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        if let Some(name) = self.status_name() {
+            let mut map = serializer.serialize_map(Some(2))?;
+            match self {
+                Self::Win32Error(code) => map.serialize_entry("value", code)?,
+                code => map.serialize_entry("value", &code.to_string())?,
+            }
+            map.serialize_entry("name", &name)?;
+            return map.end();
+        }
         match self {
             Self::Null => serializer.serialize_unit(),
             Self::Int(value) => serializer.serialize_i64(*value),
@@ -328,7 +364,32 @@ mod tests {
         assert_eq!(json(Value::Float(f32::INFINITY)), "\"inf\"");
         assert_eq!(json(Value::Float(0.1)), "0.1");
         assert_eq!(json(Value::UInt(u64::MAX)), "18446744073709551615");
-        assert_eq!(json(Value::NtStatus(0xC000_0022)), "\"0xc0000022\"");
+        assert_eq!(json(Value::NtStatus(0xC000_0000)), "\"0xc0000000\"");
+    }
+
+    #[test]
+    fn status_codes_have_their_names_in_json_and_on_request_in_text() {
+        let all = [
+            (Value::NtStatus(0xC000_0022), "\"0xc0000022\"", "STATUS_ACCESS_DENIED"),
+            (
+                Value::HResult(0x8007_0002),
+                "\"0x80070002\"",
+                "HRESULT_FROM_WIN32(ERROR_FILE_NOT_FOUND)",
+            ),
+            (Value::Win32Error(5), "5", "ERROR_ACCESS_DENIED"),
+        ];
+        for (value, json, name) in all {
+            let object = format!(r#"{{"value":{json},"name":"{name}"}}"#);
+            assert_eq!(serde_json::to_string(&value).unwrap(), object);
+            let text = json.trim_matches('"');
+            assert_eq!(value.to_string(), text);
+            assert_eq!(format!("{value:#}"), format!("{name}({text})"));
+            let inside = Value::Struct(vec![("a".into(), Value::Array(vec![value]))]);
+            assert_eq!(inside.to_string(), format!("{{a=[{text}]}}"));
+            assert_eq!(format!("{inside:#}"), format!("{{a=[{name}({text})]}}"));
+        }
+        assert_eq!(format!("{:#}", Value::HResult(0xDDCD)), "0x0000ddcd");
+        assert_eq!(format!("{:#}", Value::UInt(5)), "5");
     }
 
     #[test]

@@ -31,6 +31,7 @@ fn named() -> Decoded {
     let name = |text: &str| Some(Arc::from(text));
     let mut event = decoded(EventRecord::default());
     event.provider_name = name("provider");
+    event.channel_name = name("channel");
     event.level_name = name("level");
     event.opcode_name = name("opcode");
     event.task_name = name("task");
@@ -44,12 +45,13 @@ fn the_text_of_a_kind_is_of_events_that_are_equal_in_all_its_parts() {
     let kind = KindText::new(&named());
     assert!(kind.is_of(&named()));
     assert!(kind.is_of(&Decoded { fields: vec![("a".into(), Value::UInt(1))], ..named() }));
-    let changes: [fn(&mut Decoded); 12] = [
+    let changes: [fn(&mut Decoded); 13] = [
         |event| event.provider = Guid::from_u128(1),
         |event| event.descriptor.keyword = 1,
         |event| event.kind = Kind::Wpp,
         |event| event.group = Some(Guid::from_u128(2)),
         |event| event.provider_name = Some("other".into()),
+        |event| event.channel_name = Some("other".into()),
         |event| event.level_name = Some("other".into()),
         |event| event.opcode_name = Some("other".into()),
         |event| event.task_name = Some("other".into()),

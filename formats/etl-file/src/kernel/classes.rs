@@ -7,6 +7,7 @@ use std::sync::LazyLock;
 use etw_wire::Guid;
 
 use super::descriptor::{Class, Event, Field, Layout, Type};
+use super::payload::HARDWARE;
 
 /// The one hook whose upper byte is not the group of its class.
 const IMAGE_LOAD: u16 = 0x030a;
@@ -44,6 +45,12 @@ impl Event {
     pub(super) fn starts_with_ticks(&self) -> bool {
         let mut first = self.layouts.iter().filter_map(|layout| layout.fields.first());
         first.any(|field| field.kind == Type::Ticks)
+    }
+
+    /// Returns true if a version has the address of a network adapter.
+    pub(super) fn has_hardware_addresses(&self) -> bool {
+        let mut fields = self.layouts.iter().flat_map(|layout| &layout.fields);
+        fields.any(|field| HARDWARE.contains(&&*field.name))
     }
 
     /// Returns the last version that is known.

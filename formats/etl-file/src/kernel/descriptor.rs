@@ -8,7 +8,7 @@ use serde::de::IntoDeserializer;
 use serde::de::value::{Error, StrDeserializer};
 
 /// A class of events.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Class {
     /// The GUID by which sessions and classic events name the class.
     pub guid: Guid,
@@ -21,7 +21,7 @@ pub struct Class {
 }
 
 /// An event of a class.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Event {
     /// The lower byte of the hook, and `Class.Type` of a classic record.
     pub opcode: u8,
@@ -76,6 +76,12 @@ pub enum Type {
     Hex32,
     /// 64-bit mask.
     Hex64,
+    /// Number of single precision.
+    F32,
+    /// Number of double precision.
+    F64,
+    /// Truth value, 32 bits.
+    Bool,
     /// Reading of the session's clock, 64 bits.
     Ticks,
     /// Duration in ticks of the session's clock, 64 bits unsigned.
@@ -106,12 +112,22 @@ pub enum Type {
     Ansi,
     /// UTF-16 text with a NUL.
     Utf16,
+    /// 8-bit text after its size in bytes, a 16-bit number.
+    CountedAnsi,
+    /// UTF-16 text after its size in bytes, a 16-bit number.
+    CountedUtf16,
     /// This number of UTF-16 units, padded with NULs.
     #[serde(skip)]
     Units(u16),
     /// This number of bytes.
     #[serde(skip)]
     Bytes(u16),
+    /// Hardware address in this number of bytes, as long as the last 32-bit number before it says.
+    #[serde(skip)]
+    Hardware(u16),
+    /// UTF-16 text up to the end of the record, compressed by LZNT1; its size in bytes is the 32-bit
+    /// number before it.
+    Compressed,
     /// Bytes up to the end of the record.
     Rest,
     /// IPv4 address in network order.
@@ -141,6 +157,7 @@ impl Type {
         Some(match name {
             "Units" => Self::Units(argument.parse().ok()?),
             "Bytes" => Self::Bytes(argument.parse().ok()?),
+            "Hardware" => Self::Hardware(argument.parse().ok()?),
             "Texts" => Self::Texts(argument),
             _ if !argument.is_empty() => return None,
             _ => {

@@ -11,6 +11,7 @@
 mod classes;
 mod descriptor;
 mod header;
+mod mof;
 mod payload;
 
 use std::sync::Arc;
@@ -25,6 +26,7 @@ use crate::record::{EventDescriptor, ext_type};
 use crate::time::Clock;
 pub use descriptor::{Class, Event, Field, Layout, Type};
 pub use header::{Form, Instance, RecordHeader, Wpp};
+pub use mof::{Classes, MofError, MofErrorKind};
 
 /// The hooks of events that other parts of a trace's analysis refer to: group and opcode.
 pub mod hook {
@@ -121,6 +123,19 @@ impl Record {
         self.header.level = format.level_number().unwrap_or(0);
         self.format = Some(Arc::clone(format));
         self
+    }
+
+    /// Returns the record with the names and fields of its class, if it is a classic event of which
+    /// only MOF files tell the class. Other records stay as they are.
+    #[must_use]
+    pub fn described_by_classes(self, classes: &Classes) -> Self {
+        let class = self.header.guid.filter(|_| self.class_name.is_none());
+        match class.and_then(|guid| classes.get(guid)) {
+            Some(class) if self.header.form != Form::Wpp => {
+                classified_by(Some(class), self.header, &self.leftover)
+            }
+            _ => self,
+        }
     }
 
     /// Converts the record to a decoded event. The caller knows the clock and the processor, and
@@ -229,32 +244,45 @@ fn class_of_event(event: &EventRef<'_>) -> Option<&'static Class> {
 
 /// Returns the names of the class and of the event of an event record, if it is an event of a known
 /// class.
-pub(crate) fn names_of_event(event: &EventRef<'_>) -> Option<(Arc<str>, Option<Arc<str>>)> {
-    let class = class_of_event(event)?;
+pub(crate) fn names_of_event(
+    event: &EventRef<'_>,
+    classes: &Classes,
+) -> Option<(Arc<str>, Option<Arc<str>>)> {
+    let is_classic = event.descriptor.id == 0 && event.item(ext_type::EVENT_SCHEMA_TL).is_none();
+    let class =
+        class_of_event(event).or_else(|| classes.get(event.provider).filter(|_| is_classic))?;
     let known = class.event(event.descriptor.opcode);
     let name = known.map(|known| Arc::clone(&known.name));
     Some((Arc::clone(&class.name), name))
 }
 
 /// Decodes an event record by its class. Returns `None` if it is not an event of a known class.
-pub(crate) fn decode_event(event: &EventRef<'_>) -> Option<Record> {
-    class_of_event(event)?;
+pub(crate) fn decode_event(event: &EventRef<'_>, classes: &Classes) -> Option<Record> {
+    let is_classic = event.descriptor.id == 0 && event.item(ext_type::EVENT_SCHEMA_TL).is_none();
+    let class =
+        class_of_event(event).or_else(|| classes.get(event.provider).filter(|_| is_classic));
     let header = RecordHeader::of_event(event);
-    Some(classified(header, event.user_data))
+    Some(classified_by(Some(class?), header, event.user_data))
 }
 
 /// Returns an event record as it was decoded or, if nothing described it, as an event of its class.
-pub(crate) fn or_by_class(decoded: Decoded, event: &EventRef<'_>, clock: &Clock) -> Decoded {
+pub(crate) fn or_by_class(
+    decoded: Decoded,
+    event: &EventRef<'_>,
+    clock: &Clock,
+    classes: &Classes,
+) -> Decoded {
     let is_described = decoded.event_name.is_some() || !decoded.fields.is_empty();
     if is_described {
         return decoded;
     }
-    let Some(found) = decode_event(event) else {
+    let Some(found) = decode_event(event, classes) else {
         return decoded;
     };
     let found = found.into_decoded(clock, event.processor, event.timestamp);
     Decoded {
         descriptor: decoded.descriptor,
+        channel_name: decoded.channel_name,
         level_name: decoded.level_name,
         activity: decoded.activity,
         related_activity: decoded.related_activity,
@@ -281,10 +309,8 @@ fn class_of(header: &RecordHeader) -> Option<&'static Class> {
     }
 }
 
-/// Returns the offsets in a record of the readings of the session's clock and of the durations in its
-/// payload, as [`decode()`] finds them. If the version is not known, a reading at the start of the
-/// payload is one if the event has one there in another version.
-pub(crate) fn clock_values(record: &RecordRef<'_>) -> Vec<(usize, Type)> {
+/// Returns the event of a record by its class, with the record's header and the start of its payload.
+fn event_of(record: &RecordRef<'_>) -> Option<(&'static Event, RecordHeader, usize)> {
     // Event records have no header of the other forms, and the other way round.
     let of_event = record.event().and_then(|event| {
         class_of_event(&event)?;
@@ -295,13 +321,49 @@ pub(crate) fn clock_values(record: &RecordRef<'_>) -> Vec<(usize, Type)> {
         let header = RecordHeader::of(record)?;
         Some((header, header.payload))
     });
-    let Some((header, start)) = header else {
+    let (header, start) = header?;
+    Some((class_of(&header)?.event(header.opcode)?, header, start))
+}
+
+/// Replaces the hardware addresses in a decoded record, and returns its payload with zeros in their
+/// places. Returns `None` if it has none. A payload of which no layout tells where they are is hidden
+/// as a whole.
+pub(crate) fn hide_hardware_addresses(
+    record: &RecordRef<'_>,
+    decoded: &mut Decoded,
+) -> Option<Vec<u8>> {
+    let (event, header, start) = event_of(record)?;
+    if !event.has_hardware_addresses() {
+        return None;
+    }
+    let mut payload = record.bytes.get(start..)?.to_vec();
+    let whole = 0..payload.len();
+    let attempt = attempt(event, &header, &payload);
+    let places = match attempt {
+        Some(attempt) if attempt.error.is_none() => attempt.hardware,
+        _ => vec![whole],
+    };
+    for place in places {
+        payload.get_mut(place).into_iter().flatten().for_each(|byte| *byte = 0);
+    }
+    for (name, value) in &mut decoded.fields {
+        if payload::HARDWARE.contains(&&**name) {
+            *value = Value::Text("(hidden)".to_owned());
+        }
+    }
+    let leftover = payload.len().saturating_sub(decoded.leftover.len());
+    decoded.leftover = payload.get(leftover..).unwrap_or_default().to_vec();
+    Some(payload)
+}
+
+/// Returns the offsets in a record of the readings of the session's clock and of the durations in its
+/// payload, as [`decode()`] finds them. If the version is not known, a reading at the start of the
+/// payload is one if the event has one there in another version.
+pub(crate) fn clock_values(record: &RecordRef<'_>) -> Vec<(usize, Type)> {
+    let Some((event, header, start)) = event_of(record) else {
         return Vec::new();
     };
-    let event = class_of(&header).and_then(|class| class.event(header.opcode));
-    let (Some(event), Some(payload)) = (event, record.bytes.get(start..)) else {
-        return Vec::new();
-    };
+    let payload = record.bytes.get(start..).unwrap_or_default();
     let found = match attempt(event, &header, payload) {
         Some(attempt) => attempt.clock_values,
         None if event.starts_with_ticks() && payload.len() >= 8 => vec![(0, Type::Ticks)],
@@ -313,8 +375,13 @@ pub(crate) fn clock_values(record: &RecordRef<'_>) -> Vec<(usize, Type)> {
 
 /// Decodes a record of the kernel or of a classic provider.
 fn classified(header: RecordHeader, payload: &[u8]) -> Record {
-    let class = class_of(&header);
+    classified_by(class_of(&header), header, payload)
+}
+
+/// Decodes a record by a class.
+fn classified_by(class: Option<&Class>, header: RecordHeader, payload: &[u8]) -> Record {
     let event = class.and_then(|class| class.event(header.opcode));
+    let is_of_system = class.is_some_and(|class| classes::by_guid(class.guid).is_some());
     let guid = class.map(|class| class.guid).or(header.guid);
     let mut record = Record {
         header,
@@ -345,10 +412,12 @@ fn classified(header: RecordHeader, payload: &[u8]) -> Record {
         record.leftover = payload.to_vec();
         let known = event.and_then(Event::last_version);
         record.problems.extend(match known {
-            Some(last) => Some(Problem::UnknownVersion { version: header.version, last }),
-            None if payload.is_empty() => None,
-            None if header.hook.is_some() => Some(Problem::UnknownKernelEvent),
-            None => Some(Problem::NoSchema),
+            Some(last) if is_of_system => {
+                Some(Problem::UnknownVersion { version: header.version, last })
+            }
+            _ if payload.is_empty() => None,
+            _ if header.hook.is_some() || is_of_system => Some(Problem::UnknownKernelEvent),
+            _ => Some(Problem::NoClass),
         });
     }
     record
@@ -430,7 +499,7 @@ mod tests {
                 },
                 ..Event::default()
             };
-            let names = names_of_event(&event.view());
+            let names = names_of_event(&event.view(), &Classes::default());
             names.map(|(class, event)| (class.to_string(), event.map(|name| name.to_string())))
         };
         let expected = ("Process".to_owned(), Some("Start".to_owned()));

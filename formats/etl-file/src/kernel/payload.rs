@@ -1,6 +1,7 @@
 //! Decodes payloads by their layouts.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
+use std::ops::Range;
 use std::sync::Arc;
 
 use etw_wire::Guid;
@@ -8,6 +9,7 @@ use etw_wire::Guid;
 use super::descriptor::{Layout, Type};
 use crate::cursor::{Cursor, utf16_until_nul};
 use crate::decode::{Fields, PayloadError, PayloadErrorKind, Sid, Value};
+use crate::lznt1;
 use crate::read::PointerSize;
 use crate::time::FileTime;
 
@@ -22,7 +24,15 @@ pub struct Attempt {
     pub pointer_size: PointerSize,
     /// The offsets of the readings of the session's clock and of durations, with their types.
     pub clock_values: Vec<(usize, Type)>,
+    /// The places of hardware addresses.
+    pub hardware: Vec<Range<usize>>,
 }
+
+/// The names of fields with hardware addresses.
+pub const HARDWARE: [&str; 3] = ["PhysicalAddr", "PhysicalAddress", "PermanentPhysicalAddress"];
+
+/// The largest size in bytes of a compressed text.
+const MAX_TEXT: usize = 1 << 20;
 
 /// A score for choosing among attempts: larger is better.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -97,6 +107,7 @@ fn attempt(known: &Layout, payload: &[u8], pointer_size: PointerSize, no_sid: No
     let mut error = None;
     let mut used = 0;
     let mut clock_values = Vec::new();
+    let mut hardware = Vec::new();
     for field in &known.fields {
         if field.optional && reader.c.is_empty() {
             break;
@@ -111,9 +122,13 @@ fn attempt(known: &Layout, payload: &[u8], pointer_size: PointerSize, no_sid: No
         if matches!(field.kind, Type::Ticks | Type::TickDuration) {
             clock_values.push((used, field.kind));
         }
+        let start = used;
         used = reader.c.position();
+        if HARDWARE.contains(&&*field.name) {
+            hardware.push(start..used);
+        }
     }
-    Attempt { fields, used, error, clean: reader.clean, pointer_size, clock_values }
+    Attempt { fields, used, error, clean: reader.clean, pointer_size, clock_values, hardware }
 }
 
 struct Reader<'a> {
@@ -149,12 +164,38 @@ impl Reader<'_> {
             Type::I64 | Type::Ticks => Value::Int(present(c.i64())?),
             Type::Hex32 => Value::Hex(present(c.u32())?.into()),
             Type::Hex64 => Value::Hex(present(c.u64())?),
+            Type::F32 => Value::Float(f32::from_bits(present(c.u32())?)),
+            Type::F64 => Value::Double(f64::from_bits(present(c.u64())?)),
+            Type::Bool => Value::Bool(present(c.u32())? != 0),
+            Type::CountedAnsi => {
+                let size = present(c.u16())?;
+                let bytes = present(c.take(size.into()))?;
+                Value::Text(String::from_utf8_lossy(bytes).into_owned())
+            }
+            Type::CountedUtf16 => {
+                let size = present(c.u16())?;
+                Value::Text(utf16_until_nul(present(c.take(size.into()))?))
+            }
             Type::FileTime => Value::FileTime(FileTime::from_raw(present(c.i64())?)),
             Type::Process => Value::ProcessId(present(c.u32())?.into()),
             Type::Thread => Value::ThreadId(present(c.u32())?.into()),
             Type::Status => Value::NtStatus(present(c.u32())?),
             Type::Guid => Value::Guid(Guid::from_bytes(present(c.array())?)),
             Type::Bytes(count) => Value::Binary(present(c.take(count.into()))?.to_vec()),
+            Type::Hardware(count) => {
+                let bytes = present(c.take(count.into()))?;
+                let length = usize::try_from(self.count).unwrap_or(usize::MAX);
+                let bytes = bytes.get(..length).unwrap_or(bytes).iter();
+                let digits: Vec<String> = bytes.map(|byte| format!("{byte:02x}")).collect();
+                Value::Text(digits.join(":"))
+            }
+            Type::Compressed => {
+                let bytes = present(c.take(c.rest().len()))?;
+                let size = usize::try_from(self.count).ok().filter(|size| *size <= MAX_TEXT);
+                let text = size.and_then(|size| lznt1::decompress(bytes, size));
+                let text = text.ok_or(PayloadErrorKind::Compressed)?;
+                Value::Text(utf16_until_nul(&text))
+            }
             Type::Rest => Value::Binary(present(c.take(c.rest().len()))?.to_vec()),
             Type::Ipv4 => Value::Ipv4(Ipv4Addr::from(present(c.array::<4>())?)),
             Type::Ipv6 => Value::Ipv6(Ipv6Addr::from(present(c.array::<16>())?)),

@@ -63,7 +63,13 @@ fn about(event: &Decoded) -> String {
         parts.push(format!("version {}", descriptor.version));
     }
     if descriptor.channel != 0 && descriptor.channel != TRACE_LOGGING_CHANNEL {
-        parts.push(format!("channel {}", descriptor.channel));
+        let name = event.channel_name.as_deref().map(|name| format!("{name} "));
+        let (name, number) = (name.unwrap_or_default(), descriptor.channel);
+        parts.push(if name.is_empty() {
+            format!("channel {number}")
+        } else {
+            format!("channel {name}({number})")
+        });
     }
     if let Some(group) = event.group {
         parts.push(format!("group {group}"));

@@ -122,6 +122,23 @@ pub enum DamageKind {
         /// Buffers in the file.
         present: u32,
     },
+    /// The session has ended, and its header counts fewer buffers than the file contains.
+    #[error(
+        "the header counts {expected} buffers, but the file contains {present}; buffers of another \
+         session may be among them"
+    )]
+    UncountedBuffers {
+        /// Buffers that the header counts.
+        expected: u32,
+        /// Buffers in the file.
+        present: u32,
+    },
+    /// A second header event.
+    #[error(
+        "a second header event is here; the times after it may be those of another clock, and are \
+         converted by the first header"
+    )]
+    SecondHeader,
     /// The header event does not tell how to convert time stamps.
     #[error("times are unknown, and all are shown as the start of the session: {0}")]
     Clock(HeaderError),

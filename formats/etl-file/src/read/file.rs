@@ -353,6 +353,16 @@ impl<R: Read + Seek> TraceFile<R> {
                 kind: DamageKind::MissingBuffers { expected, present },
             });
         }
+        // The header of a session that has not ended does not count all buffers yet.
+        let is_counted = self.header.end_time.is_some()
+            && self.header.session.log_file_mode & log_file_mode::APPEND == 0;
+        if expected < present && is_counted && !circular {
+            self.damages.push(Damage {
+                offset: self.length,
+                buffer: expected,
+                kind: DamageKind::UncountedBuffers { expected, present },
+            });
+        }
         self.damages.sort();
         Ok(())
     }

@@ -63,6 +63,14 @@ impl TraceHeader {
     }
 }
 
+impl TraceHeader {
+    /// Returns true if a record with the hook 0 has the fields of a header event.
+    pub(super) fn is_header(record: &[u8]) -> bool {
+        let found = Self::parse(record, 0, 0);
+        found.is_ok_and(|found| is_plausible(&found) && matches!(found.pointer_size, 4 | 8))
+    }
+}
+
 /// Returns true if the fields whose places depend on the pointer size have values as Windows writes
 /// them.
 const fn is_plausible(header: &TraceHeader) -> bool {

@@ -3,6 +3,7 @@
 use super::buffer::BufferInfo;
 use super::error::{Damage, DamageKind};
 use super::event::{PointerSize, items_end};
+use super::header::TraceHeader;
 use super::record::RecordRef;
 use super::to_u64;
 use crate::layout::{self, Form};
@@ -169,6 +170,9 @@ impl LoadedBuffer {
             at = at.saturating_add(layout::align8(record.len()));
             if number == 0 && here == layout::BUFFER_HEADER {
                 continue; // the header event, which was read first
+            }
+            if form.hook(record) == Some(0) && TraceHeader::is_header(record) {
+                damage(here, DamageKind::SecondHeader);
             }
             let own = form.timestamp(record);
             if own.is_some() {

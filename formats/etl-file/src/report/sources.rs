@@ -8,7 +8,7 @@ use crate::decode::Decoded;
 use crate::decode::catalog::Catalog;
 use crate::read::{Damages, ReadError, TraceFile};
 use crate::select::Selection;
-use crate::stream::{Additions, Events, Summary};
+use crate::stream::{Additions, Events, Summary, hide_hardware_addresses};
 use crate::symbols::Symbols;
 
 /// A file and its name.
@@ -71,7 +71,10 @@ impl<'a, R: Read + Seek> Stream<'a, R> {
 
     /// Moves to the next event.
     fn advance(&mut self) -> Result<(), ReadError> {
-        self.next = self.events.next()?.map(|(_, event)| event);
+        self.next = self.events.next()?.map(|(record, mut event)| {
+            let _hidden = hide_hardware_addresses(&record, &mut event);
+            event
+        });
         Ok(())
     }
 

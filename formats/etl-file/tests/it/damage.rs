@@ -1,5 +1,6 @@
 //! Tests damaged, unfinished and unusual files.
 
+use std::cmp::Ordering;
 use std::io::Cursor;
 use std::num::NonZeroUsize;
 
@@ -156,11 +157,38 @@ fn any_number_of_buffers_in_the_header_is_tolerated() {
         let trace = Trace::parse(&file).unwrap();
         assert_eq!(trace.records(), whole.records(), "{count}");
         let present = u32::try_from(file.len() / SIZE).unwrap();
-        let expected =
-            (count > present).then_some(DamageKind::MissingBuffers { expected: count, present });
+        let expected = match count.cmp(&present) {
+            Ordering::Less => Some(DamageKind::UncountedBuffers { expected: count, present }),
+            Ordering::Equal => None,
+            Ordering::Greater => Some(DamageKind::MissingBuffers { expected: count, present }),
+        };
         let found = trace.damages().first().map(|damage| damage.kind);
         assert_eq!(found, expected);
     }
+}
+
+#[test]
+fn the_header_of_a_session_that_has_not_ended_need_not_count_all_buffers() {
+    let mut file = sample();
+    // BuffersWritten and EndTime.
+    put(&mut file, 0x8C, &1_u32.to_le_bytes());
+    put(&mut file, 0x78, &[0; 8]);
+    assert_eq!(Trace::parse(&file).unwrap().damages(), []);
+}
+
+#[test]
+fn a_second_header_is_damage_that_loses_no_event() {
+    let mut file = sample();
+    let whole = Trace::parse(&file).unwrap();
+    let present = u32::try_from(file.len() / SIZE).unwrap();
+    file.extend_from_within(..SIZE);
+    put(&mut file, 0x8C, &(present + 1).to_le_bytes());
+    let trace = Trace::parse(&file).unwrap();
+    let [damage] = trace.damages() else {
+        panic!("{:?}", trace.damages());
+    };
+    assert_eq!((damage.kind, damage.buffer), (DamageKind::SecondHeader, present));
+    assert_eq!(trace.events().count(), whole.events().count());
 }
 
 #[test]

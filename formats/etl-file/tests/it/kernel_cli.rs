@@ -374,6 +374,35 @@ fn the_halves_of_a_stack_in_two_events_come_together() {
     assert_eq!((&end["stacks_joined"], &end["stacks_unmatched"]), (&1.into(), &1.into()));
 }
 
+#[test]
+fn the_addresses_of_network_adapters_are_hidden() {
+    let class = etl_file::Guid::from_u128(0x9b79_ee91_b5fd_41c0_a243_4248_e266_e9d0);
+    let payload = kernel_records::network_interface();
+    let record = |payload: &[u8]| {
+        let payload = payload.to_vec();
+        let record = ClassicRecord { class, opcode: 36, payload, ..ClassicRecord::default() };
+        (0, EncodedRecord::try_from(&record).unwrap())
+    };
+    // The second one is cut off within an address.
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("merged.etl");
+    fs::write(&path, bytes_of(vec![record(&payload), record(&payload[..1070])])).unwrap();
+    let dump = |options: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_etl"));
+        let output = command.arg("dump").arg(&path).args(options).output().unwrap();
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    };
+    for format in ["table", "csv", "json", "perfetto"] {
+        let hidden = dump(&["--format", format]);
+        let shown = dump(&["--format", format, "--hardware-addresses"]);
+        for address in ["02:00:00:00:00:01", "020000000001", "020000000002"] {
+            assert!(!hidden.contains(address), "{format}: {address}");
+        }
+        assert!(shown.contains("02:00:00:00:00:01"), "{format}");
+        assert!(hidden.contains("(hidden)") && hidden.contains("Example GbE Adapter"), "{format}");
+    }
+}
+
 /// A `TraceLogging` event with a number and, if wanted, a text.
 fn described(timestamp: i64, with_text: bool, data: &[u8]) -> (i64, EncodedRecord) {
     let mut metadata = b"\0\0\0E\0number\0\x08".to_vec();
@@ -422,10 +451,12 @@ fn stats_count_the_same_problems_as_the_events_have() {
     let (catalog, selection) = (Catalog::new(), Selection::default());
     let mut events = Events::new(&mut file, &catalog, &selection);
     while events.next().unwrap().is_some() {}
-    assert_eq!(events.summary().with_problems, 11);
+    let summary = events.summary();
+    assert_eq!((summary.with_problems, summary.of_system), (9, 2));
     let (stats, _) = Stats::of(&mut file, &catalog, NonZeroUsize::MIN).unwrap();
     let text = stats.render();
-    assert!(text.contains("Partly: 11 events could not be decoded completely\n"), "{text}");
+    assert!(text.contains("Partly: 9 events could not be decoded completely\n"), "{text}");
+    assert!(text.contains("Of the system: 2 records with a layout"), "{text}");
     assert!(text.contains("Not decoded: 2 events with data"), "of no provider or class: {text}");
     assert!(text.contains("Without format: 1 WPP messages that no loaded"), "{text}");
     let row = text.lines().find(|line| line.contains("Terminate"));

@@ -345,7 +345,7 @@ fn classic_events_of_any_class_keep_their_payload() {
     assert_eq!(decoded.header.form, Form::Classic);
     assert_eq!((decoded.class, decoded.header.opcode, decoded.header.level), (class, 3, 4));
     assert_eq!((decoded.header.version, decoded.header.timestamp), (0x102, Some(-5)));
-    assert_eq!((decoded.leftover, decoded.problems), (vec![1, 2, 3], vec![Problem::NoSchema]));
+    assert_eq!((decoded.leftover, decoded.problems), (vec![1, 2, 3], vec![Problem::NoClass]));
     let parent = Guid::from_u128(7);
     let instance = ClassicRecord { instance: Some((8, 9, parent)), ..record };
     let decoded = kernel::decode(&instance.encode().unwrap()).unwrap();
@@ -508,5 +508,46 @@ fn the_configuration_that_merging_adds_is_decoded() {
     let unknown = of(99, vec![1, 2]);
     assert_eq!(unknown.class_name.as_deref(), Some("SystemConfigEx"));
     assert_eq!(unknown.leftover, [1, 2]);
-    assert_eq!(unknown.problems, [Problem::NoSchema]);
+    assert_eq!(unknown.problems, [Problem::UnknownKernelEvent]);
+    assert!(unknown.problems[0].is_of_system() && !Problem::NoClass.is_of_system());
+
+    let interface = of(36, etl_fixtures::kernel_records::network_interface());
+    assert_eq!(interface.problems, []);
+    let number = |name, number| assert_eq!(interface.field(name), Some(&Value::UInt(number)));
+    assert_eq!(interface.field("InterfaceLuid"), Some(&Value::Hex(0x6_0000_0000_0000)));
+    assert_eq!(interface.field("Alias"), Some(&text("Ethernet")));
+    assert_eq!(interface.field("Description"), Some(&text("Example GbE Adapter")));
+    assert_eq!(interface.field("PhysicalAddress"), Some(&text("02:00:00:00:00:01")));
+    assert_eq!(interface.field("PermanentPhysicalAddress"), Some(&text("02:00:00:00:00:02")));
+    number("Mtu", 1500);
+    number("Type", 6);
+    number("TransmitLinkSpeed", 1_000_000_000);
+    number("OutQLen", 77);
+}
+
+#[test]
+fn the_assessment_of_a_system_is_decompressed() {
+    let class = Guid::from_u128(0xed54_dff8_c409_4cf6_bf83_05e1_e61a_09c4);
+    let of = |size: u32, compressed: &[u8]| {
+        let numbers = [1_u32, size].map(u32::to_le_bytes).concat();
+        let payload = [&numbers, compressed].concat();
+        let record = ClassicRecord { class, opcode: 33, payload, ..ClassicRecord::default() };
+        kernel::decode(&record.encode().unwrap()).unwrap()
+    };
+    // A stored chunk, and a compressed one of a literal and a match.
+    let stored: Vec<u8> = "<a/>".encode_utf16().flat_map(u16::to_le_bytes).collect();
+    let stored = [&[7, 0x30][..], &stored].concat();
+    let decoded = of(8, &stored);
+    assert_eq!(decoded.class_name.as_deref(), Some("WinSAT"));
+    assert_eq!(decoded.field("Xml"), Some(&text("<a/>")));
+    assert_eq!(decoded.problems, []);
+    let decoded = of(12, &[4, 0xB0, 0b100, b'a', 0, 7, 0x10]);
+    assert_eq!(decoded.field("Xml"), Some(&text("aaaaaa")));
+    assert_eq!(decoded.problems, []);
+    for size in [9, u32::MAX] {
+        let decoded = of(size, &stored);
+        let reason = decoded.problems[0].to_string();
+        assert!(reason.contains("the compressed text is damaged"), "{reason}");
+        assert_eq!(decoded.leftover, stored);
+    }
 }

@@ -13,6 +13,7 @@ mod kernel_cli;
 mod kernel_events;
 mod manifest;
 mod merge;
+mod mof;
 mod names;
 mod output;
 mod page;

@@ -49,7 +49,8 @@ fn manifest_gives_an_event_its_names_and_fields() {
     assert_eq!(event.opcode_name.as_deref(), Some("Start"));
     assert_eq!(event.task_name.as_deref(), Some("Transfer"));
     assert_eq!(*event.keywords.names, ["A request".into(), "Power".into()]);
-    assert_eq!(event.keywords.unnamed, 1 << 63, "the channel's bit");
+    assert_eq!(event.keywords.unnamed, 0, "bit 63 is the channel's");
+    assert_eq!(event.channel_name.as_deref(), Some("Fixture.Device/Analytic"));
     assert_eq!(event.activity, Guid::from_bytes([0xB2; 16]));
     assert_eq!(event.related_activity, Some(Guid::from_bytes([0xA1; 16])));
     let kind = Value::Named { value: 1, signed: false, name: "Write".into() };

@@ -91,6 +91,7 @@ fn an_event_is_decoded_by_the_schema_in_its_trace() {
     assert_eq!(event.opcode_name.as_deref(), Some("Half"));
     let keywords: Vec<&str> = event.keywords.names.iter().map(AsRef::as_ref).collect();
     assert_eq!((keywords, event.keywords.unnamed), (vec!["Read", "Write"], 0));
+    assert_eq!(event.channel_name.as_deref(), Some("Contoso-Merged/Debug"));
     assert_eq!(event.message.as_deref(), Some("4096 bytes by Network"));
 }
 

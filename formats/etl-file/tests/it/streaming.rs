@@ -169,8 +169,8 @@ fn sizes_of_the_header_event_that_the_file_does_not_have_lose_no_event() {
     // BuffersWritten.
     let present = u32::try_from(file.len() / 0x1000).unwrap();
     for (value, expected) in [
-        (0, vec![]),
-        (1, vec![]),
+        (0, vec![DamageKind::UncountedBuffers { expected: 0, present }]),
+        (1, vec![DamageKind::UncountedBuffers { expected: 1, present }]),
         (u32::MAX, vec![DamageKind::MissingBuffers { expected: u32::MAX, present }]),
     ] {
         let mut file = file.clone();

@@ -181,6 +181,7 @@ fn the_events_before_an_error_are_taken() {
             catalog: &catalog,
             selection: &selection,
             additions: None,
+            hardware_addresses: false,
             threads: NonZeroUsize::new(threads).unwrap(),
         };
         let mut taken = Vec::new();

@@ -59,9 +59,14 @@ pub struct Names {
     pub events: HashSet<(u16, u8)>,
 }
 
+/// An element or attribute that is left out: its kind, name, enclosing element and namespace.
+type LeftOut = (&'static str, Box<str>, &'static str, Box<str>);
+
 /// The names of the document.
 #[derive(Debug, Default)]
 pub struct Globals {
     pub texts: Index<String>,
     pub providers: Index<Guid>,
+    /// The places of the elements and attributes that are left out in their list.
+    pub left_out: HashMap<LeftOut, usize>,
 }

@@ -34,6 +34,7 @@ impl Skipped {
         match part {
             Part::Character => format!("{why}; taking it literally"),
             Part::Comment => format!("{why}; skipping the comment"),
+            Part::Element => why.to_string(),
             _ => format!("{why}; skipping {part} \"{}\"", printable(name)),
         }
     }
@@ -74,6 +75,8 @@ pub enum Part {
     Character,
     /// A comment that is not well-formed XML.
     Comment,
+    /// Elements or attributes that manifests of events do not have.
+    Element,
     /// A reference in a kept part, which is read as if the reference were absent: an event without
     /// its level, a field without its map.
     Reference,
@@ -98,6 +101,7 @@ impl fmt::Display for Part {
             Self::Language => "language",
             Self::Character => "character",
             Self::Comment => "comment",
+            Self::Element => "element",
             Self::Reference => "reference",
         })
     }

@@ -27,7 +27,8 @@ use crate::{
 use find::{Globals, Names};
 pub use lenient::{Lenient, Part, Skipped};
 use lines::Lines;
-use reader::{Mode, Reader};
+pub use reader::Mode;
+use reader::Reader;
 use repair::repair;
 pub use xml::number;
 
@@ -101,6 +102,13 @@ pub fn read_lenient(text: &str) -> Result<Lenient, ManifestError> {
             rule: Rule::Unescaped(name.clone()),
         },
         name,
+    }));
+    skipped.extend(manifest.left_out.iter().map(|why| {
+        let name = match &why.rule {
+            Rule::LeftOut { inner, .. } => inner.to_string(),
+            _ => String::new(),
+        };
+        Skipped { part: Part::Element, name, why: why.clone() }
     }));
     let lines = Lines::new(text);
     skipped.extend(comments.into_iter().map(|at| Skipped {

@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{
     error::Rule,
-    model::{Channel, Keyword, Level, Map, MapItem, Opcode, Provider, Query, Task},
+    model::{Channel, Keyword, Level, Logging, Map, MapItem, Opcode, Provider, Query, Task},
     winmeta,
 };
 
@@ -127,15 +127,33 @@ impl<'a, 'i> Reader<'a, 'i> {
             ),
             enabled: self.optional_flag(node, "enabled"),
             access: optional(node, "access"),
+            logging: self.logging(node),
             inside: self.inside(node),
             at: self.position(node),
         }
     }
 
-    /// Returns an element's child elements as XML text.
+    /// Reads the properties of a channel's log file.
+    fn logging(&mut self, channel: Xml<'a, 'i>) -> Logging {
+        let mode = self.mode;
+        let mut logging = Logging::default();
+        let properties = named(mode, channel, "logging").flat_map(|node| elements(mode, node));
+        for property in properties {
+            match name(property) {
+                "autoBackup" => logging.auto_backup = self.flag_inside(property, "autoBackup"),
+                "retention" => logging.retention = self.flag_inside(property, "retention"),
+                "maxSize" => logging.max_size = self.number_inside(property, "maxSize"),
+                _ => {}
+            }
+        }
+        logging
+    }
+
+    /// Returns a channel's child elements without `logging`, as XML text.
     fn inside(&self, node: Xml<'a, 'i>) -> String {
         let mode = self.mode;
         elements(mode, node)
+            .filter(|inner| name(*inner) != "logging")
             .map(|inner| &self.document.input_text()[inner.range()])
             .collect::<Vec<&str>>()
             .join("\n")

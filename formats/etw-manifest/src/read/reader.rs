@@ -115,6 +115,7 @@ fn name_of(part: Part, node: Xml<'_, '_>) -> String {
         | Part::Filter
         | Part::Character
         | Part::Comment
+        | Part::Element
         | Part::Reference => "name",
         Part::Template => "tid",
         Part::Event => {

@@ -11,7 +11,10 @@ use super::{
     reader::{Mode, Reader},
     xml::{name, named},
 };
-use crate::{error::Rule, shape};
+use crate::{
+    error::{ManifestError, Rule},
+    shape,
+};
 
 const MANIFEST: &str = "instrumentationManifest";
 
@@ -51,19 +54,27 @@ impl<'a, 'i> Reader<'a, 'i> {
         let mode = self.mode;
         let mut parts = Parts { events: Vec::new(), languages: Vec::new() };
         for manifest in whole {
-            self.shape(shape::check(manifest));
+            self.shape(shape::check(mode, manifest));
             let of_events = named(mode, manifest, "instrumentation");
             let of_languages = named(mode, manifest, "localization");
             parts.events.extend(of_events.flat_map(|it| named(mode, it, "events")));
             parts.languages.extend(of_languages.flat_map(|it| named(mode, it, "resources")));
         }
         if is_assembly {
-            for events in inside(root, "instrumentation").flat_map(|it| inside(it, "events")) {
-                self.shape(shape::check_events(events));
-                parts.events.push(events);
+            let children = inside(root, "instrumentation").flat_map(|it| it.children());
+            for inner in children.filter(Xml::is_element) {
+                if name(inner) == "events" {
+                    self.shape(shape::check_events(mode, inner));
+                    parts.events.push(inner);
+                } else {
+                    let namespace = inner.tag_name().namespace();
+                    let rule =
+                        shape::left_out("instrumentation", "element", name(inner), namespace);
+                    self.shape(vec![(inner, None, rule)]);
+                }
             }
             for localization in inside(root, "localization") {
-                self.shape(shape::check_localization(localization));
+                self.shape(shape::check_localization(mode, localization));
                 parts.languages.extend(named(mode, localization, "resources"));
             }
             // An assembly without providers is the manifest of something else.
@@ -76,15 +87,33 @@ impl<'a, 'i> Reader<'a, 'i> {
     }
 
     fn shape(&mut self, diagnostics: Vec<shape::Diagnostic<'a, 'i>>) {
-        if self.mode == Mode::Lenient {
-            return;
-        }
         for (node, attribute, rule) in diagnostics {
+            if matches!(rule, Rule::LeftOut { .. }) {
+                self.leave_out(ManifestError { at: self.position(node), rule });
+                continue;
+            }
+            if self.mode == Mode::Lenient {
+                continue;
+            }
             let at = attribute.map_or_else(
                 || self.position(node),
                 |attribute| self.attribute_position(node, &attribute),
             );
             self.refuse(at, rule);
+        }
+    }
+
+    /// Notes an element or attribute that is left out; equal ones are counted at the first one.
+    fn leave_out(&mut self, note: ManifestError) {
+        let Rule::LeftOut { what, inner, outer, namespace, .. } = &note.rule else {
+            return;
+        };
+        let key = (*what, inner.clone(), *outer, namespace.clone());
+        let all = &mut self.manifest.left_out;
+        let at = *self.globals.left_out.entry(key).or_insert(all.len());
+        match all.get_mut(at).map(|known| &mut known.rule) {
+            Some(Rule::LeftOut { count, .. }) => *count += 1,
+            _ => all.push(note),
         }
     }
 }

@@ -138,16 +138,37 @@ impl<'a, 'i> Reader<'a, 'i> {
     }
 
     pub fn optional_flag(&mut self, node: Xml<'a, 'i>, attribute: &'static str) -> Option<bool> {
-        match node.attribute(attribute)? {
+        let text = node.attribute(attribute)?;
+        self.flag(text, attribute, self.attribute_position(node, attribute))
+    }
+
+    /// Reads `true` or `false` from the text inside an element.
+    pub fn flag_inside(&mut self, node: Xml<'a, 'i>, element: &'static str) -> Option<bool> {
+        self.flag(node.text().unwrap_or_default().trim(), element, self.position(node))
+    }
+
+    fn flag(&mut self, text: &str, what: &'static str, at: Position) -> Option<bool> {
+        match text {
             "true" | "1" => Some(true),
             "false" | "0" => Some(false),
-            text => {
-                let rule = Rule::Word { attribute, text: text.to_owned(), words: "true, false" };
-                let at = self.attribute_position(node, attribute);
-                self.object(at, rule);
+            _ => {
+                let text = text.to_owned();
+                self.object(at, Rule::Word { attribute: what, text, words: "true, false" });
                 None
             }
         }
+    }
+
+    /// Reads a number from the text inside an element.
+    pub fn number_inside(&mut self, node: Xml<'a, 'i>, element: &'static str) -> Option<u64> {
+        let text = node.text().unwrap_or_default().trim();
+        let found = number(text);
+        if found.is_none() {
+            let text = text.to_owned();
+            let rule = Rule::Number { attribute: element, text, least: 0, most: u64::MAX };
+            self.object(self.position(node), rule);
+        }
+        found
     }
 
     pub fn word(

@@ -12,7 +12,9 @@ use quick_xml::{
     events::{BytesDecl, BytesText, Event as XmlEvent},
 };
 
-use crate::model::{Channel, Event, Manifest, Map, Opcode, Provider, QName, Template, TextRef};
+use crate::model::{
+    Channel, Event, Logging, Manifest, Map, Opcode, Provider, QName, Template, TextRef,
+};
 use xml::{Attributes, Writer, written};
 
 /// Writes a manifest, with `comment` as a comment at the start.
@@ -227,14 +229,39 @@ impl<'a> Writer<'a> {
             .with_optional("access", channel.access.as_deref())
             .with_optional("enabled", channel.enabled.map(|on| on.to_string()))
             .with_optional("message", self.reference(channel.message));
-        if channel.inside.is_empty() {
+        if channel.inside.is_empty() && channel.logging == Logging::default() {
             self.empty("channel", attributes);
             return;
         }
         self.open("channel", attributes);
-        written(&self.xml.write_indent());
-        written(&self.xml.get_mut().write_all(channel.inside.as_bytes()));
+        self.logging(channel.logging);
+        if !channel.inside.is_empty() {
+            written(&self.xml.write_indent());
+            written(&self.xml.get_mut().write_all(channel.inside.as_bytes()));
+        }
         self.close("channel");
+    }
+
+    fn logging(&mut self, logging: Logging) {
+        let Logging { auto_backup, retention, max_size } = logging;
+        // The order is eventman.xsd's.
+        let properties = [
+            ("autoBackup", auto_backup.map(|on| on.to_string())),
+            ("retention", retention.map(|on| on.to_string())),
+            ("maxSize", max_size.map(|size| size.to_string())),
+        ];
+        if properties.iter().all(|(_, value)| value.is_none()) {
+            return;
+        }
+        self.open("logging", Attributes::new());
+        for (name, value) in &properties {
+            if let Some(value) = value {
+                self.open(name, Attributes::new());
+                self.event(XmlEvent::Text(BytesText::from_escaped(value)));
+                self.close(name);
+            }
+        }
+        self.close("logging");
     }
 
     fn tasks(&mut self, provider: &'a Provider) {

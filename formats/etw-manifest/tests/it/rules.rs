@@ -177,7 +177,7 @@ fn attributes_without_a_place_in_the_resources_are_kept() {
         ("<event value=\"3\"", "<event suppressProjection=\"true\" value=\"3\""),
         (
             "isolation=\"System\" enabled=\"true\"/>",
-            "isolation=\"System\" enabled=\"true\"><logging><maxSize>4096</maxSize></logging></channel>",
+            "isolation=\"System\" enabled=\"true\"><publishing><level>4</level></publishing></channel>",
         ),
         ("<messageTable>", "<x:y xmlns:x=\"urn:x\" z=\"1\"/><messageTable>"),
     ] {
@@ -193,6 +193,80 @@ fn attributes_without_a_place_in_the_resources_are_kept() {
     }
     let written = manifest::write(&manifest::read(SOUND).unwrap(), "");
     assert!(!written.contains("mofValue"));
+}
+
+#[test]
+fn elements_and_attributes_of_other_namespaces_are_left_out_and_counted() {
+    let root = "<instrumentationManifest ";
+    let of_xml = "xmlns:i=\"http://www.w3.org/2001/XMLSchema-instance\" i:schemaLocation=\"a b\" ";
+    let foreign = "xmlns:o=\"urn:o\" o:x=\"1\" ";
+    let counters = "<counters xmlns=\"http://schemas.microsoft.com/win/2005/12/counters\"/>";
+    let text = SOUND.replacen(root, &format!("{root}{of_xml}{foreign}"), 1).replacen(
+        "<instrumentation>",
+        &format!("<instrumentation>{counters}{counters}"),
+        1,
+    );
+    let notes: Vec<String> =
+        manifest::read(&text).unwrap().left_out.iter().map(|one| one.rule.to_string()).collect();
+    let expected = [
+        "leaving out 1 attribute `x` of `instrumentationManifest` (namespace urn:o)",
+        "leaving out 2 elements `counters` of `instrumentation` (namespace \
+         http://schemas.microsoft.com/win/2005/12/counters)",
+    ];
+    assert_eq!(notes, expected);
+    assert!(manifest::read(SOUND).unwrap().left_out.is_empty());
+    let lenient = |text: &str| {
+        let skipped = manifest::read_lenient(text).unwrap().skipped;
+        skipped.iter().map(|one| one.why.rule.to_string()).collect::<Vec<_>>()
+    };
+    assert_eq!(lenient(&text), expected);
+    // A decoder also leaves out what a compiler refuses.
+    let text = SOUND.replacen("<instrumentation>", "<instrumentation><more/>", 1);
+    assert_eq!(lenient(&text), ["leaving out 1 element `more` of `instrumentation`"]);
+    // So do the manifests of components of Windows.
+    let assembly = "<assembly xmlns='urn:schemas-microsoft-com:asm.v3'><instrumentation><more/>\
+                    <events/></instrumentation></assembly>";
+    let more = "leaving out 1 element `more` of `instrumentation` (namespace \
+                urn:schemas-microsoft-com:asm.v3)";
+    assert_eq!(lenient(assembly)[0], more);
+}
+
+#[test]
+fn the_properties_of_a_log_file_are_read_and_written() {
+    let with = |inside: &str| {
+        let from = "isolation=\"System\" enabled=\"true\"/>";
+        let to = format!("isolation=\"System\" enabled=\"true\">{inside}</channel>");
+        SOUND.replacen(from, &to, 1)
+    };
+    let inside = "<logging><autoBackup> 1 </autoBackup><retention>true</retention>\
+                  <maxSize>0x400000</maxSize></logging><publishing><level>4</level></publishing>";
+    let read = manifest::read(&with(inside)).unwrap();
+    let again = manifest::read(&manifest::write(&read, "")).unwrap();
+    for manifest in [&read, &again] {
+        let mut channels = manifest.providers[0].channels.iter();
+        let channel = channels.find(|one| one.enabled == Some(true)).unwrap();
+        assert_eq!(
+            channel.logging,
+            manifest::Logging {
+                auto_backup: Some(true),
+                retention: Some(true),
+                max_size: Some(4 << 20)
+            }
+        );
+        assert_eq!(channel.inside, "<publishing><level>4</level></publishing>");
+    }
+    for (inside, message) in [
+        ("<retention>maybe</retention>", "`retention` is \"maybe\"; it must be one of true, false"),
+        ("<maxSize>1 MB</maxSize>", "`maxSize` is \"1 MB\"; it must be a number"),
+        ("<maxSize/>", "`maxSize` is \"\"; it must be a number"),
+    ] {
+        let text = with(&format!("<logging>{inside}</logging>"));
+        let failures = manifest::read(&text).unwrap_err().to_string();
+        assert!(failures.contains(message), "{failures}");
+        // Decoders do without.
+        let read = manifest::read_lenient(&text).unwrap();
+        assert!(read.manifest.providers[0].channels.iter().any(|one| one.enabled == Some(true)));
+    }
 }
 
 /// As manifests of performance counters are, which ctrpp compiles.

@@ -1,8 +1,8 @@
 //! Imports a manifest as a Rust declaration, for drivers that are ported from C.
 //!
 //! The declaration names the manifest (`manifest = "…"`), from which the resources are still
-//! compiled. It keeps strings in several languages, the security of channels, and events that the
-//! driver no longer writes. The build rejects a declaration that disagrees with the manifest.
+//! compiled. It keeps strings in several languages, the sessions of channels (`publishing`), and events that
+//! the driver no longer writes. The build rejects a declaration that disagrees with the manifest.
 //! Without that setting, the resources are compiled from the declaration.
 
 mod fields;
@@ -17,11 +17,12 @@ use std::{
     fmt,
 };
 
-use etw_manifest::{Channel, Event, Manifest, Map, Provider, is_name, replace_fields};
+use etw_manifest::{Channel, Event, Logging, Manifest, Map, Provider, is_name, replace_fields};
 use etw_wire::{Guid, winmeta};
 use proc_macro2::{Literal, TokenStream};
 use quote::{ToTokens as _, quote};
 use syn::Ident;
+use wdk_etw_schema::{ChannelSettings, MIN_LOG_SIZE};
 
 use names::{ident, pascal, rename, renamed, shouting, snake, unique, unique_named};
 use source::{Part, Source};
@@ -458,13 +459,14 @@ impl Writer<'_> {
         idents
     }
 
-    fn channels(&self, items: &mut Vec<TokenStream>) -> Vec<Option<String>> {
+    fn channels(&mut self, items: &mut Vec<TokenStream>) -> Vec<Option<String>> {
         let mut taken = HashSet::new();
         let mut idents = Vec::new();
         let mut variants = Vec::new();
         let mut values = HashSet::new();
         let mut names = HashSet::new();
-        for channel in &self.provider.channels {
+        let provider = self.provider;
+        for channel in &provider.channels {
             // Only resources can have a second channel of the same number, or a ninth.
             if !is_declared(channel)
                 || values.len() >= MAX_CHANNELS
@@ -479,17 +481,73 @@ impl Writer<'_> {
             let (rename, kind) = if channel.value < FIRST_CHANNEL {
                 (TokenStream::new(), ident("Import"))
             } else {
-                (rename, kind_of_channel(&channel.kind))
+                (rename, ident(kind_name(&channel.kind)))
             };
             let variant = ident(&name);
             let value = Literal::u8_unsuffixed(channel.value);
-            variants.push(quote!(#doc #[channel(#kind)] #rename #variant = #value));
+            let settings = self.channel_settings(channel);
+            variants.push(quote!(#doc #[channel(#kind #settings)] #rename #variant = #value));
             idents.push(Some(name));
         }
         if !variants.is_empty() {
             items.push(quote!(#[channels] enum Channel { #(#variants,)* }));
         }
         idents
+    }
+
+    /// Returns the settings of a channel for its declaration, each after a comma.
+    fn channel_settings(&mut self, channel: &Channel) -> TokenStream {
+        let mut written = TokenStream::new();
+        if channel.imported {
+            return written;
+        }
+        let lost = |what: &str| format!("{what} of the channel {} is left out", channel.name);
+        if let Some(enabled) = channel.enabled {
+            written.extend(quote!(, enabled = #enabled));
+        }
+        if let Some(isolation) = channel.isolation.as_deref() {
+            let isolation = ident(isolation);
+            written.extend(quote!(, isolation = #isolation));
+        }
+        match channel.access.as_deref() {
+            Some(access) if ChannelSettings::is_sddl(access) => {
+                written.extend(quote!(, access = #access));
+            }
+            Some(access) => self.note(
+                channel.at,
+                format!("{}: {access:?} is not a security descriptor in SDDL", lost("the access")),
+            ),
+            None => {}
+        }
+        let Logging { auto_backup, retention, max_size } = channel.logging;
+        match max_size {
+            Some(size) if size >= MIN_LOG_SIZE => {
+                let size = Literal::u64_unsuffixed(size);
+                written.extend(quote!(, max_size = #size));
+            }
+            Some(size) => self.note(
+                channel.at,
+                format!("{}: {size} is less than {MIN_LOG_SIZE}", lost("the maxSize")),
+            ),
+            None => {}
+        }
+        if let Some(retention) = retention {
+            written.extend(quote!(, retention = #retention));
+        }
+        let settings = ChannelSettings { auto_backup, retention, ..ChannelSettings::default() };
+        match (settings.refused_backup(kind_name(&channel.kind)), auto_backup) {
+            (Some(why), _) => {
+                let why = why.replace('`', "");
+                self.note(channel.at, format!("{}: {why}", lost("the autoBackup")));
+            }
+            (None, Some(auto_backup)) => written.extend(quote!(, auto_backup = #auto_backup)),
+            (None, None) => {}
+        }
+        if !channel.inside.is_empty() {
+            let what = lost("the session (`publishing`)");
+            self.note(channel.at, format!("{what}: a declaration has no such setting"));
+        }
+        written
     }
 
     fn map_type(
@@ -673,14 +731,14 @@ fn is_declared(channel: &Channel) -> bool {
             && channel.value <= LAST_LOG
 }
 
-/// Returns the name of a channel's type, one of four.
-fn kind_of_channel(kind: &str) -> Ident {
-    ident(match kind {
+/// Returns a channel's type, one of four.
+fn kind_name(kind: &str) -> &'static str {
+    match kind {
         "Admin" => "Admin",
         "Operational" => "Operational",
         "Analytic" => "Analytic",
         _ => "Debug",
-    })
+    }
 }
 
 /// Converts a message that numbers the template's fields to one that numbers the declaration's

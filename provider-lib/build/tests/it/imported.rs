@@ -7,7 +7,7 @@ use etw_manifest::{Presentation, PropertyKind};
 use proc_macro2::TokenStream;
 use wdk_etw_build::import;
 
-use crate::helpers::{RENEW, declared, fixture, notes, read};
+use crate::helpers::{RENEW, declared, fixture, man, notes, read};
 
 /// Returns the text of the manifest with a replacement.
 fn odd(from: &str, to: &str) -> String {
@@ -86,4 +86,62 @@ fn an_event_with_an_empty_structure_is_left_out_alone() {
     }
     let imported = import::declaration(&read, None);
     assert_eq!((imported.counts.all, imported.counts.left_out), (8, 2), "{:?}", imported.notes);
+}
+
+/// The settings of channels come back from the declaration's own manifest.
+#[test]
+fn the_settings_of_channels_are_imported() {
+    let channels = |settings: &str, inside: &str| {
+        let inside = format!(
+            "<channels><importChannel name='System' chid='S'/>\
+             <channel name='P/Op' chid='Op' type='Operational' value='16'{settings}>{inside}\
+             </channel></channels>"
+        );
+        read(&man(&inside, ""))
+    };
+    let whole = channels(
+        " enabled='true' isolation='System' access='O:BAG:SYD:(A;;0x7;;;BA)'",
+        "<logging><autoBackup>true</autoBackup><retention>true</retention>\
+         <maxSize>20971520</maxSize></logging>",
+    );
+    for manifest in [whole, channels("", ""), channels(" enabled='false'", "")] {
+        let imported = import::declaration(&manifest, None);
+        assert_eq!(imported.notes, [], "{}", imported.source);
+        let made = declared(&imported.source);
+        let written = read(&etw_manifest::write(&made, ""));
+        for made in [&made, &written] {
+            let pairs = made.providers[0].channels.iter().zip(&manifest.providers[0].channels);
+            assert_eq!(pairs.len(), 2);
+            for (our, their) in pairs {
+                assert_eq!(our.imported, their.imported);
+                if their.imported {
+                    continue;
+                }
+                assert_eq!(our.enabled, their.enabled);
+                assert_eq!(our.isolation, their.isolation);
+                assert_eq!(our.access, their.access);
+                assert_eq!(our.logging, their.logging);
+            }
+        }
+    }
+}
+
+#[test]
+fn settings_of_channels_that_a_declaration_cannot_have_are_noted() {
+    for (settings, inside, note) in [
+        (" access='everyone'", "", "the access of the channel P/Op is left out: \"everyone\""),
+        ("", "<logging><maxSize>4096</maxSize></logging>", "the maxSize of the channel P/Op"),
+        ("", "<logging><autoBackup>true</autoBackup></logging>", "it needs retention = true"),
+        ("", "<publishing><level>4</level></publishing>", "the session (`publishing`) of the"),
+    ] {
+        let inside = format!(
+            "<channels><channel name='P/Op' type='Operational' value='16'{settings}>{inside}\
+             </channel></channels>"
+        );
+        let imported = import::declaration(&read(&man(&inside, "")), None);
+        let notes = notes(&imported);
+        assert_eq!(notes.len(), 1, "{notes:?}");
+        assert!(notes[0].contains(note), "{notes:?}");
+        assert_eq!(declared(&imported.source).providers[0].channels.len(), 1);
+    }
 }

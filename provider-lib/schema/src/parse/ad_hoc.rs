@@ -84,6 +84,9 @@ fn runtime(input: ParseStream<'_>) -> syn::Result<Option<Expr>> {
     inside.parse().map(Some)
 }
 
+/// The options of a write that an event can have, which are methods of `WriteOptions`.
+const OPTIONS: [&str; 5] = ["activity", "related", "starts", "flags", "except_sessions"];
+
 /// Parses the arguments of `event!`.
 ///
 /// # Errors
@@ -218,14 +221,14 @@ fn parse_ad_hoc(input: ParseStream<'_>) -> syn::Result<AdHoc> {
                     })?;
             }
             "tag" => tag = attribute::tag_of(&input.parse()?)?,
-            "activity" | "related" | "starts" | "flags" => options.push((word, input.parse()?)),
+            option if OPTIONS.contains(&option) => options.push((word, input.parse()?)),
             _ => {
                 return Err(syn::Error::new(
                     word.span(),
                     format!(
                         "an event has no argument `{word}`; supported: `level`, `keyword`, \
-                         `opcode`, `tag`, `activity`, `related`, `starts`, `flags`, `every`, `once`, \
-                         `limit`, and the fields `{{ field: type = value, … }}`"
+                         `opcode`, `tag`, `activity`, `related`, `starts`, `flags`, `except_sessions`, \
+                         `every`, `once`, `limit`, and the fields `{{ field: type = value, … }}`"
                     ),
                 ));
             }

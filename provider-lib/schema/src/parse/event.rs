@@ -105,9 +105,22 @@ pub fn level(input: ParseStream<'_>) -> syn::Result<Level> {
             )),
         };
     }
+    if is_path(input) {
+        let path: syn::Path = input.parse()?;
+        let level = path.segments.last().map(|last| last.ident.to_string()).unwrap_or_default();
+        return Err(syn::Error::new(
+            path.segments.first().map_or_else(Span::call_site, |first| first.ident.span()),
+            format!("a level has its name without a path here; write `level = {level}`; {LEVELS}"),
+        ));
+    }
     let word: Ident =
         input.parse().map_err(|_| input.error(format!("expected a level; {LEVELS}")))?;
     standard_level(&word).ok_or_else(|| unknown_level(&word, &[]))
+}
+
+/// Returns whether a path of several words follows, such as `Level::Info`.
+fn is_path(input: ParseStream<'_>) -> bool {
+    input.peek(Ident) && input.peek2(Token![::]) || input.peek(Token![::])
 }
 
 fn standard_level(word: &Ident) -> Option<Level> {
@@ -146,7 +159,7 @@ impl Parse for EventSettings {
                 "id" => settings.id = Some(number(input, ID)?),
                 "version" => settings.version = Some(number(input, VERSION)?),
                 "level" => match input.fork().parse::<Ident>() {
-                    Ok(word) if standard_level(&word).is_none() => {
+                    Ok(word) if standard_level(&word).is_none() && !is_path(input) => {
                         settings.own_level = Some(input.parse()?);
                     }
                     _ => settings.level = Some(level(input)?),
@@ -428,6 +441,19 @@ fn fields(signature: &Signature, own: &HashSet<Ident>) -> syn::Result<Vec<Field>
                 "a field must have a name, as in `length: u32`",
             ));
         };
+        let words = [
+            (name.mutability.map(|word| word.span), "mut"),
+            (name.by_ref.map(|word| word.span), "ref"),
+        ];
+        if let Some((span, word)) = words.into_iter().find_map(|(span, word)| Some((span?, word))) {
+            return Err(syn::Error::new(
+                span,
+                format!(
+                    "a field cannot be `{word}`, because it is a name and a type; write `{}: …`",
+                    name.ident
+                ),
+            ));
+        }
         fields.push(field(&name.ident, &argument.ty, &argument.attrs, own)?);
     }
     Ok(fields)

@@ -2,11 +2,18 @@
 
 use std::collections::HashSet;
 
-use syn::{Attribute, Expr, ExprLit, Ident, Item, Lit, spanned::Spanned as _};
+use proc_macro2::Span;
+use syn::{
+    Attribute, Expr, ExprLit, Ident, Item, Lit, Token,
+    ext::IdentExt as _,
+    parse::{Parse, ParseStream},
+    spanned::Spanned as _,
+};
 
 use super::{event::field, module::Entry};
 use crate::{
-    Channel, Keyword, Map, MapKind, Named, Provider, Scalar, Structure, TaskOpcodes, attribute,
+    Channel, ChannelSettings, FieldType, Isolation, Keyword, MIN_LOG_SIZE, Map, MapKind, Named,
+    Provider, Scalar, Structure, TaskOpcodes, attribute,
 };
 
 /// Removes the attribute of this name and returns it.
@@ -33,6 +40,70 @@ pub fn own_types(entries: &[Entry]) -> HashSet<Ident> {
             _ => None,
         })
         .collect()
+}
+
+/// Returns the names by which other items refer to an item, or to its variants.
+pub fn declared_names(item: &Item) -> Vec<Ident> {
+    match item {
+        Item::Const(item) => vec![attribute::plain(&item.ident)],
+        Item::Struct(item) => vec![attribute::plain(&item.ident)],
+        Item::Enum(item) => {
+            let is_list = item.attrs.iter().any(|attribute| {
+                let lists = ["tasks", "opcodes", "levels", "channels"];
+                lists.iter().any(|name| attribute.path().is_ident(name))
+            });
+            if is_list {
+                item.variants.iter().map(|variant| attribute::plain(&variant.ident)).collect()
+            } else {
+                vec![attribute::plain(&item.ident)]
+            }
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// Leaves out the structures and the lists of opcodes that refer to faulty items, whose errors would
+/// follow from those of the items. Adds their names to those of the faulty items.
+pub fn leave_out_users(provider: &mut Provider, faulty: &mut HashSet<Ident>) {
+    loop {
+        let before = faulty.len();
+        provider.structures.retain(|structure| {
+            let is_faulty = structure.fields.iter().any(|field| match &field.kind {
+                FieldType::Named(name) | FieldType::Structures(name, _) => faulty.contains(name),
+                FieldType::Values(..) => false,
+            });
+            if is_faulty {
+                faulty.insert(structure.ident.clone());
+            }
+            !is_faulty
+        });
+        if faulty.len() == before {
+            break;
+        }
+    }
+    let (kept, others) = std::mem::take(&mut provider.task_opcodes)
+        .into_iter()
+        .partition(|list: &TaskOpcodes| !faulty.contains(&list.task));
+    provider.task_opcodes = kept;
+    let others = others.into_iter().flat_map(|list: TaskOpcodes| list.opcodes);
+    faulty.extend(others.map(|opcode| opcode.ident));
+}
+
+/// The types of Rust whose names a type of the declaration cannot have, so that its code can be read.
+const PRIMITIVES: [&str; 17] = [
+    "bool", "char", "f32", "f64", "i128", "i16", "i32", "i64", "i8", "isize", "str", "u128", "u16",
+    "u32", "u64", "u8", "usize",
+];
+
+/// Refuses a map or a structure with the name of a type of Rust.
+fn own_name(ident: &Ident) -> syn::Result<()> {
+    if PRIMITIVES.iter().any(|name| ident == name) {
+        return Err(syn::Error::new(
+            ident.span(),
+            format!("`{ident}` is a type of Rust; choose another name"),
+        ));
+    }
+    Ok(())
 }
 
 /// Adds an item of the author's own, unless it has an attribute of a declaration's items.
@@ -98,6 +169,7 @@ pub fn put_item(provider: &mut Provider, item: Item, own: &HashSet<Ident>) -> sy
             if take_attribute(&mut item.attrs, "structure").is_none() {
                 return put_other(provider, Item::Struct(item));
             }
+            own_name(&item.ident)?;
             attribute::only(&item.attrs, &["doc"], "structures")?;
             let mut fields = Vec::new();
             for field in &item.fields {
@@ -274,8 +346,8 @@ fn is_mask(expression: &Expr) -> bool {
     }
 }
 
-/// Returns the value of an integer literal, of one shifted left by another, or of several joined by
-/// `|`.
+/// Returns the value of an integer literal, of one shifted left by another, of a product, or of
+/// several joined by `|`.
 fn constant(expression: &Expr) -> Option<u64> {
     match expression {
         Expr::Lit(ExprLit { lit: Lit::Int(number), .. }) => number.base10_parse().ok(),
@@ -284,6 +356,7 @@ fn constant(expression: &Expr) -> Option<u64> {
             match binary.op {
                 syn::BinOp::Shl(_) => left.checked_shl(u32::try_from(right).ok()?),
                 syn::BinOp::BitOr(_) => Some(left | right),
+                syn::BinOp::Mul(_) => left.checked_mul(right),
                 _ => None,
             }
         }
@@ -297,40 +370,148 @@ const IMPORT: &str = "Import";
 
 /// The kinds of channels.
 const CHANNELS: [&str; 5] = ["Admin", "Operational", "Analytic", "Debug", IMPORT];
+/// The kinds of channels in error messages.
+const KINDS: &str =
+    "`Admin`, `Operational`, `Analytic`, `Debug`, and `Import` for a log of Windows";
+
+/// The names of a channel's settings.
+const SETTINGS: &str =
+    "`enabled`, `isolation`, `access`, `max_size`, `retention` and `auto_backup`";
+
+/// The arguments of `#[channel(…)]`: the kind, and the settings.
+struct ChannelArguments {
+    kind: String,
+    settings: ChannelSettings,
+    /// The source location of `auto_backup`.
+    backup: Option<Span>,
+}
+
+impl Parse for ChannelArguments {
+    fn parse(input: ParseStream<'_>) -> syn::Result<Self> {
+        let kind: Ident = input.parse().map_err(|error| {
+            let message = format!("expected the channel's kind, {KINDS}");
+            syn::Error::new(error.span(), message)
+        })?;
+        if !CHANNELS.iter().any(|known| kind == known) {
+            return Err(syn::Error::new(
+                kind.span(),
+                format!("unknown kind of channel `{kind}`; supported: {KINDS}"),
+            ));
+        }
+        let mut arguments =
+            Self { kind: kind.to_string(), settings: ChannelSettings::default(), backup: None };
+        let mut known = HashSet::new();
+        while !input.is_empty() {
+            input.parse::<Token![,]>()?;
+            if input.is_empty() {
+                break;
+            }
+            let setting: Ident = input.call(Ident::parse_any)?;
+            let name = setting.to_string();
+            if kind == IMPORT {
+                return Err(syn::Error::new(
+                    setting.span(),
+                    format!(
+                        "a log of Windows has no setting `{name}`, because Windows sets the log \
+                         up; write `#[channel({IMPORT})]`"
+                    ),
+                ));
+            }
+            if !known.insert(name) {
+                return Err(syn::Error::new(
+                    setting.span(),
+                    format!("the setting `{setting}` is given twice; remove one"),
+                ));
+            }
+            arguments.set(&setting, input)?;
+        }
+        let Self { kind, settings, backup } = &arguments;
+        if let (Some(span), Some(why)) = (*backup, settings.refused_backup(kind)) {
+            return Err(syn::Error::new(
+                span,
+                format!("the channel cannot have `auto_backup = true`: {why}"),
+            ));
+        }
+        Ok(arguments)
+    }
+}
+
+impl ChannelArguments {
+    /// Parses the value of a setting.
+    fn set(&mut self, setting: &Ident, input: ParseStream<'_>) -> syn::Result<()> {
+        let settings = &mut self.settings;
+        let name = setting.to_string();
+        if !["enabled", "isolation", "access", "max_size", "retention", "auto_backup"]
+            .contains(&name.as_str())
+        {
+            return Err(syn::Error::new(
+                setting.span(),
+                format!("a channel has no setting `{name}`; supported: {SETTINGS}"),
+            ));
+        }
+        let example = match name.as_str() {
+            "isolation" => "`isolation = System`, or `Application` or `Custom`".to_owned(),
+            "access" => "`access = \"O:BAG:SYD:(A;;0x7;;;BA)\"`, a security descriptor in SDDL \
+                         without percent signs"
+                .to_owned(),
+            "max_size" => format!("`max_size = {MIN_LOG_SIZE}` or more, in bytes"),
+            _ => format!("`{name} = true`, or `false`"),
+        };
+        let refuse = |span| syn::Error::new(span, format!("expected {example}"));
+        input.parse::<Token![=]>().map_err(|error| refuse(error.span()))?;
+        let value: Expr = input.parse().map_err(|error| refuse(error.span()))?;
+        let refused = || refuse(value.span());
+        let flag = || match &value {
+            Expr::Lit(ExprLit { lit: Lit::Bool(flag), .. }) => Ok(Some(flag.value)),
+            _ => Err(refused()),
+        };
+        match name.as_str() {
+            "enabled" => settings.enabled = flag()?,
+            "retention" => settings.retention = flag()?,
+            "auto_backup" => {
+                settings.auto_backup = flag()?;
+                self.backup = Some(setting.span());
+            }
+            "isolation" => {
+                let Expr::Path(path) = &value else { return Err(refused()) };
+                let named = Isolation::ALL.into_iter().find(|one| path.path.is_ident(one.name()));
+                settings.isolation = Some(named.ok_or_else(refused)?);
+            }
+            "access" => match &value {
+                Expr::Lit(ExprLit { lit: Lit::Str(text), .. })
+                    if ChannelSettings::is_sddl(&text.value()) =>
+                {
+                    settings.access = Some(text.value());
+                }
+                _ => return Err(refused()),
+            },
+            _ => {
+                let size = constant(&value).filter(|size| *size >= MIN_LOG_SIZE);
+                settings.max_size = Some(size.ok_or_else(refused)?);
+            }
+        }
+        Ok(())
+    }
+}
 
 fn channels(provider: &mut Provider, item: &syn::ItemEnum) -> syn::Result<()> {
     let entries = named::<u8>(item, 8..=255, "channel")?;
     for (named, variant) in entries.into_iter().zip(&item.variants) {
-        let kind = variant
+        let arguments = variant
             .attrs
             .iter()
             .find(|attribute| attribute.path().is_ident("channel"))
-            .map(Attribute::parse_args::<Ident>)
+            .map(Attribute::parse_args::<ChannelArguments>)
             .transpose()?;
-        let kind = match kind {
-            Some(kind) => {
-                let name = kind.to_string();
-                if !CHANNELS.contains(&name.as_str()) {
-                    return Err(syn::Error::new(
-                        kind.span(),
-                        format!(
-                            "unknown kind of channel `{name}`; supported: `Admin`, `Operational`, \
-                             `Analytic`, `Debug`, and `Import` for a log of Windows"
-                        ),
-                    ));
-                }
-                name
-            }
-            None => {
-                return Err(syn::Error::new(
-                    variant.ident.span(),
-                    format!(
-                        "the channel `{}` has no kind; add `#[channel(Operational)]`, or `Admin`, \
-                         `Analytic` or `Debug`",
-                        variant.ident
-                    ),
-                ));
-            }
+        let Some(ChannelArguments { kind, settings, .. }) = arguments else {
+            return Err(syn::Error::new(
+                variant.ident.span(),
+                format!(
+                    "the channel `{}` has no kind; add `#[channel(Operational)]`, or `Admin`, \
+                     `Analytic` or `Debug`",
+                    variant.ident
+                ),
+            ));
         };
         let of_windows = etw_wire::winmeta::CHANNELS.iter();
         let of_windows = of_windows.filter(|one| !one.name.starts_with("Trace"));
@@ -353,12 +534,13 @@ fn channels(provider: &mut Provider, item: &syn::ItemEnum) -> syn::Result<()> {
         if let Some(imported) = imported {
             imported.name.clone_into(&mut named.name);
         }
-        provider.channels.push(Channel { named, kind });
+        provider.channels.push(Channel { named, kind, settings });
     }
     Ok(())
 }
 
 fn map(item: &mut syn::ItemEnum, kind: MapKind) -> syn::Result<Map> {
+    own_name(&item.ident)?;
     let scalar = match take_attribute(&mut item.attrs, "repr") {
         None => Scalar::U32,
         Some(repr) => {

@@ -10,6 +10,8 @@ mod settings;
 mod source;
 mod words;
 
+use std::collections::HashSet;
+
 use proc_macro2::TokenStream;
 
 pub use self::{
@@ -19,8 +21,8 @@ pub use self::{
 };
 use self::{
     event::event,
-    items::{own_types, put_item},
-    module::{Entry, Module},
+    items::{declared_names, leave_out_users, own_types, put_item},
+    module::{Entry, Module, uses},
     settings::Settings,
 };
 use crate::{Evaluate, Provider, check, errors::Errors};
@@ -82,16 +84,22 @@ pub fn provider_without_faulty_events(
     };
     let own = own_types(&module.entries);
     let mut functions = Vec::new();
+    let mut faulty = HashSet::new();
     let mut of_events = Errors::default();
     for entry in module.entries {
         match entry {
             Entry::Function(function) => functions.push(function),
             Entry::Item(item) => {
-                errors.take(put_item(&mut provider, item, &own));
+                let names = declared_names(&item);
+                if errors.take(put_item(&mut provider, item, &own)).is_none() {
+                    faulty.extend(names);
+                }
             }
             Entry::Refused(error) => of_events.push(error),
         }
     }
+    leave_out_users(&mut provider, &mut faulty);
+    functions.retain(|function| !uses(function, &faulty));
     // Events come last because they refer to the other items.
     for function in functions {
         if let Some(event) = of_events.take(event(&function, &provider, &own)) {

@@ -1,9 +1,15 @@
 //! The syntax of the module under `#[provider]`.
 
+use std::collections::HashSet;
+
+use proc_macro2::{TokenStream, TokenTree};
+use quote::ToTokens as _;
 use syn::{
-    Attribute, Ident, Item, ItemFn, Signature, Token, Visibility, braced,
+    Attribute, FnArg, Ident, Item, ItemFn, Signature, Token, Visibility, braced,
     parse::{Parse, ParseStream},
 };
+
+use crate::attribute;
 
 /// The module under `#[provider]`. Its events are functions without a body, which are not valid
 /// Rust outside macros.
@@ -26,6 +32,27 @@ pub struct Function {
     pub attributes: Vec<Attribute>,
     pub visibility: Visibility,
     pub signature: Signature,
+}
+
+/// Returns whether an event refers to any of these items. If they are faulty, its own errors would
+/// follow from theirs.
+pub fn uses(function: &Function, items: &HashSet<Ident>) -> bool {
+    fn mentions(tokens: TokenStream, items: &HashSet<Ident>) -> bool {
+        tokens.into_iter().any(|token| match token {
+            TokenTree::Ident(word) => items.contains(&attribute::plain(&word)),
+            TokenTree::Group(group) => mentions(group.stream(), items),
+            TokenTree::Punct(_) | TokenTree::Literal(_) => false,
+        })
+    }
+    if items.is_empty() {
+        return false;
+    }
+    let types = function.signature.inputs.iter().filter_map(|input| match input {
+        FnArg::Typed(field) => Some(field.ty.to_token_stream()),
+        FnArg::Receiver(_) => None,
+    });
+    let attributes = function.attributes.iter().map(|one| one.meta.to_token_stream());
+    types.chain(attributes).any(|tokens| mentions(tokens, items))
 }
 
 impl Parse for Module {

@@ -52,6 +52,7 @@ impl Parse for Settings {
         let mut written_guid = None;
         let mut group = None;
         let mut traits = Vec::new();
+        let mut trait_spans = Vec::new();
         let mut default_encoding = None;
         let mut hooks = Hooks::default();
         let mut binary_tracking = false;
@@ -65,7 +66,10 @@ impl Parse for Settings {
                 given.once(&word)?;
             }
             match word.to_string().as_str() {
-                "trait_" => custom_trait(input, &mut traits)?,
+                "trait_" => {
+                    custom_trait(input, &mut traits)?;
+                    trait_spans.push(word.span());
+                }
                 "binary_tracking" => binary_tracking = true,
                 "statistics" => statistics = true,
                 "stripes" => stripes = Some(number_of_stripes(&value(input)?)?),
@@ -122,16 +126,8 @@ impl Parse for Settings {
             Some(guid) => guid,
             None => Guid::of_name(&text).map_err(|error| syn::Error::new(name.span(), error))?,
         };
-        let size = crate::traits::size(&text, group.is_some(), &traits);
-        if size > MAX_TRAITS_SIZE {
-            return Err(syn::Error::new(
-                name.span(),
-                format!(
-                    "the provider's traits have {size} bytes, and ETW accepts at most \
-                     {MAX_TRAITS_SIZE}; shorten the name or the custom traits"
-                ),
-            ));
-        }
+        let written = traits.iter().zip(trait_spans).collect::<Vec<_>>();
+        check_size(&name, crate::traits::size(&text, group.is_some(), &traits), &written)?;
         Ok(Self {
             name: text,
             guid,
@@ -145,6 +141,23 @@ impl Parse for Settings {
             manifest: manifest.map(|path| path.value()),
         })
     }
+}
+
+/// Checks the size of a provider's traits. If they are too large, the largest of the name and the
+/// custom traits is the cause.
+fn check_size(name: &LitStr, size: usize, traits: &[(&Trait, Span)]) -> syn::Result<()> {
+    if size <= MAX_TRAITS_SIZE {
+        return Ok(());
+    }
+    let largest = traits.iter().max_by_key(|(one, _)| one.data.len());
+    let cause = largest.filter(|(one, _)| one.data.len() > name.value().len());
+    Err(syn::Error::new(
+        cause.map_or_else(|| name.span(), |(_, span)| *span),
+        format!(
+            "the provider's traits have {size} bytes, and ETW accepts at most {MAX_TRAITS_SIZE}; \
+             shorten the name or the custom traits"
+        ),
+    ))
 }
 
 fn value<T: Parse>(input: ParseStream<'_>) -> syn::Result<T> {

@@ -259,6 +259,25 @@ fn resolve(
                 (None, _) => Err(no_field_type(written)),
             }
         }
+        Type::Ptr(_) => Err(syn::Error::new_spanned(
+            written,
+            "a field cannot be a raw pointer; write `Pointer`, whose event says only whether the \
+             address is null, or `#[address] Pointer`, whose event has the address",
+        )),
+        Type::Reference(TypeReference { elem, mutability: Some(_), .. }) => {
+            let referent = elem.to_token_stream().to_string().replace(' ', "");
+            let or_value = match &**elem {
+                Type::Path(_) => format!(" or `{referent}`"),
+                _ => String::new(),
+            };
+            Err(syn::Error::new_spanned(
+                written,
+                format!(
+                    "a field cannot be a mutable reference, because an event is only read; write \
+                     `&{referent}`{or_value}"
+                ),
+            ))
+        }
         Type::Slice(_) => Err(syn::Error::new_spanned(
             written,
             format!(

@@ -117,3 +117,134 @@ fn opcodes_levels_and_channels_are_checked() {
     );
     assert!(text.contains("cannot have the presentation `xs:string`"), "{text}");
 }
+
+#[test]
+fn wrong_settings_of_channels_are_refused_with_the_right_form() {
+    for (arguments, column, message) in [
+        ("", 11, "expected the channel's kind, `Admin`"),
+        ("Error", 11, "unknown kind of channel `Error`; supported: `Admin`"),
+        ("Admin, on = true", 18, "a channel has no setting `on`; supported: `enabled`"),
+        ("Admin, enabled", 25, "expected `enabled = true`, or `false`"),
+        ("Admin, enabled = 1", 28, "expected `enabled = true`, or `false`"),
+        ("Admin, enabled = true, enabled = true", 34, "`enabled` is given twice"),
+        ("Admin, isolation = Kernel", 30, "expected `isolation = System`"),
+        ("Admin, access = \"Everyone\"", 27, "a security descriptor in SDDL"),
+        ("Admin, access = \"D:(A;;GA;;;WD\"", 27, "a security descriptor in SDDL"),
+        ("Admin, access = \"D:%x%\"", 27, "a security descriptor in SDDL"),
+        ("Admin, max_size = 65536", 29, "expected `max_size = 1048576` or more, in bytes"),
+        ("Admin, max_size = \"1 MB\"", 29, "expected `max_size = 1048576` or more"),
+        ("Admin, auto_backup = true", 18, "it needs `retention = true`"),
+        ("Debug, retention = true, auto_backup = true", 36, "only `Admin` and `Operational`"),
+        ("Import, enabled = true", 19, "a log of Windows has no setting `enabled`"),
+    ] {
+        let kind = if arguments.starts_with("Import") { 8 } else { 16 };
+        let items = format!("#[channels] enum C {{\n#[channel({arguments})]\nX = {kind} }}");
+        let (line, at, text) = error(&items);
+        assert!(text.contains(message), "{arguments}: {text}");
+        assert_eq!((line, at + 1), (4, column), "{arguments}: {text}");
+    }
+}
+
+/// Returns all errors of a declaration with these items: line, column and text.
+fn errors(items: &str) -> Vec<(usize, usize, String)> {
+    let text = format!("#[provider(name = \"A\")]\nmod trace {{\n{items}\n}}");
+    let errors = source(&text).map(|_| ()).unwrap_err().into_iter();
+    let place = |error: &syn::Error| error.span().start();
+    errors.map(|one| (place(&one).line, place(&one).column + 1, one.to_string())).collect()
+}
+
+#[test]
+fn a_faulty_item_is_reported_and_its_uses_are_not() {
+    let events = "\n#[event(level = Info, keyword = none)]\nfn a(x: Kind);\n\
+                  #[event(level = Info, keyword = none)]\nfn b(x: Place, y: &[Place]);";
+    for (items, line, text) in [
+        ("#[map] enum Kind { A = 1, A = 2 }\n#[structure] struct Place { x: u8 }", 3, "twice"),
+        ("#[map] enum Kind { A }\n#[structure] struct Place { x: Kind }", 3, "must have a value"),
+        ("#[structure] struct Place { x: Kind }\n#[map] enum Kind {}", 4, "is empty"),
+        ("#[map] enum Kind { A = 1 }\n#[structure] struct Place { x: f32 }", 4, "floating-point"),
+        ("#[map] enum Kind { A = 1 }\n#[structure] struct Place(u8);", 4, "must have names"),
+        ("#[map] enum Kind { A = 1 }\n#[structure] struct Place { x: &'a str }", 4, "in memory"),
+    ] {
+        let found = errors(&format!("{items}{events}"));
+        assert_eq!(found.len(), 1, "{items}: {found:?}");
+        assert!(found[0].0 == line && found[0].2.contains(text), "{items}: {found:?}");
+    }
+    for (item, argument) in [
+        ("#[keyword] const K: Keyword = Keyword::bit(50);", "level = Info, keyword = K"),
+        ("#[tasks] enum T { K = 0 }", "level = Info, keyword = none, task = K"),
+        ("#[opcodes] enum T { K = 0 }", "level = Info, keyword = none, opcode = K"),
+        ("#[levels] enum T { K = 3 }", "level = K, keyword = none"),
+        ("#[channels] enum T { K = 16 }", "id = 1, level = Info, keyword = none, channel = K"),
+    ] {
+        let found = errors(&format!("{item}\n#[event({argument})]\nfn x();"));
+        assert_eq!((found.len(), found[0].0), (1, 3), "{item}: {found:?}");
+    }
+    // Two structures that contain each other are one mistake, and so is a type of two items.
+    let found = errors("#[structure] struct A { b: B }\n#[structure] struct B { a: A }");
+    assert_eq!(found.len(), 1, "{found:?}");
+    let found = errors("#[map] enum Kind { A = 1 }\n#[map] enum Kind { A = 1 }");
+    assert_eq!(found.len(), 1, "{found:?}");
+    // Other mistakes are all reported.
+    let found = errors(
+        "#[map] enum Kind { A }\n#[event(level = Info, keyword = none)]\nfn a(x: f64);\n\
+         #[event(level = Info, keyword = none)]\nfn b(x: Missing);",
+    );
+    assert_eq!(found.len(), 3, "{found:?}");
+}
+
+#[test]
+fn frequent_slips_get_the_form_to_write() {
+    let event = |arguments: &str, fields: &str| format!("#[event({arguments})]\nfn x({fields});");
+    let rest = "level = Info, keyword = none";
+    for (items, at, text) in [
+        (event("level = Level::Info, keyword = none", ""), (3, 17), "write `level = Info`"),
+        (event("level = wdk_etw::Level::Info, keyword = none", ""), (3, 17), "`level = Info`"),
+        (event(rest, "mut x: u32"), (4, 6), "a field cannot be `mut`"),
+        (event(rest, "ref x: u32"), (4, 6), "a field cannot be `ref`"),
+        (event(rest, "x: *mut u8"), (4, 9), "write `Pointer`"),
+        (event(rest, "x: *const Device"), (4, 9), "write `Pointer`"),
+        (event(rest, "x: &mut u8"), (4, 9), "write `&u8` or `u8`"),
+        (event(rest, "x: &mut [u8]"), (4, 9), "write `&[u8]`"),
+        ("#[map] enum u32 { A = 1 }".to_owned(), (3, 13), "a type of Rust"),
+        ("#[structure] struct bool { a: u8 }".to_owned(), (3, 21), "a type of Rust"),
+    ] {
+        let found = errors(&items);
+        assert_eq!(found.len(), 1, "{items}: {found:?}");
+        assert!(found[0].2.contains(text), "{items}: {found:?}");
+        assert_eq!((found[0].0, found[0].1), at, "{items}: {found:?}");
+    }
+}
+
+#[test]
+fn one_name_of_tracelogging_events_has_one_layout() {
+    let two = |first: &str, second: &str| {
+        format!(
+            "#[event(level = Info, keyword = none, name = \"Same\")]\nfn a({first});\n\
+             #[event(level = Error, keyword = none, name = \"Same\")]\nfn b({second});"
+        )
+    };
+    let found = errors(&two("x: u32", "x: u64"));
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert_eq!((found[0].0, found[0].1), (6, 4), "{found:?}");
+    assert!(found[0].2.contains("the name `Same` of the event `a`"), "{found:?}");
+    let text = format!("#[provider(name = \"A\")] mod trace {{ {} }}", two("x: u32", "x: u32"));
+    assert_eq!(source(&text).unwrap()[0].events.len(), 2);
+    // The events of an activity share its name.
+    let text = format!(
+        "#[provider(name = \"A\")] mod trace {{ {} }}",
+        two("x: u32", "x: u64").replacen("Info", "Info, opcode = Start", 1)
+    );
+    assert_eq!(source(&text).unwrap()[0].events.len(), 2);
+}
+
+#[test]
+fn traits_that_are_too_large_are_reported_at_the_cause() {
+    let at = |name: usize, trait_: usize| {
+        let (name, data) = ("n".repeat(name), "d".repeat(trait_));
+        let text = format!("#[provider(name = \"{name}\",\ntrait_(128, \"{data}\"))]\nmod t {{}}");
+        source(&text).map(|_| ()).map_err(|error| error.span().start().line)
+    };
+    assert_eq!(at(10, 10), Ok(()));
+    assert_eq!(at(10, 70_000), Err(2));
+    assert_eq!(at(70_000, 10), Err(1));
+}

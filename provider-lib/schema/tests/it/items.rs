@@ -1,7 +1,8 @@
 //! The items of a declaration: their names, values, doc comments and conditions.
 
 use wdk_etw_schema::{
-    Configuration, Encoding, Evaluate as _, Evaluated, FieldType, MapKind, Named, Provider, Scalar,
+    ChannelSettings, Configuration, Encoding, Evaluate as _, Evaluated, FieldType, Isolation,
+    MapKind, Named, Provider, Scalar,
     parse::{predicates, source, source_in},
 };
 
@@ -521,4 +522,34 @@ fn modules_that_are_no_providers_may_have_unknown_options() {
     }
     let error = read("#[cfg_attr(lab, provider(name = \"B\"))] mod other {}").unwrap_err();
     assert!(error.to_string().contains("lab"), "{error}");
+}
+
+#[test]
+fn channels_have_settings() {
+    let provider = provider(
+        "#[channels] enum C {
+            #[channel(Admin, enabled = true, isolation = System)] Mine = 16,
+            #[channel(
+                Operational, enabled = false, isolation = Custom, access = \"O:BAG:SYD:(A;;0x7;;;BA)\",
+                max_size = 20 * 1024 * 1024, retention = true, auto_backup = true,
+            )]
+            Whole = 17,
+            #[channel(Analytic, max_size = 1 << 20)] Least = 18,
+            #[channel(Import)] System = 8,
+        }",
+    );
+    let settings: Vec<_> = provider.channels.iter().map(|one| one.settings.clone()).collect();
+    let none = ChannelSettings::default();
+    let mine =
+        ChannelSettings { enabled: Some(true), isolation: Some(Isolation::System), ..none.clone() };
+    let whole = ChannelSettings {
+        enabled: Some(false),
+        isolation: Some(Isolation::Custom),
+        access: Some("O:BAG:SYD:(A;;0x7;;;BA)".to_owned()),
+        max_size: Some(20 << 20),
+        retention: Some(true),
+        auto_backup: Some(true),
+    };
+    let least = ChannelSettings { max_size: Some(1 << 20), ..none.clone() };
+    assert_eq!(settings, [mine, whole, least, none]);
 }

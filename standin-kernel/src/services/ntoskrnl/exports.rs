@@ -4,7 +4,8 @@
 use super::{
     cm,
     context::{Context, Entries},
-    crt, dbg, ex, io, ke, mm, ob, object_security, po, ps, rtl, se, wmi, zw,
+    crt, dbg, ex, io, ke, mm, ob, object_links, object_names, object_security, po, ps, rtl, se,
+    sections, wmi, zw,
 };
 use crate::execution::routine::Export;
 
@@ -52,6 +53,7 @@ const ALL: &[Entries] = &[
     io::stack_limits::ENTRIES,
     io::stacks::ENTRIES,
     io::work_items::ENTRIES,
+    ke::apcs::ENTRIES,
     ke::bugchecks::ENTRIES,
     ke::device_queues::ENTRIES,
     ke::dpc::ENTRIES,
@@ -71,12 +73,15 @@ const ALL: &[Entries] = &[
     mm::probes::ENTRIES,
     ob::callbacks::ENTRIES,
     ob::handles::ENTRIES,
+    object_links::ENTRIES,
+    object_names::ENTRIES,
     object_security::ENTRIES,
     po::power::ENTRIES,
     po::power_framework::routines::ENTRIES,
     po::power_settings::ENTRIES,
     ps::current::ENTRIES,
     ps::notify_routines::ENTRIES,
+    ps::process_handles::ENTRIES,
     ps::processes::ENTRIES,
     ps::thread_creation::ENTRIES,
     rtl::bitmaps::ENTRIES,
@@ -97,6 +102,7 @@ const ALL: &[Entries] = &[
     se::access::ENTRIES,
     se::capture::ENTRIES,
     se::security_descriptors::ENTRIES,
+    sections::ENTRIES,
     wmi::ENTRIES,
     zw::events::ENTRIES,
     zw::files::ENTRIES,

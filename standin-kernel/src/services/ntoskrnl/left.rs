@@ -3,8 +3,8 @@
 use super::{
     context::Context,
     ex::{callbacks, resources},
-    io::{devices, error_log, lifetime, notifications, send},
-    ke::{bugchecks, dpc, threads, timers},
+    io::{devices, drivers, error_log, lifetime, notifications, send},
+    ke::{apcs, bugchecks, dpc, threads, timers},
     mm::pages,
     ob::handles,
     po::{power_framework, power_settings},
@@ -21,6 +21,7 @@ pub fn take_left(
     driver_object: u64,
     belongs: impl Fn(u64) -> bool,
 ) -> Vec<Violation> {
+    drivers::remove(context, driver_object);
     handles::finish_deletions(context);
     let mut violations = threads::take_left(context, driver, &belongs);
     // The threads that the driver waits for can have released objects.
@@ -33,6 +34,7 @@ pub fn take_left(
     let counts = [
         (timers.len(), "timer is set"),
         (dpcs.len(), "DPC is queued"),
+        (apcs::take_left(context, &belongs), "APC is queued"),
         (callbacks::take_left(context, &belongs), "callback's registration is left"),
         (notifications::take_left(context, &belongs), "registration for notifications is left"),
         (watchers::take_left(context, &belongs), "routine that watches the system is registered"),

@@ -36,7 +36,7 @@ const INVALID_OWNER: NtStatus = NtStatus::from_bits(0xC000_005A);
 const INVALID_PRIMARY_GROUP: NtStatus = NtStatus::from_bits(0xC000_005B);
 
 /// Returns the type of an object: the exported variable that points to it.
-fn type_of(context: &Context, object: u64) -> Option<&'static str> {
+pub fn type_of(context: &Context, object: u64) -> Option<&'static str> {
     if devices::is_device(context, object) {
         Some("IoDeviceObjectType")
     } else if thread_objects::process_of(context, object).is_some() {
@@ -60,11 +60,16 @@ fn io_type(object: u64) -> Option<&'static str> {
     }
 }
 
-/// Bugchecks for an object that this kernel does not know.
-fn stop_for_object(context: &Context, object: u64) -> ! {
-    if memory::read::<u8>(object).is_err() {
+/// Bugchecks for an address at which nothing can be read.
+pub fn must_be_object(context: &Context, object: u64) {
+    if type_of(context, object).is_none() && memory::read::<u8>(object).is_err() {
         context.stop_for_wrong(object, "an object");
     }
+}
+
+/// Bugchecks for an object that this kernel does not know.
+fn stop_for_object(context: &Context, object: u64) -> ! {
+    must_be_object(context, object);
     context.stop_for_unprovided(&format!(
         "for 0x{object:016X}, which is no device, file, driver, process or thread, and no object that has \
          a handle,"

@@ -1,11 +1,11 @@
 //! `enable`, `disable`, `capture-state`, `group`, `disallow`.
 
 use etw_scenarios::{Filter, Source};
+use etw_session::session::Session;
 
 use crate::{
     arguments::{DisallowOptions, GroupOptions, SourceInSession},
     error::Failure,
-    session::Session,
 };
 
 /// Enables a provider or group in a running session.

@@ -8,8 +8,9 @@ use std::{
 };
 
 use etw_probes::{Answer, Answers, Host, Probe, ask_saving, probes};
+use etw_session::process;
 
-use crate::{arguments::ProbeOptions, error::Failure, probes_host::Windows, process};
+use crate::{arguments::ProbeOptions, error::Failure, probes_host::Windows};
 
 fn find(id: &str) -> Result<&'static Probe, Failure> {
     probes().find(|probe| probe.id == id).ok_or_else(|| Failure::NoProbe(id.to_owned()))

@@ -3,8 +3,9 @@
 use std::{fs::File, io, path::PathBuf};
 
 use etw_scenarios::{Outcome, Report, Scenario, scenarios};
+use etw_session::process;
 
-use crate::{arguments::ScenarioOptions, error::Failure, host::Windows, process};
+use crate::{arguments::ScenarioOptions, error::Failure, host::Windows};
 
 /// Returns the scenarios with these names, or all if no name is given.
 fn chosen(names: &[String]) -> Result<Vec<&'static Scenario>, Failure> {

@@ -7,9 +7,10 @@ use etw_sample_interface::{
     IOCTL_WAIT, IOCTL_WAKE, Reads, TimerControl,
 };
 use etw_scenarios::Answer;
+use etw_session::process;
 use zerocopy::IntoBytes;
 
-use crate::{arguments::Request, device::Device, error::Failure, process};
+use crate::{arguments::Request, device::Device, error::Failure};
 
 /// Returns the output bytes, or an error if the driver's status is an error.
 fn output(answer: Answer) -> Result<Vec<u8>, Failure> {
@@ -81,7 +82,7 @@ pub fn run(request: &Request) -> Result<(), Failure> {
 
 /// Sends a request that waits for [`IOCTL_WAKE`], and cancels it on Ctrl+C.
 fn wait(device: &Device) -> Result<(), Failure> {
-    process::catch_interrupts()?;
+    let _interrupts = process::catch_interrupts()?;
     let (request, _) = device.start_traced_control(IOCTL_WAIT, &[], size_of::<u64>())?;
     process::wait(None, || request.is_over());
     if !request.is_over() {

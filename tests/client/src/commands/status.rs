@@ -3,13 +3,13 @@
 use etw_sample_interface::{
     IOCTL_GET_STATISTICS, NotificationRecord, Registration, Statistics, outcome,
 };
+use etw_session::{process, session};
 use zerocopy::FromBytes;
 
 use crate::{
     device::{self, Device},
     devnode,
     error::Failure,
-    process, session,
 };
 
 /// Prints the state of the driver, its provider and its device.

@@ -129,9 +129,3 @@ pub fn raise() {
 pub fn pages_left() {
     call!("MmAllocateContiguousMemory", 100, u64::MAX);
 }
-
-pub fn pages_mapped() {
-    let mdl = call!("MmAllocatePagesForMdlEx", 0, u64::MAX, 0, PAGE, 1, 0);
-    call!("MmMapLockedPagesSpecifyCache", mdl, 0, 1, 0, 0, 16);
-    call!("MmFreePagesFromMdl", mdl);
-}

@@ -20,7 +20,71 @@ pub fn object_type(name: &str) -> u64 {
     read(variable(name))
 }
 
+/// Declares the kernel's variables as pointers, as wdm.h does without `dllimport`, and the function
+/// that compares each with the variable's address.
+macro_rules! pointers {
+    ($($name:ident)+) => {
+        unsafe extern "C" {
+            $(static $name: u64;)+
+        }
+
+        fn pointers() {
+            $(
+                // SAFETY: the loader has bound the pointer, and nobody changes it.
+                same!(unsafe { $name }, variable(stringify!($name)));
+            )+
+        }
+    };
+}
+
+pointers! {
+    CcFastMdlReadWait CcFastReadNotPossible CcFastReadWait CmKeyObjectType ExActivationObjectType
+    ExCompositionObjectType ExCoreMessagingObjectType ExDesktopObjectType ExEventObjectType
+    ExRawInputManagerObjectType ExSemaphoreObjectType ExTimerObjectType ExWindowStationObjectType
+    FsRtlLegalAnsiCharacterArray HalDispatchTable InitSafeBootMode IoAdapterObjectType
+    IoCompletionObjectType IoDeviceHandlerObjectType IoDeviceObjectType IoDriverObjectType
+    IoFileObjectType IoReadOperationCount IoReadTransferCount IoStatisticsLock IoWriteOperationCount
+    IoWriteTransferCount KdComPortInUse KdDebuggerEnabled KdDebuggerNotPresent KdEnteredDebugger
+    KdEventLoggingEnabled KdEventLoggingPresent KeDynamicPartitioningSupported KeLastBranchMSR
+    KeLoaderBlock KeNumberProcessors KiBugCheckData LpcPortObjectType Mm64BitPhysicalAddress MmBadPointer
+    MmHighestUserAddress MmSectionObjectType MmSystemRangeStart MmUserProbeAddress NlsAnsiCodePage
+    NlsLeadByteInfo NlsMbCodePageTag NlsMbOemCodePageTag NlsOemCodePage NlsOemLeadByteInfo NtBuildNumber
+    NtGlobalFlag PsInitialSystemProcess PsJobType PsLoadedModuleList PsPartitionType PsProcessType
+    PsSiloContextNonPagedType PsSiloContextPagedType PsThreadType SeExports SeTokenObjectType
+    TmEnlistmentObjectType TmResourceManagerObjectType TmTransactionManagerObjectType
+    TmTransactionObjectType
+}
+
+/// Reads variables as wdk-sys declares them.
+fn declared() {
+    // SAFETY: the declaration is that of the header.
+    let types = unsafe { wdk_sys::PsProcessType };
+    same!(types, variable("PsProcessType"));
+    // SAFETY: the pointer leads to the kernel's variable.
+    let kind = unsafe { *types } as u64;
+    same!(kind, object_type("PsProcessType"));
+    let process = call!("PsGetCurrentProcess");
+    let mut handle = 0_u64;
+    let opened = call!("ObOpenObjectByPointer", process, 512, 0, 4096, kind, 0, at(&mut handle));
+    same!(low(opened), 0);
+    same!(low(call!("ZwClose", handle)), 0);
+    // SAFETY: the declaration is that of the header.
+    let absent = unsafe { wdk_sys::KdDebuggerNotPresent };
+    same!(read::<u8>(absent as u64), 1);
+    // SAFETY: as above.
+    let dispatch = unsafe { wdk_sys::HalDispatchTable };
+    same!(read::<u32>(dispatch as u64), wdk_sys::HAL_DISPATCH_VERSION);
+    // SAFETY: as above.
+    let legal: u64 = read(unsafe { wdk_sys::FsRtlLegalAnsiCharacterArray } as u64);
+    same!(read::<u8>(legal + u64::from(b'+')), 0x16);
+    same!(read::<u8>(legal + u64::from(b'*')), 0x18);
+}
+
 pub fn variables() {
+    pointers();
+    declared();
+    let list = variable("PsLoadedModuleList");
+    same!(read::<[u64; 2]>(list) == [list; 2], true);
     for (name, value) in [
         ("KdDebuggerEnabled", 0),
         ("KdDebuggerNotPresent", 1),

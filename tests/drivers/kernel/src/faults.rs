@@ -43,7 +43,6 @@ pub const SERVICES: &[(&str, fn())] = &[
     ("fault-raise", addresses::raise),
     ("fault-pageable", addresses::pageable_raised),
     ("fault-pages-left", addresses::pages_left),
-    ("fault-pages-mapped", addresses::pages_mapped),
     ("fault-shared-twice", shared::owned_twice),
     ("fault-shared", shared::not_shared),
     ("fault-queue-forever", shared::waits_forever),

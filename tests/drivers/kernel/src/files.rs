@@ -1,6 +1,9 @@
 //! Files on the volume of the system.
 
-use crate::call::{at, call, low, same};
+use crate::{
+    call::{at, call, low, same},
+    namespace::{is_named, of_file},
+};
 
 const NOT_FOUND: u32 = 0xC000_0034;
 const NAME_COLLISION: u32 = 0xC000_0035;
@@ -129,6 +132,14 @@ pub fn run() {
     let mut buffer = [0_u8; 4];
     same!(transfer("ZwReadFile", handle, &mut buffer, Some(0)) == (0, 3), true);
     same!(buffer == [1, 2, 3, 0], true);
+    let mut object = 0_u64;
+    let found = call!("ObReferenceObjectByHandle", handle, 0, 0, 0, at(&mut object), 0);
+    same!(low(found), 0);
+    same!(is_named(object, br"\Device\HarddiskVolume1\Sub\File.txt"), true);
+    call!("ObfDereferenceObject", object);
+    of_file(handle, 3);
+    same!(transfer("ZwReadFile", handle, &mut buffer, Some(0)) == (0, 3), true);
+    same!(buffer == [0x21, 2, 3, 0], true);
     call!("ZwClose", handle);
     let (status, happened, handle) =
         open(FILE, WRITE | DELETE, 7, OVERWRITE_IF, SYNCHRONOUS | 0x1000);

@@ -15,6 +15,7 @@
 
 mod activities;
 mod addresses;
+mod apcs;
 mod call;
 mod characters;
 mod devices;
@@ -26,6 +27,7 @@ mod locks;
 mod memory;
 mod named_events;
 mod names;
+mod namespace;
 mod object_security;
 mod objects;
 mod once;
@@ -83,6 +85,8 @@ const SERVICES: &[(&str, fn())] = &[
     ("power-settings", power_settings::run),
     ("power-framework", power_framework::run),
     ("once", once::run),
+    ("apcs", apcs::run),
+    ("namespace", namespace::run),
     ("images", once::images),
     ("attach", once::attach),
     ("no-memory", once::no_memory),

@@ -1,4 +1,4 @@
-//! What tests of other implementations established on Windows.
+//! Behaviour of Windows that tests of other implementations established.
 
 use core::ffi::c_void;
 
@@ -22,6 +22,7 @@ pub fn run() {
     fields();
     handles();
     addresses();
+    priorities();
 }
 
 /// Without a name, the I/O manager's routines create an event of their own, which is signaled.
@@ -201,6 +202,62 @@ fn addresses() {
     let mapped = call!("MmMapLockedPages", list, 0);
     same!(mapped != 0, true);
     call!("MmUnmapLockedPages", mapped, list);
+    same!(call!("MmMapLockedPages", list, 0), mapped);
+    // The mapping ends with the pages.
     call!("MmFreePagesFromMdl", list);
+    // SAFETY: the list is the driver's until it frees it; its flags are behind its size.
+    same!(unsafe { *((list + 10) as *const u16) } & 3, 0);
     call!("ExFreePool", list);
+    // The page that Windows shares has the version that RtlGetVersion returns.
+    let shared = |offset: u64| {
+        // SAFETY: the stand-in kernel serves reads of the page.
+        unsafe { ((0xFFFF_F780_0000_0000 + offset) as *const u32).read_volatile() }
+    };
+    same!(shared(0x26C), version[1]);
+    same!(shared(0x270), version[2]);
+    same!(shared(0x260), version[3]);
+}
+
+/// A thread whose wait ends has a higher priority, unless it has that of real-time threads.
+fn priorities() {
+    const NORMAL: u64 = 8;
+    let mut event = Object::new();
+    call!("KeInitializeEvent", event.at(), 1, 0);
+    let priority = |thread: u64| u64::from(low(call!("KeQueryPriorityThread", thread)));
+    let set = |thread: u64, to: u64| u64::from(low(call!("KeSetPriorityThread", thread, to)));
+    let mut woken = |priority_before: u64, increment: u64| {
+        let thread = threads::start(wait_twice, event.at());
+        // Lets the thread wait.
+        same!(wait_for(thread, -10_000), TIMEOUT);
+        same!(priority(thread), NORMAL);
+        same!(set(thread, priority_before), NORMAL);
+        call!("KeSetEvent", event.at(), increment, 0);
+        let with_boost = priority(thread);
+        // The boost ends with the next wait.
+        same!(wait_for(thread, -10_000), TIMEOUT);
+        same!(priority(thread), priority_before);
+        call!("KeSetEvent", event.at(), 0, 0);
+        threads::join(thread);
+        with_boost
+    };
+    for (before, increment, after) in [
+        (NORMAL, 0, NORMAL),
+        (NORMAL, 1, 9),
+        (NORMAL, 31, 15),
+        (12, 1, 12),
+        (16, 2, 16),
+        (31, 1, 31),
+    ] {
+        same!(woken(before, increment), after);
+    }
+    let thread = call!("KeGetCurrentThread");
+    same!(low(call!("KeSetBasePriorityThread", thread, 31)), 0);
+    same!(priority(thread), 15);
+    same!(low(call!("KeSetBasePriorityThread", thread, 0)), 7);
+    same!(priority(thread), NORMAL);
+}
+
+unsafe extern "C" fn wait_twice(event: *mut c_void) {
+    same!(wait(event as u64), SUCCESS);
+    same!(wait(event as u64), SUCCESS);
 }

@@ -78,8 +78,11 @@ static ALTITUDE: [u16; 6] = utf16(b"321000");
 impl Handles {
     fn new() -> Self {
         let routine = of(before_operation as *const c_void);
+        // The value in wdm.h's declaration is the address of the kernel's variable.
+        // SAFETY: the declaration is that of the header.
+        let kind = unsafe { wdk_sys::PsProcessType } as u64;
         Self {
-            operation: [variable("PsProcessType"), 1, routine, 0],
+            operation: [kind, 1, routine, 0],
             registration: [0x1_0100, 0x000C_000C, ALTITUDE.as_ptr() as u64, 0, 0],
         }
     }

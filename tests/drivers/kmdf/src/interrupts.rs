@@ -1,6 +1,7 @@
 //! The interrupt of the device, if the test gives it one, and its other resources.
 
 use core::{
+    ffi::c_void,
     ptr,
     sync::atomic::{AtomicPtr, Ordering},
 };
@@ -131,6 +132,29 @@ extern "C" fn synchronized(_interrupt: WDFINTERRUPT, _context: WDFCONTEXT) -> BO
     1
 }
 
+/// A routine of `KeSynchronizeExecution`.
+unsafe extern "C" fn synchronized_by_kernel(context: *mut c_void) -> BOOLEAN {
+    wdk::println!("synchronized with {} at {}", context as usize, irql());
+    1
+}
+
+/// Calls `KeSynchronizeExecution` for the interrupt's kernel object.
+fn synchronize_by_kernel(interrupt: WDFINTERRUPT) {
+    type Synchronize = unsafe extern "C" fn(
+        *mut c_void,
+        unsafe extern "C" fn(*mut c_void) -> BOOLEAN,
+        *mut c_void,
+    ) -> BOOLEAN;
+    let object = wdf!(WdfInterruptWdmGetInterrupt, interrupt);
+    let routine = etw_driver_support::routine("KeSynchronizeExecution");
+    // SAFETY: the kernel exports the routine, which has this type.
+    let routine = unsafe { core::mem::transmute::<*mut c_void, Synchronize>(routine) };
+    // SAFETY: the object is that of a connected interrupt.
+    let result =
+        unsafe { routine(object.cast(), synchronized_by_kernel, ptr::without_provenance_mut(7)) };
+    wdk::println!("{result} at {}", irql());
+}
+
 /// Runs the commands of this module. Returns false for another.
 pub fn device_control(request: WDFREQUEST, code: ULONG) -> bool {
     if code != commands::LOCK {
@@ -149,6 +173,7 @@ pub fn device_control(request: WDFREQUEST, code: ULONG) -> bool {
     let mut info = sized!(WDF_INTERRUPT_INFO {});
     wdf!(WdfInterruptGetInfo, interrupt, &raw mut info);
     wdk::println!("{result} vector {} level {} at {}", info.Vector, info.Irql, irql());
+    synchronize_by_kernel(interrupt);
     complete(request, STATUS_SUCCESS);
     true
 }

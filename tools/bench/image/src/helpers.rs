@@ -39,16 +39,6 @@ mod single {
     pub fn read_complete(status: u32, bytes: u64, name: &str);
 }
 
-/// The same event of a provider without a rundown.
-#[wdk_etw::provider(name = "Contoso.Unprotected", rundown = none)]
-mod unprotected {
-    #[keyword]
-    pub const READ: Keyword = Keyword::bit(1);
-
-    #[event(level = Info, keyword = READ)]
-    pub fn read_complete(status: u32, bytes: u64, name: &str);
-}
-
 static LIMIT: RateLimit = RateLimit::every(100);
 
 /// Defines a caller.
@@ -87,17 +77,6 @@ caller!(helper_counted: |status, bytes, text| {
 caller!(helper_single: |status, bytes, text| {
     emit!(single::read_complete(status, bytes, text));
 });
-caller!(helper_unprotected: |status, bytes, text| {
-    emit!(unprotected::read_complete(status, bytes, text));
-});
-#[cfg(feature = "timing")]
-macro_rules! without_rundown {
-    ($status:expr, $bytes:expr, $text:expr) => {
-        emit!(unprotected::read_complete($status, $bytes, $text))
-    };
-}
-#[cfg(feature = "timing")]
-crate::loops::writes!(without_rundown: unprotected_writes);
 #[cfg(feature = "timing")]
 macro_rules! with_one_stripe {
     ($status:expr, $bytes:expr, $text:expr) => {
@@ -121,6 +100,4 @@ pub extern "system" fn helpers_register() {
     let _result = unsafe { counted::register() };
     // SAFETY: as above.
     let _result = unsafe { single::register() };
-    // SAFETY: as above.
-    let _result = unsafe { unprotected::register() };
 }

@@ -19,7 +19,7 @@ use crate::{
 const WRITES: [&str; 6] = ["described", "manifest", "single", "unprotected", "peer", "bare"];
 
 /// The ways to write the reference event in a loop over an array. `nothing` writes no event.
-const ARRAYS: [&str; 4] = ["nothing", "described", "manifest", "peer"];
+const ARRAYS: [&str; 5] = ["nothing", "described", "manifest", "unprotected", "peer"];
 
 /// The loops over an array: the suffixes of the image's functions.
 const LOOPS: [&str; 2] = ["sum", "checksum"];

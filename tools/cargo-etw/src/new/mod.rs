@@ -16,9 +16,9 @@ use driver_build::{
     process::{line, output_of},
 };
 
-use self::{names::Names, source::Source};
+use self::names::Names;
 
-pub use self::source::{Version, Wanted};
+pub use self::source::{Source, Version, Wanted};
 
 /// The arguments of the command.
 #[derive(Debug)]

@@ -164,19 +164,26 @@ impl Source {
 
     /// Returns the command that installs cargo-etw from the source.
     pub fn install(&self) -> String {
+        let words = self.install_arguments();
+        let words: Vec<String> = words.iter().map(|word| shell_word(word)).collect();
+        format!("cargo install --locked {}", words.join(" "))
+    }
+
+    /// Returns the arguments of `cargo install` that name the source of cargo-etw.
+    pub fn install_arguments(&self) -> Vec<String> {
         match self {
             Self::Path(path) => {
                 let path = path.join("tools/cargo-etw");
-                let path = path.display().to_string();
-                format!("cargo install --locked --path {}", shell_word(&path))
+                vec!["--path".to_owned(), path.display().to_string()]
             }
             Self::Git(url, version) => {
-                let mut line = format!("cargo install --locked --git {}", shell_word(url));
+                let mut words = vec!["--git".to_owned(), url.clone()];
                 if let Some(version) = version {
                     let (key, value) = version.parts();
-                    line = format!("{line} --{key} {}", shell_word(value));
+                    words.extend([format!("--{key}"), value.to_owned()]);
                 }
-                line + " cargo-etw"
+                words.push("cargo-etw".to_owned());
+                words
             }
         }
     }

@@ -13,7 +13,7 @@ use super::{
 const VERSION: u32 = 1;
 
 /// An enable request of a recipe: the GUID of a provider or of its group, a level and a mask.
-#[derive(Default, Serialize)]
+#[derive(Default, PartialEq, Eq, Serialize)]
 pub(super) struct Enable<'a> {
     guid: &'a str,
     #[serde(rename = "group")]
@@ -39,7 +39,7 @@ pub(super) struct Recipe<'a> {
     shell: Shell,
     pub(super) start: Vec<String>,
     /// Commands that run while the driver writes events, and end on their own.
-    during: Vec<String>,
+    pub(super) during: Vec<String>,
     pub(super) stop: Vec<String>,
     /// The file with the events.
     trace: String,
@@ -48,6 +48,8 @@ pub(super) struct Recipe<'a> {
     boots: bool,
     /// True if the driver writes more events than a program requests.
     at_least: bool,
+    /// True if the recipe records all events of the providers.
+    whole: bool,
 }
 
 #[derive(Clone, Copy, Default, Serialize)]
@@ -128,6 +130,7 @@ pub fn recipes(providers: &[Traced], session: &str, profile: &str, client: Optio
     if let (Some(client), Some(provider)) = (client, providers.first()) {
         all.extend(client_recipes(client, session, provider));
     }
+    all.push(cargo_etw(session, providers));
     let boot = Recipe {
         start: vec![format!("wpr -boottrace -addboot {profile}!Everything.Verbose -filemode")],
         stop: vec!["wpr -boottrace -stopboot boot.etl".to_owned()],
@@ -138,6 +141,10 @@ pub fn recipes(providers: &[Traced], session: &str, profile: &str, client: Optio
     };
     all.push(boot);
     all.push(autologger(providers, session));
+    let whole = everything(providers);
+    for recipe in &mut all {
+        recipe.whole = whole.iter().all(|one| recipe.enables.contains(one));
+    }
     json!({ "version": VERSION, "session": session, "recipes": all })
 }
 
@@ -313,6 +320,26 @@ fn client_recipes<'a>(client: &str, session: &str, provider: &'a Traced) -> Vec<
         all.push(recipe("client-trace", line, format!("{session}.jsonl"), enable));
     }
     all
+}
+
+/// Returns the command by which `cargo etw` shows the providers' events.
+pub(super) fn cargo_etw_trace(providers: &[Traced]) -> String {
+    let names: Vec<String> =
+        providers.iter().map(|provider| format!(" --provider {}", provider.guid)).collect();
+    format!("cargo-etw trace{}", names.concat())
+}
+
+/// Returns the recipe of `cargo etw trace`.
+pub(super) fn cargo_etw<'a>(session: &str, providers: &'a [Traced]) -> Recipe<'a> {
+    let line = cargo_etw_trace(providers);
+    Recipe {
+        name: "cargo-etw".to_owned(),
+        needs: "cargo-etw".to_owned(),
+        during: vec![format!("{line} --seconds 10 --etl {session}.etl")],
+        trace: format!("{session}.etl"),
+        enables: everything(providers),
+        ..Recipe::default()
+    }
 }
 
 /// Returns the recipe that records from the next start of Windows.

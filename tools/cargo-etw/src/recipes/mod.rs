@@ -299,7 +299,7 @@ mod tests {
                 "logman", "tracelog", "wpr", "powershell", "xperf", "logman-keyword",
                 "wpr-keyword", "wpr-keyword-2", "powershell-group", "tracelog-group",
                 "tracelog-filter", "tracelog-capture-state", "client-record", "client-trace",
-                "wpr-boot", "powershell-boot"
+                "cargo-etw", "wpr-boot", "powershell-boot"
             ]
         );
         let mut commands = Vec::new();
@@ -338,10 +338,24 @@ mod tests {
             assert_eq!(recipe(name)["boots"], boots, "{name}");
             assert_eq!(recipe(name)["at_least"], at_least, "{name}");
         }
+        // Without the requests of a client, a script can expect events only if all are recorded.
+        for (name, whole) in [
+            ("logman", true),
+            ("wpr-boot", true),
+            ("tracelog-group", true),
+            ("cargo-etw", true),
+            ("logman-keyword", false),
+            ("powershell-group", false),
+            ("tracelog-filter", false),
+            ("client-trace", false),
+        ] {
+            assert_eq!(recipe(name)["whole"], whole, "{name}");
+        }
     }
 
     /// The beginnings of lines in the text that are in no recipe, with the reasons.
-    const EXCEPTIONS: [(&str, &str); 6] = [
+    const EXCEPTIONS: [(&str, &str); 7] = [
+        ("cargo-etw trace --provider ", "shows events until Ctrl+C, or asks for a restart"),
         ("client trace --any ", "shows events until Ctrl+C, which no script sends"),
         ("client trace --group ", "shows events until Ctrl+C, which no script sends"),
         ("logman query providers ", "traces nothing: the stage uninstall runs it"),

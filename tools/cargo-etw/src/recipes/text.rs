@@ -108,6 +108,7 @@ impl Recipes {
         self.recorder(providers, &mut out)?;
         self.power_shell(providers, &mut out)?;
         self.xperf(providers, &mut out)?;
+        self.cargo_etw(providers, &mut out)?;
         self.own_client(providers, &mut out)?;
         self.reading(providers, &mut out)?;
         Ok(out)
@@ -281,6 +282,26 @@ impl Recipes {
         let everything = data::xperf(&self.session, data::everything(providers));
         let (start, stop) = (everything.start.join("\n"), everything.stop.join("\n"));
         writeln!(out, "## xperf\n\n```bat\n{start}\n{stop}\n```\n")
+    }
+
+    /// Writes the section on `cargo etw trace`.
+    fn cargo_etw(&self, providers: &[Traced], out: &mut String) -> fmt::Result {
+        let line = data::cargo_etw_trace(providers);
+        let recorded = data::cargo_etw(&self.session, providers).during;
+        writeln!(
+            out,
+            "## cargo etw\n\n\
+             `cargo etw trace` shows the events as `cargo etw run` does. In the driver's folder, it needs no \
+             provider.\nWithout cargo, the program is called `cargo-etw`.\n\n```bat\n\
+             rem Show events live, until Ctrl+C, which stops the session.\n\
+             {line}\n\
+             rem For ten seconds, and keep them.\n{}\n\
+             rem Record from the next boot, before most drivers are loaded.\n\
+             {line} --at-boot on\n\
+             rem After the restart. It names the trace file.\n\
+             {line} --at-boot off\n```\n",
+            recorded.join("\n")
+        )
     }
 
     /// Writes the section on the driver's client.

@@ -58,6 +58,7 @@ fn a_new_drivers_files_agree_with_each_other() {
             guid: provider.guid.to_string(),
             name: provider.name,
             has_resources: true,
+            channels: Vec::new(),
         }]),
         sddl: Some(sddl.to_owned()),
     };

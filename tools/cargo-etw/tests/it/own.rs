@@ -342,7 +342,7 @@ fn the_doctor_knows_the_driver() {
     assert!(crates.contains("wdk-sys 0.5."), "{crates}");
     assert_eq!(found(&json, "INF file")["remedy"], "cargo etw inf new");
 
-    own.change("Cargo.toml", "target-kmdf-version-minor = 33", "target-kmdf-version-minor = 15");
+    own.change("Cargo.toml", "target-kmdf-version-minor = 33", "target-kmdf-version-minor = 13");
     own.change(
         "Cargo.lock", "name = \"wdk-build\"\nversion = \"0.6",
         "name = \"wdk-build\"\nversion = \"0.2",
@@ -350,7 +350,7 @@ fn the_doctor_knows_the_driver() {
     let output = own.etw_in(".", &["doctor"]);
     assert_eq!(output.status.code(), Some(1));
     let printed = String::from_utf8_lossy(&output.stdout);
-    assert!(printed.contains("the driver is for KMDF 1.15"), "{printed}");
+    assert!(printed.contains("is for KMDF 1.13") && printed.contains("1.15, 1.17"), "{printed}");
     assert!(printed.contains("uses wdk-build 0.2"), "{printed}");
 }
 
@@ -484,6 +484,21 @@ mod built_drivers {
         assert!(output.status.success(), "{said}");
         assert!(said.contains("note: the driver has no EvtDriverDeviceAdd"), "{said}");
         assert!(!said.contains("cannot add a device"), "{said}");
+    }
+
+    #[test]
+    #[ignore = "needs the built drivers; `cargo xtask test` runs it"]
+    fn a_device_without_a_descriptor_of_its_own_gets_no_note() {
+        let own = Own::new();
+        own.succeed(&["inf", "new"]);
+        let image = etw_test_support::drivers("release").join("etw_wpp_driver.sys");
+        let image = image.to_str().unwrap();
+        let examined = own.succeed(&["inf", "examine", image]);
+        let examined: serde_json::Value = serde_json::from_str(&examined).unwrap();
+        assert!(examined["sddl"].is_null() && examined["adds_devices"] == true, "{examined}");
+        let output = own.etw_in(".", &["inf", "check", "--image", image]);
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert!(!said.contains("EvtDriverDeviceAdd"), "{said}");
     }
 
     #[test]

@@ -128,6 +128,85 @@ extern "C" fn add(_driver: WDFDRIVER, mut init: *mut WDFDEVICE_INIT) -> NTSTATUS
 }
 "#;
 
+/// A driver for an older framework that declares the kernel's routines itself, and uses the
+/// kernel's object types.
+const WATCHER: &str = include_str!("../fixture/strangers/watcher/Cargo.toml.in");
+
+const WATCHER_LIBRARY: &str = r#"#![no_std]
+extern crate wdk_panic;
+use core::{ffi::{CStr, c_char}, ptr};
+use wdk_sys::{
+    call_unsafe_wdf_function_binding,
+    ntddk::{IoGetCurrentProcess, ObRegisterCallbacks, ObUnRegisterCallbacks},
+    DRIVER_OBJECT, NTSTATUS, OB_CALLBACK_REGISTRATION, OB_FLT_REGISTRATION_VERSION,
+    OB_OPERATION_HANDLE_CREATE, OB_OPERATION_REGISTRATION, OB_PREOP_CALLBACK_STATUS,
+    OB_PRE_OPERATION_INFORMATION, PCUNICODE_STRING, PEPROCESS, PVOID, PsProcessType, ULONG,
+    UNICODE_STRING, WDFDRIVER, WDF_DRIVER_CONFIG, WDF_NO_HANDLE, WDF_NO_OBJECT_ATTRIBUTES,
+};
+unsafe extern "system" {
+    fn PsGetProcessImageFileName(process: PEPROCESS) -> *const c_char;
+    // wdm.h does not declare it.
+    static NtBuildNumber: *const u32;
+}
+static ALTITUDE: [u16; 6] = [b'3' as u16, b'2' as u16, b'1' as u16, b'0' as u16, b'0' as u16, b'0' as u16];
+unsafe extern "C" fn before(
+    _context: PVOID,
+    _operation: *mut OB_PRE_OPERATION_INFORMATION,
+) -> OB_PREOP_CALLBACK_STATUS {
+    0
+}
+/// # Safety
+/// Only the kernel calls this function.
+#[unsafe(export_name = "DriverEntry")]
+pub unsafe extern "system" fn driver_entry(
+    driver: &mut DRIVER_OBJECT,
+    path: PCUNICODE_STRING,
+) -> NTSTATUS {
+    let name = unsafe { CStr::from_ptr(PsGetProcessImageFileName(IoGetCurrentProcess())) };
+    wdk::println!("process {name:?}, build {}", unsafe { *NtBuildNumber } & 0xFFFF > 10_000);
+    let mut operation = OB_OPERATION_REGISTRATION {
+        ObjectType: unsafe { PsProcessType },
+        Operations: OB_OPERATION_HANDLE_CREATE,
+        PreOperation: Some(before),
+        PostOperation: None,
+    };
+    let mut registration = OB_CALLBACK_REGISTRATION {
+        Version: OB_FLT_REGISTRATION_VERSION as u16,
+        OperationRegistrationCount: 1,
+        Altitude: UNICODE_STRING {
+            Length: 12,
+            MaximumLength: 12,
+            Buffer: ALTITUDE.as_ptr().cast_mut(),
+        },
+        RegistrationContext: ptr::null_mut(),
+        OperationRegistration: &raw mut operation,
+    };
+    let mut handle = ptr::null_mut();
+    let status = unsafe { ObRegisterCallbacks(&raw mut registration, &raw mut handle) };
+    wdk::println!("registered: {status:#x}");
+    if status >= 0 {
+        unsafe { ObUnRegisterCallbacks(handle) };
+    }
+    let mut config = WDF_DRIVER_CONFIG {
+        Size: size_of::<WDF_DRIVER_CONFIG>() as ULONG,
+        DriverInitFlags: wdk_sys::_WDF_DRIVER_INIT_FLAGS::WdfDriverInitNonPnpDriver as ULONG,
+        EvtDriverUnload: Some(unload),
+        ..WDF_DRIVER_CONFIG::default()
+    };
+    unsafe {
+        call_unsafe_wdf_function_binding!(
+            WdfDriverCreate,
+            driver,
+            path,
+            WDF_NO_OBJECT_ATTRIBUTES,
+            &mut config,
+            WDF_NO_HANDLE.cast::<WDFDRIVER>(),
+        )
+    }
+}
+unsafe extern "C" fn unload(_driver: WDFDRIVER) {}
+"#;
+
 const CONFIG: &str = r#"[build]
 rustflags = ["--cfg", "of_config", "--check-cfg", "cfg(of_config)", "-C", "linker=nowhere"]
 "#;
@@ -215,6 +294,24 @@ fn packages_are_not_installed_without_a_yes() {
     assert!(shown.contains("rustup is not installed"), "{shown}");
     assert!(shown.contains("`sudo apt-get install"), "{shown}");
     assert!(shown.contains("`cargo etw build --install`"), "{shown}");
+}
+
+#[test]
+fn a_toolchain_that_is_not_installed_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let driver = folder.path();
+    write(&driver.join("Cargo.toml"), &format!("{DRIVER}[workspace]\n"));
+    write(&driver.join("src/lib.rs"), LIBRARY);
+    write(&driver.join("rust-toolchain.toml"), "[toolchain]\nchannel = \"nowhere\"\n");
+    // The tests' cargo tells the programs that it starts which toolchain to use.
+    let output =
+        common::command(driver, &["build"]).env_remove("RUSTUP_TOOLCHAIN").output().unwrap();
+    let shown = String::from_utf8_lossy(&output.stderr);
+    // Without rustup, the file has no effect.
+    if shown.contains("nowhere") {
+        assert!(shown.starts_with("error: cargo cannot run in "), "{shown}");
+        assert!(shown.contains("'nowhere'") && shown.trim_end().lines().count() == 1, "{shown}");
+    }
 }
 
 /// Tests that build drivers, which `cargo xtask test` runs beside the others.
@@ -317,6 +414,55 @@ mod built_drivers {
             assert!(said.contains("driver: added with 2"), "{said}");
             assert!(said.contains("found: 0 errors, 0 warnings"), "{said}");
         }
+    }
+
+    #[test]
+    #[ignore = "needs the cross toolchain; `cargo xtask test` runs it"]
+    fn a_driver_for_an_older_framework_finds_the_kernels_exports() {
+        let folder = tempfile::tempdir().unwrap();
+        let all = folder.path();
+        // A wdk-sys of the author's, which the workspace patches, and which is a member.
+        let workspace = "[workspace]\nmembers = [\"driver\", \"wdk-sys\"]\nresolver = \"3\"\n\
+             [patch.crates-io]\nwdk-sys = { path = \"wdk-sys\" }\n[profile.dev]\npanic = \"abort\"\n";
+        write(&all.join("Cargo.toml"), workspace);
+        write(
+            &all.join("wdk-sys/Cargo.toml"),
+            "[package]\nname = \"wdk-sys\"\nversion = \"0.5.2\"\nlinks = \"wdk\"\nbuild = \"build.rs\"\n",
+        );
+        write(&all.join("wdk-sys/src/lib.rs"), "#![no_std]\n");
+        write(&all.join("wdk-sys/build.rs"), "fn main() {}\n");
+        let driver = all.join("driver");
+        for minor in [15, 27] {
+            let manifest = WATCHER.replace("MINOR", &minor.to_string());
+            write_driver(&driver, &manifest, WATCHER_LIBRARY);
+            let output = common::etw_in_target(&driver, &["run"]);
+            let said = String::from_utf8_lossy(&output.stdout).into_owned();
+            errors(&output, true);
+            assert!(said.contains("driver: process \"System\", build true"), "{said}");
+            assert!(said.contains("driver: registered: 0x0"), "{said}");
+            assert!(said.contains("found: 0 errors, 0 warnings"), "{said}");
+        }
+        // A routine that nobody knows.
+        let library = WATCHER_LIBRARY.replace("ImageFileName(", "ImageFileNames(");
+        write_driver(&driver, &WATCHER.replace("MINOR", "27"), &library);
+        let shown = errors(&common::etw_in_target(&driver, &["build"]), false);
+        let last = shown.trim_end().lines().last().unwrap();
+        assert!(
+            last.starts_with("error: cannot link the driver: ")
+                && last.contains("`PsGetProcessImageFileNames` (used in `DriverEntry`)"),
+            "{shown}"
+        );
+        assert!(!shown.contains("/LIBPATH"), "{shown}");
+        // A version without the function, and one that has no headers.
+        let newer =
+            WATCHER_LIBRARY.replace("WdfDriverCreate,", "WdfDeviceSetDeviceInterfaceStateEx,");
+        write_driver(&driver, &WATCHER.replace("MINOR", "27"), &newer);
+        let shown = errors(&common::etw_in_target(&driver, &["build"]), false);
+        assert!(shown.contains("WdfDeviceSetDeviceInterfaceStateExTableIndex"), "{shown}");
+        write_driver(&driver, &WATCHER.replace("MINOR", "35"), WATCHER_LIBRARY);
+        let shown = errors(&common::etw_in_target(&driver, &["build"]), false);
+        assert!(shown.contains("is for KMDF 1.35; `cargo etw` builds"), "{shown}");
+        assert!(!shown.contains("Compiling"), "{shown}");
     }
 
     #[test]

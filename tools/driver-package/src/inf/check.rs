@@ -4,9 +4,10 @@
 //! and the rule that the file installs this driver. `docs/reference/driver-packaging.md` lists the
 //! sources.
 
-use std::{collections::BTreeSet, fmt};
+use std::{collections::BTreeSet, fmt, ops::RangeInclusive};
 
 use super::{
+    channel::{Channel, ChannelKind, ISOLATIONS, OwnChannel},
     class,
     read::{Entry, Inf, Section},
 };
@@ -65,6 +66,8 @@ pub struct Provider {
     /// True if decoders need the resources in the driver's image, because the provider has
     /// manifest-based events.
     pub has_resources: bool,
+    /// The channels of the event log that the provider writes to, in the order of its manifest.
+    pub channels: Vec<Channel>,
 }
 
 /// The severity of a diagnostic.
@@ -114,6 +117,39 @@ const PARTS: [&str; 13] = [
     "Software", "FactDef", "LogConfigOverride", "PosDup", "WMI",
 ];
 
+/// The entries of a channel's section, with the numbers that are allowed.
+const CHANNEL_VALUES: [(&str, Option<RangeInclusive<u64>>); 7] = [
+    ("Isolation", Some(1..=ISOLATIONS.len() as u64)),
+    ("Access", None),
+    ("Enabled", Some(0..=1)),
+    ("Value", Some(16..=255)),
+    ("LoggingMaxSize", Some(1 << 20..=u64::MAX)),
+    ("LoggingRetention", Some(1..=2)),
+    ("LoggingAutoBackup", Some(0..=1)),
+];
+
+/// Returns the line that registers a channel.
+pub fn line(channel: &Channel, section: &str) -> String {
+    let Channel { name, own } = channel;
+    match own {
+        None => format!("ImportChannel = {name}"),
+        Some(OwnChannel { settings: Some(settings), .. }) => {
+            format!("AddChannel = {name},{:#x},{section}", settings.kind as u64)
+        }
+        Some(OwnChannel { settings: None, .. }) => format!("AddChannel = {name},TYPE,{section}"),
+    }
+}
+
+/// Returns a sentence that lists the lines that register channels.
+fn lines(channels: &[Channel]) -> String {
+    if channels.is_empty() {
+        return "the provider declares no channels".to_owned();
+    }
+    let lines: Vec<String> =
+        channels.iter().map(|channel| format!("`{}`", line(channel, "SECTION"))).collect();
+    format!("expected {}", lines.join(", "))
+}
+
 struct Check<'a> {
     inf: &'a Inf,
     driver: &'a Driver,
@@ -126,6 +162,7 @@ struct Check<'a> {
 #[must_use]
 pub fn check(inf: &Inf, driver: &Driver) -> Vec<Diagnostic> {
     let mut check = Check { inf, driver, installs: BTreeSet::new(), diagnostics: Vec::new() };
+    check.comments();
     check.version();
     check.files();
     check.models();
@@ -206,6 +243,25 @@ impl<'a> Check<'a> {
         ["", ".amd64", ".arm64"]
             .iter()
             .find_map(|end| self.inf.entry(&format!("{section}{end}"), key))
+    }
+
+    /// Warns about comments that Windows reads in a code page that the file does not name.
+    fn comments(&mut self) {
+        let [first, others @ ..] = self.inf.foreign_comments() else {
+            return;
+        };
+        let others = match others.len() {
+            0 => String::new(),
+            1 => "; so has a comment on another line".to_owned(),
+            number => format!("; so have comments on {number} other lines"),
+        };
+        self.warning(
+            *first,
+            format!(
+                "the comment has characters outside ASCII, which tools show differently, and which \
+                 have no effect{others}"
+            ),
+        );
     }
 
     fn version(&mut self) {
@@ -536,7 +592,7 @@ impl<'a> Check<'a> {
 
     /// Checks the service of the function driver, and returns its name.
     fn services(&mut self, section: &'a Section) -> Option<&'a str> {
-        const ASSOCIATED: u32 = 2;
+        const ASSOCIATED: u64 = 2;
         let services: Vec<&Entry> =
             entries(section, "AddService").filter(|entry| !entry.value(0).is_empty()).collect();
         let [entry] = services.as_slice() else {
@@ -633,6 +689,9 @@ impl<'a> Check<'a> {
                 if self.inf.entry(name, "ProviderName").is_none() {
                     self.report(provider.line, format!("[{name}] has no ProviderName"));
                 }
+                for channel in entries(provider, "AddChannel") {
+                    self.channel(channel);
+                }
             }
         }
         let driver = self.driver;
@@ -657,6 +716,7 @@ impl<'a> Check<'a> {
                 }
                 if let Some(section) = self.inf.section(entry.value(1)) {
                     self.must_be(&section.name, "ProviderName", &provider.name);
+                    self.declared_channels(provider, section);
                 }
                 continue;
             }
@@ -684,6 +744,188 @@ impl<'a> Check<'a> {
                     ),
                 );
             }
+        }
+    }
+
+    /// Checks the form of an `AddChannel` line and of its section.
+    fn channel(&mut self, entry: &Entry) {
+        let kinds = 1..=ChannelKind::ALL.len() as u64;
+        if !number(entry.value(1)).is_some_and(|kind| kinds.contains(&kind)) {
+            self.report(
+                entry.line,
+                format!(
+                    "the type of the channel {} is {:?}; expected 0x1 (Admin), 0x2 (Operational), \
+                     0x3 (Analytic) or 0x4 (Debug)",
+                    entry.value(0),
+                    entry.value(1)
+                ),
+            );
+        }
+        if entry.value(2).is_empty() {
+            return;
+        }
+        let Some(section) = self.reach(entry, entry.value(2)) else {
+            return;
+        };
+        for setting in &section.entries {
+            let key = setting.key.as_deref().unwrap_or_default();
+            let known = CHANNEL_VALUES.iter().find(|(known, _)| known.eq_ignore_ascii_case(key));
+            let Some((key, range)) = known else {
+                let known = CHANNEL_VALUES.map(|(known, _)| known).join(", ");
+                let name = &section.name;
+                self.report(
+                    setting.line,
+                    format!("[{name}] is the section of a channel and has {key}; known: {known}"),
+                );
+                continue;
+            };
+            let value = setting.value(0);
+            let is_valid = range
+                .as_ref()
+                .is_none_or(|range| number(value).is_some_and(|it| range.contains(&it)));
+            if let (false, Some(range)) = (is_valid, range) {
+                let (least, most) = (range.start(), range.end());
+                self.report(
+                    setting.line,
+                    format!("{key} is {value:?}; expected a number from {least} to {most}"),
+                );
+            }
+        }
+        let has = |key: &str, wanted: u64| {
+            self.inf.value(&section.name, key).and_then(number) == Some(wanted)
+        };
+        let backs_up = has("LoggingAutoBackup", 1);
+        let is_for_administrators = matches!(number(entry.value(1)), Some(1 | 2));
+        if backs_up && !(has("LoggingRetention", 2) && is_for_administrators) {
+            self.report(
+                section.line,
+                format!(
+                    "[{}] has LoggingAutoBackup = 1, which needs LoggingRetention = 2 and a channel \
+                     of the type 0x1 (Admin) or 0x2 (Operational)",
+                    section.name
+                ),
+            );
+        }
+    }
+
+    /// Compares the channels in a provider's section with those that the provider declares.
+    fn declared_channels(&mut self, provider: &Provider, section: &'a Section) {
+        let name = &section.name;
+        let is_key = |entry: &Entry, key: &str| {
+            entry.key.as_deref().is_some_and(|found| found.eq_ignore_ascii_case(key))
+        };
+        let found: Vec<&Entry> = section
+            .entries
+            .iter()
+            .filter(|entry| is_key(entry, "AddChannel") || is_key(entry, "ImportChannel"))
+            .collect();
+        let declares = |channel: &Channel, entry: &Entry| {
+            channel.name.eq_ignore_ascii_case(entry.value(0))
+                && is_key(entry, channel.own.as_ref().map_or("ImportChannel", |_| "AddChannel"))
+        };
+        for entry in &found {
+            if !provider.channels.iter().any(|channel| declares(channel, entry)) {
+                self.report(
+                    entry.line,
+                    format!(
+                        "{} names the channel {}, which the provider {} does not declare so; {}",
+                        entry.key.as_deref().unwrap_or_default(),
+                        entry.value(0),
+                        provider.name,
+                        lines(&provider.channels)
+                    ),
+                );
+            }
+        }
+        for channel in &provider.channels {
+            let Some(entry) = found.iter().find(|entry| declares(channel, entry)) else {
+                self.report(
+                    section.line,
+                    format!(
+                        "the channel {} is not registered, so the event log receives none of its \
+                         events; add `{}` to [{name}]",
+                        channel.name,
+                        line(channel, "SECTION")
+                    ),
+                );
+                continue;
+            };
+            if let Some(own) = &channel.own {
+                self.declared_channel(&channel.name, own, entry);
+            }
+        }
+        let places = provider
+            .channels
+            .iter()
+            .filter_map(|channel| found.iter().position(|entry| declares(channel, entry)));
+        let order: Vec<usize> = places.collect();
+        if !order.is_sorted() {
+            self.report(
+                section.line,
+                format!(
+                    "the channels in [{name}] are in another order than those of the provider {}, \
+                     which decides which bit of an event's keyword stands for which channel; {}",
+                    provider.name,
+                    lines(&provider.channels)
+                ),
+            );
+        }
+    }
+
+    /// Compares the type and the settings of a channel with those that its provider declares.
+    fn declared_channel(&mut self, name: &str, own: &OwnChannel, entry: &Entry) {
+        if let Some(settings) = &own.settings {
+            let kind = settings.kind;
+            if number(entry.value(1)).is_some_and(|found| found != kind as u64) {
+                self.report(
+                    entry.line,
+                    format!(
+                        "the type of the channel {name} is {}; its declaration says {} ({:#x})",
+                        entry.value(1),
+                        kind.name(),
+                        kind as u64
+                    ),
+                );
+            }
+            if settings.enabled.is_none() && kind.is_for_administrators() {
+                self.warning(
+                    entry.line,
+                    format!(
+                        "the channel {name} is disabled until someone enables it, because its \
+                         declaration does not say `enabled = true`; write `enabled = false` if that \
+                         is intended"
+                    ),
+                );
+            }
+        }
+        let section = self.inf.section(entry.value(2));
+        for value in own.values() {
+            let found = section.and_then(|section| self.inf.entry(&section.name, value.key));
+            let text = found.map_or(value.default, |found| found.value(0));
+            if value.is(text) {
+                continue;
+            }
+            let at = found.map_or(entry.line, |found| found.line);
+            let wanted = value.effective();
+            let remedy = match (found, section) {
+                (Some(_), _) => format!("write `{} = {wanted}`", value.key),
+                (None, Some(section)) => {
+                    format!("add `{} = {wanted}` to [{}]", value.key, section.name)
+                }
+                (None, None) => format!(
+                    "add a section with `{} = {wanted}` and name it after the channel's type",
+                    value.key
+                ),
+            };
+            let shown = if text.is_empty() { "missing" } else { text };
+            self.report(
+                at,
+                format!(
+                    "{} of the channel {name} is {shown}; its declaration says {}; {remedy}",
+                    value.key,
+                    if wanted.is_empty() { "nothing" } else { wanted }
+                ),
+            );
         }
     }
 
@@ -764,10 +1006,10 @@ fn ends_with_part(name: &str, part: &str) -> bool {
 }
 
 /// Returns a number of an INF file, decimal or hexadecimal.
-fn number(text: &str) -> Option<u32> {
+pub fn number(text: &str) -> Option<u64> {
     let text = text.trim();
     let hexadecimal = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X"));
-    hexadecimal.map_or_else(|| text.parse().ok(), |digits| u32::from_str_radix(digits, 16).ok())
+    hexadecimal.map_or_else(|| text.parse().ok(), |digits| u64::from_str_radix(digits, 16).ok())
 }
 
 #[cfg(test)]

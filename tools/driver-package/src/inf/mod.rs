@@ -3,12 +3,16 @@
 //! `stampinf` and `infverif` are part of the WDK. This module replaces them, and also compares the
 //! file with the driver that it installs.
 
+mod channel;
 mod check;
 mod class;
+mod encoding;
 mod new;
 mod read;
 
+pub use channel::{Channel, ChannelKind, ChannelSettings, OwnChannel};
 pub use check::{Diagnostic, Driver, Framework, Provider, Severity, check};
+pub use encoding::{Encoding, Source};
 pub use new::{New, NewError};
 pub use read::{Entry, Inf, ReadError, Section};
 

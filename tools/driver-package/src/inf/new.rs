@@ -3,7 +3,8 @@
 use std::fmt::Write as _;
 
 use super::{
-    check::{Framework, Provider},
+    channel::{OwnChannel, Value},
+    check::{Framework, Provider, line},
     class,
 };
 
@@ -69,6 +70,23 @@ fn name(what: &'static str, text: &str, allowed: &'static str) -> Result<(), New
         return Ok(());
     }
     Err(NewError::Name { what, text: text.to_owned(), allowed })
+}
+
+/// Returns the entries of a channel's section.
+fn entries(own: &OwnChannel) -> Result<String, NewError> {
+    let mut entries = String::new();
+    for Value { key, text, .. } in own.values() {
+        let Some(text) = text else {
+            continue;
+        };
+        let is_number = text.bytes().all(|byte| byte.is_ascii_digit());
+        if !text.chars().all(|one| matches!(one, ' '..='~') && one != '%') {
+            return Err(NewError::Characters { what: "access of an event log channel", text });
+        }
+        let text = if is_number { text } else { quoted(&text) };
+        let _ = writeln!(entries, "{key:<17} = {text}");
+    }
+    Ok(entries)
 }
 
 impl New<'_> {
@@ -187,6 +205,20 @@ impl New<'_> {
                  ResourceFile = %13%\\{image}.sys\n\
                  MessageFile  = %13%\\{image}.sys\n"
             );
+            let mut of_channels = String::new();
+            for channel in &provider.channels {
+                name("event log channel's name", &channel.name, "_-. ()/")?;
+                let section = channel
+                    .own
+                    .as_ref()
+                    .map(|own| format!("Event_Provider_{number}_Channel_{}", own.value))
+                    .unwrap_or_default();
+                let _ = writeln!(sections, "{}", line(channel, &section));
+                if let Some(own) = &channel.own {
+                    let _ = write!(of_channels, "\n[{section}]\n{}", entries(own)?);
+                }
+            }
+            sections.push_str(&of_channels);
         }
         Ok(text + &sections)
     }

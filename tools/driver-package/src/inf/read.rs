@@ -2,10 +2,12 @@
 
 use std::collections::HashMap;
 
+use super::encoding::{Encoding, Source};
+
 /// Reasons why a file's text is not valid INF syntax.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ReadError {
-    /// A character outside ASCII.
+    /// A character outside ASCII, in a file that is not UTF-16.
     #[error(
         "line {line}, column {column}: not an ASCII character; write it in ASCII, or save the INF file as UTF-16"
     )]
@@ -75,6 +77,8 @@ pub enum ReadError {
 #[derive(Debug)]
 pub struct Inf {
     sections: Vec<Section>,
+    /// The lines with comments that have characters outside ASCII, in a file that is not UTF-16.
+    foreign_comments: Vec<usize>,
 }
 
 /// A section. Sections with the same name are merged.
@@ -132,20 +136,39 @@ fn unquote(text: &str) -> String {
 }
 
 impl Inf {
-    /// Reads the text of an INF file.
+    /// Reads the text of an INF file that is not UTF-16.
     ///
     /// # Errors
     ///
     /// Fails at the first line that does not have the form of an INF file.
     pub fn read(text: &str) -> Result<Self, ReadError> {
+        Self::parse(text, false)
+    }
+
+    /// Reads an INF file of any encoding.
+    ///
+    /// # Errors
+    ///
+    /// Fails at the first line that does not have the form of an INF file.
+    pub fn read_source(source: &Source) -> Result<Self, ReadError> {
+        Self::parse(&source.text, matches!(source.encoding, Encoding::Utf16 { .. }))
+    }
+
+    fn parse(text: &str, is_wide: bool) -> Result<Self, ReadError> {
+        let is_foreign = |character: char| !is_wide && !character.is_ascii();
         let mut sections: Vec<Section> = Vec::new();
+        let mut foreign_comments = Vec::new();
         let mut current = None;
         let mut continued: Option<(usize, String)> = None;
         for (number, line) in (1..).zip(text.lines()) {
-            if let Some(place) = line.find(|character: char| !character.is_ascii()) {
+            let without_comment = split_outside_quotes(line, ';')[0];
+            if let Some(place) = without_comment.find(is_foreign) {
                 return Err(ReadError::NotAscii { line: number, column: place + 1 });
             }
-            let without_comment = split_outside_quotes(line, ';')[0].trim();
+            if line.contains(is_foreign) {
+                foreign_comments.push(number);
+            }
+            let without_comment = without_comment.trim();
             let (number, whole) = match continued.take() {
                 Some((first, before)) => (first, before + without_comment),
                 None => (number, without_comment.to_owned()),
@@ -194,11 +217,11 @@ impl Inf {
         if let Some((line, _)) = continued {
             return Err(ReadError::Continued { line });
         }
-        Self::expand(sections)
+        Ok(Self { sections: Self::expand(sections)?, foreign_comments })
     }
 
     /// Replaces `%name%` by the string of that name.
-    fn expand(mut sections: Vec<Section>) -> Result<Self, ReadError> {
+    fn expand(mut sections: Vec<Section>) -> Result<Vec<Section>, ReadError> {
         let mut strings = HashMap::new();
         if let Some(section) =
             sections.iter().find(|section| section.name.eq_ignore_ascii_case("Strings"))
@@ -221,7 +244,14 @@ impl Inf {
                 }
             }
         }
-        Ok(Self { sections })
+        Ok(sections)
+    }
+
+    /// Returns the lines with comments that have characters outside ASCII, if the file is not
+    /// UTF-16.
+    #[must_use]
+    pub fn foreign_comments(&self) -> &[usize] {
+        &self.foreign_comments
     }
 
     /// Returns the sections.
@@ -296,6 +326,27 @@ mod tests {
         assert_eq!(section.entries[1].values, ["%13%\\x"]);
         assert_eq!(section.entries[1].line, 4);
         assert_eq!(section.entries[2].values, ["more"]);
+    }
+
+    #[test]
+    fn comments_may_have_any_characters_and_values_only_in_utf_16() {
+        let text = "; \u{2013}\n[A] ; \u{fc}\nx = \"a;b\" ;;\u{e9}\n";
+        let inf = Inf::read(text).unwrap();
+        assert_eq!(inf.foreign_comments(), [1, 2, 3]);
+        assert_eq!(inf.value("A", "x"), Some("a;b"));
+        let text = "; \u{2013}\n[A]\nx = M\u{fc}ller\n".to_owned();
+        let mut source = Source { text, encoding: Encoding::Utf16 { big_endian: false } };
+        let inf = Inf::read_source(&source).unwrap();
+        assert_eq!(inf.value("A", "x"), Some("M\u{fc}ller"));
+        assert_eq!(inf.foreign_comments(), [0; 0]);
+        for encoding in [Encoding::Utf8, Encoding::Ansi] {
+            source.encoding = encoding;
+            let error = Inf::read_source(&source).unwrap_err();
+            assert_eq!(error, ReadError::NotAscii { line: 3, column: 6 });
+        }
+        // A semicolon in quotation marks begins no comment.
+        let error = Inf::read("[A]\nx = \"; \u{fc}\"\n").unwrap_err();
+        assert_eq!(error, ReadError::NotAscii { line: 2, column: 8 });
     }
 
     #[test]

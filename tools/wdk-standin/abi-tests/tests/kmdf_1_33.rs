@@ -1,4 +1,4 @@
-//! Compiles the stand-in for a driver whose manifest asks for KMDF 1.33.
+//! Compiles the stand-in for drivers whose manifests ask for other versions of KMDF than 1.31.
 
 use std::{env, fs, path::Path, process::Command};
 
@@ -58,11 +58,31 @@ fn a_manifest_selects_a_version_of_kmdf() {
     assert!(succeeded, "{messages}");
 
     // A version that the stand-in does not have is named.
-    let (succeeded, messages) = check(15, "", "#![no_std]\n");
+    let (succeeded, messages) = check(13, "", "#![no_std]\n");
     assert!(!succeeded);
     assert!(
-        messages.contains("newer-driver is configured for KMDF 1.15")
-            && messages.contains("KMDF 1.31 and 1.33 are supported"),
+        messages.contains("newer-driver is configured for KMDF 1.13")
+            && messages.contains("KMDF 1.15, 1.17"),
         "{messages}"
     );
+
+    // The number of functions of older versions, one that each lacks, and a structure that grew.
+    for (minor, count, lacked) in [
+        (15, 444, "WdfDmaTransactionSetSingleTransferRequirement"),
+        (25, 453, "WdfDeviceSetDeviceInterfaceStateEx"),
+        (27, 453, "WdfPdoInitRemovePowerDependencyOnParent"),
+    ] {
+        let source = format!(
+            "#![no_std]\n\
+             use wdk_sys::{{_WDFFUNCENUM::*, WDF_DEVICE_STATE, WdfMinimumVersionRequired}};\n\
+             const _: () = assert!(WdfMinimumVersionRequired == {minor});\n\
+             const _: () = assert!(WdfFunctionTableNumEntries == {count});\n\
+             const _: () = assert!(size_of::<WDF_DEVICE_STATE>() == 28);\n"
+        );
+        let (succeeded, messages) = check(minor, "", &source);
+        assert!(succeeded, "{messages}");
+        let source = format!("{source}const _: i32 = {lacked}TableIndex;\n");
+        let (succeeded, messages) = check(minor, "", &source);
+        assert!(!succeeded && messages.contains(lacked), "{messages}");
+    }
 }

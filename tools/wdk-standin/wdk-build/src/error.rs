@@ -49,7 +49,8 @@ pub enum ConfigError {
     },
     /// The stand-ins do not support the driver model or its version.
     #[error(
-        "{owner} is configured for {found}; without the WDK, WDM and KMDF 1.31 and 1.33 are supported"
+        "{owner} is configured for {found}; without the WDK, WDM and KMDF {} are supported",
+        crate::model::VERSIONS.map(|minor| format!("1.{minor}")).join(", ")
     )]
     Unsupported {
         /// The package, or the workspace.

@@ -157,10 +157,11 @@ fn driver_model(section: &Value, owner: &str) -> Result<DriverConfig, ConfigErro
     }
     let target = config.target_kmdf_version_minor;
     if let Some(minimum) = config.minimum_kmdf_version_minor
-        && !(OLDEST_MINIMUM..=target).contains(&minimum)
+        && !(OLDEST_MINIMUM.min(target)..=target).contains(&minimum)
     {
         return Err(invalid(format!(
-            "minimum-kmdf-version-minor is {minimum}; expected {OLDEST_MINIMUM} to {target}, the target"
+            "minimum-kmdf-version-minor is {minimum}; expected {} to {target}, the target",
+            OLDEST_MINIMUM.min(target)
         )));
     }
     Ok(DriverConfig::Kmdf(config))
@@ -223,9 +224,9 @@ mod tests {
 
     #[test]
     fn other_models_and_versions_are_named() {
-        let message = message(&json!({ "packages": [package(&kmdf(15))] }));
+        let message = message(&json!({ "packages": [package(&kmdf(13))] }));
         assert!(
-            message.contains("driver") && message.contains("KMDF 1.15") && message.contains("1.33"),
+            message.contains("driver") && message.contains("KMDF 1.13") && message.contains("1.33"),
             "{message}"
         );
         let umdf = json!({ "driver-model": { "driver-type": "UMDF" } });

@@ -2,8 +2,12 @@
 
 use std::fmt;
 
-/// The minor versions of KMDF 1 that the stand-ins support.
-pub const VERSIONS: [u8; 2] = [31, 33];
+/// The minor versions of KMDF 1 that the stand-ins support: those of the WDK since the function
+/// table is a pointer, as wdk-sys needs it.
+pub const VERSIONS: [u8; 9] = [15, 17, 19, 21, 23, 25, 27, 31, 33];
+
+/// The version of libraries that are built without a driver.
+const DEFAULT: u8 = 31;
 
 /// The version of KMDF that a driver is built for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -21,7 +25,7 @@ impl Default for KmdfConfig {
     fn default() -> Self {
         Self {
             kmdf_version_major: 1,
-            target_kmdf_version_minor: VERSIONS[0],
+            target_kmdf_version_minor: DEFAULT,
             minimum_kmdf_version_minor: None,
         }
     }

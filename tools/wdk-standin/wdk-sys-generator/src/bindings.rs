@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, fmt::Write as _};
 use serde_json::Value;
 
 use crate::{
-    data::{Change, Constant, Data, Function},
+    data::{Change, Constant, Data, FUNCTION_TABLE, Function, KERNEL, Static},
     error::Error,
     text::{BASE, feature, rust_type, set_of, signature},
     types::integer,
@@ -58,22 +58,18 @@ pub fn constants(data: &Data, set: &str) -> Result<String, Error> {
         if set_of(name, &one.feature)? != set {
             continue;
         }
-        // Variables of a static library are declared without a module, as in the published
-        // bindings: the driver would have to link the library.
-        let module = one.from.as_deref().filter(|from| is_image(from) || *from == ENTRY_LIBRARY);
+        // The others are declared without a module, as in the published bindings. A variable of the
+        // kernel gets its value from the import library, and the driver would have to link a static
+        // library.
+        let module = one.from.as_deref().filter(|from| *from == ENTRY_LIBRARY);
         let block = modules.entry(module.unwrap_or_default()).or_default();
-        match (&one.link_name, data.types.changes.get(name)) {
-            (Some(before), Some(Change::Static { link_name })) => {
-                let _ = write!(
-                    block,
-                    "    #[cfg_attr(not(kmdf_1_33), link_name = \"{before}\")]\n    \
-                     #[cfg_attr(kmdf_1_33, link_name = \"{link_name}\")]\n"
-                );
-            }
-            (Some(symbol), _) => {
-                let _ = writeln!(block, "    #[link_name = \"{symbol}\"]");
-            }
-            (None, _) => {}
+        for (condition, symbol) in symbols(data, name, one) {
+            let _ = match condition {
+                Some(condition) => {
+                    writeln!(block, "    #[cfg_attr({condition}, link_name = \"{symbol}\")]")
+                }
+                None => writeln!(block, "    #[link_name = \"{symbol}\"]"),
+            };
         }
         let mutable = if one.mutable { "mut " } else { "" };
         let kind = rust_type(&one.kind);
@@ -81,6 +77,39 @@ pub fn constants(data: &Data, set: &str) -> Result<String, Error> {
     }
     text += &blocks(&modules);
     Ok(text)
+}
+
+/// Returns the symbols of a variable whose name is not its symbol, each with the condition under
+/// which it applies.
+fn symbols<'a>(
+    data: &'a Data,
+    name: &str,
+    one: &'a Static,
+) -> Vec<(Option<&'static str>, &'a String)> {
+    match (&one.link_name, data.types.changes.get(name)) {
+        (Some(before), Some(Change::Static { link_name })) => {
+            vec![(Some("not(kmdf_1_33)"), before), (Some("kmdf_1_33"), link_name)]
+        }
+        (Some(symbol), _) => vec![(None, symbol)],
+        (None, _) => Vec::new(),
+    }
+}
+
+/// Returns the source of a macro that gives the pointer to the framework's function table its
+/// symbol.
+pub fn table(data: &Data) -> String {
+    let mut text = String::from("#[allow(unused_macros)]\nmacro_rules! table {\n    ($($item:tt)*) => {\n");
+    if let Some(one) = data.statics.get(FUNCTION_TABLE) {
+        text += "        // SAFETY: the symbol is that of the WDK's entry library, which is not linked.\n";
+        for (condition, symbol) in symbols(data, FUNCTION_TABLE, one) {
+            let name = format!("unsafe(export_name = \"{symbol}\")");
+            let _ = match condition {
+                Some(condition) => writeln!(text, "        #[cfg_attr({condition}, {name})]"),
+                None => writeln!(text, "        #[{name}]"),
+            };
+        }
+    }
+    text + "        $($item)*\n    };\n}\n"
 }
 
 /// Returns a constant's value as an expression.
@@ -126,17 +155,15 @@ pub fn functions(data: &Data, set: &str) -> String {
 }
 
 /// Returns the module that a routine is imported from, or an empty name if it is declared only.
-fn module<'a>(name: &str, one: &'a Function) -> &'a str {
+pub fn module<'a>(name: &str, one: &'a Function) -> &'a str {
     match one.dll.as_deref() {
         // Since Windows 10 2004, both modules export it; ntoskrnl.lib is linked first.
-        _ if name == "KeQueryPerformanceCounter" => "ntoskrnl.exe",
+        _ if name == "KeQueryPerformanceCounter" => KERNEL,
         // The name as import libraries spell it.
         Some("hal.dll") => "HAL.dll",
         Some(dll) => dll,
         None if one.header == "storport.h" => "storport.sys",
-        None if KERNEL_HEADERS.contains(&one.header.as_str()) && is_kernel_routine(name) => {
-            "ntoskrnl.exe"
-        }
+        None if KERNEL_HEADERS.contains(&one.header.as_str()) && is_kernel_routine(name) => KERNEL,
         None => STATIC_LIBRARIES
             .iter()
             .find(|(header, _)| *header == one.header)
@@ -151,10 +178,6 @@ fn is_kernel_routine(name: &str) -> bool {
         name.strip_prefix(prefix)
             .is_some_and(|rest| rest.starts_with(|first: char| first.is_ascii_uppercase()))
     })
-}
-
-fn is_image(from: &str) -> bool {
-    [".exe", ".sys", ".dll"].iter().any(|end| from.ends_with(end))
 }
 
 /// Returns a block of declarations for each module.

@@ -12,7 +12,24 @@ use serde_json::Value;
 use crate::error::Error;
 
 /// The names of the files that make up the sources.
-pub const FILES: [&str; 4] = ["types.json", "constants.json", "functions.json", "statics.json"];
+pub const FILES: [&str; 5] =
+    ["types.json", "constants.json", "functions.json", "statics.json", "exports.json"];
+
+/// The enumeration of the framework's functions. wdk-macros looks for it, and for the function
+/// pointer types, in one file.
+pub const FUNCTIONS: &str = "_WDFFUNCENUM";
+
+/// The value of [`FUNCTIONS`] that is the number of functions.
+const FUNCTION_COUNT: &str = "WdfFunctionTableNumEntries";
+
+/// The pointer to the framework's function table. Its symbol has the version.
+pub const FUNCTION_TABLE: &str = "WdfFunctions";
+
+/// The oldest minor version of KMDF whose definitions are in the data with conditions.
+const OLDEST_TOGETHER: u8 = 31;
+
+/// The kernel's module.
+pub const KERNEL: &str = "ntoskrnl.exe";
 
 /// The whole data.
 #[derive(Debug)]
@@ -25,6 +42,8 @@ pub struct Data {
     pub functions: Functions,
     /// `statics.json`.
     pub statics: BTreeMap<String, Static>,
+    /// `exports.json`.
+    pub exports: Exports,
 }
 
 impl Data {
@@ -49,7 +68,56 @@ impl Data {
             constants: constants.constants,
             functions: read(&folder.join("functions.json"))?,
             statics: statics.statics,
+            exports: read(&folder.join("exports.json"))?,
         })
+    }
+}
+
+impl Data {
+    /// Changes the data to those of an older version of KMDF. Those of 1.31 and 1.33 are in the
+    /// data together, with conditions.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the data do not have the definition of an older version.
+    pub fn set_kmdf(&mut self, minor: u8) -> Result<(), Error> {
+        if minor >= OLDEST_TOGETHER {
+            return Ok(());
+        }
+        let missing = |name: &str| Error::Entry {
+            name: name.to_owned(),
+            what: "the data do not contain it".to_owned(),
+        };
+        let types = &mut self.types;
+        types.changes.clear();
+        for (name, definitions) in &types.older {
+            let found = definitions.iter().find(|one| minor <= one.until);
+            match found.map(|one| &one.change) {
+                Some(Change::Struct { size, align, fields }) => {
+                    let one = types.structures.get_mut(name).ok_or_else(|| missing(name))?;
+                    (one.size, one.align, one.fields) = (*size, *align, fields.clone());
+                }
+                Some(Change::Enum { changed_values }) => {
+                    let one = types.enumerations.get_mut(name).ok_or_else(|| missing(name))?;
+                    one.values.extend(changed_values.clone());
+                }
+                _ => {}
+            }
+        }
+        let functions = types.enumerations.get_mut(FUNCTIONS).ok_or_else(|| missing(FUNCTIONS))?;
+        self.functions.kmdf.retain(|name, function| {
+            let since = function.kmdf.strip_prefix("1.").and_then(|since| since.parse::<u8>().ok());
+            let is_kept = since.is_some_and(|since| since <= minor);
+            if !is_kept {
+                functions.values.remove(&format!("{name}TableIndex"));
+            }
+            is_kept
+        });
+        functions.values.insert(FUNCTION_COUNT.to_owned(), self.functions.kmdf.len().into());
+        if let Some(table) = self.statics.get_mut(FUNCTION_TABLE) {
+            table.link_name = Some(format!("WdfFunctions_01{minor:03}"));
+        }
+        Ok(())
     }
 }
 
@@ -80,6 +148,19 @@ pub struct Types {
     /// The differences of KMDF 1.33 by the name that differs.
     #[serde(rename = "kmdf_1_33")]
     pub changes: BTreeMap<String, Change>,
+    /// The differences of versions before KMDF 1.31 by the name that differs, the oldest first.
+    #[serde(rename = "kmdf_older", default)]
+    pub older: BTreeMap<String, Vec<Older>>,
+}
+
+/// A definition of older versions.
+#[derive(Debug, Deserialize)]
+pub struct Older {
+    /// The newest minor version that has it.
+    pub until: u8,
+    /// The definition.
+    #[serde(flatten)]
+    pub change: Change,
 }
 
 /// A structure or union.
@@ -246,6 +327,8 @@ pub struct Functions {
 /// A function of the framework's table.
 #[derive(Debug, Deserialize)]
 pub struct FrameworkFunction {
+    /// The first version that has it: `1.15`.
+    pub kmdf: String,
     /// The type of a pointer to it, if the bindings have one.
     pub pfn: Option<String>,
 }
@@ -288,4 +371,13 @@ pub struct Static {
     /// The cargo features that add it.
     #[serde(default)]
     pub feature: Vec<String>,
+}
+
+/// Names that modules export and that the headers do not declare.
+#[derive(Debug, Deserialize)]
+pub struct Exports {
+    /// The routines by module.
+    pub functions: BTreeMap<String, Vec<String>>,
+    /// The variables of ntoskrnl.exe.
+    pub variables: Vec<String>,
 }

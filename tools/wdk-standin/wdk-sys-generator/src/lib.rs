@@ -9,6 +9,7 @@
 mod bindings;
 pub mod data;
 mod error;
+mod import_library;
 mod text;
 mod types;
 
@@ -20,6 +21,7 @@ use std::{
 
 use data::{Data, FILES};
 pub use error::Error;
+pub use import_library::Machine;
 use text::{BASE, FEATURES};
 
 /// The text of each file of sources by its name.
@@ -42,7 +44,12 @@ pub fn sources(data: &Data, is_enabled: impl Fn(&str) -> bool) -> Result<Sources
         functions += &bindings::functions(data, set);
     }
     let mut sources = framework(data)?;
-    sources.extend([("types.rs", types), ("constants.rs", constants), ("functions.rs", functions)]);
+    sources.extend([
+        ("types.rs", types),
+        ("constants.rs", constants),
+        ("functions.rs", functions),
+        ("table.rs", bindings::table(data)),
+    ]);
     Ok(sources)
 }
 
@@ -66,20 +73,43 @@ pub fn framework(data: &Data) -> Result<Sources, Error> {
 /// Returns an error if the data cannot be read, if an entry is invalid, or if a source cannot be
 /// written.
 pub fn write_for_build(
-    generate: impl FnOnce(&Data) -> Result<Sources, Error>,
+    generate: impl FnOnce(&mut Data) -> Result<Sources, Error>,
 ) -> Result<PathBuf, Error> {
-    let folder = |variable| env::var_os(variable).map(PathBuf::from).unwrap_or_default();
-    let data = folder("CARGO_MANIFEST_DIR").join("../data");
+    let data = data_folder();
     for file in FILES {
         println!("cargo::rerun-if-changed={}", data.join(file).display());
     }
     let out = folder("OUT_DIR");
-    for (name, text) in generate(&Data::read(&data)?)? {
-        write(&out.join(name), &text)?;
+    for (name, text) in generate(&mut Data::read(&data)?)? {
+        write(&out.join(name), text)?;
     }
     Ok(out)
 }
 
-fn write(path: &Path, text: &str) -> Result<(), Error> {
-    fs::write(path, text).map_err(|source| Error::File { path: path.to_owned(), source })
+/// Returns the folder that a variable of the build script names.
+fn folder(variable: &str) -> PathBuf {
+    env::var_os(variable).map(PathBuf::from).unwrap_or_default()
+}
+
+/// Returns the folder of the data, which is beside that of the build script's package.
+fn data_folder() -> PathBuf {
+    folder("CARGO_MANIFEST_DIR").join("../data")
+}
+
+/// Writes the import libraries of the modules whose exports the data name, as `ntoskrnl.lib`, to a
+/// folder.
+///
+/// # Errors
+///
+/// Returns an error if the data cannot be read, or a library cannot be written.
+pub fn write_import_libraries(folder: &Path, machine: Machine) -> Result<(), Error> {
+    fs::create_dir_all(folder).map_err(|source| Error::File { path: folder.to_owned(), source })?;
+    for (name, contents) in import_library::libraries(&Data::read(&data_folder())?, machine) {
+        write(&folder.join(name), &contents)?;
+    }
+    Ok(())
+}
+
+fn write(path: &Path, contents: impl AsRef<[u8]>) -> Result<(), Error> {
+    fs::write(path, contents).map_err(|source| Error::File { path: path.to_owned(), source })
 }

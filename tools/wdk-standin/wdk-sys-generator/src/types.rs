@@ -6,14 +6,10 @@ use std::{
 };
 
 use crate::{
-    data::{Change, Composite, Data, DefaultKind, Enumeration, Signature},
+    data::{Change, Composite, Data, DefaultKind, Enumeration, FUNCTIONS, Signature},
     error::Error,
     text::{BASE, feature, heading, rust_type, set_of, signature},
 };
-
-/// The enumeration of the framework's functions. wdk-macros looks for it, and for the function
-/// pointer types, in one file.
-const FUNCTIONS: &str = "_WDFFUNCENUM";
 
 /// The prefixes of fields that bindgen generates and asserts nothing about.
 const BINDGEN_PREFIXES: [&str; 5] = [

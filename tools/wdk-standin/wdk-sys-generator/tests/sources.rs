@@ -46,6 +46,7 @@ fn compile(name: &str, types: &str) -> Result<(), String> {
         ("constants.json", r#"{ "constants": {} }"#),
         ("statics.json", r#"{ "statics": {} }"#),
         ("functions.json", r#"{ "kmdf": {}, "nt": {}, "feature": {} }"#),
+        ("exports.json", r#"{ "functions": {}, "variables": [] }"#),
     ] {
         fs::write(folder.join(file), text).expect("a file");
     }

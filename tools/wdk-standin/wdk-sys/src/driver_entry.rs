@@ -29,11 +29,10 @@ pub mod globals {
     pub static mut WdfFunctionCount: ULONG = _WDFFUNCENUM::WdfFunctionTableNumEntries as ULONG;
     /// The number of structures whose sizes the framework has set.
     pub static mut WdfStructureCount: ULONG = 0;
-    /// The framework's function table.
-    // SAFETY: the name is that of the WDK's entry library, which is not linked.
-    #[cfg_attr(not(kmdf_1_33), unsafe(export_name = "WdfFunctions_01031"))]
-    #[cfg_attr(kmdf_1_33, unsafe(export_name = "WdfFunctions_01033"))]
-    pub static mut WdfFunctions: *const WDFFUNC = ptr::null();
+    table! {
+        /// The framework's function table.
+        pub static mut WdfFunctions: *const WDFFUNC = ptr::null();
+    }
     /// The driver's globals in the framework.
     pub static mut WdfDriverGlobals: PWDF_DRIVER_GLOBALS = ptr::null_mut();
     /// True if the driver was built for a newer framework than the one that it is bound to.
@@ -114,7 +113,12 @@ static REGISTRY_PATH: Shared<UNICODE_STRING> = Shared(UnsafeCell::new(UNICODE_ST
 }));
 
 static BIND_INFO: Shared<BindInfo> = Shared(UnsafeCell::new(BindInfo {
-    size: size_of::<BindInfo>() as ULONG,
+    // `WDF_BIND_INFO2` came with KMDF 1.25.
+    size: if crate::version::TARGET < 25 {
+        mem::offset_of!(BindInfo, minimum_version_required)
+    } else {
+        size_of::<BindInfo>()
+    } as ULONG,
     component: COMPONENT.as_ptr(),
     version: Version {
         major: 1,

@@ -1,7 +1,7 @@
 //! A stand-in for Microsoft's wdk-sys, for machines without the WDK.
 //!
 //! The crate contains the names, types and values of the published crate's generated bindings for
-//! KMDF 1.31 and 1.33, so that drivers, wdk, wdk-alloc, wdk-panic and wdk-macros compile unchanged
+//! KMDF 1.15 to 1.33, so that drivers, wdk, wdk-alloc, wdk-panic and wdk-macros compile unchanged
 //! with it. The build script generates them from data on Microsoft's headers, and tests compare the
 //! two. Imports come directly from the modules that export them, without an import library. The
 //! entry code that the WDK links from `WdfDriverEntry.lib` is in `driver_entry`.
@@ -14,6 +14,9 @@
 
 #[macro_use]
 mod bindings;
+// The macro `table`, which gives the pointer to the framework's function table its symbol.
+include!(concat!(env!("OUT_DIR"), "/table.rs"));
+
 #[cfg(all(driver_model__driver_type = "KMDF", not(feature = "suppress-wdk-linking")))]
 pub mod driver_entry;
 // Documenting every item would repeat the WDK's headers.

@@ -31,8 +31,7 @@ pub static mut WdfFunctionCount: ULONG = 0;
 #[unsafe(no_mangle)]
 pub static mut WdfDriverGlobals: PWDF_DRIVER_GLOBALS = ptr::null_mut();
 
-/// The framework's function table.
-// SAFETY: as above.
-#[cfg_attr(not(kmdf_1_33), unsafe(export_name = "WdfFunctions_01031"))]
-#[cfg_attr(kmdf_1_33, unsafe(export_name = "WdfFunctions_01033"))]
-pub static mut WdfFunctions: *const WDFFUNC = ptr::null();
+table! {
+    /// The framework's function table.
+    pub static mut WdfFunctions: *const WDFFUNC = ptr::null();
+}

@@ -3,7 +3,7 @@
 use crate::ULONG;
 
 /// The minor version that the driver was built for.
-pub const TARGET: ULONG = if cfg!(kmdf_1_33) { 33 } else { 31 };
+pub const TARGET: ULONG = number(env!("WDK_STANDIN_KMDF_TARGET"));
 
 /// The oldest minor version of KMDF that the driver runs with: `minimum-kmdf-version-minor` in its
 /// metadata, or the version that it was built for.

@@ -4,8 +4,8 @@
 use serde_json::Value;
 
 use super::{
-    counted::{figures, sizes},
-    table::{Column, number, verdict},
+    counted::{Figures, cells, figures, header, sizes, verdict_on},
+    table::{Column, number},
 };
 
 /// A cited figure or range.
@@ -115,31 +115,26 @@ const ROWS: [(&str, Place, [Cited; 3]); 13] = [
 
 /// Returns the table of the cited figures beside this run's.
 pub fn table(measured: &Value) -> String {
-    let mut text = String::from(concat!(
-        "\n",
-        include_str!("prose/cited.md.in"),
-        "\n| | TraceLogging | manifest | peer |"
-    ));
-    text.extend(TITLES.map(|title| format!(" {title} |")));
-    text.push_str(" |\n|---|--:|--:|--:|--:|--:|--:|---|\n");
+    let mut text = String::from(concat!("\n", include_str!("prose/cited.md.in"), "\n"));
+    text.push_str(&header(&TITLES));
     text.extend(ROWS.map(|(what, place, cited)| {
-        let [described, manifest, peer] = match place {
+        let figures = match place {
             State(state, caller, name) => figures(measured, state, caller, name),
             Size(name) => sizes(measured, name),
         };
-        row(what, [described, manifest, peer], cited)
+        row(what, figures, cited)
     }));
     text
 }
 
-fn row(what: &str, counted: [Option<f64>; 3], cited: [Cited; 3]) -> String {
-    let [described, manifest, peer] = counted;
-    let ours: [Column<'_>; 2] = [("TraceLogging", described), ("manifest", manifest)];
-    let mut others: Vec<Column<'_>> = vec![("peer", peer)];
-    others.extend(TITLES.into_iter().zip(cited.map(Cited::best)));
-    let cells = counted.map(number).join(" | ");
-    let cited = cited.map(Cited::shown).join(" | ");
-    format!("| {what} | {cells} | {cited} | {} |\n", verdict(None, &ours, &others))
+fn row(what: &str, counted: Figures, cited: [Cited; 3]) -> String {
+    let others: Vec<Column<'_>> = TITLES.into_iter().zip(cited.map(Cited::best)).collect();
+    let verdict = verdict_on(None, counted, &others);
+    format!(
+        "| {what} | {} | {} | {verdict} |\n",
+        cells(counted),
+        cited.map(Cited::shown).join(" | ")
+    )
 }
 
 #[cfg(test)]
@@ -153,15 +148,15 @@ mod tests {
 
     #[test]
     fn a_row_in_which_cited_code_is_ahead_is_marked() {
-        let counted = [Some(4.0), Some(3.0), Some(5.0)];
+        let counted = [Some(4.0), Some(3.0), Some(3.0), Some(5.0)];
         assert_eq!(
             row("disabled", counted, [One(5.0), One(3.0), Range(3.0, 6.0)]),
-            "| disabled | 4 | 3 | 5 | 5 | 3 | 3 to 6 | **behind**: TraceLogging \
+            "| disabled | 4 | 3 | 3 | 5 | 5 | 3 | 3 to 6 | **behind**: TraceLogging \
              (TraceLoggingProvider.h, mc.exe -km) |\n"
         );
         assert_eq!(
             row("disabled", counted, [Unknown, One(4.0), Range(4.0, 6.0)]),
-            "| disabled | 4 | 3 | 5 | – | 4 | 4 to 6 |  |\n"
+            "| disabled | 4 | 3 | 3 | 5 | – | 4 | 4 to 6 |  |\n"
         );
     }
 
@@ -175,8 +170,10 @@ mod tests {
         for (what, ..) in ROWS {
             assert!(table.contains(&format!("\n| {what} | ")), "{what}");
         }
-        assert!(table.contains("| disabled: difference, four arguments | 77 | – | – | 5 | 3 |"));
-        assert!(table.contains("| an event more: code, bytes | – | 88 | – | 288 | 336 | 64 |"));
+        assert!(
+            table.contains("| disabled: difference, four arguments | 77 | – | – | – | 5 | 3 |")
+        );
+        assert!(table.contains("| an event more: code, bytes | – | 88 | – | – | 288 | 336 | 64 |"));
     }
 
     /// Returns the numbers in the lines of the source that contain a text.

@@ -2,15 +2,54 @@
 
 use serde_json::Value;
 
-/// The ways of writing, in the order of the tables' columns.
-pub const WAYS: [&str; 3] = ["described", "manifest", "peer"];
+use super::table::{Column, number, verdict};
+
+/// The ways of writing, in the order of the tables' columns: the name in `count.py`, and the title.
+/// This project's come first, then the peer.
+pub const WAYS: [(&str, &str); 4] = [
+    ("described", "TraceLogging"),
+    ("manifest", "manifest"),
+    ("unprotected", "no rundown"),
+    ("peer", "peer"),
+];
+
+/// The number of this project's ways.
+pub const OURS: usize = WAYS.len() - 1;
+
+/// A figure for every way of writing.
+pub type Figures = [Option<f64>; WAYS.len()];
+
+/// Returns a figure of one way of writing, in one state and caller.
+pub fn figure(measured: &Value, way: &str, state: &str, caller: &str, name: &str) -> Option<f64> {
+    measured["states"][state][format!("{way} {caller}")][name].as_f64()
+}
 
 /// Returns a figure for every way of writing, in one state and caller.
-pub fn figures(measured: &Value, state: &str, caller: &str, name: &str) -> [Option<f64>; 3] {
-    WAYS.map(|way| measured["states"][state][format!("{way} {caller}")][name].as_f64())
+pub fn figures(measured: &Value, state: &str, caller: &str, name: &str) -> Figures {
+    WAYS.map(|(way, _)| figure(measured, way, state, caller, name))
 }
 
 /// Returns the size that one more event adds to the image, for every way of writing.
-pub fn sizes(measured: &Value, name: &str) -> [Option<f64>; 3] {
-    WAYS.map(|way| measured["per event"][way][name].as_f64())
+pub fn sizes(measured: &Value, name: &str) -> Figures {
+    WAYS.map(|(way, _)| measured["per event"][way][name].as_f64())
+}
+
+/// Returns the first lines of a table with a column for every way of writing and with more columns.
+pub fn header(more: &[&str]) -> String {
+    let titles = WAYS.iter().map(|(_, title)| title).chain(more);
+    let titles = titles.map(|title| format!(" {title} |")).collect::<Vec<_>>().concat();
+    format!("| |{titles} |\n|---|{}---|\n", "--:|".repeat(WAYS.len() + more.len()))
+}
+
+/// Returns a row's figures as the tables show them.
+pub fn cells(figures: Figures) -> String {
+    figures.map(number).join(" | ")
+}
+
+/// Returns the verdict on a row that has these figures, compared with the peer's and with others.
+pub fn verdict_on(is_met: Option<bool>, figures: Figures, others: &[Column<'_>]) -> String {
+    let columns: Vec<Column<'_>> =
+        WAYS.iter().zip(figures).map(|((_, title), figure)| (*title, figure)).collect();
+    let (ours, peer) = columns.split_at(OURS);
+    verdict(is_met, ours, &[peer, others].concat())
 }

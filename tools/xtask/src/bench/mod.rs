@@ -22,8 +22,8 @@ use driver_build::{
 };
 
 use self::{
-    counted::figures,
-    table::{Column, goal, is_met, number, verdict},
+    counted::{Figures, OURS, WAYS, cells, figure, figures, header, verdict_on},
+    table::{goal, is_met, number, verdict},
 };
 use crate::{
     build::{self, Profile},
@@ -37,9 +37,10 @@ use crate::{
 const RESULT: &str = "docs/benchmark.md";
 
 /// The columns of the table, and the image's feature that adds eight events of each kind.
-const MORE: [(&str, &str); 3] = [
+const MORE: [(&str, &str); 4] = [
     ("described", "more-described"),
     ("manifest", "more-in-manifest"),
+    ("unprotected", "more-without-rundown"),
     ("peer", "more-of-the-peer"),
 ];
 
@@ -49,12 +50,11 @@ const FACADES: &str = "facades";
 /// The image's feature that adds the loops to time.
 const TIMING: &str = "timing";
 
-/// A row of the table: the figures of this project's two kinds of events and of the peer's events,
-/// and the goal.
+/// A row of the table: the figures, and the goal for this project's ways of writing.
 struct Row {
     what: String,
     most: Option<f64>,
-    figures: [Option<f64>; 3],
+    figures: Figures,
 }
 
 fn image(toolchain: &Toolchain, feature: Option<&str>) -> Result<PathBuf> {
@@ -110,16 +110,12 @@ const WITHOUT: [(&str, &str); 3] = [
 
 /// Returns the maximum of a figure over all callers and all states in which the event is not
 /// written, or `None` if one of them lacks it.
-fn max_when_not_written(measured: &Value, name: &str) -> [Option<f64>; 3] {
-    let mut all = WITHOUT.iter().flat_map(|(state, _)| {
-        CALLERS.iter().map(|(caller, ..)| figures(measured, state, caller, name))
-    });
-    let first = all.next().unwrap_or_default();
-    all.fold(first, |most, figures| {
-        let [described, manifest, peer] = figures;
-        let [most_described, most_manifest, most_peer] = most;
-        [(described, most_described), (manifest, most_manifest), (peer, most_peer)]
-            .map(|(one, other)| one.zip(other).map(|(one, other)| one.max(other)))
+fn max_when_not_written(measured: &Value, name: &str) -> Figures {
+    WAYS.map(|(way, _)| {
+        let mut all = WITHOUT.iter().flat_map(|(state, _)| {
+            CALLERS.iter().map(|(caller, ..)| figure(measured, way, state, caller, name))
+        });
+        all.try_fold(0.0_f64, |most, one| Some(most.max(one?)))
     })
 }
 
@@ -206,26 +202,24 @@ fn sizes(measured: &Value) -> impl Iterator<Item = Row> {
 /// Returns the row that compares the record of a manifest event with that of a `TraceLogging`
 /// event.
 fn ratio(measured: &Value) -> Row {
-    let [described, manifest, _] = figures(measured, "enabled", "five", "record");
+    let [described, manifest, ..] = figures(measured, "enabled", "five", "record");
     Row {
         what: "record, manifest against TraceLogging".to_owned(),
         most: Some(0.6),
-        figures: [None, manifest.zip(described).map(|(one, other)| one / other), None],
+        figures: [None, manifest.zip(described).map(|(one, other)| one / other), None, None],
     }
 }
 
 impl Row {
     /// Returns the row as text, and whether its goal is not met.
     fn text(&self) -> (String, bool) {
-        let [described, manifest, peer] = self.figures;
-        let ours: [Column<'_>; 2] = [("TraceLogging", described), ("manifest", manifest)];
-        let met = is_met([described, manifest], self.most);
+        let met = is_met(self.figures.into_iter().take(OURS), self.most);
         let text = format!(
             "| {} | {} | {} | {} |\n",
             self.what,
-            self.figures.map(number).join(" | "),
+            cells(self.figures),
             goal(self.most),
-            verdict(met, &ours, &[("peer", peer)])
+            verdict_on(met, self.figures, &[])
         );
         (text, met == Some(false))
     }
@@ -236,7 +230,7 @@ fn table(measured: &Value, toolchain: &Toolchain) -> Result<(String, usize)> {
     let version = toolchain.rust().version().unwrap_or_default();
     let version = version.split(" (").next().unwrap_or_default();
     writeln!(text, "Compiled with {version}, opt-level 3, fat LTO, for {}.\n", toolchain.target())?;
-    text.push_str("| | TraceLogging | manifest | peer | goal | |\n|---|--:|--:|--:|--:|---|\n");
+    text.push_str(&header(&["goal"]));
     let mut missed = 0;
     let rows = filtered(measured)
         .into_iter()
@@ -261,12 +255,11 @@ fn table(measured: &Value, toolchain: &Toolchain) -> Result<(String, usize)> {
 
 /// The helpers of an event: the name in `count.py`, the name in the table, and the goal for an event that
 /// is written.
-const HELPERS: [(&str, &str, f64); 8] = [
+const HELPERS: [(&str, &str, f64); 7] = [
     ("every", "`emit!(…, every = 100)`", 59.0),
     ("once", "`emit!(…, once)`", 53.0),
     ("limit", "`emit!(…, limit = LIMIT)`", 59.0),
     ("single", "a provider with `stripes = 1`", 43.0),
-    ("unprotected", "a provider with `rundown = none`", 43.0),
     ("counted", "a provider with `statistics`", 56.0),
     ("dump", "a `HexDump` of 8 bytes instead of the string", 65.0),
     ("traced", "`status.traced(trace::failed)`, an event with the status only", 42.0),

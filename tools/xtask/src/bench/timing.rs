@@ -32,9 +32,10 @@ const WRITES: [(&str, &str); 6] = [
 const GOALS: usize = 2;
 
 /// The ways in a loop over an array.
-const ARRAYS: [(&str, &str); 4] = [
+const ARRAYS: [(&str, &str); 5] = [
     ("described", "TraceLogging"),
     ("manifest", "manifest"),
+    ("unprotected", "TraceLogging, no rundown"),
     ("peer", "peer"),
     ("nothing", "no event"),
 ];
@@ -362,6 +363,7 @@ mod tests {
             "nothing": loop_of(0.1, waited),
             "described": loop_of(0.3, waited),
             "manifest": loop_of(0.2, waited),
+            "unprotected": loop_of(0.2, waited),
             "peer": loop_of(0.2, waited),
         });
         Timing(json!({
@@ -419,10 +421,11 @@ mod tests {
             "| 8 threads: against the peer | 1.25 (from 1.25 to 1.25) | \
              0.63 (from 0.63 to 0.63) | 4 (from 4 to 4) | 1 (from 1 to 1) | 1 (from 1 to 1) |",
             "| a sum: a thousand elements, nanoseconds | 300 (from 270 to 600) | \
-             200 (from 180 to 400) | 200 (from 180 to 400) | 100 (from 90 to 200) |  | \
+             200 (from 180 to 400) | 200 (from 180 to 400) | 200 (from 180 to 400) | \
+             100 (from 90 to 200) |  | \
              **behind**: TraceLogging (peer) |\n",
             "| a checksum: against no event | 3 (from 3 to 3) | 2 (from 2 to 2) | \
-             2 (from 2 to 2) | 1 (from 1 to 1) |  | **behind**: TraceLogging (peer) |\n",
+             2 (from 2 to 2) | 2 (from 2 to 2) | 1 (from 1 to 1) |  | **behind**: TraceLogging (peer) |\n",
         ] {
             assert!(text.contains(row), "{row}\nis not in\n{text}");
         }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use etw_manifest::{self as model, Manifest, Property, PropertyKind, QName, Size, TextRef};
 
-use super::provider::{EventDefinition, Provider};
+use super::provider::{Channel, EventDefinition, Provider};
 use etw_wire::InType;
 
 use crate::decode::schema::{Count, Encoding, Field, Length, Presentation, Schema, ValueMap};
@@ -92,6 +92,13 @@ impl<'a> Texts<'a> {
                 .collect(),
             keywords: keywords
                 .map(|one| (one.mask, self.title(one.message, &one.name).as_ref().to_owned()))
+                .collect(),
+            channels: (0..)
+                .zip(&provider.channels)
+                .map(|(at, channel)| {
+                    let (name, bit) = (channel.name.as_str().into(), provider.bit_of_channel(at));
+                    (channel.value, Channel { name, bit })
+                })
                 .collect(),
             events,
         }

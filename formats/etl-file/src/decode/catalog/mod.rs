@@ -15,12 +15,13 @@ use etw_manifest::{Lenient, Manifest, ManifestError, Skipped, read_lenient, text
 
 pub use error::LoadError;
 pub(super) use index::providers;
-pub use provider::{EventDefinition, Provider};
+pub use provider::{Channel, EventDefinition, Provider};
 
 use etw_wire::Guid;
 
 use crate::decode::schema::Schema;
 use crate::decode::wpp::{Formats, FormatsError, SkippedFormat};
+use crate::kernel::{Classes, MofError};
 
 /// The providers of all loaded manifests and images, and the formats of WPP messages.
 #[derive(Clone, Debug, Default)]
@@ -28,6 +29,7 @@ pub struct Catalog {
     providers: BTreeMap<Guid, Arc<Provider>>,
     formats: Formats,
     in_hex: Vec<String>,
+    classes: Classes,
 }
 
 impl Catalog {
@@ -61,6 +63,20 @@ impl Catalog {
         path: impl AsRef<Path>,
     ) -> Result<Vec<SkippedFormat>, FormatsError> {
         self.formats.load(path)
+    }
+
+    /// Loads the classes of classic events from a MOF file.
+    ///
+    /// # Errors
+    /// Fails with [`MofError`] if the file cannot be read, or describes no event.
+    pub fn load_classes(&mut self, path: impl AsRef<Path>) -> Result<(), MofError> {
+        self.classes.load(path.as_ref())
+    }
+
+    /// Returns the classes of classic events.
+    #[must_use]
+    pub const fn classes(&self) -> &Classes {
+        &self.classes
     }
 
     /// Adds formats of WPP messages, for messages that have none yet.

@@ -1,6 +1,6 @@
 //! A provider that a manifest or an image describes.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use etw_wire::Guid;
@@ -21,7 +21,18 @@ pub struct Provider {
     /// The opcodes' names, by task (0 for all tasks) and value.
     pub(crate) opcodes: HashMap<(u16, u8), Arc<str>>,
     pub(crate) keywords: Vec<(u64, String)>,
+    /// The channels by their numbers.
+    pub(crate) channels: BTreeMap<u8, Channel>,
     pub(crate) events: HashMap<(u16, u8), EventDefinition>,
+}
+
+/// A channel of a provider.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Channel {
+    /// The name, such as `Company-Product/Operational`.
+    pub name: Arc<str>,
+    /// The bit that the keywords of the channel's events have; 0 if there is none.
+    pub bit: u64,
 }
 
 /// An event of a manifest.
@@ -65,6 +76,9 @@ impl Provider {
             if !self.keywords.iter().any(|(known, _)| known == mask) {
                 self.keywords.push((*mask, name.clone()));
             }
+        }
+        for (value, channel) in &other.channels {
+            self.channels.entry(*value).or_insert_with(|| channel.clone());
         }
         for (key, event) in &other.events {
             self.events.entry(*key).or_insert_with(|| event.clone());
@@ -111,6 +125,12 @@ impl Provider {
 
     pub(crate) fn opcode_name(&self, task: u16, value: u8) -> Option<&Arc<str>> {
         self.opcodes.get(&(task, value)).or_else(|| self.opcodes.get(&(0, value)))
+    }
+
+    /// Returns the channel with a number.
+    #[must_use]
+    pub fn channel(&self, value: u8) -> Option<&Channel> {
+        self.channels.get(&value)
     }
 
     /// Returns the masks and names of the provider's own keywords, in the manifest's order.

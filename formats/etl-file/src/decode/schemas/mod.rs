@@ -15,9 +15,9 @@ use std::io::{Read, Seek};
 use std::sync::Arc;
 
 use etw_manifest::{ManifestError, Skipped, read_lenient};
-use etw_wire::Guid;
+use etw_wire::{Guid, winmeta};
 
-use super::catalog::{self, Catalog, EventDefinition, Provider};
+use super::catalog::{self, Catalog, Channel, EventDefinition, Provider};
 use super::payload::Fields;
 use super::schema::{Schema, ValueMap};
 use super::value::Value;
@@ -450,6 +450,14 @@ fn add_event(provider: &mut Provider, info: EventInfo) {
     {
         let key = (descriptor.task, descriptor.opcode);
         provider.opcodes.entry(key).or_insert(opcode);
+    }
+    if let Some(name) = info.channel
+        && descriptor.channel != 0
+    {
+        // A schema does not tell the channel's bit, but no other reserved bit is in use.
+        let bit = descriptor.keyword & winmeta::RESERVED_KEYWORDS;
+        let bit = if bit.is_power_of_two() { bit } else { 0 };
+        provider.channels.entry(descriptor.channel).or_insert(Channel { name, bit });
     }
     let definition = EventDefinition {
         schema: Schema { event_name, tags: 0, fields: info.fields.into() },

@@ -151,7 +151,7 @@ async function showEvent() {
     ...pair('Id, version', `${kind.id}, ${kind.version}`),
     ...pair('Level', named(kind.level, kind.level_name)),
     ...pair('Keywords', kind.keyword, ...kind.keywords.flatMap((name) => [' ', filterButton(visible(name), 'keyword', visible(name))])),
-    ...pair('Task', named(kind.task, kind.task_name)), ...pair('Opcode', named(kind.opcode, kind.opcode_name)), ...pair('Channel', String(kind.channel)))));
+    ...pair('Task', named(kind.task, kind.task_name)), ...pair('Opcode', named(kind.opcode, kind.opcode_name)), ...pair('Channel', named(kind.channel, kind.channel_name)))));
   box.replaceChildren(...sections);
   box.scrollTop = 0;
   box.dataset.event = event;

@@ -4,3 +4,4 @@ pub mod delivery;
 pub mod lock;
 pub mod routines;
 pub mod state;
+pub mod wdm;

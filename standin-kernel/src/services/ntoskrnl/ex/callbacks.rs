@@ -126,6 +126,13 @@ fn notify(context: &Context, object: u64, argument_1: u64, argument_2: u64) {
     }
 }
 
+/// Returns the objects that have names, with the names in capitals.
+pub fn named(context: &Context) -> Vec<(u64, String)> {
+    let mut state = context.state();
+    let all = state.get::<Callbacks>().objects.iter();
+    all.filter_map(|(object, one)| Some((*object, one.name.clone()?))).collect()
+}
+
 /// Takes the registrations of a driver's routines, and returns how many there were.
 pub fn take_left(context: &Context, belongs: impl Fn(u64) -> bool) -> usize {
     context.with_state(|all: &mut Callbacks| {

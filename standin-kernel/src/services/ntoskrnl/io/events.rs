@@ -6,7 +6,7 @@ use crate::{
     services::{
         ntoskrnl::{
             context::{Context, Entries},
-            zw::events::{NOTIFICATION, SYNCHRONIZATION, canonical, create_named, open_handle},
+            zw::events::{NOTIFICATION, SYNCHRONIZATION, create_named, open_handle, valid},
         },
         strings::read_unicode_string,
     },
@@ -22,7 +22,8 @@ pub const ENTRIES: Entries = &[
 /// Creates a signaled event or opens that of the name, if there is one. Returns the event, or null for a
 /// name that cannot be.
 fn io_create(context: &Context, name: u64, handle: u64, its_kind: u32) -> u64 {
-    let name = if name == 0 { Ok(None) } else { canonical(&read_unicode_string(context, name)) };
+    let name =
+        if name == 0 { Ok(None) } else { valid(context, &read_unicode_string(context, name)) };
     let Ok(name) = name else {
         return 0;
     };

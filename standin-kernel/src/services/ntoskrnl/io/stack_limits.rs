@@ -2,13 +2,15 @@
 
 use crate::{
     execution::routine::{At, Routine},
-    ground::irql::Irql,
+    ground::{NtResult, NtStatus, irql::Irql},
     services::ntoskrnl::context::{Context, Entries},
 };
 
 pub const ENTRIES: Entries = &[
     ("IoGetStackLimits", Irql::APC_LEVEL, Routine::of(stack_limits)),
     ("IoGetInitialStack", Irql::APC_LEVEL, Routine::of(stack_top)),
+    ("KeExpandKernelStackAndCallout", Irql::APC_LEVEL, Routine::of(expand)),
+    ("KeExpandKernelStackAndCalloutEx", Irql::DISPATCH_LEVEL, Routine::of(expand_by)),
     ("IoWithinStackLimits", Irql::APC_LEVEL, Routine::of(is_in_stack)),
 ];
 
@@ -26,4 +28,35 @@ fn is_in_stack(context: &Context, start: u64, size: u64) -> u32 {
 fn stack_limits(context: &Context, low: At<u64>, high: At<u64>) {
     low.write(context, context.stack().bottom());
     high.write(context, context.stack().top());
+}
+
+/// Calls a driver's routine with at least `size` bytes of stack.
+fn expand(context: &Context, routine: u64, parameter: u64, size: u64) -> NtResult {
+    expand_by(context, routine, parameter, size, context.irql() < Irql::DISPATCH_LEVEL, 0)
+}
+
+/// Calls a driver's routine as [`expand`] does. Nothing waits for memory here.
+fn expand_by(
+    context: &Context,
+    routine: u64,
+    parameter: u64,
+    size: u64,
+    waits: bool,
+    _reserved: u64,
+) -> NtResult {
+    /// `MAXIMUM_EXPANSION_SIZE`.
+    const MAXIMUM: usize = 0x1_1800;
+    const STACK_OVERFLOW: NtStatus = NtStatus::from_bits(0xC000_00FD);
+    const INVALID_PARAMETER_3: NtStatus = NtStatus::from_bits(0xC000_00F1);
+    const INVALID_PARAMETER_4: NtStatus = NtStatus::from_bits(0xC000_00F2);
+    let size = usize::try_from(size).ok().filter(|size| *size <= MAXIMUM);
+    let size = size.ok_or(INVALID_PARAMETER_3)?;
+    if waits && context.irql() >= Irql::DISPATCH_LEVEL {
+        return Err(INVALID_PARAMETER_4);
+    }
+    let what = "the routine that runs on an expanded stack";
+    let call = || {
+        context.call_driver(what, routine, [parameter]);
+    };
+    context.stack().with_room(size, call).ok_or(STACK_OVERFLOW)
 }

@@ -9,6 +9,7 @@ use std::collections::HashSet;
 use zerocopy::{FromBytes, Immutable, IntoBytes};
 
 use super::{
+    apcs,
     header::{header_of, kind},
     thread_objects,
 };
@@ -62,6 +63,7 @@ impl<T: Send + 'static, R: Send + 'static> Waits<T, R> {
     pub fn finish(context: &Context, id: u64, timeout: Option<i64>) -> Option<R> {
         let deadline = timeout.map(|timeout| deadline(context, timeout));
         let has_result = || {
+            apcs::deliver(context);
             context.with_state(|waits: &mut Self| {
                 waits.all.iter().any(|wait| wait.id == id && wait.result.is_some())
             })
@@ -93,14 +95,26 @@ type ObjectWaits = Waits<Objects, NtStatus>;
 
 /// Changes an object's state and ends the waits that the change satisfies. Returns the state before.
 pub fn set_state(context: &Context, object: u64, state: i32) -> i32 {
-    change(context, object, |header: &mut DispatcherHeader| {
+    set_state_boosting(context, object, state, 0)
+}
+
+/// Changes an object's state as [`set_state`] does, and adds `increment` to the priorities of the
+/// threads whose waits end.
+pub fn set_state_boosting(context: &Context, object: u64, state: i32, increment: i32) -> i32 {
+    change(context, object, increment, |header: &mut DispatcherHeader| {
         std::mem::replace(&mut header.signal_state, state)
     })
 }
 
 /// Changes an object, whose structure begins with a header, and ends the waits that the change
-/// satisfies. Nothing else changes the object meanwhile.
-pub fn change<T, R>(context: &Context, object: u64, change: impl FnOnce(&mut T) -> R) -> R
+/// satisfies, whose threads' priorities rise by `increment`. Nothing else changes the object
+/// meanwhile.
+pub fn change<T, R>(
+    context: &Context,
+    object: u64,
+    increment: i32,
+    change: impl FnOnce(&mut T) -> R,
+) -> R
 where
     T: FromBytes + IntoBytes + Immutable,
 {
@@ -108,7 +122,7 @@ where
         let mut value: T = memory::read(object)?;
         let result = change(&mut value);
         memory::write(object, &value)?;
-        satisfy_in(state);
+        satisfy_in(state, increment);
         Ok(result)
     })
 }
@@ -118,22 +132,26 @@ pub fn signal_in(state: &mut Parts, object: u64) -> Result<(), BadAddress> {
     let mut header: DispatcherHeader = memory::read(object)?;
     header.signal_state = 1;
     memory::write(object, &header)?;
-    satisfy_in(state);
+    satisfy_in(state, 0);
     Ok(())
 }
 
 /// Ends the waits whose objects are signaled, oldest first.
 pub fn satisfy(context: &Context) {
-    satisfy_in(&mut context.state());
+    satisfy_in(&mut context.state(), 0);
 }
 
-fn satisfy_in(state: &mut Parts) {
+fn satisfy_in(state: &mut Parts, increment: i32) {
     let ended = thread_objects::ended(state);
-    let mut owners = Vec::new();
+    let (mut owners, mut woken) = (Vec::new(), Vec::new());
     for wait in state.get::<ObjectWaits>().unended() {
         wait.result = acquire(&wait.value, &ended, &mut owners);
+        if wait.result.is_some() {
+            woken.push(wait.value.thread);
+        }
     }
     thread_objects::note_mutexes(state, &owners);
+    thread_objects::boost(state, &woken, increment);
 }
 
 /// Acquires objects for a thread, if they are signaled, with the modules' state locked. `ended` are the
@@ -250,6 +268,7 @@ pub fn wait(context: &Context, addresses: Vec<u64>, all: bool, timeout: Option<i
         return NtStatus::TIMEOUT;
     }
     check_may_wait(context);
+    thread_objects::end_boost(context);
     let id = {
         let mut state = context.state();
         // Another thread may have signaled an object meanwhile, which ended no wait.

@@ -3,7 +3,7 @@
 use zerocopy::FromZeros;
 
 use super::{
-    dispatcher::{self, set_state},
+    dispatcher::{self, set_state, set_state_boosting},
     header::{header_of, initialize, kind},
     thread_objects,
 };
@@ -53,17 +53,17 @@ fn check_wait(context: &Context, wait: bool) {
     }
 }
 
-fn set_event(context: &Context, event: u64, _increment: i32, wait: bool) -> i32 {
+fn set_event(context: &Context, event: u64, increment: i32, wait: bool) -> i32 {
     check_wait(context, wait);
     header_of(context, event, EVENTS);
-    set_state(context, event, 1)
+    set_state_boosting(context, event, 1, increment)
 }
 
 /// Ends the waits for an event and resets it.
-fn pulse_event(context: &Context, event: u64, _increment: i32, wait: bool) -> i32 {
+fn pulse_event(context: &Context, event: u64, increment: i32, wait: bool) -> i32 {
     check_wait(context, wait);
     header_of(context, event, EVENTS);
-    let before = set_state(context, event, 1);
+    let before = set_state_boosting(context, event, 1, increment);
     set_state(context, event, 0);
     before
 }
@@ -89,10 +89,12 @@ fn initialize_mutex(context: &Context, mutex: At<Mutant>, _level: u32) {
 }
 
 fn release_mutex(context: &Context, mutex: u64, wait: bool) -> i32 {
+    /// `MUTANT_INCREMENT`.
+    const MUTANT_INCREMENT: i32 = 1;
     check_wait(context, wait);
     header_of(context, mutex, &[kind::MUTANT]);
     let thread = thread_objects::current(context);
-    let before = dispatcher::change(context, mutex, |mutant: &mut Mutant| {
+    let before = dispatcher::change(context, mutex, MUTANT_INCREMENT, |mutant: &mut Mutant| {
         let before = mutant.header.signal_state;
         if before > 0 || mutant.owner != thread {
             return None;
@@ -128,13 +130,13 @@ fn initialize_semaphore(context: &Context, semaphore: At<Semaphore>, count: i32,
 fn release_semaphore(
     context: &Context,
     semaphore: u64,
-    _increment: i32,
+    increment: i32,
     adjustment: i32,
     wait: bool,
 ) -> i32 {
     check_wait(context, wait);
     header_of(context, semaphore, &[kind::SEMAPHORE]);
-    let released = dispatcher::change(context, semaphore, |value: &mut Semaphore| {
+    let released = dispatcher::change(context, semaphore, increment, |value: &mut Semaphore| {
         let before = value.header.signal_state;
         let after = before.checked_add(adjustment).filter(|_| adjustment > 0);
         let Some(after) = after.filter(|after| *after <= value.limit) else {

@@ -1,5 +1,6 @@
-//! The kernel: dispatcher objects, spin locks, DPCs, processors, threads and times.
+//! The kernel: dispatcher objects, spin locks, DPCs, APCs, processors, threads and times.
 
+pub mod apcs;
 pub mod bugchecks;
 pub mod device_queues;
 pub mod dispatcher;

@@ -3,7 +3,7 @@
 use super::thread_objects::processors;
 use crate::{
     execution::routine::{At, Routine},
-    ground::{NtResult, NtStatus, irql::Irql},
+    ground::{NtResult, NtStatus, irql::Irql, shared_data},
     services::ntoskrnl::context::{Context, Entries},
 };
 
@@ -22,6 +22,7 @@ pub const ENTRIES: Entries = &[
     ("KeQueryHighestNodeNumber", HIGH, Routine::of(highest_node)),
     ("KeGetProcessorIndexFromNumber", HIGH, Routine::of(index_from_number)),
     ("KeGetProcessorNumberFromIndex", HIGH, Routine::of(number_from_index)),
+    ("ExIsProcessorFeaturePresent", Irql::PASSIVE_LEVEL, Routine::of(has_feature)),
     ("KeGetCurrentProcessorNumberEx", HIGH, Routine::of(current_number)),
 ];
 
@@ -77,6 +78,11 @@ fn number_from_index(context: &Context, index: u32, number: u64) -> NtResult {
     let index = u16::try_from(index).ok().filter(|index| *index < context.processors());
     context.write(number, &[0, index.ok_or(NtStatus::INVALID_PARAMETER)?]);
     Ok(())
+}
+
+/// Returns whether this machine's processors have a feature (`PF_*`).
+fn has_feature(_context: &Context, feature: u32) -> bool {
+    usize::try_from(feature).is_ok_and(shared_data::has_feature)
 }
 
 /// Returns the current processor's index.

@@ -25,8 +25,11 @@ pub const FILE_NAME: u64 = 0xF0;
 
 pub const FILE_NAME_SIZE: usize = 15;
 
-/// The priority of a system thread: `LOW_REALTIME_PRIORITY` is 16, and this is the normal one.
+/// The priority of a process, and of its threads until they change it.
 const NORMAL_PRIORITY: i32 = 8;
+
+/// `LOW_REALTIME_PRIORITY`: the kernel changes no priority from here on.
+const LOW_REALTIME_PRIORITY: i32 = 16;
 
 const HIGH: Irql = Irql::HIGH_LEVEL;
 const DISPATCH: Irql = Irql::DISPATCH_LEVEL;
@@ -38,11 +41,11 @@ pub const ENTRIES: Entries = &[
     ("KeSetBasePriorityThread", DISPATCH, Routine::of(set_base_priority)),
     ("KeQueryPriorityThread", Irql::PASSIVE_LEVEL, Routine::of(query_priority)),
     ("KeEnterCriticalRegion", APC, Routine::of(enter_region)),
-    ("KeLeaveCriticalRegion", APC, Routine::of(leave_region)),
     ("KeEnterGuardedRegion", APC, Routine::of(enter_guarded)),
-    ("KeLeaveGuardedRegion", APC, Routine::of(leave_guarded)),
     ("KeAreAllApcsDisabled", DISPATCH, Routine::of(gets_no_calls)),
     ("KeAreApcsDisabled", DISPATCH, Routine::of(are_apcs_disabled)),
+    ("KeSetSystemAffinityThread", APC, Routine::of(set_affinity_for_now)),
+    ("KeRevertToUserAffinityThread", APC, Routine::of(revert_affinity_for_now)),
     ("KeSetSystemAffinityThreadEx", APC, Routine::of(set_affinity)),
     ("KeRevertToUserAffinityThreadEx", APC, Routine::of(revert_affinity)),
     ("KeSetSystemGroupAffinityThread", APC, Routine::of(set_group_affinity)),
@@ -68,7 +71,12 @@ struct ProcessObject {
 
 pub struct ThreadObject {
     pub identity: Identity,
-    pub priority: i32,
+    /// The priority that the thread has without a boost, and with it.
+    pub priorities: [i32; 2],
+    /// The priority that `KeSetBasePriorityThread` sets.
+    pub base_priority: i32,
+    /// Set while the normal routine of an APC runs.
+    pub runs_apc: bool,
     /// The processors that the driver chose, or 0.
     pub affinity: u64,
     /// The critical and guarded regions that the thread is in.
@@ -107,7 +115,9 @@ pub fn object_of(context: &Context, identity: Identity) -> u64 {
     let threads = &mut state.get::<Objects>().threads;
     threads.entry(address).or_insert(ThreadObject {
         identity,
-        priority: NORMAL_PRIORITY,
+        priorities: [NORMAL_PRIORITY; 2],
+        base_priority: NORMAL_PRIORITY,
+        runs_apc: false,
         affinity: 0,
         regions: 0,
         guarded: 0,
@@ -270,24 +280,49 @@ pub fn current_process(context: &Context) -> u64 {
     attached.unwrap_or_else(|| process_object(context.ntoskrnl(), context.identity().process))
 }
 
+/// Raises the priorities of threads whose waits have ended, until they wait again. On Windows, the
+/// increment decays as a thread uses its quanta.
+pub fn boost(state: &mut Parts, threads: &[u64], increment: i32) {
+    let all = &mut state.get::<Objects>().threads;
+    for thread in threads {
+        let Some(thread) = all.get_mut(thread) else {
+            continue;
+        };
+        let [own, now] = &mut thread.priorities;
+        if *own < LOW_REALTIME_PRIORITY {
+            let boosted = thread.base_priority.saturating_add(increment);
+            *now = boosted.min(LOW_REALTIME_PRIORITY - 1).max(*now);
+        }
+    }
+}
+
+/// Ends the current thread's boost.
+pub fn end_boost(context: &Context) {
+    with_current(context, |object| object.priorities = [object.priorities[0]; 2]);
+}
+
 /// Sets a thread's priority, which decides nothing here: the threads of the stand-in kernel take
 /// turns.
 fn set_priority(context: &Context, thread: u64, priority: i32) -> i32 {
     if !(1..32).contains(&priority) {
         context.stop_for_misuse(&format!("with the priority {priority}; priorities are 1 to 31"));
     }
-    with(context, thread, |object| std::mem::replace(&mut object.priority, priority))
+    let [_, before] =
+        with(context, thread, |object| std::mem::replace(&mut object.priorities, [priority; 2]));
+    before
 }
 
 /// Sets a thread's priority relative to its process's.
 fn set_base_priority(context: &Context, thread: u64, increment: i32) -> i32 {
-    let priority = NORMAL_PRIORITY.saturating_add(increment).clamp(1, 31);
-    let before = with(context, thread, |object| std::mem::replace(&mut object.priority, priority));
-    before - NORMAL_PRIORITY
+    let priority = NORMAL_PRIORITY.saturating_add(increment).clamp(1, LOW_REALTIME_PRIORITY - 1);
+    with(context, thread, |object| {
+        object.priorities = [priority; 2];
+        std::mem::replace(&mut object.base_priority, priority) - NORMAL_PRIORITY
+    })
 }
 
 fn query_priority(context: &Context, thread: u64) -> i32 {
-    with(context, thread, |object| object.priority)
+    with(context, thread, |object| object.priorities[1])
 }
 
 /// Enters a critical or guarded region.
@@ -368,6 +403,15 @@ fn replace_affinity(context: &Context, affinity: u64) -> u64 {
 fn set_affinity(context: &Context, affinity: u64) -> u64 {
     let affinity = affinity & processors(context);
     if affinity == 0 { 0 } else { replace_affinity(context, affinity) }
+}
+
+/// Chooses the thread's processors until [`revert_affinity_for_now`].
+fn set_affinity_for_now(context: &Context, affinity: u64) {
+    set_affinity(context, affinity);
+}
+
+fn revert_affinity_for_now(context: &Context) {
+    replace_affinity(context, 0);
 }
 
 fn revert_affinity(context: &Context, affinity: u64) {

@@ -2,7 +2,7 @@
 
 use std::{collections::HashSet, sync::Arc};
 
-use super::{dispatcher::satisfy, thread_objects};
+use super::{apcs, dispatcher::satisfy, thread_objects};
 use crate::{
     execution::{
         coroutine::{Coroutine, wait_until},
@@ -156,6 +156,7 @@ fn end(context: &Context, routine: u64) {
         context.stop(Rule::ObjectMisused, sentence);
     }
     thread_objects::note_end(context);
+    apcs::run_down(context);
     satisfy(context);
 }
 

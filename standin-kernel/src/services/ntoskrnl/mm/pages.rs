@@ -248,15 +248,14 @@ fn allocate_ex(
 /// Frees the pages of a list, whose memory the driver frees itself.
 fn free(context: &Context, mdl: At<Mdl>) {
     let mut value = mdl.read(context);
-    if value.flags & MAPPED != 0 {
-        context.stop_for_misuse("for a memory descriptor list that is mapped");
-    }
     let freed = context.state().get::<Allocations>().of_lists.remove(&mdl.0);
     let Some(freed) = freed else {
         context.stop_for_wrong(mdl.0, "a list of MmAllocatePagesForMdl with its pages");
     };
     give_back(context, &freed);
-    value.flags &= !LOCKED;
+    // The mapping ends with the pages.
+    value.flags &= !(LOCKED | MAPPED);
+    value.mapped = 0;
     mdl.write(context, value);
 }
 

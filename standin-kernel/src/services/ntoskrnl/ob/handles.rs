@@ -60,7 +60,7 @@ impl Target {
     }
 
     /// Returns the target of a process's handle.
-    const fn process(object: u64) -> Self {
+    pub const fn process(object: u64) -> Self {
         Self { type_name: "PsProcessType", object, close: |_, _| {}, has_reference: false }
     }
 }
@@ -239,7 +239,8 @@ fn duplicate(
     Ok(())
 }
 
-fn must_be_process(context: &Context, handle: u64) -> NtResult {
+/// Fails for a handle that is not a process's.
+pub fn must_be_process(context: &Context, handle: u64) -> NtResult {
     let is_process = target_of(context, handle)?.type_name == "PsProcessType";
     if is_process { Ok(()) } else { Err(NtStatus::OBJECT_TYPE_MISMATCH) }
 }
@@ -248,8 +249,20 @@ fn close_for(context: &Context, handle: u64, _mode: i8) -> NtStatus {
     close(context, handle)
 }
 
+/// Returns the numbers of an object's handles, and of its references with those of its handles.
+pub fn counts(context: &Context, object: u64) -> (u32, u32) {
+    let mut state = context.state();
+    let handles = state.get::<Handles>();
+    let open = handles.open.values().filter(|target| target.object == object);
+    let (of_handles, with_reference) = open.fold((0_u32, 0_u32), |(all, counted), target| {
+        (all.saturating_add(1), counted.saturating_add(target.has_reference.into()))
+    });
+    let references = handles.references.get(&object).copied().unwrap_or(0);
+    (of_handles, references.saturating_add(of_handles).saturating_sub(with_reference))
+}
+
 /// Returns the target of a handle, which may be that of the current thread or process.
-fn target_of(context: &Context, handle: u64) -> NtResult<Target> {
+pub fn target_of(context: &Context, handle: u64) -> NtResult<Target> {
     match handle {
         CURRENT_THREAD => Ok(Target::thread(thread_objects::current(context))),
         CURRENT_PROCESS => Ok(Target::process(thread_objects::current_process(context))),

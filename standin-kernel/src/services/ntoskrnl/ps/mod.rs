@@ -2,6 +2,7 @@
 
 pub mod current;
 pub mod notify_routines;
+pub mod process_handles;
 pub mod processes;
 pub mod thread_creation;
 pub mod watchers;

@@ -131,12 +131,15 @@ fn requestor_id(context: &Context, irp: u64) -> u32 {
     process.unwrap_or(0)
 }
 
-/// Returns the session of a request's process: that of services for the system, else that of the
-/// console.
-fn requestor_session(context: &Context, irp: u64, to: At<u32>) -> NtResult {
+/// Returns the session of a process: that of services for the system, else that of the console.
+pub const fn session_of(process: u32) -> u32 {
     const CONSOLE: u32 = 1;
-    let process = of_request(context, irp);
-    let session = process.map(|id| if id == Identity::SYSTEM.process { 0 } else { CONSOLE });
+    if process == Identity::SYSTEM.process { 0 } else { CONSOLE }
+}
+
+/// Returns the session of a request's process.
+fn requestor_session(context: &Context, irp: u64, to: At<u32>) -> NtResult {
+    let session = of_request(context, irp).map(session_of);
     to.write(context, session.unwrap_or(u32::MAX));
     session.map(drop).ok_or(NtStatus::UNSUCCESSFUL)
 }
@@ -162,7 +165,7 @@ fn unstack_detach(context: &Context, state: At<ApcState>) {
 
 /// Returns the path of a process's image as file systems name it. The system's processes have none, and a
 /// process that a test started without one is `client.exe`.
-fn image_path(context: &Context, process: u32) -> String {
+pub fn image_path(context: &Context, process: u32) -> String {
     const VOLUME: &str = r"\Device\HarddiskVolume1";
     if [Identity::IDLE.process, Identity::SYSTEM.process].contains(&process) {
         return String::new();

@@ -6,17 +6,17 @@ use crate::{
     services::ntoskrnl::{
         context::{Context, Entries},
         ke::{
-            dispatcher::{self, set_state},
+            dispatcher::{self, set_state_boosting},
             header::{header_of, initialize, kind},
-            thread_objects,
         },
         ob::{
-            handles::{self, CURRENT_PROCESS, CURRENT_THREAD, Target},
+            directories,
+            handles::{self, Target},
             object_attributes::{self, Attributes, OPEN_IF},
         },
     },
 };
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 const PASSIVE: Irql = Irql::PASSIVE_LEVEL;
 const DISPATCH: Irql = Irql::DISPATCH_LEVEL;
@@ -26,14 +26,14 @@ pub const ENTRIES: Entries = &[
     ("ZwOpenEvent", PASSIVE, Routine::of(open)),
     ("ZwSetEvent", DISPATCH, Routine::of(set)),
     ("ZwWaitForSingleObject", DISPATCH, Routine::of(wait)),
+    ("ZwWaitForMultipleObjects", DISPATCH, Routine::of(wait_for_several)),
 ];
 
-const OBJECT_NAME_INVALID: NtStatus = NtStatus::from_bits(0xC000_0033);
 const OBJECT_PATH_NOT_FOUND: NtStatus = NtStatus::from_bits(0xC000_003A);
+const INVALID_PARAMETER_MIX: NtStatus = NtStatus::from_bits(0xC000_0030);
+const INVALID_PARAMETER_1: NtStatus = NtStatus::from_bits(0xC000_00EF);
+const INVALID_PARAMETER_3: NtStatus = NtStatus::from_bits(0xC000_00F1);
 const INVALID_PARAMETER_4: NtStatus = NtStatus::from_bits(0xC000_00F2);
-
-/// The directories in which events can be, with the root first.
-const DIRECTORIES: [&str; 5] = ["", "BaseNamedObjects", "Callback", "KernelObjects", "Device"];
 
 /// `NotificationEvent` and `SynchronizationEvent`.
 pub const NOTIFICATION: u32 = 0;
@@ -46,42 +46,39 @@ pub const SYNCHRONIZATION: u32 = 1;
 struct Events(HashMap<u64, Event>);
 
 struct Event {
-    /// The name in capitals, while a handle is open.
+    /// The name as it was written, while a handle is open.
     name: Option<String>,
     _memory: Block,
 }
 
-/// Returns the name that attributes give in the form that is compared, or `None` without a name.
-fn name_of(attributes: &Attributes) -> NtResult<Option<String>> {
-    if attributes.root != 0 {
-        // No directory has a handle here.
-        return Err(NtStatus::INVALID_HANDLE);
-    }
-    canonical(&attributes.name)
+/// Returns the name that attributes give, or `None` without a name.
+fn name_of(context: &Context, attributes: &Attributes) -> NtResult<Option<String>> {
+    valid(context, &directories::full_name(context, attributes)?)
 }
 
-/// Returns a name in the form that is compared, or `None` for an empty one.
-pub fn canonical(name: &str) -> NtResult<Option<String>> {
+/// Returns a name that an event can have, or `None` for an empty one.
+pub fn valid(context: &Context, name: &str) -> NtResult<Option<String>> {
     if name.is_empty() {
         return Ok(None);
     }
-    let rest = name.strip_prefix('\\').ok_or(NtStatus::OBJECT_PATH_SYNTAX_BAD)?;
-    let (directory, last) = rest.rsplit_once('\\').unwrap_or(("", rest));
-    if last.is_empty() {
-        return Err(OBJECT_NAME_INVALID);
-    }
-    let mut directories = DIRECTORIES.iter();
-    if !directories.any(|one| one.eq_ignore_ascii_case(directory)) {
+    let (directory, _) = directories::split(name)?;
+    if !directories::exists(context, directory) {
         return Err(OBJECT_PATH_NOT_FOUND);
     }
-    Ok(Some(name.to_uppercase()))
+    Ok(Some(name.to_owned()))
 }
 
 fn find(context: &Context, name: &str) -> Option<u64> {
+    let wanted = directories::key(name);
+    let mut named = named(context).into_iter();
+    named.find(|(_, name)| directories::key(name) == wanted).map(|(object, _)| object)
+}
+
+/// Returns the events that have names, with the names as they were written.
+pub fn named(context: &Context) -> Vec<(u64, String)> {
     let mut state = context.state();
-    let mut all = state.get::<Events>().0.iter();
-    let found = all.find(|(_, event)| event.name.as_deref() == Some(name));
-    found.map(|(object, _)| *object)
+    let all = state.get::<Events>().0.iter();
+    all.filter_map(|(object, event)| Some((*object, event.name.clone()?))).collect()
 }
 
 /// Creates an event, which needs a handle.
@@ -148,7 +145,7 @@ fn create(
     }
     let attributes = (attributes != 0).then(|| object_attributes::read(context, attributes));
     let attributes = attributes.transpose()?;
-    let name = attributes.as_ref().map_or(Ok(None), name_of)?;
+    let name = attributes.as_ref().map_or(Ok(None), |one| name_of(context, one))?;
     let may_exist = attributes.is_some_and(|attributes| attributes.flags & OPEN_IF != 0);
     if !may_exist && name.as_deref().is_some_and(|name| find(context, name).is_some()) {
         return Err(NtStatus::OBJECT_NAME_COLLISION);
@@ -160,7 +157,7 @@ fn create(
 
 fn open(context: &Context, handle: At<u64>, _mask: u32, attributes: u64) -> NtResult {
     let attributes = object_attributes::read(context, attributes)?;
-    let name = name_of(&attributes)?.ok_or(NtStatus::OBJECT_PATH_SYNTAX_BAD)?;
+    let name = name_of(context, &attributes)?.ok_or(NtStatus::OBJECT_PATH_SYNTAX_BAD)?;
     let object = find(context, &name).ok_or(NtStatus::OBJECT_NAME_NOT_FOUND)?;
     handle.write(context, open_handle(context, object));
     Ok(())
@@ -174,45 +171,58 @@ fn event_of(context: &Context, handle: u64) -> NtResult<u64> {
 }
 
 fn set(context: &Context, handle: u64, previous: At<i32>) -> NtResult {
+    /// `EVENT_INCREMENT`.
+    const EVENT_INCREMENT: i32 = 1;
     let object = event_of(context, handle)?;
     header_of(context, object, &[kind::NOTIFICATION_EVENT, kind::SYNCHRONIZATION_EVENT]);
-    previous.write_optional(context, set_state(context, object, 1));
+    previous.write_optional(context, set_state_boosting(context, object, 1, EVENT_INCREMENT));
     Ok(())
 }
 
 /// The types other than events whose objects threads can wait for.
 const WAITABLE_TYPES: [&str; 2] = ["PsThreadType", "PsProcessType"];
 
-/// Waits for the event, thread or process of a handle.
+/// Returns the event, thread or process of a handle.
+fn waitable(context: &Context, handle: u64) -> NtResult<u64> {
+    match handles::target_of(context, handle)? {
+        target if WAITABLE_TYPES.contains(&target.type_name) => Ok(target.object),
+        _ => event_of(context, handle),
+    }
+}
+
 fn wait(context: &Context, handle: u64, _alertable: bool, timeout: At<i64>) -> NtResult<NtStatus> {
-    let timeout = (timeout.0 != 0).then(|| timeout.read(context));
-    let object = match handle {
-        CURRENT_THREAD => thread_objects::current(context),
-        CURRENT_PROCESS => thread_objects::current_process(context),
-        _ => match handles::target(context, handle).ok_or(NtStatus::INVALID_HANDLE)? {
-            target if WAITABLE_TYPES.contains(&target.type_name) => target.object,
-            _ => event_of(context, handle)?,
-        },
-    };
+    let timeout = timeout.read_optional(context);
+    let object = waitable(context, handle)?;
     Ok(dispatcher::wait(context, vec![object], false, timeout))
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn names_are_in_directories_that_exist() {
-        for (name, expected) in [
-            ("", Ok(None)),
-            (r"\X", Ok(Some(r"\X"))),
-            (r"\BaseNamedObjects\Event", Ok(Some(r"\BASENAMEDOBJECTS\EVENT"))),
-            ("Event", Err(NtStatus::OBJECT_PATH_SYNTAX_BAD)),
-            (r"\Nowhere\Event", Err(OBJECT_PATH_NOT_FOUND)),
-            (r"\KernelObjects\", Err(OBJECT_NAME_INVALID)),
-        ] {
-            let found = canonical(name);
-            assert_eq!(found, expected.map(|name| name.map(str::to_owned)), "{name}");
-        }
+/// Waits for one or all of the objects of handles.
+fn wait_for_several(
+    context: &Context,
+    count: u32,
+    handles: u64,
+    wait_type: u32,
+    _alertable: bool,
+    timeout: At<i64>,
+) -> NtResult<NtStatus> {
+    /// `MAXIMUM_WAIT_OBJECTS`.
+    const MAXIMUM: u32 = 64;
+    /// `WaitAll` and `WaitAny`.
+    const ALL: u32 = 0;
+    const ANY: u32 = 1;
+    if !(1..=MAXIMUM).contains(&count) {
+        return Err(INVALID_PARAMETER_1);
     }
+    if ![ALL, ANY].contains(&wait_type) {
+        return Err(INVALID_PARAMETER_3);
+    }
+    let timeout = timeout.read_optional(context);
+    let handle = |number: u32| context.read(handles.wrapping_add(u64::from(number) * 8));
+    let objects = (0..count).map(|number| waitable(context, handle(number)));
+    let objects = objects.collect::<NtResult<Vec<u64>>>()?;
+    let different: HashSet<&u64> = objects.iter().collect();
+    if wait_type == ALL && different.len() < objects.len() {
+        return Err(INVALID_PARAMETER_MIX);
+    }
+    Ok(dispatcher::wait(context, objects, wait_type == ALL, timeout))
 }

@@ -4,6 +4,7 @@ use std::{
     collections::HashMap,
     fs::{self, File, OpenOptions},
     io::{ErrorKind, Read, Seek, SeekFrom, Write},
+    iter,
     path::{Path, PathBuf},
     time::UNIX_EPOCH,
 };
@@ -22,9 +23,10 @@ use crate::{
     services::{
         ntoskrnl::{
             context::{Context, Entries, Ntoskrnl},
+            io::devices,
             ob::handles::{self, Target},
         },
-        strings::read_unicode_string,
+        strings::{read_unicode_string, units},
     },
 };
 
@@ -100,8 +102,30 @@ pub fn set_folder(nt: &Ntoskrnl, folder: PathBuf) {
     nt.state().get::<Files>().folder = Some(folder);
 }
 
+/// Returns the name of a file: of its volume and the path, or of its device and the name that was
+/// opened.
+pub fn name_of(context: &Context, object: u64) -> Option<String> {
+    let on_volume = context.with_state(|files: &mut Files| {
+        let path = &files.open.get(&object)?.path;
+        let below = path.strip_prefix(files.folder.as_ref()?).ok()?;
+        let parts = below.iter().map(|part| part.to_string_lossy().into_owned());
+        let parts = iter::once(VOLUME.to_owned()).chain(parts);
+        Some(parts.collect::<Vec<_>>().join(r"\"))
+    });
+    on_volume.or_else(|| {
+        let file = memory::read::<FileObject>(object).ok()?;
+        let is_file = file.kind == FileObject::TYPE && file.size == FileObject::SIZE;
+        let device = is_file.then(|| devices::written_name_of(context, file.device))?;
+        let bytes = memory::read_bytes(file.name.buffer, file.name.length.into()).ok()?;
+        Some(device.unwrap_or_default() + &String::from_utf16_lossy(&units(&bytes)))
+    })
+}
+
+/// The name of the volume that the folder is.
+const VOLUME: &str = r"\Device\HarddiskVolume1";
+
 /// Returns the status of a failure of the operating system.
-fn status_of(error: &std::io::Error) -> NtStatus {
+pub fn status_of(error: &std::io::Error) -> NtStatus {
     match error.kind() {
         ErrorKind::NotFound => NtStatus::OBJECT_NAME_NOT_FOUND,
         ErrorKind::AlreadyExists => NtStatus::OBJECT_NAME_COLLISION,
@@ -383,6 +407,16 @@ fn with_file<R>(
     let mut state = context.state();
     let file = state.get::<Files>().open.get_mut(&target.object);
     body(file.ok_or(NtStatus::OBJECT_TYPE_MISMATCH)?)
+}
+
+/// Returns another descriptor of the file of a handle.
+pub fn duplicate(context: &Context, handle: u64) -> NtResult<File> {
+    /// `STATUS_INVALID_FILE_FOR_SECTION`: a directory has no contents.
+    const INVALID_FILE_FOR_SECTION: NtStatus = NtStatus::from_bits(0xC000_0020);
+    with_file(context, handle, |file| {
+        let open = file.file.as_ref().ok_or(INVALID_FILE_FOR_SECTION)?;
+        open.try_clone().map_err(|error| status_of(&error))
+    })
 }
 
 /// The offset that a transfer starts at: `None` is the current position.

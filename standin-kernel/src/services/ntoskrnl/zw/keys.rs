@@ -65,6 +65,12 @@ pub fn open_handle(context: &Context, key: KeyId) -> u64 {
     handles::open(context, target)
 }
 
+/// Returns the name of a key, by its object.
+pub fn name_of(context: &Context, object: u64) -> Option<String> {
+    let key = context.with_state(|keys: &mut Keys| Some(keys.0.get(&object)?.key))?;
+    context.registry().path(key).ok()
+}
+
 /// Returns the key of a handle.
 pub fn key_of(context: &Context, handle: u64) -> NtResult<KeyId> {
     let of_framework = context.registry().key_of_handle(handle);

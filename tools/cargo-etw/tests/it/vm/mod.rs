@@ -127,6 +127,8 @@ impl Bench {
             command.arg(option).arg(self.path(name));
         }
         command
+            // No test needs cargo-etw to be built for Windows.
+            .args(["--tracer", "none"])
             .args(["--disk", "1"])
             .args(["--memory", "192", "--processors", "1"])
             .args(["--firmware", "bios"].iter().filter(|_| !arguments.contains(&"--firmware")))

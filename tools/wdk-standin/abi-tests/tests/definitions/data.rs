@@ -274,9 +274,8 @@ pub fn variables(set: &str) -> BTreeSet<String> {
             continue;
         }
         let mutable = if one["mut"] == true { "mut " } else { "" };
-        let from = one["from"].as_str();
-        let from = from.filter(|from| Path::new(from).extension().is_some_and(|end| end == "exe"));
-        let line = format!("{mutable}{name}: {} from {}", kind(&one["type"]), from.unwrap_or(""));
+        // No variable names its module: the import library decides its level of indirection.
+        let line = format!("{mutable}{name}: {} from ", kind(&one["type"]));
         match one["link_name"].as_str() {
             None => drop(lines.insert(line)),
             Some(symbol) => {

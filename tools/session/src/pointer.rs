@@ -4,6 +4,7 @@ use std::ptr;
 
 /// Returns the address of a slice's first element, or null if the slice is empty. The address of an
 /// empty slice or vector is dangling, so it must not be passed to Windows.
+#[must_use]
 pub const fn start<T>(slice: &[T]) -> *const T {
     if slice.is_empty() { ptr::null() } else { slice.as_ptr() }
 }

@@ -1,20 +1,27 @@
 //! Decodes events with the system's decoder (`TdhGetEventInformation`).
 
-use std::{mem::offset_of, ptr, slice};
+use std::{fmt, mem::offset_of, ptr, slice};
 
-use etl_file::{FileTime, Guid};
+use etl_file::{
+    EventDescriptor, EventRecord, FileTime, Guid, schemas::METADATA_CLASS, show::Escaped,
+};
 use serde::Serialize;
 use windows_sys::Win32::{
     Foundation::ERROR_INSUFFICIENT_BUFFER,
     System::Diagnostics::Etw::{
-        EVENT_HEADER_EXT_TYPE_RELATED_ACTIVITYID, EVENT_HEADER_FLAG_32_BIT_HEADER, EVENT_MAP_INFO,
-        EVENT_PROPERTY_INFO, EVENT_RECORD, PropertyParamCount, PropertyParamLength, PropertyStruct,
-        TRACE_EVENT_INFO, TdhFormatProperty, TdhGetEventInformation, TdhGetEventMapInformation,
-        TdhLoadManifest,
+        EVENT_MAP_INFO, EVENT_PROPERTY_INFO, EVENT_RECORD, PROVIDER_ENUMERATION_INFO,
+        PropertyParamCount, PropertyParamLength, PropertyStruct, TRACE_EVENT_INFO,
+        TRACE_PROVIDER_INFO, TdhEnumerateProviders, TdhFormatProperty, TdhLoadManifest,
     },
 };
 
-use crate::{error::Win32Error, guid::from_windows, wide::wide};
+use crate::{
+    api::{TdhGetEventInformation, TdhGetEventMapInformation},
+    error::Win32Error,
+    guid::from_windows,
+    record::{data, is_32_bit, processor, related},
+    wide::wide,
+};
 
 /// A decoded event.
 #[derive(Clone, Debug, Serialize)]
@@ -58,7 +65,23 @@ pub struct Event {
     pub problem: Option<String>,
 }
 
+/// The event as a line of a table.
+impl fmt::Display for Event {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { time, process, thread, level, keyword, name, .. } = self;
+        write!(f, "{time:<30} {process:>6} {thread:>6} {level:>2} {keyword:>5} {name:<24}")?;
+        for (name, value) in &self.fields {
+            write!(f, " {}={}", Escaped(name), Escaped(value))?;
+        }
+        self.problem.iter().try_for_each(|problem| write!(f, "  [{problem}]"))
+    }
+}
+
 /// Loads a manifest that is not installed, so that the system decodes with it.
+///
+/// # Errors
+///
+/// Fails if TDH cannot read the manifest.
 pub fn load_manifest(path: &std::path::Path) -> Result<(), Win32Error> {
     let path = wide(path);
     // SAFETY: the path ends with a NUL.
@@ -283,47 +306,78 @@ impl Payload<'_> {
     }
 }
 
-/// Returns an event's data.
-fn data(record: &EVENT_RECORD) -> &[u8] {
-    if record.UserData.is_null() {
-        return &[];
-    }
-    // SAFETY: ETW passes a pointer to this many bytes, which are valid for as long as the record
-    // is.
-    unsafe { slice::from_raw_parts(record.UserData.cast(), usize::from(record.UserDataLength)) }
+/// Returns the system's schema of an event: the records by which xperf writes it, and the maps that its
+/// fields use, into a merged trace. `etl_file::schemas` reads them (ETL-13.2, ETL-13.3).
+///
+/// # Errors
+///
+/// Fails if the system has no schema of the event.
+pub fn schema(record: &EVENT_RECORD) -> Result<Vec<EventRecord>, Win32Error> {
+    /// The type of a record with a `TRACE_EVENT_INFO`.
+    const EVENT_INFO: u8 = 32;
+    /// The type of a record with the provider's GUID and an `EVENT_MAP_INFO`.
+    const MAP_INFO: u8 = 33;
+    let of = |opcode, user_data| EventRecord {
+        provider: METADATA_CLASS,
+        descriptor: EventDescriptor { opcode, ..EventDescriptor::default() },
+        user_data,
+        ..EventRecord::default()
+    };
+    let information = Information::of(record)?;
+    let provider = from_windows(&record.EventHeader.ProviderId).to_bytes();
+    let is_structure = |property: &&EVENT_PROPERTY_INFO| Payload::has(property, PropertyStruct);
+    let maps = information.properties().iter().filter(|property| !is_structure(property));
+    let mut records: Vec<EventRecord> = maps
+        .filter_map(|property| information.map(property))
+        .map(|map| {
+            let mut bytes = provider.to_vec();
+            bytes.extend(map.0.iter().flat_map(|word| word.to_le_bytes()));
+            of(MAP_INFO, bytes)
+        })
+        .collect();
+    let bytes = information.buffer.0.iter().flat_map(|word| word.to_le_bytes()).collect();
+    records.push(of(EVENT_INFO, bytes));
+    Ok(records)
 }
 
-/// Returns the related activity of an event.
-fn related(record: &EVENT_RECORD) -> Option<Guid> {
-    if record.ExtendedData.is_null() {
-        return None;
-    }
-    let count = usize::from(record.ExtendedDataCount);
-    // SAFETY: ETW passes a pointer to this many items, which are valid for as long as the record
-    // is.
-    let items = unsafe { slice::from_raw_parts(record.ExtendedData, count) };
-    let item = items.iter().find(|item| {
-        u32::from(item.ExtType) == EVENT_HEADER_EXT_TYPE_RELATED_ACTIVITYID
-            && usize::from(item.DataSize) >= size_of::<Guid>()
+/// Returns the GUIDs of the providers with a name whose manifests or classes are registered on this
+/// system.
+///
+/// # Errors
+///
+/// Fails if TDH cannot list the providers.
+pub fn providers_named(name: &str) -> Result<Vec<Guid>, Win32Error> {
+    let buffer = with_buffer("TdhEnumerateProviders", |buffer, bytes| {
+        // SAFETY: the buffer is as large as the given size.
+        unsafe { TdhEnumerateProviders(buffer.cast(), bytes) }
     })?;
-    let address = usize::try_from(item.DataPtr).ok()?;
-    let address = ptr::with_exposed_provenance::<[u8; 16]>(address);
-    // SAFETY: the pointer of this item points to a GUID; byte arrays need no alignment.
-    Some(Guid::from_bytes(unsafe { *address }))
+    let head = buffer.0.as_ptr().cast::<PROVIDER_ENUMERATION_INFO>();
+    // SAFETY: the buffer starts with the structure, which TDH has filled in.
+    let count = unsafe { (*head).NumberOfProviders };
+    let start = offset_of!(PROVIDER_ENUMERATION_INFO, TraceProviderInfoArray);
+    let room = (buffer.bytes() as usize).saturating_sub(start) / size_of::<TRACE_PROVIDER_INFO>();
+    // SAFETY: the array starts at this offset inside the buffer.
+    let first = unsafe { head.byte_add(start) }.cast::<TRACE_PROVIDER_INFO>();
+    // SAFETY: the buffer holds at least this many elements, which TDH has filled in or which are zero.
+    let providers = unsafe { slice::from_raw_parts(first, room.min(count as usize)) };
+    let is_it = |provider: &&TRACE_PROVIDER_INFO| {
+        let text = buffer.text(provider.ProviderNameOffset);
+        text.is_some_and(|text| text.eq_ignore_ascii_case(name))
+    };
+    Ok(providers.iter().filter(is_it).map(|one| from_windows(&one.ProviderGuid)).collect())
 }
 
-/// Decodes an event.
+/// Decodes an event as the system formats it.
+#[must_use]
 pub fn decode(record: &EVENT_RECORD) -> Event {
     let header = &record.EventHeader;
     let descriptor = header.EventDescriptor;
     let activity = from_windows(&header.ActivityId);
-    // SAFETY: both members of the union are numbers.
-    let processor = unsafe { record.BufferContext.Anonymous.ProcessorIndex };
     let mut event = Event {
         time: FileTime::from_raw(header.TimeStamp).to_string(),
         process: header.ProcessId,
         thread: header.ThreadId,
-        processor,
+        processor: processor(record),
         provider: from_windows(&header.ProviderId).to_string(),
         guid: from_windows(&header.ProviderId).to_string(),
         name: format!("event {}", descriptor.Id),
@@ -346,11 +400,10 @@ pub fn decode(record: &EVENT_RECORD) -> Event {
         }
     };
     set_names(&mut event, &information);
-    let is_32_bit = u32::from(header.Flags) & EVENT_HEADER_FLAG_32_BIT_HEADER != 0;
     let mut payload = Payload {
         information: &information,
         rest: data(record),
-        pointer: if is_32_bit { 4 } else { 8 },
+        pointer: if is_32_bit(record) { 4 } else { 8 },
         numbers: vec![None; information.properties().len()],
         fields: Vec::new(),
     };

@@ -3,18 +3,16 @@
 use std::{path::Path, ptr};
 
 use etl_file::Guid;
-use etw_scenarios::{Filter, Ids, Source};
 use windows_sys::{
     Win32::{
         Foundation::ERROR_MORE_DATA,
         System::Diagnostics::Etw::{
-            CONTROLTRACE_HANDLE, ControlTraceW, ENABLE_TRACE_PARAMETERS,
-            ENABLE_TRACE_PARAMETERS_VERSION_2, EVENT_CONTROL_CODE_CAPTURE_STATE,
-            EVENT_CONTROL_CODE_DISABLE_PROVIDER, EVENT_CONTROL_CODE_ENABLE_PROVIDER,
-            EVENT_ENABLE_PROPERTY_PROVIDER_GROUP, EVENT_FILTER_DESCRIPTOR,
-            EVENT_FILTER_TYPE_EVENT_ID, EVENT_TRACE_CONTROL_QUERY, EVENT_TRACE_CONTROL_STOP,
-            EVENT_TRACE_FILE_MODE_SEQUENTIAL, EVENT_TRACE_PROPERTIES, EVENT_TRACE_REAL_TIME_MODE,
-            EnableTraceEx2, EnumerateTraceGuidsEx, StartTraceW, TRACE_ENABLE_INFO, TRACE_GUID_INFO,
+            CONTROLTRACE_HANDLE, ENABLE_TRACE_PARAMETERS, ENABLE_TRACE_PARAMETERS_VERSION_2,
+            EVENT_CONTROL_CODE_CAPTURE_STATE, EVENT_CONTROL_CODE_DISABLE_PROVIDER,
+            EVENT_CONTROL_CODE_ENABLE_PROVIDER, EVENT_ENABLE_PROPERTY_PROVIDER_GROUP,
+            EVENT_FILTER_DESCRIPTOR, EVENT_FILTER_TYPE_EVENT_ID, EVENT_TRACE_CONTROL_QUERY,
+            EVENT_TRACE_CONTROL_STOP, EVENT_TRACE_FILE_MODE_SEQUENTIAL, EVENT_TRACE_PROPERTIES,
+            EVENT_TRACE_REAL_TIME_MODE, EnumerateTraceGuidsEx, TRACE_ENABLE_INFO, TRACE_GUID_INFO,
             TRACE_PROVIDER_INSTANCE_INFO, TraceDisallowListQuery, TraceGuidQueryInfo,
             TraceQueryInformation, TraceSetDisallowList, TraceSetInformation,
             WNODE_FLAG_TRACED_GUID,
@@ -24,7 +22,9 @@ use windows_sys::{
 };
 
 use crate::{
-    error::{Failure, Win32Error},
+    Filter, Ids, Source,
+    api::{ControlTraceW, EnableTraceEx2, StartTraceW},
+    error::{SessionError, Win32Error},
     guid::{from_windows, to_windows},
     pointer::start,
     process,
@@ -71,6 +71,26 @@ pub enum Delivery<'a> {
     File(&'a Path),
     /// To consumers, in real time.
     RealTime,
+    /// To consumers, in real time, and to a file.
+    Both(&'a Path),
+}
+
+impl<'a> Delivery<'a> {
+    const fn file(self) -> Option<&'a Path> {
+        match self {
+            Self::File(path) | Self::Both(path) => Some(path),
+            Self::RealTime => None,
+        }
+    }
+
+    const fn mode(self) -> u32 {
+        match self {
+            Self::File(_) => EVENT_TRACE_FILE_MODE_SEQUENTIAL,
+            Self::RealTime => EVENT_TRACE_REAL_TIME_MODE,
+            // The only file mode besides circular ones that goes with real time (ETW-6.4.6).
+            Self::Both(_) => EVENT_TRACE_FILE_MODE_SEQUENTIAL | EVENT_TRACE_REAL_TIME_MODE,
+        }
+    }
 }
 
 /// The size and number of a session's buffers; zero means the system's default.
@@ -112,25 +132,32 @@ pub struct OwnSession {
 
 impl OwnSession {
     /// Starts a session.
-    pub fn start(name: &str, delivery: Delivery<'_>, buffers: Buffers) -> Result<Self, Failure> {
+    ///
+    /// # Errors
+    ///
+    /// Fails on Wine, and if the session cannot be started.
+    pub fn start(
+        name: &str,
+        delivery: Delivery<'_>,
+        buffers: Buffers,
+    ) -> Result<Self, SessionError> {
         process::require_windows()?;
         let mut properties = Properties::new();
         properties.base.BufferSize = buffers.kilobytes;
         properties.base.MinimumBuffers = buffers.minimum;
         properties.base.MaximumBuffers = buffers.maximum;
-        match delivery {
-            Delivery::File(path) => {
-                properties.base.LogFileMode = EVENT_TRACE_FILE_MODE_SEQUENTIAL;
-                let path = wide(path);
-                // A name that is too long is truncated, and the system rejects it.
-                let length = path.len().min(NAME_CAPACITY - 1);
-                properties.file[..length].copy_from_slice(&path[..length]);
-            }
-            Delivery::RealTime => {
-                properties.base.LogFileMode = EVENT_TRACE_REAL_TIME_MODE;
-                properties.base.LogFileNameOffset = 0;
-                properties.base.FlushTimer = 1;
-            }
+        properties.base.LogFileMode = delivery.mode();
+        if !matches!(delivery, Delivery::File(_)) {
+            // Events are shown after a second at the latest.
+            properties.base.FlushTimer = 1;
+        }
+        if let Some(path) = delivery.file() {
+            let path = wide(path);
+            // A name that is too long is truncated, and the system rejects it.
+            let length = path.len().min(NAME_CAPACITY - 1);
+            properties.file[..length].copy_from_slice(&path[..length]);
+        } else {
+            properties.base.LogFileNameOffset = 0;
         }
         properties.base.LogFileMode |= buffers.modes;
         let name = wide(name);
@@ -149,12 +176,17 @@ impl OwnSession {
     }
 
     /// Stops the session.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the session is not running or cannot be stopped.
     pub fn stop(mut self) -> Result<Counts, Win32Error> {
         self.running = false;
         self.session.control(EVENT_TRACE_CONTROL_STOP)
     }
 
     /// Returns the session.
+    #[must_use]
     pub const fn session(&self) -> &Session {
         &self.session
     }
@@ -175,7 +207,11 @@ impl Drop for OwnSession {
 
 impl Session {
     /// Finds a running session by its name.
-    pub fn named(name: &str) -> Result<Self, Failure> {
+    ///
+    /// # Errors
+    ///
+    /// Fails on Wine, and if no session has this name.
+    pub fn named(name: &str) -> Result<Self, SessionError> {
         process::require_windows()?;
         let mut properties = Properties::new();
         let name = wide(name);
@@ -231,6 +267,10 @@ impl Session {
 
     /// Calls `EnableTraceEx2` with a source id and with `filters`, pairs of a type and data, in place
     /// of the ids of `filter`.
+    ///
+    /// # Errors
+    ///
+    /// Fails if Windows refuses.
     pub fn control_with(
         &self,
         source: Source,
@@ -276,23 +316,39 @@ impl Session {
     }
 
     /// Enables a provider or group.
+    ///
+    /// # Errors
+    ///
+    /// Fails if Windows refuses.
     pub fn enable(&self, source: Source, filter: &Filter) -> Result<(), Win32Error> {
         self.control_provider(source, EVENT_CONTROL_CODE_ENABLE_PROVIDER, filter)
     }
 
     /// Disables a provider or group.
+    ///
+    /// # Errors
+    ///
+    /// Fails if Windows refuses.
     pub fn disable(&self, source: Source) -> Result<(), Win32Error> {
         let code = EVENT_CONTROL_CODE_DISABLE_PROVIDER;
         self.control_provider(source, code, &Filter::default())
     }
 
     /// Asks a provider or group to write its state.
+    ///
+    /// # Errors
+    ///
+    /// Fails if Windows refuses.
     pub fn capture_state(&self, source: Source) -> Result<(), Win32Error> {
         let code = EVENT_CONTROL_CODE_CAPTURE_STATE;
         self.control_provider(source, code, &Filter::default())
     }
 
     /// Sets the providers that are not enabled through their groups.
+    ///
+    /// # Errors
+    ///
+    /// Fails if Windows refuses.
     pub fn disallow(&self, providers: &[Guid]) -> Result<(), Win32Error> {
         let guids: Vec<GUID> = providers.iter().copied().map(to_windows).collect();
         // SAFETY: the slice has the given length and outlives the call; an empty list is null.
@@ -308,6 +364,10 @@ impl Session {
     }
 
     /// Returns the providers that are not enabled through their groups.
+    ///
+    /// # Errors
+    ///
+    /// Fails if Windows refuses.
     pub fn disallowed(&self) -> Result<Vec<Guid>, Win32Error> {
         const MAX_PROVIDERS: usize = 256;
         let mut guids = [GUID::default(); MAX_PROVIDERS];
@@ -326,6 +386,15 @@ impl Session {
         let count = length as usize / size_of::<GUID>();
         Ok(guids.iter().take(count).map(from_windows).collect())
     }
+}
+
+/// Stops a running session, and returns its counters.
+///
+/// # Errors
+///
+/// Fails if no session has this name, or if it cannot be stopped.
+pub fn stop(name: &str) -> Result<Counts, SessionError> {
+    Ok(Session::named(name)?.control(EVENT_TRACE_CONTROL_STOP)?)
 }
 
 /// Returns an `EVENT_FILTER_EVENT_ID`: a byte that is 1 if the ids pass, a reserved byte, the
@@ -365,7 +434,11 @@ pub struct Registrations {
 }
 
 /// Returns a provider's registrations (`TraceGuidQueryInfo`).
-pub fn registrations(provider: Guid) -> Result<Registrations, Failure> {
+///
+/// # Errors
+///
+/// Fails on Wine, and if Windows does not know the provider.
+pub fn registrations(provider: Guid) -> Result<Registrations, SessionError> {
     process::require_windows()?;
     let guid = to_windows(provider);
     let mut buffer = vec![0_u64; 512];

@@ -2,7 +2,7 @@
 
 use std::{
     ptr,
-    sync::atomic::{AtomicBool, Ordering},
+    sync::atomic::{AtomicBool, AtomicUsize, Ordering},
     thread,
     time::{Duration, Instant},
 };
@@ -12,7 +12,7 @@ use windows_sys::{
         Foundation::{CloseHandle, HANDLE},
         Security::{GetTokenInformation, TOKEN_ELEVATION, TOKEN_QUERY, TokenElevation},
         System::{
-            Console::SetConsoleCtrlHandler,
+            Console::{CTRL_BREAK_EVENT, CTRL_C_EVENT, SetConsoleCtrlHandler},
             LibraryLoader::{GetModuleHandleW, GetProcAddress},
             Threading::{GetCurrentProcess, OpenProcessToken},
         },
@@ -21,11 +21,15 @@ use windows_sys::{
 };
 
 use crate::{
-    error::{Failure, Win32Error},
+    error::{SessionError, Win32Error},
     wide::wide,
 };
 
 /// Returns true if this process runs with an administrator's full rights.
+///
+/// # Errors
+///
+/// Fails if Windows refuses to describe the process.
 pub fn is_elevated() -> Result<bool, Win32Error> {
     // SAFETY: the call has no preconditions.
     let process = unsafe { GetCurrentProcess() };
@@ -57,39 +61,77 @@ pub fn is_elevated() -> Result<bool, Win32Error> {
 }
 
 /// Returns an error on Wine, which has no ETW and loads no drivers: its routines either report
-/// success without doing anything or end the process.
-pub fn require_windows() -> Result<(), Failure> {
+/// success without doing anything or end the process. The mock of the tests is an ETW.
+///
+/// # Errors
+///
+/// Fails on Wine.
+pub fn require_windows() -> Result<(), SessionError> {
     let ntdll = wide("ntdll.dll");
     // SAFETY: the name ends with a NUL.
     let ntdll = unsafe { GetModuleHandleW(ntdll.as_ptr()) };
     // SAFETY: every process has that module, and the name ends with a NUL.
     let version = unsafe { GetProcAddress(ntdll, c"wine_get_version".as_ptr().cast()) };
-    if version.is_some() {
-        return Err(Failure::NotWindows);
+    if version.is_some() && !cfg!(test) {
+        return Err(SessionError::NotWindows);
     }
     Ok(())
 }
 
-/// Set once Ctrl+C has been pressed.
+/// Set once Ctrl+C has been pressed, or the console is about to close.
 static INTERRUPTED: AtomicBool = AtomicBool::new(false);
 
-unsafe extern "system" fn interrupt(_event: u32) -> BOOL {
+/// The number of [`Interrupts`] that exist.
+static CAUGHT: AtomicUsize = AtomicUsize::new(0);
+
+/// The pause between two looks at a condition.
+const STEP: Duration = Duration::from_millis(100);
+
+/// While a value of this type exists, Ctrl+C ends [`wait`] instead of the process.
+#[must_use = "Ctrl+C ends the process once this value is dropped"]
+#[derive(Debug)]
+pub struct Interrupts(());
+
+impl Drop for Interrupts {
+    fn drop(&mut self) {
+        CAUGHT.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// Handles Ctrl+C, Ctrl+Break, and the end of the console, on a thread of its own.
+unsafe extern "system" fn interrupt(event: u32) -> BOOL {
+    /// Windows ends the process after 5 seconds.
+    const STEPS: u32 = 45;
+    if CAUGHT.load(Ordering::Relaxed) == 0 {
+        // The next handler ends the process.
+        return 0;
+    }
     INTERRUPTED.store(true, Ordering::Relaxed);
+    if ![CTRL_C_EVENT, CTRL_BREAK_EVENT].contains(&event) {
+        // The console closes or the user signs out: the process ends when this routine returns, and
+        // until then the session is stopped.
+        let is_caught = |_: &u32| CAUGHT.load(Ordering::Relaxed) != 0;
+        (0..STEPS).take_while(is_caught).for_each(|_| thread::sleep(STEP));
+    }
     1
 }
 
-/// Makes Ctrl+C end [`wait`] instead of the process.
-pub fn catch_interrupts() -> Result<(), Win32Error> {
-    // SAFETY: the routine touches an atomic only.
+/// Makes Ctrl+C and the end of the console end [`wait`] instead of the process.
+///
+/// # Errors
+///
+/// Fails if Windows refuses the handler.
+pub fn catch_interrupts() -> Result<Interrupts, Win32Error> {
+    // SAFETY: the routine touches atomics only.
     if unsafe { SetConsoleCtrlHandler(Some(interrupt), 1) } == 0 {
         return Err(Win32Error::last("SetConsoleCtrlHandler"));
     }
-    Ok(())
+    CAUGHT.fetch_add(1, Ordering::Relaxed);
+    Ok(Interrupts(()))
 }
 
 /// Waits until Ctrl+C is pressed, the given time has passed, or `over` returns true.
 pub fn wait(seconds: Option<u64>, over: impl Fn() -> bool) {
-    const STEP: Duration = Duration::from_millis(100);
     let end = seconds.map(|seconds| Instant::now() + Duration::from_secs(seconds));
     while !INTERRUPTED.load(Ordering::Relaxed)
         && !over()

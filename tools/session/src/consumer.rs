@@ -13,13 +13,16 @@ use std::{
 use windows_sys::Win32::{
     Foundation::ERROR_CTX_CLOSE_PENDING,
     System::Diagnostics::Etw::{
-        CloseTrace, EVENT_RECORD, EVENT_TRACE_LOGFILEW, OpenTraceW,
-        PROCESS_TRACE_MODE_EVENT_RECORD, PROCESS_TRACE_MODE_REAL_TIME, PROCESSTRACE_HANDLE,
-        ProcessTrace,
+        EVENT_RECORD, EVENT_TRACE_LOGFILEW, PROCESS_TRACE_MODE_EVENT_RECORD,
+        PROCESS_TRACE_MODE_REAL_TIME, PROCESSTRACE_HANDLE,
     },
 };
 
-use crate::{error::Win32Error, wide::wide};
+use crate::{
+    api::{CloseTrace, OpenTraceW, ProcessTrace},
+    error::Win32Error,
+    wide::wide,
+};
 
 /// The function that receives each event on the consumer's thread.
 type Handler = Box<dyn FnMut(&EVENT_RECORD) + Send>;
@@ -53,6 +56,10 @@ pub enum Feed<'a> {
 impl Consumer {
     /// Attaches to a session or a file. `handler` receives its events until the session stops, the
     /// file ends or this value is closed.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the trace cannot be opened.
     pub fn attach(
         feed: Feed<'_>,
         handler: impl FnMut(&EVENT_RECORD) + Send + 'static,
@@ -102,11 +109,16 @@ impl Consumer {
     }
 
     /// Returns true if there will be no more events.
+    #[must_use]
     pub fn is_over(&self) -> bool {
         self.over.load(Ordering::Relaxed)
     }
 
     /// Detaches from the session. If the session has stopped, waits for its last event.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the trace could not be processed or closed.
     pub fn close(mut self) -> Result<(), Win32Error> {
         // SAFETY: the trace was opened, and is closed once.
         let code = unsafe { CloseTrace(self.handle) };

@@ -1,0 +1,217 @@
+//! Asynchronous procedure calls (APCs) of kernel mode: a driver's routines that run on a thread of
+//! its choice.
+//!
+//! A special APC, which has no normal routine, runs below `APC_LEVEL` unless its thread is in a
+//! guarded region. A normal one runs at `PASSIVE_LEVEL`, unless its thread is in a critical region
+//! too or runs another. Both run in the middle of waits. An APC of user mode stays queued: no
+//! thread returns to a program here.
+
+use super::thread_objects;
+use crate::{
+    execution::routine::{At, Routine},
+    ground::{abi::KernelApc, arena::Block, irql::Irql, memory},
+    services::{
+        ntoskrnl::context::{Context, Entries, Ntoskrnl},
+        parts::Parts,
+    },
+};
+
+const APC: Irql = Irql::APC_LEVEL;
+const DISPATCH: Irql = Irql::DISPATCH_LEVEL;
+
+pub const ENTRIES: Entries = &[
+    ("KeInitializeApc", DISPATCH, Routine::of(initialize)),
+    ("KeInsertQueueApc", DISPATCH, Routine::of(insert)),
+    ("KeRemoveQueueApc", DISPATCH, Routine::of(remove)),
+    ("KeLeaveCriticalRegion", APC, Routine::of(leave_region)),
+    ("KeLeaveGuardedRegion", APC, Routine::of(leave_guarded)),
+];
+
+/// The queued APCs, oldest first.
+#[derive(Default)]
+struct Queue(Vec<Queued>);
+
+#[derive(Clone, Copy)]
+struct Queued {
+    apc: u64,
+    thread: u64,
+    kind: Kind,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Special,
+    Normal,
+    User,
+}
+
+/// `ApcObject`.
+const TYPE: u8 = 18;
+
+fn initialize(
+    context: &Context,
+    apc: At<KernelApc>,
+    thread: u64,
+    environment: i32,
+    kernel_routine: u64,
+    rundown_routine: u64,
+    normal_routine: u64,
+    mode: i8,
+    normal_context: u64,
+) {
+    thread_objects::with(context, thread, |_| ());
+    let is_special = normal_routine == 0;
+    let value = KernelApc {
+        kind: TYPE,
+        spare: 0,
+        size: u8::try_from(size_of::<KernelApc>()).unwrap_or(u8::MAX),
+        spare_1: 0,
+        spare_2: 0,
+        thread,
+        entry: [0; 2],
+        routines: [kernel_routine, rundown_routine, normal_routine],
+        // A special APC has neither a mode nor a context.
+        context: if is_special { 0 } else { normal_context },
+        first: 0,
+        second: 0,
+        environment: i8::try_from(environment).unwrap_or(0),
+        mode: if is_special { 0 } else { mode },
+        inserted: 0,
+        reserved: [0; 5],
+    };
+    apc.write(context, value);
+}
+
+/// Queues an APC, unless it is queued or its thread has ended.
+fn insert(context: &Context, apc: At<KernelApc>, first: u64, second: u64, _increment: i32) -> bool {
+    let value = apc.read(context);
+    if value.kind != TYPE {
+        context.stop_for_wrong(apc.0, "an APC that KeInitializeApc initialized");
+    }
+    let thread = value.thread;
+    let has_ended = thread_objects::has_ended(context, thread)
+        .unwrap_or_else(|| context.stop_for_wrong(thread, "a thread object"));
+    if value.inserted != 0 || has_ended {
+        return false;
+    }
+    apc.write(context, KernelApc { first, second, inserted: 1, ..value });
+    let kind = match (value.routines[2], value.mode) {
+        (0, _) => Kind::Special,
+        (_, 0) => Kind::Normal,
+        _ => Kind::User,
+    };
+    context.state().get::<Queue>().0.push(Queued { apc: apc.0, thread, kind });
+    if thread == thread_objects::current(context) {
+        deliver(context);
+    }
+    true
+}
+
+/// Takes an APC out of its queue. Returns whether it was in one.
+fn remove(context: &Context, apc: At<KernelApc>) -> bool {
+    let removed = context.with_state(|Queue(all)| {
+        let at = all.iter().position(|one| one.apc == apc.0)?;
+        Some(all.remove(at))
+    });
+    if removed.is_some() {
+        apc.update(context, |value| value.inserted = 0);
+    }
+    removed.is_some()
+}
+
+/// Takes the oldest APC that a thread can run now; special ones come first.
+fn next(state: &mut Parts, thread: u64, runs_normal: bool) -> Option<Queued> {
+    let all = &mut state.get::<Queue>().0;
+    let mut kinds = [Kind::Special, Kind::Normal].into_iter().take(if runs_normal { 2 } else { 1 });
+    let at = kinds
+        .find_map(|kind| all.iter().position(|one| one.thread == thread && one.kind == kind))?;
+    Some(all.remove(at))
+}
+
+/// Returns whether an APC is queued.
+pub fn is_any(nt: &Ntoskrnl) -> bool {
+    !nt.state().get::<Queue>().0.is_empty()
+}
+
+/// Runs the APCs of the current thread that it can run now.
+pub fn deliver(context: &Context) {
+    while !thread_objects::gets_no_calls(context) {
+        let thread = thread_objects::current(context);
+        let is_passive = context.irql() == Irql::PASSIVE_LEVEL;
+        let runs_normal = is_passive
+            && !thread_objects::are_apcs_disabled(context)
+            && !thread_objects::with_current(context, |thread| thread.runs_apc);
+        let Some(queued) = next(&mut context.state(), thread, runs_normal) else {
+            return;
+        };
+        run(context, queued.apc);
+    }
+}
+
+fn run(context: &Context, apc: u64) {
+    let value = context.update(apc, |value: &mut KernelApc| {
+        value.inserted = 0;
+        *value
+    });
+    let [kernel_routine, _, normal_routine] = value.routines;
+    let is_normal = normal_routine != 0;
+    if is_normal {
+        thread_objects::with_current(context, |thread| thread.runs_apc = true);
+    }
+    // The kernel routine can change what the normal one gets. It may free the APC.
+    let given = Block::zeroed(4 * 8);
+    let at = given.address();
+    context.write(at, &[normal_routine, value.context, value.first, value.second]);
+    let what = "the kernel routine of an APC";
+    let arguments = [apc, at, at + 8, at + 16, at + 24];
+    context.call_driver_at(APC, what, kernel_routine, arguments);
+    let [normal_routine, argument, first, second]: [u64; 4] = context.read(at);
+    if is_normal && normal_routine != 0 {
+        let what = "the normal routine of an APC";
+        context.call_driver(what, normal_routine, [argument, first, second]);
+    }
+    if is_normal {
+        thread_objects::with_current(context, |thread| thread.runs_apc = false);
+    }
+}
+
+/// Leaves a critical region, which may let APCs run.
+fn leave_region(context: &Context) {
+    thread_objects::leave_region(context);
+    deliver(context);
+}
+
+/// Leaves a guarded region, which may let APCs run.
+fn leave_guarded(context: &Context) {
+    thread_objects::leave_guarded(context);
+    deliver(context);
+}
+
+/// Takes the APCs of the current thread, which ends, and calls their rundown routines.
+pub fn run_down(context: &Context) {
+    let thread = thread_objects::current(context);
+    let left = context.with_state(|Queue(all)| {
+        all.extract_if(.., |one| one.thread == thread).collect::<Vec<_>>()
+    });
+    for one in left {
+        let value = context.update(one.apc, |value: &mut KernelApc| {
+            value.inserted = 0;
+            *value
+        });
+        if value.routines[1] != 0 {
+            context.call_driver("the rundown routine of an APC", value.routines[1], [one.apc]);
+        }
+    }
+}
+
+/// Takes the APCs with routines that `belongs` selects. Returns their number.
+pub fn take_left(context: &Context, belongs: impl Fn(u64) -> bool) -> usize {
+    let all = context.state().get::<Queue>().0.clone();
+    let is_left = |one: &Queued| {
+        let value = memory::read::<KernelApc>(one.apc);
+        belongs(one.apc) || value.is_ok_and(|value| value.routines.iter().any(|it| belongs(*it)))
+    };
+    let left: Vec<u64> = all.iter().filter(|one| is_left(one)).map(|one| one.apc).collect();
+    context.state().get::<Queue>().0.retain(|one| !left.contains(&one.apc));
+    left.len()
+}

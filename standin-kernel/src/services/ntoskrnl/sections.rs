@@ -1,0 +1,339 @@
+//! Sections: memory that several views show, with the contents of a file if the section has one.
+//!
+//! All processes share the address space of this program, so all views of a section are at one
+//! address. What drivers write reaches a section's file when the section is deleted.
+
+use std::{
+    collections::BTreeMap,
+    fs::File,
+    io::{Read, Seek, Write},
+};
+
+use super::{
+    context::{Context, Entries},
+    ob::{
+        directories,
+        handles::{self, Target},
+        object_attributes::{self, OPEN_IF},
+    },
+    zw::files,
+};
+use crate::{
+    execution::routine::{At, Routine},
+    ground::{NtResult, NtStatus, arena::Block, irql::Irql, memory},
+};
+
+const PASSIVE: Irql = Irql::PASSIVE_LEVEL;
+const APC: Irql = Irql::APC_LEVEL;
+
+pub const ENTRIES: Entries = &[
+    ("ZwCreateSection", APC, Routine::of(create)),
+    ("ZwOpenSection", PASSIVE, Routine::of(open)),
+    ("ZwMapViewOfSection", PASSIVE, Routine::of(map)),
+    ("ZwUnmapViewOfSection", PASSIVE, Routine::of(unmap)),
+    ("MmMapViewInSystemSpace", APC, Routine::of(map_in_system)),
+    ("MmUnmapViewInSystemSpace", APC, Routine::of(unmap_in_system)),
+];
+
+const TYPE: &str = "MmSectionObjectType";
+
+const OBJECT_PATH_NOT_FOUND: NtStatus = NtStatus::from_bits(0xC000_003A);
+const NOT_MAPPED_VIEW: NtStatus = NtStatus::from_bits(0xC000_0019);
+const INVALID_VIEW_SIZE: NtStatus = NtStatus::from_bits(0xC000_001F);
+const SECTION_TOO_BIG: NtStatus = NtStatus::from_bits(0xC000_0040);
+const INVALID_PAGE_PROTECTION: NtStatus = NtStatus::from_bits(0xC000_0045);
+const SECTION_PROTECTION: NtStatus = NtStatus::from_bits(0xC000_004E);
+const INVALID_PARAMETER_4: NtStatus = NtStatus::from_bits(0xC000_00F2);
+const INVALID_PARAMETER_6: NtStatus = NtStatus::from_bits(0xC000_00F4);
+const INVALID_PARAMETER_8: NtStatus = NtStatus::from_bits(0xC000_00F6);
+const MAPPED_FILE_SIZE_ZERO: NtStatus = NtStatus::from_bits(0xC000_011E);
+const MAPPED_ALIGNMENT: NtStatus = NtStatus::from_bits(0xC000_0220);
+
+const PAGE: u64 = 4096;
+
+/// Page protections.
+mod page {
+    pub const READONLY: u32 = 0x2;
+    pub const READWRITE: u32 = 0x4;
+    pub const WRITECOPY: u32 = 0x8;
+    pub const EXECUTE: u32 = 0x10;
+    pub const EXECUTE_READ: u32 = 0x20;
+    pub const EXECUTE_READWRITE: u32 = 0x40;
+    pub const EXECUTE_WRITECOPY: u32 = 0x80;
+    /// `PAGE_NOACCESS`, `PAGE_GUARD`, `PAGE_NOCACHE` and `PAGE_WRITECOMBINE`, beside one of the
+    /// others.
+    pub const MODIFIERS: u32 = 0x1 | 0x100 | 0x200 | 0x400;
+    pub const ALL: [u32; 7] = [
+        READONLY, READWRITE, WRITECOPY, EXECUTE, EXECUTE_READ, EXECUTE_READWRITE, EXECUTE_WRITECOPY,
+    ];
+    pub const WRITABLE: [u32; 2] = [READWRITE, EXECUTE_READWRITE];
+}
+
+/// The sections, and the addresses at which drivers have mapped them.
+#[derive(Default)]
+struct Sections {
+    all: BTreeMap<u64, Section>,
+    /// The views, the newest last: each one's address and size, and its section.
+    views: Vec<View>,
+}
+
+struct View {
+    address: u64,
+    size: u64,
+    section: u64,
+}
+
+struct Section {
+    /// The name as it was written, while a handle is open.
+    name: Option<String>,
+    size: u64,
+    protection: u32,
+    contents: Block,
+    /// The file that gets the contents, and the number of bytes that are the file's.
+    file: Option<(File, u64)>,
+    object: Block,
+}
+
+/// Returns the sections that have names, with the names as they were written.
+pub fn named(context: &Context) -> Vec<(u64, String)> {
+    let mut state = context.state();
+    let all = state.get::<Sections>().all.iter();
+    all.filter_map(|(object, section)| Some((*object, section.name.clone()?))).collect()
+}
+
+fn find(context: &Context, name: &str) -> Option<u64> {
+    let wanted = directories::key(name);
+    let mut named = named(context).into_iter();
+    named.find(|(_, name)| directories::key(name) == wanted).map(|(object, _)| object)
+}
+
+/// Returns a protection without its modifiers, if it is one.
+fn protection_of(given: u32) -> NtResult<u32> {
+    let base = given & !page::MODIFIERS;
+    if page::ALL.contains(&base) { Ok(base) } else { Err(INVALID_PAGE_PROTECTION) }
+}
+
+fn create(
+    context: &Context,
+    handle: At<u64>,
+    _access: u32,
+    attributes: u64,
+    size: At<i64>,
+    protection: u32,
+    allocation: u32,
+    file: u64,
+) -> NtResult<NtStatus> {
+    /// `SEC_IMAGE`, and the flags of which a section needs one: with it, `SEC_RESERVE` and
+    /// `SEC_COMMIT`.
+    const IMAGE: u32 = 0x0100_0000;
+    const KINDS: u32 = IMAGE | 0x0400_0000 | 0x0800_0000;
+    let attributes = (attributes != 0).then(|| object_attributes::read(context, attributes));
+    let attributes = attributes.transpose()?;
+    if allocation & KINDS == 0 {
+        return Err(INVALID_PARAMETER_6);
+    }
+    let protection = protection_of(protection)?;
+    if allocation & IMAGE != 0 {
+        context.stop_for_unprovided("for the image of a program (SEC_IMAGE)");
+    }
+    let size = size.read_optional(context).unwrap_or(0);
+    let size = u64::try_from(size).map_err(|_| INVALID_PARAMETER_4)?;
+    let name = match &attributes {
+        Some(attributes) => directories::full_name(context, attributes)?,
+        None => String::new(),
+    };
+    if !name.is_empty() {
+        let (directory, _) = directories::split(&name)?;
+        if !directories::exists(context, directory) {
+            return Err(OBJECT_PATH_NOT_FOUND);
+        }
+        if let Some(existing) = find(context, &name) {
+            let may_exist = attributes.is_some_and(|one| one.flags & OPEN_IF != 0);
+            if !may_exist {
+                return Err(NtStatus::OBJECT_NAME_COLLISION);
+            }
+            handle.write(context, open_handle(context, existing));
+            return Ok(NtStatus::OBJECT_NAME_EXISTS);
+        }
+    }
+    let file = if file == 0 { None } else { Some(files::duplicate(context, file)?) };
+    let section = new_section(size, protection, file)?;
+    let object = section.object.address();
+    let section = Section { name: (!name.is_empty()).then_some(name), ..section };
+    context.state().get::<Sections>().all.insert(object, section);
+    handles::own(context, object, delete);
+    handle.write(context, open_handle(context, object));
+    Ok(NtStatus::SUCCESS)
+}
+
+/// Makes a section with the contents of a file, if there is one.
+fn new_section(size: u64, protection: u32, file: Option<File>) -> NtResult<Section> {
+    let mut bytes = Vec::new();
+    if let Some(mut file) = file.as_ref() {
+        let read = file.rewind().and_then(|()| file.read_to_end(&mut bytes));
+        read.map_err(|error| files::status_of(&error))?;
+    }
+    let of_file = bytes.len() as u64;
+    let is_writable = page::WRITABLE.contains(&protection);
+    let size = match (size, &file) {
+        (0, None) => return Err(INVALID_PARAMETER_4),
+        (0, Some(_)) if bytes.is_empty() => return Err(MAPPED_FILE_SIZE_ZERO),
+        (0, Some(_)) => of_file,
+        // A section that is larger makes its file larger.
+        (size, Some(_)) if size > of_file && !is_writable => return Err(SECTION_TOO_BIG),
+        (size, _) => size,
+    };
+    let whole = size.checked_next_multiple_of(PAGE).and_then(|size| usize::try_from(size).ok());
+    let contents = whole.and_then(Block::try_zeroed).ok_or(NtStatus::NO_MEMORY)?;
+    bytes.truncate(usize::try_from(size).unwrap_or(usize::MAX));
+    // The block was allocated above.
+    let _written = memory::write_bytes(contents.address(), &bytes);
+    let file = file.filter(|_| is_writable).map(|file| (file, size));
+    Ok(Section { name: None, size, protection, contents, file, object: Block::zeroed(0x40) })
+}
+
+/// Opens a handle of a section. Only the last one that is closed takes the name with it.
+fn open_handle(context: &Context, object: u64) -> u64 {
+    let close = |context: &Context, object: u64| {
+        if handles::count(context, object) == 0
+            && let Some(section) = context.state().get::<Sections>().all.get_mut(&object)
+        {
+            section.name = None;
+        }
+    };
+    handles::open(context, Target { type_name: TYPE, object, close, has_reference: false })
+}
+
+/// Deletes a section that has neither handles nor references, which its views hold, too.
+fn delete(context: &Context, object: u64) {
+    let removed = context.state().get::<Sections>().all.remove(&object);
+    let Some(Section { contents, file: Some((mut file, length)), .. }) = removed else {
+        return;
+    };
+    let length = usize::try_from(length).unwrap_or(usize::MAX);
+    let written = memory::read_bytes(contents.address(), length)
+        .map_err(|_| NtStatus::UNSUCCESSFUL)
+        .and_then(|bytes| {
+            let written = file.rewind().and_then(|()| file.write_all(&bytes));
+            written.map_err(|error| files::status_of(&error))
+        });
+    if let Err(status) = written {
+        context.print(format!("The stand-in kernel cannot write a section's file: {status}\n"));
+    }
+}
+
+fn open(context: &Context, handle: At<u64>, _access: u32, attributes: u64) -> NtResult {
+    let attributes = object_attributes::read(context, attributes)?;
+    let name = directories::full_name(context, &attributes)?;
+    let (directory, _) = directories::split(&name)?;
+    if !directories::exists(context, directory) {
+        return Err(OBJECT_PATH_NOT_FOUND);
+    }
+    let object = find(context, &name).ok_or(NtStatus::OBJECT_NAME_NOT_FOUND)?;
+    handle.write(context, open_handle(context, object));
+    Ok(())
+}
+
+/// Maps a part of a section. Returns the address and the size.
+fn view(
+    context: &Context,
+    section: u64,
+    offset: u64,
+    size: u64,
+    protection: Option<u32>,
+) -> NtResult<(u64, u64)> {
+    /// The unit of addresses at which views start.
+    const GRANULARITY: u64 = 0x1_0000;
+    if !offset.is_multiple_of(GRANULARITY) {
+        return Err(MAPPED_ALIGNMENT);
+    }
+    let mapped = context.with_state(|sections: &mut Sections| {
+        let known = sections.all.get(&section).ok_or(NtStatus::OBJECT_TYPE_MISMATCH)?;
+        let is_writable = page::WRITABLE.contains(&known.protection);
+        if protection.is_some_and(|wanted| page::WRITABLE.contains(&wanted)) && !is_writable {
+            return Err(SECTION_PROTECTION);
+        }
+        let left = known.size.checked_sub(offset).filter(|left| *left > 0);
+        let left = left.ok_or(INVALID_VIEW_SIZE)?;
+        let size = if size == 0 { left } else { size };
+        if size > left.next_multiple_of(PAGE) {
+            return Err(INVALID_VIEW_SIZE);
+        }
+        let size = size.next_multiple_of(PAGE);
+        let address = known.contents.address().wrapping_add(offset);
+        sections.views.push(View { address, size, section });
+        Ok((address, size))
+    })?;
+    handles::reference(context, section);
+    Ok(mapped)
+}
+
+fn map(
+    context: &Context,
+    section: u64,
+    process: u64,
+    base: At<u64>,
+    zero_bits: u64,
+    _commit: u64,
+    offset: At<i64>,
+    size: At<u64>,
+    inherit: i32,
+    _allocation: u32,
+    protection: u32,
+) -> NtResult {
+    /// `STATUS_CONFLICTING_ADDRESSES`.
+    const CONFLICTING_ADDRESSES: NtStatus = NtStatus::from_bits(0xC000_0018);
+    /// The most bits of an address that must be zero.
+    const MAX_ZERO_BITS: u64 = 53;
+    if !(1..=2).contains(&inherit) {
+        return Err(INVALID_PARAMETER_8);
+    }
+    if zero_bits > MAX_ZERO_BITS {
+        return Err(INVALID_PARAMETER_4);
+    }
+    let protection = protection_of(protection)?;
+    handles::must_be_process(context, process)?;
+    let target = handles::target_of(context, section)?;
+    if target.type_name != TYPE {
+        return Err(NtStatus::OBJECT_TYPE_MISMATCH);
+    }
+    if base.read(context) != 0 {
+        return Err(CONFLICTING_ADDRESSES);
+    }
+    let from = offset.read_optional(context).unwrap_or(0);
+    let from = u64::try_from(from).map_err(|_| INVALID_VIEW_SIZE)?;
+    let mapped = view(context, target.object, from, size.read(context), Some(protection))?;
+    base.write(context, mapped.0);
+    size.write(context, mapped.1);
+    Ok(())
+}
+
+/// Ends a view that an address is in.
+fn end_view(context: &Context, address: u64) -> NtResult {
+    let ended = context.with_state(|Sections { views, .. }| {
+        let is_in = |view: &View| (view.address..view.address + view.size).contains(&address);
+        let at = views.iter().rposition(is_in)?;
+        Some(views.remove(at).section)
+    });
+    handles::dereference(context, ended.ok_or(NOT_MAPPED_VIEW)?);
+    Ok(())
+}
+
+fn unmap(context: &Context, process: u64, address: u64) -> NtResult {
+    handles::must_be_process(context, process)?;
+    end_view(context, address)
+}
+
+fn map_in_system(context: &Context, section: u64, base: At<u64>, size: At<u64>) -> NtResult {
+    if !context.state().get::<Sections>().all.contains_key(&section) {
+        context.stop_for_wrong(section, "a section");
+    }
+    let mapped = view(context, section, 0, size.read(context), None)?;
+    base.write(context, mapped.0);
+    size.write(context, mapped.1);
+    Ok(())
+}
+
+fn unmap_in_system(context: &Context, address: u64) -> NtResult {
+    end_view(context, address)
+}

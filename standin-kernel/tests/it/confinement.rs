@@ -1,0 +1,486 @@
+//! The confinement of the process that runs a driver: small drivers try to leave it in every way.
+
+use std::{
+    collections::BTreeMap,
+    fs::{self, File},
+    io::{self, Write},
+    os::{fd::AsRawFd, unix::process::CommandExt},
+    path::Path,
+    process::{Command, Stdio},
+    thread,
+    time::{Duration, Instant},
+};
+
+use etw_test_support::small_image::Image;
+use iced_x86::code_asm::{
+    AsmRegister64, CodeAssembler, dword_ptr, qword_ptr, r8, r9, r10, rax, rbx, rcx, rdi, rdx, rsi,
+    rsp, word_ptr,
+};
+use nix::libc;
+use seccompiler::{BpfProgram, SeccompAction, SeccompFilter, TargetArch, apply_filter};
+use syscalls::Sysno;
+
+use crate::common;
+
+/// The `syscall` instruction that a driver uses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Way {
+    /// That in the C library's function `syscall`.
+    Library,
+    /// One that it writes to new executable memory.
+    OwnMemory,
+    /// As before, on a stack in the C library's data, where nobody looks for a driver's.
+    OwnStack,
+    /// `int 80h` in new executable memory, which makes 32-bit system calls.
+    Interrupt,
+    /// One in its image.
+    Image,
+}
+
+/// An argument of a system call.
+#[derive(Clone, Copy, Debug)]
+enum Argument<'a> {
+    Number(i64),
+    /// The address of a text.
+    Text(&'a str),
+    /// The id of the process that waits for the driver's.
+    Parent,
+}
+
+use Argument::{Number, Parent, Text};
+
+/// A system call to try.
+type Call<'a> = (Sysno, &'a [Argument<'a>]);
+
+/// The numbers that differ between processes.
+#[derive(Clone, Copy)]
+struct Target {
+    /// The address of `syscall`.
+    syscall: u64,
+    parent: u32,
+}
+
+/// Assembles a driver whose `DriverEntry` makes a system call and returns its result.
+fn assemble(way: Way, call: Call<'_>, target: Target) -> Result<Vec<u8>, iced_x86::IcedError> {
+    let registers = [rdi, rsi, rdx, r10, r8, r9];
+    let mut code = CodeAssembler::new(64)?;
+    let mut texts = Vec::new();
+    let kept = [rbx, rdi, rsi];
+    for register in kept {
+        code.push(register)?;
+    }
+    code.sub(rsp, 0x20)?;
+    if !matches!(way, Way::Library | Way::Image) {
+        // Maps a page that can be written and executed, and writes the instruction and `ret`.
+        let mmap = [Sysno::mmap as u64, 0, 0x1000, 7, 0x22, u64::MAX];
+        for (register, value) in [rdi, rsi, rdx, rcx, r8, r9].into_iter().zip(mmap) {
+            code.mov(register, value)?;
+        }
+        code.mov(qword_ptr(rsp), 0)?;
+        code.mov(rax, target.syscall)?;
+        code.call(rax)?;
+        code.mov(rbx, rax)?;
+        let bytes = if way == Way::Interrupt { [0xCD, 0x80] } else { [0x0F, 0x05] };
+        code.mov(word_ptr(rbx), i32::from(u16::from_le_bytes(bytes)))?;
+        code.mov(dword_ptr(rbx + 2), 0xC3)?;
+    }
+    let mut load =
+        |code: &mut CodeAssembler, to: AsmRegister64, argument: Argument<'_>| match argument {
+            Number(number) => code.mov(to, number),
+            Parent => code.mov(to, i64::from(target.parent)),
+            Text(text) => {
+                let label = code.create_label();
+                texts.push((label, format!("{text}\0")));
+                code.lea(to, qword_ptr(label))
+            }
+        };
+    let (number, arguments) = call;
+    if way == Way::Library {
+        code.mov(rdi, number as u64)?;
+        for (register, argument) in [rsi, rdx, rcx, r8, r9].into_iter().zip(arguments) {
+            load(&mut code, register, *argument)?;
+        }
+        code.mov(rax, target.syscall)?;
+        code.call(rax)?;
+    } else {
+        for (register, argument) in registers.into_iter().zip(arguments) {
+            load(&mut code, register, *argument)?;
+        }
+        code.mov(rax, number as u64)?;
+        match way {
+            Way::Image => code.syscall()?,
+            Way::OwnStack => {
+                // The stack is in the page.
+                code.mov(r9, rsp)?;
+                code.lea(rsp, qword_ptr(rbx + 0xF00))?;
+                code.push(r9)?;
+                code.call(rbx)?;
+                code.pop(rsp)?;
+            }
+            _ => code.call(rbx)?,
+        }
+    }
+    code.add(rsp, 0x20)?;
+    for register in kept.into_iter().rev() {
+        code.pop(register)?;
+    }
+    code.ret()?;
+    for (mut label, text) in texts {
+        code.set_label(&mut label)?;
+        code.db(text.as_bytes())?;
+    }
+    code.assemble(0x1000)
+}
+
+/// Returns the address at which a process has mapped the C library.
+fn library(process: &str) -> Option<u64> {
+    let maps = fs::read_to_string(format!("/proc/{process}/maps")).unwrap();
+    let line = maps.lines().find(|line| line.contains("/libc.so.6"))?;
+    u64::from_str_radix(line.split('-').next()?, 16).ok()
+}
+
+/// Runs a driver that makes a system call. Returns what the run says.
+fn attempt(folder: &Path, way: Way, call: Call<'_>, arguments: &[&str]) -> String {
+    attempt_with(folder, way, call, |command| command.args(arguments))
+}
+
+fn attempt_with(
+    folder: &Path,
+    way: Way,
+    call: Call<'_>,
+    change: impl FnOnce(&mut Command) -> &mut Command,
+) -> String {
+    let image = folder.join("driver.sys");
+    let mut command = common::run_command(&image, folder.join("driver.etl"));
+    change(&mut command).args(["--script", "/dev/stdin", "--max-silence", "20"]);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    // It waits for the script. The process for the driver has everything at the same addresses.
+    let base = loop {
+        if let Some(base) = library(&child.id().to_string()) {
+            break base;
+        }
+        thread::sleep(Duration::from_millis(1));
+    };
+    // SAFETY: the name is a C string, and the function has no other preconditions.
+    let here = unsafe { libc::dlsym(libc::RTLD_DEFAULT, c"syscall".as_ptr()) };
+    let syscall = here.addr() as u64 - library("self").unwrap() + base;
+    let entry = assemble(way, call, Target { syscall, parent: child.id() }).unwrap();
+    let bytes = Image { imports: &[], entry: &entry, ..Image::default() }.build();
+    fs::write(&image, bytes).unwrap();
+    let mut script = child.stdin.take().unwrap();
+    script.write_all(b"# Only loads the driver.\n").unwrap();
+    drop(script);
+    let output = child.wait_with_output().unwrap();
+    let said = String::from_utf8([output.stdout, output.stderr].concat()).unwrap();
+    assert!(output.status.code().is_some(), "{way:?} {call:?}: {}: {said}", output.status);
+    assert!(!said.contains("panicked at"), "{way:?} {call:?}: {said}");
+    said
+}
+
+/// Returns the text of a failed load with this error.
+fn failed_with(error: i32) -> String {
+    format!("DriverEntry returned 0x{:08X}", -error)
+}
+
+/// The calls that nothing in the kernel makes, or that reach beyond its process.
+const REFUSED: &[Call<'_>] = &[
+    (Sysno::execve, &[Text("/bin/true"), Number(0), Number(0)]),
+    (Sysno::execveat, &[Number(-100), Text("/bin/true"), Number(0), Number(0), Number(0)]),
+    (Sysno::memfd_create, &[Text("program"), Number(0)]),
+    (Sysno::fork, &[]),
+    (Sysno::vfork, &[]),
+    (Sysno::clone, &[Number(17), Number(0), Number(0), Number(0), Number(0)]),
+    (Sysno::clone, &[Number(0x1001_0F00), Number(0), Number(0), Number(0), Number(0)]),
+    (Sysno::socket, &[Number(1), Number(1), Number(0)]),
+    (Sysno::socket, &[Number(2), Number(2), Number(0)]),
+    (Sysno::socketpair, &[Number(1), Number(1), Number(0), Number(0)]),
+    (Sysno::ptrace, &[Number(16), Parent, Number(0), Number(0)]),
+    (Sysno::process_vm_readv, &[Parent, Number(0), Number(0), Number(0), Number(0)]),
+    (Sysno::process_vm_writev, &[Parent, Number(0), Number(0), Number(0), Number(0)]),
+    (Sysno::kill, &[Parent, Number(9)]),
+    (Sysno::kill, &[Number(0), Number(9)]),
+    (Sysno::kill, &[Number(-1), Number(0)]),
+    (Sysno::tkill, &[Parent, Number(9)]),
+    (Sysno::tgkill, &[Parent, Parent, Number(9)]),
+    (Sysno::rt_sigqueueinfo, &[Parent, Number(9), Number(0)]),
+    (Sysno::pidfd_open, &[Parent, Number(0)]),
+    (Sysno::pidfd_send_signal, &[Number(0), Number(9), Number(0), Number(0)]),
+    (Sysno::prlimit64, &[Parent, Number(0), Text("0123456789ABCDEF"), Number(0)]),
+    (Sysno::setpriority, &[Number(0), Parent, Number(19)]),
+    (Sysno::io_uring_setup, &[Number(8), Number(0)]),
+    (Sysno::io_uring_enter, &[Number(3), Number(1), Number(0), Number(0), Number(0)]),
+    (Sysno::bpf, &[Number(0), Number(0), Number(0)]),
+    (Sysno::perf_event_open, &[Number(0), Number(0), Number(-1), Number(-1), Number(0)]),
+    (Sysno::userfaultfd, &[Number(0)]),
+    (Sysno::unshare, &[Number(0x1000_0000)]),
+    (Sysno::setns, &[Number(0), Number(0)]),
+    (Sysno::mount, &[Text("/"), Text("/tmp"), Number(0), Number(4096), Number(0)]),
+    (Sysno::chroot, &[Text("/tmp")]),
+    (Sysno::keyctl, &[Number(0), Number(-3), Number(0)]),
+    (Sysno::shmget, &[Number(0), Number(4096), Number(0o1600)]),
+    (Sysno::prctl, &[Number(4), Number(1), Number(0), Number(0), Number(0)]),
+    (Sysno::seccomp, &[Number(1), Number(0), Number(0)]),
+    (Sysno::open_by_handle_at, &[Number(-100), Number(0), Number(0)]),
+    (Sysno::openat2, &[Number(-100), Text("/etc/passwd"), Number(0), Number(24)]),
+    // A program that everybody can run with the user's rights, and a file that is cut as it is read.
+    (Sysno::openat, &[Number(-100), Text("program"), Number(0o101), Number(0o4755)]),
+    (Sysno::openat, &[Number(-100), Text("driver.etl"), Number(0o1000), Number(0)]),
+    (Sysno::open, &[Text("program"), Number(0o101), Number(0o6755)]),
+    (Sysno::creat, &[Text("new"), Number(0o644)]),
+    (Sysno::truncate, &[Text("victim"), Number(0)]),
+    (Sysno::unlink, &[Text("victim")]),
+    (Sysno::rename, &[Text("victim"), Text("taken")]),
+    (Sysno::link, &[Text("victim"), Text("taken")]),
+    (Sysno::symlink, &[Text("/etc/passwd"), Text("taken")]),
+    (Sysno::mknod, &[Text("pipe"), Number(0o10644), Number(0)]),
+    (Sysno::chmod, &[Text("victim"), Number(0o777)]),
+    (Sysno::chown, &[Text("victim"), Number(1), Number(1)]),
+    (Sysno::setxattr, &[Text("victim"), Text("user.a"), Text("b"), Number(1), Number(0)]),
+    // A terminal: its input is read, and is typed.
+    (Sysno::read, &[Number(0), Text("00000000"), Number(8)]),
+    (Sysno::read, &[Number(1), Text("00000000"), Number(8)]),
+    (Sysno::ioctl, &[Number(1), Number(0x5412), Text("a")]),
+    (Sysno::ftruncate, &[Number(1), Number(0)]),
+    (Sysno::dup, &[Number(1)]),
+    (Sysno::dup2, &[Number(1), Number(9)]),
+    (Sysno::fcntl, &[Number(1), Number(0), Number(9)]),
+    (Sysno::fcntl, &[Number(1), Number(8), Parent]),
+];
+
+#[test]
+fn a_driver_leaves_by_no_system_call() {
+    let workers = thread::available_parallelism().map_or(1, usize::from);
+    let work = |worker: usize| {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("victim"), "kept").unwrap();
+        for call in REFUSED.iter().skip(worker).step_by(workers) {
+            let said = attempt_with(folder.path(), Way::Library, *call, |command| {
+                command.current_dir(folder.path())
+            });
+            let refused = format!("the system call `{}` of Linux, which the confinement", call.0);
+            assert!(said.contains(&refused), "{call:?}: {said}");
+            // The image, the trace and the victim.
+            let left: Vec<_> = fs::read_dir(folder.path()).unwrap().collect();
+            assert_eq!(left.len(), 3, "{call:?}: {left:?}");
+            assert_eq!(fs::read_to_string(folder.path().join("victim")).unwrap(), "kept");
+        }
+    };
+    thread::scope(|scope| {
+        for worker in 0..workers {
+            scope.spawn(move || work(worker));
+        }
+    });
+}
+
+#[test]
+fn no_other_instruction_makes_a_refused_call() {
+    let folder = tempfile::tempdir().unwrap();
+    for call in [REFUSED[0], REFUSED[7], REFUSED[13]] {
+        let try_by = |way| attempt(folder.path(), way, call, &[]);
+        let name = call.0;
+        let refused = format!("the system call `{name}` of Linux, which the confinement refused");
+        let said = try_by(Way::OwnMemory);
+        assert!(said.contains(&refused), "{said}");
+        // Linux reports an image's own first, unless it is too old for that.
+        let said = try_by(Way::Image);
+        assert!(said.contains("the instruction `syscall`, which makes a system call"), "{said}");
+        let said = attempt_with(folder.path(), Way::Image, call, |command| {
+            command.env("WDK_ETW_SYSTEM_CALLS", "made")
+        });
+        assert!(said.contains(&refused), "{said}");
+        // The call fails, and the run says so.
+        let said = try_by(Way::OwnStack);
+        assert!(said.contains(&failed_with(libc::EPERM)), "{said}");
+        let warning = format!(
+            "warning: the confinement refused system calls that code outside the \
+                               driver's stack made: `{name}`;"
+        );
+        assert!(said.contains(&warning), "{said}");
+        // Many kernels have no 32-bit calls at all.
+        let said = try_by(Way::Interrupt);
+        let ended = said.contains("ended the process by the signal SIGSYS, with which");
+        assert!(ended || said.contains("`int 80h`"), "{said}");
+    }
+}
+
+#[test]
+fn a_driver_opens_no_files_but_its_own() {
+    const CREATE: i64 = 0o102;
+    let outside = tempfile::tempdir().unwrap();
+    let (secret, new) = (outside.path().join("secret"), outside.path().join("new"));
+    fs::write(&secret, "secret").unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let own = folder.path().join("own");
+    fs::create_dir(&own).unwrap();
+    std::os::unix::fs::symlink(&secret, own.join("link")).unwrap();
+    std::os::unix::fs::symlink(&secret, folder.path().join("driver.pdb")).unwrap();
+    let above = own.join("../above");
+    let own = own.to_str().unwrap();
+    let open = |path: &Path, flags: i64, arguments: &[&str]| {
+        let path = path.to_str().unwrap();
+        let call = [Number(-100), Text(path), Number(flags), Number(0o644)];
+        attempt(folder.path(), Way::OwnMemory, (Sysno::openat, &call), arguments)
+    };
+    let with_folder = ["--folder", own];
+    let refused = failed_with(libc::EACCES);
+    for (path, flags) in [
+        (Path::new("/etc/passwd"), 0),
+        (Path::new("/proc/self/mem"), 2),
+        (Path::new("/dev/tty"), 2),
+        (Path::new("/"), 0o200_000),
+        (&secret, 0),
+        (&secret, 1),
+        (&secret, 0o1001),
+        (&new, CREATE),
+        (&above, CREATE),
+        (&Path::new(own).join("link"), 0),
+        (&folder.path().join("driver.pdb"), 0),
+        (&folder.path().join("driver.sys"), 1),
+    ] {
+        let said = open(path, flags, &with_folder);
+        assert!(said.contains(&refused), "{}: {said}", path.display());
+    }
+    assert_eq!(fs::read_to_string(&secret).unwrap(), "secret");
+    assert!(!new.exists() && !above.exists());
+    // What it may do.
+    for (path, flags) in [
+        (&Path::new(own).join("made"), CREATE),
+        (&Path::new(own).join("made"), 0o1001),
+        (&folder.path().join("driver.etl"), 1),
+        (&folder.path().join("driver.sys"), 0),
+    ] {
+        let said = open(path, flags, &with_folder);
+        assert!(!said.contains("DriverEntry returned"), "{}: {said}", path.display());
+    }
+    assert!(Path::new(own).join("made").exists());
+    let said = open(&Path::new(own).join("more"), CREATE, &[]);
+    assert!(said.contains(&refused), "{said}");
+    // Without confinement, it leaves.
+    let said = open(&new, CREATE, &["--confinement", "none"]);
+    assert!(!said.contains(&refused) && new.exists(), "{said}");
+    let socket = REFUSED[7];
+    let said = attempt(folder.path(), Way::Library, socket, &["--confinement", "none"]);
+    assert!(!said.contains("DriverEntry returned") && !said.contains("refused"), "{said}");
+}
+
+#[test]
+fn a_driver_inherits_no_files() {
+    let folder = tempfile::tempdir().unwrap();
+    let open = File::open("/etc/passwd").unwrap();
+    let read = [Number(9), Text("00000000"), Number(8), Number(0)];
+    for (confinement, failed) in [("available", true), ("none", false)] {
+        let said =
+            attempt_with(folder.path(), Way::OwnMemory, (Sysno::pread64, &read), |command| {
+                let open = open.as_raw_fd();
+                let copy = move || {
+                    // SAFETY: the call reads and writes no memory.
+                    let copied = unsafe { libc::dup2(open, 9) };
+                    if copied == 9 { Ok(()) } else { Err(io::Error::last_os_error()) }
+                };
+                // SAFETY: the closure only copies a descriptor.
+                unsafe { command.pre_exec(copy) };
+                command.args(["--confinement", confinement])
+            });
+        assert_eq!(said.contains(&failed_with(libc::EBADF)), failed, "{said}");
+    }
+}
+
+#[test]
+fn a_driver_that_sleeps_forever_is_stopped_in_the_time_that_is_set() {
+    let assemble = || {
+        let mut code = CodeAssembler::new(64)?;
+        let [mut start, mut interval, mut again] = [(); 3].map(|()| code.create_label());
+        code.set_label(&mut start)?;
+        code.sub(rsp, 0x28)?;
+        code.lea(rbx, qword_ptr(start))?;
+        code.set_label(&mut again)?;
+        code.mov(rcx, 0_i64)?;
+        code.mov(rdx, 0_i64)?;
+        code.lea(r8, qword_ptr(interval))?;
+        // The first slot of the imports, which are a page behind the code.
+        code.call(qword_ptr(rbx + 0x1000 + 40 + 16))?;
+        code.jmp(again)?;
+        code.set_label(&mut interval)?;
+        code.dq(&[(-10_000_000_i64).cast_unsigned()])?;
+        code.assemble(0x1000)
+    };
+    let entry = assemble().unwrap();
+    let imports: &[(&str, &[&str])] = &[("ntoskrnl.exe", &["KeDelayExecutionThread"])];
+    let folder = tempfile::tempdir().unwrap();
+    let image = folder.path().join("driver.sys");
+    fs::write(&image, Image { imports, entry: &entry, ..Image::default() }.build()).unwrap();
+    let mut command = common::run_command(&image, folder.path().join("driver.etl"));
+    let (good, said) = common::said(command.args(["--time-limit", "1"]));
+    assert!(!good && said.contains("driver code ran for 6s of processor time"), "{said}");
+}
+
+#[test]
+fn mutated_images_end_a_run_in_an_orderly_way() {
+    let bytes = fs::read(common::sample()).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    common::for_each_seed(48, |seed| {
+        let mut random = fastrand::Rng::with_seed(seed);
+        let mut mutated = bytes.clone();
+        // In every second image the headers, and anything in the others.
+        let end = if seed % 2 == 0 { 0x400 } else { bytes.len() };
+        for _ in 0..random.usize(1..=8) {
+            mutated[random.usize(..end)] = random.u8(..);
+        }
+        let image = folder.path().join(format!("{seed}.sys"));
+        fs::write(&image, mutated).unwrap();
+        let mut command = common::run_command(&image, image.with_extension("etl"));
+        command.args(["--time-limit", "1", "--max-silence", "5"]);
+        let start = Instant::now();
+        let output = command.output().unwrap();
+        let said = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
+        assert!(output.status.code().is_some_and(|code| code <= 1), "{}: {said}", output.status);
+        assert!(said.contains("found: ") || said.contains("error: "), "{said}");
+        assert!(!said.contains("panicked at"), "{said}");
+        // Far more than both limits, for a machine that does other work.
+        assert!(start.elapsed() < Duration::from_mins(2), "{said}");
+    });
+}
+
+/// Returns a filter under which a system call fails, as on a system that does not have it.
+fn without(call: Sysno) -> BpfProgram {
+    let rules = BTreeMap::from([(call as i64, Vec::new())]);
+    let error = SeccompAction::Errno(libc::ENOSYS.unsigned_abs());
+    let filter = SeccompFilter::new(rules, SeccompAction::Allow, error, TargetArch::x86_64);
+    filter.unwrap().try_into().unwrap()
+}
+
+#[test]
+fn a_run_says_what_the_system_cannot_keep_a_driver_from() {
+    let folder = tempfile::tempdir().unwrap();
+    let image = folder.path().join("driver.sys");
+    fs::write(&image, Image { imports: &[], ..Image::default() }.build()).unwrap();
+    for (call, sentence) in [
+        (Sysno::landlock_create_ruleset, "the driver is not kept from files: "),
+        (Sysno::seccomp, "the driver is not kept from system calls: "),
+    ] {
+        let run = |arguments: &[&str]| {
+            let filter = without(call);
+            let mut command = common::run_command(&image, folder.path().join("driver.etl"));
+            // SAFETY: the closure makes system calls only.
+            unsafe {
+                command.args(arguments).pre_exec(move || {
+                    apply_filter(&filter).map_err(|_| io::Error::last_os_error())
+                });
+            }
+            common::said(&mut command)
+        };
+        let (good, said) = run(&["--no-notes"]);
+        assert!(good && said.contains(&format!("note: {sentence}")), "{said}");
+        let (good, said) = run(&["--message-format", "json"]);
+        let line = said.lines().find(|line| line.contains(sentence)).unwrap();
+        let line: serde_json::Value = serde_json::from_str(line).unwrap();
+        assert!(good && line["kind"] == "note", "{said}");
+        let (good, said) = run(&["--confinement", "required"]);
+        let refused = format!("error: cannot confine the driver, and it does not run: {sentence}");
+        assert!(!good && said.contains(&refused) && !said.contains("events in "), "{said}");
+    }
+    let mut command = common::run_command(&image, folder.path().join("driver.etl"));
+    let (good, said) = common::said(command.args(["--confinement", "required"]));
+    assert!(good, "{said}");
+}

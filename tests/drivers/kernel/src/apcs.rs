@@ -1,0 +1,191 @@
+//! Asynchronous procedure calls.
+
+use core::{
+    ffi::c_void,
+    sync::atomic::{AtomicU64, Ordering},
+};
+
+use crate::{
+    call::{Routine, address, at, boolean, call, low, same},
+    objects::{Object, SUCCESS, TIMEOUT, wait, wait_for},
+    threads,
+};
+
+/// Memory for an APC.
+type Apc = [u64; 11];
+
+/// What has run, a digit for each routine: 1 kernel, 2 rundown and 3 normal routines.
+static RAN: AtomicU64 = AtomicU64::new(0);
+/// The thread that the last routine ran on, and its IRQL.
+static THREAD: AtomicU64 = AtomicU64::new(0);
+static LEVEL: AtomicU64 = AtomicU64::new(0);
+
+fn note(digit: u64) {
+    RAN.store(10 * RAN.load(Ordering::Relaxed) + digit, Ordering::Relaxed);
+    let [irql, thread] =
+        [&IRQL_OF, &THREAD_OF].map(|of| Routine::of(of.load(Ordering::Relaxed)).call(&[]));
+    LEVEL.store(irql & 0xFF, Ordering::Relaxed);
+    THREAD.store(thread, Ordering::Relaxed);
+}
+
+/// The routines that return them, which can be found at `PASSIVE_LEVEL` only.
+static IRQL_OF: AtomicU64 = AtomicU64::new(0);
+static THREAD_OF: AtomicU64 = AtomicU64::new(0);
+
+/// Returns what has run since the last call.
+fn ran() -> u64 {
+    RAN.swap(0, Ordering::Relaxed)
+}
+
+extern "C" fn kernel(
+    _apc: *mut c_void,
+    normal: &mut u64,
+    context: &mut u64,
+    first: &mut u64,
+    second: &mut u64,
+) {
+    note(1);
+    same!(LEVEL.load(Ordering::Relaxed), 1);
+    if *normal != 0 {
+        same!((*context, *first, *second) == (7, 8, 9), true);
+    }
+    // The kernel routine decides what the normal one gets, and whether it runs.
+    *second = 10;
+    if CANCELS.load(Ordering::Relaxed) != 0 {
+        *normal = 0;
+    }
+}
+
+static CANCELS: AtomicU64 = AtomicU64::new(0);
+
+extern "C" fn rundown(_apc: *mut c_void) {
+    note(2);
+}
+
+extern "C" fn normal(context: u64, first: u64, second: u64) {
+    note(3);
+    same!(LEVEL.load(Ordering::Relaxed), 0);
+    same!((context, first, second) == (7, 8, 10), true);
+}
+
+/// Initializes an APC for a thread: a special one, or a normal one of a mode.
+fn initialize(apc: &mut Apc, thread: u64, normal_mode: Option<u64>) {
+    let routine = normal_mode.map_or(0, |_| address(normal as *const c_void));
+    let mode = normal_mode.unwrap_or(1);
+    call!(
+        "KeInitializeApc",
+        at(apc),
+        thread,
+        0,
+        address(kernel as *const c_void),
+        address(rundown as *const c_void),
+        routine,
+        mode,
+        7
+    );
+}
+
+fn insert(apc: &mut Apc) -> bool {
+    boolean(call!("KeInsertQueueApc", at(apc), 8, 9, 0))
+}
+
+pub fn run() {
+    IRQL_OF.store(Routine::find("KeGetCurrentIrql").address(), Ordering::Relaxed);
+    THREAD_OF.store(Routine::find("KeGetCurrentThread").address(), Ordering::Relaxed);
+    on_this_thread();
+    on_waiting_threads();
+    at_the_end();
+}
+
+fn on_this_thread() {
+    let this = call!("KeGetCurrentThread");
+    let (mut special, mut plain) = ([0x55_u64; 11], [0x55_u64; 11]);
+    initialize(&mut special, this, None);
+    initialize(&mut plain, this, Some(0));
+    same!(special[0] & 0xFF, 18);
+    same!(insert(&mut special), true);
+    same!(ran(), 1);
+    same!(THREAD.load(Ordering::Relaxed), this);
+    same!(insert(&mut plain), true);
+    same!(ran(), 13);
+    // A kernel routine cancels the normal one.
+    CANCELS.store(1, Ordering::Relaxed);
+    same!(insert(&mut plain), true);
+    same!(ran(), 1);
+    CANCELS.store(0, Ordering::Relaxed);
+    // In a critical region, normal APCs wait.
+    call!("KeEnterCriticalRegion");
+    same!(insert(&mut plain), true);
+    same!(insert(&mut plain), false);
+    same!(ran(), 0);
+    same!(insert(&mut special), true);
+    same!(ran(), 1);
+    call!("KeLeaveCriticalRegion");
+    same!(ran(), 13);
+    // In a guarded region, all do; special ones are first.
+    call!("KeEnterGuardedRegion");
+    same!(insert(&mut plain), true);
+    same!(insert(&mut special), true);
+    same!(ran(), 0);
+    call!("KeLeaveGuardedRegion");
+    same!(ran(), 113);
+    // So they do at APC_LEVEL.
+    let inserts = Routine::find("KeInsertQueueApc");
+    let lower = Routine::find("KeLowerIrql");
+    let raised = call!("KfRaiseIrql", 1);
+    same!(boolean(inserts.call(&[at(&mut special), 8, 9, 0])), true);
+    same!(ran(), 0);
+    lower.call(&[raised]);
+    same!(ran(), 1);
+    // One that is taken out of its queue does not run.
+    call!("KeEnterCriticalRegion");
+    same!(insert(&mut plain), true);
+    same!(boolean(call!("KeRemoveQueueApc", at(&mut plain))), true);
+    same!(boolean(call!("KeRemoveQueueApc", at(&mut plain))), false);
+    call!("KeLeaveCriticalRegion");
+    same!(ran(), 0);
+    // No thread returns to a program here.
+    initialize(&mut plain, this, Some(1));
+    same!(insert(&mut plain), true);
+    same!(ran(), 0);
+    same!(boolean(call!("KeRemoveQueueApc", at(&mut plain))), true);
+}
+
+/// An APC runs in the middle of a wait, which goes on.
+fn on_waiting_threads() {
+    let mut event = Object::new();
+    call!("KeInitializeEvent", event.at(), 0, 0);
+    let thread = threads::start(wait_once, event.at());
+    same!(wait_for(thread, -10_000), TIMEOUT);
+    let (mut special, mut plain) = ([0_u64; 11], [0_u64; 11]);
+    initialize(&mut special, thread, None);
+    initialize(&mut plain, thread, Some(0));
+    same!(insert(&mut plain), true);
+    same!(insert(&mut special), true);
+    same!(wait_for(thread, -10_000), TIMEOUT);
+    same!(ran(), 113);
+    same!(THREAD.load(Ordering::Relaxed), thread);
+    call!("KeSetEvent", event.at(), 0, 0);
+    same!(wait(thread), SUCCESS);
+    // The thread has ended.
+    same!(insert(&mut special), false);
+    call!("ObfDereferenceObject", thread);
+}
+
+unsafe extern "C" fn wait_once(event: *mut c_void) {
+    same!(wait(event as u64), SUCCESS);
+}
+
+/// The APCs that are left when a thread ends are run down.
+fn at_the_end() {
+    let mut event = Object::new();
+    call!("KeInitializeEvent", event.at(), 0, 0);
+    let thread = threads::start(wait_once, event.at());
+    let mut apc = [0_u64; 11];
+    initialize(&mut apc, thread, Some(1));
+    same!(insert(&mut apc), true);
+    call!("KeSetEvent", event.at(), 0, 0);
+    threads::join(thread);
+    same!(ran(), 2);
+    same!(low(apc[10]) >> 16 & 0xFF, 0);
+}

@@ -1,0 +1,122 @@
+//! `cargo etw trace`: shows the events of a driver on Windows as it writes them.
+//!
+//! The command line, the choice of providers and the output are the same on every system, so that
+//! they are tested on Linux; `windows` controls the session.
+
+#[cfg(any(windows, test))]
+mod plan;
+#[cfg(any(windows, test))]
+mod printer;
+#[cfg(windows)]
+mod windows;
+
+use anyhow::Result;
+use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
+
+use crate::{
+    at_hand,
+    options::{flag, path, text},
+};
+
+/// Returns the command line.
+pub fn command() -> Command {
+    let command = Command::new("trace")
+        .about("Show a driver's events on Windows as it writes them")
+        .long_about(
+            "Show a driver's events on Windows as it writes them.\n\n\
+             Starts a session for the providers of the driver at hand, or for those that `--provider` \
+             and `--group` name, and shows their events as `cargo etw run` does until Ctrl+C is \
+             pressed. Then the session is stopped. Run it from an elevated prompt. Events are decoded by \
+             the driver's declaration or image, or else by what is registered on this system.",
+        );
+    let command = sources(command)
+        .arg(path("image", "FILE", "Decode events by the resources of this image"))
+        .arg(path("man", "FILE", "Decode events by this manifest"))
+        .arg(path("etl", "FILE", "Keep the events in this trace file as well"))
+        .arg(
+            path("file", "FILE", "Show the events of this trace file instead of a session's")
+                .conflicts_with_all(["etl", "capture-state", "seconds", "session", "at-boot"]),
+        )
+        .arg(text("session", "NAME", "The session's name [default: cargo-etw-DRIVER]"))
+        .arg(
+            text("seconds", "N", "Stop after this many seconds; without it, Ctrl+C stops")
+                .value_parser(value_parser!(u64)),
+        )
+        .arg(flag("tdh", "Show every event as Windows formats it (TDH)"))
+        .arg(flag("json", "Print each event as a JSON object on its own line"))
+        .arg(
+            text(
+                "at-boot",
+                "STATE",
+                "on: have Windows start the session at every boot, before most drivers are loaded; off: \
+                 stop that session, have Windows start it no more, and name its trace file",
+            )
+            .value_parser(["on", "off"])
+            .conflicts_with_all(["capture-state", "seconds", "tdh", "json"]),
+        );
+    at_hand::arguments(command)
+}
+
+/// Adds the arguments about the providers to trace.
+fn sources(command: Command) -> Command {
+    let several = |name, help| text(name, "NAME|GUID", help).action(ArgAction::Append);
+    let mask = |name, help, usual| {
+        Arg::new(name)
+            .long(name)
+            .help(help)
+            .value_name("MASK")
+            .default_value(usual)
+            .value_parser(number)
+    };
+    command
+        .arg(several(
+            "provider",
+            "Trace this provider instead of the driver's: a GUID, the name of a provider that is \
+             registered on this system, or a name that the GUID is computed from; may be given several \
+             times",
+        ))
+        .arg(several(
+            "group",
+            "Trace this provider group: a GUID, or a name that it is computed from; may be given several \
+             times",
+        ))
+        .arg(
+            text(
+                "level",
+                "N",
+                "The highest level to show: 1 critical, 2 error, 3 warning, 4 information, 5 verbose",
+            )
+            .default_value("255")
+            .value_parser(value_parser!(u8)),
+        )
+        .arg(mask(
+            "any",
+            "Show events that have at least one of these keywords, or none at all",
+            "0xffffffffffffffff",
+        ))
+        .arg(mask("all", "Show only events that have all of these keywords, or none at all", "0"))
+        .arg(flag("capture-state", "Have the providers write their state at first"))
+}
+
+/// Parses a decimal number, or a hexadecimal one after 0x.
+fn number(text: &str) -> Result<u64, String> {
+    text.strip_prefix("0x")
+        .or_else(|| text.strip_prefix("0X"))
+        .map_or_else(|| text.parse(), |digits| u64::from_str_radix(digits, 16))
+        .map_err(|error| format!("expected a number such as 3 or 0x3: {error}"))
+}
+
+/// Runs the command.
+#[cfg(windows)]
+pub fn run(matches: &ArgMatches) -> Result<()> {
+    windows::run(matches)
+}
+
+/// Reports that the command cannot run on this system.
+#[cfg(not(windows))]
+pub fn run(_: &ArgMatches) -> Result<()> {
+    anyhow::bail!(
+        "`cargo etw trace` needs Windows, where it traces an installed driver; here, `cargo etw run` \
+         traces a driver in the stand-in kernel"
+    )
+}

@@ -1,0 +1,109 @@
+//! The events on standard output, in the form of `cargo etw run`.
+
+use std::{
+    collections::BTreeSet,
+    io::{self, Write},
+};
+
+use etl_file::{
+    Catalog, Decoded, Event, EventRecord, Guid, decode, decode::Problem, json::Members,
+    record::ext_type, schemas::Collector, table,
+};
+
+/// The providers of the records that a session writes about itself: its header, and the events that
+/// consumers have lost. The session's counters have the latter.
+const OF_SESSIONS: [Guid; 2] = [
+    Guid::from_u128(0x68fd_d900_4a3e_11d1_84f4_0000_f804_64e3),
+    Guid::from_u128(0x6a39_9ae0_4bc6_4de9_870b_3657_f894_7e7e),
+];
+
+/// Returns whether a provider's events are records that a session writes about itself.
+pub fn is_of_session(provider: Guid) -> bool {
+    OF_SESSIONS.contains(&provider)
+}
+
+/// A kind of events: provider, id and version.
+type Kind = (Guid, u16, u8);
+
+/// Prints events.
+pub struct Printer<W> {
+    out: W,
+    catalog: Catalog,
+    /// The JSON of events, or `None` for lines for people.
+    json: Option<Members>,
+    /// The kinds of events for which the system was asked.
+    asked: BTreeSet<Kind>,
+    printed: u64,
+}
+
+impl<W: Write> Printer<W> {
+    /// Returns a printer to `out`.
+    pub fn new(out: W, catalog: Catalog, is_json: bool) -> Self {
+        let json = is_json.then(Members::default);
+        Self { out, catalog, json, asked: BTreeSet::new(), printed: 0 }
+    }
+
+    /// Returns the number of printed events.
+    pub const fn printed(&self) -> u64 {
+        self.printed
+    }
+
+    /// Prints an event. If nothing loaded describes the event,
+    /// `schema` is asked once for each kind of events, and returns the system's schema in the records of
+    /// `etl_file::schemas`, or nothing.
+    pub fn event(
+        &mut self,
+        event: &Event,
+        schema: impl FnOnce() -> Vec<EventRecord>,
+    ) -> io::Result<()> {
+        let mut decoded = decode(event, &self.catalog);
+        let descriptor = &event.record.descriptor;
+        let kind = (event.record.provider, descriptor.id, descriptor.version);
+        if is_unknown(event, &decoded) && self.asked.insert(kind) {
+            let mut collector = Collector::new();
+            for record in schema() {
+                match record.encode() {
+                    Ok(bytes) => collector.record(&bytes),
+                    Err(error) => {
+                        eprintln!(
+                            "warning: Windows' description of an event cannot be used: {error}"
+                        );
+                    }
+                }
+            }
+            let schemas = collector.finish();
+            for defect in schemas.defects() {
+                eprintln!("warning: Windows' description of an event cannot be used: {defect}");
+            }
+            schemas.add_to(&mut self.catalog);
+            decoded = decode(event, &self.catalog);
+        }
+        self.printed += 1;
+        self.print(event, &decoded)
+    }
+
+    /// Prints an event that was formatted elsewhere.
+    pub fn line(&mut self, line: &str) -> io::Result<()> {
+        self.printed += 1;
+        writeln!(self.out, "{line}")
+    }
+
+    fn print(&mut self, event: &Event, decoded: &Decoded) -> io::Result<()> {
+        let Some(members) = &mut self.json else {
+            return writeln!(self.out, "{}", table::line(decoded));
+        };
+        let mut line = br#"{"reason":"event","#.to_vec();
+        members.append(&event.view(), decoded, &mut line)?;
+        line.extend_from_slice(b"}\n");
+        self.out.write_all(&line)
+    }
+}
+
+/// Returns whether nothing describes an event that does not describe itself.
+fn is_unknown(event: &Event, decoded: &Decoded) -> bool {
+    let has_metadata = event.record.item(ext_type::EVENT_SCHEMA_TL).is_some();
+    !has_metadata && (decoded.event_name.is_none() || decoded.problems.contains(&Problem::NoSchema))
+}
+
+#[cfg(test)]
+mod tests;
