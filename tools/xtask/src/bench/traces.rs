@@ -34,16 +34,39 @@ const MAX_MEMORY: f64 = 64.0;
 /// The maximum cost of an event in the large file, if one in the small file costs 1.
 const MAX_GROWTH: f64 = 1.1;
 
-/// The commands of `etl`: the title, the subcommand, the arguments after the file, the events per
-/// second of processor time that it must read on one thread, and how many times as fast as on one
-/// thread it must be on two processors or more.
-const COMMANDS: [(&str, &str, &[&str], Option<f64>, Option<f64>); 6] = [
-    ("`etl stats`", "stats", &[], Some(1e6), None),
-    ("`etl dump --format json`", "dump", &["--format", "json"], Some(600e3), Some(1.8)),
-    ("`etl dump --format csv`", "dump", &["--format", "csv"], None, None),
-    ("`etl dump --format csv --fields`", "dump", &["--format", "csv", "--fields"], None, None),
-    ("`etl dump --format perfetto`", "dump", &["--format", "perfetto"], None, None),
-    ("`etl dump`", "dump", &["--width", "120"], None, None),
+/// A command of `etl` that is measured.
+struct Measured {
+    title: &'static str,
+    command: &'static str,
+    /// The arguments after the file.
+    arguments: &'static [&'static str],
+    /// The events per second of processor time that it must read on one thread.
+    rate: Option<f64>,
+    /// How many times as fast as on one thread it must be on two processors or more.
+    speed_up: Option<f64>,
+}
+
+impl Measured {
+    const fn new(
+        title: &'static str,
+        command: &'static str,
+        arguments: &'static [&'static str],
+    ) -> Self {
+        Self { title, command, arguments, rate: None, speed_up: None }
+    }
+}
+
+const COMMANDS: [Measured; 6] = [
+    Measured { rate: Some(1e6), ..Measured::new("`etl stats`", "stats", &[]) },
+    Measured {
+        rate: Some(600e3),
+        speed_up: Some(1.8),
+        ..Measured::new("`etl dump --format json`", "dump", &["--format", "json"])
+    },
+    Measured::new("`etl dump --format csv`", "dump", &["--format", "csv"]),
+    Measured::new("`etl dump --format csv --fields`", "dump", &["--format", "csv", "--fields"]),
+    Measured::new("`etl dump --format perfetto`", "dump", &["--format", "perfetto"]),
+    Measured::new("`etl dump`", "dump", &["--width", "120"]),
 ];
 
 /// GNU time's report on a run.
@@ -77,9 +100,9 @@ fn timed(command: &Command, report: &Path) -> Result<Run> {
     Ok(Run { seconds, busy: user + system, memory: kibibytes / 1024.0 })
 }
 
-/// The smallest figures of several runs, except for the memory, which is the largest.
 impl Run {
-    fn best(self, other: Self) -> Self {
+    /// Returns the smallest figures of two runs, except for the memory, which is the largest.
+    const fn best(self, other: Self) -> Self {
         Self {
             seconds: self.seconds.min(other.seconds),
             busy: self.busy.min(other.busy),
@@ -155,7 +178,7 @@ fn measured(files: &[PathBuf]) -> Result<(String, usize)> {
         .replace("@processors of the traces@", &PROCESSORS.to_string())
         .replace("@processors@", &processors.to_string());
     let mut missed = 0;
-    for (title, command, arguments, goal, speed_up) in COMMANDS {
+    for Measured { title, command, arguments, rate: goal, speed_up } in COMMANDS {
         let speed_up = speed_up.filter(|_| processors > 1);
         let mut small = None;
         for (file, events) in files.iter().zip(EVENTS) {
