@@ -59,6 +59,23 @@ fn the_null_activity_is_an_empty_cell() {
     assert!(activity(7).contains("000000000007"), "{}", activity(7));
 }
 
+#[test]
+fn the_duration_and_the_channel_are_the_last_columns() {
+    let last = |event: &Decoded| {
+        let cells = cells(event, None);
+        let [.., duration, channel] = &cells[..] else { panic!("{cells:?}") };
+        assert_eq!((&*duration.0, &*channel.0), ("duration in ns", "channel"));
+        (duration.1.clone(), channel.1.clone())
+    };
+    let mut event = decoded(EventRecord::default());
+    assert_eq!(last(&event), (String::new(), String::new()));
+    event.duration = Some(std::time::Duration::from_micros(3));
+    event.descriptor.channel = 17;
+    assert_eq!(last(&event), ("3000".to_owned(), "17".to_owned()));
+    event.channel_name = Some("Contoso/Debug".into());
+    assert_eq!(last(&event), ("3000".to_owned(), "Contoso/Debug".to_owned()));
+}
+
 /// An output that cannot be flushed.
 struct Full;
 

@@ -9,8 +9,11 @@ use std::process::{Command, Output};
 use crate::kernel_cli::{APP, NTOSKRNL, image, kernel, perfinfo};
 use etl_file::pass::Pass;
 use etl_file::read::ReadError;
-use etl_file::write::Losses;
-use etl_file::{Catalog, ClockType, EncodedRecord, LogFileHeader, Selection, TraceFile, json};
+use etl_file::write::{ClassicRecord, Losses};
+use etl_file::{
+    Catalog, ClockType, EncodedRecord, EventRecord, ExtendedItem, Guid, LogFileHeader, Selection,
+    TraceFile, json,
+};
 use etl_fixtures::{kernel_records, trace};
 
 /// The outputs: the command and its arguments.
@@ -117,6 +120,105 @@ fn records_of_every_form_have_the_same_output() {
     let records = (100..).zip(records).map(|(time, (_, record))| (time, record));
     let header = LogFileHeader { buffer_size: 0x1_0000, ..LogFileHeader::default() };
     assert_same_output("forms", &trace::of_records(header, 50_000, records), &OUTPUTS);
+}
+
+/// Returns a file with so many addresses of network adapters that they make several batches, in
+/// records of both forms, whole and cut off.
+fn with_hardware_addresses(records: Vec<(i64, EncodedRecord)>) -> Vec<u8> {
+    let class = Guid::from_u128(0x9b79_ee91_b5fd_41c0_a243_4248_e266_e9d0);
+    let whole = kernel_records::network_interface();
+    let adapters = (60_000..60_300).map(|time| {
+        let user_data = if time % 3 == 0 { whole[..1070].to_vec() } else { whole.clone() };
+        let record = if time % 2 == 0 {
+            let mut event = EventRecord {
+                provider: class,
+                timestamp: time,
+                user_data,
+                ..EventRecord::default()
+            };
+            event.descriptor.opcode = 36;
+            EncodedRecord::new(&event).unwrap()
+        } else {
+            EncodedRecord::try_from(&ClassicRecord {
+                class,
+                opcode: 36,
+                timestamp: time,
+                payload: user_data,
+                ..ClassicRecord::default()
+            })
+            .unwrap()
+        };
+        (time, record)
+    });
+    let records = records.into_iter().chain(adapters);
+    let header = LogFileHeader { buffer_size: 0x1_0000, ..LogFileHeader::default() };
+    trace::of_records(header, 100_000, records)
+}
+
+#[test]
+fn the_addresses_of_network_adapters_are_hidden_on_any_number_of_threads() {
+    let process = kernel(0x0303, 2, 100, kernel_records::process(7, "app.exe"));
+    let folder = tempfile::tempdir().unwrap();
+    // Events of the first file are completed, those of the second are not.
+    for records in [vec![(100, process)], vec![]] {
+        let path = folder.path().join("trace.etl");
+        fs::write(&path, with_hardware_addresses(records)).unwrap();
+        let part = folder.path().join("part.etl");
+        let mut merge = Command::new(env!("CARGO_BIN_EXE_etl"));
+        merge.arg("merge").arg(&path).args(["--level", "5", "--out"]).arg(&part);
+        assert!(merge.output().unwrap().status.success());
+        for path in [&path, &part] {
+            for arguments in OUTPUTS.iter().filter(|arguments| arguments[0] == "dump") {
+                let [one, three] = ["1", "3"].map(|threads| etl(arguments, path, threads));
+                assert!(one.status.success(), "{one:?}");
+                assert!(one.stdout == three.stdout, "{arguments:?}");
+                let text = String::from_utf8_lossy(&one.stdout);
+                if !arguments.contains(&"--level") {
+                    assert!(text.matches("(hidden)").count() >= 200, "{arguments:?}");
+                }
+                for address in ["02:00:00:00:00:0", "02000000000"] {
+                    assert!(!text.contains(address), "{arguments:?}: {address}");
+                }
+                let shown = etl(&[arguments, &["--hardware-addresses"][..]].concat(), path, "3");
+                let shown = String::from_utf8_lossy(&shown.stdout);
+                assert!(shown.contains("02:00:00:00:00:01"), "{arguments:?}");
+                assert!(!shown.contains("(hidden)"), "{arguments:?}");
+            }
+        }
+    }
+}
+
+/// Returns the output of `etl dump` for events with a status code, on one thread and on three.
+fn statuses(arguments: &[&str]) -> String {
+    let mut metadata = b"\0\0\0E\0status\0\x88\x0E".to_vec();
+    metadata[0] = u8::try_from(metadata.len()).unwrap();
+    let records = (100..2100).map(|time| {
+        let event = EventRecord {
+            timestamp: time,
+            extended: vec![ExtendedItem { ext_type: 11, data: metadata.clone() }],
+            user_data: 0xC000_0022_u32.to_le_bytes().into(),
+            ..EventRecord::default()
+        };
+        (time, EncodedRecord::new(&event).unwrap())
+    });
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("trace.etl");
+    fs::write(&path, trace::of_records(LogFileHeader::default(), 50_000, records)).unwrap();
+    let arguments = [&["dump"], arguments].concat();
+    let [one, three] = ["1", "3"].map(|threads| etl(&arguments, &path, threads));
+    assert!(one.stdout == three.stdout, "{arguments:?}");
+    String::from_utf8(one.stdout).unwrap()
+}
+
+#[test]
+fn status_codes_have_their_names_on_request_on_any_number_of_threads() {
+    let name = "STATUS_ACCESS_DENIED(0xc0000022)";
+    for output in [&["--width", "200"][..], &["--format", "csv"], &["--format", "csv", "--fields"]]
+    {
+        let plain = statuses(output);
+        assert_eq!((plain.matches("0xc0000022").count(), plain.contains(name)), (2000, false));
+        assert_eq!(statuses(&[output, &["--codes"]].concat()).matches(name).count(), 2000);
+    }
 }
 
 #[test]
