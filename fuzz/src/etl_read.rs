@@ -1,6 +1,6 @@
 //! Reads any bytes as an .etl file, decodes it and prints it in every format.
 
-use std::{io, sync::LazyLock};
+use std::{io, num::NonZeroUsize, sync::LazyLock};
 
 use etl_file::{
     Catalog, Decoded, Event, LogFileHeader, Selection, Trace, TraceFile, csv, decode, json, merge,
@@ -235,7 +235,7 @@ fn check_stream(data: &[u8], trace: &Trace) {
             assert_eq!(buffer.records().count(), buffer.len());
         }
     }
-    let (stats, _) = Stats::of(&mut file, &CATALOG).expect("memory is readable");
+    let (stats, _) = Stats::of(&mut file, &CATALOG, NonZeroUsize::MIN).expect("memory is readable");
     assert_harmless(&stats.render());
 }
 

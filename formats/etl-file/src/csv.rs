@@ -19,8 +19,10 @@ const COLUMNS: [&str; 13] = [
 const FIELDS: &str = "fields";
 
 /// The columns after those of the fields.
-const LAST: [&str; 7] =
-    ["process name", "thread name", "message", "stack", "payload", "problems", "channel"];
+const LAST: [&str; 8] = [
+    "process name", "thread name", "message", "stack", "payload", "problems", "duration in ns",
+    "channel",
+];
 
 /// The columns of fields: their names, in the order in which they were first seen.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -48,21 +50,31 @@ impl FieldColumns {
     /// Returns [`TooManyColumns`] if there are more than [`MAX`](Self::MAX).
     pub fn add(&mut self, event: &Decoded) -> Result<(), TooManyColumns> {
         for (at, (name, _)) in event.fields.iter().enumerate() {
-            let nth = repetition(event, at, name);
-            let key = (Arc::clone(name), nth);
-            if self.places.contains_key(&key) {
-                continue;
-            }
-            if self.names.len() == Self::MAX {
-                return Err(TooManyColumns);
-            }
-            self.places.insert(key, self.names.len());
-            self.names.push(if nth == 1 {
-                Arc::clone(name)
-            } else {
-                format!("{name}#{nth}").into()
-            });
+            self.add_column(name, repetition(event, at, name))?;
         }
+        Ok(())
+    }
+
+    /// Adds the columns of further events.
+    ///
+    /// # Errors
+    /// Returns [`TooManyColumns`] if there are more than [`MAX`](Self::MAX).
+    pub fn merge(&mut self, others: &Self) -> Result<(), TooManyColumns> {
+        let mut keys: Vec<_> = others.places.iter().collect();
+        keys.sort_by_key(|(_, place)| **place);
+        keys.iter().try_for_each(|((name, nth), _)| self.add_column(name, *nth))
+    }
+
+    fn add_column(&mut self, name: &Arc<str>, nth: usize) -> Result<(), TooManyColumns> {
+        let key = (Arc::clone(name), nth);
+        if self.places.contains_key(&key) {
+            return Ok(());
+        }
+        if self.names.len() == Self::MAX {
+            return Err(TooManyColumns);
+        }
+        self.places.insert(key, self.names.len());
+        self.names.push(if nth == 1 { Arc::clone(name) } else { format!("{name}#{nth}").into() });
         Ok(())
     }
 
@@ -85,48 +97,69 @@ fn repetition(event: &Decoded, at: usize, name: &Arc<str>) -> usize {
     1 + before.filter(|(other, _)| other == name).count()
 }
 
+/// Lines of CSV in memory.
+#[derive(Debug)]
+pub struct Lines(csv::Writer<Vec<u8>>);
+
+impl Default for Lines {
+    fn default() -> Self {
+        Self(csv::Writer::from_writer(Vec::new()))
+    }
+}
+
+impl Lines {
+    /// Writes the lines to an output, without flushing it.
+    fn write(self, out: &mut impl Write) -> io::Result<()> {
+        let lines = self.0.into_inner().map_err(csv::IntoInnerError::into_error)?;
+        out.write_all(&lines)
+    }
+
+    /// Returns true if there are enough lines to write them.
+    fn are_many(&self) -> bool {
+        self.0.get_ref().len() >= MANY
+    }
+}
+
+/// The number of bytes that are written at once.
+const MANY: usize = 1 << 16;
+
 /// Writes events as lines of CSV.
-///
-/// Each line has the event's message, its whole user data in hexadecimal digits, and the parts that
-/// could not be decoded, with the reasons. Fields are in one column, as `name=value` separated by
-/// spaces, or in columns of their own.
 #[derive(Debug)]
 pub struct Writer<W: Write> {
-    out: csv::Writer<W>,
-    columns: Option<FieldColumns>,
-    /// True if well-known status codes are shown with their names.
-    codes: bool,
-    cell: Vec<u8>,
-    times: Times,
+    out: W,
+    rows: Rows,
+    /// The lines that wait.
+    lines: Lines,
 }
 
 impl<W: Write> Writer<W> {
-    /// Writes the line of the columns' names. With `columns`, each field has the column of its
-    /// name.
+    /// Returns a writer, which begins with the line of the columns' names. With `columns`, each
+    /// field has the column of its name.
     ///
     /// # Errors
-    /// Returns the error of `out`.
+    /// Returns an error if the names cannot be written in memory.
     pub fn new(out: W, columns: Option<FieldColumns>) -> io::Result<Self> {
-        let mut writer = csv::Writer::from_writer(out);
+        let rows = Rows { columns: columns.map(Arc::new), ..Rows::default() };
+        let mut lines = Lines::default();
         for column in COLUMNS {
-            writer.write_field(column)?;
+            lines.0.write_field(column)?;
         }
-        match &columns {
-            None => writer.write_field(FIELDS)?,
+        match &rows.columns {
+            None => lines.0.write_field(FIELDS)?,
             Some(columns) => {
                 for name in &columns.names {
-                    writer.write_field(name.as_bytes())?;
+                    lines.0.write_field(name.as_bytes())?;
                 }
             }
         }
-        writer.write_record(LAST)?;
-        Ok(Self { out: writer, columns, codes: false, cell: Vec::new(), times: Times::default() })
+        lines.0.write_record(LAST)?;
+        Ok(Self { out, rows, lines })
     }
 
     /// Shows well-known status codes with their names, or without.
     #[must_use]
     pub fn with_codes(self, codes: bool) -> Self {
-        Self { codes, ..self }
+        Self { rows: Rows { codes, ..self.rows }, ..self }
     }
 
     /// Writes the line of an event. `event` is the event as it was recorded.
@@ -134,10 +167,87 @@ impl<W: Write> Writer<W> {
     /// # Errors
     /// Returns the error of the output.
     pub fn event(&mut self, event: &EventRef<'_>, decoded: &Decoded) -> io::Result<()> {
+        self.rows.line(event, decoded, &mut self.lines)?;
+        if self.lines.are_many() { self.write_lines() } else { Ok(()) }
+    }
+
+    /// Returns the format of the lines, to make [`Lines`] on other threads.
+    #[must_use]
+    pub fn rows(&self) -> Rows {
+        self.rows.clone()
+    }
+
+    /// Writes lines of events, which [`Rows::line`] made.
+    ///
+    /// # Errors
+    /// Returns the error of the output.
+    pub fn lines(&mut self, lines: Lines) -> io::Result<()> {
+        self.write_lines()?;
+        lines.write(&mut self.out)
+    }
+
+    fn write_lines(&mut self) -> io::Result<()> {
+        std::mem::take(&mut self.lines).write(&mut self.out)
+    }
+
+    /// Completes the output.
+    ///
+    /// # Errors
+    /// Returns the error of the output.
+    pub fn end(&mut self) -> io::Result<()> {
+        self.write_lines()?;
+        self.out.flush()
+    }
+}
+
+/// Formats events as lines of CSV.
+///
+/// Each line has the event's message, its whole user data in hexadecimal digits, and the parts that
+/// could not be decoded, with the reasons. Fields are in one column, as `name=value` separated by
+/// spaces, or in columns of their own.
+#[derive(Clone, Debug, Default)]
+pub struct Rows {
+    columns: Option<Arc<FieldColumns>>,
+    /// True if well-known status codes are shown with their names.
+    codes: bool,
+    cell: Vec<u8>,
+    times: Times,
+}
+
+impl Rows {
+    /// Adds the line of an event. `event` is the event as it was recorded.
+    ///
+    /// # Errors
+    /// Returns an error if the line cannot be written in memory.
+    pub fn line(
+        &mut self,
+        event: &EventRef<'_>,
+        decoded: &Decoded,
+        lines: &mut Lines,
+    ) -> io::Result<()> {
+        let Self { columns, codes, cell, times } = self;
+        let columns = columns.as_deref();
+        Line { out: &mut lines.0, codes: *codes, cell }.write(event, decoded, columns, times)
+    }
+}
+
+/// A line that is being written.
+struct Line<'a> {
+    out: &'a mut csv::Writer<Vec<u8>>,
+    codes: bool,
+    cell: &'a mut Vec<u8>,
+}
+
+impl Line<'_> {
+    fn write(
+        &mut self,
+        event: &EventRef<'_>,
+        decoded: &Decoded,
+        columns: Option<&FieldColumns>,
+        times: &mut Times,
+    ) -> io::Result<()> {
         let descriptor = &decoded.descriptor;
-        let mut times = std::mem::take(&mut self.times);
         self.cell(|cell| times.write(decoded.time, cell))?;
-        self.times = times;
         self.cell(|cell| text::decimal(decoded.processor, cell))?;
         self.cell(|cell| text::decimal(decoded.process_id, cell))?;
         self.cell(|cell| text::decimal(decoded.thread_id, cell))?;
@@ -160,7 +270,7 @@ impl<W: Write> Writer<W> {
                 }
             })?;
         }
-        self.fields(decoded)?;
+        self.fields(decoded, columns)?;
         for name in [&decoded.process_name, &decoded.thread_name] {
             self.out.write_field(name.as_deref().unwrap_or_default())?;
         }
@@ -173,6 +283,11 @@ impl<W: Write> Writer<W> {
         let problems = decoded.problems.iter().map(ToString::to_string);
         let problems: Vec<String> = problems.collect();
         self.out.write_field(problems.join("; "))?;
+        self.cell(|cell| {
+            if let Some(duration) = decoded.duration {
+                text::decimal(duration.as_nanos(), cell);
+            }
+        })?;
         match descriptor.channel {
             0 => self.out.write_field("")?,
             channel => self.named(decoded.channel_name.as_ref(), channel.into())?,
@@ -181,18 +296,10 @@ impl<W: Write> Writer<W> {
         Ok(())
     }
 
-    /// Completes the output.
-    ///
-    /// # Errors
-    /// Returns the error of the output.
-    pub fn end(&mut self) -> io::Result<()> {
-        self.out.flush()
-    }
-
     fn cell(&mut self, write: impl FnOnce(&mut Vec<u8>)) -> io::Result<()> {
         self.cell.clear();
-        write(&mut self.cell);
-        self.out.write_field(&self.cell)?;
+        write(self.cell);
+        self.out.write_field(&*self.cell)?;
         Ok(())
     }
 
@@ -203,9 +310,9 @@ impl<W: Write> Writer<W> {
         }
     }
 
-    fn fields(&mut self, event: &Decoded) -> io::Result<()> {
+    fn fields(&mut self, event: &Decoded, columns: Option<&FieldColumns>) -> io::Result<()> {
         let codes = self.codes;
-        let Some(columns) = &self.columns else {
+        let Some(columns) = columns else {
             return self.cell(|cell| {
                 for (number, (name, value)) in event.fields.iter().enumerate() {
                     if number != 0 {

@@ -225,13 +225,20 @@ impl<W: Write> Writer<W> {
     /// # Errors
     /// Returns the error of the output.
     pub fn event(&mut self, event: &EventRef<'_>, decoded: &Decoded) -> io::Result<()> {
-        self.lines.push(b'{');
-        self.members.append(event, decoded, &mut self.lines)?;
-        self.lines.extend_from_slice(b"}\n");
+        self.members.line(event, decoded, &mut self.lines)?;
         if self.lines.len() >= MANY {
             self.write_lines()?;
         }
         Ok(())
+    }
+
+    /// Writes lines of events, which [`Members::line`] made.
+    ///
+    /// # Errors
+    /// Returns the error of the output.
+    pub fn lines(&mut self, lines: &[u8]) -> io::Result<()> {
+        self.write_lines()?;
+        self.out.write_all(lines)
     }
 
     /// Writes the lines that wait. They do not wait any longer, whether or not that succeeds.
@@ -266,6 +273,22 @@ pub struct Members {
 }
 
 impl Members {
+    /// Appends the line of an event. `event` is the event as it was recorded.
+    ///
+    /// # Errors
+    /// Returns an error if a value cannot be serialized.
+    pub fn line(
+        &mut self,
+        event: &EventRef<'_>,
+        decoded: &Decoded,
+        out: &mut Vec<u8>,
+    ) -> io::Result<()> {
+        out.push(b'{');
+        self.append(event, decoded, out)?;
+        out.extend_from_slice(b"}\n");
+        Ok(())
+    }
+
     /// Appends the members of an event's object, without its braces. `event` is the event as it was
     /// recorded.
     ///

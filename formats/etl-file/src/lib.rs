@@ -18,9 +18,10 @@
 //!   images, [`stacks`] joined with their events, and [`symbols`] from PDBs.
 //! - [`mod@catalog`]: the providers of manifests and images that events are decoded with.
 //! - [`stream`]: the decoded events of a trace of any length, which all outputs consume.
+//! - [`pass`]: the same on several threads.
 //! - [`compare`]: comparison with other decoders' output for a trace.
 //! - [`schemas`]: the schemas that traces contain themselves.
-//! - [`select`]: selection of events.
+//! - [`select`]: selection of events; [`trim`]: of the records that a part of a trace needs.
 //! - [`show`]: printable forms of bytes and untrusted text.
 //! - [`table`], [`json`], [`mod@csv`] and [`perfetto`]: output as tables and for programs,
 //!   spreadsheets and timelines; [`stats`]: counts.
@@ -40,6 +41,8 @@ mod lznt1;
 pub mod merge;
 mod mof;
 pub mod names;
+mod ordered;
+pub mod pass;
 pub mod perfetto;
 pub mod read;
 pub mod record;
@@ -54,6 +57,7 @@ pub mod symbols;
 pub mod table;
 mod text;
 pub mod time;
+pub mod trim;
 pub mod write;
 
 pub use decode::catalog::{self, Catalog};

@@ -2,25 +2,32 @@
 
 use std::fs::File;
 use std::io::{self, IsTerminal, Read, Write};
+use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::builder::{EnumValueParser, IntoResettable, StyledStr};
 use clap::error::ErrorKind;
 use clap::{Arg, ArgAction, ArgMatches, Command, ValueEnum, builder::PossibleValue, value_parser};
+use etl_file::analysis::FirstPass;
 use etl_file::catalog::LoadError;
 use etl_file::compare::{self, Comparison, Other, OtherError, Ours, OursError};
 use etl_file::image::ImageError;
 use etl_file::kernel::MofError;
 use etl_file::merge::{self, MergeError};
-use etl_file::read::{Damages, EventRef, OtherFormat, ReadError};
+use etl_file::names::Names;
+use etl_file::pass::{self, Pass};
+use etl_file::read::{Damages, EventRef, OtherFormat, ReadError, RecordRef};
 use etl_file::show::Escaped;
 use etl_file::stacks::StackCounts;
 use etl_file::stats::Stats;
-use etl_file::stream::{self, Additions, Contents, Events, Summary};
+use etl_file::stream::{Additions, Contents, Summary};
 use etl_file::symbols::{self, SymbolError, Symbols};
+use etl_file::trim::{Kept, Trimmer};
 use etl_file::wpp::FormatsError;
-use etl_file::{Catalog, Decoded, Guid, Selection, TraceFile, csv, json, perfetto, report, table};
+use etl_file::{
+    Catalog, Decoded, FileTime, Guid, Selection, TraceFile, csv, json, perfetto, report, table,
+};
 
 /// Returns the definition of the command line.
 fn command() -> Command {
@@ -104,6 +111,8 @@ fn catalog(arguments: &ArgMatches) -> Result<Catalog, Failure> {
     for classes in arguments.get_many::<PathBuf>("mof").unwrap_or_default() {
         catalog.load_classes(classes)?;
     }
+    let in_hex = arguments.try_get_many::<String>("hex").ok().flatten();
+    catalog.show_in_hex(in_hex.unwrap_or_default().cloned());
     // Commands that leave WPP messages out have no such option.
     let formats = arguments.try_get_many::<PathBuf>("tmf");
     for formats in formats.ok().flatten().unwrap_or_default() {
@@ -153,6 +162,15 @@ fn open(file: &Path, catalog: &mut Catalog) -> Result<(TraceFile, bool), Failure
 fn names() -> Arg {
     flag("names", "Show the names of processes and threads, from the file's kernel events")
 }
+
+/// Returns the option for the number of threads.
+fn threads() -> Arg {
+    option("threads", "N", "Decode on this many threads; default: one for each processor")
+        .value_parser(value_parser!(u16).range(1..=MAX_THREADS))
+}
+
+/// The most threads that decode.
+const MAX_THREADS: i64 = 256;
 
 /// Returns the options for the functions of stack frames.
 fn functions() -> [Arg; 2] {
@@ -210,8 +228,16 @@ fn out_file(help: &'static str) -> Arg {
 
 fn merge_command() -> Command {
     Command::new("merge")
-        .about("Merge several files into one, sorted by time")
+        .about("Merge several files into one, sorted by time, or cut out a part of one")
+        .long_about(
+            "Merge several files into one, sorted by time, or cut out a part of one.\n\n\
+             If events are selected, the output has these, and the records that say something about \
+             them: the system's configuration, processes, threads and images, the names of files, \
+             keys and types, schemas, the rundown of the selected providers, and stacks.",
+        )
         .arg(files())
+        .args(selecting())
+        .args(schemas())
         .arg(flag("compress", "Compress the buffers of the file"))
         .arg(out_file("The .etl file to write"))
 }
@@ -243,6 +269,7 @@ fn stats_command() -> Command {
         .arg(file())
         .args(schemas())
         .arg(tmf())
+        .arg(threads())
         .arg(names())
         .args(functions())
 }
@@ -274,6 +301,7 @@ fn compare_command() -> Command {
                 .value_parser(value_parser!(usize)),
         )
         .args(schemas())
+        .arg(threads())
         .arg(names())
         .args(functions())
         .arg(several(
@@ -281,6 +309,40 @@ fn compare_command() -> Command {
             "NAME|GUID",
             "Compare only events of this provider; can be repeated",
         ))
+}
+
+/// Returns the options that select events.
+fn selecting() -> [Arg; 8] {
+    let time = |name, help| option(name, "TIME", help).value_parser(value_parser!(FileTime));
+    [
+        several("provider", "NAME|GUID", "Select only events of this provider; can be repeated"),
+        several("event", "NAME|ID", "Select only events with this name or id; can be repeated"),
+        several(
+            "process",
+            "ID|NAME",
+            "Select only events of the process with this id, or of this image such as app.exe; shows \
+             names as --names does; can be repeated",
+        ),
+        time(
+            "from",
+            "Select only events at or after this time in UTC, as in the table and in JSON",
+        ),
+        time("to", "Select only events at or before this time in UTC"),
+        option("level", "LEVEL", "Select only events up to this level")
+            .value_parser(value_parser!(u8)),
+        option(
+            "keyword",
+            "MASK",
+            "Select only events with at least one of these keywords, or without keywords",
+        )
+        .value_parser(mask),
+        option(
+            "activity",
+            "GUID",
+            "Select only events of this activity, and events that are related to it",
+        )
+        .value_parser(value_parser!(Guid)),
+    ]
 }
 
 fn dump_command() -> Command {
@@ -310,32 +372,18 @@ fn dump_command() -> Command {
             "Show the addresses of network adapters, which merged traces have",
         ))
         .arg(out_file("Write to this file instead of the standard output").required(false))
+        .arg(several(
+            "hex",
+            "FIELD",
+            "Show the integers in fields of this name in hexadecimal, also those whose values have \
+             names; can be repeated",
+        ))
         .args(schemas())
         .arg(tmf())
+        .arg(threads())
         .arg(names())
         .args(functions())
-        .arg(several("provider", "NAME|GUID", "Show only events of this provider; can be repeated"))
-        .arg(several("event", "NAME|ID", "Show only events with this name or id; can be repeated"))
-        .arg(
-            option("level", "LEVEL", "Show only events up to this level")
-                .value_parser(value_parser!(u8)),
-        )
-        .arg(
-            option(
-                "keyword",
-                "MASK",
-                "Show only events with at least one of these keywords, or without keywords",
-            )
-            .value_parser(mask),
-        )
-        .arg(
-            option(
-                "activity",
-                "GUID",
-                "Show only events of this activity, and events that are related to it",
-            )
-            .value_parser(value_parser!(Guid)),
-        )
+        .args(selecting())
         .arg(
             option(
                 "width",
@@ -390,6 +438,9 @@ enum Failure {
     Argument(&'static str),
     #[error("{}: {source}", file.display())]
     Read { file: PathBuf, source: ReadError },
+    /// Becomes [`Failure::Read`] where the file is known.
+    #[error(transparent)]
+    Pass(#[from] ReadError),
     #[error("cannot read {}: it is {found}", file.display())]
     Format { file: PathBuf, found: OtherFormat },
     #[error(transparent)]
@@ -463,6 +514,7 @@ struct Input {
     hardware_addresses: bool,
     /// True if kernel events of the file may complete its other events.
     completes: bool,
+    threads: NonZeroUsize,
 }
 
 impl Input {
@@ -473,39 +525,47 @@ impl Input {
         catalog.add_formats(additions.symbols.formats());
         let path = required::<PathBuf>(arguments, "file")?.clone();
         let (file, completes) = open(&path, &mut catalog)?;
+        let threads = arguments.get_one::<u16>("threads").copied().map(usize::from);
+        let threads = threads.and_then(NonZeroUsize::new).unwrap_or_else(pass::available_threads);
         // Only `dump` has these options.
         let [codes, hardware_addresses] = ["codes", "hardware-addresses"]
             .map(|name| arguments.try_get_one::<bool>(name).is_ok_and(|flag| flag == Some(&true)));
-        Ok(Self { path, file, catalog, additions, codes, hardware_addresses, completes })
+        Ok(Self { path, file, catalog, additions, codes, hardware_addresses, completes, threads })
     }
 
-    /// Passes the selected events to an output, sorted by time.
-    fn events(
+    /// Passes the selected events to `each`, and the outputs of their batches to `take` in the order
+    /// of time; see [`Pass::run`].
+    fn events<S, T: Default + Send>(
         &mut self,
         selection: &Selection,
-        mut write: impl FnMut(&EventRef<'_>, Decoded) -> Result<(), Failure>,
+        state: impl Fn() -> S + Sync,
+        each: impl Fn(&mut S, &EventRef<'_>, Decoded, &mut T) -> Result<(), Failure> + Sync,
+        take: impl FnMut(T) -> Result<(), Failure>,
     ) -> Result<Summary, Failure> {
-        let path = &self.path;
-        let failed = |source| Failure::Read { file: path.clone(), source };
-        let (file, catalog) = (&mut self.file, &self.catalog);
-        let mut events = if self.completes {
-            Events::complete(file, catalog, selection, &self.additions).map_err(failed)?
-        } else {
-            Events::new(file, catalog, selection)
+        let pass = Pass {
+            catalog: &self.catalog,
+            selection,
+            additions: self.completes.then_some(&self.additions),
+            hardware_addresses: self.hardware_addresses,
+            threads: self.threads,
         };
-        while let Some((record, mut decoded)) = events.next().map_err(failed)? {
-            let Some(event) = stream::view(&record) else {
-                continue;
-            };
-            let hidden = if self.hardware_addresses {
-                None
-            } else {
-                stream::hide_hardware_addresses(&record, &mut decoded)
-            };
-            let user_data = hidden.as_deref().unwrap_or(event.user_data);
-            write(&EventRef { user_data, ..event }, decoded)?;
-        }
-        Ok(events.summary())
+        pass.run(&mut self.file, state, each, take).map_err(|failure| match failure {
+            Failure::Pass(source) => Failure::Read { file: self.path.clone(), source },
+            other => other,
+        })
+    }
+
+    /// Passes the selected events to `take`, sorted by time.
+    fn decoded(
+        &mut self,
+        selection: &Selection,
+        mut take: impl FnMut(Decoded) -> Result<(), Failure>,
+    ) -> Result<Summary, Failure> {
+        let keep = |(): &mut (), _: &EventRef<'_>, decoded, batch: &mut Vec<Decoded>| {
+            batch.push(decoded);
+            Ok(())
+        };
+        self.events(selection, || (), keep, |batch| batch.into_iter().try_for_each(&mut take))
     }
 
     /// Prints the damage, and returns a failure code if there is any.
@@ -526,6 +586,9 @@ fn selection(arguments: &ArgMatches) -> Selection {
         level: arguments.get_one("level").copied(),
         keyword: arguments.get_one("keyword").copied(),
         activity: arguments.get_one("activity").copied(),
+        processes: several("process"),
+        from: arguments.get_one("from").copied(),
+        to: arguments.get_one("to").copied(),
     }
 }
 
@@ -537,7 +600,7 @@ fn compare(arguments: &ArgMatches) -> Result<ExitCode, Failure> {
     let limit = *required::<usize>(arguments, "limit")?;
     let mut ours = Ours::default();
     let path = input.path.clone();
-    let summary = input.events(&selection, |_, decoded| {
+    let summary = input.decoded(&selection, |decoded| {
         ours.add(decoded).map_err(|source| Failure::Compare { file: path.clone(), source })
     })?;
     let mut results = Vec::new();
@@ -562,6 +625,8 @@ fn compare(arguments: &ArgMatches) -> Result<ExitCode, Failure> {
 fn dump(arguments: &ArgMatches) -> Result<ExitCode, Failure> {
     let mut input = Input::open(arguments)?;
     let selection = selection(arguments);
+    // The process of a performance event follows from the names.
+    input.additions.names |= !selection.processes.is_empty();
     let format = *required::<Format>(arguments, "format")?;
     let by_field = arguments.get_flag("fields");
     let file = arguments.get_one::<PathBuf>("out").map(PathBuf::as_path);
@@ -603,23 +668,44 @@ fn print(
         Format::Table => {
             let mut writer = table::Writer::new(out, width).with_codes(input.codes);
             writer.header(&header, buffers)?;
-            let summary = input.events(selection, |_, decoded| Ok(writer.event(&decoded)?))?;
+            let codes = input.codes;
+            let entry = |(): &mut (), _: &EventRef<'_>, decoded, batch: &mut Vec<table::Entry>| {
+                batch.push(table::Entry::new(&decoded, codes));
+                Ok(())
+            };
+            let summary = input.events(
+                selection,
+                || (),
+                entry,
+                |batch| Ok(batch.into_iter().try_for_each(|entry| writer.add(entry))?),
+            )?;
             writer.end(&header, &summary)?;
             Ok(summary)
         }
         Format::Json => {
             let mut writer = json::Writer::new(out);
             writer.header(&header, buffers)?;
-            let summary =
-                input.events(selection, |event, decoded| Ok(writer.event(event, &decoded)?))?;
+            let line =
+                |members: &mut json::Members,
+                 event: &EventRef<'_>,
+                 decoded,
+                 lines: &mut Vec<u8>| { Ok(members.line(event, &decoded, lines)?) };
+            let summary = input.events(selection, json::Members::default, line, |lines| {
+                Ok(writer.lines(&lines)?)
+            })?;
             writer.end(&summary)?;
             Ok(summary)
         }
         Format::Csv => {
             let columns = if by_field { Some(columns(input, selection)?) } else { None };
             let mut writer = csv::Writer::new(out, columns)?.with_codes(input.codes);
+            let rows = writer.rows();
+            let line =
+                |rows: &mut csv::Rows, event: &EventRef<'_>, decoded, lines: &mut csv::Lines| {
+                    Ok(rows.line(event, &decoded, lines)?)
+                };
             let summary =
-                input.events(selection, |event, decoded| Ok(writer.event(event, &decoded)?))?;
+                input.events(selection, || rows.clone(), line, |lines| Ok(writer.lines(lines)?))?;
             writer.end()?;
             tell_skipped(&input.path, &summary);
             Ok(summary)
@@ -632,9 +718,11 @@ fn print(
 fn columns(input: &mut Input, selection: &Selection) -> Result<csv::FieldColumns, Failure> {
     let mut columns = csv::FieldColumns::default();
     let path = input.path.clone();
-    input.events(selection, |_, decoded| {
-        columns.add(&decoded).map_err(|source| Failure::Columns { file: path.clone(), source })
-    })?;
+    let failed = |source| Failure::Columns { file: path.clone(), source };
+    let add = |(): &mut (), _: &EventRef<'_>, decoded, batch: &mut csv::FieldColumns| {
+        batch.add(&decoded).map_err(failed)
+    };
+    input.events(selection, || (), add, |batch| columns.merge(&batch).map_err(failed))?;
     Ok(columns)
 }
 
@@ -646,7 +734,7 @@ fn timeline(
 ) -> Result<Summary, Failure> {
     let header = input.file.header().clone();
     let mut writer = perfetto::Writer::new(out, &header.session);
-    let summary = input.events(selection, |_, decoded| Ok(writer.event(&decoded)?))?;
+    let summary = input.decoded(selection, |decoded| Ok(writer.event(&decoded)?))?;
     for (kind, count) in summary.skipped.iter() {
         let count = count.records;
         complain(&format_args!(
@@ -728,10 +816,11 @@ fn tell_skipped(file: &Path, summary: &Summary) {
 
 fn stats(arguments: &ArgMatches) -> Result<ExitCode, Failure> {
     let mut input = Input::open(arguments)?;
-    let failed = |source| Failure::Read { file: input.path.clone(), source };
-    let (mut stats, damages) = Stats::of(&mut input.file, &input.catalog).map_err(failed)?;
-    if input.completes {
-        stats.complete(&mut input.file, &input.catalog, &input.additions).map_err(failed)?;
+    let Input { path, file, catalog, additions, completes, threads, .. } = &mut input;
+    let failed = |source| Failure::Read { file: path.clone(), source };
+    let (mut stats, damages) = Stats::of(file, catalog, *threads).map_err(failed)?;
+    if *completes {
+        stats.complete(file, catalog, additions, *threads).map_err(failed)?;
     }
     let mut out = io::stdout().lock();
     write!(out, "{}", stats.render())?;
@@ -775,12 +864,27 @@ fn write_through<T>(
 fn merge(arguments: &ArgMatches) -> Result<ExitCode, Failure> {
     let files = arguments.get_many::<PathBuf>("file").unwrap_or_default();
     let files: Vec<&PathBuf> = files.collect();
-    let mut traces = Vec::new();
+    let selection = selection(arguments);
+    let all = selection == Selection::default();
+    let loaded = catalog(arguments)?;
+    let (mut traces, mut catalogs, mut names) = (Vec::new(), Vec::new(), Vec::new());
     for &file in &files {
-        traces.push(
-            TraceFile::open(file).map_err(|source| Failure::Read { file: file.clone(), source })?,
-        );
+        // The schemas of a file are for its own events.
+        let mut catalog = loaded.clone();
+        let failed = |source| Failure::Read { file: file.clone(), source };
+        let mut trace =
+            if all { TraceFile::open(file).map_err(failed)? } else { open(file, &mut catalog)?.0 };
+        names.push(if selection.processes.is_empty() {
+            Names::new()
+        } else {
+            FirstPass::of(&mut trace).map_err(failed)?.names
+        });
+        traces.push(trace);
+        catalogs.push(catalog);
     }
+    let parts = catalogs.iter().zip(names);
+    let parts = parts.map(|(catalog, names)| Trimmer::new(&selection, catalog, names));
+    let mut parts: Vec<Trimmer<'_>> = if all { Vec::new() } else { parts.collect() };
     let to = out(arguments)?;
     let name = to.display().to_string();
     let options = merge::Options { compress: arguments.get_flag("compress") };
@@ -789,7 +893,10 @@ fn merge(arguments: &ArgMatches) -> Result<ExitCode, Failure> {
     let part = PathBuf::from(part);
     let failed = |source| Failure::Write { file: to.clone(), source };
     let file = File::create(&part).map_err(failed)?;
-    let merged = merge::merge(&mut traces, &name, options, file);
+    let keeps = |trace: usize, record: &RecordRef<'_>| {
+        parts.get_mut(trace).map_or(Some(Kept::Selected), |part| part.keeps(record))
+    };
+    let merged = merge::merge_part(&mut traces, &name, options, keeps, file);
     let merged = merged.map_err(|source| Failure::Merge {
         file: source.trace().and_then(|trace| files.get(trace).copied()).unwrap_or(to).clone(),
         source,
@@ -809,6 +916,13 @@ fn merge(arguments: &ArgMatches) -> Result<ExitCode, Failure> {
         write!(out, "and {} other records ", merged.others)?;
     }
     writeln!(out, "of {} files in {name}", files.len())?;
+    if !all {
+        writeln!(
+            out,
+            "left out {} records that are not selected; {} records are kept for the selected ones",
+            merged.unselected, merged.needed
+        )?;
+    }
     if merged.left_out > 0 {
         writeln!(out, "left out {} records that describe a single session", merged.left_out)?;
     }

@@ -16,6 +16,7 @@ use crate::layout::Form;
 use crate::read::{Damages, ReadError, RecordRef, Records, TraceFile};
 use crate::record::{EncodeError, EncodedRecord};
 use crate::time::{Clock, ClockType, FileTime};
+use crate::trim::Kept;
 use crate::write::{AppendError, Buffer, Finish, LogFile, Losses, WriteError};
 
 /// Traces cannot be merged. `trace` is the index of the trace that prevents it.
@@ -95,6 +96,10 @@ pub struct Merged {
     pub others: u64,
     /// Records that describe a session, which were left out.
     pub left_out: u64,
+    /// Records that were not selected, which were left out.
+    pub unselected: u64,
+    /// Records among the events and the others that were not selected, which selected ones need.
+    pub needed: u64,
     /// Records that a trace had so far from their place in time that they could not be sorted.
     pub late: u64,
     /// The damaged parts of each trace, in the order of the traces. What could not be read there is
@@ -126,6 +131,24 @@ pub fn merge<R: Read + Seek, W: Write + Seek>(
     traces: &mut [TraceFile<R>],
     log_file_name: &str,
     options: Options,
+    out: W,
+) -> Result<(W, Merged), MergeError> {
+    merge_part(traces, log_file_name, options, |_, _| Some(Kept::Selected), out)
+}
+
+/// Writes some records of all traces to one trace, as [`merge`] does.
+///
+/// `keeps` gets each record with the index of its trace, and returns why it is in the part; see
+/// [`Trimmer::keeps`](crate::trim::Trimmer::keeps).
+///
+/// # Errors
+///
+/// Returns [`MergeError`]; the output is then an incomplete trace.
+pub fn merge_part<R: Read + Seek, W: Write + Seek>(
+    traces: &mut [TraceFile<R>],
+    log_file_name: &str,
+    options: Options,
+    mut keeps: impl FnMut(usize, &RecordRef<'_>) -> Option<Kept>,
     out: W,
 ) -> Result<(W, Merged), MergeError> {
     for (trace, file) in traces.iter().enumerate() {
@@ -162,7 +185,10 @@ pub fn merge<R: Read + Seek, W: Write + Seek>(
             break; // not reached: it was just found
         };
         if let Some(record) = source.records.get() {
-            writer.copy(source.number, &record, &source.times)?;
+            match keeps(source.number, &record) {
+                None => writer.merged.unselected += 1,
+                Some(kept) => writer.copy(source.number, &record, &source.times, kept)?,
+            }
         }
         source.advance()?;
     }
@@ -348,6 +374,7 @@ impl<W: Write + Seek> Writer<W> {
         trace: usize,
         record: &RecordRef<'_>,
         times: &Times,
+        kept: Kept,
     ) -> Result<(), MergeError> {
         let offset = record.offset;
         let hook = Form::of(record.bytes).and_then(|form| form.hook(record.bytes));
@@ -381,6 +408,7 @@ impl<W: Write + Seek> Writer<W> {
         } else {
             self.merged.others += 1;
         }
+        self.merged.needed += u64::from(kept == Kept::Needed);
         self.last = self.last.max(Some(timestamp));
         Ok(())
     }

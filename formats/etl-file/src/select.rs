@@ -3,6 +3,7 @@
 use etw_wire::Guid;
 
 use crate::decode::Decoded;
+use crate::time::FileTime;
 
 /// A selection of events: an event is selected if it matches every criterion.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -17,21 +18,25 @@ pub struct Selection {
     pub keyword: Option<u64>,
     /// An activity: its events, and events that are related to it, are selected.
     pub activity: Option<Guid>,
+    /// The processes, by id or by the name of the image; an empty list selects all.
+    pub processes: Vec<String>,
+    /// The time of the earliest events.
+    pub from: Option<FileTime>,
+    /// The time of the latest events.
+    pub to: Option<FileTime>,
 }
 
 impl Selection {
     /// Returns true if the event is selected.
     #[must_use]
     pub fn wants(&self, event: &Decoded) -> bool {
-        let provider = |wanted: &String| {
-            event.provider_name.as_ref().is_some_and(|name| name.eq_ignore_ascii_case(wanted))
-                || wanted.parse() == Ok(event.provider)
-        };
         let named = |wanted: &String| {
             event.event_name.as_deref() == Some(wanted) || wanted.parse() == Ok(event.descriptor.id)
         };
         let descriptor = &event.descriptor;
-        (self.providers.is_empty() || self.providers.iter().any(provider))
+        self.wants_time(event.time)
+            && self.wants_provider(event)
+            && self.wants_process(event)
             && (self.events.is_empty() || self.events.iter().any(named))
             && self.level.is_none_or(|level| descriptor.level <= level)
             && self
@@ -40,6 +45,35 @@ impl Selection {
             && self.activity.is_none_or(|activity| {
                 event.activity == activity || event.related_activity == Some(activity)
             })
+    }
+
+    /// Returns true if events of a time may be selected.
+    #[must_use]
+    pub fn wants_time(&self, time: FileTime) -> bool {
+        self.from.is_none_or(|from| from <= time) && self.to.is_none_or(|to| time <= to)
+    }
+
+    /// Returns true if events of an event's provider may be selected.
+    pub(crate) fn wants_provider(&self, event: &Decoded) -> bool {
+        let is_one = |wanted: &String| {
+            event.provider_name.as_ref().is_some_and(|name| name.eq_ignore_ascii_case(wanted))
+                || wanted.parse() == Ok(event.provider)
+        };
+        self.providers.is_empty() || self.providers.iter().any(is_one)
+    }
+
+    /// Returns true if events of an event's process may be selected.
+    pub(crate) fn wants_process(&self, event: &Decoded) -> bool {
+        let is_one = |wanted: &String| {
+            event.process_name.as_ref().is_some_and(|name| name.eq_ignore_ascii_case(wanted))
+                || wanted.parse() == Ok(event.process_id)
+        };
+        self.processes.is_empty() || self.processes.iter().any(is_one)
+    }
+
+    /// Returns true if time is the only criterion.
+    pub(crate) fn is_by_time(&self) -> bool {
+        *self == Self { from: self.from, to: self.to, ..Self::default() }
     }
 }
 
@@ -97,6 +131,28 @@ mod tests {
         assert!(named("Read").wants(&event(|_| {})));
         assert!(named("12").wants(&event(|_| {})));
         assert!(!named("13").wants(&event(|_| {})));
+        let process = |text: &str| Selection {
+            processes: vec!["other.exe".to_owned(), text.to_owned()],
+            ..Selection::default()
+        };
+        let of_process = |id: u32, name: &str| {
+            let mut event = event(|_| {});
+            event.process_id = id;
+            event.process_name = Some(name.into());
+            event
+        };
+        assert!(process("7").wants(&of_process(7, "app.exe")));
+        assert!(process("App.exe").wants(&of_process(7, "app.exe")));
+        assert!(!process("8").wants(&of_process(7, "app.exe")));
+        assert!(!process("app").wants(&of_process(7, "app.exe")));
+        let time = |from, to| {
+            let [from, to] = [from, to].map(|time: Option<i64>| time.map(FileTime::from_raw));
+            Selection { from, to, ..Selection::default() }
+        };
+        let at_five = event(|event| event.time = FileTime::from_raw(5));
+        assert!(time(Some(5), Some(5)).wants(&at_five));
+        assert!(!time(Some(6), None).wants(&at_five));
+        assert!(!time(None, Some(4)).wants(&at_five));
         let two = Selection { level: Some(3), ..keyword(1) };
         assert!(!two.wants(&event(|_| {})));
     }

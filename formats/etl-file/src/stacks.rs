@@ -192,10 +192,7 @@ impl StackRecord {
             hook::STACK_KEY_USER => keyed(Part::User)?,
             _ => return None,
         };
-        let time = match event.field("EventTimeStamp")? {
-            Value::Int(time) => *time,
-            _ => return None,
-        };
+        let time = event_time(event)?;
         let thread = match event.field("StackThread")? {
             Value::ThreadId(thread) => u32::try_from(*thread).ok()?,
             _ => return None,
@@ -205,6 +202,18 @@ impl StackRecord {
             _ => None,
         };
         Some(Self { time, process, thread, frames })
+    }
+}
+
+/// Returns the time of the event to which the stack in an event belongs, or `None` for events of
+/// other kinds.
+pub(crate) fn event_time(event: &Decoded) -> Option<i64> {
+    let Kind::Kernel { hook } = event.kind else {
+        return None;
+    };
+    match event.field("EventTimeStamp")? {
+        Value::Int(time) if StackRecord::is_one(hook) => Some(*time),
+        _ => None,
     }
 }
 

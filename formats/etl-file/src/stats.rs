@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write as _;
 use std::io::{Read, Seek};
+use std::num::NonZeroUsize;
 use std::sync::Arc;
 
 use comfy_table::{CellAlignment, Table, presets};
@@ -10,11 +11,13 @@ use comfy_table::{CellAlignment, Table, presets};
 use crate::catalog::Catalog;
 use crate::decode::{Decoded, Decoder, Problem};
 use crate::kernel;
-use crate::read::{Damages, ReadError, RecordRef, TraceFile, TraceHeader};
+use crate::ordered::ordered;
+use crate::pass::Pass;
+use crate::read::{Damages, EventRef, ReadError, RecordBatch, RecordRef, TraceFile, TraceHeader};
 use crate::select::Selection;
 use crate::show::Escaped;
 use crate::stacks::StackCounts;
-use crate::stream::{Additions, Events, RecordCounts};
+use crate::stream::{Additions, RecordCounts};
 use crate::time::FileTime;
 
 /// The counts of one kind of events.
@@ -23,6 +26,16 @@ struct Count {
     events: u64,
     bytes: u64,
 }
+
+impl Count {
+    const fn add(&mut self, other: Self) {
+        self.events += other.events;
+        self.bytes += other.bytes;
+    }
+}
+
+/// The numbers of events by process.
+type Processes = BTreeMap<String, u64>;
 
 /// The names by which events are counted: provider, event and level.
 type Names = [String; 3];
@@ -50,7 +63,7 @@ pub struct Stats {
     events_lost: u32,
     buffers_lost: u32,
     /// The events by process, with its name, if names are wanted.
-    processes: BTreeMap<String, u64>,
+    processes: Processes,
     stacks: StackCounts,
 }
 
@@ -65,33 +78,58 @@ fn names(event: &Decoded) -> Names {
     ]
 }
 
-/// The number of kinds that are counted by their numbers.
-const MAX_RECENT: usize = 4096;
 /// The number of provider, event and level names that are counted separately; events beyond are
 /// counted together.
 const MAX_COUNTS: usize = 50_000;
 
 impl Stats {
-    /// Counts the events of a trace.
+    /// Counts the events of a trace on several threads.
     ///
     /// # Errors
     /// Returns [`ReadError::Io`] if the file cannot be read.
-    pub fn of<R: Read + Seek>(
+    pub fn of<R: Read + Seek + Send>(
         file: &mut TraceFile<R>,
         catalog: &Catalog,
+        threads: NonZeroUsize,
     ) -> Result<(Self, Damages), ReadError> {
         let mut stats = Self::default();
         stats.note_losses(file.header());
-        let mut decoder = Decoder::new(catalog);
         let mut records = file.records();
-        while let Some(record) = records.next()? {
-            stats.add(&record, &mut decoder);
-        }
+        ordered(
+            threads,
+            |push| records.in_batches(push),
+            || Decoder::new(catalog),
+            |decoder, batch: RecordBatch| {
+                let mut part = Self::default();
+                for record in batch.iter() {
+                    part.add(&record, decoder);
+                }
+                part.fold();
+                part
+            },
+            |part| {
+                stats.absorb(part);
+                Ok(())
+            },
+        )?;
         stats.late = records.late();
         let damages = records.damages().clone();
         stats.damaged = damages.count();
-        stats.fold();
         Ok((stats, damages))
+    }
+
+    /// Adds the counts of later records.
+    fn absorb(&mut self, part: Self) {
+        for (names, count) in part.counts {
+            Self::count(&mut self.counts, names).add(count);
+        }
+        self.first = self.first.or(part.first);
+        self.last = part.last.or(self.last);
+        self.unknown += part.unknown;
+        self.with_problems += part.with_problems;
+        self.of_system += part.of_system;
+        self.without_format += part.without_format;
+        self.skipped.absorb(part.skipped);
     }
 
     /// Also counts the stacks that belong to other events and, if names are wanted, the events of
@@ -100,35 +138,53 @@ impl Stats {
     ///
     /// # Errors
     /// Returns [`ReadError::Io`] if the file cannot be read.
-    pub fn complete<R: Read + Seek>(
+    pub fn complete<R: Read + Seek + Send>(
         &mut self,
         file: &mut TraceFile<R>,
         catalog: &Catalog,
         additions: &Additions,
+        threads: NonZeroUsize,
     ) -> Result<(), ReadError> {
-        let all = Selection::default();
-        let mut events = Events::complete(file, catalog, &all, additions)?;
-        while let Some((_, event)) = events.next()? {
-            if !additions.names {
-                continue;
+        let selection = &Selection::default();
+        let pass = Pass {
+            catalog,
+            selection,
+            additions: Some(additions),
+            hardware_addresses: false,
+            threads,
+        };
+        let counted = |(): &mut (), _: &EventRef<'_>, event: Decoded, part: &mut Processes| {
+            if additions.names {
+                let process = match (&event.process_name, event.process_id) {
+                    (Some(name), id) => format!("{name} ({id})"),
+                    (None, u32::MAX) => "(unknown)".to_owned(),
+                    (None, id) => format!("({id})"),
+                };
+                *part.entry(process).or_default() += 1;
             }
-            let process = match (&event.process_name, event.process_id) {
-                (Some(name), id) => format!("{name} ({id})"),
-                (None, u32::MAX) => "(unknown)".to_owned(),
-                (None, id) => format!("({id})"),
-            };
-            self.count_process(process);
-        }
-        self.stacks = events.summary().stacks;
+            Ok(())
+        };
+        let summary = pass.run(
+            file,
+            || (),
+            counted,
+            |part| {
+                for (process, events) in part {
+                    self.count_process(process, events);
+                }
+                Ok::<_, ReadError>(())
+            },
+        )?;
+        self.stacks = summary.stacks;
         Ok(())
     }
 
-    /// Counts an event of a process, or of all other processes.
-    fn count_process(&mut self, mut process: String) {
+    /// Counts events of a process, or of all other processes.
+    fn count_process(&mut self, mut process: String, events: u64) {
         if self.processes.len() >= MAX_COUNTS && !self.processes.contains_key(&process) {
             "(others)".clone_into(&mut process);
         }
-        *self.processes.entry(process).or_default() += 1;
+        *self.processes.entry(process).or_default() += events;
     }
 
     const fn note_losses(&mut self, header: &TraceHeader) {
@@ -207,9 +263,6 @@ impl Stats {
             }
             return;
         }
-        if self.recent.len() > MAX_RECENT {
-            self.fold();
-        }
         let time = record.time();
         self.first.get_or_insert(time);
         self.last = Some(time);
@@ -227,9 +280,7 @@ impl Stats {
     /// Moves the recent counts to those by names.
     fn fold(&mut self) {
         for (names, recent) in self.recent.drain().map(|(_, recent)| recent) {
-            let count = Self::count(&mut self.counts, names);
-            count.events += recent.events;
-            count.bytes += recent.bytes;
+            Self::count(&mut self.counts, names).add(recent);
         }
     }
 
@@ -409,11 +460,11 @@ mod tests {
     fn processes_beyond_the_limit_are_counted_together() {
         let mut stats = Stats::default();
         for process in 0..MAX_COUNTS {
-            stats.count_process(process.to_string());
+            stats.count_process(process.to_string(), 1);
         }
-        stats.count_process("7".to_owned());
+        stats.count_process("7".to_owned(), 1);
         for process in ["x", "y"] {
-            stats.count_process(process.to_owned());
+            stats.count_process(process.to_owned(), 1);
         }
         assert_eq!(stats.processes.len(), MAX_COUNTS + 1);
         assert_eq!((stats.processes["6"], stats.processes["7"]), (1, 2));
@@ -446,7 +497,7 @@ mod tests {
         log.append(&buffer, 5).unwrap();
         let file = log.finish(Finish::default()).unwrap().into_inner();
         let mut file = TraceFile::new(Cursor::new(file)).unwrap();
-        let (stats, _) = Stats::of(&mut file, &Catalog::new()).unwrap();
+        let (stats, _) = Stats::of(&mut file, &Catalog::new(), NonZeroUsize::MIN).unwrap();
         // The version that is unknown, and the two headers of a trace (hook 0) without a payload.
         assert_eq!((stats.events(), stats.with_problems, stats.of_system), (6, 2, 1));
         let kernel = stats.counts.iter();

@@ -9,7 +9,7 @@ use std::io::{Read, Seek};
 
 use crate::analysis::{Enricher, FirstPass};
 use crate::catalog::Catalog;
-use crate::decode::{Decoded, Decoder, Problem};
+use crate::decode::{Decoded, Decoder, Kind, Problem, Value};
 use crate::kernel;
 use crate::read::{Damages, EventRef, Other, ReadError, RecordBuf, RecordRef, Records, TraceFile};
 use crate::record::EventDescriptor;
@@ -27,13 +27,37 @@ const UNKNOWN_ID: u32 = u32::MAX;
 pub fn decode_record(record: &RecordRef<'_>, decoder: &mut Decoder<'_>) -> Option<Decoded> {
     if let Some(event) = record.event() {
         let own = decoder.decode(&event);
-        Some(kernel::or_by_class(own, &event, record.clock(), decoder.catalog().classes()))
+        let found = kernel::or_by_class(own, &event, record.clock(), decoder.catalog().classes());
+        Some(if found.kind == Kind::Event {
+            found
+        } else {
+            in_hex(found, decoder.catalog().in_hex())
+        })
     } else {
         let found = kernel::decode_record(record)?;
         let catalog = decoder.catalog();
         let found = found.described_by(catalog.formats()).described_by_classes(catalog.classes());
-        Some(found.into_decoded(record.clock(), record.processor, record.timestamp))
+        let found = found.into_decoded(record.clock(), record.processor, record.timestamp);
+        Some(in_hex(found, catalog.in_hex()))
     }
+}
+
+/// Shows the integers in fields of these names in hexadecimal. Of a negative one, the kernel's layouts
+/// do not say the size: it has 32 bits if it fits in them.
+fn in_hex(mut event: Decoded, names: &[String]) -> Decoded {
+    let fields = event.fields.iter_mut();
+    for (_, value) in fields.filter(|(field, _)| names.iter().any(|name| **name == **field)) {
+        *value =
+            match *value {
+                Value::UInt(number) => Value::Hex(number),
+                Value::Int(number) => Value::Hex(i32::try_from(number).map_or_else(
+                    |_| number.cast_unsigned(),
+                    |number| number.cast_unsigned().into(),
+                )),
+                _ => continue,
+            };
+    }
+    event
 }
 
 /// Returns the common parts of a record of any form. Returns `None` if its form is unknown, or if
@@ -146,13 +170,24 @@ impl RecordCounts {
 
     /// Counts a record.
     pub fn add(&mut self, record: &Other) {
-        let mut kind = record.kind.to_string();
+        let one = RecordCount { records: 1, bytes: record.size.into() };
+        self.add_all(record.kind.to_string(), one);
+    }
+
+    /// Adds the counts of further records.
+    pub(crate) fn absorb(&mut self, others: Self) {
+        for (kind, other) in others.kinds {
+            self.add_all(kind, other);
+        }
+    }
+
+    fn add_all(&mut self, mut kind: String, other: RecordCount) {
         if self.kinds.len() >= Self::MAX_KINDS && !self.kinds.contains_key(&kind) {
             "other kinds".clone_into(&mut kind);
         }
         let count = self.kinds.entry(kind).or_default();
-        count.records += 1;
-        count.bytes += u64::from(record.size);
+        count.records += other.records;
+        count.bytes += other.bytes;
     }
 
     /// Returns the counts, by the kind's name.
@@ -196,12 +231,22 @@ pub struct Summary {
 
 impl Summary {
     /// Counts a selected event.
-    fn count(&mut self, decoded: &Decoded) {
+    pub(crate) fn count(&mut self, decoded: &Decoded) {
         self.selected += 1;
         let of_system = decoded.problems.iter().any(Problem::is_of_system);
         self.of_system += u64::from(of_system);
         self.with_problems += u64::from(!of_system && !decoded.problems.is_empty());
         self.without_format += u64::from(decoded.problems.contains(&Problem::NoFormat));
+    }
+
+    /// Adds the counts of further events and records, without what only a whole trace has.
+    pub(crate) fn absorb(&mut self, other: Self) {
+        self.decoded += other.decoded;
+        self.selected += other.selected;
+        self.with_problems += other.with_problems;
+        self.of_system += other.of_system;
+        self.without_format += other.without_format;
+        self.skipped.absorb(other.skipped);
     }
 }
 

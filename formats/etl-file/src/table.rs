@@ -52,9 +52,9 @@ pub struct Writer<W> {
     day: String,
 }
 
-/// An event's texts.
+/// The texts of an event.
 #[derive(Debug)]
-struct Entry {
+pub struct Entry {
     day: String,
     cells: [String; COUNT],
     below: Vec<String>,
@@ -107,7 +107,14 @@ impl<W: Write> Writer<W> {
     /// # Errors
     /// Returns the error of the output.
     pub fn event(&mut self, event: &Decoded) -> io::Result<()> {
-        let entry = entry(event, self.codes);
+        self.add(Entry::new(event, self.codes))
+    }
+
+    /// Writes the event of an entry.
+    ///
+    /// # Errors
+    /// Returns the error of the output.
+    pub fn add(&mut self, entry: Entry) -> io::Result<()> {
         if self.widths.is_some() {
             return self.entry(&entry);
         }
@@ -287,48 +294,52 @@ pub fn render(events: &[Decoded], width: Option<u16>) -> String {
     String::from_utf8_lossy(&writer.out).into_owned()
 }
 
-fn entry(event: &Decoded, codes: bool) -> Entry {
-    let [cpu, provider, name, level, keyword, opcode, channel, activity, fields] =
-        row(event, codes);
-    let time = event.time.to_string();
-    let day = day(&time).unwrap_or_default();
-    let mut below: Vec<String> = fields.lines().map(str::to_owned).collect();
-    if !activity.is_empty() {
-        below.push(format!("activity {}", activity.replace('\n', " ")));
-    }
-    if event.process_name.is_some() || event.thread_name.is_some() {
-        let name = |name: &Option<Arc<str>>| {
-            let name = name.as_deref().map(escaped);
-            name.map_or_else(String::new, |name| format!(" {name}"))
-        };
-        below.push(format!(
-            "process {}{}, thread {}{}",
-            event.process_id,
-            name(&event.process_name),
-            event.thread_id,
-            name(&event.thread_name)
-        ));
-    }
-    if let Some(stack) = &event.stack {
-        let frames = stack.frames.iter().map(|frame| {
-            let place = frame.place.as_deref().map(escaped);
-            place.unwrap_or_else(|| format!("{:#x}", frame.address))
-        });
-        below.push(format!("stack {}", frames.collect::<Vec<_>>().join(" ")));
-    }
-    Entry {
-        day: day.to_owned(),
-        cells: [
-            time_of_day(&time).to_owned(),
-            cpu,
-            provider,
-            name,
-            level,
-            keyword,
-            opcode,
-            channel,
-        ],
-        below,
+impl Entry {
+    /// Formats an event, with `codes` with the names of well-known status codes.
+    #[must_use]
+    pub fn new(event: &Decoded, codes: bool) -> Self {
+        let [cpu, provider, name, level, keyword, opcode, channel, activity, fields] =
+            row(event, codes);
+        let time = event.time.to_string();
+        let day = day(&time).unwrap_or_default();
+        let mut below: Vec<String> = fields.lines().map(str::to_owned).collect();
+        if !activity.is_empty() {
+            below.push(format!("activity {}", activity.replace('\n', " ")));
+        }
+        if event.process_name.is_some() || event.thread_name.is_some() {
+            let name = |name: &Option<Arc<str>>| {
+                let name = name.as_deref().map(escaped);
+                name.map_or_else(String::new, |name| format!(" {name}"))
+            };
+            below.push(format!(
+                "process {}{}, thread {}{}",
+                event.process_id,
+                name(&event.process_name),
+                event.thread_id,
+                name(&event.thread_name)
+            ));
+        }
+        if let Some(stack) = &event.stack {
+            let frames = stack.frames.iter().map(|frame| {
+                let place = frame.place.as_deref().map(escaped);
+                place.unwrap_or_else(|| format!("{:#x}", frame.address))
+            });
+            below.push(format!("stack {}", frames.collect::<Vec<_>>().join(" ")));
+        }
+        Self {
+            day: day.to_owned(),
+            cells: [
+                time_of_day(&time).to_owned(),
+                cpu,
+                provider,
+                name,
+                level,
+                keyword,
+                opcode,
+                channel,
+            ],
+            below,
+        }
     }
 }
 
@@ -440,6 +451,9 @@ fn fields(event: &Decoded, codes: bool) -> String {
         let leftover = Hex(&event.leftover).to_string();
         parts.push(format!("rest=hex:{}", shortened(&leftover)));
     }
+    if let Some(duration) = event.duration {
+        parts.push(format!("(took {duration:?})"));
+    }
     for problem in &event.problems {
         parts.push(format!("({})", Escaped(&problem.to_string())));
     }
@@ -540,7 +554,7 @@ mod tests {
                 thread_name: thread.map(Into::into),
                 ..decoded(EventRecord::default())
             };
-            entry(&event, false).below
+            Entry::new(&event, false).below
         };
         assert!(below(None, None).is_empty());
         assert_eq!(below(Some("P"), None), ["process 5 P, thread 6"]);

@@ -1,6 +1,8 @@
 //! Points in time: FILETIME, SYSTEMTIME, and the clock of a session.
 
 use std::fmt;
+use std::str::FromStr;
+use std::time::Duration;
 
 /// A FILETIME: 100 ns units since 1601-01-01 00:00 UTC.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -43,6 +45,22 @@ impl fmt::Display for FileTime {
             Ok(time) => write!(f, "{}", time.strftime("%Y-%m-%dT%H:%M:%S%.7fZ")),
             Err(_) => write!(f, "FILETIME {}", self.0),
         }
+    }
+}
+
+/// A text is not a time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("expected a time in UTC such as 2026-01-31T23:59:59.5Z")]
+pub struct NotATime;
+
+/// Reads a time as it is formatted, with any number of digits; without a time zone, it is in UTC.
+impl FromStr for FileTime {
+    type Err = NotATime;
+
+    fn from_str(text: &str) -> Result<Self, NotATime> {
+        let time: jiff::Timestamp =
+            text.parse().or_else(|_| format!("{text}Z").parse()).map_err(|_| NotATime)?;
+        Ok(Self::from_unix_nanos(time.as_nanosecond()))
     }
 }
 
@@ -215,6 +233,21 @@ impl Clock {
         Some(saturate(i128::from(self.start_clock) + ticks))
     }
 
+    /// Returns the time between two readings, or `None` if the second is before the first or time
+    /// stamps cannot be converted.
+    #[must_use]
+    pub fn between(&self, first: i64, second: i64) -> Option<Duration> {
+        let (nanos, denominator) = match self.kind {
+            ClockType::Qpc => (1_000_000_000, i128::from(self.perf_frequency)),
+            ClockType::SystemTime => (100, 1),
+            ClockType::CpuCycles => (1000, i128::from(self.cpu_mhz)),
+            ClockType::Other(_) => return None,
+        };
+        let ticks = i128::from(second) - i128::from(first);
+        let nanos = (ticks * nanos).checked_div(denominator)?;
+        u64::try_from(nanos).ok().filter(|_| denominator > 0).map(Duration::from_nanos)
+    }
+
     /// Returns the reading of a buffer's `TimeStamp`, which is a FILETIME in merged files whatever
     /// their clock is (ETL-12.7): it is the reading that is nearer to the start of the session.
     pub(crate) fn reading_of_buffer(&self, timestamp: i64) -> i64 {
@@ -253,6 +286,23 @@ mod tests {
     fn performance_counter_ticks_scale_by_the_frequency() {
         let time = clock(ClockType::Qpc).to_file_time(1_000 + 3_000_000 * 7 + 1);
         assert_eq!(time.raw(), START.raw() + 70_000_000 + 3);
+    }
+
+    #[test]
+    fn readings_are_apart_by_the_rate_of_their_clock() {
+        let between = |kind, first, second| clock(kind).between(first, second);
+        let nanos = |nanos| Some(Duration::from_nanos(nanos));
+        assert_eq!(between(ClockType::Qpc, 10, 13), nanos(1000));
+        assert_eq!(between(ClockType::SystemTime, 10, 13), nanos(300));
+        assert_eq!(between(ClockType::CpuCycles, 10, 15), nanos(2));
+        assert_eq!(between(ClockType::Qpc, 10, 10), nanos(0));
+        assert_eq!(between(ClockType::Qpc, 13, 10), None);
+        assert_eq!(between(ClockType::Other(7), 10, 13), None);
+        for perf_frequency in [0, -1] {
+            let clock = Clock { perf_frequency, ..clock(ClockType::Qpc) };
+            assert_eq!(clock.between(13, 10), None);
+            assert_eq!(clock.between(10, 13), None);
+        }
     }
 
     #[test]

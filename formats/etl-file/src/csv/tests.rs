@@ -59,6 +59,23 @@ fn the_null_activity_is_an_empty_cell() {
     assert!(activity(7).contains("000000000007"), "{}", activity(7));
 }
 
+#[test]
+fn the_duration_and_the_channel_are_the_last_columns() {
+    let last = |event: &Decoded| {
+        let cells = cells(event, None);
+        let [.., duration, channel] = &cells[..] else { panic!("{cells:?}") };
+        assert_eq!((&*duration.0, &*channel.0), ("duration in ns", "channel"));
+        (duration.1.clone(), channel.1.clone())
+    };
+    let mut event = decoded(EventRecord::default());
+    assert_eq!(last(&event), (String::new(), String::new()));
+    event.duration = Some(std::time::Duration::from_micros(3));
+    event.descriptor.channel = 17;
+    assert_eq!(last(&event), ("3000".to_owned(), "17".to_owned()));
+    event.channel_name = Some("Contoso/Debug".into());
+    assert_eq!(last(&event), ("3000".to_owned(), "Contoso/Debug".to_owned()));
+}
+
 /// An output that cannot be flushed.
 struct Full;
 
@@ -77,4 +94,27 @@ fn the_end_says_that_the_output_failed() {
     let mut writer = Writer::new(Full, None).unwrap();
     let error = writer.end().unwrap_err();
     assert_eq!(error.kind(), io::ErrorKind::StorageFull);
+}
+
+#[test]
+fn columns_of_parts_are_those_of_the_whole() {
+    let of = |names: &[&str]| Decoded {
+        fields: names.iter().map(|name| ((*name).into(), Value::UInt(1))).collect(),
+        ..decoded(EventRecord::default())
+    };
+    let events = [of(&["x", "y", "x"]), of(&["z"]), of(&["y", "a", "y"]), of(&["z", "b"])];
+    let columns = |events: &[Decoded]| {
+        let mut columns = FieldColumns::default();
+        events.iter().try_for_each(|event| columns.add(event)).unwrap();
+        columns
+    };
+    let whole = columns(&events);
+    let names: Vec<&str> = whole.names.iter().map(|name| &**name).collect();
+    assert_eq!(names, ["x", "y", "x#2", "z", "a", "y#2", "b"]);
+    for at in 0..events.len() {
+        let (first, second) = events.split_at(at);
+        let mut merged = columns(first);
+        merged.merge(&columns(second)).unwrap();
+        assert_eq!(merged, whole, "split at {at}");
+    }
 }

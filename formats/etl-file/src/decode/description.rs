@@ -64,7 +64,8 @@ impl Description {
         let is_chunk = own_schema.is_none()
             && definition.is_none()
             && schemas::chunk_fields(&descriptor, event.user_data).is_some();
-        let schema = own_schema.or_else(|| definition.map(|definition| definition.schema.clone()));
+        let schema = own_schema.as_ref().or_else(|| definition.map(|known| &known.schema));
+        let schema = schema.map(|schema| schema.prepared(catalog.in_hex()));
         let size = |pointers| schema.as_ref().and_then(|schema| schema.size(pointers));
         let names = Names { provider, definition, descriptor };
         Self {

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use etw_wire::Guid;
 
@@ -59,6 +60,9 @@ pub struct Decoded {
     pub leftover: Vec<u8>,
     /// The parts that could not be decoded, with the reasons.
     pub problems: Vec<Problem>,
+    /// The duration of the operation that ends with the event, such as a DPC or an ISR, if the event
+    /// has the time of its start.
+    pub duration: Option<Duration>,
     /// The call stack, if one was recorded.
     pub stack: Option<Stack>,
     /// The file name of the process's image, if the trace's own events were searched for names.

@@ -37,6 +37,29 @@ pub struct Field {
     pub fields: Vec<Self>,
 }
 
+impl Schema {
+    /// Returns the schema with field names of its own, and with the integers among the fields of
+    /// these names in hexadecimal. The threads that decode would else wait for each other to count
+    /// the references to shared names.
+    pub(super) fn prepared(&self, in_hex: &[String]) -> Self {
+        let fields = self.fields.iter().map(|field| field.prepared(in_hex));
+        Self { fields: fields.collect(), event_name: self.event_name.clone(), tags: self.tags }
+    }
+}
+
+impl Field {
+    fn prepared(&self, in_hex: &[String]) -> Self {
+        let mut prepared = self.clone();
+        prepared.name = Arc::from(&*self.name);
+        prepared.fields = self.fields.iter().map(|field| field.prepared(in_hex)).collect();
+        if self.in_type.is_integer() && in_hex.iter().any(|name| **name == *self.name) {
+            prepared.out_type = Presentation::Hex;
+            prepared.map = None;
+        }
+        prepared
+    }
+}
+
 /// The number of values of a field.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Count {
@@ -79,6 +102,22 @@ impl Encoding {
     #[must_use]
     pub fn from_code(code: u8) -> Self {
         InType::from_code(code).map_or(Self::Unknown(code), Self::Known)
+    }
+
+    const fn is_integer(self) -> bool {
+        matches!(
+            self,
+            Self::Known(
+                InType::Int8
+                    | InType::UInt8
+                    | InType::Int16
+                    | InType::UInt16
+                    | InType::Int32
+                    | InType::UInt32
+                    | InType::Int64
+                    | InType::UInt64
+            )
+        )
     }
 }
 

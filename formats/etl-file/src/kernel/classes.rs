@@ -16,7 +16,7 @@ const IMAGE_GROUP: u8 = 0x14;
 
 impl Class {
     /// Returns the event with this opcode.
-    pub(super) fn event(&self, opcode: u8) -> Option<&Event> {
+    pub(crate) fn event(&self, opcode: u8) -> Option<&Event> {
         let at = self.events.binary_search_by_key(&opcode, |event| event.opcode).ok()?;
         self.events.get(at)
     }

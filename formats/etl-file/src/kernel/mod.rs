@@ -150,6 +150,10 @@ impl Record {
             (_, None) => Kind::Classic { class: self.class, opcode: header.opcode },
         };
         let unnamed = || format!("Opcode({})", header.opcode).into();
+        let start = self.fields.iter().find_map(|(name, value)| match value {
+            Value::Int(start) if **name == *"InitialTime" => Some(*start),
+            _ => None,
+        });
         Decoded {
             kind,
             time: clock.to_file_time(timestamp),
@@ -181,6 +185,7 @@ impl Record {
             fields: self.fields,
             leftover: self.leftover,
             problems: self.problems,
+            duration: start.and_then(|start| clock.between(start, timestamp)),
             ..Decoded::default()
         }
     }

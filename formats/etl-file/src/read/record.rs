@@ -87,35 +87,59 @@ impl<'a> RecordRef<'a> {
     }
 }
 
-/// A record of any form with bytes of its own, so that it outlives its buffer.
-#[derive(Clone, Debug)]
-pub struct RecordBuf {
-    bytes: Box<[u8]>,
+/// The parts of a [`RecordRef`] beside its bytes and its clock.
+#[derive(Clone, Copy, Debug)]
+struct Properties {
     processor: u16,
     buffer: u32,
     offset: u64,
     timestamp: i64,
-    clock: Clock,
     form: Form,
     of_trace: PointerSize,
     user_data: usize,
 }
 
-impl RecordBuf {
-    /// Returns the record.
-    #[must_use]
-    pub fn get(&self) -> RecordRef<'_> {
+impl Properties {
+    const fn of(record: &RecordRef<'_>) -> Self {
+        Self {
+            processor: record.processor,
+            buffer: record.buffer,
+            offset: record.offset,
+            timestamp: record.timestamp,
+            form: record.form,
+            of_trace: record.of_trace,
+            user_data: record.user_data,
+        }
+    }
+
+    const fn with<'a>(&self, bytes: &'a [u8], clock: &'a Clock) -> RecordRef<'a> {
         RecordRef {
-            bytes: &self.bytes,
+            bytes,
             processor: self.processor,
             buffer: self.buffer,
             offset: self.offset,
             timestamp: self.timestamp,
-            clock: &self.clock,
+            clock,
             form: self.form,
             of_trace: self.of_trace,
             user_data: self.user_data,
         }
+    }
+}
+
+/// A record of any form with bytes of its own, so that it outlives its buffer.
+#[derive(Clone, Debug)]
+pub struct RecordBuf {
+    bytes: Box<[u8]>,
+    clock: Clock,
+    properties: Properties,
+}
+
+impl RecordBuf {
+    /// Returns the record.
+    #[must_use]
+    pub const fn get(&self) -> RecordRef<'_> {
+        self.properties.with(&self.bytes, &self.clock)
     }
 
     /// Returns the number of bytes that the record takes in memory.
@@ -128,15 +152,45 @@ impl From<&RecordRef<'_>> for RecordBuf {
     fn from(record: &RecordRef<'_>) -> Self {
         Self {
             bytes: record.bytes.into(),
-            processor: record.processor,
-            buffer: record.buffer,
-            offset: record.offset,
-            timestamp: record.timestamp,
             clock: *record.clock,
-            form: record.form,
-            of_trace: record.of_trace,
-            user_data: record.user_data,
+            properties: Properties::of(record),
         }
+    }
+}
+
+/// Consecutive records of a trace, with bytes of their own.
+#[derive(Debug)]
+pub struct RecordBatch {
+    clock: Clock,
+    bytes: Vec<u8>,
+    /// The records, and the ends of their bytes.
+    records: Vec<(Properties, usize)>,
+}
+
+impl RecordBatch {
+    /// The number of bytes at which a batch is full.
+    pub const FULL: usize = 64 << 10;
+
+    /// Returns a batch of records with times of this clock.
+    pub fn new(clock: Clock) -> Self {
+        Self { clock, bytes: Vec::with_capacity(Self::FULL), records: Vec::new() }
+    }
+
+    /// Adds a record. Returns true if the batch is full then.
+    pub fn push(&mut self, record: &RecordRef<'_>) -> bool {
+        self.bytes.extend_from_slice(record.bytes);
+        self.records.push((Properties::of(record), self.bytes.len()));
+        self.bytes.len() >= Self::FULL
+    }
+
+    /// Returns the records.
+    pub fn iter(&self) -> impl Iterator<Item = RecordRef<'_>> {
+        let mut start = 0;
+        self.records.iter().filter_map(move |(properties, end)| {
+            let bytes = self.bytes.get(start..*end)?;
+            start = *end;
+            Some(properties.with(bytes, &self.clock))
+        })
     }
 }
 
@@ -150,14 +204,16 @@ mod tests {
         let of = |length| {
             let record = RecordBuf {
                 bytes: vec![0; length].into(),
-                processor: 0,
-                buffer: 1,
-                offset: 0,
-                timestamp: 0,
                 clock: LogFileHeader::default().session_clock(),
-                form: Form::Event64,
-                of_trace: PointerSize::Eight,
-                user_data: 0,
+                properties: Properties {
+                    processor: 0,
+                    buffer: 1,
+                    offset: 0,
+                    timestamp: 0,
+                    form: Form::Event64,
+                    of_trace: PointerSize::Eight,
+                    user_data: 0,
+                },
             };
             record.size()
         };

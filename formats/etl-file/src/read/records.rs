@@ -7,7 +7,7 @@ use std::io::{Read, Seek};
 use super::error::{Damages, ReadError};
 use super::file::TraceFile;
 use super::loaded::{LoadedBuffer, Reused};
-use super::record::RecordRef;
+use super::record::{RecordBatch, RecordRef};
 
 /// The buffers that may be in memory at the same time in any case, in bytes.
 const MIN_LIMIT: usize = 16 << 20;
@@ -144,6 +144,29 @@ impl<'t, R: Read + Seek> Records<'t, R> {
     pub fn get(&self) -> Option<RecordRef<'_>> {
         let open = self.current.as_ref()?;
         open.buffer.record(open.next.checked_sub(1)?)
+    }
+
+    /// Passes all records on in batches, until `push` returns false.
+    ///
+    /// # Errors
+    /// Returns [`ReadError::Io`] if the source cannot be read.
+    pub(crate) fn in_batches(
+        &mut self,
+        push: &mut dyn FnMut(RecordBatch) -> bool,
+    ) -> Result<(), ReadError> {
+        let clock = self.file.clock();
+        let mut batch = RecordBatch::new(clock);
+        let mut read = self.advance();
+        while matches!(read, Ok(true)) {
+            if self.get().is_some_and(|record| batch.push(&record))
+                && !push(std::mem::replace(&mut batch, RecordBatch::new(clock)))
+            {
+                return Ok(());
+            }
+            read = self.advance();
+        }
+        push(batch);
+        read.map(|_| ())
     }
 
     /// Returns the trace.

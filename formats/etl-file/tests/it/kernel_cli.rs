@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io::Cursor;
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::process::Command;
 
@@ -16,10 +17,10 @@ use etl_fixtures::{kernel_records, trace};
 use serde_json::Value as Json;
 use tempfile::TempDir;
 
-const NTOSKRNL: u64 = 0xFFFF_F801_0000_0000;
-const APP: u64 = 0x7FF6_0000_0000;
+pub const NTOSKRNL: u64 = 0xFFFF_F801_0000_0000;
+pub const APP: u64 = 0x7FF6_0000_0000;
 
-fn kernel(hook: u16, version: u8, timestamp: i64, payload: Vec<u8>) -> EncodedRecord {
+pub fn kernel(hook: u16, version: u8, timestamp: i64, payload: Vec<u8>) -> EncodedRecord {
     let record = KernelRecord {
         hook,
         version,
@@ -32,7 +33,7 @@ fn kernel(hook: u16, version: u8, timestamp: i64, payload: Vec<u8>) -> EncodedRe
     EncodedRecord::try_from(&record).unwrap()
 }
 
-fn perfinfo(hook: u16, timestamp: i64, payload: Vec<u8>) -> EncodedRecord {
+pub fn perfinfo(hook: u16, timestamp: i64, payload: Vec<u8>) -> EncodedRecord {
     let record = KernelRecord {
         form: KernelForm::PerfInfo,
         hook,
@@ -44,7 +45,7 @@ fn perfinfo(hook: u16, timestamp: i64, payload: Vec<u8>) -> EncodedRecord {
     EncodedRecord::try_from(&record).unwrap()
 }
 
-fn image(time: i64, process: u32, base: u64, path: &str) -> EncodedRecord {
+pub fn image(time: i64, process: u32, base: u64, path: &str) -> EncodedRecord {
     kernel(0x1403, 1, time, kernel_records::image(base, process, path))
 }
 
@@ -452,7 +453,7 @@ fn stats_count_the_same_problems_as_the_events_have() {
     while events.next().unwrap().is_some() {}
     let summary = events.summary();
     assert_eq!((summary.with_problems, summary.of_system), (9, 2));
-    let (stats, _) = Stats::of(&mut file, &catalog).unwrap();
+    let (stats, _) = Stats::of(&mut file, &catalog, NonZeroUsize::MIN).unwrap();
     let text = stats.render();
     assert!(text.contains("Partly: 9 events could not be decoded completely\n"), "{text}");
     assert!(text.contains("Of the system: 2 records with a layout"), "{text}");
@@ -461,4 +462,34 @@ fn stats_count_the_same_problems_as_the_events_have() {
     let row = text.lines().find(|line| line.contains("Terminate"));
     let cells: Vec<&str> = row.unwrap().split(['│', '┆']).map(str::trim).collect();
     assert_eq!(cells[4], "3", "{text}");
+}
+
+#[test]
+fn calls_have_their_durations_in_the_table_and_in_csv() {
+    // The call begins at the reading 390 and ends at 400, with 100 ns each.
+    let (table, _) = etl(&["dump"]);
+    let call = table.lines().find(|line| line.contains("InitialTime=390")).unwrap();
+    assert!(call.ends_with("(took 1µs)"), "{call}");
+    assert_eq!(table.matches("(took").count(), 1, "{table}");
+    let (rows, _) = etl(&["dump", "--format", "csv"]);
+    let mut rows = csv::Reader::from_reader(rows.as_bytes());
+    let place = |name: &str, headings: &csv::StringRecord| {
+        headings.iter().position(|heading| heading == name).unwrap()
+    };
+    let headings = rows.headers().unwrap().clone();
+    let (event, duration) = (place("event", &headings), place("duration in ns", &headings));
+    let of: Vec<(String, String)> = rows
+        .records()
+        .map(|row| row.map(|row| (row[event].to_owned(), row[duration].to_owned())).unwrap())
+        .filter(|(_, duration)| !duration.is_empty())
+        .collect();
+    assert_eq!(of, [("DPC".to_owned(), "1000".to_owned())]);
+}
+
+#[test]
+fn chosen_integers_of_kernel_events_are_shown_in_hexadecimal() {
+    let (table, _) = etl(&["dump", "--hex", "InitialTime", "--hex", "ProcessId"]);
+    assert!(table.contains("InitialTime=0x186"), "{table}");
+    // An id of a process is not a plain integer.
+    assert!(table.contains("ProcessId=7"), "{table}");
 }

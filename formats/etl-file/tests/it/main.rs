@@ -24,5 +24,7 @@ mod round_trip;
 mod schemas;
 mod streaming;
 mod symbols;
+mod threads;
 mod timeline;
+mod trim;
 mod wpp;

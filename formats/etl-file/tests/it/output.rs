@@ -1,6 +1,7 @@
 //! Tests the output formats of traces.
 
 use std::io::Cursor;
+use std::num::NonZeroUsize;
 
 use etl_file::stats::Stats;
 use etl_file::stream::{self, Events};
@@ -215,7 +216,7 @@ fn names_cannot_control_a_terminal() {
     event.extended[1].data = trace::Schema::new("\u{202e}\r").finish();
     let file = trace::of_records(header, 0, [event]);
     let mut file = TraceFile::new(Cursor::new(file)).unwrap();
-    let (stats, _) = Stats::of(&mut file, &Catalog::new()).unwrap();
+    let (stats, _) = Stats::of(&mut file, &Catalog::new(), NonZeroUsize::MIN).unwrap();
     for shown in [table::render(&events, None), stats.render()] {
         assert!(!shown.contains(['\u{1b}', '\u{202e}', '\r']), "{shown:?}");
         assert!(shown.contains(r"\u{1b}[2J"), "{shown}");
@@ -225,4 +226,21 @@ fn names_cannot_control_a_terminal() {
 #[test]
 fn table_without_events_has_its_heading() {
     assert!(table::render(&[], None).contains("Provider"));
+}
+
+#[test]
+fn chosen_integers_are_shown_in_hexadecimal() {
+    let mut hex = catalog();
+    hex.show_in_hex(["count", "delta", "kind", "path"].map(str::to_owned));
+    let [plain, hex] = [catalog(), hex].map(|catalog| rendered(generated(), &catalog, None));
+    assert!(plain.contains("count=2 delta=-2 ratio=0.5"), "{plain}");
+    assert!(hex.contains("count=0x2 delta=0xfffffffffffffffe ratio=0.5"), "{hex}");
+    assert!(plain.contains("request=1 kind=Write(1) path=\"path\""), "{plain}");
+    assert!(hex.contains("request=1 kind=0x1 path=\"path\""), "{hex}");
+    let line = lines(generated(), &{
+        let mut catalog = catalog();
+        catalog.show_in_hex(["count".to_owned()]);
+        catalog
+    });
+    assert!(line.contains(r#""count":"0x2""#), "{line}");
 }

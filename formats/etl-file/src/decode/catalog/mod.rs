@@ -28,6 +28,7 @@ use crate::mof::{Classes, MofError};
 pub struct Catalog {
     providers: BTreeMap<Guid, Arc<Provider>>,
     formats: Formats,
+    in_hex: Vec<String>,
     classes: Classes,
 }
 
@@ -81,6 +82,17 @@ impl Catalog {
     /// Adds formats of WPP messages, for messages that have none yet.
     pub fn add_formats(&mut self, formats: &Formats) {
         self.formats.extend(formats);
+    }
+
+    /// Shows the integers in fields of these names in hexadecimal, also in place of the names of
+    /// their values.
+    pub fn show_in_hex(&mut self, fields: impl IntoIterator<Item = String>) {
+        self.in_hex.extend(fields);
+    }
+
+    /// Returns the names of fields that are shown in hexadecimal.
+    pub(crate) fn in_hex(&self) -> &[String] {
+        &self.in_hex
     }
 
     /// Returns the formats of WPP messages.

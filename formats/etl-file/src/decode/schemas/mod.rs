@@ -26,7 +26,8 @@ use crate::layout::{self, Form};
 use crate::read::{ReadError, TraceFile, parse_event};
 use crate::record::EventDescriptor;
 
-use envelope::{Assembly, Chunk, is_chunk};
+pub(crate) use envelope::is_chunk;
+use envelope::{Assembly, Chunk};
 pub use event_info::SchemaError;
 use event_info::{EventInfo, Key};
 

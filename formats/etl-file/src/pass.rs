@@ -1,0 +1,238 @@
+//! A pass over the decoded events of a trace on several threads.
+//!
+//! One thread reads the records in the order of time and hands them out in batches. The threads
+//! decode them and prepare the output, and the caller's thread takes that in the order of time. The
+//! batches do not depend on the number of threads, nor does anything else in the output. A bounded
+//! number of batches is in memory.
+//!
+//! Events that other events of the trace complete pass through one thread in between, since that
+//! depends on all events before them.
+
+use std::io::{Read, Seek};
+use std::num::NonZeroUsize;
+
+use crate::analysis::{Enricher, FirstPass};
+use crate::catalog::Catalog;
+use crate::decode::{Decoded, Decoder};
+use crate::ordered::ordered;
+use crate::read::{EventRef, ReadError, RecordBatch, RecordBuf, RecordRef, Records, TraceFile};
+use crate::select::Selection;
+use crate::stream::{Additions, Summary, decode_record, hide_hardware_addresses, view};
+
+/// The events of a pass, and the threads that decode them.
+#[derive(Clone, Copy, Debug)]
+pub struct Pass<'a> {
+    /// The catalog that decodes the events.
+    pub catalog: &'a Catalog,
+    /// The events that are passed on.
+    pub selection: &'a Selection,
+    /// The data that completes the events of a trace with
+    /// [`Contents::completes`](crate::stream::Contents::completes), which is then read once more;
+    /// `None` leaves them as they are.
+    pub additions: Option<&'a Additions>,
+    /// True to pass on the addresses of network adapters; false to hide them, as
+    /// [`hide_hardware_addresses`] does.
+    pub hardware_addresses: bool,
+    /// The number of threads. With one, everything happens on the caller's.
+    pub threads: NonZeroUsize,
+}
+
+/// Returns the number of threads that the system can run at the same time.
+#[must_use]
+pub fn available_threads() -> NonZeroUsize {
+    std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN)
+}
+
+/// Completed events that are handed out together, with their records.
+#[derive(Default)]
+struct Completed {
+    events: Vec<(Decoded, RecordBuf)>,
+    size: usize,
+}
+
+/// The output of a batch of events.
+struct Output<T, E> {
+    content: T,
+    counts: Summary,
+    error: Option<E>,
+    hardware_addresses: bool,
+}
+
+impl<T: Default, E> Output<T, E> {
+    fn new(hardware_addresses: bool) -> Self {
+        let counts = Summary::default();
+        Self { content: T::default(), counts, error: None, hardware_addresses }
+    }
+
+    /// Adds an event. Returns false after an error.
+    fn add(
+        &mut self,
+        record: &RecordRef<'_>,
+        mut decoded: Decoded,
+        each: impl FnOnce(&EventRef<'_>, Decoded, &mut T) -> Result<(), E>,
+    ) -> bool {
+        self.counts.count(&decoded);
+        if let Some(event) = view(record) {
+            let hidden = if self.hardware_addresses {
+                None
+            } else {
+                hide_hardware_addresses(record, &mut decoded)
+            };
+            let user_data = hidden.as_deref().unwrap_or(event.user_data);
+            let event = EventRef { user_data, ..event };
+            self.error = each(&event, decoded, &mut self.content).err();
+        }
+        self.error.is_none()
+    }
+}
+
+impl Pass<'_> {
+    /// Passes the selected events to `each`, on any thread, which adds them to the output of their
+    /// batch; `take` gets the outputs in the order of time. `state` makes a state for each thread,
+    /// on which the output must not depend. Returns the counts of the pass.
+    ///
+    /// # Errors
+    /// Returns the first error of `each` or `take`, or [`ReadError::Io`] if the file cannot be read.
+    pub fn run<R, S, T, E>(
+        &self,
+        file: &mut TraceFile<R>,
+        state: impl Fn() -> S + Sync,
+        each: impl Fn(&mut S, &EventRef<'_>, Decoded, &mut T) -> Result<(), E> + Sync,
+        mut take: impl FnMut(T) -> Result<(), E>,
+    ) -> Result<Summary, E>
+    where
+        R: Read + Seek + Send,
+        T: Default + Send,
+        E: From<ReadError> + Send,
+    {
+        let mut summary = Summary::default();
+        let mut take = |part: Output<T, E>| {
+            summary.absorb(part.counts);
+            take(part.content)?;
+            part.error.map_or(Ok(()), Err)
+        };
+        let Some(additions) = self.additions else {
+            let mut records = file.records();
+            ordered(
+                self.threads,
+                |push| records.in_batches(push).map_err(E::from),
+                || (Decoder::new(self.catalog), state()),
+                |(decoder, state), batch: RecordBatch| {
+                    let mut part = Output::new(self.hardware_addresses);
+                    for record in batch.iter() {
+                        if let Some(decoded) = decode(&record, decoder, &mut part.counts)
+                            && self.selection.wants(&decoded)
+                            && !part.add(&record, decoded, |event, decoded, output| {
+                                each(state, event, decoded, output)
+                            })
+                        {
+                            break;
+                        }
+                    }
+                    part
+                },
+                take,
+            )?;
+            summary.late = records.late();
+            summary.damages = records.damages().clone();
+            return Ok(summary);
+        };
+        let first = FirstPass::of(file)?;
+        let dropped = first.dropped();
+        let enricher = Enricher::new(first).with_symbols(additions.symbols.clone());
+        let mut enricher = if additions.names { enricher.with_names() } else { enricher };
+        let mut records = file.records();
+        let mut all = Summary::default();
+        ordered(
+            self.threads,
+            |push| self.complete(&mut records, &mut enricher, &mut all, push).map_err(E::from),
+            state,
+            |state, batch: Completed| {
+                let mut part = Output::new(self.hardware_addresses);
+                for (decoded, record) in batch.events {
+                    let added = part.add(&record.get(), decoded, |event, decoded, output| {
+                        each(state, event, decoded, output)
+                    });
+                    if !added {
+                        break;
+                    }
+                }
+                part
+            },
+            &mut take,
+        )?;
+        summary.absorb(all);
+        summary.late = records.late();
+        summary.damages = records.damages().clone();
+        summary.stacks = enricher.stacks();
+        summary.dropped = dropped;
+        Ok(summary)
+    }
+
+    /// Decodes the records of a trace, and passes the selected events on when they are complete.
+    fn complete<R: Read + Seek + Send>(
+        &self,
+        records: &mut Records<'_, R>,
+        enricher: &mut Enricher<RecordBuf>,
+        counts: &mut Summary,
+        push: &mut dyn FnMut(Completed) -> bool,
+    ) -> Result<(), ReadError> {
+        let mut ready = Completed::default();
+        // `None` as an error ends the pass.
+        let mut pass_on = |ready: &mut Completed, (event, record): (Decoded, RecordBuf)| {
+            if self.selection.wants(&event) {
+                ready.size += record.size();
+                ready.events.push((event, record));
+            }
+            let is_wanted = ready.size < RecordBatch::FULL || push(std::mem::take(ready));
+            if is_wanted { Ok(()) } else { Err(None) }
+        };
+        let read = ordered(
+            self.threads,
+            |push| records.in_batches(push).map_err(Some),
+            || Decoder::new(self.catalog),
+            |decoder, batch: RecordBatch| {
+                let mut counts = Summary::default();
+                let events = batch.iter().filter_map(|record| {
+                    let decoded = decode(&record, decoder, &mut counts)?;
+                    Some((decoded, RecordBuf::from(&record)))
+                });
+                (events.collect::<Vec<_>>(), counts)
+            },
+            |(events, part)| {
+                counts.absorb(part);
+                for (decoded, record) in events {
+                    let size = record.size();
+                    enricher.push(decoded, record, size);
+                    while let Some(next) = enricher.pop() {
+                        pass_on(&mut ready, next)?;
+                    }
+                }
+                Ok(())
+            },
+        );
+        let drained = read.and_then(|()| {
+            while let Some(next) = enricher.drain() {
+                pass_on(&mut ready, next)?;
+            }
+            Ok(())
+        });
+        push(ready);
+        drained.map_or_else(|error: Option<ReadError>| error.map_or(Ok(()), Err), Ok)
+    }
+}
+
+/// Decodes and counts a record.
+fn decode(
+    record: &RecordRef<'_>,
+    decoder: &mut Decoder<'_>,
+    counts: &mut Summary,
+) -> Option<Decoded> {
+    let event = decode_record(record, decoder);
+    if event.is_some() {
+        counts.decoded += 1;
+    } else if let Some(other) = record.other() {
+        counts.skipped.add(&other);
+    }
+    event
+}

@@ -1,0 +1,213 @@
+//! Parts of traces: `etl merge` with a selection.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::kernel_cli::{APP, NTOSKRNL, image, kernel, perfinfo};
+use etl_file::write::Losses;
+use etl_file::{ClockType, EncodedRecord, FileTime, LogFileHeader, Trace};
+use etl_fixtures::{decoders, kernel_records, trace};
+use serde_json::Value as Json;
+
+fn run(arguments: &[&str]) -> (Option<i32>, String) {
+    let output = Command::new(env!("CARGO_BIN_EXE_etl")).args(arguments).output().unwrap();
+    let text = [output.stdout, output.stderr].concat();
+    (output.status.code(), String::from_utf8(text).unwrap())
+}
+
+/// A file in a folder of its own, and a place for a part of it.
+struct Files {
+    _folder: tempfile::TempDir,
+    whole: PathBuf,
+    part: PathBuf,
+}
+
+impl Files {
+    fn new(bytes: &[u8]) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let [whole, part] = ["whole.etl", "part.etl"].map(|name| folder.path().join(name));
+        fs::write(&whole, bytes).unwrap();
+        Self { _folder: folder, whole, part }
+    }
+
+    /// Cuts out a part, and returns the command's output.
+    fn cut(&self, options: &[&str]) -> String {
+        let [whole, part] = [&self.whole, &self.part].map(|path| path.to_str().unwrap());
+        let (code, said) = run(&[&["merge", whole, "-o", part], options].concat());
+        assert_eq!(code, Some(0), "{said}");
+        said
+    }
+}
+
+/// Returns the events of a file as JSON, without their places in the file.
+fn events(path: &Path, options: &[&str]) -> Vec<Json> {
+    let path = path.to_str().unwrap();
+    let (code, out) = run(&[&["dump", "--format", "json", "--names", path], options].concat());
+    assert_eq!(code, Some(0), "{out}");
+    let lines = out.lines().map(|line| serde_json::from_str::<Json>(line).unwrap());
+    let events = lines.filter(|line| line["record"] == "event");
+    let placeless = events.map(|mut event| {
+        let members = event.as_object_mut().unwrap();
+        for member in ["buffer", "offset"] {
+            members.remove(member).unwrap();
+        }
+        event
+    });
+    placeless.collect()
+}
+
+/// Returns the time of a reading of the fixtures' clock as an option.
+fn time(reading: i64) -> String {
+    LogFileHeader::default().session_clock().to_file_time(reading).to_string()
+}
+
+/// Returns the event's name and the reading of its clock, of each event.
+fn names(events: &[Json]) -> Vec<(&str, i64)> {
+    let name = |event: &'_ Json| event["timestamp"].as_i64().unwrap();
+    events.iter().map(|event| (event["event"].as_str().unwrap_or("-"), name(event))).collect()
+}
+
+/// Returns a file of the kernel's events of two processes.
+fn kernel_trace() -> Vec<u8> {
+    let stack = |at: i64, of: i64| {
+        (at, kernel(0x1820, 2, at, kernel_records::stack(of, 7, 9, &[NTOSKRNL + 16, APP + 32])))
+    };
+    let terminate = |at, process: u8| (at, kernel(0x030b, 2, at, vec![process, 0, 0, 0]));
+    let name = |at| {
+        let mut payload = 0x1234_u64.to_le_bytes().to_vec();
+        payload.extend(kernel_records::utf16(r"\Device\x"));
+        (at, kernel(0x0400, 2, at, payload))
+    };
+    let records: Vec<(i64, EncodedRecord)> = vec![
+        (100, kernel(0x0303, 2, 100, kernel_records::process(7, "app.exe"))),
+        (105, kernel(0x0503, 3, 105, kernel_records::thread(7, 9, "worker"))),
+        (110, image(110, 4, NTOSKRNL, r"\SystemRoot\system32\ntoskrnl.exe")),
+        (130, image(130, 7, APP, r"\Device\HarddiskVolume3\app.exe")),
+        terminate(200, 7),
+        stack(205, 200),
+        (210, perfinfo(0x0524, 210, kernel_records::switch(9))),
+        terminate(300, 7),
+        stack(305, 300),
+        (310, kernel(0x7777, 1, 310, vec![1; 5])),
+        terminate(400, 7),
+        stack(405, 400),
+        (500, kernel(0x0301, 2, 500, kernel_records::process(8, "late.exe"))),
+        (510, kernel(0x7777, 1, 510, vec![1; 5])),
+        (900, kernel(0x0304, 2, 900, kernel_records::process(6, "other.exe"))),
+        name(910),
+    ];
+    trace::of_records(LogFileHeader::default(), 1000, records)
+}
+
+#[test]
+fn a_part_by_time_has_what_its_events_need() {
+    let files = Files::new(&kernel_trace());
+    let said = files.cut(&["--from", &time(300), "--to", &time(400)]);
+    assert!(
+        said.contains("left out 5 records that are not selected; 8 records are kept"),
+        "{said}"
+    );
+    let part = events(&files.part, &[]);
+    let expected = [
+        ("DCStart", 100),
+        ("DCStart", 105),
+        ("DCStart", 110),
+        ("DCStart", 130),
+        ("Terminate", 300),
+        ("Opcode(119)", 310),
+        ("Terminate", 400),
+        ("DCEnd", 900),
+        ("Name", 910),
+    ];
+    assert_eq!(names(&part), expected);
+    // They have the names and stacks that they have in the whole trace.
+    let whole = events(&files.whole, &[]);
+    assert!(part.iter().all(|event| whole.contains(event)), "{part:#?}");
+    assert!(part[4]["stack"].to_string().contains("app.exe+0x20"));
+    assert_eq!(part[4]["process_name"], "app.exe");
+    // The header event is a record, too.
+    let lines = decoders::dump("dissect_kernel.py", &files.part);
+    assert_eq!(lines.len(), 12);
+}
+
+#[test]
+fn a_part_by_process_follows_names_and_threads() {
+    let files = Files::new(&kernel_trace());
+    for process in ["7", "APP.EXE"] {
+        files.cut(&["--process", process, "--to", &time(210)]);
+        let part = events(&files.part, &[]);
+        let expected = [
+            ("DCStart", 100),
+            ("DCStart", 105),
+            ("DCStart", 110),
+            ("DCStart", 130),
+            ("Terminate", 200),
+            ("CSwitch", 210),
+            ("DCEnd", 900),
+            ("Name", 910),
+        ];
+        assert_eq!(names(&part), expected, "{process}");
+        let dumped = events(&files.whole, &["--process", process, "--to", &time(210)]);
+        assert!(dumped.iter().any(|event| event["event"] == "Terminate"));
+        assert!(dumped.iter().all(|event| event["process_name"] == "app.exe"), "{dumped:#?}");
+    }
+}
+
+#[test]
+fn a_part_by_provider_is_read_by_other_decoders() {
+    let header = trace::header(ClockType::Qpc, 0x1000, 2);
+    let (bytes, written) = trace::file(header, 200, Losses { events_lost: 3, buffers_lost: 1 });
+    let files = Files::new(&bytes);
+    let provider = written[0].provider;
+    let expected: Vec<_> = written.iter().filter(|event| event.provider == provider).collect();
+    let by_name = events(&files.whole, &[])[0]["provider_name"].as_str().unwrap().to_owned();
+    for option in [provider.to_string(), by_name] {
+        let said = files.cut(&["--provider", &option]);
+        assert!(said.starts_with("100 events of 1 files"), "{said}");
+        assert!(said.contains("left out 100 records that are not selected; 0 records"), "{said}");
+        let part = Trace::open(&files.part).unwrap();
+        assert_eq!(part.damages(), []);
+        let found: Vec<_> = part.events_by_time().iter().map(|event| &event.record).collect();
+        assert_eq!(found, expected);
+        assert_eq!((part.header().events_lost, part.header().buffers_lost), (3, 1));
+        assert_eq!(decoders::assert_third_party_decoders_agree(&files.part), 100);
+    }
+}
+
+#[test]
+fn the_rundown_of_a_selected_provider_is_kept_at_any_time() {
+    let header = trace::header(ClockType::Qpc, 0x1000, 1);
+    let start = header.start_clock;
+    let events = [(10, 0), (20, 1), (30, 0), (40, 4)].map(|(at, opcode)| {
+        let mut event = trace::manifest_event(0, start + at);
+        event.descriptor.opcode = opcode;
+        event
+    });
+    let other = {
+        let mut event = trace::trace_logging_event(0, start + 50);
+        event.descriptor.opcode = 4;
+        event
+    };
+    let provider = events[0].provider.to_string();
+    let from = header.session_clock().to_file_time(start + 20).to_string();
+    let to = header.session_clock().to_file_time(start + 30).to_string();
+    let records = events.iter().chain([&other]);
+    let files = Files::new(&trace::of_records(header, start + 60, records));
+    files.cut(&["--provider", &provider, "--from", &from, "--to", &to]);
+    let part = Trace::open(&files.part).unwrap();
+    let found: Vec<_> = part.events().map(|event| event.record.timestamp - start).collect();
+    assert_eq!(found, [20, 30, 40]);
+}
+
+#[test]
+fn times_are_read_as_they_are_shown() {
+    let time = FileTime::from_raw(134_117_966_451_234_567);
+    assert_eq!(time.to_string().parse(), Ok(time));
+    assert_eq!(time.to_string().trim_end_matches('Z').parse(), Ok(time));
+    let files = Files::new(&kernel_trace());
+    let whole = files.whole.to_str().unwrap();
+    let (code, said) = run(&["dump", whole, "--from", "yesterday"]);
+    assert_eq!(code, Some(2), "{said}");
+    assert!(said.contains("expected a time in UTC such as"), "{said}");
+}
