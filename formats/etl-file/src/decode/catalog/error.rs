@@ -28,6 +28,6 @@ pub enum LoadError {
         /// The file.
         path: PathBuf,
         /// The mistake, with its place.
-        source: ManifestError,
+        source: Box<ManifestError>,
     },
 }

@@ -50,7 +50,10 @@ impl Catalog {
         let bytes = std::fs::read(path)
             .map_err(|source| LoadError::Io { path: path.to_owned(), source })?;
         let text = text(&bytes).ok_or_else(|| LoadError::Encoding { path: path.to_owned() })?;
-        self.add(&text).map_err(|source| LoadError::Manifest { path: path.to_owned(), source })
+        self.add(&text).map_err(|source| {
+            let source = Box::new(source);
+            LoadError::Manifest { path: path.to_owned(), source }
+        })
     }
 
     /// Loads the formats of WPP messages from a TMF file or from the TMF files of a folder. What was
