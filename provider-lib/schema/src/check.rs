@@ -505,9 +505,9 @@ fn events(provider: &Provider, errors: &mut Errors) {
 /// Returns the error for an event with the name of another one that has other fields.
 fn same_name(event: &Event, first: &Ident) -> String {
     format!(
-        "the event `{}` has the name `{}` of the event `{first}`, and other fields: tools tell \
-         TraceLogging events apart by their names and opcodes; choose another name or opcode, or \
-         give both events the same fields",
+        "the event `{}` has the name `{}` of the event `{first}`, and other fields or another tag: \
+         tools tell TraceLogging events apart by their names and opcodes; choose another name or \
+         opcode, or give both events the same fields and `tag`",
         event.ident, event.name
     )
 }

@@ -192,7 +192,6 @@ const ALWAYS: &[Sysno] = &[
     // Memory of this process.
     Sysno::brk,
     Sysno::madvise,
-    Sysno::mmap,
     Sysno::mprotect,
     Sysno::mremap,
     Sysno::munmap,
@@ -245,7 +244,7 @@ const OF_TERMINALS: [u64; 2] = [libc::TCGETS, libc::TIOCGWINSZ];
 const OF_THREADS: [libc::c_int; 3] =
     [libc::PR_SET_NAME, system_calls::SET_DISPATCH, libc::PR_SET_VMA];
 
-/// `fcntl`s that ask for the properties of a descriptor. Others copy it.
+/// `fcntl`s that ask for the properties of any descriptor.
 const OF_DESCRIPTORS: [libc::c_int; 2] = [libc::F_GETFD, libc::F_GETFL];
 
 /// The flags of `clone` that make a thread, and those that make anything more.
@@ -309,6 +308,10 @@ fn filters(process: u64, has_folder: bool) -> Result<[BpfProgram; 2]> {
             allow(call, &[(argument, Eq, u64::from(command.unsigned_abs()))])?;
         }
     }
+    // A copy of standard output could be read.
+    allow(Sysno::fcntl, &[(0, Gt, 2), (1, Eq, u64::from(libc::F_DUPFD_CLOEXEC.unsigned_abs()))])?;
+    // A file can be read through a mapping; memory without a file has the descriptor -1.
+    allow(Sysno::mmap, &[(4, Gt, 2)])?;
     // The limits of this process, which are read only.
     allow(Sysno::prlimit64, &[(0, Eq, 0), (2, Eq, 0)])?;
     let flags = u64::from((THREAD | MORE_THAN_A_THREAD).unsigned_abs());

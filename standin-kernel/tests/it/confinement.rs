@@ -246,6 +246,8 @@ const REFUSED: &[Call<'_>] = &[
     (Sysno::dup2, &[Number(1), Number(9)]),
     (Sysno::fcntl, &[Number(1), Number(0), Number(9)]),
     (Sysno::fcntl, &[Number(1), Number(8), Parent]),
+    (Sysno::fcntl, &[Number(1), Number(1030), Number(9)]),
+    (Sysno::mmap, &[Number(0), Number(4096), Number(1), Number(1), Number(1), Number(0)]),
 ];
 
 #[test]

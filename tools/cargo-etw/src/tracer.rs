@@ -23,10 +23,13 @@ pub fn build(folder: &Path) -> Result<PathBuf> {
         format!("{} is missing; install the package {}", LINKER.names[0], LINKER.package)
     })?;
     let source = Source::find(&Wanted::default())?;
-    let root = folder.join("tracer");
+    // cargo runs in this folder.
+    let root = std::path::absolute(folder)
+        .with_context(|| format!("cannot find {}", folder.display()))?
+        .join("tracer");
     fs::create_dir_all(&root).with_context(|| format!("cannot create {}", root.display()))?;
     // A toolchain that is not rustup's may have the target, too: cargo decides.
-    let added = Command::new("rustup").args(["target", "add", TARGET]).output();
+    let added = Command::new("rustup").args(["target", "add", TARGET]).current_dir(&root).output();
     let status = command(&source, &root, &linker).status().context("cannot run cargo")?;
     let said = match added {
         Ok(output) if output.status.success() => String::new(),

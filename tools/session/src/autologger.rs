@@ -60,6 +60,8 @@ impl AutoLogger {
             own("Guid", Data::Text(braced(guid))),
             own(FILE_NAME, Data::Text(self.file.clone())),
             own("LogFileMode", Data::Number(SEQUENTIAL)),
+            // No limit; without this value it is 100 MB.
+            own("MaxFileSize", Data::Number(0)),
             own("ClockType", Data::Number(CLOCK)),
         ];
         for (source, filter) in &self.enables {
@@ -141,12 +143,13 @@ mod windows {
             return Ok(None);
         };
         let status = number(&key(session), STATUS)?;
-        delete(session)?;
+        // The key is what finds the session again if it cannot be stopped.
         let stopped = match session::stop(session) {
             Ok(counts) => Some(counts),
             Err(SessionError::Win32(error)) if error.code == ERROR_WMI_INSTANCE_NOT_FOUND => None,
             Err(error) => return Err(error),
         };
+        delete(session)?;
         Ok(Some(Removed { file, status, stopped }))
     }
 

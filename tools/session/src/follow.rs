@@ -42,7 +42,8 @@ pub struct Live<'a> {
 /// # Errors
 ///
 /// Fails if the session cannot be started, consumed or stopped, if a provider cannot be enabled, or with
-/// the handler's error. No session is left, except if stopping it fails.
+/// the handler's error. No session is left, except if stopping it fails, which is shown, or if this process
+/// is ended or panics.
 pub fn follow(
     live: &Live<'_>,
     ready: impl FnOnce(),
@@ -62,6 +63,9 @@ pub fn follow(
     let was_over = consumer.is_over();
     let stopped = session.stop();
     let closed = consumer.close();
+    if let (Err(_), Err(error)) = (&enabled, &stopped) {
+        session::warn_of_running(error);
+    }
     enabled?;
     let counts = match stopped {
         Ok(counts) => Some(counts),

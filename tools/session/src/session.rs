@@ -197,12 +197,17 @@ impl Drop for OwnSession {
         if self.running
             && let Err(error) = self.session.control(EVENT_TRACE_CONTROL_STOP)
         {
-            eprintln!(
-                "warning: cannot stop the session, so it is still running (`logman query -ets` \
-                 lists it): {error}"
-            );
+            warn_of_running(&error);
         }
     }
+}
+
+/// Warns of a session that cannot be stopped.
+pub(crate) fn warn_of_running(error: &Win32Error) {
+    eprintln!(
+        "warning: cannot stop the session, so it is still running (`logman query -ets` lists it): \
+         {error}"
+    );
 }
 
 impl Session {

@@ -2,6 +2,8 @@
 //! as they are exported from the WMI repository.
 
 use std::collections::{BTreeMap, HashMap};
+use std::fs::File;
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -13,6 +15,8 @@ mod descriptor;
 
 /// The largest MOF file that is read, in bytes.
 const MAX_SIZE: u64 = 64 << 20;
+/// The largest number of fields of all events of a file.
+const MAX_FIELDS: usize = 1 << 20;
 /// The depth of inheritance.
 const MAX_DEPTH: usize = 16;
 
@@ -40,6 +44,9 @@ pub enum MofErrorKind {
     /// The file is too large.
     #[error("it has more than {} MiB", MAX_SIZE >> 20)]
     TooLarge,
+    /// The events have too many fields in all, each counted for every type of event that has it.
+    #[error("its events have more than {MAX_FIELDS} fields in all")]
+    TooManyFields,
     /// The file is not text.
     #[error(
         "it is neither UTF-8 nor UTF-16 text; a compiled MOF file (.bmf) or a repository has to be \
@@ -69,11 +76,13 @@ impl Classes {
     /// Fails with [`MofError`] if the file cannot be read, or describes no event.
     pub fn load(&mut self, path: &Path) -> Result<(), MofError> {
         let failed = |kind| MofError { path: path.to_owned(), kind };
-        let size = std::fs::metadata(path).map_err(|error| failed(MofErrorKind::Io(error)))?.len();
-        if size > MAX_SIZE {
+        let mut bytes = Vec::new();
+        File::open(path)
+            .and_then(|file| file.take(MAX_SIZE + 1).read_to_end(&mut bytes))
+            .map_err(|error| failed(MofErrorKind::Io(error)))?;
+        if bytes.len() as u64 > MAX_SIZE {
             return Err(failed(MofErrorKind::TooLarge));
         }
-        let bytes = std::fs::read(path).map_err(|error| failed(MofErrorKind::Io(error)))?;
         let text = etw_manifest::text(&bytes).ok_or_else(|| failed(MofErrorKind::Encoding))?;
         self.add(&text).map_err(failed)
     }
@@ -83,7 +92,7 @@ impl Classes {
     /// # Errors
     /// Fails if the text is not MOF, or describes no event.
     pub fn add(&mut self, text: &str) -> Result<(), MofErrorKind> {
-        let found = classes(&Parser::new(text).file()?);
+        let found = classes(&Parser::new(text).file()?)?;
         if found.is_empty() {
             return Err(MofErrorKind::NoEvents);
         }
@@ -143,7 +152,8 @@ fn value<'a>(qualifiers: &'a Qualifiers, name: &str) -> Option<&'a str> {
 }
 
 /// Returns the classes of events.
-fn classes(all: &[Written]) -> Vec<Class> {
+fn classes(all: &[Written]) -> Result<Vec<Class>, MofErrorKind> {
+    let mut room = MAX_FIELDS;
     let by_name: HashMap<String, &Written> =
         all.iter().map(|one| (one.name.to_lowercase(), one)).collect();
     let mut found: BTreeMap<Guid, Class> = BTreeMap::new();
@@ -186,6 +196,7 @@ fn classes(all: &[Written]) -> Vec<Class> {
                 class.events.push(Event { opcode, name, layouts: Vec::new() });
                 class.events.len() - 1
             });
+            room = room.checked_sub(fields.len().max(1)).ok_or(MofErrorKind::TooManyFields)?;
             if let Some(event) = class.events.get_mut(event) {
                 event.layouts.push(Layout {
                     first: version.unwrap_or(0),
@@ -199,18 +210,20 @@ fn classes(all: &[Written]) -> Vec<Class> {
     for class in &mut found {
         class.events.sort_by_key(|event| event.opcode);
     }
-    found
+    Ok(found)
 }
 
-/// Returns the fields of a class with those that it inherits, in the order of the data.
+/// Returns the fields of a class with those that it inherits and does not describe again, in the order of
+/// the data.
 fn fields(ancestors: &[&Written]) -> Vec<Field> {
-    let mut all: Vec<(u64, &Property)> = ancestors
-        .iter()
-        .rev()
-        .flat_map(|one| &one.properties)
+    let properties = ancestors.iter().rev().flat_map(|one| &one.properties);
+    let by_name: HashMap<String, &Property> =
+        properties.map(|one| (one.name.to_lowercase(), one)).collect();
+    let mut all: Vec<(u64, &Property)> = by_name
+        .into_values()
         .filter_map(|one| Some((number(value(&one.qualifiers, "wmidataid")?)?, one)))
         .collect();
-    all.sort_by_key(|(id, _)| *id);
+    all.sort_by(|(id, one), (other, another)| id.cmp(other).then(one.name.cmp(&another.name)));
     let mut fields = Vec::new();
     for (_, property) in all {
         let kind = kind(property);

@@ -155,3 +155,32 @@ fn the_command_decodes_by_mof_files() {
     assert_eq!(code, Some(1));
     assert!(error.contains("b.mof: line 1: expected the name of a class"), "{error}");
 }
+
+const MANY_FIELDS: &str = "[Dynamic, Guid(\"{11111111-2222-3333-4444-555555555555}\")]
+class A : EventTrace {};
+[Dynamic, EventType{TYPES}] class B : A { FIELDS };";
+
+#[test]
+fn classes_with_fields_beyond_measure_are_refused() {
+    let types = vec!["1"; 2000].join(",");
+    let fields: String = (1..=1000)
+        .map(|id| format!("[WmiDataId({id}), read] uint32 F{id};\n"))
+        .collect::<Vec<_>>()
+        .concat();
+    let text = MANY_FIELDS.replace("TYPES", &types).replace("FIELDS", &fields);
+    let error = Classes::default().add(&text).unwrap_err().to_string();
+    assert_eq!(error, "its events have more than 1048576 fields in all");
+}
+
+#[test]
+fn a_property_that_a_class_describes_again_replaces_the_inherited_one() {
+    let text = "[Dynamic, Guid(\"{11111111-2222-3333-4444-555555555555}\")]
+        class A : EventTrace { [WmiDataId(1), read] uint32 Size; [WmiDataId(2), read] uint8 Last; };
+        [Dynamic, EventType(1)] class B : A { [WmiDataId(1), read] uint64 SIZE; };";
+    let mut classes = Classes::default();
+    classes.add(text).unwrap();
+    let class = classes.get("11111111-2222-3333-4444-555555555555".parse().unwrap()).unwrap();
+    let names: Vec<_> =
+        class.events[0].layouts[0].fields.iter().map(|field| &*field.name).collect();
+    assert_eq!(names, ["SIZE", "Last"]);
+}

@@ -168,16 +168,12 @@ fn create(
 
 /// Makes a section with the contents of a file, if there is one.
 fn new_section(size: u64, protection: u32, file: Option<File>) -> NtResult<Section> {
-    let mut bytes = Vec::new();
-    if let Some(mut file) = file.as_ref() {
-        let read = file.rewind().and_then(|()| file.read_to_end(&mut bytes));
-        read.map_err(|error| files::status_of(&error))?;
-    }
-    let of_file = bytes.len() as u64;
+    let failed = |error| files::status_of(&error);
+    let of_file = file.as_ref().map_or(Ok(0), |file| Ok(file.metadata().map_err(failed)?.len()))?;
     let is_writable = page::WRITABLE.contains(&protection);
     let size = match (size, &file) {
         (0, None) => return Err(INVALID_PARAMETER_4),
-        (0, Some(_)) if bytes.is_empty() => return Err(MAPPED_FILE_SIZE_ZERO),
+        (0, Some(_)) if of_file == 0 => return Err(MAPPED_FILE_SIZE_ZERO),
         (0, Some(_)) => of_file,
         // A section that is larger makes its file larger.
         (size, Some(_)) if size > of_file && !is_writable => return Err(SECTION_TOO_BIG),
@@ -185,7 +181,11 @@ fn new_section(size: u64, protection: u32, file: Option<File>) -> NtResult<Secti
     };
     let whole = size.checked_next_multiple_of(PAGE).and_then(|size| usize::try_from(size).ok());
     let contents = whole.and_then(Block::try_zeroed).ok_or(NtStatus::NO_MEMORY)?;
-    bytes.truncate(usize::try_from(size).unwrap_or(usize::MAX));
+    let mut bytes = Vec::new();
+    if let Some(mut file) = file.as_ref() {
+        let read = file.rewind().and_then(|()| file.take(size).read_to_end(&mut bytes));
+        read.map_err(failed)?;
+    }
     // The block was allocated above.
     let _written = memory::write_bytes(contents.address(), &bytes);
     let file = file.filter(|_| is_writable).map(|file| (file, size));

@@ -26,6 +26,7 @@ fn the_values_are_those_that_windows_reads() {
         ("Guid", Data::Text(guid)),
         ("FileName", Data::Text(r"C:\boot.etl".to_owned())),
         ("LogFileMode", Data::Number(1)),
+        ("MaxFileSize", Data::Number(0)),
         ("ClockType", Data::Number(1)),
         ("Start", Data::Number(1)),
     ];
