@@ -113,11 +113,8 @@ abi! {
         access as "GrantedAccess": u32,
         handles as "HandleCount": u32,
         pointers as "PointerCount": u32,
-        reserved: [u32; 5],
-        /// The size of the name's information, which the headers do not declare.
-        name_size: u32,
-        type_size: u32,
-        reserved_1: [u32; 3],
+        /// Has the sizes of the name's information at index 5 and of the type's at 6.
+        reserved as "Reserved": [u32; 10],
     }
     /// The information about an object's type.
     ObjectTypeInformation as "__PUBLIC_OBJECT_TYPE_INFORMATION" {

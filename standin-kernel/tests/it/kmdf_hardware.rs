@@ -86,7 +86,7 @@ fn wmi_instances_have_one_provider_for_each_guid() {
         // The event reaches the driver that asked for it on a thread of the kernel.
         "wmi event 67 true 0 [97, 98, 99]",
         "wmi control 1 0",
-        "wmi 0 c0000035 c000000d true c0000010 c0000207",
+        "wmi 0 c0000035 c000000d true c0000010 c0000301",
     ]);
     bench.leave();
 }

@@ -55,7 +55,8 @@ impl<'a, 'i> Reader<'a, 'i> {
                 self.manifest.providers.push(provider);
             }
         }
-        if mode == Mode::Strict && self.manifest.providers.is_empty() && self.errors.is_empty() {
+        // The message compiler accepts `events` without a provider.
+        if mode == Mode::Strict && events.is_empty() && self.errors.is_empty() {
             let at = self.position(root);
             self.refuse(at, Rule::NoProvider);
         }

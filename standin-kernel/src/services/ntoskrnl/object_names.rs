@@ -279,16 +279,15 @@ fn query(
                 u32::try_from(size).unwrap_or(u32::MAX)
             };
             let name = name_of(context, target.object);
+            let name_size = size_of_string(&name, size_of::<UnicodeString>());
+            let type_size = size_of_string(type_name, size_of::<ObjectTypeInformation>());
             let value = ObjectBasicInformation {
                 attributes: 0,
                 access: rights,
                 handles: of_handles.max(1),
                 // This call has a reference, too.
                 pointers: references.max(1).saturating_add(1),
-                reserved: [0; 5],
-                name_size: size_of_string(&name, size_of::<UnicodeString>()),
-                type_size: size_of_string(type_name, size_of::<ObjectTypeInformation>()),
-                reserved_1: [0; 3],
+                reserved: [0, 0, 0, 0, 0, name_size, type_size, 0, 0, 0],
             };
             value.as_bytes().to_vec()
         }
