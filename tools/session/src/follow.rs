@@ -15,7 +15,7 @@ use crate::{
     consumer::{Consumer, Feed},
     error::{SessionError, Win32Error},
     process,
-    session::{Buffers, Counts, Delivery, OwnSession},
+    session::{self, Buffers, Counts, Delivery, OwnSession},
 };
 
 /// A session to follow.
