@@ -3,7 +3,7 @@
 use std::{
     env,
     io::{self, Write as _},
-    path::PathBuf,
+    path::{Path, PathBuf},
     sync::{Arc, Mutex, PoisonError},
 };
 
@@ -49,7 +49,7 @@ pub fn run(matches: &ArgMatches) -> Result<()> {
         })?);
     }
     let etl: Option<PathBuf> = optional(matches, "etl")?;
-    let etl = etl.map(absolute).transpose()?;
+    let etl = etl.as_deref().map(absolute).transpose()?;
     let live = Live {
         session: &plan.session,
         file: etl.as_deref(),
@@ -122,25 +122,24 @@ fn finish(is_json: bool, events: u64, counts: Option<Counts>, etl: Option<&PathB
 }
 
 /// Windows resolves the names of files in a folder of its own.
-fn absolute(path: PathBuf) -> Result<PathBuf> {
-    std::path::absolute(&path)
+fn absolute(path: &Path) -> Result<PathBuf> {
+    std::path::absolute(path)
         .with_context(|| format!("cannot find the folder of {}", path.display()))
 }
 
 /// Has Windows start the session at every boot.
 fn at_boot(matches: &ArgMatches, plan: Plan) -> Result<()> {
     let session = plan.boot_session();
-    let file = match optional::<PathBuf>(matches, "etl")? {
-        Some(path) => absolute(path)?,
-        None => {
-            let root = env::var_os("SystemRoot").context("the variable SystemRoot is not set")?;
-            let folder = PathBuf::from(root).join(r"System32\LogFiles\WMI");
-            folder.join(format!("{session}.etl"))
-        }
+    let file = if let Some(path) = optional::<PathBuf>(matches, "etl")? {
+        absolute(&path)?
+    } else {
+        let root = env::var_os("SystemRoot").context("the variable SystemRoot is not set")?;
+        let folder = PathBuf::from(root).join(r"System32\LogFiles\WMI");
+        folder.join(format!("{session}.etl"))
     };
     let folder = file.parent();
     ensure!(
-        folder.is_some_and(|folder| folder.is_dir()),
+        folder.is_some_and(Path::is_dir),
         "{} has no folder, which the session does not create",
         file.display()
     );
@@ -167,7 +166,7 @@ fn not_at_boot(plan: &Plan) -> Result<()> {
             counts.events_lost, counts.buffers_lost, removed.file
         ),
         (None, None) => {
-            eprintln!("Windows was not restarted since `--at-boot on`, so there is no trace")
+            eprintln!("Windows was not restarted since `--at-boot on`, so there is no trace");
         }
         (None, Some(0)) => eprintln!("The session had been stopped before"),
         (None, Some(code)) => eprintln!(
