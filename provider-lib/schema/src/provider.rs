@@ -158,12 +158,12 @@ pub struct Channel {
     pub named: Named<u8>,
     /// `Admin`, `Operational`, `Analytic` or `Debug`; `Import` for a log of Windows.
     pub kind: String,
-    /// How the event log sets up the channel; empty for a log of Windows.
+    /// The channel's settings in the event log; empty for a log of Windows.
     pub settings: ChannelSettings,
 }
 
-/// How the event log sets up a channel when the provider is installed. `None` is the event log's
-/// default.
+/// A channel's settings in the event log, from the provider's installation on. `None` is the event
+/// log's default.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ChannelSettings {
     /// True if the channel receives events; by default, it does not.

@@ -104,7 +104,7 @@ pub fn load(path: &Path, resolve: Resolve<'_>) -> Result<Image, LoadError> {
 
 /// Returns the paths at which the PDB of the image at `path` may be.
 pub fn symbol_files(path: &Path) -> Vec<PathBuf> {
-    // What is no image has none, and its load says so.
+    // Another file has no PDB, and is refused when it is loaded.
     let data = fs::read(path).unwrap_or_default();
     let reference = PeFile64::parse(&*data).ok().and_then(|pe| pdb_reference(&pe));
     Symbols::of(path, reference.as_ref()).into_places()

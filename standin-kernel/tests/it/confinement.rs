@@ -345,7 +345,7 @@ fn a_driver_opens_no_files_but_its_own() {
     }
     assert_eq!(fs::read_to_string(&secret).unwrap(), "secret");
     assert!(!new.exists() && !above.exists());
-    // What it may do.
+    // The files that the driver may write.
     for (path, flags) in [
         (&Path::new(own).join("made"), CREATE),
         (&Path::new(own).join("made"), 0o1001),

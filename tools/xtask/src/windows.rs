@@ -48,9 +48,9 @@ fn check_for(name: &str, what: &[&str]) -> Result<()> {
     })
 }
 
-/// Lints the client, the code that controls sessions, and `cargo etw`. If the libraries of [`MSVC`] are installed, lints for that target, whose dependencies
-/// [`check`] has built, with the same result; the libraries of the client's own target would have to be
-/// built first.
+/// Lints the client, the code that controls sessions, and `cargo etw`. If the libraries of [`MSVC`] are
+/// installed, lints for that target, whose dependencies [`check`] has built, with the same result; the
+/// libraries of the client's own target would have to be built first.
 pub fn lint_client(client: Rust) -> Result<()> {
     step("Linting the client", || match Rust::for_target(MSVC)? {
         (rust, true) => {

@@ -14,7 +14,7 @@ use crate::{
 /// Memory for an APC.
 type Apc = [u64; 11];
 
-/// What has run, a digit for each routine: 1 kernel, 2 rundown and 3 normal routines.
+/// The routines that have run, a digit each: 1 kernel, 2 rundown and 3 normal routines.
 static RAN: AtomicU64 = AtomicU64::new(0);
 /// The thread that the last routine ran on, and its IRQL.
 static THREAD: AtomicU64 = AtomicU64::new(0);

@@ -35,7 +35,16 @@ pub fn command() -> Command {
         .arg(path("etl", "FILE", "Keep the events in this trace file as well"))
         .arg(
             path("file", "FILE", "Show the events of this trace file instead of a session's")
-                .conflicts_with_all(["etl", "capture-state", "seconds", "session", "at-boot"]),
+                .conflicts_with_all([
+                    "etl",
+                    "capture-state",
+                    "seconds",
+                    "session",
+                    "at-boot",
+                    "level",
+                    "any",
+                    "all",
+                ]),
         )
         .arg(text("session", "NAME", "The session's name [default: cargo-etw-DRIVER]"))
         .arg(

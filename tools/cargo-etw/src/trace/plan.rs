@@ -233,6 +233,9 @@ mod tests {
         for words in [
             &["--file", "x", "--etl", "y"][..],
             &["--file", "x", "--at-boot", "on"],
+            &["--file", "x", "--level", "2"],
+            &["--file", "x", "--any", "1"],
+            &["--file", "x", "--all", "1"],
             &["--at-boot", "on", "--seconds", "5"],
             &["--at-boot", "maybe"],
             &["--any", "0xq"],

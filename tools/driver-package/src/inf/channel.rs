@@ -8,7 +8,7 @@ use super::read::number;
 pub struct Channel {
     /// The full name, such as `Contoso-Driver/Operational`.
     pub name: String,
-    /// What the provider defines; `None` for a channel that another provider or Windows defines,
+    /// The provider's own channel; `None` for a channel that another provider or Windows defines,
     /// such as `System`.
     pub own: Option<OwnChannel>,
 }
@@ -22,7 +22,7 @@ pub struct OwnChannel {
     pub settings: Option<ChannelSettings>,
 }
 
-/// How the event log sets up a channel. `None` is the event log's default.
+/// A channel's settings in the event log. `None` is the event log's default.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ChannelSettings {
     /// The channel's type.

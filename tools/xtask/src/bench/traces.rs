@@ -42,7 +42,7 @@ struct Measured {
     arguments: &'static [&'static str],
     /// The events per second of processor time that it must read on one thread.
     rate: Option<f64>,
-    /// How many times as fast as on one thread it must be on two processors or more.
+    /// The least ratio of its speed on all threads to that on one, on two processors or more.
     speed_up: Option<f64>,
 }
 
