@@ -1,6 +1,6 @@
 //! `cargo xtask doctor`: lists the required tools, found and missing.
 
-use std::process::Command;
+use std::{process::Command, thread};
 
 use anyhow::{Result, bail, ensure};
 
@@ -94,12 +94,20 @@ pub fn install() -> Result<Tools> {
     failures.keep(packages::may_install(&missing));
     // Packages are installed only when all of them can be.
     failures.check()?;
-    failures.keep(step("Installing missing packages", || packages::install(&missing)));
-    failures.check()?;
-    failures.keep(step("Installing the third-party decoders", || ORACLES.install()));
-    failures.keep(step("Installing the linters", lint::install));
-    failures.keep(step("Fetching the stand-in guest", guest::fetch));
-    failures.keep(step("Installing cargo-make", packages::install_cargo_make));
+    thread::scope(|scope| {
+        // It is compiled while the rest is downloaded.
+        let cargo_make =
+            scope.spawn(|| step("Installing cargo-make", packages::install_cargo_make));
+        let installed =
+            failures.keep(step("Installing missing packages", || packages::install(&missing)));
+        if installed.is_some() {
+            failures.keep(step("Installing the third-party decoders", || ORACLES.install()));
+            failures.keep(step("Installing the linters", lint::install));
+            failures.keep(step("Fetching the stand-in guest", guest::fetch));
+        }
+        let cargo_make = cargo_make.join();
+        failures.keep(cargo_make.unwrap_or_else(|_| bail!("installing cargo-make panicked")));
+    });
     failures.check()?;
     let (Some(x64), Some(arm64), Some(client)) = (x64, arm64, client) else {
         bail!("a toolchain is missing, and no step reported an error");
