@@ -61,8 +61,10 @@ impl Plan {
                         sources = of_driver;
                     }
                 }
-                // The events of a file describe themselves, or the system knows them.
-                Err(_) if !names_driver && matches.contains_id("file") => {}
+                // The events of a file may describe themselves, or the system may know them.
+                Err(error) if !names_driver && matches.contains_id("file") => {
+                    eprintln!("note: no driver's declaration decodes the events: {error:#}");
+                }
                 Err(error) => {
                     return Err(error.context(
                         "no provider to trace: name one with `--provider`, or run this in a driver's \

@@ -2,6 +2,7 @@
 
 use std::{
     collections::BTreeSet,
+    fmt::Display,
     io::{self, Write},
 };
 
@@ -34,13 +35,15 @@ pub struct Printer<W> {
     /// The kinds of events for which the system was asked.
     asked: BTreeSet<Kind>,
     printed: u64,
+    /// Shows a warning.
+    warn: fn(&str),
 }
 
 impl<W: Write> Printer<W> {
     /// Returns a printer to `out`.
     pub fn new(out: W, catalog: Catalog, is_json: bool) -> Self {
         let json = is_json.then(Members::default);
-        Self { out, catalog, json, asked: BTreeSet::new(), printed: 0 }
+        Self { out, catalog, json, asked: BTreeSet::new(), printed: 0, warn: |text| eprintln!("warning: {text}") }
     }
 
     /// Returns the number of printed events.
@@ -48,32 +51,34 @@ impl<W: Write> Printer<W> {
         self.printed
     }
 
-    /// Prints an event. If nothing loaded describes the event,
-    /// `schema` is asked once for each kind of events, and returns the system's schema in the records of
-    /// `etl_file::schemas`, or nothing.
-    pub fn event(
+    /// Prints an event. If no loaded description fits, calls `schema` once for each kind of events.
+    /// `schema` returns the system's schema in the records of `etl_file::schemas`; its error is shown.
+    pub fn event<E: Display>(
         &mut self,
         event: &Event,
-        schema: impl FnOnce() -> Vec<EventRecord>,
+        schema: impl FnOnce() -> Result<Vec<EventRecord>, E>,
     ) -> io::Result<()> {
         let mut decoded = decode(event, &self.catalog);
         let descriptor = &event.record.descriptor;
         let kind = (event.record.provider, descriptor.id, descriptor.version);
         if is_unknown(event, &decoded) && self.asked.insert(kind) {
             let mut collector = Collector::new();
-            for record in schema() {
+            let records = schema().unwrap_or_else(|error| {
+                let (provider, id, version) = kind;
+                (self.warn)(&format!(
+                    "event {id}, version {version}, of provider {provider} is shown as bytes: {error}"
+                ));
+                Vec::new()
+            });
+            for record in records {
                 match record.encode() {
                     Ok(bytes) => collector.record(&bytes),
-                    Err(error) => {
-                        eprintln!(
-                            "warning: Windows' description of an event cannot be used: {error}"
-                        );
-                    }
+                    Err(error) => (self.warn)(&unusable(&error)),
                 }
             }
             let schemas = collector.finish();
             for defect in schemas.defects() {
-                eprintln!("warning: Windows' description of an event cannot be used: {defect}");
+                (self.warn)(&unusable(defect));
             }
             schemas.add_to(&mut self.catalog);
             decoded = decode(event, &self.catalog);
@@ -97,6 +102,10 @@ impl<W: Write> Printer<W> {
         line.extend_from_slice(b"}\n");
         self.out.write_all(&line)
     }
+}
+
+fn unusable(defect: &dyn Display) -> String {
+    format!("Windows' description of an event cannot be used: {defect}")
 }
 
 /// Returns whether nothing describes an event that does not describe itself.

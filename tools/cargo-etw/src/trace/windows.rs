@@ -35,7 +35,9 @@ pub fn run(matches: &ArgMatches) -> Result<()> {
     if let Some(state) = optional::<String>(matches, "at-boot")? {
         return if state == "on" { at_boot(matches, plan) } else { not_at_boot(&plan) };
     }
-    if let Some(manifest) = optional::<PathBuf>(matches, "man")? {
+    // The plan's catalog has the manifest already; only TDH's own text needs it again.
+    if let (true, Some(manifest)) = (matches.get_flag("tdh"), optional::<PathBuf>(matches, "man")?)
+    {
         tdh::load_manifest(&manifest)?;
     }
     let is_json = matches.get_flag("json");
@@ -84,8 +86,7 @@ fn show(
             let text = if is_json { serde_json::to_string(&event)? } else { event.to_string() };
             return printer.line(&text);
         }
-        // An event that Windows cannot describe is shown as bytes, with the reason.
-        printer.event(&record::event(record), || tdh::schema(record).unwrap_or_default())
+        printer.event(&record::event(record), || tdh::schema(record))
     }
 }
 

@@ -1,3 +1,5 @@
+use std::{cell::RefCell, convert::Infallible};
+
 use etl_file::{EventDescriptor, ExtendedItem, FileTime};
 
 use super::*;
@@ -38,7 +40,7 @@ fn printed(is_json: bool, events: &[Event]) -> (String, usize) {
     for event in events {
         let schema = || {
             asked += 1;
-            Vec::new()
+            Ok::<_, Infallible>(Vec::new())
         };
         printer.event(event, schema).unwrap();
     }
@@ -75,6 +77,21 @@ fn the_system_is_asked_once_for_each_unknown_kind() {
 }
 
 #[test]
+fn a_failure_of_the_system_to_describe_an_event_is_shown_once_for_each_kind() {
+    thread_local!(static WARNINGS: RefCell<Vec<String>> = const { RefCell::new(Vec::new()) });
+    let mut printer = Printer::new(Vec::new(), Catalog::new(), false);
+    printer.warn = |text| WARNINGS.with_borrow_mut(|all| all.push(text.to_owned()));
+    for id in [7, 7, 8] {
+        let refused = || Err("TdhGetEventInformation failed with error 5");
+        printer.event(&event(id, Vec::new(), vec![1]), refused).unwrap();
+    }
+    let warnings = WARNINGS.take();
+    assert_eq!(warnings.len(), 2, "{warnings:?}");
+    let start = format!("event 7, version 0, of provider {PROVIDER} is shown as bytes: TdhGet");
+    assert!(warnings[0].starts_with(&start), "{warnings:?}");
+}
+
+#[test]
 fn an_error_of_the_output_is_returned() {
     struct Full;
     impl Write for Full {
@@ -86,7 +103,7 @@ fn an_error_of_the_output_is_returned() {
         }
     }
     let mut printer = Printer::new(Full, Catalog::new(), false);
-    let error = printer.event(&self_describing(), Vec::new).unwrap_err();
+    let error = printer.event(&self_describing(), || Ok::<_, Infallible>(Vec::new())).unwrap_err();
     assert_eq!(error.kind(), io::ErrorKind::StorageFull);
 }
 
