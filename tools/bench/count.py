@@ -307,6 +307,7 @@ def facades(path):
     for way in FACADES:
         machine.run(f"{way}_five")
         machine.run(f"{way}_evaluated")
+    machine.run("tracing_long")
     found = {way: {} for way in FACADES}
     for state, notification in STATES.items():
         machine.switch(*notification)
@@ -325,6 +326,8 @@ def facades(path):
                 measured["descriptors"] = len(writes[0]["data"])
                 measured["record"] = sum(record(write, write["traits"]) for write in writes)
             found[way][state] = measured
+    for way in ["log", "tracing"]:
+        found[way]["enabled"]["long"] = machine.run(f"{way}_long")["instructions"]
     return found
 
 

@@ -3,6 +3,7 @@
 use core::{
     alloc::{GlobalAlloc, Layout},
     cell::UnsafeCell,
+    fmt::{self, Display, Formatter},
     ptr,
     sync::atomic::{AtomicUsize, Ordering},
 };
@@ -104,6 +105,25 @@ macro_rules! span {
     };
 }
 callers!(span: span_five, span_four, span_request, span_leaf, span_evaluated);
+
+/// A text of 1 MiB, which no event holds.
+struct Long;
+
+impl Display for Long {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        (0..1 << 17).try_for_each(|_| f.write_str("8 bytes "))
+    }
+}
+
+#[unsafe(no_mangle)]
+pub extern "system" fn log_long() {
+    log::info!("{Long}");
+}
+
+#[unsafe(no_mangle)]
+pub extern "system" fn tracing_long() {
+    tracing::info!("{Long}");
+}
 
 #[unsafe(no_mangle)]
 pub extern "system" fn facades_register() -> bool {

@@ -297,13 +297,14 @@ const THROUGH_FACADES: [(&str, &str); 5] = [
 
 /// The rows of the table of the facades: the state and the figure in `count.py`, the title, and the
 /// goal.
-const OF_FACADES: [(&str, &str, &str, Option<f64>); 9] = [
+const OF_FACADES: [(&str, &str, &str, Option<f64>); 10] = [
     ("disabled", "delta", "disabled: difference", Some(8.0)),
     ("by level", "delta", "filtered by level: difference", Some(8.0)),
     ("by keyword", "delta", "filtered by keyword: difference", Some(8.0)),
     ("disabled", "evaluated", "disabled: arguments evaluated", Some(0.0)),
     ("disabled", "stack", "disabled: bytes of stack", None),
     ("enabled", "delta", "enabled: difference", None),
+    ("enabled", "long", "enabled: a message of 1 MiB, instructions", None),
     ("enabled", "descriptors", "enabled: data descriptors", None),
     // The facades' `MAX_STACK` plus the caller's stack.
     ("enabled", "stack", "enabled: bytes of stack", Some(3072.0)),
