@@ -124,6 +124,24 @@ fn the_workflow_runs_the_stages_of_the_table_in_their_order_and_in_its_time() {
     assert!(sum + 30 <= limit && limit < 360, "{sum} minutes of stages in {limit}");
 }
 
+/// A run's own limit is half an hour more than its stages' (`tools/vm/src/run.rs`).
+#[test]
+fn an_installation_and_a_leg_end_in_the_time_of_the_virtual_machines_job() {
+    let text = fs::read_to_string(root().join(".github/workflows/windows-vm.yml")).unwrap();
+    let after = |word: &str| -> u32 {
+        let (_, rest) = text.split_once(word).unwrap();
+        rest.split_whitespace().next().unwrap().parse().unwrap()
+    };
+    let (limit, installation) = (after("timeout-minutes: "), after("--install-only --timeout "));
+    let planned = stages().unwrap();
+    for leg in ["plain", "verifier"] {
+        let of_leg = planned.iter().filter(|stage| stage.leg == leg);
+        let run = of_leg.map(|stage| stage.minutes).sum::<u32>() + 30;
+        // The steps before them download and build.
+        assert!(20 + installation + run <= limit && limit < 360, "{leg}: {run} minutes");
+    }
+}
+
 /// The tools' programs are on no path by default, and a recipe without its program is skipped.
 #[test]
 fn the_recipes_find_the_kits_programs_and_the_summary_names_those_that_did_not_run() {
