@@ -28,7 +28,7 @@ pub fn current_irql() -> u8 {
     unsafe { KeGetCurrentIrql() }
 }
 
-/// Returns a number of the current thread that is not 0. IRQL: `DISPATCH_LEVEL` or below.
+/// Returns a nonzero number for the current thread. IRQL: `DISPATCH_LEVEL` or below.
 pub fn current_thread() -> u64 {
     // SAFETY: the callers check the IRQL.
     let thread = unsafe { PsGetCurrentThreadId() };
