@@ -369,7 +369,7 @@ pub fn block_of_size<T: PlainData, const SIZE: usize>(block: &T) -> EventDataDes
     const {
         assert!(
             size_of::<T>() == SIZE,
-            "the fields have another size on this target than in the event's layout"
+            "the fields have a different size on this target than in the event's layout"
         );
     }
     EventDataDescriptor::of(block)
@@ -399,7 +399,7 @@ pub const fn bytes_of_size<T: PlainData, const SIZE: usize>(values: &[T]) -> &[u
     const {
         assert!(
             size_of::<T>() == SIZE,
-            "the structure has another size on this target than in the event's layout"
+            "the structure has a different size on this target than in the event's layout"
         );
     }
     bytes_of(values)

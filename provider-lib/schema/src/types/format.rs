@@ -12,7 +12,8 @@ pub enum Format {
     Json,
     /// A string that contains XML.
     Xml,
-    /// A pointer whose address is in the event. Other pointers contain only whether they are null.
+    /// A pointer whose address is in the event. For other pointers, the event only says whether
+    /// they are null.
     Address,
 }
 
