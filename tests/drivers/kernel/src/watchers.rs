@@ -67,7 +67,7 @@ fn of(routine: *const c_void) -> u64 {
     address(routine)
 }
 
-/// A structure of a driver for operations on handles of processes.
+/// A driver's structure for operations on process handles.
 struct Handles {
     operation: [u64; 4],
     registration: [u64; 5],
@@ -93,7 +93,7 @@ impl Handles {
     }
 }
 
-/// Registers routines that need no integrity check, and is refused the others.
+/// Registers routines that need no integrity check; the others are refused.
 pub fn run() {
     let process = of(process as *const c_void);
     same!(low(call!("PsSetCreateProcessNotifyRoutine", process, 0)), 0);
