@@ -1,4 +1,4 @@
-//! A WDM driver, which has no framework: it creates its device, serves requests, and writes events.
+//! A WDM driver without a framework: it creates its device, serves requests, and writes events.
 //!
 //! Tests of the stand-in kernel open its device, and read, write and control it.
 
@@ -29,7 +29,7 @@ use wdk_sys::{
     NTSTATUS, STATUS_SUCCESS,
 };
 
-/// The end of the path of the service whose driver stays until the system shuts down.
+/// The end of the service path with which the driver stays loaded until the system shuts down.
 static RESIDENT: [u16; 9] = utf16(br"\resident");
 
 etw_driver_support::entry!(driver_entry);
