@@ -49,7 +49,7 @@ pub unsafe extern "system" fn driver_entry(
     let path = unsafe { UnicodeString::from_raw_parts(path.Buffer, path.Length) };
     let tag = Tag::read(handle);
     // The driver works even if it cannot be traced.
-    // SAFETY: `unload` unregisters the provider, and this function does not fail any more.
+    // SAFETY: `unload` unregisters the provider, and this function cannot fail after this.
     unsafe { trace::register(path, tag.units()) };
     trace::driver_loaded();
     status

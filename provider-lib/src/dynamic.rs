@@ -366,7 +366,7 @@ impl<const METADATA: usize, const DATA: usize> DynamicEvent<METADATA, DATA> {
         self.note_cut(field, kept, length);
     }
 
-    /// Records that a field was cut, if it was.
+    /// Records a field that was cut; does nothing for any other field.
     fn note_cut(&mut self, field: u16, kept: usize, length: usize) {
         if kept < length {
             self.lost = self.lost.saturating_add(1);

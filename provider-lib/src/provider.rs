@@ -857,7 +857,7 @@ mod tests {
 
     #[test]
     fn what_writes_change_shares_no_cache_line_with_what_they_only_read() {
-        // The fields in their order.
+        // In the order of the fields.
         let ends_of_what_is_read = [
             offset_of!(One, state) + size_of::<EnableState>(),
             offset_of!(One, handle) + size_of::<AtomicU64>(),

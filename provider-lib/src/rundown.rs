@@ -231,7 +231,7 @@ impl Rundown {
     )]
     pub fn enter_fast(&self) -> Option<Guard<'_>> {
         let slot = self.slot()?;
-        // Not earlier: dropping a guard frees the slot.
+        // A guard must not exist before the slot is taken: dropping it frees the slot.
         slot.take().then(|| Guard::Owns(&slot.owner))
     }
 

@@ -63,8 +63,8 @@ static EVENT: EventBlob<{ METADATA.len() }> = EventBlob::new(
 
 #[doc(hidden)]
 impl<const N: usize> StaticProvider<N> {
-    /// Makes the provider count the events that ETW accepts ([`Statistics::written`]), in `written`,
-    /// and write an event `ProviderStatistics` when a session requests the provider's state.
+    /// Makes the provider count in `written` the events that ETW accepts ([`Statistics::written`]), and
+    /// write an event `ProviderStatistics` when a session requests the provider's state.
     #[must_use]
     pub const fn with_statistics(mut self, written: &'static WrittenCounts) -> Self {
         self.counting = Some(Counting { written, write_statistics });

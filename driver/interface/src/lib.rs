@@ -102,7 +102,7 @@ pub const IOCTL_SIMULATE_READS: u32 = ctl_code(0x807, WRITE);
 /// The maximum number of reads of each kind that one request simulates.
 pub const MAX_READS: u32 = 1_000;
 
-/// The size of the activity id in front of the input of a traced request.
+/// The size of the activity id at the start of a traced request's input.
 pub const ACTIVITY_SIZE: usize = 16;
 
 /// The bit of the function code that marks a traced request.

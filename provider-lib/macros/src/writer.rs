@@ -56,7 +56,7 @@ fn in_block(at: usize, leaf: &Leaf) -> TokenStream {
             Representation::BigEndian16 => quote!(::core::primitive::u16::to_be_bytes(#value.0)),
             Representation::Octets4 => quote!(::core::net::Ipv4Addr::octets(&#value)),
             Representation::Octets16 => quote!(::core::net::Ipv6Addr::octets(&#value)),
-            // `Memory` is copied as it is. The others are never in a block.
+            // `Memory` is copied unchanged. The others are never in a block.
             Representation::Memory(_)
             | Representation::Counted(_)
             | Representation::Terminated(_)
@@ -296,7 +296,7 @@ fn part(part: BlockPart, layout: &Layout) -> TokenStream {
                 Wire::CountedStructures(size) => {
                     quote!(::wdk_etw::__macro::count_of_size::<#size>(#text))
                 }
-                // A length in a field of its own counts characters.
+                // A length in a separate field counts characters.
                 Wire::Text(kind) if leaf.counter.is_some() && kind.unit() == 2 => {
                     quote!(::wdk_etw::__macro::count::<::core::primitive::u16>(#text))
                 }

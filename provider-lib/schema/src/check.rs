@@ -438,7 +438,7 @@ fn counters(fields: &[Field], errors: &mut Errors) {
     }
 }
 
-/// Removes the events that have errors of their own, and adds these errors.
+/// Removes the events that themselves have errors, and adds these errors.
 pub fn keep_valid_events(provider: &mut Provider, errors: &mut Errors) {
     for event in std::mem::take(&mut provider.events) {
         let mut own = Errors::default();

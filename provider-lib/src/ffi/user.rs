@@ -172,7 +172,7 @@ pub unsafe fn EtwEventEnabled(handle: RegHandle, event: *const EventDescriptor) 
 pub unsafe fn ExAllocatePool2(_flags: u64, bytes: usize, _tag: u32) -> *mut c_void {
     // SAFETY: the function has no preconditions.
     let heap = unsafe { GetProcessHeap() };
-    // SAFETY: the heap is the process's.
+    // SAFETY: the handle is that of the process's heap.
     unsafe { HeapAlloc(heap, 0, bytes) }
 }
 
@@ -182,7 +182,7 @@ pub unsafe fn ExFreePoolWithTag(block: *mut c_void, _tag: u32) {
     // SAFETY: the function has no preconditions.
     let heap = unsafe { GetProcessHeap() };
     // The caller passes a block that it allocated, so the call cannot fail.
-    // SAFETY: the caller allocated the block from this heap and does not use it any more.
+    // SAFETY: the caller allocated the block from this heap and no longer uses it.
     let _freed = unsafe { HeapFree(heap, 0, block) };
 }
 

@@ -275,7 +275,7 @@ fn decoded(written: &Written, catalog: &Catalog) -> (String, String) {
     (name, fields.join(", "))
 }
 
-/// Writes every event of one of the modules, in a scope with names of its own.
+/// Writes every event of one of the modules, in a scope with its own names.
 macro_rules! write_events {
     ($provider:ident) => {{
         use std::net::SocketAddr;

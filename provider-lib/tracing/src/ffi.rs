@@ -15,7 +15,7 @@ pub const DISPATCH_LEVEL: u8 = 2;
     link(name = "ntoskrnl.exe", kind = "raw-dylib", modifiers = "+verbatim")
 )]
 unsafe extern "system" {
-    /// IRQL: any. The headers define an inline function that reads a register, as the export does.
+    /// IRQL: any. The headers define an inline function that, like the export, reads a register.
     fn KeGetCurrentIrql() -> u8;
 
     /// IRQL: `DISPATCH_LEVEL` or below.

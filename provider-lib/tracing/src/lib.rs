@@ -38,7 +38,7 @@
 //!
 //! fn unload() {
 //!     match trace::unregister() {
-//!         // SAFETY: no hook runs any more, the driver has no spans, and no code of it uses `tracing`.
+//!         // SAFETY: no hook runs, and the driver has no spans and no longer uses `tracing`.
 //!         Ok(()) => unsafe { SUBSCRIBER.uninstall() },
 //!         Err(error) => wdk_etw::debug_print(format_args!("contoso_driver: {error}")),
 //!     }
@@ -300,7 +300,7 @@ impl<const SPANS: usize> EtwSubscriber<SPANS> {
     ///   [`Provider::unregister`] has returned `Ok`: after an error, hooks can still run.
     ///
     /// In `EvtDriverUnload` both are true if the provider is unregistered, all spans have been dropped,
-    /// and no timer, work item or other thread of the driver runs any more.
+    /// and no timer, work item or other thread of the driver still runs.
     ///
     /// # IRQL
     ///

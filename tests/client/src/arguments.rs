@@ -31,7 +31,7 @@ pub enum Action {
     Enable(SourceInSession, Filter),
     /// Disables a provider or group.
     Disable(SourceInSession),
-    /// Requests the state of a provider or group.
+    /// Asks a provider or group for its state.
     CaptureState(SourceInSession),
     /// Enables or disables the sample driver's group.
     Group(GroupOptions),

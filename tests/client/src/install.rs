@@ -73,7 +73,7 @@ pub fn uninstall(inf: &Path) -> Result<Restart, Failure> {
     let inf = absolute(inf)?;
     let folder = windows_infs();
     let devices = Devices::find(HARDWARE_ID, Search::All)?;
-    // Windows publishes an INF file under another name, by which alone it identifies a package.
+    // Windows publishes an INF file under another name, and knows the package only by that name.
     let mut published = copies_of(&inf, &folder)
         .map_err(|error| Failure::Infs { folder: folder.clone(), error })?;
     // The installed version may differ from the file's.

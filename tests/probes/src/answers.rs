@@ -1,4 +1,4 @@
-//! The answers of one system.
+//! A system's answers.
 
 use std::{collections::BTreeMap, fmt};
 

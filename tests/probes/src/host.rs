@@ -126,7 +126,7 @@ pub trait Host {
         id: Option<Guid>,
     ) -> Result<(), HostError>;
 
-    /// Requests a provider or group to write its state. Fails with the error of `EnableTraceEx2`.
+    /// Asks a provider or group to write its state. Fails with the error of `EnableTraceEx2`.
     fn capture_state(&mut self, session: Session, source: Source) -> Result<(), HostError>;
 
     /// Sets or clears the activity of the thread that sends requests.

@@ -231,7 +231,7 @@ pub trait Host {
     /// Disables a provider or group. Fails with the error of `EnableTraceEx2`.
     fn disable(&mut self, session: Session, source: Source) -> Result<(), HostError>;
 
-    /// Requests a provider or group to write its state. Fails with the error of `EnableTraceEx2`.
+    /// Asks a provider or group to write its state. Fails with the error of `EnableTraceEx2`.
     fn capture_state(&mut self, session: Session, source: Source) -> Result<(), HostError>;
 
     /// Sets the list of providers that the session does not enable through their groups

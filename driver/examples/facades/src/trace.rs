@@ -69,7 +69,7 @@ pub unsafe fn start() {
 /// or later.
 pub unsafe fn stop() {
     match provider::unregister() {
-        // SAFETY: the caller guarantees it, and no hook runs any more.
+        // SAFETY: the caller guarantees it, and hooks no longer run.
         Ok(()) => unsafe { SUBSCRIBER.uninstall() },
         Err(error) => debug_print(format_args!("etw_facades_driver: {error}")),
     }

@@ -49,7 +49,7 @@ fn names_and_guids_that_meet_are_refused_with_both_places() {
     );
     assert!(error.contains(&format!("the GUID {guid}")), "{error}");
     assert!(error.contains("a.rs:2") && error.contains("b.rs:2"), "{error}");
-    // Together with a provider that has no manifest events.
+    // One of the providers has no manifest events.
     let folder = tempfile::tempdir().unwrap();
     let empty = "#[provider(name = \"A\")]\nmod a {}\n#[provider(name = \"A\")]\nmod b {}";
     let path = write(&folder, "both.rs", empty);

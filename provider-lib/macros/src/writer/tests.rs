@@ -139,7 +139,7 @@ fn the_slow_function_is_called_if_the_provider_does_not_admit_the_event() {
     );
 }
 
-// Counting code would be in every write of a provider that counts nothing.
+// A provider that counts nothing must not have counting code in its writes.
 #[test]
 fn only_a_provider_with_statistics_counts_its_events() {
     let data = quote!((
@@ -156,7 +156,7 @@ fn only_a_provider_with_statistics_counts_its_events() {
     }
 }
 
-// A check that never fails would waste code in every write.
+// Writes must contain no check that never fails.
 #[test]
 fn only_a_number_of_fewer_bits_is_checked() {
     for narrow in [Scalar::U8, Scalar::I16, Scalar::U32, Scalar::I32] {

@@ -42,7 +42,7 @@ pub fn own_types(entries: &[Entry]) -> HashSet<Ident> {
         .collect()
 }
 
-/// Returns the names by which other items refer to an item, or to its variants.
+/// Returns the names with which other items refer to an item or its variants.
 pub fn declared_names(item: &Item) -> Vec<Ident> {
     match item {
         Item::Const(item) => vec![attribute::plain(&item.ident)],

@@ -21,7 +21,7 @@ pub fn run() {
     let irp = call!("IoAllocateIrp", 2, 0);
     same!(of_request(irp) == Err(NOT_FOUND), true);
     let set = Routine::find("IoSetActivityIdIrp");
-    // The thread has no id that the request could take.
+    // The thread has no id yet.
     same!(low(set.call(&[irp, 0])), NOT_SUPPORTED);
     let (raise, lower) = (Routine::find("KfRaiseIrql"), Routine::find("KeLowerIrql"));
     let before = raise.call(&[2]) & 0xFF;

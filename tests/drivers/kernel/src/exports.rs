@@ -185,7 +185,7 @@ fn start() {
         unsafe { imp_WppRecorderLogSetIdentifier(control(), own, c"second".as_ptr() as u64) };
     same!(status, 0);
     same!(write(own, 4, 11), 0);
-    // SAFETY: the log is open, and not used any more.
+    // SAFETY: the log is open, and nothing uses it afterwards.
     same!(unsafe { imp_WppRecorderLogDelete(control(), own) }, 0);
     lower.call(&[before]);
 }

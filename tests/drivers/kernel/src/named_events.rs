@@ -118,7 +118,7 @@ fn of_io_manager() {
         same!(event != 0, true);
         same!(low(call!("KeReadStateEvent", event)), 1);
         call!("KeClearEvent", event);
-        // The second event is the first one.
+        // The second call returns the first call's event.
         same!(call!("IoCreateSynchronizationEvent", name, at(two)), event);
         same!(low(call!("KeReadStateEvent", event)), 0);
     });

@@ -1,4 +1,4 @@
-//! Objects by their names, and the names of objects: directories, links, sections and processes.
+//! Named objects: directories, links, sections and processes.
 
 use core::ffi::c_void;
 
@@ -545,6 +545,6 @@ unsafe extern "C" fn fill(to: *mut c_void) {
     let mut memory = [0_u8; USED];
     core::hint::black_box(&mut memory).fill(7);
     let sum = memory.iter().map(|byte| u64::from(*byte)).sum();
-    // SAFETY: the caller passes the address of a number of its own.
+    // SAFETY: the caller passes the address of its own variable.
     unsafe { *to.cast::<u64>() = sum };
 }

@@ -64,7 +64,7 @@ fn others() {
     same!(low(call!("ZwClose", again)), 0);
 }
 
-/// Creates a descriptor with an owner and a list of one entry, in memory that lives as long.
+/// Runs a function with a descriptor that has an owner and a list of one entry.
 fn with_list(run: impl FnOnce(u64, u64)) {
     let (mut sid, mut acl) = (ADMINISTRATORS, [0_u64; 8]);
     same!(low(call!("RtlCreateAcl", at(&mut acl), 64, 2)), 0);

@@ -220,7 +220,7 @@ fn identifiers() {
 }
 
 fn texts() {
-    // The SID of Administrators: revision 1, two sub-authorities, authority 5, and the two.
+    // The SID of Administrators, `S-1-5-32-544`.
     let mut sid = [0x0000_0201_u32, 0x0500_0000, 32, 544];
     let mut string = [0_u64; 2];
     let status = call!("RtlConvertSidToUnicodeString", at(&mut string), at(&mut sid), 1);

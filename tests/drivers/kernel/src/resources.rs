@@ -121,7 +121,7 @@ pub fn in_device() {
     call!("IoDeleteDevice", device);
 }
 
-/// Acquires a shared resource exclusively, which would wait for this thread itself.
+/// Acquires a resource exclusively that this thread holds shared, which would deadlock.
 pub fn upgrade() {
     let mut memory = [0_u64; WORDS];
     let lock = at(&mut memory);

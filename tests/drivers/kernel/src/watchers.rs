@@ -1,4 +1,4 @@
-//! Routines that watch the system.
+//! Notification routines for processes, threads, images and other system activity.
 
 use core::{
     ffi::c_void,
@@ -79,7 +79,7 @@ impl Handles {
     fn new() -> Self {
         let routine = of(before_operation as *const c_void);
         // The value in wdm.h's declaration is the address of the kernel's variable.
-        // SAFETY: the declaration is that of the header.
+        // SAFETY: the declaration is the header's.
         let kind = unsafe { wdk_sys::PsProcessType } as u64;
         Self {
             operation: [kind, 1, routine, 0],

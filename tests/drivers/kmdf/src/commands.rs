@@ -33,7 +33,7 @@ pub const KEEP_CANCELABLE_EX: u32 = control(11);
 pub const KEEP: u32 = control(12);
 /// Makes the kept request uncancelable and completes it.
 pub const RELEASE: u32 = control(13);
-/// Completes the kept request as it is.
+/// Completes the kept request without making it uncancelable first.
 pub const COMPLETE: u32 = control(14);
 /// Reports whether the kept request is cancelled.
 pub const IS_CANCELED: u32 = control(15);

@@ -132,7 +132,7 @@ extern "C" fn synchronized(_interrupt: WDFINTERRUPT, _context: WDFCONTEXT) -> BO
     1
 }
 
-/// A routine of `KeSynchronizeExecution`.
+/// A routine for `KeSynchronizeExecution`.
 unsafe extern "C" fn synchronized_by_kernel(context: *mut c_void) -> BOOLEAN {
     wdk::println!("synchronized with {} at {}", context as usize, irql());
     1
@@ -149,7 +149,7 @@ fn synchronize_by_kernel(interrupt: WDFINTERRUPT) {
     let routine = etw_driver_support::routine("KeSynchronizeExecution");
     // SAFETY: the kernel exports the routine, which has this type.
     let routine = unsafe { core::mem::transmute::<*mut c_void, Synchronize>(routine) };
-    // SAFETY: the object is that of a connected interrupt.
+    // SAFETY: the object belongs to a connected interrupt.
     let result =
         unsafe { routine(object.cast(), synchronized_by_kernel, ptr::without_provenance_mut(7)) };
     wdk::println!("{result} at {}", irql());

@@ -1,4 +1,4 @@
-//! The driver's registrations, all of one provider.
+//! The driver's registrations, which all have the same provider.
 
 use core::{
     ptr,

@@ -29,7 +29,7 @@ const fn not_asked(operation: u32) -> Reply {
 pub fn answer_of(operation: u32) -> Option<Reply> {
     ANSWERS
         .iter()
-        // SAFETY: `DriverEntry` has returned, so nothing writes any more.
+        // SAFETY: `DriverEntry` has returned, so nothing writes to it.
         .map(|stored| unsafe { *stored.0.get() })
         .find(|reply| reply.operation == operation)
 }

@@ -207,7 +207,7 @@ const NOT_CANONICAL: usize = 0x8000_0000_0000_1230;
 
 #[inline(never)]
 fn write_to_no_address() {
-    // SAFETY: violated on purpose: there is no such address.
+    // SAFETY: violated on purpose: the address is not canonical.
     unsafe { ptr::without_provenance_mut::<u8>(NOT_CANONICAL).write_volatile(1) }; // BUG: not-canonical
 }
 
@@ -217,7 +217,7 @@ fn write_to_no_address_at_dispatch() {
     write_to_no_address();
 }
 
-/// Reads a register of the processor. A driver may do so.
+/// Reads a processor register, which a driver may do.
 #[inline(never)]
 fn read_a_control_register() {
     let value: u64;

@@ -141,7 +141,7 @@ fn register_at_dispatch() {
 
 fn use_wrong_handle() {
     let lock = create_lock();
-    // The handle is of another kind, which is the fault.
+    // The handle has the wrong type, which is the fault.
     let _was_set = wdf!(WdfTimerStart, lock.cast(), 0);
 }
 

@@ -117,7 +117,7 @@ impl<'a> Service<'a> {
     /// Returns the units of the path of the service's key.
     #[must_use]
     pub const fn units(self) -> &'a [u16] {
-        // SAFETY: the string counts its own bytes.
+        // SAFETY: the string's buffer has the length that the string states.
         unsafe { slice::from_raw_parts(self.path.Buffer, self.path.Length as usize / 2) }
     }
 

@@ -47,7 +47,7 @@ fn driver_entry(driver: &mut DRIVER_OBJECT, service: Service<'_>) -> NTSTATUS {
     driver.MajorFunction[IRP_MJ_POWER as usize] = Some(power::dispatch);
     driver.MajorFunction[IRP_MJ_SYSTEM_CONTROL as usize] = Some(system_control);
     driver.DriverUnload = Some(unload);
-    // SAFETY: `unload` unregisters the provider, and this function does not fail any more.
+    // SAFETY: `unload` unregisters the provider, and this function cannot fail after this.
     if let Err(error) = unsafe { trace::register() } {
         debug_print(format_args!("etw_wdm_pnp_driver: {error}"));
     }

@@ -112,7 +112,7 @@ fn serve(device: *mut DEVICE_OBJECT, its: &mut Extension, irp: *mut IRP, minor: 
     }
 }
 
-/// Starts the device after the lower drivers have done so.
+/// Starts the device after the lower drivers have started it.
 fn start(its: &mut Extension, irp: *mut IRP) -> NTSTATUS {
     let mut status = if variant() == Variant::Forward {
         let is_passed = nt!(IoForwardIrpSynchronously, its.lower, irp);

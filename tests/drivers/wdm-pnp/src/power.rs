@@ -173,7 +173,7 @@ fn reached(device: *mut DEVICE_OBJECT, its: &mut Extension, state: POWER_STATE) 
     let before = nt!(PoSetPowerState, device, DEVICE, state);
     // SAFETY: as above.
     if unsafe { before.DeviceState } != i32::from(its.states[1]) {
-        // A test finds the state that the power manager should have returned.
+        // Tells a test that the power manager returned a wrong previous state.
         its.states[7] = u8::MAX;
     }
     emit!(trace::power_state(number as u32));

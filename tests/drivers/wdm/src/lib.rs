@@ -64,7 +64,7 @@ fn driver_entry(driver: &mut DRIVER_OBJECT, service: Service<'_>) -> NTSTATUS {
         driver.MajorFunction[major as usize] = Some(requests::dispatch);
     }
     driver.DriverUnload = Some(unload);
-    // SAFETY: `unload` unregisters the provider, and this function does not fail any more.
+    // SAFETY: `unload` unregisters the provider, and this function cannot fail after this.
     if let Err(error) = unsafe { trace::register() } {
         debug_print(format_args!("etw_wdm_driver: {error}"));
     }

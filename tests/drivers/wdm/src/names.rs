@@ -71,7 +71,7 @@ fn note_name(location: &IO_STACK_LOCATION) {
     if name.Length == 0 {
         return;
     }
-    // SAFETY: the string counts its own bytes.
+    // SAFETY: the string's buffer has the length that the string states.
     let units = unsafe { slice::from_raw_parts(name.Buffer, usize::from(name.Length) / 2) };
     for (to, unit) in FILE_NAME.iter().zip(units) {
         to.store(*unit, Ordering::Relaxed);

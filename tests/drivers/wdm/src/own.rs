@@ -210,7 +210,7 @@ fn send_and_keep(device: *mut DEVICE_OBJECT) -> *mut IRP {
     irp
 }
 
-/// Deletes a device that is behind a cycle in a circular list.
+/// Deletes a device that a circular list of devices never reaches.
 fn delete_from_a_round(device: *mut DEVICE_OBJECT) {
     let first = create(device);
     let second = create(device);
