@@ -54,8 +54,7 @@ pub fn resume(device: &Device) {
     });
 }
 
-/// Stops the timer until [`resume`]. IRQL: `PASSIVE_LEVEL`, because it waits for a tick in
-/// progress.
+/// Stops the timer until [`resume`]. IRQL: `PASSIVE_LEVEL`, because it waits for running ticks.
 pub fn pause(device: &Device) {
     // It does not matter if the timer was running.
     let _was_running = device.timer.stop(true);

@@ -737,8 +737,7 @@ impl Provider {
     }
 
     /// Returns whether a write that was not admitted by a mask may begin; if not, counts it as
-    /// dropped. Without this check, many such writes could keep the closing thread from finding a
-    /// free slot.
+    /// dropped. Otherwise, many such writes could keep the closing thread from finding a free slot.
     #[doc(hidden)]
     #[must_use]
     pub fn is_open(&self) -> bool {

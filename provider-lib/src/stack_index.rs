@@ -1,5 +1,4 @@
-//! Computes an index from the current stack. Different threads and processors mostly get different
-//! indexes.
+//! Computes an index from the current stack. Threads and processors mostly get different ones.
 //!
 //! Every thread has its own stack, and so does every processor for its DPCs. In the kernel,
 //! adjacent stacks are 7 pages apart, including the guard page. 7 is coprime to every power of two,

@@ -232,8 +232,7 @@ impl EnableState {
 
     /// Clears the masks and keeps them clear until [`Self::open`], so that every check at a write
     /// site fails, even for levels without a mask. The enable info stays current. Another thread
-    /// may call [`Self::enable`] at the same time; the masks are clear when both calls have
-    /// returned.
+    /// may call [`Self::enable`] at the same time; the masks are clear after both calls.
     pub fn close(&self) {
         self.publishing.fetch_or(CLOSED, Ordering::Relaxed);
         fence(Ordering::SeqCst);

@@ -28,8 +28,7 @@ use crate::{NtStatus, WriteError};
 /// }
 /// ```
 ///
-/// A success costs one comparison. An error also costs the check whether a session enables the
-/// event.
+/// A success costs one comparison. An error also costs the event's check.
 ///
 /// # IRQL
 ///

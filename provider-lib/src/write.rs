@@ -417,8 +417,7 @@ macro_rules! emit {
     };
     (@event [$($event:tt)+] $arguments:tt , limit = $limit:expr $(, $option:ident = $value:expr)* $(,)?) => {
         if $($event)+::is_enabled() {
-            // A temporary value would admit every occurrence. The compiler refuses its address
-            // here.
+            // A temporary value would admit every occurrence; the compiler refuses its address.
             if false {
                 let _ = &raw const $limit;
             }

@@ -50,8 +50,7 @@ pub fn expand(event: &AdHoc) -> syn::Result<TokenStream> {
         Some(Limit::Named(limit)) => (
             None,
             Some(quote_spanned!(Span::mixed_site() => && {
-                // A temporary value would admit every occurrence. The compiler refuses its address
-                // here.
+                // A temporary value would admit every occurrence; the compiler refuses its address.
                 if false {
                     let _ = &raw const #limit;
                 }

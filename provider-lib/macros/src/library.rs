@@ -25,8 +25,7 @@ pub fn path(arguments: &TokenStream) -> syn::Result<Option<Path>> {
     parse.parse2(arguments.clone())
 }
 
-/// Keywords that can precede a path beginning with `::`. After any other word, `::` continues a
-/// path.
+/// Keywords that can precede a path beginning with `::`. After other words, `::` continues a path.
 const BEFORE_PATHS: [&str; 8] = ["as", "dyn", "for", "impl", "in", "mut", "return", "use"];
 
 /// Replaces `::wdk_etw` at the start of a path with another path.

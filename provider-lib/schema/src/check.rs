@@ -148,8 +148,7 @@ fn numbers(provider: &Provider, errors: &mut Errors) {
     }
 }
 
-/// Checks a type with the name of another map: both must form one map, for values of different
-/// widths.
+/// Checks a type with the name of another map: both must be one map, of different widths.
 fn same_map(first: &Map, second: &Map, errors: &mut Errors) {
     if first.kind != second.kind || first.scalar == second.scalar {
         errors.at(

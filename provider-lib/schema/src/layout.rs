@@ -35,8 +35,7 @@ pub struct Leaf {
     pub wire: Wire,
     /// The type of the length or count before the value, if it is not the default `u16`.
     pub counter: Option<Scalar>,
-    /// The index of the earlier leaf that contains the length or count, if not right before the
-    /// value.
+    /// The index of the earlier leaf with the length or count, if not right before the value.
     pub counted_by: Option<usize>,
 }
 

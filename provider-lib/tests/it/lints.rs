@@ -1,6 +1,5 @@
 //! Tests that a declaration's code causes no warning: a driver need not use everything in a
-//! declaration, its items may have the names of a header, and their documentation is the
-//! declaration's.
+//! declaration, its items may have the names of a header, and their docs are the declaration's.
 
 #![deny(warnings, missing_docs)]
 

@@ -133,8 +133,7 @@ impl Installation {
             return;
         };
         let weak = dispatch.downgrade();
-        // `tracing-core` has kept one more reference, which it never drops. This copy stands for
-        // it.
+        // `tracing-core` has kept one more reference, which it never drops. This copy is it.
         // SAFETY: the copy is dropped only if there is a reference that nothing else drops.
         let leaked = ManuallyDrop::new(unsafe { ptr::read(&raw const dispatch) });
         drop(dispatch);

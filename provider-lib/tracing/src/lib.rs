@@ -526,8 +526,7 @@ impl<const SPANS: usize> EtwSubscriber<SPANS> {
 
 /// All functions can be called at any IRQL.
 impl<const SPANS: usize> Subscriber for &'static EtwSubscriber<SPANS> {
-    /// Makes `tracing` ask the subscriber about each span and event of a level that sessions may
-    /// enable.
+    /// Makes `tracing` ask about each span and event of a level that sessions may enable.
     fn register_callsite(&self, _metadata: &'static Metadata<'static>) -> Interest {
         if self.installation.is_removed() { Interest::never() } else { Interest::sometimes() }
     }

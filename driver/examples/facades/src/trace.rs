@@ -40,8 +40,7 @@ static LOGGER: EtwLogger = EtwLogger::new(&provider::PROVIDER, provider::LOG).fo
 static SUBSCRIBER: EtwSubscriber =
     EtwSubscriber::new(&provider::PROVIDER, provider::TRACING).following_sessions();
 
-/// Updates the facades' maximum levels, so that a record that no session enables costs one
-/// comparison.
+/// Updates the facades' maximum levels, so that disabled records cost one comparison.
 fn sessions_changed(_provider: &Provider, _notification: &Notification<'_>) {
     LOGGER.sessions_changed();
     SUBSCRIBER.sessions_changed();

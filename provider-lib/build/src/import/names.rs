@@ -104,8 +104,8 @@ pub fn renamed(name: &str) -> TokenStream {
     quote!(#[name = #name])
 }
 
-/// Returns `#[name = "…"]` if the identifier alone would give a different name. Ignores an empty
-/// name.
+/// Returns `#[name = "…"]` if the identifier alone would give a different name. Ignores empty
+/// names.
 pub fn rename(ident: &str, name: &str) -> TokenStream {
     if name.is_empty() || wdk_etw_schema::pascal_case(ident) == name {
         TokenStream::new()

@@ -28,8 +28,7 @@ fn structures() -> syn::Result<[Structure; 1]> {
     }])
 }
 
-/// Returns whether a field's type is this library structure. If so, replaces the type with its full
-/// path.
+/// Returns whether a field's type is this library structure. If so, gives it its full path.
 fn resolve(field: &mut Field, structure: &Structure) -> bool {
     let FieldType::Named(name) = &field.kind else {
         return false;

@@ -12,8 +12,7 @@ pub enum Format {
     Json,
     /// A string that contains XML.
     Xml,
-    /// A pointer whose address is in the event. For other pointers, the event only says whether
-    /// they are null.
+    /// A pointer whose address is in the event. Otherwise, the event only says whether it is null.
     Address,
 }
 

@@ -31,8 +31,7 @@ fn found(error: syn::Error) -> impl Iterator<Item = Found> {
     })
 }
 
-/// Only the compiler reports columns inside a literal. The text of such an error contains its
-/// column.
+/// Only the compiler reports columns inside a literal, so such an error states it in its text.
 fn found_at(line: usize, column: usize, text: String) -> Found {
     let is_inside_literal = text.starts_with("column ");
     (line, if is_inside_literal { 0 } else { column }, text)

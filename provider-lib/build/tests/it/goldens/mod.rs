@@ -129,8 +129,7 @@ fn a_published_manifest_compiles_to_its_images_resources() {
 }
 
 /// Restores the manifest version of the image. The published manifest is newer: it has one more
-/// event and eight more value names, four events have one more keyword, and one message is
-/// corrected.
+/// event and eight more value names, four events have one more keyword, and one message differs.
 #[test]
 #[ignore = "needs published packages; `cargo xtask test` fetches them"]
 fn a_published_manifest_without_its_additions_compiles_to_an_older_images_resources() {
