@@ -25,7 +25,7 @@ pub struct Queue {
 }
 
 impl Queue {
-    /// Initializes a queue, which accepts any number of requests or, if `is_limited`, only [`MAX`].
+    /// Initializes a queue, which accepts any number of requests or, if `is_limited`, only `MAX`.
     pub fn initialize(&mut self, is_limited: bool) -> NTSTATUS {
         let head = &raw mut self.list;
         self.list = LIST_ENTRY { Flink: head, Blink: head };
