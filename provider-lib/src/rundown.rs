@@ -84,7 +84,7 @@ impl Slot {
     fn take(&self) -> bool {
         // Acquire: everything before the slot was freed happens before this. Setting the bit again
         // has no effect, and takes two instructions less than a compare-exchange. In the model
-        // checker it would be a store that another thread's `FREE` may precede; no processor does so.
+        // checker it would be a store that another thread's `FREE` may precede, which no CPU does.
         #[cfg(not(loom))]
         return self.owner.fetch_or(TAKEN, Ordering::Acquire) & TAKEN == FREE;
         #[cfg(loom)]

@@ -231,7 +231,7 @@ static void Copies(void)
     }
 }
 
-/* Whether a character's case changed after version 14 of Unicode, so that tables of different ages
+/* Returns 1 if a character's case changed after version 14 of Unicode, so that tables of different ages
  * differ. */
 static int IsLater(ULONG unit)
 {
