@@ -2,7 +2,7 @@
 
 use syn::{Attribute, Expr, ExprLit, Ident, Item, Lit, LitInt, LitStr, ext::IdentExt as _};
 
-/// Keywords of newer editions than `syn` knows. Whether such a name needs `r#` depends on the
+/// Keywords of editions that `syn` does not know. Whether such a name needs `r#` depends on the
 /// declaration's edition, so it stays as written.
 const KEYWORDS_OF_EDITIONS: &[&str] = &["gen"];
 

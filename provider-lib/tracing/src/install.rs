@@ -103,7 +103,7 @@ impl Installation {
         if dispatcher::set_global_default(dispatch.clone()).is_err() {
             drop(dispatch);
             self.phase.store(NEW, Ordering::Release);
-            // `new` asked the previous subscriber about the events.
+            // `new` cached the previous subscriber's interest in each event.
             callsite::rebuild_interest_cache();
             return Err(InstallError::AlreadyInstalled);
         }

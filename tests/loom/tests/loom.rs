@@ -151,7 +151,7 @@ where
             thread::spawn(move || {
                 write_in(place, N);
                 let rundown: &Rundown = &shared.0;
-                // The paths of a write: if the slot is taken, the write is slow.
+                // Takes the fast path, or the slow path if the slot is taken, like a write.
                 if let Some(_guard) = rundown.enter_fast().or_else(|| rundown.enter()) {
                     // SAFETY: the guard keeps the handle from being released.
                     let handle = shared.1.with(|handle| unsafe { *handle });
