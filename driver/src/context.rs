@@ -7,7 +7,7 @@ use wdk_sys::{
     call_unsafe_wdf_function_binding,
 };
 
-/// The type information of a context for the framework. It must be in a static, because its address
+/// The framework's type information for a context. It must be in a static, because its address
 /// identifies the type.
 pub struct ContextType<T> {
     info: UnsafeCell<WDF_OBJECT_CONTEXT_TYPE_INFO>,

@@ -21,7 +21,7 @@ use crate::{
     trace::{self, PowerState},
 };
 
-/// Grants full access to the system and to administrators, and none to others
+/// Grants full access to the system and to administrators, and no access to others
 /// (`SDDL_DEVOBJ_SYS_ALL_ADM_ALL`).
 const SDDL: &[u16; 27] = &utf16("D:P(A;;GA;;;SY)(A;;GA;;;BA)");
 
@@ -76,7 +76,7 @@ fn create(mut init: PWDFDEVICE_INIT) -> Result<(), NTSTATUS> {
     // SAFETY: the framework has allocated zeroed memory of the context's size, which
     // nothing reads before this function returns.
     unsafe { place.write(context) };
-    // Requests can arrive from here on.
+    // From here on, requests can arrive.
     queue::create(device)?;
     // SAFETY: the device is live, and the GUID is a constant.
     check(unsafe {
@@ -171,7 +171,7 @@ extern "C" fn d0_exit(device: WDFDEVICE, target: WDF_POWER_DEVICE_STATE) -> NTST
 }
 
 /// `EvtDeviceSurpriseRemoval`, at `PASSIVE_LEVEL`: the device has been removed without notice.
-/// Cancels the `IOCTL_WAIT` requests; the framework would leave them pending, because their queue
+/// Cancels the `IOCTL_WAIT` requests, which the framework would leave pending because their queue
 /// is not power-managed. The timer stops when the device leaves D0.
 extern "C" fn surprise_removal(device: WDFDEVICE) {
     trace::surprise_removed();

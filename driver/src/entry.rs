@@ -14,8 +14,8 @@ use crate::{device, parameters::Tag, trace};
 ///
 /// # Safety
 ///
-/// Only the framework's entry code may call this function, with the arguments that it got from the
-/// system.
+/// Only the framework's entry code may call this function, with the arguments that it received from
+/// the system.
 // SAFETY: the framework's entry code finds the entry point by this name, and no
 // other symbol has the name.
 #[unsafe(export_name = "DriverEntry")]
@@ -39,7 +39,7 @@ pub unsafe extern "system" fn driver_entry(
         )
     };
     if !NT_SUCCESS(status) {
-        // The provider cannot be registered: its tag is read through the framework.
+        // The provider cannot be registered without its tag, which is read through the framework.
         debug_print(format_args!("etw_sample_driver: {}", NtStatus(status)));
         return status;
     }
@@ -49,7 +49,7 @@ pub unsafe extern "system" fn driver_entry(
     let path = unsafe { UnicodeString::from_raw_parts(path.Buffer, path.Length) };
     let tag = Tag::read(handle);
     // The driver works even if it cannot be traced.
-    // SAFETY: `unload` unregisters the provider, and this function does not fail any more.
+    // SAFETY: `unload` unregisters the provider, and this function cannot fail after this.
     unsafe { trace::register(path, tag.units()) };
     trace::driver_loaded();
     status

@@ -1,8 +1,8 @@
 //! The sample KMDF driver that traces itself with wdk-etw.
 //!
 //! The driver serves a root-enumerated device without hardware. Reads return the bytes of the last
-//! write, control codes echo their input at once or from a DPC, and a periodic timer ticks. Every
-//! callback writes ETW events, which [`trace`] declares.
+//! write, control codes echo their input immediately or from a DPC, and a periodic timer ticks.
+//! Every callback writes ETW events, which [`trace`] declares.
 
 #![no_std]
 #![allow(

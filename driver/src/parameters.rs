@@ -13,7 +13,7 @@ use crate::text::utf16;
 /// The name of the registry value.
 const NAME: &[u16; TAG_PARAMETER.len()] = &utf16(TAG_PARAMETER);
 
-/// The registry string that every event carries in a custom trait; empty by default.
+/// The registry string that every event contains in a custom trait; empty by default.
 pub struct Tag {
     units: [u16; TAG_CAPACITY],
     length: usize,

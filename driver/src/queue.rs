@@ -25,7 +25,7 @@ use crate::{
 
 static CONTEXT: ContextType<Request> = ContextType::new(c"Request", &raw const CONTEXT);
 
-/// The context of a request. The framework zeroes it, which means no activity.
+/// The context of a request. The framework zeroes it; zeros mean that there is no activity.
 struct Request {
     /// The request's activity, from its arrival to its completion.
     activity: Activity,
@@ -310,8 +310,8 @@ extern "C" fn device_control(
     stop(request, code, result);
 }
 
-/// Returns the activity id in front of a traced request's input, and makes it the header of the
-/// request's buffers.
+/// Returns the activity id at the start of a traced request's input, and excludes it from the
+/// request's buffers as their header.
 fn sender_of(request: WDFREQUEST) -> Result<ActivityId, NTSTATUS> {
     let input = Buffer::input(request, ACTIVITY_SIZE)?;
     // SAFETY: the request is completed after this, and nothing writes to its buffer.
@@ -330,7 +330,7 @@ fn stop(request: WDFREQUEST, code: ULONG, result: Result<usize, NTSTATUS>) {
     finish(request, result);
 }
 
-/// Returns the length of the input. The bytes already are the output, because both share a buffer.
+/// Returns the length of the input. Input and output share a buffer, so nothing is copied.
 fn echo(request: WDFREQUEST) -> Result<usize, NTSTATUS> {
     let input = Buffer::input(request, 1)?;
     let output = Buffer::output(request, 1)?;

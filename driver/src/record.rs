@@ -1,6 +1,6 @@
-//! A record of ETW's notifications to the provider, for the device's users.
+//! A record of ETW's notifications to the provider, for the device's clients.
 //!
-//! Notifications and requests run on any processor at the same time, so everything is atomic: nothing
+//! Notifications and requests run concurrently on any processor, so all fields are atomic: nothing
 //! here locks, waits or allocates.
 
 use core::{
@@ -11,7 +11,7 @@ use core::{
 use etw_sample_interface::{MAX_RECORDED, NotificationRecord, Registration, outcome};
 use wdk_etw::{Notification, NtStatus, Refusals, RegisterError, Registered};
 
-/// A notification's place in the record.
+/// A slot of the record, for one notification.
 struct Slot {
     /// 1 once the other fields are stored.
     recorded: AtomicU32,
@@ -61,7 +61,7 @@ impl Slot {
         self.recorded.store(1, Ordering::Release);
     }
 
-    /// Returns the record, or an empty one while the slot is empty or being stored.
+    /// Returns the record, or an empty one if the slot is empty or being stored.
     fn load(&self) -> NotificationRecord {
         if self.recorded.load(Ordering::Acquire) == 0 {
             return NotificationRecord::default();
@@ -86,7 +86,7 @@ impl Slot {
 
 static SLOTS: [Slot; MAX_RECORDED] = [const { Slot::new() }; MAX_RECORDED];
 
-/// The number of notifications that the provider has received. The first ones claim a slot by it.
+/// The number of notifications that the provider has received. It assigns slots to the first ones.
 static NOTIFICATIONS: AtomicUsize = AtomicUsize::new(0);
 
 /// The fields of [`Registration`].
@@ -105,7 +105,7 @@ pub fn notification(notification: &Notification<'_>) {
     }
 }
 
-/// Records a number of traits that could not be added to the declared ones. IRQL: any.
+/// Records the number of traits that could not be added to the declared ones. IRQL: any.
 pub fn traits_left_out(number: u32) {
     TRAITS_LEFT_OUT.fetch_add(number, Ordering::Relaxed);
 }

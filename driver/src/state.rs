@@ -17,7 +17,7 @@ pub static CONTEXT: ContextType<Device> = ContextType::new(c"Device", &raw const
 
 /// The device's shared state.
 pub struct Device {
-    /// Guards `kept`, and the start and stop of the timer according to `timer_wanted`.
+    /// Guards `kept`, and the starting and stopping of the timer according to `timer_wanted`.
     lock: SpinLock,
     kept: UnsafeCell<Vec<u8>>,
     /// The timer, and whether a user has started it.
@@ -64,8 +64,8 @@ impl Device {
     ///
     /// # Safety
     ///
-    /// `device` is a live device of this driver whose context has been built: any device that a
-    /// callback receives, except in `EvtDriverDeviceAdd`.
+    /// `device` must be a live device of this driver whose context has been built: any device that
+    /// a callback receives, except in `EvtDriverDeviceAdd`.
     pub unsafe fn of<'a>(device: WDFDEVICE) -> &'a Self {
         // SAFETY: the device is live and was created with this context type.
         let context = unsafe { CONTEXT.of(device.cast()) };
@@ -86,8 +86,8 @@ impl Device {
     /// Stores bytes for later reads, truncated to the capacity.
     pub fn keep(&self, bytes: &[u8]) {
         self.with_kept(|kept| {
-            // `device::create` reserved the capacity. `Vec::extend` would contain a path that
-            // enlarges the vector, and that path can panic.
+            // `device::create` reserved the capacity. `Vec::extend` would contain code that grows
+            // the vector, which can panic.
             kept.clear();
             let mut length = 0_usize;
             for (to, from) in kept.spare_capacity_mut().iter_mut().zip(bytes) {

@@ -36,7 +36,7 @@ pub fn start(device: &Device) {
     });
 }
 
-/// Stops the timer for a user. A tick that is running may end after this function returns.
+/// Stops the timer for a user. A tick that is in progress may end after this function returns.
 pub fn stop(device: &Device) {
     device.with_timer(|timer| {
         device.timer_wanted.store(false, Ordering::Relaxed);
@@ -45,7 +45,7 @@ pub fn stop(device: &Device) {
     });
 }
 
-/// Starts the timer again if a user had started it.
+/// Restarts the timer if a user had started it.
 pub fn resume(device: &Device) {
     device.with_timer(|timer| {
         if device.timer_wanted.load(Ordering::Relaxed) {
@@ -54,7 +54,7 @@ pub fn resume(device: &Device) {
     });
 }
 
-/// Stops the timer until [`resume`]. IRQL: `PASSIVE_LEVEL`, because it waits for a running tick.
+/// Stops the timer until [`resume`]. IRQL: `PASSIVE_LEVEL`, because it waits for running ticks.
 pub fn pause(device: &Device) {
     // It does not matter if the timer was running.
     let _was_running = device.timer.stop(true);

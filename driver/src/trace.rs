@@ -174,7 +174,7 @@ mod provider {
     pub fn state(events_failed: u64);
 }
 
-// Clients find the provider by the constants of the interface.
+// Clients find the provider with the constants of the interface.
 const _: () = {
     const fn same(one: Guid, other: Guid) -> bool {
         u128::from_le_bytes(one.to_bytes()) == u128::from_le_bytes(other.to_bytes())
@@ -191,7 +191,7 @@ const _: () = {
     assert!(provider::REMOTE.bits() == keyword::REMOTE);
 };
 
-/// The number of bytes of a write that its event contains.
+/// The number of bytes of a write in its event.
 const MAX_LOGGED_BYTES: usize = 16;
 
 /// The type of the trait that contains the tag from the registry.
@@ -206,7 +206,7 @@ const SERVICE_TRAIT: u8 = 129;
 ///
 /// # Safety
 ///
-/// The driver calls [`unregister`] before it is unloaded, also if `DriverEntry` fails.
+/// The driver must call [`unregister`] before it is unloaded, even if `DriverEntry` fails.
 pub unsafe fn register(registry_path: UnicodeString<'_>, tag: &[u16]) {
     const SEPARATOR: u16 = b'\\' as u16;
     let service = registry_path.units().rsplit(|unit| *unit == SEPARATOR).next();
@@ -228,7 +228,7 @@ pub unsafe fn register(registry_path: UnicodeString<'_>, tag: &[u16]) {
     if let Err(error @ RegisterError::NoPool(_)) = registered {
         print(&error);
         record::traits_left_out(added);
-        // The declared traits are constants and need no pool.
+        // The declared traits are constants, so they need no pool.
         // SAFETY: as above.
         registered = unsafe { provider::register() };
     }
@@ -287,7 +287,7 @@ fn capture_state(provider: &Provider, notification: &Notification<'_>) {
     }
 }
 
-/// Returns a request's result as two fields: bytes and status.
+/// Returns a request's result as two fields: the number of bytes and the status.
 const fn split(result: Result<usize, NTSTATUS>) -> (usize, NtStatus) {
     match result {
         Ok(bytes) => (bytes, NtStatus(STATUS_SUCCESS)),
@@ -311,9 +311,9 @@ pub fn write_data(data: &[u8]) {
     emit!(provider::write_data(data.get(..MAX_LOGGED_BYTES).unwrap_or(data)));
 }
 
-/// Starts a device control request's part of the activity that its sender passed. Without one,
-/// starts an activity that is related to the activity of the sender's thread in the kernel, if the
-/// thread has one. [`device_control_stopped`] ends both. IRQL: `APC_LEVEL` or below.
+/// Starts a device control request's part of the activity that its sender passed or, if the sender
+/// passed none, an activity related to the sender thread's activity in the kernel.
+/// [`device_control_stopped`] ends either. IRQL: `APC_LEVEL` or below.
 pub fn device_control_started(code: ULONG, sender: Option<ActivityId>) -> Activity {
     if let Some(sender) = sender {
         emit!(provider::device_control_start(code), activity = sender);
@@ -342,7 +342,7 @@ pub fn dpc_ran(activity: Activity) {
 }
 
 /// Writes the event of a timer tick. IRQL: `DISPATCH_LEVEL`. The tick may interrupt any thread, so
-/// the event must not carry that thread's activity.
+/// the event must not have that thread's activity.
 pub fn timer_ticked(ticks: u64) {
     emit!(provider::timer_ticked(ticks), activity = ActivityId::NONE);
 }

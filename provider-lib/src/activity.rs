@@ -11,7 +11,7 @@ const CREATE_ID: u32 = 3;
 const GET_SET_ID: u32 = 4;
 
 /// The id of an activity: 16 bytes, unique on the computer until it restarts. An id of zeros means
-/// no activity; an event that is written with it has none, not even the thread's.
+/// no activity: an event that is written with it has no activity id, not even the thread's.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[repr(transparent)]
 pub struct ActivityId(Guid);
@@ -24,7 +24,7 @@ unsafe impl PlainData for ActivityId {}
 pub enum ActivityError {
     /// `EtwActivityIdControl` failed with this status.
     Refused(NtStatus),
-    /// The thread's id was to be read or set at this IRQL, above `APC_LEVEL`. ETW was not called.
+    /// The IRQL at which the thread's id was to be accessed, above `APC_LEVEL`. ETW was not called.
     TooHighIrql(u8),
 }
 
@@ -119,16 +119,16 @@ impl Activity {
         Ok(Self { id: ActivityId::create()?, related })
     }
 
-    /// Creates an activity that originates from the thread's activity. If a driver handles a
-    /// request on its sender's thread, this is the sender's activity.
+    /// Creates an activity that originates from the thread's activity. For a request that is
+    /// handled on its sender's thread, this is the sender's activity.
     ///
-    /// A thread of the system process, such as a work item's, has no thread environment block, in
-    /// which ETW keeps the id. If ETW refuses to read the thread's id, the activity has no related
-    /// activity.
+    /// Threads of the system process, such as those that run work items, have no thread environment
+    /// block, where ETW keeps the id. If ETW refuses to read the thread's id, the activity has no
+    /// related activity.
     ///
     /// # IRQL
     ///
-    /// `APC_LEVEL` or below. Only x64 builds check it: code that may run above calls [`Self::new`].
+    /// `APC_LEVEL` or below, which only x64 builds check. Above it, call [`Self::new`].
     ///
     /// # Errors
     ///
@@ -141,8 +141,8 @@ impl Activity {
         }
     }
 
-    /// Returns the activity with an id that another component created, such as the sender of a
-    /// request, which passed the id with the request. The events of all components then belong to
+    /// Returns the activity with an id that another component created, for example the sender of a
+    /// request, which passes the id with the request. The events of all components then belong to
     /// one activity. The result has no related activity.
     #[must_use]
     pub const fn continuing(id: ActivityId) -> Self {
@@ -207,7 +207,7 @@ impl ActivityId {
         control(GET_ID, Guid::NULL)
     }
 
-    /// Makes this the thread's id (`EVENT_ACTIVITY_CTRL_SET_ID`). [`Self::enter`] does so for a
+    /// Sets this as the thread's id (`EVENT_ACTIVITY_CTRL_SET_ID`). [`Self::enter`] sets it for a
     /// scope only.
     ///
     /// # IRQL
@@ -222,7 +222,7 @@ impl ActivityId {
         control(SET_ID, self.0).map(|_| ())
     }
 
-    /// Makes this the thread's id, and returns the previous one
+    /// Sets this as the thread's id, and returns the previous id
     /// (`EVENT_ACTIVITY_CTRL_GET_SET_ID`).
     ///
     /// # IRQL
@@ -237,7 +237,7 @@ impl ActivityId {
         control(GET_SET_ID, self.0)
     }
 
-    /// Makes this the thread's id until the returned scope is dropped
+    /// Sets this as the thread's id until the returned scope is dropped
     /// (`EVENT_ACTIVITY_CTRL_GET_SET_ID`).
     ///
     /// # IRQL
@@ -258,9 +258,9 @@ impl ActivityId {
 ///
 /// # IRQL
 ///
-/// Drop the scope at `APC_LEVEL` or below. Above, ETW must not be called, so dropping it has no effect:
-/// the thread keeps the scope's activity until other code sets another one, such as the end of an outer
-/// scope. [`ActivityId::set_for_thread`] with [`Self::previous`] restores the activity later.
+/// Drop the scope at `APC_LEVEL` or below. Above it, ETW must not be called, so dropping has no
+/// effect: the thread keeps the scope's activity until other code, such as an outer scope, sets
+/// another. [`ActivityId::set_for_thread`] with [`Self::previous`] restores the activity later.
 #[derive(Debug)]
 #[must_use = "dropping the scope ends the activity"]
 pub struct ActivityScope {

@@ -13,7 +13,7 @@ pub struct Counters {
     pub failures: Failures,
     dropped: AtomicU64,
     left_out: AtomicU64,
-    /// The number of writes in progress of a provider without a rundown.
+    /// The number of writes in progress, for a provider without a rundown.
     #[cfg(debug_assertions)]
     pub unprotected: crate::sync::AtomicU32,
     /// The number of notifications that are being handled. Their writes need no rundown, because ETW
@@ -43,13 +43,13 @@ impl Counters {
         }
     }
 
-    /// Returns whether a write without a rundown is in progress outside the provider's hooks. Waits
-    /// for hooks while there is any write, because nothing tells whose write it is.
+    /// Returns whether a write without a rundown is in progress outside the provider's hooks. If
+    /// hooks are running, waits for them, because their writes are counted too.
     #[cfg(debug_assertions)]
     pub fn is_writing(&self) -> bool {
         loop {
             let before = self.notified.load(Ordering::SeqCst);
-            // A write either is counted here, or sees the reason that closes the provider.
+            // A write is either counted here, or sees the reason that closes the provider.
             if self.unprotected.load(Ordering::SeqCst) == 0 {
                 return false;
             }
@@ -81,7 +81,7 @@ impl Counters {
 
 /// The number of events that a provider has written, counted in several cache lines.
 ///
-/// It is [`Statistics::written`](crate::Statistics::written) of a provider declared with `statistics`.
+/// [`Statistics::written`](crate::Statistics::written) returns it for providers with `statistics`.
 #[derive(Debug)]
 pub struct WrittenCounts {
     lines: [Line; LINES],
@@ -90,7 +90,7 @@ pub struct WrittenCounts {
 /// The number of lines.
 const LINES: usize = 16;
 
-/// A count in a cache line of its own.
+/// A count in its own cache line.
 #[derive(Debug)]
 #[cfg_attr(not(target_arch = "aarch64"), repr(align(64)))]
 #[cfg_attr(target_arch = "aarch64", repr(align(128)))]

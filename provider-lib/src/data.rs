@@ -4,7 +4,7 @@ use core::marker::PhantomData;
 
 use crate::{opaque, plain::PlainData};
 
-/// A reference to a part of an event's data (`EVENT_DATA_DESCRIPTOR` of evntprov.h).
+/// A reference to part of an event's data (`EVENT_DATA_DESCRIPTOR` of evntprov.h).
 ///
 /// 16 bytes: the address at 0 (64 bits), the size in bytes at 8, the type at 12, and
 /// three reserved bytes, which are zero.
@@ -50,8 +50,8 @@ impl<'a> EventDataDescriptor<'a> {
         }
     }
 
-    /// Refers to bytes that are known to fit in an event. No bytes keep their address, which nothing
-    /// reads: a null pointer instead would cost each field of each event two instructions.
+    /// Refers to bytes that are known to fit in an event. An empty slice keeps its address, which
+    /// ETW never reads: storing null instead would cost each field of each event two instructions.
     #[doc(hidden)]
     #[must_use]
     #[inline(always)]
@@ -62,7 +62,7 @@ impl<'a> EventDataDescriptor<'a> {
     )]
     pub fn fitting(bytes: &'a [u8]) -> Self {
         // The upper half of the length is 0, and so is the type. The compiler merges both halves
-        // into one store, unless it knows that the upper one is 0.
+        // into one store, unless it knows that the upper half is 0.
         let length = opaque::number(bytes.len() as u64);
         Self {
             address: bytes.as_ptr() as u64,
@@ -85,7 +85,7 @@ impl<'a> EventDataDescriptor<'a> {
     #[must_use]
     pub fn slice<T: PlainData>(values: &'a [T]) -> Self {
         let start = values.as_ptr().cast::<u8>();
-        // SAFETY: as in `of`, and the elements of a slice are contiguous.
+        // SAFETY: as in `of`; the elements of a slice are contiguous.
         Self::bytes(unsafe { core::slice::from_raw_parts(start, size_of_val(values)) })
     }
 
@@ -93,7 +93,7 @@ impl<'a> EventDataDescriptor<'a> {
     #[must_use]
     pub fn bytes(bytes: &'a [u8]) -> Self {
         if bytes.is_empty() {
-            // The address of an empty slice may be one that no memory has.
+            // The address of an empty slice may point to no memory.
             return Self::EMPTY;
         }
         Self::new(bytes, PAYLOAD)
@@ -109,7 +109,7 @@ impl<'a> EventDataDescriptor<'a> {
     pub(crate) const EMPTY: Self =
         Self { address: 0, size: 0, kind: PAYLOAD, borrowed: PhantomData };
 
-    /// Refers to a provider's metadata, which is its traits.
+    /// Refers to a provider's metadata: its traits.
     #[must_use]
     pub(crate) fn provider_metadata(traits: &'a [u8]) -> Self {
         Self::new(traits, PROVIDER_METADATA)

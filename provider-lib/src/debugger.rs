@@ -10,7 +10,7 @@ const MAX: usize = 254;
 /// Prints a message of at most 254 bytes, and a line feed, in the kernel debugger (`DbgPrint`) or, in
 /// user mode, in the program's debugger (`OutputDebugStringA`). A longer message is cut.
 ///
-/// Nothing is allocated, and nothing panics. `wdk::println!` formats in a buffer that can panic.
+/// Does not allocate and does not panic. `wdk::println!` formats into a buffer that can panic.
 ///
 /// ```no_run
 /// # #[wdk_etw::provider(name = "Contoso.Driver")]
@@ -24,7 +24,7 @@ const MAX: usize = 254;
 ///
 /// `DIRQL` or below, if the message's values can be formatted there.
 pub fn debug_print(message: fmt::Arguments<'_>) {
-    // With the line feed and NUL.
+    // Including the line feed and NUL.
     let mut bytes = [0; MAX + 2];
     let length = Text::format(bytes.get_mut(..MAX).unwrap_or_default(), message).kept;
     if let Some(end) = bytes.get_mut(length) {

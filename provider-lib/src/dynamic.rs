@@ -1,8 +1,8 @@
-//! `TraceLogging` events whose metadata is made at run time.
+//! `TraceLogging` events whose metadata is created at run time.
 //!
-//! Declared events ([`provider`](macro@crate::provider)) have metadata that the compiler makes and
-//! checks. Code that learns an event's fields only when the event occurs, such as a facade for the
-//! `log` crate, assembles a [`DynamicEvent`].
+//! The compiler creates and checks the metadata of declared events
+//! ([`provider`](macro@crate::provider)). Code that learns an event's fields only when the event
+//! occurs, such as a facade for the `log` crate, assembles a [`DynamicEvent`].
 
 use core::{
     ffi::CStr,
@@ -17,7 +17,7 @@ use crate::{
     text::Text,
 };
 
-/// Set in the type of a field that an output type follows.
+/// Set in a field's type if an output type follows it.
 const CHAIN: u8 = 0x80;
 
 /// The metadata of a `TraceLogging` event: its size, its tag, its name and its fields, as
@@ -31,7 +31,7 @@ pub struct EventMetadata<'a> {
 /// The error of [`EventMetadata::new`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EventMetadataError {
-    /// The metadata has this many bytes, but does not begin with this size.
+    /// The first two bytes do not contain the metadata's size, which is this number of bytes.
     Size(usize),
     /// The tag or the name does not end inside the metadata.
     NoName,
@@ -55,12 +55,12 @@ impl fmt::Display for EventMetadataError {
 impl core::error::Error for EventMetadataError {}
 
 impl<'a> EventMetadata<'a> {
-    /// Checks that bytes begin with their size, a tag and a name. The fields are not checked:
-    /// decoders reject damaged ones.
+    /// Checks that the bytes begin with their size, a tag and a name. Does not check the fields:
+    /// decoders reject malformed ones.
     ///
     /// # Errors
     ///
-    /// Returns an [`EventMetadataError`] if the bytes do not.
+    /// Returns an [`EventMetadataError`] if they do not.
     pub fn new(bytes: &'a [u8]) -> Result<Self, EventMetadataError> {
         let wrong_size = EventMetadataError::Size(bytes.len());
         let (size, rest) = bytes.split_first_chunk::<2>().ok_or(wrong_size)?;
@@ -83,11 +83,11 @@ impl<'a> EventMetadata<'a> {
 }
 
 impl Provider {
-    /// Writes a `TraceLogging` event whose metadata was made at run time, if a session enables it.
+    /// Writes a `TraceLogging` event with metadata created at run time, if a session enables it.
     ///
-    /// `event` has the level, the keywords and the opcode. The function sets the channel that
-    /// marks `TraceLogging` events. `data` has the values of the fields that the metadata
-    /// describes, in their order and without padding.
+    /// `event` contains the level, the keywords and the opcode. The function sets the channel that
+    /// marks `TraceLogging` events. `data` contains the values of the fields that the metadata
+    /// describes, in the same order and without padding.
     ///
     /// The function does nothing and succeeds while the provider is not registered
     /// ([`Statistics::dropped`](crate::Statistics)).
@@ -113,8 +113,8 @@ impl Provider {
         self.write_dynamic_with(event, metadata.bytes, options, data, (0, None))
     }
 
-    /// Writes the event, counts its lost fields, and writes an event `FieldCut` before it if a field
-    /// was cut.
+    /// Writes the event and counts its lost fields. If a field was cut, writes an event `FieldCut`
+    /// first.
     fn write_dynamic_with(
         &self,
         event: &EventDescriptor,
@@ -154,14 +154,14 @@ impl Provider {
 /// A `TraceLogging` event that is assembled at run time, in two buffers of fixed size: one for the
 /// metadata (the names and types of the fields) and one for the data (their values).
 ///
-/// The value is as large as both buffers and is usually on the stack; functions that take it by
-/// reference do not copy it. Assembling and writing the
-/// event does not allocate, lock, wait or panic.
+/// The value is as large as both buffers and is usually on the stack; functions take it by
+/// reference and do not copy it. Assembling and writing the event does not allocate, lock, wait or
+/// panic.
 ///
-/// A text is cut, between characters, if it has more than half of `DATA` bytes or more than are
-/// left. A field for which one of the buffers has no space is left out. Both are counted in
-/// [`Failures::cut`](crate::Failures::cut) when the event is written. Before an event with a text
-/// that was cut, the provider writes an event `FieldCut` about the first one.
+/// A string is cut, between characters, if it is longer than half of `DATA` bytes or than the space
+/// that is left. A field that does not fit in one of the buffers is left out. Both are counted in
+/// [`Failures::cut`](crate::Failures::cut) when the event is written. If a string was cut, the
+/// provider writes an event `FieldCut` about the first such string before the event.
 ///
 /// ```
 /// # #[wdk_etw::provider(name = "Contoso.Driver")]
@@ -190,7 +190,7 @@ pub struct DynamicEvent<const METADATA: usize, const DATA: usize> {
     fields: u16,
     /// The number of fields that were cut or left out.
     lost: u16,
-    /// The first text that was cut.
+    /// The first string that was cut.
     cut: Option<CutField>,
 }
 
@@ -201,7 +201,7 @@ impl<const METADATA: usize, const DATA: usize> Default for DynamicEvent<METADATA
 }
 
 impl<const METADATA: usize, const DATA: usize> DynamicEvent<METADATA, DATA> {
-    /// Returns an event without a name and fields; [`Self::start`] gives it a name.
+    /// Returns an event without a name or fields; [`Self::start`] sets the name.
     #[must_use]
     pub const fn new() -> Self {
         const {
@@ -214,7 +214,7 @@ impl<const METADATA: usize, const DATA: usize> DynamicEvent<METADATA, DATA> {
         Self {
             metadata: Buffer {
                 bytes: [0; METADATA],
-                // The size, which `write` sets, no tag, and an empty name.
+                // The size (set by `write`), no tag, and an empty name.
                 length: 4,
             },
             data: Buffer { bytes: [0; DATA], length: 0 },
@@ -224,8 +224,8 @@ impl<const METADATA: usize, const DATA: usize> DynamicEvent<METADATA, DATA> {
         }
     }
 
-    /// Starts an event with this name and no fields, in place of the last one. A name that does not
-    /// fit is cut.
+    /// Starts a new event with this name and no fields, discarding the previous one. A name that
+    /// does not fit is cut.
     pub fn start(&mut self, name: &str) {
         let name = FieldName::new(name).0;
         let kept = name.floor_char_boundary(METADATA.saturating_sub(4));
@@ -264,20 +264,20 @@ impl<const METADATA: usize, const DATA: usize> DynamicEvent<METADATA, DATA> {
         self.field(name.into(), &TYPES, &[u8::from(value)]);
     }
 
-    /// Adds a text in UTF-8, with a NUL at its end. A NUL inside becomes a space.
+    /// Adds a NUL-terminated UTF-8 string. A NUL inside the string becomes a space.
     pub fn str<'n>(&mut self, name: impl Into<FieldName<'n>>, value: &str) {
         self.text(name.into(), |text| {
-            // The text counts the bytes, also if they do not fit.
+            // `Text` counts the bytes even if they do not fit.
             let _result = text.write_str(value);
         });
     }
 
-    /// Adds the text that arguments format to, as [`Self::str`] does. If a `Display` or `Debug`
-    /// implementation returns an error, the text ends there.
+    /// Adds formatted arguments as a string, as [`Self::str`] does. If a `Display` or `Debug`
+    /// implementation returns an error, the string ends there.
     ///
-    /// Formatting ends with the first part that does not fit: the formatter then returns an error, so
-    /// that an implementation that passes errors on costs no more than the text that is kept.
-    /// `FieldCut` has the length up to the end of that part.
+    /// Formatting stops at the first part that does not fit: the formatter then returns an error,
+    /// so an implementation that propagates errors spends no time on text that is discarded. The
+    /// length in `FieldCut` includes this part.
     pub fn format<'n>(&mut self, name: impl Into<FieldName<'n>>, value: fmt::Arguments<'_>) {
         self.text(name.into(), |text| {
             let _result = text.write_fmt(value);
@@ -346,7 +346,7 @@ impl<const METADATA: usize, const DATA: usize> DynamicEvent<METADATA, DATA> {
         }
     }
 
-    /// Adds a text with a NUL at its end. Some decoders misread texts with a count before them.
+    /// Adds a NUL-terminated string. Some decoders misread counted strings.
     fn text(&mut self, name: FieldName<'_>, fill: impl FnOnce(&mut Text<'_>)) {
         const TYPES: [u8; 2] = [InType::AnsiString.code() | CHAIN, TlgOutType::Utf8.code()];
         let field = self.fields;
@@ -354,7 +354,7 @@ impl<const METADATA: usize, const DATA: usize> DynamicEvent<METADATA, DATA> {
         if self.fields == field {
             return;
         }
-        // The NUL's place.
+        // The position of the NUL.
         let place = self.data.length.saturating_sub(1);
         let room = self.data.room().len().min(DATA / 2);
         let end = place.saturating_add(room);
@@ -366,7 +366,7 @@ impl<const METADATA: usize, const DATA: usize> DynamicEvent<METADATA, DATA> {
         self.note_cut(field, kept, length);
     }
 
-    /// Records that a field was cut, if it was.
+    /// Records a field that was cut; does nothing for any other field.
     fn note_cut(&mut self, field: u16, kept: usize, length: usize) {
         if kept < length {
             self.lost = self.lost.saturating_add(1);
@@ -375,19 +375,19 @@ impl<const METADATA: usize, const DATA: usize> DynamicEvent<METADATA, DATA> {
     }
 }
 
-/// The name of a [`DynamicEvent`]'s field. Making a constant of it saves work for each event.
+/// The name of a [`DynamicEvent`]'s field. A constant avoids repeating the checks for each event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FieldName<'a>(&'a str);
 
 impl<'a> FieldName<'a> {
-    /// Returns the name up to its first NUL, which would end it in an event's metadata.
+    /// Returns the name up to its first NUL, because a NUL ends a name in event metadata.
     #[must_use]
     pub const fn new(name: &'a str) -> Self {
         let mut rest = name.as_bytes();
         let mut length = 0;
         while let [first, after @ ..] = rest {
             if *first == 0 {
-                // A NUL is a character of its own, so the name can be divided before it.
+                // A NUL is a single byte, so the name can be split before it.
                 return match name.split_at_checked(length) {
                     Some((before, _)) => Self(before),
                     None => Self(name),
@@ -406,7 +406,7 @@ impl<'a, T: AsRef<str> + ?Sized> From<&'a T> for FieldName<'a> {
     }
 }
 
-/// Bytes in front, and space behind them.
+/// A buffer: bytes at the front, and free space after them.
 #[derive(Debug)]
 struct Buffer<const N: usize> {
     bytes: [u8; N],
@@ -422,7 +422,7 @@ impl<const N: usize> Buffer<N> {
         self.bytes.get_mut(self.length..).unwrap_or_default()
     }
 
-    /// Appends all parts, or nothing and returns false if they do not fit.
+    /// Appends all parts. If they do not fit, appends nothing and returns false.
     fn append<const PARTS: usize>(&mut self, parts: [&[u8]; PARTS]) -> bool {
         let size = parts.iter().fold(0_usize, |size, part| size.saturating_add(part.len()));
         if self.room().len() < size {

@@ -1,8 +1,8 @@
 //! The types and functions that generated code uses to write events.
 //!
-//! An event's constant part is one blob, so that a write site passes one address. A write site
-//! checks whether a session enables the event, and passes the fields' values to a function that
-//! all events with the same field types share. That function assembles the data descriptors; see
+//! An event's constant part is one blob, so that a write site passes a single address. A write site
+//! checks whether a session enables the event, and passes the fields' values to a function that all
+//! events with the same field types share. That function assembles the data descriptors; see
 //! `layout.rs` of `wdk-etw-schema`.
 
 use core::{ffi::CStr, net::SocketAddr, ptr, slice};
@@ -95,7 +95,7 @@ pub struct Packed<A: Copy, B: Copy>(pub A, pub B);
 // SAFETY: the structure is packed, and its parts have no padding.
 unsafe impl<A: PlainData, B: PlainData> PlainData for Packed<A, B> {}
 
-/// The places at which a string or an array can be cut.
+/// The positions at which a string or an array can be cut.
 #[derive(Clone, Copy)]
 pub enum Cut {
     /// Between UTF-8 characters.
@@ -107,7 +107,7 @@ pub enum Cut {
 }
 
 impl Cut {
-    /// Returns the largest size of at most `room` bytes at which a value that has more can be cut.
+    /// Returns the largest size, up to `room` bytes, at which a longer value can be cut.
     fn end(self, bytes: &[u8], room: usize) -> usize {
         match self {
             Self::Characters => text::end_of_utf8(bytes, room),
@@ -125,8 +125,8 @@ pub struct Write<'a, const HAS_METADATA: bool> {
 }
 
 impl Provider {
-    /// Starts a write of an event that passed its mask. Returns `None` if the write must take the slow
-    /// path, which begins with [`Self::enter_slow`], or if the provider is not registered.
+    /// Starts a write of an event that passed its mask. Returns `None` if the provider is not
+    /// registered or the write must take the slow path, which begins with [`Self::enter_slow`].
     #[doc(hidden)]
     #[must_use]
     #[inline(always)]
@@ -209,8 +209,8 @@ impl<const HAS_METADATA: bool> Write<'_, HAS_METADATA> {
         kept
     }
 
-    /// Counts a cut, and writes an event `FieldCut`, if the number that the event has is not the
-    /// caller's, which the field's type does not have.
+    /// Compares a number in the event with the caller's. If it had to be limited to fit in the
+    /// field's type, counts a cut and writes an event `FieldCut`.
     #[cold]
     #[inline(never)]
     pub fn limited<O: Options>(&self, options: &O, asked: u64, kept: u64, field: u16) {
@@ -226,7 +226,7 @@ impl<const HAS_METADATA: bool> Write<'_, HAS_METADATA> {
         self.provider.write_field_cut(&self.guard, self.event.descriptor(), options, name, cut);
     }
 
-    /// Counts a formatted text that was longer than the event's.
+    /// Counts a formatted text that did not fit in the event.
     #[inline]
     pub fn count_cut(&self, text: &Formatted) {
         if text.is_cut() {
@@ -288,8 +288,8 @@ pub struct CutField {
 }
 
 impl Provider {
-    /// Writes an event `FieldCut` about a field of an event, with the event's level, keyword, activity,
-    /// flags and sessions.
+    /// Writes an event `FieldCut` about a field of an event, with the event's level, keyword,
+    /// activity, flags and target sessions.
     #[cold]
     #[inline(never)]
     pub(crate) fn write_field_cut<O: Options>(
@@ -324,7 +324,7 @@ const FIELD_CUT: &[u8] = b"\x36\0\0FieldCut\0Event\0\x82\x23Id\0\x06Version\0\x0
 Length\0\x0aKept\0\x0a";
 
 /// Returns the name in event metadata. It follows the size and the tag; the top bit is set in all
-/// bytes of the tag but the last.
+/// bytes of the tag except the last.
 pub fn name_in(metadata: &[u8]) -> &CStr {
     let tag = metadata.get(2..).unwrap_or_default();
     let end = tag.iter().position(|byte| byte & 0x80 == 0).unwrap_or(0);
@@ -360,8 +360,8 @@ pub const fn count<T>(bytes: &[u8]) -> u16 {
     }
 }
 
-/// Refers to a block of fixed-size fields, whose size the event's layout knows. Compiling fails if the
-/// target's types have another size, which decoders could not read.
+/// Refers to a block of fixed-size fields, whose size the event's layout states. Fails to compile
+/// if the target's types have another size, because decoders could not read the event.
 #[must_use]
 #[inline(always)]
 #[expect(clippy::inline_always, reason = "the function compiles to two moves")]
@@ -369,7 +369,7 @@ pub fn block_of_size<T: PlainData, const SIZE: usize>(block: &T) -> EventDataDes
     const {
         assert!(
             size_of::<T>() == SIZE,
-            "the fields have another size on this target than in the event's layout"
+            "the fields have a different size on this target than in the event's layout"
         );
     }
     EventDataDescriptor::of(block)
@@ -390,8 +390,8 @@ pub const fn count_of_size<const SIZE: usize>(bytes: &[u8]) -> u16 {
     }
 }
 
-/// Returns the bytes of structures whose size the event's layout knows, as they are in memory.
-/// Compiling fails if the target's types have another size.
+/// Returns the in-memory bytes of structures whose size the event's layout states. Fails to compile
+/// if the target's types have another size.
 #[must_use]
 #[inline(always)]
 #[expect(clippy::inline_always, reason = "the function compiles to nothing")]
@@ -399,16 +399,16 @@ pub const fn bytes_of_size<T: PlainData, const SIZE: usize>(values: &[T]) -> &[u
     const {
         assert!(
             size_of::<T>() == SIZE,
-            "the structure has another size on this target than in the event's layout"
+            "the structure has a different size on this target than in the event's layout"
         );
     }
     bytes_of(values)
 }
 
-/// Returns the largest count, at most `asked`, that all values have and that cuts no value inside a
-/// character.
+/// Returns the largest count, at most `asked`, that every value can supply and that does not cut a
+/// value inside a character.
 ///
-/// Of each value there are the bytes, the size of an element, and the places of a cut.
+/// Each value is given as its bytes, the size of an element, and the positions of a cut.
 #[must_use]
 #[inline(always)]
 #[expect(clippy::inline_always, reason = "the values' number is a constant")]
@@ -451,7 +451,7 @@ pub fn first(bytes: &[u8], count: usize, unit: usize) -> &[u8] {
     bytes.get(..count.wrapping_mul(unit)).unwrap_or(bytes)
 }
 
-/// Returns an array's elements, for the array or a reference to it.
+/// Returns an array's elements, given the array or a reference to it.
 #[must_use]
 #[inline(always)]
 #[expect(clippy::inline_always, reason = "the function compiles to nothing")]
@@ -459,7 +459,7 @@ pub const fn elements<T, const N: usize>(array: &[T; N]) -> &[T] {
     array
 }
 
-/// Returns the bytes of a slice of values, as they are in memory.
+/// Returns the in-memory bytes of a slice of values.
 #[must_use]
 #[inline(always)]
 #[expect(clippy::inline_always, reason = "the function compiles to nothing")]
@@ -509,7 +509,7 @@ impl SocketBytes {
     }
 }
 
-/// Copies bytes to the front of others.
+/// Copies bytes to the start of a buffer.
 pub fn put(to: &mut [u8], from: &[u8]) {
     for (to, from) in to.iter_mut().zip(from) {
         *to = *from;

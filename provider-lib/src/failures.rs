@@ -5,7 +5,7 @@ use crate::{
     sync::{AtomicU64, Ordering, const_unless_loom},
 };
 
-/// The statuses with a counter of their own: those that the ETW documentation lists.
+/// The statuses with their own counters: those that the ETW documentation lists.
 pub const STATUSES: [NtStatus; 6] = [
     NtStatus::NO_MEMORY,
     NtStatus::BUFFER_OVERFLOW,
@@ -51,8 +51,8 @@ impl Failures {
     }
 
     /// Returns the number of strings, byte strings and arrays that were cut because they did not
-    /// fit in the event, and of numbers that were limited to the field's `#[repr(…)]`. In the trace, an
-    /// event `FieldCut` before the event identifies the field.
+    /// fit in the event, plus the numbers that were limited to the field's `#[repr(…)]`. In the
+    /// trace, an event `FieldCut` before the event identifies the field.
     #[must_use]
     pub fn cut(&self) -> u64 {
         self.cut.load(Ordering::Relaxed)
@@ -73,7 +73,7 @@ impl Failures {
         self.counter(status).load(Ordering::Relaxed)
     }
 
-    /// Returns the number of writes that failed with a status without a counter of its own.
+    /// Returns the number of writes that failed with a status that has no counter of its own.
     pub(crate) fn otherwise(&self) -> u64 {
         self.other.load(Ordering::Relaxed)
     }

@@ -6,11 +6,11 @@ use crate::{Guid, ffi::FilterDescriptor};
 
 /// `EVENT_FILTER_TYPE_SCHEMATIZED`: a filter in the provider's own format.
 const SCHEMATIZED: u32 = 0x8000_0000;
-/// The maximum size of filter data that the crate accepts. ETW passes at most 1,024 bytes of each
+/// The maximum size of filter data that the crate accepts. ETW passes at most 1,024 bytes from each
 /// of eight sessions.
 const MAX_BYTES: u32 = 64 * 1024;
 
-/// The filter data of a notification. It is borrowed for the hook's call; [`Self::copied`] copies
+/// The filter data of a notification, borrowed for the hook's call only; [`Self::copied`] copies
 /// it.
 #[derive(Clone, Copy, Debug)]
 pub struct FilterData<'a> {
@@ -62,7 +62,7 @@ impl<'a> FilterData<'a> {
 }
 
 impl FilterData<'_> {
-    /// Copies the data, as much as fits in `N` bytes.
+    /// Copies as much of the data as fits in `N` bytes.
     #[must_use]
     pub fn copied<const N: usize>(&self) -> FilterCopy<N> {
         let mut copy = FilterCopy::EMPTY;
@@ -108,8 +108,8 @@ pub struct FilterHeader {
     pub id: u16,
     /// The filter's version.
     pub version: u8,
-    /// The session's bit. [`WriteOptions::except_sessions`](crate::WriteOptions::except_sessions)
-    /// excludes the session by it.
+    /// The session's bit, which excludes the session in
+    /// [`WriteOptions::except_sessions`](crate::WriteOptions::except_sessions).
     pub instance_id: u64,
 }
 
@@ -134,7 +134,7 @@ impl<'a> Iterator for SchematizedFilters<'a> {
         let (next, _) = rest.split_first_chunk()?;
         let next = u32::from_le_bytes(*next) as usize;
         let data = here.get(HEADER..u32::from_le_bytes(*size) as usize)?;
-        // The next header must be after this one, so that the iteration ends.
+        // The next header must come after this one, so that the iteration ends.
         self.rest = if next >= HEADER { here.get(next..) } else { None };
         let id = u16::from_le_bytes(id);
         let header = FilterHeader { id, version, instance_id: u64::from_le_bytes(*instance) };
@@ -178,7 +178,7 @@ mod tests {
         static BYTES: [u8; 65_537] = [7; 65_537];
         let length = |address, size| {
             let descriptor = FilterDescriptor { address, size, kind: 1 };
-            // SAFETY: the descriptor is of no data or of a static.
+            // SAFETY: the descriptor refers to no data or to a static.
             let data = unsafe { FilterData::from_raw(&raw const descriptor) };
             data.map(|data| data.bytes.len())
         };

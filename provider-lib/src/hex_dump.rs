@@ -1,10 +1,10 @@
 //! Ranges of bytes in events.
 
-/// A range of bytes with its offset, for a field of an event.
+/// A range of bytes with its offset, as an event field.
 ///
-/// It is a structure of three fields: `Offset`, where the range begins, in hexadecimal; `Size`, the
-/// number of bytes in the whole buffer; and `Bytes`. A declaration and `event!` can use it without
-/// declaring it, in both encodings:
+/// The field is a structure of three fields: `Offset`, where the range begins, in hexadecimal;
+/// `Size`, the number of bytes in the whole buffer; and `Bytes`. Events of both encodings, declared
+/// or written by `event!`, can use the type without declaring it:
 ///
 /// ```
 /// #[wdk_etw::provider(name = "Contoso.Driver")]
@@ -48,8 +48,8 @@ impl<'a> HexDump<'a> {
         Self { offset: 0, size: buffer.len() as u64, bytes: buffer }
     }
 
-    /// Returns the dump of the bytes of a buffer from an offset, at most `length` of them. The dump
-    /// has fewer bytes if the buffer ends earlier, and none if it ends before the offset.
+    /// Returns the dump of at most `length` bytes of a buffer, from an offset. It is shorter if the
+    /// buffer ends earlier, and empty if the buffer ends before the offset.
     #[must_use]
     pub fn window(buffer: &'a [u8], offset: usize, length: usize) -> Self {
         let (_, rest) = buffer.split_at(offset.min(buffer.len()));
@@ -57,8 +57,7 @@ impl<'a> HexDump<'a> {
         Self { offset: offset as u64, size: buffer.len() as u64, bytes }
     }
 
-    /// Changes the offset to one that counts from elsewhere, for example from a register's base
-    /// address.
+    /// Replaces the offset, for example with one that is relative to a register's base address.
     #[must_use]
     pub const fn based_at(mut self, base: u64) -> Self {
         self.offset = self.offset.wrapping_add(base);

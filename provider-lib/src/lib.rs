@@ -33,7 +33,7 @@
 //! }
 //!
 //! fn unload() {
-//!     // An error here is a defect of the driver, which the debugger shows; see `unregister`.
+//!     An error here is a defect of the driver, so print it in the debugger; see `unregister`.
 //!     if let Err(error) = trace::unregister() {
 //!         debug_print(format_args!("contoso_driver: {error}"));
 //!     }
@@ -41,19 +41,21 @@
 //! # fn main() { driver_entry(); read(0, 1); unload(); }
 //! ```
 //!
-//! [`provider`](macro@provider) documents declarations. [`event!`](macro@event) declares and
-//! writes an event in one place. Events in a manifest are decoded by the image's resources, which the crate
-//! `wdk-etw-build` adds in the driver's build script; `TraceLogging` events need nothing more.
+//! [`provider`](macro@provider) documents declarations. [`event!`](macro@event) declares and writes
+//! an event in one place. Events in a manifest are decoded with the image's resources, which the
+//! driver's build script adds by means of the crate `wdk-etw-build`; `TraceLogging` events need no
+//! resources.
 //!
 //! # IRQL
 //!
-//! Every function whose documentation has no IRQL section can be called at any IRQL. A function that
-//! ETW limits to an IRQL checks it in every build for x64, and returns an error instead of calling ETW.
-//! On ARM64 it does not, because no document says that the kernel exports `KeGetCurrentIrql`: there a driver
-//! must not rely on the errors `TooHighIrql`. Events' data must be in system space, whatever the IRQL; see
-//! [`EventDataDescriptor`].
+//! Every function whose documentation has no IRQL section can be called at any IRQL. A function
+//! that ETW limits to an IRQL checks it in every build for x64, and returns an error instead of
+//! calling ETW. Builds for ARM64 do not check it, because no document says that the kernel exports
+//! `KeGetCurrentIrql`: there a driver must not rely on `TooHighIrql` errors. Events' data must be
+//! in system space, whatever the IRQL; see [`EventDataDescriptor`].
 //!
-//! Comments such as `ETW-2.14` name facts of the repository's `docs/reference`, which has their sources.
+//! Comments such as `ETW-2.14` refer to facts in the repository's `docs/reference`, which cites
+//! their sources.
 //!
 //! # Guarantees
 //!
@@ -72,20 +74,20 @@
 //! declarations and macros work in programs, services and UMDF drivers: the state, the hot path and
 //! the interface are the same. The differences:
 //!
-//! - There is no IRQL. What is said about IRQLs, system space and non-pageable memory does not apply.
+//! - There is no IRQL. Statements about IRQLs, system space and non-pageable memory do not apply.
 //! - Statuses are those that the kernel's routine returns in the same case. Other Win32 error codes
 //!   become `0xC007` and the code (`NTSTATUS_FROM_WIN32`).
 //! - [`Provider::register_with`] allocates from the process's heap instead of the pool.
-//! - A thread's activity id belongs to the process's thread. The kernel has another one for the
+//! - A thread's activity id belongs to the process's thread. The kernel keeps a separate id for the
 //!   same thread, so pass an activity to a driver in the request.
 //! - A DLL must unregister its providers before it is unloaded.
 //!
-//! One compilation of the crate is for one mode, and cargo compiles a dependency once for all
-//! packages of a build: in a command that builds a driver and a program together, for the same
-//! target, the program's feature would apply to the driver. So build them with separate commands.
-//! The declaration refuses the wrong mode, at compile time, in packages that `wdk-build` configures
-//! as a KMDF, WDM or UMDF driver, and in programs for Windows without the feature. The compiler
-//! cannot refuse it in a library crate, which can be part of either.
+//! The crate is compiled for one mode, and cargo compiles a dependency once for all packages of a
+//! build: if one command builds a driver and a program for the same target, the program's feature
+//! also applies to the driver. Build them with separate commands. The declaration rejects the wrong
+//! mode, at compile time, in packages that `wdk-build` configures as a KMDF, WDM or UMDF driver,
+//! and in programs for Windows without the feature. It cannot reject it in a library crate, which
+//! can be part of either.
 //!
 //! # What it does not do
 //!
@@ -170,15 +172,14 @@ pub use etw_wire::{
 /// Declares and writes a `TraceLogging` event in one place, if a session enables it.
 ///
 /// The arguments are the provider, the event's name, its `level` and `keyword` (or `keyword =
-/// none`), optionally `opcode`, `tag`, `activity`, `related`, `starts`, `flags` and `except_sessions`
-/// (see [`WriteOptions`]), a rate limit anywhere among them
-/// (`every = 100`, `once` or `limit = …`; see [`RateLimit`]), and the fields, each with its type
-/// and its value. Fields have the types and attributes of a
-/// declaration ([`provider`](macro@provider)), except for maps and the declaration's structures. The keyword is a
-/// constant expression; [`Keyword::union`] combines several keywords. `level = runtime(…)` and
-/// `keyword = runtime(…)` take a [`Level`] and a [`Keyword`] that are known only at run time. The
-/// other values are evaluated only if a session enables the event: first the options, then the
-/// fields from left to right.
+/// none`), optionally `opcode`, `tag`, `activity`, `related`, `starts`, `flags` and
+/// `except_sessions` (see [`WriteOptions`]), a rate limit anywhere among them (`every = 100`,
+/// `once` or `limit = …`; see [`RateLimit`]), and the fields, each with its type and its value.
+/// Fields have the types and attributes of a declaration ([`provider`](macro@provider)), except for
+/// maps and the declaration's structures. The keyword is a constant expression; [`Keyword::union`]
+/// combines several keywords. `level = runtime(…)` and `keyword = runtime(…)` take a [`Level`] and
+/// a [`Keyword`] that are known only at run time. The other values are evaluated only if a session
+/// enables the event: first the options, then the fields from left to right.
 ///
 /// ```
 /// # #[wdk_etw::provider(name = "Contoso.Driver")]
@@ -222,8 +223,8 @@ macro_rules! event {
 /// | `manifest = "…"` | a manifest, relative to the package's folder, from which `wdk-etw-build` generates the image's resources; it must agree with the declaration |
 /// | `binary_tracking` | every session that records the provider's events also records the path of the driver's image (`EventProviderBinaryTrackInfo`), so that decoders find the decoding resources in it |
 /// | `statistics` | the provider counts the events that ETW accepts ([`Statistics::written`]), and writes an event `ProviderStatistics` when a session requests its state; this costs each written event some instructions and an atomic addition |
-/// | `stripes = 1` | the number of cache lines in which writes in progress are tracked, a power of two up to 64; the default is 16; two threads share a line with a probability of 1 in this number; 1 is enough for a driver that writes few events, and 64 are for one that writes from every processor of a large machine |
-/// | `crate = path` | the path of this crate, if it is not `::wdk_etw`, as in a crate that exports it again |
+/// | `stripes = 1` | the number of cache lines in which writes in progress are tracked, a power of two up to 64; the default is 16; two threads share a line with a probability of 1 in this number; use 1 for a driver that writes few events, and 64 for a driver that writes from every processor of a large machine |
+/// | `crate = path` | the path of this crate, if it is not `::wdk_etw`, for example in a crate that re-exports it |
 /// | `rundown = none` | writes in progress are not tracked, so that a write has no atomic operation; `unregister` is then `unsafe`: no write may be in progress |
 /// | `on_enable`, `on_disable`, `on_capture_state` `= path` | a [`Hook`] for notifications with [`Control::Enable`], [`Control::Disable`] and [`Control::CaptureState`]; the path is resolved inside the module |
 ///
@@ -331,27 +332,29 @@ macro_rules! event {
 /// | attribute | effect |
 /// |---|---|
 /// | `#[out_type = "win:HexInt64"]` | the presentation, by its name in manifests; `TraceLogging` has most of them |
-/// | `#[length(u8)]`, `#[count(u32, name = "Entries")]` | the type, and in manifests the name, of the length or count before a string, bytes, a `SocketAddr` or an array; longer values are cut. The length of text in a field of its own counts characters. Manifest events only |
-/// | `#[length(field = size)]`, `#[count(field = count)]` | the length or count is an earlier field, which several values can share; what is written is at most as long as the shortest of them. Manifest events only |
+/// | `#[length(u8)]`, `#[count(u32, name = "Entries")]` | the type (and, in manifests, the name) of the length or count before a string, bytes, a `SocketAddr` or an array; longer values are cut. The length of text in a field of its own counts characters. Manifest events only |
+/// | `#[length(field = size)]`, `#[count(field = count)]` | the length or count is an earlier field, which several values can share; each value is cut to the length of the shortest. Manifest events only |
 /// | `#[repr(u32)] usize`, `#[repr(i16)] isize` | the size in the event, 8 to 64 bits; the parameter stays a `usize` or `isize`. A number that does not fit [is limited](#fields-that-do-not-fit). Both encodings |
 /// | `#[counted] &[u8]` | bytes that contain their length (`win:CountedBinary`), without a field for it |
 /// | `#[bytes] [u8; 6]`, `#[text] [u16; 8]`, `#[text] [u8; 8]` | bytes or text of a fixed length, not an array. Manifest events only |
 ///
 /// A map becomes a structure and not an enum, because a field can have values without a name:
-/// `Direction(7)`. A map's `#[name = "…"]` is its name in the manifest. Two maps of different integer types with one
-/// name are one map in the manifest. An entry of a bit map may be a mask of several bits, written in
-/// hexadecimal or with `|`. `#[opcodes(task = Transfer)]` lists the opcodes of a task, `#[levels]`
-/// names the provider's own levels, and a channel with `#[channel(Import)]` is a log of Windows:
-/// System (8), Application (9) or Security (10). A channel of the provider can have settings, as in
-/// `#[channel(Operational, enabled = true, isolation = System)]`: `enabled`, `isolation`, `access`,
-/// `max_size`, `retention` and `auto_backup`. Without `enabled = true`, Windows installs it disabled.
+/// `Direction(7)`. A map's `#[name = "…"]` is its name in the manifest. Two maps of the same name
+/// and different integer types are one map in the manifest. An entry of a bit map may be a mask of
+/// several bits, written in hexadecimal or with `|`. `#[opcodes(task = Transfer)]` lists the
+/// opcodes of a task, `#[levels]` names the provider's own levels, and a channel with
+/// `#[channel(Import)]` is a Windows log: System (8), Application (9) or Security (10). A channel
+/// of the provider can have settings, as in `#[channel(Operational, enabled = true, isolation =
+/// System)]`: `enabled`, `isolation`, `access`, `max_size`, `retention` and `auto_backup`. Without
+/// `enabled = true`, Windows installs it disabled.
 ///
-/// [`HexDump`] is the type of a field for a range of bytes with its offset, such as part of a buffer or
-/// of a device's registers. It is a structure that the library provides.
+/// [`HexDump`], a structure that the library provides, is the type of a field for a range of bytes
+/// with its offset, such as part of a buffer or of a device's registers.
 ///
 /// # Encodings
 ///
-/// An event is in the manifest or describes itself; both have the same fields. The difference:
+/// An event is in the manifest or describes itself; both kinds have the same fields. The
+/// difference:
 ///
 #[doc = include_str!("encodings.md")]
 ///
@@ -372,11 +375,12 @@ macro_rules! event {
 /// }
 /// ```
 ///
-/// An event has only the fields that the configuration has, also where a `message` counts them. The
-/// parts that it does not have are not checked. A driver whose image has decoding resources can use
-/// the conditions that its build script knows: the package's features, the target's properties and
-/// the options in `RUSTFLAGS`. Any other one, such as `debug_assertions`, is an error of the build
-/// script; `wdk_etw_build::Image::cfg` tells it the value of an option that is set elsewhere.
+/// An event has only the fields whose conditions are met, and a `message` counts only those. Parts
+/// that are compiled out are not checked. A driver whose image has decoding resources can use the
+/// conditions that its build script knows: the package's features, the target's properties and the
+/// options in `RUSTFLAGS`. The build script reports any other condition, such as
+/// `debug_assertions`, as an error; `wdk_etw_build::Image::cfg` tells it the value of an option
+/// that is set elsewhere.
 ///
 /// # Fields that do not fit
 ///
@@ -385,9 +389,9 @@ macro_rules! event {
 /// event, with the event's level and keywords. It has the event's id and name, the field's index, and its
 /// length before and after.
 ///
-/// A `usize` or `isize` with `#[repr(…)]` that the type does not have is written as the type's largest or
-/// smallest number. This counts as a cut, and `FieldCut` has the number before and after in place of the
-/// lengths, in 64 bits without a sign.
+/// A `usize` or `isize` that does not fit in its `#[repr(…)]` type is written as the type's largest
+/// or smallest number. This counts as a cut, and `FieldCut` contains the number before and after in
+/// place of the lengths, as unsigned 64-bit numbers.
 ///
 /// # Generated items
 ///
@@ -399,8 +403,8 @@ macro_rules! event {
 /// - `fn unregister() -> Result<(), UnregisterError>`, which is [`Provider::unregister`]; with `rundown =
 ///   none` it is an `unsafe fn` and [`Provider::unregister_without_rundown`].
 ///
-/// Keywords, maps and structures have the visibility of their declarations. Maps and structures are
-/// `Copy`. Tasks, opcodes, channels and levels are names for the declaration only. Methods are called on
+/// Keywords, maps and structures keep the visibility of their declarations. Maps and structures are
+/// `Copy`. Tasks, opcodes, channels and levels are names for the declaration only. Call methods on
 /// `PROVIDER` as on a `&Provider`: `trace::PROVIDER.failures()`.
 ///
 /// An event has a function that writes it, for [`emit!`](macro@emit), and a module of the same name with its

@@ -5,17 +5,17 @@ use crate::{
     sync::{AtomicU64, Ordering, const_unless_loom},
 };
 
-/// Leaves out occurrences of an event, so that a hot path can keep the event enabled.
+/// Skips occurrences of an event, so that the event can stay enabled on a hot path.
 ///
 /// A limit counts occurrences, not time: it writes every n-th occurrence, beginning with the first,
-/// or the first one only. `emit!` and `event!` have three forms of it:
+/// or only the first. `emit!` and `event!` accept three forms:
 ///
 /// - `every = 100` writes the occurrences 1, 101, 201 and so on of this place in the source;
 /// - `once` writes the first occurrence;
 /// - `limit = READS` uses a limit that the driver declares, in a `static` or in a structure such as
 ///   a device's context. Several places can share it, and the driver can read the number of omitted
-///   events, and reset the limit. A temporary value or a `const`, which would admit every
-///   occurrence, is refused.
+///   events and reset the limit. A temporary value or a `const` is refused, because it would admit
+///   every occurrence.
 ///
 /// ```
 /// # #[wdk_etw::provider(name = "Contoso.Driver")]
@@ -35,24 +35,25 @@ use crate::{
 /// # }
 /// ```
 ///
-/// While no session enables the event, nothing is counted. The arguments of an occurrence that is
-/// left out are not evaluated. The occurrences that are left out are counted here
-/// ([`Self::left_out`]) and, when the limit admits the next one, in the provider
-/// ([`Statistics::left_out`](crate::Statistics::left_out)). An occurrence that the limit admits
-/// counts even if the write fails or only the match-all keywords exclude the event.
+/// While no session enables the event, nothing is counted. The arguments of a skipped occurrence
+/// are not evaluated. Skipped occurrences are counted here ([`Self::left_out`]) and, when the limit
+/// admits the next one, in the provider ([`Statistics::left_out`](crate::Statistics::left_out)). An
+/// occurrence that the limit admits counts even if the write fails or only the match-all keywords
+/// exclude the event.
 ///
 /// Every function is wait-free: one atomic addition for each occurrence, and no reader waits.
 pub struct RateLimit {
     occurrences: AtomicU64,
-    /// The number of occurrences from one that is written to the next, or 0 for the first only.
+    /// The number of occurrences from one written event to the next, or 0 to write only the first.
     every: u64,
     admitted: Multiples,
 }
 
 /// A set of numbers, tested without a division.
 ///
-/// Multiplying by the inverse of a divisor's odd part, modulo 2 to the 64th, and rotating right by its
-/// factors of two maps the divisor's multiples to 0, 1, 2 and so on, and all other numbers to larger ones.
+/// Multiplying by the inverse of the divisor's odd part, modulo 2^64, and rotating right by its
+/// factors of two maps the divisor's multiples to 0, 1, 2 and so on, and all other numbers to
+/// larger ones.
 struct Multiples {
     inverse: u64,
     shift: u32,
@@ -63,7 +64,7 @@ impl Multiples {
     /// The set of 0 alone.
     const ZERO: Self = Self { inverse: 1, shift: 0, largest: 0 };
 
-    /// Returns the multiples of a number, or [`Self::ZERO`] if it is 0.
+    /// Returns the set of a number's multiples, or [`Self::ZERO`] if the number is 0.
     const fn of(divisor: u64) -> Self {
         let Some(largest) = u64::MAX.checked_div(divisor) else {
             return Self::ZERO;
@@ -93,8 +94,7 @@ impl RateLimit {
         ///
         /// # Panics
         ///
-        /// Panics if `count` is 0. In a `static`, which is where a limit belongs, that is a compile
-        /// error.
+        /// Panics if `count` is 0. In a `static`, where a limit belongs, this is a compile error.
         #[must_use]
         #[track_caller]
         pub const fn every(count: u64) -> Self {
@@ -133,8 +133,8 @@ impl RateLimit {
         occurrences.saturating_sub(written)
     }
 
-    /// Starts again: the limit admits the next occurrence. A driver that calls this in its
-    /// `on_enable` hook, for a limit that is a `static` with [`RateLimit::once`], writes the event again
+    /// Resets the limit, which then admits the next occurrence. A driver that calls this in its
+    /// `on_enable` hook, for a `static` limit with [`RateLimit::once`], writes the event again
     /// whenever a session enables the provider or changes what it enables.
     pub fn reset(&self) {
         self.occurrences.store(0, Ordering::Relaxed);
@@ -147,13 +147,13 @@ impl Provider {
     #[inline]
     #[must_use]
     pub fn admits(&self, limit: &RateLimit) -> bool {
-        // The counter orders nothing: which occurrence on which processor is the n-th one is
+        // The counter needs no ordering: which of several concurrent occurrences is the n-th one is
         // unspecified.
         let before = limit.occurrences.fetch_add(1, Ordering::Relaxed);
         if limit.admitted.contains(before) {
             if before != 0 {
-                // The provider's counter is shared by all limits, so limits that omit many events
-                // add to it once for each event that they admit.
+                // All limits share the provider's counter, so a limit adds to it only when it
+                // admits an event, not for each omitted event.
                 self.counters.count_left_out(limit.every.wrapping_sub(1));
             }
             true
@@ -165,7 +165,7 @@ impl Provider {
         }
     }
 
-    /// Does the same as [`Self::admits`] for a limit that admits the first occurrence only.
+    /// Does the same as [`Self::admits`], for a limit that admits only the first occurrence.
     #[doc(hidden)]
     #[inline]
     #[must_use]
@@ -178,7 +178,7 @@ impl Provider {
     }
 }
 
-/// The type of a rate limit's option behind other options, which has no values: `emit!` and
+/// The option type of a rate limit that follows other options. It has no values: `emit!` and
 /// `event!` take the limit first.
 #[doc(hidden)]
 #[diagnostic::on_unimplemented(

@@ -3,11 +3,11 @@
 
 use crate::{FilterData, Guid, Keyword, Level};
 
-/// The combined enable info of all sessions that enable a provider. A level or match-any
-/// mask of 0, which means "no limit", is replaced by the widest value.
+/// The combined enable info of all sessions that enable a provider. A level or match-any mask of 0,
+/// which means "no limit", is replaced by the maximum value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EnableInfo {
-    /// The highest level that a session enables.
+    /// The highest level that any session enables.
     pub level: Level,
     /// The union of the sessions' match-any keywords.
     pub match_any: Keyword,
@@ -41,9 +41,9 @@ impl EnableInfo {
 
     /// Returns whether an event of this level and keyword passes.
     ///
-    /// If the match-any mask has all keywords, the match-all mask is not evaluated: a session may have
-    /// passed a match-any mask of 0, and the documentation is not clear on whether its match-all mask then
-    /// applies. ETW decides for each session.
+    /// If the match-any mask contains all keywords, the match-all mask is not evaluated: a session
+    /// may have passed a match-any mask of 0, and the documentation does not say clearly whether
+    /// its match-all mask then applies. ETW decides for each session.
     #[must_use]
     pub const fn passes(&self, level: Level, keyword: Keyword) -> bool {
         let (keyword, any) = (keyword.bits(), self.match_any.bits());
@@ -57,7 +57,7 @@ impl EnableInfo {
 pub enum Control {
     /// The last session disabled the provider.
     Disable,
-    /// A session enabled the provider, or the enable info may have changed.
+    /// A session enabled the provider or may have changed its enable info.
     Enable(EnableInfo),
     /// A session requests events that describe the provider's current state.
     CaptureState(EnableInfo),
@@ -80,8 +80,8 @@ pub struct Notification<'a> {
     pub raw: RawNotification,
 }
 
-/// The arguments that ETW passed to the enable callback (`PETWENABLECALLBACK`), unchanged. They are
-/// for diagnostics; [`Notification::control`] has their meaning.
+/// The arguments that ETW passed to the enable callback (`PETWENABLECALLBACK`), unchanged, for
+/// diagnostics. [`Notification::control`] interprets them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RawNotification {
@@ -112,7 +112,7 @@ mod tests {
         assert!(!passes(5, 3) && !passes(4, 1) && !passes(4, 2));
     }
 
-    // R-K3: whether match-all applies is then unknown (ETW-3.4.4), so ETW decides.
+    // R-K3: it is then unknown whether match-all applies (ETW-3.4.4), so ETW decides.
     #[test]
     fn with_all_keywords_in_match_any_no_event_is_excluded_by_match_all() {
         for any in [0, u64::MAX] {

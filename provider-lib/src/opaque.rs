@@ -1,6 +1,6 @@
-//! Values that are opaque to the compiler, so that it chooses shorter code.
+//! Values that are hidden from the optimizer, so that it generates shorter code.
 
-/// Returns the value. `reg` is the class of its register.
+/// Returns the value. `reg` is its register class.
 macro_rules! hide {
     ($value:ident) => {
         #[cfg(all(not(miri), any(target_arch = "x86_64", target_arch = "aarch64")))]
@@ -45,7 +45,7 @@ pub fn reference<T>(reference: &T) -> &T {
     unsafe { &*pointer }
 }
 
-/// Returns the slice, whose length stays known.
+/// Returns the slice. The compiler still knows its length.
 #[inline(always)]
 #[expect(clippy::inline_always, reason = "the function compiles to nothing")]
 #[cfg_attr(

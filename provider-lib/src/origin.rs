@@ -11,7 +11,7 @@ pub const MAX_DATA: usize = 1024;
 /// The maximum size in bytes of a text in an event.
 pub const MAX_TEXT: usize = MAX_DATA / 2;
 
-/// The stack in bytes that writing an event uses at most, without the calls of ETW and of the
+/// The maximum stack use in bytes of writing an event, excluding ETW's own use and that of the
 /// values' `Display` and `Debug` implementations.
 pub const MAX_STACK: usize = 3072;
 
@@ -23,20 +23,20 @@ const _: () = assert!(size_of::<Event>() + 1024 <= MAX_STACK);
 /// The source location of a facade's record.
 #[derive(Clone, Copy, Debug)]
 pub struct Origin<'a> {
-    /// The record's level, as the facade writes it.
+    /// The record's level, as the facade spells it.
     pub level: &'a str,
     /// The record's target.
     pub target: &'a str,
     /// The path of the module.
     pub module: Option<&'a str>,
-    /// The path of the source file, or `None` if events do not have it.
+    /// The path of the source file, or `None` if events do not contain it.
     pub file: Option<&'a str>,
-    /// The number of the line in the file.
+    /// The line number in the file.
     pub line: Option<u32>,
 }
 
 impl Origin<'_> {
-    /// Adds the origin's fields to an event.
+    /// Adds the fields of the source location to an event.
     #[inline]
     pub fn describe(&self, event: &mut Event) {
         const LEVEL: FieldName<'_> = FieldName::new("Level");

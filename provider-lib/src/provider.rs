@@ -32,7 +32,7 @@ const USE_DESCRIPTOR_TYPE: i32 = 3;
 const UNREGISTERED: u8 = 0;
 const CHANGING: u8 = 1;
 const REGISTERED: u8 = 2;
-/// `EtwUnregister` failed: the handle is kept for another try, and the rundown is closed.
+/// `EtwUnregister` failed: the handle is kept for another attempt, and the rundown is closed.
 const CLOSED: u8 = 3;
 
 /// The reasons why writes cannot take the fast path.
@@ -45,11 +45,10 @@ enum Reason {
     TraitsRefused = 2,
 }
 
-/// A handler of notifications. It runs at `PASSIVE_LEVEL` and must return soon; see
-/// [`Notification`].
+/// A notification hook. It runs at `PASSIVE_LEVEL` and must return soon; see [`Notification`].
 pub type Hook = fn(&Provider, &Notification<'_>);
 
-/// A provider's handlers of notifications.
+/// A provider's notification hooks.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Hooks {
     /// Called when a session enables the provider or changes its enable info, after the enable
@@ -63,7 +62,7 @@ pub struct Hooks {
 }
 
 impl Hooks {
-    /// No handlers.
+    /// No hooks.
     pub const NONE: Self = Self { on_enable: None, on_disable: None, on_capture_state: None };
 }
 
@@ -77,7 +76,7 @@ pub enum Registered {
     Incomplete(Refusals),
 }
 
-/// The settings of a registration that `EtwSetInformation` refused, with the statuses.
+/// The settings of a registration that `EtwSetInformation` refused, with its status for each.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Refusals {
     /// `EventProviderSetTraits`, for example because the provider is not permitted to join its
@@ -119,12 +118,12 @@ pub enum RegisterError {
     AlreadyRegistered,
     /// Another thread is registering or unregistering the provider.
     Busy,
-    /// `EtwRegister` failed. Registration can be tried again later.
+    /// `EtwRegister` failed. The driver can try again later.
     Refused(NtStatus),
-    /// `ExAllocatePool2` could not allocate this number of bytes for the traits. Registration can
-    /// be tried again later, or with [`Provider::register`], which needs no pool.
+    /// `ExAllocatePool2` could not allocate this number of bytes for the traits. The driver can try
+    /// again later, or call [`Provider::register`], which needs no pool.
     NoPool(usize),
-    /// The function was called at this IRQL, above `PASSIVE_LEVEL`, and has changed nothing.
+    /// The function was called at this IRQL, above `PASSIVE_LEVEL`, and changed nothing.
     TooHighIrql(u8),
 }
 
@@ -158,18 +157,18 @@ impl core::error::Error for RegisterError {}
 /// The error of [`Provider::unregister`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UnregisterError {
-    /// Another thread is registering or unregistering the provider. Unregistering can be tried again.
+    /// Another thread is registering or unregistering the provider. The driver can try again.
     Busy,
-    /// `EtwUnregister` failed. The handle may or may not be valid, so writes do nothing.
-    /// Unregistering can be tried again.
+    /// `EtwUnregister` failed. The handle may or may not be valid, so writes do nothing. The driver
+    /// can try again.
     Refused(NtStatus),
-    /// The provider has no rundown: only [`Provider::unregister_without_rundown`], whose contract
-    /// replaces the rundown, unregisters it.
+    /// The provider has no rundown: only [`Provider::unregister_without_rundown`], whose safety
+    /// contract replaces the rundown, unregisters it.
     NoRundown,
     /// A write of a provider without a rundown was in progress. Only debug builds check this. The
-    /// handle is still valid, and writes do nothing. Unregistering can be tried again.
+    /// handle is still valid, and writes do nothing. The driver can try again.
     WriteInProgress,
-    /// The function was called at this IRQL, above `PASSIVE_LEVEL`, and has changed nothing.
+    /// The function was called at this IRQL, above `PASSIVE_LEVEL`, and changed nothing.
     TooHighIrql(u8),
 }
 
@@ -205,16 +204,16 @@ impl fmt::Display for UnregisterError {
 
 impl core::error::Error for UnregisterError {}
 
-/// The traits of a registration: the data descriptor that `TraceLogging` writes copy, and the
-/// pool block that it points to, unless it points to the provider's constant.
+/// The traits of a registration: the data descriptor that `TraceLogging` writes copy, and the pool
+/// block that it points to, if it does not point to the provider's constant.
 struct Registration {
     descriptor: EventDataDescriptor<'static>,
     copy: Option<PoolCopy>,
 }
 
-/// The counts of a provider that counts the events that it writes, and the function that writes the
-/// event with its counters. Only such a provider refers to the function, so that the linker leaves it
-/// out for others.
+/// The counts of a provider that counts its written events, and the function that writes the event
+/// with its counters. Only such a provider refers to the function, so that the linker can omit it
+/// for others.
 #[derive(Clone, Copy)]
 pub struct Counting {
     pub written: &'static WrittenCounts,
@@ -225,21 +224,20 @@ pub struct Counting {
 struct Shared(UnsafeCell<Registration>);
 
 // SAFETY: only the thread that set `phase` to `CHANGING` modifies it, and only while no guard
-// exists, because the rundown is closed, or by the contract of a provider without a rundown; only
+// exists (because the rundown is closed or, without a rundown, by the provider's contract). Only
 // holders of a guard read it.
 unsafe impl Sync for Shared {}
 
 /// An ETW provider, which a driver registers and writes events to.
 ///
-/// The macro [`provider`](macro@crate::provider) makes one, the `static` `PROVIDER` of the declared
-/// module; an empty module declares a provider whose events are all declared where they are written.
-/// Code that is given a provider takes a `&Provider`. The type parameter belongs to the declaration, whose
-/// `static` becomes a `Provider` wherever one is expected.
+/// The macro [`provider`](macro@crate::provider) creates a provider: the `static` `PROVIDER` of the
+/// declared module. An empty module declares a provider whose events are all declared where they
+/// are written. Functions that receive a provider take a `&Provider`. The type parameter belongs to
+/// the declaration, whose `static` becomes a `Provider` wherever one is expected.
 ///
 /// Code on all processors and at all IRQLs can share a provider. Only a `static` can be
 /// registered, because ETW keeps the provider's address until it is unregistered.
-// Data that changes only when a session or the driver changes something is not in the cache lines
-// that writes change.
+// Rarely changed data is kept out of the cache lines that writes change.
 #[repr(C)]
 #[cfg_attr(not(target_arch = "aarch64"), repr(align(64)))]
 #[cfg_attr(target_arch = "aarch64", repr(align(128)))]
@@ -247,7 +245,7 @@ pub struct Provider<S: ?Sized = [Stripe]> {
     state: EnableState,
     handle: AtomicU64,
     registration: Shared,
-    /// The [`Reason`]s that writes have.
+    /// The [`Reason`]s that currently apply to writes.
     reasons: AtomicU32,
     phase: AtomicU8,
     sets_traits: bool,
@@ -266,9 +264,9 @@ pub struct Provider<S: ?Sized = [Stripe]> {
 /// The `static` of a declaration: a [`Provider`] with `N` stripes, a power of two up to 64, or 0 for a
 /// provider without a rundown.
 ///
-/// Each write in progress is in the stripe of its stack, so that writes on different processors mostly
-/// change different cache lines. A stripe takes 64 bytes, or 128 on ARM64. Two threads use the same
-/// stripe with a probability of about 1 in `N`.
+/// Each write in progress uses the stripe of its stack, so that writes on different processors
+/// mostly change different cache lines. A stripe takes 64 bytes, or 128 on ARM64. Two threads use
+/// the same stripe with a probability of about 1 in `N`.
 pub type StaticProvider<const N: usize = DEFAULT_STRIPES> = Provider<[Stripe; N]>;
 
 /// The default number of stripes.
@@ -321,9 +319,9 @@ impl<const N: usize> StaticProvider<N> {
         self
     }
 
-    /// Registers the provider without traits, so that its manifest events are smaller. The
-    /// registration has `EventProviderUseDescriptorType` instead, so that `TraceLogging` events
-    /// can contain the provider's name. For providers without a group and without custom traits.
+    /// Registers the provider without traits, so that its manifest events are smaller. Sets
+    /// `EventProviderUseDescriptorType` on the registration instead, so that `TraceLogging` events
+    /// can contain the provider's name. For providers without a group or custom traits.
     #[must_use]
     pub const fn without_traits(mut self) -> Self {
         self.sets_traits = false;
@@ -356,8 +354,8 @@ impl Provider {
     /// Registers the provider (`EtwRegister`) and sets its traits and other settings
     /// (`EtwSetInformation`).
     ///
-    /// ETW may call the hooks before this function returns. Events that they write during that
-    /// time are not recorded, because the registration is not complete.
+    /// ETW may call the hooks before this function returns. Events that the hooks write before then
+    /// are not recorded, because the registration is not complete.
     ///
     /// If ETW refuses the traits or another setting, the provider stays registered and works, and the
     /// function returns [`Registered::Incomplete`].
@@ -379,12 +377,11 @@ impl Provider {
     /// # Safety
     ///
     /// If this function returns [`Ok`], [`Self::unregister`] (or, without a rundown,
-    /// [`Self::unregister_without_rundown`]) must return [`Ok`] before the image that
-    /// contains the provider is unloaded, because ETW calls the provider's code until then. An image
-    /// is unloaded
+    /// [`Self::unregister_without_rundown`]) must return [`Ok`] before the image that contains the
+    /// provider is unloaded, because ETW calls the provider's code until then. An image is unloaded
     ///
     /// - after its unload routine (`EvtDriverUnload`, `DriverUnload`) returns,
-    /// - after `DriverEntry` returns an error, without a call of the unload routine,
+    /// - after `DriverEntry` returns an error, without calling the unload routine,
     /// - in user mode, when a program calls `FreeLibrary` for a DLL. (The end of a process ends its
     ///   registrations.)
     ///
@@ -424,7 +421,7 @@ impl Provider {
         self.complete(Some(copy))
     }
 
-    /// Makes the current thread the only one that changes the registration.
+    /// Gives the current thread the exclusive right to change the registration.
     fn change_phase(&self) -> Result<(), RegisterError> {
         irql::check(ffi::PASSIVE_LEVEL).map_err(RegisterError::TooHighIrql)?;
         let changed = self.phase.compare_exchange(
@@ -440,7 +437,7 @@ impl Provider {
         }
     }
 
-    /// Registers the provider, with `copy` as its traits if there is one. The callers promise that
+    /// Registers the provider, with `copy` as its traits if it is present. The callers promise that
     /// the provider is unregistered before its code is unmapped.
     fn complete(&'static self, copy: Option<PoolCopy>) -> Result<Registered, RegisterError> {
         self.state.open();
@@ -452,7 +449,7 @@ impl Provider {
             ffi::EtwRegister(&raw const self.id, Some(enable_callback), context, &raw mut handle)
         });
         if !status.is_success() {
-            // The callback may have run although the registration failed.
+            // The callback may have run even though the registration failed.
             self.state.disable();
             drop(copy);
             self.phase.store(UNREGISTERED, Ordering::Release);
@@ -463,21 +460,21 @@ impl Provider {
         registration.copy = copy;
         let blob =
             registration.copy.as_ref().map_or_else(|| self.traits.as_bytes(), PoolCopy::as_bytes);
-        // SAFETY: the blob is the provider's constant or the pool block, which is freed only
-        // after the rundown has been closed.
+        // SAFETY: the blob is the provider's constant or the pool block, which is freed only after
+        // the rundown has been closed.
         let blob: &'static [u8] = unsafe { &*ptr::from_ref(blob) };
         registration.descriptor = EventDataDescriptor::provider_metadata(blob);
-        // Traits that were passed for this registration are always set.
+        // Traits that were passed to this registration are always set.
         let sets_traits = self.sets_traits || registration.copy.is_some();
         let refusals = self.configure(handle, sets_traits.then_some(blob));
         self.handle.store(handle, Ordering::Relaxed);
-        // A write that saw no reason in an earlier registration sees this one.
+        // A write that saw no reason in an earlier registration still sees this one.
         if refusals.traits.is_some() {
             self.reasons.fetch_or(Reason::TraitsRefused as u32, Ordering::SeqCst);
         }
         self.rundown.open(refusals.traits.is_none());
         let reasons = if refusals.traits.is_some() { Reason::TraitsRefused as u32 } else { 0 };
-        // Release: without a rundown, this is what makes the stores above visible to writes.
+        // Release: without a rundown, this makes the stores above visible to writes.
         self.reasons.store(reasons, Ordering::Release);
         self.phase.store(REGISTERED, Ordering::Release);
         Ok(if refusals == Refusals::default() {
@@ -488,7 +485,7 @@ impl Provider {
     }
 
     /// Sets the registration's traits and other settings (`EtwSetInformation`). A setting without
-    /// information has a null pointer, because an empty slice's is not an address.
+    /// information gets a null pointer, because the pointer of an empty slice is not an address.
     fn configure(&self, handle: u64, traits: Option<&[u8]>) -> Refusals {
         let set = |class, information: &[u8]| {
             // SAFETY: the caller registered the handle, and the information is borrowed for the
@@ -503,12 +500,12 @@ impl Provider {
             });
             (!status.is_success()).then_some(status)
         };
-        // Before any write: without traits, ETW treats event metadata as user data.
+        // Must come before any write: without traits, ETW treats event metadata as user data.
         let refused = traits.and_then(|blob| set(SET_TRAITS, blob));
         Refusals {
             traits: refused,
-            // If a registration has traits, ETW evaluates the types of data descriptors; if not,
-            // this setting makes it do so.
+            // If a registration has traits, ETW evaluates the types of data descriptors. Otherwise
+            // this setting makes ETW evaluate them.
             descriptor_types: if traits.is_none() || refused.is_some() {
                 set(USE_DESCRIPTOR_TYPE, &[1])
             } else {
@@ -523,8 +520,9 @@ impl Provider {
     /// The function sleeps until the writes in progress have finished (`KeDelayExecutionThread`).
     /// Later writes do nothing.
     ///
-    /// A thread that is suspended inside a write, below `APC_LEVEL`, keeps this function waiting until
-    /// it is resumed. `KeEnterCriticalRegion` around writes on threads of programs prevents that.
+    /// A thread that is suspended inside a write, below `APC_LEVEL`, blocks this function until it
+    /// is resumed. To prevent this, call `KeEnterCriticalRegion` around writes on threads of
+    /// programs.
     ///
     /// # Locks
     ///
@@ -540,14 +538,14 @@ impl Provider {
     ///
     /// Returns an [`UnregisterError`] if ETW refuses the call, if another thread is registering or
     /// unregistering the provider, if the provider has no rundown, or if the IRQL is too high. The
-    /// provider is then still registered, or may be after [`UnregisterError::Refused`]: a driver that is
-    /// unloaded nevertheless breaks the promise of [`Self::register`].
+    /// provider is then still registered (or may be, after [`UnregisterError::Refused`]), so
+    /// unloading the driver breaks the promise of [`Self::register`].
     ///
-    /// An unload routine cannot fail, and a driver that keeps its contracts gets no error there: it has
-    /// stopped the threads that register or unregister the provider, and no document names a status with
-    /// which `EtwUnregister` refuses a valid handle at `PASSIVE_LEVEL`. So an error is a defect. A driver
-    /// prints it ([`debug_print`](crate::debug_print)), and can call `KeBugCheckEx`, which stops the system
-    /// here and not at ETW's next notification.
+    /// An unload routine cannot fail, and it gets no error in a correct driver: the driver has
+    /// stopped the threads that register or unregister the provider, and no document names a status
+    /// with which `EtwUnregister` refuses a valid handle at `PASSIVE_LEVEL`. So an error is a
+    /// defect. A driver prints it ([`debug_print`](crate::debug_print)), and can call
+    /// `KeBugCheckEx` to stop the system here and not at ETW's next notification.
     pub fn unregister(&'static self) -> Result<(), UnregisterError> {
         if !self.rundown.protects() {
             return Err(UnregisterError::NoRundown);
@@ -555,20 +553,20 @@ impl Provider {
         self.close_and_release()
     }
 
-    /// Unregisters the provider as [`Self::unregister`] does, also if it has no rundown
-    /// (`rundown = none`). The function does not wait for writes of such a provider.
+    /// Unregisters the provider as [`Self::unregister`] does, even if it has no rundown (`rundown =
+    /// none`). The function does not wait for writes of such a provider.
     ///
-    /// Debug builds count the writes. If one is in progress, they wait for the provider's hooks to
-    /// return, as ETW does, and if one still is, they return [`UnregisterError::WriteInProgress`]
-    /// without calling ETW.
+    /// Debug builds count the writes. If one is in progress, the function waits for the provider's
+    /// hooks to return, as ETW does. If a write is still in progress then, it returns
+    /// [`UnregisterError::WriteInProgress`] without calling ETW.
     ///
     /// # Safety
     ///
-    /// If the provider has no rundown, no write of it is in progress on any thread, except in the
-    /// provider's own hooks, for which ETW waits: each write happens before the call, or after the
-    /// function has returned. This includes [`Self::provider_enabled`] and [`Self::event_enabled`].
-    /// In `EvtDriverUnload` that is so once the driver's timers, DPCs, work items, threads and other
-    /// callbacks have stopped.
+    /// If the provider has no rundown, no write to it may be in progress on any thread, except in
+    /// the provider's own hooks, for which ETW waits: each write happens before the call or after
+    /// the function has returned. This includes [`Self::provider_enabled`] and
+    /// [`Self::event_enabled`]. In `EvtDriverUnload` this holds once the driver's timers, DPCs,
+    /// work items, threads and other callbacks have stopped.
     ///
     /// # IRQL
     ///
@@ -590,7 +588,7 @@ impl Provider {
         };
         match change(REGISTERED) {
             Ok(_) => {
-                // The masks stay clear from now on, so that a notification does not keep bringing
+                // The masks stay clear from now on, so that a notification does not keep admitting
                 // writes to the rundown while it waits for those in progress.
                 self.state.close();
                 self.reasons.fetch_or(Reason::Closed as u32, Ordering::SeqCst);
@@ -623,13 +621,13 @@ impl Provider {
         Ok(())
     }
 
-    /// Returns whether a session enables events of this level and keyword, without the
-    /// match-all keywords.
+    /// Returns whether a session enables events of this level and keyword, ignoring the match-all
+    /// keywords.
     ///
     /// Write sites make this check: for a constant level from 0 to 5 it is one load and one test.
-    /// It returns `true` for every event that [`Self::is_enabled`] reports, and also for those
+    /// It returns `true` for every event that [`Self::is_enabled`] reports, and also for events
     /// that only the match-all keywords exclude, which ETW discards. After
-    /// [`UnregisterError::Refused`] and [`UnregisterError::WriteInProgress`] it returns `false`,
+    /// [`UnregisterError::Refused`] and [`UnregisterError::WriteInProgress`] it returns `false`
     /// until the provider is registered again.
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "a call would cost more than the check")]
@@ -638,8 +636,8 @@ impl Provider {
         self.state.is_enabled_fast(level, keyword)
     }
 
-    /// Returns whether a session enables events of this level and keyword, as ETW computes it:
-    /// by level, match-any and match-all keywords of all sessions together.
+    /// Returns whether a session enables events of this level and keyword, as ETW computes it: from
+    /// the level, match-any and match-all keywords of all sessions combined.
     #[must_use]
     pub fn is_enabled(&self, level: Level, keyword: Keyword) -> bool {
         self.state.is_enabled_slow(level, keyword)
@@ -686,7 +684,7 @@ impl Provider {
         &self.counters.failures
     }
 
-    /// Starts a write on the fast path. Returns `None` if there is a [`Reason`] for the slow path, or
+    /// Starts a write on the fast path. Returns `None` if a [`Reason`] requires the slow path, or
     /// if the slot of the stack is taken.
     #[inline(always)]
     #[expect(
@@ -711,7 +709,7 @@ impl Provider {
         self.rundown.enter()
     }
 
-    /// Starts a write of a provider without a rundown, unless one of these reasons exists.
+    /// Starts a write of a provider without a rundown, unless one of these reasons applies.
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "the function is one comparison in release builds")]
     fn start_unprotected(&self, reasons: u32) -> Option<Guard<'_>> {
@@ -738,8 +736,8 @@ impl Provider {
         self.handle.load(Ordering::Relaxed)
     }
 
-    /// Returns whether a write that no mask admitted may begin, or counts it as dropped. Without this,
-    /// many such writes could keep the closing thread from finding a slot free.
+    /// Returns whether a write that was not admitted by a mask may begin; if not, counts it as
+    /// dropped. Otherwise, many such writes could keep the closing thread from finding a free slot.
     #[doc(hidden)]
     #[must_use]
     pub fn is_open(&self) -> bool {
@@ -768,7 +766,7 @@ impl Provider {
         if context.is_null() {
             return None;
         }
-        // The fields before the stripes are where they are for any number of these.
+        // The number of stripes does not change the offsets of the fields before them.
         let head = context.cast::<Provider<[Stripe; 0]>>();
         // SAFETY: the address refers to a provider, as the caller guarantees.
         let stripes = unsafe { &raw const (*head).stripes };
@@ -806,8 +804,7 @@ impl Provider {
                 }
                 (Control::CaptureState(delivered), self.hooks.on_capture_state)
             }
-            // Later versions of Windows may send other codes, which do not change the enable
-            // state.
+            // Later versions of Windows may send other codes, which do not change the enable state.
             _ => return,
         };
         if let Some(hook) = hook {
@@ -859,7 +856,7 @@ mod tests {
 
     #[test]
     fn what_writes_change_shares_no_cache_line_with_what_they_only_read() {
-        // The fields are in this order.
+        // In the order of the fields.
         let ends_of_what_is_read = [
             offset_of!(One, state) + size_of::<EnableState>(),
             offset_of!(One, handle) + size_of::<AtomicU64>(),
@@ -881,7 +878,8 @@ mod tests {
 
     #[test]
     fn a_write_reads_at_most_two_lines_besides_its_stripe() {
-        // The masks, and the handle with the traits' descriptor. On ARM64 they are in one line.
+        // The masks must share a cache line, as must the handle and the traits' descriptor. On
+        // ARM64 all are in one line.
         assert_eq!(offset_of!(One, state), 0);
         let registration = offset_of!(One, registration) + size_of::<EventDataDescriptor<'_>>();
         let line = offset_of!(One, handle) / LINE;

@@ -1,8 +1,8 @@
 //! Rundown protection of the registration's handle.
 //!
-//! A write in progress owns the slot of its stack, or is counted beside it if the slot is taken. On a
-//! machine with many processors, a single slot would move its cache line to the writing processor with
-//! each write. So there are slots in several cache lines.
+//! A write in progress owns the slot of its stack or, if that slot is taken, is counted beside it.
+//! On a machine with many processors, a single slot would move its cache line to the writing
+//! processor with each write. So there are slots in several cache lines.
 
 use core::slice;
 
@@ -11,9 +11,9 @@ use crate::{
     sync::{AtomicU32, Ordering, const_unless_loom},
 };
 
-/// The owner of a slot that no write has.
+/// The owner of a free slot.
 const FREE: u32 = 0;
-/// The owner of a slot that a write has, or the closed rundown.
+/// The owner of a slot that a write or the closed rundown has taken.
 const TAKEN: u32 = 1;
 /// Set in the count of a closed slot. The bits below count writes.
 const CLOSED: u32 = 1 << 31;
@@ -22,11 +22,11 @@ const CLOSED: u32 = 1 << 31;
 #[cfg_attr(loom, expect(dead_code, reason = "the model has a slot in each stripe"))]
 pub const LINE: usize = if cfg!(target_arch = "aarch64") { 128 } else { 64 };
 
-/// A place for a write in progress, and a count of those that found it taken.
+/// A place for one write in progress, and a count of the writes that found it taken.
 #[derive(Debug)]
 #[repr(C, align(8))]
 struct Slot {
-    /// [`FREE`] or [`TAKEN`]. While it is taken, only the write that took it changes it.
+    /// [`FREE`] or [`TAKEN`]. Only the write that took a slot may change a taken slot.
     owner: AtomicU32,
     count: AtomicU32,
 }
@@ -34,14 +34,14 @@ struct Slot {
 /// The number of slots in a stripe.
 #[cfg(not(loom))]
 const SLOTS: usize = LINE / size_of::<Slot>();
-/// The number of slots in a stripe: a model needs only one.
+/// The number of slots in a stripe; a model needs only one.
 #[cfg(loom)]
 const SLOTS: usize = 1;
 
-/// Slots for writes in progress, in a cache line of their own.
+/// Slots for writes in progress, in their own cache line.
 ///
-/// A stripe has several slots because an address on the stack, shifted and used as the index of a
-/// slot, takes fewer instructions than its page's number, used as the index of a line.
+/// A stripe has several slots because indexing slots by a shifted stack address takes fewer
+/// instructions than indexing lines by the address's page number.
 #[derive(Debug)]
 #[repr(C)]
 #[cfg_attr(not(any(loom, target_arch = "aarch64")), repr(align(64)))]
@@ -51,7 +51,7 @@ pub struct Stripe {
 }
 
 const _: () = {
-    // A stripe is all slots, so those of an array of stripes are an array.
+    // A stripe consists only of slots, so an array of stripes is also an array of slots.
     assert!(size_of::<Stripe>() == size_of::<Slot>() * SLOTS);
 };
 
@@ -82,9 +82,9 @@ impl Slot {
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "the function is one atomic operation")]
     fn take(&self) -> bool {
-        // Acquire: everything before the slot was freed happens before this. Setting the bit again has
-        // no effect, and takes two instructions less than a compare-exchange. In the model checker it
-        // would be a store that another thread's `FREE` may precede, which no processor does.
+        // Acquire: everything before the slot was freed happens before this. Setting the bit again
+        // has no effect, and takes two instructions less than a compare-exchange. In the model
+        // checker it would be a store that another thread's `FREE` may precede, which no CPU does.
         #[cfg(not(loom))]
         return self.owner.fetch_or(TAKEN, Ordering::Acquire) & TAKEN == FREE;
         #[cfg(loom)]
@@ -95,19 +95,19 @@ impl Slot {
     }
 }
 
-/// Keeps track of the writes in progress, and admits no writes while it is closed.
+/// Tracks the writes in progress, and admits no writes while it is closed.
 ///
 /// A write never waits, at any IRQL. It takes the slot of its stack with one atomic operation, and
-/// frees it with a store, which cannot undo another thread's change: nothing else changes a slot that
-/// is taken. If the slot is taken, the write is counted instead. The slot belongs to another stack, to
-/// a write on the same stack that this one interrupted, or to the closed rundown. The closing thread,
-/// at `PASSIVE_LEVEL`, takes every slot and waits until all counts are zero.
+/// frees it with a store. The store cannot undo another thread's change, because nothing else
+/// changes a taken slot. If the slot is taken, by another stack, by a write on the same stack that
+/// this one interrupted, or by the closed rundown, the write is counted instead. The closing
+/// thread, at `PASSIVE_LEVEL`, takes every slot and waits until all counts are zero.
 ///
 /// The wait ends: every write in progress is in one call of `EtwWriteEx`, `EtwProviderEnabled` or
-/// `EtwEventEnabled`, which do not block and do not run the driver's code, and the provider admits no
-/// new ones ([`Provider`](crate::Provider) checks before it enters). A writer at `DISPATCH_LEVEL` or
-/// above runs on another processor, because this one runs the closing thread. A writer below
-/// `DISPATCH_LEVEL` may have been preempted on this processor by the closing thread, if that has a
+/// `EtwEventEnabled`, which do not block and do not run the driver's code, and the provider admits
+/// no new writes ([`Provider`](crate::Provider) checks before it enters). A writer at
+/// `DISPATCH_LEVEL` or above runs on another processor, because this one runs the closing thread. A
+/// writer below `DISPATCH_LEVEL` may have been preempted on this processor by a closing thread of
 /// higher priority. Spinning would keep such a writer from running, so the closing thread sleeps
 /// between two checks.
 ///
@@ -145,8 +145,8 @@ impl Drop for Guard<'_> {
         reason = "the function is one instruction where the variant is known"
     )]
     fn drop(&mut self) {
-        // Release: the write happens before everything that the next owner does, or the closing
-        // thread once the count is zero.
+        // Release: the write happens before everything that the slot's next owner does or, once the
+        // count is zero, the closing thread.
         match self {
             Self::Owns(owner) => owner.store(FREE, Ordering::Release),
             Self::Counted(count) => {
@@ -186,13 +186,13 @@ impl<const N: usize> Rundown<[Stripe; N]> {
 const MAX_STRIPES: usize = 64;
 
 impl Rundown {
-    /// Returns all slots, those of a stripe one after the other.
+    /// Returns all slots, stripe by stripe.
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "the function only takes an address")]
     const fn slots(&self) -> &[Slot] {
         let count = self.stripes.len().wrapping_mul(SLOTS);
-        // SAFETY: a stripe is all slots, as asserted above, so those of an array of stripes are an
-        // array.
+        // SAFETY: a stripe consists only of slots, as asserted above, so an array of stripes is
+        // also an array of slots.
         unsafe { slice::from_raw_parts(self.stripes.as_ptr().cast(), count) }
     }
 
@@ -207,22 +207,22 @@ impl Rundown {
         if stripes == 1 {
             return self.slots().first();
         }
-        // Otherwise the compiler adds the array's offset in the provider last, by one more
+        // Otherwise the compiler adds the array's offset in the provider last, with one more
         // instruction, and keeps the address and the index until the end of the write.
         let slots = opaque::slice(self.slots());
         let slot = slots.get(stack_index::stack_index::<SLOTS>(stripes))?;
         Some(opaque::reference(slot))
     }
 
-    /// Returns whether the rundown protects anything.
+    /// Returns whether the rundown has any slots, and so protects writes.
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "the answer is a constant for most callers")]
     pub const fn protects(&self) -> bool {
         !self.stripes.is_empty()
     }
 
-    /// Starts a write in the slot of its stack. Returns `None` if the slot is taken, as all slots are
-    /// while the rundown is closed.
+    /// Starts a write in the slot of its stack. Returns `None` if the slot is taken; all slots are
+    /// taken while the rundown is closed.
     #[inline(always)]
     #[expect(
         clippy::inline_always,
@@ -230,7 +230,7 @@ impl Rundown {
     )]
     pub fn enter_fast(&self) -> Option<Guard<'_>> {
         let slot = self.slot()?;
-        // Only now: dropping a guard frees the slot.
+        // A guard must not exist before the slot is taken: dropping it frees the slot.
         slot.take().then(|| Guard::Owns(&slot.owner))
     }
 
@@ -239,15 +239,15 @@ impl Rundown {
         if let Some(guard) = self.enter_fast() {
             return Some(guard);
         }
-        // Acquire: everything before `open` happens before the write. If the slot is closed, dropping
-        // the guard restores the count; a closing thread then checks once more.
+        // Acquire: everything before `open` happens before the write. If the slot is closed,
+        // dropping the guard restores the count, and a closing thread then checks once more.
         let count = &self.slot()?.count;
         let before = count.fetch_add(1, Ordering::Acquire);
         let guard = Guard::Counted(count);
         (before & CLOSED == 0).then_some(guard)
     }
 
-    /// Opens the rundown, for the fast path too if `is_fast`. Otherwise the slots stay taken.
+    /// Opens the rundown. The slots for the fast path stay taken unless `is_fast`.
     pub fn open(&self, is_fast: bool) {
         for slot in self.slots() {
             slot.count.fetch_and(!CLOSED, Ordering::Release);
@@ -257,8 +257,9 @@ impl Rundown {
         }
     }
 
-    /// Closes the rundown that was opened with `is_fast`, and waits until the writes in progress have finished. Between two
-    /// checks it calls `pause`, which must let other threads run, including those of lower priority.
+    /// Closes the rundown that was opened with `is_fast`, and waits until the writes in progress
+    /// have finished. Between two checks it calls `pause`, which must let other threads run,
+    /// including threads of lower priority.
     ///
     /// The caller must keep new writes from entering, or the wait may not end.
     pub fn close(&self, is_fast: bool, pause: impl Fn()) {
@@ -270,7 +271,7 @@ impl Rundown {
             while is_fast && !slot.take() {
                 pause();
             }
-            // Acquire: so do the counted writes.
+            // Acquire: the counted writes also happen before what follows.
             while slot.count.load(Ordering::Acquire) != CLOSED {
                 pause();
             }
@@ -290,21 +291,21 @@ mod tests {
 
     use super::*;
 
-    /// Returns the slot of the current stack as a number.
+    /// Returns the index of the current stack's slot.
     fn slot_of(rundown: &Rundown) -> usize {
         let slot = ptr::from_ref(rundown.slot().unwrap());
         let first = rundown.slots().as_ptr();
         (slot.addr() - first.addr()) / size_of::<Slot>()
     }
 
-    /// Returns the stripes of 64 threads' stacks.
+    /// Returns the stripes that the stacks of 64 threads use.
     fn stripes_of_threads(rundown: &Rundown) -> HashSet<usize> {
         let barrier = std::sync::Barrier::new(64);
         thread::scope(|scope| {
             let threads: Vec<_> = (0..64)
                 .map(|_| {
                     scope.spawn(|| {
-                        // The threads' stacks exist at the same time.
+                        // Keep all the threads' stacks alive at the same time.
                         barrier.wait();
                         slot_of(rundown) / SLOTS
                     })
@@ -336,7 +337,7 @@ mod tests {
             assert!(rundown.enter().is_none());
             rundown.open(true);
             let pauses = Cell::new(0);
-            // The second write finds the slot taken, and is counted.
+            // The second write finds the slot taken, so it is counted.
             let entered = RefCell::new([rundown.enter_fast(), rundown.enter()]);
             assert!(entered.borrow().iter().all(Option::is_some));
             rundown.close(true, || {
@@ -383,7 +384,7 @@ mod tests {
         assert!(matches!(rundown.enter(), Some(Guard::Owns(_))));
     }
 
-    // Nothing else orders the accesses, so ThreadSanitizer reports every order that is too weak.
+    // Nothing else orders the accesses, so ThreadSanitizer reports any ordering that is too weak.
     #[test]
     fn threads_read_what_the_closing_thread_writes_only_while_it_is_open() {
         const ROUNDS: u64 = 300;

@@ -2,11 +2,11 @@
 
 use crate::sync::{Ordering, fence};
 
-/// Publishes a value that depends on the enable state until the published value is the current one.
+/// Publishes a value derived from the enable state until it matches the current state.
 ///
-/// Several threads can publish at the same time: a hook, for the state that it was called for, and
+/// Several threads can publish at the same time: a hook, for the state that it was called with, and
 /// another thread, which may have read an older state. The thread that publishes last checks the
-/// state afterwards. Because of the fences, either it sees the state that the hook was called for,
+/// state afterwards. Because of the fences, it either sees the state that the hook was called with,
 /// and publishes again, or the hook publishes after it.
 ///
 /// The loop repeats only if the state changed in between.

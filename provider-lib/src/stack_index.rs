@@ -1,9 +1,8 @@
-//! Computes an index from the current stack. It mostly differs between the stacks of threads and
-//! processors.
+//! Computes an index from the current stack. Threads and processors mostly get different ones.
 //!
-//! Every thread has a stack of its own, and so has every processor for its DPCs. In the kernel,
-//! adjacent stacks are 7 pages apart, guard page included. 7 is coprime to every power of two, so
-//! the page number modulo any power of two distinguishes adjacent stacks. Stacks in user mode begin
+//! Every thread has its own stack, and so does every processor for its DPCs. In the kernel,
+//! adjacent stacks are 7 pages apart, including the guard page. 7 is coprime to every power of two,
+//! so the page number modulo any power of two distinguishes adjacent stacks. User-mode stacks begin
 //! at multiples of 64 KiB, and mostly at multiples of their size, so the low bits of their page
 //! numbers are equal.
 
@@ -16,24 +15,24 @@ const PAGE: u32 = 12;
 #[cfg(all(not(loom), any(test, feature = "user-mode")))]
 const SPREAD: u64 = 0x9E37_79B9_7F4A_7C15;
 
-/// Returns the index of an element among `groups` times `SIZE`. The group is that of the page on the
-/// current stack; the element in the group depends on the place in the page. Both numbers must be
-/// powers of two, and `groups` at most 64.
+/// Returns the index of an element among `groups` times `SIZE`. The current stack's page selects
+/// the group; the offset in the page selects the element. Both numbers must be powers of two, and
+/// `groups` at most 64.
 #[cfg(not(any(loom, feature = "user-mode")))]
 #[inline(always)]
 #[expect(clippy::inline_always, reason = "the stack must be that of the caller's frame")]
 pub fn stack_index<const SIZE: usize>(groups: usize) -> usize {
     let shift = const { PAGE - SIZE.trailing_zeros() };
     if groups << PAGE == 1 << 16 {
-        // The groups need exactly the bits of the page's number in the low 16 bits of the address,
-        // which take one instruction less.
+        // This many groups need exactly the page number's bits in the low 16 bits of the address,
+        // which take one instruction less to load.
         return low_bits() >> shift;
     }
     (stack_pointer() >> shift) & groups.wrapping_mul(SIZE).wrapping_sub(1)
 }
 
-/// Returns the index of the first element of a group among `groups` with `SIZE` elements each. The group
-/// is that of the page on the current stack. Both numbers must be powers of two, and `groups` at most
+/// Returns the index of the first element of a group among `groups` with `SIZE` elements each. The
+/// current stack's page selects the group. Both numbers must be powers of two, and `groups` at most
 /// 64.
 #[cfg(all(not(loom), feature = "user-mode"))]
 #[inline(always)]
@@ -42,7 +41,7 @@ pub fn stack_index<const SIZE: usize>(groups: usize) -> usize {
     group_of(stack_pointer() as u64 >> PAGE, groups).wrapping_mul(SIZE)
 }
 
-/// Returns the group of a page of a stack in user mode. `groups` must be a power of two, and at most 64.
+/// Returns the group of a user-mode stack's page. `groups` must be a power of two, and at most 64.
 #[cfg(all(not(loom), any(test, feature = "user-mode")))]
 #[inline(always)]
 #[expect(clippy::inline_always, reason = "the function is a few instructions of each write")]
@@ -120,8 +119,8 @@ loom::thread_local! {
     static GROUP: core::cell::Cell<usize> = core::cell::Cell::new(0);
 }
 
-/// Returns the index of the first element of the group that the thread has set by [`set_group`], or of
-/// the first group.
+/// Returns the index of the first element of the group that the thread set with [`set_group`], or
+/// of the first group.
 #[cfg(loom)]
 pub fn stack_index<const SIZE: usize>(groups: usize) -> usize {
     GROUP.with(|group| (group.get() & groups.wrapping_sub(1)).wrapping_mul(SIZE))
@@ -140,7 +139,7 @@ mod tests {
 
     use super::*;
 
-    // Stacks in user mode begin at multiples of 64 KiB, and stacks of one size are adjacent.
+    // User-mode stacks begin at multiples of 64 KiB, and stacks of the same size are adjacent.
     #[test]
     fn stacks_in_user_mode_use_many_groups() {
         for pages_between in [16, 256, 2048, 2049] {

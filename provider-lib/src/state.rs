@@ -4,17 +4,17 @@
 //! or zero. They load one word, so they cannot combine the level of one update with the keywords
 //! of another. `docs/reference/event-cost.md` compares this design with others.
 //!
-//! The enable info (level and both keyword masks) needs more than one load. A lock is not possible:
-//! a reader at `DISPATCH_LEVEL` may have interrupted the writer on the same processor, and would
-//! deadlock. Instead there are two slots and an index: the writer fills the slot that is not
-//! current, and then makes it current. If the writer finishes one update and begins another
-//! during a read, the slot's version changes, and the reader tries again. After a few tries it
+//! Reading the enable info (level and both keyword masks) takes more than one load. A lock is not
+//! possible: a reader at `DISPATCH_LEVEL` may have interrupted the writer on the same processor,
+//! and would deadlock. Instead there are two slots and an index: the writer fills the slot that is
+//! not current, and then makes it current. If the writer finishes one update and begins another
+//! during a read, the slot's version changes, and the reader tries again. After a few attempts it
 //! returns the widest enable info. That is always safe, because ETW filters events again for each
 //! session.
 //!
-//! ETW is believed to serialize the notifications of a registration, but no document says so. Of
-//! notifications that overlap nevertheless, the first one alone writes a slot, and the last one to
-//! end publishes the widest enable info, which stays until the next notification.
+//! ETW is believed to serialize the notifications of a registration, but no document says so. If
+//! notifications overlap nevertheless, only the first writes a slot, and the last to end publishes
+//! the widest enable info, which stays until the next notification.
 
 use crate::{
     Keyword, Level,
@@ -22,9 +22,9 @@ use crate::{
     sync::{AtomicU32, AtomicU64, Ordering, const_unless_loom, fence},
 };
 
-/// The number of levels with a mask: 0 to 5. Other levels are checked by the enable info.
+/// The number of levels with a mask: 0 to 5. Other levels are checked against the enable info.
 const LEVELS: usize = 6;
-/// The number of times that a reader tries to read a slot before it returns the widest enable info.
+/// The number of times that a reader attempts to read a slot before it returns the widest info.
 const TRIES: usize = 4;
 
 /// One copy of the enable info.
@@ -53,9 +53,9 @@ impl Slot {
     }
 }
 
-/// Set if a notification overlapped another one, and none came later: the masks pass everything.
+/// Set if a notification overlapped another, and none came later: the masks pass everything.
 const OVERLAPPED: u32 = 1 << 31;
-/// Set instead while a later notification publishes its enable info.
+/// Set in place of [`OVERLAPPED`] while a later notification publishes its enable info.
 const REPLACED: u32 = 1 << 29;
 /// Set while the masks stay clear.
 const CLOSED: u32 = 1 << 30;
@@ -93,7 +93,7 @@ impl EnableState {
         }
     }
 
-    /// Returns whether a session enables events of this level and keyword, without the match-all
+    /// Returns whether a session enables events of this level and keyword, ignoring the match-all
     /// keywords. For a constant level from 0 to 5 this is one load and one test.
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "a call would cost more than the check")]
@@ -108,7 +108,7 @@ impl EnableState {
         )
     }
 
-    /// Returns the same as [`Self::is_enabled_fast`], for a level that has no mask.
+    /// Does the same as [`Self::is_enabled_fast`], for a level without a mask.
     #[cold]
     fn is_enabled_without_mask(&self, level: Level, keyword: Keyword) -> bool {
         let any = |info| EnableInfo { match_all: Keyword::NONE, ..info };
@@ -120,8 +120,8 @@ impl EnableState {
         self.publishing.load(Ordering::Relaxed) & CLOSED != 0
     }
 
-    /// Returns whether a session enables events of this level and keyword, by the enable info: its
-    /// level, match-any and match-all keywords.
+    /// Returns whether a session enables events of this level and keyword, according to the enable
+    /// info: its level, match-any and match-all keywords.
     #[cold]
     pub fn is_enabled_slow(&self, level: Level, keyword: Keyword) -> bool {
         self.enable_info().is_some_and(|info| info.passes(level, keyword))
@@ -153,7 +153,7 @@ impl EnableState {
         Some(EnableInfo::EVERYTHING)
     }
 
-    /// Enables the provider with enable info that [`EnableInfo::delivered`] made.
+    /// Enables the provider with enable info that [`EnableInfo::delivered`] returned.
     pub fn enable(&self, info: EnableInfo) {
         self.update(Some(info));
     }
@@ -171,7 +171,7 @@ impl EnableState {
 
     fn begin_update(&self, info: Option<EnableInfo>) {
         if self.begin_alone() {
-            // The masks pass no event while the enable info is older.
+            // The masks pass no event while the enable info is out of date.
             if info.is_none() {
                 self.set_masks(None);
             }
@@ -195,7 +195,7 @@ impl EnableState {
             }
             let was_overlapped = before & (OVERLAPPED | REPLACED) != 0;
             let alone = before & CLOSED | if was_overlapped { REPLACED } else { 0 } | 1;
-            // It also fails if another thread closes or opens the state.
+            // The exchange also fails if another thread closes or opens the state.
             if (self.publishing)
                 .compare_exchange(before, alone, Ordering::SeqCst, Ordering::Relaxed)
                 .is_ok()
@@ -207,8 +207,8 @@ impl EnableState {
     }
 
     fn end_update(&self) {
-        // Either this thread sees the other notification, or that one sets the masks after the stores
-        // above.
+        // Either this thread sees the other notification, or the other one sets the masks after the
+        // stores above.
         fence(Ordering::SeqCst);
         if self.publishing.load(Ordering::SeqCst) & OVERLAPPED != 0 {
             self.set_open_masks(Some(EnableInfo::EVERYTHING));
@@ -216,13 +216,13 @@ impl EnableState {
         self.publishing.fetch_sub(1, Ordering::SeqCst);
     }
 
-    /// Sets the masks, unless they stay clear.
+    /// Sets the masks, unless the state is closed.
     fn set_open_masks(&self, info: Option<EnableInfo>) {
         if self.is_closed() {
             return;
         }
         self.set_masks(info);
-        // Either this thread sees that the masks are to stay clear, or `close` clears them after the
+        // Either this thread sees that the state is closed, or `close` clears the masks after the
         // stores above.
         fence(Ordering::SeqCst);
         if self.is_closed() {
@@ -230,17 +230,17 @@ impl EnableState {
         }
     }
 
-    /// Clears the masks and keeps them clear until [`Self::open`], so that every check at a write site
-    /// fails, also for levels without a mask. The enable info stays current. Can be called while another
-    /// thread calls [`Self::enable`], whose masks are then clear when both have returned.
+    /// Clears the masks and keeps them clear until [`Self::open`], so that every check at a write
+    /// site fails, even for levels without a mask. The enable info stays current. Another thread
+    /// may call [`Self::enable`] at the same time; the masks are clear after both calls.
     pub fn close(&self) {
         self.publishing.fetch_or(CLOSED, Ordering::Relaxed);
         fence(Ordering::SeqCst);
         self.set_masks(None);
     }
 
-    /// Lets [`Self::enable`] set the masks again. No other thread may call a function that changes the
-    /// state at the same time.
+    /// Lets [`Self::enable`] set the masks again. No other thread may change the state at the same
+    /// time.
     pub fn open(&self) {
         self.publishing.fetch_and(!CLOSED, Ordering::Relaxed);
     }
@@ -305,7 +305,7 @@ mod tests {
         assert!(!state.is_enabled_fast(Level(2), Keyword::from_bits(0x11)));
     }
 
-    // After an overlap, the slots have the first notification's enable info only.
+    // After an overlap, the slots contain only the first notification's enable info.
     #[test]
     fn the_notification_after_an_overlap_hides_nothing_before_it_has_published_its_enable_info() {
         const FIRST: EnableInfo = EnableInfo::delivered(2, 0x11, 0);

@@ -11,14 +11,14 @@ use crate::{
 
 /// The values of a provider's counters since the driver was loaded.
 ///
-/// [`Provider::statistics`] reads one counter after the other. While other processors write events,
-/// the values can belong to slightly different moments.
+/// [`Provider::statistics`] reads the counters one after another. While other processors write
+/// events, the values can belong to slightly different moments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Statistics {
     /// Events that `EtwWriteEx` accepted, or `None` if the provider does not count them, because
-    /// its declaration does not have the word `statistics`. An accepted event is in the trace of every session that
-    /// enables it and has room for it in its buffers.
+    /// its declaration does not contain `statistics`. An accepted event is in the trace of every
+    /// session that enables it and has room for it in its buffers.
     pub written: Option<u64>,
     /// Writes that failed with each status that the ETW documentation lists.
     pub failed: [(NtStatus, u64); STATUSES.len()],
@@ -31,10 +31,10 @@ pub struct Statistics {
     /// `emit!` and `event!` write nothing outside a registration, so their events count only
     /// during these two functions.
     pub dropped: u64,
-    /// Events that a rate limit left out; see [`RateLimit`](crate::RateLimit). A limit of one in n
-    /// adds n - 1 when it admits the next event, so the occurrences since the last one are missing
-    /// here, and those before a [`reset`](crate::RateLimit::reset) are missing for good.
-    /// [`RateLimit::left_out`](crate::RateLimit::left_out) has them.
+    /// Events that a rate limit skipped; see [`RateLimit`](crate::RateLimit). A limit of one in n
+    /// adds n - 1 when it admits the next event. So the count excludes the occurrences since the
+    /// last admitted event and those before a [`reset`](crate::RateLimit::reset).
+    /// [`RateLimit::left_out`](crate::RateLimit::left_out) includes the former.
     pub left_out: u64,
 }
 
@@ -46,7 +46,7 @@ impl Statistics {
     }
 }
 
-/// The event's metadata: a structure of the failures by status, in the order of [`STATUSES`], and
+/// The event's metadata: a structure with the failures by status, in the order of [`STATUSES`], and
 /// the other counters. All fields have 64 bits.
 const METADATA: &[u8; 182] = b"\xB6\0\0ProviderStatistics\0Written\0\x0aFailed\0\x98\x07\
 NoMemory\0\x0aBufferOverflow\0\x0aIntegerOverflow\0\x0aLogFileFull\0\x0aInvalidHandle\0\x0a\
@@ -63,8 +63,8 @@ static EVENT: EventBlob<{ METADATA.len() }> = EventBlob::new(
 
 #[doc(hidden)]
 impl<const N: usize> StaticProvider<N> {
-    /// Makes the provider count the events that ETW accepts ([`Statistics::written`]), in `written`,
-    /// and write an event `ProviderStatistics` when a session requests the provider's state.
+    /// Makes the provider count in `written` the events that ETW accepts ([`Statistics::written`]), and
+    /// write an event `ProviderStatistics` when a session requests the provider's state.
     #[must_use]
     pub const fn with_statistics(mut self, written: &'static WrittenCounts) -> Self {
         self.counting = Some(Counting { written, write_statistics });

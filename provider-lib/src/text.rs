@@ -1,18 +1,18 @@
-//! Text of limited length, and the places at which text can be cut.
+//! Text of limited length, and the positions at which text can be cut.
 
 use core::fmt;
 
-/// Returns the largest size of at most `room` bytes at which UTF-8 text can be cut.
+/// Returns the largest size, up to `room` bytes, at which UTF-8 text can be cut.
 pub fn end_of_utf8(bytes: &[u8], room: usize) -> usize {
-    // A character has up to three bytes after its first one. A longer run is not UTF-8, which a
-    // C string can contain: it has no characters to keep whole.
+    // A character has up to three bytes after its first one. A longer run is not UTF-8, which is
+    // possible in a C string: it has no characters to keep whole.
     (0..=3)
         .map(|back| room.wrapping_sub(back))
         .find(|end| bytes.get(*end).is_some_and(|byte| byte & 0xC0 != 0x80))
         .unwrap_or(room)
 }
 
-/// Returns the largest size of at most `room` bytes at which UTF-16 text can be cut.
+/// Returns the largest size, up to `room` bytes, at which UTF-16 text can be cut.
 pub fn end_of_utf16(bytes: &[u8], room: usize) -> usize {
     let end = room & !1;
     let unit = |at: usize| match bytes.get(at..at.wrapping_add(2)) {
@@ -23,18 +23,18 @@ pub fn end_of_utf16(bytes: &[u8], room: usize) -> usize {
     if is_pair(unit(before), unit(end)) { before } else { end }
 }
 
-/// Returns whether two UTF-16 code units are one character.
+/// Returns whether two UTF-16 code units form a surrogate pair.
 pub const fn is_pair(first: u16, second: u16) -> bool {
     first & 0xFC00 == 0xD800 && second & 0xFC00 == 0xDC00
 }
 
 /// A text that keeps the bytes that fit, and counts the bytes up to the end of the first part that
-/// does not fit. Later parts are refused, so that formatting ends.
+/// does not fit. It refuses later parts, so that formatting ends.
 pub struct Text<'a> {
     room: &'a mut [u8],
     /// The number of bytes that were kept.
     pub kept: usize,
-    /// The number of bytes of the parts, with the one that was cut.
+    /// The number of bytes of all parts, including the one that was cut.
     pub length: usize,
     /// True if something was cut.
     pub is_cut: bool,
@@ -49,7 +49,7 @@ impl<'a> Text<'a> {
     /// Formats a message into the room.
     pub fn format(room: &'a mut [u8], message: fmt::Arguments<'_>) -> Self {
         let mut text = Self::new(room);
-        // An error of a value's own ends the text.
+        // An error that a value's own formatting returns ends the text.
         let _error = fmt::write(&mut text, message);
         text
     }
@@ -100,7 +100,7 @@ impl Formatted {
         self.bytes.get(..self.length).unwrap_or_default()
     }
 
-    /// Returns whether the text was longer.
+    /// Returns whether the text was cut.
     #[must_use]
     pub const fn is_cut(&self) -> bool {
         self.is_cut
@@ -132,7 +132,7 @@ mod tests {
     fn bytes_that_are_no_text_are_cut_anywhere() {
         assert_eq!(end_of_utf8(&[0x80; 9], 7), 7);
         assert_eq!(end_of_utf8(&[0x80; 9], 1), 1);
-        // Halves of pairs in the wrong order, and halves without the other one.
+        // Surrogates in the wrong order, and unpaired surrogates.
         for units in [[0xDC00_u16, 0xD800], [0xD800, 0xD800], [0xDC00, 0xDC00], [0xD800, 0x61]] {
             let bytes: Vec<u8> = units.iter().flat_map(|unit| unit.to_le_bytes()).collect();
             assert_eq!(end_of_utf16(&bytes, 2), 2);

@@ -1,4 +1,4 @@
-//! Events for statuses that are errors.
+//! Events for error statuses.
 
 use crate::{NtStatus, WriteError};
 
@@ -20,7 +20,7 @@ use crate::{NtStatus, WriteError};
 /// # fn read_at(offset: u64) -> i32 { 0 }
 /// fn start(offset: u64) -> Result<(), NtStatus> {
 ///     map_registers().traced(trace::start_failed)?;
-///     // With other fields, and the status of a routine of the WDK, which is an `i32`:
+///     // With other fields, and a WDK routine's status, which is an `i32`:
 ///     let status = NtStatus(read_at(offset));
 ///     let status = status.traced(|status| emit!(trace::read_failed(offset, status)));
 ///     # assert!(status.is_success());
@@ -28,15 +28,14 @@ use crate::{NtStatus, WriteError};
 /// }
 /// ```
 ///
-/// A success costs one comparison. An error that no session enables costs the event's check in
-/// addition.
+/// A success costs one comparison. An error also costs the event's check.
 ///
 /// # IRQL
 ///
-/// Any, as the event that is written.
+/// Any, like the event's own function.
 pub trait Traced: Sized {
-    /// Passes the status to `write` if this is an error, and returns `self`. An event's function
-    /// with one field, an `NtStatus`, can be `write`.
+    /// Passes the status to `write` if this is an error, and returns `self`. `write` can be the
+    /// function of an event whose only field is an `NtStatus`.
     #[must_use = "the function returns the result; the caller must still handle it"]
     fn traced(self, write: impl FnOnce(NtStatus)) -> Self;
 }

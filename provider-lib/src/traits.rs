@@ -1,7 +1,7 @@
 //! Provider traits: a provider's name, its group and its custom traits.
 //!
-//! The stand-in kernel checks traits with code of its own (`services/etw/traits.rs`): tests compare the
-//! two, so neither uses the other.
+//! The stand-in kernel checks traits with its own code (`services/etw/traits.rs`): tests compare
+//! the two, so neither uses the other.
 
 use core::fmt;
 
@@ -15,8 +15,8 @@ use crate::Guid;
 /// with a NUL, and the traits. Each trait has its size (16 bits, including the size itself), its
 /// type (8 bits) and its data.
 ///
-/// [`Traits`] are created at compile time and are part of the image's read-only data. Traits that
-/// are known only at run time are created in a local variable, for
+/// [`Traits`] are created at compile time and are part of the image's read-only data. Create traits
+/// that are known only at run time in a local variable, for
 /// [`Provider::register_with`](crate::Provider::register_with):
 ///
 /// ```
@@ -142,7 +142,7 @@ impl<const N: usize> TraitsBuffer<N> {
         }
     }
 
-    /// Creates the traits of a provider with this name, without a group and custom traits.
+    /// Creates the traits of a provider with this name, without a group or custom traits.
     ///
     /// # Errors
     ///
@@ -194,7 +194,7 @@ impl<const N: usize> TraitsBuffer<N> {
     }
 
     const fn append_trait(&mut self, kind: u8, data: &[u8]) -> Result<(), TraitsError> {
-        // The size of data that does not fit, which `append` refuses, is of no account.
+        // This size is wrong only for data that does not fit, which `append` refuses.
         let [low, high, ..] = data.len().wrapping_add(3).to_le_bytes();
         self.append(&[&[low, high, kind], data])
     }

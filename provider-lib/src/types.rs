@@ -1,4 +1,4 @@
-//! Field types that Rust's libraries do not have.
+//! Field types that the Rust libraries do not have.
 
 use core::{ffi::c_void, fmt, slice};
 
@@ -26,7 +26,7 @@ number! {
     /// A point in time: the number of 100 ns units since 1601-01-01 UTC (`FILETIME`), as
     /// `KeQuerySystemTimePrecise` returns it.
     FileTime(i64);
-    /// A `BOOL`: 32 bits, false if zero. A `bool` takes one byte in an event.
+    /// A `BOOL`: 32 bits, false if zero. (A `bool` takes one byte in an event.)
     Bool32(u32);
     /// An `HRESULT`.
     HResult(i32);
@@ -92,13 +92,13 @@ macro_rules! bits_of_number {
                 Self(value.to_bits())
             }
 
-            /// Creates the number from its bits.
+            /// Creates the number from its bit pattern.
             #[must_use]
             pub const fn from_bits(bits: $bits) -> Self {
                 Self(bits)
             }
 
-            /// Returns the bits.
+            /// Returns the bit pattern.
             #[must_use]
             pub const fn to_bits(self) -> $bits {
                 self.0
@@ -108,15 +108,15 @@ macro_rules! bits_of_number {
 }
 
 bits_of_number! {
-    /// A 32-bit floating-point number, as its bits, because kernel code must not use floating-point
-    /// registers.
+    /// A 32-bit floating-point number, stored as its bits because kernel code must not use
+    /// floating-point registers.
     F32(u32) of f32;
-    /// A 64-bit floating-point number, as its bits, because kernel code must not use floating-point
-    /// registers.
+    /// A 64-bit floating-point number, stored as its bits because kernel code must not use
+    /// floating-point registers.
     F64(u64) of f64;
 }
 
-/// An address. Kernel addresses help attackers, so a field of this type contains only whether the
+/// An address. Kernel addresses help attackers, so a field of this type only says whether the
 /// address is null, unless the declaration has `#[address]`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(transparent)]
@@ -183,9 +183,9 @@ impl<'a> UnicodeString<'a> {
     ///
     /// # Safety
     ///
-    /// `buffer` must be null, or be aligned to 2 bytes and point to `length` bytes that are readable
-    /// and do not change while the result exists. Check the alignment of a buffer that comes from
-    /// elsewhere, such as a file or a request.
+    /// `buffer` must be null, or be aligned to 2 bytes and point to `length` bytes that are
+    /// readable and do not change while the result exists. Check the alignment of a buffer from an
+    /// external source, such as a file or a request.
     #[must_use]
     pub const unsafe fn from_raw_parts(buffer: *const u16, length: u16) -> Self {
         if buffer.is_null() {
@@ -215,7 +215,7 @@ impl<'a> Utf16CStr<'a> {
     }
 
     /// Creates a string from a pointer to its first code unit (`PCWSTR`). The string ends at the
-    /// first NUL, or after 32,767 code units; a character that reaches beyond them is left out.
+    /// first NUL, or after 32,767 code units; a surrogate pair that crosses this limit is left out.
     ///
     /// # IRQL
     ///
@@ -274,8 +274,8 @@ const SID_HEAD: usize = 8;
 const MAX_SUBAUTHORITIES: u8 = 15;
 
 impl<'a> Sid<'a> {
-    /// Returns the identifier at the start of the bytes, or `None` if they do not contain a whole
-    /// one.
+    /// Returns the identifier at the start of the bytes, or `None` if they do not contain a
+    /// complete one.
     #[must_use]
     pub fn new(bytes: &'a [u8]) -> Option<Self> {
         let [1, count @ 0..=MAX_SUBAUTHORITIES, ..] = bytes else {
@@ -341,7 +341,7 @@ mod tests {
         let mutable = &raw mut value;
         assert_eq!(Pointer::from(mutable).address(), mutable.addr() as u64);
         assert_eq!(Pointer::from(mutable.cast_const()), Pointer::from(mutable));
-        // Not even a developer's debug output shows an address.
+        // Not even debug output shows an address.
         assert_eq!(std::format!("{null:?} {pointer:?}"), "null not null");
         assert_eq!((Bool32::from(false).0, Bool32::from(true).0), (0, 1));
     }

@@ -17,7 +17,7 @@ pub struct WriteFlags(u32);
 impl WriteFlags {
     /// No flags.
     pub const NONE: Self = Self(0);
-    /// Tells ETW that the caller cannot take a page fault, although it runs below
+    /// Tells ETW that the caller cannot take a page fault, even though it runs below
     /// `DISPATCH_LEVEL`.
     pub const NO_FAULTING: Self = Self(1);
     /// Marks the event as private (`EVENT_WRITE_FLAG_INPRIVATE`). Sessions that enabled the
@@ -44,8 +44,8 @@ impl WriteOptions {
     /// Returns the default options: the thread's activity, no related activity, no flags, all
     /// sessions.
     ///
-    /// Set the activity at `DISPATCH_LEVEL` and above: the current thread there is the one that
-    /// was interrupted, and the event gets that thread's activity. [`emit!`](macro@crate::emit) and
+    /// Set the activity at `DISPATCH_LEVEL` and above: otherwise the event gets the activity of the
+    /// current thread, which is the interrupted one. [`emit!`](macro@crate::emit) and
     /// [`event!`](macro@crate::event) begin with these options.
     #[must_use]
     pub const fn new() -> Self {
@@ -53,9 +53,9 @@ impl WriteOptions {
     }
 
     /// Returns the options for code that does not know its IRQL, such as a facade that any code
-    /// calls: the default options at `APC_LEVEL` or below; above, the event has no activity,
-    /// because the current thread there may be one that was interrupted. On ARM64, where the crate does
-    /// not read the IRQL, the event never has the thread's activity.
+    /// calls: the default options at `APC_LEVEL` or below. At a higher IRQL the event has no
+    /// activity, because the current thread may be one that was interrupted. On ARM64, where the
+    /// crate does not read the IRQL, the event never has the thread's activity.
     #[must_use]
     pub fn at_current_irql() -> Self {
         let options = Self::new();
@@ -95,21 +95,21 @@ impl WriteOptions {
         self
     }
 
-    /// A rate limit behind other options, which is an error.
+    /// A rate limit after other options, which is an error.
     #[doc(hidden)]
     #[must_use]
     pub fn every(self, _count: impl crate::limit::FirstOption) -> Self {
         self
     }
 
-    /// A rate limit behind other options, which is an error.
+    /// A rate limit after other options, which is an error.
     #[doc(hidden)]
     #[must_use]
     pub fn limit(self, _limit: impl crate::limit::FirstOption) -> Self {
         self
     }
 
-    /// Excludes the sessions with these bits, which are in the sessions' filter data
+    /// Excludes the sessions with these bits, which the sessions' filter data contains
     /// ([`FilterHeader::instance_id`](crate::FilterHeader)).
     #[must_use]
     pub const fn except_sessions(mut self, bits: u64) -> Self {
@@ -127,19 +127,19 @@ impl sealed::Sealed for &WriteOptions {}
 impl<O: sealed::Sealed> sealed::Sealed for About<'_, O> {}
 impl<O: sealed::Sealed> sealed::Sealed for Runtime<O> {}
 
-/// The options of a write. Their methods run while the write is in progress, so that only the library's
-/// types are options.
+/// The options of a write. Their methods run while the write is in progress, so only the library's
+/// types may implement them.
 pub trait Options: sealed::Sealed {
     /// Returns the bits of the sessions to exclude.
     fn except(&self) -> u64;
     /// Returns the flags (`EVENT_WRITE_FLAG_*`).
     fn flags(&self) -> u32;
-    /// Returns the activity, or `None` for the thread's.
+    /// Returns the activity, or `None` to use the thread's activity.
     fn activity(&self) -> Option<&Guid>;
     /// Returns the related activity.
     fn related(&self) -> Option<&Guid>;
-    /// Returns the event's descriptor with the level and the keywords of this write, or `None` if the
-    /// event's own are used.
+    /// Returns the event's descriptor with the level and the keywords of this write, or `None` to
+    /// use the event's own.
     fn descriptor(&self, _event: &EventDescriptor) -> Option<EventDescriptor> {
         None
     }
@@ -199,8 +199,8 @@ impl Options for Plain {
     }
 }
 
-/// The options of an event for another event about it: the activity, the flags and the sessions are the
-/// same, and nothing starts with it.
+/// The options of an event, for another event about it: the same activity, flags and sessions, but
+/// it starts no activity.
 pub struct About<'a, O>(pub &'a O);
 
 impl<O: Options> Options for About<'_, O> {
@@ -266,8 +266,8 @@ impl fmt::Display for WriteError {
 impl core::error::Error for WriteError {}
 
 impl Provider {
-    /// Writes an event whose data is assembled at run time (`EtwWriteEx`). The layout of the data
-    /// must be in a manifest.
+    /// Writes an event whose data is assembled at run time (`EtwWriteEx`). A manifest must describe
+    /// the layout of the data.
     ///
     /// The function calls ETW even if no session enables the event; check [`Self::is_enabled`]
     /// first. Declare events that are known at compile time
@@ -361,11 +361,11 @@ impl Provider {
 
 /// Writes a declared event if a session enables it: `emit!(trace::event(fields))`.
 ///
-/// The arguments are evaluated only if a session enables the event: first the options, then the fields
-/// from left to right. Options can follow the event:
-/// `activity`, `related`, `starts`, `flags` and `except_sessions`, which are the methods of
-/// [`WriteOptions`]. A rate limit, which comes before the other options, leaves out occurrences:
-/// `every = 100`, `once` or `limit = …`; see [`RateLimit`](crate::RateLimit).
+/// The arguments are evaluated only if a session enables the event: first the options, then the
+/// fields from left to right. Options can follow the event: `activity`, `related`, `starts`,
+/// `flags` and `except_sessions`, which are the methods of [`WriteOptions`]. A rate limit, which
+/// comes before the other options, skips occurrences: `every = 100`, `once` or `limit = …`; see
+/// [`RateLimit`](crate::RateLimit).
 ///
 /// ```
 /// # #[wdk_etw::provider(name = "Contoso.Driver")]
@@ -393,8 +393,8 @@ impl Provider {
 /// # IRQL
 ///
 /// Any. The fields must be in system space and, above `APC_LEVEL`, in non-pageable memory; see
-/// [`EventDataDescriptor`]. At `DISPATCH_LEVEL` and above, set the activity: without one, the event gets
-/// that of the thread that was interrupted.
+/// [`EventDataDescriptor`]. At `DISPATCH_LEVEL` and above, set the activity: otherwise the event
+/// gets the activity of the interrupted thread.
 #[macro_export]
 macro_rules! emit {
     ($($part:ident)::+ ($($argument:expr),* $(,)?) $($options:tt)*) => {
@@ -417,7 +417,7 @@ macro_rules! emit {
     };
     (@event [$($event:tt)+] $arguments:tt , limit = $limit:expr $(, $option:ident = $value:expr)* $(,)?) => {
         if $($event)+::is_enabled() {
-            // A temporary value would admit every occurrence, and the compiler refuses its address.
+            // A temporary value would admit every occurrence; the compiler refuses its address.
             if false {
                 let _ = &raw const $limit;
             }

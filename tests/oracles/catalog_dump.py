@@ -1,4 +1,4 @@
-"""Prints the members of a security catalog (.cat), one a line, as signify's tables read them.
+"""Prints the members of a security catalog (.cat), one per line, as signify's tables read them.
 
 Each line has the catalog's member format, the kind of the member's tag (`text` or `bytes`), the tag in
 hexadecimal digits, the digest's algorithm and value (or two hyphens) and the file's name. signify's own
@@ -32,7 +32,7 @@ def main():
     with open(sys.argv[1], "rb") as file:
         message = cms.ContentInfo.load(file.read(), strict=True)
     wrapped = message["content"]["encap_content_info"]["content"]
-    # The content is inside an explicit tag, 0.
+    # The content is inside explicit tag 0.
     _, _, _, _, inner, _ = parser.parse(wrapped.dump(), strict=True)
     trusted = ctl.CertificateTrustList.load(inner, strict=True)
     form = FORMATS[trusted["subject_algorithm"]["algorithm"].native]

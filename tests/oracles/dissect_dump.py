@@ -1,4 +1,4 @@
-"""Prints what dissect.etl reads of an .etl file: one JSON object a line, header first."""
+"""Prints what dissect.etl reads from an .etl file: one JSON object per line, header first."""
 import json
 import sys
 import uuid
@@ -26,7 +26,7 @@ def header_of(etl):
 
 
 def extensions_of(header):
-    """Returns the extended data items, and their size in bytes in the payload."""
+    """Returns the extended data items, and the number of payload bytes that they take."""
     items, size = [], 0
     if header.header.Flags & 1:
         for item in header.header_extensions:

@@ -1,4 +1,4 @@
-"""Prints the WPP messages that dissect.etl finds in an .etl file: one JSON object a line."""
+"""Prints the WPP messages that dissect.etl finds in an .etl file: one JSON object per line."""
 import json
 import sys
 

@@ -1,4 +1,4 @@
-"""Prints what etl-parser reads of an .etl file: one JSON object a line, header first."""
+"""Prints what etl-parser reads from an .etl file: one JSON object per line, header first."""
 import json
 import struct
 import sys
@@ -10,7 +10,7 @@ from etl.parsers.etw.core import Guid, build_etw
 
 def header_of(raw, etl):
     source = etl.get_header().source
-    # The parser leaves out some of TRACE_LOGFILE_HEADER, so the record is read again.
+    # The parser omits some fields of TRACE_LOGFILE_HEADER, so the record is read again.
     mof = ChunkParser.parse(EtlLogFile.parse(raw)[0].payload)[0].value.mof_data
     _boot, freq, start, clock, buffers_lost = struct.unpack_from("<qqqII", mof, 0xF8)
     names = mof[0x118:].decode("utf-16le").split("\0")
@@ -31,7 +31,7 @@ def header_of(raw, etl):
 
 
 def plain(value):
-    """A parsed value as JSON can hold it."""
+    """A parsed value in a form that JSON can represent."""
     kind = getattr(value, "type", None)
     if kind == "WString":
         return bytes(value.string)[:-2].decode("utf-16le")
@@ -113,7 +113,7 @@ def main():
     etl = build_from_stream(raw)
     header = header_of(raw, etl)
     print(json.dumps(header))
-    # The parser drops a chunk with a bad size in silence.
+    # The parser silently drops a chunk with a bad size.
     assert len(etl.chunks) == header["buffers"] - 1, "a chunk was dropped"
     etl.parse(Events())
 

@@ -1,4 +1,4 @@
-"""Writes the events of an .etl file as other decoders of Windows do, for the tests of `etl compare`.
+"""Writes the events of an .etl file like Windows' decoders, for the tests of `etl compare`.
 
     event_xml.py FORM TRACE [MANIFEST]
 
@@ -49,7 +49,7 @@ class Reader:
         return self.data[start:self.at - size]
 
     def chain(self):
-        """A byte whose top bit says that another one follows: the first, and the others."""
+        """A byte whose top bit says that another byte follows: the first byte and the others."""
         first = self.unpack("B")
         if first & 0x80:
             rest, _ = self.chain()
@@ -58,7 +58,7 @@ class Reader:
 
 
 def text_of(kind, out, reader):
-    """The text of a value: what the decoders of Windows are documented to write."""
+    """The text of a value, as documented for Windows' decoders."""
     if kind == 1:
         return reader.until_nul(2).decode("utf-16-le")
     if kind == 2:
@@ -279,7 +279,7 @@ def main():
     out = sys.stdout.buffer
     with open(trace, "rb") as file:
         events = list(events_of(ETL(file), manifest, form == "tdh"))
-    # The decoders of Windows return the events of all processors in the order of time.
+    # The decoders of Windows return the events of all processors in order of time.
     events.sort(key=lambda event: event["time"])
     if form == "tracerpt":
         body = "".join(event_xml(event, -299) for event in events)

@@ -201,7 +201,7 @@ class Reader:
 
     def etw_events(self, packet, bundle):
         for event in bundle.event:
-            # Perfetto uses these times as they are: they must be in the trace's clock.
+            # Perfetto uses these times unchanged: they must be in the trace's clock.
             assert event.timestamp == self.time(packet)
             assert event.HasField("cpu")
             form = event.WhichOneof("event")

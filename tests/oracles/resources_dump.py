@@ -1,4 +1,4 @@
-"""Prints what pefile, pyfwevt and pywrc find of a provider's resources in an image, as JSON."""
+"""Prints the provider resources that pefile, pyfwevt and pywrc find in an image, as JSON."""
 
 import json
 import sys
@@ -9,7 +9,7 @@ import pywrc
 
 
 def resources(path):
-    """The resources by their types' names or numbers."""
+    """The resources, by the names or numbers of their types."""
     image = pefile.PE(path, fast_load=True)
     image.parse_data_directories([pefile.DIRECTORY_ENTRY["IMAGE_DIRECTORY_ENTRY_RESOURCE"]])
     for kind in image.DIRECTORY_ENTRY_RESOURCE.entries:

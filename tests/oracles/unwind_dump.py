@@ -1,4 +1,4 @@
-"""Prints the unwind data of an image as pefile reads it, one function a line.
+"""Prints the unwind data of an image as pefile reads it, one function per line.
 
 The last test of standin-kernel/src/ground/unwind/tests.rs prints the same lines.
 """

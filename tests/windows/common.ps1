@@ -100,7 +100,7 @@ function Test-Verified($Stage, [string] $Sys) {
 # crashed has failed, and the others are skipped. If Windows accepts no flag without a restart, the stage
 # `verifier` has reported that. In any other case, the stage fails.
 function Get-VerifierOff($Stage, [string] $Out) {
-    # These stages turn it on, or must run in any case.
+    # These stages turn Driver Verifier on, or must run in any case.
     if ('verifier', 'uninstall' -contains $Stage.Name) { return $null }
     if ($Stage.Leg -ne 'verifier') { return $null }
     $path = Join-Path $Out 'verifier\result.json'
@@ -149,8 +149,8 @@ function Restart-Devices($Stage, $Driver) {
     }
 }
 
-# Returns the time limit of a stage's program with virtualization, in seconds: five minutes less than
-# the stage's. The plan's times already contain the factor for machines without virtualization.
+# Returns the time limit in seconds for a stage's program with virtualization: five minutes less
+# than the stage's. The plan's times already contain the factor for machines without virtualization.
 function Get-StageSeconds($Stage) {
     foreach ($planned in $Stage.Plan.stages) {
         if ($planned.leg -eq $Stage.Leg -and $planned.name -eq $Stage.Name) {
@@ -256,15 +256,15 @@ function Get-Tracer($Stage) {
     return $null
 }
 
-# Returns the state of a driver's service, such as Running, or another text if there is none. The
-# names are the same in every language of Windows.
+# Returns the state of a driver's service, such as Running, or another text if it does not exist.
+# The names are the same in every language of Windows.
 function Get-DriverState([string] $Service) {
     $found = Get-CimInstance -ClassName Win32_SystemDriver -Filter "Name='$Service'"
     if ($found) { return $found.State }
     return 'no service'
 }
 
-# Returns the root-enumerated devices with a hardware ID; not only those that are present.
+# Returns the root-enumerated devices with a hardware ID, including those that are not present.
 function Get-Devices([string] $HardwareId) {
     return @(Get-PnpDevice | Where-Object { @($_.HardwareID) -contains $HardwareId })
 }
@@ -287,8 +287,8 @@ function Get-PackageScript([string] $Folder, [string] $Name) {
     return Join-Path $PSScriptRoot "package-$Name.ps1"
 }
 
-# Installs a driver package and creates its device: by the client if there is one, else by a script.
-# Only a device that a program creates has an ID that starts with Root\.
+# Installs a driver package and creates its device, with the client if the kit has one, otherwise
+# with a script. A program can create only devices whose IDs start with Root\.
 function Install-Package($Stage, [string] $Log, $Driver, [string] $Folder) {
     $inf = Join-Path $Folder $Driver.inf
     $client = Get-Client $Stage
@@ -344,8 +344,9 @@ function Send-Traffic($Stage, [string] $Log, $Traffic) {
     }
 }
 
-# Makes the driver write events: by the client's requests, whose events are known, or else by restarting
-# its devices, so that Windows unloads and loads it. Returns whether the events are known.
+# Makes the driver write events: with the client's requests, whose events are known, or by
+# restarting its devices, so that Windows unloads and loads it. Returns whether the events are
+# known.
 function Invoke-Traffic($Stage, [string] $Log, $Recipes) {
     $traffic = Get-Value $Recipes 'traffic'
     if ((Get-Client $Stage) -and $traffic) {
@@ -360,8 +361,8 @@ function Invoke-Traffic($Stage, [string] $Log, $Recipes) {
     return $false
 }
 
-# Checks the number of a recipe's events. Those of a restarted device are not known, but there are some if
-# the recipe records everything.
+# Checks the number of a recipe's events. Those of a restarted device are not known, but if the
+# recipe records everything, there are some.
 function Add-EventCheck($Stage, $Recipe, [bool] $Known, [int] $Count, [bool] $AtLeast) {
     $name = "$($Recipe.name): events"
     if (-not $Known) {
@@ -385,7 +386,7 @@ function Get-TraceEvents([string] $Path, [string] $Provider) {
 }
 
 # Adds the programs of the Windows kits to the search path: tracelog, xperf and wpr are in no folder
-# that every machine's path has. The newest version comes first, and what the path has already, before it.
+# that every machine's path contains. The existing path comes first, then the newest version.
 function Add-KitTools {
     $kits = Join-Path ([Environment]::GetFolderPath('ProgramFilesX86')) 'Windows Kits\10'
     $architecture = 'x64'
@@ -397,7 +398,7 @@ function Add-KitTools {
 }
 
 # Returns the guides' recipes, with the profiles that they name in the stage's folder, or null if
-# the kit has none: the stage is skipped then.
+# the kit has none; the stage is then skipped.
 function Get-Recipes($Stage) {
     $path = Join-Path $Stage.Kit 'recipes.json'
     if (-not (Test-Path -LiteralPath $path)) {

@@ -1,4 +1,4 @@
-# Installs the driver packages one after the other, and leaves the first one installed.
+# Installs the driver packages one after another, and leaves the first one installed.
 param(
     [Parameter(Mandatory = $true)] [string] $Kit,
     [Parameter(Mandatory = $true)] [string] $Out

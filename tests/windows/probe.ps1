@@ -13,8 +13,8 @@ $name = 'probe'
 if ($env:WDK_ETW_STAGE) { $name = $env:WDK_ETW_STAGE }
 
 # Returns the probes that earlier stages have tried, and the file with the most answers, or null if
-# there is none. The client writes a file as NAME.new and renames it; a crash can come before the new name
-# is on the disk.
+# there is none. The client writes a file as NAME.new and renames it; a crash can occur before the
+# new name is on disk.
 function Get-Tried($Stage, [string] $Out) {
     $best = $null
     $tried = @{}
@@ -89,7 +89,7 @@ Invoke-Stage $name $Kit $Out {
             $said += "$($asked.Text)`n"
         }
         if ($entry.Count -gt 0) {
-            # The driver asks at its next start, after it has cleared the value.
+            # The driver runs the probes at its next start, after it has cleared the value.
             $key = "HKLM\SYSTEM\CurrentControlSet\Services\$($probe.service)\Parameters"
             [void] (Invoke-Checked $Stage 'ask-in-driver-entry' 'reg.exe' "add `"$key`" /v AskInDriverEntry /t REG_DWORD /d 1 /f")
             # If Windows crashes in DriverEntry, the next stage skips these.

@@ -1,5 +1,5 @@
-# Turns Driver Verifier on for the driver, and for the one of the probes: the standard settings, which need a restart, or, where
-# WDK_ETW_NO_RESTART is set, what Windows takes at once.
+# Turns Driver Verifier on for the driver and the probes' driver: the standard settings, which need a
+# restart, or, if WDK_ETW_NO_RESTART is set, the settings that Windows applies immediately.
 param(
     [Parameter(Mandatory = $true)] [string] $Kit,
     [Parameter(Mandatory = $true)] [string] $Out
@@ -11,8 +11,8 @@ $Done = 0
 $NeedsRestart = 2
 
 # Turns rules on with immediate effect, which Windows 11 supports, and returns whether it succeeded.
-# This is only possible while no rules are on: special pool (1), pool tracking (4), I/O (5), security
-# (9), miscellaneous (12) and DDI compliance (18).
+# This is possible only while no rules are on: special pool (1), pool tracking (4), I/O (5),
+# security (9), miscellaneous (12) and DDI compliance (18).
 function Enable-RulesNow($Stage, [string] $Names) {
     $set = Invoke-Program $Stage 'dif-now' 'verifier.exe' "/dif 1 4 5 9 12 18 /now /driver $Names"
     return $set.Code -eq $Done

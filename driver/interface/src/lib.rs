@@ -1,5 +1,5 @@
-//! The interface between the sample driver and its clients: the names by which the device is found,
-//! the control codes, and the input and output of each.
+//! The interface between the sample driver and its clients: the names with which clients find the
+//! device, the control codes, and the input and output of each.
 //!
 //! All control codes use `METHOD_BUFFERED`: the input and the output share one
 //! system buffer. Integers are little-endian.
@@ -35,9 +35,9 @@ pub mod keyword {
     pub const POWER: u64 = 1 << 1;
     /// The periodic timer.
     pub const TIMER: u64 = 1 << 2;
-    /// Loading and unloading of the driver, arrival and removal of the device.
+    /// Loading and unloading of the driver; arrival and removal of the device.
     pub const LIFECYCLE: u64 = 1 << 3;
-    /// The events that a burst writes ([`IOCTL_BURST`](super::IOCTL_BURST)).
+    /// The events of a burst ([`IOCTL_BURST`](super::IOCTL_BURST)).
     pub const LOAD: u64 = 1 << 4;
     /// Reads of a simulated store, combined with [`LOCAL`] or [`REMOTE`].
     pub const READ: u64 = 1 << 5;
@@ -102,12 +102,12 @@ pub const IOCTL_SIMULATE_READS: u32 = ctl_code(0x807, WRITE);
 /// The maximum number of reads of each kind that one request simulates.
 pub const MAX_READS: u32 = 1_000;
 
-/// The size of the activity id in front of the input of a traced request.
+/// The size of the activity id at the start of a traced request's input.
 pub const ACTIVITY_SIZE: usize = 16;
 
-/// The function's bit that marks a traced request.
+/// The bit of the function code that marks a traced request.
 const TRACED: u32 = 0x80 << 2;
-/// The bits of the function that the control codes above share, with the mark.
+/// The function-code bits that the control codes above share, including the mark.
 const FUNCTIONS: u32 = 0xF80 << 2;
 
 /// Returns the control code for a traced request, which carries the activity of its sender.
@@ -120,14 +120,13 @@ pub const fn traced(code: u32) -> u32 {
     code | TRACED
 }
 
-/// Returns the control code without the mark of a traced request, or `None` if it is not the code of
-/// a traced request.
+/// Returns the control code without the mark of a traced request, or `None` if the mark is missing.
 #[must_use]
 pub const fn untraced(code: u32) -> Option<u32> {
     if code & FUNCTIONS == 0x880 << 2 { Some(code & !TRACED) } else { None }
 }
 
-/// The registry value in the service's parameters whose text every event carries as a trait.
+/// The registry value in the service's parameters whose text every event contains as a trait.
 pub const TAG_PARAMETER: &str = "TraceTag";
 
 /// The maximum length of that value in UTF-16 units.
@@ -150,7 +149,7 @@ pub struct TimerControl {
 pub struct Burst {
     /// The number of events to write, up to [`MAX_BURST`].
     pub count: u32,
-    /// A number that each event of the burst carries, next to its own number.
+    /// A number that each event of the burst contains, next to its own number.
     pub sender: u32,
 }
 
@@ -192,11 +191,11 @@ pub struct Statistics {
     pub notifications: u64,
     /// 1 if at least one session enables the provider, else 0.
     pub enabled: u32,
-    /// The composite level: the highest level that a session enables.
+    /// The combined level: the highest level that a session enables.
     pub level: u32,
-    /// The composite match-any mask: the union of the sessions' masks.
+    /// The combined match-any mask: the union of the sessions' masks.
     pub match_any: u64,
-    /// The composite match-all mask: the intersection of the sessions' masks.
+    /// The combined match-all mask: the intersection of the sessions' masks.
     pub match_all: u64,
     /// The outcome of the provider's registration.
     pub registration: Registration,
@@ -217,18 +216,18 @@ pub mod outcome {
     pub const INCOMPLETE: u32 = 2;
     /// `EtwRegister` failed.
     pub const REFUSED: u32 = 3;
-    /// The library did not call `EtwRegister`. The driver's debug output has the reason.
+    /// The library did not call `EtwRegister`. The driver's debug output contains the reason.
     pub const NOT_CALLED: u32 = 4;
 }
 
-/// The outcome of the provider's registration. A status of 0 means that ETW did not refuse the call,
-/// or that the driver did not make it.
+/// The outcome of the provider's registration. A status of 0 means that the call succeeded or that
+/// the driver did not make it.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout,
 )]
 #[repr(C)]
 pub struct Registration {
-    /// The outcome as a whole, one of [`outcome`].
+    /// The overall outcome, one of [`outcome`].
     pub outcome: u32,
     /// The NTSTATUS of `EtwRegister`.
     pub status: u32,
@@ -249,9 +248,9 @@ pub struct Registration {
 )]
 #[repr(C)]
 pub struct NotificationRecord {
-    /// 1 if the notification arrived and its record is complete; else the other fields are 0.
+    /// 1 if the notification arrived and its record is complete; otherwise, the other fields are 0.
     pub recorded: u32,
-    /// 1 if the notification arrived before the registration was complete, else 0.
+    /// 1 if the notification arrived before the registration was complete, otherwise 0.
     pub during_registration: u32,
     /// The control code: 0 disables, 1 enables, 2 requests the state.
     pub control_code: u32,

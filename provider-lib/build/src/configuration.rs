@@ -1,21 +1,21 @@
 //! The configuration in which a declaration is read: the values of `#[cfg(…)]` that are known
-//! without the compiler.
+//! outside the compiler.
 //!
-//! What is not known is an error, because the image's resources could then differ from its code.
-//! The profile is not known: cargo passes the same `CARGO_CFG_DEBUG_ASSERTIONS` and
-//! `CARGO_CFG_PANIC` to a build script whatever the profile sets.
+//! An unknown option is an error, because the image's resources could then differ from its code.
+//! The profile is unknown: cargo passes the same `CARGO_CFG_DEBUG_ASSERTIONS` and `CARGO_CFG_PANIC`
+//! to a build script, whatever the profile sets.
 
 use std::env;
 
 use wdk_etw_schema::Configuration;
 
-/// The properties of a target, which are the same for the build script's package and the driver.
+/// The target properties, which are the same for the build script's package and the driver.
 const TARGET: &[&str] = &[
     "target_abi", "target_arch", "target_endian", "target_env", "target_family", "target_feature",
     "target_has_atomic", "target_os", "target_pointer_width", "target_vendor", "unix", "windows",
 ];
 
-/// The options that no image's code is compiled with.
+/// The options with which no image's code is compiled.
 const NEVER: &[&str] = &["doc", "doctest", "test"];
 
 /// The separator of `CARGO_ENCODED_RUSTFLAGS`.
@@ -37,8 +37,8 @@ pub fn of_build_script() -> Configuration {
     configuration
 }
 
-/// Returns the configuration of a library that the build script's package links: these features, and
-/// the target's properties and options in `RUSTFLAGS`, which are the same for both.
+/// Returns the configuration of a library that the build script's package links: these features,
+/// and the target properties and options in `RUSTFLAGS`, which both packages share.
 pub(crate) fn of_dependency(features: &[String]) -> Configuration {
     let mut configuration = of_target();
     put_features(&mut configuration, features);
@@ -59,7 +59,7 @@ fn put_features(configuration: &mut Configuration, features: &[String]) {
     configuration.close("feature");
 }
 
-/// Returns the options that a build script knows about its target: everything but features.
+/// Returns the options that a build script knows about its target: all except features.
 fn of_target() -> Configuration {
     let mut configuration = Configuration::new();
     if env::var_os("CARGO_CFG_TARGET_OS").is_none() {
@@ -92,12 +92,12 @@ fn of_target() -> Configuration {
     configuration
 }
 
-/// Returns whether cargo passes a feature, in a form that does not determine its name.
+/// Returns whether cargo passes a feature, even in a form that does not determine its name.
 fn has_features() -> bool {
     env::vars_os().any(|(name, _)| name.to_string_lossy().starts_with("CARGO_FEATURE_"))
 }
 
-/// Sets the options of `--cfg` in the compiler's flags.
+/// Sets the options in the compiler flags' `--cfg` arguments.
 fn put_flags<'a>(configuration: &mut Configuration, flags: impl Iterator<Item = &'a str>) {
     let mut flags = flags;
     while let Some(flag) = flags.next() {
@@ -114,7 +114,7 @@ fn put_flags<'a>(configuration: &mut Configuration, flags: impl Iterator<Item = 
 }
 
 /// Returns the configuration of a driver for x64 Windows with these features of its package, for
-/// commands that run outside its build.
+/// commands that run outside the driver's build.
 #[must_use]
 pub fn of_driver<'a>(features: impl IntoIterator<Item = &'a str>) -> Configuration {
     const X64: &[(&str, Option<&str>)] = &[
@@ -140,7 +140,7 @@ pub fn of_driver<'a>(features: impl IntoIterator<Item = &'a str>) -> Configurati
         configuration.set("feature", Some(feature), true);
     }
     for name in TARGET.iter().chain(NEVER).chain(&["feature"]) {
-        // The features of the processor depend on the compiler's flags.
+        // The processor features depend on the compiler's flags.
         if *name != "target_feature" {
             configuration.close(name);
         }
@@ -196,9 +196,9 @@ mod tests {
         "target_has_atomic = \"128\"", "test", "lab", "feature = \"own\"", "feature = \"other\"",
     ];
 
-    /// Returns each option's value in a process with these variables, for its own declarations and
-    /// for the declarations of a dependency with the feature `other`: `+` for set, `-` for not set,
-    /// `?` for unknown.
+    /// Returns each option's value in a process with these environment variables, for its own
+    /// declarations and for those of a dependency with the feature `other`: `+` for set, `-` for
+    /// unset, `?` for unknown.
     fn known(variables: &[(&str, &str)]) -> [String; 2] {
         let mut command = Command::new(env::current_exe().unwrap());
         command
@@ -246,7 +246,7 @@ mod tests {
         let with_flag = ("CARGO_FEATURE_OWN", "1");
         let all = [&WINDOWS[..], &[feature, with_flag]].concat();
         assert_eq!(known(&all), ["+-++--++-", "+-++--+-+"]);
-        // An old version of cargo, which says that a feature is set, but not its name as it is written.
+        // An old version of cargo, which reports that a feature is set, but not its exact name.
         let old = [&WINDOWS[..], &[with_flag]].concat();
         assert_eq!(known(&old), ["+-++--+??", "+-++--+-+"]);
     }

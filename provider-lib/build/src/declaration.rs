@@ -1,7 +1,7 @@
 //! Converts a provider's Rust declaration to its manifest.
 //!
 //! `TraceLogging` events are not in the manifest. Each other event gets a template, in which a
-//! length or count before a value is a separate field, because the XML has no other form for it.
+//! length or count before a value is a separate field, as the XML requires.
 
 use std::collections::HashSet;
 
@@ -17,7 +17,7 @@ use etw_manifest::{
 };
 use etw_wire::winmeta;
 
-/// The images that a manifest names for the resources.
+/// The image names that a manifest contains.
 #[derive(Clone, Debug)]
 pub struct Files<'a> {
     /// The image with the `WEVT_TEMPLATE` resource.
@@ -55,7 +55,7 @@ fn constant(name: &str) -> String {
     prefix.into_iter().chain(name.chars().map(unit)).collect()
 }
 
-/// Returns a name that is valid in XML without a prefix. Viewers show a separate text.
+/// Returns a name that is valid in XML without a namespace prefix. Viewers show a separate text.
 pub(crate) fn xml_name(name: &str) -> QName {
     let unit = |character: char| {
         if character.is_alphanumeric() || "_-.".contains(character) { character } else { '_' }
@@ -73,8 +73,8 @@ fn first_paragraph(docs: &[String]) -> String {
     lines.join(" ")
 }
 
-/// Returns a string as an event's message, with escaped percent signs. Names are not escaped, since
-/// nothing is inserted into them.
+/// Returns a string as an event's message, with percent signs escaped. Names are not escaped,
+/// because they contain no insertions.
 fn literal(text: &str) -> String {
     text.replace('%', "%%")
 }
@@ -165,7 +165,7 @@ impl Writer<'_> {
             let Some(at) = tasks.position(|task| task.ident == list.task) else {
                 continue;
             };
-            // The id of the opcode's message has only eight bits for the task.
+            // The message id of the opcode has only eight bits for the task.
             let has_message = u8::try_from(provider.tasks[at].value).is_ok();
             for opcode in &list.opcodes {
                 let place = position(opcode.ident.span());
@@ -234,7 +234,7 @@ impl Writer<'_> {
     fn maps(&mut self, provider: &mut manifest::Provider) {
         for map in &self.declaration.maps {
             let name = map.ident.unraw().to_string();
-            // Types of several widths can be one map, whose entries they share.
+            // Types of several widths can form one map, whose entries they share.
             let known = provider.maps.iter().position(|one| one.name == map.name);
             let mut items =
                 known.map_or_else(Vec::new, |at| std::mem::take(&mut provider.maps[at].items));
@@ -326,8 +326,8 @@ impl Writer<'_> {
         });
     }
 
-    /// Returns the level with a number: winmeta.xml's, or one of the provider's own, which has no
-    /// name in a declaration.
+    /// Returns the level with a number: one from winmeta.xml, or one of the provider's own, which
+    /// has no name in a declaration.
     fn level(&mut self, value: u8, provider: &mut manifest::Provider) -> Option<usize> {
         let known = provider.levels.iter().position(|one| one.value == value);
         if known.is_some() {
@@ -343,8 +343,8 @@ impl Writer<'_> {
         Some(provider.levels.len() - 1)
     }
 
-    /// Returns the opcode with a number, of the event's task or of all tasks. `Info` (0) is the
-    /// opcode of events without one.
+    /// Returns the opcode with a number, from the event's task or for all tasks. `Info` (0) is the
+    /// opcode of events without an explicit one.
     fn opcode(
         &mut self,
         value: u8,
@@ -368,8 +368,8 @@ impl Writer<'_> {
         Some(provider.opcodes.len() - 1)
     }
 
-    /// Adds fields. The members of nested structures get the outer names as a prefix, since a
-    /// template's structures cannot be nested.
+    /// Adds fields. The names of nested structures' members are prefixed with the outer names,
+    /// because a template's structures cannot be nested.
     fn fields(
         &self,
         declared: &[Field],
@@ -382,7 +382,7 @@ impl Writer<'_> {
         for field in declared {
             let form = field.form.counter.as_ref();
             let counter = form.and_then(|counter| counter.field.as_ref());
-            // The number of the field with the value's length or count.
+            // The index of the field that contains the value's length or count.
             let counter = counter
                 .and_then(|named| declared.iter().position(|other| other.ident == *named))
                 .and_then(|at| fields.ends.get(at)?.checked_sub(1))
@@ -447,7 +447,7 @@ impl Writer<'_> {
         self.structure_property(structure, name, Size::None, provider, fields, at);
     }
 
-    /// Adds a structure, or an array of structures if there is a count.
+    /// Adds a structure, or an array of structures if `count` is given.
     fn structure_property(
         &self,
         structure: &Structure,
@@ -470,14 +470,13 @@ impl Writer<'_> {
     }
 }
 
-/// The fields of a template that is being built.
+/// The fields of a template under construction.
 #[derive(Default)]
 struct Fields {
     properties: Vec<Property>,
-    /// For each field of the declaration, the number of the template's fields up to and including
-    /// it.
+    /// For each field of the declaration, the number of template fields up to and including it.
     ends: Vec<usize>,
-    /// The declaration's field names, with which generated names must not collide.
+    /// The declaration's field names, which generated names must not repeat.
     declared: HashSet<String>,
     /// True if the fields are members of a structure.
     is_member: bool,
@@ -490,10 +489,10 @@ impl Fields {
         self.ends.push(self.properties.len());
     }
 
-    /// Converts a message that numbers the declaration's fields to one that numbers the template's
-    /// fields.
+    /// Converts a message that refers to the declaration's fields by number to one that refers to
+    /// the template's fields.
     fn renumber(&self, message: &str) -> String {
-        // A field's value is the last of its fields in the template.
+        // A field's value is the last of the template fields that it takes.
         manifest::replace_fields(message, |number| self.ends.get(number.checked_sub(1)?).copied())
     }
 
@@ -572,7 +571,7 @@ impl Fields {
     }
 }
 
-/// Returns a constant's name that no other event has.
+/// Returns a constant's name that no other event uses.
 fn event_symbol(name: &str, provider: &manifest::Provider) -> String {
     let mut symbol = constant(name);
     let is_taken = |symbol: &String| {

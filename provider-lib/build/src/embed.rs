@@ -14,7 +14,7 @@ use crate::{
     version::Version,
 };
 
-/// Returns the numbers of a package's version; the fourth is 0.
+/// Returns the numbers of a package version; the fourth is 0.
 fn numbers(version: &str) -> Result<[u16; 4], BuildError> {
     let mut numbers = [0; 4];
     // A pre-release name and metadata can follow the three parts.
@@ -69,21 +69,21 @@ impl Image {
     }
 
     /// Adds a source file that declares providers, relative to the package's folder. Decoders find
-    /// the events of all of them in the image.
+    /// the events of all added declarations in the image.
     ///
-    /// The declarations that library crates pass on ([`export`](crate::export)) need no call.
+    /// Declarations that library crates pass on ([`export`](crate::export)) need no such call.
     #[must_use]
     pub fn declaration(mut self, path: impl Into<PathBuf>) -> Self {
         self.declarations.push(path.into());
         self
     }
 
-    /// Tells whether an option of `#[cfg(…)]` in the package's declarations is set that a build
-    /// script cannot know, such as one that it sets itself with `cargo::rustc-cfg`.
+    /// Sets the value of a `#[cfg(…)]` option in the package's declarations that a build script
+    /// cannot know, such as one that it sets itself with `cargo::rustc-cfg`.
     ///
-    /// The features of the package, the properties of the target and the options in `RUSTFLAGS`
-    /// are known; every other option without this call is an error. The declarations that libraries
-    /// pass on are read with the libraries' features.
+    /// The features of the package, the properties of the target and the options in `RUSTFLAGS` are
+    /// known; any other option without this call is an error. The declarations that libraries pass
+    /// on are read with the libraries' features.
     #[must_use]
     pub fn cfg(mut self, name: &str, value: Option<&str>, is_set: bool) -> Self {
         self.configuration.set(name, value, is_set);

@@ -1,4 +1,4 @@
-//! The manifests of declarations.
+//! Creates the manifests of declarations.
 
 use std::{
     env, fmt, fs, io,
@@ -19,9 +19,9 @@ use crate::{
     declaration::{self, Files},
 };
 
-/// Reasons why the resources could not be made.
+/// The reasons why resources could not be generated.
 ///
-/// `Debug` shows the same text as `Display`, because Rust shows an error that a build script's
+/// `Debug` shows the same text as `Display`, because Rust prints an error that a build script's
 /// `main` returns with `Debug`.
 #[derive(thiserror::Error)]
 pub enum BuildError {
@@ -52,7 +52,7 @@ pub enum BuildError {
     Declaration {
         /// The file.
         path: PathBuf,
-        /// The errors, with their places.
+        /// The errors, with their positions.
         failures: Failures,
     },
     /// A manifest has errors.
@@ -60,13 +60,13 @@ pub enum BuildError {
     Manifest {
         /// The file.
         path: PathBuf,
-        /// The errors, with their places.
+        /// The errors, with their positions.
         failures: Failures,
     },
     /// The providers of a file do not all name the same manifest, or none.
     #[error("{}: the providers of a file must all name the same manifest, or none", .0.display())]
     Manifests(PathBuf),
-    /// Two files declare providers of the same name or GUID.
+    /// Two files declare providers with the same name or GUID.
     #[error(
         "two providers in the image have the {what}: in {first} and in {second}; give one of them \
          another name or GUID"
@@ -79,7 +79,7 @@ pub enum BuildError {
         /// The file and the line of the other.
         second: String,
     },
-    /// The manifests of two files have different first languages.
+    /// The manifests of two files have different primary languages.
     #[error(
         "the texts of {} are in {second}, and those of the image's other providers in {first}; an \
          image has one first language: add a translation to one of the manifests",
@@ -88,12 +88,12 @@ pub enum BuildError {
     Cultures {
         /// The file.
         path: PathBuf,
-        /// The language of the files before it.
+        /// The language of the previous files.
         first: String,
         /// The file's language.
         second: String,
     },
-    /// The declarations are valid, but not in one image.
+    /// The declarations are valid, but do not fit in one image.
     #[error("the image's providers do not fit in one set of resources: {}", .0.join("; "))]
     Together(Vec<String>),
     /// A library's package has no `links` key.
@@ -151,7 +151,7 @@ impl BuildError {
     }
 }
 
-/// Returns errors with their places, in the form of rustc's messages.
+/// Formats errors with their positions, in the form of rustc's messages.
 fn in_source(path: &Path, failures: &Failures) -> String {
     let lines = failures.0.iter();
     let lines: Vec<String> = lines

@@ -15,10 +15,10 @@
 //! Viewer, Windows Performance Analyzer and `wevtutil` decode the driver's events from its image.
 //! `TraceLogging` events do not need the resources.
 //!
-//! The file has the module with `#[wdk_etw::provider(…)]`, as `pub mod trace { … }`, and may have other
-//! items, such as hooks. A driver can have several providers, in one source file or in several, and library crates can
-//! have providers of their own: see [`Image::declaration`] and [`export`]. The image's resources
-//! have all of them.
+//! The source file contains the module with `#[wdk_etw::provider(…)]`, as `pub mod trace { … }`,
+//! and may contain other items, such as hooks. A driver can have several providers, in one source
+//! file or in several, and library crates can have their own: see [`Image::declaration`] and
+//! [`export`]. The image's resources cover all of them.
 //!
 //! The crate `etw-manifest`, re-exported as [`manifest`], reads, checks and writes manifests and
 //! their resources.

@@ -1,8 +1,8 @@
 //! Providers of library crates that are linked into a driver's image.
 //!
-//! A library's build script cannot add resources to the image of another package. It passes the
-//! path of its declaration on instead, as metadata of its `links` key, and the driver's build
-//! script makes the resources of all declarations.
+//! A library's build script cannot add resources to another package's image. Instead, it passes on
+//! the path of its declaration, as metadata of its `links` key, and the driver's build script
+//! generates the resources of all declarations.
 
 use std::{env, ffi::OsStr, path::PathBuf};
 
@@ -19,18 +19,18 @@ const SEPARATOR: char = '\u{1f}';
 pub struct Declaration {
     /// The source file.
     pub path: PathBuf,
-    /// The features that the library is built with, by which `#[cfg(…)]` in it is decided.
+    /// The features that the library is built with, which decide its `#[cfg(…)]` conditions.
     pub features: Vec<String>,
 }
 
 /// The key of the metadata, which cargo passes to build scripts as `DEP_<links>_<key>`.
 const KEY: &str = "WDK_ETW_DECLARATIONS";
 
-/// Passes the declaration of a library crate's provider on to the build script of the driver that
-/// links the library, so that [`compile`](crate::compile) adds its resources to the driver's image.
+/// Passes a library crate's declaration on to the build script of the driver that links the
+/// library, so that [`compile`](crate::compile) adds its resources to the driver's image.
 ///
 /// Call this function from the library's build script; the path is relative to the package's
-/// folder. The package needs a `links` key, without which cargo passes nothing on:
+/// folder. The package needs a `links` key, because without it cargo passes nothing on:
 ///
 /// ```toml
 /// [package]
@@ -52,7 +52,7 @@ const KEY: &str = "WDK_ETW_DECLARATIONS";
 ///
 /// # Errors
 ///
-/// Fails with [`BuildError::NoLinks`] if the package has no `links` key, and with the errors of the
+/// Fails with [`BuildError::NoLinks`] if the package has no `links` key, and with any error in the
 /// declaration.
 pub fn export(declaration: impl Into<PathBuf>) -> Result<(), BuildError> {
     let folder = PathBuf::from(variable("CARGO_MANIFEST_DIR")?);
@@ -82,7 +82,7 @@ fn pass_on(mut declarations: Vec<Declaration>) -> Result<(), BuildError> {
     Ok(())
 }
 
-/// Returns the declarations as the metadata's value.
+/// Returns the declarations in the form of the metadata's value.
 fn written(declarations: &[Declaration]) -> Result<String, BuildError> {
     let paths = declarations.iter().map(|one| one.path.clone());
     let unusable = || BuildError::Path(paths.clone().collect());
@@ -110,15 +110,15 @@ fn read(entry: &str) -> Declaration {
     }
 }
 
-/// Returns the declarations that the dependencies of the package pass on, without duplicates: two
+/// Returns the declarations that the package's dependencies pass on, without duplicates: two
 /// dependencies can pass on the same one.
 pub fn of_dependencies() -> Vec<Declaration> {
     let mut values: Vec<_> = env::vars_os().filter(|(name, _)| is_declarations(name)).collect();
-    // The order of environment variables is unspecified, and builds are reproducible.
+    // The order of environment variables is unspecified, but builds must be reproducible.
     values.sort();
     let mut declarations: Vec<Declaration> = Vec::new();
     for entry in values.iter().flat_map(|(_, value)| env::split_paths(value)) {
-        // The text equals `written`, which is Unicode.
+        // The text was made by `written`, so it is Unicode.
         let declaration = read(&entry.to_string_lossy());
         if !declarations.contains(&declaration) {
             declarations.push(declaration);

@@ -1,7 +1,7 @@
-//! The providers of several source files in one image.
+//! Combines the providers of several source files in one image.
 //!
 //! An image has one `WEVT_TEMPLATE` resource and one message table, so the manifests of all files
-//! become one manifest.
+//! are merged into one.
 
 use std::path::{Path, PathBuf};
 
@@ -18,8 +18,8 @@ use crate::{
 ///
 /// # Errors
 ///
-/// Fails with [`BuildError`]: with [`BuildError::Meeting`] if two of the files declare providers of
-/// the same name or GUID, which decoders could not distinguish.
+/// Fails with [`BuildError`]: with [`BuildError::Meeting`] if two of the files declare providers
+/// with the same name or GUID, because decoders could not distinguish them.
 pub fn manifest_of_all(
     sources: &[(PathBuf, Configuration)],
     files: &Files<'_>,
@@ -52,8 +52,8 @@ pub fn manifest_of_all(
             })?;
         }
     }
-    // Checks the limits that no file exceeds alone, such as the number of providers with generated
-    // message ids.
+    // Checks the limits that only all files together can exceed, such as the number of providers
+    // with generated message ids.
     let errors = manifest::check(&all);
     if errors.is_empty() {
         Ok((all, read))
@@ -62,9 +62,9 @@ pub fn manifest_of_all(
     }
 }
 
-/// Returns the part that two providers share but must not share.
+/// Returns the name or GUID that two providers share, if any.
 fn meeting(one: &Provider, other: &Provider) -> Option<String> {
-    // A GUID is derived from the name without its case.
+    // A GUID is derived from the name regardless of case.
     if one.name.to_uppercase() == other.name.to_uppercase() {
         Some(format!("name {}", one.name))
     } else if one.guid == other.guid {
@@ -78,7 +78,7 @@ fn place(path: &Path, provider: &Provider) -> String {
     format!("{}:{}", path.display(), provider.at.line)
 }
 
-/// Returns all references of a provider to texts.
+/// Returns all of a provider's references to texts.
 fn references(provider: &mut Provider) -> impl Iterator<Item = &mut Option<TextRef>> {
     let Provider {
         message, channels, levels, tasks, opcodes, keywords, maps, filters, events, ..
@@ -94,9 +94,9 @@ fn references(provider: &mut Provider) -> impl Iterator<Item = &mut Option<TextR
         .chain(events.iter_mut().map(|it| &mut it.message))
 }
 
-/// Appends the providers and texts of a file's manifest. The ids of its texts get its number as a
-/// prefix; winmeta.xml's texts are in the result once. Fails with both languages if the first
-/// languages of the manifests differ.
+/// Appends the providers and texts of a file's manifest. The ids of its texts are prefixed with the
+/// file's number; winmeta.xml's texts appear once in the result. Fails with both languages if the
+/// primary languages of the manifests differ.
 fn append(all: &mut Manifest, one: Manifest, number: usize) -> Result<(), (String, String)> {
     if all.providers.is_empty() {
         all.culture.clone_from(&one.culture);

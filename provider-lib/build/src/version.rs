@@ -103,7 +103,7 @@ impl Version {
             STRUCTURE_VERSION,
             high,
             low,
-            // The product's version, the same as the file's.
+            // The product's version, which equals the file's.
             high,
             low,
             FLAGS_MASK,
@@ -174,7 +174,7 @@ impl Version {
 mod tests {
     use super::*;
 
-    /// A block as `VS_VERSIONINFO` describes it.
+    /// A block in the form described by `VS_VERSIONINFO`.
     #[derive(Debug, PartialEq)]
     struct Read {
         key: String,
@@ -205,7 +205,7 @@ mod tests {
         }
         let key = utf16(&data[start + 6..at]);
         at = (at + 2).next_multiple_of(4);
-        // The padding before a value or a child can be left out at the end of a block.
+        // The padding before a value or a child may be missing at the end of a block.
         let value = data[at.min(end)..(at + size).min(end)].to_vec();
         assert_eq!(value.len(), size, "{key}");
         at += size;

@@ -8,7 +8,7 @@ use wdk_etw::__facade::Event;
 
 /// Adds the key-value pairs of a record to an event.
 pub fn add(event: &mut Event, record: &Record<'_>) {
-    // A source that fails ends the pairs.
+    // An error in the source ends the pairs.
     let _result = record.key_values().visit(&mut Pairs { event });
 }
 

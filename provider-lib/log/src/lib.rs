@@ -49,7 +49,7 @@
 //! | `Message` | text | the formatted message |
 //! | the keys of the record | number, Boolean or text | the values, with the feature `kv` |
 //!
-//! The table has the corresponding ETW levels. `Debug` and `Trace` are both `Verbose`; the field
+//! This table lists the corresponding ETW levels. `Debug` and `Trace` are both `Verbose`; the field
 //! `Level` distinguishes them, and so does the keyword, if [`EtwLogger::with_trace_keyword`] sets
 //! another one for `Trace`.
 //!
@@ -63,31 +63,31 @@
 //! # IRQL and memory
 //!
 //! Records can be written at any IRQL at which the caller can format its arguments: above
-//! `APC_LEVEL`, the arguments must be in non-pageable memory. (They are copied, so that they need not
-//! be in system space, as a declared event's must.) Writing does
-//! not allocate, lock or wait, and does not panic unless the `Display` or `Debug` implementation of
-//! an argument does. An event is assembled on the stack, in less than [`MAX_STACK`] bytes. A text
-//! longer than [`MAX_TEXT`] bytes is cut, between characters, and its formatting ends there with an
-//! error that implementations of `Display` and `Debug` must pass on; fields that do not fit in
-//! [`MAX_DATA`] bytes are left out. [`Failures::cut`](wdk_etw::Failures::cut) of the provider
-//! counts both, and an event `FieldCut` before the event describes the first text that was cut.
+//! `APC_LEVEL`, the arguments must be in non-pageable memory. (They are copied, so unlike those of
+//! a declared event, they need not be in system space.) Writing does not allocate, lock or wait,
+//! and does not panic unless the `Display` or `Debug` implementation of an argument does. An event
+//! is assembled on the stack, in less than [`MAX_STACK`] bytes. A text longer than [`MAX_TEXT`]
+//! bytes is cut, between characters, and its formatting ends there with an error that
+//! implementations of `Display` and `Debug` must propagate; fields that do not fit in [`MAX_DATA`]
+//! bytes are left out. [`Failures::cut`](wdk_etw::Failures::cut) of the provider counts both, and
+//! an event `FieldCut` before the event describes the first text that was cut.
 //!
-//! At `APC_LEVEL` and below, an event belongs to the thread's activity. Above, it has none, because
-//! the current thread may be one that was interrupted.
+//! At `APC_LEVEL` and below, an event belongs to the thread's activity. At a higher IRQL it has
+//! none, because the current thread may be one that was interrupted.
 //!
 //! # What a facade cannot do
 //!
 //! - **Laziness.** `log` evaluates the arguments of every record up to its maximum level. With
 //!   [`EtwLogger::following_sessions`], that is the highest level that a session enables for the
-//!   logger's keywords, so that nothing is evaluated while no session listens. A session that
-//!   listens receives the records of all targets. `emit!` of `wdk-etw` evaluates nothing for an
-//!   event that is not enabled, by its own level and keywords.
+//!   logger's keywords, so nothing is evaluated while no session listens. A session that listens
+//!   receives the records of all targets. `emit!` of `wdk-etw` evaluates nothing unless a session
+//!   enables the event's own level and keywords.
 //! - **Metadata at compile time.** The names and types of the fields are assembled for each event,
-//!   and the message is formatted to text in the driver. A declared event has constant metadata,
-//!   and its values are formatted by the decoder, if at all. `docs/benchmark.md` of the repository
-//!   compares both.
-//! - **Keywords and names for each event.** All records have the logger's keyword and one name.
-//!   Select by `Target` and `Level` in the decoder.
+//!   and the message is formatted in the driver. A declared event has constant metadata, and its
+//!   values are formatted by the decoder, if at all. `docs/benchmark.md` in the repository compares
+//!   both.
+//! - **Keywords and names for each event.** All records have the logger's keyword and the same
+//!   name. Filter by `Target` and `Level` in the decoder.
 
 #![no_std]
 #![cfg_attr(
@@ -114,7 +114,7 @@ use wdk_etw::{
 
 pub use wdk_etw::__facade::{MAX_DATA, MAX_METADATA, MAX_STACK, MAX_TEXT};
 
-/// A logger that writes records as events of a provider.
+/// A logger that writes records as a provider's events.
 #[derive(Clone, Copy)]
 pub struct EtwLogger {
     provider: &'static Provider,
@@ -133,7 +133,7 @@ impl EtwLogger {
     }
 
     /// Sets another keyword for records of the level `Trace`, so that sessions can enable `Debug`
-    /// without them.
+    /// records alone.
     #[must_use]
     pub const fn with_trace_keyword(mut self, keyword: Keyword) -> Self {
         self.trace_keyword = keyword;
@@ -163,7 +163,7 @@ impl EtwLogger {
     ///
     /// # Errors
     ///
-    /// Returns an error if a logger has been installed before.
+    /// Returns an error if a logger is already installed.
     pub fn install(&'static self) -> Result<(), SetLoggerError> {
         log::set_logger(self)?;
         if self.follows_sessions {
@@ -175,7 +175,7 @@ impl EtwLogger {
     }
 
     /// Sets `log`'s maximum level to the highest one that a session enables for the logger's
-    /// keywords, if the logger is installed and follows the sessions. To be called by the provider's
+    /// keywords, if the logger is installed and follows the sessions. Call this in the provider's
     /// hooks.
     pub fn sessions_changed(&self) {
         if !self.follows_sessions || !self.is_installed() {
@@ -184,11 +184,11 @@ impl EtwLogger {
         settle(|| log::set_max_level(self.max_level()), || log::max_level() == self.max_level());
     }
 
-    /// Returns whether this is the logger of the driver's image. The maximum level belongs to that
-    /// logger, which can be another one.
+    /// Returns whether this is the logger of the driver's image. The maximum level belongs to the
+    /// image's logger, which may be another one.
     ///
-    /// Because of the fence, if a caller that has changed the enable state still sees that it is
-    /// not, the thread that installs it reads the new state afterwards.
+    /// Because of the fence, if a caller that has changed the enable state sees that this logger is
+    /// not yet installed, the thread that installs it reads the new state afterwards.
     fn is_installed(&self) -> bool {
         fence(Ordering::SeqCst);
         ptr::addr_eq(ptr::from_ref(log::logger()), ptr::from_ref(self))
@@ -205,7 +205,7 @@ impl EtwLogger {
             .map_or(LevelFilter::Off, |level| level.to_level_filter())
     }
 
-    /// Returns the ETW level and the keyword of records of a level.
+    /// Returns the ETW level and the keyword for records of a level.
     const fn target_of(&self, level: log::Level) -> (Level, Keyword) {
         match level {
             log::Level::Error => (Level::ERROR, self.keyword),
@@ -216,7 +216,7 @@ impl EtwLogger {
         }
     }
 
-    /// Writes a record. Out of line, so that only records that are written use the stack for it.
+    /// Writes a record. Out of line, so that only enabled records use stack space for it.
     #[inline(never)]
     fn write(&self, record: &Record<'_>, level: Level, keyword: Keyword) {
         const MESSAGE: FieldName<'_> = FieldName::new("Message");
@@ -236,7 +236,7 @@ impl EtwLogger {
         }
         #[cfg(feature = "kv")]
         kv::add(&mut event, record);
-        // The provider counts a failure; `log` takes no result.
+        // The provider counts a failure; `log` expects no result.
         let _result = event.write(
             self.provider,
             &EventDescriptor::new(0, 0, level, keyword),
@@ -246,7 +246,7 @@ impl EtwLogger {
 }
 
 impl Log for EtwLogger {
-    /// Returns whether a session enables records of this level, without the match-all keywords.
+    /// Returns whether a session enables records of this level, ignoring the match-all keywords.
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
         let (level, keyword) = self.target_of(metadata.level());
         self.provider.is_enabled_fast(level, keyword)

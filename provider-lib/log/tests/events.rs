@@ -1,4 +1,4 @@
-//! Tests the events that records become, as ETW receives them and as decoders read them.
+//! Tests the events written for records, as ETW receives them and as decoders read them.
 
 #![allow(clippy::significant_drop_tightening, reason = "a test's turn lasts as long as the test")]
 
@@ -131,12 +131,12 @@ fn arguments_are_evaluated_only_up_to_the_level_that_a_session_enables() {
     assert_eq!((evaluated.get(), etw.writes().len()), (0, 0));
     log::info!("{}", argument());
     assert_eq!((evaluated.get(), etw.writes().len()), (1, 1));
-    // `Debug` and `Trace` have one level and two keywords.
+    // `Debug` and `Trace` have the same level and different keywords.
     etw.notify(ENABLE, 5, trace::LOG.bits(), 0);
     assert_eq!(log::max_level(), LevelFilter::Debug);
     etw.notify(ENABLE, 5, trace::DETAIL.bits(), 0);
     assert_eq!(log::max_level(), LevelFilter::Trace);
-    // The logger filters records that the maximum level lets through.
+    // The logger filters records that `log`'s maximum level admits.
     log::debug!("not written");
     log::trace!("written");
     assert_eq!(etw.writes().len(), 1);
@@ -153,7 +153,7 @@ fn a_session_that_other_keywords_enable_gets_no_records() {
     assert_eq!(etw.writes(), []);
 }
 
-/// A long text, in parts.
+/// A long text that is formatted in parts.
 struct Long;
 
 impl fmt::Display for Long {
@@ -198,7 +198,7 @@ fn records_that_etw_refuses_are_counted_and_records_without_a_registration_do_no
     etw.calls();
     log::set_max_level(LevelFilter::Trace);
     log::error!("nowhere");
-    // The maximum level belongs to the whole process.
+    // `log`'s maximum level belongs to the whole process.
     log::set_max_level(LevelFilter::Off);
     LOGGER.flush();
     assert_eq!(etw.writes(), []);

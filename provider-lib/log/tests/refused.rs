@@ -1,4 +1,4 @@
-//! Tests a logger that is not the image's, because the driver has installed another one.
+//! Tests a logger that is not installed because the driver has installed another one.
 
 #![allow(clippy::significant_drop_tightening, reason = "a test's turn lasts as long as the test")]
 

@@ -50,8 +50,7 @@ pub fn expand(event: &AdHoc) -> syn::Result<TokenStream> {
         Some(Limit::Named(limit)) => (
             None,
             Some(quote_spanned!(Span::mixed_site() => && {
-                // A temporary value would admit every occurrence, and the compiler refuses its
-                // address.
+                // A temporary value would admit every occurrence; the compiler refuses its address.
                 if false {
                     let _ = &raw const #limit;
                 }
@@ -98,7 +97,7 @@ pub fn expand(event: &AdHoc) -> syn::Result<TokenStream> {
         if ::wdk_etw::Provider::is_enabled_fast(
             __wdk_etw_provider, __wdk_etw_level, __wdk_etw_keyword,
         ) #admits {
-            // A constant and not a `static`, in which `Self` cannot be named.
+            // A constant, because a `static` cannot name `Self`.
             let __wdk_etw_event: &'static ::wdk_etw::__macro::EventBlob<#size> = const {
                 &::wdk_etw::__macro::EventBlob::new(
                     ::wdk_etw::EventDescriptor::new(0, 0, #own_level, #own_keyword)

@@ -1,7 +1,7 @@
-//! `#[provider]` in the compiler's configuration.
+//! `#[provider]` under the compiler's configuration.
 //!
-//! If the module has `#[cfg(…)]`, the macro runs twice: the first run makes the compiler evaluate the
-//! predicates ([`Evaluated`]), and the second one knows them.
+//! If the module has `#[cfg(…)]`, the macro runs twice: the first run makes the compiler evaluate
+//! the predicates ([`Evaluated`]), and the second run receives the results.
 
 use proc_macro2::TokenStream;
 use quote::quote;
@@ -13,10 +13,10 @@ use wdk_etw_schema::{Evaluated, parse};
 
 use crate::provider::expand;
 
-/// The argument of the second run.
+/// The argument that marks the second run.
 const SECOND_RUN: &str = "__wdk_etw_configured";
 
-/// Generates a provider, or its second run.
+/// Generates a provider, or the invocation of the second run.
 pub fn provider(arguments: TokenStream, module: TokenStream) -> syn::Result<TokenStream> {
     let predicates = parse::predicates(module.clone())?;
     let (is_second, arguments) = split.parse2(arguments)?;
@@ -38,7 +38,7 @@ pub fn provider(arguments: TokenStream, module: TokenStream) -> syn::Result<Toke
     Ok(expanded)
 }
 
-/// Returns whether the arguments belong to the second run, and the provider's arguments.
+/// Returns whether the arguments are those of the second run, and the provider's own arguments.
 fn split(input: ParseStream<'_>) -> syn::Result<(bool, TokenStream)> {
     let ahead = input.fork();
     let is_second = ahead.parse::<Ident>().is_ok_and(|word| word == SECOND_RUN);
@@ -49,7 +49,7 @@ fn split(input: ParseStream<'_>) -> syn::Result<(bool, TokenStream)> {
     Ok((is_second, input.parse()?))
 }
 
-/// Returns a module's outer attributes, and the rest of it.
+/// Returns a module's outer attributes, and the rest of the module.
 fn attributes(input: ParseStream<'_>) -> syn::Result<(Vec<Attribute>, TokenStream)> {
     Ok((input.call(Attribute::parse_outer)?, input.parse()?))
 }

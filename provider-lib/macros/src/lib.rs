@@ -1,4 +1,4 @@
-//! The proc macros of `wdk-etw`. That crate documents them.
+//! The proc macros of `wdk-etw`, whose documentation covers them.
 
 mod ad_hoc;
 mod configured;

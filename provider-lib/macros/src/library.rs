@@ -7,7 +7,7 @@ use syn::{
     parse::{ParseStream, Parser as _},
 };
 
-/// Returns the path in the argument `crate = path`, if there is one.
+/// Returns the path in the argument `crate = path`, if present.
 pub fn path(arguments: &TokenStream) -> syn::Result<Option<Path>> {
     let parse = |input: ParseStream<'_>| {
         let mut path = None;
@@ -25,10 +25,10 @@ pub fn path(arguments: &TokenStream) -> syn::Result<Option<Path>> {
     parse.parse2(arguments.clone())
 }
 
-/// Keywords before a path that begins with `::`. After another word, `::` continues the author's path.
+/// Keywords that can precede a path beginning with `::`. After other words, `::` continues a path.
 const BEFORE_PATHS: [&str; 8] = ["as", "dyn", "for", "impl", "in", "mut", "return", "use"];
 
-/// Replaces `::wdk_etw` at the start of a path by another path.
+/// Replaces `::wdk_etw` at the start of a path with another path.
 pub fn replace(code: TokenStream, path: &TokenStream) -> TokenStream {
     let mut replaced: Vec<TokenTree> = Vec::new();
     let is_colon =

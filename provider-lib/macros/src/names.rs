@@ -6,7 +6,7 @@ use syn::{GenericArgument, Ident, Lifetime, PathArguments, Type, ext::IdentExt a
 use wdk_etw_schema::{Event, Field, FieldType, Guid, Scalar, Shape};
 
 /// Returns a type of the table as a path that no item of the author can shadow: an event named
-/// `u32` is a module of this name.
+/// `u32` is a module with that name.
 fn absolute(rust: &str) -> String {
     if rust.contains("::") {
         return rust.to_owned();
@@ -30,7 +30,7 @@ pub fn scalar(scalar: Scalar) -> TokenStream {
     parsed(&absolute(scalar.row().rust))
 }
 
-/// Returns a type without references to it.
+/// Returns the type that a reference type refers to, or the type itself.
 fn referent(written: &Type) -> &Type {
     match written {
         Type::Reference(reference) => referent(&reference.elem),
@@ -63,7 +63,7 @@ pub fn parameter(field: &Field, outer: &TokenStream) -> TokenStream {
         FieldType::Named(_) => {
             let written = referent(&field.written);
             match &written {
-                // The library's structures have their whole path.
+                // The library's structures are written with their whole path.
                 Type::Path(path) if path.path.leading_colon.is_some() => quote!(#written),
                 _ => quote!(#outer #written),
             }
@@ -95,7 +95,7 @@ fn lifetime(written: &Type) -> Option<&Lifetime> {
 ///
 /// # Errors
 ///
-/// Returns an error if the field borrows its value, and its type has no lifetime.
+/// Returns an error if the field borrows its value but its type has no lifetime.
 pub fn member(field: &Field) -> syn::Result<TokenStream> {
     let FieldType::Values(kind, _, shape) = &field.kind else {
         let written = referent(&field.written);
@@ -132,12 +132,12 @@ pub fn member(field: &Field) -> syn::Result<TokenStream> {
     Ok(quote!(#path<#lifetime>))
 }
 
-/// Returns the names of the parameters of an event's functions: the fields' names, so that editors
-/// show them.
+/// Returns the names of the parameters of an event's functions. They are the fields' names, so that
+/// editors show them.
 ///
-/// The name of a constant, a static or a unit structure would be a pattern that matches its value.
-/// The functions are in a module of their own, where only the prelude and the macro have such
-/// items, all with capitals.
+/// If a constant, static or unit structure with a parameter's name were in scope, the parameter
+/// would be a pattern that matches its value. The functions are in their own module, where only the
+/// prelude and the macro define such items, with capitalized names.
 pub fn parameters(event: &Event) -> Vec<Ident> {
     event
         .fields

@@ -15,7 +15,7 @@ use crate::{
     writer::{Writer, in_order},
 };
 
-/// Returns the attribute that silences warnings in generated items. A driver does not have to use
+/// Returns the attribute that silences warnings in generated items. A driver need not use
 /// everything that it declares.
 fn quiet() -> TokenStream {
     quote! {
@@ -32,8 +32,8 @@ fn quiet() -> TokenStream {
     }
 }
 
-/// Returns the attribute of a function that costs a write site nothing. In debug builds the places of
-/// a function do not share the stack, so that the function has a frame of its own.
+/// Returns the attribute of a function that is inlined at write sites. In debug builds a function's
+/// locals do not share stack space, so the function has its own frame.
 fn inline() -> TokenStream {
     quote! {
         #[cfg_attr(debug_assertions, inline(never))]
@@ -171,11 +171,11 @@ fn registration(provider: &Provider) -> TokenStream {
         #quiet
         pub unsafe fn register()
         -> ::core::result::Result<::wdk_etw::Registered, ::wdk_etw::RegisterError> {
-            // A call stack shows by this name that the function around it is generated.
+            // This name shows in a call stack that the enclosing function is generated.
             #[inline(always)]
             unsafe fn __wdk_etw_provider()
             -> ::core::result::Result<::wdk_etw::Registered, ::wdk_etw::RegisterError> {
-                // SAFETY: the caller upholds the contract, which is the same.
+                // SAFETY: the caller upholds the same contract.
                 unsafe { ::wdk_etw::Provider::register(&PROVIDER) }
             }
             // SAFETY: as above.
@@ -186,7 +186,7 @@ fn registration(provider: &Provider) -> TokenStream {
     }
 }
 
-/// Generates the function that unregisters the provider, which is unsafe without a rundown.
+/// Generates the function that unregisters the provider; it is unsafe without a rundown.
 fn unregister(provider: &Provider) -> TokenStream {
     let quiet = quiet();
     let result = quote!(::core::result::Result<(), ::wdk_etw::UnregisterError>);
@@ -202,7 +202,7 @@ fn unregister(provider: &Provider) -> TokenStream {
                 /// DPCs, work items and threads.
             },
             quote! {
-                // SAFETY: the caller upholds the contract, which is the same.
+                // SAFETY: the caller upholds the same contract.
                 unsafe { ::wdk_etw::Provider::unregister_without_rundown(&PROVIDER) }
             },
         )
@@ -232,7 +232,7 @@ fn unregister(provider: &Provider) -> TokenStream {
 }
 
 /// Generates the checks that `wdk-etw` is compiled for the mode in which this package runs.
-/// `wdk-build` sets the names of the drivers' kinds, and cargo a program's name.
+/// `wdk-build` sets the driver model's name, and cargo a program's name.
 fn mode() -> TokenStream {
     let is_program = std::env::var_os("CARGO_BIN_NAME").is_some();
     let program = is_program.then(|| {
@@ -254,8 +254,7 @@ fn mode() -> TokenStream {
     }
 }
 
-/// Generates a map's type: a number and not an enum, so that a field can have values without a
-/// name.
+/// Generates a map's type: a number and not an enum, so that a field can have unnamed values.
 fn map(map: &Map) -> TokenStream {
     let quiet = quiet();
     let docs_of_map = docs(&map.docs);
@@ -339,14 +338,14 @@ fn structure(structure: &Structure, is_element: bool) -> syn::Result<TokenStream
     })
 }
 
-/// Generates the functions of an event that write it as `trace::event(…)` and `emit!` call them. Their
-/// names have the place of the event's, so that errors about arguments show the declaration.
+/// Generates the functions of an event that `trace::event(…)` and `emit!` call to write it. Their
+/// names have the span of the event's name, so that errors about arguments show the declaration.
 fn calls(event: &Event, idents: &[Ident], types: &[TokenStream]) -> TokenStream {
     let (docs, inline) = (docs(&event.docs), inline());
     let options = Ident::new("options", Span::mixed_site());
     let call = Ident::new("__wdk_etw_call", event.ident.span());
     let emit = Ident::new("__wdk_etw_emit", event.ident.span());
-    // The lint is for statements; `traced` takes the function.
+    // The lint is for calls as statements; `traced` takes the function itself.
     let lint = (!idents.is_empty()).then(|| {
         let reason = format!(
             "this call evaluates the event's arguments even if no session enables it; write \
@@ -375,8 +374,8 @@ fn calls(event: &Event, idents: &[Ident], types: &[TokenStream]) -> TokenStream 
             }
         }
 
-        /// The event with the options of a write. Its method has one argument for each field,
-        /// so that errors about the arguments of `emit!` count only these.
+        /// The event with the options of a write. Its method has one argument for each field, so
+        /// that errors about `emit!` count only the fields.
         #[doc(hidden)]
         pub struct __WdkEtwWith<O>(O);
 
@@ -400,7 +399,7 @@ fn calls(event: &Event, idents: &[Ident], types: &[TokenStream]) -> TokenStream 
     }
 }
 
-/// Generates the functions by which `emit!` applies a rate limit.
+/// Generates the functions with which `emit!` applies a rate limit.
 fn admits() -> TokenStream {
     // The provider's module.
     let (outer, inline) = (quote!(super), inline());
@@ -421,7 +420,7 @@ fn admits() -> TokenStream {
     }
 }
 
-/// The functions that write a provider's events, one for each layout.
+/// The functions that write a provider's events, one per layout.
 struct Writers<'a> {
     provider: &'a Provider,
     names: HashMap<String, Ident>,
@@ -429,8 +428,8 @@ struct Writers<'a> {
 }
 
 impl Writers<'_> {
-    /// Returns the name of the function that writes events of this layout, and generates the
-    /// function if it does not exist.
+    /// Returns the name of the function that writes events of this layout. Generates the function
+    /// if it does not exist yet.
     fn writer(&mut self, event: &Event, layout: &Layout) -> Ident {
         let parameters: Vec<_> =
             event.fields.iter().map(|field| names::parameter(field, &TokenStream::new())).collect();
@@ -532,8 +531,8 @@ impl Writers<'_> {
                     .with_opcode(::wdk_etw::Opcode(#opcode))
                     .with_channel(::wdk_etw::Channel(#channel));
 
-                /// Returns whether a session enables the event, without the match-all keywords; see
-                /// [`is_enabled_fast`](::wdk_etw::Provider::is_enabled_fast).
+                /// Returns whether a session enables the event, ignoring the match-all keywords;
+                /// see [`is_enabled_fast`](::wdk_etw::Provider::is_enabled_fast).
                 #inline
                 #[must_use]
                 pub fn is_enabled() -> ::core::primitive::bool {

@@ -1,8 +1,8 @@
 //! The functions that assemble and write events.
 //!
-//! Each function is out of line, and all events of a provider with the same field types share it:
-//! a write site only passes values. Therefore write sites are small, and cost only their check
-//! while no session enables the event.
+//! Each function is out of line, and all events of a provider with the same field types share it: a
+//! write site only passes values. So write sites are small, and cost only their check while no
+//! session enables the event.
 
 use proc_macro2::{Span, TokenStream};
 use quote::{ToTokens, format_ident, quote};
@@ -13,8 +13,8 @@ use wdk_etw_schema::{
 
 use crate::names;
 
-/// Returns a name that no item of the author has: a constant in scope would make a pattern of a
-/// parameter or a local variable with its name.
+/// Returns a name that no item of the author has: with a constant in scope, a parameter or local
+/// variable of the same name would be a pattern.
 fn reserved(name: &str) -> Ident {
     format_ident!("__wdk_etw_{name}", span = Span::mixed_site())
 }
@@ -56,7 +56,7 @@ fn in_block(at: usize, leaf: &Leaf) -> TokenStream {
             Representation::BigEndian16 => quote!(::core::primitive::u16::to_be_bytes(#value.0)),
             Representation::Octets4 => quote!(::core::net::Ipv4Addr::octets(&#value)),
             Representation::Octets16 => quote!(::core::net::Ipv6Addr::octets(&#value)),
-            // `Memory` is copied as it is. The others are never in a block.
+            // `Memory` is copied unchanged. The others are never in a block.
             Representation::Memory(_)
             | Representation::Counted(_)
             | Representation::Terminated(_)
@@ -75,7 +75,7 @@ fn in_block(at: usize, leaf: &Leaf) -> TokenStream {
     }
 }
 
-/// Returns the expressions for the bytes of a leaf that can be cut, and for the places of the cut.
+/// Returns the expressions for the bytes of a leaf that can be cut, and for the cut positions.
 fn bytes(at: usize, leaf: &Leaf) -> Option<(TokenStream, TokenStream)> {
     let value = value(leaf);
     let characters = quote!(::wdk_etw::__macro::Cut::Characters);
@@ -90,8 +90,8 @@ fn bytes(at: usize, leaf: &Leaf) -> Option<(TokenStream, TokenStream)> {
                 (quote!(::wdk_etw::__macro::Formatted::as_bytes(&#text)), characters)
             }
             Text::Utf16 => (quote!(::wdk_etw::__macro::bytes_of(#value)), utf16),
-            // `UnicodeString` and `Utf16CStr` have this method, which takes the value itself: it
-            // precedes every trait's.
+            // `UnicodeString` and `Utf16CStr` have this method. It takes `self` by value, so it
+            // takes precedence over trait methods.
             Text::UnicodeString => (quote!(::wdk_etw::__macro::bytes_of(#value.units())), utf16),
             Text::Bytes => (value, units(1)),
         },
@@ -112,7 +112,7 @@ fn bytes(at: usize, leaf: &Leaf) -> Option<(TokenStream, TokenStream)> {
     })
 }
 
-/// The paths of a write: the fast one after a check that all fields fit, and the slow one, which
+/// The paths of a write: the fast path, after a check that all fields fit, and the slow path, which
 /// cuts fields that do not fit.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Path {
@@ -172,7 +172,7 @@ fn prepare(at: usize, leaf: &Leaf, path: Path) -> TokenStream {
                     ::wdk_etw::__macro::SocketBytes::as_bytes(&#socket);
             }
         }
-        // These have a local above, or are in a block.
+        // These have a local variable above, or are in a block.
         Wire::Plain(..)
         | Wire::Map(_)
         | Wire::CountedIpv6
@@ -183,13 +183,13 @@ fn prepare(at: usize, leaf: &Leaf, path: Path) -> TokenStream {
     }
 }
 
-/// Returns whether a `usize` or `isize` can be outside a type.
+/// Returns whether a `usize` or `isize` value may not fit in a type.
 fn can_exceed(scalar: Scalar) -> bool {
     scalar.size() < Scalar::Usize.size()
 }
 
-/// Generates the local variable for a `usize` or `isize` with the size of an integer: on the slow path
-/// the nearest number that the integer's type has.
+/// Generates the local variable for a `usize` or `isize` that is written as a sized integer. On the
+/// slow path it is the nearest number that fits in the integer's type.
 fn prepare_sized(at: usize, leaf: &Leaf, scalar: Scalar, path: Path) -> TokenStream {
     let (number, value) = (local("v", at), value(leaf));
     if path == Path::Fast || !can_exceed(scalar) {
@@ -198,7 +198,7 @@ fn prepare_sized(at: usize, leaf: &Leaf, scalar: Scalar, path: Path) -> TokenStr
     let (write, options) = (reserved("write"), reserved("options"));
     let field = u16::try_from(leaf.field).unwrap_or(u16::MAX);
     let scalar = names::scalar(scalar);
-    // `clamp` can panic.
+    // `clamp` is not used because it can panic.
     quote! {
         let #number = ::core::cmp::Ord::min(#value, #scalar::MAX as _);
         let #number = ::core::cmp::Ord::max(#number, #scalar::MIN as _);
@@ -212,7 +212,7 @@ fn prepare_sized(at: usize, leaf: &Leaf, scalar: Scalar, path: Path) -> TokenStr
     }
 }
 
-/// Returns the expression that a number is outside its type in the event.
+/// Returns the condition that a number does not fit in its type in the event.
 fn exceeds(at: usize, leaf: &Leaf) -> Option<TokenStream> {
     let Wire::Sized(scalar) = leaf.wire else {
         return None;
@@ -223,14 +223,14 @@ fn exceeds(at: usize, leaf: &Leaf) -> Option<TokenStream> {
     can_exceed(scalar).then(|| quote!((#number as #kept as #wide) != #number))
 }
 
-/// Returns whether a leaf is the length or count of another.
+/// Returns whether a leaf is the length or count of another leaf.
 fn is_counter(at: usize, layout: &Layout) -> bool {
     let mut leaves = layout.leaves.iter();
     leaves.any(|leaf| leaf.counted_by == Some(at))
 }
 
-/// Generates the number that a field with a length or count has in the event: the caller's, or the
-/// length of the shortest value that it counts. The other values are cut to it.
+/// Generates the number that the event contains for a length or count field: the caller's number,
+/// or the length of the shortest value that it counts. The other values are cut to this length.
 fn counters(layout: &Layout) -> TokenStream {
     let mut all = TokenStream::new();
     for (at, leaf) in layout.leaves.iter().enumerate() {
@@ -296,7 +296,7 @@ fn part(part: BlockPart, layout: &Layout) -> TokenStream {
                 Wire::CountedStructures(size) => {
                     quote!(::wdk_etw::__macro::count_of_size::<#size>(#text))
                 }
-                // A length in a field of its own counts characters.
+                // A length in a separate field counts characters.
                 Wire::Text(kind) if leaf.counter.is_some() && kind.unit() == 2 => {
                     quote!(::wdk_etw::__macro::count::<::core::primitive::u16>(#text))
                 }
@@ -337,8 +337,8 @@ fn part(part: BlockPart, layout: &Layout) -> TokenStream {
     }
 }
 
-/// The number of parts from which a block is divided, so that the nesting of its type stays far
-/// below the compiler's `recursion_limit`.
+/// Blocks with more parts than this are divided, so that the nesting of their type stays far below
+/// the compiler's `recursion_limit`.
 const DIVIDED: usize = 32;
 
 /// Returns the expression for the parts of a block, without padding between them.
@@ -356,16 +356,16 @@ fn block(parts: &[BlockPart], layout: &Layout) -> TokenStream {
     quote!(::wdk_etw::__macro::Packed(#first, #rest))
 }
 
-/// Returns the size of a block in bytes, as the layout has it.
+/// Returns the size of a block in bytes, according to the layout.
 fn size(parts: &[BlockPart], layout: &Layout) -> usize {
     parts.iter().map(|part| part.size(&layout.leaves)).sum()
 }
 
-/// Returns the arguments of a function that writes events of a layout, in its order, or its
-/// parameters.
+/// Returns the arguments (or the parameters) of a function that writes events of a layout, in the
+/// function's order.
 ///
-/// If the first field's value is in one register, the event is the second argument, as it is in
-/// the call of `EtwWriteEx`, where it can stay in its register.
+/// If the first field's value is in one register, the event is the second argument, as in the call
+/// of `EtwWriteEx`, so that it can stay in its register.
 pub fn in_order<T: ToTokens>(
     layout: &Layout,
     event: &TokenStream,
@@ -424,7 +424,7 @@ impl Writer<'_> {
         let room = layout.room;
         let (prepare_fast, prepare_slow) = (prepare_all(Path::Fast), prepare_all(Path::Slow));
         let (fast_body, slow_body) = (self.body(Path::Fast), self.body(Path::Slow));
-        // Once, and before the write begins, as the values' own code formats them.
+        // Only once, and before the write begins, because formatting runs the values' own code.
         let format = formatted(layout).map(|(text, leaf)| {
             let value = value(leaf);
             quote!(let #text = ::wdk_etw::__macro::Formatted::new(#value);)
@@ -509,7 +509,7 @@ impl Writer<'_> {
         });
         let (event, options) = (reserved("event"), reserved("options"));
         let has_metadata = self.encoding == Encoding::TraceLogging;
-        // Macros have no hygiene of types.
+        // Type names in macros are not hygienic.
         let options_type = reserved("Options");
         let parameters = in_order(
             self.layout,

@@ -2,11 +2,11 @@
 
 use syn::{Attribute, Expr, ExprLit, Ident, Item, Lit, LitInt, LitStr, ext::IdentExt as _};
 
-/// Keywords of newer editions than `syn` knows. The declaration's edition decides whether such a name
-/// needs `r#`, so it stays as it is written.
+/// Keywords of editions that `syn` does not know. Whether such a name needs `r#` depends on the
+/// declaration's edition, so it stays as written.
 const KEYWORDS_OF_EDITIONS: &[&str] = &["gen"];
 
-/// Returns an identifier without `r#` where it needs none, so that `r#Read` and `Read` are equal.
+/// Returns an identifier without an unnecessary `r#`, so that `r#Read` and `Read` are equal.
 pub fn plain(ident: &Ident) -> Ident {
     let plain = ident.unraw();
     let text = plain.to_string();
@@ -31,8 +31,8 @@ pub fn docs(attributes: &[Attribute]) -> Vec<String> {
     attributes.iter().filter(|attribute| attribute.path().is_ident("doc")).filter_map(doc).collect()
 }
 
-/// Returns an error at the first attribute that is not in `known`, because the generated code
-/// would not have it.
+/// Returns an error at the first attribute that is not in `known`, because the macro would not
+/// carry it over to the generated code.
 pub fn only(attributes: &[Attribute], known: &[&str], what: &str) -> syn::Result<()> {
     for attribute in attributes {
         let path = attribute.path();
@@ -85,7 +85,7 @@ fn literal(attribute: &Attribute) -> syn::Result<&LitStr> {
     }
 }
 
-/// Checks a name that goes into event metadata or a manifest, and returns it.
+/// Checks a name for event metadata or a manifest, and returns it.
 pub fn name_of(text: &LitStr) -> syn::Result<String> {
     if text.value().is_empty() {
         return Err(syn::Error::new(
@@ -124,8 +124,8 @@ pub fn tag_of(number: &LitInt) -> syn::Result<u32> {
 /// The error text for a tag that is not a number or does not fit in 28 bits.
 const TAG_RANGE: &str = "a tag must be an integer from 0 to 0xFFFFFFF (28 bits)";
 
-/// Converts `snake_case` and `SCREAMING_CASE` to `PascalCase`, the usual case of names in traces.
-/// A name of underscores only stays as it is.
+/// Converts `snake_case` and `SCREAMING_CASE` to `PascalCase`, the usual case of names in traces. A
+/// name that consists only of underscores stays as it is.
 pub fn pascal_case(name: &str) -> String {
     let name = name.strip_prefix("r#").unwrap_or(name);
     if name.chars().all(|letter| letter == '_') {

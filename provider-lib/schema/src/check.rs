@@ -14,10 +14,10 @@ use crate::{
     tracelogging::{self, Types},
 };
 
-/// The maximum number of channels: eight bits of the keyword mask stand for channels.
+/// The maximum number of channels: the keyword mask has eight bits for channels.
 const MAX_CHANNELS: usize = 8;
 
-/// Checks a provider, and adds all errors that it finds.
+/// Checks a provider, and adds all the errors found.
 pub fn provider(provider: &Provider, errors: &mut Errors) {
     numbers(provider, errors);
     for (at, map) in provider.maps.iter().enumerate() {
@@ -55,7 +55,7 @@ pub fn provider(provider: &Provider, errors: &mut Errors) {
         }
         let mut inner = structure.fields.iter();
         if let Some(field) = inner.find(|field| holds(structure, field, provider, 0)) {
-            // All structures of a cycle contain themselves; the first is reported.
+            // Every structure of a cycle contains itself; only the first is reported.
             if std::mem::replace(&mut is_cyclic, true) {
                 continue;
             }
@@ -75,7 +75,7 @@ pub fn provider(provider: &Provider, errors: &mut Errors) {
     }
 }
 
-/// Checks that the numbers of keywords, levels, tasks, opcodes, channels and maps' entries are unique.
+/// Checks that keywords, levels, tasks, opcodes, channels and map entries have unique numbers.
 fn numbers(provider: &Provider, errors: &mut Errors) {
     unique(
         provider.keywords.iter().map(|keyword| (keyword.bit, keyword.bit_span, &keyword.ident)),
@@ -102,7 +102,7 @@ fn numbers(provider: &Provider, errors: &mut Errors) {
         errors,
     );
     for list in &provider.task_opcodes {
-        // Several lists can have the same task.
+        // Several lists can belong to the same task.
         let same = provider.task_opcodes.iter();
         let same = same.filter(|other| other.task == list.task);
         if !same.clone().next().is_some_and(|first| std::ptr::eq(first, list)) {
@@ -148,7 +148,7 @@ fn numbers(provider: &Provider, errors: &mut Errors) {
     }
 }
 
-/// Checks a type with the name of another map: both must be one map, for values of another width.
+/// Checks a type with the name of another map: both must be one map, of different widths.
 fn same_map(first: &Map, second: &Map, errors: &mut Errors) {
     if first.kind != second.kind || first.scalar == second.scalar {
         errors.at(
@@ -179,7 +179,7 @@ fn same_map(first: &Map, second: &Map, errors: &mut Errors) {
 /// The names of the items that the macro generates in addition to the declaration's items.
 const MADE: &[&str] = &["register", "unregister", "PROVIDER", "ID", "GROUP"];
 
-/// The beginnings of names of generated items that nobody uses by name.
+/// The prefixes of generated items' names that nobody writes by hand.
 const HIDDEN: &[&str] = &["__wdk_etw", "__WDK_ETW", "__write_"];
 
 /// The namespace of a name in Rust.
@@ -189,7 +189,7 @@ enum Namespace {
     Values,
 }
 
-/// Returns the names that the module's own items take. Imports are the compiler's.
+/// Returns the names that the module's own items take. The compiler checks imports.
 fn names_of(item: &Item) -> Vec<(Namespace, &Ident)> {
     use Namespace::{Types, Values};
     match item {
@@ -212,7 +212,7 @@ fn names_of(item: &Item) -> Vec<(Namespace, &Ident)> {
 /// Checks that all items of the module have different names.
 fn names(provider: &Provider, errors: &mut Errors) {
     use Namespace::{Types, Values};
-    // The compiler removes some of the items that have a condition.
+    // The compiler may remove items that have a condition.
     let others = provider
         .others
         .iter()
@@ -221,7 +221,7 @@ fn names(provider: &Provider, errors: &mut Errors) {
             attributes.all(|attribute| !attribute.path().is_ident("cfg"))
         })
         .flat_map(names_of);
-    // A map is a tuple structure, and an event a function and a module.
+    // A map is a tuple structure; an event is a function and a module.
     let maps = provider.maps.iter().flat_map(|map| [(Types, &map.ident), (Values, &map.ident)]);
     let structures = provider.structures.iter().map(|structure| (Types, &structure.ident));
     let events =
@@ -294,7 +294,7 @@ fn unique<'a, T: std::hash::Hash + Eq + std::fmt::Display>(
     let mut seen = HashMap::new();
     let mut names = HashSet::new();
     for (number, span, ident) in entries {
-        // The names of constants are checked together with the names of other items.
+        // The names of constants are checked together with those of other items.
         if what != "keyword" && !names.insert(ident.to_string()) {
             errors.at(
                 ident.span(),
@@ -390,8 +390,8 @@ pub fn fields(fields: &[Field]) -> syn::Result<()> {
 /// The maximum number of fields of a manifest's template, which a message refers to as `%1` to `%99`.
 const MAX_TEMPLATE_FIELDS: usize = 99;
 
-/// Returns the number of a field's fields in a manifest's template: a length or a count right before a
-/// value is a field of its own.
+/// Returns the number of fields of a manifest template that a field takes: a length or count right
+/// before a value is a separate field.
 fn template_fields(field: &Field) -> usize {
     let counter = field.form.counter.as_ref();
     let has_counter = match field.kind {
@@ -403,12 +403,12 @@ fn template_fields(field: &Field) -> usize {
     1 + usize::from(has_counter)
 }
 
-/// Returns the name of the field with a field's length or count.
+/// Returns the name of the field that contains a field's length or count.
 fn counted_by(field: &Field) -> Option<&Ident> {
     field.form.counter.as_ref()?.field.as_ref()
 }
 
-/// Checks that each field with a length or count is an unsigned integer before the value.
+/// Checks that each length or count field is an unsigned integer that precedes the value.
 fn counters(fields: &[Field], errors: &mut Errors) {
     for (at, field) in fields.iter().enumerate() {
         let Some(named) = counted_by(field) else {
@@ -437,7 +437,7 @@ fn counters(fields: &[Field], errors: &mut Errors) {
     }
 }
 
-/// Removes the events that have errors of their own, and adds the errors.
+/// Removes the events that themselves have errors, and adds these errors.
 pub fn keep_valid_events(provider: &mut Provider, errors: &mut Errors) {
     for event in std::mem::take(&mut provider.events) {
         let mut own = Errors::default();
@@ -481,7 +481,7 @@ fn check_event(event: &Event, provider: &Provider, errors: &mut Errors) {
     }
 }
 
-/// Checks that events with ids have different ones.
+/// Checks that events with ids have unique ids.
 fn events(provider: &Provider, errors: &mut Errors) {
     let mut ids = HashMap::new();
     for event in &provider.events {
@@ -502,7 +502,7 @@ fn events(provider: &Provider, errors: &mut Errors) {
     }
 }
 
-/// Returns the error for an event with the name of another one that has other fields.
+/// Returns the error for an event that has the name of another event but different fields.
 fn same_name(event: &Event, first: &Ident) -> String {
     format!(
         "the event `{}` has the name `{}` of the event `{first}`, and other fields or another tag: \
@@ -522,7 +522,7 @@ fn layouts(provider: &Provider, errors: &mut Errors) {
                 tracelogging::event_metadata(&event.name, event.tag, &event.fields, types).map(
                     |block| {
                         let size = block.len();
-                        // Ids tell events apart, and so do the opcodes of an activity's events.
+                        // Ids distinguish events, and so do the opcodes of an activity's events.
                         if event.id == 0 {
                             let first = named.entry((&event.name, event.task, event.opcode));
                             let (first, known) =

@@ -1,8 +1,8 @@
 //! The compile-time configuration: `#[cfg(…)]` and `#[cfg_attr(…)]`.
 //!
 //! The compiler does not evaluate these attributes inside a module before it passes the module to
-//! an attribute macro, and a build script is not the compiler at all. Both decide through
-//! [`Evaluate`], so that the code and the resources have the same events.
+//! an attribute macro, and a build script runs outside the compiler. Both decide with [`Evaluate`],
+//! so that the code and the resources have the same events.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -22,16 +22,16 @@ pub trait Evaluate {
     ///
     /// # Errors
     ///
-    /// Returns an error at the predicate if it cannot be known.
+    /// Returns an error at the predicate if its value cannot be known.
     fn evaluate(&self, predicate: &TokenStream) -> syn::Result<bool>;
 }
 
-/// The options of a configuration that are known outside the compiler.
+/// The configuration options whose values are known outside the compiler.
 #[derive(Clone, Debug, Default)]
 pub struct Configuration {
-    /// The options that are known to be set or not set.
+    /// The options that are known to be set or unset.
     options: BTreeMap<(String, Option<String>), bool>,
-    /// The names for which every option that is not listed is known to be unset.
+    /// The names whose unlisted options are all known to be unset.
     closed: BTreeSet<String>,
 }
 
@@ -42,25 +42,25 @@ impl Configuration {
         Self::default()
     }
 
-    /// Sets an option, `name` or `name = "value"`, or notes that it is not set.
+    /// Sets an option, `name` or `name = "value"`, or marks it as unset.
     pub fn set(&mut self, name: &str, value: Option<&str>, is_set: bool) {
         let option = (name.to_owned(), value.map(str::to_owned));
         self.options.insert(option, is_set);
     }
 
-    /// Notes that every option of this name that is not set explicitly is not set.
+    /// Marks every option of this name that is not set explicitly as unset.
     pub fn close(&mut self, name: &str) {
         self.closed.insert(name.to_owned());
     }
 
-    /// Returns whether an option is set, or `None` if that is not known.
+    /// Returns whether an option is set, or `None` if this is not known.
     fn is_set(&self, name: &str, value: Option<&str>) -> Option<bool> {
         let option = (name.to_owned(), value.map(str::to_owned));
         let known = self.options.get(&option).copied();
         known.or_else(|| self.closed.contains(name).then_some(false))
     }
 
-    /// Returns the predicate's truth, or the place and the text of an option that is not known.
+    /// Returns the predicate's value, or the position and the text of an unknown option.
     fn truth(&self, predicate: &Predicate) -> Result<bool, (Span, String)> {
         match predicate {
             Predicate::Literal(truth) => Ok(*truth),
@@ -79,7 +79,7 @@ impl Configuration {
         }
     }
 
-    /// Returns `decisive` if one of the predicates has this truth, whatever the others have.
+    /// Returns `decisive` if any predicate has this value, whatever the others are.
     fn join(&self, inside: &[Predicate], decisive: bool) -> Result<bool, (Span, String)> {
         let mut unknown = None;
         for predicate in inside {
@@ -165,9 +165,9 @@ impl Parse for Predicate {
 
 /// The predicates that the compiler evaluated.
 ///
-/// An attribute macro gets them so: it adds `#[cfg_attr(predicate, doc = "…")]` for each predicate
-/// and another attribute macro to the module. The compiler evaluates attributes from the left to
-/// the right, and the second macro sees which of the markers are there.
+/// An attribute macro obtains them as follows: it adds `#[cfg_attr(predicate, doc = "…")]` for each
+/// predicate and another attribute macro to the module. The compiler evaluates attributes from left
+/// to right, and the second macro sees which of the markers remain.
 #[derive(Debug, Default)]
 pub struct Evaluated(BTreeMap<String, bool>);
 
@@ -214,7 +214,7 @@ impl Evaluate for Evaluated {
     }
 }
 
-/// Returns a predicate's text without white space, which depends on where the tokens come from.
+/// Returns a predicate's text without white space, which depends on the tokens' origin.
 pub fn key(predicate: &TokenStream) -> String {
     let text = predicate.to_string();
     text.chars().filter(|letter| !letter.is_whitespace()).collect()

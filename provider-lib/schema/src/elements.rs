@@ -1,7 +1,7 @@
-//! Structures that are the elements of arrays.
+//! Structures that are array elements.
 //!
 //! The elements of an array are written as they are in memory, in one data descriptor, so their
-//! structure has no padding and no members whose bytes in memory differ from those in the event.
+//! structure has no padding and no members whose in-memory bytes differ from those in the event.
 
 use std::collections::HashSet;
 
@@ -18,7 +18,7 @@ const IN_MEMORY: usize = 8;
 ///
 /// # Errors
 ///
-/// Returns an error at the first member that an element cannot have.
+/// Returns an error at the first member that is not allowed in an element.
 pub fn element_size(structure: &Structure, types: Types<'_>) -> syn::Result<usize> {
     if structure.fields.is_empty() {
         return Err(syn::Error::new(

@@ -1,11 +1,11 @@
-//! Errors of a declaration, collected.
+//! Collects the errors of a declaration.
 
 use std::collections::HashSet;
 
 use proc_macro2::Span;
 use syn::Ident;
 
-/// A list of errors, which are all reported.
+/// A list of errors, all of which are reported.
 #[derive(Default)]
 pub struct Errors(Option<syn::Error>);
 
@@ -39,7 +39,7 @@ impl Errors {
         self.into_inner().map_or(Ok(value), Err)
     }
 
-    /// Returns the errors. Only the first at a token is kept: the others follow from it.
+    /// Returns the errors. Keeps only the first at each token, because the others result from it.
     pub fn into_inner(self) -> Option<syn::Error> {
         let mut kept = Self::default();
         let mut seen = HashSet::new();
@@ -56,7 +56,7 @@ impl Errors {
     }
 }
 
-/// Returns the error for an undeclared name, with the names that are declared.
+/// Returns the error for an undeclared name, listing the declared names.
 pub fn undeclared(what: &str, word: &Ident, names: impl Iterator<Item = String>) -> syn::Error {
     let names: Vec<_> = names.map(|name| format!("`{name}`")).collect();
     let declared = if names.is_empty() {

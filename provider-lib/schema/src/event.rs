@@ -8,7 +8,7 @@ use crate::{FieldType, Form};
 /// The encoding of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Encoding {
-    /// The event's layout is in a manifest, which has it by id and version.
+    /// A manifest describes the event's layout, identified by id and version.
     Manifest,
     /// The event contains its own metadata.
     TraceLogging,
@@ -66,7 +66,7 @@ pub struct Field {
     pub written: Type,
     /// The type.
     pub kind: FieldType,
-    /// The form that the attributes give the field.
+    /// The form that the attributes specify for the field.
     pub form: Form,
     /// The field's 28-bit tag.
     pub tag: u32,

@@ -3,7 +3,7 @@
 //! Consecutive fixed-size fields, and the length before a string or an array, are copied into one
 //! block, which needs one data descriptor. Variable-size fields and arrays have their own data
 //! descriptors, which point to the caller's memory. ETW concatenates the data without padding, so
-//! decoders see no difference, and fewer data descriptors cost less.
+//! decoders see no difference, and fewer data descriptors make the write cheaper.
 
 use etw_wire::limits::{
     EVENT_HEADER_SIZE, MAX_DATA_DESCRIPTORS, MAX_EVENT_SIZE, MAX_SID_SIZE, MAX_SOCKADDR_SIZE,
@@ -20,22 +20,22 @@ use crate::{
 ///
 /// The data shares the maximum size of an event with the header (80 bytes) and the extended data
 /// items: the event metadata, the traits (at most 255 bytes), the related activity id (16 bytes)
-/// and the stack trace (at most 192 addresses of 8 bytes). Larger event metadata reduces the size of
-/// the data.
+/// and the stack trace (at most 192 addresses of 8 bytes). Larger event metadata leaves less room
+/// for the data.
 pub const MAX_CONTENT: usize = MAX_EVENT_SIZE - EVENT_HEADER_SIZE - 2_560;
 
-/// A field of an event that is not a structure, or such a member of a structure.
+/// A field of an event, or a member of a structure, that is not itself a structure.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Leaf {
     /// The parameter, followed by the members that lead to the value.
     pub path: Vec<Ident>,
-    /// The index of the event's field that is or contains the value.
+    /// The index of the event field that is or contains the value.
     pub field: usize,
     /// The value's form in the event.
     pub wire: Wire,
-    /// The type of the length or count before the value, if it is not the usual `u16`.
+    /// The type of the length or count before the value, if it is not the default `u16`.
     pub counter: Option<Scalar>,
-    /// The index of the earlier leaf with the length or count, if it is not right before the value.
+    /// The index of the earlier leaf with the length or count, if not right before the value.
     pub counted_by: Option<usize>,
 }
 
@@ -59,7 +59,7 @@ impl Leaf {
         }
     }
 
-    /// Returns the maximum size in bytes of a value whose length or count has fewer than 16 bits.
+    /// Returns the maximum size in bytes of a value whose length or count has less than 16 bits.
     #[must_use]
     pub fn limit(&self) -> Option<usize> {
         (self.counter == Some(Scalar::U8)).then_some(usize::from(u8::MAX) * self.unit())
@@ -86,7 +86,7 @@ impl Leaf {
 pub enum Wire {
     /// A fixed-size value.
     Plain(Scalar, Format),
-    /// A `usize` or `isize` with the size of this integer.
+    /// A `usize` or `isize` that is written as this integer type.
     Sized(Scalar),
     /// A value of a map's type.
     Map(Scalar),
@@ -111,8 +111,8 @@ pub enum Wire {
 }
 
 impl Wire {
-    /// Returns the form without the format, which does not affect the value's bytes. Only
-    /// [`Format::Address`] does, and stays.
+    /// Returns the form without the format, which does not affect the value's bytes.
+    /// [`Format::Address`] stays, because it does affect them.
     #[must_use]
     pub const fn without_format(self) -> Self {
         match self {
@@ -131,7 +131,7 @@ impl Wire {
             }
             Self::Fixed(scalar, count) => scalar.size().unwrap_or(0) * usize::from(count),
             Self::FixedStructures(size, count) => size.saturating_mul(usize::from(count)),
-            // Their sizes depend on the length or count before them.
+            // Their sizes are given by the length or count before them.
             Self::Counted(_) | Self::CountedStructures(_) | Self::Text(_) | Self::SocketAddr => 0,
             Self::Terminated(text) => text.unit(),
             Self::Sid => MAX_SID_SIZE,
@@ -292,7 +292,7 @@ fn put_leaves(
             if let Some(map) = types.map(name) {
                 Some(Wire::Map(map.scalar))
             } else if let Some(structure) = types.structure(name) {
-                // The metadata of `TraceLogging` events has a check of its own.
+                // `TraceLogging` metadata has its own check.
                 if encoding == Encoding::Manifest && structure.fields.is_empty() {
                     return Err(syn::Error::new(
                         structure.ident.span(),
@@ -335,7 +335,7 @@ const fn wire(scalar: Scalar, format: Format, shape: Shape, encoding: Encoding) 
         (Representation::Sid, _) => Wire::Sid,
         (Representation::SocketAddr, _) => Wire::SocketAddr,
         (Representation::Octets16, Encoding::TraceLogging) => Wire::CountedIpv6,
-        // A manifest contains the address's length of 16 bytes.
+        // In a manifest, the address is preceded by its length of 16 bytes.
         (Representation::Octets16, Encoding::Manifest)
         | (
             Representation::Memory(_)

@@ -1,8 +1,8 @@
 //! The declaration of a provider as data.
 //!
-//! The same Rust source is read twice: by the proc macros, which generate a driver's code, and by a
-//! driver's build script, which generates decoding resources. Both get a checked [`Provider`] from
-//! [`parse`].
+//! The same Rust source is read twice: by the proc macros, which generate a driver's code, and by
+//! the driver's build script, which generates decoding resources. Both get a checked [`Provider`]
+//! from [`parse`].
 
 mod attribute;
 mod check;

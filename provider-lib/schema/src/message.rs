@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use syn::LitStr;
 
-/// The insertions that a message can have.
+/// The valid sequences in a message.
 const SUPPORTED: &str = "supported: `%1` to `%99` for a field, with a format as in `%1!x!`, `%%` for \
                          a percent sign, `%n`, `%r`, `%t` and `%b` for white space, `%!` for an \
                          exclamation mark, `%0` for the end";
@@ -20,7 +20,7 @@ pub fn check(message: &LitStr, fields: usize) -> syn::Result<()> {
     let Some((at, what)) = mistake(&text, fields) else {
         return Ok(());
     };
-    // Columns count from 1, as the compiler's do.
+    // Columns count from 1, like the compiler's.
     let column = text.get(..at.start).map_or(0, |text| text.chars().count()) + 1;
     Err(syn::Error::new(
         place(message, &text, at),
@@ -28,7 +28,7 @@ pub fn check(message: &LitStr, fields: usize) -> syn::Result<()> {
     ))
 }
 
-/// Returns the first mistake in a message, and its place in bytes.
+/// Returns the first mistake in a message, and its range in bytes.
 fn mistake(text: &str, fields: usize) -> Option<(Range<usize>, String)> {
     let mut at = 0;
     while let Some(before) = text.get(at..).and_then(|rest| rest.find('%')) {
@@ -61,7 +61,7 @@ fn mistake(text: &str, fields: usize) -> Option<(Range<usize>, String)> {
                 at += 1;
                 continue;
             }
-            // FormatMessage's documentation has these two; the percent sign is not shown.
+            // FormatMessage's documentation lists these two; the percent sign is not shown.
             Some(' ') => "`% ` stands for a space alone".to_owned(),
             Some('.') => "`%.` stands for a period alone".to_owned(),
             Some(other) => format!("`%{other}` stands for nothing"),
@@ -90,8 +90,8 @@ fn missing(number: usize, fields: usize) -> String {
     }
 }
 
-/// Returns the position of a part of a literal's text, if the compiler reports it and if the source
-/// text equals the value; otherwise, returns the literal's position.
+/// Returns the position of part of a literal, if the compiler reports it and the source text equals
+/// the value; otherwise, returns the literal's position.
 fn place(message: &LitStr, text: &str, at: Range<usize>) -> proc_macro2::Span {
     let literal = message.token();
     let source = literal.to_string();

@@ -25,11 +25,11 @@ pub struct Provider {
     /// True if the provider counts its events and writes its counters when a session requests its
     /// state.
     pub statistics: bool,
-    /// The number of lines that the counts of writes in progress are spread over, or `None` for the
-    /// library's choice; 0 without a rundown.
+    /// The number of cache lines among which the counts of writes in progress are spread, or `None`
+    /// for the library's choice; 0 without a rundown.
     pub stripes: Option<u8>,
-    /// The path of the manifest to generate the image's resources from, relative to the package's
-    /// folder. If this is `None`, they come from the declaration.
+    /// The path of the manifest from which the image's resources are generated, relative to the
+    /// package's folder, or `None` to generate them from the declaration.
     pub manifest: Option<String>,
     /// The module's name.
     pub module: Ident,
@@ -47,7 +47,7 @@ pub struct Provider {
     pub task_opcodes: Vec<TaskOpcodes>,
     /// The provider's own levels.
     pub levels: Vec<Named<u8>>,
-    /// The provider's own channels, and the logs of Windows that it writes to.
+    /// The provider's own channels, and the Windows logs that it writes to.
     pub channels: Vec<Channel>,
     /// The value maps and bit maps.
     pub maps: Vec<Map>,
@@ -60,15 +60,15 @@ pub struct Provider {
 }
 
 impl Provider {
-    /// Returns the keyword mask of an event's descriptor: the event's keywords, and the bit of its
-    /// channel, by which the event log enables the event. The first channel has bit 63, the next
+    /// Returns the keyword mask of an event's descriptor: the event's keywords and the bit of its
+    /// channel, with which the event log enables the event. The first channel has bit 63, the next
     /// one bit 62, and so on.
     #[must_use]
     pub fn keyword_mask(&self, event: &Event) -> u64 {
         const FIRST: usize = 63;
         let channel = match event.encoding {
             Encoding::Manifest => event.channel,
-            // The channel of these events marks their encoding.
+            // The channel of these events only marks their encoding.
             Encoding::TraceLogging => 0,
         };
         let place = self.channels.iter().position(|one| channel != 0 && one.named.value == channel);
@@ -141,32 +141,32 @@ pub struct Named<T> {
     pub docs: Vec<String>,
 }
 
-/// The opcodes of a task: `#[opcodes(task = Request)]`. Opcodes of different tasks may have the same
-/// values and the same names.
+/// The opcodes of a task: `#[opcodes(task = Request)]`. Opcodes of different tasks may have the
+/// same values and names.
 #[derive(Debug)]
 pub struct TaskOpcodes {
-    /// The variant's name of the task.
+    /// The name of the task's variant.
     pub task: Ident,
     /// The opcodes.
     pub opcodes: Vec<Named<u8>>,
 }
 
-/// One of the provider's own channels, or a log of Windows.
+/// One of the provider's own channels, or a Windows log.
 #[derive(Debug)]
 pub struct Channel {
-    /// The variant's name and its value, 16 to 255; 8 to 10 for a log of Windows.
+    /// The variant's name and value: 16 to 255, or 8 to 10 for a Windows log.
     pub named: Named<u8>,
-    /// `Admin`, `Operational`, `Analytic` or `Debug`; `Import` for a log of Windows.
+    /// `Admin`, `Operational`, `Analytic` or `Debug`; `Import` for a Windows log.
     pub kind: String,
-    /// The channel's settings in the event log; empty for a log of Windows.
+    /// The channel's settings in the event log; empty for a Windows log.
     pub settings: ChannelSettings,
 }
 
-/// A channel's settings in the event log, from the provider's installation on. `None` is the event
-/// log's default.
+/// A channel's event log settings when the provider is installed. `None` selects the event log's
+/// default.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ChannelSettings {
-    /// True if the channel receives events; by default, it does not.
+    /// True if the channel is enabled; by default, it is disabled.
     pub enabled: Option<bool>,
     /// The channels with which the channel shares a session and the access rights.
     pub isolation: Option<Isolation>,
@@ -176,11 +176,11 @@ pub struct ChannelSettings {
     pub max_size: Option<u64>,
     /// True if a full log file keeps its events, false if new events replace the oldest ones.
     pub retention: Option<bool>,
-    /// True if a full log file is kept and a new one begun.
+    /// True if a full log file is kept and a new one is started.
     pub auto_backup: Option<bool>,
 }
 
-/// The least value of a log file's maximum size, in bytes.
+/// The smallest allowed value of a log file's maximum size, in bytes.
 pub const MIN_LOG_SIZE: u64 = 1 << 20;
 
 /// The isolation of a channel: the channels with which it shares a session and access rights.
@@ -210,8 +210,8 @@ impl Isolation {
 }
 
 impl ChannelSettings {
-    /// Returns whether a text has the form of a security descriptor in SDDL that a manifest and an
-    /// INF file can contain.
+    /// Returns whether a text looks like an SDDL security descriptor that a manifest and an INF
+    /// file can contain.
     #[must_use]
     pub fn is_sddl(text: &str) -> bool {
         let mut depth = 0_usize;
@@ -222,7 +222,7 @@ impl ChannelSettings {
                     Some(less) => depth = less,
                     None => return false,
                 },
-                // An INF file replaces text between percent signs.
+                // In an INF file, text between percent signs is a placeholder.
                 ' '..='~' if one != '%' => {}
                 _ => return false,
             }
@@ -231,7 +231,7 @@ impl ChannelSettings {
         has_parts && depth == 0
     }
 
-    /// Returns why a full log file of a channel of this kind cannot be kept and a new one begun.
+    /// Returns why a channel of this kind cannot have `auto_backup`.
     #[must_use]
     pub fn refused_backup(&self, kind: &str) -> Option<&'static str> {
         if self.auto_backup != Some(true) {
@@ -280,7 +280,7 @@ pub struct Structure {
     pub ident: Ident,
     /// The type's visibility.
     pub visibility: Visibility,
-    /// True if `wdk-etw` has the type, so that no code is generated for it.
+    /// True if `wdk-etw` provides the type, so that no code is generated for it.
     pub in_library: bool,
     /// The type's generics, which structures with borrowed fields have.
     pub generics: syn::Generics,

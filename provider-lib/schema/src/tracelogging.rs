@@ -1,19 +1,20 @@
 //! The metadata of `TraceLogging` events, as TraceLoggingProvider.h defines it.
 //!
 //! The metadata contains its size (16 bits, including the size itself), the event's tag, and the
-//! event's name in UTF-8 with a NUL. For each field follow its name with a NUL, its type, and the
-//! type's parameters. The members of a structure follow the structure.
+//! event's name in UTF-8 with a NUL. Then each field follows with its name, a NUL, its type, and
+//! the type's parameters. The members of a structure follow the structure.
 //!
-//! `etl-file` decodes it with code of its own (`formats/etl-file/src/decode/tracelogging.rs`): tests compare the
-//! two, so neither uses the other.
+//! `etl-file` decodes the metadata with its own code
+//! (`formats/etl-file/src/decode/tracelogging.rs`): tests compare the two, so neither uses the
+//! other.
 
 use etw_wire::{InType, TlgOutType, limits::MAX_STRUCT_MEMBERS};
 use syn::spanned::Spanned as _;
 
 use crate::{Field, FieldType, Format, Map, MapKind, Provider, Shape, Structure};
 
-/// Set in a byte that is followed by another of the same field: in the type before the output
-/// type, in the output type before the tag, and in a byte of a tag before the next.
+/// Set in a byte that is followed by another byte of the same field: in the type before the output
+/// type, in the output type before the tag, and in a byte of a tag before the next one.
 const CHAIN: u8 = 0x80;
 /// Set in the type of an array whose length is in the metadata.
 const FIXED: u8 = 0x20;

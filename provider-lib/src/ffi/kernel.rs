@@ -65,8 +65,8 @@ unsafe extern "system" {
     link(name = "ntoskrnl.exe", kind = "raw-dylib", modifiers = "+verbatim")
 )]
 unsafe extern "C" {
-    /// IRQL: that of any device's interrupt, or below. The routine has variable arguments; on x64 and
-    /// ARM64, a pointer among them is passed as another argument is.
+    /// IRQL: `DIRQL` or below. The routine has variable arguments; x64 and ARM64 pass a variable
+    /// pointer argument like any other.
     fn DbgPrint(format: *const c_char, text: *const c_char) -> i32;
 }
 
@@ -82,8 +82,8 @@ pub fn print(text: &CStr) {
 )]
 unsafe extern "system" {
     /// IRQL: any. wdm.h for x64 has an inline function that reads CR8 instead. The export is the
-    /// documented routine on both processors; on ARM64 its twin would read an undocumented field of
-    /// the processor's control region.
+    /// documented routine on both processors; on ARM64 an inline version would read an undocumented
+    /// field of the processor's control region.
     fn KeGetCurrentIrql() -> u8;
 }
 
@@ -108,7 +108,7 @@ pub fn pause() {
         static MOMENT: i64 = -10_000;
         /// `KernelMode`.
         const MODE: i8 = 0;
-        // The caller checks its condition again, however the wait ended.
+        // The caller checks its condition again, whatever ended the wait.
         // SAFETY: the interval is a constant, and the caller runs at PASSIVE_LEVEL.
         let _status = unsafe { KeDelayExecutionThread(MODE, 0, &raw const MOMENT) };
     }

@@ -1,5 +1,5 @@
 //! The routines that this crate calls. They are in ntoskrnl.exe or, with the feature `user-mode`,
-//! in advapi32.dll. Both modules have the same items, with the names of the kernel's routines.
+//! in advapi32.dll. Both modules have the same items, named after the kernel's routines.
 
 #[cfg(not(feature = "user-mode"))]
 mod kernel;

@@ -60,19 +60,19 @@ pub fn print(text: &CStr) {
     unsafe { OutputDebugStringA(text.as_ptr()) };
 }
 
-/// Returns the status for a Win32 error code, inlined for the success.
+/// Converts a Win32 error code to a status. Only the check for success is inlined.
 #[inline(always)]
 #[expect(clippy::inline_always, reason = "a single comparison on the hot path")]
 const fn status(code: u32) -> i32 {
     if code == 0 { 0 } else { failure(code).0 }
 }
 
-/// Returns the status for the code of an error: the one that the kernel's routine returns in the
-/// same case or, for other codes, `NTSTATUS_FROM_WIN32`.
+/// Converts a Win32 error code to a status: the one that the kernel's routine returns in the same
+/// case or, for other codes, `NTSTATUS_FROM_WIN32`.
 #[cold]
 #[inline(never)]
 const fn failure(code: u32) -> NtStatus {
-    /// An error of the facility `FACILITY_NTWIN32`.
+    /// An error with the facility `FACILITY_NTWIN32`.
     const NTWIN32: u32 = 0xC007_0000;
     match code {
         // ERROR_ACCESS_DENIED
@@ -172,7 +172,7 @@ pub unsafe fn EtwEventEnabled(handle: RegHandle, event: *const EventDescriptor) 
 pub unsafe fn ExAllocatePool2(_flags: u64, bytes: usize, _tag: u32) -> *mut c_void {
     // SAFETY: the function has no preconditions.
     let heap = unsafe { GetProcessHeap() };
-    // SAFETY: the heap is the process's.
+    // SAFETY: the handle is that of the process's heap.
     unsafe { HeapAlloc(heap, 0, bytes) }
 }
 
@@ -181,13 +181,13 @@ pub unsafe fn ExAllocatePool2(_flags: u64, bytes: usize, _tag: u32) -> *mut c_vo
 pub unsafe fn ExFreePoolWithTag(block: *mut c_void, _tag: u32) {
     // SAFETY: the function has no preconditions.
     let heap = unsafe { GetProcessHeap() };
-    // The block is the caller's, so the call cannot fail.
-    // SAFETY: the caller allocated the block from this heap and does not use it any more.
+    // The caller passes a block that it allocated, so the call cannot fail.
+    // SAFETY: the caller allocated the block from this heap and no longer uses it.
     let _freed = unsafe { HeapFree(heap, 0, block) };
 }
 
 /// Returns `PASSIVE_LEVEL`: user mode has no other IRQL.
-#[expect(clippy::missing_const_for_fn, reason = "the function for kernel mode is not one")]
+#[expect(clippy::missing_const_for_fn, reason = "the kernel-mode function is not `const`")]
 pub fn current_irql() -> u8 {
     super::PASSIVE_LEVEL
 }

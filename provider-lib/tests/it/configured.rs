@@ -1,5 +1,5 @@
 //! Tests declarations whose parts depend on the configuration: the code, which the compiler
-//! configures, and the resources, which a build script configures, have the same events.
+//! configures, and the resources, which a build script configures, contain the same events.
 
 #[path = "../../build/tests/fixture/conditional.rs"]
 mod conditional;

@@ -203,7 +203,7 @@ fn one(etw: &Turn) -> Written {
     writes.remove(0)
 }
 
-/// Returns the values that the `.etl` reader decodes, which is independent of this crate.
+/// Returns the values that the independent `.etl` reader decodes.
 fn decoded(written: &Written) -> (String, Vec<(String, Value)>) {
     assert_eq!(written.data[0], (2, trace::PROVIDER.traits().as_bytes().to_vec()));
     assert_eq!(written.data[1].0, 1);
@@ -274,7 +274,7 @@ fn an_event_has_the_properties_of_its_declaration() {
     assert_eq!(transferred.keyword(), trace::REQUEST.union(trace::POWER));
     assert_eq!(transferred.channel(), Channel::PROVIDER_METADATA);
     assert_eq!(trace::told::DESCRIPTOR.channel(), Channel(16));
-    // The event log enables the first channel's events by the highest keyword bit.
+    // The event log enables the first channel's events with the highest keyword bit.
     assert_eq!(
         trace::told::DESCRIPTOR.keyword(),
         trace::REQUEST.union(Keyword::from_bits(1 << 63))
@@ -587,7 +587,7 @@ const fn wdk_etw_room() -> usize {
 }
 
 fn text() -> impl Strategy<Value = String> {
-    // Some of the strings end at a NUL, also in the reader.
+    // Some of the strings end at a NUL, for the reader too.
     "[^\\x00]{0,40}"
 }
 
@@ -627,7 +627,7 @@ fn the_options_are_evaluated_first_and_then_the_fields_from_left_to_right() {
 }
 
 proptest! {
-    // R-O5: every type of field, by an independent reader.
+    // R-O5: an independent reader decodes every type of field.
     #[test]
     fn integers_read_back(a: i8, b: u8, c: i16, d: u16, e: i32, f: u32, g: i64, h: u64, i: usize, j: isize) {
         let etw = registered();
@@ -700,7 +700,7 @@ proptest! {
             &[Value::Ipv4(v4), Value::Ipv6(v6), Value::Port(port), Value::SocketAddress(socket)]
         );
         prop_assert!(matches!(&read[4], Value::Sid(read) if read.subauthorities == sub));
-        // A manifest contains the address's length of 16 bytes; event metadata cannot.
+        // In a manifest, the address is preceded by its length of 16 bytes.
         let mut described = writes[0].content();
         prop_assert_eq!(described.drain(4..6).collect::<Vec<_>>(), [16, 0]);
         prop_assert_eq!(writes[1].content(), described);

@@ -1,4 +1,4 @@
-//! The fields of written events, by the resources of their declaration.
+//! Decodes the fields of written events with the resources of their declaration.
 
 use std::path::{Path, PathBuf};
 
@@ -16,7 +16,7 @@ use wdk_etw_build::{
 /// The images that manifests name.
 pub const FILES: Files<'_> = Files { resources: "x.sys", messages: "x.sys" };
 
-/// Returns the path of a declaration or manifest among the fixtures.
+/// Returns the path of a declaration or manifest in the fixtures folder.
 pub fn fixture(file: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("build/tests/fixture").join(file)
 }
@@ -30,7 +30,7 @@ pub fn catalog(manifest: &Manifest) -> Catalog {
     catalog
 }
 
-/// Returns the catalog of the resources of a declaration among the fixtures.
+/// Returns the catalog of the resources of a fixture's declaration.
 pub fn catalog_of(file: &str) -> Catalog {
     let (manifest, _) = manifest_of(&fixture(file), &FILES).unwrap();
     catalog(&manifest)

@@ -1,4 +1,4 @@
-//! Documents that repeat a part of another file.
+//! Tests documents that repeat part of another file.
 
 use std::{fs, path::Path};
 

@@ -1,4 +1,4 @@
-//! Tests events whose metadata is made at run time, as ETW receives them and as decoders read them.
+//! Tests events with metadata created at run time, as ETW receives them and as decoders read them.
 
 use std::{cell::Cell, fmt};
 
@@ -143,7 +143,7 @@ fn options_and_failures_pass_through() {
     assert_eq!(etw.writes()[0].activity, Some(activity.guid()));
 }
 
-// A thread at DISPATCH_LEVEL may be one that was interrupted.
+// At DISPATCH_LEVEL, the current thread may be one that was interrupted.
 #[test]
 fn above_apc_level_the_threads_activity_is_not_used() {
     let etw = registered();
@@ -218,12 +218,12 @@ fn nothing_follows_the_place_at_which_a_text_is_cut() {
     let etw = registered();
     let mut event = DynamicEvent::<64, 32>::new();
     event.start("Event");
-    // The compiler would join literals to one part.
+    // The compiler would join literals into one part.
     let (first, cut, after) = ("0123456789abcde", "é", "x");
     event.format("text", format_args!("{first}{cut}{after}"));
     assert_eq!(event.lost(), 1);
     write(&mut event);
-    // There is room for one byte, which "é" does not fit in.
+    // There is room for one byte, so "é" does not fit.
     let writes = etw.writes();
     assert_eq!(writes[1].described().1, ["text=\"0123456789abcde\""]);
 }
@@ -237,7 +237,7 @@ fn formatting_ends_where_a_text_is_full() {
     event.format("text", format_args!("{}", Endless(&parts, "x")));
     // The first part that does not fit ends the text.
     assert_eq!((parts.get(), event.lost()), (17, 1));
-    // Nothing is formatted for a field that is left out.
+    // A field that is left out is not formatted.
     event.str("rest", "0123456789abcdef");
     event.format("none", format_args!("{}", Endless(&parts, "x")));
     assert_eq!((parts.get(), event.lost()), (17, 3));
@@ -268,7 +268,7 @@ fn bytes_are_cut_at_half_of_the_buffer() {
 fn fields_without_space_are_left_out_and_counted() {
     let etw = registered();
     let before = PROVIDER.failures().cut();
-    // The data has space for one number, and then the metadata has space for one short name.
+    // The data has space for one number; after that, the metadata has space for one short name.
     let mut event = DynamicEvent::<24, 12>::new();
     event.start("Event");
     event.u64("first", 1);
@@ -330,8 +330,8 @@ fn fields() -> impl Strategy<Value = Vec<(String, Field)>> {
 }
 
 proptest! {
-    /// Whatever the names, values and sizes: the event decodes, and a field is whole, cut between
-    /// characters, or left out, and the last two are counted.
+    /// Whatever the names, values and sizes: the event decodes, each field is whole, cut between
+    /// characters, or left out, and fields that are cut or left out are counted.
     #[test]
     fn every_event_decodes(name in ".{0,20}", fields in fields()) {
         let etw = registered();

@@ -44,7 +44,7 @@ fn arrays_of_structures_read_back() {
                  Status=0xffffffff, Size=4, Id=05050505-0505-0505-0505-050505050505}}"
             )
         };
-        // A template's structures have no structures in them, and its maps have names.
+        // A template's structures contain no structures, and its maps have names.
         let listed = |start: u64| {
             described(start)
                 .replace("Kind=2", "Kind=Write(2)")
@@ -73,7 +73,7 @@ fn arrays_of_structures_read_back() {
                 "Last=7".to_owned(),
             ]
         );
-        // One data descriptor for each array, whatever its length.
+        // One data descriptor for each array, regardless of its length.
         assert_eq!((writes[0].data.len(), writes[1].data.len()), (4, 6));
     }
     // Data that does not fit is cut between structures.

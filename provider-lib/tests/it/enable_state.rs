@@ -158,8 +158,8 @@ fn hooks_are_called_for_their_own_codes() {
     assert_eq!(counts, [1, 1, 1]);
 }
 
-// R-E8, R-K3: no event that a session may take is dropped. With a match-any mask of 0, the match-all
-// mask has no effect.
+// R-E8, R-K3: no event that a session may want is dropped. With a match-any mask of 0, the
+// match-all mask has no effect.
 #[test]
 fn events_that_match_all_excludes_are_left_to_etw() {
     let provider = provider!();
@@ -190,7 +190,7 @@ fn a_hook_receives_the_arguments_as_etw_passed_them() {
         on_capture_state: Some(copy_raw),
     });
     let etw = registered(provider);
-    // The enable info has the widest values instead of zeros.
+    // The enable info has the maximum values instead of zeros.
     etw.notify(ENABLE, 0, 0, 6);
     etw.notify_filtered(Guid::new(1, 2, 3, [4; 8]), 0x8000_0200, b"ids");
     etw.notify(CAPTURE_STATE, 4, 1, 0);
@@ -296,8 +296,8 @@ fn readers_never_see_a_mixture() {
                             states.contains(&read) || read == EnableInfo::EVERYTHING,
                             "{read:?}"
                         );
-                        // The event passes only the level of one state combined with the keyword of
-                        // the other.
+                        // The event passes only if the level of one state is combined with the
+                        // keyword of the other.
                         assert!(
                             !provider.is_enabled_fast(Level(3), keyword(0x1111)),
                             "level and keyword were read torn"

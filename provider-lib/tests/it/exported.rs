@@ -1,4 +1,4 @@
-//! Tests that the macros work where the library has another path, as in a crate that exports it again.
+//! Tests that the macros work where the library has another path, as in a crate that re-exports it.
 
 mod deps {
     pub mod wdk_etw {
@@ -17,7 +17,7 @@ use self::prelude::etw;
 /// The provider of the tests.
 #[etw::provider(crate = crate::exported::prelude::etw, name = "Test.Exported")]
 pub mod trace {
-    // The path of another item that has the library's name.
+    // The path of another item with the library's name.
     use crate::exported::deps::wdk_etw::OTHER;
 
     /// The same number.
@@ -41,7 +41,7 @@ fn the_library_can_have_another_path() {
     assert_eq!(etw.writes().len(), 3);
 }
 
-/// Code with keywords of its own.
+/// Code with its own keywords.
 struct Unit;
 
 impl Unit {
@@ -69,6 +69,6 @@ fn an_event_has_a_level_and_a_keyword_that_are_known_at_run_time() {
     let written: Vec<_> =
         writes.iter().map(|one| (one.event.level(), one.event.keyword().bits())).collect();
     let (constant, known) = ((etw::Level::INFO, 8), (etw::Level::WARNING, 32));
-    // The event that reports the cut text has the level and the keyword of the event.
+    // The event that reports the cut text has the level and the keyword of the event it reports.
     assert_eq!(written, [constant, known, constant, constant, known, known, constant]);
 }

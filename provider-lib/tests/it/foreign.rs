@@ -86,7 +86,7 @@ fn write_events() {
     });
 }
 
-/// Returns the record that ETW writes for an event write: the traits of its registration, the event
+/// Returns the record that ETW writes for an event: the traits of its registration, the event
 /// metadata, and the data.
 fn record(written: &Written, timestamp: i64) -> EventRecord {
     let of_kind = |wanted| {

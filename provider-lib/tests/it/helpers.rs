@@ -45,7 +45,7 @@ mod trace {
     pub fn failed_at(offset: u64, status: NtStatus);
 }
 
-/// A declaration may have a structure of the same name.
+/// Tests that a declaration may have its own structure of the same name.
 #[wdk_etw::provider(name = "Test.Own")]
 mod own {
     #[structure]
@@ -144,7 +144,7 @@ fn a_declarations_own_structure_has_precedence() {
 
 #[test]
 fn an_error_is_written_and_returned_unchanged() {
-    /// An error of a driver's own.
+    /// An error type of a driver.
     #[derive(Debug, PartialEq, Eq)]
     struct Error(&'static str);
     impl HasStatus for Error {
@@ -217,7 +217,7 @@ fn a_formatted_text_is_a_field_of_at_most_256_bytes() {
         }),
         big: &str = &"b".repeat(70_000),
     });
-    // A field that does not fit makes the write slow; the text is formatted once nevertheless.
+    // A field that does not fit leads to the slow path; the text is still formatted only once.
     assert_eq!(calls.get(), 88);
     emit!(trace::told_in_manifest(format_args!("m"), 9));
     let writes = etw.writes();
@@ -234,7 +234,7 @@ fn a_formatted_text_is_a_field_of_at_most_256_bytes() {
             ),
         ]
     );
-    // The long text was cut, for which there is another event.
+    // The long text was cut, which another event reports.
     assert_eq!(decoded(&writes[2])[0], ("Text".to_owned(), text("0x10")));
     assert_eq!(writes[3].content(), b"\x01\0m\x09");
     assert_eq!(trace::PROVIDER.failures().cut() - cuts, 2);

@@ -12,8 +12,8 @@ use wdk_etw::{
 
 #[allow(dead_code, reason = "nothing is to use them")]
 mod hidden {
-    /// Declares traits that every type implements, with the methods whose names expansions use: of the
-    /// value, and of a reference to it.
+    /// Declares traits that every type implements, with the names of methods that expansions use,
+    /// by value and by reference.
     macro_rules! hostile {
     ($($name:ident)*) => {
         pub trait Values: Sized {

@@ -1,5 +1,5 @@
 //! Tests events of a declaration that was imported from a manifest: the manifest's own resources
-//! decode them, and the declaration's decode the same.
+//! decode them, and those of the declaration decode them in the same way.
 
 #[path = "../../build/tests/fixture/odd.rs"]
 mod odd;
@@ -125,7 +125,7 @@ fn both_resources_decode_the_events() {
     assert_eq!(all, expected);
 }
 
-/// A caller's count can be wrong; the event can still be decoded.
+/// A caller's count can be wrong, but the event can still be decoded.
 #[test]
 fn a_count_is_at_most_that_of_the_shortest_value() {
     let turn = enabled(&trace::PROVIDER, 255);
@@ -145,7 +145,7 @@ fn a_count_is_at_most_that_of_the_shortest_value() {
     );
 }
 
-/// A length of eight bits cuts longer values.
+/// An eight-bit length cuts longer values.
 #[test]
 fn a_value_is_cut_to_its_length() {
     let turn = enabled(&trace::PROVIDER, 255);

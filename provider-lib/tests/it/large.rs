@@ -9,8 +9,8 @@ use etl_file::{decode::Schema, read::PointerSize};
 use mock_etw::enabled;
 use wdk_etw::emit;
 
-/// More fields than the compiler's `recursion_limit` of 128, which share one data descriptor, and as
-/// many strings as fit in the data descriptors of an event.
+/// More fields than the compiler's `recursion_limit` of 128, which share one data descriptor, and
+/// as many strings as the data descriptors of an event allow.
 #[wdk_etw::provider(name = "Test.Large", group = "2e651177-aeab-5ffc-66e2-144601de7da8")]
 #[rustfmt::skip]
 mod trace {
@@ -129,7 +129,7 @@ fn events_can_have_more_fields_than_the_compiler_nests_types() {
     let payload = schema.decode(&expected, PointerSize::Eight);
     assert_eq!((payload.error, payload.fields.len()), (None, 300));
     assert_eq!(writes[1].data, [(0, expected[..50].repeat(3))]);
-    // A length shares a data descriptor with the number before it, and each string has its own.
+    // A length shares a data descriptor with the number before it; each string has its own.
     assert_eq!(writes[2].data.len(), 128);
     let texts: Vec<u8> = writes[2].data.iter().flat_map(|(_, bytes)| bytes.clone()).collect();
     assert_eq!(texts, [1, 0, b'x'].repeat(64));
@@ -158,7 +158,7 @@ fn write_many(text: &str) -> usize {
     depth()
 }
 
-/// Debug builds do not share the stack between the places of a function.
+/// In debug builds, the locals of a function do not share stack space.
 #[test]
 fn many_writes_in_one_function_use_little_stack() {
     let used = depth() - write_many("text");

@@ -39,7 +39,7 @@ fn every_nth_occurrence_is_written_and_only_its_arguments_are_evaluated() {
     }
     assert_eq!(written(&etw), [0, 4, 8]);
     assert_eq!(evaluated.get(), 3);
-    // The provider's counter has the occurrences before each event that was written.
+    // The provider's counter includes the occurrences before each written event.
     assert_eq!(trace::PROVIDER.statistics().left_out - before, 6);
 }
 
@@ -76,7 +76,7 @@ fn a_named_limit_is_shared_read_and_reset() {
         });
         emit!(trace::sample(20), limit = ONCE);
     }
-    // The occurrences 1, 4 and 7 of eight.
+    // Occurrences 1, 4 and 7 of eight.
     assert_eq!(written(&etw), [0, 20, 11, 3]);
     assert_eq!((LIMIT.left_out(), ONCE.left_out()), (5, 3));
     LIMIT.reset();

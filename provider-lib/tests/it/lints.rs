@@ -1,5 +1,5 @@
-//! Tests that the code of a declaration causes no warning: a driver need not use all of a declaration, its
-//! items may have the names of a header, and their documentation is the declaration's.
+//! Tests that a declaration's code causes no warning: a driver need not use everything in a
+//! declaration, its items may have the names of a header, and their docs are the declaration's.
 
 #![deny(warnings, missing_docs)]
 
@@ -71,6 +71,6 @@ pub mod documented {
 
 #[test]
 fn a_declaration_has_no_warning() {
-    // The compiler has checked it.
+    // The compiler has already checked it.
     assert_eq!(documented::Kind::ByName.0, 1);
 }

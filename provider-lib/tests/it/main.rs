@@ -1,4 +1,4 @@
-//! Tests `wdk-etw` as drivers use it, on the stand-ins for ETW's routines in `mock-etw`.
+//! Tests `wdk-etw` as drivers use it, with the mock ETW routines of `mock-etw`.
 
 #![allow(clippy::significant_drop_tightening, reason = "a test's turn lasts as long as the test")]
 

@@ -23,7 +23,7 @@ macro_rules! both {
         #[wdk_etw::provider(name = "Test.Names.Listed", encoding = manifest)]
         pub mod listed { $($items)* }
 
-        // Attributes that only manifests have, beside events with the names of types.
+        // Attributes that only manifests support, next to events named after types.
         #[wdk_etw::provider(name = "Test.Names.Formed", encoding = manifest)]
         pub mod formed {
             #[event(id = 1, level = Info, keyword = none)]
@@ -42,7 +42,7 @@ macro_rules! both {
             #[event(id = 5, level = Info, keyword = none)]
             pub fn u32();
 
-            // Types with the names of type parameters in generated code.
+            // Types named after type parameters in generated code.
             #[map]
             #[repr(u8)]
             pub enum O {
@@ -74,8 +74,7 @@ macro_rules! both {
 const fn ignore(_: &wdk_etw::Provider, _: &wdk_etw::Notification<'_>) {}
 
 both! {
-    // Items with the names of the prelude, of types and of crates, and of local variables in
-    // generated code.
+    // Items named after prelude items, types, crates, and local variables in generated code.
     pub const lower: u32 = 1;
     pub static moving: u32 = 2;
     pub struct Unit;
@@ -258,7 +257,7 @@ both! {
 }
 // The end of the declarations.
 
-/// Returns the catalog of the listed events' resources, from this file's text.
+/// Returns the catalog of the resources of `listed`'s events, read from this file's text.
 fn catalog() -> Catalog {
     let items = include_str!("names.rs").split_once("both! {").unwrap().1;
     let items = items.split_once("}\n// The end of the").unwrap().0;
@@ -276,7 +275,7 @@ fn decoded(written: &Written, catalog: &Catalog) -> (String, String) {
     (name, fields.join(", "))
 }
 
-/// Writes every event of one of the modules, in a scope with names of its own.
+/// Writes every event of one of the modules, in a scope with its own names.
 macro_rules! write_events {
     ($provider:ident) => {{
         use std::net::SocketAddr;
@@ -338,7 +337,7 @@ macro_rules! write_events {
         emit!($provider::options(1, "x"), flags = wdk_etw::WriteFlags::NONE);
         emit!($provider::r#type(1, "x"));
         emit!($provider::O(1, "x"));
-        // As functions.
+        // Calls the events as functions.
         let () = $provider::event(1, "x");
         let () = $provider::provider(1, "x");
         let () = $provider::größe(1, "x");
@@ -416,7 +415,7 @@ fn any_name_compiles_runs_and_decodes() {
 fn the_values_of_an_event_at_its_call_site_can_have_any_name() {
     use wdk_etw::event;
 
-    // A static named as the argument in generated code.
+    // A static with the name of the argument in generated code.
     use described::PROVIDER as provider;
 
     static event: u8 = 1;

@@ -1,4 +1,4 @@
-//! Tests writers, readers, notifications and registrations on concurrent threads.
+//! Tests concurrent threads that write, read, notify and register.
 
 use std::{
     sync::atomic::{AtomicBool, AtomicU32, Ordering},
@@ -25,13 +25,13 @@ mod trace {
     pub fn in_manifest(number: u32, text: &str);
 }
 
-/// The minimum number of rounds of registering and notifying.
+/// The minimum number of rounds of registration and notification.
 const ROUNDS: u32 = if cfg!(miri) { 4 } else { 300 };
-/// The minimum number of events that were enabled at their call site, which proves that the threads ran
-/// concurrently.
+/// The minimum number of events that were enabled at their call site, which shows that the threads
+/// ran concurrently.
 const EVENTS: u32 = if cfg!(miri) { 4 } else { 200 };
 
-/// The two composites that the sessions alternate between. They differ in all three parts.
+/// The two enable infos that the sessions alternate between. They differ in all three parts.
 const FIRST: (u8, u64, u64) = (4, 1, 1);
 const SECOND: (u8, u64, u64) = (5, 2, 2);
 
@@ -48,19 +48,19 @@ impl Drop for Ends<'_> {
     }
 }
 
-/// Checks that a reader sees nothing, one of the two composites, or everything.
+/// Checks that a reader sees no enable info, one of the two, or the widest.
 fn look(provider: &Provider) {
     let known =
         [None, Some(enable_info(FIRST)), Some(enable_info(SECOND)), Some(EnableInfo::EVERYTHING)];
     let seen = provider.enable_info();
     assert!(known.contains(&seen), "{seen:?}");
-    // No enable info enables Verbose with the low keyword. Only the level of one update with the
-    // keywords of the other update would.
+    // Neither enable info enables Verbose with the low keyword. Only a mixture of one update's
+    // level with the other's keywords would.
     assert!(!provider.is_enabled_fast(Level::VERBOSE, Keyword::bit::<0>()));
 }
 
-// R-C5, R-E7: the stand-in for ETW fails the test if a write uses a handle that was released, or is
-// in progress when its handle is released.
+// R-C5, R-E7: the mock ETW fails the test if a write uses a released handle, or is in progress when
+// its handle is released.
 #[test]
 fn writers_readers_and_registrations_do_not_disturb_one_another() {
     let etw = turn();
@@ -85,7 +85,7 @@ fn writers_readers_and_registrations_do_not_disturb_one_another() {
                 look(&trace::PROVIDER);
             }
         });
-        // A second thread unregisters the provider at any time.
+        // A second thread unregisters the provider at random times.
         scope.spawn(|| {
             while !done.load(Ordering::Relaxed) {
                 match trace::PROVIDER.unregister() {

@@ -1,4 +1,4 @@
-//! Tests presentations that attributes choose, in `TraceLogging` metadata.
+//! Tests presentations that attributes select, in `TraceLogging` metadata.
 
 use mock_etw::enabled;
 use wdk_etw::{Bool32, FileTime, Pointer, emit, event};

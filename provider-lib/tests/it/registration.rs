@@ -69,7 +69,7 @@ fn a_refused_group_leaves_the_provider_working() {
          EtwSetInformation(EventProviderUseDescriptorType) returned STATUS_ACCESS_DENIED \
          (0xC0000022): TraceLogging events cannot be decoded"
     );
-    // `EventProviderUseDescriptorType` is set although the traits were refused.
+    // `EventProviderUseDescriptorType` is set even though the traits were refused.
     assert_eq!(etw.calls().last(), Some(&Call::SetInformation(0x1001, 3, vec![1])));
     write(provider);
     assert_eq!(etw.writes().len(), 1);
@@ -166,7 +166,7 @@ fn any_number_of_failed_unregistrations_leaves_the_provider_as_one_does() {
             assert_eq!(provider.unregister(), refused);
             write(provider);
             assert!(!provider.event_enabled(&EVENT));
-            // A notification brings no writes back.
+            // A notification does not let writes resume.
             etw.notify(ENABLE, 4, 1, 1);
             assert!(!provider.is_enabled_fast(Level::INFO, Keyword::bit::<0>()));
             etw.notify(ENABLE, 200, 1, 0);
@@ -216,7 +216,7 @@ fn unregister_waits_for_writes_in_progress() {
     assert_eq!(etw.calls(), [Call::Unregister(0x1001)]);
 }
 
-// R-E7: the writes of many stacks are counted in different cache lines.
+// R-E7: writes on different stacks are counted in different cache lines.
 #[test]
 fn unregister_waits_for_the_last_of_many_writes_and_admits_no_other() {
     const WRITERS: usize = 48;
@@ -474,7 +474,7 @@ fn a_debug_message_is_cut_between_characters_and_ends_with_a_line_feed() {
         ("", "\n".to_owned()),
         ("short", "short\n".to_owned()),
         (&long, "é".repeat(127) + "\n"),
-        // As long as possible, and one byte more.
+        // The maximum length, and one byte more.
         (&"a".repeat(254), "a".repeat(254) + "\n"),
         (&"a".repeat(255), "a".repeat(254) + "\n"),
         ("%s\0%s", "%s %s\n".to_owned()),
@@ -518,7 +518,7 @@ fn a_provider_without_a_rundown_is_unregistered_by_an_unsafe_function() {
     assert_eq!(unsafe { bare::unregister() }, Ok(()));
 }
 
-// The contract is broken here, which debug builds notice.
+// The contract is broken here, which debug builds detect.
 #[cfg(debug_assertions)]
 #[test]
 fn a_write_in_progress_without_a_rundown_is_noticed_in_debug_builds() {
@@ -547,7 +547,7 @@ mod hooked {
     pub fn written(number: u32);
 }
 
-/// The code of the hook of `hooked`.
+/// The code that the hook of `hooked` runs.
 static HOOK: Mutex<fn()> = Mutex::new(|| {});
 
 fn hooked_enabled(_provider: &Provider, _notification: &Notification<'_>) {
@@ -587,7 +587,7 @@ fn without_a_rundown_unregistering_waits_for_a_write_of_the_providers_hook() {
     assert_eq!(unsafe { bare::unregister() }, Ok(()));
 }
 
-// The contract is broken here: ETW waits for the hooks of the provider that is unregistered only.
+// The contract is broken here: ETW waits only for the hooks of the provider that is unregistered.
 #[cfg(debug_assertions)]
 #[test]
 fn a_write_in_the_hook_of_another_provider_is_noticed_in_debug_builds() {
@@ -636,7 +636,7 @@ fn a_hook_hides_no_write_of_another_thread_in_debug_builds() {
         while hooked::PROVIDER.is_enabled_fast(Level::INFO, Keyword::NONE) {
             std::thread::yield_now();
         }
-        // The other thread compares the counts in this time.
+        // Meanwhile, the other thread compares the counts.
         std::thread::sleep(Duration::from_millis(20));
         IN_HOOK.store(false, Ordering::Relaxed);
         assert_eq!(unregistering.join().unwrap(), Err(UnregisterError::WriteInProgress));

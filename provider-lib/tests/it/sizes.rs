@@ -1,4 +1,4 @@
-//! Tests `usize` and `isize` fields that have sizes of their own, in both encodings.
+//! Tests `usize` and `isize` fields with explicit sizes, in both encodings.
 
 #[path = "../../build/tests/fixture/sizes.rs"]
 mod fixture;
@@ -9,7 +9,7 @@ use fixture::trace::{self, Span, Whole};
 use mock_etw::{Turn, enabled};
 use wdk_etw::{emit, event};
 
-/// Returns the fields of the events that were written.
+/// Returns the fields of the written events.
 fn all(etw: &Turn, catalog: &Catalog) -> Vec<Vec<String>> {
     let writes = etw.writes();
     let fields = writes.iter().map(|one| decoded(one, trace::ID, catalog).1);
@@ -20,7 +20,7 @@ fn registered() -> Turn {
     enabled(&trace::PROVIDER, 255)
 }
 
-/// Returns the fields of the notice about a number that does not fit.
+/// Returns the fields of the event `FieldCut` about a number that does not fit.
 fn notice(name: &str, id: u16, field: usize, asked: i64, kept: i64) -> Vec<String> {
     vec![
         format!("Event={name:?}"),
@@ -34,8 +34,8 @@ fn notice(name: &str, id: u16, field: usize, asked: i64, kept: i64) -> Vec<Strin
 
 const NAMES: [&str; 4] = ["One", "Two", "Four", "Eight"];
 
-/// Returns the written events for an event whose four fields are a number, limited to these ranges:
-/// the notices, and the event.
+/// Returns the events expected for an event whose four fields are a number, limited to these
+/// ranges: the `FieldCut` events, and the event itself.
 fn limited(
     name: &str,
     id: u16,
@@ -168,7 +168,7 @@ fn members_and_hexadecimal_numbers_have_their_size() {
             let notices =
                 cut.iter().map(|(field, asked, kept)| notice(name, id, *field, *asked, *kept));
             let mut fields = fields(span_text, code_text).to_vec();
-            // A manifest has a field for the count.
+            // A manifest has a separate field for the count.
             if id == 3 {
                 fields.insert(3, "WholesCount=2".to_owned());
             }
@@ -209,7 +209,7 @@ fn counts_and_lengths_have_their_size() {
         let expected = [notice("", 4, 0, asked, 255), fields(255, 2)];
         assert_written(&etw, &catalog, write, &expected, 1);
     }
-    // A shorter array has fewer elements than either number.
+    // A shorter array has fewer elements than either number asks for.
     let write = || emit!(trace::counted(300, &numbers[..3], 1, &bytes));
     let expected = [notice("", 4, 0, 300, 255), fields(3, 1)];
     assert_written(&etw, &catalog, write, &expected, 1);

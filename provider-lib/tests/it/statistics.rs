@@ -32,7 +32,7 @@ fn on_enable(provider: &wdk_etw::Provider, _notification: &wdk_etw::Notification
 
 static EVENT: EventDescriptor = EventDescriptor::new(9, 0, Level::ERROR, Keyword::NONE);
 
-/// The counters' growth since `before`. They are never reset, and tests share the provider.
+/// Returns the counters' growth since `before`. They are never reset, and tests share the provider.
 fn growth(before: &Statistics, now: &Statistics) -> (u64, u64, u64, u64) {
     (
         now.written.unwrap() - before.written.unwrap(),
@@ -57,7 +57,7 @@ fn every_accepted_event_is_counted_once() {
     assert_eq!(etw.writes().len(), 4);
     let now = counted::PROVIDER.statistics();
     assert_eq!(growth(&before, &now), (4, 0, 0, 0));
-    // The event `FieldCut` is an event too.
+    // `FieldCut` counts as an event too.
     emit!(counted::text(&"x".repeat(70_000)));
     assert_eq!(etw.writes().len(), 2);
     let now = counted::PROVIDER.statistics();
@@ -92,7 +92,7 @@ fn events_in_a_notification_during_registration_are_counted_as_dropped() {
     let now = counted::PROVIDER.statistics();
     assert_eq!(growth(&before, &now), (0, 0, 0, 2));
     counted::unregister().unwrap();
-    // Without a registration, only a write that does not check comes this far.
+    // Without a registration, only a write without a check gets this far.
     emit!(counted::plain(1));
     let written = counted::PROVIDER.write(&EVENT, &WriteOptions::new(), &[]);
     assert_eq!(written, Ok(()));

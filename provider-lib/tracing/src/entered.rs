@@ -1,14 +1,13 @@
-//! The spans that threads are in.
+//! The spans that threads have entered.
 //!
 //! A kernel has no thread-local storage for drivers, but ETW keeps an activity id for each thread.
-//! To enter a span is to make its activity the thread's, and to leave it is to restore the activity
-//! before. For each span that a thread has entered, this table keeps the previous activity, which
-//! leaving the span restores.
+//! Entering a span makes its activity the thread's; leaving it restores the previous activity. This
+//! table keeps that previous activity for each span that a thread has entered.
 //!
 //! All functions are called at `APC_LEVEL` or below, except [`Entered::enter_in_vain`] and
-//! [`Entered::leave_later`]. A thread accesses its own entries only; of the others it reads the
-//! thread. So only one thread accesses an entry's contents. An APC or a DPC may interrupt the
-//! thread during an access, and ends before the thread continues.
+//! [`Entered::leave_later`]. A thread accesses only its own entries; in other threads' entries it
+//! reads only the thread id. So only one thread accesses an entry's contents. An APC or a DPC may
+//! interrupt the thread during an access, and ends before the thread continues.
 
 use wdk_etw::ActivityId;
 
@@ -17,10 +16,10 @@ use crate::{
     sync::{AtomicU32, AtomicU64, Ordering, array_of, const_unless_loom},
 };
 
-/// The span of an entry that its thread left above `APC_LEVEL`.
+/// The span id of an entry that its thread left above `APC_LEVEL`.
 const LEFT: u64 = u64::MAX;
 
-/// A span that a thread is in.
+/// A span that a thread has entered.
 struct Entry {
     /// The thread, or 0 if the entry is free.
     thread: AtomicU64,
@@ -29,10 +28,10 @@ struct Entry {
     /// Increases with each entry.
     order: AtomicU64,
     /// The number of times that the thread, or code that interrupted it, entered the span again at
-    /// `DISPATCH_LEVEL`, without effect, and has not left it.
+    /// `DISPATCH_LEVEL`, without effect, and has not left it yet.
     in_vain: AtomicU32,
     activity: AtomicId,
-    /// The thread's activity before.
+    /// The thread's previous activity.
     previous: AtomicId,
 }
 
@@ -59,17 +58,17 @@ impl Entry {
     }
 }
 
-/// The activities of a thread that leaves a span: if the first is the thread's, the second replaces
-/// it.
+/// The activities of a thread that leaves a span: if the thread's activity is the first, the second
+/// replaces it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Left {
     /// The span's activity.
     pub activity: ActivityId,
-    /// The thread's activity before.
+    /// The thread's previous activity.
     pub previous: ActivityId,
 }
 
-/// The spans that threads are in, at most `N` in all.
+/// The spans that threads have entered, at most `N` in total.
 pub struct Entered<const N: usize> {
     entries: [Entry; N],
     order: AtomicU64,
@@ -96,7 +95,7 @@ impl<const N: usize> Entered<N> {
         previous: ActivityId,
     ) -> bool {
         let claimed = self.entries.iter().find(|entry| {
-            // Acquire and the Release of `free`: the last thread's accesses are over.
+            // Acquire, paired with the Release of `free`: the previous thread's accesses are over.
             entry.thread.compare_exchange(0, thread, Ordering::Acquire, Ordering::Relaxed).is_ok()
         });
         let Some(entry) = claimed else {
@@ -123,8 +122,8 @@ impl<const N: usize> Entered<N> {
     }
 
     /// Records that a thread leaves a span. Returns the activities to exchange, or `None` if the
-    /// thread did not enter the span, or has entered another since, which then restores the
-    /// activity before both.
+    /// thread did not enter the span or has entered another since. Leaving that other span then
+    /// restores the activity from before both.
     pub fn leave(&self, thread: u64, span: u64) -> Option<Left> {
         let entry = self.newest(thread, span)?;
         let next = self
@@ -140,8 +139,9 @@ impl<const N: usize> Entered<N> {
         next.is_none().then_some(left)
     }
 
-    /// Records that code at `DISPATCH_LEVEL` enters a span without effect. It may be a DPC, which
-    /// has the thread that it interrupted, so leaving the span must not leave the thread's.
+    /// Records that code at `DISPATCH_LEVEL` enters a span without effect. The code may be a DPC,
+    /// whose current thread is the one it interrupted, so leaving it must not leave that thread's
+    /// span.
     pub fn enter_in_vain(&self, thread: u64, span: u64) {
         if let Some(entry) = self.newest(thread, span) {
             entry.in_vain.fetch_add(1, Ordering::Relaxed);
@@ -149,8 +149,8 @@ impl<const N: usize> Entered<N> {
     }
 
     /// Records that a thread leaves a span at `DISPATCH_LEVEL`, where its activity cannot be
-    /// changed. [`Self::leave_now`] does so later. If the span was entered at `DISPATCH_LEVEL`, only
-    /// that ends.
+    /// changed; [`Self::leave_now`] changes it later. If the span was entered at `DISPATCH_LEVEL`,
+    /// ends only that entry.
     pub fn leave_later(&self, thread: u64, span: u64) {
         let Some(entry) = self.newest(thread, span) else {
             return;
@@ -172,7 +172,7 @@ impl<const N: usize> Entered<N> {
         None
     }
 
-    /// Returns the span that a thread entered last, and its activity.
+    /// Returns the span that a thread entered last, with its activity.
     pub fn current(&self, thread: u64) -> Option<(u64, ActivityId)> {
         self.of(thread)
             .max_by_key(|entry| entry.order())

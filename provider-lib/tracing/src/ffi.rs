@@ -15,7 +15,7 @@ pub const DISPATCH_LEVEL: u8 = 2;
     link(name = "ntoskrnl.exe", kind = "raw-dylib", modifiers = "+verbatim")
 )]
 unsafe extern "system" {
-    /// IRQL: any. The headers define an inline function that reads a register, as the export does.
+    /// IRQL: any. The headers define an inline function that, like the export, reads a register.
     fn KeGetCurrentIrql() -> u8;
 
     /// IRQL: `DISPATCH_LEVEL` or below.
@@ -28,7 +28,7 @@ pub fn current_irql() -> u8 {
     unsafe { KeGetCurrentIrql() }
 }
 
-/// Returns a number of the current thread that is not 0. IRQL: `DISPATCH_LEVEL` or below.
+/// Returns a nonzero number for the current thread. IRQL: `DISPATCH_LEVEL` or below.
 pub fn current_thread() -> u64 {
     // SAFETY: the callers check the IRQL.
     let thread = unsafe { PsGetCurrentThreadId() };

@@ -8,11 +8,11 @@ use tracing_core::{
 };
 use wdk_etw::__facade::{Event, Origin};
 
-/// The prefix of the names that `tracing` gives to events that the author does not name: the
-/// source file, a colon and the line follow.
+/// The prefix of the names that `tracing` gives to unnamed events; the source file, a colon and the
+/// line follow.
 const UNNAMED: &str = "event ";
 
-/// The field that `tracing` uses for the message of an event.
+/// The name of the field that contains the message of a `tracing` event.
 const MESSAGE: &str = "message";
 
 /// An event that is being assembled.
@@ -24,7 +24,7 @@ impl Fields {
         Self(Event::new())
     }
 
-    /// Starts the event of a span or an event, with the fields that are the same for all.
+    /// Starts the event for a span or a `tracing` event, with the fields that all events have.
     pub fn start(&mut self, name: &str, metadata: &Metadata<'_>, has_file: bool) {
         let event = &mut self.0;
         event.start(name);
@@ -85,8 +85,8 @@ impl Visit for Fields {
         self.0.bytes(name_of(field), value);
     }
 
-    /// Receives the values without a type of their own, including messages, errors and 128-bit
-    /// numbers, as text.
+    /// Receives values that have no dedicated type, including messages, errors and 128-bit numbers,
+    /// as text.
     fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
         self.0.format(name_of(field), format_args!("{value:?}"));
     }

@@ -1,4 +1,4 @@
-//! Making a subscriber the one of the driver's image, and removing it.
+//! Installing a subscriber for the driver's image, and removing it.
 
 use core::{
     alloc::Layout,
@@ -17,18 +17,18 @@ const CHANGING: u8 = 1;
 const INSTALLED: u8 = 2;
 const REMOVED: u8 = 3;
 
-/// More than the memory that `tracing-core` allocates for a subscriber that is a reference.
+/// More than `tracing-core` allocates for a subscriber that is a reference.
 const ALLOCATION: Layout = Layout::new::<[u64; 8]>();
 
 /// The error of [`EtwSubscriber::install`](crate::EtwSubscriber::install).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InstallError {
-    /// This subscriber or another one is installed or was. `tracing` accepts one for each image.
+    /// A subscriber is or was installed. `tracing` accepts only one for each image.
     AlreadyInstalled,
-    /// There is no memory for the reference to the subscriber, which `tracing-core` allocates.
-    /// Installing can be tried again later.
+    /// There is no memory for the reference to the subscriber, which `tracing-core` allocates. The
+    /// driver can try again later.
     NoMemory,
-    /// The function was called at this IRQL, above `PASSIVE_LEVEL`, and has changed nothing.
+    /// The function was called at this IRQL, above `PASSIVE_LEVEL`, and changed nothing.
     TooHighIrql(u8),
 }
 
@@ -42,8 +42,8 @@ impl fmt::Display for InstallError {
                 );
             }
             Self::AlreadyInstalled => {
-                "cannot install the subscriber: this one or another one is installed or was; an \
-                 image can have one"
+                "cannot install the subscriber: a subscriber is or was installed, and an \
+                 image can have only one"
             }
             Self::NoMemory => {
                 "cannot install the subscriber: the global allocator has no memory for the \
@@ -75,8 +75,8 @@ impl Installation {
 
     /// Returns whether the subscriber is installed.
     ///
-    /// Because of the fence, if a caller that has changed the enable state still sees that it is
-    /// not, the thread that installs it reads the new state afterwards.
+    /// Because of the fence, if a caller that has changed the enable state sees that the subscriber
+    /// is not yet installed, the thread that installs it reads the new state afterwards.
     pub fn is_installed(&self) -> bool {
         fence(Ordering::SeqCst);
         self.phase.load(Ordering::Relaxed) == INSTALLED
@@ -87,14 +87,14 @@ impl Installation {
         self.phase.load(Ordering::Relaxed) == REMOVED
     }
 
-    /// Makes a dispatcher of the subscriber that `new` creates the default of the image. Out of
-    /// line, so that the panic check can distinguish the panic of `Dispatch::new` from others.
+    /// Makes a dispatcher of the subscriber that `new` creates the image's default. Out of line, so
+    /// that the panic check can distinguish the panic of `Dispatch::new` from others.
     #[inline(never)]
     pub fn install(&self, new: impl FnOnce() -> Dispatch) -> Result<(), InstallError> {
         if !self.change(NEW) {
             return Err(InstallError::AlreadyInstalled);
         }
-        // `Dispatch::new` panics if there is no memory, so ask before.
+        // `Dispatch::new` panics if there is no memory, so check first.
         if !is_available(ALLOCATION) {
             self.phase.store(NEW, Ordering::Release);
             return Err(InstallError::NoMemory);
@@ -103,7 +103,7 @@ impl Installation {
         if dispatcher::set_global_default(dispatch.clone()).is_err() {
             drop(dispatch);
             self.phase.store(NEW, Ordering::Release);
-            // `new` asked the wrong subscriber about the events.
+            // `new` cached the previous subscriber's interest in each event.
             callsite::rebuild_interest_cache();
             return Err(InstallError::AlreadyInstalled);
         }
@@ -125,7 +125,7 @@ impl Installation {
             return;
         }
         self.phase.store(REMOVED, Ordering::Release);
-        // Events and spans no longer call the subscriber, because it enables none.
+        // Events and spans no longer call the subscriber, because it no longer enables any.
         callsite::rebuild_interest_cache();
         // SAFETY: this thread changed the phase, and no other phase but `REMOVED` follows.
         let kept = unsafe { &mut *self.dispatch.get() };
@@ -133,7 +133,7 @@ impl Installation {
             return;
         };
         let weak = dispatch.downgrade();
-        // `tracing-core` has kept one more reference, which it never drops. This is it.
+        // `tracing-core` has kept one more reference, which it never drops. This copy is it.
         // SAFETY: the copy is dropped only if there is a reference that nothing else drops.
         let leaked = ManuallyDrop::new(unsafe { ptr::read(&raw const dispatch) });
         drop(dispatch);
@@ -147,7 +147,7 @@ impl Installation {
 fn is_available(layout: Layout) -> bool {
     // SAFETY: the layout's size is not zero.
     let block = unsafe { alloc::alloc::alloc(layout) };
-    // The compiler may leave out an allocation that is freed at once, and assume that it succeeds.
+    // The compiler may remove an allocation that is freed at once, and assume that it succeeds.
     let block = core::hint::black_box(block);
     if block.is_null() {
         return false;

@@ -24,7 +24,7 @@
 //! }
 //!
 //! fn driver_entry() {
-//!     // The driver works without it: print the error and continue.
+//!     // Without the subscriber the driver still works: print the error and continue.
 //!     let _result = SUBSCRIBER.install();
 //!     // SAFETY: `unload` unregisters the provider.
 //!     let _result = unsafe { trace::register() };
@@ -38,7 +38,7 @@
 //!
 //! fn unload() {
 //!     match trace::unregister() {
-//!         // SAFETY: no hook runs any more, the driver has no spans, and no code of it uses `tracing`.
+//!         // SAFETY: no hook runs, and the driver has no spans and no longer uses `tracing`.
 //!         Ok(()) => unsafe { SUBSCRIBER.uninstall() },
 //!         Err(error) => wdk_etw::debug_print(format_args!("contoso_driver: {error}")),
 //!     }
@@ -68,7 +68,7 @@
 //! | `Message` | text | the message of an event |
 //! | the other fields | as recorded | 64-bit numbers, `f64` and `bool` as such, bytes as bytes, everything else as the text that `Display` or `Debug` writes |
 //!
-//! The table has the corresponding ETW levels. `DEBUG` and `TRACE` are both `Verbose`; the field
+//! This table lists the corresponding ETW levels. `DEBUG` and `TRACE` are both `Verbose`; the field
 //! `Level` distinguishes them, and so does the keyword, if [`EtwSubscriber::with_trace_keyword`]
 //! sets another one for `TRACE`.
 //!
@@ -81,31 +81,31 @@
 //!
 //! # Spans are activities
 //!
-//! A span has an activity id of its own, which its `Start` and `Stop` events and the events inside
-//! it have. The `Start` event's related activity is the parent's activity. Decoders and timelines
-//! pair both events by the activity.
+//! A span has its own activity id, which is in its `Start` and `Stop` events and in the events
+//! inside the span. The `Start` event's related activity is the parent's activity. Decoders and
+//! timelines pair both events by the activity.
 //!
 //! A kernel has no thread-local storage for drivers. What "inside a span" means depends on the
 //! IRQL:
 //!
-//! - **At `APC_LEVEL` and below,** to enter a span is to make its activity the thread's
-//!   (`EtwActivityIdControl`), and to leave it is to restore the one before. So the driver's
-//!   declared events inside the span belong to it too, and a span whose parent is not given has the
-//!   thread's activity as its parent, even if it comes from the client that sent the request. A thread
-//!   of the system process, such as a work item's, may have no place for an id: there, only the
-//!   subscriber knows the span, and adds its activity to `tracing`'s events and spans.
+//! - **At `APC_LEVEL` and below,** entering a span makes its activity the thread's
+//!   (`EtwActivityIdControl`), and leaving it restores the previous one. So the driver's declared
+//!   events inside the span belong to it too, and a span without an explicit parent has the
+//!   thread's activity as its parent, even if it comes from the client that sent the request. ETW
+//!   may keep no id for a thread of the system process, such as one that runs a work item: there,
+//!   only the subscriber knows the span, and adds its activity to `tracing`'s events and spans.
 //! - **Above `APC_LEVEL`,** the current thread may be one that was interrupted, so entering a span
 //!   has no effect ([`EtwSubscriber::ignored_enters`] counts it), and events and spans without an
 //!   explicit parent belong to no activity. Name the parent there: `parent: &span`.
-//! - A thread that raised its IRQL inside a span is treated in the same way: name the parent, or
-//!   write the event before.
+//! - This also applies to a thread that raised its IRQL inside a span: name the parent, or write
+//!   the event before raising the IRQL.
 //!
 //! Drop the guard that [`Span::enter`](https://docs.rs/tracing/latest/tracing/struct.Span.html)
-//! returns at `APC_LEVEL` or below. If a thread drops a guard at `DISPATCH_LEVEL` that it received
-//! below, it stays in the span until it next enters or leaves one at `APC_LEVEL` or below; above
-//! `DISPATCH_LEVEL`, it stays in it.
+//! returns at `APC_LEVEL` or below. If a thread drops such a guard at `DISPATCH_LEVEL`, it stays in
+//! the span until it next enters or leaves one at `APC_LEVEL` or below. If it drops the guard above
+//! `DISPATCH_LEVEL`, it stays in the span.
 //!
-//! The spans that exist are in a table of fixed size, as are the spans that threads are in:
+//! The table of existing spans and the table of entered spans have a fixed size:
 //! `EtwSubscriber<256>` has space for 256 of each instead of 64. If there is no space for a span,
 //! the span is disabled and [`EtwSubscriber::refused_spans`] counts it; its events are written
 //! without it.
@@ -116,28 +116,28 @@
 //! its values: above `APC_LEVEL`, the values must be in non-pageable memory. This does not
 //! allocate, lock or wait, and does not panic unless the `Display` or `Debug` implementation of a
 //! value does. An event is assembled on the stack, in less than [`MAX_STACK`] bytes. A text longer
-//! than [`MAX_TEXT`] bytes is cut, between characters, and its formatting ends there with an error that
-//! implementations of `Display` and `Debug` must pass on; fields that do not fit in [`MAX_DATA`] bytes
-//! are left out. [`Failures::cut`](wdk_etw::Failures::cut) of the provider counts both, and an event
-//! `FieldCut` before the event describes the first text that was cut.
+//! than [`MAX_TEXT`] bytes is cut, between characters, and its formatting ends there with an error
+//! that implementations of `Display` and `Debug` must propagate; fields that do not fit in
+//! [`MAX_DATA`] bytes are left out. [`Failures::cut`](wdk_etw::Failures::cut) of the provider
+//! counts both, and an event `FieldCut` before the event describes the first text that was cut.
 //!
 //! The crate is for kernel mode; it does not compile with the feature `user-mode` of `wdk-etw`.
 //!
-//! `tracing-core` needs a global allocator, such as wdk-alloc's. It allocates once, in
+//! `tracing-core` needs a global allocator, such as the one of wdk-alloc. It allocates once, in
 //! [`EtwSubscriber::install`], and [`EtwSubscriber::uninstall`] frees that memory. Use `tracing`
-//! with `default-features = false`, and, if at all, the feature `attributes`.
+//! with `default-features = false` and no feature other than `attributes`.
 //!
 //! # What a facade cannot do
 //!
 //! - **Laziness.** `tracing` evaluates the values of an event if the subscriber enables its level.
 //!   With [`EtwSubscriber::following_sessions`], an event above the highest level that a session
-//!   enables for the subscriber's keywords costs one comparison; at the others the subscriber is
-//!   asked. A session that listens receives the events of all targets.
+//!   enables for the subscriber's keywords costs one comparison; for other events, `tracing` asks
+//!   the subscriber. A session that listens receives the events of all targets.
 //! - **Metadata at compile time.** The names and types of the fields are assembled for each event,
-//!   and values without a type of their own are formatted to text in the driver. A declared event
-//!   has constant metadata, and its values are formatted by the decoder, if at all.
-//!   `docs/benchmark.md` of the repository compares both.
-//! - **Keywords for each event.** All spans and events have the subscriber's keyword. Select by
+//!   and values that have no dedicated type are formatted in the driver. A declared event has
+//!   constant metadata, and its values are formatted by the decoder, if at all. `docs/benchmark.md`
+//!   in the repository compares both.
+//! - **Keywords for each event.** All spans and events have the subscriber's keyword. Filter by
 //!   `Target` and `Level` in the decoder.
 
 #![cfg_attr(not(loom), no_std)]
@@ -186,11 +186,11 @@ pub mod model {
     };
 }
 
-/// The id of every span that is disabled because there was no space for it. No [`Key`] has it.
+/// The id of every span that is disabled because there was no space for it. No [`Key`] has this id.
 const DISABLED: Id = Id::from_non_zero_u64(core::num::NonZeroU64::MAX);
 
-/// A subscriber that writes spans and events as events of a provider. `SPANS` is the maximum number
-/// of spans that exist at the same time, and of spans that threads are in.
+/// A subscriber that writes spans and events as a provider's events. `SPANS` is the maximum number
+/// of spans that exist at the same time, and of spans that threads have entered.
 pub struct EtwSubscriber<const SPANS: usize = 64> {
     provider: &'static Provider,
     keyword: Keyword,
@@ -229,7 +229,7 @@ impl<const SPANS: usize> EtwSubscriber<SPANS> {
     }
 
     /// Sets another keyword for spans and events of the level `TRACE`, so that sessions can enable
-    /// `DEBUG` without them.
+    /// `DEBUG` ones alone.
     #[must_use]
     pub const fn with_trace_keyword(mut self, keyword: Keyword) -> Self {
         self.trace_keyword = keyword;
@@ -259,12 +259,13 @@ impl<const SPANS: usize> EtwSubscriber<SPANS> {
     /// # IRQL
     ///
     /// `PASSIVE_LEVEL`, because `tracing-core` allocates the reference to the subscriber from the
-    /// global allocator. If the allocator has no memory at that moment, although it had some
+    /// global allocator. `tracing-core` panics if the allocator fails then, even though it had
+    /// memory immediately before.
     /// immediately before, `tracing-core` panics.
     ///
     /// # Errors
     ///
-    /// Returns an [`InstallError`] if a subscriber has been installed before, if there is no memory, or
+    /// Returns an [`InstallError`] if a subscriber was installed before, if there is no memory, or
     /// if the IRQL is too high.
     pub fn install(&'static self) -> Result<(), InstallError> {
         const {
@@ -284,8 +285,8 @@ impl<const SPANS: usize> EtwSubscriber<SPANS> {
     }
 
     /// Frees the memory that [`Self::install`] allocated, or does nothing if the subscriber is not
-    /// installed. To be called when the driver is unloaded; otherwise Driver Verifier reports the
-    /// memory as leaked. No subscriber can be installed afterwards.
+    /// installed. Call this when the driver is unloaded; otherwise Driver Verifier reports a leak.
+    /// No subscriber can be installed afterwards.
     ///
     /// # Safety
     ///
@@ -295,11 +296,11 @@ impl<const SPANS: usize> EtwSubscriber<SPANS> {
     /// - No code of the image uses `tracing`, on any thread: there are no spans, not even disabled ones,
     ///   no guards of spans, no further events, and no calls of [`Self::install`] of another
     ///   subscriber. ([`Self::install`] and [`Self::sessions_changed`] of this one do nothing.)
-    /// - No call of [`Self::sessions_changed`] is in progress. This is so once
+    /// - No call of [`Self::sessions_changed`] is in progress. This is guaranteed once
     ///   [`Provider::unregister`] has returned `Ok`: after an error, hooks can still run.
     ///
     /// In `EvtDriverUnload` both are true if the provider is unregistered, all spans have been dropped,
-    /// and no timer, work item or other thread of the driver runs any more.
+    /// and no timer, work item or other thread of the driver still runs.
     ///
     /// # IRQL
     ///
@@ -310,8 +311,8 @@ impl<const SPANS: usize> EtwSubscriber<SPANS> {
     }
 
     /// Sets `tracing`'s maximum level to the highest one that a session enables for the
-    /// subscriber's keywords, if the subscriber follows the sessions. To be called by the
-    /// provider's hooks.
+    /// subscriber's keywords, if the subscriber follows the sessions. Call this in the provider's
+    /// hooks.
     ///
     /// # IRQL
     ///
@@ -328,8 +329,8 @@ impl<const SPANS: usize> EtwSubscriber<SPANS> {
         self.refused_spans.load(Ordering::Relaxed)
     }
 
-    /// Returns how often a span was entered or left without effect on the thread's activity: above
-    /// `APC_LEVEL`, or because threads are in too many spans.
+    /// Returns the number of times that entering or leaving a span did not change the thread's
+    /// activity, because the IRQL was above `APC_LEVEL` or threads had entered too many spans.
     pub fn ignored_enters(&self) -> u64 {
         self.ignored_enters.load(Ordering::Relaxed)
     }
@@ -362,15 +363,15 @@ impl<const SPANS: usize> EtwSubscriber<SPANS> {
         }
     }
 
-    /// Returns whether a session enables spans and events like this one, without the match-all
+    /// Returns whether a session enables spans and events like this one, ignoring the match-all
     /// keywords.
     fn is_enabled(&self, metadata: &Metadata<'_>) -> bool {
         let (level, keyword) = self.target_of(*metadata.level());
         self.provider.is_enabled_fast(level, keyword)
     }
 
-    /// Writes an event, if a session enables it. Out of line, so that only events that are written
-    /// use the stack for it.
+    /// Writes an event, if a session enables it. Out of line, so that only enabled events use stack
+    /// space for it.
     #[inline(never)]
     fn write(
         &self,
@@ -385,7 +386,7 @@ impl<const SPANS: usize> EtwSubscriber<SPANS> {
         record(&mut fields);
         let (level, keyword) = self.target_of(*metadata.level());
         let event = EventDescriptor::new(0, 0, level, keyword).with_opcode(opcode);
-        // The provider counts a failure; `tracing` takes no result.
+        // The provider counts a failure; `tracing` expects no result.
         let _result = fields.0.write(self.provider, &event, options);
     }
 
@@ -445,7 +446,7 @@ impl<const SPANS: usize> EtwSubscriber<SPANS> {
             previous.unwrap_or(ActivityId::NONE),
         );
         if previous.is_err() {
-            // The thread cannot have an id, so the table of entered spans has it.
+            // ETW keeps no id for the thread, so the table of entered spans keeps it.
             self.threads_refuse.store(true, Ordering::Relaxed);
         }
         if !entered || (previous.is_ok() && span.activity.set_for_thread().is_err()) {
@@ -472,10 +473,10 @@ impl<const SPANS: usize> EtwSubscriber<SPANS> {
         self.restore(|| left.take().or_else(|| self.entered.leave_now(thread)));
     }
 
-    /// Restores the activities that a thread had before it entered spans.
+    /// Restores the activities that a thread had before it entered each of its spans.
     fn restore(&self, mut next: impl FnMut() -> Option<Left>) {
         while let Some(left) = next() {
-            // Other code may have replaced the span's activity; it restores its own.
+            // If other code has replaced the span's activity, that code restores its own.
             if ActivityId::current() == Ok(left.activity) && left.previous.set_for_thread().is_err()
             {
                 self.ignored_enters.fetch_add(1, Ordering::Relaxed);
@@ -510,8 +511,8 @@ impl<const SPANS: usize> EtwSubscriber<SPANS> {
         })
     }
 
-    /// Returns the options of an event that belongs to the thread's activity, which ETW adds if it
-    /// keeps one for the thread.
+    /// Returns the options of an event that belongs to the thread's activity. ETW adds the activity
+    /// if it keeps one for the thread.
     fn in_current_activity(&self) -> WriteOptions {
         if !self.threads_refuse.load(Ordering::Relaxed)
             || ffi::current_irql() > ffi::APC_LEVEL
@@ -523,7 +524,7 @@ impl<const SPANS: usize> EtwSubscriber<SPANS> {
     }
 }
 
-/// Each function can be called at any IRQL.
+/// All functions can be called at any IRQL.
 impl<const SPANS: usize> Subscriber for &'static EtwSubscriber<SPANS> {
     /// Makes `tracing` ask about each span and event of a level that sessions may enable.
     fn register_callsite(&self, _metadata: &'static Metadata<'static>) -> Interest {
@@ -597,7 +598,7 @@ impl<const SPANS: usize> Subscriber for &'static EtwSubscriber<SPANS> {
 
     fn clone_span(&self, id: &Id) -> Id {
         if let Some(key) = Key::from_bits(id.into_u64()) {
-            // A closed span has no handle that could be cloned.
+            // A closed span has no handles that could be cloned.
             let _is_open = self.spans.share(key);
         }
         id.clone()

@@ -1,13 +1,13 @@
-//! The spans that exist: a table of fixed size.
+//! The existing spans: a table of fixed size.
 //!
-//! A span has a slot of the table from its creation until its last handle is dropped. A slot's state
-//! is one word: a count of handles, and a generation, which increases when the slot becomes free.
-//! The id of a span has both the slot and the generation, so that an old id never finds the slot's
+//! A span has a slot of the table from its creation until its last handle is dropped. A slot's
+//! state is one word: a handle count, and a generation, which increases when the slot is freed. A
+//! span's id contains both the slot and the generation, so that an old id never finds the slot's
 //! next span.
 //!
-//! No operation waits for another thread. A thread can be interrupted, on its processor, by code at
-//! a higher IRQL that uses the same slots: creating looks at each slot once, and the other
-//! operations repeat only if another one succeeded in between.
+//! No operation waits for another thread. Code at a higher IRQL that uses the same slots can
+//! interrupt a thread on its processor. So creating a span looks at each slot once, and the other
+//! operations repeat only if another operation succeeded in between.
 
 use core::num::NonZeroU64;
 
@@ -17,7 +17,7 @@ use crate::sync::{AtomicPtr, AtomicU32, AtomicU64, Ordering, array_of, const_unl
 
 /// The number of handles of a slot whose span is being closed.
 const CLOSING: u32 = u32::MAX;
-/// The maximum number of handles. A span that has more is never closed.
+/// The maximum number of handles. A span with more handles is never closed.
 const MAX_HANDLES: u32 = u32::MAX - 1;
 
 /// A span's slot, and the slot's generation.
@@ -39,8 +39,8 @@ impl Key {
         }
     }
 
-    /// Returns the key of a number that [`Self::to_bits`] returned, or `None` for one that it
-    /// never returns.
+    /// Returns the key for a number that [`Self::to_bits`] returned, or `None` for any other
+    /// number.
     #[must_use]
     pub fn from_bits(bits: u64) -> Option<Self> {
         let [slot, generation] = halves(bits);
@@ -109,7 +109,7 @@ impl<T> Slot<T> {
         }
     }
 
-    /// Reads the span in the slot, which may change meanwhile.
+    /// Reads the span in the slot, which may change during the read.
     fn read(&self) -> Option<Span<T>> {
         let data = self.data.load(Ordering::Relaxed);
         // SAFETY: `SpanTable::open` stores only references to statics, which stay valid.
@@ -118,7 +118,7 @@ impl<T> Slot<T> {
     }
 }
 
-/// A span's data in a slot: its activity and its metadata.
+/// A span's data: its activity and its metadata.
 #[derive(Debug)]
 pub struct Span<T: 'static> {
     /// The activity.
@@ -127,10 +127,10 @@ pub struct Span<T: 'static> {
     pub data: &'static T,
 }
 
-/// The spans that exist, at most `N`.
+/// The existing spans, at most `N`.
 pub struct SpanTable<T: 'static, const N: usize> {
     slots: [Slot<T>; N],
-    /// Counts the spans, so that slots are used in turn.
+    /// Counts the created spans, so that slots are used in turn.
     created: AtomicU32,
 }
 
@@ -163,7 +163,7 @@ impl<T, const N: usize> SpanTable<T, N> {
         if handles != 0 {
             return None;
         }
-        // Acquire: the stores below follow the accesses of the slot's last span.
+        // Acquire: the stores below follow all accesses of the slot's previous span.
         place
             .state
             .compare_exchange(free, state(generation, 1), Ordering::Acquire, Ordering::Relaxed)
@@ -210,7 +210,7 @@ impl<T, const N: usize> SpanTable<T, N> {
         if Self::change(slot, key, fewer)? == 1 { slot.read() } else { None }
     }
 
-    /// Makes the slot of a span free that [`Self::release`] returned.
+    /// Frees the slot of a span that [`Self::release`] returned.
     pub fn free(&self, key: Key) {
         if let Some(slot) = self.slot(key) {
             let next = state(key.generation.wrapping_add(1), 0);
@@ -219,7 +219,7 @@ impl<T, const N: usize> SpanTable<T, N> {
         }
     }
 
-    /// Changes the number of handles of a span that has any. Returns the number before.
+    /// Changes the handle count of an open span. Returns the previous count.
     fn change(slot: &Slot<T>, key: Key, change: impl Fn(u32) -> Option<u32>) -> Option<u32> {
         // Most spans have one handle.
         let mut before = 1;

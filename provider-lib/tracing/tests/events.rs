@@ -1,4 +1,4 @@
-//! Tests the events that spans and events become, as ETW receives them and as decoders read them.
+//! Tests the events written for spans and events, as ETW receives them and as decoders read them.
 
 #![allow(clippy::significant_drop_tightening, reason = "a test's turn lasts as long as the test")]
 
@@ -48,15 +48,15 @@ fn enabled(level: u8) -> Turn {
     etw
 }
 
-/// An event: its name, its opcode, and its fields after the first four, which all events have.
+/// An event: its name, its opcode, and its fields after the first four, which are the same for all.
 fn decoded(written: &Written) -> (String, Opcode, Vec<String>) {
     let (name, fields) = written.described();
     (name, written.event.opcode(), fields[4..].to_vec())
 }
 
-/// Describes writes: each with its name, `+` for a start or `-` for a stop, `@` before the activity,
-/// and `<` before the related activity. An activity is the number of its creation in the test, 0 for
-/// none; an event without one has the thread's.
+/// Describes writes by name, with `+` for a start or `-` for a stop, `@` before the activity, and
+/// `<` before the related activity. Activities are numbered in the order of their creation, 0 means
+/// none, and an event without a number has the thread's.
 fn outline(writes: &[Written]) -> String {
     let number = |sign: &str, id: Option<Guid>| {
         id.map_or_else(String::new, |id| {
@@ -255,8 +255,8 @@ fn above_apc_level_only_explicit_parents_count() {
     child.in_scope(|| tracing::info!(parent: &child, "explicit"));
     assert!(Span::current().is_none());
     drop(child);
-    // The activity is not the entered span's, because the code cannot know that the span is its
-    // thread's.
+    // The activity is not the entered span's, because the code cannot know that its own thread
+    // entered the span.
     drop(tracing::info_span!("orphan"));
     assert_eq!(SUBSCRIBER.ignored_enters() - ignored, 2);
     etw.set(|etw| etw.irql = 0);
@@ -277,7 +277,7 @@ fn a_span_that_is_left_at_dispatch_level_is_left_later() {
     drop((first, second));
     etw.set(|etw| etw.irql = 0);
     assert_eq!(thread_activity(), 2);
-    // Entering another one repairs it.
+    // Entering another span restores the activity.
     let three = tracing::info_span!("three");
     three.in_scope(|| assert_eq!(thread_activity(), 3));
     assert_eq!(thread_activity(), 0);
@@ -289,17 +289,17 @@ fn a_dpc_that_enters_the_span_of_the_thread_it_interrupts_does_not_leave_it_for_
     let [device, request] = [tracing::info_span!("device"), tracing::info_span!("request")];
     let inside = device.enter();
     assert_eq!(thread_activity(), 1);
-    // The DPC has the thread that it interrupted.
+    // The DPC's current thread is the one that it interrupted.
     etw.set(|etw| etw.irql = 2);
     device.in_scope(|| device.in_scope(|| ()));
     etw.set(|etw| etw.irql = 0);
-    // The thread is still in the span, also after it was in another.
+    // The thread is still in the span, even after it was in another.
     request.in_scope(|| assert_eq!(thread_activity(), 2));
     assert_eq!(thread_activity(), 1);
     assert!(!Span::current().is_none());
     drop(inside);
     assert_eq!(thread_activity(), 0);
-    // A guard from below that is dropped at DISPATCH_LEVEL leaves the span later, as before.
+    // A guard from a lower IRQL, dropped at DISPATCH_LEVEL, leaves the span later, as before.
     let inside = device.enter();
     etw.set(|etw| etw.irql = 2);
     device.in_scope(|| ());
@@ -326,7 +326,7 @@ fn spans_without_space_are_disabled_and_counted() {
     drop(spans);
     let stops = etw.writes();
     assert_eq!(stops.len(), 4, "{stops:?}");
-    // There is space again.
+    // There is space for a span again.
     drop(tracing::info_span!("next"));
     assert_eq!(etw.writes().len(), 2);
     assert_eq!(SUBSCRIBER.refused_spans() - refused, 1);
@@ -369,7 +369,8 @@ fn nothing_is_evaluated_above_the_level_that_a_session_enables() {
     assert_eq!((evaluated.get(), etw.writes().len()), (0, 0));
     tracing::info!("{}", argument());
     assert_eq!((evaluated.get(), etw.writes().len()), (1, 1));
-    // `DEBUG` and `TRACE` have one level and two keywords, which only the subscriber distinguishes.
+    // `DEBUG` and `TRACE` have the same level and two keywords, which only the subscriber
+    // distinguishes.
     etw.notify(ENABLE, 5, trace::DETAIL.bits(), 0);
     assert_eq!(LevelFilter::current(), LevelFilter::TRACE);
     tracing::debug!("{}", argument());
@@ -389,7 +390,7 @@ fn a_long_text_is_cut_and_the_other_fields_are_there() {
     let (_, _, fields) = decoded(&writes[1]);
     let kept = format!("Message=\"{}\"", "ß".repeat(MAX_TEXT / 2));
     assert_eq!(fields, [kept, "after=1".to_owned()]);
-    // The notice has the activity of the event that follows it.
+    // `FieldCut` has the activity of the event that follows it.
     let parent = tracing::info_span!("parent");
     etw.writes();
     let child = tracing::info_span!(parent: &parent, "child", text = "x".repeat(2 * MAX_TEXT));
@@ -424,7 +425,7 @@ fn only_one_subscriber_can_be_installed() {
     etw.set(|etw| etw.irql = 0);
     assert_eq!(SUBSCRIBER.install(), Err(InstallError::AlreadyInstalled));
     assert_eq!(OTHER.install(), Err(InstallError::AlreadyInstalled));
-    // The first one works as before.
+    // The first subscriber still works as before.
     tracing::info!("x");
     assert_eq!(etw.writes().len(), 1);
 }

@@ -1,4 +1,5 @@
-//! Tests that installing a subscriber allocates one block, and that removing it frees the block. One test, because a process can install one subscriber.
+//! Tests that installing a subscriber allocates one block, and removing it frees the block. There
+//! is one test, because a process can install one subscriber.
 
 #![allow(clippy::significant_drop_tightening, reason = "a test's turn lasts as long as the test")]
 
@@ -20,7 +21,7 @@ thread_local! {
 
 struct Counting;
 
-// SAFETY: all calls are passed on, or an allocation fails.
+// SAFETY: all calls are forwarded, except allocations that are made to fail.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         if IS_OUT_OF_MEMORY.get() {
@@ -52,7 +53,7 @@ static SUBSCRIBER: EtwSubscriber = EtwSubscriber::new(&trace::PROVIDER, trace::T
 #[test]
 fn installing_allocates_one_block_and_removing_frees_it() {
     let etw = turn();
-    // Events before reach no subscriber, and do not hide later ones.
+    // Events before this reach no subscriber, and do not hide later events.
     let write = || tracing::info!("x");
     write();
     IS_OUT_OF_MEMORY.set(true);

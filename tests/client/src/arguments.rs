@@ -281,7 +281,7 @@ fn optional<T: Clone + Send + Sync + 'static>(matches: &ArgMatches, id: &str) ->
     matches.get_one(id).cloned()
 }
 
-/// Returns the values of an argument that can be given several times or not at all.
+/// Returns the values of an argument that can be repeated or omitted.
 fn list<T: Clone + Send + Sync + 'static>(matches: &ArgMatches, id: &str) -> Vec<T> {
     matches.get_many(id).into_iter().flatten().cloned().collect()
 }

@@ -1,4 +1,4 @@
-//! The sample driver's device and the requests that are sent to it.
+//! The sample driver's device, and requests to it.
 
 use std::{
     cell::UnsafeCell,
@@ -46,8 +46,8 @@ pub fn paths() -> Vec<String> {
     paths_of(DEVICE_INTERFACE)
 }
 
-/// Returns the paths of the present devices with an interface of a class. The parameters are the
-/// fields of the class's GUID.
+/// Returns the paths of the present devices that have an interface of a class. The parameters are
+/// the fields of the class's GUID.
 fn paths_of((data1, data2, data3, data4): (u32, u16, u16, [u8; 8])) -> Vec<String> {
     let class = GUID { data1, data2, data3, data4 };
     let mut length = 0;
@@ -220,7 +220,7 @@ impl Device {
     }
 
     /// Sends a traced device control request, without waiting for its completion. Creates an
-    /// activity, whose id the request carries to the driver, and returns it with the request.
+    /// activity, whose id the request passes to the driver, and returns it with the request.
     pub fn start_traced_control(
         &self,
         code: u32,

@@ -1,6 +1,6 @@
 //! The sample driver's devices, found by their hardware ID (`SetupAPI`).
 //!
-//! A search only reads the registered devices. `CM_Get_Device_ID_List`, in contrast, can create a
+//! A search only reads the registered devices. In contrast, `CM_Get_Device_ID_List` can create a
 //! device node for a service that has no device.
 
 use std::{
@@ -64,8 +64,8 @@ impl Devices {
         Ok(Self { set, members })
     }
 
-    /// Creates and registers a device without a driver, in the class that an INF file names. `inf`
-    /// ends with a NUL.
+    /// Creates and registers a device without a driver, in the class specified by an INF file.
+    /// `inf` ends with a NUL.
     pub fn create(hardware_id: &str, inf: &[u16]) -> Result<Self, Win32Error> {
         let (class, name) = class_of(inf)?;
         // SAFETY: the class's GUID is a local.
@@ -103,7 +103,7 @@ impl Devices {
         Ok(Self { set, members: vec![device] })
     }
 
-    /// Returns true if there is no device.
+    /// Returns true if no device was found.
     pub const fn is_empty(&self) -> bool {
         self.members.is_empty()
     }
@@ -206,8 +206,8 @@ impl DeviceSet {
         if found == 0 { Vec::new() } else { list(&ids) }
     }
 
-    /// Returns the published name of the INF file that a device was installed with. A device
-    /// without a driver has none.
+    /// Returns the published name of the INF file that a device was installed with, or none for a
+    /// device without a driver.
     fn published_inf(&self, device: &SP_DEVINFO_DATA) -> Option<String> {
         const UNITS: usize = 260;
         let mut name = [0_u16; UNITS];
@@ -299,7 +299,7 @@ mod tests {
         folder
     }
 
-    /// Like Windows, Wine registers devices in its registry. On Windows this test would need an
+    /// Like Windows, Wine registers devices in its registry. On Windows, this test would need an
     /// elevated prompt and would start a device.
     #[test]
     fn devices_are_created_found_by_their_hardware_id_and_removed() {
@@ -313,14 +313,14 @@ mod tests {
         find(Search::All).remove().unwrap();
         assert!(find(Search::Present).is_empty());
         assert_eq!(find(Search::All).first_node(), None);
-        // The search has not created a device that another search finds.
+        // The search must not create a device that another search finds.
         assert!(find(Search::All).is_empty());
         let one = Devices::create(ID, &inf).unwrap();
         let two = Devices::create(ID, &inf).unwrap();
         let upper = Devices::find(&ID.to_uppercase(), Search::Present).unwrap();
         assert_eq!(upper.members.len(), 2);
         assert!(find(Search::Present).first_node().is_some());
-        // Neither has a driver.
+        // Neither device has a driver.
         assert_eq!(find(Search::All).published_infs(), [""; 0]);
         // Removing one device leaves the other.
         one.remove().unwrap();

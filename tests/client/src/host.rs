@@ -21,10 +21,10 @@ use crate::{
     error::Failure,
 };
 
-/// The first word of the names of this process's sessions.
+/// The first word in the names of this process's sessions.
 const PREFIX: &str = "EtwSampleClient";
 
-/// A host that runs scenarios on the Windows machine of this process.
+/// A host that runs scenarios on this Windows machine.
 pub struct Windows {
     folder: PathBuf,
     loaded: bool,
@@ -51,7 +51,7 @@ pub fn set_activity(activity: Option<Guid>) -> Result<(), HostError> {
     Ok(Win32Error::check("EventActivityIdControl", code)?)
 }
 
-/// Stops a session and opens the trace that it has recorded. Returns the number of lost events too.
+/// Stops a session and opens the trace that it recorded. Also returns the number of lost events.
 pub fn stop((session, path): (OwnSession, PathBuf)) -> Result<(Trace, u64), HostError> {
     let counts = session.stop()?;
     let trace = Trace::open(&path)
@@ -80,7 +80,7 @@ impl Windows {
 }
 
 impl Drop for Windows {
-    /// Starts the device again if a scenario left it stopped.
+    /// Restarts the device if a scenario left it stopped.
     fn drop(&mut self) {
         self.requests.drain().for_each(drop);
         self.files.drain().for_each(drop);

@@ -28,8 +28,8 @@ pub fn install(inf: &Path) -> Result<Restart, Failure> {
 }
 
 /// Creates the device if it does not exist, and installs its driver with `update`. If that fails,
-/// removes a device that this function created, which would otherwise stay without a driver. A
-/// device that existed before keeps its driver.
+/// removes a newly created device, which would otherwise stay without a driver. An existing device
+/// keeps its driver.
 fn install_with(
     hardware_id: &str,
     inf: &[u16],
@@ -73,7 +73,7 @@ pub fn uninstall(inf: &Path) -> Result<Restart, Failure> {
     let inf = absolute(inf)?;
     let folder = windows_infs();
     let devices = Devices::find(HARDWARE_ID, Search::All)?;
-    // Windows publishes an INF file under another name, and identifies a package only by that name.
+    // Windows publishes an INF file under another name, and knows the package only by that name.
     let mut published = copies_of(&inf, &folder)
         .map_err(|error| Failure::Infs { folder: folder.clone(), error })?;
     // The installed version may differ from the file's.
@@ -133,7 +133,7 @@ mod tests {
         let inf = wide(inf);
         let find = || Devices::find(ID, Search::All).unwrap();
         find().remove().unwrap();
-        // The device that was created for the update is removed.
+        // A device that was created for the update is removed.
         let mut existed = false;
         let failed = install_with(ID, &inf, |_, _| {
             existed = !find().is_empty();
@@ -142,7 +142,7 @@ mod tests {
         assert!(matches!(failed, Err(Failure::Win32(error)) if error == FAILED));
         assert!(existed);
         assert!(find().is_empty());
-        // A device from an earlier installation stays, and no second one is created.
+        // A device from an earlier installation stays, and no second device is created.
         assert!(install_with(ID, &inf, |_, _| Ok(Restart(false))).is_ok());
         let node = find().first_node();
         assert!(node.is_some());

@@ -31,10 +31,10 @@ use crate::{
     version,
 };
 
-/// The first words of the names of this process's sessions.
+/// The first words in the names of this process's sessions.
 const PREFIX: &str = "EtwSampleClient probes";
 
-/// A host that probes the Windows machine of this process.
+/// A host that probes this Windows machine.
 pub struct Windows {
     folder: PathBuf,
     device: Device,
@@ -80,7 +80,7 @@ impl Windows {
         Ok(self.sessions.get(session.0)?.0.session())
     }
 
-    /// Removes the permissions of groups that were changed.
+    /// Restores the permissions of groups that were changed.
     fn allow_groups(&mut self) -> Result<(), HostError> {
         for group in self.denied.drain(..) {
             let group = to_windows(group);

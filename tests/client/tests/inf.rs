@@ -28,7 +28,7 @@ impl Inf {
         Ok(Self(inf))
     }
 
-    /// Returns the values of the first line with a key.
+    /// Returns the values of the first line with this key.
     fn values(&self, section: &str, key: &str) -> Vec<String> {
         let mut context = INFCONTEXT::default();
         let (section, key) = (wide(section), wide(key));

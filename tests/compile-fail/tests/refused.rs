@@ -1,4 +1,4 @@
-//! Declarations that must not compile, each with an error that names the fix.
+//! Declarations that must not compile, each with an error that says how to fix it.
 
 #[test]
 fn invalid_declarations_do_not_compile() {

@@ -1,12 +1,12 @@
-/* A driver in C whose device does what its control codes say: it reads the processor's state as inline
- * functions do, traces it, and executes instructions that a driver cannot. */
+/* A driver in C. Its control codes select what it does: it reads the processor's state as inline
+ * functions do, traces it, and executes instructions that a driver cannot execute. */
 
 #include "framework.h"
 #include "inline.h"
 #include "messages.h"
 #include "provider.h"
 
-/* The control codes, METHOD_BUFFERED. standin-kernel/tests/it/c_drivers.rs has them too. */
+/* The control codes, METHOD_BUFFERED. standin-kernel/tests/it/c_drivers.rs repeats them. */
 #define CODE(number) (0x222000u | (number) << 2)
 enum {
     READ_STATE = CODE(1),
@@ -58,7 +58,7 @@ static void ReadState(ULONG64 *out)
     out[8] = (ULONG64)precise;
     out[9] = OF_SHARED_DATA(ULONG, 0x26C);
     out[10] = OF_SHARED_DATA(ULONG, 0x004);
-    /* The block through its own address. */
+    /* The block's own address, read from the block. */
     UCHAR *self = (UCHAR *)OF_PROCESSOR(ULONG64, 0x18);
     UCHAR *control = (UCHAR *)OF_PROCESSOR(ULONG64, 0x20);
     out[11] = (ULONG64)(control - self);
@@ -94,7 +94,7 @@ static void LoadForms(ULONG64 *out)
     ULONG64 page = 0xFFFFF78000000000ull;
     ULONG64 value;
     UCHAR flag;
-    /* The form with an absolute address, for each width. */
+    /* With an absolute address, for each width. */
     __asm__ volatile("movabsq 0xFFFFF7800000026C, %%rax" : "=a"(value));
     out[0] = value;
     __asm__ volatile("movq $-1, %%rax; movabsl 0xFFFFF7800000026C, %%eax" : "=a"(value));
@@ -173,7 +173,7 @@ __attribute__((noinline)) static ULONG64 LargeFrame(ULONG64 first, ULONG64 secon
     return frame[0] + 10 * frame[4096] + 100 * frame[2 * 4096] + 1000 * frame[sizeof(frame) - 1];
 }
 
-/* A frame that is larger than a kernel stack, of which the function uses the near end only. */
+/* A frame that is larger than a kernel stack, of which the function uses only the near end. */
 __attribute__((noinline)) static ULONG64 HugeFrame(UCHAR value)
 {
     volatile UCHAR frame[40 * 4096];
@@ -194,7 +194,7 @@ static void Wait(ULONG64 *out)
     out[1] = looks;
 }
 
-/* The instructions that a driver cannot execute here, and fields that are not there. */
+/* Instructions that a driver cannot execute here, and fields that do not exist. */
 __attribute__((noinline)) static void Trap(ULONG which)
 {
     ULONG64 page = 0xFFFFF78000000000ull;
@@ -205,7 +205,7 @@ __attribute__((noinline)) static void Trap(ULONG which)
     case 3: __asm__ volatile("hlt"); break;
     case 4: __asm__ volatile("rdmsr" : : "c"(0xC0000080) : "rax", "rdx"); break;
     case 5: __asm__ volatile("wrmsr" : : "a"(0), "d"(0), "c"(0xC0000080)); break;
-    /* Number 231 ends a process of Linux. */
+    /* System call 231 ends a Linux process. */
     case 6: __asm__ volatile("syscall" : : "a"(231), "D"(3) : "rcx", "r11"); break;
     case 7: __asm__ volatile("inb $0x60, %%al" : : : "rax"); break;
     case 8: __asm__ volatile("outb %%al, $0x80" : : "a"(0)); break;
@@ -214,7 +214,7 @@ __attribute__((noinline)) static void Trap(ULONG which)
     case 11: __asm__ volatile("ud2"); break;
     case 12: __asm__ volatile("divl %k0" : : "r"(0), "a"(1), "d"(0)); break;
     case 13: __asm__ volatile("divl %k0" : : "r"(1), "a"(1), "d"(5)); break;
-    /* Number 252 ends a process of 32-bit Linux. */
+    /* System call 252 ends a 32-bit Linux process. */
     case 14: __asm__ volatile("int $0x80" : : "a"(252), "b"(3)); break;
     case 15: __asm__ volatile("sysenter" : : "a"(252), "b"(3)); break;
     case 16: __asm__ volatile("int $0x2C"); break;

@@ -1,5 +1,5 @@
-/* The entry code of a driver: of KMDF, which the WDK links from WdfDriverEntry.lib, or, with the macro WDM,
- * of no framework; and the code that /GS and /guard:cf need, which the WDK links from
+/* The entry code of a driver: for KMDF, as the WDK links it from WdfDriverEntry.lib, or, with the macro WDM,
+ * for no framework; and the code that /GS and /guard:cf need, as the WDK links it from
  * BufferOverflowFastFailK.lib. It is written for these tests
  * from docs/reference/kmdf-binding.md. */
 
@@ -13,7 +13,7 @@
 
 enum { FAST_FAIL_STACK_COOKIE = 2, FAST_FAIL_COOKIE_INIT = 6 };
 
-/* The security cookie. The loader replaces the value, by which this code knows whether it did. */
+/* The security cookie. The loader replaces this default, and InitializeCookie checks that it did. */
 #define DEFAULT_COOKIE 0x00002B992DDFA232ull
 ULONG64 __security_cookie = DEFAULT_COOKIE;
 ULONG64 __security_cookie_complement = ~DEFAULT_COOKIE;
@@ -31,7 +31,7 @@ void __security_check_cookie(ULONG64 cookie)
         FastFail(FAST_FAIL_STACK_COOKIE);
 }
 
-/* The functions that guarded code calls until the loader sets others. They bring the driver down, so
+/* The functions that guarded code calls until the loader sets others. They crash the driver, so
  * that a test notices a loader that does not. */
 static void NoGuard(void)
 {
@@ -45,7 +45,7 @@ __declspec(allocate(".00cfg")) PVOID __guard_dispatch_icall_fptr = (PVOID)NoGuar
 #ifndef NO_LOAD_CONFIG
 extern char __guard_fids_table[], __guard_fids_count[], __guard_flags[];
 
-/* The load configuration, in the length that the driver is built with. The linker finds it by name. */
+/* The load configuration. Its length depends on the driver's variant. The linker finds it by name. */
 typedef struct {
     ULONG Size;
     ULONG Reserved0[21];
@@ -74,14 +74,14 @@ const LOAD_CONFIG _load_config_used = {
 };
 #endif
 
-/* Compilers refer to it where code uses floating-point numbers. */
+/* Compilers refer to this symbol where code uses floating-point numbers. */
 int _fltused = 0;
 
 NTSTATUS DriverEntry(DRIVER_OBJECT *driver, UNICODE_STRING *path);
 
 #ifdef WDM
 
-/* The image's entry point of a driver that uses no framework. */
+/* The image's entry point in a driver that uses no framework. */
 __declspec(safebuffers) NTSTATUS GsDriverEntry(DRIVER_OBJECT *driver, UNICODE_STRING *path)
 {
     InitializeCookie();
@@ -105,7 +105,7 @@ typedef struct {
 
 _Static_assert(sizeof(BIND_INFO) == 48, "WDF_BIND_INFO");
 
-/* What a driver's unload routine may displace is in the first bytes of the public globals. */
+/* The first bytes of the public globals; the last one says whether to displace DriverUnload. */
 typedef struct {
     WDFDRIVER Driver;
     ULONG DriverFlags;

@@ -67,11 +67,11 @@ _Static_assert(sizeof(DRIVER_OBJECT) == 336, "DRIVER_OBJECT");
 
 typedef void FUNCTION(void);
 
-/* What the entry code binds: the function table and the driver's globals. */
+/* Set by the entry code: the function table and the driver's globals. */
 extern FUNCTION **Functions;
 extern PVOID Globals;
 
-/* Each function is called through its place in the table, with the globals first. */
+/* Each function is called through its entry in the table, with the globals first. */
 static __inline NTSTATUS DriverCreate(DRIVER_OBJECT *driver, const UNICODE_STRING *path,
                                       DRIVER_CONFIG *config)
 {

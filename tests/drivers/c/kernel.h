@@ -1,4 +1,4 @@
-/* The declarations of ntoskrnl.exe that this driver uses. They are written for it from the data in
+/* The declarations of ntoskrnl.exe that this driver uses. They are based on the data in
  * tools/wdk-standin/data; the WDK is not needed. */
 #pragma once
 

@@ -1,5 +1,5 @@
-/* The WPP messages, written by hand: a control GUID that is registered as WPP's code does it, messages
- * by WmiTraceMessage, and their formats as annotations in the PDB. */
+/* The WPP messages, written by hand: a control GUID that is registered as in WPP's code, messages
+ * with WmiTraceMessage, and their formats as annotations in the PDB. */
 
 #include "messages.h"
 

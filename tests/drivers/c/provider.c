@@ -10,7 +10,7 @@ static const EVENT_DESCRIPTOR Request = {.Id = 1, .Level = 4, .Keyword = 1};
 static const EVENT_DESCRIPTOR State = {.Id = 2, .Level = 4, .Keyword = 2};
 static const EVENT_DESCRIPTOR Times = {.Channel = 11, .Level = 5, .Keyword = 4};
 
-/* The provider's traits: their length, its name. */
+/* The provider's traits: their length and the provider's name. */
 #define NAME "Contoso.C"
 #pragma pack(push, 1)
 static const struct {

@@ -1,4 +1,4 @@
-/* The events of this driver: what WPP or another generator would write has its own file beside it. */
+/* The events of this driver. Code that WPP or another generator would write is in its own file. */
 #pragma once
 
 #include "kernel.h"

@@ -4,7 +4,7 @@ use std::error::Error;
 
 fn main() -> Result<(), Box<dyn Error>> {
     wdk_build::configure_wdk_binary_build()?;
-    // The library passes its declaration on.
+    // The library passes on its own declaration.
     wdk_etw_build::Image::of_package()?
         .declaration("src/trace.rs")
         .declaration("src/devices.rs")

@@ -2,7 +2,7 @@
 
 fn main() -> Result<(), wdk_build::ConfigError> {
     wdk_build::configure_wdk_binary_build()?;
-    // The last entry point counts.
+    // The last entry point takes effect.
     println!("cargo::rustc-cdylib-link-arg=/ENTRY:DriverEntry");
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! Compares the output of two independent decoders of .etl files with that of this crate.
+//! Compares the output of two independent .etl decoders with that of `etl-file`.
 
 use std::fmt::Write;
 use std::path::Path;
@@ -6,10 +6,10 @@ use std::path::Path;
 use etl_file::{Catalog, Event, FileTime, Trace, decode, record::ext_type};
 use serde_json::{Value, json};
 
-/// Returns the number of events in a file; panics unless both decoders read the same from it as `etl-file`.
+/// Returns the number of events in a file; panics unless both decoders agree with `etl-file`.
 ///
-/// They must read the same header fields, and the same events in the same order with every field, extended
-/// item and byte of user data. etl-parser reads no compressed file, so dissect alone has to there.
+/// The decoders must read the same header fields, and the same events in the same order with every
+/// field, extended item and byte of user data. Only dissect reads compressed files.
 pub fn assert_third_party_decoders_agree(path: &Path) -> usize {
     let trace = Trace::open(path).expect("the file is a trace");
     assert_eq!(trace.damages(), [], "{}", path.display());
@@ -85,8 +85,8 @@ fn event_line(event: &Event) -> Value {
     })
 }
 
-/// Compares every key of a decoder's output with ours. Only the processor may be missing in the
-/// output of one decoder.
+/// Compares every key of a decoder's output with ours. The processor may be missing in the output
+/// of one decoder.
 fn assert_same(decoder: &str, what: &str, theirs: &Value, ours: &Value) {
     let ours = ours.as_object().expect("our lines are objects");
     for (key, our_value) in ours {
@@ -99,8 +99,8 @@ fn assert_same(decoder: &str, what: &str, theirs: &Value, ours: &Value) {
     }
 }
 
-/// Compares the time of day, if a decoder returns the time. The decoder computes in floating point
-/// and is only precise to some microseconds.
+/// Compares the time of day, if a decoder returns it. The decoder computes in floating point, so it
+/// is precise only to a few microseconds.
 fn assert_same_time(decoder: &str, n: usize, theirs: &Value, ours: FileTime) {
     const DAY: i128 = 24 * 60 * 60 * 1_000_000;
     const TOLERANCE: i128 = 5;
@@ -145,7 +145,7 @@ fn assert_same_fields(n: usize, theirs: &Value, ours: &Event) {
     for (name, value) in &ours.fields {
         let theirs = fields.get(name.as_ref()).expect("a field of the name");
         let ours = serde_json::to_value(value).expect("a value has JSON");
-        // A status code has its name beside the number.
+        // A status code is followed by its name.
         let ours = ours.get("value").unwrap_or(&ours);
         assert!(same_value(theirs, ours), "event {n}: {name}: {theirs} and {ours}");
     }

@@ -1,4 +1,4 @@
-//! Records of every kernel event, class and version, with the values that they must have.
+//! Records of every kernel event, class and version, with their expected values.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
@@ -78,7 +78,7 @@ pub fn generated() -> Vec<(Name, Vec<u8>)> {
     records
 }
 
-/// The forms take turns.
+/// Returns the forms in turn.
 const fn form(n: usize) -> KernelForm {
     match n % 3 {
         0 => KernelForm::System,
@@ -97,7 +97,7 @@ pub fn payload(fields: &[Field], pointer_size: PointerSize) -> (Vec<u8>, Fields)
         let value = append(field.kind, n, pointer_size, &mut out);
         assert!(out.len() > before, "no field is empty");
         if field.kind == Type::Guids {
-            // The number before the GUIDs counts one.
+            // The number before the GUIDs is a count of one.
             out[before - 4..before].copy_from_slice(&1_u32.to_le_bytes());
             values.last_mut().unwrap().1 = Value::UInt(1);
         }
@@ -108,7 +108,7 @@ pub fn payload(fields: &[Field], pointer_size: PointerSize) -> (Vec<u8>, Fields)
         }
         values.push((field.name.clone(), value));
         if field.name.ends_with("FiltersCount") || &*field.name == "CounterCount" {
-            // Counts the texts of a later field, which are two.
+            // The number counts the texts of a later field, which are two.
             out[before..].copy_from_slice(&2_u32.to_le_bytes());
             values.last_mut().unwrap().1 = Value::UInt(2);
         }
@@ -279,7 +279,7 @@ fn append(kind: Type, n: u8, pointer_size: PointerSize, out: &mut Vec<u8>) -> Va
     }
 }
 
-/// Returns text in UTF-16 with a NUL at its end.
+/// Returns NUL-terminated UTF-16 text.
 pub fn utf16(text: &str) -> Vec<u8> {
     text.encode_utf16().chain([0]).flat_map(u16::to_le_bytes).collect()
 }
@@ -306,13 +306,13 @@ pub fn switch(to: u32) -> Vec<u8> {
     [&to.to_le_bytes()[..], &[0; 20]].concat()
 }
 
-/// Returns the payload of a record with the stack, or the key of the stack, of another event.
+/// Returns the payload of a record with another event's stack, or with the key of the stack.
 pub fn stack(time: i64, process: u32, thread: u32, frames: &[u64]) -> Vec<u8> {
     let frames: Vec<u8> = frames.iter().flat_map(|frame| frame.to_le_bytes()).collect();
     [&time.to_le_bytes()[..], &process.to_le_bytes(), &thread.to_le_bytes(), &frames].concat()
 }
 
-/// Returns the records of a file except its header event, by their sizes alone.
+/// Returns the records of a file except its header event, relying only on their sizes.
 pub fn records_of(file: &[u8]) -> Vec<&[u8]> {
     let u16_at =
         |bytes: &[u8], at: usize| usize::from(u16::from_le_bytes([bytes[at], bytes[at + 1]]));
@@ -332,8 +332,8 @@ pub fn records_of(file: &[u8]) -> Vec<&[u8]> {
     records.split_off(1)
 }
 
-/// Returns the payload of the event of a network adapter, a `MIB_IF_ROW2`: its addresses are
-/// 02:00:00:00:00:01 and, permanently, 02:00:00:00:00:02.
+/// Returns the payload of a network adapter's event, a `MIB_IF_ROW2`: its current address is
+/// 02:00:00:00:00:01, and its permanent address is 02:00:00:00:00:02.
 pub fn network_interface() -> Vec<u8> {
     let text = |text: &str| {
         let mut bytes: Vec<u8> = text.encode_utf16().flat_map(u16::to_le_bytes).collect();

@@ -1,5 +1,5 @@
-//! Schemas as merged traces hold them: `TRACE_EVENT_INFO` and `EVENT_MAP_INFO` (tdh.h), and the
-//! manifests of event sources.
+//! Schemas in the form in which merged traces contain them: `TRACE_EVENT_INFO` and `EVENT_MAP_INFO`
+//! (tdh.h), and the manifests of event sources.
 
 #![expect(missing_docs, reason = "tdh.h describes the fields")]
 
@@ -7,7 +7,7 @@ use etl_file::record::EventDescriptor;
 use etl_file::write::ClassicRecord;
 use etl_file::{EventRecord, Guid};
 
-/// The class of the events that hold schemas.
+/// The class of the events that contain schemas.
 pub const METADATA: Guid = Guid::from_u128(0xbbcc_f6c1_6cd1_48c4_80ff_8394_82e3_7671);
 
 /// A property of an event.
@@ -40,14 +40,14 @@ pub struct EventInfo {
     pub top_level: u32,
 }
 
-/// Strings behind a structure, with their offsets.
+/// The strings that follow a structure, with their offsets.
 struct Strings {
     start: usize,
     bytes: Vec<u8>,
 }
 
 impl Strings {
-    /// Returns the offset of a string, which ends with a space as those of TDH do; 0 for none.
+    /// Returns the offset of a string, or 0 for none. The string ends with a space, like TDH's.
     fn put(&mut self, text: &str) -> u32 {
         if text.is_empty() {
             return 0;
@@ -128,12 +128,12 @@ pub fn map_info(name: &str, flags: u32, entries: &[(u32, &str)]) -> Vec<u8> {
     out
 }
 
-/// Returns the record of a classic event that holds a schema.
+/// Returns the record of a classic event that contains a schema.
 pub fn metadata(opcode: u8, payload: Vec<u8>, timestamp: i64) -> ClassicRecord {
     ClassicRecord { class: METADATA, opcode, timestamp, payload, ..ClassicRecord::default() }
 }
 
-/// Returns the event with a chunk of a manifest.
+/// Returns the event that contains a chunk of a manifest.
 pub fn chunk(provider: Guid, process_id: u32, xml: &[u8], total: u16, number: u16) -> EventRecord {
     let mut user_data = vec![1, 1, 0, 0x5B];
     user_data.extend(total.to_le_bytes());
@@ -156,7 +156,7 @@ pub fn chunk(provider: Guid, process_id: u32, xml: &[u8], total: u16, number: u1
 /// The provider of [`sample`].
 pub const PROVIDER: Guid = Guid::from_u128(0x1d5f_8a60_7d1b_4c35_9e02_51a6_0b7c_0001);
 
-/// Returns the description of an event with all kinds of fields: event 5 of [`PROVIDER`].
+/// Returns the metadata of an event with all kinds of fields: event 5 of [`PROVIDER`].
 pub fn sample() -> EventInfo {
     let plain = |name, in_type| Property { name, in_type, count: 1, ..Property::default() };
     EventInfo {
@@ -180,7 +180,7 @@ pub fn sample() -> EventInfo {
         opcode: "Half",
         message: "%1 bytes by %2",
         properties: vec![
-            // The length in bytes of a number is always there.
+            // The byte length of a number is always present.
             Property { length: 4, ..plain("Bytes", 8) },
             Property { map: "Kinds", length: 1, ..plain("Kind", 4) },
             Property { map: "Flags", length: 4, ..plain("Options", 20) },
@@ -188,7 +188,7 @@ pub fn sample() -> EventInfo {
             Property { flags: 4, count: 3, length: 2, ..plain("Sizes", 6) },
             Property { flags: 2, length: 3, ..plain("Data", 14) },
             Property { length: 3, ..plain("Tag", 1) },
-            // A structure of two members, twice.
+            // An array of two structures with two members.
             Property { flags: 1 | 0x20, in_type: 9, out_type: 2, count: 2, ..plain("Pairs", 9) },
             plain("Name", 1),
             Property { length: 2, ..plain("First", 6) },

@@ -1,4 +1,4 @@
-//! Files from the writer, with events of both kinds.
+//! Files that the writer creates, with events of both kinds.
 
 use std::io::Cursor;
 use std::path::{Path, PathBuf};
@@ -144,7 +144,7 @@ impl Schema {
         Self(blob)
     }
 
-    /// Adds a field by its name and the bytes of its type.
+    /// Adds a field with its name and the bytes of its type.
     pub fn field(&mut self, name: &str, meta: &[u8]) {
         self.0.extend(name.as_bytes());
         self.0.push(0);
@@ -164,7 +164,7 @@ fn sized(mut blob: Vec<u8>) -> Vec<u8> {
     blob
 }
 
-/// Writes a file with `events` events, alternately of both kinds, on the processors in turn, a
+/// Writes a file with `events` events of alternating kinds, on the processors in turn, a
 /// millisecond apart. Returns the file and the events.
 pub fn file(header: LogFileHeader, events: u32, losses: Losses) -> (Vec<u8>, Vec<EventRecord>) {
     let tick = 10_000;
@@ -236,7 +236,7 @@ impl Recorded for (i64, Vec<u8>) {
     }
 }
 
-/// Returns a buffer of a processor with records.
+/// Returns a processor's buffer with these records.
 pub fn buffer<R: Recorded>(
     size: u32,
     processor: u16,
@@ -250,7 +250,7 @@ pub fn buffer<R: Recorded>(
     buffer
 }
 
-/// Writes a file of buffers, in this order. `flushed` is the clock's reading at their flushes.
+/// Writes a file with these buffers in order. `flushed` is the clock's reading at their flushes.
 pub fn of_buffers(
     header: LogFileHeader,
     flushed: i64,
@@ -263,7 +263,7 @@ pub fn of_buffers(
     log.finish(Finish::default()).expect("memory takes everything").into_inner()
 }
 
-/// Writes a file of records of one processor, in as many buffers as they need.
+/// Writes a file with the records of one processor, in as many buffers as they need.
 pub fn of_records<R: Recorded>(
     header: LogFileHeader,
     flushed: i64,

@@ -1,4 +1,4 @@
-//! Tests under the model checker, which tries every interleaving of the provider's atomics.
+//! Model checker tests, which try every interleaving of the provider's atomics.
 
 #![cfg(loom)]
 
@@ -57,7 +57,7 @@ fn a_composite_is_the_old_or_the_new_or_everything() {
     });
 }
 
-// R-C5: an update does not touch the current enable info, which is in the other slot.
+// R-C5: an update does not change the current enable info, which is in the other slot.
 #[test]
 fn during_one_update_a_composite_is_the_old_or_the_new() {
     const FIRST: EnableInfo = enable_info(2, 0x11, 0x1);
@@ -101,8 +101,8 @@ fn the_masks_of_a_closed_state_stay_clear_whatever_notification_comes() {
     });
 }
 
-/// The facades' maximum level is the last notification's, although another thread that read an
-/// older state may publish at the same time.
+/// The facades' maximum level is that of the last notification, although another thread that read
+/// an older state may publish at the same time.
 #[test]
 fn a_published_level_is_never_an_old_one() {
     use loom::sync::atomic::{AtomicBool, Ordering};
@@ -132,15 +132,15 @@ fn write_in(stripe: usize, stripes: usize) {
     assert_eq!(stack_index::<1>(stripes), stripe);
 }
 
-/// Checks that writers in the stripes with these numbers never use the handle after the closing thread
-/// has released it, which it does and takes back `rounds` times before.
+/// Checks that writers in the stripes with these numbers never use the handle after the closing
+/// thread has released it. Before that, this thread releases it and takes it back `rounds` times.
 fn check_rundown<const N: usize, const WRITERS: usize>(places: [usize; WRITERS], rounds: u64)
 where
     Rundown<[Stripe; N]>: Send + Sync,
 {
     use loom::cell::UnsafeCell;
     model(move || {
-        // The cell is the handle: loom reports unordered accesses.
+        // The cell is the handle: loom reports unordered accesses to it.
         let shared = Arc::new((Rundown::<[Stripe; N]>::new(), UnsafeCell::new(0_u64)));
         let rundown: &Rundown = &shared.0;
         // SAFETY: no other thread has the cell yet.
@@ -151,7 +151,7 @@ where
             thread::spawn(move || {
                 write_in(place, N);
                 let rundown: &Rundown = &shared.0;
-                // As the paths of a write: a slot that is taken makes it slow.
+                // Takes the fast path, or the slow path if the slot is taken, like a write.
                 if let Some(_guard) = rundown.enter_fast().or_else(|| rundown.enter()) {
                     // SAFETY: the guard keeps the handle from being released.
                     let handle = shared.1.with(|handle| unsafe { *handle });
@@ -208,7 +208,7 @@ fn a_write_sees_what_was_stored_before_the_rundown_was_opened() {
     });
 }
 
-/// Two notifications at once, which ETW is not known to send, disable no event of either.
+/// Concurrent notifications, which ETW is not known to send, disable no event that either enables.
 #[test]
 fn notifications_that_overlap_disable_no_event() {
     const FIRST: EnableInfo = enable_info(2, 0x11, 0x1);
@@ -221,12 +221,12 @@ fn notifications_that_overlap_disable_no_event() {
         let known = [FIRST, SECOND, EnableInfo::EVERYTHING];
         let info = state.enable_info().unwrap();
         assert!(known.contains(&info), "{info:?}");
-        // The masks and the enable info are of the same notification, or pass everything.
+        // The masks and the enable info come from the same notification, or pass everything.
         let passes =
             |level, keyword| state.is_enabled_fast(Level(level), Keyword::from_bits(keyword));
         assert_eq!(passes(2, 0x11), info.match_any.bits() & 0x11 != 0);
         assert_eq!(passes(5, 0x22), info.match_any.bits() & 0x22 != 0);
-        // The next notification alone is exact again.
+        // The next notification that does not overlap restores the exact state.
         state.enable(FIRST);
         assert_eq!(state.enable_info(), Some(FIRST));
         assert!(!state.is_enabled_fast(Level(5), Keyword::from_bits(0x22)));
@@ -234,7 +234,7 @@ fn notifications_that_overlap_disable_no_event() {
 }
 
 /// The registered handle, or 0. The model checker runs one thread at a time and switches only at
-/// its own atomics, so this one always has the current value.
+/// its own atomics, so this atomic always has the current value.
 static LIVE: AtomicU64 = AtomicU64::new(0);
 static REGISTRATIONS: AtomicU32 = AtomicU32::new(0);
 /// The number of writes.
@@ -317,7 +317,7 @@ extern "system" fn EtwWriteEx(
     0
 }
 
-/// Held by the test that uses the routines.
+/// Held by the test that currently uses the routines.
 static TURN: Mutex<()> = Mutex::new(());
 
 /// The default maximum number of preemptions of a thread.
@@ -329,7 +329,7 @@ fn more_preemptions() -> Option<usize> {
     setting.map(|text| text.parse().expect("WDK_ETW_PREEMPTIONS must be a number"))
 }
 
-/// Checks a model of a single part: every interleaving if the setting exceeds the default.
+/// Checks a model of a single part; tries every interleaving if the setting exceeds the default.
 fn model(body: impl Fn() + Sync + Send + 'static) {
     let mut builder = Builder::new();
     builder.preemption_bound = more_preemptions().is_none().then_some(PREEMPTIONS);

@@ -1,4 +1,4 @@
-//! Tests of the tables of `wdk-etw-tracing` under the model checker.
+//! Model checker tests of the tables in `wdk-etw-tracing`.
 
 #![cfg(loom)]
 
@@ -42,7 +42,7 @@ fn spans_of_two_threads_have_slots_of_their_own() {
     });
 }
 
-/// The last of two handles, on whichever thread it is, closes the span, once.
+/// Dropping the last of two handles, on whichever thread, closes the span exactly once.
 #[test]
 fn the_last_handle_closes_a_span_once() {
     loom::model(|| {
@@ -70,8 +70,8 @@ fn the_last_handle_closes_a_span_once() {
     });
 }
 
-/// A key that outlives its span, for example an explicit parent that is closed at the same time,
-/// finds the span or nothing, but never the next span or a mixture of both.
+/// A key that outlives its span, such as an explicit parent that is closed at the same time, finds
+/// the span or nothing, but never the slot's next span or a mixture of both.
 #[test]
 fn an_old_key_never_finds_the_next_span() {
     loom::model(|| {
@@ -102,7 +102,7 @@ fn a_full_table_refuses_a_span_and_a_closing_one_is_not_reused() {
             let table = Arc::clone(&table);
             thread::spawn(move || {
                 let span = table.release(key).unwrap();
-                // The stop event is written here.
+                // In the subscriber, the stop event is written here.
                 thread::yield_now();
                 assert_is(&span, 1);
                 assert!(!table.share(key));

@@ -1,5 +1,5 @@
-//! Stand-ins for the ETW routines of ntoskrnl.exe, which record calls, fail on demand and send
-//! notifications. One test uses them at a time.
+//! Mock ETW routines of ntoskrnl.exe, which record calls, fail on demand and send notifications.
+//! Only one test uses them at a time.
 
 #![allow(
     clippy::missing_panics_doc,
@@ -45,7 +45,7 @@ const SET_TRAITS: i32 = 2;
 type Callback =
     unsafe extern "system" fn(*const Guid, u32, u8, u64, u64, *const c_void, *mut c_void);
 
-/// A text that repeats a part without an end, and counts the parts.
+/// A text that repeats a part endlessly, and counts the repetitions.
 pub struct Endless<'a>(pub &'a Cell<usize>, pub &'static str);
 
 impl fmt::Display for Endless<'_> {
@@ -89,9 +89,9 @@ pub struct Written {
     pub filter: u64,
     /// The flags.
     pub flags: u32,
-    /// The activity id, if the call has one.
+    /// The activity id, if the call passed one.
     pub activity: Option<Guid>,
-    /// The related activity id, if the call has one.
+    /// The related activity id, if the call passed one.
     pub related: Option<Guid>,
     /// The type and the bytes of each data descriptor.
     pub data: Vec<(u8, Vec<u8>)>,
@@ -103,7 +103,7 @@ impl Written {
         self.of_kind(0).unwrap_or_default()
     }
 
-    /// Returns the schema that a `TraceLogging` event carries.
+    /// Returns the schema in a `TraceLogging` event.
     pub fn schema(&self) -> Option<Schema> {
         self.of_kind(1).map(|metadata| Schema::parse_trace_logging(&metadata).unwrap())
     }
@@ -114,8 +114,8 @@ impl Written {
         bytes.map(<[u8]>::to_vec).reduce(|all, more| [all, more].concat())
     }
 
-    /// Returns the values that `schema` finds in the event's data, with their names. The data has no
-    /// more and no less.
+    /// Returns the values that `schema` finds in the event's data, with their names. Panics unless
+    /// they are all of the data.
     pub fn values(&self, schema: &Schema) -> Vec<(String, Value)> {
         let Payload { fields, error, leftover, .. } =
             schema.decode(&self.content(), PointerSize::Eight);
@@ -137,7 +137,7 @@ impl Written {
     }
 }
 
-/// A block of pool. It does not own a `Box`, which would be the only pointer to its memory.
+/// A block of pool. It owns no `Box`, which would have to be the only pointer to its memory.
 pub struct Block {
     start: usize,
     bytes: usize,
@@ -156,7 +156,7 @@ impl Drop for Block {
 /// The state and the behaviour of the routines.
 #[derive(Default)]
 pub struct Etw {
-    /// The calls that no test has taken yet.
+    /// The calls that no test has fetched yet.
     pub calls: Vec<Call>,
     /// The status of `EtwRegister`.
     pub register_status: i32,
@@ -166,11 +166,11 @@ pub struct Etw {
     pub write_status: i32,
     /// The status of `EtwUnregister`.
     pub unregister_status: i32,
-    /// The level, match-any and match-all keywords of a notification inside `EtwRegister`.
+    /// The level, match-any and match-all keywords of a notification sent inside `EtwRegister`.
     pub enabled_before: Option<(u8, u64, u64)>,
     /// The thread's activity id.
     pub thread_activity: Guid,
-    /// The status that `EtwActivityIdControl` returns when it reads or sets the thread's id.
+    /// The status of `EtwActivityIdControl` when it reads or sets the thread's id.
     pub thread_activity_status: i32,
     /// The number of activity ids that were created.
     pub activities: u16,
@@ -207,7 +207,7 @@ impl Etw {
 // These locks are not the standard library's, because ThreadSanitizer sees only code that is
 // compiled for it.
 static ETW: Mutex<Option<Etw>> = Mutex::new(None);
-/// Signalled when writes are no longer held.
+/// Signaled when writes are no longer held.
 static LET_GO: Condvar = Condvar::new();
 static TURN: Mutex<()> = Mutex::new(());
 /// Held during a notification, for which `EtwUnregister` waits.
@@ -218,8 +218,8 @@ fn with<R>(body: impl FnOnce(&mut Etw) -> R) -> R {
     body(etw.get_or_insert_with(Etw::default))
 }
 
-/// A test's exclusive use of the routines, which are reset before. Its end unregisters the provider
-/// that it began with.
+/// A test's exclusive use of the routines, which are reset first. Dropping it unregisters the
+/// provider that the test began with.
 pub struct Turn {
     provider: Option<&'static Provider>,
     _held: MutexGuard<'static, ()>,
@@ -436,7 +436,7 @@ extern "system" fn EtwSetInformation(
     information: *const u8,
     length: u32,
 ) -> i32 {
-    // A routine without information gets a null pointer, and no address of an empty slice.
+    // A routine without information gets a null pointer, not the address of an empty slice.
     assert_eq!(information.is_null(), length == 0, "{information:?}");
     let blob = if information.is_null() {
         &[]
@@ -460,7 +460,7 @@ extern "system" fn EtwSetInformation(
     })
 }
 
-/// `EVENT_DATA_DESCRIPTOR` as ETW reads it.
+/// `EVENT_DATA_DESCRIPTOR` in the form that ETW reads.
 #[repr(C)]
 struct DataDescriptor {
     address: u64,
@@ -492,7 +492,7 @@ extern "system" fn EtwWriteEx(
             let descriptor = unsafe { descriptor.read() };
             assert_eq!((descriptor.reserved_1, descriptor.reserved_2), (0, 0));
             let start = descriptor.address as *const u8;
-            // Null is the address of no bytes.
+            // A descriptor of no bytes may have a null address.
             let bytes = if start.is_null() && descriptor.size == 0 {
                 &[]
             } else {

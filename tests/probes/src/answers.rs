@@ -1,4 +1,4 @@
-//! The answers of one system.
+//! A system's answers.
 
 use std::{collections::BTreeMap, fmt};
 
@@ -12,7 +12,7 @@ pub enum Value {
     Flag(bool),
     /// A number.
     Number(u64),
-    /// Text; a status and a mask in hexadecimal digits after `0x`.
+    /// Text; statuses and masks are hexadecimal digits after `0x`.
     Text(String),
 }
 
@@ -63,7 +63,7 @@ impl From<&str> for Value {
     }
 }
 
-/// The values of an answer, by their names.
+/// The values of an answer, by name.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Values(pub BTreeMap<String, Value>);
@@ -120,6 +120,6 @@ pub struct System {
 pub struct Answers {
     /// The system.
     pub system: System,
-    /// The answers, by their probes' ids.
+    /// The answers, by probe id.
     pub answers: BTreeMap<String, Answer>,
 }

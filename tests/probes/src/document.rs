@@ -14,15 +14,15 @@ A test writes this page from the probes and the answers files:
 `WDK_ETW_RENEW=1 cargo test --package etw-probes --test stand_in`.
 
 The page lists ETW behaviour that is undocumented or doubtful. A driver
-(`tests/drivers/probes`) and its client ask a system; the answers of one system are a file in
+(`tests/drivers/probes`) and its client probe a system; the answers of one system are a file in
 [standin-kernel/answers](../../standin-kernel/answers/README.md), and `KernelConfig::like` makes the
-stand-in kernel behave like the system. *Documented* is what documents say, with the source and its
-confidence; *assumed* is what the stand-in kernel does by default; *measured* is what a system
-answered. The stand-in kernel's own answers only show that it does what is assumed.
+stand-in kernel behave like the system. *Documented* is the documents' answer, with the source and the
+confidence; *assumed* is the stand-in kernel's default behaviour; *measured* is a system's answer.
+The stand-in kernel's own answers only show that it behaves as assumed.
 ";
 
 const NONE_MEASURED: &str = "
-**No Windows has been asked yet.** The columns of Windows builds appear here with their answers files.
+**No Windows build has been probed yet.** The columns of Windows builds appear here with their answers files.
 ";
 
 /// Returns the page's text in Markdown, with a column for each system.

@@ -17,7 +17,7 @@ use crate::{
 /// The version of the files.
 const VERSION: u64 = 1;
 
-/// The key of the reason why a probe was not asked.
+/// The key for the reason why a probe was not run.
 const NOT_ASKED: &str = "not_asked";
 
 /// Reasons why a text is not a valid answers file.
@@ -89,7 +89,7 @@ impl Answers {
         Ok(Self { system: file.system, answers })
     }
 
-    /// Writes the file. The file is replaced atomically: the text is on disk before it gets the file's
+    /// Writes the file, replacing it atomically: the text is on disk before it gets the file's
     /// name.
     ///
     /// # Errors
@@ -111,7 +111,7 @@ impl Answers {
     ///
     /// # Errors
     ///
-    /// Returns an error if serialization fails, which no answer causes.
+    /// Returns an error if serialization fails, which it does for no answer.
     pub fn write(&self) -> Result<String, AnswersError> {
         let values = |answer: &Answer| match answer {
             Answer::Found(values) => values.clone(),

@@ -22,7 +22,7 @@ pub struct Thread {
 pub struct SessionPlan {
     /// The size of a buffer in kilobytes; 0 for 64.
     pub buffer_kb: u32,
-    /// True for the fewest buffers, which a burst fills faster than they are written.
+    /// True for the minimum number of buffers, which a burst fills faster than they are written.
     pub few_buffers: bool,
     /// `EVENT_TRACE_INDEPENDENT_SESSION_MODE`.
     pub independent: bool,
@@ -43,14 +43,14 @@ pub struct Enabling {
     pub source: Option<Guid>,
     /// The data of a schematized filter, without its header.
     pub filter: Option<Vec<u8>>,
-    /// The ids of an event id filter, whose events pass.
+    /// The ids that an event id filter passes.
     pub ids: Option<Vec<u16>>,
 }
 
 /// The result of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Completed {
-    /// The NTSTATUS that the request completed with.
+    /// The NTSTATUS with which the request completed.
     pub status: u32,
     /// The output.
     pub output: Vec<u8>,
@@ -87,7 +87,7 @@ impl Recorded {
     }
 }
 
-/// A system to probe, with the driver `etw-probes-driver` and control of sessions.
+/// A system to probe: it runs the driver `etw-probes-driver` and controls sessions.
 #[expect(
     clippy::missing_errors_doc,
     reason = "a sentence of each operation describes its errors; a section each would hide the operations"

@@ -4,10 +4,10 @@ use etw_scenarios::HostError;
 
 use crate::{answers::Values, stage::Stage};
 
-/// A function that asks a question and returns the answer.
+/// A function that runs a probe and returns the answer.
 pub type Run = fn(&mut Stage<'_>) -> Result<Values, HostError>;
 
-/// A question to ETW that no document answers, and the function that asks it.
+/// A question about ETW that no document answers, and the function that asks it.
 pub struct Probe {
     /// The name in answers files.
     pub id: &'static str,
@@ -25,7 +25,7 @@ pub struct Probe {
     pub documented: &'static str,
     /// The stand-in kernel's assumption.
     pub assumed: &'static str,
-    /// True if two equal systems can give different answers; tests do not compare these.
+    /// True if identical systems can give different answers; tests do not compare these.
     pub varies: bool,
     /// True if the probe may cause a bugcheck; such probes run last.
     pub risky: bool,

@@ -45,11 +45,11 @@ pub fn ask_some<'a>(
     Ok(Answers { system, answers })
 }
 
-/// Runs some probes, and calls `save` after each one, so that a bugcheck loses no answer.
+/// Runs some probes, and calls `save` after each one, so that no answer is lost in a bugcheck.
 ///
-/// The answers are added to the existing ones. Before a risky probe, an entry is saved that the
-/// probe did not return; the answer replaces it. `progress` receives each probe before and after
-/// it is asked.
+/// The answers are added to the existing ones. Before a risky probe runs, an entry is saved that
+/// says that it did not return; the probe's answer replaces the entry. `progress` receives each
+/// probe before and after it runs.
 ///
 /// # Errors
 ///
@@ -76,7 +76,7 @@ pub fn ask_saving<'a, E>(
     Ok(())
 }
 
-/// The reason saved for a risky probe while it runs, which remains after a bugcheck.
+/// The reason that is saved for a risky probe while it runs, and remains after a bugcheck.
 const DID_NOT_RETURN: &str = "did not return";
 
 /// Runs a probe, and restores the host's state.
@@ -192,7 +192,7 @@ mod tests {
         assert_eq!(why(&saved[1]), "did not return");
         assert!(why(&saved[2]).contains("nothing works"), "{}", why(&saved[2]));
         assert!(saved.iter().all(|one| one["timer"] == former));
-        // No other file is left beside the answers file.
+        // No other file remains beside the answers file.
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
     }
 }

@@ -1,4 +1,4 @@
-//! The operations that probes use: the host's, and the driver's by name.
+//! The operations that probes use: those of the host, and named operations of the driver.
 
 use std::time::Duration;
 
@@ -209,7 +209,7 @@ impl<'a> Stage<'a> {
         self.ask_for(operation::UNREGISTER, slot, 0)
     }
 
-    /// Sets information of a registration, and returns the status.
+    /// Sets information for a registration, and returns the status.
     pub fn set(&mut self, slot: u32, class: u32, bytes: &[u8]) -> Result<u32, HostError> {
         let ask = Ask {
             operation: operation::SET_INFORMATION,
@@ -221,7 +221,7 @@ impl<'a> Stage<'a> {
         Ok(self.ask(ask, bytes)?.statuses[0])
     }
 
-    /// Sets information of a registration without bytes, with one of
+    /// Sets information for a registration without bytes, with one of
     /// `etw_probes_interface::pointer`, and returns the status.
     pub fn set_pointer(&mut self, slot: u32, class: u32, pointer: u64) -> Result<u32, HostError> {
         let ask = Ask {
@@ -234,12 +234,12 @@ impl<'a> Stage<'a> {
         Ok(self.ask(ask, &[])?.statuses[0])
     }
 
-    /// Sets traits of a registration, and returns the status.
+    /// Sets a registration's traits, and returns the status.
     pub fn set_traits(&mut self, slot: u32, traits: &[u8]) -> Result<u32, HostError> {
         self.set(slot, SET_TRAITS, traits)
     }
 
-    /// Sets traits of a registration, and fails if the driver reports an error.
+    /// Sets a registration's traits, and fails if the driver reports an error.
     pub fn need_traits(&mut self, slot: u32, traits: &[u8]) -> Result<(), HostError> {
         match self.set_traits(slot, traits)? {
             0 => Ok(()),
@@ -302,7 +302,7 @@ impl<'a> Stage<'a> {
         })
     }
 
-    /// Writes an event, retries while the session has no free buffer, and returns the status.
+    /// Writes an event, retrying while the session has no free buffer, and returns the status.
     pub fn write_patiently(&mut self, write: Write) -> Result<u32, HostError> {
         const TRIES: u32 = 20;
         const PAUSE: Duration = Duration::from_millis(50);
@@ -317,8 +317,8 @@ impl<'a> Stage<'a> {
         Ok(status)
     }
 
-    /// Returns the largest payload with which a write succeeds, and the status of a payload that is
-    /// one byte larger. `low` succeeds and `high` fails.
+    /// Returns the largest payload size with which a write succeeds, and the status for one byte
+    /// more. `low` succeeds and `high` fails.
     pub fn largest_payload(
         &mut self,
         write: Write,
@@ -356,7 +356,7 @@ impl<'a> Stage<'a> {
         self.enabled_by(SessionPlan::default(), level)
     }
 
-    /// Starts a session of a kind that enables the provider at a level.
+    /// Starts a session with this plan that enables the provider at a level.
     pub fn enabled_by(&mut self, plan: SessionPlan, level: u8) -> Result<Session, HostError> {
         let session = self.host.start_session(plan)?;
         self.enable(session, provider(), level)?;
@@ -390,7 +390,7 @@ pub fn traits_name(event: &EventRecord) -> Option<String> {
     String::from_utf8(name.to_vec()).ok()
 }
 
-/// Returns a word for an event's activity id.
+/// Returns a word that describes an event's activity id.
 pub fn activity_word(event: Option<&EventRecord>) -> &'static str {
     match event.map(|event| event.activity_id) {
         None => "no event",

@@ -23,7 +23,7 @@ const CLIENT: Identity = Identity { process: 4242, thread: 4244 };
 /// A host that runs the driver's image in the stand-in kernel.
 pub struct StandIn {
     kernel: Kernel,
-    /// The device's open file, the device and the driver, in the order in which they are closed.
+    /// The device's open file, the device and the driver, in the order of closing them.
     loaded: Option<(File, Device, Driver)>,
     folder: TempDir,
     sessions: Slots<SessionHandle>,
@@ -64,7 +64,7 @@ impl StandIn {
     ///
     /// # Errors
     ///
-    /// Returns an error if the driver leaks a resource, or the kernel has bugchecked.
+    /// Returns an error if the driver leaks a resource, or if the kernel has bugchecked.
     pub fn close(mut self) -> Result<(), HostError> {
         let Some((file, device, driver)) = self.loaded.take() else {
             return Ok(());

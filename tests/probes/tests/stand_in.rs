@@ -25,7 +25,7 @@ fn folder() -> PathBuf {
     etw_test_support::root().join("standin-kernel/answers")
 }
 
-/// Returns the stand-in kernel's answers with a configuration.
+/// Returns the stand-in kernel's answers under a configuration.
 fn answers_of(config: KernelConfig) -> Answers {
     let mut host = StandIn::new(&driver(), config).unwrap();
     let answers = ask(&mut host, &mut |_, _| {}).unwrap();
@@ -102,7 +102,7 @@ fn the_stand_in_kernel_configured_like_a_file_answers_like_the_file() {
     }
 }
 
-/// Returns a named configuration for each setting, in which only that setting differs from the
+/// Returns a named configuration for each setting, in which only that setting differs from its
 /// default.
 fn changed() -> Vec<(&'static str, UnspecifiedBehaviour)> {
     let default = UnspecifiedBehaviour::default();
@@ -139,7 +139,7 @@ fn changed() -> Vec<(&'static str, UnspecifiedBehaviour)> {
 
 #[test]
 fn every_setting_is_found_from_the_answers_that_it_gives() {
-    // The source has a line for each setting, and the list above contains at least one case for
+    // The source has one line for each setting, and the list above contains at least one case for
     // each.
     let source = etw_test_support::root().join("standin-kernel/src/services/etw/unspecified.rs");
     let source = fs::read_to_string(source).unwrap();
@@ -230,7 +230,7 @@ fn the_reference_lists_the_probes_and_answers() {
 
 #[test]
 fn every_open_point_and_every_doubtful_statement_is_probed() {
-    /// The doubtful statements that no probe can test, with the reasons.
+    /// The doubtful statements that no probe can test, with reasons.
     const NOT_ASKED: [(&str, &str); 4] = [
         ("ETW-1.3.5", "a failure for lack of memory cannot be caused"),
         ("ETW-1.3.24", "an invalid handle may be an address that the system reads"),

@@ -1,7 +1,7 @@
 //! The operations that a scenario performs on its host.
 //!
-//! One host is the stand-in kernel, another a Windows machine on which the driver is installed.
-//! If a scenario passes on one and fails on the other, the stand-in kernel is wrong.
+//! One host is the stand-in kernel, and the other is a Windows machine on which the driver is
+//! installed. If a scenario passes on one and fails on the other, the stand-in kernel is wrong.
 
 use std::{fmt, time::Duration};
 
@@ -30,7 +30,7 @@ pub struct Pending(pub usize);
 /// The size of a session's buffers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BufferSpace {
-    /// More than the scenarios need.
+    /// More buffers than the scenarios need.
     Ample,
     /// The fewest and smallest buffers, which a burst fills faster than the session can write them.
     Minimal,
@@ -39,7 +39,7 @@ pub enum BufferSpace {
 /// The result of a request.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Answer {
-    /// The NTSTATUS that the request completed with.
+    /// The NTSTATUS with which the request completed.
     pub status: u32,
     /// The output bytes.
     pub output: Vec<u8>,
@@ -90,7 +90,7 @@ impl From<Win32Error> for HostError {
     }
 }
 
-/// The sessions, files or requests of a host, by their numbers.
+/// A host's sessions, files or requests, by number.
 #[derive(Debug)]
 pub struct Slots<T> {
     all: Vec<Option<T>>,
@@ -99,7 +99,7 @@ pub struct Slots<T> {
 }
 
 impl<T> Slots<T> {
-    /// Returns a list without elements. If a number has none, the error says so: "session 3 is not
+    /// Returns an empty list. Errors about a missing element use both texts: "session 3 is not
     /// running".
     #[must_use]
     pub const fn new(what: &'static str, is_gone: &'static str) -> Self {
@@ -122,7 +122,7 @@ impl<T> Slots<T> {
     ///
     /// # Errors
     ///
-    /// Fails if there is none with the number.
+    /// Fails if no element has this number.
     pub fn get(&self, number: usize) -> Result<&T, HostError> {
         self.all.get(number).and_then(Option::as_ref).ok_or_else(|| self.gone(number))
     }
@@ -152,7 +152,7 @@ impl<T> Slots<T> {
 pub struct Seen {
     /// The decoded event.
     pub event: Decoded,
-    /// The provider traits that the event carries.
+    /// The provider traits in the event.
     pub traits: Option<ProviderTraits>,
 }
 
@@ -199,7 +199,7 @@ impl Recording {
 /// `EVENT_HEADER_EXT_TYPE_PROV_TRAITS`.
 const PROVIDER_TRAITS: u16 = 12;
 
-/// A system that scenarios run on: it controls sessions, reads the events that they record, and
+/// A system on which scenarios run: it controls sessions, reads the events that they record, and
 /// sends requests to the sample driver's device.
 #[expect(
     clippy::missing_errors_doc,
@@ -267,8 +267,8 @@ pub trait Host {
     ) -> Result<Pending, HostError>;
 
     /// Sends a traced device control request like the client, without waiting for its completion:
-    /// creates an activity, writes the client's event about the request, and sends the activity's id
-    /// in front of the input ([`traced`](etw_sample_interface::traced)). [`Self::finish`] writes the
+    /// creates an activity, writes the client's event about the request, and sends the activity's
+    /// id before the input ([`traced`](etw_sample_interface::traced)). [`Self::finish`] writes the
     /// client's event about the answer, and removes the id from the output. Returns the activity.
     /// Fails as [`read`](Self::read) does.
     fn start_traced_control(
@@ -291,7 +291,7 @@ pub trait Host {
 
     /// Returns true if a session with [`BufferSpace::Minimal`] loses events in every burst that
     /// exceeds its buffers, and counts exactly the events that the provider could not write. On
-    /// Windows the writer thread runs concurrently and may keep up with the burst.
+    /// Windows, the writer thread runs concurrently and may keep up with the burst.
     fn counts_losses_exactly(&self) -> bool {
         false
     }

@@ -3,7 +3,7 @@
 //! A [`Scenario`] starts sessions on a [`Host`], enables the provider, sends requests to the
 //! device, stops the sessions and checks the decoded events. Two hosts exist: the stand-in
 //! kernel (`StandIn`, on x86-64 Linux) and a Windows machine (the sample client).
-//! A scenario proves the same on both.
+//! A scenario proves the same statement on both.
 //!
 //! With the stand-in kernel there is also a tour: `drive` exercises every path of the sample
 //! driver while two sessions trace it, `expected_everything` and `expected_requests` return the

@@ -32,7 +32,7 @@ struct Sent {
     traced: Option<(u32, Guid)>,
 }
 
-/// Returns an event of the client, with the metadata from its declaration.
+/// Returns one of the client's events, with the metadata from its declaration.
 fn event_of_client(name: &str, activity: Guid, data: Vec<u8>) -> Result<ProgramEvent, HostError> {
     let wrong = |error: &dyn std::fmt::Display| {
         HostError::new(format!("cannot read the client's declaration: {error}"))
@@ -77,7 +77,7 @@ pub struct StandIn {
     /// The number of activities that the client has created.
     activities: u32,
     finished: usize,
-    /// The factor by which time passes more slowly than a scenario waits.
+    /// The factor by which time passes more slowly than a scenario requests.
     slowness: u32,
 }
 
@@ -141,8 +141,8 @@ impl StandIn {
         })
     }
 
-    /// Makes time pass more slowly than scenarios wait, by a factor, so that timers tick less often
-    /// than their period, as on Windows: a period of 10 ms becomes one system tick, 15.6 ms.
+    /// Makes time pass more slowly than scenarios request, by a factor, so that timers tick less
+    /// often than their period, as on Windows: a period of 10 ms becomes one system tick, 15.6 ms.
     #[must_use]
     pub const fn slowed(mut self, factor: u32) -> Self {
         self.slowness = factor;
@@ -161,7 +161,7 @@ impl Host for StandIn {
         }
         let driver = self.kernel.load(&self.image)?;
         let device = driver.add_device();
-        // The error is reported, so a driver that fails to add its device can be dropped.
+        // The error is reported, so the kernel may be dropped with the driver still loaded.
         let device = device.inspect_err(|_| self.kernel.leave_behind())?;
         self.driver = Some((driver, device));
         Ok(())
@@ -336,7 +336,7 @@ impl Host for StandIn {
 }
 
 impl StandIn {
-    /// Writes an event of the client, and registers the client's provider before the first event.
+    /// Writes one of the client's events, registering the client's provider before the first one.
     fn write_as_client(&mut self, event: ProgramEvent) -> Result<(), HostError> {
         if self.client.is_none() {
             self.client = Some(self.kernel.start_program(CLIENT, CLIENT_PROVIDER_NAME)?);
@@ -347,7 +347,7 @@ impl StandIn {
         Ok(())
     }
 
-    /// Closes and unloads everything, and fails if the verifier reported a warning.
+    /// Closes and unloads everything, and fails if the verifier has reported a warning.
     fn tear_down(&mut self) -> Result<(), HostError> {
         for file in self.files.drain() {
             file.close()?;

@@ -38,7 +38,7 @@ pub struct Tour {
     pub requests: SessionReport,
     /// The statistics of the stand-in kernel.
     pub statistics: standin_kernel::Statistics,
-    /// The statements that the tour verified, as sentences.
+    /// The statements that the tour verified.
     pub verified: Vec<String>,
 }
 

@@ -13,8 +13,8 @@ mod stand_in {
     /// An event: its name, its level and its keywords.
     type Event = (String, u8, u64);
 
-    /// Returns the events that the stages on Windows expect for their requests, and check the
-    /// recipes against.
+    /// Returns the events that the Windows stages expect for their requests, and with which they
+    /// check the recipes.
     fn expected_of_traffic() -> Vec<Event> {
         let path = etw_test_support::root().join("tests/windows/traffic.json");
         let text = std::fs::read_to_string(path).unwrap();

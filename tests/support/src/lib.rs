@@ -1,6 +1,6 @@
-//! Finds the data, samples and third-party readers that the workspace's tests compare with.
+//! Finds the data, samples and third-party readers with which the workspace's tests compare.
 //!
-//! Everything is in the checkout, except files and programs that environment variables name:
+//! Everything is in the checkout, except the files and programs that environment variables name:
 //!
 //! | variable | folder or program | set by |
 //! |---|---|---|
@@ -144,8 +144,8 @@ pub fn program(variable: &str, usual: &str) -> PathBuf {
     env::var_os(variable).map_or_else(|| PathBuf::from(usual), PathBuf::from)
 }
 
-/// Returns a command that links PE images, with the options of Microsoft's linker: that of the
-/// Rust toolchain, or Debian's.
+/// Returns a command that links PE images and accepts the options of Microsoft's linker: the Rust
+/// toolchain's linker, or Debian's.
 #[must_use]
 pub fn lld_link() -> Command {
     let libraries = Command::new("rustc").args(["--print", "target-libdir"]).output();

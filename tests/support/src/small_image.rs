@@ -1,4 +1,4 @@
-//! Builds driver images of a few KiB without a toolchain. Tests can change every byte.
+//! Builds driver images of a few KiB without a toolchain, so that tests can change every byte.
 
 /// Alignment of sections in the file.
 const FILE_PAGE: usize = 0x200;
@@ -15,7 +15,7 @@ pub const IMPORTS: usize = 3 * FILE_PAGE;
 
 /// The contents of an image.
 pub struct Image<'a> {
-    /// Names of routines by the module that they are imported from.
+    /// Names of imported routines, by module.
     pub imports: &'a [(&'a str, &'a [&'a str])],
     /// True if the image has a relocation table, with one pointer in the data.
     pub relocations: bool,
@@ -34,7 +34,7 @@ impl Default for Image<'_> {
             ],
             relocations: true,
             code: b".text\0\0\0",
-            // It returns success: `xor eax, eax; ret`.
+            // The code returns success: `xor eax, eax; ret`.
             entry: &[0x31, 0xC0, 0xC3],
         }
     }
@@ -69,8 +69,8 @@ impl Image<'_> {
         file(&sections, &directories)
     }
 
-    /// Returns the import table: the descriptors, each module's name pointers and slots, and the
-    /// strings.
+    /// Returns the import table: the descriptors, each module's name pointers and address slots,
+    /// and the strings.
     fn import_table(&self, base: u32) -> Vec<u8> {
         let count = |names: &[&str]| (names.len() + 1) * 8;
         let tables: usize = self.imports.iter().map(|(_, names)| count(names)).sum();
@@ -104,7 +104,7 @@ impl Image<'_> {
 }
 
 /// Returns the end of the last section in memory. Sections start on page boundaries, after the page
-/// of the headers.
+/// with the headers.
 fn end(sections: &[Section]) -> u32 {
     sections.iter().fold(PAGE, |end, (_, _, bytes)| {
         let size = u32::try_from(bytes.len()).expect("images are small");

@@ -1,4 +1,4 @@
-//! A library with a user-mode provider, like a program's, a service's or a UMDF driver's. The
+//! A library with a user-mode provider, like that of a program, a service or a UMDF driver. The
 //! declaration does not mention the mode.
 
 /// The tests' provider.

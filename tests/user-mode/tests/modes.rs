@@ -1,4 +1,4 @@
-//! Tests that a declaration in a package for the wrong mode does not compile.
+//! Tests that a declaration does not compile in a package for the wrong mode.
 
 use std::{
     env, fs,
@@ -8,7 +8,7 @@ use std::{
 };
 
 /// A package with a provider: its name, the driver type that `wdk-build` sets, whether it enables
-/// the feature, whether it is a program, and whether it installs the subscriber of `tracing`.
+/// the feature, whether it is a program, and whether it installs the `tracing` subscriber.
 struct Package {
     name: &'static str,
     driver_type: Option<&'static str>,
@@ -59,7 +59,7 @@ fn workspace() -> PathBuf {
     let write = |path: &str, text: &str| {
         let path = folder.join(path);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
-        // An unchanged file keeps its time, so that cargo does not build it again.
+        // An unchanged file keeps its modification time, so that cargo does not rebuild it.
         if fs::read_to_string(&path).ok().as_deref() != Some(text) {
             fs::write(path, text).unwrap();
         }
@@ -142,7 +142,7 @@ fn a_declaration_refuses_the_wrong_mode() {
         let (succeeded, errors) = check(&[package], None);
         assert!(!succeeded && errors.contains(error), "{package}: {errors}");
     }
-    // One command for a driver and a program: the program's feature applies to the driver too.
+    // One command for a driver and a program: the program's feature also applies to the driver.
     let (succeeded, errors) = check(&["kmdf", "program"], None);
     assert!(!succeeded && errors.contains(NO_KERNEL), "{errors}");
 }
@@ -165,7 +165,7 @@ fn a_program_for_windows_must_enable_the_feature() {
     assert!(!succeeded && errors.contains(NO_USER), "{errors}");
 }
 
-/// The subscriber calls the kernel, and a user-mode program cannot.
+/// The subscriber calls the kernel, which a user-mode program cannot do.
 #[test]
 fn the_subscriber_of_tracing_refuses_user_mode() {
     let (succeeded, errors) = cargo("build", &["subscriber"], None);

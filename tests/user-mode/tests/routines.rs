@@ -1,5 +1,5 @@
-//! Tests the library's calls to advapi32.dll with stand-ins for its routines. The client's tests
-//! call the real routines on Windows.
+//! Tests the library's calls to advapi32.dll with mock routines. The client's tests call the real
+//! routines on Windows.
 
 #![cfg(not(windows))]
 #![allow(clippy::significant_drop_tightening, reason = "a test's turn lasts as long as the test")]
@@ -141,7 +141,7 @@ extern "system" fn EventWriteEx(
         assert_eq!(descriptor.reserved, [0; 3]);
         if descriptor.kind == 0 {
             let start = descriptor.address as *const u8;
-            // A null pointer stands for an empty slice.
+            // An empty slice may have a null pointer.
             let bytes = if start.is_null() && descriptor.size == 0 {
                 &[]
             } else {

@@ -1,6 +1,6 @@
-# Installs the minimal driver of docs/instrument-your-driver.md from its package, traces it, and removes
-# it, with the commands of the guide. It tells a signature that Windows does not accept, or an entry
-# point that does not work, from a fault of the sample driver. This script has not run on Windows yet.
+# Installs the minimal driver of docs/instrument-your-driver.md from its package, traces it, and
+# removes it, with the commands of the guide. A failure shows that Windows rejects the signature or
+# the entry point, not that the sample driver is at fault. This script has not run on Windows yet.
 param(
     [Parameter(Mandatory = $true)] [string] $Kit,
     [Parameter(Mandatory = $true)] [string] $Package,

@@ -44,8 +44,8 @@ if ($failed.Count -gt 0) { $text += @('', '## Checks that failed', '') + $failed
 if ($notRun.Count -gt 0) { $text += @('', '## Recipes that were skipped', '') + $notRun }
 [IO.File]::AppendAllText($Summary, ($text -join "`n") + "`n", (New-Object Text.UTF8Encoding $false))
 
-# The file is named as in standin-kernel/answers: by the build and the architecture. Driver Verifier changes
-# the system's behaviour, so only the leg without it counts.
+# The file is named like those in standin-kernel/answers, by build and architecture. Driver Verifier
+# changes the system's behaviour, so only the answers of the leg without it count.
 $answers = Join-Path $Out 'plain\probe\answers.json'
 if (Test-Path -LiteralPath $answers) {
     $system = (ConvertFrom-Json ([IO.File]::ReadAllText($answers))).system

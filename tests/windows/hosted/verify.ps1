@@ -10,7 +10,7 @@ foreach ($name in 'package', 'package-catalog-2', 'probe') {
     $inf = @(Get-ChildItem -LiteralPath $folder -Filter '*.inf')[0]
     $sys = @(Get-ChildItem -LiteralPath $folder -Filter '*.sys')[0]
     $catalog = @(Get-ChildItem -LiteralPath $folder -Filter '*.cat')[0]
-    # As wdk-build calls it for a driver that is not UMDF.
+    # Called as wdk-build calls it for a driver that is not UMDF.
     infverif /v /w $inf.FullName
     if ($LASTEXITCODE) { $failed += "infverif of $name ($LASTEXITCODE)" }
     foreach ($certificate in Get-ChildItem -LiteralPath $folder -Filter '*.cer') {
@@ -21,7 +21,7 @@ foreach ($name in 'package', 'package-catalog-2', 'probe') {
         signtool verify /v /pa $file.FullName
         if ($LASTEXITCODE) { $failed += "signtool of $name\$($file.Name) ($LASTEXITCODE)" }
     }
-    # The catalog that was made on Linux has the files' hashes.
+    # The catalog that was made on Linux contains the files' hashes.
     foreach ($file in $sys, $inf) {
         signtool verify /v /pa /c $catalog.FullName $file.FullName
         if ($LASTEXITCODE) { $failed += "signtool of $name\$($file.Name) in its catalog ($LASTEXITCODE)" }

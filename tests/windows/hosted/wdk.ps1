@@ -1,5 +1,5 @@
 # Checks that the WDK of a version is complete, and puts its tools on the path of the workflow's
-# later steps. winget and the installers may end before everything is there, so this waits for up to
+# later steps. winget and the installers may end before all files exist, so this waits for up to
 # five minutes. This script has not run on Windows yet.
 param([Parameter(Mandatory = $true)] [string] $Version)
 Set-StrictMode -Version 2

@@ -21,7 +21,7 @@ use crate::trace;
 /// The lock of the statistics.
 static LOCK: AtomicPtr<wdk_sys::WDFSPINLOCK__> = AtomicPtr::new(ptr::null_mut());
 
-/// The number of frames that were decoded. Changed only by the holder of [`LOCK`].
+/// The number of decoded frames. Only the holder of [`LOCK`] changes it.
 static FRAMES: AtomicU64 = AtomicU64::new(0);
 
 /// Creates the lock of the statistics, which the device owns.
@@ -46,11 +46,11 @@ pub fn create_lock(device: WDFDEVICE) -> NTSTATUS {
 
 /// Decodes a frame that a client wrote (`EvtIoWrite`, at `PASSIVE_LEVEL`).
 pub extern "C" fn write(_queue: WDFQUEUE, request: WDFREQUEST, length: usize) {
-    // An activity whose parent is the client's, if the client's thread has one.
+    // This activity's parent is the client thread's activity, if it has one.
     let span = tracing::info_span!("write", length);
     let (status, used) = span.in_scope(|| match bytes_of(request) {
         Ok(bytes) => {
-            // A declared event: it belongs to the span too.
+            // A declared event, which also belongs to the span.
             emit!(trace::frame_received(bytes));
             decode(bytes, &span)
         }
@@ -60,7 +60,7 @@ pub extern "C" fn write(_queue: WDFQUEUE, request: WDFREQUEST, length: usize) {
         }
     });
     emit!(trace::request_completed(NtStatus(status), used as u64));
-    // SAFETY: the request is this callback's, and nothing uses it afterwards.
+    // SAFETY: this callback owns the request, and nothing uses it afterwards.
     unsafe {
         call_unsafe_wdf_function_binding!(
             WdfRequestCompleteWithInformation, request, status, used as u64,
@@ -88,7 +88,7 @@ fn bytes_of<'a>(request: WDFREQUEST) -> Result<&'a [u8], NTSTATUS> {
 }
 
 /// Calls the decoder. Out of line, so that the repository's panic check can distinguish the crate's
-/// panics, such as those of its index checks, from the driver's.
+/// panics, such as those of its index checks, from the driver's own.
 #[inline(never)]
 fn find_frame(
     bytes: &[u8],
@@ -124,9 +124,9 @@ fn count(request: &Span) {
     unsafe { call_unsafe_wdf_function_binding!(WdfSpinLockAcquire, lock) };
     let frames = FRAMES.load(Ordering::Relaxed).saturating_add(1);
     FRAMES.store(frames, Ordering::Relaxed);
-    // At DISPATCH_LEVEL an event names its span.
+    // At DISPATCH_LEVEL, an event must name its span.
     tracing::trace!(parent: request, frames, "counted");
-    // `log` knows no spans, so this record has no activity here.
+    // `log` has no spans, so this record has no activity here.
     log::debug!("{frames} frames so far");
     // SAFETY: this function acquired the lock.
     unsafe { call_unsafe_wdf_function_binding!(WdfSpinLockRelease, lock) };

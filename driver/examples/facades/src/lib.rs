@@ -1,7 +1,7 @@
-//! A KMDF driver whose dependencies log through `log`, and that uses `tracing` itself.
+//! A KMDF driver that uses `tracing`, and whose dependencies log through `log`.
 //!
-//! Clients write the bytes of Modbus frames, which the crate `modbus-core` decodes. What that crate
-//! logs, the driver's spans, and its declared events are in one trace. The test
+//! Clients write the bytes of Modbus frames, which the crate `modbus-core` decodes. That crate's
+//! log records, the driver's spans, and its declared events are in one trace. The test
 //! `standin-kernel/tests/it/facades.rs` loads the driver and reads the trace.
 
 #![no_std]
@@ -24,7 +24,7 @@ use wdk_sys::{
     WDF_OBJECT_ATTRIBUTES, WDFDEVICE, WDFDRIVER, call_unsafe_wdf_function_binding,
 };
 
-/// The class of the device's interface, by which clients find it.
+/// The class of the device's interface, with which clients find it.
 static INTERFACE: GUID = GUID {
     Data1: 0x5e4b_6f1c,
     Data2: 0x2a1d,

@@ -40,7 +40,7 @@ static LOGGER: EtwLogger = EtwLogger::new(&provider::PROVIDER, provider::LOG).fo
 static SUBSCRIBER: EtwSubscriber =
     EtwSubscriber::new(&provider::PROVIDER, provider::TRACING).following_sessions();
 
-/// Adapts the facades' maximum levels, so that records that no session enables cost a comparison.
+/// Updates the facades' maximum levels, so that disabled records cost one comparison.
 fn sessions_changed(_provider: &Provider, _notification: &Notification<'_>) {
     LOGGER.sessions_changed();
     SUBSCRIBER.sessions_changed();
@@ -50,7 +50,7 @@ fn sessions_changed(_provider: &Provider, _notification: &Notification<'_>) {
 ///
 /// # Safety
 ///
-/// The driver calls [`stop`] before it is unloaded, also if `DriverEntry` fails.
+/// The driver must call [`stop`] before it is unloaded, even if `DriverEntry` fails.
 pub unsafe fn start() {
     let _result = LOGGER.install();
     let _result = SUBSCRIBER.install();
@@ -64,10 +64,11 @@ pub unsafe fn start() {
 ///
 /// # Safety
 ///
-/// The driver has no spans, and no code of it runs during this call or later, except the caller's.
+/// The driver must have no spans, and none of its code except the caller may run during this call
+/// or later.
 pub unsafe fn stop() {
     match provider::unregister() {
-        // SAFETY: the caller guarantees it, and no hook runs any more.
+        // SAFETY: the caller guarantees it, and hooks no longer run.
         Ok(()) => unsafe { SUBSCRIBER.uninstall() },
         Err(error) => debug_print(format_args!("etw_facades_driver: {error}")),
     }

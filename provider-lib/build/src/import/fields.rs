@@ -41,18 +41,18 @@ impl Declared {
     }
 }
 
-/// Returns whether a field's count or length is the field with an index.
+/// Returns whether the field at an index contains another field's count or length.
 fn is_counted_by(property: &Property, at: usize) -> bool {
     property.count == Size::Field(at) || property.length == Size::Field(at)
 }
 
-/// Returns the number of fields whose count or length is the field with an index.
+/// Returns the number of fields whose count or length the field at an index contains.
 fn uses(properties: &[Property], at: usize) -> usize {
     let all = properties.iter();
     all.filter(|property| is_counted_by(property, at)).count()
 }
 
-/// Returns the index of the field with a field's count or length.
+/// Returns the index of the field that contains a field's count or length.
 const fn counter_of(property: &Property) -> Option<usize> {
     match (property.count, property.length) {
         (Size::Field(at), _) | (_, Size::Field(at)) => Some(at),
@@ -60,7 +60,7 @@ const fn counter_of(property: &Property) -> Option<usize> {
     }
 }
 
-/// Returns the attribute for the length or count before a field, if it is not the usual one.
+/// Returns the attribute for the length or count before a field, if it is not the default.
 fn counter_right_before(counter: &Property, property: &Property) -> Result<TokenStream, String> {
     let width = match &counter.kind {
         PropertyKind::Data { in_type, .. } if counter.count == Size::None => match in_type {
@@ -86,12 +86,12 @@ fn counter_right_before(counter: &Property, property: &Property) -> Result<Token
     if width != "u16" {
         arguments.push(ident(width).into_token_stream());
     }
-    // A field's own name cannot be empty either.
+    // A length or count cannot have an empty name either.
     if counter.name != usual && !counter.name.is_empty() {
         let name = counter.name.replace('\0', " ");
         arguments.push(quote!(name = #name));
     }
-    // Only bytes, addresses and arrays have a length or count without the attribute.
+    // Only bytes, addresses and arrays have a length or count without an attribute.
     let is_text = matches!(
         &property.kind,
         PropertyKind::Data { in_type: InType::AnsiString | InType::UnicodeString, .. }
@@ -107,7 +107,7 @@ fn counter_right_before(counter: &Property, property: &Property) -> Result<Token
     })
 }
 
-/// Returns the attribute for a count or length that is an earlier field of its own.
+/// Returns the attribute for a count or length in an earlier, separate field.
 fn counter_before(
     properties: &[Property],
     before: usize,
@@ -134,8 +134,8 @@ fn counter_before(
 }
 
 impl Writer<'_> {
-    /// Returns the fields of an event or a structure, and for each of the template's fields the
-    /// number of the declared field. Fails with the reason if the fields cannot be declared.
+    /// Returns the fields of an event or a structure, and for each template field the number of the
+    /// declared field. Fails with the reason if the fields cannot be declared.
     pub fn fields(
         &mut self,
         properties: &[Property],
@@ -147,7 +147,7 @@ impl Writer<'_> {
         let mut taken = HashSet::new();
         let mut at = 0;
         while let Some(property) = properties.get(at) {
-            // A count or length right before its only field becomes part of that field.
+            // A count or length right before the only field that uses it becomes part of it.
             let (property, before) = match properties.get(at + 1) {
                 Some(next) if is_counted_by(next, at) && uses(properties, at) == 1 => {
                     (next, Some(property))
@@ -174,7 +174,7 @@ impl Writer<'_> {
                 (None, None) => None,
             };
             let mut kind = self.field(property, size.is_some(), owner)?;
-            // Only the address itself has its length.
+            // Only a length right before a `SocketAddr` can be its length.
             if before.is_none() && size.is_some() && kind.inner.to_string() == "SocketAddr" {
                 let name = OutType::SocketAddress.name();
                 kind = written(quote!(#[out_type = #name]), quote!([u8]));
@@ -263,7 +263,7 @@ impl Writer<'_> {
                 Ok(shown(kind.attributes, quote!([#inner; #count])))
             }
             Size::Field(_) | Size::Outer(_) => {
-                // Without the attribute, slices of these types would be bytes and text.
+                // Without the attribute, slices of these types would be bytes or text.
                 let inner = kind.inner;
                 let is_text = matches!(inner.to_string().as_str(), "u8" | "u16");
                 let array = is_text.then(|| quote!(#[array]));
@@ -273,13 +273,13 @@ impl Writer<'_> {
         }
     }
 
-    /// Returns whether a value of a width can have one of a map's values.
+    /// Returns whether any entry of a map fits in an integer of this width.
     fn has_entries(&self, map: usize, width: &str) -> bool {
         let mut items = self.provider.maps[map].items.iter();
         items.any(|item| item.value <= max_of(width))
     }
 
-    /// Returns whether a structure in an array can have a member.
+    /// Returns whether a structure in an array can have this member.
     fn is_of_element(&self, member: &Declared) -> bool {
         let kind = &member.kind;
         let name = kind.inner.to_string();

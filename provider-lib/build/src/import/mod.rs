@@ -1,9 +1,9 @@
-//! Imports a manifest as a Rust declaration, for drivers that are ported from C.
+//! Imports a manifest as a Rust declaration, for drivers ported from C.
 //!
 //! The declaration names the manifest (`manifest = "…"`), from which the resources are still
-//! compiled. It keeps strings in several languages, the sessions of channels (`publishing`), and events that
-//! the driver no longer writes. The build rejects a declaration that disagrees with the manifest.
-//! Without that setting, the resources are compiled from the declaration.
+//! compiled. So strings in several languages, the sessions of channels (`publishing`), and events
+//! that the driver no longer writes are kept. The build rejects a declaration that disagrees with
+//! the manifest. Without that setting, the resources are compiled from the declaration.
 
 mod fields;
 mod names;
@@ -42,14 +42,14 @@ pub struct Imported {
     pub counts: Counts,
 }
 
-/// The numbers of a manifest's events by the result of their import.
+/// The numbers of a manifest's events, by import result.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// All events.
     pub all: usize,
-    /// The events that the declaration does not have.
+    /// The events that are not in the declaration.
     pub left_out: usize,
-    /// The events that the declaration describes in another way, or without their message.
+    /// The events that the declaration describes differently, or without their message.
     pub changed: usize,
 }
 
@@ -66,8 +66,8 @@ impl fmt::Display for Counts {
     }
 }
 
-/// Returns the declaration of a manifest's providers, with a module for each. With `file`, the
-/// modules name it as their manifest.
+/// Returns the declaration of a manifest's providers, with a module for each. If `file` is given,
+/// the modules name it as their manifest.
 #[must_use]
 pub fn declaration(manifest: &Manifest, file: Option<&str>) -> Imported {
     let mut imported = Imported::default();
@@ -85,15 +85,15 @@ pub fn declaration(manifest: &Manifest, file: Option<&str>) -> Imported {
         }
         imported.source.push_str(&source);
     }
-    // A part that several events use is noted once.
+    // A part that several events use is noted only once.
     let mut known = HashSet::new();
     imported.notes.retain(|note| known.insert(note.clone()));
     imported.notes.sort_by_key(|note| note.at);
     imported
 }
 
-/// Returns the module of a provider, which the declaration's reader accepts: the parts that it does
-/// not accept are left out and noted.
+/// Returns a provider's module in a form that the declaration parser accepts: unsupported parts are
+/// left out and noted.
 fn import(
     manifest: &Manifest,
     provider: &Provider,
@@ -148,20 +148,20 @@ fn import(
     }
 }
 
-/// Returns the names that the declaration's own types cannot have.
+/// Returns the names that the declaration's types cannot have.
 fn reserved_types() -> HashSet<String> {
     let known = wdk_etw_schema::type_names().map(str::to_owned);
-    // Names of types that fields cannot have, and of the items that the declaration consists of.
+    // Names of types that fields cannot have, and of the items that make up the declaration.
     let others = ["String", "Vec", "Task", "Opcode", "Channel", "Level", "Keyword"];
     known.chain(others.map(str::to_owned)).collect()
 }
 
-/// Returns the names that the declaration's own constants cannot have.
+/// Returns the names that the declaration's constants cannot have.
 fn reserved_values() -> HashSet<String> {
     ["PROVIDER", "ID", "GROUP"].map(str::to_owned).into()
 }
 
-/// Returns an item as source text, with a line for each part.
+/// Returns an item as source text, one line per part.
 fn print(item: TokenStream) -> String {
     let text = item.to_string();
     syn::parse2(item).map_or(text, |item| {
@@ -169,7 +169,7 @@ fn print(item: TokenStream) -> String {
     })
 }
 
-/// The names of a provider's definitions in the declaration.
+/// The names that a provider's definitions have in the declaration.
 struct Names {
     keywords: Vec<Option<String>>,
     tasks: Vec<Option<String>>,
@@ -290,7 +290,7 @@ impl Writer<'_> {
                 idents.push(None);
                 continue;
             }
-            // The reader of manifests refuses such masks, but resources can have them.
+            // The manifest reader refuses such masks, but resources can contain them.
             if !keyword.mask.is_power_of_two() || keyword.mask & OWN == 0 {
                 let what = format!(
                     "the keyword {} has the mask {:#x}, which is not one of the bits 0 to 47, and \
@@ -392,7 +392,7 @@ impl Writer<'_> {
         items: &mut Vec<TokenStream>,
     ) -> Vec<Option<String>> {
         let provider = self.provider;
-        // Opcodes with the names of winmeta.xml's are predefined.
+        // Opcodes with names from winmeta.xml are predefined.
         let standard = winmeta::OPCODES.iter();
         let mut of_all: HashSet<String> = standard.map(|one| one.ident.to_owned()).collect();
         let mut idents: Vec<Option<String>> = vec![None; provider.opcodes.len()];
@@ -421,11 +421,11 @@ impl Writer<'_> {
                 self.note(opcode.at, what);
                 continue;
             }
-            // A declaration cannot have a task without a number.
+            // A declaration cannot contain a task without a number.
             let task = opcode
                 .task
                 .filter(|task| tasks.get(*task).is_some_and(Option::is_some))
-                // Tasks with one number are one task.
+                // Tasks with the same number are one task.
                 .and_then(|task| tasks.iter().position(|first| *first == tasks[task]));
             if let Some(known) = by_value.get(&(task, opcode.value)) {
                 idents[at] = Some(known.clone());
@@ -467,7 +467,7 @@ impl Writer<'_> {
         let mut names = HashSet::new();
         let provider = self.provider;
         for channel in &provider.channels {
-            // Only resources can have a second channel of the same number, or a ninth.
+            // Only resources can contain a second channel with the same number, or a ninth channel.
             if !is_declared(channel)
                 || values.len() >= MAX_CHANNELS
                 || !values.insert(channel.value)
@@ -495,7 +495,7 @@ impl Writer<'_> {
         idents
     }
 
-    /// Returns the settings of a channel for its declaration, each after a comma.
+    /// Returns a channel's settings as in a declaration, each after a comma.
     fn channel_settings(&mut self, channel: &Channel) -> TokenStream {
         let mut written = TokenStream::new();
         if channel.imported {
@@ -561,14 +561,14 @@ impl Writer<'_> {
         let mut values = HashSet::new();
         let mut variants = Vec::new();
         for item in &map.items {
-            // A type of another width can have the entry; the differences are noted.
+            // A type of another width may be able to hold the entry; the differences are noted.
             if item.value > max_of(width) || !values.insert(item.value) {
                 continue;
             }
             let text = self.value(item.message).unwrap_or_default();
             let usual = pascal(text);
             let name = unique(&usual, &mut taken);
-            // An entry may have an empty text, which no identifier results in.
+            // An entry may have an empty text, which cannot come from an identifier.
             let rename = if text.is_empty() { renamed(text) } else { rename(&name, text) };
             let variant = ident(&name);
             let value = match (map.is_bits, item.value.is_power_of_two()) {
@@ -595,8 +595,8 @@ impl Writer<'_> {
         }
     }
 
-    /// Returns the bit of an event's channel in a declaration, which counts only the channels that
-    /// it can have.
+    /// Returns the keyword bit that an event's channel gets in a declaration, which counts only the
+    /// channels that a declaration can contain.
     fn channel_bit_declared(&self, event: &Event) -> u64 {
         const FIRST: usize = 63;
         event.channel.map_or(0, |channel| {
@@ -606,8 +606,8 @@ impl Writer<'_> {
         })
     }
 
-    /// Returns the name of an opcode in an event of a task. Viewers show the opcode of the task, if it
-    /// has one of the same number.
+    /// Returns the name of an opcode in an event of a task. Viewers show the task's opcode, if it
+    /// has one with the same number.
     fn opcode<'a>(&self, at: usize, task: Option<&str>, names: &'a Names) -> Option<&'a str> {
         let opcodes = &self.provider.opcodes;
         let of_task = opcodes.iter().position(|one| {
@@ -706,7 +706,7 @@ impl Writer<'_> {
 const FIRST_LEVEL: u8 = 16;
 /// The first number of a provider's own channels.
 const FIRST_CHANNEL: u8 = 16;
-/// The numbers of the logs of Windows.
+/// The numbers of the Windows logs.
 const FIRST_LOG: u8 = 8;
 const LAST_LOG: u8 = 10;
 /// The maximum number of a provider's own channels.
@@ -721,8 +721,8 @@ fn mask(value: u32) -> TokenStream {
     text.parse().unwrap_or_else(|_| Literal::u32_unsuffixed(value).into_token_stream())
 }
 
-/// Returns whether a declaration can have a channel: the provider's own ones, and the logs of
-/// Windows that the provider lists.
+/// Returns whether a declaration can contain a channel: one of the provider's own, or a Windows log
+/// that the provider lists.
 fn is_declared(channel: &Channel) -> bool {
     channel.value >= FIRST_CHANNEL && is_name(&channel.name)
         || channel.imported
@@ -741,15 +741,15 @@ fn kind_name(kind: &str) -> &'static str {
     }
 }
 
-/// Converts a message that numbers the template's fields to one that numbers the declaration's
-/// fields.
+/// Converts a message that refers to the template's fields by number to one that refers to the
+/// declaration's fields.
 fn renumber(message: &str, numbers: &[usize]) -> String {
     let message = replace_fields(message, |number| numbers.get(number.checked_sub(1)?).copied());
     without_loose_percent_signs(&message)
 }
 
-/// Removes each `%` before a character that it does not change, which a declaration's message cannot
-/// have. Viewers show the same text.
+/// Removes each `%` that has no effect on the character after it, because a declaration's message
+/// cannot contain it. Viewers show the same text.
 fn without_loose_percent_signs(message: &str) -> String {
     let mut out = String::new();
     let mut characters = message.chars().peekable();

@@ -18,7 +18,7 @@ fn is_ident(text: &str) -> bool {
     syn::parse_str::<Ident>(text).is_ok() && !RESERVED.contains(&text)
 }
 
-/// Keeps only the letters that every tool accepts; heck keeps the letters of all scripts.
+/// Keeps only ASCII letters, which every tool accepts; heck keeps letters of all scripts.
 fn ascii(text: &str) -> String {
     let kept = text.chars().map(|character| {
         let is_part = character.is_ascii_alphanumeric();
@@ -74,7 +74,7 @@ pub fn unique_type(name: &str, taken: &mut HashSet<String>) -> String {
 }
 
 /// Returns a unique identifier for a definition, and the attribute that keeps its name. A name that
-/// another definition already has is lost: only damaged resources have two.
+/// another definition already has is lost, which happens only with damaged resources.
 pub fn unique_named(
     base: &str,
     name: &str,
@@ -93,19 +93,19 @@ pub fn unique_named(
     (ident, TokenStream::new())
 }
 
-/// Returns the identifier for a name from this module, which is always valid.
+/// Returns the identifier for a name from this module; the names are always valid.
 pub fn ident(name: &str) -> Ident {
     Ident::new(name, Span::call_site())
 }
 
-/// Returns `#[name = "…"]`. Names have no NUL; a manifest cannot contain one, but resources can.
+/// Returns `#[name = "…"]`. Removes NULs, which resources can contain, although manifests cannot.
 pub fn renamed(name: &str) -> TokenStream {
     let name = name.replace('\0', " ");
     quote!(#[name = #name])
 }
 
-/// Returns `#[name = "…"]` if the identifier would result in a different name. An empty name
-/// is not possible.
+/// Returns `#[name = "…"]` if the identifier alone would give a different name. Ignores empty
+/// names.
 pub fn rename(ident: &str, name: &str) -> TokenStream {
     if name.is_empty() || wdk_etw_schema::pascal_case(ident) == name {
         TokenStream::new()

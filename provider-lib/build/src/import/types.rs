@@ -5,7 +5,7 @@ use proc_macro2::{Literal, TokenStream};
 use quote::quote;
 use wdk_etw_schema::{Format, Representation, Scalar};
 
-/// A type of a declaration, with the attributes of its field.
+/// A type in a declaration, with the attributes of its field.
 pub struct Type {
     pub attributes: TokenStream,
     /// The type or, for a reference, the referenced type.
@@ -37,7 +37,7 @@ pub const fn written(attributes: TokenStream, inner: TokenStream) -> Type {
 
 /// Returns the type of a single value, if declarations have one.
 pub fn scalar(in_type: InType, out_type: OutType) -> Option<Type> {
-    // The length of bytes decides their type.
+    // The type of bytes depends on their length.
     if in_type == InType::Binary {
         return None;
     }
@@ -46,14 +46,14 @@ pub fn scalar(in_type: InType, out_type: OutType) -> Option<Type> {
         .or_else(|| (in_type == InType::CountedBinary).then(|| counted_bytes(out_type)))
 }
 
-/// Returns the type that the table of field types has for an encoding and a presentation.
+/// Returns the type that the field-type table lists for an encoding and a presentation.
 fn of_the_table(in_type: InType, out_type: OutType) -> Option<Type> {
     let (scalar, format) =
         imported().find(|(scalar, format)| scalar.manifest(*format) == (in_type, out_type))?;
     typed(scalar, attribute(format))
 }
 
-/// Returns a type of the encoding, with an attribute for the presentation.
+/// Returns a type with the encoding, and an attribute for the presentation.
 fn with_out_type(in_type: InType, out_type: OutType) -> Option<Type> {
     let is_possible = in_type.out_types().contains(&out_type);
     let (scalar, format) =
@@ -114,7 +114,7 @@ pub fn block(in_type: InType, out_type: OutType, length: u16) -> Type {
     shown(quote!(#attribute #shown_as), quote!([#element; #length]))
 }
 
-/// Returns the type of text whose length is a field before it.
+/// Returns the type of text whose length is in the field before it.
 pub fn counted_text(in_type: InType, out_type: OutType) -> Option<Type> {
     let (inner, usual) = match in_type {
         InType::UnicodeString => (quote!([u16]), OutType::String),
@@ -133,11 +133,11 @@ pub fn counted_text(in_type: InType, out_type: OutType) -> Option<Type> {
     Some(written(attributes, inner))
 }
 
-/// Returns the types of declarations in the formats in which a manifest's field is imported: one
-/// for each encoding and presentation.
+/// Returns the declaration types and formats as which a manifest's fields are imported: one for
+/// each encoding and presentation.
 fn imported() -> impl Iterator<Item = (Scalar, Format)> {
     let is_imported = |scalar: Scalar, format: Format| match (scalar, format) {
-        // Each has the encoding of another type, so importing it as that type loses nothing.
+        // Each has the same encoding as another type, so importing it as that type loses nothing.
         (
             Scalar::Usize
             | Scalar::Isize
@@ -147,7 +147,7 @@ fn imported() -> impl Iterator<Item = (Scalar, Format)> {
             _,
         )
         | (Scalar::I8 | Scalar::I16 | Scalar::I32 | Scalar::I64, Format::Hex)
-        // The event of a manifest has the address.
+        // In a manifest, a pointer is the address itself.
         | (Scalar::Pointer, Format::Default) => false,
         _ => scalar.has_format(format),
     };
@@ -171,7 +171,7 @@ pub fn max_of(width: &str) -> u32 {
 pub fn repeats(kind: &Type) -> bool {
     let name = kind.inner.to_string();
     let mut scalars = Scalar::ALL.iter();
-    // An imported pointer has its address.
+    // An imported pointer is the address itself.
     let repeats = |scalar: &Scalar| scalar.row().repeats || *scalar == Scalar::Pointer;
     !kind.is_borrowed && scalars.any(|scalar| scalar.name() == name && repeats(scalar))
 }
@@ -179,7 +179,7 @@ pub fn repeats(kind: &Type) -> bool {
 /// Returns true if a value of the type has the same bytes in memory as in an event.
 pub fn is_in_memory(name: &str) -> bool {
     let known = Scalar::ALL.iter().find(|scalar| scalar.name() == name);
-    // An imported pointer has its address.
+    // An imported pointer is the address itself.
     known.is_some_and(|scalar| {
         matches!(
             scalar.row().representation,
@@ -201,12 +201,12 @@ mod tests {
             let (in_type, out_type) = declared.manifest(Format::Default);
             let imported = scalar(in_type, out_type).map(|kind| kind.inner.to_string());
             let expected = match declared {
-                // A manifest describes these as numbers of 64 bits.
+                // A manifest describes these as 64-bit numbers.
                 Scalar::Usize | Scalar::Luid => Some("u64".to_owned()),
                 Scalar::Isize => Some("i64".to_owned()),
                 Scalar::UnicodeString => Some("[u16]".to_owned()),
                 Scalar::Arguments => Some("str".to_owned()),
-                // The length of a `win:Binary` decides its type.
+                // The type of a `win:Binary` depends on its length.
                 _ if in_type == InType::Binary => None,
                 other => Some(other.name().to_owned()),
             };

@@ -1,5 +1,5 @@
-//! Checks an imported declaration: the declaration's reader must accept it, and its differences
-//! from the manifest are noted.
+//! Checks an imported declaration: the declaration parser must accept it, and its differences from
+//! the manifest are noted.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -8,7 +8,7 @@ use etw_manifest::{Manifest, Presentation, Provider, check};
 use super::{source::Part, writer::Note};
 use crate::declaration::{self, Files};
 
-/// Images that make no difference.
+/// Arbitrary image names, which do not affect the check.
 const FILES: Files<'_> = Files { resources: "x.sys", messages: "x.sys" };
 
 /// The parts of events that the declaration leaves out, by the event's index.
@@ -58,11 +58,11 @@ pub fn accepted(
         if !seen.insert(event) {
             continue;
         }
-        // An error can be in the message, without which the event can be declared.
+        // The error may be in the message; the event can be declared without it.
         let next = match left_out.get(&event) {
             None => Missing::Message(reason),
             Some(Missing::Message(_)) => Missing::Event(reason),
-            // The event is not there.
+            // The event has been left out.
             Some(Missing::Event(_)) => continue,
         };
         is_progress = true;
@@ -74,7 +74,7 @@ pub fn accepted(
     Err(first.unwrap_or_default())
 }
 
-/// Returns a note for each difference between an event in the declaration and in the manifest, with
+/// Returns a note for each difference of an event between the declaration and the manifest, with
 /// the event's index.
 pub fn differences(
     manifest: &Manifest,

@@ -12,7 +12,7 @@ use super::names::{pascal, unique_type};
 #[derive(Clone, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 #[error("{}:{}: {}", at.line, at.column, printable(what))]
 pub struct Note {
-    /// The place in the manifest.
+    /// The position in the manifest.
     pub at: Position,
     /// The explanation.
     pub what: String,
@@ -23,13 +23,13 @@ pub struct Writer<'a> {
     pub manifest: &'a Manifest,
     pub provider: &'a Provider,
     pub notes: &'a mut Vec<Note>,
-    /// The types of maps, by the map and the integer that carries its values.
+    /// The types of maps, by the map and the integer type of its values.
     pub maps: BTreeMap<(usize, &'static str), String>,
     /// The structures.
     pub structures: Vec<TokenStream>,
     /// The names of types.
     pub idents: HashSet<String>,
-    /// The names of values: keywords, and maps, whose types are functions as well.
+    /// The names of values: keywords and maps, because a map's type is also a function.
     pub values: HashSet<String>,
     /// The names of maps in the declaration's manifest, with the map's index.
     pub map_names: HashMap<String, usize>,
@@ -57,7 +57,7 @@ impl Writer<'_> {
         quote!(#[doc = #description])
     }
 
-    /// Returns the type that represents a map for an integer of a width.
+    /// Returns the type that represents a map as an integer of a width.
     pub fn map(&mut self, map: usize, width: &'static str) -> String {
         if let Some(known) = self.maps.get(&(map, width)) {
             return known.clone();

@@ -1,5 +1,5 @@
-//! Imports any manifest: the declaration's reader accepts the output, and notes name missing and
-//! different parts.
+//! Imports arbitrary manifests: the declaration parser accepts the output, and notes report missing
+//! and changed parts.
 
 use std::collections::HashSet;
 
@@ -12,7 +12,7 @@ use wdk_etw_build::import::{self, Counts};
 
 use crate::helpers::declared;
 
-/// Names that are alike in some case, reserved in Rust or in a declaration, or no names.
+/// Names that differ only in case, are reserved, or are not valid.
 fn name() -> impl Strategy<Value = String> {
     const WORDS: &str = "
         A a a_ A1 a1 A_1 X x Read READ read Re_ad ID Id id PROVIDER Provider GROUP group
@@ -33,7 +33,7 @@ fn text() -> impl Strategy<Value = String> {
     ]
 }
 
-/// A field's size: none, a constant, or the field at some distance.
+/// A field's size: none, a constant, or the field at a distance.
 #[derive(Clone, Copy, Debug)]
 enum Sized {
     None,
@@ -84,8 +84,8 @@ fn field() -> impl Strategy<Value = Field> {
     (plain_field(), members).prop_map(|(field, members)| Field { members, ..field })
 }
 
-/// Returns the fields as a compiler's reader returns them: unique names, and sizes that refer to
-/// integers before them.
+/// Returns the fields as a manifest compiler's reader returns them: with unique names, and sizes
+/// that refer to earlier integers.
 fn properties(fields: &[Field], maps: usize, at: &mut usize) -> Vec<Property> {
     let mut names = HashSet::new();
     let mut properties: Vec<Property> = Vec::new();
@@ -160,7 +160,7 @@ fn names() -> impl Strategy<Value = Vec<(String, u16)>> {
     vec((name(), 0_u16..300), 0..4)
 }
 
-/// Builds any manifest, valid or as damaged resources have it.
+/// Builds an arbitrary manifest, valid or as in damaged resources.
 fn any_manifest() -> impl Strategy<Value = Manifest> {
     let maps = vec((name(), any::<bool>(), vec((text(), any::<u32>(), 0_u32..33), 0..4)), 0..3);
     ((name(), names(), names(), names(), names(), names()), maps, vec(event(), 0..5)).prop_map(

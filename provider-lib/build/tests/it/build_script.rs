@@ -20,7 +20,7 @@ fn refused(source: &str) -> String {
     };
     let text = error.to_string();
     assert!(text.contains("trace.rs"), "{text}");
-    // With the separator after it, which is another on Windows.
+    // Including the separator, which differs on Windows.
     text.replace(&folder.path().join("").display().to_string(), "")
 }
 
@@ -46,7 +46,7 @@ fn mistakes_are_reported_with_line_and_column() {
             &event("A", ", message = \"%2\"", "a: u32"),
             "trace.rs:3:62: column 1 of the message: it refers to %2, but the event has one field, %1",
         ),
-        // A mistake that only the manifest's rules reject.
+        // A mistake that only the manifest rules detect.
         (
             &module(
                 "name = \"A\"",
@@ -102,7 +102,7 @@ fn a_named_manifest_must_be_valid_and_agree() {
     let path = write(&folder, "good.man", &good);
     let (_, read) = manifest_of(&source(&path), &FILES).unwrap();
     assert_eq!(read.len(), 2);
-    // The result is the same for UTF-16, and bytes that are not text are rejected.
+    // UTF-16 gives the same result; bytes that are not text are rejected.
     let units = std::iter::once(0xFEFF).chain(good.encode_utf16());
     let bytes: Vec<u8> = units.flat_map(u16::to_le_bytes).collect();
     fs::write(&path, &bytes).unwrap();
@@ -134,7 +134,7 @@ fn a_named_manifest_must_be_valid_and_agree() {
 
 #[test]
 fn outside_a_build_script_the_call_fails() {
-    // Cargo sets these for build scripts only.
+    // Cargo sets these only for build scripts.
     assert!(std::env::var_os("OUT_DIR").is_none());
     for error in [Image::of_package().unwrap_err(), compile("src/trace.rs").unwrap_err()] {
         assert!(matches!(error, BuildError::NoBuildScript(_)), "{error}");
@@ -142,8 +142,8 @@ fn outside_a_build_script_the_call_fails() {
     }
 }
 
-/// Runs the function below in a process with the environment of a driver's build script, and returns
-/// what it prints.
+/// Runs the test below in a process with the environment of a driver's build script, and returns
+/// its output.
 fn embedded(folder: &TempDir, variables: &[(&str, &str)]) -> String {
     let mut command = Command::new(env::current_exe().unwrap());
     command
@@ -177,7 +177,7 @@ fn driver_build_script() {
         };
         image.embed()
     };
-    // As Rust shows the error that `main` returns.
+    // In the form in which Rust prints the error that `main` returns.
     if let Err(error) = embed() {
         println!("Error: {error:?}");
     }
@@ -198,7 +198,7 @@ fn cargo_shows_each_mistake_at_its_place() {
         assert_eq!(said.matches(&start).count(), 1, "{start}: {said}");
     }
     assert!(said.contains(&format!("Error: {path}:3:21: unknown level `Loud`")), "{said}");
-    // A mistake without a place in a declaration is shown too.
+    // A mistake without a position in a declaration is shown too.
     let said = embedded(&folder, &[("DECLARATION", "no-such.rs")]);
     assert!(said.contains("cargo::error=cannot read no-such.rs: "), "{said}");
     assert!(said.contains("Error: cannot read no-such.rs: "), "{said}");
@@ -294,7 +294,7 @@ fn the_image_has_the_events_of_its_package_and_of_its_dependencies() {
         has("Own writes") && has("Own has own") && has("Other writes") && has("Other has other")
     );
 
-    // A driver without a provider, whose library has one.
+    // A driver without its own provider, which links a library that has one.
     embedded(&folder, &[of_other]);
     assert!(has("Other writes") && !has("Own"));
 }

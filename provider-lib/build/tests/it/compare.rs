@@ -1,4 +1,4 @@
-//! Tests the changes that a newer version of a declaration may and may not make.
+//! Tests which changes a newer version of a declaration may make.
 
 use etw_manifest::compare::{breaks, disagreements};
 
@@ -22,7 +22,7 @@ mod trace {
 }
 "#;
 
-/// Returns the findings for the declaration with a replacement.
+/// Returns the diagnostics for the declaration with a replacement.
 fn changed(from: &str, to: &str) -> Vec<String> {
     assert!(BEFORE.contains(from), "{from}");
     breaks(&declared(BEFORE), &declared(&BEFORE.replace(from, to)))

@@ -10,7 +10,7 @@ use wdk_etw_build::import;
 
 use crate::helpers::{self, FILES, declared, man};
 
-/// Reads a manifest with these parts in its provider, and with these strings.
+/// Reads a manifest whose provider contains these parts, with these strings.
 fn read(inside: &str, texts: &str) -> Manifest {
     helpers::read(&man(inside, texts))
 }
@@ -337,7 +337,7 @@ fn a_manifest_is_named_from_its_packages_folder() {
     assert_eq!(wdk_etw_build::package_folder(&source), folder.path().to_owned());
 }
 
-/// Two strings cannot have one id: a decoder would show one of them for both.
+/// Two strings cannot have the same id: a decoder would show one of them for both.
 #[test]
 fn generated_ids_are_unique() {
     let refused = |text: &str| {
@@ -346,7 +346,7 @@ fn generated_ids_are_unique() {
         };
         failures.to_string()
     };
-    // The id of an opcode's message has eight bits for the task's number.
+    // The message id of an opcode has eight bits for the task's number.
     let task = |number: u32| {
         format!(
             "<task name='T{number}' value='{number}'><opcodes><opcode name='O{number}' \
@@ -394,7 +394,7 @@ fn items_and_providers_are_separated_by_one_empty_line() {
     let before: Vec<usize> = starts[1..].iter().map(|at| at - 1).collect();
     assert_eq!(empty, before, "{source}");
 
-    // A declaration cannot have such a name, with which resources can be read.
+    // A declaration cannot have such a name, but resources can contain it.
     let other = |name: &str, symbol: &str, byte| {
         let mut other = manifest.providers[0].clone();
         other.name = name.to_owned();
@@ -430,7 +430,7 @@ fn a_keyword_has_a_bit_of_the_provider() {
     );
     let keywords = &mut manifest.providers[0].keywords;
     let past = keywords.iter_mut().find(|one| one.mask == 2).unwrap();
-    // Only resources can have it.
+    // Only resources can contain this mask.
     past.mask = 1 << 48;
     let imported = import::declaration(&manifest, None);
     for keyword in ["LOW: Keyword = Keyword::bit(0);", "HIGH: Keyword = Keyword::bit(47);"] {
@@ -450,7 +450,7 @@ fn a_keyword_has_a_bit_of_the_provider() {
         1,
         "{notes:?}"
     );
-    // A keyword of Microsoft's that sets no bit removes nothing.
+    // A Microsoft keyword without a bit causes no removal.
     let mut without = manifest.clone();
     for keyword in &mut without.providers[0].keywords {
         if keyword.standard {
@@ -488,7 +488,7 @@ fn a_map_has_the_values_of_its_type_and_its_name_only_if_it_is_another() {
     let (narrow, wide) = if one.contains("#[repr(u8)]") { (one, other) } else { (other, one) };
     assert!(narrow.contains("Most = 255") && !narrow.contains("More"), "{narrow}");
     assert!(wide.contains("Most = 255") && wide.contains("More = 256"), "{wide}");
-    // The second has another name in Rust only.
+    // The second map has a different name only in Rust.
     let names = |map: &str| (map.contains("#[name = \"Kind\"]"), map.contains("enum Kind {"));
     assert_eq!((names(narrow), names(wide)), ((false, true), (true, false)), "{}", imported.source);
 }
@@ -504,7 +504,7 @@ fn a_count_of_several_fields_or_of_several_values_is_not_part_of_the_next_field(
     assert!(source.contains("n: u16"), "{source}");
     assert_eq!(source.matches("#[count(field = n)]").count(), 2, "{source}");
 
-    // Only resources can have a count of several values.
+    // Only in resources can a count consist of several values.
     let properties = &mut manifest.providers[0].templates[0].properties;
     properties.pop();
     properties[0].count = Size::Fixed(2);
@@ -535,7 +535,7 @@ fn a_count_that_a_declaration_cannot_have_is_named() {
              unsigned integer"]
     );
 
-    // Only resources can have a count outside of the structure.
+    // Only resources can have a count outside the structure.
     for is_count in [false, true] {
         let mut manifest = with_template(
             "<data name='N' inType='win:UInt16'/><struct name='S'>\
@@ -560,7 +560,7 @@ fn an_opcode_with_a_number_of_microsofts_becomes_that_one() {
          <events><event value='1' level='win:Error' opcode='Mine'/></events>",
         "",
     );
-    // Only resources can have it.
+    // Only resources can contain this value.
     manifest.providers[0].opcodes[0].value = 2;
     let imported = import::declaration(&manifest, None);
     assert!(imported.source.contains("opcode = Stop"), "{}", imported.source);
@@ -597,7 +597,7 @@ fn only_an_imported_channel_is_a_log_of_windows() {
          <events><event value='1' level='win:Error'/></events>",
         "",
     );
-    // Only resources can have it.
+    // Only resources can contain this value.
     manifest.providers[0].channels[0].value = 8;
     let imported = import::declaration(&manifest, None);
     assert!(!imported.source.contains("#[channel"), "{}", imported.source);

@@ -1,4 +1,4 @@
-//! The manifest of a declaration, whole.
+//! Tests complete manifests of declarations.
 
 use std::{env, fs, path::Path};
 
@@ -43,12 +43,12 @@ fn forms_and_names_that_manifests_lack_are_expressed() {
     assert_written("forms");
 }
 
-// Errors of the manifest's rules are reported at the declaration's items.
+// Violations of the manifest's rules are reported at the declaration's items.
 #[test]
 fn the_parts_of_a_manifest_have_the_places_of_their_items() {
     let path = fixture("forms.rs");
     let source = fs::read_to_string(&path).unwrap();
-    // The place of a name after some text that occurs once.
+    // The position of a name after a text that occurs once.
     let place = |before: &str, name: &str| {
         let whole = format!("{before}{name}");
         assert_eq!(source.matches(&whole).count(), 1, "{whole}");
@@ -99,7 +99,7 @@ fn the_parts_of_a_manifest_have_the_places_of_their_items() {
     let forms = &provider.templates[2];
     assert_eq!(forms.at, place("pub fn ", "forms"));
     assert_eq!(forms.properties[2].at, place("#[counted] ", "raw"));
-    // A length is where its value is, and a member where the structure declares it.
+    // A length is reported at its value, and a member where the structure declares it.
     assert_eq!(forms.properties[0].at, place("#[length(u8)] ", "name"));
     assert_eq!(forms.properties[12].at, place("        ", "points"));
     let PropertyKind::Struct(members) = &forms.properties[12].kind else {

@@ -35,7 +35,7 @@ pub fn module(arguments: &str, items: &str) -> String {
     format!("#[wdk_etw::provider({arguments})]\nmod trace {{\n    {items}\n}}")
 }
 
-/// Returns a manifest with these parts in its provider, and with these strings.
+/// Returns a manifest whose provider contains these parts, with these strings.
 pub fn man(inside: &str, texts: &str) -> String {
     format!(
         "<instrumentationManifest \
@@ -49,7 +49,7 @@ pub fn man(inside: &str, texts: &str) -> String {
     )
 }
 
-/// Reads a manifest, which is valid.
+/// Reads a valid manifest.
 pub fn read(text: &str) -> Manifest {
     match manifest::read(text.trim_start_matches('\u{feff}')) {
         Ok(manifest) => manifest,
@@ -57,7 +57,7 @@ pub fn read(text: &str) -> Manifest {
     }
 }
 
-/// Returns the manifest of a declaration, which is valid.
+/// Returns the manifest of a valid declaration.
 pub fn declared(source: &str) -> Manifest {
     let providers = match wdk_etw_schema::parse::source(source) {
         Ok(providers) => providers,

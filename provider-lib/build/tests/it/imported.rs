@@ -1,4 +1,4 @@
-//! The declaration that is imported from a manifest with odd names and every form of field. Tests of
+//! Tests the declaration imported from a manifest with odd names and every form of field. Tests of
 //! `wdk-etw` compile it and write its events.
 
 use std::{env, fs};
@@ -9,7 +9,7 @@ use wdk_etw_build::import;
 
 use crate::helpers::{RENEW, declared, fixture, man, notes, read};
 
-/// Returns the text of the manifest with a replacement.
+/// Returns the manifest's text with a replacement.
 fn odd(from: &str, to: &str) -> String {
     let text = fs::read_to_string(fixture("odd.man")).unwrap();
     assert!(text.contains(from));
@@ -30,7 +30,7 @@ fn a_manifest_with_odd_names_is_imported_whole() {
     if env::var_os(RENEW).is_some() {
         fs::write(&path, &wanted).unwrap();
     }
-    // rustfmt formats the file in another way.
+    // rustfmt formats the file differently.
     let tokens = |text: &str| text.parse::<TokenStream>().unwrap().to_string();
     let found = fs::read_to_string(&path).unwrap_or_default();
     assert!(
@@ -65,7 +65,7 @@ fn an_array_of_structures_that_differ_in_memory_is_named_and_counted() {
     );
 }
 
-/// Viewers show the opcode of the task, so the declaration has that one.
+/// Viewers show the task's opcode, so the declaration uses that one.
 #[test]
 fn an_opcode_with_the_number_of_one_of_the_events_task_is_that_one() {
     let general = |number| format!("<opcode name=\"Other\" value=\"{number}\"/>");
@@ -76,7 +76,7 @@ fn an_opcode_with_the_number_of_one_of_the_events_task_is_that_one() {
 #[test]
 fn an_event_with_an_empty_structure_is_left_out_alone() {
     let mut read = read(&odd("", ""));
-    // Only damaged resources have one.
+    // Only damaged resources contain an empty structure.
     for template in &mut read.providers[0].templates {
         for property in &mut template.properties {
             if let PropertyKind::Struct(members) = &mut property.kind {
@@ -88,7 +88,7 @@ fn an_event_with_an_empty_structure_is_left_out_alone() {
     assert_eq!((imported.counts.all, imported.counts.left_out), (8, 2), "{:?}", imported.notes);
 }
 
-/// The settings of channels come back from the declaration's own manifest.
+/// The settings of channels survive the round trip through the declaration's own manifest.
 #[test]
 fn the_settings_of_channels_are_imported() {
     let channels = |settings: &str, inside: &str| {

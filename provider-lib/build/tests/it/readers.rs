@@ -1,4 +1,4 @@
-//! Third-party readers find everything in the resources, equal to the manifest.
+//! Tests that third-party readers find everything in the resources, equal to the manifest.
 
 use std::{collections::BTreeMap, fs, path::Path};
 
@@ -23,7 +23,7 @@ fn everything() -> Manifest {
     declared(&fixture("everything.rs"))
 }
 
-/// Returns the manifest that the rules are tested with. Some of its parts cannot be declared.
+/// Returns the manifest with which the rules are tested. Some of its parts cannot be declared.
 fn sound() -> Manifest {
     read(include_str!("../../../../formats/etw-manifest/tests/fixture/sound.man"))
 }
@@ -148,8 +148,8 @@ fn assert_evtx_agrees(manifest: &Manifest, data: &[u8]) {
     }
 }
 
-/// Compares maps. `evtx` confuses the first map's offset with its name's and reads no map entries
-/// (it reads the flag as their number), so every map is looked up by offset, as decoders do.
+/// Compares maps. `evtx` confuses the first map's offset with its name's, and reads no map entries
+/// (it reads the flag as their number), so every map is looked up by offset, as in decoders.
 fn assert_maps(
     manifest: &Manifest,
     provider: &Provider,

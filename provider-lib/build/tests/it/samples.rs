@@ -1,4 +1,4 @@
-//! Compares with third-party manifests and the resources that mc.exe compiled from them.
+//! Compares third-party manifests with the resources that mc.exe compiled from them.
 
 use std::{
     fs,
@@ -45,8 +45,8 @@ fn assert_matches_mc(manifest: &Manifest, path: &Path) -> usize {
     compared
 }
 
-/// Returns the notes on channels whose names do not begin with the provider's, which a declaration's
-/// always do: one for each event.
+/// Returns the expected notes on channels whose names do not begin with the provider's name, as a
+/// declaration's always do: one note for each event.
 fn channel_notes(manifest: &Manifest) -> Vec<String> {
     let mut notes = Vec::new();
     for provider in &manifest.providers {

@@ -49,7 +49,7 @@ fn names_and_guids_that_meet_are_refused_with_both_places() {
     );
     assert!(error.contains(&format!("the GUID {guid}")), "{error}");
     assert!(error.contains("a.rs:2") && error.contains("b.rs:2"), "{error}");
-    // With a provider that has no manifest events.
+    // One of the providers has no manifest events.
     let folder = tempfile::tempdir().unwrap();
     let empty = "#[provider(name = \"A\")]\nmod a {}\n#[provider(name = \"A\")]\nmod b {}";
     let path = write(&folder, "both.rs", empty);
@@ -64,7 +64,7 @@ fn all_providers_keep_their_events_messages_and_maps() {
         let text = source(&format!("name = \"{name}\"{more}"));
         text.replace("It was", &format!("{name} was")).replace("One =", &format!("One{name} ="))
     };
-    // B and D name manifests, whose texts have ids of the same form, and winmeta.xml's texts.
+    // B and D name manifests, whose text ids have the same form, and use winmeta.xml's texts.
     let with_manifest = |name: &str| {
         let alone = write(&folder, "alone.rs", &declared(name, ""));
         let (kept, _) = manifest_of(&alone, &FILES).unwrap();
@@ -96,10 +96,10 @@ fn all_providers_keep_their_events_messages_and_maps() {
         let opcode = &provider.opcodes[provider.events[0].opcode.unwrap()];
         assert_eq!(text(opcode.message), "Start");
     }
-    // mc.exe stores winmeta.xml's texts once, for all providers of a manifest.
+    // mc.exe stores winmeta.xml's texts once for all providers of a manifest.
     let texts = all.texts.iter().filter(|text| text.value == "Start");
     assert_eq!(texts.count(), 1);
-    // One file has the same manifest as before.
+    // A single file still has the same manifest as before.
     let (alone, _) = all_of(std::slice::from_ref(&first)).unwrap();
     let (before, _) = manifest_of(&first, &FILES).unwrap();
     assert_eq!(
@@ -108,8 +108,8 @@ fn all_providers_keep_their_events_messages_and_maps() {
     );
 }
 
-/// Writes a declaration that names a manifest, with an event of the standard level Error, whose message
-/// has an id of winmeta.xml, and with these string tables, each a language and the message's text.
+/// Writes a declaration that names a manifest, with an event of the standard level Error, whose
+/// message has an id from winmeta.xml, and with these string tables: languages and message texts.
 fn with_strings(folder: &TempDir, name: &str, tables: &[(&str, &str)]) -> PathBuf {
     let guid = format!("{:0>32}", name.len());
     let guid = format!("{}-0000-0000-0000-{}", &guid[..8], &guid[20..]);
@@ -151,7 +151,7 @@ fn an_image_has_the_language_of_the_manifests_that_have_one() {
     for paths in [[&none, &german, &other], [&german, &none, &other], [&german, &other, &none]] {
         let (all, _) = all_of(&paths.map(Clone::clone)).unwrap();
         assert_eq!(all.culture, "de-DE");
-        // A string with an id of winmeta.xml is not winmeta.xml's.
+        // A string with an id from winmeta.xml does not become winmeta.xml's.
         let events = all.providers.iter().map(|provider| {
             let message = provider.events[0].message;
             let text = message.map(|at| all.texts[at].value.as_str());
@@ -209,7 +209,7 @@ fn more_providers_than_have_message_ids_are_refused() {
     assert!(all_of(&paths[..16]).is_ok());
 }
 
-/// Runs the function below in a process with the environment of a library's build script.
+/// Runs the test below in a process with the environment of a library's build script.
 fn exported(variables: &[(&str, &str)]) -> String {
     let mut command = Command::new(env::current_exe().unwrap());
     command
@@ -242,7 +242,7 @@ fn a_library_passes_on_its_declaration_and_those_of_its_dependencies() {
     let both = env::join_paths(["/other/a.rs", "/other/b.rs"]).unwrap();
     let dependencies = [
         ("DEP_OTHER_WDK_ETW_DECLARATIONS", both.to_str().unwrap()),
-        // Passed on by another dependency too.
+        // Also passed on by another dependency.
         ("DEP_SAME_WDK_ETW_DECLARATIONS", "/other/a.rs"),
         ("DEP_OTHER_INCLUDE", "/include"),
     ];

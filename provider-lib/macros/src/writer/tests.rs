@@ -1,4 +1,4 @@
-//! Tests the code that is generated for an event, part by part. The tests of `wdk-etw` compile and run it.
+//! Tests the generated code of an event, part by part. The tests of `wdk-etw` compile and run it.
 
 use wdk_etw_schema::{Configuration, Event, Provider, parse, tracelogging::Types};
 
@@ -23,18 +23,18 @@ fn layout(provider: &Provider, event: &Event) -> Layout {
     Layout::of(&event.fields, event.encoding, types, 0, Span::call_site()).unwrap()
 }
 
-/// Returns code as text, with the short names of local variables and of the library's items.
+/// Returns code as text, with short names for local variables and the library's items.
 fn short(code: &TokenStream) -> String {
     code.to_string().replace("__wdk_etw_", "").replace(":: wdk_etw :: __macro :: ", "")
 }
 
-/// The functions that are generated for an event.
+/// The functions generated for an event.
 struct Functions {
     fast: String,
     slow: String,
 }
 
-/// Returns the functions that are generated for an event, each without its attributes.
+/// Returns the functions generated for an event, each without its attributes.
 fn functions(settings: &str, attributes: &str, fields: &str) -> Functions {
     let provider = declared(settings, attributes, fields);
     let code = crate::provider::expand(&provider).unwrap();
@@ -86,7 +86,7 @@ fn arguments(fields: &str) -> String {
     in_order(&layout, &quote!(event), &quote!(options), &fields).to_string().replace(' ', "")
 }
 
-// An argument has the same register in the call of EtwWriteEx, so that it needs no copy.
+// The event stays in the same register for the call of EtwWriteEx, so that it needs no copy.
 #[test]
 fn the_event_is_the_second_argument_behind_a_value_in_a_register() {
     for field in ["a: u8", "a: F64", "a: usize", "#[repr(u8)] a: usize", "a: Kind"] {
@@ -139,7 +139,7 @@ fn the_slow_function_is_called_if_the_provider_does_not_admit_the_event() {
     );
 }
 
-// Code that counts would be in every write of a provider that counts nothing.
+// A provider that counts nothing must not have counting code in its writes.
 #[test]
 fn only_a_provider_with_statistics_counts_its_events() {
     let data = quote!((
@@ -156,7 +156,7 @@ fn only_a_provider_with_statistics_counts_its_events() {
     }
 }
 
-// A check that never fails would be code in every write.
+// Writes must contain no check that never fails.
 #[test]
 fn only_a_number_of_fewer_bits_is_checked() {
     for narrow in [Scalar::U8, Scalar::I16, Scalar::U32, Scalar::I32] {
@@ -364,7 +364,7 @@ fn a_block_has_its_parts_in_order_and_its_size() {
     }
 }
 
-/// Returns the depth to which blocks are nested in an expression.
+/// Returns the nesting depth of blocks in an expression.
 fn depth(code: TokenStream) -> usize {
     let groups = code.into_iter().filter_map(|token| match token {
         proc_macro2::TokenTree::Group(group) => Some(1 + depth(group.stream())),

@@ -31,9 +31,9 @@ pub struct AdHoc {
     pub level: Level,
     /// The event's keywords, a constant expression, or `None` for `keyword = none`.
     pub keyword: Option<Expr>,
-    /// The expression in `level = runtime(…)`; then `level` has no meaning.
+    /// The expression in `level = runtime(…)`; `level` is then ignored.
     pub runtime_level: Option<Expr>,
-    /// The expression in `keyword = runtime(…)`; then `keyword` has no meaning.
+    /// The expression in `keyword = runtime(…)`; `keyword` is then ignored.
     pub runtime_keyword: Option<Expr>,
     /// The event's opcode.
     pub opcode: u8,
@@ -45,7 +45,7 @@ pub struct AdHoc {
     pub options: Vec<(Ident, Expr)>,
     /// The fields.
     pub fields: Vec<Field>,
-    /// The library's structures that the fields have.
+    /// The library's structures that the fields use.
     pub structures: Vec<Structure>,
     /// The fields' values.
     pub values: Vec<Expr>,
@@ -72,7 +72,7 @@ pub enum Limit {
     Named(Expr),
 }
 
-/// Parses `runtime(…)`, or returns `None` if there is something else.
+/// Parses `runtime(…)`, or returns `None` if something else follows.
 fn runtime(input: ParseStream<'_>) -> syn::Result<Option<Expr>> {
     let ahead = input.fork();
     if !ahead.parse::<Ident>().is_ok_and(|word| word == "runtime") || !ahead.peek(token::Paren) {
@@ -84,7 +84,7 @@ fn runtime(input: ParseStream<'_>) -> syn::Result<Option<Expr>> {
     inside.parse().map(Some)
 }
 
-/// The options of a write that an event can have, which are methods of `WriteOptions`.
+/// The options of a write that `event!` accepts, which are methods of `WriteOptions`.
 const OPTIONS: [&str; 5] = ["activity", "related", "starts", "flags", "except_sessions"];
 
 /// Parses the arguments of `event!`.
@@ -96,7 +96,7 @@ pub fn ad_hoc(tokens: TokenStream) -> syn::Result<AdHoc> {
     parse_ad_hoc.parse2(tokens)
 }
 
-/// Parses the rest of an argument that is a rate limit, or returns `None` if it is another argument.
+/// Parses the rest of a rate-limit argument, or returns `None` if it is another argument.
 fn parse_limit(word: &Ident, input: ParseStream<'_>) -> syn::Result<Option<Limit>> {
     if word == "once" {
         return Ok(Some(Limit::Once));
@@ -110,7 +110,7 @@ fn parse_limit(word: &Ident, input: ParseStream<'_>) -> syn::Result<Option<Limit
     Ok(Some(limit(input.parse()?)))
 }
 
-/// Returns the library's structures that the fields have, which can have no others.
+/// Returns the library's structures that the fields use; other structures are not possible here.
 fn structures_of(fields: &mut [Field]) -> syn::Result<Vec<Structure>> {
     let structures = library::of_fields(fields)?;
     for field in &*fields {
@@ -123,7 +123,7 @@ fn structures_of(fields: &mut [Field]) -> syn::Result<Vec<Structure>> {
     Ok(structures)
 }
 
-/// Sets the event's rate limit, unless it has one.
+/// Sets the event's rate limit, or returns an error if it already has one.
 fn set_limit(limit: &mut Option<Limit>, word: &Ident, new: Limit) -> syn::Result<()> {
     if limit.replace(new).is_some() {
         return Err(syn::Error::new(

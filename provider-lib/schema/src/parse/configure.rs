@@ -1,4 +1,4 @@
-//! Removes the parts of a module that its configuration does not have.
+//! Removes the parts of a module that are disabled in a configuration.
 
 use std::cell::RefCell;
 
@@ -8,8 +8,8 @@ use syn::{Attribute, FnArg, Item, Meta, Token, parse::Parser as _, punctuated::P
 use super::module::{Entry, Module};
 use crate::configuration::{Evaluate, key};
 
-/// The attributes that give an item a role in the declaration. The compiler evaluates the
-/// attributes of other items, which the macro leaves as they are.
+/// The attributes that give an item a role in the declaration. The macro leaves the attributes of
+/// other items for the compiler to evaluate.
 const ROLES: &[&str] =
     &["keyword", "tasks", "opcodes", "levels", "channels", "map", "bitmap", "structure", "event"];
 
@@ -62,7 +62,7 @@ fn is_kept(entry: &mut Entry, configuration: &dyn Evaluate) -> syn::Result<bool>
     Ok(true)
 }
 
-/// Returns the elements of a list that the configuration has.
+/// Returns the elements of a list that are enabled in the configuration.
 fn kept<T>(
     list: Punctuated<T, Token![,]>,
     configuration: &dyn Evaluate,
@@ -77,7 +77,7 @@ fn kept<T>(
     Ok(kept)
 }
 
-/// Returns whether one of the attributes gives an item a role, in some configuration.
+/// Returns whether one of the attributes gives an item a role in some configuration.
 fn has_role(attributes: &[Attribute]) -> bool {
     attributes.iter().any(|attribute| {
         if !attribute.path().is_ident("cfg_attr") {
@@ -104,8 +104,8 @@ fn conditional(attribute: &Attribute) -> syn::Result<(TokenStream, Vec<Attribute
     Ok((predicate, inside.collect()))
 }
 
-/// Evaluates and removes `#[cfg(…)]` and `#[cfg_attr(…)]`, and returns whether the item that has
-/// the attributes exists.
+/// Evaluates and removes `#[cfg(…)]` and `#[cfg_attr(…)]`, and returns whether the item with the
+/// attributes is enabled.
 pub fn keep(attributes: &mut Vec<Attribute>, configuration: &dyn Evaluate) -> syn::Result<bool> {
     let mut kept = Vec::new();
     for attribute in std::mem::take(attributes) {
@@ -129,7 +129,7 @@ pub fn keep(attributes: &mut Vec<Attribute>, configuration: &dyn Evaluate) -> sy
     Ok(true)
 }
 
-/// Collects predicates, as if all were true.
+/// Collects predicates, treating each as true.
 #[derive(Default)]
 struct Collector(RefCell<Vec<TokenStream>>);
 
@@ -143,11 +143,11 @@ impl Evaluate for Collector {
     }
 }
 
-/// Returns the different predicates in a module.
+/// Returns the distinct predicates in a module.
 ///
 /// # Errors
 ///
-/// Returns the first error of the module's syntax.
+/// Returns the module's first syntax error.
 pub fn predicates(module: TokenStream) -> syn::Result<Vec<TokenStream>> {
     let mut module: Module = syn::parse2(module)?;
     let collector = Collector::default();

@@ -20,7 +20,7 @@ use crate::{
     message, types::FieldOptions,
 };
 
-/// Parses a field. `own` has the names of the declaration's types.
+/// Parses a field. `own` contains the names of the declaration's types.
 pub fn field(
     ident: &Ident,
     written: &syn::Type,
@@ -45,7 +45,7 @@ pub fn field(
     })
 }
 
-/// The arguments of `#[event(…)]`, with the names of other items.
+/// The arguments of `#[event(…)]`, which refer to other items by name.
 #[derive(Default)]
 struct EventSettings {
     id: Option<(u16, Span)>,
@@ -62,7 +62,7 @@ struct EventSettings {
     tag: Option<(u32, Span)>,
 }
 
-/// The forms that errors show.
+/// The accepted forms, for error messages.
 const ID: &str = "an event's id, a number from 0 to 65535, as in `id = 1`";
 const VERSION: &str = "an event's version, a number from 0 to 255, as in `version = 1`";
 const KEYWORD: &str = "declare it as `#[keyword] pub const READ: Keyword = Keyword::bit(0);`, and write \
@@ -74,7 +74,7 @@ pub const OPCODE: &str = "write a standard one, such as `opcode = Start`, or dec
 const CHANNEL: &str = "declare it as `#[channels] enum Channel { #[channel(Operational)] Operational = \
                        16 }`, and write `channel = Operational`";
 
-/// The levels that errors list.
+/// The supported levels, for error messages.
 const LEVELS: &str = "supported: `Critical`, `Error`, `Warning`, `Info`, `Verbose`, `LogAlways`, or a \
                       number from 16 to 255";
 
@@ -87,7 +87,7 @@ fn keywords(input: ParseStream<'_>) -> syn::Result<Vec<Ident>> {
     Ok(words)
 }
 
-/// Parses a level: a standard name, or a number of the provider's own.
+/// Parses a level: a standard name, or a number for one of the provider's own.
 pub fn level(input: ParseStream<'_>) -> syn::Result<Level> {
     if input.peek(LitInt) {
         let number: LitInt = input.parse()?;
@@ -136,7 +136,7 @@ fn unknown_level(word: &Ident, own: &[crate::Named<u8>]) -> syn::Error {
     syn::Error::new(word.span(), text)
 }
 
-/// Returns the event's level: a standard one, or one of the provider's by its name.
+/// Returns the event's level: a standard one, or one that the provider declares.
 fn level_of(settings: &EventSettings, provider: &Provider) -> syn::Result<Option<Level>> {
     let Some(word) = &settings.own_level else {
         return Ok(settings.level);
@@ -222,7 +222,7 @@ fn of_task<'a>(
     lists.filter(move |list| task.as_ref() == Some(&list.task)).flat_map(|list| &list.opcodes)
 }
 
-/// Returns the value of an opcode: of the event's task, of winmeta.xml, or of the provider.
+/// Returns the value of an opcode, from the event's task, winmeta.xml or the provider.
 fn opcode(word: &Ident, task: Option<&Ident>, provider: &Provider) -> syn::Result<u8> {
     if let Some(own) = of_task(task, provider).find(|opcode| opcode.ident == *word) {
         return Ok(own.value);
@@ -370,8 +370,8 @@ fn settings(function: &Function) -> syn::Result<EventSettings> {
     )
 }
 
-/// Returns the event's encoding: its own, the provider's default, or else `Manifest` if it has an
-/// id.
+/// Returns the event's encoding: its own, the provider's default or, failing both, `Manifest` if
+/// the event has an id.
 fn encoding_of(
     settings: &EventSettings,
     ident: &Ident,
@@ -459,7 +459,7 @@ fn fields(signature: &Signature, own: &HashSet<Ident>) -> syn::Result<Vec<Field>
     Ok(fields)
 }
 
-/// Returns the location of the first part of a signature that an event cannot have.
+/// Returns the location of the first part of a signature that an event does not support.
 fn unsupported(signature: &Signature) -> Option<Span> {
     signature
         .asyncness

@@ -16,7 +16,7 @@ use crate::{
     Provider, Scalar, Structure, TaskOpcodes, attribute,
 };
 
-/// Removes the attribute of this name and returns it.
+/// Removes the attribute with this name and returns it.
 fn take_attribute(attributes: &mut Vec<Attribute>, name: &str) -> Option<Attribute> {
     let at = attributes.iter().position(|attribute| attribute.path().is_ident(name))?;
     Some(attributes.remove(at))
@@ -42,7 +42,7 @@ pub fn own_types(entries: &[Entry]) -> HashSet<Ident> {
         .collect()
 }
 
-/// Returns the names by which other items refer to an item, or to its variants.
+/// Returns the names with which other items refer to an item or its variants.
 pub fn declared_names(item: &Item) -> Vec<Ident> {
     match item {
         Item::Const(item) => vec![attribute::plain(&item.ident)],
@@ -62,8 +62,8 @@ pub fn declared_names(item: &Item) -> Vec<Ident> {
     }
 }
 
-/// Leaves out the structures and the lists of opcodes that refer to faulty items, whose errors would
-/// follow from those of the items. Adds their names to those of the faulty items.
+/// Removes the structures and opcode lists that refer to faulty items, because their errors would
+/// only result from those. Adds their names to the faulty items.
 pub fn leave_out_users(provider: &mut Provider, faulty: &mut HashSet<Ident>) {
     loop {
         let before = faulty.len();
@@ -89,13 +89,13 @@ pub fn leave_out_users(provider: &mut Provider, faulty: &mut HashSet<Ident>) {
     faulty.extend(others.map(|opcode| opcode.ident));
 }
 
-/// The types of Rust whose names a type of the declaration cannot have, so that its code can be read.
+/// The Rust types whose names the declaration's types cannot have, so that its code is readable.
 const PRIMITIVES: [&str; 17] = [
     "bool", "char", "f32", "f64", "i128", "i16", "i32", "i64", "i8", "isize", "str", "u128", "u16",
     "u32", "u64", "u8", "usize",
 ];
 
-/// Refuses a map or a structure with the name of a type of Rust.
+/// Refuses a map or structure that has the name of a Rust type.
 fn own_name(ident: &Ident) -> syn::Result<()> {
     if PRIMITIVES.iter().any(|name| ident == name) {
         return Err(syn::Error::new(
@@ -106,7 +106,7 @@ fn own_name(ident: &Ident) -> syn::Result<()> {
     Ok(())
 }
 
-/// Adds an item of the author's own, unless it has an attribute of a declaration's items.
+/// Adds another item of the author, unless it has one of the declaration's attributes.
 fn put_other(provider: &mut Provider, item: Item) -> syn::Result<()> {
     const FORMS: &[(&str, &str)] = &[
         ("keyword", "`#[keyword] pub const READ: Keyword = Keyword::bit(0);`"),
@@ -329,11 +329,11 @@ fn named<T: TryFrom<u32>>(
     Ok(entries)
 }
 
-/// Names an entry of a map in messages.
+/// The term for a map's entry in messages.
 const MAP_ENTRY: &str = "map entry";
 
-/// Returns whether a value is written as a mask: in hexadecimal or binary, or as bits joined by `|`.
-/// A decimal number in a bit map can be the number of a bit by mistake.
+/// Returns whether a value is written as a mask: in hexadecimal or binary, or as bits joined by
+/// `|`. In a bit map, a decimal number may be a bit number by mistake.
 fn is_mask(expression: &Expr) -> bool {
     match expression {
         Expr::Lit(ExprLit { lit: Lit::Int(number), .. }) => {
@@ -346,8 +346,8 @@ fn is_mask(expression: &Expr) -> bool {
     }
 }
 
-/// Returns the value of an integer literal, of one shifted left by another, of a product, or of
-/// several joined by `|`.
+/// Returns the value of an integer literal, a left shift or product of literals, or several of
+/// these joined by `|`.
 fn constant(expression: &Expr) -> Option<u64> {
     match expression {
         Expr::Lit(ExprLit { lit: Lit::Int(number), .. }) => number.base10_parse().ok(),
@@ -365,12 +365,12 @@ fn constant(expression: &Expr) -> Option<u64> {
     }
 }
 
-/// The kind of a channel that is a log of Windows.
+/// The kind of a channel that is a Windows log.
 const IMPORT: &str = "Import";
 
 /// The kinds of channels.
 const CHANNELS: [&str; 5] = ["Admin", "Operational", "Analytic", "Debug", IMPORT];
-/// The kinds of channels in error messages.
+/// The kinds of channels, for error messages.
 const KINDS: &str =
     "`Admin`, `Operational`, `Analytic`, `Debug`, and `Import` for a log of Windows";
 

@@ -28,8 +28,7 @@ fn structures() -> syn::Result<[Structure; 1]> {
     }])
 }
 
-/// Returns whether a field's type is a structure of the library, and if so writes the type with its
-/// whole path.
+/// Returns whether a field's type is this library structure. If so, gives it its full path.
 fn resolve(field: &mut Field, structure: &Structure) -> bool {
     let FieldType::Named(name) = &field.kind else {
         return false;
@@ -65,7 +64,7 @@ pub fn complete(provider: &mut Provider) -> syn::Result<()> {
             used |= resolve(field, &structure);
         }
         if used {
-            // First, because structures refer to those before them.
+            // Insert at the front, because structures can refer only to earlier ones.
             provider.structures.insert(0, structure);
         }
     }

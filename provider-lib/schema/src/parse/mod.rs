@@ -42,12 +42,12 @@ pub fn provider(
     error.map_or(Ok(provider), Err)
 }
 
-/// Parses a provider as [`provider`] does, and leaves out the events that have errors, which it
-/// returns. So the uses of all other events compile, and the compiler shows no errors about them.
+/// Parses a provider as [`provider`] does, but leaves out the events that have errors, and returns
+/// these errors. So code that uses the other events compiles without further errors.
 ///
 /// # Errors
 ///
-/// Returns all errors of the declaration if one of them is not an event's.
+/// Returns all errors of the declaration if any of them is not an event's.
 pub fn provider_without_faulty_events(
     arguments: TokenStream,
     module: TokenStream,

@@ -23,7 +23,7 @@ pub struct Module {
 pub enum Entry {
     Function(Function),
     Item(Item),
-    /// An event with a mistake in its form.
+    /// An event with a syntax error.
     Refused(syn::Error),
 }
 
@@ -34,8 +34,8 @@ pub struct Function {
     pub signature: Signature,
 }
 
-/// Returns whether an event refers to any of these items. If they are faulty, its own errors would
-/// follow from theirs.
+/// Returns whether an event refers to any of these items. If these are faulty, the event's own
+/// errors would only result from theirs.
 pub fn uses(function: &Function, items: &HashSet<Ident>) -> bool {
     fn mentions(tokens: TokenStream, items: &HashSet<Ident>) -> bool {
         tokens.into_iter().any(|token| match token {
@@ -78,10 +78,10 @@ impl Parse for Module {
     }
 }
 
-/// Returns whether a function follows, with the qualifiers that it may have.
+/// Returns whether a function follows, with or without qualifiers.
 fn is_function(input: ParseStream<'_>) -> bool {
     let ahead = input.fork();
-    // `const` begins constants too, and `unsafe` begins blocks, implementations and traits.
+    // `const` can also begin a constant, and `unsafe` a block, an implementation or a trait.
     let _ = ahead.parse::<Option<Token![const]>>();
     let _ = ahead.parse::<Option<Token![async]>>();
     let _ = ahead.parse::<Option<Token![unsafe]>>();

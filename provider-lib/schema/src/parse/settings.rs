@@ -84,7 +84,7 @@ impl Parse for Settings {
                     without_rundown = Some(word);
                 }
                 "manifest" => manifest = Some(value(input)?),
-                // The macro's own.
+                // Handled by the macro itself.
                 "crate" => drop(value::<Path>(input)?),
                 "name" => name = Some(value(input)?),
                 "guid" => written_guid = Some(guid(&value(input)?)?),
@@ -143,8 +143,8 @@ impl Parse for Settings {
     }
 }
 
-/// Checks the size of a provider's traits. If they are too large, the largest of the name and the
-/// custom traits is the cause.
+/// Checks the size of a provider's traits. If they are too large, reports the error at the largest
+/// of the name and the custom traits.
 fn check_size(name: &LitStr, size: usize, traits: &[(&Trait, Span)]) -> syn::Result<()> {
     if size <= MAX_TRAITS_SIZE {
         return Ok(());
@@ -165,7 +165,7 @@ fn value<T: Parse>(input: ParseStream<'_>) -> syn::Result<T> {
     input.parse()
 }
 
-/// Checks a number of stripes.
+/// Parses and checks a number of stripes.
 fn number_of_stripes(number: &LitInt) -> syn::Result<u8> {
     match number.base10_parse::<u8>() {
         Ok(stripes) if stripes.is_power_of_two() && stripes <= 64 => Ok(stripes),

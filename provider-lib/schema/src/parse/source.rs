@@ -20,8 +20,8 @@ pub fn source(text: &str) -> syn::Result<Vec<Provider>> {
 ///
 /// # Errors
 ///
-/// Returns all errors of the file and its declarations, each with its source location, and one at
-/// each `#[cfg(…)]` of a declaration that the configuration does not decide.
+/// Returns all errors of the file and its declarations, each with its source location, and an error
+/// at each `#[cfg(…)]` of a declaration that the configuration does not decide.
 pub fn source_in(text: &str, configuration: &Configuration) -> syn::Result<Vec<Provider>> {
     let mut file = syn::parse_file(text)?;
     let mut providers = Vec::new();
@@ -32,13 +32,13 @@ pub fn source_in(text: &str, configuration: &Configuration) -> syn::Result<Vec<P
     Ok(providers)
 }
 
-/// Returns whether an attribute is `#[provider]`, with any path.
+/// Returns whether an attribute is `#[provider]`, under any path.
 fn is_provider(attribute: &Attribute) -> bool {
     let last = attribute.path().segments.last();
     last.is_some_and(|last| last.ident == "provider")
 }
 
-/// Returns whether a module has `#[provider]`, in some configuration.
+/// Returns whether a module has `#[provider]` in some configuration.
 fn can_be_provider(module: &ItemMod) -> bool {
     module.attrs.iter().any(|attribute| {
         let is_conditional = attribute.path().is_ident("cfg_attr");
@@ -76,7 +76,7 @@ fn collect(
         } else if let Some((_, items)) = &module.content {
             let mut inside = Vec::new();
             collect(items, configuration, &mut inside)?;
-            // The conditions of other modules do not matter.
+            // The conditions of other modules are irrelevant.
             if !inside.is_empty() && keep(&mut module.attrs.clone(), configuration)? {
                 providers.append(&mut inside);
             }
@@ -105,8 +105,8 @@ fn declaration(
         .map_err(|error| with_places(error, whole))
 }
 
-/// Returns an error about a declaration as a whole at its attribute, where the compiler shows it.
-/// Outside the compiler, its span refers to no source text.
+/// Places an error about a whole declaration at its attribute, as the compiler does. Outside the
+/// compiler, its span refers to no source text.
 fn with_places(error: syn::Error, whole: Span) -> syn::Error {
     let mut errors = Errors::default();
     for error in error.clone() {

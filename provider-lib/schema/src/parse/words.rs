@@ -1,4 +1,4 @@
-//! The words and numbers after `=` in arguments, with errors that name the accepted forms.
+//! Parsers of the words and numbers after `=` in arguments, whose errors name the accepted forms.
 
 use proc_macro2::Span;
 use syn::{
@@ -23,7 +23,7 @@ pub fn item(input: ParseStream<'_>, what: &str, form: &str) -> syn::Result<Ident
     Ok(attribute::plain(&word))
 }
 
-/// Parses a number of a type.
+/// Parses a number of type `T`.
 pub fn number<T: std::str::FromStr>(
     input: ParseStream<'_>,
     expected: &str,
@@ -37,7 +37,7 @@ where
     Ok((value, number.span()))
 }
 
-/// The arguments that an attribute or a macro was given. Each can be given once.
+/// The arguments that an attribute or a macro received. Each can be given only once.
 #[derive(Default)]
 pub struct Given(Vec<Ident>);
 
@@ -46,7 +46,7 @@ impl Given {
     ///
     /// # Errors
     ///
-    /// Returns an error if the argument was given before.
+    /// Returns an error if the argument was already given.
     pub fn once(&mut self, word: &Ident) -> syn::Result<()> {
         if self.0.contains(word) {
             return Err(twice(word));

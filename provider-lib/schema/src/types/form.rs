@@ -1,5 +1,5 @@
-//! The form that a field's attributes give it beyond its type: the presentation, the length or
-//! count before it, and bytes or text of a fixed length.
+//! The form that a field's attributes add to its type: the presentation, the length or count before
+//! it, and bytes or text of a fixed length.
 
 use etw_wire::{InType, OutType, TlgOutType};
 use proc_macro2::Span;
@@ -15,7 +15,7 @@ use super::{
 };
 use crate::attribute;
 
-/// The advice for a `usize` that takes fewer bytes in an event.
+/// The advice on writing a `usize` with fewer bytes.
 const NARROWER: &str = "a `usize` or `isize` has 64 bits in an event on every machine, and fewer with, \
                         for example, `#[repr(u32)] size: usize`";
 
@@ -36,14 +36,14 @@ const SIZED: [Scalar; 8] = [
 pub struct Form {
     /// The presentation: `#[out_type = "win:HexInt64"]`.
     pub out_type: Option<OutType>,
-    /// The field with the value's length or count: `#[length(u8)]`, `#[count(u32)]`. Without the
-    /// attribute, that field is a `u16`.
+    /// The field that contains the value's length or count: `#[length(u8)]`, `#[count(u32)]`.
+    /// Without the attribute, that field is a `u16`.
     pub counter: Option<Counter>,
-    /// True if the bytes contain their length and have no field for it: `#[counted] &[u8]`.
+    /// True if the bytes contain their own length, without a separate field: `#[counted] &[u8]`.
     pub counted: bool,
     /// The form of an array that is written as one block: `#[bytes] [u8; 6]`, `#[text] [u16; 8]`.
     pub block: Option<Block>,
-    /// The integer that a `usize` or `isize` is in an event: `#[repr(u32)] usize`.
+    /// The integer type that a `usize` or `isize` is written as: `#[repr(u32)] usize`.
     pub sized: Option<Scalar>,
     /// The location of the presentation.
     out_type_span: Option<Span>,
@@ -51,14 +51,14 @@ pub struct Form {
     manifest_span: Option<Span>,
 }
 
-/// A field with a length or a count.
+/// A field that contains a length or a count.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Counter {
-    /// Its type: `U8`, `U16`, `U32` or `U64`.
+    /// The type: `U8`, `U16`, `U32` or `U64`.
     pub scalar: Scalar,
-    /// Its name. Without one, it is the name of the value and `Length` or `Count`.
+    /// The name. By default, it is the value's name followed by `Length` or `Count`.
     pub name: Option<String>,
-    /// The earlier field that it is: `#[count(field = count)]`. Several values can have the same.
+    /// The earlier field that contains it: `#[count(field = count)]`. Several values can share it.
     pub field: Option<Ident>,
 }
 
@@ -72,7 +72,7 @@ pub enum Block {
 }
 
 impl Form {
-    /// Returns `inType` and `outType` in a manifest, of a field with values of a type.
+    /// Returns the manifest's `inType` and `outType` for a field with values of a type.
     #[must_use]
     pub fn manifest(&self, scalar: Scalar, format: Format) -> (InType, OutType) {
         let scalar = self.sized.unwrap_or(scalar);
@@ -82,7 +82,7 @@ impl Form {
             (Some(Block::Text), _) => (InType::AnsiString, OutType::String),
             (None, _) => scalar.manifest(format),
         };
-        // The length is a field of its own.
+        // The length is a separate field.
         let in_type = match in_type {
             InType::Binary if self.counted => InType::CountedBinary,
             InType::CountedAnsiString if self.counter.is_some() => InType::AnsiString,
@@ -92,11 +92,11 @@ impl Form {
         (in_type, self.out_type.unwrap_or(out_type))
     }
 
-    /// Returns the types in `TraceLogging` metadata, of a field with values of a type.
+    /// Returns the types in `TraceLogging` metadata for a field with values of a type.
     ///
     /// # Errors
     ///
-    /// Returns an error if `TraceLogging` does not have the presentation.
+    /// Returns an error if `TraceLogging` does not support the presentation.
     pub fn tracelogging(
         &self,
         scalar: Scalar,
@@ -119,7 +119,7 @@ impl Form {
         Ok((in_type, out_type))
     }
 
-    /// Checks that `TraceLogging` has the form.
+    /// Checks that `TraceLogging` supports the form.
     pub(crate) fn check_tracelogging(&self) -> syn::Result<()> {
         self.manifest_span.map_or(Ok(()), |span| {
             Err(syn::Error::new(
@@ -130,7 +130,7 @@ impl Form {
         })
     }
 
-    /// Checks the form of a field of a map's type or, without one, a structure's.
+    /// Checks the form of a field whose type is a map or, if `map` is `None`, a structure.
     pub(crate) fn check_named(&self, map: Option<Scalar>) -> syn::Result<()> {
         let Some((out_type, span)) = self.out_type.zip(self.out_type_span) else {
             return Ok(());
@@ -146,7 +146,7 @@ impl Form {
     }
 }
 
-/// Returns the `TraceLogging` code of a manifest's presentation, if there is one.
+/// Returns the `TraceLogging` code of a manifest's presentation, if it has one.
 const fn in_tracelogging(in_type: InType, out_type: OutType) -> Option<TlgOutType> {
     use {OutType as Out, TlgOutType as Tlg};
     Some(match (out_type, in_type) {
@@ -202,19 +202,19 @@ const fn in_tracelogging(in_type: InType, out_type: OutType) -> Option<TlgOutTyp
     })
 }
 
-/// The attributes that a form comes from.
+/// The attributes that specify a form.
 #[derive(Debug, Default)]
 pub struct Attributes {
     out_type: Option<(OutType, Span)>,
     counter: Option<(Ident, Counter)>,
     counted: Option<Ident>,
     block: Option<(Ident, Block)>,
-    /// The attribute's name, and its argument.
+    /// The attribute's name, its argument, and the type that it names.
     sized: Option<(Ident, Ident, Scalar)>,
 }
 
 impl Attributes {
-    /// Takes an attribute. Returns false if the attribute does not affect the form.
+    /// Processes an attribute. Returns false if the attribute does not affect the form.
     pub fn take(&mut self, word: &Ident, attribute: &Attribute) -> syn::Result<bool> {
         match word.to_string().as_str() {
             "out_type" => self.out_type = Some(out_type(attribute)?),
@@ -239,7 +239,7 @@ impl Attributes {
         Ok(true)
     }
 
-    /// Returns the form of a field with values of a type, if the type can have it.
+    /// Returns the form of a field with values of a type, if the type supports it.
     pub fn form(&self, scalar: Scalar, format: Format, shape: Shape) -> syn::Result<Form> {
         if let Some((word, counter)) = &self.counter {
             let possible = match (scalar.row().representation, shape) {
@@ -307,7 +307,7 @@ impl Attributes {
         Ok(form)
     }
 
-    /// Checks that a field of a type can have the size that it is given.
+    /// Checks that a field of a type can have the requested size.
     fn check_sized(&self, scalar: Scalar) -> syn::Result<()> {
         let Some((word, argument, sized)) = &self.sized else {
             return Ok(());
@@ -337,7 +337,7 @@ impl Attributes {
         ))
     }
 
-    /// Returns the form of a field of a map's or structure's type, or of an array of structures.
+    /// Returns the form of a field whose type is a map, a structure or an array of structures.
     pub fn of_named(&self, shape: Shape) -> syn::Result<Form> {
         let counter = self.counter.as_ref().map(|(word, _)| word);
         let is_count = |word: &&Ident| shape == Shape::Counted && *word == "count";
@@ -416,7 +416,7 @@ fn out_type(attribute: &Attribute) -> syn::Result<(OutType, Span)> {
     Ok((known, text.span()))
 }
 
-/// Checks that a value of an encoding can have the presentation.
+/// Checks that a value with an `inType` can have the presentation.
 fn fits(out_type: OutType, in_type: InType, span: Span) -> syn::Result<()> {
     let possible = in_type.out_types();
     if possible.contains(&out_type) {
@@ -580,7 +580,7 @@ mod tests {
         }
     }
 
-    /// A presentation is the same in both encodings, or `TraceLogging` does not have it.
+    /// Every presentation is the same in both encodings, or not supported by `TraceLogging`.
     #[test]
     fn every_presentation_has_a_tracelogging_code_or_an_error() {
         for scalar in Scalar::ALL {
@@ -594,7 +594,7 @@ mod tests {
                     let found = form.tracelogging(*scalar, *format);
                     let is_missing = matches!(out_type, OutType::EtwTime | OutType::ErrorCode);
                     assert_eq!(found.is_err(), is_missing, "{scalar:?} {out_type:?}");
-                    // A presentation that is the type's own changes nothing.
+                    // A presentation that is the type's default changes nothing.
                     if *out_type == usual && in_type == scalar.tracelogging(*format).0 {
                         assert_eq!(found.unwrap(), scalar.tracelogging(*format), "{scalar:?}");
                     }

@@ -12,7 +12,7 @@ pub enum Format {
     Json,
     /// A string that contains XML.
     Xml,
-    /// A pointer whose address is in the event. Other pointers contain only whether they are null.
+    /// A pointer whose address is in the event. Otherwise, the event only says whether it is null.
     Address,
 }
 

@@ -115,7 +115,7 @@ fn unknown(attribute: &Attribute) -> syn::Error {
 }
 
 impl FieldType {
-    /// Parses a type with the options from the field's attributes.
+    /// Parses a type, given the options in the field's attributes.
     pub(crate) fn parse(
         written: &Type,
         options: &FieldOptions,
@@ -254,7 +254,7 @@ fn resolve(
                     ),
                 )),
                 (None, "u128" | "i128" | "char" | "String" | "Vec") => Err(no_field_type(written)),
-                // The path may have a lifetime: structures can borrow.
+                // The path may have a lifetime, because structures can borrow.
                 (None, _) if path.segments.len() == 1 => Ok(Resolved::Named(ident, Shape::One)),
                 (None, _) => Err(no_field_type(written)),
             }

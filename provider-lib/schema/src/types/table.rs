@@ -1,10 +1,10 @@
-//! The one table of field types.
+//! The single table of field types.
 //!
-//! Everything that depends on a field's type comes from here: the names in declarations, the type
+//! Everything that depends on a field's type is defined here: the names in declarations, the type
 //! of the parameter in generated code, the metadata of `TraceLogging` events, `inType` and
 //! `outType` of manifests, the conversion of a value to bytes, the error texts and the table in the
-//! documentation of `wdk_etw::provider`. CONTRIBUTING.md has all steps to
-//! a new type; a row here is the first.
+//! documentation of `wdk_etw::provider`. CONTRIBUTING.md lists all steps for adding a type; a row
+//! here is the first.
 
 use etw_wire::{InType as In, OutType as Out, TlgOutType as Tlg};
 
@@ -17,7 +17,7 @@ use Representation::{
 /// The conversion of a value to its bytes in an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Representation {
-    /// Its bytes in memory; the value is their number. The type has no padding.
+    /// Its in-memory bytes; the number is their count. The type has no padding.
     Memory(usize),
     /// One byte: `value as u8`.
     Cast8,
@@ -25,7 +25,7 @@ pub enum Representation {
     Cast64,
     /// Eight bytes: the address, or only whether it is null.
     Pointer,
-    /// Two bytes, the more significant one first: `value.0.to_be_bytes()`.
+    /// Two bytes in big-endian order: `value.0.to_be_bytes()`.
     BigEndian16,
     /// Four bytes: `value.octets()`.
     Octets4,
@@ -33,7 +33,7 @@ pub enum Representation {
     Octets16,
     /// A string or bytes, after a 16-bit count of bytes.
     Counted(Text),
-    /// A string with a NUL at its end.
+    /// A NUL-terminated string.
     Terminated(Text),
     /// A security identifier, which contains its own size.
     Sid,
@@ -59,7 +59,7 @@ pub enum Text {
 }
 
 impl Text {
-    /// Returns the size of a code unit in bytes, and so of the terminating NUL.
+    /// Returns the size in bytes of a code unit, and so of the terminating NUL.
     #[must_use]
     pub const fn unit(self) -> usize {
         match self {
@@ -69,7 +69,7 @@ impl Text {
     }
 }
 
-/// `inType` and `outType` of a type, in both encodings.
+/// The `inType` and `outType` of a type, in both encodings.
 #[derive(Clone, Copy, Debug)]
 struct Codes {
     tracelogging: (In, Tlg),

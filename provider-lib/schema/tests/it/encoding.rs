@@ -1,5 +1,4 @@
-//! Compares the bytes and the layout of events with values from `TraceLogging` and ETW, which are
-//! written by hand.
+//! Compares the bytes and the layout of events with handwritten values from `TraceLogging` and ETW.
 
 use wdk_etw_schema::{
     BlockPart, DataDescriptor, Encoding, FieldType, Format, Layout, Leaf, MAX_CONTENT, Provider,
@@ -49,7 +48,7 @@ fn layout(items: &str) -> Layout {
     layout_of(&provider(items))
 }
 
-/// Returns a blob of metadata: its size before the rest.
+/// Returns a metadata blob: its size followed by the rest.
 fn blob(rest: &[&[u8]]) -> Vec<u8> {
     let rest = rest.concat();
     let size = u16::try_from(rest.len() + 2).unwrap();
@@ -133,7 +132,7 @@ fn a_structure_has_1_to_127_members() {
 
 #[test]
 fn metadata_has_at_most_65_535_bytes() {
-    // The size, the event's tag, name and NUL, and the NUL and the type of the field.
+    // The size; the event's tag, name and NUL; the NUL and the type of the field.
     const OTHERS: usize = 2 + 1 + 2 + 2;
     let named = |length: usize| traced(&format!("#[name = \"{}\"] a: u8", "n".repeat(length)));
     let provider_of = |length| {
@@ -147,7 +146,7 @@ fn metadata_has_at_most_65_535_bytes() {
     assert!(text.contains("the event is too large"), "{text}");
 }
 
-// Fixed-size fields are gathered in one block.
+// Fixed-size fields are collected in one block.
 #[test]
 fn fields_are_gathered_in_blocks() {
     use {
@@ -176,7 +175,7 @@ fn fields_are_gathered_in_blocks() {
         let layout = layout(&format!("{PLACE}{MAPS}{}", traced(fields)));
         assert_eq!(layout.descriptors, expected, "{fields}");
     }
-    // In a manifest, the length of an IPv6 address is fixed, and a count can be an earlier field.
+    // In a manifest, an IPv6 address has a fixed length, and a count can be an earlier field.
     let layout = layout(&manifest("a: Ipv6Addr"));
     assert_eq!(layout.descriptors, [Block(vec![Value(0)])]);
     assert_eq!(layout.leaves[0].wire, Wire::Plain(Scalar::Ipv6Addr, Format::Default));
@@ -226,7 +225,7 @@ fn every_part_of_a_block_has_its_size() {
     assert_eq!(size(BlockPart::Length(9)), 2);
     assert_eq!(size(BlockPart::Nul(10)), 1);
     assert_eq!(size(BlockPart::Nul(11)), 2);
-    // Values that are in no block, and a leaf that does not exist.
+    // Values outside any block, and a leaf that does not exist.
     assert_eq!(size(BlockPart::Value(10)), 0);
     assert_eq!(size(BlockPart::Nul(0)), 0);
     assert_eq!(size(BlockPart::Value(99)), 0);
@@ -275,7 +274,7 @@ fn the_room_is_what_the_fixed_parts_leave() {
         let layout = layout(&manifest(fields));
         assert_eq!(layout.room, MAX_CONTENT - used, "{fields}");
     }
-    // Metadata of more than 256 bytes takes room too.
+    // Metadata beyond 256 bytes reduces the room too.
     let name = "n".repeat(300);
     let provider = provider(&traced(&format!("#[name = \"{name}\"] a: u8")));
     let size = metadata_of(&provider).len();
@@ -298,7 +297,7 @@ fn an_event_has_at_most_128_data_descriptors() {
         let fields: Vec<String> = (0..count).map(|n| format!("a{n}: [u8; 2]")).collect();
         fields.join(", ")
     };
-    // Two are the provider's traits and the event's metadata.
+    // Two descriptors are the provider's traits and the event's metadata.
     assert_eq!(layout(&traced(&arrays(126))).descriptors.len(), 126);
     let text = error(&traced(&arrays(127)));
     assert!(text.contains("has 129 data descriptors"), "{text}");
@@ -355,7 +354,7 @@ fn an_event_at_its_call_site_has_its_arguments() {
     assert!(matches!(few.limit, Some(Limit::Once)));
     let own = event("P, \"Name\", level = Info, keyword = none, limit = LIMIT").unwrap();
     assert!(matches!(own.limit, Some(Limit::Named(_))));
-    // `none` is a word only where it is the whole argument.
+    // `none` is a keyword's value only if it is the whole argument.
     let path = event("P, \"Name\", level = Info, keyword = none::READ").unwrap();
     assert!(path.keyword.is_some());
     for (text, part) in [

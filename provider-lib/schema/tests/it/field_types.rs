@@ -1,4 +1,4 @@
-//! The documentation's table of field types is generated from the table that the macros use.
+//! Checks that the documentation's table of field types matches the table that the macros use.
 
 use std::{env, fmt::Write as _, fs, path::Path};
 
@@ -10,7 +10,7 @@ const TABLE: &str = "../src/field-types.md";
 /// The environment variable that makes the test write the file instead of comparing it.
 const RENEW: &str = "WDK_ETW_RENEW";
 
-/// Returns a type as it is written in a declaration, with a link to the type of `wdk-etw`.
+/// Returns a type as it is written in a declaration, linked to the type of `wdk-etw`.
 fn cell(scalar: Scalar) -> String {
     let row = scalar.row();
     if row.rust.starts_with("::wdk_etw::") {

@@ -1,4 +1,4 @@
-//! Errors of forms of fields and of items that only manifests have.
+//! Errors in the forms of fields and in items that only manifests support.
 
 use wdk_etw_schema::parse::source;
 
@@ -179,7 +179,7 @@ fn a_faulty_item_is_reported_and_its_uses_are_not() {
         let found = errors(&format!("{item}\n#[event({argument})]\nfn x();"));
         assert_eq!((found.len(), found[0].0), (1, 3), "{item}: {found:?}");
     }
-    // Two structures that contain each other are one mistake, and so is a type of two items.
+    // Two structures that contain each other are one mistake, and so is a type declared twice.
     let found = errors("#[structure] struct A { b: B }\n#[structure] struct B { a: A }");
     assert_eq!(found.len(), 1, "{found:?}");
     let found = errors("#[map] enum Kind { A = 1 }\n#[map] enum Kind { A = 1 }");
@@ -229,7 +229,7 @@ fn one_name_of_tracelogging_events_has_one_layout() {
     assert!(found[0].2.contains("the name `Same` of the event `a`"), "{found:?}");
     let text = format!("#[provider(name = \"A\")] mod trace {{ {} }}", two("x: u32", "x: u32"));
     assert_eq!(source(&text).unwrap()[0].events.len(), 2);
-    // The events of an activity share its name.
+    // The events of an activity share a name.
     let text = format!(
         "#[provider(name = \"A\")] mod trace {{ {} }}",
         two("x: u32", "x: u64").replacen("Info", "Info, opcode = Start", 1)

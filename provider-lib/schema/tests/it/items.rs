@@ -171,7 +171,7 @@ fn numbers_and_names_are_not_used_twice() {
     provider("#[tasks] enum T { A = 1 } #[opcodes(task = A)] enum O { X = 10 }");
     let text = error("#[tasks] enum T { A = 1 } #[opcodes(task = B)] enum O { X = 10 }");
     assert!(text.contains("the task `B` is not declared"), "{text}");
-    // Each of these items takes the name of the event, or of the map.
+    // Each of these items takes the event's or the map's name.
     for other in [
         "const x: u8 = 0;", "fn x() {}", "static x: u8 = 0;", "struct x(u8);", "struct x;",
         "mod x {}", "enum x { A }", "struct x { a: u8 }", "trait x {}", "type x = u8;",
@@ -180,7 +180,7 @@ fn numbers_and_names_are_not_used_twice() {
         let text = error(&format!("{EVENT} fn x(); {other}"));
         assert!(text.contains("is already used in this declaration"), "{other}: {text}");
         assert_eq!(text.matches("already used").count(), 1, "{other}: {text}");
-        // An item that the compiler may remove does not.
+        // An item that the compiler may remove does not take it.
         provider(&format!("{EVENT} fn x(); #[cfg(any())] {other}"));
         provider(&format!("{EVENT} fn y(); #[allow(dead_code)] {other}"));
     }
@@ -239,7 +239,7 @@ fn a_structure_that_contains_itself_is_refused() {
         let text = error(items);
         assert!(text.contains("`A` contains itself"), "{items}: {text}");
     }
-    // A cycle that the structure is not part of.
+    // A cycle that does not include the first structure.
     let text = error("#[structure] struct A { b: B } #[structure] struct B { b: B }");
     assert!(text.contains("`B` contains itself"), "{text}");
     provider(
@@ -257,7 +257,7 @@ fn a_template_has_at_most_99_fields() {
         fields.push(rest.to_owned());
         event(&fields.join(", "))
     };
-    // Fields with a length or count before them are two.
+    // A field with a length or count before it counts as two.
     for (rest, fields) in [
         ("", 0),
         ("b: u8", 1),
@@ -342,7 +342,7 @@ fn events_refer_to_the_items_that_they_name() {
     assert_eq!((y.task, y.opcode, y.channel), (8, 20, 0));
     assert_eq!((y.name.as_str(), y.encoding), ("YZ", Encoding::TraceLogging));
     assert_eq!((z.level.0, z.keyword, z.task, z.opcode), (0, 0x10, 0, 2));
-    // The highest keyword bits stand for channels, the first one for the highest.
+    // The highest keyword bits are the channels', beginning with the highest.
     assert_eq!(provider.keyword_mask(x), 0x11 | 1 << 62);
     assert_eq!(provider.keyword_mask(y), 0);
     assert_eq!(provider.keyword_mask(z), 0x10);
@@ -410,7 +410,7 @@ fn a_declarations_types_have_precedence_and_the_librarys_are_added() {
         "#[structure] struct Luid { x: u8 } #[event(level = Info, keyword = none)] fn x(a: Luid);",
     );
     assert!(matches!(own.events[0].fields[0].kind, FieldType::Named(_)));
-    // A type from outside the declaration has no such precedence.
+    // A type from outside the declaration does not take precedence.
     for other in ["struct Luid { x: u8 }", "enum Luid { X = 1 }"] {
         let event = "#[event(level = Info, keyword = none)] fn x(a: Luid);";
         let provider = provider(&format!("{other} {event}"));
@@ -427,7 +427,7 @@ fn a_name_needs_its_prefix_only_where_it_is_a_keyword() {
         "#[map] enum r#Read { A = 1 } #[map] enum r#type { A = 1 } #[map] enum r#gen { A = 1 }",
     );
     let idents: Vec<_> = provider.maps.iter().map(|map| &map.ident).collect();
-    // `gen` is a keyword in the edition of some declarations, and is left as it is written.
+    // `gen` is a keyword only in newer editions, and stays as written.
     assert_eq!(idents, ["Read", "r#type", "r#gen"]);
 }
 
@@ -440,7 +440,7 @@ fn the_compilers_markers_are_taken_as_its_values() {
     for predicate in &predicates {
         assert!(markers.contains(&predicate.to_string()), "{markers}");
     }
-    // The compiler leaves the markers of the predicates that are true.
+    // The compiler keeps the markers of the predicates that are true.
     let module =
         "#[doc = \"__wdk_etw_cfg_0\"] #[doc = \"About\"] #[doc = \"__wdk_etw_cfg_2\"] mod a {}";
     let mut attributes = syn::parse_str::<syn::ItemMod>(module).unwrap().attrs;
@@ -508,7 +508,7 @@ fn a_provider_has_the_settings_that_are_given() {
     }
 }
 
-// An option that is not known is an error only where it decides about a provider.
+// An unknown option is an error only where a provider depends on it.
 #[test]
 fn modules_that_are_no_providers_may_have_unknown_options() {
     let provider = "#[provider(name = \"A\")] mod trace {}";

@@ -1,5 +1,5 @@
-//! The errors of the declarations in `tests/compile-fail`, which build scripts get too, without the
-//! compiler.
+//! The errors of the declarations in `tests/compile-fail`, which build scripts also report, without
+//! the compiler.
 
 use std::{
     fs,
@@ -14,7 +14,7 @@ use wdk_etw_schema::{
     tracelogging::event_metadata,
 };
 
-/// A part of an error about the generated Rust types, which a build script does not make.
+/// Part of an error about the generated Rust types, which a build script does not generate.
 const OF_RUST_TYPES: &str = "borrows its value and has no lifetime";
 
 /// An error: its line and column from 1, and its text.
@@ -31,13 +31,13 @@ fn found(error: syn::Error) -> impl Iterator<Item = Found> {
     })
 }
 
-/// Only the compiler reports columns inside a literal. Such an error contains its own.
+/// Only the compiler reports columns inside a literal, so such an error states it in its text.
 fn found_at(line: usize, column: usize, text: String) -> Found {
     let is_inside_literal = text.starts_with("column ");
     (line, if is_inside_literal { 0 } else { column }, text)
 }
 
-/// Parses and checks an event at its call site as the macro does before it generates code.
+/// Parses and checks an event at its call site, as the macro does before it generates code.
 fn expand(tokens: TokenStream) -> syn::Result<()> {
     let event = ad_hoc(tokens)?;
     let metadata = event_metadata(&event.name, event.tag, &event.fields, event.types())?;
@@ -80,7 +80,7 @@ fn errors(text: &str) -> Vec<Found> {
     errors
 }
 
-/// Returns the errors in the compiler's output that have no code, which are the macros' errors.
+/// Returns the errors without a code in the compiler's output, which are the macros' errors.
 fn expected(output: &str) -> Vec<Found> {
     let mut expected = Vec::new();
     for block in output.split("\n\n") {

@@ -16,8 +16,8 @@ fn find(id: &str) -> Result<&'static Probe, Failure> {
     probes().find(|probe| probe.id == id).ok_or_else(|| Failure::NoProbe(id.to_owned()))
 }
 
-/// Returns the probes with these ids, or, if there are no ids, all probes except those in `except`. Risky
-/// probes come last.
+/// Returns the probes with these ids or, if there are none, all probes except those in `except`.
+/// Risky probes come last.
 fn chosen(ids: &[String], except: &[String]) -> Result<Vec<&'static Probe>, Failure> {
     let mut chosen: Vec<&'static Probe> = if ids.is_empty() {
         probes().collect()
@@ -39,8 +39,8 @@ fn former(path: &Path) -> Result<BTreeMap<String, Answer>, Failure> {
     Ok(Answers::read(&text)?.answers)
 }
 
-/// Runs probes and writes the answers. The file is written after each answer, so that it contains
-/// the answers before a bugcheck.
+/// Runs probes and writes the answers. The file is written after each answer, so that a bugcheck
+/// does not lose earlier answers.
 pub fn run(options: &ProbeOptions) -> Result<(), Failure> {
     let chosen = chosen(&options.ids, &options.except)?;
     if options.list {

@@ -1,4 +1,4 @@
-// R-D3, R-K4: an event at its call site is checked like a declared one.
+// R-D3, R-K4: an event at its call site is checked like a declared event.
 use wdk_etw::event;
 
 #[wdk_etw::provider(name = "Contoso.Driver")]

@@ -1,4 +1,4 @@
-// A call of an event's function evaluates its arguments even if no session enables the event.
+// Calling an event's function evaluates its arguments even if no session enables the event.
 #![deny(unused_must_use)]
 
 #[wdk_etw::provider(name = "Contoso.Driver")]

@@ -1,4 +1,4 @@
-// R-T5: types 1 to 127 are Microsoft's.
+// R-T5: types 1 to 127 are reserved for Microsoft.
 mod custom_trait_of_microsofts_type {
     use wdk_etw::{Traits, traits};
 
@@ -9,7 +9,7 @@ mod custom_trait_of_microsofts_type {
     }
 }
 
-// R-C4: the traits blob has 255 bytes at most.
+// R-C4: a traits blob has at most 255 bytes.
 mod traits_of_256_bytes {
     use wdk_etw::{Traits, traits};
 
@@ -31,7 +31,7 @@ mod malformed_guid {
     }
 }
 
-// R-O2: tools do not agree on the hash of a name outside ASCII.
+// R-O2: tools disagree about the hash of a name outside ASCII.
 mod name_that_has_no_hash {
     use wdk_etw::{Guid, guid_of_name};
 

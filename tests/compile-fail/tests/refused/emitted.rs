@@ -1,4 +1,4 @@
-// `emit!` takes as many values as the event has fields, of the fields' types.
+// `emit!` takes one value for each field of the event, of the field's type.
 use wdk_etw::emit;
 
 #[wdk_etw::provider(name = "Contoso.Driver")]

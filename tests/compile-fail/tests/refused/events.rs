@@ -1,4 +1,4 @@
-// R-O5: an id and a version stand for one layout.
+// R-O5: an id and a version identify one layout.
 #[wdk_etw::provider(name = "Contoso.Driver")]
 mod ids {
     #[keyword]
@@ -14,7 +14,7 @@ mod ids {
     pub fn without_id();
 }
 
-// R-D3: an event has a level and a keyword, or is declared explicitly to have none.
+// R-D3: an event has a level and a keyword, or explicitly has no keyword.
 #[wdk_etw::provider(name = "Contoso.Driver")]
 mod levels_and_keywords {
     #[keyword]
@@ -56,7 +56,7 @@ mod names {
     pub fn level();
 }
 
-// R-O5: names are not used twice.
+// R-O5: names must be unique.
 #[wdk_etw::provider(name = "Contoso.Driver")]
 mod twice {
     #[keyword]
@@ -120,7 +120,7 @@ mod too_large {
     pub fn large(first: u32, large: [u64; 8000]);
 }
 
-// An event has 128 data descriptors at most.
+// An event has at most 128 data descriptors.
 #[wdk_etw::provider(name = "Contoso.Driver")]
 mod too_many_data_descriptors {
     #[keyword]

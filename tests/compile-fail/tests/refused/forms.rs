@@ -9,7 +9,7 @@ mod bodies {
     const fn constant(length: u32);
 }
 
-// An argument that is not of its form says what to write.
+// For an argument in the wrong form, the error says what to write.
 #[wdk_etw::provider(name = "Contoso.Driver")]
 mod arguments {
     #[keyword]
@@ -47,7 +47,7 @@ mod arguments {
     pub fn two_attributes();
 }
 
-// Nothing is ignored.
+// Nothing is silently ignored.
 #[wdk_etw::provider(name = "Contoso.Driver")]
 mod ignored {
     #[event(level = Info, keyword = none, message = "It happened.")]
@@ -62,7 +62,7 @@ mod ignored {
     pub fn no_array(#[array] a: u32);
 }
 
-// A message refers to fields that exist, and a percent sign stands for something.
+// A message refers only to existing fields, and each percent sign begins a valid sequence.
 #[wdk_etw::provider(name = "Contoso.Driver")]
 mod messages {
     #[event(id = 1, level = Info, keyword = none, message = "%1 and %9")]
@@ -77,7 +77,7 @@ mod messages {
     pub fn format(a: u32);
 }
 
-// A type is of a known size, and an array of a known length.
+// A type has a known size, and an array has a known length.
 #[wdk_etw::provider(name = "Contoso.Driver")]
 mod types {
     pub const LENGTH: usize = 4;
@@ -98,7 +98,7 @@ mod types {
     pub fn float(a: f32);
 }
 
-// An array's elements are structures without padding, whose members are in memory as in the event.
+// Array elements are structures without padding, with the same bytes in memory and in the event.
 #[wdk_etw::provider(name = "Contoso.Driver")]
 mod elements {
     #[map]
@@ -144,14 +144,14 @@ mod elements {
     pub fn hex(#[hex] places: &[Place]);
 }
 
-// A manifest's template has 99 fields at most.
+// A manifest's template has at most 99 fields.
 #[wdk_etw::provider(name = "Contoso.Driver")]
 mod too_many_fields {
     #[event(id = 1, level = Info, keyword = none)]
     pub fn many(f0: &[u8], f1: &[u8], f2: &[u8], f3: &[u8], f4: &[u8], f5: &[u8], f6: &[u8], f7: &[u8], f8: &[u8], f9: &[u8], f10: &[u8], f11: &[u8], f12: &[u8], f13: &[u8], f14: &[u8], f15: &[u8], f16: &[u8], f17: &[u8], f18: &[u8], f19: &[u8], f20: &[u8], f21: &[u8], f22: &[u8], f23: &[u8], f24: &[u8], f25: &[u8], f26: &[u8], f27: &[u8], f28: &[u8], f29: &[u8], f30: &[u8], f31: &[u8], f32: &[u8], f33: &[u8], f34: &[u8], f35: &[u8], f36: &[u8], f37: &[u8], f38: &[u8], f39: &[u8], f40: &[u8], f41: &[u8], f42: &[u8], f43: &[u8], f44: &[u8], f45: &[u8], f46: &[u8], f47: &[u8], f48: &[u8], f49: &[u8]);
 }
 
-// A structure's field borrows for a lifetime.
+// A structure's field that borrows needs a lifetime.
 #[wdk_etw::provider(name = "Contoso.Driver")]
 mod lifetimes {
     #[structure]
@@ -160,7 +160,7 @@ mod lifetimes {
     }
 }
 
-// A map is an enum with a number for each name, and a field has a declared one.
+// A map is an enum with a number for each name, and a field's map is declared.
 #[wdk_etw::provider(name = "Contoso.Driver")]
 mod maps {
     #[map]
@@ -204,7 +204,7 @@ mod maps {
     pub fn hex(#[hex] kind: Kind);
 }
 
-// An opcode is that of the task, if both have one number.
+// If a task and the provider have opcodes with the same number, the task's opcode is used.
 #[wdk_etw::provider(name = "Contoso.Driver")]
 mod opcodes {
     #[tasks]
@@ -231,7 +231,7 @@ mod opcodes {
     pub fn without_task();
 }
 
-// Every name stands for one thing.
+// Every name has one meaning.
 #[wdk_etw::provider(name = "Contoso.Driver")]
 mod names {
     #[keyword]
@@ -263,7 +263,7 @@ mod names {
     pub fn twice(#[name = "B"] a: u32, a: u32);
 }
 
-// The attributes of declarations apply to items of their kind.
+// The attributes of a declaration apply to items of the right kind.
 #[wdk_etw::provider(name = "Contoso.Driver")]
 mod kinds {
     #[keyword]
@@ -274,7 +274,7 @@ mod kinds {
     pub const TASK: u16 = 1;
 }
 
-// Only `usize` and `isize` have a size of their own in events, and arrays of structures have counts in manifests.
+// Only `usize` and `isize` have a selectable size, and only manifests count structure arrays.
 #[wdk_etw::provider(name = "Contoso.Driver")]
 mod sizes {
     #[structure]
@@ -322,7 +322,7 @@ mod sizes {
     pub fn signed(count: i32, #[count(field = count)] places: &[Place]);
 }
 
-// A manifest has no structure without members.
+// A manifest cannot have a structure without members.
 #[wdk_etw::provider(name = "Contoso.Driver", encoding = manifest)]
 mod empty {
     #[structure]
@@ -332,7 +332,7 @@ mod empty {
     pub fn nothing(empty: Empty);
 }
 
-// R-T5: a type stands for one trait.
+// R-T5: each type identifies one trait.
 #[wdk_etw::provider(name = "Contoso.Driver", trait_(128, b"x"), trait_(129, b"y"), trait_(128, b"z"))]
 mod trait_twice {}
 

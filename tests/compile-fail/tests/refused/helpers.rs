@@ -1,4 +1,4 @@
-// Rate limits, dumps and traced results that are written wrong.
+// Mistakes in the use of rate limits, dumps and traced results.
 use wdk_etw::{ActivityId, RateLimit, Traced as _, emit, event};
 
 #[wdk_etw::provider(name = "Contoso.Driver")]

@@ -1,4 +1,4 @@
-// Types whose bytes can change during a write, and options that point anywhere.
+// Types whose bytes can change during a write, and options that point to arbitrary addresses.
 use core::{cell::Cell, sync::atomic::AtomicU32};
 
 use wdk_etw::{Guid, PlainData, __macro::Options};

@@ -3,17 +3,17 @@
 mod without_name {
 }
 
-// R-O2: a GUID is whole.
+// R-O2: a GUID must be complete.
 #[wdk_etw::provider(name = "Contoso.Driver", guid = "802b686a-519d-5416-5280-4c0ead585fb")]
 mod guid {
 }
 
-// R-G1: a group's GUID is whole.
+// R-G1: a group's GUID must be complete.
 #[wdk_etw::provider(name = "Contoso.Driver", group = "not a guid at all, but 36 letters....")]
 mod group {
 }
 
-// R-O2: only ASCII names have a GUID that all tools agree on.
+// R-O2: only an ASCII name has a GUID that all tools agree on.
 #[wdk_etw::provider(name = "Contoso.Prüfung")]
 mod name_without_hash {
 }
@@ -33,7 +33,7 @@ mod trait_type_too_large {
 mod trait_of_the_groups_type {
 }
 
-// R-C4: the traits blob has 255 bytes at most.
+// R-C4: a traits blob has at most 255 bytes.
 #[wdk_etw::provider(name = "Contoso.Driver", trait_(128, "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"))]
 mod traits_of_256_bytes {
 }
@@ -64,7 +64,7 @@ mod ninth_channel {
     }
 }
 
-// R-K1, R-K2: a keyword is one of the bits 0 to 47, and only one's.
+// R-K1, R-K2: a keyword is one of the bits 0 to 47, which no other keyword has.
 #[wdk_etw::provider(name = "Contoso.Driver")]
 mod keywords {
     #[keyword]
@@ -79,7 +79,7 @@ mod keywords {
     pub const NO_BIT: Keyword = 0;
 }
 
-// R-D4: opcodes of the provider's own are 10 to 239.
+// R-D4: the provider's own opcodes are 10 to 239.
 #[wdk_etw::provider(name = "Contoso.Driver")]
 mod opcodes {
     #[opcodes]
@@ -104,7 +104,7 @@ mod opcodes {
     }
 }
 
-// R-E7: the index of a stripe is a part of an address.
+// R-E7: a stripe's index consists of bits of an address.
 #[wdk_etw::provider(name = "Contoso.Driver", stripes = 3)]
 mod three_stripes {}
 

@@ -1,4 +1,4 @@
-/* Runs the routines in a driver without a framework, which prints the lines. */
+/* Runs the routines in a driver without a framework, and prints the lines. */
 #include "routines.h"
 
 typedef struct DRIVER_OBJECT DRIVER_OBJECT;

@@ -1,4 +1,4 @@
-/* Runs the routines in a program, which writes the lines to its output. */
+/* Runs the routines in a program, and writes the lines to its output. */
 #include "routines.h"
 
 IMPORT PVOID GetStdHandle(ULONG which);

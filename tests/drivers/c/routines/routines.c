@@ -1,5 +1,5 @@
-/* Calls routines that ntoskrnl.exe and ntdll.dll both export, and says what each returns and writes. The
- * lines of the driver in the stand-in kernel and those of the program under Wine are the same. */
+/* Calls routines that ntoskrnl.exe and ntdll.dll both export, and reports each one's result and output. The
+ * driver in the stand-in kernel and the program under Wine must report the same lines. */
 #include "routines.h"
 
 #define COUNT(array) (sizeof(array) / sizeof(*(array)))
@@ -44,7 +44,7 @@ static void Hex(const char *name, ULONG64 value)
         Character("0123456789abcdef"[value >> shift & 15]);
 }
 
-/* A character, or its number if it is not one of ASCII that can be printed. */
+/* A character, or its number if it is not printable ASCII. */
 static void Unit(ULONG unit)
 {
     if (unit >= ' ' && unit < 0x7F && unit != '\\') {
@@ -88,13 +88,13 @@ static void Unicode(const char *name, const UNICODE_STRING *string)
     Hex("maximum", string->MaximumLength);
 }
 
-/* The sign of a comparison: only that is defined. */
+/* The sign of a comparison's result; only the sign is defined. */
 static ULONG64 Sign(LONG result)
 {
     return result < 0 ? 2 : result > 0;
 }
 
-/* The place of a pointer in a text, from 1; 0 for null. */
+/* The position of a pointer in a text, from 1; 0 for null. */
 static ULONG64 Place(const void *start, const void *found)
 {
     return found ? (ULONG64)((const char *)found - (const char *)start) + 1 : 0;
@@ -174,7 +174,7 @@ static void Comparisons(void)
             Hex("stricmp", Sign(_stricmp(ASCII[a], ASCII[b])));
             Hex("strnicmp", Sign(_strnicmp(ASCII[a], ASCII[b], 3)));
             Hex("strstr", Place(ASCII[a], strstr(ASCII[a], ASCII[b]))), End();
-            /* Wide characters of ASCII only: for others the C library's tables count. */
+            /* Only ASCII wide characters: others depend on the C library's tables. */
             if (a < 8 && b < 8) {
                 Begin("wide"), Hex("wcsicmp", Sign(_wcsicmp(WIDE[a], WIDE[b])));
                 Hex("wcsnicmp", Sign(_wcsnicmp(WIDE[a], WIDE[b], 3))), End();
@@ -231,7 +231,7 @@ static void Copies(void)
     }
 }
 
-/* Whether a character got another case after version 14 of Unicode, so that tables of different ages
+/* Returns 1 if a character's case changed after version 14 of Unicode, so that tables of different ages
  * differ. */
 static int IsLater(ULONG unit)
 {
@@ -502,7 +502,7 @@ static void Texts(void)
     Begin("wcsncpy"), Units("to", Broad, 12), End();
 }
 
-/* Prints in a buffer of each size around the text's, with both widths of characters. */
+/* Prints to buffers of sizes around the text's length, with both character widths. */
 #define PRINT(format, ...)                                                               \
     for (SIZE_T size = 0; size < 20; size += size == 0 || size > 7 ? 3 : 1) {            \
         Fill();                                                                          \
@@ -573,13 +573,13 @@ static void Printing(void)
     Hex("variable", (ULONG)WideVariable(Broad, 8, L"%s-%u", WORD, 6)), Units("to", Broad, 8), End();
 }
 
-/* Adds 1 or -1, but stays away from 0: the numbers that are small differ from system to system. */
+/* Adds 1 or -1, but not below 1: small version numbers differ between systems. */
 static ULONG Changed(ULONG value, int change)
 {
     return value < 2 && change < 0 ? value : value + change;
 }
 
-/* Each part of a version, wanted as it is, one less and one more, under each condition. */
+/* Compares each part of the version with itself, one less and one more, under each condition. */
 static void Versions(void)
 {
     static const ULONG MASKS[] = {1, 2, 4, 8, 0x10, 0x20, 0x80, 0x03, 0x30, 0x33};
@@ -618,7 +618,7 @@ static void Versions(void)
     Hex("mask", (ULONG)RtlVerifyVersionInfo(&real, 1, 0)), End();
 }
 
-/* Describes a descriptor, with places relative to it. */
+/* Describes a security descriptor, with offsets relative to it. */
 static void Describe(PVOID descriptor)
 {
     BOOLEAN present = 0, defaulted = 0;
@@ -674,7 +674,7 @@ static void Descriptors(void)
             Hex("short", (ULONG)RtlAbsoluteToSelfRelativeSD(&descriptor, Relative, &length));
             Hex("length", length);
             Hex("status", (ULONG)RtlAbsoluteToSelfRelativeSD(&descriptor, Relative, &length));
-            /* The order of the parts is nobody's business. */
+            /* The order of the parts is unspecified. */
             Bytes("bytes", Relative, 4), Hex("length", RtlLengthSecurityDescriptor(Relative));
             Hex("again", (ULONG)RtlAbsoluteToSelfRelativeSD(Relative, Relative, &length)), End();
             Describe(Relative);
@@ -730,7 +730,7 @@ static void Once(void)
                 RtlRunOnceBeginInitialize(&once, state == 2 ? 2 : 0, 0);
             if (state == 3)
                 RtlRunOnceComplete(&once, 0, (PVOID)64);
-            /* One that waits for another never returns. */
+            /* A call that waits for another one never returns. */
             if (state == 1 && flags == 0)
                 continue;
             Begin("begin"), Hex("state", state), Hex("flags", flags);
@@ -742,8 +742,8 @@ static void Once(void)
             for (ULONG64 context = 0; context < 9; context += 4) {
                 PVOID once, after = (PVOID)99;
 
-                /* No document says what flags and contexts that make no sense together lead to, nor the
-                 * completion by several of what one has begun. */
+                /* No document specifies the effect of contradictory flags and contexts, or of the
+                 * completion by several threads of what one thread has begun. */
                 if ((flags & 1) || ((flags & 4) && (context || (flags & 2))) || (state == 1 && flags == 2))
                     continue;
                 RtlRunOnceInitialize(&once);

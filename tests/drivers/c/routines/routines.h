@@ -184,8 +184,8 @@ IMPORT SIZE_T wcsnlen(const WCHAR *text, SIZE_T count);
 IMPORT WCHAR *wcsrchr(const WCHAR *text, WCHAR character);
 IMPORT WCHAR *wcsstr(const WCHAR *text, const WCHAR *part);
 
-/* Calls every routine, and says what each does, a line for each call. */
+/* Calls every routine, and reports one line for each call. */
 void Routines(void);
 
-/* Shows a line, which ends with a zero. */
+/* Shows a zero-terminated line. */
 void Say(const char *line);

@@ -37,7 +37,7 @@ extern "C" fn add_device(_driver: WDFDRIVER, mut init: PWDFDEVICE_INIT) -> NTSTA
         AllowZeroLengthRequests: 1,
         EvtIoDefault: Some(forward)
     });
-    // The framework presents at most this many requests at a time: all of them.
+    // The maximum number of requests that the framework presents at a time: unlimited.
     queue.Settings.Parallel.NumberOfPresentedRequests = u32::MAX;
     wdf!(WdfIoQueueCreate, device, &raw mut queue, WDF_NO_OBJECT_ATTRIBUTES, ptr::null_mut())
 }
@@ -64,7 +64,7 @@ extern "C" fn completed(
 ) {
     // SAFETY: the framework passes the parameters of the completed request.
     let result = unsafe { (*parameters).IoStatus };
-    // SAFETY: the status is the member that completed requests have.
+    // SAFETY: completed requests have the member for the status.
     let status = unsafe { result.__bindgen_anon_1.Status };
     wdk::println!("completed with 0x{status:08x}, {} bytes", result.Information);
     wdf!(WdfRequestCompleteWithInformation, request, status, result.Information);

@@ -34,14 +34,14 @@ fn driver_entry(driver: &mut DRIVER_OBJECT, service: Service<'_>) -> NTSTATUS {
     create_driver(driver, service, config, None)
 }
 
-/// The bytes of registers, and the microseconds that the device needs after power-up.
+/// The number of register bytes, and the microseconds that the device needs after power-up.
 const REGISTERS: usize = 8;
 const POWER_UP: ULONG = 50;
 
 /// `CTL_CODE(FILE_DEVICE_UNKNOWN, 0x900, METHOD_BUFFERED, FILE_ANY_ACCESS)`.
 const IOCTL_REPORT: ULONG = (FILE_DEVICE_UNKNOWN << 16) | (0x900 << 2);
 
-/// The device's registers: its state, and the acknowledgement.
+/// The device's registers: the state, and the acknowledgement.
 static MAPPED: AtomicPtr<u32> = AtomicPtr::new(ptr::null_mut());
 /// The state at the last interrupt.
 static STATE: AtomicU32 = AtomicU32::new(0);
@@ -71,8 +71,8 @@ extern "C" fn add_device(_driver: WDFDRIVER, mut init: PWDFDEVICE_INIT) -> NTSTA
     wdf!(WdfDeviceCreate, &raw mut init, WDF_NO_OBJECT_ATTRIBUTES, &raw mut device)
 }
 
-/// `EvtDevicePrepareHardware`: maps the registers, connects the interrupt, and opens the device that
-/// gets the reports.
+/// `EvtDevicePrepareHardware`: maps the registers, connects the interrupt, and opens the device
+/// that receives the reports.
 extern "C" fn prepare_hardware(
     device: WDFDEVICE,
     _raw: WDFCMRESLIST,
@@ -116,7 +116,7 @@ fn map_registers(resources: WDFCMRESLIST) -> NTSTATUS {
         // SAFETY: the framework returns a descriptor for each index below the count.
         let resource = unsafe { &*resource };
         if u32::from(resource.Type) == CmResourceTypeMemory {
-            // SAFETY: memory is the member that belongs to the type.
+            // SAFETY: this type has the member for memory.
             let start = unsafe { resource.u.Memory.Start };
             let mapped =
                 nt!(MmMapIoSpaceEx, start, REGISTERS as u64, PAGE_READWRITE | PAGE_NOCACHE);

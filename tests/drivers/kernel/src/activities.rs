@@ -21,7 +21,7 @@ pub fn run() {
     let irp = call!("IoAllocateIrp", 2, 0);
     same!(of_request(irp) == Err(NOT_FOUND), true);
     let set = Routine::find("IoSetActivityIdIrp");
-    // The thread has no id to take.
+    // The thread has no id yet.
     same!(low(set.call(&[irp, 0])), NOT_SUPPORTED);
     let (raise, lower) = (Routine::find("KfRaiseIrql"), Routine::find("KeLowerIrql"));
     let before = raise.call(&[2]) & 0xFF;
@@ -29,7 +29,7 @@ pub fn run() {
     lower.call(&[before]);
     same!(of_request(irp) == Ok(id), true);
 
-    // The thread that serves the request takes the id over.
+    // The thread that serves the request takes over its id.
     let (mut own, mut propagated, mut original): (Id, Id, u64) = ([9, 9], [0, 0], 1);
     same!(call!("IoSetActivityIdThread", at(&mut own)), 0);
     same!(call!("IoGetActivityIdThread"), at(&mut own));
@@ -41,7 +41,7 @@ pub fn run() {
     same!(call!("IoGetActivityIdThread"), at(&mut propagated));
     call!("IoTransferActivityId", at(&mut own), at(&mut propagated));
 
-    // Another request takes it from the thread.
+    // Another request takes the id from the thread.
     let other = call!("IoAllocateIrp", 1, 0);
     same!(propagate(other, at(&mut propagated), at(&mut original)), NOT_FOUND);
     same!(low(set.call(&[other, 0])), 0);
@@ -59,7 +59,7 @@ pub fn run() {
     call!("IoFreeIrp", other);
 }
 
-/// Asks for the id of an object that is not a request.
+/// Requests the id of an object that is not a request.
 pub fn wrong_request() {
     let mut memory = [0_u64; 32];
     let _status = of_request(at(&mut memory));

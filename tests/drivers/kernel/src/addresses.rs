@@ -16,7 +16,7 @@ extern "C" fn pageable(value: u64) -> u64 {
 static CALLS: AtomicU64 = AtomicU64::new(0);
 
 pub fn run() {
-    // Without an exception, a probe returns.
+    // A probe that raises no exception returns.
     call!("ProbeForRead", 0x1_0000, 64, 4);
     call!("ProbeForRead", 1, 0, 8);
     call!("ProbeForWrite", 1, 0, 8);
@@ -33,7 +33,7 @@ pub fn run() {
     call!("MmUnlockPagableImageSection", handle);
 }
 
-/// Calls pageable code that is not locked.
+/// Calls pageable code that is not locked in memory.
 pub fn pageable_raised() {
     let handle = call!("MmLockPagableDataSection", pageable as *const () as u64);
     call!("MmUnlockPagableImageSection", handle);
@@ -70,7 +70,7 @@ const fn field(mdl: u64, offset: u64) -> u64 {
 fn lists() {
     let mdl = call!("MmAllocatePagesForMdlEx", 0, u64::MAX, 0, 2 * PAGE + 1, 1, 0);
     same!(mdl != 0, true);
-    // Locked, and of three pages.
+    // The list is locked and has three pages.
     same!(field(mdl, 8) >> 16 & 3, 2);
     same!(field(mdl, 40) & 0xFFFF_FFFF, 3 * PAGE);
     let mapped = call!("MmMapLockedPagesSpecifyCache", mdl, 0, 1, 0, 0, 16);

@@ -14,7 +14,7 @@ use crate::{
 /// Memory for an APC.
 type Apc = [u64; 11];
 
-/// The routines that have run, a digit each: 1 kernel, 2 rundown and 3 normal routines.
+/// The routines that have run, one digit each: 1 kernel, 2 rundown and 3 normal routines.
 static RAN: AtomicU64 = AtomicU64::new(0);
 /// The thread that the last routine ran on, and its IRQL.
 static THREAD: AtomicU64 = AtomicU64::new(0);
@@ -28,11 +28,11 @@ fn note(digit: u64) {
     THREAD.store(thread, Ordering::Relaxed);
 }
 
-/// The routines that return them, which can be found at `PASSIVE_LEVEL` only.
+/// The routines that return these values; they can be found only at `PASSIVE_LEVEL`.
 static IRQL_OF: AtomicU64 = AtomicU64::new(0);
 static THREAD_OF: AtomicU64 = AtomicU64::new(0);
 
-/// Returns what has run since the last call.
+/// Returns the routines that have run since the last call.
 fn ran() -> u64 {
     RAN.swap(0, Ordering::Relaxed)
 }
@@ -49,7 +49,7 @@ extern "C" fn kernel(
     if *normal != 0 {
         same!((*context, *first, *second) == (7, 8, 9), true);
     }
-    // The kernel routine decides what the normal one gets, and whether it runs.
+    // The kernel routine decides what arguments the normal routine gets, and whether it runs.
     *second = 10;
     if CANCELS.load(Ordering::Relaxed) != 0 {
         *normal = 0;
@@ -68,7 +68,7 @@ extern "C" fn normal(context: u64, first: u64, second: u64) {
     same!((context, first, second) == (7, 8, 10), true);
 }
 
-/// Initializes an APC for a thread: a special one, or a normal one of a mode.
+/// Initializes an APC for a thread: a special APC, or a normal one for a mode.
 fn initialize(apc: &mut Apc, thread: u64, normal_mode: Option<u64>) {
     let routine = normal_mode.map_or(0, |_| address(normal as *const c_void));
     let mode = normal_mode.unwrap_or(1);
@@ -108,7 +108,7 @@ fn on_this_thread() {
     same!(THREAD.load(Ordering::Relaxed), this);
     same!(insert(&mut plain), true);
     same!(ran(), 13);
-    // A kernel routine cancels the normal one.
+    // A kernel routine cancels the normal routine.
     CANCELS.store(1, Ordering::Relaxed);
     same!(insert(&mut plain), true);
     same!(ran(), 1);
@@ -122,14 +122,14 @@ fn on_this_thread() {
     same!(ran(), 1);
     call!("KeLeaveCriticalRegion");
     same!(ran(), 13);
-    // In a guarded region, all do; special ones are first.
+    // In a guarded region, all APCs wait; then special APCs run first.
     call!("KeEnterGuardedRegion");
     same!(insert(&mut plain), true);
     same!(insert(&mut special), true);
     same!(ran(), 0);
     call!("KeLeaveGuardedRegion");
     same!(ran(), 113);
-    // So they do at APC_LEVEL.
+    // They also wait at APC_LEVEL.
     let inserts = Routine::find("KeInsertQueueApc");
     let lower = Routine::find("KeLowerIrql");
     let raised = call!("KfRaiseIrql", 1);
@@ -137,21 +137,21 @@ fn on_this_thread() {
     same!(ran(), 0);
     lower.call(&[raised]);
     same!(ran(), 1);
-    // One that is taken out of its queue does not run.
+    // An APC that is removed from its queue does not run.
     call!("KeEnterCriticalRegion");
     same!(insert(&mut plain), true);
     same!(boolean(call!("KeRemoveQueueApc", at(&mut plain))), true);
     same!(boolean(call!("KeRemoveQueueApc", at(&mut plain))), false);
     call!("KeLeaveCriticalRegion");
     same!(ran(), 0);
-    // No thread returns to a program here.
+    // No thread returns to user mode here.
     initialize(&mut plain, this, Some(1));
     same!(insert(&mut plain), true);
     same!(ran(), 0);
     same!(boolean(call!("KeRemoveQueueApc", at(&mut plain))), true);
 }
 
-/// An APC runs in the middle of a wait, which goes on.
+/// An APC runs in the middle of a wait, and the wait continues.
 fn on_waiting_threads() {
     let mut event = Object::new();
     call!("KeInitializeEvent", event.at(), 0, 0);
@@ -176,7 +176,7 @@ unsafe extern "C" fn wait_once(event: *mut c_void) {
     same!(wait(event as u64), SUCCESS);
 }
 
-/// The APCs that are left when a thread ends are run down.
+/// APCs that are still queued when a thread ends are run down.
 fn at_the_end() {
     let mut event = Object::new();
     call!("KeInitializeEvent", event.at(), 0, 0);

@@ -7,18 +7,18 @@ use core::{
 
 use wdk_sys::DRIVER_OBJECT;
 
-/// The checks so far.
+/// The number of checks so far.
 static CHECKS: AtomicU32 = AtomicU32::new(0);
 
-/// The driver's object.
+/// The driver object.
 static DRIVER: AtomicPtr<DRIVER_OBJECT> = AtomicPtr::new(core::ptr::null_mut());
 
-/// Keeps the driver's object.
+/// Stores the driver object.
 pub fn note_driver(driver: &mut DRIVER_OBJECT) {
     DRIVER.store(driver, Ordering::Relaxed);
 }
 
-/// Returns the address of the driver's object.
+/// Returns the address of the driver object.
 pub fn driver() -> u64 {
     DRIVER.load(Ordering::Relaxed) as u64
 }
@@ -44,7 +44,7 @@ macro_rules! same {
 }
 pub(crate) use same;
 
-/// A routine of the kernel, whose parameters and result are whole registers.
+/// A kernel routine whose parameters and result are whole registers.
 #[derive(Clone, Copy)]
 pub struct Routine(Entry);
 

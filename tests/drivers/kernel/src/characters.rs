@@ -1,4 +1,4 @@
-//! Characters, numbers and arrays as the C runtime has them, and UTF-8.
+//! The C runtime's routines for characters, numbers and arrays, and UTF-8.
 
 use core::ffi::c_void;
 

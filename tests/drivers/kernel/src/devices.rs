@@ -1,4 +1,4 @@
-//! A device's data in the plug-and-play manager: its keys, and its interfaces with their keys.
+//! A device's data in the plug-and-play manager: its keys, its interfaces and their keys.
 
 use core::{
     ffi::c_void,
@@ -65,7 +65,7 @@ pub fn number(key: u64, name: &[u8]) -> u32 {
     buffer[3]
 }
 
-/// The test has set `Hard` in the hardware key to 1, and `Soft` in the software key to 2.
+/// The test sets `Hard` in the hardware key to 1, and `Soft` in the software key to 2.
 fn keys(physical: u64) {
     let (status, hardware) = open_key(physical, 1);
     same!((status, number(hardware, b"Hard")) == (0, 1), true);
@@ -95,7 +95,7 @@ fn count(class: &[u64; 2], physical: u64, flags: u64) -> u32 {
             // SAFETY: the end of the text was not reached.
             at = unsafe { at.add(1) };
         }
-        // SAFETY: something follows each text: a text, or the end.
+        // SAFETY: another text or the end follows each text.
         at = unsafe { at.add(1) };
     }
     call!("ExFreePool", list);
@@ -127,7 +127,7 @@ fn interfaces(physical: u64, early: &mut Link) {
     same!(set_state(&mut link, 0), NOT_FOUND);
     same!(set_state(&mut link, 1), 0);
     same!(set_state(&mut link, 1), EXISTS);
-    // It is active once the device is started.
+    // The device is active once it is started.
     same!(count(&CLASS, 0, 0), 0);
     let class = core::ptr::from_ref(&CLASS) as u64;
     let mut list = 1_u64;
@@ -164,7 +164,7 @@ fn interface_key(link: &mut Link) {
     same!(with_string(b"nothing", |link| open(link, &mut key)), INVALID_PARAMETER);
 }
 
-/// Sets, reads and deletes a property of an interface or a device by the routines for that.
+/// Sets, reads and deletes a property of an interface or a device with the given routines.
 fn properties(owner: u64, [get_routine, set_routine]: [Routine; 2]) {
     let mut key = [5_u32, 6, 7, 8, 2];
     let (mut value, mut read) = (0x1234_5678_u32, 0_u32);
@@ -187,18 +187,18 @@ fn properties(owner: u64, [get_routine, set_routine]: [Routine; 2]) {
     same!(read, 0x1234_5678);
 }
 
-/// The context of the last report that everybody was told of.
+/// The context of the last report that all drivers were notified of.
 static REPORTED: AtomicU64 = AtomicU64::new(0);
 
-/// Called when a change was reported.
+/// Called when a change has been reported.
 unsafe extern "C" fn reported(context: u64) {
     REPORTED.store(context, Ordering::Relaxed);
 }
 
 /// Reports changes of the device.
 fn reports(physical: u64) {
-    /// `TARGET_DEVICE_CUSTOM_NOTIFICATION` with 4 bytes of data: the version and the size, the event,
-    /// the file, the name's offset and the data.
+    /// `TARGET_DEVICE_CUSTOM_NOTIFICATION` with 4 bytes of data: version and size, event, file,
+    /// offset of the name, and data.
     const CUSTOM: [u32; 10] = [40 << 16 | 1, 7, 7, 7, 7, 0, 0, 0, u32::MAX, 0];
     let mut notification = CUSTOM;
     let report = |physical: u64, notification: &mut [u32; 10]| {
@@ -217,12 +217,12 @@ fn reports(physical: u64) {
         low(call!("IoReportTargetDeviceChange", physical, at(&mut notification))),
         INVALID_PARAMETER
     );
-    // Only the system reports this event.
+    // Only the system may report this event.
     notification[1..5].copy_from_slice(&[0xCB3A_4006, 0x11D0_46F0, 0x6000_8FB0, 0x3F05_1397]);
     same!(report(physical, &mut notification), INVALID_REQUEST);
 }
 
-/// Opens the keys of the driver.
+/// Opens the driver's keys.
 fn driver_keys(device: WDFDEVICE) {
     let object = wdf!(WdfDeviceWdmGetDeviceObject, device);
     // SAFETY: the framework's device has a driver object.
@@ -240,7 +240,7 @@ fn driver_keys(device: WDFDEVICE) {
     }
     same!(open_driver(3, 0, &mut key), INVALID_PARAMETER);
     same!(open_driver(0, 1, &mut key), INVALID_PARAMETER);
-    // The same key has a path.
+    // The same key, opened by its path.
     let (status, same) =
         open(0, br"\Registry\Machine\System\CurrentControlSet\Services\devices\Parameters", 1);
     same!((status, number(same, b"Number")) == (0, 42), true);

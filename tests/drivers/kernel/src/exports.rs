@@ -9,7 +9,7 @@ pub fn variable(name: &str) -> u64 {
     Routine::find(name).address()
 }
 
-/// Reads a value of the kernel.
+/// Reads a value from the kernel.
 const fn read<T: Copy>(address: u64) -> T {
     // SAFETY: the address refers to a variable of this type.
     unsafe { (address as *const T).read() }
@@ -20,8 +20,8 @@ pub fn object_type(name: &str) -> u64 {
     read(variable(name))
 }
 
-/// Declares the kernel's variables as pointers, as wdm.h does without `dllimport`, and the function
-/// that compares each with the variable's address.
+/// Declares the kernel's variables as pointers, as wdm.h does without `dllimport`, and a function
+/// that compares each pointer with the variable's address.
 macro_rules! pointers {
     ($($name:ident)+) => {
         unsafe extern "C" {
@@ -30,7 +30,7 @@ macro_rules! pointers {
 
         fn pointers() {
             $(
-                // SAFETY: the loader has bound the pointer, and nobody changes it.
+                // SAFETY: the loader has bound the pointer, and nothing changes it.
                 same!(unsafe { $name }, variable(stringify!($name)));
             )+
         }
@@ -55,12 +55,12 @@ pointers! {
     TmTransactionObjectType
 }
 
-/// Reads variables as wdk-sys declares them.
+/// Reads variables as declared by wdk-sys.
 fn declared() {
-    // SAFETY: the declaration is that of the header.
+    // SAFETY: the declaration is the header's.
     let types = unsafe { wdk_sys::PsProcessType };
     same!(types, variable("PsProcessType"));
-    // SAFETY: the pointer leads to the kernel's variable.
+    // SAFETY: the pointer is to the kernel's variable.
     let kind = unsafe { *types } as u64;
     same!(kind, object_type("PsProcessType"));
     let process = call!("PsGetCurrentProcess");
@@ -68,7 +68,7 @@ fn declared() {
     let opened = call!("ObOpenObjectByPointer", process, 512, 0, 4096, kind, 0, at(&mut handle));
     same!(low(opened), 0);
     same!(low(call!("ZwClose", handle)), 0);
-    // SAFETY: the declaration is that of the header.
+    // SAFETY: the declaration is the header's.
     let absent = unsafe { wdk_sys::KdDebuggerNotPresent };
     same!(read::<u8>(absent as u64), 1);
     // SAFETY: as above.
@@ -103,7 +103,7 @@ pub fn variables() {
     let system: u64 = read(variable("PsInitialSystemProcess"));
     same!(call!("PsGetProcessId", system), 4);
     let exports: u64 = read(variable("SeExports"));
-    // SeDebugPrivilege, and the identifier of the local system.
+    // SeDebugPrivilege, and the SID of the local system.
     same!(read::<u64>(exports + 144), 20);
     let local_system: u64 = read(exports + 264);
     same!(read::<[u8; 12]>(local_system) == [1, 1, 0, 0, 0, 0, 0, 5, 18, 0, 0, 0], true);
@@ -121,7 +121,7 @@ unsafe extern "C" {
     fn imp_WppRecorderLogSetIdentifier(control: u64, log: u64, identifier: u64) -> u32;
 }
 
-/// A control block of WPP, of 0x50 bytes.
+/// A WPP control block of 0x50 bytes.
 static CONTROL: [AtomicU64; 10] = [const { AtomicU64::new(0) }; 10];
 
 fn control() -> u64 {
@@ -163,7 +163,7 @@ fn start() {
     parameters[3] = 1 | 16 << 32;
     parameters[4] = u64::from_le_bytes(*b"port \0\0\0");
     let mut own = 0_u64;
-    // The header allows logs to be created, named and deleted at DISPATCH_LEVEL.
+    // The header allows creating, naming and deleting logs at DISPATCH_LEVEL.
     let (raise, lower) = (Routine::find("KfRaiseIrql"), Routine::find("KeLowerIrql"));
     let before = raise.call(&[2]) & 0xFF;
     // SAFETY: the structure and the result are locals.
@@ -185,7 +185,7 @@ fn start() {
         unsafe { imp_WppRecorderLogSetIdentifier(control(), own, c"second".as_ptr() as u64) };
     same!(status, 0);
     same!(write(own, 4, 11), 0);
-    // SAFETY: the log is open, and not used any more.
+    // SAFETY: the log is open, and nothing uses it afterwards.
     same!(unsafe { imp_WppRecorderLogDelete(control(), own) }, 0);
     lower.call(&[before]);
 }

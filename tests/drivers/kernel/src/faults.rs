@@ -94,7 +94,7 @@ fn wait_raised() {
     let wait = Routine::find("KeWaitForSingleObject");
     let mut timeout = 0_i64;
     let timeout = at(&mut timeout);
-    // Without waiting, it may look.
+    // If it does not wait, it may check the object.
     raised(|| {
         wait.call(&[event.at(), 0, 0, 0, timeout]);
         wait.call(&[event.at(), 0, 0, 0, 0]);
@@ -114,7 +114,7 @@ fn foreign_mutex() {
     wait_for(thread, -10_000);
 }
 
-/// Waits for a mutex that the thread has acquired as often as is possible.
+/// Waits for a mutex that the thread has acquired the maximum number of times.
 fn mutex_limit() {
     let mut mutex = Object::new();
     call!("KeInitializeMutex", mutex.at(), 0);

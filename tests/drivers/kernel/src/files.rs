@@ -1,4 +1,4 @@
-//! Files on the volume of the system.
+//! Files on the system volume.
 
 use crate::{
     call::{at, call, low, same},
@@ -28,7 +28,7 @@ const CREATE: u64 = 2;
 const OPEN_IF: u64 = 3;
 const OVERWRITE_IF: u64 = 5;
 
-/// The result of an open: the status, the information of the status block, and the handle.
+/// The result of an open: the status, the information in the status block, and the handle.
 type Opened = (u32, u64, u64);
 
 fn open(name: &[u8], access: u64, share: u64, disposition: u64, options: u64) -> Opened {
@@ -58,7 +58,7 @@ fn open(name: &[u8], access: u64, share: u64, disposition: u64, options: u64) ->
     (low(status), block[1], handle)
 }
 
-/// Returns the status of an attempt to open a file, and closes its handle.
+/// Returns the status of an attempt to open a file, and closes the handle.
 fn attempt(name: &[u8], access: u64, share: u64, disposition: u64, options: u64) -> u32 {
     let (status, _, handle) = open(name, access, share, disposition, options);
     if status == 0 {
@@ -86,7 +86,7 @@ fn transfer(routine: &str, handle: u64, buffer: &mut [u8], offset: Option<i64>) 
     (low(status), block[1])
 }
 
-/// Checks the type and the size of the object of a file's handle.
+/// Checks the type and the size of a file handle's object.
 fn is_file_object(handle: u64) {
     let mut object = 0_u64;
     let status = call!("ObReferenceObjectByHandle", handle, 0, 0, 0, at(&mut object), 0);
@@ -107,7 +107,7 @@ pub fn run() {
     same!(attempt(FILE, READ, 7, OPEN, SYNCHRONOUS), SHARING_VIOLATION);
     same!(attempt(br"\??\C:\SUB\FILE.TXT", READ, 7, CREATE, 0), NAME_COLLISION);
     is_file_object(handle);
-    // The duplicate takes the place of the handle that it closes.
+    // The duplicate has the number of the handle that it closes.
     let mut handle = handle;
     let source = handle;
     let duplicated =
@@ -119,7 +119,7 @@ pub fn run() {
     same!(low(call!("ZwClose", handle)), 0);
     let (status, happened, handle) = open(FILE, READ, 7, OPEN_IF, SYNCHRONOUS);
     same!((status, happened) == (0, 1), true);
-    // A handle's rights are compared for processes only.
+    // A handle's rights are checked only for processes.
     same!(transfer("ZwWriteFile", handle, &mut [1], Some(0)) == (0, 1), true);
     let mut end = 1_u64;
     let mut block = [0_u64; 2];
@@ -127,7 +127,7 @@ pub fn run() {
     same!(low(truncated), 0);
     call!("ZwClose", handle);
     let (_, _, handle) = open(FILE, APPEND, 7, OPEN, SYNCHRONOUS);
-    // It writes to the end, whatever the offset.
+    // The handle appends to the end, whatever the offset.
     same!(transfer("ZwWriteFile", handle, &mut [2, 3], Some(0)) == (0, 2), true);
     let mut buffer = [0_u8; 4];
     same!(transfer("ZwReadFile", handle, &mut buffer, Some(0)) == (0, 3), true);
@@ -164,7 +164,7 @@ fn contents(handle: u64) {
     same!(transfer("ZwReadFile", handle, &mut buffer, Some(2)) == (0, 4), true);
     same!(transfer("ZwReadFile", handle, &mut buffer, None) == (0, 4), true);
     same!(buffer == *b"6789", true);
-    // At the end of the file.
+    // Writes at the end of the file.
     same!(transfer("ZwWriteFile", handle, &mut text[..2], Some(-1)) == (0, 2), true);
     same!(transfer("ZwReadFile", 0x4444, &mut buffer, None).0, 0xC000_0008);
 }

@@ -1,8 +1,8 @@
 //! A driver that calls the routines of ntoskrnl.exe and checks their results.
 //!
-//! The service name selects the routines that it calls. It prints each check that fails, and `done`
-//! with the number of checks at the end; tests of the stand-in kernel load it and read its output.
-//! The services whose names start with `fault-` break a rule.
+//! The service name selects the routines that it calls. It prints each check that fails, and
+//! finally `done` with the number of checks; tests of the stand-in kernel load it and read its
+//! output. Services whose names start with `fault-` break a rule.
 
 #![no_std]
 #![allow(

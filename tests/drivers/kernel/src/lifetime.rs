@@ -1,4 +1,4 @@
-//! Registrations of a driver for its device and for itself, and requests of processes.
+//! Registrations for the driver's device and for the driver itself, and requests of processes.
 
 use core::{
     ffi::c_void,
@@ -67,7 +67,7 @@ pub fn run() {
     call!("IoStopTimer", device);
     call!("KeDelayExecutionThread", 0, 0, at(&mut interval));
     same!(TICKS.load(Ordering::Relaxed), 20);
-    // Deleting the device stops it again.
+    // Deleting the device stops the timer again.
     call!("IoStartTimer", device);
 
     same!(low(call!("IoRegisterShutdownNotification", device)), 0);
@@ -105,7 +105,7 @@ const fn write(address: u64, value: u64) {
     unsafe { (address as *mut u64).write(value) };
 }
 
-/// Serves requests. A device control is one with the caller's buffers.
+/// Serves requests. A device control receives the caller's buffers.
 unsafe extern "C" fn dispatch(_device: u64, irp: u64) -> i32 {
     let location = read(irp + LOCATION);
     // IRP_MJ_DEVICE_CONTROL.
@@ -178,7 +178,7 @@ pub fn serve() {
     }
 }
 
-/// Deletes the device that [`serve`] created, if it did.
+/// Deletes the device, if [`serve`] created it.
 pub fn stop() {
     if SERVES.load(Ordering::Relaxed) {
         call!("IoDeleteDevice", DEVICE.load(Ordering::Relaxed));

@@ -69,7 +69,7 @@ fn lists() {
 
 fn fast_mutexes() {
     let mut mutex = Object::new();
-    // As ExInitializeFastMutex does, which the headers define.
+    // Like ExInitializeFastMutex, which the headers define inline.
     mutex.0[0] = 1;
     let event = mutex.at() + 24;
     call!("KeInitializeEvent", event, 1, 0);
@@ -84,7 +84,7 @@ fn fast_mutexes() {
     call!("KeInitializeGuardedMutex", mutex.at());
     call!("KeAcquireGuardedMutex", mutex.at());
     same!(irql(), 0);
-    // Another thread waits until it is released.
+    // Another thread waits until the mutex is released.
     let thread = threads::start(guarded, mutex.at());
     same!(wait_for(thread, -10_000), TIMEOUT);
     call!("KeReleaseGuardedMutex", mutex.at());

@@ -18,7 +18,7 @@ const fn field(mdl: u64, offset: u64) -> u64 {
     unsafe { ((mdl + offset) as *const u64).read() }
 }
 
-/// The flags of a list: its mapping, its lock, and nonpaged pool.
+/// The flags of a list that say whether it is mapped, is locked, and describes nonpaged pool.
 const fn flags(mdl: u64) -> u64 {
     (field(mdl, 8) >> 16) & 0xFFFF
 }
@@ -84,7 +84,7 @@ fn lookaside_lists() {
     let mut list = List([0; 16]);
     let place = at(&mut list);
     call!("ExInitializeNPagedLookasideList", place, 0, 0, 0, 32, TAG, 0);
-    // As the headers' inline routines do: the list is empty, so they call the allocation routine.
+    // The headers' inline routines call the allocation routine when the list is empty.
     same!(call!("ExpInterlockedPopEntrySList", place), 0);
     same!(list.0[6] != 0, true);
     same!((list.0[5] & 0xFFFF_FFFF, list.0[5] >> 32) == (TAG, 32), true);

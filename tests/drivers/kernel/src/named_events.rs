@@ -27,7 +27,7 @@ fn open(name: &[u8], access: u64) -> (u32, u64) {
     (low(status), handle)
 }
 
-/// Looks at an event without waiting.
+/// Polls an event without waiting.
 fn look(handle: u64) -> u32 {
     let mut timeout = 0_u64;
     low(call!("ZwWaitForSingleObject", handle, 0, at(&mut timeout)))
@@ -46,7 +46,7 @@ pub fn run() {
 
 fn unnamed() {
     let mut handle = 0_u64;
-    // A synchronization event is reset by the wait that it ends.
+    // A synchronization event is reset by the wait that it satisfies.
     same!(low(call!("ZwCreateEvent", at(&mut handle), ALL, 0, 1, 1)), 0);
     same!(look(handle), 0);
     same!(look(handle), TIMEOUT);
@@ -61,7 +61,7 @@ fn unnamed() {
     close(handle);
     same!(low(call!("ZwSetEvent", handle, 0)), 0xC000_0008);
     same!(low(call!("ZwCreateEvent", at(&mut handle), ALL, 0, 2, 0)), 0xC000_00F2);
-    // A handle of another kind.
+    // A handle of another type.
     let (_, key) = crate::registry::common::open(0, br"\Registry\Machine\System", 1);
     same!(low(call!("ZwSetEvent", key, 0)), 0xC000_0024);
     same!(look(key), 0xC000_0024);
@@ -85,18 +85,18 @@ fn named() {
     same!(low(call!("ZwSetEvent", reader, 0)), 0);
     same!(low(call!("ZwSetEvent", first, 0)), 0);
     same!(look(reader) == 0 && look(reader) == 0, true);
-    // The name lasts as long as a handle.
+    // The name exists as long as a handle.
     close(first);
     close(second);
     same!(open(NAME, ALL).0, 0);
     let (_, last) = open(NAME, 0x10_0001);
     close(last);
     close(reader);
-    // One handle of the check above is open.
+    // One handle from the check above is still open.
     same!(create(NAME, 0x240, 0, 0).0, 0xC000_0035);
 }
 
-/// A reference keeps an event without handles.
+/// A reference keeps an event that has no handles.
 fn references() {
     let (_, handle) = create(br"\KernelObjects\Kept", 0x240, 0, 0);
     let mut event = 0_u64;
@@ -118,7 +118,7 @@ fn of_io_manager() {
         same!(event != 0, true);
         same!(low(call!("KeReadStateEvent", event)), 1);
         call!("KeClearEvent", event);
-        // The second one is the first one.
+        // The second call returns the first call's event.
         same!(call!("IoCreateSynchronizationEvent", name, at(two)), event);
         same!(low(call!("KeReadStateEvent", event)), 0);
     });

@@ -2,7 +2,7 @@
 
 use crate::call::at;
 
-/// The largest number of characters in a name.
+/// The maximum number of characters in a name.
 const LONGEST: usize = 160;
 
 /// Calls `body` with the address of a counted string.
@@ -16,7 +16,7 @@ pub fn with_string<R>(text: &[u8], body: impl FnOnce(u64) -> R) -> R {
     body(at(&mut string))
 }
 
-/// Calls `body` with the address of a string that ends with a zero.
+/// Calls `body` with the address of a zero-terminated string.
 pub fn with_text<R>(text: &[u8], body: impl FnOnce(u64) -> R) -> R {
     let mut units = [0_u16; LONGEST];
     for (unit, byte) in units.iter_mut().zip(text) {

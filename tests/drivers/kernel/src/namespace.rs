@@ -1,4 +1,4 @@
-//! Objects by their names, and the names of objects: directories, links, sections and processes.
+//! Named objects: directories, links, sections and processes.
 
 use core::ffi::c_void;
 
@@ -40,7 +40,7 @@ pub fn run() {
     stacks();
 }
 
-/// Opens or creates an object by a routine that takes a handle's address, rights and attributes.
+/// Opens or creates an object with a routine that takes a handle's address, rights and attributes.
 fn by_name(routine: &str, root: u64, name: &[u8], flags: u64, more: &[u64]) -> (u32, u64) {
     let mut handle = 0x5555_u64;
     let mut arguments = [at(&mut handle), 0x000F_0001, 0, 0, 0, 0, 0];
@@ -85,7 +85,7 @@ pub fn is_named(object: u64, name: &[u8]) -> bool {
     let room = if name.is_empty() { 0 } else { length + 2 };
     same!(buffer[0], length | room << 16);
     same!(buffer[1], if name.is_empty() { 0 } else { to + 16 });
-    // SAFETY: the buffer has the name behind the string.
+    // SAFETY: the name follows the string in the buffer.
     let bytes = unsafe { core::slice::from_raw_parts((to + 16) as *const u8, 2 * name.len()) };
     is_text(bytes, name)
 }
@@ -126,7 +126,7 @@ fn directories() {
     same!(status, 0x4000_0000_u32);
     close(again);
     same!(by_name(CREATE, 0, br"\Callback", PLAIN, &[]).0, COLLISION);
-    // A name below a directory's handle.
+    // A name relative to a directory's handle.
     let (status, inner) = by_name(CREATE, mine, b"Inner", PLAIN, &[]);
     same!(status, 0);
     let (status, event) = by_name("ZwCreateEvent", inner, b"Event", PLAIN, &[1, 0]);
@@ -142,7 +142,7 @@ fn directories() {
         close(handle);
     }
     same!(by_name(OPEN, 0, br"\Mine", PLAIN, &[]).0, NOT_FOUND);
-    // A permanent one stays until it is made temporary.
+    // A permanent object stays until it is made temporary.
     let (status, kept) = by_name(CREATE, 0, br"\Kept", PLAIN | PERMANENT, &[]);
     same!(status, 0);
     close(kept);
@@ -166,7 +166,7 @@ fn lists() {
         ));
         (status, position, size)
     };
-    // An entry of two strings, one of zeros, and the texts `Ant` and `Directory`.
+    // An entry consists of two strings, zeros, and the texts `Ant` and `Directory`.
     same!(query(91, 1, 1) == (TOO_SMALL, 9, 92), true);
     same!(query(92, 1, 1) == (0, 1, 92), true);
     same!(query(256, 1, 0) == (0, 2, 84), true);
@@ -205,7 +205,7 @@ fn links() {
     const OPEN: &str = "ZwOpenSymbolicLinkObject";
     same!(by_name(OPEN, 0, br"\Device\Link", PLAIN, &[]) == (NOT_FOUND, 0), true);
     let (status, link) = with_string(br"\Callback", |target| {
-        // The string has room for an end.
+        // The string has room for a terminator.
         // SAFETY: the string is this function's own.
         unsafe { *((target + 2) as *mut u16) = 20 };
         by_name(CREATE, 0, br"\Device\Link", PLAIN, &[target])
@@ -239,7 +239,7 @@ fn links() {
     same!(by_name(CREATE, 0, br"\Device\Link", PLAIN, &[at(&mut bad)]).0, 0xC000_0005_u32);
     bad[0] = 0x0004_0006;
     same!(by_name(CREATE, 0, br"\Device\Link", PLAIN, &[at(&mut bad)]).0, INVALID_PARAMETER);
-    // Links of the I/O manager, and that of the volume.
+    // Links that the I/O manager creates, and the volume's.
     with_string(br"\DosDevices\Namespace", |name| {
         let made = with_string(br"\Device\Somewhere", |to| call!("IoCreateSymbolicLink", name, to));
         same!(low(made), 0);
@@ -249,7 +249,7 @@ fn links() {
         same!(status == 0 && length == 34, true);
         same!(is_text(&bytes[..34], br"\Device\Somewhere"), true);
         same!(low(call!("IoDeleteSymbolicLink", name)), 0);
-        // The name lasts as long as the handle.
+        // The name exists as long as the handle.
         same!(by_name(OPEN, link, b"", PLAIN, &[]).0, TYPE_MISMATCH);
         let (status, other) = by_name(OPEN, 0, br"\??\Namespace", PLAIN, &[]);
         same!(status, 0);
@@ -278,7 +278,7 @@ fn query_objects() {
     same!(buffer[1], 0x000F_000F_u32);
     same!(buffer[2], 1);
     same!(buffer[3] > 1, true);
-    // The sizes of the information about the name and the type.
+    // The sizes of the name and type information.
     same!(buffer[9] == 34 && buffer[10] == 124, true);
     same!(query(handle, 1, 34) == (0, 34), true);
     same!(query(handle, 1, 33).0, LENGTH_MISMATCH);
@@ -392,7 +392,7 @@ fn sections() {
     close(read_only);
 }
 
-/// A section shows a file's contents, and the file gets what is written to them.
+/// A section shows a file's contents, and writes to it change the file.
 pub fn of_file(file: u64, length: u64) {
     same!(section(b"", length as i64 + 1, READ, COMMIT, file).0, 0xC000_0040_u32);
     let (status, handle) = section(b"", -1, READ_WRITE, COMMIT, file);
@@ -400,7 +400,7 @@ pub fn of_file(file: u64, length: u64) {
     let (status, base, _) = map(handle, 0, 0, 2, READ_WRITE);
     same!(status, 0);
     close(handle);
-    // SAFETY: the view is mapped, and a page at least.
+    // SAFETY: the view is mapped, and is at least one page long.
     unsafe { *(base as *mut u8) ^= 0x20 };
     same!(low(call!("ZwUnmapViewOfSection", CURRENT, base)), 0);
 }
@@ -438,7 +438,7 @@ fn processes() {
     same!(query(CURRENT, 4, 32) == (0, 32), true);
     let created = call!("PsGetProcessCreateTimeQuadPart", call!("PsGetCurrentProcess"));
     same!(buffer[0], created);
-    // The system's process has no image.
+    // The system process has no image.
     same!(query(CURRENT, 27, 256).0, 0);
     same!(buffer[1], to + 16);
     same!(query(CURRENT, 27, 16).0, LENGTH_MISMATCH);
@@ -489,14 +489,14 @@ fn processors() {
         let shown = unsafe { ((0xFFFF_F780_0000_0274_u64 + feature) as *const u8).read_volatile() };
         same!(boolean(call!("ExIsProcessorFeaturePresent", feature)), shown != 0);
     }
-    // SSE2 and RDTSC, and what no processor for x64 has.
+    // SSE2 and RDTSC, and a feature that no x64 processor has.
     same!(boolean(call!("ExIsProcessorFeaturePresent", 10)), true);
     same!(boolean(call!("ExIsProcessorFeaturePresent", 8)), true);
     same!(boolean(call!("ExIsProcessorFeaturePresent", 0)), false);
     same!(boolean(call!("ExIsProcessorFeaturePresent", u32::MAX)), false);
 }
 
-/// The largest expansion of a stack, and the part of it that the routine uses.
+/// The maximum size of a stack expansion, and the part of it that the routine uses.
 const EXPANSION: u64 = 0x1_1800;
 const USED: usize = 0xF000;
 
@@ -525,7 +525,7 @@ fn stacks() {
     lower.call(&[raised]);
     same!(waiting, 0xC000_00F2_u32);
     same!(without, 0);
-    // A thread of the driver, too.
+    // This also works on a thread of the driver.
     let mut event = Object::new();
     threads::join(threads::start(expand_in_thread, event.at()));
     same!(event.0[0], 7 * USED as u64);
@@ -539,12 +539,12 @@ unsafe extern "C" fn expand_in_thread(to: *mut c_void) {
 
 const unsafe extern "C" fn nothing(_context: *mut c_void) {}
 
-/// Fills more stack than a thread has without an expansion.
+/// Uses more stack than a thread has without an expansion.
 #[expect(clippy::large_stack_arrays, reason = "the routine that is tested gives it the stack")]
 unsafe extern "C" fn fill(to: *mut c_void) {
     let mut memory = [0_u8; USED];
     core::hint::black_box(&mut memory).fill(7);
     let sum = memory.iter().map(|byte| u64::from(*byte)).sum();
-    // SAFETY: the caller passes the address of a number of its own.
+    // SAFETY: the caller passes the address of its own variable.
     unsafe { *to.cast::<u64>() = sum };
 }

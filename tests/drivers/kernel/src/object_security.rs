@@ -1,4 +1,4 @@
-//! The security descriptors of objects, and checks of access.
+//! The security descriptors of objects, and access checks.
 
 use crate::{
     call::{at, boolean, call, driver, low, same},
@@ -11,7 +11,7 @@ const DENIED: u32 = 0xC000_0022;
 const INVALID_DESCRIPTOR: u32 = 0xC000_0079;
 const INVALID_OWNER: u32 = 0xC000_005A;
 
-/// `OWNER_SECURITY_INFORMATION`, and that of the discretionary access list.
+/// `OWNER_SECURITY_INFORMATION` and `DACL_SECURITY_INFORMATION`.
 const OWNER: u64 = 1;
 const DACL: u64 = 4;
 
@@ -64,7 +64,7 @@ fn others() {
     same!(low(call!("ZwClose", again)), 0);
 }
 
-/// Makes a descriptor with an owner and a list of one entry, in places that live as long.
+/// Runs a function with a descriptor that has an owner and a list of one entry.
 fn with_list(run: impl FnOnce(u64, u64)) {
     let (mut sid, mut acl) = (ADMINISTRATORS, [0_u64; 8]);
     same!(low(call!("RtlCreateAcl", at(&mut acl), 64, 2)), 0);
@@ -86,7 +86,7 @@ fn of_object(device: u64, handle: u64) {
             call!("ZwQuerySecurityObject", handle, information, to, length, at(&mut needed));
         (low(status), needed)
     };
-    // The defaults, which no caller has set: an owner, and a list of three entries.
+    // The default descriptor, which no caller has set: an owner, and a list of three entries.
     same!(query(OWNER, 10, &mut buffer) == (TOO_SMALL, 36), true);
     same!(query(OWNER, 256, &mut buffer) == (0, 36), true);
     same!(buffer[5..9] == ADMINISTRATORS, true);
@@ -130,7 +130,7 @@ fn captured() {
 }
 
 fn access() {
-    // `GENERIC_MAPPING`: one right for each generic one, and all.
+    // `GENERIC_MAPPING`: one right for each generic right, and all rights.
     let mut mapping = [1_u32, 2, 4, 0x12_000F];
     let mut subject = [0_u64; 4];
     call!("SeCaptureSubjectContext", at(&mut subject));
@@ -154,15 +154,15 @@ fn access() {
         (boolean(result), granted, status)
     };
     with_list(|descriptor, _| {
-        // The list grants the system, which is an administrator, reading.
+        // The list grants read access to the system, which is an administrator.
         same!(check(descriptor, 0x8000_0000, 0, 1) == (true, 1, 0), true);
         same!(check(descriptor, 0x4000_0000, 0, 1) == (false, 0, DENIED), true);
         same!(check(descriptor, 3, 2, 1) == (true, 3, 0), true);
         same!(check(descriptor, 0x0200_0000, 0, 1) == (true, 0x12_0001, 0), true);
-        // The kernel's own code is not checked.
+        // Access by the kernel's own code is not checked.
         same!(check(descriptor, 0x4000_0000, 0, 0) == (true, 2, 0), true);
         same!(check(descriptor, 0x0200_0000, 0, 0) == (true, 0x12_000F, 0), true);
-        // Nor is an object that has a null list.
+        // Access to an object with a null list is not checked either.
         same!(low(call!("RtlSetDaclSecurityDescriptor", descriptor, 1, 0, 0)), 0);
         same!(check(descriptor, 7, 0, 1) == (true, 7, 0), true);
     });
@@ -171,7 +171,7 @@ fn access() {
     same!(subject == [0; 4], true);
 }
 
-/// Checks access by lists with other entries.
+/// Checks access against lists with other entries.
 fn lists(check: &mut impl FnMut(u64, u64, u64, u64) -> (bool, u32, u32)) {
     let (mut sid, mut acl) = (USERS, [0_u64; 8]);
     let mut descriptor: Descriptor = [0; 5];
@@ -184,7 +184,7 @@ fn lists(check: &mut impl FnMut(u64, u64, u64, u64) -> (bool, u32, u32)) {
     same!(check(to, 1, 0, 1) == (false, 0, DENIED), true);
     same!(low(call!("RtlAddAccessAllowedAce", at(&mut acl), 2, 7, at(&mut sid))), 0);
     same!(check(to, 1, 0, 1) == (false, 0, DENIED), true);
-    // An entry that denies counts before a later one that allows.
+    // An entry that denies access takes precedence over a later one that allows it.
     let (mut administrators, mut list) = (ADMINISTRATORS, [0_u64; 10]);
     same!(low(call!("RtlCreateAcl", at(&mut list), 80, 2)), 0);
     for mask in [2, 3] {
@@ -196,7 +196,7 @@ fn lists(check: &mut impl FnMut(u64, u64, u64, u64) -> (bool, u32, u32)) {
     same!(low(call!("RtlSetDaclSecurityDescriptor", to, 1, at(&mut list), 0)), 0);
     same!(check(to, 1, 0, 1) == (true, 1, 0), true);
     same!(check(to, 3, 0, 1) == (false, 0, DENIED), true);
-    // The system may take the ownership.
+    // The system may take ownership.
     same!(check(to, 0x8_0000, 0, 1) == (true, 0x8_0000, 0), true);
     // The owner may always read and change the list.
     same!(low(call!("RtlSetOwnerSecurityDescriptor", to, at(&mut administrators), 0)), 0);

@@ -1,4 +1,4 @@
-//! Events, mutexes, semaphores, and the waits for them on one thread.
+//! Events, mutexes and semaphores, and waits for them on one thread.
 
 use crate::call::{at, call, low, same};
 
@@ -21,12 +21,12 @@ impl Object {
     }
 }
 
-/// Waits for an object without an end.
+/// Waits for an object without a timeout.
 pub fn wait(object: u64) -> u32 {
     low(call!("KeWaitForSingleObject", object, 0, 0, 0, 0))
 }
 
-/// Waits for an object, at most for a time in units of 100 ns.
+/// Waits for an object with a timeout in units of 100 ns.
 pub fn wait_for(object: u64, mut timeout: i64) -> u32 {
     low(call!("KeWaitForSingleObject", object, 0, 0, 0, at(&mut timeout)))
 }
@@ -53,7 +53,7 @@ fn events() {
     same!(wait_for(event.at(), -10_000), TIMEOUT);
     let took = now() - before;
     same!((10_000..20_000).contains(&took), true);
-    // An absolute time that has passed.
+    // An absolute time in the past.
     same!(wait_for(event.at(), 1), TIMEOUT);
     same!(low(call!("KeSetEvent", event.at(), 0, 0)), 0);
     same!(low(call!("KeSetEvent", event.at(), 0, 0)), 1);
@@ -65,7 +65,7 @@ fn events() {
     call!("KeSetEvent", event.at(), 0, 0);
     call!("KeClearEvent", event.at());
     same!(low(call!("KeReadStateEvent", event.at())), 0);
-    // A synchronization event ends one wait.
+    // A synchronization event satisfies one wait.
     call!("KeInitializeEvent", event.at(), 1, 1);
     same!(wait(event.at()), SUCCESS);
     same!(wait_for(event.at(), 0), TIMEOUT);
@@ -104,7 +104,7 @@ fn several() {
     let all = |objects: &mut [u64; 2], timeout: &mut i64| {
         low(call!("KeWaitForMultipleObjects", 2, at(objects), 0, 0, 0, 0, at(timeout), 0))
     };
-    // The wait takes all objects or none: the set event stays set.
+    // The wait takes all objects or none: the event that was set stays set.
     same!(all(&mut objects, &mut timeout), TIMEOUT);
     same!(any(&mut objects, &mut timeout), 1);
     same!(any(&mut objects, &mut timeout), TIMEOUT);

@@ -77,7 +77,7 @@ fn initializations() {
     same!(begin(once, ASYNC).0, INVALID_PARAMETER);
     same!(begin(once, CHECK_ONLY).0, UNSUCCESSFUL);
     same!(complete(once, ASYNC, 16), UNSUCCESSFUL);
-    // A context has no bits in the place of the state.
+    // The low bits of a context must be 0, because they hold the state.
     same!(complete(once, 0, 18), INVALID_PARAMETER);
     same!(complete(once, FAILED, 16), INVALID_PARAMETER);
     same!(complete(once, FAILED, 0), 0);
@@ -94,7 +94,7 @@ unsafe extern "C" fn wait_for_initialization(once: *mut c_void) {
     same!(begin(once as u64, 0) == (0, 32), true);
 }
 
-/// A second thread waits until the first has initialized.
+/// A second thread waits until the first has finished the initialization.
 fn initialization_by_a_thread() {
     let mut memory = 0_u64;
     let once = at(&mut memory);
@@ -105,7 +105,7 @@ fn initialization_by_a_thread() {
     threads::join(thread);
 }
 
-/// The first of several threads that initialize wins.
+/// Of several threads that initialize at the same time, the first wins.
 fn concurrent_initializations() {
     let mut memory = 0_u64;
     let once = at(&mut memory);
@@ -134,7 +134,7 @@ unsafe extern "C" fn initialize(_once: u64, parameter: u64, context: u64) -> u32
         return 0;
     }
     if context != 0 {
-        // SAFETY: the routine's caller passes the address of a place for the context.
+        // SAFETY: the routine's caller passes the address of a variable for the context.
         unsafe { (context as *mut u64).write(64) };
     }
     1
@@ -204,7 +204,7 @@ fn identifiers() {
     for _ in 0..3 {
         let mut uuid = [0_u64; 2];
         same!(low(call!("ExUuidCreate", at(&mut uuid))), 0);
-        // Version 1, and the variant of RFC 4122.
+        // Version 1, and the RFC 4122 variant.
         same!(uuid[0] >> 60, 1);
         same!(uuid[1] >> 6 & 3, 2);
         same!(uuid != last, true);
@@ -220,17 +220,17 @@ fn identifiers() {
 }
 
 fn texts() {
-    // A revision of 1, two numbers, the authority 5, and the numbers of the administrators' alias.
+    // The SID of Administrators, `S-1-5-32-544`.
     let mut sid = [0x0000_0201_u32, 0x0500_0000, 32, 544];
     let mut string = [0_u64; 2];
     let status = call!("RtlConvertSidToUnicodeString", at(&mut string), at(&mut sid), 1);
     same!(low(status), 0);
     same!(string[0], 0x001A_0018);
-    // SAFETY: the routine has made a string of 12 characters and an end.
+    // SAFETY: the routine returned a string of 12 characters and a terminator.
     let text = unsafe { *(string[1] as *const [u16; 13]) };
     same!(text == utf16(b"S-1-5-32-544\0"), true);
     call!("RtlFreeUnicodeString", at(&mut string));
-    // An authority that does not fit in 32 bits is hexadecimal, and an identifier of another
+    // An authority that does not fit in 32 bits is hexadecimal, and an identifier with another
     // revision is invalid.
     for (first, status, length) in
         [(0x0100_0101_u32, 0_u32, 42), (0x0201, 0, 0), (0x0102, 0xC000_0078_u32, 0)]
@@ -273,7 +273,7 @@ fn times() {
     call!("ExQueryTimerResolution", asked[0], asked[1], asked[2]);
     same!(longest, 156_250);
     same!(current, shortest);
-    // The last of those that set it restores the default.
+    // The last caller that had set the interval restores the default.
     same!(set(0, 0), shortest);
     same!(set(0, 0), shortest);
     same!(set(0, 0), 156_250);
@@ -291,7 +291,7 @@ fn stacks() {
     same!(inside(end - 8, u64::MAX), 0);
 }
 
-/// Captures the calls that led here from two places of the same function.
+/// Captures the call stack at two places of the same function.
 #[inline(never)]
 fn captured(skip: u64) -> ([u64; 4], u64, u32) {
     let (mut addresses, mut hash) = ([0_u64; 4], 0_u32);
@@ -306,16 +306,16 @@ fn frames() {
     same!(hash, low(all.iter().sum()));
     let (rest, count, _) = captured(1);
     same!(count >= 3, true);
-    // From the function that calls this one on, the callers are the same.
+    // From this function's caller on, the frames are the same.
     same!(rest[2], all[3]);
     same!(rest[0] != all[0], true);
-    // Deeper than the stack is.
+    // More frames than the stack has.
     same!(captured(100).1, 0);
     let mut walked = [0_u64; 3];
     same!(call!("RtlWalkFrameChain", at(&mut walked), 3, 1), 0);
     same!(call!("RtlWalkFrameChain", at(&mut walked), 3, 0), 3);
     same!(walked.contains(&all[3]), true);
-    // The frames to skip count, but have no place in the array.
+    // The skipped frames count, but are not stored in the array.
     let mut rest = [0_u64; 3];
     same!(call!("RtlWalkFrameChain", at(&mut rest), 3, 1 << 8), 3);
     same!(rest[..2] == walked[1..], true);
@@ -366,7 +366,7 @@ fn regions() {
     let all = ask.call(&[]);
     // A raised IRQL is not a region, so the routine does not report it.
     let normal = find_normal.call(&[]);
-    // A region is superfluous at this IRQL.
+    // At this IRQL, no region is needed.
     let (acquire, release) = unsafe_mutex;
     acquire.call(&[mutex]);
     release.call(&[mutex]);
@@ -390,14 +390,14 @@ fn processes() {
     call!("IoSetTopLevelIrp", 0);
 }
 
-/// Attaches the thread to the process that the test has started, and to its own.
+/// Attaches the thread to the process that the test started, and to its own process.
 pub fn attach() {
     let own = call!("PsGetCurrentProcess");
     let other = other_process();
     let current = || call!("PsGetCurrentProcess");
     call!("KeAttachProcess", other);
     same!(current(), other);
-    // The thread is in the process already.
+    // The thread is already attached to the process.
     call!("KeAttachProcess", other);
     same!(current(), other);
     call!("KeDetachProcess");
@@ -412,7 +412,7 @@ pub fn attach() {
     call!("ObfDereferenceObject", other);
 }
 
-/// Returns a reference to the process that the test has started.
+/// Returns a reference to the process that the test started.
 fn other_process() -> u64 {
     let mut process = 0_u64;
     let status = call!("PsLookupProcessByProcessId", 40, at(&mut process));
@@ -420,7 +420,7 @@ fn other_process() -> u64 {
     process
 }
 
-/// Allocates where the test lets every allocation fail.
+/// Allocates where the test makes every allocation fail.
 pub fn no_memory() {
     const NO_MEMORY: u32 = 0xC000_0017;
     let reference = call!("ExAllocateCacheAwareRundownProtection", NON_PAGED, 0x7473);
@@ -472,7 +472,7 @@ fn thread_facts() {
     same!(ENDED.load(Ordering::Relaxed), 1);
 }
 
-/// Prints the image of each process with its path.
+/// Prints the image path of each process.
 pub fn images() {
     for id in [4_u64, 40] {
         let (mut process, mut path) = (0_u64, 0_u64);
@@ -503,9 +503,9 @@ fn never_complete() {
     begin(at(&mut once), 0);
 }
 
-/// Returns a context whose lowest bits are the state's.
+/// Returns a context whose lowest bits are those of the state.
 const unsafe extern "C" fn low_bits(_once: u64, _parameter: u64, context: u64) -> u32 {
-    // SAFETY: the routine's caller passes the address of a place for the context.
+    // SAFETY: the routine's caller passes the address of a variable for the context.
     unsafe { (context as *mut u64).write(66) };
     1
 }
@@ -550,7 +550,7 @@ fn free_freed() {
     call!("ExFreeCacheAwareRundownProtection", reference);
 }
 
-/// Opens a device of another driver, and does not release the file.
+/// Opens another driver's device, and does not release the file.
 fn leave_file() {
     let text = utf16(br"\Device\WdmTest");
     let mut name = [(size_of_val(&text) as u64) * 0x1_0001, text.as_ptr().addr() as u64];

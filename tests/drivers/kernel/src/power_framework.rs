@@ -1,4 +1,4 @@
-//! Components of a device that idle and become active.
+//! Device components that idle and become active.
 
 use core::{
     ffi::c_void,
@@ -19,7 +19,7 @@ static HANDLE: AtomicU64 = AtomicU64::new(0);
 /// Set if the driver answers in the callbacks.
 static ANSWERS: AtomicBool = AtomicBool::new(true);
 
-/// The callbacks that were called, each in a digit, oldest first.
+/// The callbacks that were called, one digit each, oldest first.
 static CALLED: AtomicU64 = AtomicU64::new(0);
 
 const ACTIVE: u64 = 1;
@@ -83,8 +83,7 @@ unsafe extern "C" fn power_not_required(_context: u64) {
     }
 }
 
-/// Powers the device up or down while a system without the state S3 sleeps, which never happens
-/// here.
+/// Powers the device up or down while a system without S3 sleeps, which never happens here.
 unsafe extern "C" fn directed(_context: u64, _flags: u32) {
     note(DIRECTED);
 }
@@ -105,7 +104,8 @@ struct Device {
     idle_states: u64,
 }
 
-/// `PO_FX_DEVICE_V3` with one component, whose driver also powers it when the system says so.
+/// `PO_FX_DEVICE_V3` with one component, whose driver also powers the device when the system
+/// requests it.
 #[repr(C)]
 struct DirectedDevice {
     version: u32,
@@ -157,7 +157,7 @@ fn register(physical: u64, version: u32, states: u32) -> u32 {
     result
 }
 
-/// Registers a device in the third version of the structure.
+/// Registers a device with the third version of the structure.
 fn register_directed(physical: u64) -> u32 {
     let table = core::ptr::from_ref(&STATES) as u64;
     let mut device = DirectedDevice {
@@ -234,13 +234,13 @@ pub fn run() {
     same!(called(), 2 * 100 + (STATE + 1) * 10 + POWER_NOT_REQUIRED);
     call!("PoFxSetComponentResidency", handle(), 0, 5);
     same!(called(), 0);
-    // On a thread of the kernel.
+    // The callback runs on a thread of the kernel.
     activate(ASYNC_ONLY);
     same!(called(), 0);
     let mut time = -10_000_i64;
     call!("KeDelayExecutionThread", 0, 0, at(&mut time));
     same!(called(), POWER_REQUIRED * 100 + STATE * 10 + ACTIVE);
-    // F0 is the only state whose residency the driver expects.
+    // F0 is the only state with the residency that the driver expects.
     idle_component(0);
     same!(called(), 2 * 10 + POWER_NOT_REQUIRED);
     later();
@@ -248,7 +248,7 @@ pub fn run() {
     third_version();
 }
 
-/// A device of the third version has the callbacks of the others.
+/// A device of the third version has the same callbacks as the others.
 fn third_version() {
     let mut device = 0_u64;
     call!("IoCreateDevice", driver(), 0, 0, 0x22, 0, 0, at(&mut device));
@@ -260,7 +260,7 @@ fn third_version() {
     end(device);
 }
 
-/// Answers after the callbacks.
+/// Reports completion after the callbacks.
 fn later() {
     ANSWERS.store(false, Ordering::Relaxed);
     activate(0);
@@ -269,7 +269,7 @@ fn later() {
     same!(called(), ACTIVE);
     idle_component(0);
     same!(called(), IDLE);
-    // The activation waits for the answer.
+    // The activation waits for the completion.
     activate(0);
     same!(called(), 0);
     call!("PoFxCompleteIdleCondition", handle(), 0);
@@ -325,9 +325,9 @@ extern "C" fn prepare_hardware(
 extern "C" fn enter(_device: WDFDEVICE, before: WDF_POWER_DEVICE_STATE) -> NTSTATUS {
     if before != _WDF_POWER_DEVICE_STATE::WdfPowerDeviceD3Final {
         call!("PoFxReportDevicePoweredOn", handle());
-        // The device has its power, and still does not need it.
+        // The device is powered, and still does not need power.
         same!(called(), POWER_NOT_REQUIRED);
-        // While it is active, there is nothing to report.
+        // While the device is active, there is nothing to report.
         activate(0);
         same!(called(), POWER_REQUIRED * 100 + STATE * 10 + ACTIVE);
         call!("PoFxReportDevicePoweredOn", handle());

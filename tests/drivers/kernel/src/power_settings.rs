@@ -14,7 +14,7 @@ use crate::{
 const SOURCE: [u32; 4] = [0x5D3E_9A59, 0x4B00_E9D5, 0x34FF_BDA6, 0x4865_51FF];
 const UNKNOWN: [u32; 4] = [1, 2, 3, 4];
 
-/// The handle of the registration that stays until the driver is unloaded.
+/// The handle of the registration that lasts until the driver is unloaded.
 static KEPT: AtomicU64 = AtomicU64::new(0);
 
 /// Prints the new value.
@@ -40,7 +40,7 @@ fn unregister(handle: u64) -> u32 {
 
 pub fn run() {
     let (mut first, mut second) = (0_u64, 0_u64);
-    // The callback is called at once with the value, if there is one.
+    // If the setting has a value, the callback is called with it immediately.
     same!(register(&SOURCE, 1, at(&mut first)), 0);
     same!(register(&UNKNOWN, 2, at(&mut second)), 0);
     same!(unregister(first), 0);
@@ -48,7 +48,7 @@ pub fn run() {
     KEPT.store(second, Ordering::Relaxed);
 }
 
-/// Ends the registration that [`run`] has left.
+/// Ends the registration that [`run`] left.
 pub fn stop() {
     let kept = KEPT.swap(0, Ordering::Relaxed);
     if kept != 0 {
@@ -56,7 +56,7 @@ pub fn stop() {
     }
 }
 
-/// Leaves a registration.
+/// Leaves a registration at unload.
 pub fn left() {
     same!(register(&UNKNOWN, 0, 0), 0);
 }

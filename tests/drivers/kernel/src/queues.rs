@@ -75,7 +75,7 @@ fn timers() {
     same!(calls(), 0);
     same!(boolean(call!("KeCancelTimer", timer.at())), true);
     same!(boolean(call!("KeCancelTimer", timer.at())), false);
-    // A periodic synchronization timer ends one wait each period.
+    // A periodic synchronization timer satisfies one wait per period.
     call!("KeInitializeTimerEx", timer.at(), 1);
     call!("KeSetTimerEx", timer.at(), -10_000_i64, 2, dpc.at());
     same!(wait(timer.at()), SUCCESS);
@@ -111,9 +111,9 @@ unsafe extern "C" fn work(device: u64, event: u64) {
     call!("KeSetEvent", event, 0, 0);
 }
 
-/// A work item that waits for its creator.
+/// A work item that waits for the thread that queued it.
 unsafe extern "C" fn slow_work(_device: u64, events: u64) {
-    // SAFETY: the creator passes two events' addresses, and waits for the second.
+    // SAFETY: the creator passes the addresses of two events, and waits for the second.
     let [first, second] = unsafe { *(events as *const [u64; 2]) };
     same!(wait(first), SUCCESS);
     call!("KeSetEvent", second, 0, 0);
@@ -127,7 +127,7 @@ fn work_items() {
     same!(calls(), 0);
     same!(wait(event.at()), SUCCESS);
     same!(calls(), 1);
-    // The work item waits for what its creator does after it has waited too.
+    // The work item waits for an event that its creator sets after waiting, too.
     let mut second = Object::new();
     call!("KeInitializeEvent", second.at(), 1, 0);
     let mut events = [event.at(), second.at()];

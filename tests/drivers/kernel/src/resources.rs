@@ -41,7 +41,7 @@ fn resource() {
     // A thread waits for the resource until this one releases it.
     call!("ExEnterCriticalRegionAndAcquireResourceExclusive", lock);
     let waiter = threads::start(wait_for_resource, lock);
-    // A millisecond, in which the thread runs.
+    // The thread runs during this millisecond.
     let mut interval = -10_000_i64;
     call!("KeDelayExecutionThread", 0, 0, at(&mut interval));
     same!(low(call!("ExGetSharedWaiterCount", lock)), 1);
@@ -102,14 +102,14 @@ pub fn not_acquired() {
     call!("ExReleaseResourceLite", lock);
 }
 
-/// Frees a block with a resource that was not deleted.
+/// Frees a block that contains a resource that was not deleted.
 pub fn freed() {
     let block = call!("ExAllocatePool2", 0x40, 8 * WORDS, 0x7473_6574);
     call!("ExInitializeResourceLite", block);
     call!("ExFreePoolWithTag", block, 0);
 }
 
-/// Deletes a device with a resource that was not deleted.
+/// Deletes a device whose extension contains a resource that was not deleted.
 pub fn in_device() {
     const EXTENSION: u64 = 0x40;
     let mut device = 0_u64;
@@ -121,7 +121,7 @@ pub fn in_device() {
     call!("IoDeleteDevice", device);
 }
 
-/// Acquires a shared resource for itself alone, and would wait for itself.
+/// Acquires a resource exclusively that this thread holds shared, which would deadlock.
 pub fn upgrade() {
     let mut memory = [0_u64; WORDS];
     let lock = at(&mut memory);
@@ -130,7 +130,7 @@ pub fn upgrade() {
     call!("ExAcquireResourceExclusiveLite", lock, 1);
 }
 
-/// Sets bits that a bitmap does not have.
+/// Sets bits beyond the end of a bitmap.
 pub fn beyond() {
     let mut word = 0_u32;
     let mut header = [0_u64; 2];

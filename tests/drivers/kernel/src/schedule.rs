@@ -1,4 +1,4 @@
-//! DPCs and timers that queue themselves again, long waits, coarse times, and the stacks of threads.
+//! DPCs and timers that queue themselves again, long waits, coarse times, and thread stacks.
 
 use core::{
     ffi::c_void,
@@ -27,7 +27,7 @@ pub const SERVICES: &[(&str, fn())] = &[
     ("large-pool", large_pool),
 ];
 
-/// The services that break one.
+/// The services that break a rule.
 pub const FAULTS: &[(&str, fn())] = &[
     ("fault-requeue", requeue_forever),
     ("fault-rearm", rearm_forever),
@@ -38,7 +38,7 @@ pub const FAULTS: &[(&str, fn())] = &[
 /// One millisecond in units of 100 ns.
 const MILLISECOND: i64 = 10_000;
 
-/// Memory for a DPC, for the routine that queues or sets it, and for the DPC's count.
+/// Memory for a DPC, the routine that queues or sets it, and the DPC's count.
 static mut DPC: Object = Object::new();
 static mut TIMER: Object = Object::new();
 static mut EVENT: Object = Object::new();
@@ -71,7 +71,7 @@ fn calls() -> u32 {
     CALLS.load(Ordering::Relaxed)
 }
 
-/// Finds a routine that DPCs call, at `PASSIVE_LEVEL`.
+/// Finds a routine that DPCs call. IRQL: `PASSIVE_LEVEL`.
 fn keep(name: &str) {
     INSERT.store(Routine::find(name).address(), Ordering::Relaxed);
 }
@@ -80,7 +80,7 @@ fn kept() -> Routine {
     Routine::of(INSERT.load(Ordering::Relaxed))
 }
 
-/// Queues itself again until it has run often enough, each time after it has returned.
+/// Queues itself again, each time after it has returned, until it has run often enough.
 unsafe extern "C" fn queue_again(dpc: u64, _context: u64, _one: u64, _two: u64) {
     same!(irql(), 2);
     same!(NESTED.swap(1, Ordering::Relaxed), 0);
@@ -104,7 +104,7 @@ fn requeue_forever() {
     call!("KeInsertQueueDpc", dpc(), 0, 0);
 }
 
-/// Sets its timer again for the time that is left in `WANTED`, a due time without its sign, until the
+/// Sets its timer again to the remaining time in `WANTED`, a due time without its sign, until the
 /// time is over.
 unsafe extern "C" fn set_again(dpc: u64, _context: u64, _one: u64, _two: u64) {
     CALLS.fetch_add(1, Ordering::Relaxed);
@@ -121,11 +121,11 @@ fn rearm() {
     keep("KeSetTimer");
     initialize_dpc(set_again, 1);
     call!("KeInitializeTimer", timer());
-    // A time that has passed: the timer is signaled, and its DPC has run, at once.
+    // A time in the past: the timer is signaled and its DPC runs at once.
     same!(boolean(call!("KeSetTimer", timer(), 0, dpc())), false);
     same!(boolean(call!("KeReadStateTimer", timer())), true);
     same!(calls(), 1);
-    // It does not fire more often than the clock's interrupt can occur: each 0.5 ms.
+    // The timer does not fire more often than the clock interrupt can occur: every 0.5 ms.
     UNTIL.store(now() + 100 * MILLISECOND, Ordering::Relaxed);
     call!("KeSetTimer", timer(), -1_i64, dpc());
     let mut never = Object::new();
@@ -146,7 +146,7 @@ fn rearm_forever() {
     wait_for(never.at(), -10 * MILLISECOND);
 }
 
-/// Sets the event at the last of its calls.
+/// Sets the event on its last call.
 unsafe extern "C" fn count(_dpc: u64, _context: u64, _one: u64, _two: u64) {
     if CALLS.fetch_add(1, Ordering::Relaxed) + 1 == WANTED.load(Ordering::Relaxed) {
         kept().call(&[event(), 0, 0]);
@@ -162,7 +162,7 @@ fn start_counting(wanted: u32) {
     call!("KeSetTimerEx", timer(), -MILLISECOND, 1, dpc());
 }
 
-/// A wait without an end is satisfied after 15 seconds, in which a timer fires each millisecond.
+/// A wait without a timeout ends after 15 seconds in which a timer fires every millisecond.
 fn patience() {
     start_counting(15_000);
     let before = now();
@@ -195,7 +195,7 @@ unsafe extern "C" fn work_again(_object: u64, item: u64) {
     }
 }
 
-/// Work that is never done does not stop the clock.
+/// Work that never ends does not stop the clock.
 fn busy_work() {
     call!("KeInitializeEvent", event(), 0, 0);
     let item = call!("IoAllocateWorkItem", 0x1230);
@@ -210,7 +210,7 @@ fn busy_work() {
     call!("IoFreeWorkItem", item);
 }
 
-/// A driver that polls a coarse time sees it advance, by whole ticks.
+/// A driver that polls a coarse time sees it advance by whole ticks.
 fn coarse_times() {
     const TICK: u64 = 156_250;
     let interrupt = Routine::find("KeQueryInterruptTime");
@@ -237,7 +237,7 @@ fn coarse_times() {
 
 static IDS: [AtomicU32; 200] = [const { AtomicU32::new(0) }; 200];
 
-/// A work item that notes its thread, and waits for all others.
+/// A work item that records its thread, and waits for all others.
 unsafe extern "C" fn note_thread(_parameter: u64) {
     let id = low(call!("PsGetCurrentThreadId"));
     let number = CALLS.fetch_add(1, Ordering::Relaxed);
@@ -293,7 +293,7 @@ unsafe extern "C" fn deep_dpc(_dpc: u64, _context: u64, _one: u64, _two: u64) {
     UNTIL.store(place.cast_signed(), Ordering::Relaxed);
 }
 
-/// DPCs have a stack of their own, however much of the thread's is in use.
+/// DPCs have their own stack, however much of the thread's stack is in use.
 fn dpc_stack() {
     initialize_dpc(deep_dpc, 0);
     call!("KeInitializeTimer", timer());
@@ -307,7 +307,7 @@ fn dpc_stack() {
     same!(end - start, 24 * 1024);
     same!((start..end).contains(&at(&mut start)), true);
     same!((start..end).contains(&place), false);
-    // A timer's DPC too.
+    // A timer's DPC has its own stack, too.
     use_stack(|| {
         call!("KeSetTimer", timer(), -MILLISECOND, dpc());
         same!(wait(timer()), SUCCESS);
@@ -316,7 +316,7 @@ fn dpc_stack() {
     same!(UNTIL.load(Ordering::Relaxed).cast_unsigned(), place);
 }
 
-/// A provider and an event of it.
+/// A provider and one of its events.
 static PROVIDER: [u64; 2] = [0x4B1D_7A20_93C1_55E7, 0x1122_3344_5566_7788];
 static DESCRIPTOR: [u64; 2] = [0x0004_0000_0000_0001, 1];
 
@@ -331,7 +331,7 @@ fn write_event(data: u64) {
     same!(low(call!("EtwUnregister", handle)), 0);
 }
 
-/// The address that a thread has data at.
+/// The address of a thread's data.
 static PLACE: AtomicU64 = AtomicU64::new(0);
 
 unsafe extern "C" fn wait_with_data(_context: *mut c_void) {
@@ -349,7 +349,7 @@ fn start_waiting(routine: unsafe extern "C" fn(*mut c_void)) -> u64 {
     thread
 }
 
-/// Data can be on the stack of a thread that waits until it is written.
+/// Data may be on the stack of a thread that waits until it is written.
 fn other_stack() {
     let thread = start_waiting(wait_with_data);
     write_event(PLACE.load(Ordering::Relaxed));
@@ -368,7 +368,7 @@ fn stack_gone() {
     write_event(PLACE.load(Ordering::Relaxed));
 }
 
-/// Exhausted pool is a failed allocation, and large blocks can be allocated again and again.
+/// Exhausting the pool makes an allocation fail, and large blocks can be allocated repeatedly.
 fn large_pool() {
     const PAGED: u64 = 0x100;
     const LARGE: u64 = 1 << 30;

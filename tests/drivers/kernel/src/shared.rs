@@ -76,7 +76,7 @@ impl Entry {
     }
 
     fn inserted(&mut self) -> u64 {
-        // SAFETY: the entry is this value, which routines of the kernel change.
+        // SAFETY: the entry is this value, which kernel routines change.
         unsafe { ((self.at() + 20) as *const u8).read_volatile() }.into()
     }
 }
@@ -147,7 +147,7 @@ fn queues() {
     same!(call!("KeRemoveQueue", queue, 0, 0), one);
     let thread = threads::start(worker, at(&mut work));
     call!("KeInsertQueue", queue, three);
-    // The thread takes both, and waits for a third.
+    // The thread takes both entries, and waits for a third.
     let mut interval = -10_000_i64;
     call!("KeDelayExecutionThread", 0, 0, at(&mut interval));
     same!(low(call!("KeReadStateQueue", queue)), 0);

@@ -25,7 +25,7 @@ fn pool() {
     let block = call!("ExAllocatePoolWithTag", 0x200, 24, TAG);
     same!(block != 0, true);
     call!("ExFreePoolWithTag", block, TAG);
-    // Paged and zeroed.
+    // Paged and zeroed pool.
     let block = call!("ExAllocatePoolWithTag", 0x401, 24, TAG);
     // SAFETY: the block is 24 bytes long.
     same!(unsafe { *(block as *const u64) }, 0);
@@ -120,7 +120,7 @@ fn handles() {
     current_process();
 }
 
-/// `NtCurrentProcess` is a handle of the current process.
+/// `NtCurrentProcess` is a handle to the current process.
 fn current_process() {
     let mut object = 0_u64;
     same!(low(call!("ObReferenceObjectByHandle", -1_i64, 0, 0, 0, at(&mut object), 0)), 0);

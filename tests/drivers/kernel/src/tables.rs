@@ -1,4 +1,4 @@
-//! Tables of elements: trees that are balanced by height, and splay trees.
+//! Tables of elements: AVL trees and splay trees.
 
 use core::{
     ffi::c_void,
@@ -37,7 +37,7 @@ unsafe extern "C" fn free(_table: u64, node: u64) {
     call!("ExFreePoolWithTag", node, 0);
 }
 
-/// The routines of one kind of table.
+/// The routines for one kind of table.
 struct Kind {
     initialize: &'static str,
     insert: &'static str,
@@ -48,7 +48,7 @@ struct Kind {
     get: &'static str,
     count: &'static str,
     is_empty: &'static str,
-    /// Set if elements are numbered in their own order instead of the order of the insertions.
+    /// Set if elements are numbered in their own order instead of insertion order.
     is_ordered: bool,
 }
 
@@ -86,7 +86,7 @@ pub fn run() {
     balance();
 }
 
-/// The numbers from 0 to 198, in a mixed order.
+/// The numbers from 0 to 198, in a shuffled order.
 fn numbers() -> impl Iterator<Item = u32> {
     (0..199_u32).map(|number| number * 71 % 199)
 }
@@ -136,7 +136,7 @@ fn fill_and_empty(kind: &Kind) {
         expected += 1;
     }
     same!(expected, 199);
-    // Every third is deleted, and the others are left in their order.
+    // Every third element is deleted, and the others stay in order.
     for mut number in numbers().filter(|number| number % 3 == 0) {
         same!(delete.call(&[table, at(&mut number)]) & 0xFF, 1);
         same!(delete.call(&[table, at(&mut number)]) & 0xFF, 0);
@@ -160,7 +160,7 @@ fn fill_and_empty(kind: &Kind) {
     same!(ALLOCATED.load(Ordering::Relaxed), 0);
 }
 
-/// Inserts where a search ended, and deletes a node.
+/// Inserts at the end of a search, and deletes a node.
 fn searches() {
     let mut table = [0_u64; 13];
     let table = at(&mut table);
@@ -198,12 +198,12 @@ fn searches() {
     same!(ALLOCATED.load(Ordering::Relaxed), 0);
 }
 
-/// Returns the height of a node's tree, whose balances must match the heights.
+/// Returns the height of a node's tree, checking that its balances match the heights.
 fn height(node: u64) -> i64 {
     if node == 0 {
         return 0;
     }
-    // SAFETY: the node is one of a tree in this driver's memory: the links, and the balance.
+    // SAFETY: the node belongs to a tree in this driver's memory: the links, and the balance.
     let links = unsafe { (node as *const [u64; 4]).read() };
     let (left, right) = (height(links[1]), height(links[2]));
     let balance = i64::from(links[3].to_le_bytes()[0].cast_signed());
@@ -238,7 +238,7 @@ fn balance() {
     }
 }
 
-/// Frees a node that is in a table, and searches on.
+/// Frees a node that is in a table, and continues to search.
 pub fn node_freed() {
     let mut table = [0_u64; 13];
     let table = at(&mut table);

@@ -11,7 +11,7 @@ macro_rules! starts {
     };
 }
 
-/// The slots that a `va_list` leads to.
+/// Returns a `va_list` of these slots.
 fn list(slots: &[u64]) -> u64 {
     slots.as_ptr() as u64
 }
@@ -116,7 +116,7 @@ fn printing() {
     let to = buffer.as_mut_ptr() as u64;
     same!(low(call!("_snprintf", to, 16, c"%d-%s".as_ptr(), 42, c"x".as_ptr())), 4);
     starts!(buffer, b"42-x\0");
-    // As long as the buffer: all of it, without an end.
+    // A text as long as the buffer is written whole, without a terminator.
     buffer[4] = 0xEE;
     same!(low(call!("_snprintf", to, 4, c"%04d".as_ptr(), 42)), 4);
     same!(buffer[4], 0xEE);

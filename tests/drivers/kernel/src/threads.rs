@@ -36,7 +36,7 @@ pub fn start(routine: unsafe extern "C" fn(*mut c_void), context: u64) -> u64 {
     object
 }
 
-/// Waits for a thread's end, and gives its reference back.
+/// Waits for a thread's end, and releases its reference.
 pub fn join(object: u64) {
     same!(wait(object), SUCCESS);
     call!("ObfDereferenceObject", object);
@@ -44,12 +44,12 @@ pub fn join(object: u64) {
 
 static STEPS: AtomicU32 = AtomicU32::new(0);
 
-/// Notes a step, which must be the next one.
+/// Records a step, which must be the next one.
 fn step(number: u32) {
     same!(STEPS.fetch_add(1, Ordering::Relaxed), number);
 }
 
-/// Two events, by which a thread and its creator take turns.
+/// Two events, with which a thread and its creator take turns.
 struct Turns {
     there: Object,
     back: Object,
@@ -88,7 +88,7 @@ unsafe extern "C" fn other_side(context: *mut c_void) {
     }
 }
 
-/// An event that is set and reset immediately still ends a thread's wait.
+/// An event that is set and immediately reset still ends a thread's wait.
 fn signals_are_not_lost() {
     let mut event = Object::new();
     call!("KeInitializeEvent", event.at(), 0, 0);
@@ -125,7 +125,7 @@ fn mutex_between_threads() {
     let thread = start(take_mutex, mutex.at());
     same!(wait_for(thread, -10_000), TIMEOUT);
     call!("KeReleaseMutex", mutex.at(), 0);
-    // It belongs to the thread now, although that has not run yet.
+    // The mutex now belongs to the thread, even though the thread has not run yet.
     same!(wait_for(mutex.at(), 0), TIMEOUT);
     join(thread);
     same!(low(call!("KeReadStateMutex", mutex.at())), 1);
@@ -190,7 +190,7 @@ unsafe extern "C" fn poll(_context: *mut c_void) {
     }
 }
 
-/// Ends the thread of [`together`], if it runs.
+/// Ends the thread of [`together`], if it is running.
 pub fn stop() {
     let thread = ENDLESS.swap(0, Ordering::Relaxed);
     if thread != 0 {

@@ -1,4 +1,4 @@
-//! Behaviour of Windows that tests of other implementations established.
+//! Windows behaviour that the tests of other implementations established.
 
 use core::ffi::c_void;
 
@@ -25,7 +25,7 @@ pub fn run() {
     priorities();
 }
 
-/// Without a name, the I/O manager's routines create an event of their own, which is signaled.
+/// Without a name, the I/O manager's routines create a separate event, which is signaled.
 fn unnamed_events() {
     for (kind, again) in
         [("IoCreateSynchronizationEvent", TIMEOUT), ("IoCreateNotificationEvent", SUCCESS)]
@@ -39,7 +39,7 @@ fn unnamed_events() {
     }
 }
 
-/// The owner of a mutex is in a critical region, however often it has acquired it.
+/// The owner of a mutex is in a critical region, however often it has acquired the mutex.
 fn mutexes() {
     let mut object = Object::new();
     let mutex = object.at();
@@ -55,7 +55,7 @@ fn mutexes() {
     same!(disabled(), false);
 }
 
-/// Who releases a resource gives it to those who wait for it, before they run.
+/// A thread that releases a resource hands it to the waiting threads before they run.
 fn handed_over() {
     let mut memory = [0_u64; 13];
     let lock = at(&mut memory);
@@ -97,7 +97,7 @@ fn processes() {
     same!(low(call!("PsLookupThreadByThreadId", 0, at(&mut thread))), 0xC000_000B_u32);
 }
 
-/// Arguments for which Windows returns a status.
+/// Arguments that make Windows return a status.
 fn statuses() {
     same!(low(call!("IoSetDeviceInterfaceState", 0, 1)), INVALID_PARAMETER);
     let link =
@@ -114,9 +114,9 @@ fn statuses() {
     call!("IoDeleteDevice", device);
 }
 
-/// The flags choose the pool of a lookaside list.
+/// The flags select the pool of a lookaside list.
 fn lookaside_lists() {
-    /// The place of the pool's type, in words of 32 bits.
+    /// The offset of the pool type, in 32-bit words.
     const TYPE: usize = 9;
     for (paged, flags, kind) in [(false, 0, 0), (false, 512, 512), (true, 0, 1), (true, 512, 513)] {
         let mut list = [[0_u64; 2]; 16];
@@ -178,12 +178,12 @@ fn handles() {
     same!(low(call!("ZwWaitForSingleObject", second, 0, at(&mut now))), SUCCESS);
     same!(duplicate(first, at(&mut first), 2), 0xC000_0008_u32);
     same!(low(call!("ZwDuplicateObject", second, second, CURRENT, 0, 0, 0, 0)), 0xC000_0024_u32);
-    // Without a place for another handle, the source is only closed.
+    // Without a variable for another handle, the source is only closed.
     same!(duplicate(second, 0, 1), 0);
     same!(duplicate(second, at(&mut first), 2), 0xC000_0008_u32);
 }
 
-/// Routines for addresses, and the number of the build.
+/// Routines for addresses, and the build number.
 fn addresses() {
     let mut base = 1_u64;
     let code = handles as fn() as usize as u64;
@@ -203,12 +203,12 @@ fn addresses() {
     same!(mapped != 0, true);
     call!("MmUnmapLockedPages", mapped, list);
     same!(call!("MmMapLockedPages", list, 0), mapped);
-    // The mapping ends with the pages.
+    // The mapping ends when the pages are freed.
     call!("MmFreePagesFromMdl", list);
-    // SAFETY: the list is the driver's until it frees it; its flags are behind its size.
+    // SAFETY: the driver owns the list until it frees it; its flags follow its size.
     same!(unsafe { *((list + 10) as *const u16) } & 3, 0);
     call!("ExFreePool", list);
-    // The page that Windows shares has the version that RtlGetVersion returns.
+    // The shared user data page contains the version that RtlGetVersion returns.
     let shared = |offset: u64| {
         // SAFETY: the stand-in kernel serves reads of the page.
         unsafe { ((0xFFFF_F780_0000_0000 + offset) as *const u32).read_volatile() }
@@ -218,7 +218,7 @@ fn addresses() {
     same!(shared(0x260), version[3]);
 }
 
-/// A thread whose wait ends has a higher priority, unless it has that of real-time threads.
+/// A thread whose wait ends gets a higher priority, unless it has a real-time priority.
 fn priorities() {
     const NORMAL: u64 = 8;
     let mut event = Object::new();

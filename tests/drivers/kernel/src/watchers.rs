@@ -1,4 +1,4 @@
-//! Routines that watch the system.
+//! Notification routines for processes, threads, images and other system activity.
 
 use core::{
     ffi::c_void,
@@ -67,7 +67,7 @@ fn of(routine: *const c_void) -> u64 {
     address(routine)
 }
 
-/// A structure of a driver for operations on handles of processes.
+/// A driver's structure for operations on process handles.
 struct Handles {
     operation: [u64; 4],
     registration: [u64; 5],
@@ -79,7 +79,7 @@ impl Handles {
     fn new() -> Self {
         let routine = of(before_operation as *const c_void);
         // The value in wdm.h's declaration is the address of the kernel's variable.
-        // SAFETY: the declaration is that of the header.
+        // SAFETY: the declaration is the header's.
         let kind = unsafe { wdk_sys::PsProcessType } as u64;
         Self {
             operation: [kind, 1, routine, 0],
@@ -93,7 +93,7 @@ impl Handles {
     }
 }
 
-/// Registers routines that need no integrity check, and is refused the others.
+/// Registers routines that need no integrity check; the others are refused.
 pub fn run() {
     let process = of(process as *const c_void);
     same!(low(call!("PsSetCreateProcessNotifyRoutine", process, 0)), 0);

@@ -1,4 +1,4 @@
-//! WMI events: a driver asks for them, and fires them itself.
+//! WMI events: a driver requests them, and fires them itself.
 
 use core::{
     ffi::c_void,
@@ -81,7 +81,7 @@ pub fn run() {
     same!(first, 0);
     same!(open(&GUID, 0x20, &mut first), DENIED);
     same!(open(&GUID, NOTIFICATION, &mut first), 0);
-    // Nobody has a callback yet.
+    // No callback is set yet.
     same!(fire(&GUID, EVENT), 0);
     same!(called(), 0);
     let callback = address(fired as *const c_void);
@@ -96,7 +96,7 @@ pub fn run() {
     same!(fire(&GUID, 0), 0xC000_000D);
     same!(fire(&OTHER, EVENT), 0);
     same!(called(), 0);
-    // At DISPATCH_LEVEL, the callbacks wait for a thread.
+    // At DISPATCH_LEVEL, the callbacks wait until a thread runs them.
     let (raise, lower) = (Routine::find("KfRaiseIrql"), Routine::find("KeLowerIrql"));
     same!(fire(&GUID, EVENT), 0);
     let before = raise.call(&[1]) & 0xFF;
@@ -111,7 +111,7 @@ pub fn run() {
     providers();
 }
 
-/// Each device has an id of its own.
+/// Each device has its own id.
 fn providers() {
     let mut devices = [0_u64; 2];
     let ids = devices.each_mut().map(|device| {
@@ -132,7 +132,7 @@ pub fn left() {
     wdk::println!("left {object:x}");
 }
 
-/// Releases the object that another driver left, whose address the test has set.
+/// Releases the object that another driver left, at the address that the test has set.
 pub fn release_left() {
     let path = br"\Registry\Machine\System\CurrentControlSet\Services\fault-wmi-release\Parameters";
     let (status, key) = registry::common::open(0, path, registry::common::READ);

@@ -1,4 +1,4 @@
-//! The driver as a bus driver: a child list, a static child, and a function table for their drivers.
+//! The driver as a bus driver: a child list, a static child, and a function table for children.
 
 use core::ptr;
 
@@ -17,7 +17,7 @@ use crate::{
     locks,
 };
 
-/// The identification of a child of the list.
+/// The identification of a child in the list.
 #[repr(C)]
 #[derive(Clone, Copy)]
 struct Description {
@@ -55,7 +55,7 @@ pub fn configure(init: PWDFDEVICE_INIT) {
     wdf!(WdfFdoInitSetDefaultChildListConfig, init, &raw mut config, WDF_NO_OBJECT_ATTRIBUTES);
 }
 
-/// Runs the commands of this module. Returns false for another.
+/// Runs a command of this module. Returns false if the command is not one of them.
 pub fn device_control(device: WDFDEVICE, request: WDFREQUEST, code: ULONG) -> bool {
     match code {
         commands::ADD_CHILDREN => add(device),
@@ -105,7 +105,7 @@ fn create(mut init: PWDFDEVICE_INIT, child: &mut WDFDEVICE) -> NTSTATUS {
         wdf!(WdfPdoInitAssignInstanceID, init, &raw const instance),
         wdf!(WdfPdoInitAddDeviceText, init, &raw const text, &raw const text, ENGLISH),
     ];
-    // The framework gives a child a name, which the descriptor protects.
+    // The framework gives a child a name; the descriptor protects the child.
     let descriptor = counted(&DESCRIPTOR);
     let protected = wdf!(WdfDeviceInitAssignSDDLString, init, &raw const descriptor);
     if protected != STATUS_SUCCESS {
@@ -133,7 +133,7 @@ fn create(mut init: PWDFDEVICE_INIT, child: &mut WDFDEVICE) -> NTSTATUS {
     forward_requests(*child)
 }
 
-/// Lets a child be opened, and creates its queue, whose requests go to its parent.
+/// Allows opening a child, and creates its queue, which forwards requests to the parent.
 fn forward_requests(child: WDFDEVICE) -> NTSTATUS {
     let mut config = sized!(WDF_IO_QUEUE_CONFIG {
         DispatchType: wdk_sys::_WDF_IO_QUEUE_DISPATCH_TYPE::WdfIoQueueDispatchParallel,
@@ -185,7 +185,7 @@ extern "C" fn create_listed(
     create(init, &mut child)
 }
 
-/// Retrieves the child of the list, which has no address description, and one that is not there.
+/// Retrieves the child in the list, which has no address description, and a missing child.
 fn retrieve(device: WDFDEVICE) {
     let list = wdf!(WdfFdoGetDefaultChildList, device);
     let ask = |number: u32| {
@@ -259,7 +259,7 @@ fn print(device: WDFDEVICE) {
 
 fn remove(device: WDFDEVICE) {
     let list = wdf!(WdfFdoGetDefaultChildList, device);
-    // A scan that sees no child.
+    // A scan that finds no child.
     wdf!(WdfChildListBeginScan, list);
     wdf!(WdfChildListEndScan, list);
     let child = static_child(device);

@@ -10,8 +10,8 @@ const fn control(number: u32) -> u32 {
 pub const RETRIEVE: u32 = control(1);
 /// Retrieves the next request of the manual queue and puts it back.
 pub const REQUEUE: u32 = control(2);
-/// Retrieves and completes the next request of the manual queue that the sender's file
-/// sent.
+/// Retrieves and completes the next request of the manual queue that was sent with the sender's
+/// file.
 pub const RETRIEVE_OF_FILE: u32 = control(3);
 /// Stops the manual queue.
 pub const STOP: u32 = control(4);
@@ -25,15 +25,15 @@ pub const DRAIN: u32 = control(7);
 pub const STATE: u32 = control(8);
 /// Requests a callback for when the manual queue becomes ready.
 pub const READY_NOTIFY: u32 = control(9);
-/// Keeps the request, cancelable.
+/// Keeps the request and makes it cancelable.
 pub const KEEP_CANCELABLE: u32 = control(10);
-/// Keeps the request, cancelable by the other routine.
+/// Keeps the request and makes it cancelable with the other routine.
 pub const KEEP_CANCELABLE_EX: u32 = control(11);
 /// Keeps the request.
 pub const KEEP: u32 = control(12);
 /// Makes the kept request uncancelable and completes it.
 pub const RELEASE: u32 = control(13);
-/// Completes the kept request as it is.
+/// Completes the kept request without making it uncancelable first.
 pub const COMPLETE: u32 = control(14);
 /// Reports whether the kept request is cancelled.
 pub const IS_CANCELED: u32 = control(15);
@@ -41,7 +41,7 @@ pub const IS_CANCELED: u32 = control(15);
 pub const UNMARK: u32 = control(16);
 /// Purges the default queue and waits for it.
 pub const PURGE_AND_WAIT: u32 = control(17);
-/// Queues a work item twice, which completes the request.
+/// Queues a work item twice; it completes the request.
 pub const WORK: u32 = control(18);
 /// Queues the work item and flushes it.
 pub const FLUSH_WORK: u32 = control(19);
@@ -73,19 +73,19 @@ pub const DELETE: u32 = control(31);
 pub const WDM: u32 = control(32);
 /// Prints the statuses of settings for plug and play and power.
 pub const SETTINGS: u32 = control(33);
-/// Fills a collection and takes it apart.
+/// Fills a collection and empties it.
 pub const COLLECTION: u32 = control(34);
 /// Uses the device's keys in the registry.
 pub const KEYS: u32 = control(35);
 /// Prints properties of the device.
 pub const PROPERTIES: u32 = control(36);
-/// Prints the framework's answers about its version.
+/// Prints the results of the framework's version functions.
 pub const VERSION: u32 = control(37);
 /// Creates memory objects from a lookaside list.
 pub const LOOKASIDE: u32 = control(38);
 /// Opens the device `\Device\Simulated` as a target, and sends it requests synchronously.
 pub const TARGET: u32 = control(39);
-/// Sends a request to the target, whose completion completes the command.
+/// Sends a request to the target; its completion completes the command.
 pub const SEND: u32 = control(40);
 /// Cancels the request that was sent.
 pub const CANCEL_SENT: u32 = control(41);
@@ -93,21 +93,21 @@ pub const CANCEL_SENT: u32 = control(41);
 pub const SEND_WITH_TIMEOUT: u32 = control(42);
 /// Stops, starts, purges and closes the target, and sends requests in each state.
 pub const STATES: u32 = control(43);
-/// Completes a request that it has sent, which a driver must not do.
+/// Completes a request that the driver sent, which it must not do.
 pub const COMPLETE_SENT: u32 = control(44);
 /// Prints the fields of the request's IRP and MDLs.
 pub const LOWER: u32 = control(45);
 /// Creates WMI instances.
 pub const WMI: u32 = control(46);
-/// Reports two children of the device, one by the child list and one statically.
+/// Reports two children of the device, one in the child list and one statically.
 pub const ADD_CHILDREN: u32 = control(47);
-/// Prints the children that the child list and the static list have.
+/// Prints the children in the child list and in the static list.
 pub const CHILDREN: u32 = control(48);
 /// Reports that the children are missing.
 pub const REMOVE_CHILDREN: u32 = control(49);
 /// Uses the lock of the interrupt.
 pub const LOCK: u32 = control(50);
-/// Asks the stack for the function table that the bus driver offers.
+/// Queries the stack for the function table that the bus driver offers.
 pub const QUERY: u32 = control(51);
 /// Returns the parameters of the last open.
 pub const OPENED: u32 = control(100);
@@ -133,11 +133,11 @@ pub const ACQUIRE_OTHER_LOCK: u32 = control(54);
 pub const FORWARD_SECOND: u32 = control(55);
 /// Creates a timer, a DPC and a work item that are serialized with the device, and queues the DPC.
 pub const SERIALIZE: u32 = control(56);
-/// Queues a work item that waits for a lock which the request's callback holds.
+/// Queues a work item that waits for a lock that the request's callback holds.
 pub const WAITING_WORK: u32 = control(57);
-/// Asks about the framework and about the request's file.
+/// Queries the framework and the request's file.
 pub const QUERIES: u32 = control(58);
-/// Bugchecks by the framework's routine.
+/// Bugchecks with the framework's routine.
 pub const BUGCHECK: u32 = control(59);
 /// Creates a DMA enabler, a common buffer and a transaction.
 pub const DMA_CREATE: u32 = control(60);
@@ -151,18 +151,18 @@ pub const DMA_COMPLETE_SHORT: u32 = control(63);
 pub const DMA_COMPLETE_FINAL: u32 = control(64);
 /// Executes the DMA transaction in a wrong state.
 pub const DMA_EXECUTE: u32 = control(65);
-/// Assigns and queries values of several strings.
+/// Assigns and queries values that consist of several strings.
 pub const MULTI_STRING: u32 = control(66);
 /// Opens the next lower device as a target by its object, and sends it a request.
 pub const OPEN_OBJECT: u32 = control(67);
 /// Makes the driver refuse the next orderly removal.
 pub const VETO: u32 = control(68);
-/// Tries to change the list of the device's resources, and makes settings that have no effect here.
+/// Tries to change the list of the device's resources, and makes settings without effect here.
 pub const RESOURCE_LISTS: u32 = control(69);
 /// Retrieves the device and the descriptions of a child.
 pub const RETRIEVE_CHILD: u32 = control(70);
-/// Adds and removes devices that are removed with the driver's own, and uses the kernel's objects below
-/// timers and DPCs.
+/// Adds and removes devices that are removed with the driver's own, and uses the kernel's objects
+/// under timers and DPCs.
 pub const BELOW: u32 = control(71);
 /// Prepares the locks and lists that threads share.
 pub const PREPARE: u32 = control(200);
@@ -170,10 +170,10 @@ pub const PREPARE: u32 = control(200);
 pub const TOGETHER: u32 = control(201);
 /// Returns the counts of the threads that sent [`TOGETHER`].
 pub const COUNTS: u32 = control(202);
-/// Uses the memory that a remove lock protects, after [`PREPARE`]. The first thread that sends it
-/// removes that.
+/// Uses the memory that a remove lock protects, after [`PREPARE`]. The first thread that sends this
+/// command removes the memory.
 pub const REMOVE_TOGETHER: u32 = control(204);
-/// Returns the number of uses, of users that are left, and of those that the removal did not wait for.
+/// Returns the numbers of uses, of remaining users, and of users that the removal did not wait for.
 pub const REMOVED: u32 = control(205);
 /// Returns the mode in which the request's thread entered the kernel.
 pub const PREVIOUS_MODE: u32 = control(203);

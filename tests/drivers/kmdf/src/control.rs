@@ -1,4 +1,4 @@
-//! A control device, which the driver creates itself and which has no hardware.
+//! A control device: the driver creates it itself, without hardware.
 
 use core::ptr;
 

@@ -1,4 +1,4 @@
-//! Device controls that ask the framework about the device, its settings, and small objects.
+//! Device controls that query the framework about the device, its settings, and small objects.
 
 use core::{ptr, slice};
 
@@ -18,7 +18,7 @@ use crate::{
 
 const VALUE: [u16; 5] = utf16(b"Value");
 
-/// Runs the commands of this module. Returns false for another.
+/// Runs a command of this module. Returns false if the command is not one of them.
 pub fn device_control(device: WDFDEVICE, request: WDFREQUEST, code: ULONG) -> bool {
     match code {
         commands::WDM => print_objects(device),
@@ -83,7 +83,7 @@ fn set(device: WDFDEVICE) {
     wdk::println!("state {} {}", state.DontDisplayInUI, state.Disabled);
     let mut capabilities = sized!(WDF_DEVICE_PNP_CAPABILITIES { Removable: 7 });
     wdf!(WdfDeviceSetPnpCapabilities, device, &raw mut capabilities);
-    // Without a stop before it.
+    // Resumes without stopping first.
     wdf!(WdfDeviceResumeIdleActual, device, ptr::null_mut(), 0, c"".as_ptr());
 }
 

@@ -133,7 +133,7 @@ pub extern "C" fn add(_driver: WDFDRIVER, mut init: PWDFDEVICE_INIT) -> NTSTATUS
         EvtDeviceQueryRemove: Some(query_remove)
     });
     if starts::is_old() {
-        // The structure of an older version does not have the last callback.
+        // The structure of an older version lacks the last callback.
         callbacks.Size -= size_of::<usize>() as u32;
         callbacks.EvtDeviceUsageNotificationEx = Some(usage_notification);
     }

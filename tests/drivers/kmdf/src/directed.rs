@@ -1,4 +1,4 @@
-//! IRPs that the driver directs itself.
+//! IRPs that the driver dispatches itself.
 
 use core::ptr;
 
@@ -17,7 +17,7 @@ use crate::{
 /// The context of the callbacks.
 const CONTEXT: usize = 7;
 
-/// Asks for the IRPs of writes and device controls, in the mode for that.
+/// Requests the IRPs of writes and device controls, if the mode selects it.
 pub fn configure(device: WDFDEVICE) -> NTSTATUS {
     if !mode::is(Mode::Directs) {
         return STATUS_SUCCESS;
@@ -57,7 +57,7 @@ extern "C" fn direct(
         return status;
     }
     let context = if code == commands::IRP_BUFFERS {
-        // This is not the value that the callback received.
+        // Differs from the value that the callback received.
         CONTEXT as WDFCONTEXT
     } else {
         dispatch

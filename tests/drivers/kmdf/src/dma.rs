@@ -25,7 +25,7 @@ static REQUEST: AtomicPtr<wdk_sys::WDFREQUEST__> = AtomicPtr::new(ptr::null_mut(
 const WRITE: WDF_DMA_DIRECTION = wdk_sys::_WDF_DMA_DIRECTION::WdfDmaDirectionWriteToDevice;
 const READ: WDF_DMA_DIRECTION = wdk_sys::_WDF_DMA_DIRECTION::WdfDmaDirectionReadFromDevice;
 
-/// Runs the commands of this module. Returns false for another.
+/// Runs a command of this module. Returns false if the command is not one of them.
 pub fn device_control(device: WDFDEVICE, request: WDFREQUEST, code: ULONG) -> bool {
     match code {
         commands::DMA_CREATE => create(device),
@@ -94,7 +94,7 @@ fn create(device: WDFDEVICE) {
     let address = wdf!(WdfCommonBufferGetAlignedVirtualAddress, buffer).cast::<[u8; 8]>();
     let logical = wdf!(WdfCommonBufferGetAlignedLogicalAddress, buffer);
     let length = wdf!(WdfCommonBufferGetLength, buffer);
-    // SAFETY: the buffer has this many bytes, and only the device uses it too.
+    // SAFETY: the buffer has this many bytes, and nothing but the device also uses it.
     unsafe { *address = *b"for you!" };
     // SAFETY: any value is valid.
     let logical = unsafe { logical.QuadPart };
@@ -156,7 +156,7 @@ extern "C" fn program(
     1
 }
 
-/// Ends a transfer by a call. Completes the request with the transaction, if that was the last.
+/// Ends a transfer with a call. If it was the last, completes the request with the transaction.
 fn finish(end: impl FnOnce(WDFDMATRANSACTION, *mut NTSTATUS) -> BOOLEAN) {
     let transaction = TRANSACTION.load(Ordering::Relaxed);
     let mut status: NTSTATUS = 0;

@@ -16,7 +16,7 @@ use crate::{
 /// `IRP_MJ_READ`.
 const READ: u8 = 3;
 
-/// Registers the callbacks that the mode asks for.
+/// Registers the callbacks that the mode selects.
 pub fn configure(init: PWDFDEVICE_INIT) {
     if mode::is(Mode::Preprocess) {
         let assign = |major: u8| {
@@ -41,7 +41,7 @@ pub fn configure(init: PWDFDEVICE_INIT) {
 extern "C" fn preprocess(device: WDFDEVICE, irp: PIRP) -> NTSTATUS {
     // SAFETY: the framework passes the IRP of a request that arrived.
     let irp_fields = unsafe { &*irp };
-    // SAFETY: the tail of a request that a driver has is its overlay.
+    // SAFETY: the tail of a request that a driver owns is its overlay.
     let overlay = unsafe { &irp_fields.Tail.Overlay };
     // SAFETY: the IRP has a current stack location.
     let location = unsafe { overlay.__bindgen_anon_2.__bindgen_anon_1.CurrentStackLocation };

@@ -30,7 +30,7 @@ pub fn answer(request: WDFREQUEST, numbers: &[u32]) {
     wdf!(WdfRequestCompleteWithInformation, request, wdk_sys::STATUS_SUCCESS, length as u64);
 }
 
-/// Completes a request with the status of a call as its output.
+/// Completes a request with a call's status as its output.
 pub fn answer_status(request: WDFREQUEST, status: NTSTATUS) {
     answer(request, &[status.cast_unsigned()]);
 }

@@ -1,4 +1,4 @@
-//! The interrupt of the device, if the test gives it one, and its other resources.
+//! The device's interrupt, if the test provides one, and its other resources.
 
 use core::{
     ffi::c_void,
@@ -77,9 +77,9 @@ pub fn print_resources(list: WDFCMRESLIST) {
     let count = wdf!(WdfCmResourceListGetCount, list);
     for index in 0..count {
         let descriptor = wdf!(WdfCmResourceListGetDescriptor, list, index);
-        // SAFETY: the framework returns the descriptors of the indices below the count.
+        // SAFETY: the framework returns descriptors for indices below the count.
         let descriptor = unsafe { *descriptor };
-        // SAFETY: memory descriptors and interrupt descriptors have numbers in these places.
+        // SAFETY: in memory and interrupt descriptors, these members contain numbers.
         let words = unsafe { descriptor.u.DevicePrivate.Data };
         wdk::println!("resource {} {:x?}", descriptor.Type, words);
     }
@@ -132,7 +132,7 @@ extern "C" fn synchronized(_interrupt: WDFINTERRUPT, _context: WDFCONTEXT) -> BO
     1
 }
 
-/// A routine of `KeSynchronizeExecution`.
+/// A routine for `KeSynchronizeExecution`.
 unsafe extern "C" fn synchronized_by_kernel(context: *mut c_void) -> BOOLEAN {
     wdk::println!("synchronized with {} at {}", context as usize, irql());
     1
@@ -149,13 +149,13 @@ fn synchronize_by_kernel(interrupt: WDFINTERRUPT) {
     let routine = etw_driver_support::routine("KeSynchronizeExecution");
     // SAFETY: the kernel exports the routine, which has this type.
     let routine = unsafe { core::mem::transmute::<*mut c_void, Synchronize>(routine) };
-    // SAFETY: the object is that of a connected interrupt.
+    // SAFETY: the object belongs to a connected interrupt.
     let result =
         unsafe { routine(object.cast(), synchronized_by_kernel, ptr::without_provenance_mut(7)) };
     wdk::println!("{result} at {}", irql());
 }
 
-/// Runs the commands of this module. Returns false for another.
+/// Runs a command of this module. Returns false if the command is not one of them.
 pub fn device_control(request: WDFREQUEST, code: ULONG) -> bool {
     if code != commands::LOCK {
         return false;

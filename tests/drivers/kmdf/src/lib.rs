@@ -1,5 +1,5 @@
 //! A driver that calls the framework as its service name and device controls request, and prints
-//! the callbacks that the framework calls.
+//! the framework's callbacks.
 //!
 //! Tests of the stand-in kernel load the driver and compare the order of the callbacks with the
 //! order that Microsoft documents.

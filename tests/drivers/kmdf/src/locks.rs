@@ -1,4 +1,4 @@
-//! Presentation locks, and callbacks that are synchronized by them.
+//! Presentation locks, and the callbacks that they synchronize.
 
 use core::{
     ptr,
@@ -18,7 +18,7 @@ use crate::{
     mode::{self, Mode},
 };
 
-/// The queue that dispatches requests that other callbacks forward to it.
+/// The queue for requests that other callbacks forward.
 static SECOND: AtomicPtr<wdk_sys::WDFQUEUE__> = AtomicPtr::new(ptr::null_mut());
 /// The lock that the work item waits for.
 static LOCK: AtomicPtr<wdk_sys::WDFWAITLOCK__> = AtomicPtr::new(ptr::null_mut());
@@ -63,7 +63,7 @@ extern "C" fn second(_queue: WDFQUEUE, request: WDFREQUEST) {
     complete(request, STATUS_SUCCESS);
 }
 
-/// Runs the commands of this module. Returns false for another.
+/// Runs a command of this module. Returns false if the command is not one of them.
 pub fn device_control(device: WDFDEVICE, request: WDFREQUEST, code: ULONG) -> bool {
     match code {
         commands::ACQUIRE_LOCK => {
@@ -155,7 +155,7 @@ extern "C" fn waiting_work(_item: WDFWORKITEM) {
     wdf!(WdfWaitLockRelease, lock);
 }
 
-/// Holds a lock that a work item waits for, and lets time pass meanwhile.
+/// Holds a lock that a work item waits for, and lets time pass in the meantime.
 fn wait_in_work(device: WDFDEVICE) {
     let mut lock: WDFWAITLOCK = ptr::null_mut();
     let _status = wdf!(WdfWaitLockCreate, WDF_NO_OBJECT_ATTRIBUTES, &raw mut lock);

@@ -18,7 +18,7 @@ use crate::{
     framework::{complete, wdf},
 };
 
-/// Runs the commands of this module. Returns false for another.
+/// Runs a command of this module. Returns false if the command is not one of them.
 pub fn device_control(device: WDFDEVICE, request: WDFREQUEST, code: ULONG) -> bool {
     match code {
         commands::LOWER => print_irp(request),
@@ -31,9 +31,9 @@ pub fn device_control(device: WDFDEVICE, request: WDFREQUEST, code: ULONG) -> bo
 
 fn print_irp(request: WDFREQUEST) {
     let irp = wdf!(WdfRequestWdmGetIrp, request);
-    // SAFETY: the framework returns the IRP of the request, which lives as long.
+    // SAFETY: the framework returns the request's IRP, which lives as long.
     let irp = unsafe { &mut *irp };
-    // SAFETY: the tail of a request that a driver has is its overlay.
+    // SAFETY: the tail of a request that a driver owns is its overlay.
     let overlay = unsafe { &irp.Tail.Overlay };
     // SAFETY: the request has a current stack location.
     let location = unsafe { overlay.__bindgen_anon_2.__bindgen_anon_1.CurrentStackLocation };
@@ -69,13 +69,13 @@ fn print_irp(request: WDFREQUEST) {
 static BLOCK: GUID =
     guid(0x1f8b_2d3c, 0x0d7e, 0x4a0f, [0x9a, 0x56, 0x2b, 0x8c, 0x7d, 0x4e, 0x5f, 0x60]);
 
-/// The data block object with which [`fire`] asks for the events of [`BLOCK`].
+/// The data block object with which [`fire`] requests the events of [`BLOCK`].
 static OPENED: AtomicPtr<c_void> = AtomicPtr::new(ptr::null_mut());
 
-/// The callback for events: prints the event, and ends the interest in others.
+/// The callback for events: prints the event, and requests no others.
 extern "C" fn fired(event: PVOID, context: PVOID) {
-    // `WNODE_SINGLE_INSTANCE`: the size and the provider, and behind the header of 48 bytes the offset
-    // of the name, the index, and the offset and the size of the data.
+    // `WNODE_SINGLE_INSTANCE`: the size and the provider; after the 48-byte header, the offset of
+    // the name, the index, and the offset and the size of the data.
     // SAFETY: the event of an instance has 16 numbers before its data.
     let fields = unsafe { event.cast::<[u32; 16]>().read() };
     let [size, provider, ..] = fields;
@@ -89,7 +89,7 @@ extern "C" fn fired(event: PVOID, context: PVOID) {
     nt!(ObfDereferenceObject, object);
 }
 
-/// `EvtWmiProviderFunctionControl`: prints whether events are wanted.
+/// `EvtWmiProviderFunctionControl`: prints whether events are enabled.
 extern "C" fn control(
     _provider: WDFWMIPROVIDER,
     control: WDF_WMI_PROVIDER_CONTROL,
@@ -118,7 +118,7 @@ fn fire(device: WDFDEVICE, instance: WDFWMIINSTANCE) {
     let_others_run();
 }
 
-/// Waits a millisecond, in which threads of the kernel run.
+/// Waits for a millisecond, in which the kernel's threads run.
 fn let_others_run() {
     let mut time = LARGE_INTEGER { QuadPart: -10_000 };
     let _status = nt!(KeDelayExecutionThread, 0, 0, &raw mut time);

@@ -1,5 +1,5 @@
-//! The driver as a miniport driver: it has its own dispatch routines and its own `DEVICE_OBJECT`, for
-//! which it creates a device of the framework.
+//! The driver as a miniport driver: it has its own dispatch routines and its own `DEVICE_OBJECT`,
+//! for which it creates a framework device.
 
 use core::{
     ptr,
@@ -19,7 +19,7 @@ static DRIVER: AtomicPtr<wdk_sys::WDFDRIVER__> = AtomicPtr::new(ptr::null_mut())
 static OBJECT: AtomicPtr<wdk_sys::DEVICE_OBJECT> = AtomicPtr::new(ptr::null_mut());
 static DEVICE: AtomicPtr<wdk_sys::WDFDEVICE__> = AtomicPtr::new(ptr::null_mut());
 
-/// `WdfDeviceMiniportCreate`, for which wdk-sys has no type: a header of its own declares it.
+/// `WdfDeviceMiniportCreate`, which wdk-sys does not declare: it is in a separate header.
 type MiniportCreate = unsafe extern "C" fn(
     PWDF_DRIVER_GLOBALS,
     WDFDRIVER,
@@ -30,7 +30,7 @@ type MiniportCreate = unsafe extern "C" fn(
     *mut WDFDEVICE,
 ) -> NTSTATUS;
 
-/// `WdfDriverMiniportUnload`, likewise.
+/// `WdfDriverMiniportUnload`, which wdk-sys does not declare either.
 type MiniportUnload = unsafe extern "C" fn(PWDF_DRIVER_GLOBALS, WDFDRIVER);
 
 /// Returns an entry of the framework's table as a function of the type `F`.

@@ -4,15 +4,15 @@ use core::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 
 use etw_driver_support::Service;
 
-/// The choice.
+/// The modes.
 #[derive(Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Mode {
     /// The framework's defaults.
     Default,
-    /// The device's callbacks are synchronized, by a spin lock.
+    /// The device's callbacks are synchronized with a spin lock.
     Serial,
-    /// The device's callbacks are synchronized, by a mutex.
+    /// The device's callbacks are synchronized with a mutex.
     SerialPassive,
     /// The callbacks of each queue are synchronized.
     SerialQueues,
@@ -22,7 +22,7 @@ pub enum Mode {
     Caller,
     /// The interrupt is handled at `PASSIVE_LEVEL`.
     PassiveInterrupt,
-    /// The driver directs the IRPs of writes and of device controls itself.
+    /// The driver dispatches the IRPs of writes and of device controls itself.
     Directs,
 }
 
@@ -42,7 +42,7 @@ const MODES: [(&str, Mode); 7] = [
 
 static MODE: AtomicU8 = AtomicU8::new(0);
 
-/// Stores the mode that the service is named after.
+/// Stores the mode with the service's name.
 pub fn choose(service: Service<'_>) {
     let mode = service.find(&MODES).copied().unwrap_or(Default);
     MODE.store(mode as u8, Ordering::Relaxed);
@@ -61,7 +61,7 @@ pub fn refuse_removal() {
     REFUSES.store(true, Ordering::Relaxed);
 }
 
-/// Returns whether the driver refuses this removal. It does once.
+/// Returns whether the driver refuses this removal. It refuses only once.
 pub fn refuses_removal() -> bool {
     REFUSES.swap(false, Ordering::Relaxed)
 }

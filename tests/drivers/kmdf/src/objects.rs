@@ -24,7 +24,7 @@ static WORK: AtomicPtr<wdk_sys::WDFREQUEST__> = AtomicPtr::new(ptr::null_mut());
 /// The objects whose callbacks print a letter; the first prints A.
 static OBJECTS: [AtomicPtr<core::ffi::c_void>; 4] = [const { AtomicPtr::new(ptr::null_mut()) }; 4];
 
-/// The commands that this module handles.
+/// Runs a command of this module. Completes the request of any other command with an error.
 pub fn device_control(device: WDFDEVICE, request: WDFREQUEST, code: ULONG) {
     match code {
         commands::WORK => {
@@ -116,8 +116,8 @@ fn wait_lock() -> WDFWAITLOCK {
     lock
 }
 
-/// Acquires a lock, tries to acquire it again with a zero and a 1 ms timeout, releases it, and
-/// tries again.
+/// Acquires a lock, tries to acquire it again with timeouts of 0 and 1 ms, releases it, and tries
+/// again.
 fn try_wait_lock(request: WDFREQUEST) {
     const MILLISECOND: LONGLONG = 10_000;
     let lock = wait_lock();

@@ -1,7 +1,7 @@
 //! The queues and the device controls.
 //!
-//! Reads go to a manual queue. Writes have a sequential queue of their own. Device
-//! controls come through the default queue, which is parallel and power-managed.
+//! Reads go to a manual queue. Writes have their own sequential queue. Device controls come through
+//! the default queue, which is parallel and power-managed.
 
 use core::{
     ptr,
@@ -61,7 +61,7 @@ pub fn create(device: WDFDEVICE) -> NTSTATUS {
     use wdk_sys::_WDF_TRI_STATE as state;
     let mut default = config(dispatch::WdfIoQueueDispatchParallel, state::WdfUseDefault);
     default.DefaultQueue = 1;
-    // Of a configuration of older headers, the framework does not read the number.
+    // The framework ignores this number in the configuration of older headers.
     default.Settings.Parallel.NumberOfPresentedRequests =
         if starts::is_old() { 0 } else { ULONG::MAX };
     default.EvtIoRead = Some(read);
@@ -134,7 +134,7 @@ extern "C" fn canceled(request: WDFREQUEST) {
     complete(request, STATUS_CANCELLED);
 }
 
-/// Does not complete the kept request, although it was cancelled.
+/// Leaves the kept request incomplete, even though it was cancelled.
 extern "C" fn canceled_and_kept(_request: WDFREQUEST) {
     wdk::println!("canceled and kept");
 }
@@ -173,7 +173,7 @@ extern "C" fn device_control(
     code: ULONG,
 ) {
     let manual = MANUAL.load(Ordering::Relaxed);
-    // A command is the same for every buffering method.
+    // A command has the same number for every buffering method.
     let code = code & !METHOD_MASK;
     match code {
         commands::RETRIEVE => {
@@ -275,7 +275,7 @@ fn keep_or_release(queue: WDFQUEUE, request: WDFREQUEST, input: usize, code: ULO
     }
 }
 
-/// Retrieves and completes a request that the same file sent.
+/// Retrieves and completes a request from the same file.
 fn retrieve_of_file(request: WDFREQUEST) {
     let manual = MANUAL.load(Ordering::Relaxed);
     let file = wdf!(WdfRequestGetFileObject, request);
@@ -323,7 +323,7 @@ extern "C" fn complete_from_timer(_timer: WDFTIMER) {
     }
 }
 
-/// Stops the queue of write requests, which waits for the write that the driver keeps.
+/// Stops the queue of writes, which waits for the write that the driver keeps.
 fn stop_and_wait(queue: WDFQUEUE, request: WDFREQUEST) {
     const FIVE_MILLISECONDS: i64 = 50_000;
     let mut config = sized!(WDF_TIMER_CONFIG { EvtTimerFunc: Some(complete_from_timer) });

@@ -22,15 +22,15 @@ const METHOD_MASK: ULONG = 3;
 const METHOD_IN_DIRECT: ULONG = 1;
 const METHOD_NEITHER: ULONG = 3;
 
-/// The parameters of the last open: the access of the framework's parameters and of the IRP's, the
+/// The parameters of the last open: the access in the framework's parameters and in the IRP's, the
 /// options, and the attributes with the shared access.
 static OPENED: [AtomicU32; 4] = [const { AtomicU32::new(0) }; 4];
 /// The command that the completion of the driver's own request completes, or null.
 static WAITING: AtomicPtr<wdk_sys::WDFREQUEST__> = AtomicPtr::new(ptr::null_mut());
-/// The memory of the output of the driver's own request, or null.
+/// The output memory of the driver's own request, or null.
 static OUTPUT: AtomicPtr<wdk_sys::WDFMEMORY__> = AtomicPtr::new(ptr::null_mut());
 
-/// Runs the commands of this module. Returns false for another.
+/// Runs a command of this module. Returns false if the command is not one of them.
 pub fn device_control(device: WDFDEVICE, request: WDFREQUEST, code: ULONG) -> bool {
     match code {
         commands::OPENED => {
@@ -61,7 +61,7 @@ fn irp_of<'a>(request: WDFREQUEST) -> (&'a IRP, &'a IO_STACK_LOCATION) {
     let irp = wdf!(WdfRequestWdmGetIrp, request);
     // SAFETY: the framework returns the IRP of the request, which lives as long.
     let irp = unsafe { &*irp };
-    // SAFETY: the tail of a request that a driver has is its overlay.
+    // SAFETY: the tail of a request that a driver owns is its overlay.
     let overlay = unsafe { &irp.Tail.Overlay };
     // SAFETY: the request has a current stack location.
     let location = unsafe { overlay.__bindgen_anon_2.__bindgen_anon_1.CurrentStackLocation };
@@ -69,7 +69,7 @@ fn irp_of<'a>(request: WDFREQUEST) -> (&'a IRP, &'a IO_STACK_LOCATION) {
     (irp, unsafe { &*location })
 }
 
-/// Keeps the parameters of an open.
+/// Stores the parameters of an open.
 pub fn note_open(request: WDFREQUEST) {
     let mut parameters = WDF_REQUEST_PARAMETERS {
         Size: size_of::<WDF_REQUEST_PARAMETERS>() as u16,
@@ -111,7 +111,7 @@ fn print_buffers(request: WDFREQUEST) {
         let is_its = mdl.MappedSystemVa == output && mdl.ByteCount == control.OutputBufferLength;
         if is_its { "its output" } else { "another" }
     };
-    // SAFETY: the tail of a request that a driver has is its overlay.
+    // SAFETY: the tail of a request that a driver owns is its overlay.
     let overlay = unsafe { &irp.Tail.Overlay };
     let thread = nt!(PsGetThreadId, overlay.Thread);
     let current = nt!(PsGetCurrentThreadId);
@@ -157,7 +157,7 @@ fn memory(bytes: &[u8]) -> WDFMEMORY {
     memory
 }
 
-/// Sends a request of the driver's own to its own device. Its completion completes the command.
+/// Sends the driver's own request to its own device. Its completion completes the command.
 fn send_own(device: WDFDEVICE, request: WDFREQUEST, code: ULONG) {
     let mut target: WDFIOTARGET = ptr::null_mut();
     let _status = wdf!(WdfIoTargetCreate, device, WDF_NO_OBJECT_ATTRIBUTES, &raw mut target);
@@ -213,8 +213,8 @@ pub fn ask_for_callers(init: PWDFDEVICE_INIT) {
     wdf!(WdfDeviceInitSetIoInCallerContextCallback, init, Some(in_caller_context));
 }
 
-/// Prints the results of retrieving the sender's buffers with a minimum length of 0, then passes
-/// the request on.
+/// Prints the results of retrieving the sender's buffers with a minimum length of 0, and then
+/// passes the request on.
 extern "C" fn in_caller_context(device: WDFDEVICE, request: WDFREQUEST) {
     let mut buffer: PVOID = ptr::null_mut();
     let mut length = 7;

@@ -1,12 +1,12 @@
-//! Starts that fail at a step, and structures in the sizes of older headers, as the service name
-//! selects.
+//! Starts that fail at a step, and structures with the sizes of older headers, selected by the
+//! service name.
 
 use core::sync::atomic::{AtomicUsize, Ordering};
 
 use etw_driver_support::Service;
 use wdk_sys::{NTSTATUS, STATUS_DEVICE_CONFIGURATION_ERROR, STATUS_SUCCESS};
 
-/// The services, and the steps that fail for them.
+/// The services, with the step that fails for each.
 const SERVICES: [(&str, &str); 7] = [
     ("fail-prepare", "prepare_hardware"),
     ("fail-entry", "d0_entry"),
@@ -28,7 +28,7 @@ pub fn select(service: Service<'_>) {
     SELECTED.store(selected.unwrap_or(usize::MAX), Ordering::Relaxed);
 }
 
-/// Returns the selected service, and the step that fails for it.
+/// Returns the selected service and the step that fails for it.
 fn selected() -> (&'static str, &'static str) {
     SERVICES.get(SELECTED.load(Ordering::Relaxed)).copied().unwrap_or_default()
 }

@@ -1,4 +1,4 @@
-//! Device controls that send requests to an I/O target: the device `\Device\Simulated` of the test.
+//! Device controls that send requests to an I/O target: the test's device `\Device\Simulated`.
 
 use core::{
     ptr,
@@ -28,7 +28,7 @@ static WAITING: AtomicPtr<wdk_sys::WDFREQUEST__> = AtomicPtr::new(ptr::null_mut(
 /// The target that the driver opened last, or null.
 static TARGET: AtomicPtr<wdk_sys::WDFIOTARGET__> = AtomicPtr::new(ptr::null_mut());
 
-/// Runs the commands of this module. Returns false for another.
+/// Runs a command of this module. Returns false if the command is not one of them.
 pub fn device_control(device: WDFDEVICE, request: WDFREQUEST, code: ULONG) -> bool {
     match code {
         commands::TARGET => {
@@ -67,7 +67,7 @@ pub fn device_control(device: WDFDEVICE, request: WDFREQUEST, code: ULONG) -> bo
     true
 }
 
-/// Creates a target and opens it by the device's name.
+/// Creates a target and opens it with the device's name.
 fn open(device: WDFDEVICE) -> WDFIOTARGET {
     let mut target: WDFIOTARGET = ptr::null_mut();
     let _status = wdf!(WdfIoTargetCreate, device, WDF_NO_OBJECT_ATTRIBUTES, &raw mut target);
@@ -84,7 +84,7 @@ fn open(device: WDFDEVICE) -> WDFIOTARGET {
     target
 }
 
-/// Opens the next lower device by its object, and sends it a control.
+/// Opens the next lower device with its object, and sends it a control.
 fn open_object(device: WDFDEVICE) {
     let mut target: WDFIOTARGET = ptr::null_mut();
     let _status = wdf!(WdfIoTargetCreate, device, WDF_NO_OBJECT_ATTRIBUTES, &raw mut target);

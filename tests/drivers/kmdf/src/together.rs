@@ -1,4 +1,4 @@
-//! Locks and lists that several threads use at the same time, and the mode of a request's thread.
+//! Locks and lists that several threads use concurrently, and the mode of a request's thread.
 
 use core::{
     cell::UnsafeCell,
@@ -19,7 +19,7 @@ use crate::{
     framework::{answer, complete},
 };
 
-/// The number of times that one command takes each lock.
+/// The number of times that one command acquires each lock.
 const ROUNDS: usize = 60;
 /// The number of entries in the lists.
 const ENTRIES: usize = 8;
@@ -48,21 +48,21 @@ unsafe impl Sync for Place {}
 
 static SHARED: Place = Place(UnsafeCell::new(MaybeUninit::zeroed()));
 
-/// Incremented under a lock each, in several steps.
+/// Counts that are incremented in several steps, each under its lock.
 static COUNTS: [AtomicU64; KINDS] = [const { AtomicU64::new(0) }; KINDS];
 /// 1 while a thread has the entry.
 static IS_OUT: [AtomicU64; ENTRIES] = [const { AtomicU64::new(0) }; ENTRIES];
-/// The number of entries that a thread took although another one had it.
+/// The number of times that a thread took an entry that another thread already had.
 static TWICE: AtomicU64 = AtomicU64::new(0);
-/// The number of times that a thread which shared the resource saw its count change.
+/// The number of times that a thread sharing the resource saw its count change.
 static TORN: AtomicU64 = AtomicU64::new(0);
-/// The threads that have taken part in the removal, those that use the device, and their uses.
+/// The threads that take part in the removal, those that use the device, and the number of uses.
 static PARTS: AtomicU64 = AtomicU64::new(0);
 static USERS: AtomicU64 = AtomicU64::new(0);
 static USES: AtomicU64 = AtomicU64::new(0);
 /// The number of uses when the removal was over.
 static USES_AT_REMOVAL: AtomicU64 = AtomicU64::new(0);
-/// The number of users that the removal has not waited for.
+/// The number of users that the removal did not wait for.
 static LEFT_BEHIND: AtomicU64 = AtomicU64::new(0);
 
 /// Returns the address of a field of the shared state.
@@ -75,7 +75,7 @@ macro_rules! shared {
     };
 }
 
-/// The commands that this module handles.
+/// Runs a command of this module. Returns false if the command is not one of them.
 pub fn device_control(request: WDFREQUEST, code: ULONG) -> bool {
     match code {
         commands::PREPARE => {
@@ -142,7 +142,7 @@ fn prepare() {
     }
 }
 
-/// Increments a count, which the caller's lock guards, in several steps.
+/// Increments a count in several steps, under the caller's lock.
 fn count(kind: usize) {
     let before = COUNTS[kind].load(Ordering::Relaxed);
     for _ in 0..20 {
@@ -157,7 +157,7 @@ fn wait(object: *mut core::ffi::c_void) {
         nt!(KeWaitForSingleObject, object, _KWAIT_REASON::Executive, mode, 0, ptr::null_mut());
 }
 
-/// Takes each lock once.
+/// Acquires each lock once.
 fn take_locks() {
     let irql = nt!(KeAcquireSpinLockRaiseToDpc, shared!(spin));
     count(0);
@@ -218,7 +218,7 @@ fn use_once() -> bool {
     true
 }
 
-/// Removes the memory that the others use, after they have used it.
+/// Removes the memory that the others use, after their use has ended.
 fn remove() {
     while number(&USES) < 50 {
         // The kernel may let another thread run.
@@ -248,7 +248,7 @@ fn take_entry() {
         }
         let first: *mut u8 = shared!(entries);
         let number = (entry as usize - first as usize) / 16;
-        // No other thread has an entry that is in no list; this tests that.
+        // No other thread can have this entry, because it is in no list; the test checks this.
         if IS_OUT[number].load(Ordering::Relaxed) != 0 {
             TWICE.fetch_add(1, Ordering::Relaxed);
         }
@@ -259,7 +259,7 @@ fn take_entry() {
     }
 }
 
-/// Takes all entries out of the lists. Returns their number.
+/// Removes all entries from the lists. Returns their number.
 fn left() -> u32 {
     let of_list = |list: usize| {
         let mut count = 0;

@@ -13,7 +13,7 @@ use crate::{
     interrupts, mode,
 };
 
-/// Runs the commands of this module. Returns false for another.
+/// Runs a command of this module. Returns false if the command is not one of them.
 pub fn device_control(device: WDFDEVICE, request: WDFREQUEST, code: ULONG) -> bool {
     match code {
         commands::QUERIES => {
@@ -63,7 +63,7 @@ fn print_file(device: WDFDEVICE, request: WDFREQUEST) {
     let same = wdf!(WdfDeviceGetFileObject, device, object) == file;
     let other = wdf!(WdfDeviceGetFileObject, device, ptr::null_mut()).is_null();
     let process = wdf!(WdfFileObjectGetInitiatorProcessId, file);
-    // SAFETY: the framework returns the object of the file, which lives as long.
+    // SAFETY: the framework returns the file's object, which lives as long.
     let object = unsafe { &*object };
     let own = wdf!(WdfDeviceWdmGetDeviceObject, device);
     wdk::println!(

@@ -1,4 +1,4 @@
-//! The answers to operations, in any place.
+//! Performs operations, in any place.
 
 use etw_probes_interface::{Ask, Reply, operation};
 
@@ -8,7 +8,7 @@ use crate::{
     timer, write,
 };
 
-/// The operations that must be asked at `PASSIVE_LEVEL`.
+/// The operations that must be performed at `PASSIVE_LEVEL`.
 const AT_PASSIVE_LEVEL: [u32; 7] = [
     operation::RESET,
     operation::REGISTER,
@@ -19,7 +19,7 @@ const AT_PASSIVE_LEVEL: [u32; 7] = [
     operation::TIMER_STOP,
 ];
 
-/// Performs an operation in the current place. `bytes` are behind the [`Ask`].
+/// Performs an operation in the current place. `bytes` follow the [`Ask`].
 pub fn answer(ask: &Ask, bytes: &[u8]) -> Reply {
     if AT_PASSIVE_LEVEL.contains(&ask.operation) && system::irql() != 0 {
         return registrations::refused(ask.operation);

@@ -1,6 +1,6 @@
 //! The table of the enable callbacks that the driver has received.
 //!
-//! The callback takes no lock and allocates nothing: it takes the next place of a fixed table, and
+//! The callback takes no lock and allocates nothing: it takes the next slot of a fixed table, and
 //! writes atomics.
 
 use core::{
@@ -16,7 +16,7 @@ use crate::{phases, system};
 /// The number of 64-bit words of a [`Callback`].
 const WORDS: usize = size_of::<Callback>() / 8;
 
-/// The place of one callback.
+/// The slot for one callback.
 struct Place {
     words: [AtomicU64; WORDS],
     /// 1 once the words are written.
@@ -34,7 +34,7 @@ static PLACES: [Place; MAX_CALLBACKS] = [const { Place::new() }; MAX_CALLBACKS];
 /// The number of callbacks since the last reset.
 static COUNT: AtomicU32 = AtomicU32::new(0);
 
-/// Forgets all callbacks. No provider is registered.
+/// Forgets all callbacks. No provider may be registered.
 pub fn forget() {
     for place in &PLACES {
         place.written.store(0, Ordering::Relaxed);
@@ -63,7 +63,7 @@ pub fn copy_to(table: &mut Callbacks) {
     }
 }
 
-/// The enable callback of every registration, whose context is the number of the registration.
+/// The enable callback of every registration. Its context is the registration's number.
 pub extern "C" fn on_enable(
     source: LPCGUID,
     code: u32,

@@ -19,14 +19,14 @@ use crate::{
     timer,
 };
 
-/// Grants full access to the system and to administrators, and none to others
+/// Grants full access to the system and to administrators, and no access to others
 /// (`SDDL_DEVOBJ_SYS_ALL_ADM_ALL`).
 const SDDL: &[u16; 27] = &utf16("D:P(A;;GA;;;SY)(A;;GA;;;BA)");
 
 /// The device interface class.
 static INTERFACE: GUID = guid(DEVICE_INTERFACE);
 
-/// True while there is a device. The driver keeps the state of only one device.
+/// True while a device exists. The driver keeps the state of only one device.
 static EXISTS: AtomicBool = AtomicBool::new(false);
 
 /// `EvtDriverDeviceAdd`, at `PASSIVE_LEVEL`.
@@ -38,7 +38,7 @@ pub extern "C" fn add(_driver: WDFDRIVER, init: PWDFDEVICE_INIT) -> NTSTATUS {
     match create(init, &mut is_created) {
         Ok(()) => STATUS_SUCCESS,
         Err(status) => {
-            // Otherwise, the device's clean-up does this.
+            // Otherwise, the device's cleanup callback does this.
             if !is_created {
                 EXISTS.store(false, Ordering::Release);
             }

@@ -11,7 +11,7 @@ use wdk_sys::{
 
 use crate::{answers, context::utf16, device, registrations, stored, system};
 
-/// The name of the value that makes the driver ask in `DriverEntry`, in UTF-16.
+/// The name of the value that makes the driver run probes in `DriverEntry`, in UTF-16.
 const VALUE: &[u16; ASK_IN_DRIVER_ENTRY.len()] = &utf16(ASK_IN_DRIVER_ENTRY);
 
 etw_driver_support::entry!(driver_entry);
@@ -34,8 +34,8 @@ fn driver_entry(driver: &mut DRIVER_OBJECT, service: Service<'_>) -> NTSTATUS {
     status
 }
 
-/// Returns whether the service's parameters make the driver ask in `DriverEntry`, and sets them so
-/// that it does not ask the next time.
+/// Returns whether the service's parameters make the driver run probes in `DriverEntry`, and clears
+/// them for the next load.
 fn is_to_ask(driver: WDFDRIVER) -> bool {
     let mut key: WDFKEY = ptr::null_mut();
     let status = wdf!(
@@ -52,7 +52,7 @@ fn is_to_ask(driver: WDFDRIVER) -> bool {
     let mut value = 0;
     let status = wdf!(WdfRegistryQueryULong, key, &raw const name, &raw mut value);
     let is_set = NT_SUCCESS(status) && value != 0;
-    // The driver asks only if it cannot ask again after a bugcheck.
+    // The driver runs the probes only if it would not run them again after a bugcheck.
     let is_cleared = is_set && {
         let status = wdf!(WdfRegistryAssignULong, key, &raw const name, 0);
         NT_SUCCESS(status) && flush(key)
@@ -61,10 +61,10 @@ fn is_to_ask(driver: WDFDRIVER) -> bool {
     is_cleared
 }
 
-/// Writes a key to the disk, if the kernel has the routine for it. Returns whether that succeeded.
+/// Writes a key to the disk, if the kernel has the routine. Returns whether the write succeeded.
 fn flush(key: WDFKEY) -> bool {
     let Some(flush) = system::flush_key() else {
-        // The stand-in kernel, whose registry does not outlive it.
+        // This is the stand-in kernel, whose registry does not outlive it.
         return true;
     };
     let handle = wdf!(WdfRegistryWdmGetHandle, key);

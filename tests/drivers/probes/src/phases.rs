@@ -1,4 +1,4 @@
-//! The driver's current operation on each registration, for callbacks that arrive during it.
+//! The operation in progress on each registration, for callbacks that arrive during it.
 
 use core::sync::atomic::{AtomicU8, Ordering};
 

@@ -1,4 +1,4 @@
-//! The driver's registrations, all of one provider.
+//! The driver's registrations, which all have the same provider.
 
 use core::{
     ptr,
@@ -29,8 +29,8 @@ pub fn handle(slot: u32) -> Option<u64> {
     (handle != 0).then_some(handle)
 }
 
-/// Returns an answer that refuses an operation on a registration that does not exist, or on one
-/// that exists already.
+/// Returns an answer that refuses an operation on a registration that does not exist, or that
+/// already exists.
 pub fn refused(operation: u32) -> Reply {
     let mut reply = reply_from_here(operation);
     reply.available = 0;
@@ -92,7 +92,7 @@ pub fn end_all() {
     }
 }
 
-/// Sets information of a registration.
+/// Sets information for a registration.
 pub fn set_information(ask: &Ask, bytes: &[u8]) -> Reply {
     let Some(handle) = handle(ask.slot) else {
         return refused(ask.operation);
@@ -104,7 +104,7 @@ pub fn set_information(ask: &Ask, bytes: &[u8]) -> Reply {
         pointer::DANGLING => (ptr::without_provenance_mut(1), 0),
         _ => return refused(ask.operation),
     };
-    // The driver does not make the kernel read memory that does not exist.
+    // The driver must not make the kernel read memory beyond the bytes.
     if length > limit {
         return refused(ask.operation);
     }

@@ -24,11 +24,11 @@ use crate::{
 /// `DISPATCH_LEVEL`.
 const DISPATCH_LEVEL: u8 = 2;
 
-/// The request that a DPC, a work item or a thread is to answer, or null.
+/// The request that a DPC, a work item or a thread must answer, or null.
 static PENDING: AtomicPtr<WDFREQUEST__> = AtomicPtr::new(ptr::null_mut());
 static DPC: AtomicPtr<WDFDPC__> = AtomicPtr::new(ptr::null_mut());
 static WORK_ITEM: AtomicPtr<WDFWORKITEM__> = AtomicPtr::new(ptr::null_mut());
-/// The driver object, which is of the type that the framework returns.
+/// The driver object, with the type that the framework returns.
 static DRIVER: AtomicPtr<wdk_sys::DRIVER_OBJECT> = AtomicPtr::new(ptr::null_mut());
 
 /// Creates the device's queue, DPC and work item.
@@ -140,8 +140,8 @@ fn answer_here(request: WDFREQUEST) -> Result<usize, NTSTATUS> {
     buffer.put(reply.as_bytes())
 }
 
-/// Answers the pending request in the current place, and completes it. IRQL: up to
-/// `DISPATCH_LEVEL`.
+/// Answers the pending request in the current place, and completes it. IRQL: `DISPATCH_LEVEL` or
+/// below.
 fn answer_pending() {
     let request = PENDING.swap(ptr::null_mut(), Ordering::AcqRel);
     if !request.is_null() {
@@ -170,7 +170,7 @@ fn answer_raised(request: WDFREQUEST) -> Result<usize, NTSTATUS> {
     at_irql(DISPATCH_LEVEL, || answer_here(request))
 }
 
-/// Gives a request to the place that its [`Ask`] names. Returns the result, or `None` if that
+/// Passes a request to the place that its [`Ask`] names. Returns the result, or `None` if that
 /// place completes the request.
 fn place(request: WDFREQUEST) -> Result<Option<usize>, NTSTATUS> {
     let (buffer, ask) = ask_of(request)?;
@@ -197,7 +197,7 @@ fn place(request: WDFREQUEST) -> Result<Option<usize>, NTSTATUS> {
                 Ok(()) => Ok(None),
                 Err(status) => {
                     PENDING.store(ptr::null_mut(), Ordering::Release);
-                    // The place does not exist here; that is an answer too.
+                    // The place does not exist here, which is also an answer.
                     let mut reply = Reply::new(ask.operation);
                     reply.available = 0;
                     reply.statuses[7] = status.cast_unsigned();

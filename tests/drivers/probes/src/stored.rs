@@ -17,7 +17,7 @@ static ANSWERS: [Stored; 2] = [
     Stored(UnsafeCell::new(not_asked(operation::ACTIVITY_KERNEL))),
 ];
 
-/// Returns the answer of a `DriverEntry` that has not asked.
+/// Returns the answer of a `DriverEntry` that ran no probes.
 const fn not_asked(operation: u32) -> Reply {
     let mut reply = Reply::new(operation);
     reply.available = 0;
@@ -25,11 +25,11 @@ const fn not_asked(operation: u32) -> Reply {
     reply
 }
 
-/// Returns the answer of `DriverEntry` for an operation, if it asked that.
+/// Returns the answer from `DriverEntry` for an operation, if it was performed there.
 pub fn answer_of(operation: u32) -> Option<Reply> {
     ANSWERS
         .iter()
-        // SAFETY: `DriverEntry` has returned, so nothing writes any more.
+        // SAFETY: `DriverEntry` has returned, so nothing writes to it.
         .map(|stored| unsafe { *stored.0.get() })
         .find(|reply| reply.operation == operation)
 }

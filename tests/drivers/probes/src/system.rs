@@ -1,4 +1,4 @@
-//! Facts about the current call, and routines that the kernel may not have.
+//! Facts about the current call, and routines that some kernels lack.
 
 use core::{ffi::c_void, mem, ptr};
 
@@ -44,7 +44,7 @@ pub fn has_routine(which: u32) -> bool {
     !routine(name).is_null()
 }
 
-/// Defines functions that return a routine of the kernel.
+/// Defines functions that look up a kernel routine.
 macro_rules! routines {
     ($($function:ident: $type:ty = $name:literal;)+) => {$(
         #[doc = concat!("Returns `", $name, "` if the kernel has it. IRQL: `PASSIVE_LEVEL`.")]
@@ -89,7 +89,7 @@ fn process() -> u32 {
     nt!(PsGetCurrentProcessId).addr() as u32
 }
 
-/// Returns an answer without results from the current place.
+/// Returns an answer without results, from the current place.
 pub fn reply_from_here(operation: u32) -> Reply {
     Reply { irql: u32::from(irql()), process: process(), thread: thread(), ..Reply::new(operation) }
 }

@@ -9,8 +9,8 @@ use wdk_sys::{
 
 use crate::{context::check, system};
 
-/// Starts a system thread, which keeps the driver of this object loaded. The routine calls [`end`]
-/// last. IRQL: `PASSIVE_LEVEL`.
+/// Starts a system thread, which keeps this object's driver loaded. The routine calls [`end`] last.
+/// IRQL: `PASSIVE_LEVEL`.
 pub fn start(
     driver: *mut DRIVER_OBJECT,
     routine: unsafe extern "C" fn(PVOID),

@@ -1,4 +1,4 @@
-//! The periodic timer, and the times of its ticks.
+//! The periodic timer, and the times at which it ticked.
 
 use core::{
     ptr,
@@ -55,7 +55,7 @@ pub fn start(ask: &Ask) -> Reply {
     reply_from_here(ask.operation)
 }
 
-/// Stops the timer and returns its times. IRQL: `PASSIVE_LEVEL`.
+/// Stops the timer and returns the times of its ticks. IRQL: `PASSIVE_LEVEL`.
 pub fn stop(ask: &Ask) -> Reply {
     let timer = TIMER.load(Ordering::Acquire);
     let _was_running = wdf!(WdfTimerStop, timer, 1);

@@ -14,13 +14,13 @@ use crate::{
 /// The contents of payloads.
 static PAYLOAD: [u8; 4096] = [0x5A; 4096];
 
-/// The most data descriptors that an event of this driver needs: the largest payload's, one for
-/// metadata and one of an unknown type.
+/// The maximum number of data descriptors of this driver's events: those of the largest payload,
+/// one for metadata and one of an unknown type.
 const MAX_DESCRIPTORS: usize = MAX_PAYLOAD as usize / PAYLOAD.len() + 3;
 
 /// The type of the data descriptor that holds event metadata.
 const EVENT_METADATA: u8 = 1;
-/// A type of data descriptors that is not defined.
+/// An undefined type of data descriptors.
 const UNKNOWN_TYPE: u8 = 9;
 
 /// `WINEVENT_CHANNEL_TRACELOGGING`.
@@ -89,7 +89,7 @@ pub fn one(handle: u64, activity: Option<&GUID>) -> u32 {
     .cast_unsigned()
 }
 
-/// Writes events, as an [`Ask`] says.
+/// Writes events as specified by an [`Ask`].
 pub fn many(ask: &Ask, metadata: &[u8]) -> Reply {
     let [size, count, keyword, rest] = ask.numbers;
     let Some(handle) = registrations::handle(ask.slot).filter(|_| size <= MAX_PAYLOAD) else {

@@ -1,4 +1,4 @@
-//! The provider, the pool tag and the locks of all faults.
+//! The provider, the pool tag and the locks that the faults share.
 
 use core::ptr;
 
@@ -9,7 +9,7 @@ use wdk_sys::{GUID, WDF_NO_OBJECT_ATTRIBUTES, WDFSPINLOCK};
 pub static PROVIDER: GUID =
     guid(0x7c1a_1b2e, 0x0e5f, 0x4b7c, [0x9c, 0x62, 0x5d, 0x0a, 0x7a, 0x3f, 0x10, 0xc4]);
 
-/// A service's name, and what the driver does for it.
+/// A service's name, and the function that the driver runs for it.
 pub type Run = (&'static str, fn());
 
 /// `Leak`, as a debugger shows it.
@@ -22,7 +22,7 @@ pub fn create_lock() -> WDFSPINLOCK {
     lock
 }
 
-/// Ends the process by a signal that no process can handle, without calling the kernel.
+/// Ends the process with a signal that no process can handle, without calling the kernel.
 pub fn end_process() {
     let process: u64;
     // SAFETY: `getpid` has no preconditions.

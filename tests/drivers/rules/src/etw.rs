@@ -1,5 +1,5 @@
-//! Faults in the use of ETW, one for each verifier rule that a driver can break on its own. Each
-//! service has the name of a rule.
+//! Faults in the use of ETW, one for each verifier rule that a driver alone can break. Each service
+//! is named after its rule.
 
 use core::{
     ffi::c_void,
@@ -31,10 +31,10 @@ const CREATE_SET_ID: u32 = 5;
 
 /// The registration; the driver unregisters it when it is unloaded.
 static HANDLE: AtomicU64 = AtomicU64::new(0);
-/// A pointer that an enable callback must not keep, but keeps.
+/// A pointer that an enable callback keeps, although it must not.
 static KEPT: AtomicPtr<u8> = AtomicPtr::new(ptr::null_mut());
 
-/// The activity id of the events that have one.
+/// The activity id of those events that have one.
 const ACTIVITY: GUID = guid(0x1234_5678, 1, 2, [3; 8]);
 
 /// `EVENT_DATA_DESCRIPTOR`, with plain fields.
@@ -129,8 +129,8 @@ fn registered() -> REGHANDLE {
     register(Some(quiet))
 }
 
-/// Registers the provider, writes events with their numbers, of one byte each up to 255, and prints a
-/// line.
+/// Registers the provider, writes events with their numbers, as one byte each and at most 255, and
+/// prints a line.
 pub fn write_events_and_print(count: u32) {
     let handle = registered();
     for number in 0..count {
@@ -180,7 +180,7 @@ fn control(code: u32, activity: *mut GUID) -> NTSTATUS {
     nt!(EtwActivityIdControl, code, activity)
 }
 
-/// The arguments of an enable callback that the callbacks in this module use.
+/// The arguments of an enable callback that this module's callbacks use.
 struct Told {
     source: LPCGUID,
     code: u32,
@@ -224,7 +224,7 @@ callback! {
     /// V06.
     fn unregisters_itself(_call) {
         unregister();
-        // Keeps this a call with a return address; a tail call would be a jump.
+        // Keeps the call above a call with a return address, instead of a tail call.
         black_box(0);
     }
 }
@@ -301,7 +301,7 @@ callback! {
 }
 
 callback! {
-    /// V28: follows the chain of filters without bounds checks.
+    /// V28: follows the chain of filters without checking bounds.
     fn walks_too_far(call) {
         /// The offset of `NextOffset` in an `EVENT_FILTER_HEADER`.
         const NEXT_OFFSET: usize = 20;
@@ -399,7 +399,7 @@ fn prints_results() {
     let descriptor = DataDescriptor::of(&TRAITS);
     say("write 128 data descriptors", write(slot, &[descriptor; 128]));
     say("write 129 data descriptors", write(slot, &[descriptor; 129]));
-    // A write without an event is refused.
+    // A write without an event fails.
     say("write no event", write_at(ptr::null(), &Rest::with(slot), (0, ptr::null())));
     for (what, size) in [
         ("write 3944 bytes", 3944),
@@ -440,7 +440,7 @@ fn prints_results() {
     say("unregister", nt!(EtwUnregister, HANDLE.swap(0, Ordering::Relaxed)));
 }
 
-/// Writes until ETW accepts no more events, and prints its status.
+/// Writes until ETW refuses an event, and prints the status.
 fn writes_until_it_fails() {
     let handle = registered();
     for _ in 0..4000 {
@@ -457,13 +457,13 @@ fn sets_large_traits() {
     let mut traits = [0x61_u8; 300];
     traits[..2].copy_from_slice(&300_u16.to_le_bytes());
     traits[2..4].copy_from_slice(b"P\0");
-    // One trait of type 200 fills the rest.
+    // A trait of type 200 fills the rest.
     traits[4..6].copy_from_slice(&296_u16.to_le_bytes());
     traits[6] = 200;
     set(registered(), SET_TRAITS, &traits);
 }
 
-/// Returns traits that contain one trait of a given type.
+/// Sets traits that contain one trait of a given type.
 fn sets_a_trait(kind: u8) {
     let traits = [9, 0, b'P', 0, 5, 0, kind, 1, 2];
     set(registered(), SET_TRAITS, &traits);
@@ -518,7 +518,7 @@ fn writes_from_freed_pool() {
     writes(&[DataDescriptor::at(block, 8)]);
 }
 
-/// Returns the address of a local, which dangles when the function returns.
+/// Returns the address of a local variable, which dangles once the function has returned.
 #[inline(never)]
 fn address_of_a_local() -> *const u8 {
     let local = black_box([9_u8; 256]);
@@ -588,8 +588,8 @@ fn takes_the_old_activity() {
     control(SET_ID, &raw mut none);
 }
 
-/// Writes events as the macros of TraceLoggingProvider.h do in a driver: without an activity id at any
-/// IRQL, and without a keyword or with level 0 unless the author gives them others.
+/// Writes events like the macros of TraceLoggingProvider.h in a driver: without an activity id at
+/// any IRQL, and without a keyword or with level 0 unless the author specifies them.
 fn writes_as_tracelogging() {
     let handle = registered();
     set(handle, SET_TRAITS, &TRAITS);
@@ -607,13 +607,13 @@ fn writes_as_tracelogging() {
     }
 }
 
-/// A second provider, which shows how the driver reacts to notifications.
+/// A second provider, which shows the driver's reaction to notifications.
 static PROMPT: GUID =
     guid(0x5b9c_2f60, 0x37d1, 0x4e0a, [0x8e, 0x11, 0x90, 0x3a, 0x4c, 0x55, 0x1f, 0x02]);
 /// The registration of the second provider.
 static PROMPT_HANDLE: AtomicU64 = AtomicU64::new(0);
 
-/// The enable state that the provider keeps: 0 while it is not enabled, else the level plus one.
+/// The provider's own enable state: 0 while it is not enabled, otherwise the level plus one.
 static STATE: AtomicU64 = AtomicU64::new(0);
 /// The rule that the provider breaks.
 static WRONG: AtomicU64 = AtomicU64::new(0);
@@ -641,7 +641,7 @@ callback! {
 }
 
 callback! {
-    /// Writes an event if the provider is enabled according to its state.
+    /// Writes an event if the provider is enabled according to its own state.
     fn prompted(_call) {
         if STATE.load(Ordering::Relaxed) <= u64::from(EVENT.Level) {
             return;
@@ -653,7 +653,7 @@ callback! {
     }
 }
 
-/// Registers a provider that breaks a rule when it handles notifications.
+/// Registers a provider that breaks a rule in its handling of notifications.
 fn keep_state(wrong: u64) {
     WRONG.store(wrong, Ordering::Relaxed);
     register(Some(keeps_state));
@@ -686,7 +686,7 @@ fn writes_at_dispatch(descriptors: &[DataDescriptor]) {
     });
 }
 
-/// Registers the provider, and writes events that differ by what `change` does with a number.
+/// Registers the provider, and writes one event per number, each changed by `change`.
 fn writes_each(numbers: RangeInclusive<u8>, change: fn(&mut EVENT_DESCRIPTOR, u8)) {
     let handle = registered();
     for number in numbers {
@@ -739,7 +739,7 @@ pub const SERVICES: &[Run] = &[
     ("tracelogging", writes_as_tracelogging),
     ("global-channels", || {
         writes_each(8..=10, |event, channel| {
-            // mc.exe gives an event of a channel one of the high keyword bits.
+            // mc.exe sets one of the high keyword bits for an event with a channel.
             event.Channel = channel;
             event.Keyword |= 1 << 63;
         });

@@ -1,7 +1,7 @@
 //! Bugs whose reports must name the line with the bug.
 //!
-//! Each line with a bug ends with a comment `BUG:` and the service's name, by which the tests find
-//! it.
+//! Each line with a bug ends with the comment `BUG:` and the service's name, with which the tests
+//! find it.
 
 use alloc::boxed::Box;
 use core::{
@@ -27,7 +27,7 @@ use crate::{
 /// The service whose driver has a device.
 pub const WITH_A_DEVICE: &str = "double-completion";
 
-/// The bugs that services are named after.
+/// The bugs, by service name.
 pub const SERVICES: &[Run] = &[
     ("leak", leak),
     ("forgotten-unregister", forget_to_unregister),
@@ -152,7 +152,7 @@ static DEPTH: AtomicU64 = AtomicU64::new(0);
 #[inline(never)]
 fn overflow_the_stack() {
     fn deeper(depth: u64) -> u64 {
-        // Less than the last KiB of the stack is left when a frame does not fit.
+        // When a frame does not fit, less than the last KiB of the stack is left.
         let frame = MaybeUninit::<[u64; 100]>::uninit();
         let below = if depth == 0 { 0 } else { deeper(depth + 1) }; // BUG: stack-overflow
         below + black_box(&frame).as_ptr().addr() as u64
@@ -187,7 +187,7 @@ fn raise_after_a_lock() {
 /// Writes over its own frame, its return address and the frames of its callers, and returns.
 #[inline(never)]
 fn smash_the_stack() {
-    // SAFETY: violated on purpose: the frames are not this function's alone.
+    // SAFETY: violated on purpose: the frames are not only this function's.
     unsafe {
         asm!(
             "mov rax, 0x4141414141",
@@ -202,12 +202,12 @@ fn smash_the_stack() {
     }
 }
 
-/// An address that no address space has.
+/// A non-canonical address.
 const NOT_CANONICAL: usize = 0x8000_0000_0000_1230;
 
 #[inline(never)]
 fn write_to_no_address() {
-    // SAFETY: violated on purpose: there is no such address.
+    // SAFETY: violated on purpose: the address is not canonical.
     unsafe { ptr::without_provenance_mut::<u8>(NOT_CANONICAL).write_volatile(1) }; // BUG: not-canonical
 }
 
@@ -217,7 +217,7 @@ fn write_to_no_address_at_dispatch() {
     write_to_no_address();
 }
 
-/// Reads a register of the processor. A driver may do so.
+/// Reads a processor register, which a driver may do.
 #[inline(never)]
 fn read_a_control_register() {
     let value: u64;
@@ -231,7 +231,7 @@ fn read_a_control_register() {
 fn kill_after_a_box() {
     #[inline(never)]
     fn nested() {
-        // Of another size than others: the linker makes one of equal functions.
+        // The size differs from other functions', because the linker merges equal functions.
         let kept = Box::new(black_box([7_u64; 24])); // BUG: kill-after-box
         black_box(Box::leak(kept));
     }
@@ -266,7 +266,7 @@ fn leak_after_many_events() {
 /// Set if the unload routine has a bug.
 static FAULT_IN_UNLOAD: AtomicBool = AtomicBool::new(false);
 
-/// Has the bug of the unload routine, if the service is named after it.
+/// Runs the unload routine's bug, if the service is named after it.
 pub fn unload() {
     if FAULT_IN_UNLOAD.load(Ordering::Relaxed) {
         // SAFETY: violated on purpose: the address is null.

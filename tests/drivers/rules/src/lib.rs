@@ -54,7 +54,7 @@ fn driver_entry(driver: &mut DRIVER_OBJECT, service: Service<'_>) -> NTSTATUS {
 }
 
 const SERVICES: &[Run] = &[
-    // The report names this function, which a tail call would leave out.
+    // The report must name this function, which a tail call would omit.
     ("leaked-pool", || {
         core::hint::black_box(allocate());
     }),
@@ -141,7 +141,7 @@ fn register_at_dispatch() {
 
 fn use_wrong_handle() {
     let lock = create_lock();
-    // The handle is of another kind, which is the fault.
+    // The handle has the wrong type, which is the fault.
     let _was_set = wdf!(WdfTimerStart, lock.cast(), 0);
 }
 
@@ -208,7 +208,7 @@ fn illegal() {
     unsafe { core::arch::asm!("ud2") };
 }
 
-/// Ends the process by a system call of Linux, as no code of Windows can: its calls are others.
+/// Ends the process with a Linux system call, whose number no Windows code would use.
 #[inline(never)]
 fn exit() {
     allocate();
@@ -216,18 +216,18 @@ fn exit() {
     unsafe { core::arch::asm!("syscall", in("rax") 231, in("rdi") 0, options(noreturn)) };
 }
 
-/// Ends the process by a signal that no process can handle.
+/// Ends the process with a signal that no process can handle.
 #[inline(never)]
 fn kill() {
     allocate();
     end_process();
 }
 
-/// Writes over the memory around the thread's control block, which is the test program's own.
+/// Overwrites the memory around the thread's control block, which belongs to the test program.
 #[inline(never)]
 fn corrupt() {
     let block: u64;
-    // SAFETY: the program's threads have their control block's address at its start.
+    // SAFETY: in the program's threads, the control block begins with its own address.
     unsafe { core::arch::asm!("mov {}, fs:[0]", out(reg) block) };
     // The block and the program's thread-local variables below it.
     for word in 0..320_u64 {
@@ -249,12 +249,12 @@ fn use_up_the_stack(depth: u64) -> u64 {
     deeper.wrapping_add(core::hint::black_box(&frame).len() as u64)
 }
 
-/// A size of locals, in bytes, for which the compiler probes the stack.
+/// A size of local variables, in bytes, for which the compiler probes the stack.
 const LARGE: usize = 8 << 10;
-/// A size of locals, in bytes, that exceeds a kernel stack.
+/// A size of local variables, in bytes, that exceeds a kernel stack.
 const BEYOND_THE_STACK: usize = 1 << 20;
 
-/// Has locals of a given size and uses only the first and the last byte.
+/// Has local variables of a given size and uses only the first and the last byte.
 #[inline(never)]
 fn use_a_frame<const SIZE: usize>() -> u64 {
     let mut frame = MaybeUninit::<[u8; SIZE]>::uninit();

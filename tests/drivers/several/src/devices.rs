@@ -1,4 +1,4 @@
-//! The events of the driver's devices, which have a provider of their own.
+//! The events of the driver's devices, which have their own provider.
 
 #[wdk_etw::provider(name = "Contoso.Several.Devices")]
 pub mod provider {

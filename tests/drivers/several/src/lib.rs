@@ -1,4 +1,4 @@
-//! A KMDF driver with several providers: two modules of its own, and one of a library crate.
+//! A KMDF driver with several providers: two in its own modules, and one in a library crate.
 //!
 //! Tests check that its image describes the events of all three.
 

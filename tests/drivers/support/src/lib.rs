@@ -1,7 +1,7 @@
 //! Code that the test drivers share: the panic handler and the allocator, the entry point, calls of the
 //! framework and the kernel, and strings in UTF-16.
 //!
-//! The sample driver and the examples in `driver` do without it, because authors copy them.
+//! The sample driver and the examples in `driver` do not use it, because authors copy them.
 
 #![no_std]
 #![allow(
@@ -22,7 +22,7 @@ use wdk_sys::{
 #[global_allocator]
 static ALLOCATOR: WdkAllocator = WdkAllocator;
 
-/// Exports a function of the module with the arguments `&mut DRIVER_OBJECT` and [`Service`] as
+/// Exports a function of the module, with the arguments `&mut DRIVER_OBJECT` and [`Service`], as
 /// `DriverEntry`.
 #[macro_export]
 macro_rules! entry {
@@ -52,8 +52,8 @@ macro_rules! entry {
 #[macro_export]
 macro_rules! wdf {
     ($name:ident $(, $argument:expr)* $(,)?) => {{
-        // SAFETY: handles come from the framework, and out-parameters are locals of the caller. Calls
-        // that are wrong are faults that a test expects.
+        // SAFETY: handles come from the framework, and out-parameters are the caller's locals.
+        // Wrong calls are faults that a test expects.
         #[allow(clippy::macro_metavars_in_unsafe, reason = "arguments are values without unsafe code")]
         unsafe { ::wdk_sys::call_unsafe_wdf_function_binding!($name, $($argument),*) }
     }};
@@ -63,14 +63,14 @@ macro_rules! wdf {
 #[macro_export]
 macro_rules! nt {
     ($name:ident $(, $argument:expr)* $(,)?) => {{
-        // SAFETY: pointers are the system's, or lead to memory of the driver that outlives the call's
-        // effects. Calls that are wrong are faults that a test expects.
+        // SAFETY: pointers are the system's, or refer to driver memory that outlives the call's
+        // effects. Wrong calls are faults that a test expects.
         #[allow(clippy::macro_metavars_in_unsafe, reason = "arguments are values without unsafe code")]
         unsafe { ::wdk_sys::ntddk::$name($($argument),*) }
     }};
 }
 
-/// Makes a structure with these fields and its size, like its `…_INIT` in the headers.
+/// Creates a structure with these fields and its size, like its `…_INIT` in the headers.
 #[macro_export]
 macro_rules! sized {
     ($type:path { $($field:ident: $value:expr),* $(,)? }) => {{
@@ -79,7 +79,7 @@ macro_rules! sized {
     }};
 }
 
-/// Returns from the function with a status that is not a success.
+/// Returns from the function with a status unless it is a success.
 #[macro_export]
 macro_rules! check {
     ($status:expr) => {
@@ -90,7 +90,7 @@ macro_rules! check {
     };
 }
 
-/// The service that the system started the driver as, by whose name a test says what the driver does.
+/// The service under which the system started the driver. Its name selects what the driver does.
 #[derive(Clone, Copy)]
 pub struct Service<'a> {
     path: &'a UNICODE_STRING,
@@ -101,7 +101,7 @@ impl<'a> Service<'a> {
     ///
     /// # Safety
     ///
-    /// The path is that of the driver's key.
+    /// `path` must be that of the driver's key.
     #[must_use]
     pub const unsafe fn of(path: PCUNICODE_STRING) -> Self {
         // SAFETY: the caller guarantees that the path is valid.
@@ -117,7 +117,7 @@ impl<'a> Service<'a> {
     /// Returns the units of the path of the service's key.
     #[must_use]
     pub const fn units(self) -> &'a [u16] {
-        // SAFETY: the string counts its own bytes.
+        // SAFETY: the string's buffer has the length that the string states.
         unsafe { slice::from_raw_parts(self.path.Buffer, self.path.Length as usize / 2) }
     }
 
@@ -129,7 +129,7 @@ impl<'a> Service<'a> {
             && units.next() == Some(&u16::from(b'\\'))
     }
 
-    /// Returns the entry of a table that the service is named after.
+    /// Returns the entry of a table for the service's name.
     #[must_use]
     pub fn find<'t, T>(self, table: &'t [(&str, T)]) -> Option<&'t T> {
         table.iter().find(|(name, _)| self.is(name)).map(|(_, entry)| entry)
@@ -180,7 +180,7 @@ pub fn at_irql<T>(irql: u8, body: impl FnOnce() -> T) -> T {
     result
 }
 
-/// Returns the address of a routine of the kernel, or null. IRQL: `PASSIVE_LEVEL`.
+/// Returns the address of a kernel routine, or null. IRQL: `PASSIVE_LEVEL`.
 #[must_use]
 pub fn routine(name: &str) -> *mut c_void {
     let mut units = [0_u16; 64];

@@ -1,7 +1,7 @@
 //! A driver that traces with the published crate `tracelogging` in kernel mode.
 //!
-//! Tests of the stand-in kernel check that it raises no finding on a provider that is not this
-//! project's, and that each of the crate's field types is decoded.
+//! Tests of the stand-in kernel check that a third-party provider causes no diagnostic, and that
+//! each of the crate's field types is decoded.
 
 #![no_std]
 

@@ -57,7 +57,7 @@ extern "C" fn prepare_hardware(
     ));
     let mut descriptor = USB_DEVICE_DESCRIPTOR::default();
     wdf!(WdfUsbTargetDeviceGetDeviceDescriptor, target, &raw mut descriptor);
-    // The descriptor is packed.
+    // Copies the fields, because the descriptor is packed.
     let (vendor, product) = (descriptor.idVendor, descriptor.idProduct);
     wdk::println!("device {vendor:04x}:{product:04x}");
     check!(find_interface(device, target));
@@ -84,7 +84,7 @@ extern "C" fn prepare_hardware(
 /// Fails if the device's configuration has no interface 0.
 fn find_interface(device: WDFDEVICE, target: WDFUSBDEVICE) -> NTSTATUS {
     let mut length: USHORT = 0;
-    // The call without a buffer fails, and returns the length.
+    // The call without a buffer fails, and returns the required length.
     let _too_small =
         wdf!(WdfUsbTargetDeviceRetrieveConfigDescriptor, target, ptr::null_mut(), &raw mut length);
     let mut attributes = sized!(WDF_OBJECT_ATTRIBUTES { ParentObject: device.cast() });

@@ -5,36 +5,36 @@ const fn control(number: u32) -> u32 {
     (0x22 << 16) | ((0x800 + number) << 2)
 }
 
-/// Returns the numbers of requests that the device has received, by minor function: first
-/// `IRP_MJ_PNP` and, from [`POWER`] on, `IRP_MJ_POWER`.
+/// Returns the numbers of requests that the device has received, by minor function: first those of
+/// `IRP_MJ_PNP` and, from [`POWER`] on, those of `IRP_MJ_POWER`.
 pub const COUNTS: u32 = control(1);
-/// Returns the device's power state and the states before, the newest first, each in a byte.
+/// Returns the device's current and previous power states, newest first, one byte each.
 pub const STATES: u32 = control(2);
-/// Says that the device's state has changed: it has failed from now on.
+/// Reports that the device's state has changed: from now on, it has failed.
 pub const FAIL: u32 = control(3);
-/// Says that the device's children have changed.
+/// Reports that the device's children have changed.
 pub const RELATIONS: u32 = control(4);
 /// Returns the name of a link to the device's interface, in UTF-16.
 pub const LINK: u32 = control(5);
 
 /// Keeps the request in a queue from which it can be cancelled.
 pub const KEEP: u32 = control(6);
-/// Keeps the request in such a queue that takes one request only.
+/// Keeps the request in a cancelable queue that accepts only one request.
 pub const KEEP_ONE: u32 = control(7);
-/// Keeps the request in the first queue, with the context that finds it there.
+/// Keeps the request in the first queue, with the context that identifies it there.
 pub const KEEP_FOUND: u32 = control(17);
 /// Completes the oldest kept request. Returns 1 byte if there was one.
 pub const COMPLETE_NEXT: u32 = control(8);
 /// Completes the request of [`KEEP_FOUND`]. Returns 1 byte if it was still in the queue.
 pub const COMPLETE_FOUND: u32 = control(9);
-/// Reverses the input. The numbers from 0 to 3 are added for the method of the buffers.
+/// Reverses the input. Add 0 to 3 for the buffering method.
 pub const REVERSE: u32 = control(10);
-/// Has the driver send [`REVERSE`] to its own stack: the input's first byte is the method, the others are
-/// reversed.
+/// Makes the driver send [`REVERSE`] to its own stack: the input's first byte is the method; the
+/// others are reversed.
 pub const REVERSE_OWN: u32 = control(11);
-/// Has the driver write the input to its own device, and read it again, once each way.
+/// Makes the driver write the input to its own device and read it back, once in each way.
 pub const TRANSFER_OWN: u32 = control(12);
-/// Has the driver ask its own stack for the device's state while the system sleeps.
+/// Makes the driver query its own stack for the device's state while the system sleeps.
 pub const CAPABILITY: u32 = control(13);
 /// Acquires the remove lock and does not release it.
 pub const LEAK_LOCK: u32 = control(14);
@@ -42,11 +42,11 @@ pub const LEAK_LOCK: u32 = control(14);
 pub const WRONG_TAG: u32 = control(15);
 /// Returns a property of the device, whose number is the input's first byte.
 pub const PROPERTY: u32 = control(16);
-/// Acquires a resource in the caller's thread: outside a critical region if the input's first byte is 0.
+/// Acquires a resource on the caller's thread; outside a critical region if the first byte is 0.
 pub const RESOURCE: u32 = control(18);
 
-/// Has the driver send its own stack a control that fails at once, and one that it cancels. Returns for each
-/// whether the status was stored and whether the event was signaled, each in a byte.
+/// Makes the driver send its own stack a control that fails at once, and one that it cancels. For
+/// each, returns whether the status was stored and whether the event was signaled, one byte each.
 pub const FAIL_OWN: u32 = control(19);
 
 /// The number of counted minor functions of `IRP_MJ_PNP`.

@@ -1,4 +1,4 @@
-//! The device: its object, its place in the stack, and its interface.
+//! The device: its object, its position in the stack, and its interface.
 
 use core::ptr;
 
@@ -30,17 +30,17 @@ pub struct Extension {
     pub physical: *mut DEVICE_OBJECT,
     /// The link to the device's interface; a filter has none.
     pub link: UNICODE_STRING,
-    /// The number of requests by their minor functions.
+    /// The numbers of requests by minor function.
     pub counts: [u8; MINORS],
-    /// The power states, the newest first.
+    /// The power states, newest first.
     pub states: [u8; 8],
-    /// The lock that keeps the device until its requests are completed.
+    /// The lock that keeps the device until its requests have been completed.
     pub lock: IO_REMOVE_LOCK,
     /// The requests that are kept: any number, or one.
     pub queues: [Queue; 2],
     /// The bytes of the last write.
     pub written: [u8; 16],
-    /// Set if the device works.
+    /// Set while the device is started.
     pub is_started: bool,
     /// Set if the driver reports the device as failed.
     pub has_failed: bool,
@@ -125,7 +125,7 @@ pub unsafe extern "C" fn add_device(
     STATUS_SUCCESS
 }
 
-/// Attaches the device to the stack. Both routines for that are used.
+/// Attaches the device to the stack, with both of the routines for that.
 fn attach(
     device: *mut DEVICE_OBJECT,
     physical: *mut DEVICE_OBJECT,

@@ -1,5 +1,5 @@
-//! Counterparts of wdm.h's inline functions: stack locations, completion routines, and the passing
-//! of requests.
+//! Counterparts of wdm.h's inline functions: stack locations, completion routines, and passing
+//! requests.
 
 use core::ptr;
 
@@ -22,9 +22,9 @@ const KERNEL_MODE: i8 = 0;
 pub fn current(irp: *mut IRP) -> *mut IO_STACK_LOCATION {
     // SAFETY: the caller has the request.
     let tail = unsafe { &(*irp).Tail };
-    // SAFETY: the tail of a request that a driver has is its overlay.
+    // SAFETY: the tail of a request that a driver owns is its overlay.
     let overlay = unsafe { &tail.Overlay };
-    // SAFETY: the driver that a request was passed to has a stack location.
+    // SAFETY: a driver to which a request was passed has a stack location.
     unsafe { overlay.__bindgen_anon_2.__bindgen_anon_1.CurrentStackLocation }
 }
 
@@ -35,7 +35,7 @@ pub fn next(irp: *mut IRP) -> *mut IO_STACK_LOCATION {
 
 /// `IoMarkIrpPending`.
 pub fn mark_pending(irp: *mut IRP) {
-    // SAFETY: the driver has the request, and with it a stack location.
+    // SAFETY: the driver owns the request, and with it a stack location.
     unsafe { (*current(irp)).Control |= PENDING_RETURNED };
 }
 
@@ -63,7 +63,7 @@ pub fn complete(irp: *mut IRP, status: NTSTATUS) -> NTSTATUS {
 
 /// Completes a request with a number of bytes.
 pub fn complete_with(irp: *mut IRP, status: NTSTATUS, information: usize) -> NTSTATUS {
-    // SAFETY: the driver has the request until it completes it.
+    // SAFETY: the driver owns the request until it completes it.
     unsafe { (*irp).IoStatus.Information = information as u64 };
     complete(irp, status)
 }
@@ -76,11 +76,11 @@ pub fn pass(lower: *mut DEVICE_OBJECT, irp: *mut IRP) -> NTSTATUS {
 
 /// `IoSkipCurrentIrpStackLocation`.
 pub fn skip(irp: *mut IRP) {
-    // SAFETY: the driver has the request.
+    // SAFETY: the driver owns the request.
     unsafe { (*irp).CurrentLocation += 1 };
     // SAFETY: as above.
     let overlay = unsafe { &raw mut (*irp).Tail.Overlay };
-    // SAFETY: the tail of a request that a driver has is its overlay.
+    // SAFETY: the tail of a request that a driver owns is its overlay.
     let location =
         unsafe { &raw mut (*overlay).__bindgen_anon_2.__bindgen_anon_1.CurrentStackLocation };
     // SAFETY: the location was just taken from the request.
@@ -122,7 +122,7 @@ pub fn pass_and_wait(lower: *mut DEVICE_OBJECT, irp: *mut IRP) -> NTSTATUS {
     status(irp)
 }
 
-/// Keeps a completed request for the driver that waits for it.
+/// Stops the completion of a request, for the driver that waits for it.
 unsafe extern "C" fn came_back(
     _device: *mut DEVICE_OBJECT,
     irp: *mut IRP,

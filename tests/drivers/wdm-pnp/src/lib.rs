@@ -1,8 +1,9 @@
-//! A WDM driver of a plug-and-play device, without a framework: a function driver, or a filter driver if
-//! its service is called `filter`. It handles plug-and-play and power requests and writes events.
+//! A WDM driver of a plug-and-play device, without a framework: a function driver, or a filter
+//! driver if its service is named `filter`. It handles plug-and-play and power requests and writes
+//! events.
 //!
-//! Tests of the stand-in kernel add, start, stop and remove its device. Other names of the service make
-//! it break a rule; see [`variant`].
+//! Tests of the stand-in kernel add, start, stop and remove its device. Other service names make it
+//! break a rule; see [`variant`].
 
 #![no_std]
 #![allow(
@@ -46,7 +47,7 @@ fn driver_entry(driver: &mut DRIVER_OBJECT, service: Service<'_>) -> NTSTATUS {
     driver.MajorFunction[IRP_MJ_POWER as usize] = Some(power::dispatch);
     driver.MajorFunction[IRP_MJ_SYSTEM_CONTROL as usize] = Some(system_control);
     driver.DriverUnload = Some(unload);
-    // SAFETY: `unload` unregisters the provider, and this function does not fail any more.
+    // SAFETY: `unload` unregisters the provider, and this function cannot fail after this.
     if let Err(error) = unsafe { trace::register() } {
         debug_print(format_args!("etw_wdm_pnp_driver: {error}"));
     }
@@ -54,12 +55,12 @@ fn driver_entry(driver: &mut DRIVER_OBJECT, service: Service<'_>) -> NTSTATUS {
     STATUS_SUCCESS
 }
 
-/// Serves `IRP_MJ_SYSTEM_CONTROL`: the driver has no data blocks of WMI.
+/// Serves `IRP_MJ_SYSTEM_CONTROL`: the driver has no WMI data blocks.
 unsafe extern "C" fn system_control(device: *mut DEVICE_OBJECT, irp: *mut IRP) -> NTSTATUS {
     irps::pass(device::extension(device).lower, irp)
 }
 
-/// `DriverUnload`. All devices are gone by then.
+/// `DriverUnload`. All devices have been removed by then.
 unsafe extern "C" fn unload(_driver: *mut DRIVER_OBJECT) {
     emit!(trace::unloaded());
     if let Err(error) = trace::unregister() {

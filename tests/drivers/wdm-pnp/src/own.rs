@@ -48,7 +48,7 @@ fn with_event(
     (status, block.Information as usize)
 }
 
-/// Sends a device control, with the output in the buffer.
+/// Sends a device control; the buffer receives the output.
 pub fn control(
     device: *mut DEVICE_OBJECT,
     code: u32,
@@ -73,8 +73,8 @@ pub fn control(
     })
 }
 
-/// Sends the device a control that it does not know, and one that is cancelled. Returns for each whether the
-/// system has stored the status, and whether it has signaled the event.
+/// Sends the device a control that it does not support, and one that is cancelled. For each,
+/// returns whether the system stored the status, and whether it signaled the event.
 pub fn fail(device: *mut DEVICE_OBJECT) -> [u8; 4] {
     let [first, second] = fail_with(device, commands::REVERSE + 0x1000, false);
     let [third, fourth] = fail_with(device, commands::KEEP, true);
@@ -166,7 +166,7 @@ pub fn capability(device: *mut DEVICE_OBJECT) -> Outcome {
     (status, capabilities.DeviceState[4] as usize)
 }
 
-/// Reads from the device with a request that the driver frees itself. Returns the bytes in the buffer.
+/// Reads from the device with a request that the driver frees. Returns the bytes in the buffer.
 pub fn read_later(device: *mut DEVICE_OBJECT, buffer: *mut u8, length: usize) -> Outcome {
     let mut outcome: Outcome = (STATUS_PENDING, 0);
     let mut offset = LARGE_INTEGER { QuadPart: 0 };

@@ -44,7 +44,7 @@ pub unsafe extern "C" fn dispatch(device: *mut DEVICE_OBJECT, irp: *mut IRP) -> 
     status
 }
 
-/// Passes a request down. A filter has nothing to do but to go with the device.
+/// Passes a request down. A filter only has to be removed with its device.
 fn filter(device: *mut DEVICE_OBJECT, its: &mut Extension, irp: *mut IRP, minor: u32) -> NTSTATUS {
     if minor != IRP_MN_REMOVE_DEVICE {
         return pass(its.lower, irp);
@@ -96,7 +96,7 @@ fn serve(device: *mut DEVICE_OBJECT, its: &mut Extension, irp: *mut IRP, minor: 
         }
         IRP_MN_QUERY_PNP_DEVICE_STATE => {
             if its.has_failed || variant() == Variant::Failed {
-                // SAFETY: the driver has the request.
+                // SAFETY: the driver owns the request.
                 unsafe { (*irp).IoStatus.Information |= u64::from(PNP_DEVICE_FAILED) };
             }
             set_status(irp, STATUS_SUCCESS);
@@ -112,7 +112,7 @@ fn serve(device: *mut DEVICE_OBJECT, its: &mut Extension, irp: *mut IRP, minor: 
     }
 }
 
-/// Starts the device after the lower drivers have done so.
+/// Starts the device after the lower drivers have started it.
 fn start(its: &mut Extension, irp: *mut IRP) -> NTSTATUS {
     let mut status = if variant() == Variant::Forward {
         let is_passed = nt!(IoForwardIrpSynchronously, its.lower, irp);

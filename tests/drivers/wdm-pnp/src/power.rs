@@ -1,4 +1,4 @@
-//! The power requests. The driver decides about its device's power: it follows the system's states.
+//! The power requests. The driver owns its device's power policy: it follows the system's states.
 
 use core::ptr;
 
@@ -64,7 +64,7 @@ fn pass(its: &Extension, irp: *mut IRP) -> NTSTATUS {
     nt!(PoCallDriver, its.lower, irp)
 }
 
-/// Passes a request for a state of the system down, and then asks for the device's state that goes with it.
+/// Passes a system power request down, and then requests the corresponding device state.
 fn system(
     device: *mut DEVICE_OBJECT,
     its: &Extension,
@@ -93,9 +93,9 @@ unsafe extern "C" fn system_passed(
         nt!(PoStartNextPowerIrp, irp);
         return STATUS_SUCCESS;
     }
-    // SAFETY: the request has come back to this driver's location.
+    // SAFETY: the request has returned to this driver's location.
     let location = unsafe { &*current(irp) };
-    // SAFETY: the request is one for a state of the system.
+    // SAFETY: the request is for a system state.
     let power = unsafe { location.Parameters.Power };
     // SAFETY: as above.
     let is_working = unsafe { power.State.SystemState } == WORKING;
@@ -117,7 +117,7 @@ unsafe extern "C" fn system_passed(
     STATUS_MORE_PROCESSING_REQUIRED
 }
 
-/// Completes the system's request when the device's has been completed.
+/// Completes the system power request when the device power request has been completed.
 unsafe extern "C" fn state_reached(
     _device: *mut DEVICE_OBJECT,
     _minor: UCHAR,
@@ -173,7 +173,7 @@ fn reached(device: *mut DEVICE_OBJECT, its: &mut Extension, state: POWER_STATE) 
     let before = nt!(PoSetPowerState, device, DEVICE, state);
     // SAFETY: as above.
     if unsafe { before.DeviceState } != i32::from(its.states[1]) {
-        // A test finds the state that the power manager should have returned.
+        // Tells a test that the power manager returned a wrong previous state.
         its.states[7] = u8::MAX;
     }
     emit!(trace::power_state(number as u32));

@@ -10,22 +10,22 @@ use wdk_sys::{
 
 use crate::irps::complete;
 
-/// The most requests of a queue that refuses more.
+/// The maximum number of requests in a limited queue.
 const MAX: u32 = 1;
 
-/// A queue, which begins with the structure that the system's routines take.
+/// A queue. It begins with the structure that the system's routines take.
 #[repr(C)]
 pub struct Queue {
     csq: IO_CSQ,
     lock: KSPIN_LOCK,
     list: LIST_ENTRY,
     length: u32,
-    /// The context that finds one request in the queue.
+    /// The context that identifies one request in the queue.
     found: wdk_sys::IO_CSQ_IRP_CONTEXT,
 }
 
 impl Queue {
-    /// Initializes a queue, which takes any number of requests or refuses all but a few.
+    /// Initializes a queue, which accepts any number of requests or, if `is_limited`, only `MAX`.
     pub fn initialize(&mut self, is_limited: bool) -> NTSTATUS {
         let head = &raw mut self.list;
         self.list = LIST_ENTRY { Flink: head, Blink: head };
@@ -54,7 +54,7 @@ impl Queue {
         )
     }
 
-    /// Keeps a request. Completes one that the queue refuses.
+    /// Keeps a request. Completes the request if the queue refuses it.
     pub fn keep(&mut self, irp: *mut IRP, is_limited: bool) -> NTSTATUS {
         if is_limited {
             let kept =
@@ -65,7 +65,7 @@ impl Queue {
         STATUS_PENDING
     }
 
-    /// Keeps a request, with the context that finds it in the queue.
+    /// Keeps a request, with the context that identifies it in the queue.
     pub fn keep_found(&mut self, irp: *mut IRP) -> NTSTATUS {
         nt!(IoCsqInsertIrp, &raw mut self.csq, irp, &raw mut self.found);
         STATUS_PENDING
@@ -100,11 +100,11 @@ fn queue<'a>(csq: PIO_CSQ) -> &'a mut Queue {
 
 /// Returns the links of a request.
 fn links(irp: PIRP) -> *mut LIST_ENTRY {
-    // SAFETY: the driver has the request, whose tail is its overlay.
+    // SAFETY: the driver owns the request, whose tail is its overlay.
     unsafe { &raw mut (*irp).Tail.Overlay.__bindgen_anon_2.ListEntry }
 }
 
-/// Returns the request of links.
+/// Returns the request that contains these links.
 const fn of_links(links: *mut LIST_ENTRY) -> PIRP {
     const OFFSET: usize = core::mem::offset_of!(IRP, Tail.Overlay.__bindgen_anon_2.ListEntry);
     links.cast::<u8>().wrapping_sub(OFFSET).cast()
@@ -158,7 +158,7 @@ unsafe extern "C" fn acquire(csq: PIO_CSQ, irql: PKIRQL) {
     // SAFETY: the structure is the first field of a queue.
     let lock = unsafe { &raw mut (*csq.cast::<Queue>()).lock };
     let before = nt!(KeAcquireSpinLockRaiseToDpc, lock);
-    // SAFETY: the system passes a place for the IRQL.
+    // SAFETY: the system passes a variable for the IRQL.
     unsafe { *irql = before };
 }
 

@@ -45,8 +45,8 @@ fn serve(device: *mut DEVICE_OBJECT, its: &mut Extension, irp: *mut IRP) -> NTST
             let length = unsafe { location.Parameters.Write.Length } as usize;
             let length = length.min(its.written.len());
             let buffer = system_buffer(irp);
-            // SAFETY: the device has buffered I/O, so the request has a buffer of its length, in which
-            // the device's memory is not.
+            // SAFETY: the device has buffered I/O, so the request has a buffer of its length, which
+            // does not overlap the device's memory.
             unsafe { ptr::copy_nonoverlapping(buffer.cast(), its.written.as_mut_ptr(), length) };
             complete_with(irp, STATUS_SUCCESS, length)
         }
@@ -116,7 +116,7 @@ fn control(
         }
         commands::CAPABILITY => {
             let (status, state) = own::capability(device);
-            // The state is the number of bytes.
+            // The state is returned as the number of bytes.
             complete_with(irp, status, state)
         }
         commands::FAIL_OWN => {
@@ -169,11 +169,11 @@ fn acquire_resource(in_region: bool) -> NTSTATUS {
 
 type Control = wdk_sys::_IO_STACK_LOCATION__bindgen_ty_1__bindgen_ty_17;
 
-/// Copies the input in reverse order to the output.
+/// Copies the input to the output in reverse order.
 fn reverse(irp: *mut IRP, parameters: &Control) -> NTSTATUS {
     const METHOD_BUFFERED: u32 = 0;
     const METHOD_NEITHER: u32 = 3;
-    // SAFETY: the driver has the request.
+    // SAFETY: the driver owns the request.
     let request = unsafe { &*irp };
     // SAFETY: as above.
     let system = unsafe { request.AssociatedIrp.SystemBuffer }.cast::<u8>();
@@ -237,7 +237,7 @@ fn transfer_own(
 
 /// Returns the buffer of a request.
 fn system_buffer(irp: *mut IRP) -> PVOID {
-    // SAFETY: the driver has the request.
+    // SAFETY: the driver owns the request.
     let associated = unsafe { &(*irp).AssociatedIrp };
     // SAFETY: every request that the driver receives uses this member of the union.
     unsafe { associated.SystemBuffer }
@@ -249,7 +249,7 @@ fn give(irp: *mut IRP, bytes: &[u8], room: usize) -> NTSTATUS {
         return complete(irp, STATUS_BUFFER_TOO_SMALL);
     }
     let buffer = system_buffer(irp);
-    // SAFETY: the buffer has the room, and is not in the driver's memory.
+    // SAFETY: the buffer has the room, and does not overlap the driver's memory.
     unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), buffer.cast(), bytes.len()) };
     complete_with(irp, STATUS_SUCCESS, bytes.len())
 }

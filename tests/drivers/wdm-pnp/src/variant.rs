@@ -1,10 +1,10 @@
-//! The driver's deliberate faults, which the name of its service selects.
+//! The driver's deliberate faults, selected by its service name.
 
 use core::sync::atomic::{AtomicUsize, Ordering};
 
 use etw_driver_support::Service;
 
-/// The driver's deliberate faults, which the name of its service selects.
+/// The driver's deliberate faults, selected by its service name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Variant {
     /// It is a function driver without a fault.
@@ -17,25 +17,25 @@ pub enum Variant {
     Add,
     /// `AddDevice` fails and leaves the device attached.
     AddAttached,
-    /// `AddDevice` leaves `DO_DEVICE_INITIALIZING`.
+    /// `AddDevice` leaves `DO_DEVICE_INITIALIZING` set.
     Initializing,
     /// The start fails.
     Start,
-    /// Another start of the device fails.
+    /// A second start of the device fails.
     Restart,
     /// The device starts, and passes the request down with `IoForwardIrpSynchronously`.
     Forward,
-    /// The device has failed as soon as it has started.
+    /// The device fails as soon as it has started.
     Failed,
     /// The removal leaves the device attached.
     Attached,
     /// The removal leaves the device's object.
     Deleted,
-    /// The removal is completed without the lower drivers.
+    /// The removal is completed without passing it to the lower drivers.
     Alone,
     /// The query for capabilities is never completed.
     Forgotten,
-    /// The query for capabilities is pending and not marked so.
+    /// The query for capabilities is pending but not marked as pending.
     Unmarked,
     /// A power request is never completed.
     Power,
@@ -63,10 +63,10 @@ const SERVICES: &[(&str, Variant)] = &[
     ("awake", Variant::Awake),
 ];
 
-/// The place of the service's name in [`SERVICES`], or a larger number.
+/// The index of the service's name in [`SERVICES`], or a larger number.
 static SERVICE: AtomicUsize = AtomicUsize::new(usize::MAX);
 
-/// Chooses what the driver does by the service's name.
+/// Selects the variant with the service's name.
 pub fn choose(service: Service<'_>) {
     let service = SERVICES.iter().position(|(name, _)| service.is(name));
     SERVICE.store(service.unwrap_or(usize::MAX), Ordering::Relaxed);

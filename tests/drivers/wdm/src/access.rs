@@ -1,4 +1,4 @@
-//! Checks of an opener's access to the device by the device's own descriptor.
+//! Checks an opener's access to the device against the device's own descriptor.
 
 use core::{
     ptr,
@@ -11,7 +11,7 @@ use wdk_sys::{
     PSECURITY_DESCRIPTOR, STATUS_SUCCESS,
 };
 
-/// The rights that are checked: reading data, and changing the descriptor's list.
+/// The rights to check: reading data, and changing the descriptor's list.
 const WANTED: [u32; 2] = [0x1, 0x4_0000];
 
 /// The result of the last open: the granted access and the status, for each of the rights.

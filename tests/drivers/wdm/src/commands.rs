@@ -9,7 +9,7 @@ const fn control(number: u32, method: u32) -> u32 {
 pub const KEEP: u32 = control(1, 0);
 /// Completes the kept request.
 pub const RELEASE: u32 = control(2, 0);
-/// Returns the input in reverse order, in the buffer that the list of the output's pages describes.
+/// Returns the input in reverse order, in the buffer described by the output's MDL.
 pub const REVERSE_DIRECT: u32 = control(3, 2);
 /// Returns the input in reverse order, in the caller's buffer.
 pub const REVERSE_NEITHER: u32 = control(4, 3);
@@ -20,17 +20,17 @@ pub const FORWARD: u32 = control(5, 0);
 pub const COMPLETE_TWICE: u32 = control(6, 0);
 /// Returns without completing the request.
 pub const FORGET: u32 = control(7, 0);
-/// Opens its own device by its name and attaches another device to it, and returns the result of
-/// each step.
+/// Opens the driver's own device by name and attaches another device to it, and returns the result
+/// of each step.
 pub const BY_NAME: u32 = control(60, 0);
 /// Writes an entry to the system's event log, and returns whether bad sizes and objects are refused.
 pub const ERROR_LOG: u32 = control(61, 0);
-/// Writes an entry whose strings do not end in it.
+/// Writes an entry whose strings extend beyond it.
 pub const BAD_ERROR_LOG: u32 = control(62, 0);
-/// Opens the device whose name is the input, and returns the status. Keeps no reference.
+/// Opens the device named in the input, and returns the status. Keeps no reference.
 pub const OPEN: u32 = control(63, 0);
-/// Opens its own device for reading and releases the file where no APC is delivered: at `DISPATCH_LEVEL`, and
-/// in a guarded region.
+/// Opens the driver's own device for reading and releases the file where no APC is delivered: at
+/// `DISPATCH_LEVEL`, and in a guarded region.
 ///
 /// Returns four numbers for each: the closes before the driver is back, the closes a while
 /// later, whether all APCs were disabled in the close, and the process.
@@ -38,9 +38,9 @@ pub const RELEASE_RAISED: u32 = control(64, 0);
 /// Returns the results of `IoValidateDeviceIoControlAccess` for the last open, and for this
 /// request: for reading, and for an access that does not exist.
 pub const ACCESS: u32 = control(65, 0);
-/// Returns the name of the file that was opened last, in small and capital letters as it was.
+/// Returns the name of the file that was opened last, with its original upper and lower case.
 pub const FILE_NAME: u32 = control(66, 0);
-/// Allocates an entry of the system's event log, and forgets it.
+/// Allocates an entry in the system's event log without writing it.
 pub const LEAVE_ERROR_LOG: u32 = control(67, 0);
 /// Writes an entry with three bytes of dump data.
 pub const ODD_ERROR_LOG: u32 = control(68, 0);
@@ -49,34 +49,34 @@ pub const UNKNOWN: u32 = control(8, 0);
 /// Sends two reads to its own device with one request that it initializes itself, and returns the bytes
 /// of both.
 pub const INITIALIZE: u32 = control(9, 0);
-/// Initializes a request that is under way.
+/// Initializes a request that is in progress.
 pub const INITIALIZE_SENT: u32 = control(10, 0);
-/// Frees the memory of a request that is under way.
+/// Frees the memory of a request that is in progress.
 pub const FREE_SENT: u32 = control(11, 0);
 /// Initializes a request that the system allocated.
 pub const INITIALIZE_ALLOCATED: u32 = control(12, 0);
-/// Attaches two devices to each other.
+/// Attaches two devices to each other, which makes a cycle.
 pub const ATTACH_ROUND: u32 = control(13, 0);
-/// Writes its own address into a device's `AttachedDevice`, and asks for the top of the stack.
+/// Writes a device's own address into its `AttachedDevice`, and requests the top of the stack.
 pub const STACK_ROUND: u32 = control(14, 0);
-/// Makes a list of a driver's devices lead back to itself, and deletes a device.
+/// Makes a driver's list of devices circular, and deletes a device.
 pub const LIST_ROUND: u32 = control(15, 0);
-/// Makes a request's list of memory descriptors lead back to itself, and appends one.
+/// Makes a request's list of memory descriptors circular, and appends one.
 pub const DESCRIPTORS_ROUND: u32 = control(16, 0);
-/// Completes the request with more bytes than its output has.
+/// Completes the request with more bytes than its output can hold.
 pub const TOO_MUCH: u32 = control(17, 0);
-/// Returns the last open's access, options and attributes. Then, for reading and again for changing the
+/// Returns the last open's access, options and attributes. Then, for reading and for changing the
 /// descriptor: the right that the device's descriptor grants the opener, and the status.
 pub const OPENED: u32 = control(18, 0);
-/// Sends reads to its own device with requests in which the driver has a stack location itself, and returns
-/// the bytes of all.
+/// Sends reads to the driver's own device with requests in which the driver itself has a stack
+/// location, and returns the bytes of all.
 pub const OWN_LOCATION: u32 = control(20, 0);
-/// Forwards a request whose lower driver forwards it too. Returns 3 bytes if that driver was done before.
+/// Forwards a request whose lower driver forwards it too. Returns 3 bytes if that driver was first.
 pub const FORWARD_TWICE: u32 = control(21, 0);
-/// Reads from its own device with a request of `IoBuildAsynchronousFsdRequest` that no completion routine
-/// frees, and returns the bytes.
+/// Reads from the driver's own device with a request of `IoBuildAsynchronousFsdRequest` that no
+/// completion routine frees, and returns the bytes.
 pub const READ_ASYNCHRONOUS: u32 = control(22, 0);
-/// Returns as many bytes as the device object counts open files.
+/// Returns as many bytes as the device object has open files.
 pub const REFERENCES: u32 = control(23, 0);
-/// Returns the number of bytes that the second buffer has in common with the input in reverse order.
+/// Returns the number of bytes that the second buffer and the reversed input have in common.
 pub const COMPARE_SECOND: u32 = control(19, 1);

@@ -1,5 +1,5 @@
-//! Requests of the system: their current stack location, and the state that keeps one of the
-//! driver's own requests.
+//! Requests: their current stack location, and the status that keeps one of the driver's own
+//! requests from further completion.
 
 use etw_driver_support::nt;
 use wdk_sys::{
@@ -12,20 +12,20 @@ pub const INVOKE_ALWAYS: u8 = 0xE0;
 
 /// `IoGetCurrentIrpStackLocation`.
 pub const fn current(irp: &IRP) -> *mut IO_STACK_LOCATION {
-    // SAFETY: the tail of a request that a driver has is its overlay.
+    // SAFETY: the tail of a request that a driver owns is its overlay.
     let overlay = unsafe { &irp.Tail.Overlay };
-    // SAFETY: the driver that a request was passed to has a stack location.
+    // SAFETY: a driver to which a request was passed has a stack location.
     unsafe { overlay.__bindgen_anon_2.__bindgen_anon_1.CurrentStackLocation }
 }
 
-/// Sets where a request reads to.
+/// Sets the buffer that a request reads to.
 pub fn set_buffer(irp: *mut IRP, buffer: *mut u8) {
     // SAFETY: the request is this driver's.
     let associated = unsafe { &mut (*irp).AssociatedIrp };
     associated.SystemBuffer = buffer.cast();
 }
 
-/// Keeps a request of the driver's own from being completed any further.
+/// Keeps one of the driver's own requests from being completed any further.
 pub const unsafe extern "C" fn completed(
     _device: *mut DEVICE_OBJECT,
     _irp: *mut IRP,
@@ -36,7 +36,7 @@ pub const unsafe extern "C" fn completed(
 
 /// Completes a request.
 pub fn complete(irp: *mut IRP, status: NTSTATUS, information: usize) -> NTSTATUS {
-    // SAFETY: the driver has the request until it completes it.
+    // SAFETY: the driver owns the request until it completes it.
     let request = unsafe { &mut *irp };
     request.IoStatus.__bindgen_anon_1.Status = status;
     request.IoStatus.Information = information as u64;

@@ -1,4 +1,4 @@
-//! A WDM driver, which has no framework: it creates its device, serves requests, and writes events.
+//! A WDM driver without a framework: it creates its device, serves requests, and writes events.
 //!
 //! Tests of the stand-in kernel open its device, and read, write and control it.
 
@@ -29,7 +29,7 @@ use wdk_sys::{
     NTSTATUS, STATUS_SUCCESS,
 };
 
-/// The end of the path of the service whose driver stays until the system shuts down.
+/// The end of the service path with which the driver stays loaded until the system shuts down.
 static RESIDENT: [u16; 9] = utf16(br"\resident");
 
 etw_driver_support::entry!(driver_entry);
@@ -64,7 +64,7 @@ fn driver_entry(driver: &mut DRIVER_OBJECT, service: Service<'_>) -> NTSTATUS {
         driver.MajorFunction[major as usize] = Some(requests::dispatch);
     }
     driver.DriverUnload = Some(unload);
-    // SAFETY: `unload` unregisters the provider, and this function does not fail any more.
+    // SAFETY: `unload` unregisters the provider, and this function cannot fail after this.
     if let Err(error) = unsafe { trace::register() } {
         debug_print(format_args!("etw_wdm_driver: {error}"));
     }

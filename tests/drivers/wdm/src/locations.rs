@@ -1,4 +1,4 @@
-//! Requests of the driver's own in which it has a stack location itself.
+//! The driver's own requests in which it has a stack location itself.
 
 use core::{
     ptr,
@@ -19,7 +19,7 @@ const TAG: u32 = u32::from_ne_bytes(*b"Loc ");
 /// The locations of each request: the driver's own, and those that the target device needs.
 const LOCATIONS: i8 = 3;
 
-/// The control of the request that is forwarded twice, which no process sends.
+/// The control code of the request that is forwarded twice, which no process sends.
 pub const FORWARDED: u32 = (0x22 << 16) | (0x900 << 2);
 
 /// Allocates a request.
@@ -50,7 +50,7 @@ fn fill_read(at: *mut IO_STACK_LOCATION, length: usize) {
 
 /// Returns the number of bytes that a request has read.
 fn count(irp: *mut IRP) -> usize {
-    // SAFETY: the request is this driver's, and has come back.
+    // SAFETY: the request is this driver's, and has returned.
     let block = unsafe { &(*irp).IoStatus };
     block.Information as usize
 }
@@ -116,11 +116,11 @@ unsafe extern "C" fn ended(_device: *mut DEVICE_OBJECT, irp: *mut IRP, context: 
 }
 
 /// The progress of a forwarded request: 1 at the upper driver below its owner, 2 at the lower
-/// driver, and 3 when it is back at the upper driver, which has continued it.
+/// driver, and 3 when it is back at the upper driver, which continues it.
 static STEP: AtomicU32 = AtomicU32::new(0);
 
-/// Forwards a request to a driver that forwards it on a thread of the system. Returns the request's
-/// progress when it was completed.
+/// Forwards a request to a driver that forwards it on a system thread. Returns the request's
+/// progress at its completion.
 pub fn forward_twice(device: *mut DEVICE_OBJECT) -> usize {
     let irp = allocate();
     let own = take_location(irp, device);
@@ -135,7 +135,7 @@ pub fn forward_twice(device: *mut DEVICE_OBJECT) -> usize {
     step as usize
 }
 
-/// Has a thread of the system forward the request, or complete it if that was done before.
+/// Makes a system thread forward the request, or complete it if it was already forwarded.
 pub fn forwarded(device: *mut DEVICE_OBJECT, irp: *mut IRP) {
     let item = nt!(IoAllocateWorkItem, device);
     nt!(IoQueueWorkItemEx, item, Some(go_on), 1, irp.cast());

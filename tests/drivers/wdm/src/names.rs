@@ -1,4 +1,4 @@
-//! Devices that the driver opens by their names, and its entries in the system's event log.
+//! Devices that the driver opens by name, and its entries in the system's event log.
 
 use core::{
     ptr, slice,
@@ -26,7 +26,7 @@ static CLOSED: [AtomicU32; 2] = [const { AtomicU32::new(0) }; 2];
 /// control: for reading, and for an access that does not exist.
 static VALIDATED: [AtomicU32; 3] = [const { AtomicU32::new(0) }; 3];
 
-/// The length of the name of the last file in bytes, and its first characters.
+/// The length in bytes of the last file's name, and its first characters.
 static NAME_LENGTH: AtomicU32 = AtomicU32::new(0);
 static FILE_NAME: [AtomicU16; 16] = [const { AtomicU16::new(0) }; 16];
 
@@ -63,7 +63,7 @@ pub fn note(irp: *mut IRP, location: &IO_STACK_LOCATION) {
     }
 }
 
-/// Keeps the name of the file that a request opens.
+/// Stores the name of the file that a request opens.
 fn note_name(location: &IO_STACK_LOCATION) {
     // SAFETY: an open has a file object.
     let name = unsafe { (*location.FileObject).FileName };
@@ -71,14 +71,14 @@ fn note_name(location: &IO_STACK_LOCATION) {
     if name.Length == 0 {
         return;
     }
-    // SAFETY: the string counts its own bytes.
+    // SAFETY: the string's buffer has the length that the string states.
     let units = unsafe { slice::from_raw_parts(name.Buffer, usize::from(name.Length) / 2) };
     for (to, unit) in FILE_NAME.iter().zip(units) {
         to.store(*unit, Ordering::Relaxed);
     }
 }
 
-/// Returns the name of the last file: its length in characters, and the first of them.
+/// Returns the name of the last file: its length in characters, and its first characters.
 fn last_name() -> [u32; 17] {
     let mut all = [0; 17];
     all[0] = NAME_LENGTH.load(Ordering::Relaxed) / 2;
@@ -160,8 +160,8 @@ fn release<T>(object: *mut T) {
     let _left = nt!(ObfDereferenceObject, object.cast());
 }
 
-/// Opens this driver's device and releases the file in `body`. Returns the closes in `body`, those a while
-/// later, whether all APCs were disabled in the close, and its process.
+/// Opens this driver's device and releases the file in `body`. Returns the closes in `body`, the
+/// closes a while later, whether all APCs were disabled in the close, and its process.
 fn release_in(body: impl FnOnce(*mut FILE_OBJECT)) -> [u32; 4] {
     let (_status, file, _device) = open(counted(&NAME));
     let closes = || CLOSES.load(Ordering::Relaxed);

@@ -19,10 +19,10 @@ use crate::{
 const POOL_FLAG_NON_PAGED: u64 = 0x40;
 const TAG: u32 = u32::from_ne_bytes(*b"Own ");
 
-/// The access, the options, and the attributes with the shared access of the last open.
+/// The access, the options, and the attributes with the shared access, from the last open.
 static OPENED: [AtomicU32; 3] = [const { AtomicU32::new(0) }; 3];
 
-/// Keeps the parameters of an open.
+/// Stores the parameters of an open.
 pub fn note_open(location: &IO_STACK_LOCATION) {
     // SAFETY: the location belongs to a create request.
     let create = unsafe { location.Parameters.Create };
@@ -183,8 +183,8 @@ fn send(
     request.IoStatus.Information as usize
 }
 
-/// Reads twice with the same request, which is initialized for each read, and a third time with one in
-/// memory that was freed in between.
+/// Reads twice with the same request, which is initialized for each read, and a third time with a
+/// request in memory that was freed in between.
 fn initialize_twice(device: *mut DEVICE_OBJECT, buffer: *mut u8, length: usize) -> usize {
     let mut irp = allocate(device);
     let mut total = 0;
@@ -200,7 +200,7 @@ fn initialize_twice(device: *mut DEVICE_OBJECT, buffer: *mut u8, length: usize) 
     total
 }
 
-/// Sends a request of the driver's own that the device keeps.
+/// Sends one of the driver's own requests, which the device keeps.
 fn send_and_keep(device: *mut DEVICE_OBJECT) -> *mut IRP {
     let irp = allocate(device);
     initialize(device, irp);
@@ -210,7 +210,7 @@ fn send_and_keep(device: *mut DEVICE_OBJECT) -> *mut IRP {
     irp
 }
 
-/// Deletes a device of a list that leads back to itself before the device.
+/// Deletes a device that a circular list of devices never reaches.
 fn delete_from_a_round(device: *mut DEVICE_OBJECT) {
     let first = create(device);
     let second = create(device);
@@ -225,7 +225,7 @@ fn delete_from_a_round(device: *mut DEVICE_OBJECT) {
     nt!(IoDeleteDevice, second);
 }
 
-/// Appends a descriptor to a request's list that leads back to itself.
+/// Appends a descriptor to a request's circular list.
 fn append_to_a_round(device: *mut DEVICE_OBJECT) {
     let irp = nt!(IoAllocateIrp, stack_size(device), 0);
     let mdl = nt!(IoAllocateMdl, device.cast(), 8, 0, 0, irp);

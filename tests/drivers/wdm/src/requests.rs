@@ -19,7 +19,7 @@ use crate::{
     locations, names, own, trace,
 };
 
-/// The bytes of the last write, in the device's extension.
+/// The bytes of the last write, in the device extension.
 #[repr(C)]
 pub struct State {
     length: usize,
@@ -53,7 +53,7 @@ pub unsafe extern "C" fn dispatch(device: *mut DEVICE_OBJECT, irp: *mut IRP) -> 
             emit!(trace::request(major as u8, length as u32));
             let count = length.min(state.length);
             if count > 0 {
-                // SAFETY: the buffer has the length, and the state is not in it.
+                // SAFETY: the buffer has the length, and does not overlap the state.
                 unsafe { ptr::copy_nonoverlapping(state.bytes.as_ptr(), buffer, count) };
             }
             complete(irp, STATUS_SUCCESS, count)
@@ -66,7 +66,7 @@ pub unsafe extern "C" fn dispatch(device: *mut DEVICE_OBJECT, irp: *mut IRP) -> 
                 return complete(irp, STATUS_BUFFER_TOO_SMALL, 0);
             }
             if length > 0 {
-                // SAFETY: the buffer has the length, and the state is not in it.
+                // SAFETY: the buffer has the length, and does not overlap the state.
                 unsafe { ptr::copy_nonoverlapping(buffer, state.bytes.as_mut_ptr(), length) };
             }
             state.length = length;
@@ -105,7 +105,7 @@ fn control(
         }
         commands::RELEASE => {
             let kept = KEPT.swap(ptr::null_mut(), Ordering::Relaxed);
-            // SAFETY: the driver has the kept request.
+            // SAFETY: the driver owns the kept request.
             unsafe { (*kept).CancelRoutine = None };
             complete(kept, STATUS_SUCCESS, 0);
             complete(irp, STATUS_SUCCESS, 0)
@@ -195,7 +195,7 @@ unsafe extern "C" fn canceled(_device: *mut DEVICE_OBJECT, irp: *mut IRP) {
     complete(irp, STATUS_CANCELLED, 0);
 }
 
-/// Reads from this driver's own device with a request of its own. Returns the number of bytes.
+/// Reads from this driver's own device with a request that it creates. Returns the number of bytes.
 fn read_own(device: *mut DEVICE_OBJECT, buffer: *mut u8, length: usize) -> usize {
     let irp = nt!(IoAllocateIrp, own::stack_size(device), 0);
     let count = own::read(device, irp, buffer, length);

@@ -1,4 +1,4 @@
-//! The control blocks, by which sessions enable the driver's messages, and their registration.
+//! The control blocks with which sessions enable the driver's messages, and their registration.
 
 use core::{
     ffi::c_void,
@@ -20,7 +20,7 @@ pub static GUIDS: [GUID; 2] = [
     guid(0x6d2c_1f80, 0x4a57, 0x4f0c, [0x9b, 0x3e, 0x11, 0x22, 0x33, 0x44, 0x55, 0x02]),
 ];
 
-/// A control block. WMI finds the callback at its start; the rest is the driver's.
+/// A control block. WMI calls the callback at its start; the rest is the driver's.
 #[repr(C)]
 pub struct ControlBlock {
     callback: WmiCallback,
@@ -43,7 +43,7 @@ const fn block(number: usize) -> ControlBlock {
     }
 }
 
-/// The control blocks of the two GUIDs. WMI knows the first one.
+/// The control blocks of the two GUIDs. WMI uses the first one.
 pub static BLOCKS: [ControlBlock; 2] = [block(0), block(1)];
 
 /// Returns the trace handle of a set of flags, if a session enables one of its flags at a level.
@@ -79,11 +79,11 @@ impl ControlBlock {
 pub enum Way {
     /// `EtwRegisterClassicProvider`, one call for each GUID.
     Classic,
-    /// `IoWMIRegistrationControl` with a callback, which names all GUIDs.
+    /// `IoWMIRegistrationControl` with a callback that returns all GUIDs.
     Wmi,
 }
 
-/// Returns the address of a routine of the kernel, or null.
+/// Returns the address of a kernel routine, or null.
 pub fn routine(name: &[u16]) -> *mut c_void {
     let bytes = (name.len() * 2) as u16;
     let mut name =
@@ -96,7 +96,7 @@ type RegisterClassic =
     unsafe extern "C" fn(*const GUID, u32, ClassicCallback, PVOID, *mut u64) -> NTSTATUS;
 type Unregister = unsafe extern "C" fn(u64) -> NTSTATUS;
 
-/// The callback's argument in a classic provider: the parts of the trace handle.
+/// The argument of a classic provider's callback: the parts of the trace handle.
 #[repr(C)]
 pub struct EnableContext {
     logger: u16,
@@ -162,7 +162,7 @@ struct RegGuid {
     names: u64,
 }
 
-/// The callback of the control block that WMI knows.
+/// The callback of the control block that WMI uses.
 extern "C" fn wmi_callback(
     minor: u8,
     _path: PVOID,
@@ -180,7 +180,7 @@ extern "C" fn wmi_callback(
     let status = match minor {
         REGINFO if ptr::eq(first, &raw const BLOCKS[0]) => register_info(size, buffer, &mut length),
         ENABLE_EVENTS | DISABLE_EVENTS if size as usize >= size_of::<Wnode>() => {
-            // SAFETY: the buffer has a header, as its size says.
+            // SAFETY: according to its size, the buffer has a header.
             let wnode = unsafe { buffer.cast::<Wnode>().read_unaligned() };
             notify(&wnode, minor == ENABLE_EVENTS);
             STATUS_SUCCESS
@@ -193,10 +193,10 @@ extern "C" fn wmi_callback(
     status
 }
 
-/// Writes the control GUIDs into WMI's buffer. The first call asks for a larger one.
+/// Writes the control GUIDs to WMI's buffer. The first call requests a larger buffer.
 fn register_info(size: u32, buffer: *mut u8, written: &mut u32) -> NTSTATUS {
     const TRACED_CONTROL_GUID: u32 = 0x0000_1000 | 0x0008_0000;
-    /// Less than this is not enough, so that WMI asks again.
+    /// A smaller size is not sufficient, so that WMI asks again.
     const WANTED: u32 = 1024;
     if size < WANTED {
         // SAFETY: the buffer has at least four bytes.
@@ -224,7 +224,7 @@ fn register_info(size: u32, buffer: *mut u8, written: &mut u32) -> NTSTATUS {
     STATUS_SUCCESS
 }
 
-/// Enables or disables the set of flags whose GUID WMI names.
+/// Enables or disables the set of flags with the GUID that WMI passes.
 fn notify(wnode: &Wnode, enable: bool) {
     let found = GUIDS.iter().position(|guid| is_equal(guid, &wnode.guid));
     let Some(block) = found.and_then(|number| BLOCKS.get(number)) else {
@@ -235,7 +235,7 @@ fn notify(wnode: &Wnode, enable: bool) {
         block.disable();
         return;
     }
-    // Drivers of this form ask for level and flags.
+    // Drivers of this kind query level and flags.
     let level = query::number(query::ENABLE_LEVEL, wnode);
     let flags = query::number(query::ENABLE_FLAGS, wnode);
     block.enable(wnode.historical_context, level.unwrap_or(0), flags.unwrap_or(0));

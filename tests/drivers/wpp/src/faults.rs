@@ -1,4 +1,4 @@
-//! The actions of individual services: unusual calls, and faults.
+//! The actions of individual services: unusual calls and faults.
 
 use core::{ffi::c_void, ptr, sync::atomic::Ordering};
 
@@ -38,7 +38,7 @@ fn say(what: &str, status: NTSTATUS) {
 
 /// Writes a message with one argument.
 fn write(logger: u64, flags: u32, guid: *const GUID, data: *const c_void, size: usize) -> NTSTATUS {
-    // SAFETY: the argument has a size, and a null address ends the list. What is wrong is so on purpose.
+    // SAFETY: the argument has a size, and a null address ends the list. Errors are deliberate.
     unsafe { trace_message()(logger, flags, guid, 10, data, size, ptr::null::<c_void>()) }
 }
 
@@ -47,7 +47,7 @@ fn byte(logger: u64, flags: u32) -> NTSTATUS {
     write(logger, flags, &raw const MESSAGES, ptr::from_ref(&byte).cast(), 1)
 }
 
-/// `EVENT_TRACE_HEADER` as `IoWMIWriteEvent` takes it.
+/// `EVENT_TRACE_HEADER` in the form for `IoWMIWriteEvent`.
 #[repr(C)]
 struct EventHeader {
     size: u16,
@@ -63,7 +63,7 @@ struct EventHeader {
     data: [u8; 4],
 }
 
-/// The same with a GUID by its address, and a field by its address.
+/// The same header with the address of the GUID and the address of a field.
 #[repr(C)]
 struct EventOfFields {
     size: u16,
@@ -129,7 +129,7 @@ fn write_events(logger: u64) {
     say("event of fields", status);
 }
 
-/// A service's action on the handle of a session.
+/// A service's action on a session's handle.
 type Action = fn(u64);
 
 /// Runs the service's action after the registration, if it has one.

@@ -1,4 +1,4 @@
-//! A driver that traces by WPP, without WPP: code that does what WPP generates for a C driver.
+//! A driver that traces like WPP, without WPP: its code does what WPP generates for a C driver.
 //!
 //! The service name selects its kind of registration and its actions. Opening its device writes
 //! messages.
@@ -32,10 +32,10 @@ use wdk_sys::{
 
 use crate::control::Way;
 
-/// The name by which programs open the device.
+/// The name with which programs open the device.
 static LINK: [u16; 19] = utf16(br"\DosDevices\WppTest");
 
-/// The driver's action at its unload: 0 does nothing, 1 and 2 end the registration of their kind.
+/// The driver's action at unload: 0 does nothing, 1 and 2 end the registration of their kind.
 static AT_UNLOAD: AtomicU32 = AtomicU32::new(0);
 
 etw_driver_support::entry!(driver_entry);

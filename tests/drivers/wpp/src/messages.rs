@@ -1,4 +1,4 @@
-//! The messages, as the macros that WPP generates write them.
+//! The messages, written like the macros that WPP generates.
 
 use core::{
     ffi::c_void,
@@ -11,7 +11,7 @@ use wdk_sys::{GUID, NTSTATUS};
 
 use crate::control::{enabled, routine};
 
-/// The GUID of the messages of a source file, which the TMF file has for its name.
+/// The GUID of a source file's messages, which is the name of the TMF file.
 pub static MESSAGES: GUID =
     guid(0x0c3f_5e7a, 0x91d2, 0x3b64, [0xa1, 0x05, 0x5c, 0x2e, 0x77, 0x10, 0x9d, 0x4f]);
 
@@ -54,8 +54,8 @@ pub fn trace_message() -> TraceMessage {
     unsafe { core::mem::transmute::<*mut c_void, TraceMessage>(found) }
 }
 
-/// Writes a message to the session that enables its flag and level. Each argument is a reference, whose
-/// bytes are the argument.
+/// Writes a message to the session that enables its flag and level. Each argument is a reference to
+/// the argument's bytes.
 macro_rules! trace {
     ($set:expr, $flag:expr, $level:expr, $number:expr $(, $argument:expr)* $(,)?) => {
         if let Some(logger) = enabled($set, $flag, $level) {
@@ -73,7 +73,7 @@ macro_rules! trace {
     };
 }
 
-/// Text as WPP writes a counted string: its size, then its bytes.
+/// Text in WPP's form of a counted string: its size, then its bytes.
 const NAME: [u16; 6] = utf16(b"device");
 
 /// Writes the messages about an opened file.
@@ -95,7 +95,7 @@ pub fn of_opening(irql: u8) {
     trace!(1, 1, INFORMATION, 13, &crate::control::GUIDS[1], &1.5_f64);
 }
 
-/// Writes a message by the routine that takes a list of arguments.
+/// Writes a message with the routine that takes a list of arguments.
 pub fn by_list(logger: u64) -> NTSTATUS {
     let found = routine(&utf16(b"WmiTraceMessageVa"));
     // SAFETY: the routine has this type.

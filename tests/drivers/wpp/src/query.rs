@@ -1,4 +1,4 @@
-//! Questions about sessions.
+//! Queries about sessions.
 
 use core::ptr;
 
@@ -39,7 +39,7 @@ fn ask<T>(class: i32, answer: &mut T, input: PVOID) -> (NTSTATUS, ULONG) {
     (status, required)
 }
 
-/// Returns a number about the session of a trace handle.
+/// Returns a number about a trace handle's session.
 pub fn number(class: i32, wnode: &Wnode) -> Option<u32> {
     let mut answer = 0_u32;
     let input = ptr::from_ref(wnode).cast_mut().cast();
@@ -47,7 +47,7 @@ pub fn number(class: i32, wnode: &Wnode) -> Option<u32> {
     NT_SUCCESS(status).then_some(answer)
 }
 
-/// Asks everything about the session of a trace handle, and prints the answers.
+/// Queries everything about a trace handle's session, and prints the answers.
 pub fn all(handle: u64) {
     let say = |what: &str, (status, required): (NTSTATUS, ULONG), answer: u64| {
         wdk::println!("{what}: {answer:#x}, {status:#x}, {required} bytes");

@@ -20,7 +20,7 @@ const SMALL: SessionPlan =
 /// A session with large buffers.
 const LARGE: SessionPlan = SessionPlan { buffer_kb: 64, ..SMALL };
 
-/// An event that does not fit into a buffer of 4 KB, and fits into one of 64 KB.
+/// An event that does not fit in a 4 KB buffer but fits in one of 64 KB.
 fn large_event() -> Write {
     Write { size: 20_000, ..Write::default() }
 }
@@ -98,8 +98,8 @@ fn bystander(stage: &mut Stage<'_>) -> Result<Values, HostError> {
         .with("lost_without_room", small.lost))
 }
 
-/// Writes an event that fits into only one of two sessions' buffers. The session with this plan is
-/// independent; the other session's buffers have the other size.
+/// Writes an event that fits in the buffers of only one of two sessions. The session with this plan
+/// is independent; the other session's buffers have the other size.
 fn independent(stage: &mut Stage<'_>, plan: SessionPlan) -> Result<Values, HostError> {
     stage.register(0)?;
     let other = if plan == SMALL { LARGE } else { SMALL };

@@ -65,7 +65,7 @@ mod tour {
         Ok(())
     }
 
-    /// Returns a trace's events, decoded, by time.
+    /// Returns a trace's decoded events, ordered by time.
     fn events(report: &SessionReport, catalog: &Catalog) -> Result<Vec<Decoded>> {
         let trace = Trace::open(&report.file)?;
         Ok(trace.events_by_time().into_iter().map(|event| decode(event, catalog)).collect())

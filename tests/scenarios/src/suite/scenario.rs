@@ -43,7 +43,7 @@ pub(super) fn provider() -> Source {
     Source::Provider(crate::provider())
 }
 
-/// Returns the group that the sample driver's provider belongs to.
+/// Returns the group to which the sample driver's provider belongs.
 pub(super) fn group() -> Source {
     Source::Group(crate::group())
 }

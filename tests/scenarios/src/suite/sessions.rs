@@ -1,4 +1,4 @@
-//! Scenarios about several sessions at once and the composite enable info that the provider
+//! Scenarios about several concurrent sessions and the combined enable info that the provider
 //! receives.
 
 use etw_sample_interface::{

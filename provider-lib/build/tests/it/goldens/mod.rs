@@ -1,4 +1,4 @@
-//! Compares with the resources that mc.exe compiled, in images of published packages
+//! Compares with resources compiled by mc.exe, in images of published packages
 //! (`docs/reference/goldens.md`).
 
 mod published;
@@ -77,7 +77,7 @@ fn read(path: &Path) -> Manifest {
     crate::helpers::read(&text)
 }
 
-/// Compares the resources of a manifest with an image's resources.
+/// Compares the resources generated from a manifest with those of an image.
 fn assert_makes(manifest: &Manifest, version: Version, image: &str) {
     let golden = golden(image);
     let templates = wevt_template(manifest, version).unwrap();
@@ -97,7 +97,7 @@ fn assert_same(ours: &[u8], theirs: &[u8], what: &str) {
     );
 }
 
-/// Compares after the manifest is written and read again, and checks a declaration of the
+/// Compares again after writing and rereading the manifest, and checks a declaration of the
 /// manifest's events against the manifest.
 fn assert_survives(manifest: &Manifest, version: Version, image: &str) {
     assert_makes(manifest, version, image);
@@ -128,8 +128,8 @@ fn a_published_manifest_compiles_to_its_images_resources() {
     }
 }
 
-/// Restores the image's version of the manifest, which is of a later version: it has one more event
-/// and eight more names of values, four events have one more keyword, and one message is corrected.
+/// Restores the manifest version of the image. The published manifest is newer: it has one more
+/// event and eight more value names, four events have one more keyword, and one message differs.
 #[test]
 #[ignore = "needs published packages; `cargo xtask test` fetches them"]
 fn a_published_manifest_without_its_additions_compiles_to_an_older_images_resources() {
@@ -191,8 +191,8 @@ const IMAGES: [(&str, Version, usize, usize); 9] = [
 ];
 
 /// Adds the white space to a template's own XML that its GUID depends on and that binary XML omits:
-/// mc.exe's own between elements, and the manifest's around a field, which is the same in all
-/// manifests.
+/// mc.exe's white space between elements, and the manifest's around a field, which is the same in
+/// all manifests.
 fn spaced(mut root: Element) -> Element {
     fn fields(nodes: &mut [Node]) {
         for node in nodes {
@@ -219,8 +219,8 @@ fn space_out(manifest: &mut Manifest) {
     }
 }
 
-/// Removes the trailing space after one field, which the runtime's original manifest does not have;
-/// only the GUID of the field's template shows this.
+/// Removes the trailing space after one field, which the runtime's original manifest lacks; only
+/// the GUID of the field's template reveals this.
 fn remove_trailing_space(manifest: &mut Manifest) {
     let templates = manifest.providers.iter_mut().flat_map(|one| &mut one.templates);
     for root in templates.filter_map(|template| template.user_data.as_mut()) {

@@ -1,4 +1,4 @@
-//! Imports published manifests: their declarations alone must decode every event that the manifests
+//! Imports published manifests: the declarations alone must decode every event that the manifests
 //! decode.
 
 use std::{env, fmt::Write as _, fs, path::Path, process::Command};
@@ -12,7 +12,7 @@ use wdk_etw_build::{
 
 use super::{IMAGES, golden, read};
 
-/// The share of a manifest's events that its declaration must describe in the same way.
+/// The percentage of a manifest's events that its declaration must describe identically.
 const PERCENT: usize = 95;
 
 /// The published manifests.
@@ -22,8 +22,8 @@ const MANIFESTS: [&str; 3] = [
     "msquic-2.5.1-beta/MsQuicEtw.man",
 ];
 
-/// The numbers of a manifest's events: all events, the events that its declaration has, and the
-/// events whose fields, types and maps are the same in the declaration.
+/// The numbers of a manifest's events: all events, those in its declaration, and those whose
+/// fields, types and maps are the same in the declaration.
 #[derive(Debug, Default)]
 struct Counts {
     all: usize,
@@ -31,8 +31,8 @@ struct Counts {
     same: usize,
 }
 
-/// Returns the published manifests, and the providers of published images, whose resources have
-/// everything that decoders use of the manifest.
+/// Returns the published manifests, and the providers of published images, whose resources contain
+/// everything that decoders use from the manifest.
 fn published() -> Vec<(&'static str, Manifest)> {
     let mut all = Vec::new();
     for path in MANIFESTS {
@@ -41,7 +41,7 @@ fn published() -> Vec<(&'static str, Manifest)> {
     for (image, ..) in IMAGES {
         let golden = golden(image);
         let mut manifest = decode(&golden.templates, &golden.messages).unwrap().manifest;
-        // Format 3 has no names of providers.
+        // Format 3 has no provider names.
         for (number, provider) in manifest.providers.iter_mut().enumerate() {
             if provider.name.is_empty() {
                 provider.name = format!("Provider{number}");
@@ -53,7 +53,7 @@ fn published() -> Vec<(&'static str, Manifest)> {
 }
 
 /// Imports a manifest, and checks that the declaration is accepted and that a note names each event
-/// that it does not have or that it describes in another way.
+/// that is missing from it or that it describes differently.
 fn counts(name: &str, manifest: &Manifest) -> Counts {
     let imported = import::declaration(manifest, None);
     let providers = match wdk_etw_schema::parse::source(&imported.source) {
@@ -107,7 +107,7 @@ fn a_published_manifests_declaration_alone_decodes_its_events() {
     }
 }
 
-/// Compiles the declarations in a crate of their own.
+/// Compiles the declarations in a separate crate.
 #[test]
 #[ignore = "needs published packages; `cargo xtask test` fetches them"]
 fn the_declarations_of_published_manifests_compile() {

@@ -20,7 +20,7 @@ pub const NO_MORE_ENTRIES: u32 = 0x8000_001A;
 pub const READ: u64 = 0x2_0019;
 pub const ALL: u64 = 0xF_003F;
 
-/// The path in which tests create keys.
+/// The path under which tests create keys.
 pub const SOFTWARE: &[u8] = br"\Registry\Machine\Software";
 
 /// Opens a key. Returns the status and the handle.
@@ -32,7 +32,7 @@ pub fn open(root: u64, name: &[u8], access: u64) -> (u32, u64) {
     (low(status), handle)
 }
 
-/// Creates a key. Returns the status, the handle and what happened.
+/// Creates a key. Returns the status, the handle and the disposition.
 pub fn create(root: u64, name: &[u8], access: u64, options: u64) -> (u32, u64, u32) {
     let (mut handle, mut disposition) = (0_u64, 0_u32);
     let status = with_attributes(root, name, 0x240, |attributes| {

@@ -1,4 +1,4 @@
-//! Keys by their handles.
+//! Keys, accessed with handles.
 
 use core::sync::atomic::{AtomicU64, Ordering};
 
@@ -46,7 +46,7 @@ pub fn run() {
     describing();
 }
 
-/// A key's path is the system's own name of it.
+/// A key's path is the system's own name for the key.
 fn name(service: u64) {
     const NAME: &[u8] = br"\REGISTRY\MACHINE\SYSTEM\ControlSet001\Services\registry";
     let mut buffer = [0_u8; 200];
@@ -71,7 +71,7 @@ fn opening(service: u64) {
     same!(open(0, br"\Nothing", READ).0, NOT_FOUND);
     same!(open(0, br"\Nothing\Here", READ).0, 0xC000_003A);
     same!(open(0x4444, b"Parameters", READ).0, INVALID_HANDLE);
-    // Without a name, the root is opened again. Rights are compared for processes only.
+    // Without a name, the root is opened again. Rights are checked only for processes.
     let (status, again) = open(service, b"", 1);
     same!(status, 0);
     same!(low(call!("ZwDeleteKey", again)), CANNOT_DELETE);
@@ -116,13 +116,13 @@ fn creating() {
     same!(low(call!("ZwDeleteKey", one)), CANNOT_DELETE);
     same!(low(call!("ZwDeleteKey", two)), 0);
     same!(low(call!("ZwDeleteKey", one)), 0);
-    // Every handle of a deleted key is invalid, except to be closed.
+    // A handle of a deleted key can only be closed.
     let mut length = 0_u32;
     same!(low(call!("ZwQueryKey", again, 0, 0, 0, at(&mut length))), KEY_DELETED);
     same!(low(call!("ZwDeleteKey", one)), KEY_DELETED);
     same!(create(one, b"Two", ALL, 0).0, KEY_DELETED);
     same!(open(software, b"One", READ).0, NOT_FOUND);
-    // A new key of the name is another one.
+    // A new key with the same name is a different key.
     let (_, other, new) = create(software, b"One", ALL, 0);
     same!(new, 1);
     same!(low(call!("ZwDeleteKey", one)), KEY_DELETED);
@@ -164,7 +164,7 @@ fn describing() {
     let (status, length, cached) = query(key, 4, 64);
     same!((status, length) == (0, 40), true);
     same!(cached[3..9] == [2, 10, 1, 10, 4, 16], true);
-    // KEY_NODE_INFORMATION: the class is behind the name.
+    // KEY_NODE_INFORMATION: the class follows the name.
     let (status, length, node) = query(handle, 1, 64);
     same!((status, length) == (0, 46), true);
     same!(node[3..6] == [36, 10, 10], true);
@@ -177,7 +177,7 @@ fn describing() {
     }
 }
 
-/// Keys are enumerated by their names.
+/// Keys are enumerated in the order of their names.
 fn enumerating(key: u64) {
     let mut buffer = [0_u8; 64];
     let mut length = 0_u32;
@@ -193,7 +193,7 @@ fn enumerating(key: u64) {
     same!(enumerate(2, 0, 0, &mut length), NO_MORE_ENTRIES);
     same!(enumerate(0, 0, 0, &mut length), BUFFER_TOO_SMALL);
     same!(length, 26);
-    // A key's path is not told of a key below.
+    // Enumerating does not return a key's path.
     same!(enumerate(0, 3, 0, &mut length), INVALID_PARAMETER);
 }
 

@@ -1,4 +1,4 @@
-//! The registry: keys and values by handles, and by paths that are relative to keys of the system.
+//! The registry: keys and values, by handles and by paths relative to the system's keys.
 
 pub mod common;
 pub mod keys;

@@ -1,4 +1,4 @@
-//! The tables of `RtlQueryRegistryValues`.
+//! The query tables of `RtlQueryRegistryValues`.
 
 use core::ffi::c_void;
 
@@ -27,7 +27,7 @@ const DWORD: u32 = 4;
 const BINARY: u32 = 3;
 const MULTI_SZ: u32 = 7;
 
-/// An entry of a table.
+/// A table entry.
 #[repr(C)]
 #[derive(Clone, Copy)]
 struct Entry {
@@ -98,7 +98,7 @@ fn routine() -> u64 {
     called as *const c_void as u64
 }
 
-/// Queries values of this service's `Parameters` by entries.
+/// Queries values of this service's `Parameters` with table entries.
 fn query(entries: &[Entry], calls: &mut Calls) -> u32 {
     let mut table = [Entry::END; 6];
     table[..entries.len()].copy_from_slice(entries);
@@ -108,7 +108,7 @@ fn query(entries: &[Entry], calls: &mut Calls) -> u32 {
     }))
 }
 
-/// Queries one value by an entry with these flags.
+/// Queries one value with an entry that has these flags.
 fn one(name: &[u8], entry: Entry, calls: &mut Calls) -> u32 {
     with_text(name, |name| query(&[Entry { name, ..entry }], calls))
 }
@@ -128,7 +128,7 @@ fn storing<T>(flags: u32, kind: u32, to: &mut T) -> Entry {
     }
 }
 
-/// Runs on values that the test has set: `Number` is 42, `Text` is `hello`, `List` is `a` and `bc`,
+/// Uses values that the test has set: `Number` is 42, `Text` is `hello`, `List` is `a` and `bc`,
 /// `Bytes` has six bytes, `Expand` is `%X%`.
 pub fn table() {
     routines();
@@ -148,7 +148,7 @@ fn routines() {
     let call = calls.all[0];
     same!((call.kind, call.length, call.first) == (DWORD, 4, 42), true);
     same!(call.has_name, true);
-    // Each string of a list is a call of its own, unless the entry forbids that.
+    // Each string of a list gets its own call, unless the entry forbids that.
     let mut calls = Calls::default();
     same!(one(b"List", calling(0), &mut calls), 0);
     same!(calls.count, 2);
@@ -164,14 +164,14 @@ fn routines() {
     let mut calls = Calls::default();
     same!(one(b"Expand", calling(NO_EXPAND), &mut calls), 0);
     same!(calls.all[0].kind, 2);
-    // Without a name, it is called for all values, or once without one.
+    // An entry without a name is called for all values, or once if there are no values.
     let mut calls = Calls::default();
     same!(query(&[calling(NO_EXPAND)], &mut calls), 0);
     same!(calls.count, 5);
     let mut calls = Calls::default();
     same!(query(&[calling(NO_VALUE)], &mut calls), 0);
     same!((calls.count, calls.all[0].has_name) == (1, false), true);
-    // Every failure that the routine returns ends the query, except for one status.
+    // Every failure status that the routine returns ends the query, except one.
     let mut calls = Calls { status: 0xC000_0001, ..Calls::default() };
     same!(query(&[calling(0)], &mut calls), 0xC000_0001);
     same!(calls.count, 1);
@@ -226,10 +226,10 @@ fn direct() {
     same!(number == [42, 0], true);
     same!(one(b"Text", storing(0, DWORD, &mut number), &mut calls), TYPE_MISMATCH);
     same!(one(b"Missing", storing(REQUIRED, DWORD, &mut number), &mut calls), NOT_FOUND);
-    // Without the check of types, the key is one that only the system writes.
+    // Without a type check, only keys that the system alone writes are allowed.
     let unchecked = Entry { flags: DIRECT, default_type: 0, ..storing(0, DWORD, &mut number) };
     same!(one(b"Number", unchecked, &mut calls), 0);
-    // Larger data have their size before them. A negative one asks for the data alone.
+    // Longer data is preceded by its size. A negative size requests the data alone.
     let mut bytes = [-6_i32, 0];
     same!(one(b"Bytes", storing(0, BINARY, &mut bytes), &mut calls), 0);
     same!(bytes[0].cast_unsigned() == 0x0403_0201 && bytes[1] == 0x0605, true);
@@ -252,7 +252,7 @@ fn texts() {
     same!(is_text(&buffer[..12], b"hello\0"), true);
     let mut string = [11_u64 << 16, buffer.as_mut_ptr() as u64];
     same!(one(b"Text", storing(0, SZ, &mut string), &mut calls), BUFFER_TOO_SMALL);
-    // Without a buffer, the string gets one.
+    // If the string has no buffer, one is allocated.
     let mut string = [0_u64; 2];
     same!(one(b"List", storing(0, MULTI_SZ, &mut string), &mut calls), 0);
     same!(string[0], 0x000C_000A);
@@ -260,10 +260,10 @@ fn texts() {
     let bytes = unsafe { core::slice::from_raw_parts(string[1] as *const u8, 12) };
     same!(is_text(bytes, b"a\0bc\0\0"), true);
     call!("RtlFreeUnicodeString", at(&mut string));
-    // The strings of a list are not stored one after the other.
+    // The strings of a list are not stored one after another.
     let split = Entry { flags: DIRECT | TYPE_CHECK, ..storing(0, MULTI_SZ, &mut string) };
     same!(one(b"List", split, &mut calls), INVALID_PARAMETER);
-    // The system's environment is unknown here; the driver's environment is known.
+    // The system's environment is unknown here; the driver's environment is used.
     let mut string = [32_u64 << 16, buffer.as_mut_ptr() as u64];
     let mut table =
         [Entry { flags: DIRECT | TYPE_CHECK, ..storing(0, 2, &mut string) }, Entry::END];
@@ -296,7 +296,7 @@ fn subkeys() {
                 enter,
                 Entry { name: number, ..storing(0, DWORD, &mut inner) },
                 Entry { name: number, ..storing(TOPKEY, DWORD, &mut outer) },
-                // The path of a second key starts at the top, too, and its values can be reported.
+                // The path of a second key also starts at the top, and its values can be reported.
                 Entry { name: below, ..calling(SUBKEY) },
             ];
             same!(query(&entries, &mut calls), 0);
@@ -342,7 +342,7 @@ fn deleting() {
 fn mistakes() {
     let mut calls = Calls::default();
     let mut number = 0_u32;
-    // A name is needed, and no routine.
+    // The entry needs a name but no routine.
     same!(query(&[storing(0, DWORD, &mut number)], &mut calls), INVALID_PARAMETER);
     let both = Entry { routine: routine(), ..storing(0, DWORD, &mut number) };
     same!(one(b"Number", both, &mut calls), INVALID_PARAMETER);
@@ -374,7 +374,7 @@ fn by_handle() {
     same!(low(closed), super::common::INVALID_HANDLE);
 }
 
-/// Stores a value of a key that users write, without a check of its type.
+/// Stores a value from a key that users can write, without checking its type.
 pub fn unchecked() {
     let mut number = 7_u32;
     with_text(b"Number", |name| {

@@ -1,4 +1,4 @@
-//! Opens keys by paths that are relative to the system's keys.
+//! Opens keys with paths relative to the system's keys.
 
 use super::common::{INVALID_HANDLE, INVALID_PARAMETER, KEY_DELETED, NOT_FOUND, READ, close, open};
 use crate::{
@@ -44,7 +44,7 @@ pub fn relative() {
     same!(check(ABSOLUTE, br"\Registry\Machine\System"), 0);
     same!(check(ABSOLUTE, b"System"), 0xC000_003B);
     same!(check(SERVICES, b"nobody"), NOT_FOUND);
-    // That a key is optional does not make it exist.
+    // Marking a key as optional does not create it.
     same!(check(SERVICES | OPTIONAL, b"nobody"), NOT_FOUND);
     same!(check(6, b"nobody"), INVALID_PARAMETER);
     for relative_to in [CONTROL, WINDOWS_NT, DEVICE_MAP, USER] {
@@ -57,7 +57,7 @@ pub fn relative() {
         same!(delete(relative_to, b"Test", b"number"), 0);
         same!(delete(relative_to, b"Test", b"number"), NOT_FOUND);
     }
-    // A key that does not exist is created, but not those above it.
+    // A missing key is created, but its missing parents are not.
     same!(write(DEVICE_MAP, b"SERIALCOMM", b"Port", 1), 0);
     same!(write(DEVICE_MAP, br"Two\Keys", b"Port", 1), NOT_FOUND);
     same!(delete(DEVICE_MAP, b"Nothing", b"Port"), NOT_FOUND);

@@ -14,7 +14,7 @@ const BASIC: u64 = 0;
 const FULL: u64 = 1;
 const PARTIAL: u64 = 2;
 
-/// Queries a value. Returns the status and the length that it needs.
+/// Queries a value. Returns the status and the required length.
 fn query(key: u64, name: &[u8], class: u64, buffer: &mut [u8], room: u64) -> (u32, u32) {
     let mut length = 0_u32;
     let address = if room == 0 { 0 } else { buffer.as_mut_ptr() as u64 };
@@ -48,14 +48,14 @@ pub fn read(key: u64) {
     same!(number(&buffer, 8), 4);
     same!(number(&buffer, 12), 42);
     same!(buffer[16], 0xEE);
-    // Zeros at the end of a name do not count.
+    // Zeros at the end of a name are ignored.
     same!(query(key, b"Number\0", PARTIAL, &mut buffer, 64) == (0, 16), true);
 
     same!(query(key, b"Text", BASIC, &mut buffer, 64) == (0, 20), true);
     same!((number(&buffer, 4), number(&buffer, 8)) == (1, 8), true);
     same!(is_text(&buffer[12..20], b"Text"), true);
 
-    // The data are behind the name, at a multiple of four.
+    // The data follows the name, at a multiple of four.
     same!(query(key, b"text", FULL, &mut buffer, 64) == (0, 40), true);
     same!(number(&buffer, 8), 28);
     same!((number(&buffer, 12), number(&buffer, 16)) == (12, 8), true);
@@ -83,7 +83,7 @@ pub fn write(key: u64) {
     same!(set(key, b"New", 3, &[1, 2, 3]), 0);
     same!(query(key, b"NEW", PARTIAL, &mut buffer, 64) == (0, 15), true);
     same!(buffer[12..15] == [1, 2, 3], true);
-    // The name is as in the first call, and the type is as in the last.
+    // The name is from the first call, and the type is from the last.
     same!(set(key, b"NEW", 77, &[9]), 0);
     same!(query(key, b"new", BASIC, &mut buffer, 64) == (0, 18), true);
     same!(number(&buffer, 4), 77);
@@ -109,7 +109,7 @@ pub fn write(key: u64) {
     same!(set(writer, b"Seen", 4, &[1, 0, 0, 0]), 0);
     close(reader);
     close(writer);
-    // The largest value is one of 1 MB.
+    // The maximum size of a value is 1 MB.
     let too_large = with_string(b"Large", |name| {
         call!("ZwSetValueKey", key, name, 0, 3, at(&mut data), 0x10_0001)
     });

@@ -1,9 +1,9 @@
-//! The interface between the driver that runs probes and its client.
+//! The interface between the driver that runs the probes and its client.
 //!
-//! A request is an [`Ask`], which may have bytes behind it; its answer is a [`Reply`]. The enable
-//! callbacks that the driver has received are in [`Callbacks`]. All control codes use
-//! `METHOD_BUFFERED`: the input and the output share one system buffer, which is in non-paged
-//! pool. Integers are little-endian.
+//! A request is an [`Ask`], optionally followed by bytes; its answer is a [`Reply`]. [`Callbacks`]
+//! contains the enable callbacks that the driver has received. All control codes use
+//! `METHOD_BUFFERED`: the input and the output share one system buffer, which is in non-paged pool.
+//! Integers are little-endian.
 
 #![no_std]
 
@@ -30,17 +30,18 @@ pub const DEVICE_INTERFACE: GuidFields =
 pub const PROVIDER: GuidFields =
     (0xc6a0_f3b2, 0x1d55, 0x4f0e, [0x8a, 0x43, 0x2f, 0x7b, 0x8c, 0xe0, 0xd9, 0x51]);
 
-/// The activity id that the driver sets where it tries the routines for activity ids:
+/// The activity id that the driver sets when it tries the routines for activity ids:
 /// `{0b57ac1e-0001-4000-8000-00000000a11e}`.
 pub const ACTIVITY: GuidFields = (0x0b57_ac1e, 0x0001, 0x4000, [0x80, 0, 0, 0, 0, 0, 0xa1, 0x1e]);
 
-/// The registry value in the service's parameters that makes the driver ask in `DriverEntry`.
+/// The registry value in the service's parameters that makes the driver run probes in
+/// `DriverEntry`.
 ///
-/// A number that is not 0 makes it ask the next time that it is loaded. The driver sets it to 0 before it asks, so that a
-/// bugcheck does not repeat at each start of the system.
+/// A nonzero number makes the driver run them the next time it is loaded. The driver sets the value
+/// to 0 first, so that a bugcheck does not repeat at each start of the system.
 pub const ASK_IN_DRIVER_ENTRY: &str = "AskInDriverEntry";
 
-/// The number of registrations that the driver can hold at a time.
+/// The number of registrations that the driver can hold at the same time.
 pub const SLOTS: usize = 4;
 
 /// The number of enable callbacks that the driver keeps until [`operation::RESET`].
@@ -49,7 +50,7 @@ pub const MAX_CALLBACKS: usize = 64;
 /// The period of the timer in milliseconds.
 pub const TIMER_PERIOD_MS: u32 = 10;
 
-/// The largest payload of an event that the driver writes, in bytes.
+/// The maximum payload size in bytes of an event that the driver writes.
 pub const MAX_PAYLOAD: u64 = 80 * 1024;
 
 /// Returns a control code like `CTL_CODE` of the WDK.
@@ -61,8 +62,8 @@ const fn ctl_code(function: u32) -> u32 {
     (DEVICE_TYPE << 16) | (ACCESS << 14) | (function << 2)
 }
 
-/// Requests an operation. Input: an [`Ask`], and the bytes that the operation needs. Output: a
-/// [`Reply`].
+/// Requests an operation. Input: an [`Ask`], followed by the bytes that the operation needs.
+/// Output: a [`Reply`].
 pub const IOCTL_ASK: u32 = ctl_code(0x900);
 
 /// Returns the enable callbacks since the last reset. Output: [`Callbacks`].
@@ -72,25 +73,25 @@ pub const IOCTL_CALLBACKS: u32 = ctl_code(0x901);
 pub mod operation {
     /// Ends all registrations and forgets all callbacks.
     pub const RESET: u32 = 1;
-    /// Calls `EtwRegister` for a slot. Reply: the status; `numbers[0]` is 1 if the handle is not
-    /// 0, `numbers[1]` the number of callbacks before the routine returned.
+    /// Calls `EtwRegister` for a slot. Reply: the status; `numbers[0]` is 1 if the handle is not 0,
+    /// `numbers[1]` is the number of callbacks before the routine returned.
     pub const REGISTER: u32 = 2;
     /// Calls `EtwUnregister` for a slot. Reply: the status; `numbers[0]` is the number of callbacks
     /// since the call began.
     pub const UNREGISTER: u32 = 3;
     /// Calls `EtwSetInformation` for a slot.
     ///
-    /// `form` is the information class, `numbers[0]` one of
-    /// [`pointer`](super::pointer), and `numbers[1]` the length to state; the bytes are behind the
-    /// [`Ask`](super::Ask). Reply: the status.
+    /// `form` is the information class, `numbers[0]` one of [`pointer`](super::pointer), and
+    /// `numbers[1]` the length to pass; the bytes follow the [`Ask`](super::Ask). Reply: the
+    /// status.
     pub const SET_INFORMATION: u32 = 4;
     /// Writes events with a slot's registration.
     ///
-    /// `form` has bits of [`write`](super::write),
-    /// `numbers[0]` is the size of the payload, `numbers[1]` the number of events, `numbers[2]` the
-    /// keyword, `numbers[3]` the level, with `EtwWriteEx`'s flags in the upper half; event metadata
-    /// is behind the [`Ask`](super::Ask). Reply: the first and the last status; `numbers[0]` is the
-    /// number of writes that succeeded, `numbers[1]` of those that failed.
+    /// `form` has bits of [`write`](super::write). `numbers[0]` is the size of the payload,
+    /// `numbers[1]` the number of events, `numbers[2]` the keyword, `numbers[3]` the level, with
+    /// `EtwWriteEx`'s flags in the upper half; event metadata follows the [`Ask`](super::Ask).
+    /// Reply: the first and the last status; `numbers[0]` is the number of writes that succeeded,
+    /// `numbers[1]` the number that failed.
     pub const WRITE: u32 = 5;
     /// Calls `EtwActivityIdControl` with the codes 1 to 5. Reply: the statuses in the order of the
     /// codes, and the ids that the calls left in their argument.
@@ -101,23 +102,23 @@ pub mod operation {
     /// Sets the thread's activity id, writes an event without one with a slot's registration, and
     /// restores the id.
     ///
-    /// `form` says how it is set: one of [`setter`](super::setter). Reply: the
-    /// statuses of setting and writing.
+    /// `form` is one of [`setter`](super::setter), which says how to set it. Reply: the statuses of
+    /// setting and writing.
     pub const IMPLICIT: u32 = 8;
-    /// Looks a routine up with `MmGetSystemRoutineAddress`; `form` is one of
+    /// Looks up a routine with `MmGetSystemRoutineAddress`; `form` is one of
     /// [`routine`](super::routine). Reply: `available`.
     pub const ROUTINE: u32 = 9;
     /// Starts the periodic timer.
     pub const TIMER_START: u32 = 10;
     /// Stops the timer.
     ///
-    /// Reply: `numbers` are the number of ticks, the time from the start to the
-    /// first tick, the shortest and the longest time between ticks, the time from the first to the
-    /// last tick, and the frequency, all by the performance counter.
+    /// Reply: `numbers` are the number of ticks, the time from the start to the first tick, the
+    /// shortest and the longest time between ticks, the time from the first to the last tick, and
+    /// the frequency, all from the performance counter.
     pub const TIMER_STOP: u32 = 11;
 }
 
-/// The places in which the driver can ask.
+/// The places in which the driver can perform an operation.
 pub mod place {
     /// In the callback of the device's queue, at `PASSIVE_LEVEL`.
     pub const CALLER: u32 = 0;
@@ -129,11 +130,11 @@ pub mod place {
     pub const SYSTEM_THREAD: u32 = 3;
     /// In `DriverEntry`.
     ///
-    /// The driver has asked when it was loaded, if
+    /// The driver performed the operations when it was loaded, if
     /// [`ASK_IN_DRIVER_ENTRY`](super::ASK_IN_DRIVER_ENTRY) was set, and only
     /// [`operation::ACTIVITY`](super::operation::ACTIVITY) and
-    /// [`operation::ACTIVITY_KERNEL`](super::operation::ACTIVITY_KERNEL). If it has not asked,
-    /// `available` and `statuses[7]` are 0.
+    /// [`operation::ACTIVITY_KERNEL`](super::operation::ACTIVITY_KERNEL). Otherwise, `available`
+    /// and `statuses[7]` are 0.
     pub const DRIVER_ENTRY: u32 = 4;
     /// In the callback of the device's queue, with the IRQL raised to `DISPATCH_LEVEL`.
     pub const RAISED: u32 = 5;
@@ -141,7 +142,7 @@ pub mod place {
 
 /// The pointers that [`operation::SET_INFORMATION`] can pass.
 pub mod pointer {
-    /// The bytes behind the [`Ask`](super::Ask).
+    /// The bytes that follow the [`Ask`](super::Ask).
     pub const BYTES: u64 = 0;
     /// A null pointer.
     pub const NULL: u64 = 1;
@@ -153,10 +154,10 @@ pub mod pointer {
 pub mod write {
     /// Passes [`Ask::guid`](super::Ask::guid) as the related activity id.
     pub const RELATED: u32 = 1;
-    /// Passes the bytes behind the [`Ask`](super::Ask) as event metadata (a data descriptor of
+    /// Passes the bytes that follow the [`Ask`](super::Ask) as event metadata (a data descriptor of
     /// type 1).
     pub const METADATA: u32 = 2;
-    /// Adds a data descriptor of type 9, which is not defined, with 4 bytes.
+    /// Adds a 4-byte data descriptor of type 9, which is undefined.
     pub const UNKNOWN_TYPE: u32 = 4;
     /// Passes no activity id. Without this bit, each event has [`ACTIVITY`](super::ACTIVITY).
     pub const IMPLICIT_ACTIVITY: u32 = 8;
@@ -164,7 +165,7 @@ pub mod write {
 
 /// The ways in which [`operation::IMPLICIT`] sets the thread's activity id.
 pub mod setter {
-    /// Not at all.
+    /// Leaves the id unchanged.
     pub const NONE: u32 = 0;
     /// With `EtwActivityIdControl`.
     pub const PLAIN: u32 = 1;
@@ -184,7 +185,7 @@ pub mod routine {
     pub const WRITE_EX: u32 = 3;
 }
 
-/// The status in a [`Reply`] of a call that was not made.
+/// The status in a [`Reply`] for a call that was not made.
 pub const NOT_CALLED: u32 = u32::MAX;
 
 /// A request for an operation.
@@ -215,9 +216,9 @@ pub struct Reply {
     pub version: u32,
     /// The operation of the [`Ask`].
     pub operation: u32,
-    /// 1 if the routine that the operation needs exists, else 0.
+    /// 1 if the routine that the operation needs exists, otherwise 0.
     pub available: u32,
-    /// The IRQL in which the operation ran.
+    /// The IRQL at which the operation ran.
     pub irql: u32,
     /// The process in which the operation ran.
     pub process: u32,
@@ -249,7 +250,7 @@ impl Reply {
     }
 }
 
-/// The time at which an enable callback came, relative to the calls for its registration.
+/// The time at which an enable callback arrived, relative to the calls for its registration.
 pub mod phase {
     /// Before `EtwRegister` was called, or after `EtwUnregister` returned.
     pub const NOT_REGISTERED: u8 = 0;
@@ -303,7 +304,7 @@ pub struct Callback {
 pub struct Callbacks {
     /// [`VERSION`].
     pub version: u32,
-    /// The number of callbacks, which may exceed the number of those that are kept.
+    /// The number of callbacks, which may exceed the number kept.
     pub count: u32,
     /// The callbacks, oldest first.
     pub callbacks: [Callback; MAX_CALLBACKS],

@@ -1,4 +1,4 @@
-//! A library crate with a provider of its own, as a driver's protocol or hardware layer is.
+//! A library crate with its own provider, like a driver's protocol or hardware layer.
 
 #![no_std]
 
@@ -8,7 +8,7 @@ use wdk_etw::{HexDump, NtStatus, Traced as _, emit};
 
 pub use trace::provider::{register, unregister};
 
-/// Checks a message: a byte with its length, and the bytes. Writes the message, and why it is wrong.
+/// Checks a message: one byte with its length, and the bytes. Writes it, and why it is invalid.
 ///
 /// # Errors
 ///
