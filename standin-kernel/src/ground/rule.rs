@@ -43,7 +43,7 @@ macro_rules! rules {
                 }
             }
 
-            /// Returns what breaks the rule, in a sentence or a part of one.
+            /// Describes the violation, in a sentence or part of one.
             #[must_use]
             pub const fn description(self) -> &'static str {
                 match self {
@@ -234,7 +234,7 @@ rules! {
 }
 
 impl Rule {
-    /// Returns the rule that a call of this routine at too high an IRQL breaks.
+    /// Returns the rule that a call to this routine at too high an IRQL breaks.
     #[must_use]
     pub fn irql_of(routine: &str) -> Self {
         match routine {
@@ -245,7 +245,7 @@ impl Rule {
         }
     }
 
-    /// Returns the rule that a bad pointer to this routine breaks.
+    /// Returns the rule that a bad pointer passed to this routine breaks.
     pub(crate) fn pointer_of(routine: &str) -> Self {
         match routine {
             "EtwRegister" | "EtwRegisterClassicProvider" => Self::RegisterPointer,
@@ -270,8 +270,8 @@ impl Rule {
         }
     }
 
-    /// Returns the bugcheck's first parameter, which is Driver Verifier's sub-code, or that of a failed
-    /// security check, where one is known.
+    /// Returns the bugcheck's first parameter, if known: Driver Verifier's sub-code or that of a failed
+    /// security check.
     pub(crate) const fn parameter(self) -> u64 {
         match self {
             Self::ProviderLeftRegistered => 0xDD,
@@ -287,7 +287,7 @@ impl Rule {
 mod tests {
     use super::{Rule, Severity};
 
-    /// The document that messages refer to by a rule's id.
+    /// The document that explains the rules whose ids messages contain.
     const REFERENCE: &str = include_str!("../../../docs/reference/etw-runtime.md");
 
     #[test]
