@@ -6,17 +6,17 @@ use crate::{
     services::ntoskrnl::ps::watchers::{self, NewProcess},
 };
 
-/// A process that a test has started with [`Kernel::start_process`]. It runs no code: drivers that watch
-/// processes are told of it.
+/// A process that a test has started with [`Kernel::start_process`]. It runs no code, but drivers that
+/// watch processes are notified about it.
 pub struct Process {
     runner: Runner,
     identity: Identity,
 }
 
 impl Kernel {
-    /// Tells drivers that watch processes and threads of a process that the system starts.
+    /// Notifies drivers that watch processes and threads that the system starts a process.
     ///
-    /// `identity` is the process and its first thread, and `image` the path of its image, such as
+    /// `identity` is the process and its first thread. `image` is the path of its image, such as
     /// `\??\C:\Windows\System32\notepad.exe`.
     ///
     /// # Errors
@@ -41,13 +41,13 @@ impl Kernel {
 }
 
 impl Process {
-    /// Returns the process and its first thread, as which a test can open files.
+    /// Returns the identity of the process and its first thread, with which a test can open files.
     #[must_use]
     pub const fn identity(&self) -> Identity {
         self.identity
     }
 
-    /// Tells drivers that watch images of one that the process maps, with the address and the size in
+    /// Notifies drivers that watch images that the process maps an image at an address, with its size in
     /// bytes.
     ///
     /// # Errors
@@ -61,7 +61,7 @@ impl Process {
         Ok(())
     }
 
-    /// Ends the process, and tells drivers that watch processes and threads.
+    /// Ends the process, and notifies drivers that watch processes and threads.
     ///
     /// # Errors
     ///

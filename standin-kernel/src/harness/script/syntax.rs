@@ -1,13 +1,13 @@
-//! The steps of scripts, as documents and error messages show them.
+//! The syntax of script steps, as shown in documents and error messages.
 
 /// A step of scripts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StepSyntax {
     /// The first word.
     pub name: &'static str,
-    /// The whole step; what is in brackets can be left out.
+    /// The syntax of the whole step, with optional parts in brackets.
     pub form: &'static str,
-    /// What the step does.
+    /// The effect of the step.
     pub effect: &'static str,
 }
 
