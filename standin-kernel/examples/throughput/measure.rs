@@ -106,7 +106,6 @@ impl Run {
     }
 }
 
-/// The load of a run.
 #[derive(Clone, Copy)]
 struct Load {
     threads: u16,
@@ -194,7 +193,6 @@ fn best(sys: &Path, load: Load) -> Run {
     runs.remove(0)
 }
 
-/// The comparison of two loads.
 struct Comparison {
     /// The rate of the second load, as a multiple of the first load's rate.
     ratio: f64,

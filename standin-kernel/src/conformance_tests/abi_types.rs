@@ -28,7 +28,6 @@ enum Class {
     Structure,
 }
 
-/// A routine's declaration.
 struct Declaration {
     parameters: Vec<String>,
     /// The type of the result, if any.
@@ -36,7 +35,6 @@ struct Declaration {
     is_variadic: bool,
 }
 
-/// The header data.
 struct Headers {
     functions: Value,
     types: Value,
@@ -98,7 +96,6 @@ impl Headers {
         first.is_some_and(|first| self.starts_with(&first, other))
     }
 
-    /// Returns the class of a type.
     fn class(&self, name: &str) -> Class {
         let pointee = ["*mut ", "*const "].iter().find_map(|prefix| name.strip_prefix(prefix));
         if let Some(pointee) = pointee {

@@ -99,7 +99,6 @@ struct Coverage {
     by_nt: BTreeMap<String, usize>,
 }
 
-/// A published driver.
 struct Sample {
     path: String,
     has_hardware: bool,

@@ -150,7 +150,6 @@ impl Place {
         }
     }
 
-    /// Describes the place.
     fn describe(self) -> String {
         match self {
             Self::Processor(offset) => {

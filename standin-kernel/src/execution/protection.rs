@@ -105,7 +105,6 @@ const fn is_canonical(address: u64) -> bool {
     high == 0 || high == 0x1_FFFF
 }
 
-/// Describes an access.
 const fn access(access: OpAccess) -> Option<&'static str> {
     match access {
         OpAccess::Read | OpAccess::CondRead => Some("read from"),

@@ -207,7 +207,7 @@ mod tests {
 
     use super::*;
 
-    /// Uses processor time of this thread.
+    /// Spends processor time on this thread.
     fn work(time: Duration) {
         // SAFETY: the function has no preconditions.
         let this = unsafe { libc::pthread_self() };

@@ -233,7 +233,7 @@ impl Arena {
             return Some(offset);
         }
         for (offset, size) in state.merge() {
-            // What is inside a merged block must be zero.
+            // The memory inside a merged block must be zero.
             self.discard(offset, size.min(KEPT));
         }
         state.part_of_larger(size)

@@ -473,7 +473,6 @@ impl Counts {
     }
 }
 
-/// Returns the low 16 bits of a number.
 const fn low_16_bits(number: u64) -> u16 {
     let [low, high, ..] = number.to_le_bytes();
     u16::from_le_bytes([low, high])
@@ -492,7 +491,6 @@ mod tests {
         assert_eq!(text.load(), "short");
     }
 
-    /// Returns an empty recorder.
     fn empty() -> Box<Flight> {
         // SAFETY: all zeros are an empty recorder.
         unsafe { Box::new_zeroed().assume_init() }

@@ -278,7 +278,6 @@ fn general(registers: &mut Registers) -> General {
     }
 }
 
-/// Returns one register.
 fn register(registers: &mut Registers, number: libc::c_int) -> &mut u64 {
     let register = &mut registers[number.unsigned_abs() as usize];
     // SAFETY: the two types differ only in their sign.

@@ -38,7 +38,6 @@ fn words_of(length: u32) -> u64 {
     HEADER + u64::from(length).div_ceil(8)
 }
 
-/// Returns the low 32 bits of a number.
 const fn low_half(number: u64) -> u32 {
     let [a, b, c, d, ..] = number.to_le_bytes();
     u32::from_le_bytes([a, b, c, d])

@@ -16,7 +16,6 @@ pub struct Unprovided {
     pages: Option<Pages>,
 }
 
-/// Reserved pages.
 struct Pages {
     start: NonNull<c_void>,
     size: NonZeroUsize,

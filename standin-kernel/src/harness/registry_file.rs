@@ -27,7 +27,6 @@ const ROOTS: [(&str, &str); 4] = [
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RegistryFile(Vec<Change>);
 
-/// A change of the registry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Change {
     /// A key is created.

@@ -299,12 +299,11 @@ fn enable(name: &'static str, help: &'static str) -> Arg {
     option(name, "NAME|GUID[:LEVEL[:ANY[:ALL]]]", help).action(ArgAction::Append)
 }
 
-/// Returns an option with a value.
 fn option(name: &'static str, value: &'static str, help: &'static str) -> Arg {
     Arg::new(name).long(name).value_name(value).help(help)
 }
 
-/// Returns an option without a value.
+/// Returns an argument that takes no value.
 fn flag(name: &'static str, help: &'static str) -> Arg {
     Arg::new(name).long(name).help(help).action(ArgAction::SetTrue)
 }

@@ -104,7 +104,6 @@ fn shared() -> Result<&'static Flight> {
     Ok(unsafe { mapping.cast::<Flight>().as_ref() })
 }
 
-/// Waits for a process to end.
 fn watch(child: Pid, flight: &Flight, max_silence: Duration) -> Result<End> {
     let mut progress = flight.progress();
     let mut since = Instant::now();
@@ -265,7 +264,6 @@ struct EndedImage {
 }
 
 impl EndedImage {
-    /// Loads the image.
     fn load(run: &Run, recorded: &Recorded) -> Option<Self> {
         let image = Arc::new(loader::load(&run.image, &address_of).ok()?);
         let images = Images::default();
@@ -280,7 +278,6 @@ impl EndedImage {
         Some(here).filter(|here| self.image.contains(*here))
     }
 
-    /// Describes an instruction in the image.
     fn place(&self, address: u64) -> Option<String> {
         let frame = Frame { address: self.here(address)?, is_return: false };
         Some(self.images.explain(&vec![Step::Code(frame)]).place)

@@ -141,7 +141,6 @@ impl Diagnostic {
         })
     }
 
-    /// Returns the diagnostic for a bugcheck.
     fn of_bugcheck(bugcheck: BugCheck) -> Self {
         Self {
             stack: bugcheck.stack,

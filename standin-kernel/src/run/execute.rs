@@ -94,7 +94,6 @@ impl Runner<'_> {
         child::run_in_child(limit, || work(self.notes))
     }
 
-    /// Reports a note.
     fn note(&mut self, message: String) -> Result<()> {
         with_report(self.format, 0, |report| {
             report.diagnostic(&Diagnostic::sentence(Kind::Note, message));

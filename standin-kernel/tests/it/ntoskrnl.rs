@@ -126,7 +126,6 @@ fn what_must_not_be_done_with_regions_and_initializations_is_reported() {
     }
 }
 
-/// Returns a kernel with a process.
 fn with_process(image: &str) -> Kernel {
     let kernel = Kernel::new();
     let identity = Identity { process: 40, thread: 44 };

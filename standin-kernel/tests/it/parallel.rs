@@ -100,7 +100,6 @@ struct Amount {
     loads: u32,
 }
 
-/// Uses the device.
 fn use_device(file: &File, sender: u32, amount: Amount, mut random: fastrand::Rng) {
     for _ in 0..amount.requests {
         let bytes = vec![7; random.usize(1..40)];
@@ -291,7 +290,7 @@ fn check(everything: &SessionReport, requests: &SessionReport, gone: &[Gone]) {
     wanted.sort();
     found.sort();
     assert_eq!(wanted, found);
-    // A burst's events are numbered, and sessions counted every missing number as lost.
+    // A burst's events are numbered, and every missing number was counted as lost.
     let mut missing = 0;
     for sender in 1..=2_u32 {
         let mut last: Option<u32> = None;

@@ -56,7 +56,6 @@ impl Bench {
         self.folder.path().join("wpp.etl")
     }
 
-    /// Starts another session.
     fn second(&self) -> SessionHandle {
         let file = self.folder.path().join("second.etl");
         let config = SessionConfig::to_file("second", file);

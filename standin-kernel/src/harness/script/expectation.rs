@@ -115,7 +115,7 @@ fn is_equal(value: &Value, wanted: &str) -> bool {
     }
 }
 
-/// Returns whether a name denotes a status.
+/// Returns whether a status has the given name.
 fn is_status(value: u32, name: &str) -> bool {
     crate::ground::NtStatus::from_bits(value).name() == Some(name)
 }

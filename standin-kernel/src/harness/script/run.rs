@@ -151,7 +151,6 @@ impl Script {
     }
 }
 
-/// Runs steps.
 fn take_all(
     steps: &[Line],
     hands: &mut Hands,
@@ -463,7 +462,6 @@ impl Hands {
 }
 
 impl Sent {
-    /// Sends the request.
     fn start(&self, file: &File) -> Result<Request, KernelError> {
         match self {
             Self::Write(data) => file.start_write(data),

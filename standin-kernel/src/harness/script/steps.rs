@@ -184,7 +184,6 @@ impl Script {
     }
 }
 
-/// Returns an error for a line.
 fn refuse(line: usize, problem: &str) -> ScriptError {
     ScriptError { line, problem: Problem::Syntax(Escaped(problem).to_string()) }
 }
@@ -274,7 +273,6 @@ fn not_a_step(first: &str) -> String {
     )
 }
 
-/// Parses a request.
 fn sent(words: &[&str]) -> Result<Sent, String> {
     Ok(match words {
         ["write", data] => Sent::Write(bytes(data)?),

@@ -264,7 +264,7 @@ fn descriptors(written: &Written<'_>, route: &Route, data: &[EventDataDescriptor
     }
 }
 
-/// Checks for reserved levels, keywords, opcodes and channels (ETW-8).
+/// Checks for reserved levels, keywords, opcodes and channels (ETW-8.1 to ETW-8.6).
 fn descriptor_values(written: &Written<'_>, event: &EventDescriptor) {
     let of_a_channel = event.channel >= 16 || GLOBAL_CHANNELS.contains(&event.channel);
     let what = if (6..=15).contains(&event.level) {

@@ -179,7 +179,6 @@ fn refuse_paged(etw: &Etw, running: &RunningSession) -> Result<(), ControlError>
     Ok(())
 }
 
-/// Returns the enable info for the parameters.
 fn enable_info(etw: &Etw, parameters: &EnableParameters) -> SessionEnableInfo {
     SessionEnableInfo {
         enable_info: EnableInfo {

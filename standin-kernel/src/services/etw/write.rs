@@ -150,7 +150,6 @@ fn filtered<'a>(
     sessions
 }
 
-/// Returns the array of data descriptors.
 fn data_descriptors(context: &Context, call: &WriteCall) -> Short<EventDataDescriptor> {
     let empty = EventDataDescriptor { pointer: 0, size: 0, kind: 0, reserved_1: 0, reserved_2: 0 };
     let mut descriptors = Short::from_elem(empty, call.count as usize);

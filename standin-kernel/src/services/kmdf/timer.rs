@@ -355,7 +355,6 @@ fn fire(context: &Context, timer: u64) {
     }
 }
 
-/// Calls a timer's function.
 fn call_timer(context: &Context, timer: u64) {
     let found = context
         .framework()

@@ -191,7 +191,7 @@ pub fn to_tell(context: &Context, guid: [u8; 16]) -> Vec<(u64, u64)> {
         .collect()
 }
 
-/// Notifies a driver whether its provider's events are wanted.
+/// Tells a driver whether its provider's events are wanted.
 pub fn tell(context: &Context, provider: u64, callback: u64) {
     /// `WdfWmiEventControl`.
     const EVENT: u64 = 1;
@@ -204,7 +204,6 @@ pub fn tell(context: &Context, provider: u64, callback: u64) {
     }
 }
 
-/// Returns the bytes of a GUID.
 fn bytes_of(guid: [u32; 4]) -> [u8; 16] {
     let mut bytes = [0; 16];
     for (to, from) in bytes.chunks_exact_mut(4).zip(guid) {

@@ -44,7 +44,6 @@ pub enum WorkKind {
     FailedDevice,
 }
 
-/// The queued work.
 #[derive(Default)]
 struct WorkQueue(VecDeque<Work>);
 

@@ -28,7 +28,6 @@ pub enum Stage {
     Gone,
 }
 
-/// An interface of a device.
 struct Interface {
     class: [u8; 16],
     reference: String,

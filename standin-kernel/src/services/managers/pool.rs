@@ -61,7 +61,6 @@ pub struct Wanted {
 pub struct SoundAddresses([Cell<(u64, u64)>; 16]);
 
 impl SoundAddresses {
-    /// Returns the slot for an address.
     fn slot(&self, address: u64) -> Option<&Cell<(u64, u64)>> {
         // Blocks are aligned to 16 bytes.
         let number = usize::try_from(address >> 4).ok()?;

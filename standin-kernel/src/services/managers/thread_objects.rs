@@ -64,7 +64,6 @@ impl ThreadObjects {
     }
 }
 
-/// Reserves the addresses.
 fn reserve() -> Option<u64> {
     let flags = MapFlags::MAP_PRIVATE | MapFlags::MAP_NORESERVE;
     // SAFETY: a fresh anonymous mapping aliases nothing.

@@ -64,7 +64,7 @@ pub struct WmiEvents {
     fired: Mutex<VecDeque<WmiEvent>>,
     /// The GUIDs of the data blocks for whose events a driver has registered.
     watched: Mutex<BTreeSet<[u8; 16]>>,
-    /// The data blocks whose providers must be notified whether their events are wanted.
+    /// The data blocks whose providers must be told whether their events are wanted.
     changed: Mutex<VecDeque<[u8; 16]>>,
     /// The provider ids of devices, by object address.
     providers: Mutex<BTreeMap<u64, u32>>,
@@ -94,7 +94,7 @@ impl WmiEvents {
         self.changed.lock().push_back(guid);
     }
 
-    /// Takes a data block whose providers must be notified whether its events are wanted.
+    /// Takes a data block whose providers must be told whether its events are wanted.
     pub fn take_changed(&self) -> Option<[u8; 16]> {
         self.changed.lock().pop_front()
     }

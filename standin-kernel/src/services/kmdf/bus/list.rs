@@ -46,7 +46,6 @@ pub const ENTRIES: Entries = &[
     ("WdfChildListRequestChildEject", Routine::after_globals(request_eject)),
 ];
 
-/// A child in a list.
 struct Entry {
     number: u64,
     id: Description,

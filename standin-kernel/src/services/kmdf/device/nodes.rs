@@ -78,7 +78,6 @@ fn node_of(init: &DeviceInit) -> DeviceNode {
     }
 }
 
-/// Returns the interfaces of a device.
 fn interfaces_of(framework: &mut Framework, device: u64) -> Vec<InterfaceInstance> {
     let physical = physical_of(framework, device);
     let Ok(data) = framework.get::<DeviceData>(device) else {

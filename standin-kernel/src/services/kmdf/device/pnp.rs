@@ -370,7 +370,6 @@ pub fn power_cycle(context: &Context, device: u64) -> NtStatus {
     }
 }
 
-/// Brings a device back to D0.
 fn return_to_d0(context: &Context, device: u64, reached: &mut Reached) -> NtResult {
     let calls = pnp_power(context, device);
     let entry = calls.map_or(0, |calls| calls.d0_entry);
@@ -499,7 +498,6 @@ fn shut_down(context: &Context, device: u64) {
     flush(context, device);
 }
 
-/// Lets the driver release the hardware.
 fn release_hardware(context: &Context, device: u64) {
     let release = pnp_power(context, device).map_or(0, |calls| calls.release_hardware);
     let translated = lists(context, device).map_or(0, |[_, translated]| translated);

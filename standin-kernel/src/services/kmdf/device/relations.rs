@@ -31,7 +31,6 @@ struct Relations {
     ejection: Vec<u64>,
 }
 
-/// A list of relations.
 type List = fn(&mut Relations) -> &mut Vec<u64>;
 
 const fn removal(relations: &mut Relations) -> &mut Vec<u64> {

@@ -51,7 +51,6 @@ pub fn id_of(context: &Context, key: u64) -> NtResult<KeyId> {
     if context.registry().exists(key) { Ok(key) } else { Err(NtStatus::KEY_DELETED) }
 }
 
-/// Creates a key object.
 fn key_object(
     context: &Context,
     key: KeyId,

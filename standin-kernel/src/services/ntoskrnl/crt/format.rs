@@ -212,7 +212,6 @@ fn size(reader: &mut Reader<'_>) -> Size {
     }
 }
 
-/// Returns an argument as an `int`.
 const fn as_int(value: u64) -> i32 {
     ((value & 0xFFFF_FFFF) as u32).cast_signed()
 }

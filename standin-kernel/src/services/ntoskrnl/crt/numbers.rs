@@ -126,7 +126,6 @@ fn base_of(base: i32) -> Option<u32> {
     u32::try_from(base).ok().filter(|base| (2..=36).contains(base))
 }
 
-/// Returns the digits of a number.
 fn digits(value: impl Integer, base: u32) -> Vec<u16> {
     let (magnitude, is_negative) = value.parts(base);
     let mut units = Vec::new();

@@ -316,7 +316,6 @@ fn append_safely<const WIDE: bool>(context: &Context, to: u64, size: u64, from: 
     store::<WIDE>(context, to, start, size, text::<WIDE>(context, from, size))
 }
 
-/// Formats a text.
 fn formatted<const WIDE: bool>(
     context: &Context,
     address: u64,

@@ -53,7 +53,6 @@ const WAIT: u8 = 2;
 /// `ResourceOwnedExclusive`.
 const OWNED_EXCLUSIVE: u16 = 0x80;
 
-/// A resource.
 #[derive(Default)]
 struct Resource {
     /// Set if one thread owns the resource exclusively.

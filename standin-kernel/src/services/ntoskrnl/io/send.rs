@@ -177,14 +177,12 @@ fn run(context: &Context, file: u64, major: u8) -> Outcome {
     })
 }
 
-/// Returns the opener of a file.
 fn opener_of(context: &Context, file: u64) -> Opener {
     context.with_state(|files: &mut Files| {
         files.open.get(&file).map_or(Opener::PROCESS, |file| file.opener)
     })
 }
 
-/// Returns the device of a file.
 fn device_of(context: &Context, file: u64) -> Option<u64> {
     context.with_state(|files: &mut Files| Some(files.open.get(&file)?.device))
 }
@@ -273,7 +271,6 @@ pub fn close_abandoned(context: &Context, device: u64) {
     }
 }
 
-/// The memory of a request.
 #[derive(Default)]
 struct Buffers {
     system: u64,

@@ -16,7 +16,6 @@ use crate::{
 /// `IRP_MJ_SHUTDOWN`.
 const SHUTDOWN: u8 = 16;
 
-/// The completed requests.
 #[derive(Default)]
 struct Ended(HashSet<u64>);
 

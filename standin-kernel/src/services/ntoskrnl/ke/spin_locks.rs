@@ -127,7 +127,6 @@ fn try_at_dispatch(context: &Context, lock: u64) -> bool {
     try_take(context, lock).is_ok()
 }
 
-/// Returns whether a lock is free.
 fn test(context: &Context, lock: At<u64>) -> bool {
     lock.read(context) == 0
 }

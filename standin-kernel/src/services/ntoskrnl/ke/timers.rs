@@ -30,7 +30,6 @@ const MILLISECOND: i64 = 10_000;
 
 const TIMERS: &[u8] = &[kind::NOTIFICATION_TIMER, kind::SYNCHRONIZATION_TIMER];
 
-/// The timers that are set.
 #[derive(Default)]
 struct Set {
     issued: u64,

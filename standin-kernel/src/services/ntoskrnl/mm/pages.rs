@@ -162,7 +162,6 @@ struct Allocation {
     by: u64,
 }
 
-/// Allocates adjacent pages.
 fn new_pages(context: &Context, pages: u64, bounds: Bounds) -> Option<Allocation> {
     let bytes = pages * PAGE_SIZE;
     if pages == 0 || bytes > LARGEST || context.faults().take("ExAllocatePool2").is_some() {

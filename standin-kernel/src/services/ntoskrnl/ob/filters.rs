@@ -30,7 +30,6 @@ struct Filter {
     _memory: Block,
 }
 
-/// The registrations.
 #[derive(Default)]
 struct Filters {
     all: Vec<Filter>,

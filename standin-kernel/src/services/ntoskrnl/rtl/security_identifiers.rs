@@ -77,7 +77,6 @@ fn is_sid(context: &Context, sid: u64) -> bool {
     revision & 0xF == 1 && count <= MAX_SUB_AUTHORITIES
 }
 
-/// Returns the size of a security identifier.
 fn length_of_sid(context: &Context, sid: u64) -> u32 {
     let [_, count]: [u8; 2] = context.read(sid);
     length_required(context, count.into())

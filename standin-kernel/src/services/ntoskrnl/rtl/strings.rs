@@ -89,7 +89,6 @@ pub fn terminated<const WIDE: bool>(context: &Context, address: u64) -> Vec<u16>
     context.checked(units)
 }
 
-/// Returns the bytes of a counted string.
 fn bytes_of(context: &Context, string: &UnicodeString) -> Vec<u8> {
     context.read_bytes(string.buffer, usize::from(string.length))
 }
@@ -189,7 +188,6 @@ fn folded<const WIDE: bool>(context: &Context, string: u64, ignore_case: bool) -
     units
 }
 
-/// Compares strings.
 fn compare<const WIDE: bool>(context: &Context, one: u64, other: u64, ignore_case: bool) -> i32 {
     let [one, other] = [one, other].map(|string| folded::<WIDE>(context, string, ignore_case));
     difference(&one, &other)

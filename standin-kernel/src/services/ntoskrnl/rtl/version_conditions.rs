@@ -50,7 +50,6 @@ const fn set_condition(_context: &Context, mask: u64, kind: u32, condition: u8) 
     mask | (condition as u64) << (3 * part)
 }
 
-/// Returns the condition for a part.
 const fn condition_of(mask: u64, part: u32) -> u8 {
     (mask >> (3 * part.trailing_zeros()) & 7) as u8
 }

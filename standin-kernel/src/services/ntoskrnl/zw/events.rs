@@ -163,7 +163,6 @@ fn open(context: &Context, handle: At<u64>, _mask: u32, attributes: u64) -> NtRe
     Ok(())
 }
 
-/// Returns the event of a handle.
 fn event_of(context: &Context, handle: u64) -> NtResult<u64> {
     let target = handles::target(context, handle).ok_or(NtStatus::INVALID_HANDLE)?;
     let is_event = context.state().get::<Events>().0.contains_key(&target.object);

@@ -181,7 +181,6 @@ fn target_relation(context: &Context, physical: u64, kind: u32) -> Option<(NtSta
     Some(give(context, value.as_bytes()))
 }
 
-/// Returns an id of a device.
 fn id(context: &Context, identity: &Identity, kind: u32) -> Option<(NtStatus, u64)> {
     /// `BusQueryDeviceID`, `BusQueryHardwareIDs` and `BusQueryInstanceID`.
     const DEVICE: u32 = 0;

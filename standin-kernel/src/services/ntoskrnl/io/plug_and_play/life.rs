@@ -178,7 +178,6 @@ fn check_added(context: &Context, below: u64, added: NtStatus) {
     }
 }
 
-/// Starts a device.
 fn start(context: &Context, physical: u64) -> NtResult {
     let Outcome { status, .. } = send(context, physical, &Request::pnp(pnp::START));
     if status.is_success() {

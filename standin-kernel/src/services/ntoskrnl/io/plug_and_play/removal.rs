@@ -123,7 +123,6 @@ pub fn tear_down(context: &Context, physical: u64) {
     }
 }
 
-/// Returns the name of a device's driver.
 fn driver_name(context: &Context, device: u64) -> String {
     let driver = context.read::<DeviceObject>(device).driver;
     let offset = std::mem::offset_of!(DriverObject, driver_name) as u64;
