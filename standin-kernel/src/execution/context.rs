@@ -256,7 +256,7 @@ impl Context {
     fn check_state(&self, what: &str, returned: Returned) {
         if returned.has_direction_flag() {
             let sentence = format!(
-                "{what} returned with the direction flag set, which the calling convention has clear; \
+                "{what} returned with the direction flag set, which the calling convention requires to be clear; \
                  the kernel has cleared it"
             );
             self.host().warn_once(Rule::DirectionFlag, &sentence);

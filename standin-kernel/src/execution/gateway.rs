@@ -117,7 +117,7 @@ unsafe extern "win64" fn serve(
     let thread = thread::current();
     let call = thread.enter(entry.name, return_address, stack, entered.preserved);
     if entered.flags & u64::from(signals::DIRECTION) != 0 {
-        let sentence = "with the direction flag set, which the calling convention has clear; the \
+        let sentence = "with the direction flag set, which the calling convention requires to be clear; the \
                         kernel has cleared it";
         let host = thread.host();
         host.warn(&thread, call, Rule::DirectionFlag, sentence);

@@ -274,7 +274,7 @@ fn protection_fault(trap: &Trap) -> (u64, String) {
         }
         Some(Cause::Interrupt(DEBUG_SERVICE)) => (
             BREAKPOINT,
-            "call of the debugger (the instruction `int 2Dh`), which is not there,".to_owned(),
+            "call of the debugger (the instruction `int 2Dh`), which is not attached,".to_owned(),
         ),
         Some(Cause::Interrupt(number)) => (
             ACCESS_VIOLATION,

@@ -275,7 +275,7 @@ impl Loader<'_> {
         let length = pe.nt_headers().optional_header().size_of_headers() as usize;
         let headers = self.data.get(..length).ok_or_else(|| {
             self.malformed(format_args!(
-                "the file ends within its headers, which have {length} bytes"
+                "the file ends within its headers, which are {length} bytes long"
             ))
         })?;
         bytes
@@ -356,7 +356,7 @@ impl Loader<'_> {
         if bytes.len() > MAX_NAME_BYTES {
             let length = bytes.len();
             return Err(self.malformed(format_args!(
-                "imports: a name has {length} bytes; the maximum is {MAX_NAME_BYTES}"
+                "imports: a name is {length} bytes long; the maximum is {MAX_NAME_BYTES}"
             )));
         }
         Ok(String::from_utf8_lossy(bytes).into_owned())

@@ -28,7 +28,7 @@ pub enum KernelError {
         status: NtStatus,
     },
     /// The driver's `DriverEntry` failed and left something behind, such as a registered provider.
-    #[error("DriverEntry returned {status} and left on that path:\n{violations}")]
+    #[error("DriverEntry returned {status} and left behind on that path:\n{violations}")]
     FailedEntry {
         /// The status that it returned.
         status: NtStatus,

@@ -156,7 +156,7 @@ pub fn parse_parameter(text: &str) -> Result<(String, RegistryValue), String> {
             digits(value)
                 .ok_or_else(|| format!("`{value}` is not an even number of hexadecimal digits"))?,
         ),
-        _ => return Err(format!("`{kind}` is not a type of values; {form}")),
+        _ => return Err(format!("`{kind}` is not a value type; {form}")),
     };
     Ok((name.to_owned(), value))
 }
@@ -390,7 +390,7 @@ mod tests {
         for (text, part) in [
             ("Depth", "has no `=`"),
             ("Depth=4", "has no type"),
-            ("Depth=number:4", "`number` is not a type"),
+            ("Depth=number:4", "`number` is not a value type"),
             ("Depth=dword:4294967296", "is not a number, or is too large"),
             ("Depth=dword:", "is not a number, or is too large"),
             ("Raw=binary:0", "even number of hexadecimal digits"),

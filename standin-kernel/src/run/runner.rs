@@ -241,7 +241,7 @@ impl Run {
             diagnostics.push(Diagnostic::sentence(
                 Kind::Note,
                 format!(
-                    "the stand-in kernel does not provide {}; a call is a bugcheck",
+                    "the stand-in kernel does not provide {}; calling one causes a bugcheck",
                     Escaped(&names)
                 ),
             ));

@@ -497,7 +497,7 @@ fn a_thread_runs_as_time_passes_and_ends_before_the_unload() {
 #[test]
 fn faults_are_reported() {
     for (service, part) in [
-        ("fault-wait-forever", "waits forever: nothing that is left to run can signal"),
+        ("fault-wait-forever", "waits forever: no remaining work can signal"),
         ("fault-wait-raised", "was called to wait at DISPATCH_LEVEL"),
         ("fault-event", "which was not initialized"),
         ("fault-mutex", "for a mutex that its caller does not own"),
@@ -511,7 +511,7 @@ fn faults_are_reported() {
         ("fault-dereference", "to which the driver holds no reference"),
         ("fault-dpc", "which was not initialized"),
         ("fault-timer-freed", "for a block with a timer that is set"),
-        ("fault-work-item-twice", "for a work item that is queued already"),
+        ("fault-work-item-twice", "for a work item that is already queued"),
         ("fault-region", "without a critical region that its thread has entered"),
         ("fault-thread", "with a bad pointer"),
         ("fault-print", "with a directive for wide characters at DISPATCH_LEVEL"),
@@ -556,8 +556,8 @@ fn faults_with_resources_and_bitmaps_are_reported() {
         ("fault-resource", "for a resource that the thread has not acquired"),
         ("fault-resource-freed", "for a block with a resource (ERESOURCE) that was not deleted"),
         ("fault-resource-device", "for a device with a resource (ERESOURCE) that was not deleted"),
-        ("fault-resource-upgrade", "for a resource that its caller shares already"),
-        ("fault-bitmap", "for 8 bits from bit 16 on, of a bitmap with 20 bits"),
+        ("fault-resource-upgrade", "for a resource that its caller already shares"),
+        ("fault-bitmap", "for 8 bits from bit 16, of a bitmap with 20 bits"),
     ] {
         let bugcheck = stops(service);
         assert!(bugcheck.message.contains(part), "{service}: {bugcheck}");

@@ -105,7 +105,7 @@ const WARNINGS: &[(&str, Rule, &str)] = &[
     ("v31", Rule::TraitsSetTwice, "already has traits"),
     ("v32", Rule::LargeTraits, "of 300 bytes"),
     ("v33", Rule::ReservedTrait, "of type 5"),
-    ("v34", Rule::GroupTrait, "has 2 bytes, not 16"),
+    ("v34", Rule::GroupTrait, "is 2 bytes long, not 16"),
     ("v35", Rule::DescriptorTypeSwitch, "[01, 00]"),
     ("v36", Rule::InformationClass, "the unknown information class 7"),
     ("v39", Rule::EmptyInformation, "0 bytes at 0x8"),

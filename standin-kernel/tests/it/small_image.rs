@@ -94,7 +94,7 @@ fn a_name_that_no_routine_can_have_is_not_copied() {
     assert_eq!(with(&long, &long).unwrap(), [format!("{long}!{long}")]);
     for refused in [with(&longer, "x"), with("x", &longer)] {
         let text = refused.unwrap_err().to_string();
-        assert!(text.ends_with("imports: a name has 4097 bytes; the maximum is 4096"), "{text}");
+        assert!(text.ends_with("a name is 4097 bytes long; the maximum is 4096"), "{text}");
     }
 }
 

@@ -62,7 +62,7 @@ impl Filter {
                     let known = FILTER_SETTINGS.iter().map(|one| one.name);
                     let forms: Vec<&str> = FILTER_SETTINGS.iter().map(|one| one.form).collect();
                     return Err(format!(
-                        "`{key}` is not a setting of a filter{}; the settings are {}",
+                        "`{key}` is not a filter setting{}; the settings are {}",
                         did_you_mean(key, known),
                         forms.join(" ")
                     ));

@@ -144,7 +144,7 @@ impl Script {
                     let more = ended.steps.len().saturating_mul(ended.times);
                     if outer.len().saturating_add(more) > MAX_STEPS {
                         return Err(refuse(format!(
-                            "the script has more than {MAX_STEPS} steps after its repetitions"
+                            "the script has more than {MAX_STEPS} steps, including repetitions"
                         )));
                     }
                     if more > 0 {

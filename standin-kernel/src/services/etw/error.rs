@@ -8,21 +8,21 @@ use super::limits::{MAX_PER_PROVIDER, MAX_PRIVATE, MAX_SESSIONS};
 #[derive(Debug, thiserror::Error)]
 pub enum ControlError {
     /// `ERROR_NO_SYSTEM_RESOURCES`: the maximum number of sessions is already running.
-    #[error("cannot start a session: {MAX_SESSIONS} sessions are running already (error 1450)")]
+    #[error("cannot start a session: {MAX_SESSIONS} sessions are already running (error 1450)")]
     TooManySessions,
     /// `ERROR_NO_SYSTEM_RESOURCES`: the process already has the maximum number of private sessions.
     #[error(
-        "cannot start a private session: {MAX_PRIVATE} private sessions of process {0} are running \
-         already (error 1450)"
+        "cannot start a private session: {MAX_PRIVATE} private sessions of process {0} are already \
+         running (error 1450)"
     )]
     TooManyPrivate(u32),
     /// `ERROR_NO_SYSTEM_RESOURCES`: the maximum number of sessions already enables the provider.
-    #[error("cannot enable {{{0}}}: {MAX_PER_PROVIDER} sessions enable it already (error 1450)")]
+    #[error("cannot enable {{{0}}}: {MAX_PER_PROVIDER} sessions already enable it (error 1450)")]
     TooManyForProvider(Guid),
     /// `ERROR_ALREADY_EXISTS`: a session with this name is running. Names are compared ignoring
     /// case.
     #[error(
-        "cannot start the session \"{0}\": a session of that name is running already (error 183)"
+        "cannot start the session \"{0}\": a session of that name is already running (error 183)"
     )]
     AlreadyExists(String),
     /// `ERROR_BAD_LENGTH` or `ERROR_INVALID_PARAMETER`.

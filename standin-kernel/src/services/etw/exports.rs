@@ -84,7 +84,7 @@ fn etw_set_information(
     }
     if length == 0 && information != 0 && information < LOWEST_ADDRESS {
         context.warn(Rule::EmptyInformation, || {
-            format!("with 0 bytes at 0x{information:X}, which is no address; pass a null pointer")
+            format!("with 0 bytes at 0x{information:X}, which is not a valid address; pass a null pointer")
         });
     }
     context.check_address("information", information, u64::from(length));

@@ -68,7 +68,7 @@ pub fn check_traits(blob: &[u8]) -> Result<CheckedTraits, (Rule, String)> {
         match *kind {
             GROUP => {
                 let Ok(bytes) = <[u8; 16]>::try_from(data) else {
-                    let what = format!("whose group has {} bytes, not 16", data.len());
+                    let what = format!("whose group is {} bytes long, not 16", data.len());
                     return Err((Rule::GroupTrait, what));
                 };
                 if group.replace(Guid::from_bytes(bytes)).is_some() {

@@ -140,7 +140,7 @@ pub fn create_file_by(
     let Some(completion) = completion else {
         context.stop(
             Rule::NotProvided,
-            "the driver keeps a create request and nothing that is left to run completes it; the \
+            "the driver keeps a create request and no remaining work completes it; the \
              stand-in kernel does not provide opens that end in a later step, although a driver may \
              complete the request at any time"
                 .to_owned(),

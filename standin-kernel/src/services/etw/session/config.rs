@@ -259,7 +259,7 @@ impl SessionConfig {
         }
         if !matches!(self.clock, ClockType::Qpc | ClockType::SystemTime) {
             return refuse(
-                "a session's timestamps must be of the performance counter or the system time"
+                "a session's timestamps must come from the performance counter or the system time"
                     .to_owned(),
             );
         }

@@ -114,7 +114,7 @@ fn set_default_config(context: &Context, init: Handle<DeviceInit>, config: u64, 
     });
     if !is_valid || !is_function {
         context.warn_of_misuse(|| {
-            "with a configuration that is not valid, or for a device that is no function device"
+            "with a configuration that is not valid, or for a device that is not a function device"
                 .to_owned()
         });
     }

@@ -36,7 +36,7 @@ pub fn parent_of(context: &Context, device: u64) -> u64 {
     parent.unwrap_or_else(|| {
         context.stop_call(
             Rule::BadHandle,
-            &format!("with 0x{device:016X}, which is no child of a bus device"),
+            &format!("with 0x{device:016X}, which is not a child of a bus device"),
         )
     })
 }

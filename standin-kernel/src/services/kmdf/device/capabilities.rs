@@ -57,7 +57,7 @@ pub fn is_valid(context: &Context, size: u32, expected: usize, values: &[u32]) -
         context.warn_of_misuse(|| {
             format!(
                 "with a structure whose Size is {size}, expected {expected}, or that has a value \
-                 that is no WDF_TRI_STATE; the framework ignores the call"
+                 that is not a WDF_TRI_STATE; the framework ignores the call"
             )
         });
     }

@@ -166,7 +166,7 @@ fn store_io_type(context: &Context, init: u64, io_type: u32) {
     let is_valid = VALID.contains(&io_type);
     if !is_valid {
         context.warn_of_misuse(|| {
-            format!("with {io_type}, which is no WDF_DEVICE_IO_TYPE; the device has buffered I/O")
+            format!("with {io_type}, not a WDF_DEVICE_IO_TYPE; the device has buffered I/O")
         });
     }
     with_init(context, init, |init| {
@@ -251,7 +251,7 @@ fn set_shutdown_notification(
     let is_control = init.with_init(context, |init| init.control_of.is_some());
     if !is_control || flags & !VALID != 0 || flags & VALID == 0 {
         context.warn_of_misuse(|| {
-            "with flags that are not valid, or for a device that is no control device".to_owned()
+            "with flags that are not valid, or for a device that is not a control device".to_owned()
         });
     }
 }

@@ -28,7 +28,7 @@ fn set_special_file_support(
     device.check(context);
     if !VALID.contains(&file_type) {
         context.warn_of_misuse(|| {
-            format!("with {file_type}, which is no valid WDF_SPECIAL_FILE_TYPE")
+            format!("with {file_type}, which is not a valid WDF_SPECIAL_FILE_TYPE")
         });
     }
 }
@@ -72,6 +72,6 @@ fn set_remove_lock_options(context: &Context, init: Handle<DeviceInit>, options:
 fn set_release_order(context: &Context, init: Handle<DeviceInit>, order: u32) {
     init.check_init(context);
     if !(1..=2).contains(&order) {
-        context.warn_of_misuse(|| format!("with {order}, which is no valid order"));
+        context.warn_of_misuse(|| format!("with {order}, which is not a valid order"));
     }
 }

@@ -245,7 +245,7 @@ fn send_with(context: &Context, request: u64, target: u64, options: Options) -> 
     if !is_created && !has_routine {
         context.warn_of_misuse(|| {
             "for a request that the driver received, without a completion routine; the framework \
-             refuses to send it, because nobody would complete it"
+             refuses to send it, because nothing would complete it"
                 .to_owned()
         });
         return Err(NtStatus::INVALID_DEVICE_REQUEST);

@@ -94,8 +94,9 @@ fn stop(context: &Context, target: Handle<TargetData>, action: u32) {
             wait_for_sent(context, target.0);
         }
         LEAVE => {}
-        action => context
-            .warn_of_misuse(|| format!("with {action}, which is no WDF_IO_TARGET_SENT_IO_ACTION")),
+        action => {
+            context.warn_of_misuse(|| format!("with {action}, not a WDF_IO_TARGET_SENT_IO_ACTION"))
+        }
     }
 }
 
@@ -128,8 +129,9 @@ fn purge(context: &Context, target: Handle<TargetData>, action: u32) {
             wait_for_sent(context, target.0);
         }
         PURGE => cancel_requests(context, target.0),
-        action => context
-            .warn_of_misuse(|| format!("with {action}, which is no WDF_IO_TARGET_PURGE_IO_ACTION")),
+        action => {
+            context.warn_of_misuse(|| format!("with {action}, not a WDF_IO_TARGET_PURGE_IO_ACTION"))
+        }
     }
 }
 

@@ -243,7 +243,7 @@ fn acquire_exclusive(context: &Context, resource: u64, wait: bool) -> bool {
     if with(context, resource, |one| one.times(thread)) > 0 {
         context.stop_call(
             Rule::Deadlock,
-            "for a resource that its caller shares already: it would wait for \
+            "for a resource that its caller already shares: it would wait for \
                  itself",
         );
     }
@@ -330,7 +330,7 @@ fn share(context: &Context, resource: u64) {
         is_own
     });
     if !is_own {
-        context.stop_for_misuse("for a resource that its caller has not acquired alone");
+        context.stop_for_misuse("for a resource that its caller has not acquired exclusively");
     }
 }
 

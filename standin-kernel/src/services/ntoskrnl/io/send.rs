@@ -164,7 +164,7 @@ fn run(context: &Context, file: u64, major: u8) -> Outcome {
         if major == CREATE {
             context.stop(
                 Rule::NotProvided,
-                "the driver keeps IRP_MJ_CREATE and nothing that is left to run completes it; the \
+                "the driver keeps IRP_MJ_CREATE and no remaining work completes it; the \
                  stand-in kernel does not provide opens that end in a later step, although a driver \
                  may complete the request at any time"
                     .to_owned(),

@@ -53,7 +53,7 @@ pub fn attach_to_top(
     let top = top_of(context, target);
     let is_attached = with(context, source, |one| one.below.is_some());
     if is_attached || top == source {
-        context.stop_for_misuse("for a device that is attached already");
+        context.stop_for_misuse("for a device that is already attached");
     }
     let mut at = Some(top);
     while let Some(lower) = at {

@@ -113,7 +113,7 @@ fn enqueue(context: &Context, item: u64) -> u64 {
         let was_queued = std::mem::replace(&mut item.is_queued, true);
         (!was_queued).then_some(item.object)
     });
-    queued.unwrap_or_else(|| context.stop_for_misuse("for a work item that is queued already"))
+    queued.unwrap_or_else(|| context.stop_for_misuse("for a work item that is already queued"))
 }
 
 fn run(context: &Context, item: u64, routine: u64, arguments: [u64; 3]) {

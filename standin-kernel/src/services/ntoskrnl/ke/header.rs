@@ -48,6 +48,6 @@ const fn name_of(kind: u8) -> &'static str {
         kind::SEMAPHORE => "a semaphore",
         kind::THREAD => "a thread",
         kind::NOTIFICATION_TIMER | kind::SYNCHRONIZATION_TIMER => "a timer",
-        _ => "no object that threads can wait for",
+        _ => "not an object that threads can wait for",
     }
 }

@@ -170,7 +170,7 @@ const READ_ACCESS: u32 = 0;
 fn probe_and_lock(context: &Context, mdl: At<Mdl>, _mode: i8, operation: u32) {
     let mut value = mdl.read(context);
     if value.flags & (flag::PAGES_LOCKED | flag::SOURCE_IS_NONPAGED_POOL) != 0 {
-        context.stop_for_misuse("for a memory descriptor list that is locked or built already");
+        context.stop_for_misuse("for a memory descriptor list that is already locked or built");
     }
     let address = address_of(&value);
     pages::forget_list(context, mdl.0);
@@ -219,7 +219,7 @@ fn map(
         context.stop_for_misuse("for a memory descriptor list whose pages are not locked");
     }
     if value.flags & flag::MAPPED_TO_SYSTEM_VA != 0 {
-        context.stop_for_misuse("for a memory descriptor list that is mapped already");
+        context.stop_for_misuse("for a memory descriptor list that is already mapped");
     }
     value.flags |= flag::MAPPED_TO_SYSTEM_VA;
     if value.flags & flag::PARTIAL != 0 {

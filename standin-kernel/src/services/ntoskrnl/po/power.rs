@@ -133,7 +133,7 @@ fn finish(context: &Context) {
     if !wait_until(context, None, is_over) {
         context.stop(
             Rule::RequestNotCompleted,
-            "a driver keeps a power request of PoRequestPowerIrp, and nothing that is left to run \
+            "a driver keeps a power request of PoRequestPowerIrp, and no remaining work \
              completes it"
                 .to_owned(),
         );

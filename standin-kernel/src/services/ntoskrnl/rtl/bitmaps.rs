@@ -114,7 +114,7 @@ fn initialize(context: &Context, bitmap: At<Bitmap>, buffer: u64, size: u32) {
 fn must_have(context: &Context, bits: &Bits, start: u32, count: u32) -> u32 {
     bits.end(start, count).unwrap_or_else(|| {
         context.stop_for_misuse(&format!(
-            "for {count} bits from bit {start} on, of a bitmap with {} bits",
+            "for {count} bits from bit {start}, of a bitmap with {} bits",
             bits.length
         ))
     })

@@ -113,7 +113,7 @@ pub fn send(context: &Context, device: u64, request: &Request) -> Outcome {
     let outcome = progress.outcome.unwrap_or_else(|| {
         let name = request.name();
         let why = if returned == NtStatus::PENDING {
-            "nothing that is left to run completes it"
+            "no remaining work completes it"
         } else {
             "neither completed it nor passed it down the stack"
         };

@@ -173,7 +173,7 @@ impl Query<'_> {
                 Rule::RegistryTypeUnchecked,
                 &format!(
                     "with RTL_QUERY_REGISTRY_DIRECT and without RTL_QUERY_REGISTRY_TYPECHECK \
-                     for {path}, which others than the system write"
+                     for {path}, which is writable not only by the system"
                 ),
             );
         }
