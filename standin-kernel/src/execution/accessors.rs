@@ -162,8 +162,8 @@ impl Place {
     }
 }
 
-/// Makes the driver continue with a copy of an instruction that loads from a place. Returns `false` if
-/// the instruction accesses no place.
+/// Makes the driver continue with a copy of an instruction that loads from a [`Place`]. Returns
+/// `false` if the instruction accesses none.
 fn load(thread: &Rc<Thread>, instruction: &Instruction, frame: &mut Frame) -> bool {
     let trap = &frame.trap;
     let mut factory = InstructionInfoFactory::new();

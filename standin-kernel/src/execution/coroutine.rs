@@ -79,7 +79,7 @@ impl Coroutine {
 const LOOKS: u32 = 10_000;
 
 /// The number of steps after which a wait without a deadline may count as endless. Otherwise a periodic
-/// timer could keep it running forever.
+/// timer could keep the wait going forever.
 const STEPS: u32 = 10_000;
 
 /// The number of work items that run before time advances although more are queued, so that work that

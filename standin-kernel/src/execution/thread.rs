@@ -463,7 +463,7 @@ impl Thread {
         self.on_bugcheck.take();
     }
 
-    /// Runs `body` as another identity.
+    /// Runs `body` under another identity.
     pub fn as_identity<R>(&self, identity: Identity, body: impl FnOnce() -> R) -> R {
         let _before = Restored::replace(&self.identity, identity);
         body()

@@ -349,7 +349,7 @@ impl Block {
     ///
     /// # Panics
     ///
-    /// Panics if that memory is exhausted. [`Self::try_zeroed`] is for sizes that a driver chooses.
+    /// Panics if the reserve is exhausted. [`Self::try_zeroed`] is for sizes that a driver chooses.
     pub fn zeroed(size: usize) -> Self {
         let address = Arena::non_paged().allocate_below(RESERVED, size, 0);
         Self {

@@ -2,8 +2,7 @@
 //!
 //! Compilers check return addresses against the image's security cookie, and indirect calls through
 //! the guard functions of the image. The loader sets both, in variables that the load configuration
-//! names. The directory has grown with each version of Windows, and its first field states the size
-//! that an image has.
+//! names. The directory has grown with each version of Windows, and its first field states its size.
 
 use super::bare;
 

@@ -4,7 +4,7 @@
 //! After a fault on a thread that called [`resume_at`], the thread continues in the routine and on the
 //! stack that it named or, if the fault is an access on the driver's stack, where the thread's
 //! [`Divert`] says. All other faults go to the handler that was installed before. [`Interruption`] makes
-//! a thread continue there without a fault.
+//! a thread continue in its routine without a fault.
 
 use std::{
     arch::asm,
@@ -435,7 +435,7 @@ mod tests {
         assert!(!is_interruption(SIGNAL, &raw const of_timer));
         assert!(!is_interruption(libc::SIGSEGV, &raw const own));
         assert!(is_interruption(SIGNAL, &raw const own));
-        // Each request permits one signal.
+        // Each interruption request covers one signal.
         assert!(!is_interruption(SIGNAL, &raw const own));
         Interruption::end();
     }

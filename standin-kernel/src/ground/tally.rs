@@ -13,7 +13,7 @@ impl Tally {
         Self((0..processors.max(1)).map(|_| CachePadded::default()).collect())
     }
 
-    /// Adds 1 on a processor.
+    /// Adds 1 to the counter of a processor.
     pub fn increment(&self, processor: u16) {
         let lane = usize::from(processor).checked_rem(self.0.len());
         if let Some(count) = lane.and_then(|lane| self.0.get(lane)) {

@@ -59,9 +59,9 @@ pub struct Statistics {
 /// Its handles ([`Driver`], `Device`, [`File`]) can be used from any thread; driver code
 /// runs on the kernel's processors.
 ///
-/// Panics when the kernel and the last of its handles are dropped while a driver is still loaded or a
-/// device still exists, because leaks were not checked. The panic names the place where the driver was
-/// loaded or the device was added. It does not occur after a bugcheck, while the thread panics, or after
+/// Dropping the kernel and the last of its handles panics if a driver is still loaded or a device still
+/// exists, because leaks were not checked. The panic names the place where the driver was loaded or the
+/// device was added. There is no panic after a bugcheck, while the thread panics, or after
 /// [`Self::leave_behind`].
 #[derive(Clone)]
 pub struct Kernel {

@@ -14,7 +14,7 @@ pub struct Process {
 }
 
 impl Kernel {
-    /// Notifies drivers that watch processes and threads that the system starts a process.
+    /// Reports a process that the system starts to drivers that watch processes and threads.
     ///
     /// `identity` is the process and its first thread. `image` is the path of its image, such as
     /// `\??\C:\Windows\System32\notepad.exe`.
@@ -47,8 +47,8 @@ impl Process {
         self.identity
     }
 
-    /// Notifies drivers that watch images that the process maps an image at an address, with its size in
-    /// bytes.
+    /// Reports an image that the process maps, with its address and size in bytes, to drivers that watch
+    /// images.
     ///
     /// # Errors
     ///
@@ -61,7 +61,7 @@ impl Process {
         Ok(())
     }
 
-    /// Ends the process, and notifies drivers that watch processes and threads.
+    /// Ends the process, and reports its end to drivers that watch processes and threads.
     ///
     /// # Errors
     ///

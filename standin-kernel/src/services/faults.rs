@@ -27,8 +27,8 @@ impl Fault {
         "EtwRegisterClassicProvider", "ExAllocatePool2",
     ];
 
-    /// The routines with a status that cannot fail, because what they wait for, end, send or release
-    /// would be left over.
+    /// The routines that return a status but must not fail, because a failure would leave the object
+    /// that they wait for, end, send or release.
     const UNFAILING: &'static [&'static str] = &[
         "ExDeleteResourceLite", "ExInitializeResourceLite", "IoUnregisterPlugPlayNotification",
         "IoUnregisterPlugPlayNotificationEx", "IofCallDriver", "KeWaitForMultipleObjects",

@@ -239,7 +239,7 @@ impl System {
 }
 
 impl System {
-    /// Notifies the framework's providers of a WMI data block whether its events are wanted, on kernel
+    /// Tells the framework's providers of a WMI data block whether its events are wanted, on kernel
     /// threads. Returns `false` if nothing has changed.
     fn tell_provider(&self, framework: &KmdfContext, nt: &NtContext) -> bool {
         if framework.irql() > Irql::PASSIVE_LEVEL {

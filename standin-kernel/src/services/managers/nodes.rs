@@ -24,7 +24,7 @@ pub enum Stage {
     Started,
     /// The device was stopped in order to be restarted.
     Stopped,
-    /// The hardware is gone, as the drivers know. They are removed once no file is open.
+    /// The hardware is gone, and the drivers know it. Removal follows once no file is open.
     Gone,
 }
 

@@ -6,8 +6,8 @@ use std::sync::OnceLock;
 use super::well_known;
 use crate::ground::{arena::Block, memory};
 
-/// An exported variable. A driver's declaration may hide a level of indirection: the `BOOLEAN` variable
-/// that a header declares as `PBOOLEAN KdDebuggerEnabled`, without `dllimport`, is an example.
+/// An exported variable. A driver's declaration may hide a level of indirection: `PBOOLEAN
+/// KdDebuggerEnabled` in a header, without `dllimport`, is a `BOOLEAN` in the kernel.
 #[derive(Clone, Copy)]
 enum Variable {
     /// A pointer to an object type, whose fields drivers do not use.

@@ -35,7 +35,7 @@ pub struct InterruptData {
     pub chosen: Option<usize>,
     /// Set while the device is in D0 and the driver has not disabled the interrupt.
     pub is_connected: bool,
-    /// The owner of the interrupt's lock and its previous IRQL.
+    /// The thread that owns the interrupt's lock, and its IRQL before the acquisition.
     pub held: Option<(ThreadId, Irql)>,
     /// The `KINTERRUPT`, once the driver has requested it.
     pub object: Option<Block>,

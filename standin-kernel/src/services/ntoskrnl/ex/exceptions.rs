@@ -1,7 +1,8 @@
 //! Checks of user-space addresses, and the exceptions that these checks and drivers raise.
 //!
 //! The stand-in kernel does not dispatch exceptions: a raised exception ends the kernel, even if a
-//! handler in the driver would run on Windows. As on Windows, a check that succeeds returns.
+//! handler in the driver would run on Windows. As on Windows, a check that finds no error just
+//! returns.
 
 use crate::{
     execution::{identity::Identity, routine::Routine},

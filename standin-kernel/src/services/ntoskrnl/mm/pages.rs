@@ -252,7 +252,7 @@ fn free(context: &Context, mdl: At<Mdl>) {
         context.stop_for_wrong(mdl.0, "a list of MmAllocatePagesForMdl with its pages");
     };
     give_back(context, &freed);
-    // The mapping ends with the pages.
+    // Freeing the pages also ends their mapping.
     value.flags &= !(LOCKED | MAPPED);
     value.mapped = 0;
     mdl.write(context, value);

@@ -29,8 +29,9 @@ fn compare_memory(context: &Context, one: u64, other: u64, length: u64) -> u64 {
     })
 }
 
-/// Adds up the results of `equal` for steps of memory, as long as they are equal to the end. `equal`
-/// receives a step's offset and length. No step crosses a page boundary of any of `starts`.
+/// Adds up the results of `equal` for successive steps of memory, up to the first that is not entirely
+/// equal. `equal` receives a step's offset and length. No step crosses a page boundary of any of
+/// `starts`.
 fn equal_from_start(starts: &[u64], length: u64, equal: impl Fn(u64, u64) -> u64) -> u64 {
     const PAGE_SIZE: u64 = PAGE as u64;
     let mut at = 0;

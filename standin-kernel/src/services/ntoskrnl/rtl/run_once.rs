@@ -28,7 +28,7 @@ const ASYNC: u32 = 2;
 const FAILED: u32 = 4;
 
 /// The states in the lowest bits of the word (`RTL_RUN_ONCE_CTX_RESERVED_BITS`): one thread is
-/// initializing, all is done and the other bits are its context, or several threads are initializing.
+/// initializing, initialization is done and the other bits are its context, or several threads are.
 const STATE: u64 = 3;
 const ALONE: u64 = 1;
 const DONE: u64 = 2;

@@ -153,7 +153,7 @@ fn call(context: &Context, handle: u64, step: Step, callbacks: Callbacks) {
 }
 
 /// Accepts a driver's answer, and calls the callbacks that are then due. Like Windows, bugchecks for an
-/// unrequested one.
+/// unrequested answer.
 fn take(context: &Context, handle: u64, answer: Completed) {
     if !with(context, handle, |device| device.answer(answer)) {
         stop(context, "although no callback that it answers was called before");

@@ -62,7 +62,7 @@ fn initialize(
     context.write(table, &value);
 }
 
-/// The implementation for these tables.
+/// The table functions for height-balanced trees.
 struct Avl;
 
 /// A table's tree. The parent of its root is the table itself, and the root is its right child.

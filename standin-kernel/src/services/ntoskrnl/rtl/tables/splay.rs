@@ -208,7 +208,7 @@ fn set(context: &Context, table: u64, root: u64, change: i32) {
     context.write(table, &value);
 }
 
-/// The implementation for these tables.
+/// The table functions for splay trees.
 struct Splay;
 
 impl Table for Splay {
