@@ -137,7 +137,7 @@ impl RecordedEvent {
         time: FileTime,
         catalog: &Catalog,
     ) -> Option<Self> {
-        // The time is already converted.
+        // A placeholder, because the caller passes the time.
         let clock = Clock {
             kind: ClockType::SystemTime,
             perf_frequency: 0,

@@ -36,7 +36,7 @@ impl MemoryData {
     /// Returns the address of `length` bytes at `offset`, if the memory is large enough.
     pub fn part(&self, offset: u64, length: u64) -> Option<u64> {
         let end = offset.checked_add(length)?;
-        // A driver may have provided the memory and chosen its address.
+        // The address may come from a driver, so the sum may wrap around.
         (end <= self.size).then(|| self.address.wrapping_add(offset))
     }
 }
