@@ -1,10 +1,9 @@
 //! A stand-in kernel for tests of drivers that use ETW.
 //!
-//! It loads a driver's real binary (a .sys made for x64 Windows) into this
-//! process, runs its machine code natively, and provides what Windows would:
-//! the Kernel-Mode Driver Framework, the routines the driver imports from ntoskrnl.exe,
-//! and an ETW runtime with sessions that write .etl files. Meanwhile it checks
-//! the driver: the IRQL of each call, its pool blocks, its registrations.
+//! It loads a driver's real binary (a .sys file for x64 Windows) into this process, runs its machine
+//! code natively, and provides what Windows would: the Kernel-Mode Driver Framework, the routines the
+//! driver imports from ntoskrnl.exe, and an ETW runtime with sessions that write .etl files. It also
+//! checks the driver: the IRQL of each call, its pool blocks, its registrations.
 //!
 //! ```no_run
 //! use std::path::Path;
@@ -30,17 +29,17 @@
 //! # Layers
 //!
 //! The code is in five folders, each of which depends only on those before it: `ground`
-//! (memory, images, the ABI, IRQLs, the clock), `execution` (stacks, gateways, threads,
-//! schedules, faults), `services` (what a driver can call: pool, ntoskrnl.exe, KMDF, ETW),
-//! `harness` (what a test can call) and `run` (what the command lines do). Modules inside a folder have no cyclic dependencies.
+//! (memory, images, the ABI, IRQLs, the clock), `execution` (stacks, gateways, threads, schedules,
+//! faults), `services` (the routines for drivers: pool, ntoskrnl.exe, KMDF, ETW), `harness` (the API for
+//! tests) and `run` (the command lines). Modules inside a folder have no cyclic dependencies.
 //!
 //! # What it does not do
 //!
-//! The crate is a test double for what a driver, a controller or a consumer can observe, not an
-//! operating system. Time passes only by [`Kernel::advance`], by waits, and by reading the clock.
-//! There are no USB devices and no file systems other than a folder of the test, and an interrupt
-//! occurs when the test raises it. A driver may import routines that the crate does not provide, but
-//! the first call to one causes a bugcheck that names it.
+//! The crate is a test double that shows a driver, a controller or a consumer the behaviour of Windows;
+//! it is not an operating system. Time passes only through [`Kernel::advance`], waits, and readings of
+//! the clock. There are no USB devices and no file systems other than a folder of the test, and
+//! interrupts occur only when the test raises them. A driver may import routines that the crate does not
+//! provide, but the first call to one causes a bugcheck that names it.
 
 #![cfg(all(target_arch = "x86_64", target_os = "linux"))]
 #![allow(

@@ -14,7 +14,7 @@ use standin_kernel::{
 };
 use zerocopy::IntoBytes;
 
-/// The number of events that a thread writes between two looks at the time.
+/// The number of events that a thread writes between two readings of the time.
 const PIECE: u32 = 500;
 
 /// The result of a run.
@@ -22,7 +22,7 @@ struct Run {
     seconds: f64,
     events: u64,
     lost: u32,
-    /// The pieces of each thread, in the order of their times.
+    /// The pieces of each thread, in chronological order.
     threads: Vec<Vec<Piece>>,
 }
 
@@ -30,12 +30,12 @@ struct Run {
 struct Piece {
     start: Instant,
     end: Instant,
-    /// The part of the time in which the thread was ready to run and had no processor.
+    /// The part of the time in which the thread was ready to run but had no processor.
     waited: Duration,
 }
 
 impl Piece {
-    /// Writes the events on the thread that has these statistics.
+    /// Writes the events on the thread to which the statistics belong.
     fn write(file: &DeviceFile, sender: u32, statistics: &mut Statistics) -> Self {
         let input = Burst { count: PIECE, sender };
         let start = Instant::now();
@@ -54,7 +54,7 @@ impl Piece {
 
 /// The operating system's statistics of a thread.
 struct Statistics {
-    /// Without these statistics, as if the thread never waited.
+    /// Without this file, the thread is treated as never waiting.
     file: Option<std::fs::File>,
     waited: u64,
 }
@@ -67,7 +67,7 @@ impl Statistics {
         statistics
     }
 
-    /// Returns the time since the last call in which the thread was ready to run and had no
+    /// Returns the time since the last call in which the thread was ready to run but had no
     /// processor.
     fn take_waited(&mut self) -> Duration {
         let mut text = [0; 64];
@@ -84,7 +84,7 @@ impl Statistics {
 
 impl Run {
     /// Returns the times of the pieces in which no thread waited for a processor longer than a
-    /// tenth of the time. A thread that was woken by another one always waits a little.
+    /// tenth of the time. A thread that another thread wakes always waits a little.
     fn undisturbed(&self) -> impl Iterator<Item = Duration> {
         let is_undisturbed = |piece: &Piece| {
             self.threads.iter().all(|pieces| {
@@ -106,7 +106,6 @@ impl Run {
     }
 }
 
-/// What a run does.
 #[derive(Clone, Copy)]
 struct Load {
     threads: u16,
@@ -194,17 +193,16 @@ fn best(sys: &Path, load: Load) -> Run {
     runs.remove(0)
 }
 
-/// How two loads compare.
 struct Comparison {
-    /// How many times the rate of the first load the second one reaches.
+    /// The rate of the second load, as a multiple of the first load's rate.
     ratio: f64,
-    /// The number of pieces that the rates are from, of the load with fewer.
+    /// The smaller number of pieces on which the rates of the two loads are based.
     pieces: usize,
     lost: u32,
 }
 
-/// Compares two loads, by runs of one and the other in turn. Other load on the machine takes
-/// processors away, so the rates are the medians of the pieces in which every thread had one.
+/// Compares two loads with alternating runs. Other load on the machine takes processors away, so
+/// the rates are the medians of the pieces in which every thread had a processor.
 fn compare(sys: &Path, first: Load, second: Load) -> Comparison {
     const RUNS: usize = 15;
     let loads = [first, second];
@@ -225,7 +223,7 @@ fn compare(sys: &Path, first: Load, second: Load) -> Comparison {
     Comparison { ratio: other / one, pieces: times.iter().map(Vec::len).min().unwrap_or(0), lost }
 }
 
-/// Measures, and prints the figures.
+/// Runs the measurements and prints the results.
 pub fn main() {
     const EVENTS: u32 = 300_000;
     let sys = std::env::args_os().nth(1).expect("the driver's image");

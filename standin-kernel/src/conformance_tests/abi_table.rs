@@ -1,5 +1,5 @@
-//! Tests that compare the provided routines with the data on the headers (`tools/wdk-standin/data`), with
-//! the reference's IRQL limits, and with the list in the documentation.
+//! Tests that compare the provided routines with the header data (`tools/wdk-standin/data`), with the
+//! IRQL limits in the reference, and with the list in the documentation.
 
 use std::{collections::BTreeMap, fmt::Write as _, fs, path::PathBuf};
 
@@ -23,7 +23,7 @@ const LIST: &str = "docs/reference/provided-routines.md";
 /// The sources of the exports' IRQL limits.
 const REFERENCE: &str = include_str!("../../../docs/reference/kernel-exports.md");
 
-/// A routine's number of parameters and its highest IRQL.
+/// The number of parameters and the highest IRQL of each routine.
 type Provided = BTreeMap<&'static str, (usize, Irql)>;
 
 /// Returns the exports of ntoskrnl.exe.
@@ -82,14 +82,14 @@ fn level(name: &str) -> Option<Irql> {
         "APC_LEVEL" => Irql::APC_LEVEL,
         "DISPATCH_LEVEL" => Irql::DISPATCH_LEVEL,
         "DISPATCH_LEVEL+1" => Irql::DIRQL,
-        // A document's DIRQL is that of any device; "any" is any level.
+        // DIRQL in a document means the DIRQL of any device; "any" means any level.
         "HIGH_LEVEL" | "DIRQL" | "any" => Irql::HIGH_LEVEL,
         _ => return None,
     })
 }
 
 /// Returns the highest IRQL that a function's annotations allow. If the annotations depend on an
-/// argument, returns the highest level among them; if there are none, returns `HIGH_LEVEL`.
+/// argument, returns the highest of their levels. Without annotations, returns `HIGH_LEVEL`.
 fn annotated(function: &Value) -> Irql {
     const MAX: &str = "_IRQL_requires_max_(";
     let conditional = function["sal"].as_array().into_iter().flatten();
@@ -104,7 +104,7 @@ fn annotated(function: &Value) -> Irql {
         .unwrap_or(Irql::HIGH_LEVEL)
 }
 
-/// Returns a function's parameters in Rust, or `None` if the data do not contain the function.
+/// Returns a function's parameter types in Rust, or `None` if the data do not contain the function.
 fn parameters(function: &Value) -> Option<Vec<String>> {
     let text = |one: &Value| one.as_str().unwrap_or_default().to_owned();
     let mut all: Vec<String> = function["params"]
@@ -151,7 +151,7 @@ fn exports_have_the_limits_of_the_headers() {
     let mut compared = 0;
     for (name, (_, ceiling)) in ntoskrnl() {
         let annotated = annotated(&functions["nt"][name]);
-        // Without an annotation, the limit is the documentation's.
+        // Without an annotation, the limit comes from the documentation.
         if annotated != Irql::HIGH_LEVEL {
             assert_eq!(ceiling, annotated, "{name}");
             compared += 1;
@@ -160,7 +160,7 @@ fn exports_have_the_limits_of_the_headers() {
     assert!(compared > 100, "{compared} exports have annotations");
 }
 
-/// Returns the list in the documentation.
+/// Returns the contents of the list in the documentation.
 fn list() -> String {
     let functions = functions();
     let mut text = format!(

@@ -1,5 +1,5 @@
-//! A test that compares the types of the provided routines' parameters and results with those in the data
-//! on the headers (`tools/wdk-standin/data`).
+//! A test that compares the parameter and result types of the provided routines with the header data
+//! (`tools/wdk-standin/data`).
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -14,29 +14,27 @@ use crate::{
     },
 };
 
-/// A type of the headers, as far as the calling convention and a kernel that reads memory tell types apart.
+/// A class of header types that the calling convention and a kernel that reads memory treat alike.
 #[derive(Debug, PartialEq, Eq)]
 enum Class {
-    /// A pointer or a handle, with the type that it points to.
+    /// A pointer or a handle, and the type that it points to.
     Pointer(String),
     Integer {
         bits: u32,
         is_signed: bool,
     },
     Enumeration,
-    /// A structure of another size than an integer, which the calling convention passes by its address.
+    /// A structure whose size differs from all integers, which the calling convention passes by address.
     Structure,
 }
 
-/// A routine's declaration.
 struct Declaration {
     parameters: Vec<String>,
-    /// The type of the result, or nothing.
+    /// The type of the result, if any.
     result: Option<String>,
     is_variadic: bool,
 }
 
-/// The data on the headers.
 struct Headers {
     functions: Value,
     types: Value,
@@ -51,7 +49,7 @@ impl Headers {
         Self { functions: parse("functions.json"), types: parse("types.json") }
     }
 
-    /// Returns a routine's declaration. All entries of the framework's table take the driver's globals first.
+    /// Returns a routine's declaration. Framework table entries take the driver's globals first.
     fn declaration(&self, name: &str) -> Option<Declaration> {
         let text = |value: &Value| value.as_str().map(str::to_owned);
         let entry = &self.functions["kmdf"][name];
@@ -70,7 +68,7 @@ impl Headers {
         })
     }
 
-    /// Returns a structure's or union's name without the aliases for it.
+    /// Returns the name of a structure or union, with aliases resolved.
     fn structure(&self, name: &str) -> Option<String> {
         if ["struct", "union"].iter().any(|group| !self.types[group][name].is_null()) {
             return Some(name.to_owned());
@@ -78,7 +76,7 @@ impl Headers {
         self.structure(self.types["alias"][name][0].as_str()?)
     }
 
-    /// Returns whether a structure starts with another one, or has the same fields.
+    /// Returns whether a structure starts with another structure, or has the same fields.
     fn starts_with(&self, structure: &str, other: &str) -> bool {
         let fields = |name: &str| {
             let fields = self.types["struct"][name]["fields"].as_array();
@@ -98,7 +96,6 @@ impl Headers {
         first.is_some_and(|first| self.starts_with(&first, other))
     }
 
-    /// Returns the class of a type.
     fn class(&self, name: &str) -> Class {
         let pointee = ["*mut ", "*const "].iter().find_map(|prefix| name.strip_prefix(prefix));
         if let Some(pointee) = pointee {
@@ -141,8 +138,8 @@ impl Headers {
         self.class(target.unwrap_or_else(|| panic!("{name} is not in types.json")))
     }
 
-    /// Returns whether a pointer to `pointee` can be one to the structure or number `ours`. A number can be
-    /// the start of a structure: its size or type.
+    /// Returns whether a pointer to `pointee` can be a pointer to the structure or number `ours`. A
+    /// number can be the first field of a structure, such as its size or type.
     fn is_pointee(&self, pointee: &str, ours: &str) -> bool {
         match (self.structure(pointee), self.structure(ours)) {
             _ if pointee == "c_void" => true,
@@ -157,7 +154,7 @@ impl Headers {
         }
     }
 
-    /// Returns whether a type of the headers is that of a routine's parameter or result.
+    /// Returns whether a header type matches the type of a routine's parameter or result.
     fn is_type(&self, theirs: &str, ours: Type) -> bool {
         if theirs == "NTSTATUS" {
             return ours == Type::Status;
@@ -189,7 +186,7 @@ impl Headers {
         let declared = &declaration.parameters;
         let mut found = Vec::new();
         let is_complete = if declaration.is_variadic {
-            // It takes as many arguments as fit in the four registers.
+            // The routine takes as many arguments as fit in the four registers.
             declared.len() <= parameters.len() && parameters.len() == 4
         } else {
             declared.len() == parameters.len()
@@ -214,7 +211,7 @@ impl Headers {
     }
 }
 
-/// The types of a routine's parameters and of its result.
+/// The parameter and result types of a routine.
 struct Provided {
     parameters: &'static [Type],
     result: Type,
@@ -239,8 +236,8 @@ fn provided() -> BTreeMap<&'static str, Provided> {
         .collect()
 }
 
-/// The declarations of routines that the data do not have, a line for each: the result, the name, and
-/// the parameters' types.
+/// The declarations of routines that the data lack, one per line: the result type, the name, and the
+/// parameter types.
 const OTHERS: &str = include_str!("declarations.txt");
 
 /// Returns the declarations of [`OTHERS`].

@@ -1,4 +1,4 @@
-//! A test that writes the list of what published drivers use and the stand-in kernel implements.
+//! A test that writes the list of routines that published drivers use and this kernel implements.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -23,8 +23,8 @@ const RENEW: &str = "WDK_ETW_RENEW";
 /// The path of the list.
 const LIST: &str = "docs/reference/coverage.md";
 
-/// Routines whose arguments are checked, and that have no effect a driver without hardware can
-/// observe: settings of what does not exist here.
+/// Routines that check their arguments but have no effect that a driver without hardware can
+/// observe, because they set properties of things that do not exist here.
 const WITHOUT_EFFECT: &[&str] = &[
     "CmRegisterCallback",
     "CmRegisterCallbackEx",
@@ -67,7 +67,7 @@ const WITHOUT_EFFECT: &[&str] = &[
     "WdfVerifierDbgBreakPoint",
 ];
 
-/// What the stand-in kernel does if a driver calls a routine.
+/// The stand-in kernel's support for a routine.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum State {
     Simulated,
@@ -89,17 +89,16 @@ impl State {
     }
 }
 
-/// What is provided, and what samples use.
+/// The provided routines, and the routines that samples use.
 struct Coverage {
     provided: BTreeSet<&'static str>,
     samples: Vec<Sample>,
-    /// The number of samples that use a framework function.
+    /// The number of samples that use each framework function.
     by_kmdf: BTreeMap<String, usize>,
-    /// The number of samples that use a kernel routine.
+    /// The number of samples that use each kernel routine.
     by_nt: BTreeMap<String, usize>,
 }
 
-/// A published driver.
 struct Sample {
     path: String,
     has_hardware: bool,
@@ -108,7 +107,7 @@ struct Sample {
     nt: Vec<String>,
 }
 
-/// Selects samples.
+/// A predicate that selects samples.
 type Filter = fn(&Sample) -> bool;
 
 fn strings(value: &Value) -> Vec<String> {
@@ -163,7 +162,7 @@ impl Coverage {
         }
     }
 
-    /// Returns the sum of the samples of the functions that are served, and of all.
+    /// Returns the sample counts of the supported functions and of all functions, each summed up.
     fn weight(&self, counts: &BTreeMap<String, usize>) -> (usize, usize) {
         let served = counts
             .iter()
@@ -173,7 +172,7 @@ impl Coverage {
         (served, counts.values().sum())
     }
 
-    /// Returns how many of some routines are served, and the others.
+    /// Returns the number of routines that are supported, and the names of the others.
     fn of<'a>(&self, names: &'a [String]) -> (usize, Vec<&'a str>) {
         let unique: BTreeSet<&str> = names.iter().map(String::as_str).collect();
         let (served, refused): (Vec<&str>, Vec<&str>) =

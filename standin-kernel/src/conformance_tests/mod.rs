@@ -1,4 +1,4 @@
-//! Tests that compare the routines with the headers' data, and write the lists of them.
+//! Tests that compare the routines with the header data, and write the lists of routines.
 
 mod abi_table;
 mod abi_types;

@@ -1,10 +1,10 @@
-//! The instructions by which inline functions of the WDK's headers read and set the processor's state:
-//! the IRQL in CR8, the processor's block through GS, and the shared user data page.
+//! The instructions with which inline functions of the WDK headers read and set the processor's state:
+//! the IRQL in CR8, the processor control region through GS, and the shared user data page.
 //!
-//! Each of them faults, and is served here. CR8 is the thread's IRQL, and a write to it is a call that
-//! raises or lowers the IRQL. A load from the block or the page is executed from a copy of the
-//! instruction that has its operand in memory of this program, so that registers, widths and flags
-//! are as the processor sets them, whatever instruction the compiler chose.
+//! Each such instruction faults, and is served here. CR8 is the thread's IRQL, and a write to it is a
+//! call that raises or lowers the IRQL. A load from the region or page is executed by a copy of the
+//! instruction whose operand is in memory of this program. Registers, widths and flags are therefore
+//! as the processor sets them, whichever instruction the compiler chose.
 
 use std::{cell::RefCell, cmp::Ordering, ffi::c_void, num::NonZeroUsize, ptr::NonNull, rc::Rc};
 
@@ -30,10 +30,10 @@ use crate::ground::{
     shared_data,
 };
 
-/// The name of a write to CR8 among a thread's calls.
+/// The name that a thread's call history uses for a write to CR8.
 const WRITE_CR8: &str = "mov cr8";
 
-/// `KMODE_EXCEPTION_NOT_HANDLED`, and the status of a general-protection fault.
+/// `KMODE_EXCEPTION_NOT_HANDLED`, and the status for a general-protection fault.
 const EXCEPTION_NOT_HANDLED: u32 = 0x1E;
 const ACCESS_VIOLATION: u64 = 0xC000_0005;
 
@@ -41,14 +41,14 @@ thread_local! {
     static SLOT: RefCell<Option<Slot>> = const { RefCell::new(None) };
 }
 
-/// Serves the access of an instruction, so that the driver continues behind it. Bugchecks if the
-/// kernel does not provide what the instruction accesses. Returns whether it is such an access; if it
-/// is not, the frame has the fault.
+/// Serves an instruction's access, so that the driver continues after the instruction. Bugchecks if
+/// the kernel does not provide the accessed data. Returns `false`, with the fault in the frame, if the
+/// instruction makes no such access.
 pub fn serve(frame: &mut Frame) -> bool {
     let trap = &mut frame.trap;
     let original = SLOT.with_borrow(|slot| slot.as_ref()?.original_of(trap.registers.rip));
     if let Some(original) = original {
-        // The load was served, and the instruction faults for another reason.
+        // The load was served, and the copied instruction faults for another reason.
         trap.registers.rip = original;
         return false;
     }
@@ -70,7 +70,7 @@ pub fn serve(frame: &mut Frame) -> bool {
     }
 }
 
-/// Puts the IRQL into a register.
+/// Stores the IRQL in a register.
 fn read_cr8(thread: &Thread, instruction: &Instruction, frame: &mut Frame) {
     let irql = u64::from(thread.irql().number());
     let register = instruction.op0_register();
@@ -103,7 +103,7 @@ fn write_cr8(thread: &Rc<Thread>, instruction: &Instruction, frame: &mut Frame) 
     let to = Irql::from_number(number);
     let [_, _, _, rbx, rsp, rbp, rsi, rdi, _, _, _, _, r12, r13, r14, r15] = registers.general;
     let preserved = Preserved { low: [rbx, rbp, rsi, rdi], high: [r12, r13, r14, r15] };
-    // The stack has no return address, which is above a call's stack pointer.
+    // Unlike a call, the instruction pushes no return address, so its slot is below rsp.
     let stack = rsp.wrapping_sub(8);
     let call = thread.enter(WRITE_CR8, instruction.next_ip(), stack, preserved);
     let context = Context::new(Rc::clone(thread), call);
@@ -118,10 +118,10 @@ fn write_cr8(thread: &Rc<Thread>, instruction: &Instruction, frame: &mut Frame) 
     frame.rip = instruction.next_ip();
 }
 
-/// Data that the kernel serves by fault, and an offset in it.
+/// Data that the kernel serves after a fault, and an offset in the data.
 #[derive(Clone, Copy)]
 enum Place {
-    /// The processor's block.
+    /// The processor control region.
     Processor(u64),
     /// The shared user data page.
     Shared(u64),
@@ -136,7 +136,7 @@ impl Place {
         processor_block::offset_of(address).map(Self::Processor)
     }
 
-    /// Returns the bytes there, if the kernel provides them.
+    /// Returns the bytes at the place, if the kernel provides them.
     fn read(self, thread: &Rc<Thread>, length: usize) -> Option<Vec<u8>> {
         match self {
             Self::Processor(offset) => {
@@ -150,7 +150,6 @@ impl Place {
         }
     }
 
-    /// Describes the place.
     fn describe(self) -> String {
         match self {
             Self::Processor(offset) => {
@@ -163,8 +162,8 @@ impl Place {
     }
 }
 
-/// Makes the driver continue with a copy of an instruction that loads from a place. Returns whether
-/// the instruction accesses one.
+/// Makes the driver continue with a copy of an instruction that loads from a [`Place`]. Returns
+/// `false` if the instruction accesses none.
 fn load(thread: &Rc<Thread>, instruction: &Instruction, frame: &mut Frame) -> bool {
     let trap = &frame.trap;
     let mut factory = InstructionInfoFactory::new();
@@ -211,20 +210,20 @@ fn load(thread: &Rc<Thread>, instruction: &Instruction, frame: &mut Frame) -> bo
     copied.is_some()
 }
 
-/// Returns whether a copy of an instruction elsewhere does the same with another memory operand.
+/// Returns whether a copy of an instruction elsewhere, with another memory operand, is equivalent.
 fn is_plain(instruction: &Instruction) -> bool {
     let has_operand =
         (0..instruction.op_count()).any(|number| instruction.op_kind(number) == OpKind::Memory);
-    // A bit test with a register reads beyond its operand.
+    // A bit test with a register operand can access memory beyond its memory operand.
     let is_far_bit_test =
         instruction.mnemonic() == Mnemonic::Bt && instruction.op1_kind() == OpKind::Register;
     has_operand && instruction.flow_control() == FlowControl::Next && !is_far_bit_test
 }
 
-/// Memory for the copy of one instruction and its operand, of one thread.
+/// One thread's memory for the copy of an instruction and its operand.
 struct Slot {
     mapping: NonNull<c_void>,
-    /// The address of the instruction that was copied last.
+    /// The address of the most recently copied instruction.
     original: u64,
 }
 
@@ -234,8 +233,8 @@ impl Slot {
 
     fn new() -> Option<Self> {
         let size = NonZeroUsize::new(PAGE)?;
-        // It is written before each use, and changing the protection each time would interrupt all
-        // processors that run this program.
+        // The slot is written before each use, and changing its protection each time would interrupt
+        // all processors that run this program.
         let protection = ProtFlags::PROT_READ | ProtFlags::PROT_WRITE | ProtFlags::PROT_EXEC;
         // SAFETY: a fresh anonymous mapping aliases nothing.
         let mapping = unsafe { mmap_anonymous(None, size, protection, MapFlags::MAP_PRIVATE) };
@@ -246,13 +245,13 @@ impl Slot {
         self.mapping.addr().get() as u64
     }
 
-    /// Returns the address of the instruction whose copy is at an address.
+    /// Returns the address of the original instruction whose copy is at an address.
     fn original_of(&self, address: u64) -> Option<u64> {
         (address == self.address()).then_some(self.original)
     }
 
-    /// Copies an instruction, with other bytes in the place of its memory operand, and a jump behind
-    /// the original. Returns the copy's address, or `None` if the instruction cannot be copied.
+    /// Copies an instruction with `operand` as its memory operand, followed by a jump back to the
+    /// driver. Returns the copy's address, or `None` if the instruction cannot be copied.
     fn copy(&mut self, instruction: &Instruction, operand: &[u8]) -> Option<u64> {
         let code = self.encode(instruction).ok()?;
         if code.len() > Self::OPERAND || operand.len() > PAGE - Self::OPERAND {
@@ -265,10 +264,10 @@ impl Slot {
     }
 
     fn encode(&self, instruction: &Instruction) -> Result<Vec<u8>, IcedError> {
-        /// `jmp [rip]`, which jumps to the address behind it.
+        /// `jmp [rip]`, which jumps to the address that follows it.
         const JUMP: [u8; 6] = [0xFF, 0x25, 0, 0, 0, 0];
         let mut copy = *instruction;
-        // The forms with an absolute address have none relative to the instruction.
+        // The forms with an absolute address have no equivalent relative to rip.
         copy.set_code(match instruction.code() {
             Code::Mov_AL_moffs8 => Code::Mov_r8_rm8,
             Code::Mov_AX_moffs16 => Code::Mov_r16_rm16,
@@ -293,7 +292,7 @@ impl Slot {
     fn write(&mut self, offset: usize, bytes: &[u8]) {
         // SAFETY: the callers pass offsets and lengths within the mapping.
         let to = unsafe { self.mapping.cast::<u8>().add(offset) };
-        // SAFETY: the mapping is writable, this thread's, and no code runs in it now.
+        // SAFETY: the mapping is writable and belongs to this thread, and no code runs in it now.
         unsafe { to.copy_from_nonoverlapping(NonNull::from(bytes).cast(), bytes.len()) };
     }
 }

@@ -13,7 +13,7 @@ pub struct Preserved {
     pub high: [u64; 4],
 }
 
-/// What a gateway stores of the driver's processor state.
+/// The part of the driver's processor state that a gateway stores.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct Entered {
@@ -21,7 +21,7 @@ pub struct Entered {
     pub preserved: Preserved,
     /// The processor's flags.
     pub flags: u64,
-    /// Nothing; it keeps the stack aligned.
+    /// Padding that keeps the stack aligned.
     pub reserved: u64,
 }
 
@@ -32,7 +32,7 @@ const _: () = assert!(size_of::<Preserved>() == 64 && size_of::<Entered>() == 80
 pub struct Call {
     /// The routine's name.
     pub name: &'static str,
-    /// The return address, which is the byte after the call instruction.
+    /// The return address: the first byte after the call instruction.
     pub return_address: u64,
     /// The caller's IRQL.
     pub irql: Irql,
@@ -43,7 +43,7 @@ pub struct Call {
 }
 
 impl Call {
-    /// The placeholder for the last call of a thread whose drivers have made none.
+    /// The placeholder for the last call of a thread whose drivers have made no calls.
     pub const NONE: Self = Self {
         name: "(no call yet)",
         return_address: 0,
@@ -52,8 +52,8 @@ impl Call {
         preserved: Preserved { low: [0; 4], high: [0; 4] },
     };
 
-    /// Returns the caller's registers after the call. Those that a routine does not preserve are
-    /// 0.
+    /// Returns the caller's registers after the call. Registers that a routine does not preserve
+    /// are 0.
     pub const fn registers(&self) -> Registers {
         let [rbx, rbp, rsi, rdi] = self.preserved.low;
         let [r12, r13, r14, r15] = self.preserved.high;

@@ -58,7 +58,7 @@ impl Context {
     pub fn caller(&self) -> String {
         let backtrace = self.backtrace();
         if backtrace.is_empty() {
-            // A job of a test acts for the last call, whose frames are gone.
+            // A job of a test acts on behalf of the last call, whose frames no longer exist.
             return self.place(self.call.return_address);
         }
         self.explain(&backtrace).place
@@ -89,7 +89,7 @@ impl Context {
         self.stop(rule, self.sentence(what))
     }
 
-    /// Waits for another thread by polling. `what` completes "waits forever for".
+    /// Polls until `ready` returns a value. `what` completes "waits forever for".
     pub fn wait_for<T>(&self, what: &str, mut ready: impl FnMut() -> Option<T>) -> T {
         let mut looks = 0;
         loop {
@@ -112,7 +112,7 @@ impl Context {
         }
     }
 
-    /// Closes or opens pageable memory as the IRQL changes.
+    /// Makes pageable memory inaccessible or accessible as the IRQL changes.
     fn page(&self, from: Irql, to: Irql) {
         let (before, after) = (from < Irql::DISPATCH_LEVEL, to < Irql::DISPATCH_LEVEL);
         if before != after {
@@ -167,7 +167,7 @@ impl Context {
         self.call_driver_lowering(self.irql(), what, address, arguments)
     }
 
-    /// Calls a driver routine as [`Self::call_driver`] does, which must return at the IRQL `to`.
+    /// Calls a driver routine as [`Self::call_driver`] does. The routine must return at the IRQL `to`.
     pub fn call_driver_lowering<const N: usize>(
         &self,
         to: Irql,
@@ -178,8 +178,8 @@ impl Context {
         self.enter_driver(Some(to), what, address, arguments)
     }
 
-    /// Calls a driver routine as [`Self::call_driver`] does, which acquires or releases a lock and may
-    /// return at another IRQL.
+    /// Calls a driver routine that acquires or releases a lock as [`Self::call_driver`] does. The
+    /// routine may return at another IRQL.
     pub fn call_driver_with_lock<const N: usize>(
         &self,
         what: &str,
@@ -218,7 +218,7 @@ impl Context {
         }
         let state = outermost.then(|| self.host().driver_entered(self));
         let depth = Restored::replace(&self.depth, self.depth.get() + 1);
-        // What raised the IRQL before is not what this call leaves raised.
+        // Earlier raises of the IRQL must not be reported as raises by this call.
         let raises = self.raises.take();
         // SAFETY: the address was checked to be in code of a driver that is still mapped. The
         // driver's compiler makes the routine follow the Windows calling convention. Only this call
@@ -251,12 +251,12 @@ impl Context {
         returned.result
     }
 
-    /// Warns if a driver routine left the processor in another state than the calling convention
-    /// requires. The state has been put back.
+    /// Warns if a driver routine did not leave the processor in the state that the calling convention
+    /// requires. The state has already been restored.
     fn check_state(&self, what: &str, returned: Returned) {
         if returned.has_direction_flag() {
             let sentence = format!(
-                "{what} returned with the direction flag set, which the calling convention has clear; \
+                "{what} returned with the direction flag set, which the calling convention requires to be clear; \
                  the kernel has cleared it"
             );
             self.host().warn_once(Rule::DirectionFlag, &sentence);
@@ -300,8 +300,8 @@ impl Context {
         result
     }
 
-    /// Runs `body` as a DPC: at `DISPATCH_LEVEL`, with driver code on the stack of the processor's DPCs.
-    /// What waits for the IRQL to fall runs afterwards.
+    /// Runs `body` as a DPC: at `DISPATCH_LEVEL`, with driver code on the processor's DPC stack. Work
+    /// that waits for a lower IRQL runs afterwards.
     pub fn as_dpc<R>(&self, body: impl FnOnce() -> R) -> R {
         let before = self.raise_irql(Irql::DISPATCH_LEVEL);
         let result = self.on_stack_of_dpcs(body);
@@ -309,35 +309,35 @@ impl Context {
         result
     }
 
-    /// Fills `buffer` with the bytes at an address from the driver. Bugchecks for a bad address.
+    /// Fills `buffer` with the bytes at an address that the driver passed. Bugchecks for a bad address.
     pub fn read_into(&self, address: u64, buffer: &mut [u8]) {
         self.checked(memory::read_into(address, buffer));
     }
 
-    /// Reads a structure at an address from the driver. Bugchecks for a bad address.
+    /// Reads a structure at an address that the driver passed. Bugchecks for a bad address.
     pub fn read<T: FromBytes + IntoBytes>(&self, address: u64) -> T {
         self.checked(memory::read(address))
     }
 
-    /// Writes a result to an address from the driver. Bugchecks for a bad address.
+    /// Writes a result to an address that the driver passed. Bugchecks for a bad address.
     pub fn write<T: IntoBytes + Immutable>(&self, address: u64, value: &T) {
         self.checked(memory::write(address, value));
     }
 
-    /// Reads a structure at an address from the driver, unless it is null. Bugchecks for a bad address.
+    /// Reads a structure at an address that the driver passed, unless null. Bugchecks for a bad address.
     pub fn read_optional<T: FromBytes + IntoBytes>(&self, address: u64) -> Option<T> {
         (address != 0).then(|| self.read(address))
     }
 
-    /// Writes a result to an address from the driver, unless it is null. Bugchecks for a bad address.
+    /// Writes a result to an address that the driver passed, unless null. Bugchecks for a bad address.
     pub fn write_optional<T: IntoBytes + Immutable>(&self, address: u64, value: &T) {
         if address != 0 {
             self.write(address, value);
         }
     }
 
-    /// Changes a structure at an address from the driver, and returns what `change` returns. Bugchecks for
-    /// a bad address.
+    /// Changes a structure at an address that the driver passed, and returns the result of `change`.
+    /// Bugchecks for a bad address.
     pub fn update<T, R>(&self, address: u64, change: impl FnOnce(&mut T) -> R) -> R
     where
         T: FromBytes + IntoBytes + Immutable,
@@ -348,17 +348,17 @@ impl Context {
         result
     }
 
-    /// Reads bytes at an address from the driver. Bugchecks for a bad address.
+    /// Reads bytes at an address that the driver passed. Bugchecks for a bad address.
     pub fn read_bytes(&self, address: u64, length: usize) -> Vec<u8> {
         self.checked(memory::read_bytes(address, length))
     }
 
-    /// Writes bytes to an address from the driver. Bugchecks for a bad address.
+    /// Writes bytes to an address that the driver passed. Bugchecks for a bad address.
     pub fn write_bytes(&self, address: u64, bytes: &[u8]) {
         self.checked(memory::write_bytes(address, bytes));
     }
 
-    /// Returns the result of an access to an address from the driver. Bugchecks for a bad address.
+    /// Returns the result of an access to a driver's address. Bugchecks for a bad address.
     pub fn checked<T>(&self, result: Result<T, BadAddress>) -> T {
         result.unwrap_or_else(|error| self.stop_for_address(error))
     }
@@ -388,7 +388,7 @@ impl Context {
     }
 }
 
-/// The context in which a service of the kernel acts: what it has for the call, and the call itself.
+/// The context in which a kernel service acts: the call, and the service's state for it.
 #[derive(Clone)]
 pub struct ServiceContext<S> {
     /// The service's state for the call.
@@ -436,7 +436,7 @@ impl<T: IntoBytes + Immutable + Copy> At<T> {
 }
 
 impl<T: FromBytes + IntoBytes + Immutable> At<T> {
-    /// Changes the value, and returns what `change` returns. Bugchecks for a bad address.
+    /// Changes the value, and returns the result of `change`. Bugchecks for a bad address.
     pub fn update<R>(self, context: &Context, change: impl FnOnce(&mut T) -> R) -> R {
         context.update(self.0, change)
     }

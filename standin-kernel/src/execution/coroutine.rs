@@ -1,9 +1,9 @@
-//! Threads that a driver creates, and the kernel's own that run a driver's work items.
+//! Threads that a driver creates, and kernel threads that run a driver's work items.
 //!
-//! Each has an operating system thread, and with it a stack of its own, so that it can wait in the
-//! middle of driver code. It runs only while another thread of the kernel resumes it and waits for its
-//! next pause: two of them never run at the same time because of a resumption, and equal runs
-//! interleave equally.
+//! Each has an operating system thread, and thus its own stack, so that it can wait in the middle of
+//! driver code. It runs only while another thread of the kernel resumes it and waits for its next pause.
+//! A thread and the coroutine that it resumes therefore never run at the same time, and identical runs
+//! interleave identically.
 
 use std::{io, rc::Rc, sync::Arc, time::Duration};
 
@@ -41,7 +41,7 @@ impl Coroutine {
         let (pause, pauses) = bounded(1);
         std::thread::Builder::new().name(format!("system thread {}", identity.thread)).spawn(
             move || {
-                // Dropped by the other side if the kernel ends before the coroutine starts.
+                // The other side drops the sender if the kernel ends before the coroutine starts.
                 if resumed.recv().is_err() {
                     return;
                 }
@@ -65,7 +65,7 @@ impl Coroutine {
 
     /// Lets the coroutine run until it pauses. A bugcheck in it ends `by` too.
     pub fn resume(&self, by: &Thread) -> Pause {
-        // Sending fails only after the end, which the receiver below then reports.
+        // Sending fails only after the coroutine has ended, which the receiver below then reports.
         let _sent = self.resume.send(());
         match self.pauses.recv() {
             Ok(Pause::BugCheck(bugcheck)) => by.end_with(*bugcheck),
@@ -75,23 +75,23 @@ impl Coroutine {
     }
 }
 
-/// The number of times that a wait lets other threads run before it lets time pass.
+/// The number of times that a wait lets other threads run before it advances time.
 const LOOKS: u32 = 10_000;
 
-/// The number of steps after which a wait without a deadline can count as endless. A periodic timer could
-/// otherwise keep it running forever.
+/// The number of steps after which a wait without a deadline may count as endless. Otherwise a periodic
+/// timer could keep the wait going forever.
 const STEPS: u32 = 10_000;
 
-/// The amount of work that runs before time passes, although more work is left: work that queues itself
-/// again does not stop the clock.
+/// The number of work items that run before time advances although more are queued, so that work that
+/// queues itself again does not stop the clock.
 const WORK_AT_A_TIME: u32 = 1000;
 
-/// The end of a wait without a deadline, which nothing but time could end: it takes many steps, and as
-/// much processor time as driver code may use without calling the kernel.
+/// Detects the end of a wait without a deadline that only the passage of time could end. The wait must
+/// take many steps and as much processor time as driver code may use without calling the kernel.
 struct Patience<'a> {
     context: &'a Context,
     steps: u32,
-    /// The processor time after the first [`STEPS`].
+    /// The processor time at the end of the first [`STEPS`].
     since: Option<Duration>,
 }
 
@@ -100,10 +100,10 @@ impl<'a> Patience<'a> {
         Self { context, steps: 0, since: None }
     }
 
-    /// Counts a step. Returns whether it was one too many.
+    /// Counts a step. Returns whether the limit is exceeded.
     fn is_over(&mut self) -> bool {
         self.steps = self.steps.saturating_add(1);
-        // The steps before take a fraction of a second.
+        // The first steps take a fraction of a second.
         if self.steps < STEPS || !self.steps.is_multiple_of(100) {
             return false;
         }
@@ -119,9 +119,9 @@ impl<'a> Patience<'a> {
     }
 }
 
-/// Waits until `ready` returns `true`, or until the counter reads `deadline`. Returns the last
-/// result of `ready`. Without a deadline, `false` means that this kernel has no work left that
-/// could change the result, or that its work has not changed it for a long time.
+/// Waits until `ready` returns `true` or the counter reads `deadline`. Returns the last result of
+/// `ready`. Without a deadline, `false` means that this kernel has no work left that could change the
+/// result, or that its work has not changed the result for a long time.
 pub fn wait_until(
     context: &Context,
     deadline: Option<i64>,
@@ -132,7 +132,7 @@ pub fn wait_until(
     let clock = host.clock();
     let has_passed = || deadline.is_some_and(|deadline| clock.last() >= deadline);
     if context.coroutine().is_some() {
-        // The threads that resume this one fire the timers, and know when nothing is left to do.
+        // The threads that resume this one fire the timers, and detect that nothing is left to do.
         let is_ready = loop {
             if ready() {
                 break true;
@@ -172,11 +172,10 @@ pub fn wait_until(
     true
 }
 
-/// Lets time pass until the counter reads `until`: fires the timers that come due, and runs the work
-/// that waits.
+/// Lets time pass until the counter reads `until`: fires timers as they come due, and runs pending work.
 pub fn pass_time(context: &Context, until: i64) {
     if context.coroutine().is_some() {
-        // Other threads run even if no time is to pass.
+        // Other threads run even if no time is left to pass.
         context.pause(Some(until));
         wait_until(context, Some(until), || false);
         return;

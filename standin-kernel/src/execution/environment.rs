@@ -21,7 +21,7 @@ pub struct Environment {
     pub live_stacks: LiveStacks,
     /// The processor time that driver code may use without calling the kernel.
     pub time_limit: Duration,
-    /// Set if threads run at the same time, so that none may close pageable memory.
+    /// Set if threads run in parallel, so that none of them may make pageable memory inaccessible.
     parallel: AtomicBool,
     has_crashed: AtomicBool,
     crash: Mutex<Option<BugCheck>>,
@@ -47,17 +47,17 @@ impl Environment {
         }
     }
 
-    /// Returns whether threads run at the same time.
+    /// Returns whether threads run in parallel.
     pub fn is_parallel(&self) -> bool {
         self.parallel.load(Ordering::Relaxed)
     }
 
-    /// Sets whether threads run at the same time from now on.
+    /// Sets whether threads run in parallel from now on.
     pub fn set_parallel(&self, parallel: bool) {
         self.parallel.store(parallel, Ordering::Relaxed);
     }
 
-    /// Closes or opens pageable memory, if only one thread runs at a time.
+    /// Makes pageable memory inaccessible or accessible, unless threads run in parallel.
     pub fn set_pageable_accessible(&self, accessible: bool) {
         if self.is_parallel() {
             return;
@@ -71,7 +71,7 @@ impl Environment {
         self.has_crashed.load(Ordering::Acquire)
     }
 
-    /// Records a bugcheck. The first one is kept.
+    /// Records a bugcheck. Only the first bugcheck is kept.
     pub fn crash(&self, bugcheck: &BugCheck) {
         self.crash.lock().get_or_insert_with(|| bugcheck.clone());
         self.has_crashed.store(true, Ordering::Release);
@@ -92,7 +92,7 @@ impl Environment {
         self.calls.load(Ordering::Relaxed)
     }
 
-    /// Records the stack use of a call to the driver.
+    /// Records how much stack a call to the driver used.
     pub fn note_stack(&self, what: &str, bytes: usize) {
         let mut stacks = self.stacks.lock();
         if let Some(most) = stacks.get_mut(what) {

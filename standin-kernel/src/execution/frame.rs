@@ -1,19 +1,19 @@
-//! An instruction of driver code that was interrupted to be served.
+//! An instruction of driver code that was interrupted to serve its access.
 
 use std::mem::offset_of;
 
 use crate::ground::signals::Trap;
 
 /// The registers of an interrupted instruction, on the stack of this program's code. The routine of
-/// [`super::intercept`] continues the driver with them.
+/// [`super::intercept`] resumes the driver with them.
 #[repr(C, align(64))]
 pub struct Frame {
-    /// The general registers, in the processor's order. The stack pointer is in [`Self::rsp`] too,
-    /// which is the one that counts.
+    /// The general registers, in the processor's order. Of the two copies of the stack pointer,
+    /// only [`Self::rsp`] is used to resume.
     pub general: [u64; 16],
     /// The end of the range that contains the driver's stack.
     pub end: u64,
-    /// The stack pointer at which the driver continued before.
+    /// The stack pointer from which the driver last continued.
     pub driver: u64,
     /// The size in bytes of the area for the extended state.
     pub state_bytes: u64,

@@ -1,9 +1,9 @@
 //! The gateways from the driver into the kernel.
 //!
-//! Every routine that a driver can call is reached through a gateway: a few instructions, generated
-//! once per process, that leave the driver's stack and pass the routine to [`serve`]. Only
-//! [`serve`] makes the checks that apply to every call (the IRQL limit, the thread's call history),
-//! and creates the call's context, which the routine receives with its arguments.
+//! A driver reaches every routine through a gateway: a few instructions, generated once per
+//! process, that leave the driver's stack and pass the routine to [`serve`]. Only [`serve`] makes
+//! the checks that apply to every call (the IRQL limit, the thread's call history), and creates the
+//! call's context, which the routine receives with its arguments.
 
 use std::{collections::HashMap, ffi::c_void, num::NonZeroUsize, ptr::NonNull, rc::Rc};
 
@@ -33,7 +33,7 @@ pub struct Entry {
     pub parameters: &'static [Type],
     /// The type of the routine's result.
     pub result: Type,
-    /// Serves a call. Arguments beyond the routine's parameters are zero.
+    /// Serves a call. Unused argument registers are zero.
     pub serve: Box<dyn Fn(Context, Registers) -> u64 + Send + Sync>,
 }
 
@@ -52,8 +52,8 @@ pub struct Gateways {
 }
 
 impl Gateways {
-    /// Generates a gateway for each routine. They live as long as the process. Imports are
-    /// bound to the routines of the modules that `importable` names.
+    /// Generates a gateway for each routine. Gateways live as long as the process. Imports can be
+    /// bound only to the routines of the modules that `importable` names.
     pub fn generate(entries: Vec<Entry>, bare: Vec<BareRoutine>, importable: &[&str]) -> Self {
         let entries: &'static [Entry] = entries.leak();
         let code: Vec<Vec<u8>> = entries.iter().map(assemble).collect();
@@ -75,8 +75,8 @@ impl Gateways {
         self.entries
     }
 
-    /// Returns the address to bind an import to. Module names are compared without
-    /// regard to case, as the Windows loader does.
+    /// Returns the address to bind an import to. Module names are compared without regard to case,
+    /// as in the Windows loader.
     pub fn find(&self, module: &str, name: &str) -> Option<u64> {
         self.importable
             .iter()
@@ -99,15 +99,15 @@ impl Gateways {
 /// # Safety
 ///
 /// `stack` must point to the return address in a frame of the current thread's driver. The
-/// arguments that the entry's routine has, and at least four, must be above it. Only gateways call
-/// this function, and they set up the frame this way.
+/// arguments of the entry's routine, at least four, must be above the return address. Only gateways
+/// call this function, and they set up the frame this way.
 unsafe extern "win64" fn serve(
     entry: &'static Entry,
     return_address: u64,
     stack: u64,
     entered: &Entered,
 ) -> u64 {
-    // First, since the driver may have corrupted the thread's state.
+    // This comes first, because the driver may have corrupted the thread's state.
     let caller = || {
         let call = Call { return_address, stack, preserved: entered.preserved, ..Call::NONE };
         (call.registers(), stack::top_of(stack))
@@ -117,7 +117,7 @@ unsafe extern "win64" fn serve(
     let thread = thread::current();
     let call = thread.enter(entry.name, return_address, stack, entered.preserved);
     if entered.flags & u64::from(signals::DIRECTION) != 0 {
-        let sentence = "with the direction flag set, which the calling convention has clear; the \
+        let sentence = "with the direction flag set, which the calling convention requires to be clear; the \
                         kernel has cleared it";
         let host = thread.host();
         host.warn(&thread, call, Rule::DirectionFlag, sentence);
@@ -146,14 +146,14 @@ unsafe extern "win64" fn serve(
     result
 }
 
-/// Assembles a gateway. Its instructions store the register arguments in their home space, before
-/// the other arguments, leave the driver's stack for the one that this program's code runs on, and
-/// call [`serve`] with the routine's entry, the return address, the driver's stack pointer, and the
-/// registers by which a stack walk finds the driver's frames. The code is position-independent.
+/// Assembles a gateway. It stores the register arguments in their home space, before the other
+/// arguments, switches from the driver's stack to this program's stack, and calls [`serve`] with
+/// the routine's entry, the return address, the driver's stack pointer, and the registers with
+/// which a stack walk finds the driver's frames. The code is position-independent.
 fn assemble(entry: &'static Entry) -> Vec<u8> {
-    /// The home space of the callee's register arguments.
+    /// The home space for the callee's register arguments.
     const SHADOW: i32 = 0x20;
-    /// The space for [`Entered`], and the place of the flags in it.
+    /// The space for [`Entered`], and the offset of the flags in it.
     const ENTERED: i32 = 0x50;
     const FLAGS: i32 = 0x40;
     const { assert!(size_of::<Entered>() == 0x50, "the gateways store it") };
@@ -173,14 +173,14 @@ fn assemble(entry: &'static Entry) -> Vec<u8> {
         a.mov(rsp, qword_ptr(r11 + stack::HOST))?;
         a.push(r11)?;
         a.push(qword_ptr(r11 + stack::DRIVER))?;
-        // A routine may call the driver, which continues below where it is now.
+        // A routine may call the driver, which then continues below this stack pointer.
         a.mov(qword_ptr(r11 + stack::DRIVER), r10)?;
         a.sub(rsp, SHADOW + ENTERED)?;
         let preserved = [rbx, rbp, rsi, rdi, r12, r13, r14, r15];
         for (place, register) in (SHADOW..).step_by(8).zip(preserved) {
             a.mov(qword_ptr(rsp + place), register)?;
         }
-        // The driver's flags. This program's code cannot run with all of them.
+        // The driver's flags. This program's code cannot run with some of them.
         a.pushfq()?;
         a.pop(rax)?;
         a.mov(qword_ptr(rsp + SHADOW + FLAGS), rax)?;
@@ -209,8 +209,8 @@ fn assemble(entry: &'static Entry) -> Vec<u8> {
     build().expect("a fixed sequence of instructions always assembles")
 }
 
-/// Copies blocks of code into executable memory that lives as long as the
-/// process, and returns where each one starts.
+/// Copies blocks of code into executable memory that lives as long as the process. Returns the
+/// start of each block.
 fn place(code: &[Vec<u8>]) -> Vec<u64> {
     const ALIGNMENT: usize = 16;
     let mut offsets = Vec::with_capacity(code.len());

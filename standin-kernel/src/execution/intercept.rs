@@ -1,9 +1,9 @@
-//! The way from a faulting instruction of driver code into the kernel and back.
+//! The path from a faulting instruction of driver code into the kernel and back.
 //!
-//! The signal handler only stores the registers on the stack of this program's code and returns to
-//! a routine there. The routine keeps the processor's extended state, has the access served by
-//! [`accessors`], which may call the driver, and continues behind the instruction with every register
-//! as the driver had it. Where the access is not served, the fault is reported.
+//! The signal handler only stores the registers on the stack of this program's code and returns to a
+//! routine there. The routine saves the processor's extended state and passes the access to
+//! [`accessors`], which may call the driver. Then it continues after the instruction with all the
+//! driver's registers restored. If the access is not served, the fault is reported.
 
 use std::{
     arch::{asm, global_asm, x86_64},
@@ -15,8 +15,8 @@ use crate::ground::signals::{Diversion, Trap, resume};
 
 const _: () = assert!(stack::DRIVER == -16, "the routine restores it");
 
-// The frame in rdi, which is also the stack pointer. The state of XSAVE starts with zeros in its header,
-// whose reserved bytes it does not write.
+// The frame is in rdi and starts at the stack pointer. The header of the XSAVE area must start as zeros,
+// because XSAVE does not write its reserved bytes.
 global_asm!(
     ".globl standin_kernel_intercept",
     "standin_kernel_intercept:",
@@ -79,9 +79,9 @@ unsafe extern "C" {
     fn standin_kernel_intercept();
 }
 
-/// The size of the area that the extended state needs, and whether XSAVE saves it.
+/// The size of the area for the extended state, and whether XSAVE saves it.
 fn state() -> (u64, bool) {
-    /// The size of the area of FXSAVE, with room for the header that is zeroed in any case.
+    /// The size of the FXSAVE area, with room for the header, which is always zeroed.
     const LEGACY: u64 = 576;
     static STATE: OnceLock<(u64, bool)> = OnceLock::new();
     *STATE.get_or_init(|| {
@@ -89,19 +89,19 @@ fn state() -> (u64, bool) {
         if features.ecx & 1 << 27 == 0 {
             return (LEGACY, false);
         }
-        // A processor with XSAVE has the leaf.
+        // Every processor with XSAVE supports this CPUID leaf.
         let sizes = x86_64::__cpuid_count(0xD, 0);
         (u64::from(sizes.ebx).next_multiple_of(64).max(LEGACY), true)
     })
 }
 
-/// Finds out what [`divert`] needs, which may not be found out in a signal handler.
+/// Determines the values that [`divert`] needs but cannot determine in a signal handler.
 pub fn prepare() {
     state();
 }
 
-/// Stores the registers of a faulting instruction where the kernel continues. The fault's stack
-/// pointer is in the driver's stack.
+/// Stores the registers of a faulting instruction where the kernel continues. The stack pointer at the
+/// fault must be in the driver's stack.
 pub fn divert(trap: &Trap) -> Diversion {
     let rsp = trap.registers.rsp();
     let range = stack::RANGE as u64;
@@ -111,7 +111,7 @@ pub fn divert(trap: &Trap) -> Diversion {
     let host = unsafe { slot(stack::HOST).read() };
     // SAFETY: as above.
     let driver = unsafe { slot(stack::DRIVER).read() };
-    // SAFETY: as above. A routine may call the driver, which continues below where it is now.
+    // SAFETY: as above. A routine may call the driver, which then continues below this stack pointer.
     unsafe { slot(stack::DRIVER).write(rsp) };
     let (cs, ss): (u64, u64);
     // SAFETY: the instructions only read the selectors.
@@ -124,8 +124,8 @@ pub fn divert(trap: &Trap) -> Diversion {
     }
     let (state_bytes, has_xsave) = state();
     let frame = (host - size_of::<Frame>() as u64) & !63;
-    // SAFETY: the place is on the stack that this thread's own code left for the driver's, below its
-    // frames.
+    // SAFETY: the place is below the frames of this thread's own code, on the stack that it left to run
+    // the driver.
     unsafe {
         (frame as *mut Frame).write(Frame {
             general: trap.registers.general,

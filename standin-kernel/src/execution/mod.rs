@@ -1,4 +1,4 @@
-//! The execution of driver code: threads, their stacks and schedules, the gateways by which
+//! The execution of driver code: threads, their stacks and schedules, the gateways through which
 //! drivers call the kernel, and faults.
 //!
 //! This layer does not depend on the called routines: gateways are generated from a table of

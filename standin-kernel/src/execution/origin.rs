@@ -1,4 +1,4 @@
-//! The place in a driver that a fault belongs to.
+//! The place in a driver to which a fault is attributed.
 
 use super::{stack, thread::Thread};
 use crate::ground::{backtrace::Backtrace, bare, memory, unwind::Registers};
@@ -21,7 +21,7 @@ pub fn origin(thread: &Thread, registers: Registers) -> (Backtrace, String) {
         let place = thread.explain(&backtrace).place;
         (backtrace, place)
     };
-    // A routine such as memcpy that was given a bad address.
+    // The fault is in a routine such as memcpy that received a bad address.
     if let (Some(name), Some(address)) = (bare::routine_at(at), word(registers.rsp())) {
         let (backtrace, place) = described(bare::caller(registers, address));
         return (backtrace, format!("{name}, called from {place}"));

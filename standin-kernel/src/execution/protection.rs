@@ -1,7 +1,7 @@
-//! The instructions that cause faults, in words.
+//! Describes the instructions that cause faults.
 //!
-//! For a general-protection fault, the processor reports neither an address nor a direction. The
-//! instruction and the registers tell both.
+//! For a general-protection fault, the processor reports neither an address nor a direction. Both
+//! follow from the instruction and the registers.
 
 use iced_x86::{
     Code, Decoder, DecoderOptions, FastFormatter, FlowControl, Instruction, InstructionInfoFactory,
@@ -16,16 +16,16 @@ pub const MAX_INSTRUCTION: usize = 15;
 /// The cause of a general-protection fault.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Cause {
-    /// The instruction is for the kernel only.
+    /// The instruction is privileged.
     Privileged(String),
-    /// The instruction uses an address that no address space has.
+    /// The instruction uses a noncanonical address.
     NotCanonical {
         /// `read from`, `write to` or `instruction fetch from`.
         access: &'static str,
         /// The address.
         address: u64,
     },
-    /// The instruction needs aligned operands.
+    /// The instruction requires aligned operands.
     Misaligned {
         /// `read from` or `write to`.
         access: &'static str,
@@ -99,13 +99,12 @@ impl Cause {
 
 const FETCH: &str = "instruction fetch from";
 
-/// Returns whether an address is canonical: whether its bits from 47 on are equal.
+/// Returns whether an address is canonical: whether all its bits from 47 up are equal.
 const fn is_canonical(address: u64) -> bool {
     let high = address >> 47;
     high == 0 || high == 0x1_FFFF
 }
 
-/// Returns an access in words.
 const fn access(access: OpAccess) -> Option<&'static str> {
     match access {
         OpAccess::Read | OpAccess::CondRead => Some("read from"),
@@ -116,10 +115,10 @@ const fn access(access: OpAccess) -> Option<&'static str> {
     }
 }
 
-/// Returns the value of a register in an address.
+/// Returns the value that a register contributes to an address.
 pub fn value(register: Register, registers: &Registers) -> Option<u64> {
     if register.is_segment_register() {
-        // In 64-bit code, only fs and gs have another base.
+        // In 64-bit code, only the fs and gs segments can have a nonzero base.
         return match register {
             Register::FS => None,
             Register::GS => processor_block::base(),
@@ -134,7 +133,7 @@ pub fn value(register: Register, registers: &Registers) -> Option<u64> {
     Some(registers.get(number))
 }
 
-/// Returns the address that an instruction continues at, if that is in a register or in memory.
+/// Returns the target address of an instruction, if the address is in a register or in memory.
 fn target(
     instruction: &Instruction,
     accesses: &[(&'static str, u64, u64)],
@@ -164,16 +163,16 @@ pub fn text(instruction: &Instruction) -> String {
     text
 }
 
-/// Returns the code from an address, as much of it as an instruction can have.
+/// Returns the code at an address, up to the maximum length of an instruction.
 pub fn code_at(address: u64) -> Vec<u8> {
-    // The instruction may end where the memory does.
+    // The instruction may end at the end of accessible memory.
     (1..=MAX_INSTRUCTION)
         .rev()
         .find_map(|length| memory::read_bytes(address, length).ok())
         .unwrap_or_default()
 }
 
-/// Returns the instruction at an address in words.
+/// Describes the instruction at an address.
 pub fn instruction_at(address: u64) -> Option<String> {
     let code = code_at(address);
     let instruction = Decoder::with_ip(64, &code, address, DecoderOptions::NONE).decode();
@@ -209,7 +208,7 @@ pub fn divisor(registers: Registers, read: impl Fn(u64) -> Option<u64>) -> Optio
 mod tests {
     use super::*;
 
-    /// Returns the cause of a fault of an instruction whose registers all have a value.
+    /// Returns the cause of a fault at an instruction if every register has the value `general`.
     fn cause(code: &[u8], general: u64) -> Option<Cause> {
         let mut registers = Registers { rip: 0x1000, general: [general; 16] };
         registers.set_rsp(0x2000);
@@ -235,7 +234,7 @@ mod tests {
             let expected = Cause::NotCanonical { access, address: BAD };
             assert_eq!(cause(code, BAD), Some(expected), "{code:X?}");
         }
-        // A canonical address whose last byte is not.
+        // An access at a canonical address whose last byte is noncanonical.
         let crossing = cause(&[0x48, 0x8B, 0x08], BAD - 4);
         assert!(matches!(crossing, Some(Cause::NotCanonical { .. })));
     }

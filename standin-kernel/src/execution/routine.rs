@@ -4,32 +4,32 @@ use std::{marker::PhantomData, ptr::NonNull};
 
 use crate::ground::{NtStatus, abi::Pointee, irql::Irql};
 
-/// The largest number of parameters of a routine.
+/// The maximum number of parameters of a routine.
 pub const MAX_ARGUMENTS: usize = 11;
 
-/// The arguments of a call, each in a register. Those beyond the routine's parameters are zero.
+/// The arguments of a call, one per register. Unused registers are zero.
 pub type Registers = [u64; MAX_ARGUMENTS];
 
-/// A routine that a driver can call. `C` is the context of the service that provides the routine.
+/// A routine that a driver can call. `C` is the context type of the service that provides the routine.
 pub struct Routine<C> {
     /// The types of the parameters.
     pub parameters: &'static [Type],
     /// The type of the result.
     pub result: Type,
-    /// Calls the function with as many of the registers as it has parameters, and returns the register
-    /// of its result; the driver ignores the high bytes of narrower types.
+    /// Calls the function with as many registers as it has parameters, and returns the result register.
+    /// The driver ignores the high bytes of narrower results.
     pub call: fn(&C, Registers) -> u64,
 }
 
 impl<C> Routine<C> {
-    /// Returns the routine that a function provides. The function's parameters after the context are those of the
-    /// declaration in the headers.
+    /// Returns the routine that a function implements. After the context, the function has the same
+    /// parameters as the declaration in the headers.
     pub const fn of<F: Function<C, S>, S>(_: F) -> Self {
         Self { parameters: F::PARAMETERS, result: F::RESULT, call: F::call }
     }
 
-    /// Returns the entry of the framework's table that a function provides. The driver's globals, which
-    /// all entries take first, are not among the function's parameters.
+    /// Returns the entry of the framework's function table that a function implements. The function
+    /// omits the first parameter of all entries, the driver's globals.
     pub const fn after_globals<F: Function<C, S>, S>(_: F) -> Self {
         Self {
             parameters: F::PARAMETERS_AFTER_GLOBALS,
@@ -39,8 +39,8 @@ impl<C> Routine<C> {
     }
 }
 
-/// An exported routine in its service's list: its name, the highest IRQL at which it may be
-/// called, and the routine.
+/// An exported routine in a service's list: its name, the highest IRQL at which it may be called, and
+/// the routine.
 pub type Export<C> = (&'static str, Irql, Routine<C>);
 
 /// A type of a parameter or a result.
@@ -64,9 +64,9 @@ pub enum Type {
     Status,
     /// A whole register: a 64-bit number, or a pointer or handle of any type.
     Word,
-    /// A pointer to the structure or number of this name.
+    /// A pointer to the structure or number with this name.
     Pointer(&'static str),
-    /// A handle of this type.
+    /// A handle with this type name.
     Handle(&'static str),
 }
 
@@ -189,10 +189,11 @@ impl Returned for Result<NtStatus, NtStatus> {
     }
 }
 
-/// The address in a parameter that is a pointer to a `T`. It is the driver's, and may be wrong.
+/// A pointer parameter to a `T`. The address comes from the driver and may be invalid.
 pub struct At<T>(pub u64, PhantomData<fn() -> T>);
 
-/// A parameter that is the handle of an object whose kind is `T`. It is the driver's, and may be wrong.
+/// A parameter that is a handle to an object of the kind `T`. It comes from the driver and may be
+/// invalid.
 pub struct Handle<T>(pub u64, PhantomData<fn() -> T>);
 
 impl<T> At<T> {
@@ -216,7 +217,7 @@ macro_rules! copy_without_the_type {
 
 copy_without_the_type! { Routine At Handle }
 
-/// A kind of objects with handles.
+/// A kind of object with handles.
 pub trait Kind {
     /// The handle type's name.
     const NAME: &'static str;
@@ -238,11 +239,11 @@ impl<T: Kind> Argument for Handle<T> {
     }
 }
 
-/// A function that provides a routine. `S` is its signature after the context of type `C`.
+/// A function that implements a routine. `S` is its signature after the context of type `C`.
 pub trait Function<C, S>: Copy {
     /// The types of the parameters.
     const PARAMETERS: &'static [Type];
-    /// The types of the parameters of an entry of the framework's table.
+    /// The types of the parameters of an entry of the framework's table, without the globals.
     const PARAMETERS_AFTER_GLOBALS: &'static [Type];
     /// The type of the result.
     const RESULT: Type;
@@ -250,7 +251,7 @@ pub trait Function<C, S>: Copy {
     /// Calls the function.
     fn call(context: &C, registers: Registers) -> u64;
 
-    /// Calls the function without the first register.
+    /// Calls the function with all registers except the first.
     fn call_after_globals(context: &C, [_globals, registers @ ..]: Registers) -> u64 {
         let mut others = [0; MAX_ARGUMENTS];
         others[..registers.len()].copy_from_slice(&registers);
@@ -258,7 +259,7 @@ pub trait Function<C, S>: Copy {
     }
 }
 
-/// Returns the only value of a function's own type.
+/// Returns the only value of a function item's type.
 const fn only_value<F: Copy>() -> F {
     const {
         assert!(
@@ -266,8 +267,8 @@ const fn only_value<F: Copy>() -> F {
             "a routine is a function without data: no closure with captures, and no pointer"
         );
     }
-    // SAFETY: the type has no bytes, so any aligned address has a value, and one exists: `Routine`'s
-    // constructors, which alone use `Function`, were given it.
+    // SAFETY: the type has size 0, so any aligned address is valid to read, and a value exists: it was
+    // passed to the constructors of `Routine`, which alone use `Function`.
     unsafe { NonNull::dangling().read() }
 }
 

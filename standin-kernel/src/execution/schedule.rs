@@ -1,24 +1,23 @@
-//! Schedules of threads that run together.
+//! Schedules for threads that run together.
 
 use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex};
 
-/// A schedule of threads that run together.
+/// A schedule for threads that run together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Schedule {
-    /// The threads take turns on one processor. A turn can end wherever a driver calls the
-    /// kernel below `DISPATCH_LEVEL`; the seed decides where turns end and which thread is
-    /// next. The same seed repeats the same run.
+    /// The threads take turns on one processor. A turn can end wherever a driver calls the kernel
+    /// below `DISPATCH_LEVEL`. The seed decides where turns end and which thread runs next, so that
+    /// the same seed repeats the same run.
     Seeded(u64),
-    /// The threads run at the same time, each on a processor of its own. Pageable memory stays
-    /// accessible at every IRQL, because the threads' IRQLs differ; the addresses that drivers
-    /// pass to ETW are still checked. The kernel's clock runs with the machine's until the threads
-    /// are done.
+    /// The threads run in parallel, each on its own processor. Pageable memory stays accessible at
+    /// every IRQL, because the threads' IRQLs differ; addresses that drivers pass to ETW are still
+    /// checked. The kernel's clock follows the host's clock until the threads are done.
     Parallel,
 }
 
-/// A baton that several threads pass on. The thread that has the baton runs.
+/// A baton that several threads pass on. Only the thread that holds it runs.
 pub struct Baton {
     state: Mutex<State>,
     changed: Condvar,
@@ -28,15 +27,15 @@ struct State {
     running: usize,
     alive: Vec<bool>,
     random: fastrand::Rng,
-    /// The number of consecutive turns in which a thread could not continue.
+    /// The number of consecutive turns without progress.
     fruitless: usize,
 }
 
-/// The number of turns per thread without progress after which the threads are deadlocked.
+/// The number of turns per thread without progress after which the threads count as deadlocked.
 pub(super) const HOPELESS: usize = 10_000;
 
 impl Baton {
-    /// Creates a baton for a number of threads; the seed decides which thread starts.
+    /// Creates a baton for a number of threads. The seed decides which thread starts.
     pub fn new(threads: usize, seed: u64) -> Self {
         let mut random = fastrand::Rng::with_seed(seed);
         Self {
@@ -68,7 +67,7 @@ impl Baton {
         self.changed.notify_all();
     }
 
-    /// Marks a point where the thread's turn can end.
+    /// Marks a point at which the thread's turn can end.
     pub fn point(&self, thread: usize) {
         {
             let mut state = self.state.lock();
@@ -95,7 +94,7 @@ impl Baton {
         true
     }
 
-    /// Ends the thread's part in the schedule.
+    /// Removes the thread from the schedule.
     pub fn finish(&self, thread: usize) {
         let mut state = self.state.lock();
         state.fruitless = 0;
@@ -106,13 +105,13 @@ impl Baton {
     }
 }
 
-/// The longest time that a thread on its own processor waits for another thread, in steps of
-/// [`STEP`], before the wait counts as a deadlock.
+/// The maximum time, counted in steps of [`STEP`], that a thread on its own processor waits for
+/// another thread before the wait counts as a deadlock.
 const PATIENCE: Duration = Duration::from_secs(30);
 const STEP: Duration = Duration::from_micros(20);
 
-/// Lets the threads of other processors run for a moment. `looks` is the number of earlier
-/// pauses of the same wait. Returns `false` if the wait has taken too long.
+/// Lets the threads on other processors run for a moment. `looks` is the number of earlier pauses
+/// in the same wait. Returns `false` if the wait has taken too long.
 pub fn pause(looks: u128) -> bool {
     if looks < 100 {
         std::thread::yield_now();

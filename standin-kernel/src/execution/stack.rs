@@ -1,13 +1,14 @@
-//! The kernel stacks that driver code runs on: a thread's own, and that of the DPCs on its processor.
+//! The kernel stacks that driver code runs on: a thread's own stack, and the stack for DPCs on its
+//! processor.
 //!
-//! A stack has the size of a thread's kernel stack on Windows, is separate from the stack of
-//! this program's own code, and is above an inaccessible page. An overflow by a single byte is
-//! detected, and the used size can be measured. Calls switch stacks: into the driver by
-//! `standin_kernel_call` here, and back by the gateways (see [`super::gateway`]).
+//! A stack has the size of a thread's kernel stack on Windows, is separate from the stack of this
+//! program's own code, and lies above an inaccessible page. Even a one-byte overflow is detected, and
+//! the stack use can be measured. Calls switch stacks: `standin_kernel_call` here enters the driver, and
+//! the gateways return (see [`super::gateway`]).
 //!
-//! The stack is in a range whose size and alignment are [`RANGE`], so that code on the stack can
-//! find the range's last words, which hold the two stack pointers and the stack's lowest address. A
-//! driver can have its stack expanded for a call: then the stack goes down further in its range.
+//! The stack is in a range with the size and alignment [`RANGE`], so that code on the stack can find the
+//! range's last words. They hold the two stack pointers and the stack's lowest address. A driver can
+//! have its stack expanded for a call: then the stack extends further down in its range.
 
 use std::{
     arch::global_asm,
@@ -47,9 +48,9 @@ const UNUSED: u64 = 0xA5A5_A5A5_A5A5_A5A5;
 
 // The routine in rdi, eight arguments at rsi, the range's end in rdx. The Windows calling
 // convention preserves every register that the caller's convention preserves, and the control words of
-// the floating-point units. A routine that ends its thread instead of returning has not put the registers
-// back, so all of them are saved here. What a driver did not preserve besides is put back, and reported in
-// rdx: the flags, and above them a bit for MXCSR and one for the x87 control word.
+// the floating-point units. A routine that ends its thread instead of returning does not restore the
+// registers, so all of them are saved here. Other state that a driver did not preserve is restored, and
+// reported in rdx: the flags, and above them one bit for MXCSR and one for the x87 control word.
 global_asm!(
     ".globl standin_kernel_call",
     ".globl standin_kernel_exit",
@@ -97,7 +98,7 @@ global_asm!(
     "push rcx",
     "popfq",
     "3:",
-    // The lowest bits of MXCSR are status, which every function may change.
+    // The lowest bits of MXCSR are status bits, which every function may change.
     "stmxcsr [rsp + 8]",
     "mov ecx, [rsp + 8]",
     "xor ecx, [rsp]",
@@ -123,7 +124,7 @@ global_asm!(
     "pop rbx",
     "pop rbp",
     "ret",
-    // Returns from the routine that standin_kernel_call called last, whatever driver code is above it.
+    // Returns from the routine that standin_kernel_call called last, regardless of other driver frames.
     "standin_kernel_exit:",
     "mov rbx, rsp",
     "and rbx, -{range}",
@@ -134,7 +135,7 @@ global_asm!(
     kept = const !CLEAR_FLAGS,
 );
 
-/// The result of a routine of the driver.
+/// The result of a call to a driver routine.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct Returned {
@@ -149,8 +150,7 @@ impl Returned {
         self.state & DIRECTION as u64 != 0
     }
 
-    /// Returns the control register of floating-point operations that the routine changed, if it
-    /// changed one.
+    /// Returns the name of the floating-point control register that the routine changed, if any.
     pub const fn changed_control(self) -> Option<&'static str> {
         match self.state >> 32 & 3 {
             0 => None,
@@ -165,7 +165,7 @@ unsafe extern "C" {
     fn standin_kernel_exit();
 }
 
-/// Returns the address above the stack that an address is in.
+/// Returns the address at the top of the stack that contains an address.
 pub const fn top_of(address: u64) -> u64 {
     Stack { base: address & !(RANGE as u64 - 1) }.top()
 }
@@ -179,10 +179,10 @@ pub struct Stack {
 /// The kernel stacks of a thread.
 pub struct Stacks {
     mapping: NonNull<c_void>,
-    /// The stack that DPCs run on, which is filled with the pattern when it is first used.
+    /// The stack for DPCs, which is filled with the pattern before its first use.
     dpc: Stack,
     is_dpc_painted: Cell<bool>,
-    /// The stack that the rest of the thread's driver code runs on.
+    /// The stack for the rest of the thread's driver code.
     own: Stack,
 }
 
@@ -204,9 +204,9 @@ impl Stacks {
         let first = start.next_multiple_of(RANGE as u64);
         let stack = |base: u64| {
             let offset = usize::try_from(base - start).unwrap_or(0);
-            // SAFETY: the mapping has thrice a range's size, so both ranges are within it.
+            // SAFETY: the mapping is three times as large as a range, so both ranges are within it.
             let guard = unsafe { mapping.byte_add(offset) };
-            // SAFETY: the pages are the new stack's, and nothing uses them.
+            // SAFETY: the pages belong to the new stack, and nothing uses them.
             unsafe { mprotect(guard, RANGE - PAGE - SIZE, ProtFlags::PROT_NONE) }
                 .expect("the pages below a kernel stack can be protected");
             let stack = Stack { base };
@@ -229,7 +229,7 @@ impl Stacks {
         &self.own
     }
 
-    /// Returns the stack that DPCs run on.
+    /// Returns the stack for DPCs.
     pub fn of_dpcs(&self) -> &Stack {
         if !self.is_dpc_painted.replace(true) {
             self.dpc.paint(self.dpc.bottom());
@@ -241,7 +241,7 @@ impl Stacks {
         [&self.dpc, &self.own]
     }
 
-    /// Returns the addresses that both stacks can have when they are expanded.
+    /// Returns the addresses that both stacks can use when expanded.
     pub fn addresses(&self) -> [Range<u64>; 2] {
         self.both().map(|stack| stack.base..stack.top())
     }
@@ -257,7 +257,7 @@ impl Stacks {
     }
 }
 
-/// The stacks of all threads of a kernel, by their ranges' first addresses.
+/// The stacks of all threads of a kernel, identified by the first addresses of their ranges.
 #[derive(Default)]
 pub struct LiveStacks(RwLock<Vec<u64>>);
 
@@ -279,8 +279,8 @@ impl LiveStacks {
         self.pointer_at(address).is_some()
     }
 
-    /// Returns the stack pointer of the driver code on the stack that an address is in, as it was when
-    /// that code last called the kernel, or `None` if the address is in no stack.
+    /// Returns the stack pointer of the driver code on the stack that contains an address, as of its
+    /// last call to the kernel, or `None` if the address is in no stack.
     pub fn pointer_at(&self, address: u64) -> Option<u64> {
         let base = address & !(RANGE as u64 - 1);
         let live = self.0.read();
@@ -290,16 +290,15 @@ impl LiveStacks {
 }
 
 impl Stack {
-    /// Returns the stack pointer of the driver code on the stack, as it was when that code last called
-    /// the kernel.
+    /// Returns the stack pointer of the driver code on this stack, as of its last call to the kernel.
     pub fn pointer(&self) -> u64 {
         self.word(DRIVER)
     }
 
     fn word(&self, place: i32) -> u64 {
         let address = self.end().wrapping_add_signed(i64::from(place)) as *mut u64;
-        // SAFETY: the place is one of the range's last words, which live as long as the stack, and which
-        // are aligned. The stack's thread may change it meanwhile.
+        // SAFETY: the place is one of the range's last words, which are aligned and live as long as the
+        // stack. The stack's thread may change it concurrently.
         unsafe { AtomicU64::from_ptr(address) }.load(Ordering::Relaxed)
     }
 
@@ -308,7 +307,7 @@ impl Stack {
         self.word(BOTTOM)
     }
 
-    /// Returns the address above the stack.
+    /// Returns the address at the top of the stack.
     pub const fn top(&self) -> u64 {
         self.end() - PAGE as u64
     }
@@ -318,15 +317,15 @@ impl Stack {
         self.top() - self.bottom()
     }
 
-    /// Runs `body` with at least `size` bytes of the stack below the driver code on it. Returns
-    /// `None` if the stack cannot be that large.
+    /// Runs `body` with at least `size` bytes of stack below the current driver code. Returns `None` if
+    /// the stack cannot be that large.
     pub fn with_room<R>(&self, size: usize, body: impl FnOnce() -> R) -> Option<R> {
         let before = self.bottom();
         let lowest = self.pointer().checked_sub(size as u64)? & !(PAGE as u64 - 1);
         if lowest >= before {
             return Some(body());
         }
-        // A page stays inaccessible.
+        // One page stays inaccessible.
         if lowest < self.base + PAGE as u64 || !protect(lowest..before, true) {
             return None;
         }
@@ -350,7 +349,7 @@ impl Stack {
 
     fn set(&self, place: i32, value: u64) {
         let address = self.end().wrapping_add_signed(i64::from(place)) as *mut u64;
-        // SAFETY: the place is one of the range's last words, which are this thread's.
+        // SAFETY: the place is one of the range's last words, which belong to this thread.
         unsafe { address.write(value) };
     }
 
@@ -381,15 +380,15 @@ impl Stack {
         }
     }
 
-    /// Returns the peak use of the stack in bytes since the last call of this method. Must not be
-    /// called while driver code runs on the stack.
+    /// Returns the peak stack use in bytes since the last call of this method. Must not be called while
+    /// driver code runs on the stack.
     pub fn take_most_used(&self) -> usize {
         let used = self.most_used();
         self.paint(self.top() - used as u64);
         used
     }
 
-    /// Returns the peak use of the stack in bytes since the last call of [`Self::take_most_used`].
+    /// Returns the peak stack use in bytes since the last call of [`Self::take_most_used`].
     pub fn most_used(&self) -> usize {
         let lowest = (self.bottom()..self.top()).step_by(8).find(|address| {
             // SAFETY: the address is in the stack's memory.
@@ -400,7 +399,7 @@ impl Stack {
     }
 
     /// Makes a routine that the driver called with this stack pointer return from the innermost
-    /// [`Self::call`] instead of to the driver. Its result is the result of that call.
+    /// [`Self::call`] instead of to the driver. The routine's result becomes that call's result.
     pub fn exit_after(&self, stack_pointer: u64) {
         debug_assert!(self.contains(stack_pointer), "a call's frame is on its thread's stack");
         // SAFETY: a call's stack pointer is the address of its return address, on this thread's stack.
@@ -413,16 +412,16 @@ impl Stack {
     ///
     /// # Safety
     ///
-    /// The address is that of a routine that follows the Windows calling convention, and this
-    /// thread's driver code runs on this stack and no other.
+    /// The address must be that of a routine that follows the Windows calling convention, and this
+    /// thread's driver code must run only on this stack.
     pub unsafe fn call(&self, routine: u64, arguments: &[u64; 8]) -> Returned {
-        // SAFETY: the caller guarantees the routine and its arguments, and the range's end is this
-        // stack's.
+        // SAFETY: the caller guarantees the routine and its arguments, and the range belongs to this
+        // stack.
         unsafe { standin_kernel_call(routine, arguments.as_ptr(), self.end()) }
     }
 }
 
-/// Makes pages of a stack accessible or inaccessible. Returns whether that was possible.
+/// Makes pages of a stack accessible or inaccessible. Returns whether it succeeded.
 fn protect(pages: Range<u64>, is_accessible: bool) -> bool {
     let Some(start) = NonNull::new(pages.start as *mut c_void) else {
         return false;
@@ -433,7 +432,7 @@ fn protect(pages: Range<u64>, is_accessible: bool) -> bool {
     } else {
         ProtFlags::PROT_NONE
     };
-    // SAFETY: the pages are in the range of a stack of this thread, below what its driver code
+    // SAFETY: the pages are in the range of a stack of this thread, below the part that its driver code
     // uses.
     unsafe { mprotect(start, length, protection) }.is_ok()
 }

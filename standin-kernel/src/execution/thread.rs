@@ -31,7 +31,7 @@ use crate::ground::{
     unwind::{MAX_FRAMES, Registers},
 };
 
-/// The number of a thread's last calls that a bugcheck reports.
+/// The number of a thread's most recent calls that a bugcheck reports.
 const HISTORY: usize = 16;
 
 /// The stop code of driver code that runs forever below `DISPATCH_LEVEL`.
@@ -40,7 +40,7 @@ pub(super) const THREAD_STUCK_IN_DEVICE_DRIVER: u32 = 0xEA;
 /// The maximum number of frames in a stored backtrace, such as that of an allocation.
 const SHORT: usize = 24;
 
-/// A callback that notifies a job's waiter of a bugcheck.
+/// A callback that notifies the thread waiting for a job of a bugcheck.
 pub type OnBugCheck = Box<dyn FnOnce(BugCheck)>;
 
 /// The service functions that threads call.
@@ -54,37 +54,37 @@ pub trait Host: Any + Send + Sync {
     /// Returns the kernel's clock.
     fn clock(&self) -> &Clock;
 
-    /// Runs one piece of the work that waits for a thread below `DISPATCH_LEVEL`: a work item, or a
-    /// system thread until its next wait. Returns whether there was any.
+    /// Runs one item of the work that waits for a thread below `DISPATCH_LEVEL`: a work item, or a
+    /// system thread until its next wait. Returns `false` if there was none.
     fn run_work(&self, thread: &Rc<Thread>, call: Call) -> bool;
 
     /// Returns the counter's reading at which the next timer fires or the next wait of a system thread
     /// ends.
     fn next_due(&self) -> Option<i64>;
 
-    /// Fires the timers that are due up to `until`, earliest first, and advances the clock to it.
+    /// Fires the timers that are due by `until`, earliest first, and advances the clock to `until`.
     fn fire_timers(&self, thread: &Rc<Thread>, call: Call, until: i64);
 
-    /// Returns what the shared user data page shows now. The clock advances as by a reading of it.
+    /// Returns the current contents of the shared user data page. Advances the clock like a reading.
     fn shared_data(&self) -> SharedData;
 
-    /// Returns the address of the object of a thread, which drivers only pass on.
+    /// Returns the address of a thread's object, which drivers only pass on.
     fn thread_object(&self, thread: &Rc<Thread>) -> u64;
 
-    /// Keeps a warning about a call by a driver. `sentence` completes the sentence that names the call.
+    /// Keeps a warning about a driver's call. `sentence` completes the sentence that names the call.
     fn warn(&self, thread: &Rc<Thread>, call: Call, rule: Rule, sentence: &str);
 
-    /// Keeps a warning that does not concern a call.
+    /// Keeps a warning that is not about a call.
     fn warn_once(&self, rule: Rule, sentence: &str);
 
     /// Runs the work that waited for a thread's IRQL to fall below `DISPATCH_LEVEL`.
     fn irql_lowered(&self, thread: &Rc<Thread>, call: Call);
 
-    /// Returns the thread's state that driver code must preserve. Called when a thread enters
-    /// driver code.
+    /// Returns the thread state that driver code must preserve. Called when a thread enters driver
+    /// code.
     fn driver_entered(&self, thread: &Thread) -> u128;
 
-    /// Checks that state after the driver's routine has returned. `what` names the routine.
+    /// Checks that state after the driver routine has returned. `what` names the routine.
     fn driver_left(&self, thread: &Thread, what: &str, before: u128);
 }
 
@@ -98,34 +98,34 @@ pub struct Thread {
     pub(super) irql: Cell<Irql>,
     call: Cell<Call>,
     history: RefCell<VecDeque<Call>>,
-    /// The calls whose routines run now, the outermost first: a routine can call the driver, which
-    /// can call another routine.
+    /// The calls whose routines are running, outermost first: a routine can call the driver, which can
+    /// call another routine.
     in_progress: RefCell<Vec<Call>>,
-    /// The number of kernel calls that this thread's drivers made.
+    /// The number of calls to the kernel that this thread's drivers made.
     calls: Cell<u64>,
-    /// The processor that the thread is on.
+    /// The processor on which the thread runs.
     processor: u16,
-    /// The baton and the thread's number, if threads take turns.
+    /// The baton and the thread's index, if threads take turns.
     baton: Option<(Arc<Baton>, usize)>,
     stacks: Stacks,
-    /// The number of nested calls to driver code outside the DPCs that run now, or `None` if none do.
+    /// The number of nested calls to driver code outside the running DPCs, or `None` outside DPCs.
     depth_of_dpcs: Cell<Option<u32>>,
-    /// The watch over the driver code that the thread runs.
+    /// The watchdog's watch over driver code on this thread.
     pub(super) watch: Watch,
-    /// The calls since the last entry into driver code that raised the IRQL and are in effect, each
-    /// higher than the one before.
+    /// The calls that raised the IRQL since the last entry into driver code and are still in effect, in
+    /// order of increasing IRQL.
     pub(super) raises: RefCell<Vec<Raise>>,
     /// The number of nested calls to driver code.
     pub(super) depth: Cell<u32>,
-    /// The driver routine that was called from outside and has not returned.
+    /// The driver routine that the kernel called from outside and that has not returned.
     pub(super) inside: RefCell<Option<String>>,
     /// The rule that driver code breaks by returning at a different IRQL.
     irql_rule: Cell<Rule>,
-    /// The state that services keep for this thread, by type.
+    /// The state that services keep for this thread, indexed by type.
     locals: RefCell<HashMap<TypeId, Rc<dyn Any>>>,
-    /// Set if the thread runs only while another one resumes it.
+    /// Set if the thread runs only while another thread resumes it.
     coroutine: OnceCell<Inside>,
-    /// Called on a bugcheck, to wake the thread that waits for this thread's job.
+    /// Called on a bugcheck, to wake the thread that waits for the current job.
     on_bugcheck: RefCell<Option<OnBugCheck>>,
 }
 
@@ -134,9 +134,9 @@ pub struct Thread {
 pub(super) struct Raise {
     /// The IRQL after the call.
     pub to: Irql,
-    /// The routine.
+    /// The routine that raised it.
     pub routine: &'static str,
-    /// The calls that led to it.
+    /// The calls that led to the routine.
     pub backtrace: Backtrace,
 }
 
@@ -144,24 +144,23 @@ thread_local! {
     static CURRENT: RefCell<Option<Rc<Thread>>> = const { RefCell::new(None) };
 }
 
-/// Returns the thread that this code runs on. Called only where driver code enters the kernel (by
-/// the gateways and by faults), which pass the thread on.
+/// Returns the thread that this code runs on. Called only where driver code enters the kernel (in
+/// gateways and after faults).
 ///
 /// # Panics
 ///
-/// Panics if driver code enters the kernel on a thread that does not belong to a kernel, which no
-/// driver can cause.
+/// Panics if the thread does not belong to a kernel, which no driver can cause.
 pub fn current() -> Rc<Thread> {
     try_current().expect("driver code runs on the kernel's threads only")
 }
 
-/// Returns the thread that this code runs on, or `None` if it is not a kernel's thread.
+/// Returns the current thread, or `None` if it does not belong to a kernel.
 pub fn try_current() -> Option<Rc<Thread>> {
     CURRENT.with_borrow(Clone::clone)
 }
 
 impl Thread {
-    /// Turns this operating system thread into a thread of a kernel.
+    /// Turns the current operating system thread into a thread of a kernel.
     pub fn become_current(
         environment: Arc<Environment>,
         host: Arc<dyn Host>,
@@ -213,7 +212,7 @@ impl Thread {
         &*self.services
     }
 
-    /// Returns the id of the operating system thread, by which locks identify their owners.
+    /// Returns the id of the operating system thread, with which locks identify their owners.
     pub const fn id(&self) -> ThreadId {
         self.id
     }
@@ -228,17 +227,17 @@ impl Thread {
         self.irql.get()
     }
 
-    /// Returns the last call that the thread's drivers made.
+    /// Returns the most recent call that the thread's drivers made.
     pub const fn last_call(&self) -> Call {
         self.call.get()
     }
 
-    /// Returns the processor that the thread is on.
+    /// Returns the processor on which the thread runs.
     pub const fn processor(&self) -> u16 {
         self.processor
     }
 
-    /// Returns the stack that driver code runs on now: the thread's own, or that of DPCs.
+    /// Returns the stack on which driver code currently runs: the thread's own or the DPC stack.
     pub fn stack(&self) -> &Stack {
         if self.depth_of_dpcs.get().is_some() { self.stacks.of_dpcs() } else { self.stacks.own() }
     }
@@ -248,14 +247,14 @@ impl Thread {
         &self.stacks
     }
 
-    /// Runs `body`, in which driver code runs on the stack of DPCs.
+    /// Runs `body`, in which driver code runs on the DPC stack.
     pub(super) fn on_stack_of_dpcs<R>(&self, body: impl FnOnce() -> R) -> R {
         let depth = self.depth_of_dpcs.get().unwrap_or_else(|| self.depth.get());
         let _before = Restored::replace(&self.depth_of_dpcs, Some(depth));
         body()
     }
 
-    /// Returns the number of nested calls to driver code outside those on the current stack.
+    /// Returns the number of nested calls to driver code on other stacks than the current one.
     pub(super) fn depth_of_stack(&self) -> u32 {
         self.depth_of_dpcs.get().unwrap_or(0)
     }
@@ -274,8 +273,8 @@ impl Thread {
             .unwrap_or_else(|_| unreachable!("each local is stored under its own TypeId"))
     }
 
-    /// Records a call by the thread's driver. Ends the thread if the kernel has bugchecked, and
-    /// may let other threads run first.
+    /// Records a call by the thread's driver. Ends the thread if the kernel has bugchecked. May let
+    /// other threads run first.
     pub(super) fn enter(
         &self,
         name: &'static str,
@@ -288,7 +287,7 @@ impl Thread {
         }
         if self.irql.get() < Irql::DISPATCH_LEVEL {
             self.turn_may_end();
-            // Another thread may have bugchecked in its turn.
+            // Another thread may have caused a bugcheck during its turn.
             if self.environment.has_crashed() {
                 park();
             }
@@ -328,7 +327,7 @@ impl Thread {
         self.watch.note_step();
     }
 
-    /// Returns the calls that led to the routine that runs now: from its call to the outermost
+    /// Returns the calls that led to the running routine: from the routine's call to the outermost
     /// frame of driver code.
     pub fn backtrace(&self) -> Backtrace {
         self.backtrace_of(MAX_FRAMES)
@@ -353,7 +352,7 @@ impl Thread {
         steps
     }
 
-    /// Returns the calls that led to an instruction of driver code, or to one after a call.
+    /// Returns the calls that led to an instruction of driver code, or to an instruction after a call.
     pub(super) fn backtrace_from(&self, registers: Registers, is_return: bool) -> Backtrace {
         let mut steps = Backtrace::new();
         self.walk(registers, is_return, MAX_FRAMES, &mut steps);
@@ -369,7 +368,7 @@ impl Thread {
 
     fn walk(&self, registers: Registers, is_return: bool, limit: usize, to: &mut Backtrace) {
         let read = |address: u64| {
-            // Driver code has no other stacks, and nothing else may be read.
+            // Driver code has no other stacks, and the walk must not read other memory.
             self.stacks.contains(address).then(|| memory::read(address).ok()).flatten()
         };
         let images = &self.environment.images;
@@ -382,26 +381,26 @@ impl Thread {
         self.environment.images.explain(backtrace)
     }
 
-    /// Returns the number of kernel calls that the thread's drivers made since the last call of
+    /// Returns the number of calls to the kernel that the thread's drivers made since the last call of
     /// this method.
     pub fn take_calls(&self) -> u64 {
         self.calls.take()
     }
 
-    /// Marks a point where the thread's turn can end.
+    /// Marks a point at which the thread's turn can end.
     pub fn turn_may_end(&self) {
         if let Some((baton, number)) = &self.baton {
             baton.point(*number);
         }
     }
 
-    /// Makes this thread one that runs only while another one resumes it.
+    /// Makes this thread a coroutine, which runs only while another thread resumes it.
     pub(super) fn enter_coroutine(&self, inside: Inside) {
-        // A thread enters one when it starts, and never leaves it.
+        // A thread becomes a coroutine when it starts, and remains one.
         drop(self.coroutine.set(inside));
     }
 
-    /// Returns the coroutine that this thread is, if it is one.
+    /// Returns the coroutine's view of this thread, if it is a coroutine.
     pub fn coroutine(&self) -> Option<&Inside> {
         self.coroutine.get()
     }
@@ -423,7 +422,7 @@ impl Thread {
         true
     }
 
-    /// Notes that the wait in which this thread paused is over.
+    /// Records that the wait in which this thread paused is over.
     pub fn wait_is_over(&self) {
         if let Some(inside) = self.coroutine() {
             inside.go_on();
@@ -435,7 +434,7 @@ impl Thread {
         self.depth.get()
     }
 
-    /// Returns whether other threads run together with this one.
+    /// Returns whether other threads run together with this thread.
     pub fn has_company(&self) -> bool {
         self.baton.is_some() || self.environment.is_parallel()
     }
@@ -464,14 +463,14 @@ impl Thread {
         self.on_bugcheck.take();
     }
 
-    /// Runs `body` as another identity.
+    /// Runs `body` under another identity.
     pub fn as_identity<R>(&self, identity: Identity, body: impl FnOnce() -> R) -> R {
         let _before = Restored::replace(&self.identity, identity);
         body()
     }
 
-    /// Returns the rule that driver code breaks if it returns at an IRQL different from the one it
-    /// was called at.
+    /// Returns the rule that driver code breaks by returning at an IRQL different from the IRQL at its
+    /// call.
     pub const fn irql_rule(&self) -> Rule {
         self.irql_rule.get()
     }
@@ -497,8 +496,8 @@ impl Thread {
         self.bugcheck(rule.bugcheck_code(), parameters, message, backtrace)
     }
 
-    /// Bugchecks. The thread never runs again, as on Windows, but the process continues and
-    /// reports.
+    /// Bugchecks. As on Windows, the thread never runs again, but the process continues and reports the
+    /// bugcheck.
     pub fn bugcheck(
         &self,
         code: u32,
@@ -525,7 +524,7 @@ impl Thread {
         };
         self.environment.count_calls(self.take_calls());
         if let Some(routine) = self.inside.take() {
-            // It never returns, and has used its stack all the same.
+            // The thread never returns, but its stack use still counts.
             let is_dpc = self.depth_of_dpcs.get() == Some(0);
             let stack = if is_dpc { self.stack() } else { self.stacks.own() };
             self.environment.note_stack(&routine, stack.most_used());
@@ -534,7 +533,7 @@ impl Thread {
         self.end_with(bugcheck)
     }
 
-    /// Ends the thread because its kernel has bugchecked, and tells who waits for it.
+    /// Ends the thread because its kernel has bugchecked, and notifies the waiting thread.
     pub(super) fn end_with(&self, bugcheck: BugCheck) -> ! {
         if let Some(tell) = self.on_bugcheck.take() {
             tell(bugcheck);

@@ -1,9 +1,9 @@
 //! Faults of driver code.
 //!
-//! Driver code runs natively, so its access violations, illegal instructions and divisions
-//! by zero reach this process as signals. A kernel's thread continues after one in
-//! [`trapped`], on another stack, because the thread's own may have overflowed. There it reports
-//! a bugcheck, and never runs again.
+//! Driver code runs natively, so its access violations, illegal instructions and divisions by zero
+//! reach this process as signals. After such a fault, a kernel's thread continues in [`trapped`], on
+//! another stack because its own stack may have overflowed. There it reports a bugcheck, and never
+//! runs again.
 
 use std::{cell::RefCell, ffi::c_void, num::NonZeroUsize, ptr::NonNull};
 
@@ -31,8 +31,8 @@ use crate::ground::{
     system_calls,
 };
 
-/// The size in bytes of the stack on which a trapped thread reports.
-/// The reader of PDB files runs on it. Unused pages take no memory.
+/// The size in bytes of the stack on which a trapped thread reports, which must be large enough for
+/// the PDB parser. Unused pages take no memory.
 const REPORT_BYTES: usize = 8 << 20;
 
 /// `KMODE_EXCEPTION_NOT_HANDLED`.
@@ -40,8 +40,8 @@ const EXCEPTION_NOT_HANDLED: u32 = 0x1E;
 /// `DRIVER_IRQL_NOT_LESS_OR_EQUAL`.
 const IRQL_NOT_LESS_OR_EQUAL: u32 = 0xD1;
 
-/// `UNEXPECTED_KERNEL_MODE_TRAP`, and its parameter for a fault that the remaining stack is too
-/// small to report.
+/// `UNEXPECTED_KERNEL_MODE_TRAP`, and its parameter for a double fault, which occurs if the
+/// remaining stack is too small to report a fault.
 const UNEXPECTED_KERNEL_MODE_TRAP: u32 = 0x7F;
 const DOUBLE_FAULT: u64 = 8;
 
@@ -62,10 +62,10 @@ const SINGLE_STEP: u64 = 0x8000_0004;
 const DATATYPE_MISALIGNMENT: u64 = 0x8000_0002;
 const ASSERTION_FAILURE: u64 = 0xC000_0420;
 
-/// The processor's exception for an access that its flag AC forbids.
+/// The exception for an access that the alignment check flag forbids.
 const ALIGNMENT_CHECK: u64 = 17;
 
-/// The interrupts by which code reports a failed assertion and calls a debugger.
+/// The interrupts with which code reports a failed assertion and calls a debugger.
 const ASSERTION: u8 = 0x2C;
 const DEBUG_SERVICE: u8 = 0x2D;
 
@@ -73,8 +73,8 @@ thread_local! {
     static REPORT_STACK: RefCell<Option<ReportStack>> = const { RefCell::new(None) };
 }
 
-/// Serves this thread's accesses to the processor's state, and turns its other faults into bugchecks
-/// from now on.
+/// From now on, serves this thread's accesses to the processor's state, and turns its other faults
+/// into bugchecks.
 pub fn watch_this_thread(thread: &Thread) {
     REPORT_STACK.with_borrow_mut(|stack| {
         let top = stack.get_or_insert_with(ReportStack::new).top();
@@ -173,8 +173,8 @@ fn report(thread: &Thread, trap: Trap) -> ! {
     )
 }
 
-/// Returns the status of a fault's exception, the fault in words, and the address that the exception
-/// has.
+/// Returns the status of a fault's exception, a description of the fault, and the exception's
+/// address.
 fn fault(thread: &Thread, trap: &Trap) -> (u64, String, u64) {
     if let Some(number) = trap.refused {
         let name = system_calls::name(number);
@@ -219,7 +219,7 @@ fn fault(thread: &Thread, trap: &Trap) -> (u64, String, u64) {
             let error = thread.host().address_error(trap.address);
             let is_readable = || memory::read::<u8>(trap.address).is_ok();
             let unknown = if trap.error & 0x10 != 0 && is_readable() {
-                // Windows has executable NonPagedPool only without that.
+                // Windows allows executable NonPagedPool only without HVCI.
                 "is not executable: only images are, as with memory integrity (HVCI)"
             } else {
                 "cannot be accessed"
@@ -228,7 +228,7 @@ fn fault(thread: &Thread, trap: &Trap) -> (u64, String, u64) {
             (ACCESS_VIOLATION, format!("{access} 0x{:016X}, which {error}", trap.address))
         }
     };
-    // Windows does not know the address of a general-protection fault either.
+    // Windows does not know the address for a general-protection fault either.
     let address = if is_protection && status == ACCESS_VIOLATION { u64::MAX } else { trap.address };
     (status, what, address)
 }
@@ -240,7 +240,7 @@ fn system_call(trap: &Trap) -> &'static str {
     known.find(|(instruction, _)| *instruction == code).map_or("syscall", |(_, name)| name)
 }
 
-/// Returns the status of an arithmetic exception, and the exception in words.
+/// Returns the status of an arithmetic exception, and its description.
 fn arithmetic(trap: &Trap) -> (u64, String) {
     /// The exceptions of the x87 unit and of SSE.
     const FLOATING_POINT: [u64; 2] = [16, 19];
@@ -257,7 +257,7 @@ fn arithmetic(trap: &Trap) -> (u64, String) {
     }
 }
 
-/// Returns the status of a general-protection fault's exception, and the fault in words.
+/// Returns the status of a general-protection fault, and its description.
 fn protection_fault(trap: &Trap) -> (u64, String) {
     let code = protection::code_at(trap.registers.rip);
     let read = |address: u64| memory::read::<u64>(address).ok();
@@ -274,7 +274,7 @@ fn protection_fault(trap: &Trap) -> (u64, String) {
         }
         Some(Cause::Interrupt(DEBUG_SERVICE)) => (
             BREAKPOINT,
-            "call of the debugger (the instruction `int 2Dh`), which is not there,".to_owned(),
+            "call of the debugger (the instruction `int 2Dh`), which is not attached,".to_owned(),
         ),
         Some(Cause::Interrupt(number)) => (
             ACCESS_VIOLATION,
@@ -312,13 +312,13 @@ impl ReportStack {
             )
         }
         .expect("memory for a stack can be mapped");
-        // SAFETY: the page is this stack's, and nothing uses it.
+        // SAFETY: the page belongs to this stack, and nothing uses it.
         unsafe { mprotect(mapping, PAGE, ProtFlags::PROT_NONE) }
             .expect("the page below a stack can be protected");
         Self(mapping)
     }
 
-    /// Returns the address above the stack.
+    /// Returns the address at the top of the stack.
     fn top(&self) -> u64 {
         (self.0.addr().get() + PAGE + REPORT_BYTES) as u64
     }

@@ -2,8 +2,8 @@
 //!
 //! The watchdog thread checks the threads that run driver code. If a thread has used its limit of
 //! processor time without calling the kernel, the watchdog sends it a signal, after which it
-//! continues in [`super::traps`]. If a thread keeps calling the kernel, it is stopped in one of
-//! those calls. The limit is processor time, so a slow machine does not stop a driver.
+//! continues in [`super::traps`]. A thread that keeps calling the kernel is stopped in one of those
+//! calls. The limit is processor time, so a slow host does not stop a driver.
 
 use std::{
     mem::MaybeUninit,
@@ -22,40 +22,40 @@ use crate::ground::signals::Interruption;
 /// The interval between two checks.
 const PERIOD: Duration = Duration::from_millis(50);
 
-/// The number of limits that a driver may use if it calls the kernel meanwhile.
+/// The multiple of the limit that a driver may use if it calls the kernel meanwhile.
 const WITH_CALLS: u32 = 6;
 
 /// The threads that are watched.
 static WATCHED: Mutex<Vec<Seen>> = Mutex::new(Vec::new());
 
-/// A thread, as the watchdog saw it last.
+/// A thread, as of the watchdog's last check.
 struct Seen {
     watched: Arc<Watched>,
     /// The number of steps at that time.
     steps: u64,
     /// The number of entries at that time.
     entries: u64,
-    /// The processor time of the last step, and that of the entry into driver code.
+    /// The thread's processor time at the last step, and at the entry into driver code.
     since: Option<(Duration, Duration)>,
 }
 
-/// A thread that runs driver code. The thread writes to it in each call, so it has cache lines of its
-/// own.
+/// A thread that runs driver code. The thread writes to this data in each call, so it has its own
+/// cache lines.
 #[repr(align(128))]
 struct Watched {
     interruption: Interruption,
     limit: Duration,
-    /// Set while driver code runs, or a routine that it called.
+    /// Set while driver code, or a routine that it called, is running.
     is_inside: AtomicBool,
-    /// The number of times that driver code was entered or left, on any path.
+    /// The number of times that driver code was entered or left, by any path.
     steps: AtomicU64,
     /// The number of times that driver code was entered from outside.
     entries: AtomicU64,
-    /// The number of the entry whose next call to the kernel must end the driver, or 0.
+    /// The number of the entry during which the next call to the kernel must end the driver, or 0.
     over: AtomicU64,
 }
 
-/// The watch over a thread, which ends when this is dropped.
+/// The watch over a thread. Dropping it ends the watch.
 pub struct Watch(Arc<Watched>);
 
 impl Watch {
@@ -63,8 +63,7 @@ impl Watch {
     pub fn over_this_thread(limit: Duration) -> Self {
         static STARTED: Once = Once::new();
         STARTED.call_once(|| {
-            // Without a watchdog, the only fault that goes unreported is a driver that loops
-            // forever.
+            // Without a watchdog, only drivers that loop forever go unreported.
             let started = std::thread::Builder::new().name("watchdog".to_owned()).spawn(look);
             drop(started);
         });
@@ -95,7 +94,7 @@ impl Watch {
         processor_time(self.0.interruption.thread())
     }
 
-    /// Notes that driver code is entered from outside, or left for good.
+    /// Records that driver code is entered from outside, or left for good.
     pub fn set_inside(&self, inside: bool) {
         if inside {
             increment(&self.0.entries);
@@ -104,14 +103,14 @@ impl Watch {
         self.note_step();
     }
 
-    /// Notes that driver code is entered or left.
+    /// Records that driver code is entered or left.
     pub fn note_step(&self) {
         increment(&self.0.steps);
     }
 
-    /// Returns whether the driver has used its time although it calls the kernel.
+    /// Returns whether the driver has exceeded its time although it calls the kernel.
     pub fn is_over(&self) -> bool {
-        // An earlier entry has returned, however long it took.
+        // An earlier entry has returned, so its time no longer matters.
         self.0.over.load(Ordering::Relaxed) == self.0.entries.load(Ordering::Relaxed)
     }
 
@@ -123,14 +122,14 @@ impl Watch {
 
 impl Drop for Watch {
     fn drop(&mut self) {
-        // The lock also keeps the watchdog from a thread that has ended.
+        // The lock also keeps the watchdog from accessing a thread that has ended.
         WATCHED.lock().retain(|seen| !Arc::ptr_eq(&seen.watched, &self.0));
-        // The watch ends on the thread that it watches.
+        // The watch ends on the thread that is watched.
         Interruption::end();
     }
 }
 
-/// Increments a number that this thread alone writes.
+/// Increments a number that only this thread writes.
 fn increment(number: &AtomicU64) {
     let next = number.load(Ordering::Relaxed).wrapping_add(1);
     number.store(next, Ordering::Relaxed);
@@ -160,7 +159,7 @@ impl Seen {
         let entries = watched.entries.load(Ordering::Relaxed);
         let (mut since_step, mut since_entry) = self.since.unwrap_or((now, now));
         if entries != self.entries {
-            // The driver has returned since the last look, and was entered again.
+            // The driver has returned and was entered again since the last check.
             since_entry = now;
         }
         if steps != self.steps {
@@ -168,7 +167,7 @@ impl Seen {
         }
         if now.saturating_sub(since_step) >= watched.limit {
             watched.interruption.interrupt();
-            // The signal has no effect in the kernel's own code.
+            // A signal has no effect in the kernel's own code.
             since_step = now;
         }
         let limit = watched.limit.saturating_mul(WITH_CALLS);
@@ -184,14 +183,14 @@ impl Seen {
 /// Returns the processor time that a thread has used.
 fn processor_time(thread: libc::pthread_t) -> Option<Duration> {
     let mut clock = 0;
-    // SAFETY: the thread runs, since it leaves the list before it ends, and the result's place is
-    // a local.
+    // SAFETY: the thread is running, because it leaves the list before it ends, and the result is
+    // stored in a local.
     let found = unsafe { libc::pthread_getcpuclockid(thread, &raw mut clock) };
     if found != 0 {
         return None;
     }
     let mut time = MaybeUninit::<libc::timespec>::zeroed();
-    // SAFETY: the result's place is a local.
+    // SAFETY: the result is stored in a local.
     let read = unsafe { libc::clock_gettime(clock, time.as_mut_ptr()) };
     if read != 0 {
         return None;
@@ -208,7 +207,7 @@ mod tests {
 
     use super::*;
 
-    /// Uses processor time of this thread.
+    /// Spends processor time on this thread.
     fn work(time: Duration) {
         // SAFETY: the function has no preconditions.
         let this = unsafe { libc::pthread_self() };
@@ -240,7 +239,7 @@ mod tests {
             watch.note_step();
         }
         assert!(watch.is_over());
-        // The next entry has time again.
+        // The next entry starts with its full time limit.
         watch.set_inside(false);
         watch.set_inside(true);
         assert!(!watch.is_over());

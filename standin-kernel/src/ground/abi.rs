@@ -3,7 +3,7 @@
 
 use zerocopy::{FromBytes, Immutable, IntoBytes};
 
-/// Declares plain structures, and for the tests a list of their fields' offsets.
+/// Declares plain structures and, for the tests, the offsets of their fields.
 macro_rules! abi {
     ($($(#[$doc:meta])* $name:ident as $c_name:literal {
         $($(#[$field_doc:meta])* $field:ident $(as $c_field:literal)?: $type:ty,)*
@@ -21,7 +21,7 @@ macro_rules! abi {
             }
         )*
 
-        /// C name, size and named fields of every structure declared here.
+        /// The C name, size and named fields of every structure declared here.
         #[cfg(test)]
         pub const LAYOUTS: &[$crate::ground::abi::Layout] = &[$($crate::ground::abi::Layout {
             name: $c_name,
@@ -37,9 +37,9 @@ macro_rules! abi {
 
 pub(super) use abi;
 
-/// A structure or number that drivers pass by its address.
+/// A structure or number that drivers pass by address.
 pub trait Pointee {
-    /// The name in the headers, or a number's name in Rust.
+    /// The name in the headers, or the Rust name of a number type.
     const NAME: &'static str;
 }
 
@@ -53,7 +53,7 @@ macro_rules! numbers {
 
 numbers! { u8 i8 u16 i16 u32 i32 u64 i64 }
 
-/// A structure's layout, for the comparison with the headers' layout.
+/// A structure's layout, which a test compares with the headers.
 #[cfg(test)]
 pub struct Layout {
     /// The name in the headers.
@@ -160,7 +160,7 @@ abi! {
         routine as "WorkerRoutine": u64,
         parameter as "Parameter": u64,
     }
-    /// A memory descriptor list, which the pages' numbers follow.
+    /// A memory descriptor list. The page frame numbers follow it.
     Mdl as "_MDL" {
         next as "Next": u64,
         size as "Size": i16,
@@ -172,7 +172,7 @@ abi! {
         byte_count as "ByteCount": u32,
         byte_offset as "ByteOffset": u32,
     }
-    /// A lookaside list, without the space that fills its cache line.
+    /// A lookaside list, without the padding to a cache line.
     Lookaside as "_GENERAL_LOOKASIDE_POOL" {
         head: [u64; 2],
         depth as "Depth": u16,
@@ -191,7 +191,7 @@ abi! {
         last_misses: u32,
         future as "Future": [u32; 2],
     }
-    /// What a file's or key's name is relative to, and the name.
+    /// The name of a file or key, and the object that it is relative to.
     ObjectAttributesNt as "_OBJECT_ATTRIBUTES" {
         length as "Length": u32,
         reserved: u32,
@@ -332,7 +332,7 @@ abi! {
         object_name as "ObjectName": UnicodeString,
         object_type_name as "ObjectTypeName": UnicodeString,
     }
-    /// `IRP`, which its stack locations follow.
+    /// `IRP`. Its stack locations follow it.
     Irp as "_IRP" {
         kind as "Type": i16,
         size as "Size": u16,
@@ -356,7 +356,7 @@ abi! {
         overlay as "Overlay": [u64; 2],
         cancel_routine as "CancelRoutine": u64,
         user_buffer as "UserBuffer": u64,
-        /// Among others the thread, the current stack location and the file.
+        /// Includes the thread, the current stack location and the file.
         tail as "Tail": [u64; 11],
     }
     /// `IO_STACK_LOCATION`.
@@ -415,8 +415,8 @@ abi! {
         reserved: u32,
         service_key_name as "ServiceKeyName": UnicodeString,
     }
-    /// A driver's description of itself for the loader. Newer stubs append fields (see
-    /// [`BindInfo2`]).
+    /// The information about a driver that its stub passes to the loader. Newer stubs append fields
+    /// (see [`BindInfo2`]).
     BindInfo as "_WDF_BIND_INFO" {
         size as "Size": u32,
         reserved: u32,
@@ -435,7 +435,7 @@ abi! {
         structure_count_pointer as "StructCountPtr": u64,
         structure_table as "StructTable": u64,
     }
-    /// The framework's public globals of one driver.
+    /// The public globals that the framework gives to one driver.
     DriverGlobals as "_WDF_DRIVER_GLOBALS" {
         driver as "Driver": u64,
         flags as "DriverFlags": u32,
@@ -546,8 +546,8 @@ abi! {
         automatic_serialization as "AutomaticSerialization": u8,
         reserved_1: [u8; 7],
     }
-    /// Of the union `Parameters`, two words are declared, which hold the members that the supported
-    /// kinds of requests use.
+    /// Declares two words of the union `Parameters`: the members that the supported request types
+    /// use.
     RequestParameters as "_WDF_REQUEST_PARAMETERS" {
         size as "Size": u16,
         minor_function as "MinorFunction": u8,
@@ -615,7 +615,7 @@ mod tests {
 
     use super::*;
 
-    /// Returns a type's size in the data on the headers, if the type has one there.
+    /// Returns the size of a type according to the header data, if the data lists the type.
     fn size_of_type(types: &Value, kind: &str) -> Option<u64> {
         if kind.starts_with("*mut ") || kind.starts_with("*const ") {
             return Some(8);
@@ -642,7 +642,7 @@ mod tests {
         Some(size)
     }
 
-    /// Compares a structure of this module with that of the headers.
+    /// Compares a structure of this module with the headers' structure.
     fn compare(ours: &Layout, theirs: &Value, fields: &[(&str, u64, Option<u64>)]) {
         assert_eq!(theirs["size"], ours.size, "size of {}", ours.name);
         for (name, offset, size) in ours.fields {
@@ -705,7 +705,7 @@ mod tests {
     }
 }
 
-/// The kinds of objects that threads can wait for, as the header's first byte has them.
+/// The types of objects that threads can wait for, as stored in the header's first byte.
 pub mod dispatcher_kind {
     pub const NOTIFICATION_EVENT: u8 = 0;
     pub const SYNCHRONIZATION_EVENT: u8 = 1;
@@ -719,7 +719,7 @@ pub mod dispatcher_kind {
 }
 
 impl DispatcherHeader {
-    /// Returns the header of a new object at an address. The list of waiters is empty.
+    /// Returns the header of a new object at an address, with an empty list of waiters.
     pub fn new(object: u64, kind: u8, size: usize, state: i32) -> Self {
         /// The offset of the list of waiters.
         const WAITERS: u64 = 8;

@@ -1,9 +1,9 @@
 //! The kernel memory that holds all blocks that drivers can access.
 //!
-//! A range of addresses is reserved once, and blocks are allocated from it, so that kernel
-//! addresses can be distinguished from all others of the process. Freed blocks are filled with
-//! a pattern, and reused only after others of their size were. Their number decreases with the size, so
-//! that a driver which allocates and frees a large block again and again does not exhaust the range.
+//! One range of addresses is reserved and all blocks are allocated from it, so that kernel addresses
+//! can be told from all other addresses of the process. A freed block is filled with a pattern, and is
+//! reused only after enough other blocks of its size were freed. Fewer are enough for larger sizes, so
+//! that a driver that repeatedly allocates and frees a large block does not exhaust the range.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -22,19 +22,19 @@ use parking_lot::Mutex;
 pub const PAGE: usize = 4096;
 /// The size of an arena's address range. Only allocated blocks use memory.
 const RESERVED: usize = 16 << 30;
-/// The step in which memory is made accessible.
+/// The granularity in which memory is made accessible.
 const STEP: usize = 256 * 1024;
 /// The size of the smallest block and the alignment of every block.
 const UNIT: usize = 16;
-/// The part of the range that only the kernel's own blocks use, so that a driver can exhaust the pool
-/// without harm to the kernel.
+/// The part of the range that is reserved for the kernel's own blocks, so that a driver that exhausts
+/// the pool does not harm the kernel.
 const KEPT_BACK: usize = 1 << 30;
-/// The limits of the freed blocks of each size that are quarantined before one is reused: a number and,
-/// for more than one block, a number of bytes.
+/// The limits of the quarantine of freed blocks of one size: a number of blocks and, for more than one
+/// block, a number of bytes.
 const QUARANTINED_BLOCKS: usize = 64;
 const QUARANTINED_BYTES: usize = 64 << 20;
-/// The number of a freed block's first bytes that keep their memory, with the pattern of freed memory.
-/// The memory of the others is given back, and they are zero when the block is reused.
+/// The number of bytes at the start of a freed block that keep their memory and hold the pattern. The
+/// memory of the other bytes is released, and they are zero when the block is reused.
 const KEPT: usize = 256 * 1024;
 /// The byte that fills freed memory.
 pub const FREED: u8 = 0xDD;
@@ -61,7 +61,7 @@ struct State {
 }
 
 impl State {
-    /// Takes `size` bytes that were never allocated, below `limit`.
+    /// Takes `size` bytes below `limit` that were never allocated.
     fn take(&mut self, size: usize, limit: usize) -> Option<usize> {
         let start = self.used.next_multiple_of(if size < PAGE { size } else { PAGE });
         let end = start.checked_add(size).filter(|end| *end <= limit)?;
@@ -69,13 +69,12 @@ impl State {
         Some(start)
     }
 
-    /// Takes a freed block of `size` bytes, if so many are that the oldest has rested enough.
+    /// Takes the oldest freed block of `size` bytes if the quarantine is full.
     fn rested(&mut self, size: usize) -> Option<usize> {
         pop_rested(&mut self.free, size)
     }
 
-    /// Merges freed blocks of whole pages that are neighbours. Returns the offsets and sizes that they
-    /// had before.
+    /// Merges adjacent freed blocks of whole pages. Returns their previous offsets and sizes.
     fn merge(&mut self) -> Vec<(usize, usize)> {
         let whole = |size: &usize| size.is_multiple_of(PAGE);
         let mut blocks: Vec<(usize, usize)> = Vec::new();
@@ -96,7 +95,7 @@ impl State {
         blocks
     }
 
-    /// Takes `size` bytes of a freed block, the smallest that has as many.
+    /// Takes `size` bytes from the smallest freed block that is large enough.
     fn part_of_larger(&mut self, size: usize) -> Option<usize> {
         let sizes = self.free.iter().filter(|(_, free)| !free.is_empty());
         let larger = sizes.map(|(of, _)| *of).filter(|of| *of >= size).min()?;
@@ -106,14 +105,14 @@ impl State {
             let rest = self.free.entry(larger - unit).or_default();
             rest.push_back(offset + unit);
         }
-        // The other parts of a page, or of a smaller block.
+        // The remaining parts of the page or smaller block.
         let parts = (offset + size..offset + unit).step_by(size);
         self.free.entry(size).or_default().extend(parts);
         Some(offset)
     }
 }
 
-/// Takes the oldest block of a size out of freed ones if it has rested enough.
+/// Takes the oldest of the freed blocks of a size if their quarantine is full.
 fn pop_rested(freed: &mut HashMap<usize, VecDeque<usize>>, size: usize) -> Option<usize> {
     let resting = (QUARANTINED_BYTES / size.max(1)).clamp(1, QUARANTINED_BLOCKS);
     let blocks = freed.get_mut(&size)?;
@@ -169,7 +168,7 @@ impl Arena {
         self.base.as_ptr() as u64
     }
 
-    /// Returns whether an address is one of the arena's.
+    /// Returns whether an address is in the arena's range.
     pub fn contains(&self, address: u64) -> bool {
         address.checked_sub(self.base()).is_some_and(|offset| offset < RESERVED as u64)
     }
@@ -183,7 +182,7 @@ impl Arena {
         if length == 0 {
             return;
         }
-        // SAFETY: the pages are in the arena, and their owner requested the protection.
+        // SAFETY: the pages are in the arena, and their owner requested this protection.
         unsafe { mprotect(self.at(offset).cast(), length, protection) }
             .expect("the protection of the arena's own pages can be set");
     }
@@ -197,20 +196,20 @@ impl Arena {
         }
     }
 
-    /// Allocates a block of at least `size` bytes for a driver, filled with `fill`. The arena is
+    /// Allocates a block of at least `size` bytes for a driver, filled with `fill`. The arena must be
     /// accessible. Returns `None` if the range is exhausted.
     pub fn allocate(&self, size: usize, fill: u8) -> Option<u64> {
         self.allocate_below(RESERVED - KEPT_BACK, size, fill)
     }
 
-    /// Allocates a block of bytes below `limit`, an offset in the range.
+    /// Allocates a block of bytes below `limit`, which is an offset in the range.
     fn allocate_below(&self, limit: usize, size: usize, fill: u8) -> Option<u64> {
         if size > limit {
             return None;
         }
         let size = rounded(size);
         let mut state = self.state.lock();
-        // The number of first bytes that are not zero.
+        // The number of bytes at the start that are not zero.
         let mut used = KEPT.min(size);
         let offset = if let Some(offset) = state.rested(size) {
             offset
@@ -227,14 +226,14 @@ impl Arena {
         Some(self.at(offset).as_ptr() as u64)
     }
 
-    /// Takes `size` bytes of freed blocks that have not rested, or of larger ones, which neighbours
-    /// together may be.
+    /// Takes `size` bytes from freed blocks that are still in quarantine or from larger blocks, after
+    /// merging adjacent ones.
     fn scavenge(&self, state: &mut State, size: usize) -> Option<usize> {
         if let Some(offset) = state.part_of_larger(size) {
             return Some(offset);
         }
         for (offset, size) in state.merge() {
-            // What is inside a merged block must be zero.
+            // The memory inside a merged block must be zero.
             self.discard(offset, size.min(KEPT));
         }
         state.part_of_larger(size)
@@ -245,7 +244,7 @@ impl Arena {
         unsafe { self.at(offset).write_bytes(with, size) };
     }
 
-    /// Frees a block that [`Self::allocate`] returned for `size` bytes. The arena is accessible.
+    /// Frees a block that [`Self::allocate`] returned for `size` bytes. The arena must be accessible.
     pub fn free(&self, address: u64, size: usize) {
         let size = rounded(size);
         let offset = self.offset(address);
@@ -258,7 +257,7 @@ impl Arena {
         state.free.entry(size).or_default().push_back(offset);
     }
 
-    /// Gives the memory of pages back, which are zero afterwards. Both numbers are multiples of a page.
+    /// Releases the memory of pages, which then read as zero. Both numbers are multiples of a page.
     fn discard(&self, offset: usize, length: usize) {
         let start = self.at(offset).cast();
         // SAFETY: the pages are in the arena, and the block that they belong to is free.
@@ -293,7 +292,7 @@ impl Arena {
         drop(state);
         self.protect(offset, pages, ProtFlags::PROT_READ | ProtFlags::PROT_WRITE);
         self.protect(offset + pages, PAGE, ProtFlags::PROT_NONE);
-        // The memory is fresh, or was given back.
+        // The memory is new or was released.
         if fill != 0 {
             self.fill(offset, pages, fill);
         }
@@ -346,11 +345,11 @@ pub struct Block {
 }
 
 impl Block {
-    /// Allocates a block of at least `size` bytes, for which the kernel keeps memory back.
+    /// Allocates a block of at least `size` bytes from the kernel's reserve.
     ///
     /// # Panics
     ///
-    /// Panics if that memory is exhausted. [`Self::try_zeroed`] is for sizes that a driver chooses.
+    /// Panics if the reserve is exhausted. [`Self::try_zeroed`] is for sizes that a driver chooses.
     pub fn zeroed(size: usize) -> Self {
         let address = Arena::non_paged().allocate_below(RESERVED, size, 0);
         Self {
@@ -360,7 +359,7 @@ impl Block {
         }
     }
 
-    /// Allocates a block of at least `size` bytes, a number that a driver chose. Returns `None` if the
+    /// Allocates a block of at least `size` bytes, where a driver chose the size. Returns `None` if the
     /// memory for drivers is exhausted.
     pub fn try_zeroed(size: usize) -> Option<Self> {
         Some(Self { address: Arena::non_paged().allocate(size, 0)?, size, guarded: false })
@@ -371,7 +370,7 @@ impl Block {
     ///
     /// # Panics
     ///
-    /// Panics if the memory that is kept back for the kernel's own blocks is exhausted.
+    /// Panics if the kernel's reserve is exhausted.
     pub fn guarded(size: usize) -> Self {
         let address = Arena::non_paged().allocate_guarded_below(RESERVED, size, 0);
         Self {
@@ -436,17 +435,17 @@ mod tests {
         assert_eq!(arena.allocate(8, 0), None);
         assert_eq!(memory::write(first + KEPT as u64, &7_u64), Ok(()));
         arena.free(first, LARGE);
-        // Smaller blocks are parts of the freed one, which rests no longer, and are zeroed.
+        // Smaller blocks are zeroed parts of the freed block, which leaves the quarantine.
         for size in [8, 40, PAGE, 3 * PAGE, LARGE / 2] {
             let part = arena.allocate(size, 0).unwrap();
             assert!((first..first + LARGE as u64).contains(&part), "{size}");
             let bytes = memory::read_bytes(part, size.min(4 * KEPT)).unwrap();
             assert!(bytes.iter().all(|byte| *byte == 0), "{size}");
-            // Nothing else is there.
+            // The part overlaps no other block.
             memory::write_bytes(part, &vec![1; size.min(4 * KEPT)]).unwrap();
         }
         assert_eq!(arena.allocate(LARGE, 0), None);
-        // Freed neighbours are one block, whatever was in them.
+        // Adjacent freed blocks merge, whatever they contained.
         arena.free(blocks[5], LARGE);
         arena.free(blocks[4], LARGE);
         let both = arena.allocate(2 * LARGE, 0).unwrap();

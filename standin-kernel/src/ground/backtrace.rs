@@ -4,12 +4,12 @@ use std::{env, path::Path};
 
 use super::{culprit::Source, unwind::Frame};
 
-/// A step of a backtrace, outside the preceding step: its caller.
+/// A step of a backtrace. Each step is the caller of the preceding one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
     /// A place in a driver.
     Code(Frame),
-    /// A routine of the kernel, which a driver called and which called a driver.
+    /// A kernel routine that a driver called and that called a driver.
     Routine(&'static str),
 }
 
@@ -19,10 +19,10 @@ pub type Backtrace = Vec<Step>;
 /// A backtrace as text.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Explained {
-    /// The place that a diagnostic names: the innermost one in the author's code, or else the
-    /// innermost one.
+    /// The place that a diagnostic names: the innermost one in the author's code, or the innermost
+    /// one of all.
     pub place: String,
-    /// All places, from the innermost, one per line.
+    /// All places, innermost first, one per line.
     pub lines: Vec<String>,
     /// Set if the calls pass the panic handler of a driver in Rust.
     pub has_panicked: bool,
@@ -30,11 +30,11 @@ pub struct Explained {
 
 /// A place of a backtrace.
 pub struct Place {
-    /// The image and the offset in it, such as `my_driver.sys+0x12a0`.
+    /// The image and the offset in the image, such as `my_driver.sys+0x12a0`.
     pub at: String,
-    /// Set if the function is inlined into that of the next place.
+    /// Set if the function is inlined into the next place's function.
     pub is_inlined: bool,
-    /// The function and line. They are empty if they are not known.
+    /// The function and line, empty if unknown.
     pub source: Source,
 }
 
@@ -83,10 +83,10 @@ impl Place {
     }
 }
 
-/// Returns a file's path as it is printed: as the PDB has it, or relative to the build folder or to
-/// the current folder, if the file is inside.
+/// Returns a file's path as messages show it: the path in the PDB, or a path relative to the build
+/// folder or current folder that contains the file.
 fn shown(file: &str) -> String {
-    /// The folder that reproducible builds write in place of the build folder.
+    /// The folder that reproducible builds record instead of the build folder.
     const BUILT_IN: &str = r"C:\src\";
     if let Some(inside) = file.strip_prefix(BUILT_IN) {
         return inside.replace('\\', "/");
@@ -98,11 +98,11 @@ fn shown(file: &str) -> String {
     relative.unwrap_or_else(|| file.to_owned())
 }
 
-/// The number of lines that are kept from the start and from the end of a long backtrace.
+/// The number of lines that are kept from the start and the end of a long backtrace.
 const KEPT: (usize, usize) = (32, 16);
 
-/// Shortens the lines of a backtrace: equal adjacent lines, as recursion produces, become one line,
-/// and the middle of a long backtrace is omitted.
+/// Shortens the lines of a backtrace: adjacent equal lines, as in recursion, become one line, and
+/// the middle of a long backtrace is omitted.
 pub fn shortened(lines: Vec<String>) -> Vec<String> {
     let mut counted: Vec<(String, usize)> = Vec::new();
     for line in lines {

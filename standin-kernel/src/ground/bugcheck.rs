@@ -14,7 +14,7 @@ pub struct BugCheck {
     pub code: u32,
     /// The stop code's four parameters.
     pub parameters: [u64; 4],
-    /// The fault, in a sentence.
+    /// A sentence that describes the fault.
     pub message: String,
     /// The IRQL at the time of the fault.
     pub irql: Irql,
@@ -30,11 +30,11 @@ pub struct BugCheck {
 pub struct Violation {
     /// The rule that was broken.
     pub rule: Rule,
-    /// The violation, in a sentence.
+    /// A sentence that describes the violation.
     pub message: String,
-    /// The driver's call stack, innermost first, if the violation has a place.
+    /// The driver's call stack, innermost first, if the violation occurred at a known place.
     pub stack: Vec<String>,
-    /// The number of times that the event or the place broke the rule.
+    /// The number of times that this event or place broke the rule.
     pub count: u64,
 }
 
@@ -45,7 +45,7 @@ impl Violation {
     }
 }
 
-/// Lines, each indented on a line of its own.
+/// Formats each line indented, on a line of its own.
 struct Indented<'a>(&'a [String]);
 
 impl fmt::Display for Indented<'_> {

@@ -13,21 +13,21 @@ const EPOCH_DIFFERENCE: u64 = 11_644_473_600;
 /// reading is zero.
 const UPTIME: i64 = 60 * Clock::FREQUENCY;
 
-/// A clock that advances only when it is read or advanced explicitly, so that equal runs read equal
-/// times. It counts units of 100 ns, as the performance counter of current Windows versions does,
-/// and one reading takes a microsecond.
+/// A clock that advances only when it is read or advanced explicitly, so that identical runs read
+/// identical times. It counts units of 100 ns, as the performance counter of current Windows versions
+/// does, and each reading takes a microsecond.
 ///
-/// While threads run at the same time, no two runs are equal, and the clock runs with the machine's.
-/// Then reading it writes to no memory, which threads on several processors would have to pass on to
-/// one another.
+/// While threads run in parallel, no two runs are identical, so the clock follows the host's clock.
+/// Reading it then writes to no memory, because a written cache line would move between the
+/// processors.
 pub struct Clock {
     /// `FILETIME` (100 ns since 1601-01-01 UTC) of the kernel's start.
     boot: i64,
-    /// Each reading writes it, so it has a cache line of its own.
+    /// Each reading writes to this value, so it has a cache line of its own.
     ticks: CachePadded<AtomicI64>,
-    /// Set while the clock runs with the machine's.
+    /// Set while the clock follows the host's clock.
     is_running: AtomicBool,
-    /// The reading at `origin` of the running clock.
+    /// The reading at the time `origin`, while the clock follows the host's.
     at_origin: AtomicI64,
     origin: Instant,
 }
@@ -35,10 +35,10 @@ pub struct Clock {
 impl Clock {
     /// Ticks per second of the performance counter.
     pub const FREQUENCY: i64 = 10_000_000;
-    /// The interval of the clock's interrupt, by which the coarse times advance: 15.625 ms.
+    /// The interval of the clock interrupt, at which the coarse times advance: 15.625 ms.
     pub const TICK: i64 = 156_250;
-    /// The shortest interval that a program or driver can request for that interrupt: 0.5 ms. A timer
-    /// does not fire sooner after it was set for a later time, and no period is shorter.
+    /// The shortest clock interrupt interval that a program or driver can request: 0.5 ms. No timer
+    /// with a later due time fires sooner after it was set, and no period is shorter.
     pub const SHORTEST_TICK: i64 = 5_000;
     const READING: i64 = 10;
 
@@ -55,7 +55,7 @@ impl Clock {
         }
     }
 
-    /// Lets the clock run with the machine's, or stops it. No other thread uses it meanwhile.
+    /// Starts or stops following the host's clock. No other thread may use this clock meanwhile.
     pub fn set_running(&self, running: bool) {
         if running == self.is_running.load(Ordering::Acquire) {
             return;
@@ -70,14 +70,14 @@ impl Clock {
         self.is_running.store(running, Ordering::Release);
     }
 
-    /// Returns the reading of the running clock.
+    /// Returns the reading while the clock follows the host's.
     fn running(&self) -> i64 {
         let at_origin = self.at_origin.load(Ordering::Acquire);
         at_origin.saturating_add(ticks(self.origin.elapsed()))
     }
 
-    /// Reads the performance counter. Each reading is later than the one before, or not earlier if
-    /// the clock runs.
+    /// Reads the performance counter. Each reading is later than the previous one, or not earlier if
+    /// the clock follows the host's.
     pub fn counter(&self) -> i64 {
         if self.is_running.load(Ordering::Acquire) {
             return self.running();
@@ -93,15 +93,15 @@ impl Clock {
         self.ticks.load(Ordering::Relaxed)
     }
 
-    /// Returns the counter's reading at a time in units of 100 ns: negative times are relative to now,
-    /// others count from 1601.
+    /// Returns the counter's reading at a time in units of 100 ns: a negative time is relative to now,
+    /// and any other counts from 1601.
     pub fn reading_of(&self, time: i64) -> i64 {
         if time < 0 { self.last().saturating_sub(time) } else { time.saturating_sub(self.boot) }
     }
 
-    /// Returns the reading at which a timer fires that is set for a time, which has the form that
-    /// [`Self::reading_of`] takes. Returns `None` if the timer fires at once, because the time counts
-    /// from 1601 and has passed.
+    /// Returns the reading at which a timer fires, given its due time in the form that
+    /// [`Self::reading_of`] takes. Returns `None` if the timer fires at once because an absolute time
+    /// has passed.
     pub fn due(&self, time: i64) -> Option<i64> {
         let now = self.last();
         let due = self.reading_of(time);
@@ -119,11 +119,11 @@ impl Clock {
         self.boot
     }
 
-    /// Advances the clock to `counter`, if that is later.
+    /// Advances the clock to `counter`, if that is later than its reading.
     pub fn move_to(&self, counter: i64) {
         if self.is_running.load(Ordering::Acquire) {
-            // Several threads may advance the clock at once, so this is the origin's reading, and no
-            // distance to add.
+            // Several threads may advance the clock at once, so this stores the reading at the origin
+            // instead of adding a distance.
             let at_origin = counter.saturating_sub(ticks(self.origin.elapsed()));
             self.at_origin.fetch_max(at_origin, Ordering::AcqRel);
             return;
@@ -174,7 +174,7 @@ mod tests {
                 assert!(clock.last() >= next);
                 last = next;
             }
-            // No reading was far from the one before.
+            // No two consecutive readings were far apart.
             last += Clock::FREQUENCY;
             clock.move_to(last);
             let moved = clock.last();
@@ -214,7 +214,7 @@ mod tests {
         clock.set_running(true);
         let until: Vec<i64> = (1..).take(ROUNDS).map(|round| round * WAIT).collect();
         let (arrived, too_far) = (AtomicUsize::new(0), AtomicUsize::new(0));
-        // The threads are awake when they pass, so that they advance the clock at the same time.
+        // The threads wait actively at each step, so that they advance the clock at the same time.
         let pass = |all: usize| {
             arrived.fetch_add(1, Ordering::AcqRel);
             while arrived.load(Ordering::Acquire) < all {

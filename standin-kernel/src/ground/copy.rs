@@ -1,4 +1,4 @@
-//! The routines that copy bytes from or to addresses that may be wrong, and exchange a word there.
+//! Routines that copy bytes from or to addresses that may be invalid, and exchange a word there.
 
 use std::arch::global_asm;
 
@@ -10,7 +10,7 @@ global_asm!(
     "mov eax, 1", "ret",
 );
 
-// Address in rdi, the new value at rsi, which gets the old one. Returns as the routine above does.
+// Address in rdi. rsi points to the new value and receives the old one. Returns as above.
 global_asm!(
     ".globl standin_kernel_exchange", ".globl standin_kernel_exchange_at",
     "standin_kernel_exchange:", "mov rax, [rsi]", "standin_kernel_exchange_at:", "xchg [rdi], rax",
@@ -30,19 +30,19 @@ pub fn copying_instruction() -> u64 {
     standin_kernel_copy_at as *const () as u64
 }
 
-/// Returns the address at which to continue after a fault of the instruction at `at`, if it is
-/// one of the routines'.
+/// Returns the address at which to continue after a fault of the instruction at `at`, if that
+/// instruction belongs to one of these routines.
 pub fn after_fault(at: u64) -> Option<u64> {
     let is_ours =
         at == copying_instruction() || at == standin_kernel_exchange_at as *const () as u64;
     is_ours.then_some(standin_kernel_copy_failed as *const () as u64)
 }
 
-/// Exchanges a word with `value`, as one step. Returns `false` if a fault prevented that.
+/// Atomically exchanges a word with `value`. Returns `false` if a fault prevented the exchange.
 ///
 /// # Safety
 ///
-/// The process handles faults by [`after_fault`].
+/// The process must handle faults with [`after_fault`].
 pub unsafe fn exchange(address: u64, value: &mut u64) -> bool {
     // SAFETY: the routine accesses the value and the word. The driver is responsible for the word, as
     // for what `copy` accesses.
@@ -53,12 +53,11 @@ pub unsafe fn exchange(address: u64, value: &mut u64) -> bool {
 ///
 /// # Safety
 ///
-/// One of the two ranges is a buffer of this program's. The process handles faults by
+/// One of the two ranges must be a buffer of this program. The process must handle faults with
 /// [`after_fault`].
 pub unsafe fn copy(to: u64, from: u64, count: usize) -> bool {
     // SAFETY: the routine accesses only the two ranges. The caller guarantees that one range is a
-    // buffer. The driver is responsible for the other: a fault in it ends the copy, and an
-    // accessible range belongs to the driver or could also be hit by a wild pointer of a real
-    // driver.
+    // buffer. The driver is responsible for the other: a fault in it ends the copy, and if it is
+    // accessible, it belongs to the driver or could also be hit by a wild pointer on Windows.
     unsafe { standin_kernel_copy(to, from, count) == 0 }
 }

@@ -1,20 +1,19 @@
-//! The frames of a stack that are the driver author's own.
+//! Identifies the stack frames in the driver author's own code.
 //!
-//! A diagnostic names the innermost of them. A driver's crate may have any name and lie anywhere, so
-//! the other frames are recognized: those of known libraries, and the code that macros of known
-//! libraries generate in the author's crate.
+//! A diagnostic names the innermost of them. A driver's crate may have any name and path, so this module
+//! recognizes the other frames instead: known libraries, and the code that macros of known libraries
+//! generate in the author's crate.
 
 use std::path::Path;
 
-/// The crates whose functions are never the author's. Those of `wdk_macros` and `wdk_etw_macros`
-/// are in the crates that use the macros.
+/// Crates whose functions are never the author's. The functions that `wdk_macros` and `wdk_etw_macros`
+/// generate are in the crates that use the macros.
 const CRATES: [&str; 15] = [
     "__rustc", "alloc", "compiler_builtins", "core", "etw_wire", "panic_abort", "panic_unwind",
     "std", "wdk", "wdk_alloc", "wdk_etw", "wdk_etw_log", "wdk_etw_tracing", "wdk_panic", "wdk_sys",
 ];
 
-/// The functions without a crate that linkers, compilers and the framework's library add to a
-/// driver.
+/// Functions outside any crate that linkers, compilers and the framework's library add to a driver.
 const FUNCTIONS: [&str; 19] = [
     "FxDriverUnloadCommon", "FxStubBindClasses", "FxStubDriverMiniportUnload",
     "FxStubDriverUnloadCommon", "FxStubUnbindClasses", "GsDriverEntry", "_chkstk", "bcmp",
@@ -22,27 +21,27 @@ const FUNCTIONS: [&str; 19] = [
     "rust_panic", "strlen", "wcslen", "wcscmp", "wcsncpy",
 ];
 
-/// Prefixes of the names of such functions.
+/// Name prefixes of such functions.
 const PREFIXES: [&str; 10] = [
     "FxDriver", "__GSHandler", "__C_specific", "__chkstk", "__rdl_", "__report_", "__rg_",
     "__rust_", "__rustc", "__security_",
 ];
 
-/// A frame of a stack, with the place that its PDB has for it. Several frames have the same
-/// instruction where functions are inlined.
+/// A stack frame, with its source position in the PDB. Where functions are inlined, several frames have
+/// the same instruction.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Source {
     /// The function, such as `my_driver::queue::read`, without its parameters.
     pub function: String,
-    /// The file, as the PDB has it.
+    /// The file's path in the PDB.
     pub file: Option<String>,
-    /// The line, from 1.
+    /// The line number, from 1.
     pub line: Option<u32>,
 }
 
-/// Returns the index of the innermost frame that is the author's. `frames` starts with the
-/// innermost one. A frame whose line is known is preferred, then one whose file is known. A frame
-/// about which nothing is known may be a library's.
+/// Returns the index of the author's innermost frame. `frames` starts with the innermost frame. Frames
+/// with a known line come first, then frames with a known file. A frame without either may belong to a
+/// library.
 pub fn culprit(frames: &[Source]) -> Option<usize> {
     let own: Vec<bool> = own(frames);
     let place = |wanted: &dyn Fn(&Source) -> bool| {
@@ -53,8 +52,8 @@ pub fn culprit(frames: &[Source]) -> Option<usize> {
         .or_else(|| place(&|frame| !frame.function.is_empty()))
 }
 
-/// Returns the number of frames up to the outermost one of the panic handler, or 0 if the frames do
-/// not pass it. All these frames are the handler's, with or without names.
+/// Returns the number of frames up to the outermost frame of the panic handler, or 0 if no frame is the
+/// panic handler's. All these frames belong to the handler, with or without names.
 pub fn panic_frames(frames: &[Source]) -> usize {
     let is_handler = |frame: &Source| {
         let name = without_parameters(&frame.function);
@@ -64,7 +63,7 @@ pub fn panic_frames(frames: &[Source]) -> usize {
     last.map_or(0, |last| last + 1)
 }
 
-/// Returns for each frame whether it is the author's.
+/// Returns, for each frame, whether it is the author's.
 fn own(frames: &[Source]) -> Vec<bool> {
     let mut generated = Generated::default();
     frames
@@ -79,22 +78,22 @@ fn own(frames: &[Source]) -> Vec<bool> {
         .collect()
 }
 
-/// The functions that `#[wdk_etw::provider]` and `event!` generate, which are in the author's crate
-/// and have the line of the macro's call.
+/// The functions that `#[wdk_etw::provider]` and `event!` generate. They are in the author's crate and
+/// have the line of the macro call.
 ///
-/// For each event, the module `p` of a provider has a function `p::name`, which is
-/// `p::name::__wdk_etw_call` and calls `p::name::write`, which calls `p::__write_7`. `p::register` and `p::unregister` each call a
-/// function inside them.
+/// For each event, a provider's module `p` has a function `p::name`. Its implementation is
+/// `p::name::__wdk_etw_call`, which calls `p::name::write`, which calls `p::__write_7`. `p::register`
+/// and `p::unregister` each call a nested function.
 #[derive(Default)]
 struct Generated {
-    /// The module of the writer that the last frame was.
+    /// The module of the most recent frame that was a writer.
     module: Option<String>,
-    /// The name of the function that is generated too, if it is the next frame.
+    /// The name of the function that is also generated if it is the next frame.
     next: Option<String>,
 }
 
 impl Generated {
-    /// Returns whether a function is generated. Functions are passed from the innermost one.
+    /// Returns whether a function is generated. Functions are passed from the innermost outward.
     fn contains(&mut self, name: &str) -> bool {
         let (parent, last) = name.rsplit_once("::").unwrap_or(("", name));
         let (module, next) = (self.module.take(), self.next.take());
@@ -121,7 +120,7 @@ fn is_in_a_macro(name: &str) -> bool {
     name.contains("::private__::")
 }
 
-/// Returns whether a function belongs to a library, by its name or its file.
+/// Returns whether a function belongs to a library, judging by its name or file.
 fn is_library(name: &str, file: Option<&str>) -> bool {
     if crate_of(name).is_some_and(|name| CRATES.contains(&name)) {
         return true;
@@ -134,7 +133,7 @@ fn is_library(name: &str, file: Option<&str>) -> bool {
         || file.is_some_and(is_foreign)
 }
 
-/// Returns the crate of a function, which is the first part of its path: `core` for
+/// Returns the crate of a function, which is the first segment of its path: `core` for
 /// `enum2$<core::option::Option<u8> >::map`.
 fn crate_of(name: &str) -> Option<&str> {
     let (first, _) = name.split_once("::")?;
@@ -144,7 +143,7 @@ fn crate_of(name: &str) -> Option<&str> {
         .filter(|name| !name.is_empty())
 }
 
-/// Returns a function's name without generic arguments, unless it starts with them.
+/// Returns a function's name without generic arguments, unless the name starts with them.
 fn without_parameters(name: &str) -> String {
     let starts_with_path = match (name.find('<'), name.find(':')) {
         (Some(arguments), Some(path)) => path < arguments,
@@ -175,9 +174,9 @@ pub fn is_foreign(file: &str) -> bool {
     is_in_a_foreign_folder(file) || is_vendored(file)
 }
 
-/// Returns whether a file is in a package that `cargo vendor` copied, which has a file of checksums.
+/// Returns whether a file is in a package that `cargo vendor` copied, which has a checksum file.
 fn is_vendored(file: &str) -> bool {
-    /// The folder that reproducible builds write in place of the build folder.
+    /// The folder that reproducible builds record instead of the build folder.
     const BUILT_IN: &str = r"C:\src\";
     let inside = file.strip_prefix(BUILT_IN).map(|file| file.replace('\\', "/"));
     let file = inside.as_deref().unwrap_or(file);
@@ -186,7 +185,7 @@ fn is_vendored(file: &str) -> bool {
 }
 
 fn is_in_a_foreign_folder(file: &str) -> bool {
-    /// The folders that `cargo xtask build` and `cargo etw build` write in place of the machine's.
+    /// The folders that `cargo xtask build` and `cargo etw build` record instead of the host's folders.
     const WRITTEN: [&str; 2] = ["c:/src/cargo/", "c:/src/rust/"];
     /// Folder names that no author uses.
     const INSIDE: [&str; 3] = ["/rustc/", "/rustlib/src/rust/", "/windows kits/"];
@@ -219,7 +218,7 @@ mod tests {
         }
     }
 
-    /// Functions and their files, from the innermost, and the number of the culprit.
+    /// The functions and their files, innermost first, and the index of the culprit.
     type Row = (&'static [(&'static str, &'static str)], Option<usize>);
 
     const ROWS: &[Row] = &[
@@ -230,7 +229,7 @@ mod tests {
             ],
             Some(1),
         ),
-        // A crate of any name, anywhere.
+        // A crate with any name and path.
         (
             &[
                 ("wdk_sys::ntddk::x", "/home/a/wdk-sys/src/lib.rs"),
@@ -279,8 +278,8 @@ mod tests {
             ],
             Some(4),
         ),
-        // An event at its call site, and an author's function with the name of one of a provider's
-        // functions.
+        // An event at its call site, and an author's function that has the same name as a function of a
+        // provider.
         (
             &[
                 ("my_driver::queue::write::__wdk_etw_write", "/d/src/queue.rs"),
@@ -298,7 +297,7 @@ mod tests {
             ],
             Some(3),
         ),
-        // C, and an entry point without a crate.
+        // C code, and an entry point outside any crate.
         (
             &[
                 ("memcpy", ""),

@@ -1,11 +1,11 @@
-//! The structures of queues, tables and notifications, beside those of [`abi`](super::abi).
+//! The structures for queues, tables and notifications, in addition to [`abi`](super::abi).
 
 use zerocopy::{FromBytes, Immutable, IntoBytes};
 
 use super::abi::{DispatcherHeader, abi};
 
 abi! {
-    /// A queue that threads take entries from.
+    /// A queue from which threads take entries.
     KernelQueue as "_KQUEUE" {
         header as "Header": DispatcherHeader,
         entries as "EntryListHead": [u64; 2],
@@ -13,7 +13,7 @@ abi! {
         maximum as "MaximumCount": u32,
         threads as "ThreadListHead": [u64; 2],
     }
-    /// An entry of the system's event log, which is larger by its dump data and strings.
+    /// An entry of the system's event log. Dump data and strings follow it.
     ErrorLogPacket as "_IO_ERROR_LOG_PACKET" {
         major as "MajorFunctionCode": u8,
         retry_count as "RetryCount": u8,
@@ -31,7 +31,7 @@ abi! {
         dump as "DumpData": u32,
         reserved_1: u32,
     }
-    /// A queue of what waits for a device.
+    /// A queue of requests that wait for a device.
     DeviceQueue as "_KDEVICE_QUEUE" {
         /// `DeviceQueueObject`.
         kind as "Type": i16,
@@ -49,7 +49,7 @@ abi! {
         inserted as "Inserted": u8,
         reserved: [u8; 3],
     }
-    /// The links of a tree that is balanced by height.
+    /// The links of a height-balanced tree.
     BalancedLinks as "_RTL_BALANCED_LINKS" {
         parent as "Parent": u64,
         left as "LeftChild": u64,
@@ -59,9 +59,9 @@ abi! {
         reserved as "Reserved": [u8; 3],
         reserved_1: u32,
     }
-    /// A table that is a tree balanced by height.
+    /// A table implemented as a height-balanced tree.
     AvlTable as "_RTL_AVL_TABLE" {
-        /// The parent of the root, which is its right child.
+        /// The sentinel above the root, which is its right child.
         root as "BalancedRoot": BalancedLinks,
         ordered as "OrderedPointer": u64,
         which as "WhichOrderedElement": u32,
@@ -78,12 +78,12 @@ abi! {
     }
     /// The links of a splay tree.
     SplayLinks as "_RTL_SPLAY_LINKS" {
-        /// The root's is the root.
+        /// The parent, or the node itself if it is the root.
         parent as "Parent": u64,
         left as "LeftChild": u64,
         right as "RightChild": u64,
     }
-    /// A table that is a splay tree.
+    /// A table implemented as a splay tree.
     SplayTable as "_RTL_GENERIC_TABLE" {
         root as "TableRoot": u64,
         insertions as "InsertOrderList": [u64; 2],
@@ -95,7 +95,7 @@ abi! {
         free as "FreeRoutine": u64,
         context as "TableContext": u64,
     }
-    /// The first information about a process.
+    /// The data that `ProcessBasicInformation` returns about a process.
     ProcessBasicInformation as "_PROCESS_BASIC_INFORMATION" {
         exit_status as "ExitStatus": u32,
         reserved: u32,
@@ -130,7 +130,7 @@ abi! {
         context as "RegistrationContext": u64,
         operations as "OperationRegistration": u64,
     }
-    /// The routines for operations on handles of one type of objects.
+    /// The routines for operations on handles of one object type.
     ObjectOperation as "_OB_OPERATION_REGISTRATION" {
         /// The exported variable that points to the type.
         kind as "ObjectType": u64,
@@ -151,7 +151,7 @@ abi! {
         state as "State": u8,
         reserved_1: [u8; 7],
     }
-    /// What a routine learns of a process that is created.
+    /// The information that a notification routine receives about a new process.
     CreateNotifyInfo as "_PS_CREATE_NOTIFY_INFO" {
         size as "Size": u64,
         flags: u32,
@@ -164,7 +164,7 @@ abi! {
         status as "CreationStatus": u32,
         reserved_1: u32,
     }
-    /// What a routine learns of an image that is loaded.
+    /// The information that a notification routine receives about a loaded image.
     ImageInfo as "_IMAGE_INFO" {
         properties: u32,
         reserved: u32,
@@ -175,7 +175,7 @@ abi! {
         section as "ImageSectionNumber": u32,
         reserved_2: u32,
     }
-    /// What a thread needs to leave a process that it is attached to.
+    /// The saved state that a thread needs to detach from a process.
     ApcState as "_KAPC_STATE" {
         lists as "ApcListHead": [u64; 4],
         process as "Process": u64,
@@ -191,14 +191,14 @@ abi! {
         power as "NominalPower": u32,
         reserved: u32,
     }
-    /// A component of a device, in the first version.
+    /// A component of a device, version 1.
     PowerComponentV1 as "_PO_FX_COMPONENT_V1" {
         id as "Id": [u32; 4],
         state_count as "IdleStateCount": u32,
         deepest_wakeable as "DeepestWakeableIdleState": u32,
         states as "IdleStates": u64,
     }
-    /// A component of a device, in the second version.
+    /// A component of a device, version 2.
     PowerComponentV2 as "_PO_FX_COMPONENT_V2" {
         id as "Id": [u32; 4],
         flags as "Flags": u64,
@@ -209,7 +209,7 @@ abi! {
         reserved: u32,
         providers as "Providers": u64,
     }
-    /// A device that its driver registers with the power management framework, in the first version.
+    /// A device that its driver registers with the power management framework, version 1.
     PowerDeviceV1 as "_PO_FX_DEVICE_V1" {
         version as "Version": u32,
         component_count as "ComponentCount": u32,
@@ -222,7 +222,7 @@ abi! {
         context as "DeviceContext": u64,
         components as "Components": PowerComponentV1,
     }
-    /// A device that its driver registers with the power management framework, in the second version.
+    /// A device that its driver registers with the power management framework, version 2.
     PowerDeviceV2 as "_PO_FX_DEVICE_V2" {
         version as "Version": u32,
         reserved: u32,

@@ -1,9 +1,9 @@
 //! The names of `__fastfail` codes.
 
-/// The instruction `int 0x29`, by which code reports that it found memory corrupted.
+/// The instruction `int 0x29`, with which code reports that memory is corrupted.
 pub const INSTRUCTION: [u8; 2] = [0xCD, 0x29];
 
-/// Returns the name of a code, which the instruction has in ecx.
+/// Returns the name of a code, which the instruction passes in ecx.
 pub fn name(code: u32) -> Option<&'static str> {
     NAMES.iter().find(|(known, _)| *known == code).map(|(_, name)| *name)
 }

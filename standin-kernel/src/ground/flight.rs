@@ -1,9 +1,9 @@
-//! The flight recorder: what a process that runs a driver did last, in memory that another process
-//! shares.
+//! The flight recorder: the last actions of a process that runs a driver, in memory shared with another
+//! process.
 //!
-//! A driver that corrupts its process can end it in any way. The process that watches it reads here
-//! which routine the driver called last, with the top of its stack, in which step, and the events and
-//! the output that the process had not passed on.
+//! A driver that corrupts its process can end it in any way. The watching process then reads here which
+//! routine the driver called last, the top of its stack, the current step, and the events and output
+//! that the process had not passed on.
 
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 
@@ -29,7 +29,7 @@ impl<const WORDS: usize> Default for Words<WORDS> {
 }
 
 impl<const WORDS: usize> Text<WORDS> {
-    /// Stores as much of a text as there is room for.
+    /// Stores the part of a text that fits.
     fn store(&self, text: &str) {
         let mut chunks = text.as_bytes().chunks(8);
         for word in &self.0.0 {
@@ -51,29 +51,29 @@ impl<const WORDS: usize> Text<WORDS> {
     }
 }
 
-/// The size of the log of events in words: more than a session's buffers hold by default.
+/// The size of the event log in words: more than a session's buffers hold by default.
 const EVENT_WORDS: usize = 1 << 19;
 
-/// The size of the log of output in words.
+/// The size of the output log in words.
 const OUTPUT_WORDS: usize = 1 << 17;
 
-/// The number of words of a driver's stack that are kept for the last call.
+/// The number of words of the driver's stack that are kept for the last call.
 const STACK_WORDS: usize = 1 << 10;
 
-/// The number of sessions whose losses are kept, those with the lowest numbers.
+/// The number of sessions whose losses are recorded. They are the sessions with the lowest numbers.
 const SESSIONS: usize = 64;
 
-/// The number of words with bits for system calls. x86-64 Linux has fewer than 500.
+/// The number of words in the bit set of system calls. x86-64 Linux has fewer than 500 system calls.
 const REFUSED_WORDS: usize = 8;
 
 /// Lets one thread at a time append to a log.
 static APPENDING: Mutex<()> = Mutex::new(());
 
-/// A flight recorder. All zeros are an empty one.
+/// A flight recorder. All zeros represent an empty one.
 #[repr(C)]
 pub struct Flight {
     is_finished: AtomicBool,
-    /// The number of writes to the output that have not returned.
+    /// The number of output writes that have not returned.
     writes: AtomicU64,
     /// A count that increases while the process works.
     progress: AtomicU64,
@@ -83,7 +83,7 @@ pub struct Flight {
     routine: Text<8>,
     caller: Caller,
     step: Text<32>,
-    /// The symbol file that is being read, or empty.
+    /// The path of the symbol file that is being read, or an empty text.
     symbols: Text<32>,
     /// The number of bytes of the driver's output.
     printed: AtomicU64,
@@ -91,20 +91,20 @@ pub struct Flight {
     shown: AtomicU64,
     /// The number of events that the process has shown.
     shown_events: AtomicU64,
-    /// A bit for each system call that the confinement refused, by its number. The last stands for all
-    /// higher ones.
+    /// One bit per system call number that the confinement refused. The last bit stands for all higher
+    /// numbers.
     refused: [AtomicU64; REFUSED_WORDS],
     sessions: [Counts; SESSIONS],
     events: Spool<EVENT_WORDS>,
     output: Spool<OUTPUT_WORDS>,
 }
 
-/// The caller of the last call: its registers after the call, and the top of its stack.
+/// The caller of the last routine: its registers after the call, and the top of its stack.
 #[repr(C)]
 struct Caller {
     instruction: AtomicU64,
     registers: [AtomicU64; 16],
-    /// The number of words of the stack that are kept.
+    /// The number of stack words that are kept.
     kept: AtomicU64,
     stack: [AtomicU64; STACK_WORDS],
 }
@@ -128,10 +128,10 @@ pub struct SpooledEvent {
     pub record: Vec<u8>,
 }
 
-/// A session's counters when its process ended.
+/// A session's counters at the end of its process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SessionCounts {
-    /// The number of events that were put in buffers.
+    /// The number of events that were written to buffers.
     pub recorded: u64,
     /// The number of events that were not recorded.
     pub events_lost: u32,
@@ -139,7 +139,7 @@ pub struct SessionCounts {
     pub buffers_lost: u32,
 }
 
-/// A driver's call of the kernel.
+/// A driver's call to a kernel routine.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LastCall {
     /// The routine's name.
@@ -151,7 +151,7 @@ pub struct LastCall {
 }
 
 impl LastCall {
-    /// Returns the word of the driver's stack at an address, if it was kept.
+    /// Returns the word at an address of the driver's stack, if it was kept.
     pub fn word(&self, address: u64) -> Option<u64> {
         let offset = address.checked_sub(self.caller.rsp())?;
         let index = usize::try_from(offset / 8).ok()?;
@@ -160,32 +160,31 @@ impl LastCall {
     }
 }
 
-/// The state of a recorder, as the watching process reads it.
+/// The state of a recorder, as read by the watching process.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Recorded {
-    /// The number of calls of the kernel.
+    /// The number of calls to the kernel.
     pub calls: u64,
     /// The last call.
     pub last_call: Option<LastCall>,
-    /// The address of the instruction of a fault that nobody handled.
+    /// The address of the instruction that caused an unhandled fault.
     pub fault: Option<u64>,
     /// The address of the driver's image.
     pub image: u64,
-    /// The step that the process was in.
+    /// The step that the process was executing.
     pub step: String,
     /// The symbol file that the process was reading.
     pub symbols: Option<String>,
     /// The number of events that the process has shown.
     pub shown_events: u64,
-    /// The most recent events, in the order of their writes. The sessions' files may have some of
-    /// them.
+    /// The most recent events, in the order in which they were written. The sessions' files may already
+    /// contain some of them.
     pub events: Vec<SpooledEvent>,
-    /// The sessions' counters, by the sessions' numbers.
+    /// The sessions' counters, ordered by session number.
     pub sessions: Vec<SessionCounts>,
-    /// The numbers of the system calls that the confinement refused, apart from those that were traps of the
-    /// driver's.
+    /// The numbers of the system calls that the confinement refused, except those that the driver made.
     pub refused: Vec<u64>,
-    /// What the driver printed and the process has not shown.
+    /// The output that the driver printed and the process has not shown.
     pub output: String,
     /// The number of bytes of the output that are neither shown nor in `output`.
     pub output_lost: u64,
@@ -194,7 +193,7 @@ pub struct Recorded {
 /// This process's recorder, if another process watches it.
 static CURRENT: AtomicPtr<Flight> = AtomicPtr::new(std::ptr::null_mut());
 
-/// Makes a recorder this process's.
+/// Installs a recorder for this process.
 pub fn install(flight: &'static Flight) {
     CURRENT.store(std::ptr::from_ref(flight).cast_mut(), Ordering::Release);
 }
@@ -205,13 +204,12 @@ fn current() -> Option<&'static Flight> {
     unsafe { flight.as_ref() }
 }
 
-/// Records a driver's call. `caller` returns the driver's registers after the call, and the address
-/// above its stack.
+/// Records a driver's call. `caller` returns the driver's registers after the call, and the address at
+/// the top of its stack.
 ///
 /// # Safety
 ///
-/// The words from the stack pointer that `caller` returns to the address above the stack must be
-/// readable.
+/// All words between the stack pointer and the address that `caller` returns must be readable.
 pub unsafe fn note_call(routine: &str, caller: impl FnOnce() -> (Registers, u64)) {
     if let Some(flight) = current() {
         let (caller, top) = caller();
@@ -231,14 +229,14 @@ pub fn note_step(step: &str) {
     note_progress();
 }
 
-/// Records that the process works.
+/// Records that the process made progress.
 pub fn note_progress() {
     if let Some(flight) = current() {
         flight.progress.fetch_add(1, Ordering::Relaxed);
     }
 }
 
-/// Records that `body` writes to the output, which may wait for its reader for any time.
+/// Records that `body` writes to the output. The write may block until the reader continues.
 pub fn writing<R>(body: impl FnOnce() -> R) -> R {
     let Some(flight) = current() else {
         return body();
@@ -263,14 +261,14 @@ pub fn reading_symbols<R>(file: &str, body: impl FnOnce() -> R) -> R {
     result
 }
 
-/// Records the address that a driver's image is loaded at.
+/// Records the load address of a driver's image.
 pub fn note_image(base: u64) {
     if let Some(flight) = current() {
         flight.image.store(base, Ordering::Relaxed);
     }
 }
 
-/// Records an event that a session has put in a processor's buffer.
+/// Records an event that a session wrote to a processor's buffer.
 pub fn note_event(session: u16, processor: u16, record: &[u8]) {
     if let Some(flight) = current() {
         flight.note_event(session, processor, record);
@@ -280,41 +278,41 @@ pub fn note_event(session: u16, processor: u16, record: &[u8]) {
 /// Records the losses of a session since its start.
 pub fn note_losses(session: u16, events_lost: u32, buffers_lost: u32) {
     if let Some(counts) = current().and_then(|flight| flight.session(session)) {
-        // Another thread may have counted more already.
+        // Another thread may have recorded a higher count already.
         counts.events_lost.fetch_max(events_lost, Ordering::Relaxed);
         counts.buffers_lost.fetch_max(buffers_lost, Ordering::Relaxed);
     }
 }
 
-/// Records what a driver printed after `before` bytes of output.
+/// Records the text that a driver printed after `before` bytes of output.
 pub fn note_output(before: u64, text: &str) {
     if let Some(flight) = current() {
         flight.note_output(before, text);
     }
 }
 
-/// Records that the first `bytes` bytes of the driver's output are shown.
+/// Records that the process has shown the first `bytes` bytes of the driver's output.
 pub fn note_shown(bytes: u64) {
     if let Some(flight) = current() {
         flight.shown.store(bytes, Ordering::Relaxed);
     }
 }
 
-/// Records that another event is shown.
+/// Records that the process has shown another event.
 pub fn note_shown_event() {
     if let Some(flight) = current() {
         flight.shown_events.fetch_add(1, Ordering::Relaxed);
     }
 }
 
-/// Records the instruction of a fault that ends the process. Safe in a signal handler.
+/// Records the instruction of a fault that ends the process. Safe to call in a signal handler.
 pub fn note_fault(instruction: u64) {
     if let Some(flight) = current() {
         flight.fault.store(instruction, Ordering::Relaxed);
     }
 }
 
-/// Records a system call that the confinement refused. Safe in a signal handler.
+/// Records a system call that the confinement refused. Safe to call in a signal handler.
 pub fn note_refused(number: u64) {
     if let Some(flight) = current() {
         flight.note_refused(number);
@@ -327,7 +325,7 @@ pub fn refused() -> Vec<u64> {
 }
 
 impl Caller {
-    /// Stores the registers, and the words of the stack up to `top` for which there is room.
+    /// Stores the registers and as many stack words below `top` as fit.
     ///
     /// # Safety
     ///
@@ -360,12 +358,12 @@ impl Caller {
 }
 
 impl Flight {
-    /// Records that the process has done its work and is about to end.
+    /// Records that the process has finished its work and is about to end.
     pub fn finish(&self) {
         self.is_finished.store(true, Ordering::Release);
     }
 
-    /// Returns whether the process has done its work.
+    /// Returns whether the process has finished its work.
     pub fn is_finished(&self) -> bool {
         self.is_finished.load(Ordering::Acquire)
     }
@@ -375,7 +373,7 @@ impl Flight {
         self.progress.load(Ordering::Relaxed)
     }
 
-    /// Returns whether the process writes to the output, so that its silence may be the reader's.
+    /// Returns whether the process is writing to the output, so that its reader may be blocking it.
     pub fn is_writing(&self) -> bool {
         self.writes.load(Ordering::Relaxed) != 0
     }
@@ -416,13 +414,13 @@ impl Flight {
         bits.collect()
     }
 
-    /// Returns the output that the process has not shown, and the number of bytes that are lost.
+    /// Returns the output that the process has not shown, and the number of lost bytes.
     fn unshown_output(&self) -> (String, u64) {
         let mut shown = self.shown.load(Ordering::Relaxed);
         let mut lost = 0_u64;
         let mut output = Vec::new();
         for Entry { tag, bytes } in self.output.entries() {
-            // Entries between this one and the one before were overwritten.
+            // The entries between this entry and the preceding one were overwritten.
             lost = lost.saturating_add(tag.saturating_sub(shown));
             let skipped = usize::try_from(shown.saturating_sub(tag)).unwrap_or(usize::MAX);
             shown = shown.max(tag.saturating_add(bytes.len() as u64));
@@ -475,7 +473,6 @@ impl Counts {
     }
 }
 
-/// Returns the low 16 bits of a number.
 const fn low_16_bits(number: u64) -> u16 {
     let [low, high, ..] = number.to_le_bytes();
     u16::from_le_bytes([low, high])
@@ -494,7 +491,6 @@ mod tests {
         assert_eq!(text.load(), "short");
     }
 
-    /// Returns an empty recorder.
     fn empty() -> Box<Flight> {
         // SAFETY: all zeros are an empty recorder.
         unsafe { Box::new_zeroed().assume_init() }
@@ -525,11 +521,11 @@ mod tests {
         let (kept, lost) = flight.unshown_output();
         assert_eq!(kept.len() as u64 + lost, before);
         assert!(lost > 0 && kept.len() > 900 << 10, "{lost}");
-        // What was shown is not lost, although it is overwritten.
+        // Output that was shown is not lost, although it is overwritten.
         flight.shown.store(lost + 10, Ordering::Relaxed);
         let (rest, lost) = flight.unshown_output();
         assert_eq!((rest.len(), lost), (kept.len() - 10, 0));
-        // A piece larger than the log.
+        // A text larger than the log.
         flight.note_output(before, &"y".repeat(OUTPUT_WORDS * 8));
         assert_eq!(flight.unshown_output().1, (OUTPUT_WORDS * 8) as u64);
     }

@@ -30,16 +30,16 @@ pub struct Image {
     pub(super) imports: Vec<String>,
     /// The imports that the kernel does not provide.
     pub(super) unprovided: Unprovided,
-    /// The sections that Windows pages out, which are named `PAGE...`.
+    /// The pageable sections, which are named `PAGE...`.
     pub(super) pageable: Vec<Section>,
-    /// The sections that are discarded once the driver has started.
+    /// The sections that are discarded after the driver has started.
     pub(super) discardable: Vec<Section>,
-    /// The pageable sections that a driver keeps in memory, by their offsets, and how often each.
+    /// The pageable sections that a driver has locked in memory: their offsets and lock counts.
     pub(super) locked: Mutex<HashMap<usize, u32>>,
     pub(super) started: AtomicBool,
-    /// Set if the code may make system calls.
+    /// Set if the code may contain system calls.
     pub(super) has_system_calls: bool,
-    /// The functions, for stack walks.
+    /// The functions, used for stack walks.
     pub(super) functions: Table,
     pub(super) symbols: Symbols,
 }
@@ -95,7 +95,7 @@ impl Image {
         address.checked_sub(self.base()).is_some_and(|offset| offset < self.size() as u64)
     }
 
-    /// Replaces the registers at an instruction in this image by those of the function's caller.
+    /// Replaces the registers at an instruction in this image with those of the function's caller.
     pub fn unwind(
         &self,
         registers: &mut Registers,
@@ -105,8 +105,8 @@ impl Image {
         self.unwind_at(self.base(), registers, is_return, read)
     }
 
-    /// Replaces the registers as [`Self::unwind`] does, for an image that is at the address `base` in
-    /// another process.
+    /// Replaces the registers as [`Self::unwind`] does, for an image at the address `base` in another
+    /// process.
     pub fn unwind_at(
         &self,
         base: u64,
@@ -122,8 +122,8 @@ impl Image {
         self.offset(address).is_some_and(|offset| self.functions.is_after_call(offset))
     }
 
-    /// Returns the places of an instruction in this image: that of each inlined function, from the
-    /// innermost, and of the function that contains the code.
+    /// Returns the places of an instruction in this image: one for each inlined function, innermost
+    /// first, and one for the function that contains the code.
     pub fn places(&self, frame: Frame) -> Vec<Place> {
         let Some(offset) = self.offset(frame.address) else {
             return Vec::new();
@@ -148,7 +148,7 @@ impl Image {
             .collect()
     }
 
-    /// Returns a sentence about the image's PDB, if it does not have the lines of the author's code.
+    /// Returns a sentence about the image's PDB if the PDB lacks line information for the author's code.
     pub fn missing_lines(&self) -> Option<String> {
         let pdb = self.symbols.without_lines()?;
         Some(format!(
@@ -158,8 +158,8 @@ impl Image {
         ))
     }
 
-    /// Returns a sentence about the instructions of the image that this system runs and does not
-    /// report.
+    /// Returns a sentence about the image's instructions that this system executes without reporting
+    /// them.
     pub fn unreported_calls(&self) -> Option<String> {
         let are_unreported = self.has_system_calls && !system_calls::are_reported();
         are_unreported.then(|| {
@@ -202,8 +202,8 @@ impl Image {
         found.copied()
     }
 
-    /// Keeps the section that contains an address in memory. Returns the section's address, which is that
-    /// of the image if the section is not pageable.
+    /// Locks the section that contains an address in memory. Returns the section's address, or the
+    /// image's address if the section is not pageable.
     pub fn lock_section(&self, address: u64) -> u64 {
         let Some(section) = self.pageable_section(address) else {
             return self.base();
@@ -212,7 +212,7 @@ impl Image {
         self.base() + section.start as u64
     }
 
-    /// Undoes one [`Self::lock_section`], whose result is `handle`. Returns whether the section was locked.
+    /// Undoes one [`Self::lock_section`] call that returned `handle`. Returns `false` if none did.
     pub fn unlock_section(&self, handle: u64) -> bool {
         let Some(section) = self.pageable_section(handle) else {
             return handle == self.base();
@@ -228,7 +228,7 @@ impl Image {
         true
     }
 
-    /// Returns whether an address is in a section that is discarded once the driver has started.
+    /// Returns whether an address is in a section that is discarded after the driver has started.
     pub fn is_discardable(&self, address: u64) -> bool {
         self.is_in(&self.discardable, address)
     }
@@ -262,7 +262,7 @@ impl Image {
         }
     }
 
-    /// Discards the sections that are needed only until the driver has started.
+    /// Discards the sections that only the driver's start needs.
     pub fn discard(&self) {
         for section in &self.discardable {
             self.protect_section(*section, ProtFlags::PROT_NONE);

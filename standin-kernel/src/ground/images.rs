@@ -15,8 +15,8 @@ use super::{
 /// The loaded images.
 #[derive(Default)]
 pub struct Images {
-    /// Every event's addresses are looked up here, so looking up writes to no memory that another
-    /// thread reads.
+    /// The addresses of every event are looked up here, so a lookup must not write to memory that
+    /// another thread reads.
     loaded: ArcSwap<Vec<Arc<Image>>>,
     notes: Mutex<Vec<String>>,
 }
@@ -57,22 +57,22 @@ impl Images {
         self.pageable_at(address) == Some(true)
     }
 
-    /// Returns whether an address in a loaded driver is in a pageable section, or `None` if the
-    /// address is in no loaded driver.
+    /// Returns whether an address is in a pageable section, or `None` if the address is not in a loaded
+    /// driver.
     pub fn pageable_at(&self, address: u64) -> Option<bool> {
         let images = self.loaded.load();
         let image = images.iter().find(|image| image.contains(address))?;
         Some(image.is_pageable(address))
     }
 
-    /// Keeps the section that contains an address in memory. Returns its handle, or `None` if the address is
-    /// in no loaded driver.
+    /// Locks the section that contains an address in memory. Returns its handle, or `None` if the
+    /// address is not in a loaded driver.
     pub fn lock_section(&self, address: u64) -> Option<u64> {
         let image = self.find(|image| image.contains(address))?;
         Some(image.lock_section(address))
     }
 
-    /// Undoes one [`Self::lock_section`]. Returns `false` if the section is not locked.
+    /// Undoes one [`Self::lock_section`] call. Returns `false` if the section is not locked.
     pub fn unlock_section(&self, handle: u64) -> bool {
         let image = self.find(|image| image.contains(handle));
         image.is_some_and(|image| image.unlock_section(handle))
@@ -83,21 +83,21 @@ impl Images {
         self.find(|image| image.contains(address)).map(|image| image.base())
     }
 
-    /// Returns the name of the image that has an address in a discarded section.
+    /// Returns the name of the image whose discarded section contains an address.
     pub fn discarded_at(&self, address: u64) -> Option<String> {
         self.find(|image| image.is_discarded(address)).map(|image| image.name())
     }
 
-    /// Returns the import that an address stands for, if the kernel does not provide it.
+    /// Returns the import that is bound to an address, if the kernel does not provide it.
     pub fn unprovided_at(&self, address: u64) -> Option<String> {
         let images = self.loaded.load();
         let mut names = images.iter().filter_map(|image| image.unprovided().name_at(address));
         names.next().map(str::to_owned)
     }
 
-    /// Walks a stack from the innermost frame, whose registers are given, while its frames are in
-    /// drivers. `is_return` is true if the first instruction follows a call. `read` reads eight
-    /// bytes of the stack.
+    /// Walks a stack from the frame with the given registers outward, while its frames are in drivers.
+    /// `is_return` is true if the first instruction follows a call. `read` reads eight bytes of the
+    /// stack.
     pub fn walk(
         &self,
         registers: Registers,
@@ -116,13 +116,13 @@ impl Images {
         unwind::walk(registers, is_return, limit, unwind).0
     }
 
-    /// Returns whether an address is in a driver, after a call instruction.
+    /// Returns whether an address is in a driver and follows a call instruction.
     pub fn is_after_call(&self, address: u64) -> bool {
         self.find(|image| image.contains(address)).is_some_and(|image| image.is_after_call(address))
     }
 
-    /// Returns the places of an instruction: that of each inlined function, from the innermost,
-    /// and of the function that contains the code.
+    /// Returns the places of an instruction: one for each inlined function, innermost first, and one for
+    /// the function that contains the code.
     fn places(&self, frame: Frame) -> Vec<Place> {
         self.find(|image| image.contains(frame.address))
             .map_or_else(Vec::new, |image| image.places(frame))
@@ -166,7 +166,7 @@ impl Images {
         Explained { place, lines: shortened(lines), has_panicked: handler > 0 }
     }
 
-    /// Notes the images of a backtrace whose PDBs do not have the lines of the author's code.
+    /// Records the images of a backtrace whose PDBs lack line information for the author's code.
     fn note_missing_lines(&self, backtrace: &Backtrace) {
         for step in backtrace {
             let Step::Code(frame) = step else {
@@ -183,7 +183,7 @@ impl Images {
         }
     }
 
-    /// Returns the notes on images' symbols, each once.
+    /// Returns the notes on images' symbols, without duplicates.
     pub fn notes(&self) -> Vec<String> {
         self.notes.lock().clone()
     }

@@ -7,12 +7,12 @@ use std::fmt;
 pub struct Irql(u8);
 
 impl Irql {
-    /// The level of ordinary threads; everything is allowed.
+    /// The level of ordinary threads, which allows everything.
     pub const PASSIVE_LEVEL: Self = Self(0);
     /// Asynchronous procedure calls are masked.
     pub const APC_LEVEL: Self = Self(1);
-    /// The scheduler is masked: no waits, no paged memory. DPCs, timers and spin lock holders
-    /// run at this level.
+    /// The scheduler is masked, so waits and paged memory are not allowed. DPCs, timers and spin
+    /// lock holders run at this level.
     pub const DISPATCH_LEVEL: Self = Self(2);
     /// The lowest level of device interrupts.
     pub const DIRQL: Self = Self(3);

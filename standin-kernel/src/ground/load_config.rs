@@ -1,17 +1,16 @@
-//! The load configuration of an image, and what the loader does with it.
+//! The load configuration of an image, and its processing by the loader.
 //!
 //! Compilers check return addresses against the image's security cookie, and indirect calls through
 //! the guard functions of the image. The loader sets both, in variables that the load configuration
-//! names. The directory has grown with each version of Windows, and its own first field says how much
-//! of it an image has.
+//! names. The directory has grown with each version of Windows, and its first field states its size.
 
 use super::bare;
 
-/// The cookie of an image as it is linked, by which the entry code recognizes a loader that did not
-/// set it (x64).
+/// The initial security cookie that the linker stores (x64). The entry code uses it to detect a loader
+/// that did not set the cookie.
 pub const DEFAULT_COOKIE: u64 = 0x0000_2B99_2DDF_A232;
 
-/// The bits of a cookie on x64. The upper ones are zero, so that no string can contain it.
+/// The bits of a cookie on x64. The upper bits are zero, so that no string can contain the cookie.
 const COOKIE_BITS: u64 = 0x0000_FFFF_FFFF_FFFF;
 
 /// `IMAGE_GUARD_CF_INSTRUMENTED`: the code checks indirect calls.
@@ -24,11 +23,11 @@ const GUARD_CHECK_POINTER: usize = 0x70;
 const GUARD_DISPATCH_POINTER: usize = 0x78;
 const GUARD_FLAGS: usize = 0x90;
 
-/// Sets the cookie and the guard functions of an image that is relocated to `base`. `directory` is
-/// the RVA of its load configuration.
+/// Sets the cookie and the guard functions of an image relocated to `base`. `directory` is the RVA of
+/// the load configuration.
 ///
-/// A variable that is not in the image is left alone, as Windows does, and so is a cookie that does not
-/// have its initial value. Equal images get equal cookies.
+/// As on Windows, a variable outside the image and a cookie without its initial value are left
+/// unchanged. Identical images get identical cookies.
 pub fn initialize(bytes: &mut [u8], directory: usize, base: u64) {
     let Some(config) = LoadConfig::read(bytes, directory) else {
         return;
@@ -51,7 +50,7 @@ pub fn initialize(bytes: &mut [u8], directory: usize, base: u64) {
     }
 }
 
-/// A load configuration: its RVA, and the number of its bytes that the image has.
+/// A load configuration: its RVA, and its size in bytes in the image.
 struct LoadConfig {
     start: usize,
     length: usize,
@@ -63,16 +62,16 @@ impl LoadConfig {
         Some(Self { start, length })
     }
 
-    /// Returns a field, if the configuration has it.
+    /// Returns a field, if the configuration is large enough to contain it.
     fn field<const N: usize>(&self, bytes: &[u8], offset: usize) -> Option<[u8; N]> {
         (offset + N <= self.length).then(|| read(bytes, self.start.checked_add(offset)?)).flatten()
     }
 
-    /// Returns the RVA of the variable of eight bytes that a field has the address of.
+    /// Returns the RVA of the eight-byte variable whose address a field contains.
     fn variable(&self, bytes: &[u8], offset: usize, base: u64) -> Option<usize> {
         let address = u64::from_le_bytes(self.field(bytes, offset)?);
         let at = usize::try_from(address.checked_sub(base)?).ok()?;
-        // The headers are not a variable.
+        // A variable cannot be in the headers.
         (at != 0 && at.checked_add(8)? <= bytes.len()).then_some(at)
     }
 }
@@ -88,7 +87,7 @@ fn write(bytes: &mut [u8], at: usize, value: u64) {
     }
 }
 
-/// Returns the cookie of an image. It looks random and depends on the image's headers only, which are
+/// Returns the cookie of an image. It looks random and depends only on the image's headers, which are
 /// not relocated.
 fn cookie(bytes: &[u8], directory: usize) -> u64 {
     /// The constants of FNV-1a.
@@ -117,7 +116,7 @@ mod tests {
     const CHECK: usize = 0x210;
     const DISPATCH: usize = 0x218;
 
-    /// Returns an image whose load configuration has a size.
+    /// Returns an image with a load configuration of the given size.
     fn image(size: u32, flags: u32) -> Vec<u8> {
         let mut bytes = vec![0; 0x1000];
         write(&mut bytes, CONFIG, u64::from(size));

@@ -1,10 +1,10 @@
-//! The loader of drivers' images (PE files).
+//! The loader of driver images (PE files).
 //!
 //! The loader maps an image at an address that the operating system chooses, relocates it, binds
-//! its imports to the kernel's gateways, and protects its sections according to their headers, so
-//! that a driver that writes to its constants or executes its data faults as it would on Windows.
-//! Imports that the kernel does not provide are bound to addresses that fault on every access, so
-//! that the driver runs until it uses one.
+//! its imports to the kernel's gateways, and protects its sections according to their headers. A
+//! driver that writes to its constants or executes its data therefore faults as it would on
+//! Windows. Imports that the kernel does not provide are bound to addresses that fault on every
+//! access, so that the driver runs until it uses one of them.
 
 use std::{
     fmt, fs,
@@ -42,15 +42,15 @@ use super::{
 /// The largest image in bytes. The limit keeps a damaged header from exhausting memory.
 const MAX_IMAGE_BYTES: usize = 256 << 20;
 
-/// The maximum number of imports of an image. Modules may share one list of names, so a small file
-/// could have any number of imports. The largest drivers have a few thousand.
+/// The maximum number of imports of an image. Modules may share one list of names, so even a small
+/// file could have any number of imports. The largest drivers have a few thousand.
 const MAX_IMPORTS: usize = 16_384;
 
-/// The maximum length in bytes of an import's name or of a module's name. All imports of a file may
-/// share one long name.
+/// The maximum length in bytes of the name of an import or module. All imports of a file may share
+/// one long name.
 const MAX_NAME_BYTES: usize = 4096;
 
-/// The error of loading a file as a driver.
+/// The reason that a file cannot be loaded as a driver.
 #[derive(Debug, thiserror::Error)]
 pub enum LoadError {
     /// The file could not be read.
@@ -66,7 +66,7 @@ pub enum LoadError {
     Malformed {
         /// The file.
         path: PathBuf,
-        /// The defect and its place.
+        /// A description of the defect and its position.
         what: String,
     },
     /// The operating system cannot provide memory for the image.
@@ -84,12 +84,12 @@ pub enum LoadError {
     NotADriver {
         /// The file.
         path: PathBuf,
-        /// The property that a driver cannot have.
+        /// A description of the property that a driver cannot have.
         what: String,
     },
 }
 
-/// Finds the address that an import is bound to, by its module and name.
+/// Finds the address to which an import is bound, given its module and name.
 pub type Resolve<'a> = &'a dyn Fn(&str, &str) -> Option<u64>;
 
 /// Maps the file at `path` and prepares it to run.
@@ -102,15 +102,15 @@ pub fn load(path: &Path, resolve: Resolve<'_>) -> Result<Image, LoadError> {
     load_bytes(path, &data, resolve)
 }
 
-/// Returns the paths at which the PDB of the image at `path` may be.
+/// Returns the possible paths of the PDB of the image at `path`.
 pub fn symbol_files(path: &Path) -> Vec<PathBuf> {
-    // Another file has no PDB, and is refused when it is loaded.
+    // A file that is not an image has no PDB, and loading it fails.
     let data = fs::read(path).unwrap_or_default();
     let reference = PeFile64::parse(&*data).ok().and_then(|pe| pdb_reference(&pe));
     Symbols::of(path, reference.as_ref()).into_places()
 }
 
-/// Maps a file's bytes. Errors refer to the bytes by `path`.
+/// Maps the bytes of a file. Errors name `path`.
 ///
 /// # Errors
 ///
@@ -119,7 +119,7 @@ pub fn load_bytes(path: &Path, data: &[u8], resolve: Resolve<'_>) -> Result<Imag
     Loader { path, data, resolve }.load()
 }
 
-/// Returns the protection of a section's pages.
+/// Returns the page protection of a section.
 fn protection(section: &ImageSectionHeader) -> ProtFlags {
     let characteristics = section.characteristics.get(LE);
     let mut protection = ProtFlags::PROT_READ;
@@ -132,7 +132,7 @@ fn protection(section: &ImageSectionHeader) -> ProtFlags {
     protection
 }
 
-/// Returns the sections for which `wanted` is true, by their names and characteristics.
+/// Returns the sections whose names and characteristics `wanted` accepts.
 fn sections(pe: &PeFile64, wanted: impl Fn(&[u8], SectionFlags) -> bool) -> Vec<Section> {
     pe.section_table()
         .iter()
@@ -145,14 +145,14 @@ fn sections(pe: &PeFile64, wanted: impl Fn(&[u8], SectionFlags) -> bool) -> Vec<
         .collect()
 }
 
-/// Returns the functions of an image as it is mapped, before its relocation.
+/// Returns the functions of a mapped image, before its relocation.
 fn functions(pe: &PeFile64, bytes: &[u8]) -> Table {
     let directory = pe.data_directory(IMAGE_DIRECTORY_ENTRY_EXCEPTION);
     let (start, size) = directory.map_or((0, 0), ImageDataDirectory::address_range);
     Table::new(bytes.to_vec(), start, size)
 }
 
-/// Returns whether the bytes of an instruction that makes a system call are in the code.
+/// Returns whether the code contains the bytes of an instruction that makes a system call.
 fn has_system_calls(pe: &PeFile64, bytes: &[u8]) -> bool {
     sections(pe, |_, flags| flags.contains(IMAGE_SCN_MEM_EXECUTE))
         .iter()
@@ -207,7 +207,7 @@ impl Loader<'_> {
             size: size.get(),
             error: error.into(),
         })?;
-        // From here on, dropping the image frees the mapping, on errors too.
+        // From here on, dropping the image unmaps it, also after errors.
         let image = Image {
             path: self.path.to_owned(),
             mapping,
@@ -218,7 +218,7 @@ impl Loader<'_> {
             pageable: sections(&pe, |name, flags| {
                 name.starts_with(b"PAGE") && !flags.contains(IMAGE_SCN_MEM_NOT_PAGED)
             }),
-            // The relocations are discardable too, and no code reads them.
+            // The relocations are also discardable, and no code reads them.
             discardable: sections(&pe, |name, flags| {
                 name == b"INIT" || (flags.contains(IMAGE_SCN_MEM_DISCARDABLE) && name != b".reloc")
             }),
@@ -270,12 +270,12 @@ impl Loader<'_> {
         Ok(())
     }
 
-    /// Copies the headers and sections to their places in memory.
+    /// Copies the headers and sections to their positions in memory.
     fn copy_sections(&self, pe: &PeFile64, bytes: &mut [u8]) -> Result<(), LoadError> {
         let length = pe.nt_headers().optional_header().size_of_headers() as usize;
         let headers = self.data.get(..length).ok_or_else(|| {
             self.malformed(format_args!(
-                "the file ends within its headers, which have {length} bytes"
+                "the file ends within its headers, which are {length} bytes long"
             ))
         })?;
         bytes
@@ -310,7 +310,7 @@ impl Loader<'_> {
             .relocation_blocks(self.data, &pe.section_table())
             .map_err(|error| self.malformed(format_args!("relocations: {error}")))?;
         let Some(mut blocks) = blocks else {
-            // Without a table, either nothing depends on the base or the table was stripped.
+            // Without a relocation table, nothing depends on the base or the table was stripped.
             let flags = pe.nt_headers().file_header().characteristics.get(LE);
             return if flags.contains(IMAGE_FILE_RELOCS_STRIPPED) {
                 Err(self.malformed(
@@ -356,7 +356,7 @@ impl Loader<'_> {
         if bytes.len() > MAX_NAME_BYTES {
             let length = bytes.len();
             return Err(self.malformed(format_args!(
-                "imports: a name has {length} bytes; the maximum is {MAX_NAME_BYTES}"
+                "imports: a name is {length} bytes long; the maximum is {MAX_NAME_BYTES}"
             )));
         }
         Ok(String::from_utf8_lossy(bytes).into_owned())

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-/// The locks that concern enable callbacks, by their handles.
+/// The locks that involve enable callbacks, identified by their handles.
 #[derive(Default)]
 pub struct LockOrder {
     /// The locks held during `EtwUnregister` or `EtwSetInformation`, which wait for callbacks

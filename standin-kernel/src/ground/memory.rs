@@ -1,15 +1,15 @@
-//! Access to memory by addresses that the driver passed.
+//! Access to memory at addresses that the driver passed.
 //!
-//! A driver runs in this process, so its pointers are addresses of this process, and any of
-//! them may be wrong. All accesses go through one routine that copies bytes. A fault in the
-//! routine becomes an error: the fault handler recognizes the copying instruction and makes the
-//! routine return (see [`signals`]).
+//! A driver runs in this process, so its pointers are addresses of this process, and any of them may
+//! be invalid. All accesses go through one routine that copies bytes. A fault in the routine becomes
+//! an error: the fault handler recognizes the copying instruction and makes the routine return (see
+//! [`signals`]).
 
 use zerocopy::{FromBytes, Immutable, IntoBytes};
 
 use super::{copy, signals};
 
-/// The error of an address that cannot be accessed.
+/// The error for an address that cannot be accessed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{length} bytes at 0x{address:016X} cannot be {access}")]
 pub struct BadAddress {
@@ -46,7 +46,7 @@ pub fn read_bytes(address: u64, length: usize) -> Result<Vec<u8>, BadAddress> {
     Ok(bytes)
 }
 
-/// Returns the value of a plain structure at `address`, whatever its alignment.
+/// Returns the value of a plain structure at `address`, regardless of alignment.
 pub fn read<T: FromBytes + IntoBytes>(address: u64) -> Result<T, BadAddress> {
     let mut value = T::new_zeroed();
     read_into(address, value.as_mut_bytes())?;
@@ -67,8 +67,7 @@ pub fn write<T: IntoBytes + Immutable>(address: u64, value: &T) -> Result<(), Ba
     write_bytes(address, value.as_bytes())
 }
 
-/// Writes a word to `address`, and returns the one that was there. No other thread can change the word
-/// in between.
+/// Atomically writes a word to `address`, and returns the previous word.
 pub fn exchange(address: u64, value: u64) -> Result<u64, BadAddress> {
     signals::watch();
     let mut word = value;

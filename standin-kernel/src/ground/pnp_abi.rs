@@ -1,4 +1,4 @@
-//! The structures of plug and play and power, beside those of [`abi`](super::abi).
+//! The structures for Plug and Play and power management, in addition to [`abi`](super::abi).
 
 use zerocopy::{FromBytes, Immutable, IntoBytes};
 
@@ -12,7 +12,7 @@ abi! {
         flags as "_bitfield_1": u32,
         address as "Address": u32,
         number as "UINumber": u32,
-        /// The device's power state in each state of the system.
+        /// The device's power state in each system state.
         states as "DeviceState": [u32; 7],
         system_wake as "SystemWake": u32,
         device_wake as "DeviceWake": u32,
@@ -20,13 +20,13 @@ abi! {
         latency_2 as "D2Latency": u32,
         latency_3 as "D3Latency": u32,
     }
-    /// `DEVICE_RELATIONS`, which more objects can follow.
+    /// `DEVICE_RELATIONS`. More objects can follow it.
     DeviceRelations as "_DEVICE_RELATIONS" {
         count as "Count": u32,
         reserved: u32,
         objects as "Objects": [u64; 1],
     }
-    /// `IO_REMOVE_LOCK_COMMON_BLOCK`, with which `IO_REMOVE_LOCK` begins.
+    /// `IO_REMOVE_LOCK_COMMON_BLOCK`, the first member of `IO_REMOVE_LOCK`.
     RemoveLock as "_IO_REMOVE_LOCK_COMMON_BLOCK" {
         removed as "Removed": u8,
         reserved as "Reserved": [u8; 3],
@@ -34,7 +34,7 @@ abi! {
         count as "IoCount": i32,
         event as "RemoveEvent": DispatcherHeader,
     }
-    /// `IO_CSQ`: a driver's queue of requests that can be cancelled.
+    /// `IO_CSQ`: a driver's cancel-safe queue of requests.
     CancelSafeQueue as "_IO_CSQ" {
         kind as "Type": u32,
         reserved: u32,
@@ -46,7 +46,7 @@ abi! {
         complete_cancelled as "CsqCompleteCanceledIrp": u64,
         reserve as "ReservePointer": u64,
     }
-    /// `IO_CSQ_IRP_CONTEXT`: what finds one request of a queue.
+    /// `IO_CSQ_IRP_CONTEXT`: identifies one request in a queue.
     CancelSafeContext as "_IO_CSQ_IRP_CONTEXT" {
         kind as "Type": u32,
         reserved: u32,
@@ -55,7 +55,7 @@ abi! {
     }
     /// `RTL_BITMAP`.
     Bitmap as "_RTL_BITMAP" {
-        /// In bits.
+        /// The number of bits.
         size as "SizeOfBitMap": u32,
         reserved: u32,
         buffer as "Buffer": u64,
@@ -64,7 +64,7 @@ abi! {
     ResourceLock as "_ERESOURCE" {
         list as "SystemResourcesList": [u64; 2],
         owners as "OwnerTable": u64,
-        /// The number of threads that have the resource.
+        /// The number of threads that own the resource.
         active as "ActiveCount": i16,
         flag: u16,
         reserved: u32,

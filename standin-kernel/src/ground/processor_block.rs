@@ -1,7 +1,7 @@
-//! The processor's block (`KPCR`), which kernel-mode code reads through GS.
+//! The processor control region (`KPCR`), which kernel-mode code reads through GS.
 //!
 //! Linux leaves GS to the program. Its base is an inaccessible range here, so that each access faults
-//! and is served from the fields below; an unknown offset is an error and no made-up value.
+//! and is served from the fields below; an access to an unknown offset is an error.
 
 use std::{num::NonZeroUsize, sync::OnceLock};
 
@@ -10,7 +10,7 @@ use nix::{
     sys::mman::{MapFlags, ProtFlags, mmap_anonymous},
 };
 
-/// The size of the inaccessible range in bytes. It is larger than the block of any Windows.
+/// The size of the inaccessible range in bytes, larger than the block in any version of Windows.
 const RANGE: usize = 1 << 20;
 
 /// `ARCH_SET_GS`.
@@ -58,8 +58,8 @@ impl ProcessorBlock {
     }
 }
 
-/// Returns the address of the block, which all processors share, or `None` if the system has no
-/// addresses left.
+/// Returns the address of the block, which all processors share, or `None` if no address space is
+/// left.
 pub fn base() -> Option<u64> {
     static BASE: OnceLock<Option<u64>> = OnceLock::new();
     *BASE.get_or_init(|| {
@@ -71,16 +71,16 @@ pub fn base() -> Option<u64> {
     })
 }
 
-/// Returns the offset in the block that an address has.
+/// Returns the offset of an address in the block.
 pub fn offset_of(address: u64) -> Option<u64> {
     let offset = address.checked_sub(base()?)?;
     (offset < RANGE as u64).then_some(offset)
 }
 
-/// Sets this thread's GS. Nothing else in a process of 64-bit Linux uses it.
+/// Sets GS on this thread. Nothing else in a 64-bit Linux process uses GS.
 pub fn use_on_this_thread() {
     if let Some(base) = base() {
-        // SAFETY: the call changes the register's base only, and no code of this program uses it.
+        // SAFETY: the call changes only the base of GS, and no code of this program uses GS.
         unsafe { libc::syscall(libc::SYS_arch_prctl, SET_GS, base) };
     }
 }

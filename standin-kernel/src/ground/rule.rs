@@ -43,7 +43,7 @@ macro_rules! rules {
                 }
             }
 
-            /// Returns what breaks the rule, in a sentence or a part of one.
+            /// Describes the violation, in a sentence or part of one.
             #[must_use]
             pub const fn description(self) -> &'static str {
                 match self {
@@ -109,8 +109,8 @@ rules! {
     HandleNotYetStored = "V27" BugCheck;
     /// The provider follows a chain of filters past its end.
     FilterOverrun = "V28" BugCheck;
-    /// An enable callback runs after `EtwUnregister` has returned, which is a fault of the
-    /// stand-in kernel.
+    /// An enable callback runs after `EtwUnregister` has returned, which is a defect of the stand-in
+    /// kernel.
     CallbackAfterUnregister = "V29" BugCheck;
     /// Traits whose sizes are inconsistent, or whose name is not UTF-8. The call fails.
     MalformedTraits = "V30" Warning;
@@ -126,10 +126,9 @@ rules! {
     DescriptorTypeSwitch = "V35" Warning;
     /// `EtwSetInformation` with a class that does not exist.
     InformationClass = "V36" Warning;
-    /// `EtwSetInformation` with a length of 0 and a pointer that is no address, instead of a null
-    /// pointer.
+    /// `EtwSetInformation` with a length of 0 and an invalid pointer instead of a null pointer.
     EmptyInformation = "V39" Warning;
-    /// A data descriptor has a type before traits give types a meaning.
+    /// A data descriptor has a type although no traits have given types a meaning yet.
     TypeTooEarly = "V37" Warning;
     /// Channel 12 without traits, or channel 11 without event metadata.
     Channel = "V38" Warning;
@@ -161,7 +160,7 @@ rules! {
     MessageFlags = "V58" Warning;
     /// A failed write changes the driver's behaviour or its later events.
     FailureChangesDriver = "V50" Warning;
-    /// An event is written where page faults are not allowed, without the flag for it.
+    /// An event is written where page faults are not allowed, without `EVENT_WRITE_FLAG_NO_FAULTING`.
     FaultingWrite = "V51" Warning;
     /// A manifest-based event without an activity id at `DISPATCH_LEVEL` or above.
     ImplicitActivity = "V52" Note;
@@ -213,11 +212,11 @@ rules! {
     /// An object of the kernel, such as an event or a lock, was used before it was initialized, or in a
     /// way that its state does not allow.
     ObjectMisused BugCheck;
-    /// `RtlQueryRegistryValues` stores a value directly without a check of its type, from a key that others
-    /// than the system write.
+    /// `RtlQueryRegistryValues` stores a value directly without a type check, from a key that is
+    /// writable not only by the system.
     RegistryTypeUnchecked BugCheck;
-    /// A driver is unloaded while its thread runs or its timer, DPC or work item is queued, or memory is
-    /// freed that contains a queued timer or DPC.
+    /// A driver is unloaded while its thread runs or its timer, DPC or work item is queued, or memory
+    /// that contains a queued timer or DPC is freed.
     LeftQueued BugCheck;
     /// The direction flag is set at a call of the kernel, or when a driver routine returns.
     DirectionFlag Warning;
@@ -229,12 +228,12 @@ rules! {
     /// A routine, a field of the processor's block or of the shared user data page, or an open that ends
     /// in a later step, that the stand-in kernel does not provide.
     NotProvided BugCheck;
-    /// A fault of the stand-in kernel.
+    /// A defect of the stand-in kernel.
     Internal BugCheck;
 }
 
 impl Rule {
-    /// Returns the rule that a call of this routine at too high an IRQL breaks.
+    /// Returns the rule that a call to this routine at too high an IRQL breaks.
     #[must_use]
     pub fn irql_of(routine: &str) -> Self {
         match routine {
@@ -245,7 +244,7 @@ impl Rule {
         }
     }
 
-    /// Returns the rule that a bad pointer to this routine breaks.
+    /// Returns the rule that a bad pointer passed to this routine breaks.
     pub(crate) fn pointer_of(routine: &str) -> Self {
         match routine {
             "EtwRegister" | "EtwRegisterClassicProvider" => Self::RegisterPointer,
@@ -270,8 +269,8 @@ impl Rule {
         }
     }
 
-    /// Returns the bugcheck's first parameter, which is Driver Verifier's sub-code, or that of a failed
-    /// security check, where one is known.
+    /// Returns the bugcheck's first parameter, if known: Driver Verifier's sub-code or that of a failed
+    /// security check.
     pub(crate) const fn parameter(self) -> u64 {
         match self {
             Self::ProviderLeftRegistered => 0xDD,
@@ -287,7 +286,7 @@ impl Rule {
 mod tests {
     use super::{Rule, Severity};
 
-    /// The document that messages refer to by a rule's id.
+    /// The document that explains the rules whose ids messages contain.
     const REFERENCE: &str = include_str!("../../../docs/reference/etw-runtime.md");
 
     #[test]

@@ -1,7 +1,7 @@
 //! The page of data that Windows shares with all code (`KUSER_SHARED_DATA`).
 //!
-//! Inline functions of the WDK's headers read the time from it. Its address belongs to Linux's kernel,
-//! so each access faults, and the kernel serves it from the fields here.
+//! Inline functions of the WDK's headers read the time from it. Its address belongs to the Linux
+//! kernel, so each access faults, and the stand-in kernel serves it from the fields here.
 
 use std::ops::Range;
 
@@ -10,14 +10,13 @@ use super::clock::Clock;
 /// The page's addresses.
 pub const ADDRESSES: Range<u64> = 0xFFFF_F780_0000_0000..0xFFFF_F780_0000_1000;
 
-/// The version of Windows that the page shows, as `RtlGetVersion` and traces do: major, minor,
-/// build.
+/// The Windows version in the page, which `RtlGetVersion` and traces also report: major, minor, build.
 fn version() -> (u32, u32, u32) {
     let header = etl_file::LogFileHeader::default();
     (header.os_major.into(), header.os_minor.into(), header.os_build)
 }
 
-/// The values that change.
+/// The values that change over time.
 #[derive(Clone, Copy, Debug)]
 pub struct SharedData {
     /// The time since the kernel's start, in units of 100 ns.
@@ -44,8 +43,8 @@ impl SharedData {
         self.boot_time.saturating_add(self.interrupt_time())
     }
 
-    /// Returns the bytes from an offset in the page, or `None` if the kernel does not provide one of
-    /// them. The times advance with the clock's ticks, as those of the system routines do.
+    /// Returns the bytes at an offset in the page, or `None` if the kernel does not provide one of
+    /// them. The times advance with the clock's ticks, as in the system routines.
     pub fn read(&self, offset: u64, length: usize) -> Option<Vec<u8>> {
         let end = offset.checked_add(length as u64)?;
         let fields = self.fields();
@@ -59,15 +58,15 @@ impl SharedData {
             .collect()
     }
 
-    /// Returns the fields: the offset and the bytes of each.
+    /// Returns the offset and bytes of each field.
     fn fields(&self) -> Vec<(u64, Vec<u8>)> {
         let (major, minor, build) = version();
         let mut fields = vec![
-            // TickCountMultiplier: a tick in milliseconds, with 24 bits after the point.
+            // TickCountMultiplier: the milliseconds per tick, with 24 fractional bits.
             (0x004, 0x0FA0_0000_u32.to_le_bytes().into()),
             (0x008, system_time_of(self.interrupt_time())),
             (0x014, system_time_of(self.system_time())),
-            // TimeZoneBias: the local time is UTC.
+            // TimeZoneBias: local time is UTC.
             (0x020, system_time_of(0)),
             // ImageNumberLow and ImageNumberHigh.
             (0x02C, 0x8664_8664_u32.to_le_bytes().into()),
@@ -108,12 +107,11 @@ impl SharedData {
 /// The number of `ProcessorFeatures`.
 const FEATURES: usize = 64;
 
-/// Returns whether this machine's processors, which run the drivers' code, have a feature (`PF_*`).
-/// Every processor for x64 has some, and Windows requires others.
+/// Returns whether the host's processors, which run the drivers' code, have a feature (`PF_*`). Every
+/// x64 processor has some of them, and Windows requires others.
 pub fn has_feature(feature: usize) -> bool {
     match feature {
-        // Comparison and exchange of 8 and of 16 bytes, MMX, SSE, RDTSC, PAE, SSE2, NX, and fast
-        // failure.
+        // Compare and exchange of 8 and 16 bytes, MMX, SSE, RDTSC, PAE, SSE2, NX, and fast fail.
         2 | 3 | 6 | 8 | 9 | 10 | 12 | 14 | 23 => true,
         13 => is_x86_feature_detected!("sse3"),
         17 => is_x86_feature_detected!("xsave"),
@@ -128,7 +126,7 @@ pub fn has_feature(feature: usize) -> bool {
     }
 }
 
-/// Returns a `KSYSTEM_TIME`, which has the high half twice.
+/// Returns a `KSYSTEM_TIME`, which stores the high half twice.
 fn system_time_of(value: i64) -> Vec<u8> {
     let bytes = value.to_le_bytes();
     let (_, high) = bytes.split_at(4);
@@ -166,7 +164,7 @@ mod tests {
         assert_eq!(number(0x0C, 4), number(0x10, 4), "High1Time and High2Time");
         assert_eq!(number(0x14, 8), Some(interrupt + 0x01DC_0000_0000_0000));
         assert_eq!(number(0x320, 8), Some(interrupt / 156_250));
-        // A tick is the increment, as the multiplier has it.
+        // The multiplier agrees with the clock increment.
         assert_eq!(number(0x04, 4), Some((156_250 << 24) / 10_000));
     }
 

@@ -1,10 +1,10 @@
 //! Processor faults, which reach this process as signals.
 //!
-//! The handler handles two kinds of faults. A fault of the copying instruction ([`copy`]) ends
-//! the copy. A fault on a thread that called [`resume_at`] makes the thread continue in the
-//! routine and on the stack that it named, or, if the fault is an access on the driver's stack,
-//! where the thread's [`Divert`] says. All other faults go to the handler that was
-//! installed before. [`Interruption`] makes a thread continue there without a fault.
+//! The handler handles two kinds of faults. A fault of the copying instruction ([`copy`]) ends the copy.
+//! After a fault on a thread that called [`resume_at`], the thread continues in the routine and on the
+//! stack that it named or, if the fault is an access on the driver's stack, where the thread's
+//! [`Divert`] says. All other faults go to the handler that was installed before. [`Interruption`] makes
+//! a thread continue in its routine without a fault.
 
 use std::{
     arch::asm,
@@ -24,7 +24,7 @@ use nix::{
 
 use super::{copy, flight, system_calls, unwind::Registers as General};
 
-/// The signal by which [`Interruption`] interrupts a thread.
+/// The signal with which [`Interruption`] interrupts a thread.
 pub const INTERRUPT: Signal = Signal::SIGVTALRM;
 
 /// The signals of processor faults, and [`INTERRUPT`].
@@ -38,18 +38,18 @@ const SIGNALS: [Signal; 7] = [
     INTERRUPT,
 ];
 
-/// The flags that the calling convention has clear, and that code outside drivers cannot run with:
-/// single step, direction, nested task and alignment check.
+/// The flags that the calling convention requires to be clear, and with which code outside drivers
+/// cannot run: single step, direction, nested task and alignment check.
 pub const CLEAR_FLAGS: u32 = 1 << 8 | DIRECTION | 1 << 14 | ALIGNMENT_CHECK;
 /// The direction flag.
 pub const DIRECTION: u32 = 1 << 10;
 const ALIGNMENT_CHECK: u32 = 1 << 18;
 
-/// The selectors of code that runs in 32-bit mode and in 64-bit mode.
+/// The selectors of 32-bit and 64-bit code.
 const CODE_32: u64 = 0x23;
 const CODE_64: u64 = 0x33;
 
-/// The handlers that were installed before, in the order of [`SIGNALS`].
+/// The previously installed handlers, in the order of [`SIGNALS`].
 static BEFORE: OnceLock<[SigAction; SIGNALS.len()]> = OnceLock::new();
 
 /// A fault, as the processor reports it.
@@ -73,8 +73,8 @@ pub struct Trap {
     pub refused: Option<u64>,
 }
 
-/// The processor's exceptions for accesses through the stack registers to addresses that are not
-/// canonical, and for instructions and other such addresses that are not allowed.
+/// The exceptions for accesses to noncanonical addresses: through the stack registers; and through other
+/// registers, along with instructions that are not allowed.
 const STACK_FAULT: u64 = 12;
 pub const GENERAL_PROTECTION: u64 = 13;
 /// The exceptions for a single step and for a breakpoint.
@@ -94,7 +94,7 @@ impl Trap {
     }
 }
 
-/// The place where a thread continues to have an access of driver code served.
+/// The place where a thread continues to serve an access by driver code.
 pub struct Diversion {
     /// The instruction.
     pub instruction: u64,
@@ -104,8 +104,8 @@ pub struct Diversion {
     pub argument: u64,
 }
 
-/// Prepares a thread to have an access served. It runs in the signal handler, so it may only read and
-/// write memory.
+/// Prepares a thread to serve an access. Runs in the signal handler, so it may only read and write
+/// memory.
 pub type Divert = fn(&Trap) -> Diversion;
 
 /// The place where a thread continues after a fault. It never returns to the fault.
@@ -122,11 +122,11 @@ thread_local! {
     static REQUESTED: Cell<*const AtomicU32> = const { Cell::new(ptr::null()) };
 }
 
-/// The way to interrupt the thread that created this value. [`INTERRUPT`] from elsewhere, such as a
-/// timer of the program's, is not an interruption.
+/// Interrupts the thread that created this value. An [`INTERRUPT`] signal from elsewhere, such as a
+/// timer of the program, is not an interruption.
 pub struct Interruption {
     thread: libc::pthread_t,
-    /// The number of signals that the thread has not seen yet.
+    /// The number of signals that the thread has not received yet.
     requested: Arc<AtomicU32>,
 }
 
@@ -145,7 +145,7 @@ impl Interruption {
         self.thread
     }
 
-    /// Makes the thread continue where it would after a fault, if it runs on the stack that it
+    /// Makes the thread continue where it would after a fault, if it is running on the stack that it
     /// named. The thread must not have ended.
     pub fn interrupt(&self) {
         self.requested.fetch_add(1, Ordering::AcqRel);
@@ -157,7 +157,7 @@ impl Interruption {
         }
     }
 
-    /// Ends the interruptions of this thread, which created the value.
+    /// Ends the interruptions of this thread, which must have created the value.
     pub fn end() {
         REQUESTED.set(ptr::null());
     }
@@ -165,7 +165,7 @@ impl Interruption {
 
 /// Returns whether a signal is an [`Interruption`] of this thread.
 fn is_interruption(signal: libc::c_int, info: *const libc::siginfo_t) -> bool {
-    // SAFETY: the system passes the information that goes with the signal.
+    // SAFETY: the system passes the signal's information.
     let code = unsafe { (*info).si_code };
     let requested = REQUESTED.get();
     if signal != INTERRUPT as libc::c_int || code != libc::SI_TKILL || requested.is_null() {
@@ -185,7 +185,7 @@ fn is_interruption(signal: libc::c_int, info: *const libc::siginfo_t) -> bool {
     false
 }
 
-/// Installs the handler for the process's faults.
+/// Installs the handler for the processor faults of this process.
 pub fn watch() {
     BEFORE.get_or_init(|| {
         SIGNALS.map(|signal| {
@@ -202,9 +202,9 @@ pub fn watch() {
     });
 }
 
-/// Makes this thread continue in `resume` after its first fault, on the stack whose top is
-/// at `top`, a multiple of 16. [`Interruption`] makes it continue there too, while it runs on one of the
-/// stacks `interruptible`. A fault of an access there makes it continue where `divert` says.
+/// Makes this thread continue in `resume` after its first fault, on the stack with the top `top`, a
+/// multiple of 16. [`Interruption`] makes it continue there too, while it runs on one of the stacks
+/// `interruptible`. After a faulting access on those stacks, it continues where `divert` says.
 pub fn resume_at(top: u64, resume: Resume, interruptible: &[Range<u64>; 2], divert: Divert) {
     DIVERT.set(Some(divert));
     let bounds = |range: &Range<u64>| (range.start, range.end.saturating_sub(1));
@@ -213,17 +213,17 @@ pub fn resume_at(top: u64, resume: Resume, interruptible: &[Range<u64>; 2], dive
     watch();
 }
 
-/// Makes this thread continue as after a fault that is not served.
+/// Makes this thread continue as it does after a fault that is not served.
 pub fn resume(trap: Trap) -> ! {
     TRAP.set(Some(trap));
     let Some((top, resume)) = RESUME.get() else {
         unreachable!("only a thread that called `resume_at` has accesses served");
     };
-    // SAFETY: the stack is the thread's and nothing runs on it, and the routine does not return.
+    // SAFETY: the stack belongs to the thread and nothing runs on it, and the routine does not return.
     unsafe {
         asm!(
             "mov rsp, {top}",
-            // As the caller, null: a walk of the stack, such as that of a panic, ends there.
+            // A null caller, which ends stack walks such as the walk of a panic.
             "push 0",
             "jmp {resume}",
             top = in(reg) top,
@@ -245,7 +245,7 @@ type Registers = [libc::greg_t; 23];
 ///
 /// # Safety
 ///
-/// `context` is what the system passed to a signal handler that still runs.
+/// `context` must be the pointer that the system passed to a signal handler that is still running.
 unsafe fn registers<'a>(context: *mut libc::c_void) -> &'a mut Registers {
     // SAFETY: the caller guarantees that the context is valid.
     let context = unsafe { &mut *context.cast::<libc::ucontext_t>() };
@@ -278,14 +278,13 @@ fn general(registers: &mut Registers) -> General {
     }
 }
 
-/// Returns one register.
 fn register(registers: &mut Registers, number: libc::c_int) -> &mut u64 {
     let register = &mut registers[number.unsigned_abs() as usize];
     // SAFETY: the two types differ only in their sign.
     unsafe { &mut *core::ptr::from_mut(register).cast::<u64>() }
 }
 
-/// Clears the flag that makes unaligned accesses fault, which the system leaves as the driver had it.
+/// Clears the alignment check flag, which the system leaves as the driver set it.
 fn allow_unaligned() {
     // SAFETY: the flag is clear in all code but a driver's.
     unsafe {
@@ -309,7 +308,7 @@ extern "C" fn handle(signal: libc::c_int, info: *mut libc::siginfo_t, context: *
     if is_interrupt && !is_on_driver_stack {
         return;
     }
-    // SAFETY: the system passes the information that goes with the signal.
+    // SAFETY: the system passes the signal's information.
     let info = unsafe { &mut *info };
     let is_foreign_call =
         signal == Signal::SIGSYS as libc::c_int && !system_calls::is_reported(info.si_code);
@@ -320,14 +319,14 @@ extern "C" fn handle(signal: libc::c_int, info: *mut libc::siginfo_t, context: *
     let is_refused =
         signal == Signal::SIGSYS as libc::c_int && info.si_code == system_calls::REFUSED;
     if is_refused && (!is_on_driver_stack || TRAP.get().is_some()) {
-        // Nobody knows whether a driver that left its stack made it. A library may do without it.
+        // If the driver left its stack, it is unknown who made this call. A library may do without it.
         let result = register(registers, libc::REG_RAX);
         flight::note_refused(*result);
         *result = (-i64::from(libc::EPERM)).cast_unsigned();
         return;
     }
     let at = register(registers, libc::REG_RIP);
-    // An interruption can find the thread at the copying instruction too, and is not its fault.
+    // An interruption that finds the thread at the copying instruction is not a fault of that copy.
     if let (false, Some(after)) = (is_interrupt, copy::after_fault(*at)) {
         *at = after;
         return;
@@ -338,7 +337,7 @@ extern "C" fn handle(signal: libc::c_int, info: *mut libc::siginfo_t, context: *
         return;
     };
     let trap = trap_of(signal, is_interrupt, info, registers);
-    // The calling convention has these flags clear, which the driver may have set.
+    // The calling convention requires these flags to be clear, but the driver may have set them.
     *register(registers, libc::REG_EFL) &= !u64::from(CLEAR_FLAGS);
     let is_access = signal == Signal::SIGSEGV as libc::c_int && !trap.is_32_bit;
     if let Some(divert) = DIVERT.get().filter(|_| is_access && is_on_driver_stack) {
@@ -350,11 +349,11 @@ extern "C" fn handle(signal: libc::c_int, info: *mut libc::siginfo_t, context: *
     }
     TRAP.set(Some(trap));
     if trap.is_32_bit {
-        // Otherwise the thread would continue in the low half of both addresses.
+        // Otherwise the thread would continue at the low halves of both addresses.
         let selectors = register(registers, libc::REG_CSGSFS);
         *selectors = *selectors & !0xFFFF | CODE_64;
     }
-    // The stack pointer is unaligned as after a call, which pushes a return address.
+    // The stack pointer is unaligned, as it is after a call pushes the return address.
     *register(registers, libc::REG_RSP) = top - 8;
     *register(registers, libc::REG_RIP) = resume as usize as u64;
 }
@@ -372,14 +371,14 @@ fn trap_of(
     let is_system_call = signal == Signal::SIGSYS as libc::c_int;
     let is_refused = is_system_call && info.si_code == system_calls::REFUSED;
     if is_system_call {
-        // The instructions that make system calls have two bytes, and the address is that after it.
+        // The instructions are two bytes long, and the address is the one after the instruction.
         general.rip = general.rip.wrapping_sub(2);
     } else if !is_interrupt {
-        // SAFETY: it is a fault's, so it has an address.
+        // SAFETY: the information is about a fault, so it has an address.
         address = unsafe { info.si_addr() }.addr() as u64;
     }
     if signal == Signal::SIGTRAP as libc::c_int && exception == BREAKPOINT {
-        // The address is that after the instruction, which has one byte as compilers emit it.
+        // The address is the one after the instruction, which is one byte long as compilers emit it.
         general.rip = general.rip.wrapping_sub(1);
     }
     Trap {
@@ -404,8 +403,7 @@ fn leave_to_others(signal: libc::c_int, info: *mut libc::siginfo_t, context: *mu
         Some(SigHandler::SigAction(handler)) => handler(signal, info, context),
         Some(SigHandler::Handler(handler)) => handler(signal),
         _ => {
-            // The fault occurs again, and then ends the process.
-            // SAFETY: the default action is always allowed.
+            // The fault occurs again and ends the process. SAFETY: the default action is always allowed.
             unsafe { libc::signal(signal, libc::SIG_DFL) };
         }
     }
@@ -437,7 +435,7 @@ mod tests {
         assert!(!is_interruption(SIGNAL, &raw const of_timer));
         assert!(!is_interruption(libc::SIGSEGV, &raw const own));
         assert!(is_interruption(SIGNAL, &raw const own));
-        // Each request is for one signal.
+        // Each interruption request covers one signal.
         assert!(!is_interruption(SIGNAL, &raw const own));
         Interruption::end();
     }

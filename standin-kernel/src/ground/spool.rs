@@ -1,17 +1,17 @@
-//! The most recent entries of a log, in memory that another process shares.
+//! The most recent entries of a log, in memory shared with another process.
 //!
-//! A process that a driver ends has no time to write its buffers. It appends what it has not written
-//! yet here as well, and the process that watches it reads the entries afterwards.
+//! A process that a driver ends has no time to write its buffers. It therefore also appends to this
+//! log the data that it has not written yet, and the watching process reads the entries afterwards.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// A ring of entries of any length. All zeros are an empty one.
+/// A ring of entries of any length. All zeros represent an empty ring.
 ///
-/// Positions count words since the first entry; the word at a position is that position modulo the
-/// number of words.
+/// Positions count words since the first entry. The word at a position has the index position modulo
+/// the number of words.
 #[repr(C)]
 pub struct Spool<const WORDS: usize> {
-    /// The position of the oldest whole entry.
+    /// The position of the oldest complete entry.
     start: AtomicU64,
     /// The position after the newest entry.
     end: AtomicU64,
@@ -21,16 +21,16 @@ pub struct Spool<const WORDS: usize> {
 /// An entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// A number that belongs to the entry.
+    /// A number that the writer attaches to the entry.
     pub tag: u64,
     /// The contents.
     pub bytes: Vec<u8>,
 }
 
-/// The number of words before the contents: the length and its complement, and the tag.
+/// The number of words before the contents: the length and its complement in one, and the tag.
 const HEADER: u64 = 2;
 
-/// The position after which the ring starts again, so that positions never overflow.
+/// The position after which the ring restarts, so that positions never overflow.
 const MAX_POSITION: u64 = u64::MAX / 2;
 
 /// Returns the number of words of an entry with contents of `length` bytes.
@@ -38,17 +38,16 @@ fn words_of(length: u32) -> u64 {
     HEADER + u64::from(length).div_ceil(8)
 }
 
-/// Returns the low 32 bits of a number.
 const fn low_half(number: u64) -> u32 {
     let [a, b, c, d, ..] = number.to_le_bytes();
     u32::from_le_bytes([a, b, c, d])
 }
 
 impl<const WORDS: usize> Spool<WORDS> {
-    /// Appends an entry, in the place of the oldest ones if there is no other room. An entry that is
-    /// larger than the ring is left out.
+    /// Appends an entry, overwriting the oldest entries if necessary. An entry that is larger than
+    /// the ring is omitted.
     ///
-    /// One thread at a time may append.
+    /// Only one thread at a time may append.
     pub fn append(&self, tag: u64, bytes: &[u8]) {
         let Ok(length) = u32::try_from(bytes.len()) else {
             return;
@@ -61,15 +60,15 @@ impl<const WORDS: usize> Spool<WORDS> {
         let (mut start, mut end) =
             (self.start.load(Ordering::Relaxed), self.end.load(Ordering::Relaxed));
         if start > end || end - start > capacity || end > MAX_POSITION {
-            // The positions were corrupted. The ring starts again, empty.
+            // The positions were corrupted, so the ring restarts empty.
             (start, end) = (0, 0);
             self.end.store(end, Ordering::Release);
         }
         while end + size - start > capacity {
-            // The entries after a corrupted one cannot be found.
+            // The entries after a corrupted entry cannot be found.
             start = self.length(start).map_or(end, |oldest| end.min(start + words_of(oldest)));
         }
-        // The reader finds whole entries whenever this process ends.
+        // The reader finds complete entries whenever this process ends.
         self.start.store(start, Ordering::Release);
         self.store(end, u64::from(length) | u64::from(!length) << 32);
         self.store(end + 1, tag);
@@ -81,8 +80,8 @@ impl<const WORDS: usize> Spool<WORDS> {
         self.end.store(end + size, Ordering::Release);
     }
 
-    /// Returns the entries, oldest first. If the ring was corrupted, returns those before the first
-    /// that makes no sense.
+    /// Returns the entries, oldest first. If the ring was corrupted, returns only the entries before
+    /// the first invalid one.
     pub fn entries(&self) -> Vec<Entry> {
         let end = self.end.load(Ordering::Acquire);
         let mut at = self.start.load(Ordering::Acquire);
@@ -107,7 +106,7 @@ impl<const WORDS: usize> Spool<WORDS> {
         entries
     }
 
-    /// Returns the length of the entry at a position, unless it was corrupted.
+    /// Returns the length of the entry at a position, or `None` if the entry was corrupted.
     fn length(&self, at: u64) -> Option<u32> {
         let word = self.load(at);
         let (length, complement) = (low_half(word), low_half(word >> 32));
@@ -160,7 +159,7 @@ mod tests {
                 sizes.sum()
             };
             assert!(words(&kept) <= 16);
-            // No entry was dropped for nothing.
+            // No entry was dropped needlessly.
             if kept.len() < all.len() {
                 assert!(words(&all[all.len() - kept.len() - 1..]) > 16);
             }
@@ -195,7 +194,7 @@ mod tests {
                 }
             }
             assert!(spool.entries().len() <= 8);
-            // The process that corrupted it may continue. Its entries replace the corrupted ones.
+            // The process that corrupted the ring may continue. New entries replace corrupted ones.
             for tag in 3..20 {
                 spool.append(tag, &[3; 20]);
             }

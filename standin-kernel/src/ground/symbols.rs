@@ -27,12 +27,12 @@ use super::{
 /// Set if no PDB is to be read.
 static DISABLED: AtomicBool = AtomicBool::new(false);
 
-/// Makes this process read no PDB that it has not read yet.
+/// Disables the reading of further PDBs in this process.
 pub fn disable() {
     DISABLED.store(true, Ordering::Relaxed);
 }
 
-/// Reads something else of a PDB, unless no PDB is to be read.
+/// Runs `body`, which reads further data from a PDB, unless reading PDBs is disabled.
 pub fn reading<R>(path: &Path, body: impl FnOnce() -> R) -> Option<R> {
     let is_read = !DISABLED.load(Ordering::Relaxed);
     is_read.then(|| flight::reading_symbols(&path.display().to_string(), body))
@@ -43,22 +43,22 @@ pub fn reading<R>(path: &Path, body: impl FnOnce() -> R) -> Option<R> {
 pub struct PdbReference {
     /// The path at which the linker wrote the PDB.
     pub path: String,
-    /// The PDB's id, as in the file. Another build's PDB has another id.
+    /// The PDB's id, as stored in the file. Each build has another id.
     pub id: [u8; 16],
 }
 
 /// The symbols of an image. The PDB is read when the first symbol is requested.
 #[derive(Default)]
 pub struct Symbols {
-    /// The places where the PDB may be, in the order in which they are tried.
+    /// The possible paths of the PDB, in the order in which they are tried.
     places: Vec<PathBuf>,
     id: Option<[u8; 16]>,
     pdb: OnceLock<Option<Arc<Pdb>>>,
 }
 
 impl Symbols {
-    /// Creates the symbols of the image at a path. The PDB is looked for beside the image, under
-    /// the image's name and under the name that the linker gave it, and then at the path where the
+    /// Creates the symbols of the image at a path. The PDB is searched beside the image, under the
+    /// image's name and under the name that the linker gave it, and then at the path where the
     /// linker wrote it.
     pub fn of(image: &Path, reference: Option<&PdbReference>) -> Self {
         let mut places = vec![image.with_extension("pdb")];
@@ -70,13 +70,13 @@ impl Symbols {
         Self { places, id: reference.map(|reference| reference.id), pdb: OnceLock::new() }
     }
 
-    /// Returns the places where the PDB may be.
+    /// Returns the possible paths of the PDB.
     pub fn into_places(self) -> Vec<PathBuf> {
         self.places
     }
 
-    /// Returns the functions at an offset in the image, the innermost inlined function first, or
-    /// an empty list if there is no PDB of the image's build or it does not have the place.
+    /// Returns the functions at an offset in the image, innermost inlined function first. The list
+    /// is empty if the image's build has no PDB or the PDB does not cover the offset.
     pub fn at(&self, offset: u32) -> Vec<Source> {
         if DISABLED.load(Ordering::Relaxed) {
             return Vec::new();
@@ -92,12 +92,12 @@ impl Symbols {
     }
 }
 
-/// A PDB. It lives as long as the process, so that an image that is loaded many times has its PDB
-/// parsed once.
+/// A PDB. It is kept until the process ends, so that the PDB of an image that is loaded many times
+/// is parsed once.
 struct Pdb {
     path: String,
     id: [u8; 16],
-    /// Set if it has lines of the author's code.
+    /// Set if the PDB has line information for the author's code.
     has_lines: bool,
     context: Mutex<Context<'static, 'static>>,
 }
@@ -118,9 +118,9 @@ fn find(path: &Path, id: Option<[u8; 16]>) -> Option<Arc<Pdb>> {
 impl Pdb {
     /// Reads a file.
     ///
-    /// The parser is another project's, and a damaged file can make it panic or overflow the stack.
-    /// Where panics do not unwind, or for an overflow, the process ends; the one that watches it
-    /// then runs the driver again without symbols.
+    /// The parser is a third-party crate, and a damaged file can make it panic or overflow the
+    /// stack. A stack overflow, or a panic that does not unwind, ends the process. The watching
+    /// process then runs the driver again without symbols.
     fn read(path: &Path) -> Option<Self> {
         let bytes = fs::read(path).ok()?;
         let path = path.display().to_string();
@@ -167,12 +167,12 @@ impl Pdb {
     }
 }
 
-/// Returns a function's name as its author wrote it. Public symbols of Rust have mangled names.
+/// Returns a function's name as its author wrote it. Public Rust symbols have mangled names.
 fn demangled(name: &str) -> String {
     rustc_demangle::try_demangle(name).map_or_else(|_| name.to_owned(), |name| format!("{name:#}"))
 }
 
-/// Returns whether a PDB has line information for a file of the author's.
+/// Returns whether a PDB has line information for a file that the author wrote.
 fn has_lines(pdb: &mut PDB<'_, Cursor<Vec<u8>>>) -> pdb::Result<bool> {
     let names = pdb.string_table()?;
     let information = pdb.debug_information()?;

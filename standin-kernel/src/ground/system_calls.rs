@@ -1,9 +1,9 @@
 //! System calls by driver code.
 //!
-//! The instruction `syscall` does not fault in a process of Linux: it makes a system call of Linux, of
-//! which the driver's author knows nothing. Linux 5.11 and later can send a signal instead, unless the
-//! instruction is in a range of addresses. So images are mapped below all other code of the process,
-//! and the range is what is above them. The kernel's own system calls take the usual path.
+//! In a Linux process, the instruction `syscall` does not fault: it makes a Linux system call, which
+//! the driver's author did not intend. Linux 5.11 and later can send a signal instead, unless the
+//! instruction is in a given address range. So images are mapped below all other code of the process,
+//! and that range covers everything above them. The kernel's own system calls work as usual.
 
 use std::{
     ffi::c_void,
@@ -22,14 +22,14 @@ use nix::{
 };
 use syscalls::Sysno;
 
-/// The addresses that images are mapped at. Linux uses others on its own, and so do sanitizers.
+/// The addresses at which images are mapped. Linux and sanitizers choose other addresses.
 const IMAGES: std::ops::Range<u64> = 0x2000_0000_0000..0x3000_0000_0000;
-/// The distance of the addresses that are tried.
+/// The distance between the addresses that are tried.
 const STEP: u64 = 1 << 20;
 /// The number of addresses that are tried.
 const TRIES: u32 = 64;
 
-/// `PR_SET_SYSCALL_USER_DISPATCH`, and what it does.
+/// `PR_SET_SYSCALL_USER_DISPATCH` and its modes.
 pub const SET_DISPATCH: libc::c_int = 59;
 const OFF: libc::c_ulong = 0;
 const ON: libc::c_ulong = 1;
@@ -39,15 +39,15 @@ pub const DISPATCHED: libc::c_int = 2;
 /// The code of the signal for a call that a filter refuses (`SYS_SECCOMP`).
 pub const REFUSED: libc::c_int = 1;
 
-/// Set if a filter that this process has installed refuses system calls by the signal.
+/// Set if this process has installed a filter that refuses system calls with the signal.
 static ARE_REFUSED: AtomicBool = AtomicBool::new(false);
 
-/// Reports the system calls that a filter of this process refuses from now on.
+/// Reports the system calls that this process's filter refuses from now on.
 pub fn report_refused() {
     ARE_REFUSED.store(true, Ordering::Relaxed);
 }
 
-/// Returns whether a signal with this code is about a system call that is reported.
+/// Returns whether a signal with this code reports a system call.
 pub fn is_reported(code: libc::c_int) -> bool {
     code == DISPATCHED || (code == REFUSED && ARE_REFUSED.load(Ordering::Relaxed))
 }
@@ -56,12 +56,12 @@ pub fn is_reported(code: libc::c_int) -> bool {
 pub const INSTRUCTIONS: [([u8; 2], &str); 3] =
     [([0x0F, 0x05], "syscall"), ([0xCD, 0x80], "int 80h"), ([0x0F, 0x34], "sysenter")];
 
-/// Maps writable memory for an image, where its system calls are reported if possible.
+/// Maps writable memory for an image, at an address where its system calls are reported if possible.
 pub fn map_image(size: NonZeroUsize) -> Result<NonNull<c_void>, Errno> {
-    // Numbers with many zero bytes are common in the data of events, and are no addresses there.
+    // Event data often contains numbers with many zero bytes, which must not look like addresses.
     static NEXT: AtomicU64 = AtomicU64::new(0x0A5C_9E30_0000);
     let length = IMAGES.end - IMAGES.start;
-    // Room between two images makes an access past the end of one fault.
+    // A gap between two images makes an access past the end of an image fault.
     let space = (size.get() as u64).next_multiple_of(STEP) + STEP;
     for _ in 0..TRIES {
         let offset = NEXT.fetch_add(space, Ordering::Relaxed) % length;
@@ -70,8 +70,7 @@ pub fn map_image(size: NonZeroUsize) -> Result<NonNull<c_void>, Errno> {
         if are_reported_at(mapping, size) {
             return Ok(mapping);
         }
-        // Something else is there.
-        // SAFETY: nothing uses the mapping yet.
+        // The address was already in use. SAFETY: nothing uses the mapping yet.
         let _unmapped = unsafe { munmap(mapping, size.get()) };
     }
     map(None, size)
@@ -88,37 +87,37 @@ fn are_reported_at(mapping: NonNull<c_void>, size: NonZeroUsize) -> bool {
     IMAGES.contains(&start) && start + size.get() as u64 <= IMAGES.end
 }
 
-/// The environment variable whose value `made` leaves system calls of drivers as they are, as on Linux
-/// before 5.11.
+/// The environment variable whose value `made` lets drivers make system calls, as on Linux before
+/// 5.11.
 const SETTING: &str = "WDK_ETW_SYSTEM_CALLS";
 
-/// Returns whether system calls of images are reported as faults in this process.
+/// Returns whether system calls by images are reported as faults in this process.
 pub fn are_reported() -> bool {
     static SUPPORTED: OnceLock<bool> = OnceLock::new();
     *SUPPORTED.get_or_init(|| {
         if std::env::var_os(SETTING).is_some_and(|value| value == "made") {
             return false;
         }
-        // A program that is not position-independent is below the images, and would be reported too.
+        // A program that is not position-independent lies below the images and would be reported too.
         let own = [are_reported as *const () as u64, libc::syscall as *const () as u64];
         own.iter().all(|address| *address >= IMAGES.end) && dispatch(OFF, 0, 0)
     })
 }
 
-/// Returns the name of a system call, or its number in words.
+/// Returns the name of a system call, or a phrase with its number.
 pub fn name(number: u64) -> String {
     let known = usize::try_from(number).ok().and_then(Sysno::new);
     known.map_or_else(|| format!("with the number {number}"), |call| format!("`{call}`"))
 }
 
-/// Makes the system calls of images on this thread faults from now on, if the system can.
+/// Makes system calls by images on this thread fault from now on, if the system supports that.
 pub fn report_on_this_thread() {
     if are_reported() {
         dispatch(ON, IMAGES.end, u64::MAX - IMAGES.end);
     }
 }
 
-/// Sets the range of addresses whose system calls are made.
+/// Sets the address range from which system calls are allowed.
 fn dispatch(mode: libc::c_ulong, start: u64, length: u64) -> bool {
     let nothing: libc::c_ulong = 0;
     // SAFETY: the call reads and writes no memory of this process, and all code of the process but

@@ -1,20 +1,19 @@
-//! Counts of what happens on several processors at once.
+//! Counters for events that occur on several processors at once.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crossbeam_utils::CachePadded;
 
-/// A count to which each processor adds in a cache line of its own, as kernels count what is
-/// frequent.
+/// A counter with a separate cache line for each processor, as kernels keep for frequent events.
 pub struct Tally(Box<[CachePadded<AtomicU64>]>);
 
 impl Tally {
-    /// Creates a count of 0 for a number of processors.
+    /// Creates a counter of 0 for a number of processors.
     pub fn new(processors: u16) -> Self {
         Self((0..processors.max(1)).map(|_| CachePadded::default()).collect())
     }
 
-    /// Adds 1, on a processor.
+    /// Adds 1 to the counter of a processor.
     pub fn increment(&self, processor: u16) {
         let lane = usize::from(processor).checked_rem(self.0.len());
         if let Some(count) = lane.and_then(|lane| self.0.get(lane)) {
@@ -22,7 +21,7 @@ impl Tally {
         }
     }
 
-    /// Returns the count.
+    /// Returns the sum over all processors.
     pub fn sum(&self) -> u64 {
         self.0.iter().map(|count| count.load(Ordering::Relaxed)).sum()
     }

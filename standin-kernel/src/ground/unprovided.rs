@@ -1,22 +1,21 @@
 //! The imports of an image that the stand-in kernel does not provide.
 //!
-//! Each has its own address range in pages that cannot be accessed. A driver that calls the routine
-//! or reads the variable faults there, and the address identifies the import.
+//! Each import has its own address range in inaccessible pages. A driver that calls the routine or
+//! reads the variable faults there, and the address identifies the import.
 
 use std::{ffi::c_void, num::NonZeroUsize, ptr::NonNull};
 
 use nix::sys::mman::{MapFlags, ProtFlags, mmap_anonymous, munmap};
 
-/// The size in bytes of an import's address range. A variable may be a structure.
+/// The size in bytes of an import's address range. A variable may be a large structure.
 const SPACING: usize = 64;
 
-/// The imports, sorted, and the pages of their addresses.
+/// The sorted imports, and the pages that provide their addresses.
 pub struct Unprovided {
     names: Vec<String>,
     pages: Option<Pages>,
 }
 
-/// Reserved pages.
 struct Pages {
     start: NonNull<c_void>,
     size: NonZeroUsize,
@@ -36,12 +35,12 @@ impl Drop for Pages {
 }
 
 impl Unprovided {
-    /// Returns the size in bytes of the address ranges of a number of imports.
+    /// Returns the total size in bytes of the address ranges for a number of imports.
     pub const fn size(count: usize) -> usize {
         count * SPACING
     }
 
-    /// Reserves addresses for the imports `names`, each as `module!name`, which must be sorted.
+    /// Reserves addresses for the imports `names`, which must be sorted, each as `module!name`.
     pub fn new(names: Vec<String>) -> nix::Result<Self> {
         let pages = match NonZeroUsize::new(Self::size(names.len())) {
             None => None,
@@ -66,13 +65,13 @@ impl Unprovided {
         self.pages.as_ref().map(|pages| pages.start.as_ptr() as u64)
     }
 
-    /// Returns the address that an import is bound to.
+    /// Returns the address to which an import is bound.
     pub fn address(&self, name: &str) -> Option<u64> {
         let number = self.names.binary_search_by(|known| known.as_str().cmp(name)).ok()?;
         Some(self.base()? + (number * SPACING) as u64)
     }
 
-    /// Returns the import that an address belongs to.
+    /// Returns the import whose range contains an address.
     pub fn name_at(&self, address: u64) -> Option<&str> {
         let offset = usize::try_from(address.checked_sub(self.base()?)?).ok()?;
         self.names.get(offset / SPACING).map(String::as_str)

@@ -1,6 +1,6 @@
-//! The settings for unspecified behaviour that a file of measured answers implies.
+//! The settings for unspecified behaviour that follow from a file of measured answers.
 //!
-//! `etw-probes` writes and checks the files. This module reads only the answers that decide a
+//! `etw-probes` writes and checks the files. This module reads only the answers that determine a
 //! setting.
 
 use serde::Deserialize;
@@ -14,19 +14,19 @@ use crate::{
     },
 };
 
-/// The version of the files.
+/// The supported version of the files.
 const VERSION: u64 = 1;
 
-/// The error of an answers file from which a kernel cannot be configured.
+/// The error for an answers file from which a kernel cannot be configured.
 #[derive(Debug, thiserror::Error)]
 pub enum AnswersError {
-    /// The text is not JSON, or does not have the form of an answers file.
+    /// The text is not JSON, or is not an answers file.
     #[error("the answers are not an answers file: {0}")]
     Malformed(#[from] serde_json::Error),
     /// The file has another version.
     #[error("the answers file has version {0}; this kernel reads version {VERSION}")]
     Version(u64),
-    /// The answer to a probe does not have a value.
+    /// The answer to a probe lacks a value.
     #[error("the answer to `{probe}` has no `{key}`; the file is of another version of the probes")]
     Missing {
         /// The probe.
@@ -34,14 +34,14 @@ pub enum AnswersError {
         /// The value's name.
         key: &'static str,
     },
-    /// A value has the wrong form, or is one that no setting produces.
+    /// A value has the wrong form, or no setting produces it.
     #[error("the answer to `{probe}` has {key} = {found}; expected {expected}")]
     Unexpected {
         /// The probe.
         probe: &'static str,
         /// The value's name.
         key: &'static str,
-        /// The value in JSON.
+        /// The value as JSON.
         found: String,
         /// The values that are supported.
         expected: &'static str,
@@ -56,14 +56,14 @@ struct File {
 }
 
 impl KernelConfig {
-    /// Returns a configuration whose settings for unspecified behaviour are those that an answers
-    /// file implies (the text of a file in `standin-kernel/answers`). A probe that was not run
-    /// leaves the default.
+    /// Returns a configuration with the settings for unspecified behaviour that an answers file
+    /// implies. `answers` is the text of a file in `standin-kernel/answers`. A setting whose probe
+    /// was not run keeps its default.
     ///
     /// # Errors
     ///
-    /// Returns an error if the text is not an answers file, or if an answer is one that no setting
-    /// produces.
+    /// Returns an error if the text is not an answers file, or if no setting produces one of its
+    /// answers.
     pub fn like(answers: &str) -> Result<Self, AnswersError> {
         let file: File = serde_json::from_str(answers)?;
         if file.version != VERSION {
@@ -166,7 +166,7 @@ impl File {
         }
     }
 
-    /// Returns a value of the answer to a probe, or `None` if the probe was not run.
+    /// Returns a value from the answer to a probe, or `None` if the probe was not run.
     fn value(
         &self,
         probe: &'static str,
@@ -191,7 +191,7 @@ impl File {
         self.converted(probe, key, "text", Value::as_str)
     }
 
-    /// Returns a status, which files write as `0xc000000d`.
+    /// Returns a status, which the files write as `0xc000000d`.
     fn status(
         &self,
         probe: &'static str,

@@ -7,24 +7,23 @@ use crate::services::etw::unspecified::UnspecifiedBehaviour;
 /// The configuration of a kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KernelConfig {
-    /// The initial time of the clock. Equal runs from equal times have equal timestamps, unless
-    /// threads run in parallel.
+    /// The initial time of the clock. Identical runs that start at the same time have identical
+    /// timestamps, unless threads run in parallel.
     pub start: SystemTime,
-    /// The number of processors, 1 to 64. All but the first run only the work passed to
+    /// The number of processors, 1 to 64. All except the first run only the work passed to
     /// `Kernel::together`.
     pub processors: u16,
-    /// The choices for unspecified behaviour of ETW.
+    /// The choices for ETW behaviour that no document specifies.
     pub unspecified_behaviour: UnspecifiedBehaviour,
-    /// Places each block of non-paged pool directly before inaccessible memory, and makes it
-    /// inaccessible when it is freed.
+    /// Places each non-paged pool block directly before inaccessible memory, and makes a freed
+    /// block inaccessible.
     pub special_pool: bool,
-    /// Passes filter data whose chain of filters continues past the end of the data to enable
-    /// callbacks.
+    /// Passes filter data to enable callbacks in which the chain of filters continues past the end.
     pub hostile_filters: bool,
     /// Keeps notes about style (see `Kernel::notes`).
     pub notes: bool,
     /// The processor time that driver code may use without calling the kernel. Code that uses more,
-    /// such as an endless loop, causes a bugcheck that names the place. Code that keeps calling the
+    /// such as an endless loop, causes a bugcheck that names its place. Code that keeps calling the
     /// kernel may use six times as much.
     pub time_limit: Duration,
 }

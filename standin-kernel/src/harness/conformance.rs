@@ -1,9 +1,9 @@
 //! The conformance check of a provider's reactions to notifications.
 //!
-//! Some faults do not show in a single call. For example, a provider that stops when another
-//! session disables it makes only valid calls, but fails to write events that the first session
-//! expects. [`check_provider`] sends a provider the notifications that reveal such faults, and
-//! compares the events that the provider writes.
+//! Some defects do not show in a single call. For example, a provider that stops when another
+//! session disables it makes only valid calls, but omits events that the first session expects.
+//! [`check_provider`] sends a provider the notifications that reveal such defects, and compares the
+//! events that the provider writes.
 
 use etl_file::Guid;
 
@@ -20,7 +20,7 @@ use crate::{
     },
 };
 
-/// The error of a check that could not be made.
+/// The error for a check that could not be made.
 #[derive(Debug, thiserror::Error)]
 pub enum ConformanceError {
     /// A call to the kernel failed, or the kernel bugchecked.
@@ -39,7 +39,7 @@ struct Check<'a> {
     provider: Guid,
     session: SessionHandle,
     work: &'a mut dyn FnMut() -> Result<Vec<u8>, KernelError>,
-    /// The number of events that the work causes while everything is enabled.
+    /// The number of events that the work causes when everything is enabled.
     events: u64,
     answer: Vec<u8>,
     found: Vec<Violation>,
@@ -50,9 +50,9 @@ struct Check<'a> {
 /// The notifications are undefined control codes (V23), another session's disable (V24), level 0
 /// (V25), and requests to capture state (V26). Failed writes are V50.
 ///
-/// `work` makes the driver write the same events each time, and returns the driver's other
-/// output, for instance the bytes that a device answered. During the check, no session may
-/// enable the provider, and no fault may be pending for `EtwWriteEx`.
+/// `work` makes the driver write the same events each time, and returns the driver's other output,
+/// for instance the bytes that a device returned. During the check, no session may enable the
+/// provider, and no fault may be pending for `EtwWriteEx`.
 ///
 /// # Errors
 ///
@@ -85,7 +85,7 @@ impl Check<'_> {
         self.kernel.disable(session, self.target(), None)
     }
 
-    /// Runs the work. Returns the number of events that the session recorded, and the answer.
+    /// Runs the work. Returns the number of events that the session recorded, and the output.
     fn work(&mut self) -> Result<(u64, Vec<u8>), KernelError> {
         let before = self.kernel.query_session(self.session)?.events;
         let answer = (self.work)()?;
@@ -98,8 +98,8 @@ impl Check<'_> {
         self.found.push(Violation::new(rule, message, Vec::new()));
     }
 
-    /// Reports the rule unless the work causes as many events as at first. `when` completes
-    /// "after".
+    /// Reports a violation of the rule unless the work causes as many events as at first. `when`
+    /// completes "after".
     fn expect_the_same(&mut self, rule: Rule, when: &str) -> Result<(), KernelError> {
         let (events, _) = self.work()?;
         if events != self.events {
@@ -110,7 +110,7 @@ impl Check<'_> {
         Ok(())
     }
 
-    /// Reports the rule if the provider, which is not enabled, writes events.
+    /// Reports a violation of the rule if the disabled provider writes events.
     fn expect_silence(&mut self, rule: Rule, when: &str) -> Result<(), KernelError> {
         let before = self.kernel.writes_of(self.provider);
         (self.work)()?;
@@ -138,7 +138,7 @@ impl Check<'_> {
         kernel.capture_state(self.session, target, None)?;
         self.expect_the_same(Rule::CaptureChangesState, "a request to capture state")?;
 
-        // A level that passes all events and is lower than the other session's.
+        // A level that passes all events but is lower than the other session's level.
         let most = self.highest_level()?;
         self.enable(self.session, most)?;
         let other = kernel.start_session(SessionConfig::to_consumers("conformance, other"))?;
@@ -189,7 +189,7 @@ impl Check<'_> {
         Ok(u8::MAX)
     }
 
-    /// Checks that failed writes change nothing else.
+    /// Checks that failed writes have no other effect.
     fn fail_writes(&mut self) -> Result<(), KernelError> {
         self.enable(self.session, u8::MAX)?;
         let times = u32::try_from(self.events).unwrap_or(u32::MAX);

@@ -32,24 +32,24 @@ use crate::{
     },
 };
 
-/// The error of an access by DMA to memory that no driver has mapped.
+/// The error for a DMA access to memory that no driver has mapped.
 const NOT_MAPPED: KernelError =
     KernelError::Status { routine: "the DMA access", status: NtStatus::ACCESS_VIOLATION };
 
 /// A device that a driver added.
 pub struct Device {
     runner: Runner,
-    /// The framework's handle, or the physical `DEVICE_OBJECT` of a driver without it.
+    /// The framework's handle, or the physical `DEVICE_OBJECT` if the driver does not use the framework.
     handle: u64,
     owner: Owner,
 }
 
-/// The error of what a device of a driver without the framework does not have.
+/// The error for operations that need the framework's hardware support.
 const NO_HARDWARE: KernelError = KernelError::NotProvided(
     "the stand-in kernel has no interrupts and no DMA for devices of drivers without the framework",
 );
 
-/// The error of what only a device of a driver without the framework has.
+/// The error for operations that only devices of drivers without the framework support.
 const NO_STACK: KernelError = KernelError::NotProvided(
     "the device is one of the framework, which handles plug-and-play requests for its driver; the \
      stand-in kernel sends none",
@@ -68,7 +68,7 @@ impl Device {
         self.owner
     }
 
-    /// Runs a job of the plug-and-play manager with the device's physical `DEVICE_OBJECT`.
+    /// Runs a job of the Plug and Play manager with the device's physical `DEVICE_OBJECT`.
     fn manage<R: Send + 'static>(
         &self,
         job: impl FnOnce(&NtContext, u64) -> R + Send + 'static,
@@ -77,7 +77,7 @@ impl Device {
         self.runner.ntoskrnl(Identity::SYSTEM, move |context| job(context, physical))
     }
 
-    /// Opens the device from a process (`CreateFile`).
+    /// Opens the device on behalf of a process (`CreateFile`).
     ///
     /// # Errors
     ///
@@ -86,8 +86,8 @@ impl Device {
         self.open_file("", identity)
     }
 
-    /// Opens a file on the device from a process. The name is the part of the path after
-    /// the device, for instance `\channel`.
+    /// Opens a file on the device on behalf of a process. The name is the part of the path after the
+    /// device, for instance `\channel`.
     ///
     /// # Errors
     ///
@@ -112,14 +112,14 @@ impl Device {
         })
     }
 
-    /// Raises an interrupt of the device, by its number in the order in which the driver created its
-    /// interrupts. The service routine runs at DIRQL, and its DPC after it. Returns whether the driver
-    /// claims the interrupt.
+    /// Raises an interrupt of the device. `number` is its index in the order in which the driver created
+    /// its interrupts. The service routine runs at DIRQL, followed by its DPC. Returns whether the
+    /// driver claims the interrupt.
     ///
     /// # Errors
     ///
-    /// Returns an error if the driver has no such interrupt, if the interrupt is not connected because
-    /// the device has no resource for it or is not in D0, or if the kernel bugchecks.
+    /// Returns an error if the driver has no such interrupt, if the interrupt is not connected (the
+    /// device has no resource for it or is not in D0), or if the kernel bugchecks.
     pub fn interrupt(&self, number: usize) -> Result<bool, KernelError> {
         if self.owner == Owner::Driver {
             return Err(NO_HARDWARE);
@@ -130,8 +130,8 @@ impl Device {
         raised.map_err(|status| KernelError::Status { routine: "the interrupt", status })
     }
 
-    /// Reads memory as the device does by DMA: from a common buffer, or from the buffer of a transfer that
-    /// the driver has programmed and not completed. The address is the one that the driver gives the
+    /// Reads memory as the device does by DMA: from a common buffer, or from the buffer of a programmed
+    /// transfer that is not completed yet. The address is a logical address that the driver gave the
     /// device.
     ///
     /// # Errors
@@ -163,9 +163,9 @@ impl Device {
         written.ok_or(NOT_MAPPED)
     }
 
-    /// Returns the children that the device's driver, a bus driver, has reported: physical devices, for
-    /// which no driver is loaded yet. [`DeviceConfig::above`](crate::DeviceConfig::above) puts a
-    /// driver's device above one. They are removed with their bus.
+    /// Returns the children that the device's driver, a bus driver, has reported. They are physical
+    /// devices for which no driver is loaded yet. [`DeviceConfig::above`](crate::DeviceConfig::above)
+    /// places a driver's device above a child. The children are removed with their bus.
     ///
     /// # Errors
     ///
@@ -195,10 +195,10 @@ impl Device {
         Ok(self.runner.kmdf(Identity::SYSTEM, move |context| instance_path(context, device))?)
     }
 
-    /// Takes the device to D3 and back to D0.
+    /// Powers the device down to D3 and back up to D0.
     ///
-    /// A device of a driver without the framework gets the requests of a system that goes to sleep and
-    /// wakes up; the driver that decides about the device's power answers with requests of its own.
+    /// For a driver without the framework, the device receives the requests of a system that sleeps and
+    /// wakes up. The power policy owner reacts with device power requests.
     ///
     /// # Errors
     ///
@@ -231,12 +231,12 @@ impl Device {
         Ok(self.runner.kmdf(Identity::SYSTEM, move |context| sddl(context, device))?)
     }
 
-    /// Removes the device in an orderly way. Has no effect on a device that is gone.
+    /// Removes the device in an orderly way. Does nothing if the device is already gone.
     ///
     /// # Errors
     ///
-    /// Returns [`KernelError::Vetoed`], and the device stays, if a [`File`] is open on it or the
-    /// driver refuses. Returns an error if the kernel bugchecks, for instance over a request that was
+    /// Returns [`KernelError::Vetoed`], and the device stays, if a [`File`] is open on it or the driver
+    /// refuses. Returns an error if the kernel bugchecks, for instance because of a request that was
     /// never completed.
     pub fn remove(&self) -> Result<(), KernelError> {
         if self.owner == Owner::Driver {
@@ -254,12 +254,12 @@ impl Device {
         removed.map_err(|veto| KernelError::Vetoed(veto.to_string()))
     }
 
-    /// Removes the device by surprise: the driver is notified after the device is gone. Open
-    /// files keep the device object alive until the last one is closed.
+    /// Removes the device by surprise: the driver is notified after the device is gone. Open files keep
+    /// the device object alive until the last file is closed.
     ///
     /// # Errors
     ///
-    /// Returns an error if the kernel bugchecks, for instance over a request that was never
+    /// Returns an error if the kernel bugchecks, for instance because of a request that was never
     /// completed.
     pub fn surprise_remove(self) -> Result<(), KernelError> {
         if self.owner == Owner::Driver {
@@ -273,13 +273,14 @@ impl Device {
         Ok(())
     }
 
-    /// Stops the device and starts it again, as the plug-and-play manager does to give devices other
-    /// resources (`IRP_MN_QUERY_STOP_DEVICE`, `IRP_MN_STOP_DEVICE` and `IRP_MN_START_DEVICE`).
+    /// Stops the device and starts it again, as the Plug and Play manager does to rebalance resources
+    /// (`IRP_MN_QUERY_STOP_DEVICE`, `IRP_MN_STOP_DEVICE` and `IRP_MN_START_DEVICE`).
     ///
     /// # Errors
     ///
-    /// Returns [`KernelError::Vetoed`], and the device works on, if a driver refuses. Returns an error if
-    /// the device does not start again, if it is one of the framework, or if the kernel bugchecks.
+    /// Returns [`KernelError::Vetoed`] if a driver refuses; the device then keeps working. Returns an
+    /// error if the device does not start again, if its driver uses the framework, or if the kernel
+    /// bugchecks.
     pub fn rebalance(&self) -> Result<(), KernelError> {
         if self.owner == Owner::Framework {
             return Err(NO_STACK);
@@ -293,15 +294,15 @@ impl Device {
         })
     }
 
-    /// Sends a request of the plug-and-play manager, the power manager or WMI to the top of the device's
-    /// stack: `IRP_MJ_PNP` (27), `IRP_MJ_POWER` (22) or `IRP_MJ_SYSTEM_CONTROL` (23) with a minor function
-    /// and parameters. Returns what it was completed with; the output is what the drivers returned in
-    /// memory, which is freed.
+    /// Sends a request of the Plug and Play manager, the power manager or WMI to the top of the device's
+    /// stack: `IRP_MJ_PNP` (27), `IRP_MJ_POWER` (22) or `IRP_MJ_SYSTEM_CONTROL` (23) with a minor
+    /// function and parameters. Returns the completion; its output is a copy of the memory that the
+    /// drivers returned, which is freed.
     ///
     /// # Errors
     ///
-    /// Returns an error if the device is gone or is one of the framework, or if the kernel bugchecks, for
-    /// instance because a driver neither completes the request nor passes it down.
+    /// Returns an error if the device is gone, if its driver uses the framework, or if the kernel
+    /// bugchecks, for instance because a driver neither completes the request nor passes it down.
     pub fn send(
         &self,
         major: u8,

@@ -1,4 +1,4 @@
-//! What a test chooses for a device that it adds.
+//! The configuration of a device that a test adds.
 
 use super::{
     device::Device, error::KernelError, request::Owner, simulated_device::SimulatedDevice,
@@ -9,12 +9,12 @@ use crate::services::{
     ntoskrnl::io::plug_and_play::life,
 };
 
-/// What a test chooses for a device that it adds. By default, the device has nothing below it but its
-/// bus, which is the root bus.
+/// The configuration of a device that a test adds. By default, only its bus, the root bus, is below the
+/// device.
 #[derive(Clone, Default)]
 pub struct DeviceConfig {
     pub(super) offer: Offer,
-    /// The physical `DEVICE_OBJECT` of the device of a driver without the framework that is below.
+    /// The physical `DEVICE_OBJECT` of the lower device, if its driver does not use the framework.
     above: Option<u64>,
 }
 
@@ -25,19 +25,19 @@ impl DeviceConfig {
         Self::default()
     }
 
-    /// Puts the device above a device that the test simulates.
+    /// Places the device above a device that the test simulates.
     #[must_use]
     pub const fn above_simulated(mut self, lower: &SimulatedDevice) -> Self {
         self.offer.below = Below::Simulated(lower.number());
         self
     }
 
-    /// Puts the device above a device of another driver, or above a child that a bus driver
-    /// enumerated. The lower device must outlive it.
+    /// Places the device above a device of another driver, or above a child that a bus driver
+    /// enumerated. The lower device must outlive this one.
     ///
     /// Drivers without the framework share a device: the driver is added to the lower device's stack,
-    /// which is removed and built again for that, as Windows does. Both devices are then the same, and the
-    /// removal of one removes both.
+    /// which is removed and rebuilt for this purpose, as on Windows. Both devices are then the same, and
+    /// removing one removes both.
     #[must_use]
     pub const fn above(mut self, lower: &Device) -> Self {
         match lower.owner() {
@@ -50,21 +50,21 @@ impl DeviceConfig {
         self
     }
 
-    /// Adds a hardware resource, which a driver finds in the lists of `EvtDevicePrepareHardware`.
+    /// Adds a hardware resource, which `EvtDevicePrepareHardware` finds in its lists.
     #[must_use]
     pub fn resource(mut self, resource: Resource) -> Self {
         self.offer.resources.push(resource);
         self
     }
 
-    /// Adds a hardware id, which a driver reads as `DevicePropertyHardwareID`.
+    /// Adds a hardware id, which the driver reads as `DevicePropertyHardwareID`.
     #[must_use]
     pub fn hardware_id(mut self, id: &str) -> Self {
         self.offer.hardware_ids.push(id.to_owned());
         self
     }
 
-    /// Sets a text property by its number in `DEVICE_REGISTRY_PROPERTY`.
+    /// Sets a text property, identified by its number in `DEVICE_REGISTRY_PROPERTY`.
     #[must_use]
     pub fn property(mut self, property: u32, text: &str) -> Self {
         self.offer.properties.push((property, text.to_owned()));
@@ -87,7 +87,7 @@ impl DeviceConfig {
         self
     }
 
-    /// Returns the configuration for a driver with the framework.
+    /// Returns the configuration for a driver that uses the framework.
     pub(super) fn for_framework(self) -> Result<Offer, KernelError> {
         if self.above.is_some() {
             return Err(KernelError::NotProvided(
@@ -99,7 +99,7 @@ impl DeviceConfig {
     }
 
     /// Returns the configuration for a driver without the framework, and the physical `DEVICE_OBJECT` of
-    /// the device below, if there is one.
+    /// the lower device, if any.
     pub(super) fn for_driver(self) -> Result<(life::Offer, Option<u64>), KernelError> {
         let Offer { below, hardware_ids, properties, hardware_values, software_values, resources } =
             self.offer;

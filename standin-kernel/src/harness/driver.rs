@@ -112,8 +112,8 @@ impl Driver {
         version_of(&mut framework, self.memory.object.address())
     }
 
-    /// Returns whether the driver can add devices: whether it has an `EvtDriverDeviceAdd`, or an
-    /// `AddDevice` routine if it has no framework.
+    /// Returns whether the driver can add devices: whether it has an `EvtDriverDeviceAdd` callback or,
+    /// if it does not use the framework, an `AddDevice` routine.
     ///
     /// # Errors
     ///
@@ -137,7 +137,7 @@ impl Driver {
         Ok((routine != 0).then_some(Owner::Driver))
     }
 
-    /// Returns whether the driver has created a device itself, as a driver without the framework does.
+    /// Returns whether the driver has created a device itself, as drivers without the framework do.
     ///
     /// # Errors
     ///
@@ -153,7 +153,7 @@ impl Driver {
             .ntoskrnl(Identity::SYSTEM, move |context| devices::first_of_driver(context, object))?)
     }
 
-    /// Returns the first control device of the driver, which has a name that programs can open.
+    /// Returns the driver's first control device with a name that programs can open.
     fn control_device(&self) -> Result<Option<u64>, KernelError> {
         let object = self.memory.object.address();
         Ok(self.runner.kmdf(Identity::SYSTEM, move |context| {
@@ -166,7 +166,7 @@ impl Driver {
     ///
     /// # Errors
     ///
-    /// Returns an error if there is none, or if the driver fails the open.
+    /// Returns an error if there is no such device, or if the driver fails the open.
     pub fn open_own_device(&self, identity: Identity) -> Result<File, KernelError> {
         self.open_own_file("", identity)
     }
@@ -197,8 +197,8 @@ impl Driver {
         Ok(File::of_device_object(&self.runner, identity, file))
     }
 
-    /// Offers the driver a device, as the plug-and-play manager does with a root-enumerated device,
-    /// and starts it: calls `EvtDriverDeviceAdd`, or `AddDevice` of a driver without the framework.
+    /// Offers the driver a device, as the Plug and Play manager does with a root-enumerated device, and
+    /// starts it. Calls `EvtDriverDeviceAdd`, or `AddDevice` if the driver does not use the framework.
     ///
     /// # Errors
     ///
@@ -208,8 +208,8 @@ impl Driver {
         self.add_device_with(DeviceConfig::new())
     }
 
-    /// Offers the driver a device as [`Self::add_device`] does, with what the test chooses for it, and
-    /// starts it.
+    /// Offers the driver a device with the given configuration and starts it, as [`Self::add_device`]
+    /// does.
     ///
     /// # Errors
     ///
@@ -337,13 +337,12 @@ impl Driver {
     }
 }
 
-/// Returns the error of a device that the driver did not add or start.
+/// Returns the error for a device that the driver did not add or start.
 const fn not_added(status: NtStatus) -> KernelError {
     KernelError::Status { routine: "adding the device", status }
 }
 
-/// Creates the key of a service with the values that every driver's service has, unless the test has set
-/// them.
+/// Creates a service's key with the values that every driver service has, unless the test has set them.
 fn create_service_key(runner: &Runner, service: &str) -> Result<(), KernelError> {
     /// `REG_EXPAND_SZ`.
     const EXPAND_SZ: u32 = 2;

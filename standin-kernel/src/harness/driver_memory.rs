@@ -20,7 +20,7 @@ pub struct DriverMemory {
 }
 
 impl DriverMemory {
-    /// Allocates the structures for a service's driver.
+    /// Allocates the structures for the driver of a service.
     pub fn new(image: &Image, service: &str) -> Self {
         let (path_text, path) = unicode_string(&format!(
             r"\Registry\Machine\System\CurrentControlSet\Services\{service}"

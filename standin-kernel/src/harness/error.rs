@@ -1,4 +1,4 @@
-//! The errors of a kernel's calls.
+//! The errors of the kernel's methods.
 
 use crate::{
     ground::{
@@ -10,32 +10,32 @@ use crate::{
     services::{etw::error::ControlError, faults::Fault},
 };
 
-/// The error of a kernel's method.
+/// The error of a kernel method.
 #[derive(Debug, thiserror::Error)]
 pub enum KernelError {
-    /// The file is not a driver that can be loaded here.
+    /// The file cannot be loaded as a driver.
     #[error(transparent)]
     Load(#[from] LoadError),
     /// The kernel bugchecked.
     #[error(transparent)]
     BugCheck(#[from] BugCheck),
-    /// A routine of the driver failed.
+    /// A driver routine failed.
     #[error("{routine} returned {status}")]
     Status {
-        /// The routine.
+        /// The routine's name.
         routine: &'static str,
         /// The status that it returned.
         status: NtStatus,
     },
     /// The driver's `DriverEntry` failed and left something behind, such as a registered provider.
-    #[error("DriverEntry returned {status} and left on that path:\n{violations}")]
+    #[error("DriverEntry returned {status} and left behind on that path:\n{violations}")]
     FailedEntry {
         /// The status that it returned.
         status: NtStatus,
-        /// The rest that it left.
+        /// The violations for the objects that it left behind.
         violations: Violations,
     },
-    /// A path or a device cannot be opened, whatever the driver does.
+    /// A path or device cannot be opened, regardless of the driver.
     #[error("cannot open {what}: {why} ({status})")]
     CannotOpen {
         /// The path or the device.
@@ -45,20 +45,19 @@ pub enum KernelError {
         /// The status of the call.
         status: NtStatus,
     },
-    /// A device is not removed in an orderly way, because it is in use or the driver refuses.
+    /// A device cannot be removed in an orderly way, because it is in use or the driver refuses.
     #[error("cannot remove the device: {0}")]
     Vetoed(String),
-    /// A device is not stopped, because the driver refuses.
+    /// A device cannot be stopped, because the driver refuses.
     #[error("cannot stop the device: {0}")]
     VetoedStop(String),
-    /// The stand-in kernel cannot do this with a device of a driver without the framework, or with one of
-    /// the framework.
+    /// The stand-in kernel does not support this operation for drivers with or without the framework.
     #[error("{0}")]
     NotProvided(&'static str),
     /// The driver's unload revealed violations.
     #[error(transparent)]
     Violations(#[from] Violations),
-    /// A controller's call failed.
+    /// A call of a session controller failed.
     #[error(transparent)]
     Control(#[from] ControlError),
     /// Fault injection does not support the routine.

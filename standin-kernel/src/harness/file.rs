@@ -26,13 +26,13 @@ use crate::{
     },
 };
 
-/// The reason that a device cannot be opened, unless the driver refused, and the status.
+/// The reason that a device cannot be opened, unless the driver failed the open, and the status.
 pub(super) type Refused = (Option<Unreachable>, NtStatus);
 
-/// A file that a process has open on a device.
+/// A file that a process has opened on a device.
 ///
-/// A file that is dropped without [`File::close`] is closed when its device is removed, as at the end
-/// of its process.
+/// A file that is dropped without [`File::close`] is closed when its device is removed, as if its
+/// process had ended.
 pub struct File {
     runner: Runner,
     identity: Identity,
@@ -59,7 +59,7 @@ impl File {
         Ok(Self { runner: runner.clone(), identity, handle, owner: Owner::Framework })
     }
 
-    /// Returns a file on a device of a driver without the framework.
+    /// Returns a file on a device whose driver does not use the framework.
     pub(super) fn of_device_object(runner: &Runner, identity: Identity, handle: u64) -> Self {
         Self { runner: runner.clone(), identity, handle, owner: Owner::Driver }
     }
@@ -82,8 +82,8 @@ impl File {
         self.submit(IoRequest::new(RequestKind::Write, bytes.to_vec(), 0))
     }
 
-    /// Starts a device control (`DeviceIoControl`). The control code selects how the driver gets the
-    /// buffers.
+    /// Starts a device control (`DeviceIoControl`). The control code determines how the driver
+    /// receives the buffers.
     ///
     /// # Errors
     ///
@@ -102,7 +102,7 @@ impl File {
     }
 
     /// Starts a device control whose second buffer has contents. With `METHOD_IN_DIRECT`, the driver
-    /// reads these; with the other methods, it writes to the buffer.
+    /// reads the contents; with the other methods, it writes to the buffer.
     ///
     /// # Errors
     ///
@@ -119,7 +119,7 @@ impl File {
         self.submit(request)
     }
 
-    /// Reads `length` bytes and waits for the completion.
+    /// Reads `length` bytes and waits for completion.
     ///
     /// # Errors
     ///
@@ -128,7 +128,7 @@ impl File {
         self.start_read(length)?.finish()
     }
 
-    /// Writes bytes and waits for the completion.
+    /// Writes bytes and waits for completion.
     ///
     /// # Errors
     ///
@@ -137,7 +137,7 @@ impl File {
         self.start_write(bytes)?.finish()
     }
 
-    /// Sends a device control and waits for the completion.
+    /// Sends a device control and waits for completion.
     ///
     /// # Errors
     ///
@@ -152,7 +152,7 @@ impl File {
     }
 
     /// Sends a device control whose second buffer has contents, as [`Self::start_device_control_with`]
-    /// does, and waits for the completion.
+    /// does, and waits for completion.
     ///
     /// # Errors
     ///

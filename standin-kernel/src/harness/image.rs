@@ -1,4 +1,4 @@
-//! Checks of images without running them.
+//! Checks images without running them.
 
 use std::path::Path;
 
@@ -10,8 +10,8 @@ use crate::{
     services::exports::address_of,
 };
 
-/// Checks that a driver's image can be loaded: maps it and makes all the checks of a load,
-/// but runs none of its code.
+/// Checks that a driver's image can be loaded: maps it and performs all checks of a load, but runs
+/// none of its code.
 ///
 /// Returns the imports that the stand-in kernel does not provide, each as `module!name`.
 ///
@@ -22,8 +22,8 @@ pub fn check_image(path: &Path) -> Result<Vec<String>, LoadError> {
     load(path, &address_of).map(|image| unprovided(&image))
 }
 
-/// Checks an image in memory as [`check_image`] does. Errors refer to it by `name`; no file
-/// of that name is read.
+/// Checks an image in memory as [`check_image`] does. Errors call it `name`; no file with that name
+/// is read.
 ///
 /// # Errors
 ///

@@ -1,4 +1,4 @@
-//! The kernel, into which a test loads drivers and whose clock it advances.
+//! The kernel. A test loads drivers into it and advances its clock.
 
 use std::{
     collections::BTreeMap,
@@ -42,15 +42,15 @@ use crate::{
 /// A kernel's counters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Statistics {
-    /// Calls from drivers into the kernel, each checked against the routine's highest IRQL.
+    /// The number of calls from drivers into the kernel, all checked against the IRQL limits.
     pub calls: u64,
-    /// Pool blocks that were allocated.
+    /// The number of allocated pool blocks.
     pub allocations: u64,
-    /// Pool blocks that were freed.
+    /// The number of freed pool blocks.
     pub frees: u64,
-    /// Enable callbacks that were called.
+    /// The number of enable callbacks that were called.
     pub notifications: u64,
-    /// Providers that are currently registered.
+    /// The number of currently registered providers.
     pub registrations: usize,
 }
 
@@ -59,10 +59,10 @@ pub struct Statistics {
 /// Its handles ([`Driver`], `Device`, [`File`]) can be used from any thread; driver code
 /// runs on the kernel's processors.
 ///
-/// A driver that is not unloaded, and a device that is not removed, when the kernel and the last of
-/// its handles are dropped is a panic that names the place where it was loaded or added: what it leaks
-/// was not looked for. After a bugcheck, while the thread panics, and after [`Self::leave_behind`],
-/// there is no panic.
+/// Dropping the kernel and the last of its handles panics if a driver is still loaded or a device still
+/// exists, because leaks were not checked. The panic names the place where the driver was loaded or the
+/// device was added. There is no panic after a bugcheck, while the thread panics, or after
+/// [`Self::leave_behind`].
 #[derive(Clone)]
 pub struct Kernel {
     runner: Runner,
@@ -82,8 +82,7 @@ impl Kernel {
         Self::with_config(KernelConfig::default())
     }
 
-    /// Creates a kernel whose clock starts at `time`, so that equal runs have equal
-    /// timestamps.
+    /// Creates a kernel whose clock starts at `time`, so that identical runs have identical timestamps.
     #[must_use]
     pub fn starting_at(time: SystemTime) -> Self {
         Self::with_config(KernelConfig { start: time, ..KernelConfig::default() })
@@ -136,8 +135,8 @@ impl Kernel {
     ///
     /// # Errors
     ///
-    /// Returns an error if the file is not a driver, or if its entry point fails. An import that
-    /// the kernel does not provide causes a bugcheck when the driver uses it; see
+    /// Returns an error if the file is not a driver, or if its entry point fails. An import that the
+    /// kernel does not provide causes a bugcheck only when the driver uses it; see
     /// [`Driver::unprovided_imports`].
     #[track_caller]
     pub fn load(&self, path: &Path) -> Result<Driver, KernelError> {
@@ -146,8 +145,8 @@ impl Kernel {
         self.load_as(path, &service)
     }
 
-    /// Loads a driver as [`Self::load`] does, under the given service name. The service gets a key in the
-    /// registry, whose path the driver's entry point receives.
+    /// Loads a driver as [`Self::load`] does, under the given service name. The service gets a registry
+    /// key, whose path is passed to the driver's entry point.
     ///
     /// # Errors
     ///
@@ -158,10 +157,10 @@ impl Kernel {
     }
 
     /// Creates a device that the test simulates: `answer` is called for each request that a driver sends
-    /// it. A device with a name, for instance `\\Device\\Lower`, can be opened as an I/O target;
-    /// [`DeviceConfig`](crate::DeviceConfig) puts a driver's device above one.
+    /// to the device. A device with a name, for instance `\\Device\\Lower`, can be opened as an I/O
+    /// target. [`DeviceConfig`](crate::DeviceConfig) can place a driver's device above a simulated one.
     ///
-    /// `answer` must not use the kernel: it runs while a driver waits for the answer.
+    /// `answer` must not use the kernel, because a driver waits while it runs.
     pub fn simulate_device(
         &self,
         name: Option<&str>,
@@ -200,12 +199,12 @@ impl Kernel {
         })
     }
 
-    /// Returns notes on the symbols of drivers' images, such as that there are no lines.
+    /// Returns notes on the symbols of driver images, for instance that line information is missing.
     pub(crate) fn notes_on_symbols(&self) -> Vec<String> {
         self.runner.system().environment.images.notes()
     }
 
-    /// Makes a routine fail. Faults of one routine occur in the order of their injection.
+    /// Makes a routine fail. Faults of the same routine occur in the order in which they were injected.
     ///
     /// # Errors
     ///
@@ -223,8 +222,8 @@ impl Kernel {
         self.runner.system().faults.clear();
     }
 
-    /// Sets a thread's activity id, as a program does for its own thread
-    /// (`EventActivityIdControl`). Events written without an activity id carry it.
+    /// Sets a thread's activity id, as a program does for its own thread (`EventActivityIdControl`).
+    /// Events written without an activity id carry this id.
     pub fn set_thread_activity(&self, identity: Identity, activity: Guid) {
         self.runner.system().etw.activities().set(identity.thread, activity);
     }
@@ -248,13 +247,13 @@ impl Kernel {
         Ok(())
     }
 
-    /// Returns the `FILETIME` of a reading of the performance counter.
+    /// Returns the `FILETIME` that corresponds to a reading of the performance counter.
     pub(super) fn file_time(&self, counter: i64) -> i64 {
         self.runner.system().clock.file_time(counter)
     }
 
-    /// Accepts drivers and devices that are left when the kernel is dropped, for a program that
-    /// returns an error on the way.
+    /// Allows drivers and devices to be left when the kernel is dropped, for a program that returns
+    /// early with an error.
     pub fn leave_behind(&self) {
         if let Some(guard) = self.runner.guard() {
             guard.turn_off();
@@ -304,53 +303,52 @@ impl Kernel {
         io::error_log::entries(&self.runner.system().ntoskrnl)
     }
 
-    /// Returns the messages in the logs of `WppRecorder.sys`, which keep the newest ones of each driver.
+    /// Returns the messages in the logs of `WppRecorder.sys`, which keep each driver's newest messages.
     #[must_use]
     pub fn recorder_messages(&self) -> Vec<RecorderMessage> {
         self.runner.system().etw.recorder().messages()
     }
 
-    /// Returns the verifier's warnings: the violations that do not bugcheck, each once for every
-    /// event, or else for every place in the driver, that causes it.
+    /// Returns the verifier's warnings: the violations that do not bugcheck. Each occurs once for every
+    /// event that causes it or, if no event does, for every place in the driver.
     #[must_use]
     pub fn warnings(&self) -> Vec<Violation> {
         self.runner.system().verifier.kept(false)
     }
 
-    /// Returns the verifier's notes, which are about style: the code that they name works, but its
-    /// trace is less useful to readers. `KernelConfig::notes` turns them off.
+    /// Returns the verifier's notes, which are about style: the code works, but its trace is less useful
+    /// to readers. `KernelConfig::notes` turns them off.
     #[must_use]
     pub fn notes(&self) -> Vec<Violation> {
         self.runner.system().verifier.kept(true)
     }
 
-    /// Returns the peak use of the 24 KiB kernel stack in bytes, by the name of the driver
-    /// routine that the kernel called. The stack that the kernel itself would use is not
-    /// included.
+    /// Returns the peak use of the 24 KiB kernel stack in bytes, by the name of the driver routine that
+    /// the kernel called. The stack that the kernel's own code would use is not included.
     #[must_use]
     pub fn stack_use(&self) -> BTreeMap<String, usize> {
         self.runner.system().environment.stack_use()
     }
 
-    /// Sets whether drivers run where page faults are not allowed, as in the paging path. There,
-    /// events must be written with `EVENT_WRITE_FLAG_NO_FAULTING`.
+    /// Sets whether drivers run where page faults are not allowed, as in the paging path. Events must
+    /// then be written with `EVENT_WRITE_FLAG_NO_FAULTING`.
     pub fn forbid_page_faults(&self, forbidden: bool) {
         self.runner.system().etw.forbid_page_faults(forbidden);
     }
 
-    /// Sets the folder that drivers find at `\??\C:`, as the volume that the system is on. Drivers reach
-    /// nothing outside it: neither by `..` nor by symbolic links. Without a folder, there is no volume.
+    /// Sets the folder that drivers find at `\??\C:`, the system volume. Drivers reach nothing outside
+    /// it, neither through `..` nor through symbolic links. Without a folder, there is no volume.
     pub fn set_folder(&self, folder: &Path) {
         files::set_folder(&self.runner.system().ntoskrnl, folder.to_owned());
     }
 
     /// Sets a value in a service's parameters key in the registry, which the driver opens with
-    /// `WdfDriverOpenParametersRegistryKey`, or with `Parameters` below its registry path. The service
-    /// name is the one that the driver is loaded as; the value can be set before or after the load.
+    /// `WdfDriverOpenParametersRegistryKey`, or with `Parameters` below its registry path. The driver is
+    /// loaded under this service name; the value can be set before or after the load.
     ///
     /// # Panics
     ///
-    /// Panics if no key can have the service's name, or no value the value's name.
+    /// Panics if the service name or the value name is invalid.
     pub fn set_parameter(&self, service: &str, name: &str, value: impl Into<RegistryValue>) {
         self.set_registry_value(&parameters_path(service), name, value)
             .expect("the names are those of a service and of a value");
@@ -362,13 +360,13 @@ impl Kernel {
         self.registry_value(&parameters_path(service), name)
     }
 
-    /// Sets a value of a key in the registry, by the key's absolute path, for instance
-    /// `\Registry\Machine\Software\Contoso`. Creates the key, if it does not exist. An empty name
-    /// stands for the key's default value.
+    /// Sets a value of a registry key, given the key's absolute path, for instance
+    /// `\Registry\Machine\Software\Contoso`. Creates the key if it does not exist. An empty name denotes
+    /// the key's default value.
     ///
     /// # Errors
     ///
-    /// Returns an error if no key can have this path, or no value this name.
+    /// Returns an error if the path or the name is invalid.
     pub fn set_registry_value(
         &self,
         path: &str,
@@ -382,17 +380,17 @@ impl Kernel {
         })
     }
 
-    /// Returns the current value of a key in the registry, by the key's absolute path.
+    /// Returns the current value of a registry key, given the key's absolute path.
     #[must_use]
     pub fn registry_value(&self, path: &str, name: &str) -> Option<RegistryValue> {
         self.runner.system().registry.value_of(path, name)
     }
 
-    /// Changes the registry as a file of the Registry Editor says.
+    /// Applies the changes in a Registry Editor file to the registry.
     ///
     /// # Errors
     ///
-    /// Returns an error if no key can have a path in the file, or no value a name.
+    /// Returns an error if a path or a name in the file is invalid.
     pub fn import_registry(&self, file: &RegistryFile) -> Result<(), KernelError> {
         file.apply(&self.runner.system().registry)
             .map_err(|status| KernelError::Status { routine: "changing the registry", status })

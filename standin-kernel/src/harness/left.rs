@@ -16,13 +16,12 @@ use crate::services::{
     system::System,
 };
 
-/// Looks, when the kernel and the last of its handles are gone, for drivers and devices that are
-/// still there, and panics if it finds one: nobody can remove them any more, and what they leak was
-/// not looked for.
+/// Panics if drivers or devices still exist when the kernel and the last of its handles are gone:
+/// they can no longer be removed, and their leaks were not checked.
 pub struct Guard {
     system: Arc<System>,
     left: Mutex<Left>,
-    /// Set if what is left does not matter.
+    /// Set if remaining drivers and devices do not matter.
     is_off: AtomicBool,
 }
 
@@ -37,17 +36,17 @@ impl Guard {
         Self { system: Arc::clone(system), left: Mutex::default(), is_off: AtomicBool::new(false) }
     }
 
-    /// Ends the guard's work.
+    /// Disables the guard.
     pub fn turn_off(&self) {
         self.is_off.store(true, Ordering::Relaxed);
     }
 
-    /// Notes that a test has loaded a driver.
+    /// Records that a test has loaded a driver.
     pub fn loaded(&self, image: String, at: &'static Location<'static>) {
         self.left.lock().drivers.push((image, at));
     }
 
-    /// Notes that a test has asked for a driver's unload.
+    /// Records that a test has requested a driver's unload.
     pub fn unloaded(&self, image: &str) {
         let mut left = self.left.lock();
         let driver = left.drivers.iter().rposition(|(name, _)| name == image);
@@ -56,12 +55,12 @@ impl Guard {
         }
     }
 
-    /// Notes that a test has added a device.
+    /// Records that a test has added a device.
     pub fn added(&self, device: u64, at: &'static Location<'static>) {
         self.left.lock().devices.push((device, at));
     }
 
-    /// Returns the sentences about what is left.
+    /// Returns the sentences about the remaining drivers and devices.
     fn complaints(&self) -> Vec<String> {
         let left = self.left.lock();
         let mut framework = self.system.kmdf.framework();

@@ -1,4 +1,4 @@
-//! Images that are mapped without a kernel, for a program that calls their functions itself.
+//! Images that are mapped without a kernel, for programs that call their functions directly.
 
 use std::{collections::BTreeMap, fs, path::Path};
 
@@ -9,19 +9,19 @@ use crate::ground::{
     loader::{LoadError, Resolve, load_bytes},
 };
 
-/// An image in this process, whose imports are bound to routines of the program's choice.
+/// An image in this process whose imports are bound to routines that the program chooses.
 ///
-/// No gateway is between the image's code and these routines, so calls cost what they cost in
+/// No gateway lies between the image's code and these routines, so calls cost as much as on
 /// Windows. Dropping the image unmaps its code.
 pub struct MappedImage {
     image: Image,
-    /// The addresses of the exported functions, by their names.
+    /// The addresses of the exported functions, by name.
     exports: BTreeMap<String, u64>,
 }
 
 impl MappedImage {
-    /// Maps a driver's image. `resolve` returns the routine to bind an import to, by its module
-    /// and name. An import for which it returns `None` is bound to an address that faults.
+    /// Maps a driver's image. `resolve` returns the routine for an import, given its module and
+    /// name. If it returns `None`, the import is bound to an address that faults.
     ///
     /// # Errors
     ///
@@ -49,7 +49,7 @@ impl MappedImage {
         self.exports.get(name).copied()
     }
 
-    /// Returns the imports that are bound to no routine, each as `module!name`.
+    /// Returns the imports that are not bound to a routine, each as `module!name`.
     #[must_use]
     pub fn unprovided(&self) -> &[String] {
         self.image.unprovided().names()

@@ -6,8 +6,8 @@ use super::{error::KernelError, kernel::Kernel};
 use crate::{execution::identity::Identity, services::ntoskrnl::po::power_settings};
 
 impl Kernel {
-    /// Changes a power setting, and calls the callbacks that drivers registered for it with
-    /// `PoRegisterPowerSettingCallback`.
+    /// Changes a power setting, and calls the callbacks that drivers registered for the setting
+    /// with `PoRegisterPowerSettingCallback`.
     ///
     /// # Errors
     ///

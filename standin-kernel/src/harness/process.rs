@@ -6,17 +6,17 @@ use crate::{
     services::ntoskrnl::ps::watchers::{self, NewProcess},
 };
 
-/// A process that a test has started with [`Kernel::start_process`]. It runs no code: drivers that watch
-/// processes are told of it.
+/// A process that a test has started with [`Kernel::start_process`]. It runs no code, but drivers that
+/// watch processes are notified about it.
 pub struct Process {
     runner: Runner,
     identity: Identity,
 }
 
 impl Kernel {
-    /// Tells drivers that watch processes and threads of a process that the system starts.
+    /// Reports a process that the system starts to drivers that watch processes and threads.
     ///
-    /// `identity` is the process and its first thread, and `image` the path of its image, such as
+    /// `identity` is the process and its first thread. `image` is the path of its image, such as
     /// `\??\C:\Windows\System32\notepad.exe`.
     ///
     /// # Errors
@@ -41,14 +41,14 @@ impl Kernel {
 }
 
 impl Process {
-    /// Returns the process and its first thread, as which a test can open files.
+    /// Returns the identity of the process and its first thread, with which a test can open files.
     #[must_use]
     pub const fn identity(&self) -> Identity {
         self.identity
     }
 
-    /// Tells drivers that watch images of one that the process maps, with the address and the size in
-    /// bytes.
+    /// Reports an image that the process maps, with its address and size in bytes, to drivers that watch
+    /// images.
     ///
     /// # Errors
     ///
@@ -61,7 +61,7 @@ impl Process {
         Ok(())
     }
 
-    /// Ends the process, and tells drivers that watch processes and threads.
+    /// Ends the process, and reports its end to drivers that watch processes and threads.
     ///
     /// # Errors
     ///

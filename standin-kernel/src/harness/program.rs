@@ -1,4 +1,4 @@
-//! Programs with ETW providers in user mode, which a test stands in for.
+//! Programs with user-mode ETW providers, which a test simulates.
 
 use etl_file::{EventDescriptor, Guid};
 
@@ -9,12 +9,11 @@ use crate::{
     services::etw::{event::Content, registration, state::Form, write::write_content},
 };
 
-/// A program's registered provider, which a test writes events with, as if the program ran beside
-/// the driver: sessions enable it, and record its events with the driver's in one trace.
+/// A program's registered provider, with which a test writes events as if the program ran beside
+/// the driver. Sessions enable it, and record its events in the same trace as the driver's.
 ///
-/// The kernel runs drivers only, so the test stands in for the program: it says what the program
-/// writes. A provider that is dropped without
-/// [`Self::stop`] stays registered.
+/// The kernel runs only drivers, so the test decides which events the program writes. A provider
+/// that is dropped without [`Self::stop`] stays registered.
 pub struct Program {
     runner: Runner,
     identity: Identity,
@@ -24,9 +23,9 @@ pub struct Program {
 /// An event of a program.
 #[derive(Clone, Debug)]
 pub struct ProgramEvent {
-    /// The descriptor. The channel of a `TraceLogging` event is 11.
+    /// The descriptor. A `TraceLogging` event has channel 11.
     pub descriptor: EventDescriptor,
-    /// The activity id, or `None` for that of the program's thread.
+    /// The activity id, or `None` to use the activity id of the program's thread.
     pub activity: Option<Guid>,
     /// The metadata of a `TraceLogging` event.
     pub metadata: Option<Vec<u8>>,
@@ -40,14 +39,14 @@ impl Kernel {
     ///
     /// # Errors
     ///
-    /// Returns an error if the name is not one of a provider, or if the kernel bugchecks.
+    /// Returns an error if the name is not a valid provider name, or if the kernel bugchecks.
     pub fn start_program(&self, identity: Identity, name: &str) -> Result<Program, KernelError> {
         let refused = || KernelError::Status {
             routine: "EventRegister",
             status: NtStatus::INVALID_PARAMETER,
         };
         let id = Guid::of_name(name).map_err(|_| refused())?;
-        // The traits: their size and the name.
+        // The traits contain their size and the name.
         let size = u16::try_from(name.len() + 3).map_err(|_| refused())?;
         let traits = [&size.to_le_bytes(), name.as_bytes(), b"\0"].concat();
         let (handle, result) = self.runner().etw(identity, move |context| {
@@ -60,7 +59,7 @@ impl Kernel {
 }
 
 impl Program {
-    /// Writes an event (`EventWriteEx`) to the sessions that enable it.
+    /// Writes an event (`EventWriteEx`) to the sessions that enable the event.
     ///
     /// # Errors
     ///

@@ -31,15 +31,15 @@ pub struct Recording {
 /// An event of a recording.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RecordedEvent {
-    /// The event as it is in the trace. Its place in the file is not known yet, and is zero.
+    /// The event as recorded in the trace. Its offset in the file is not known yet, and is zero.
     pub event: Event,
     /// The event's decoded form.
     pub decoded: Decoded,
 }
 
 impl Recording {
-    /// Starts a session that writes its file and hands out its events as well. `catalog` has the
-    /// descriptions of the events that do not describe themselves.
+    /// Starts a session that writes its file and also returns its events. `catalog` describes the
+    /// events that are not self-describing.
     ///
     /// # Errors
     ///
@@ -49,7 +49,7 @@ impl Recording {
         config: SessionConfig,
         catalog: Catalog,
     ) -> Result<Self, KernelError> {
-        // The events are taken after each step, however many they are.
+        // The events are taken after each step, regardless of their number.
         let real_time = RealTime { max_stored: usize::MAX, max_unread: usize::MAX };
         let session =
             kernel.start_session(SessionConfig { real_time: Some(real_time), ..config })?;
@@ -61,7 +61,7 @@ impl Recording {
         })
     }
 
-    /// Returns the session, which a test enables providers for.
+    /// Returns the session, for which a test enables providers.
     #[must_use]
     pub const fn session(&self) -> SessionHandle {
         self.session
@@ -73,13 +73,13 @@ impl Recording {
         &self.catalog
     }
 
-    /// Returns the events since the last call, in the order of their writes, and writes them to the
-    /// session's file.
+    /// Returns the events since the last call, in the order in which they were written, and writes
+    /// them to the session's file.
     ///
     /// # Errors
     ///
     /// Returns an error if the session is not running, if its file cannot be written, or if the
-    /// kernel has bugchecked; [`Self::stop`] returns the events then.
+    /// kernel has bugchecked; [`Self::stop`] then returns the events.
     pub fn take(&self) -> Result<Vec<RecordedEvent>, KernelError> {
         self.kernel.flush_session(self.session)?;
         Ok(self.delivered())
@@ -104,7 +104,7 @@ impl Recording {
                 flight::note_progress();
                 let time = |timestamp| FileTime::from_raw(self.kernel.file_time(timestamp));
                 match record {
-                    // The session's report counts lost events.
+                    // The session's report includes the number of lost events.
                     Delivered::Event(event) if event.provider == RT_LOST_EVENT => None,
                     Delivered::Event(record) => {
                         let event = Event {
@@ -129,7 +129,7 @@ impl Recording {
 }
 
 impl RecordedEvent {
-    /// Returns the event of a record that is no event record: of a WPP message, or of the event of a
+    /// Returns the event in a record other than an event record: a WPP message or an event of a
     /// classic provider.
     pub(crate) fn of_record(
         record: &[u8],
@@ -137,7 +137,7 @@ impl RecordedEvent {
         time: FileTime,
         catalog: &Catalog,
     ) -> Option<Self> {
-        // The time is known.
+        // A placeholder, because the caller passes the time.
         let clock = Clock {
             kind: ClockType::SystemTime,
             perf_frequency: 0,

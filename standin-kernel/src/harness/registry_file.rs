@@ -11,10 +11,10 @@ use crate::{
 
 /// The first line of a file.
 const HEADER: &str = "Windows Registry Editor Version 5.00";
-/// The first line of a file whose texts are in a code page.
+/// The first line of a file whose text uses a code page.
 const OLD_HEADER: &str = "REGEDIT4";
 
-/// The keys at which paths start, with those of the kernel.
+/// The root keys with which paths start, and their paths in the kernel.
 const ROOTS: [(&str, &str); 4] = [
     ("HKEY_LOCAL_MACHINE", r"\Registry\Machine"),
     ("HKLM", r"\Registry\Machine"),
@@ -22,12 +22,11 @@ const ROOTS: [(&str, &str); 4] = [
     ("HKU", r"\Registry\User"),
 ];
 
-/// The changes of the registry that a file of the Registry Editor has, for
+/// The registry changes in a Registry Editor file, for
 /// [`Kernel::import_registry`](crate::Kernel::import_registry).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RegistryFile(Vec<Change>);
 
-/// A change of the registry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Change {
     /// A key is created.
@@ -40,24 +39,23 @@ enum Change {
     Remove(String, String),
 }
 
-/// The error of a file of the Registry Editor that cannot be read.
+/// The error for a Registry Editor file that cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}: {message}")]
 pub struct RegistryFileError {
     /// The number of the line, from 1.
     pub line: usize,
-    /// What is wrong.
+    /// A description of the problem.
     pub message: String,
 }
 
 impl RegistryFile {
-    /// Reads a file: its bytes are UTF-16 with a byte order mark, as the Registry Editor writes them, or
-    /// UTF-8.
+    /// Parses a file in UTF-16 with a byte order mark, as the Registry Editor writes it, or in UTF-8.
     ///
     /// # Errors
     ///
-    /// Returns an error that names the line if the file is not what the Registry Editor reads, or if a
-    /// path does not start at `HKEY_LOCAL_MACHINE` or `HKEY_USERS`.
+    /// Returns an error that names the line if the Registry Editor would not accept the file, or if a
+    /// path does not start with `HKEY_LOCAL_MACHINE` or `HKEY_USERS`.
     pub fn parse(bytes: &[u8]) -> Result<Self, RegistryFileError> {
         let at = |line: usize| move |message: String| RegistryFileError { line, message };
         let text = decode(bytes).map_err(at(1))?;
@@ -106,7 +104,7 @@ impl RegistryFile {
         Ok(Self(changes))
     }
 
-    /// Changes a registry.
+    /// Applies the changes to a registry.
     pub(super) fn apply(&self, registry: &Registry) -> NtResult {
         for change in &self.0 {
             match change {
@@ -114,7 +112,7 @@ impl RegistryFile {
                     registry.create_all(path)?;
                 }
                 Change::Delete(path) => {
-                    // A key that does not exist need not be deleted.
+                    // A key that does not exist does not need to be deleted.
                     if let Ok(key) = registry.open(None, path) {
                         registry.delete_all(key)?;
                     }
@@ -133,11 +131,11 @@ impl RegistryFile {
     }
 }
 
-/// Reads a parameter of a command line: `NAME=TYPE:VALUE`.
+/// Parses a command-line parameter: `NAME=TYPE:VALUE`.
 ///
 /// # Errors
 ///
-/// Returns a sentence that says what is wrong.
+/// Returns a sentence that describes the problem.
 pub fn parse_parameter(text: &str) -> Result<(String, RegistryValue), String> {
     let form =
         "write NAME=TYPE:VALUE, where TYPE is dword, qword, sz, expand_sz, multi_sz or binary";
@@ -158,7 +156,7 @@ pub fn parse_parameter(text: &str) -> Result<(String, RegistryValue), String> {
             digits(value)
                 .ok_or_else(|| format!("`{value}` is not an even number of hexadecimal digits"))?,
         ),
-        _ => return Err(format!("`{kind}` is not a type of values; {form}")),
+        _ => return Err(format!("`{kind}` is not a value type; {form}")),
     };
     Ok((name.to_owned(), value))
 }
@@ -173,7 +171,7 @@ fn digits(text: &str) -> Option<Vec<u8>> {
     bytes.collect()
 }
 
-/// Returns the text of a file.
+/// Decodes the text of a file.
 fn decode(bytes: &[u8]) -> Result<String, String> {
     if let Some(units) = bytes.strip_prefix(&[0xFF, 0xFE]) {
         let pairs = units.chunks_exact(2);
@@ -187,8 +185,8 @@ fn decode(bytes: &[u8]) -> Result<String, String> {
         .map_err(|_| "the file is neither UTF-8 nor, with a byte order mark, UTF-16".to_owned())
 }
 
-/// Returns the lines with their numbers, without comments and empty ones. A line that ends with a
-/// backslash continues in the next one.
+/// Returns the lines with their numbers, without comments and empty lines. A line that ends with a
+/// backslash continues on the next line.
 fn logical_lines(text: &str) -> Vec<(usize, String)> {
     let mut lines = Vec::new();
     let mut unfinished: Option<(usize, String)> = None;
@@ -198,7 +196,7 @@ fn logical_lines(text: &str) -> Vec<(usize, String)> {
             continue;
         }
         let (number, mut whole) = unfinished.take().unwrap_or((number + 1, String::new()));
-        // A text ends with a quotation mark, and so does not continue.
+        // A string ends with a quotation mark, so its line does not continue.
         if let Some(start) = line.strip_suffix('\\') {
             whole.push_str(start);
             unfinished = Some((number, whole));
@@ -225,7 +223,7 @@ fn full_path(path: &str) -> Result<String, String> {
     }
 }
 
-/// Returns the name and the value of a line, or no value if the line deletes it.
+/// Returns the name and value in a line, or no value if the line deletes the value.
 fn value_line(line: &str) -> Result<(String, Option<RegistryValue>), String> {
     let (name, rest) = match line.strip_prefix('@') {
         Some(rest) => (String::new(), rest),
@@ -253,7 +251,7 @@ fn value_line(line: &str) -> Result<(String, Option<RegistryValue>), String> {
     Ok((name, Some(value)))
 }
 
-/// Returns the value of data such as `dword:0000002a` and `hex(7):61,00`.
+/// Parses typed data such as `dword:0000002a` and `hex(7):61,00`.
 fn typed(name: &str, data: &str) -> Result<RegistryValue, String> {
     let unknown = || {
         format!(
@@ -293,7 +291,7 @@ fn typed(name: &str, data: &str) -> Result<RegistryValue, String> {
     Ok(RegistryValue::from_bytes(kind, bytes))
 }
 
-/// Returns the text in quotation marks at the start of a line, and the rest of the line.
+/// Returns the quoted text at the start of a line, and the rest of the line.
 fn quoted(line: &str) -> Option<(String, &str)> {
     let mut text = String::new();
     let mut characters = line.strip_prefix('"')?.chars();
@@ -392,7 +390,7 @@ mod tests {
         for (text, part) in [
             ("Depth", "has no `=`"),
             ("Depth=4", "has no type"),
-            ("Depth=number:4", "`number` is not a type"),
+            ("Depth=number:4", "`number` is not a value type"),
             ("Depth=dword:4294967296", "is not a number, or is too large"),
             ("Depth=dword:", "is not a number, or is too large"),
             ("Raw=binary:0", "even number of hexadecimal digits"),

@@ -12,7 +12,7 @@ use crate::{
     },
 };
 
-/// Who serves a device's requests.
+/// The component that serves a device's requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Owner {
     /// The framework, for its driver.
@@ -54,8 +54,8 @@ impl Request {
         Ok(self.runner.kmdf(self.identity, move |context| outcome(context, request))?)
     }
 
-    /// Returns the request's completion. On a thread of `Kernel::together`, gives the other
-    /// threads time to complete the request.
+    /// Returns the request's completion. On a `Kernel::together` thread, gives the other threads
+    /// time to complete the request.
     ///
     /// # Errors
     ///
@@ -74,8 +74,8 @@ impl Request {
         }
     }
 
-    /// Cancels the request (`CancelIoEx`). A request in a queue is completed; for a request
-    /// that the driver holds and has made cancelable, the driver's cancel routine is called.
+    /// Cancels the request (`CancelIoEx`). A request in a queue is completed. If the driver holds
+    /// the request and has made it cancelable, the driver's cancel routine is called.
     ///
     /// # Errors
     ///

@@ -1,4 +1,4 @@
-//! The runner of jobs on a kernel's processor.
+//! The runner, which runs jobs on a kernel's processor.
 
 use std::{rc::Rc, sync::Arc};
 
@@ -22,7 +22,7 @@ use crate::{
     },
 };
 
-/// The maximum amount of work that one job leaves and that runs after it. A work item that always
+/// The maximum number of work items that run after the job that queued them. A work item that always
 /// queues itself again continues after the next job.
 const PER_JOB: usize = 1000;
 
@@ -33,7 +33,7 @@ type Job = Box<dyn FnOnce(&Rc<Thread>) + Send>;
 pub struct Runner {
     system: Arc<System>,
     jobs: Sender<Job>,
-    /// `None` for threads that run a test's work, which may outlive the test's handles for a moment.
+    /// `None` for threads that run a test's work, which may briefly outlive the test's handles.
     guard: Option<Arc<Guard>>,
 }
 
@@ -63,7 +63,7 @@ impl Runner {
         self.guard.as_deref()
     }
 
-    /// Returns a runner that does not keep the kernel alive in the guard's eyes.
+    /// Returns a runner that does not count as a handle for the guard.
     pub fn without_guard(&self) -> Self {
         Self { guard: None, ..self.clone() }
     }
@@ -73,7 +73,7 @@ impl Runner {
         &self.system
     }
 
-    /// Turns this operating system thread into a thread of the kernel.
+    /// Turns the current operating system thread into a thread of the kernel.
     pub fn adopt_thread(&self, processor: u16, baton: Option<(Arc<Baton>, usize)>) -> Rc<Thread> {
         start_thread(&self.system, processor, baton)
     }
@@ -129,7 +129,7 @@ impl Runner {
         if let Some(bugcheck) = environment.crashed() {
             return Err(bugcheck);
         }
-        // A thread of the kernel runs the job itself.
+        // A thread that belongs to the kernel runs the job itself.
         if let Some(thread) = thread::try_current()
             && Arc::ptr_eq(thread.environment(), environment)
         {
@@ -155,7 +155,7 @@ impl Runner {
     }
 }
 
-/// Turns this operating system thread into a thread of a kernel.
+/// Turns the current operating system thread into a thread of a kernel.
 fn start_thread(
     system: &Arc<System>,
     processor: u16,
@@ -168,7 +168,7 @@ fn start_thread(
     thread
 }
 
-/// Runs a job and the work that it leaves pending.
+/// Runs a job, and then the work that it queued.
 fn finish<R>(thread: &Rc<Thread>, job: impl FnOnce(&Context) -> R) -> R {
     let result = job(&Context::of_job(thread));
     let context = Context::of_job(thread);

@@ -1,4 +1,4 @@
-//! Sessions and consumers, as a controller and a consumer use them.
+//! Sessions and consumers, as trace controllers and consumers use them.
 
 use std::sync::Arc;
 
@@ -31,8 +31,8 @@ impl Kernel {
             .etw(Identity::SYSTEM, move |context| controller::start(context, config))??)
     }
 
-    /// Stops a session and finishes its file (`ControlTrace`). A kernel that has bugchecked can
-    /// stop its sessions too; the file then has the events until the bugcheck.
+    /// Stops a session and finishes its file (`ControlTrace`). Also works after a bugcheck; the file
+    /// then contains the events up to the bugcheck.
     ///
     /// # Errors
     ///
@@ -48,8 +48,8 @@ impl Kernel {
             .etw(Identity::SYSTEM, move |context| controller::stop(context, session))??)
     }
 
-    /// Writes the contents of a session's buffers (`ControlTrace`). For a session in memory, writes
-    /// a file of the buffers that it currently holds.
+    /// Flushes a session's buffers (`ControlTrace`). For a session in memory, writes a file with the
+    /// buffers that it currently holds.
     ///
     /// # Errors
     ///
@@ -69,7 +69,7 @@ impl Kernel {
         self.with_session(session, |session| Ok(session.statistics()))
     }
 
-    /// Holds back a session's full buffers, as a slow disk does, or releases them.
+    /// Delays writing a session's full buffers, like a slow disk, or resumes it.
     ///
     /// # Errors
     ///
@@ -81,7 +81,7 @@ impl Kernel {
         })
     }
 
-    /// Makes the writes of a session's next `buffers` buffers fail. Those buffers are lost.
+    /// Makes writing the session's next `buffers` buffers fail. Those buffers are lost.
     ///
     /// # Errors
     ///
@@ -123,12 +123,12 @@ impl Kernel {
         })??)
     }
 
-    /// Enables every provider that a driver registers for a session: those that are registered, and
-    /// those that register later, as if the session had enabled them before. Windows has no such
-    /// setting; it spares a test the drivers' names.
+    /// Enables every provider that a driver registers for a session: those that are registered now,
+    /// and those that register later, as if the session had enabled them before. Windows has no such
+    /// setting; with it, a test does not need to know the providers.
     ///
-    /// A target that the session enables itself keeps its parameters. A provider that the session
-    /// disables is enabled again when it registers again. A provider that eight sessions enable is
+    /// A target that the session enables explicitly keeps its parameters. A provider that the session
+    /// disables is enabled when it registers again. A provider that eight sessions already enable is
     /// not enabled.
     ///
     /// # Errors
@@ -144,16 +144,15 @@ impl Kernel {
         })??)
     }
 
-    /// Returns the providers and groups that a session enables: providers, then groups, each by
-    /// GUID.
+    /// Returns the providers and groups that a session enables: first providers, then groups, each
+    /// sorted by GUID.
     #[must_use]
     pub fn targets_of(&self, session: SessionHandle) -> Vec<Target> {
         controller::targets_of(&self.runner().system().etw, session)
     }
 
     /// Returns the parameters with which a session enables a provider or group. A provider that the
-    /// session would enable when it registers has the parameters of
-    /// [`Self::enable_every_provider`].
+    /// session would enable on registration has the parameters of [`Self::enable_every_provider`].
     #[must_use]
     pub fn parameters_of(
         &self,
@@ -179,7 +178,7 @@ impl Kernel {
         })??)
     }
 
-    /// Asks a provider or group to describe its state (`EnableTraceEx2`).
+    /// Requests a state capture from a provider or group (`EnableTraceEx2`).
     ///
     /// # Errors
     ///
@@ -195,7 +194,7 @@ impl Kernel {
         })??)
     }
 
-    /// Calls the enable callbacks of a provider or group with any control code. A later version
+    /// Calls the enable callbacks of a provider or group with any control code, since a later version
     /// of Windows may send codes that do not exist today.
     ///
     /// # Errors
@@ -208,7 +207,7 @@ impl Kernel {
         Ok(())
     }
 
-    /// Sets the providers that a session does not enable by a group, replacing the earlier list
+    /// Sets the providers that a session does not enable through a group, replacing the previous list
     /// (`TraceSetInformation` with `TraceSetDisallowList`).
     ///
     /// # Errors
@@ -224,14 +223,14 @@ impl Kernel {
         })??)
     }
 
-    /// Returns the number of writes by a registered provider, whether or not a session recorded
-    /// them.
+    /// Returns the number of writes by a registered provider, regardless of whether a session
+    /// recorded them.
     #[must_use]
     pub fn writes_of(&self, provider: Guid) -> u64 {
         self.runner().system().etw.etw().writes_of(provider)
     }
 
-    /// Returns the providers that drivers have registered, with the names that their traits have.
+    /// Returns the providers that drivers have registered, with the names in their traits.
     #[must_use]
     pub fn providers(&self) -> Vec<(Guid, Option<String>)> {
         let etw = self.runner().system().etw.etw();
@@ -240,13 +239,13 @@ impl Kernel {
     }
 
     /// Sets whether a driver receives level 0 when every session enables level 0
-    /// (`UnspecifiedBehaviour::passes_level_zero`). Applies from the next notification on.
+    /// (`UnspecifiedBehaviour::passes_level_zero`). Applies from the next notification.
     pub fn set_pass_level_zero(&self, passes: bool) {
         self.runner().system().etw.etw().unspecified.passes_level_zero = passes;
     }
 
-    /// Denies drivers membership of a group from now on. `UnspecifiedBehaviour::denied_group` says
-    /// what happens to traits that name the group.
+    /// Denies drivers membership in a group from now on. `UnspecifiedBehaviour::denied_group`
+    /// determines the effect on traits that name the group.
     pub fn deny_group(&self, group: Guid) {
         self.runner().system().etw.etw().denied_groups.insert(group);
     }
@@ -269,10 +268,10 @@ pub struct Consumer {
 }
 
 impl Consumer {
-    /// Returns the events delivered since the last call: whole buffers, in the order of their
-    /// flushes. Events of the class `RT_LOST_EVENT` report losses. WPP messages and events of classic
-    /// providers have other records and are not returned; a [`Recording`](crate::Recording) has
-    /// them.
+    /// Returns the events delivered since the last call: complete buffers, in the order in which they
+    /// were flushed. Events of the class `RT_LOST_EVENT` report losses. WPP messages and events of
+    /// classic providers are in other records and are not returned; a [`Recording`](crate::Recording)
+    /// contains them.
     #[must_use]
     pub fn take(&self) -> Vec<etl_file::EventRecord> {
         let delivered = self.mailbox.take().into_iter();

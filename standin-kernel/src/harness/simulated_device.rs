@@ -1,4 +1,4 @@
-//! A device that a test simulates: below a driver's device, or beside it.
+//! A device that a test simulates, below or beside a driver's device.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use crate::{
     },
 };
 
-/// A device that a test simulates. A closure of the test answers its requests.
+/// A device that a test simulates. A closure of the test handles its requests.
 #[derive(Clone)]
 pub struct SimulatedDevice {
     runner: Runner,
@@ -46,15 +46,15 @@ impl SimulatedDevice {
         self.number
     }
 
-    /// Returns the requests that the device keeps, oldest first, each with whether its sender has
-    /// cancelled it.
+    /// Returns the requests that the device keeps, oldest first, and whether the sender has
+    /// cancelled each request.
     #[must_use]
     pub fn kept(&self) -> Vec<(SimulatedRequest, bool)> {
         let mut framework = self.runner.system().kmdf.framework();
         framework.part::<SimulatedDevices>().kept(self.number)
     }
 
-    /// Completes a request that the device keeps. Returns `false` if it does not keep the request.
+    /// Completes a request that the device keeps. Returns `false` if it is not kept.
     ///
     /// # Errors
     ///

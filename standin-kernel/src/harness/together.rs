@@ -13,7 +13,7 @@ use crate::{
 /// The work of one thread for [`Kernel::together`].
 pub type Work = Box<dyn FnOnce() + Send>;
 
-/// The end of a thread's work.
+/// The outcome of a thread's work.
 enum End {
     Done,
     Panicked(Box<dyn std::any::Any + Send>),
@@ -21,8 +21,8 @@ enum End {
 }
 
 impl Kernel {
-    /// Runs each work on its own thread, and waits until all of them are done. The threads can use
-    /// the kernel as any thread can.
+    /// Runs each item of work on its own thread, and waits until all are done. The threads can use
+    /// the kernel like any other thread.
     ///
     /// # Errors
     ///
@@ -70,7 +70,7 @@ impl Kernel {
         }
         runner.system().environment.set_parallel(false);
         if result.is_ok() {
-            // After a bugcheck, other threads may still use it, until they stop at a routine.
+            // After a bugcheck, other threads may still use the clock until they stop at a routine.
             runner.system().clock.set_running(false);
         }
         result

@@ -1,4 +1,4 @@
-//! The arguments that the command lines share.
+//! The arguments that several command lines share.
 
 use std::{
     fs,
@@ -22,7 +22,7 @@ use crate::{
     services::{etw::state::Target, managers::registry::value::RegistryValue},
 };
 
-/// Adds the arguments that say how to run a driver to a command.
+/// Adds the arguments that control a driver's run to a command.
 #[must_use]
 pub fn arguments(command: Command) -> Command {
     bounds(surroundings(command))
@@ -98,7 +98,7 @@ pub fn arguments(command: Command) -> Command {
         )
 }
 
-/// Adds the arguments that say how long and with which rights the driver runs.
+/// Adds the arguments that limit the driver's time and rights.
 fn bounds(command: Command) -> Command {
     command
         .arg(
@@ -136,7 +136,7 @@ fn bounds(command: Command) -> Command {
         )
 }
 
-/// Adds the arguments that say what the driver finds in the system.
+/// Adds the arguments that describe the system around the driver.
 fn surroundings(command: Command) -> Command {
     command
         .arg(
@@ -170,11 +170,11 @@ fn surroundings(command: Command) -> Command {
         )
 }
 
-/// Returns the form of the output that the arguments name.
+/// Returns the output format that the arguments select.
 ///
 /// # Errors
 ///
-/// Fails if the arguments are not those of [`arguments`].
+/// Fails if the arguments were not added by [`arguments`].
 pub fn format(matches: &ArgMatches) -> Result<Format> {
     let name: String = required(matches, "message-format")?;
     match name.as_str() {
@@ -184,13 +184,13 @@ pub fn format(matches: &ArgMatches) -> Result<Format> {
     }
 }
 
-/// Returns the run of an image that the arguments describe. `etl` is the trace file if they do not
-/// name one.
+/// Returns the run of an image that the arguments describe. `etl` is the trace file if the arguments do
+/// not name a file.
 ///
 /// # Errors
 ///
-/// Fails if the script or a file for the registry cannot be read, if the folder for files is none, or if
-/// a provider or parameter is not written as it should be.
+/// Fails if the script or a registry file cannot be read, if the folder for files is not a folder, or if
+/// a provider or parameter has the wrong syntax.
 pub fn run(matches: &ArgMatches, image: &Path, etl: PathBuf) -> Result<Run> {
     let script = match optional::<PathBuf>(matches, "script")? {
         None => None,
@@ -240,7 +240,7 @@ pub fn run(matches: &ArgMatches, image: &Path, etl: PathBuf) -> Result<Run> {
     })
 }
 
-/// Returns the confinement that the arguments name.
+/// Returns the confinement that the arguments select.
 fn confine(matches: &ArgMatches) -> Result<Confine> {
     let name: String = required(matches, "confinement")?;
     match name.as_str() {
@@ -251,7 +251,7 @@ fn confine(matches: &ArgMatches) -> Result<Confine> {
     }
 }
 
-/// Reads the files of the Registry Editor that the arguments name.
+/// Reads the Registry Editor files that the arguments name.
 fn registry_files(matches: &ArgMatches) -> Result<Vec<RegistryFile>> {
     let paths = matches.get_many::<PathBuf>("registry");
     let read = |path: &PathBuf| {
@@ -261,7 +261,7 @@ fn registry_files(matches: &ArgMatches) -> Result<Vec<RegistryFile>> {
     paths.into_iter().flatten().map(read).collect()
 }
 
-/// Returns the parameters of the service that the arguments have.
+/// Returns the service parameters in the arguments.
 fn parameters(matches: &ArgMatches) -> Result<Vec<(String, RegistryValue)>> {
     let texts = matches.get_many::<String>("parameter");
     let parse = |text: &String| {
@@ -278,12 +278,12 @@ pub fn etl_here(image: &Path) -> PathBuf {
     PathBuf::from(name)
 }
 
-/// Returns an argument that is required or has a default.
+/// Returns an argument that is required or has a default value.
 fn required<T: Clone + Send + Sync + 'static>(matches: &ArgMatches, name: &str) -> Result<T> {
     optional(matches, name)?.with_context(|| format!("the argument {name} is missing"))
 }
 
-/// Returns an argument, or `None` if the command line does not have it.
+/// Returns an argument, or `None` if it is not on the command line.
 fn optional<T: Clone + Send + Sync + 'static>(
     matches: &ArgMatches,
     name: &str,
@@ -299,12 +299,11 @@ fn enable(name: &'static str, help: &'static str) -> Arg {
     option(name, "NAME|GUID[:LEVEL[:ANY[:ALL]]]", help).action(ArgAction::Append)
 }
 
-/// Returns an option with a value.
 fn option(name: &'static str, value: &'static str, help: &'static str) -> Arg {
     Arg::new(name).long(name).value_name(value).help(help)
 }
 
-/// Returns an option without a value.
+/// Returns an argument that takes no value.
 fn flag(name: &'static str, help: &'static str) -> Arg {
     Arg::new(name).long(name).help(help).action(ArgAction::SetTrue)
 }

@@ -1,4 +1,4 @@
-//! A run in a process of its own, which the driver may corrupt or end.
+//! A run in its own process, which the driver may corrupt or end.
 
 use std::{
     ffi::c_void,
@@ -38,14 +38,14 @@ use crate::{
     services::exports::address_of,
 };
 
-/// The time between two looks at the process.
+/// The time between two checks of the process.
 const PERIOD: Duration = Duration::from_millis(5);
 
-/// The end of a process.
+/// The outcome of a process.
 pub enum End {
-    /// It has done its work, with this result.
+    /// The process has finished its work, with this result.
     Done(bool),
-    /// It ended on the way.
+    /// The process ended before it finished.
     Ended(Box<Ended>),
 }
 
@@ -55,15 +55,15 @@ pub struct Ended {
     recorded: Recorded,
 }
 
-/// Runs `work` in a process of its own. `work` returns whether the run was clean. A process that
-/// does nothing for the time `max_silence` is ended, unless it waits for the reader of its output.
-/// The watchdog within the process ends a driver that loops much sooner.
+/// Runs `work` in its own process. `work` returns whether the run was clean. A process that makes no
+/// progress for the time `max_silence` is ended, unless it waits for the reader of its output. The
+/// watchdog inside the process ends a driver that loops much sooner.
 ///
-/// This process must have one thread.
+/// The calling process must have only one thread.
 pub fn run_in_child(max_silence: Duration, work: impl FnOnce() -> bool) -> Result<End> {
     let flight = shared()?;
-    // SAFETY: this process has one thread, as the caller guarantees, so the child's memory is as
-    // consistent as this one's.
+    // SAFETY: the caller guarantees that this process has one thread, so the child's memory is as
+    // consistent as the parent's.
     match unsafe { fork() }.context("cannot start a process for the driver")? {
         ForkResult::Child => {
             flight::install(flight);
@@ -76,8 +76,8 @@ pub fn run_in_child(max_silence: Duration, work: impl FnOnce() -> bool) -> Resul
     }
 }
 
-/// Makes a panic end the process, in every thread and in any profile: a driver's machine code lies between
-/// the frames that unwinding would run through, and the other process reports what was recorded.
+/// Makes a panic end the process, in every thread and profile: unwinding would pass through frames of
+/// the driver's machine code, and the other process reports what was recorded.
 fn abort_on_panic() {
     let show = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
@@ -86,7 +86,7 @@ fn abort_on_panic() {
     }));
 }
 
-/// Returns a recorder in memory that is shared with children.
+/// Returns a recorder in memory that is shared with child processes.
 fn shared() -> Result<&'static Flight> {
     let size = NonZeroUsize::new(size_of::<Flight>()).context("the recorder has no size")?;
     // SAFETY: a fresh anonymous mapping aliases nothing.
@@ -99,12 +99,11 @@ fn shared() -> Result<&'static Flight> {
         )
     };
     let mapping: std::ptr::NonNull<c_void> = mapping.context("cannot map shared memory")?;
-    // SAFETY: the mapping is as large as a recorder, aligned to a page, zero, which is a valid
-    // recorder, and never unmapped.
+    // SAFETY: the mapping is as large as a recorder, page-aligned, all zeros, which is a valid recorder,
+    // and never unmapped.
     Ok(unsafe { mapping.cast::<Flight>().as_ref() })
 }
 
-/// Waits for a process to end.
 fn watch(child: Pid, flight: &Flight, max_silence: Duration) -> Result<End> {
     let mut progress = flight.progress();
     let mut since = Instant::now();
@@ -135,7 +134,7 @@ fn watch(child: Pid, flight: &Flight, max_silence: Duration) -> Result<End> {
                 }
                 if !is_silent && since.elapsed() > max_silence {
                     is_silent = true;
-                    // It may have ended by itself meanwhile, and is reported in any case.
+                    // The process may have ended by itself meanwhile, and is reported in any case.
                     let _ended = kill(child, Signal::SIGKILL);
                 }
                 std::thread::sleep(PERIOD);
@@ -148,8 +147,8 @@ fn watch(child: Pid, flight: &Flight, max_silence: Duration) -> Result<End> {
 }
 
 impl Ended {
-    /// If the process ended while it read symbols, reads no more of them from now on. Returns a
-    /// sentence that says so.
+    /// If the process ended while it read symbols, disables reading more symbols. Returns a sentence
+    /// that says so.
     pub fn give_up_symbols(&self) -> Option<String> {
         let file = self.recorded.symbols.as_ref()?;
         symbols::disable();
@@ -160,7 +159,7 @@ impl Ended {
         ))
     }
 
-    /// Reports the end of the process, and the trace until then.
+    /// Reports the end of the process, and the trace up to that point.
     pub fn report(&self, run: &Run, report: &mut dyn Report) {
         let recorded = &self.recorded;
         let mut diagnostics = vec![self.diagnostic(run)];
@@ -201,7 +200,7 @@ impl Ended {
             note(format!("the trace {trace} is incomplete: {error:#}"));
         }
         let trace = trace.or_else(|_| Trace::open(&run.etl)).ok();
-        // The process reports these diagnostics at its end only.
+        // The process reports these diagnostics only at its end.
         let catalog = run.catalog(&mut diagnostics);
         if let Some(trace) = &trace {
             for event in salvage::unshown(trace, &run.etl, recorded.shown_events, &catalog) {
@@ -228,7 +227,7 @@ impl Ended {
         });
     }
 
-    /// Returns the diagnostic that the process ended: where the driver was, as far as that is known.
+    /// Returns the diagnostic that the process ended, with the driver's last known place.
     fn diagnostic(&self, run: &Run) -> Diagnostic {
         let Self { how, recorded } = self;
         let ended = EndedImage::load(run, recorded);
@@ -256,16 +255,15 @@ impl Ended {
     }
 }
 
-/// The driver's image, which was at another address in the process that has ended.
+/// The driver's image, which was at another address in the process that ended.
 struct EndedImage {
     image: Arc<Image>,
     images: Images,
-    /// The address in the process.
+    /// The image's address in the process that ended.
     base: u64,
 }
 
 impl EndedImage {
-    /// Loads the image.
     fn load(run: &Run, recorded: &Recorded) -> Option<Self> {
         let image = Arc::new(loader::load(&run.image, &address_of).ok()?);
         let images = Images::default();
@@ -274,19 +272,18 @@ impl EndedImage {
         Some(Self { image, images, base })
     }
 
-    /// Returns the address in this process of an address in the image.
+    /// Converts an address in the image to an address in this process.
     fn here(&self, address: u64) -> Option<u64> {
         let here = address.checked_sub(self.base)?.checked_add(self.image.base())?;
         Some(here).filter(|here| self.image.contains(*here))
     }
 
-    /// Describes an instruction in the image.
     fn place(&self, address: u64) -> Option<String> {
         let frame = Frame { address: self.here(address)?, is_return: false };
         Some(self.images.explain(&vec![Step::Code(frame)]).place)
     }
 
-    /// Describes the calls that led to a call.
+    /// Describes the calls that led to the last call.
     fn explain(&self, call: &LastCall) -> Explained {
         let unwind = |registers: &mut Registers, is_return| {
             let at = registers.rip;

@@ -1,9 +1,9 @@
 //! The confinement of the process that runs a driver.
 //!
-//! A driver's machine code can do what its process can do. So the process gives up for good what it does
-//! not need, before it loads the image: Landlock leaves it the trace, the driver's folder and what
-//! describes the image, and a filter of system calls (seccomp) leaves it those that the kernel's own
-//! code makes.
+//! A driver's machine code can do anything that its process can do. Before it loads the image, the
+//! process therefore permanently gives up the rights that it does not need. Landlock allows access only
+//! to the trace, the driver's folder and the files that describe the image. A system call filter
+//! (seccomp) allows only the system calls that the kernel's own code makes.
 
 use std::{
     collections::BTreeMap,
@@ -32,15 +32,15 @@ use syscalls::Sysno;
 use super::options::Run;
 use crate::ground::{loader::symbol_files, signals, system_calls};
 
-/// Confines this process, for good, to what it needs to load an image.
+/// Permanently confines this process to the rights that it needs to load an image.
 ///
-/// From now on, it reads the image, its PDB and this program only, which is enough for
-/// [`Kernel::load`](crate::Kernel::load), and it ends with its parent process. It must have one thread.
-/// Returns a sentence about each thing that this system cannot keep the driver from.
+/// From now on, it can read only the image, its PDB and this program, which is enough for
+/// [`Kernel::load`](crate::Kernel::load), and it ends with its parent process. It must have only one
+/// thread. Returns a sentence about each thing that this system cannot prevent the driver from doing.
 ///
 /// # Errors
 ///
-/// Returns an error if the system has means of confinement that fail.
+/// Returns an error if a confinement mechanism that the system provides fails.
 pub fn confine(image: &Path) -> Result<Vec<&'static str>> {
     let confinement = Confinement::of_this_system();
     let files = Files { image, described_by: &[], trace: None, folder: None };
@@ -69,7 +69,7 @@ impl<'a> From<&'a Run> for Files<'a> {
     }
 }
 
-/// The means of the system for confinement.
+/// The confinement mechanisms that the system provides.
 #[derive(Clone, Copy)]
 pub struct Confinement {
     has_landlock: bool,
@@ -77,7 +77,7 @@ pub struct Confinement {
 }
 
 impl Confinement {
-    /// Finds out what the system can do.
+    /// Determines what the system supports.
     pub fn of_this_system() -> Self {
         let landlock = Ruleset::default()
             .set_compatibility(CompatLevel::HardRequirement)
@@ -85,12 +85,12 @@ impl Confinement {
             .and_then(Ruleset::create);
         let action = libc::SECCOMP_RET_TRAP;
         let get = libc::SECCOMP_GET_ACTION_AVAIL;
-        // SAFETY: the call reads the action only.
+        // SAFETY: the call only reads the action.
         let seccomp = unsafe { libc::syscall(libc::SYS_seccomp, get, 0, &raw const action) };
         Self { has_landlock: landlock.is_ok(), has_seccomp: seccomp == 0 }
     }
 
-    /// Returns a sentence about each means that the system does not have.
+    /// Returns a sentence about each mechanism that the system lacks.
     pub fn missing(self) -> impl Iterator<Item = &'static str> {
         let files = "the driver is not kept from files: it can open all that you can, since this \
                      system does not have Landlock (Linux 5.13 and later have it, if it is enabled)";
@@ -101,8 +101,8 @@ impl Confinement {
         missing.into_iter().filter(|(found, _)| !found).map(|(_, sentence)| sentence)
     }
 
-    /// Confines this process, which has one thread and this parent, to its files, as far as the system
-    /// can.
+    /// Confines this process, which has one thread and the given parent, to its files, as far as the
+    /// system can.
     pub fn apply(self, parent: Pid, files: Files<'_>) -> Result<()> {
         prctl::set_pdeathsig(Signal::SIGKILL).context("cannot end with the parent process")?;
         ensure!(getppid() == parent, "the parent process has ended");
@@ -121,15 +121,15 @@ impl Confinement {
         Ok(())
     }
 
-    /// Leaves no file open but standard output and standard error. The process inherits the files that
-    /// the shell and other programs left open.
+    /// Closes all files except standard output and standard error, including those inherited from the
+    /// shell and other programs.
     fn close_files(self) -> Result<()> {
         let nothing = File::open("/dev/null").context("cannot open /dev/null")?;
         dup2_stdin(&nothing).context("cannot close standard input")?;
         drop(nothing);
-        // SAFETY: the caller has one thread, whose frames that own descriptors are never returned to.
+        // SAFETY: the caller has one thread, which never returns to frames that own descriptors.
         let closed = unsafe { libc::syscall(libc::SYS_close_range, 3, libc::c_uint::MAX, 0) };
-        // Linux before 5.9 does not have the call, and no Landlock either.
+        // Linux before 5.9 has neither this system call nor Landlock.
         ensure!(closed == 0 || !self.has_landlock, "cannot close inherited files");
         Ok(())
     }
@@ -138,14 +138,14 @@ impl Confinement {
 /// Restricts the files that this process can open.
 fn restrict_files(files: Files<'_>) -> Result<()> {
     if let Some(trace) = files.trace {
-        // A rule is about a file that exists.
+        // A Landlock rule requires that the file exists.
         let created = File::options().create(true).append(true).open(trace);
         drop(created.with_context(|| format!("cannot write {}", trace.display()))?);
     }
     let mut readable = vec![files.image.to_owned()];
     readable.extend(symbol_files(files.image).into_iter().filter(|path| is_pdb(path)));
     readable.extend(files.described_by.iter().cloned());
-    // For the backtrace of a panic.
+    // The backtrace of a panic needs the program's file.
     readable.extend(std::env::current_exe());
     let write = AccessFs::ReadFile | AccessFs::WriteFile | AccessFs::Truncate;
     let change = write
@@ -169,16 +169,15 @@ fn restrict_files(files: Files<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Returns whether a path leads to a PDB. The image chooses the path, and a symbolic link may be
-/// there.
+/// Returns whether a path leads to a PDB. The image chooses the path, which may be a symbolic link.
 fn is_pdb(path: &Path) -> bool {
     let real = fs::canonicalize(path).unwrap_or_default();
     real.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("pdb"))
 }
 
-/// The system calls that the kernel's own code and the libraries make, with any arguments.
+/// The system calls, with any arguments, that the kernel's own code and the libraries make.
 const ALWAYS: &[Sysno] = &[
-    // Output, and the descriptors of files that Landlock has let the process open.
+    // Output, and the descriptors of files that Landlock allowed the process to open.
     Sysno::close,
     Sysno::fstat,
     Sysno::getcwd,
@@ -189,13 +188,13 @@ const ALWAYS: &[Sysno] = &[
     Sysno::statx,
     Sysno::write,
     Sysno::writev,
-    // Memory of this process.
+    // The memory of this process.
     Sysno::brk,
     Sysno::madvise,
     Sysno::mprotect,
     Sysno::mremap,
     Sysno::munmap,
-    // Threads of this process, and their signals.
+    // The threads of this process, and their signals.
     Sysno::arch_prctl,
     Sysno::exit,
     Sysno::exit_group,
@@ -211,7 +210,7 @@ const ALWAYS: &[Sysno] = &[
     Sysno::sched_yield,
     Sysno::set_robust_list,
     Sysno::sigaltstack,
-    // Time and chance.
+    // Time and random numbers.
     Sysno::clock_getres,
     Sysno::clock_gettime,
     Sysno::clock_nanosleep,
@@ -220,8 +219,8 @@ const ALWAYS: &[Sysno] = &[
     Sysno::nanosleep,
 ];
 
-/// Those with a descriptor of a file, which standard output is not: a terminal's can be read, and a
-/// file's can be cut.
+/// System calls on the descriptor of an opened file but not on standard output, because a terminal could
+/// be read and a file could be truncated.
 const OF_OPENED_FILES: &[Sysno] = &[
     Sysno::fdatasync,
     Sysno::fsync,
@@ -234,20 +233,20 @@ const OF_OPENED_FILES: &[Sysno] = &[
     Sysno::readv,
 ];
 
-/// Those that the driver's folder needs.
+/// System calls that the driver's folder requires.
 const OF_FOLDERS: &[Sysno] = &[Sysno::mkdir, Sysno::rmdir, Sysno::unlink, Sysno::unlinkat];
 
-/// `ioctl`s that ask a terminal for its properties.
+/// `ioctl`s that query the properties of a terminal.
 const OF_TERMINALS: [u64; 2] = [libc::TCGETS, libc::TIOCGWINSZ];
 
-/// `prctl`s about this thread: its name, its system calls in images, and the names of its mappings.
+/// `prctl`s that affect only this thread: its name, system calls in images, and names of mappings.
 const OF_THREADS: [libc::c_int; 3] =
     [libc::PR_SET_NAME, system_calls::SET_DISPATCH, libc::PR_SET_VMA];
 
-/// `fcntl`s that ask for the properties of any descriptor.
+/// `fcntl`s that query the properties of any descriptor.
 const OF_DESCRIPTORS: [libc::c_int; 2] = [libc::F_GETFD, libc::F_GETFL];
 
-/// The flags of `clone` that make a thread, and those that make anything more.
+/// The `clone` flags that create a thread, and the flags that create anything else.
 const THREAD: libc::c_int = libc::CLONE_VM | libc::CLONE_SIGHAND | libc::CLONE_THREAD;
 const MORE_THAN_A_THREAD: libc::c_int = libc::CLONE_NEWNS
     | libc::CLONE_NEWCGROUP
@@ -259,14 +258,14 @@ const MORE_THAN_A_THREAD: libc::c_int = libc::CLONE_NEWNS
     | libc::CLONE_PTRACE
     | libc::CLONE_VFORK;
 
-/// The mode bits that give a file's owner's rights to whoever runs it.
+/// The mode bits that run a file with its owner's rights.
 const SET_ID: u64 = 0o7000;
 
 /// A condition on an argument.
 type Condition = (u8, SeccompCmpOp, u64);
 
-/// Returns the filters for a process. The second refuses all that is not named here; the first
-/// makes the C library use `clone`, whose flags a filter can see, as on Linux before 5.3.
+/// Returns the filters for a process. The second filter refuses everything that is not listed here. The
+/// first makes the C library use `clone`, whose flags a filter can see, as on Linux before 5.3.
 fn filters(process: u64, has_folder: bool) -> Result<[BpfProgram; 2]> {
     let mut allowed: BTreeMap<i64, Vec<SeccompRule>> = BTreeMap::new();
     let folders = if has_folder { OF_FOLDERS } else { &[] };
@@ -275,7 +274,7 @@ fn filters(process: u64, has_folder: bool) -> Result<[BpfProgram; 2]> {
     }
     let mut allow = |call: Sysno, conditions: &[Condition]| {
         let conditions = conditions.iter().map(|(argument, operator, value)| {
-            // Only a pointer has 64 bits that the system looks at.
+            // The system uses all 64 bits only of a pointer.
             let length = if call == Sysno::prlimit64 && *argument > 1 { Qword } else { Dword };
             SeccompCondition::new(*argument, length, operator.clone(), *value)
         });
@@ -290,7 +289,7 @@ fn filters(process: u64, has_folder: bool) -> Result<[BpfProgram; 2]> {
         let plain = (mode, MaskedEq(SET_ID), 0);
         let bits = |flag: libc::c_int| u64::from(flag.unsigned_abs());
         let access = MaskedEq(bits(libc::O_ACCMODE));
-        // Landlock before Linux 6.2 sees no file cut that is opened to be read.
+        // Before Linux 6.2, Landlock cannot prevent the truncation of a file that is opened for reading.
         allow(call, &[plain.clone(), (flags, MaskedEq(bits(libc::O_TRUNC)), 0)])?;
         allow(call, &[plain.clone(), (flags, access.clone(), bits(libc::O_WRONLY))])?;
         allow(call, &[plain, (flags, access, bits(libc::O_RDWR))])?;
@@ -308,11 +307,11 @@ fn filters(process: u64, has_folder: bool) -> Result<[BpfProgram; 2]> {
             allow(call, &[(argument, Eq, u64::from(command.unsigned_abs()))])?;
         }
     }
-    // A copy of standard output could be read.
+    // A copy of the standard output descriptor could be used for reading.
     allow(Sysno::fcntl, &[(0, Gt, 2), (1, Eq, u64::from(libc::F_DUPFD_CLOEXEC.unsigned_abs()))])?;
-    // A file can be read through a mapping; memory without a file has the descriptor -1.
+    // A file can be read through a mapping. Memory without a file has the descriptor -1.
     allow(Sysno::mmap, &[(4, Gt, 2)])?;
-    // The limits of this process, which are read only.
+    // The limits of this process may only be read.
     allow(Sysno::prlimit64, &[(0, Eq, 0), (2, Eq, 0)])?;
     let flags = u64::from((THREAD | MORE_THAN_A_THREAD).unsigned_abs());
     allow(Sysno::clone, &[(0, MaskedEq(flags), u64::from(THREAD.unsigned_abs()))])?;

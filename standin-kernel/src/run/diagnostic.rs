@@ -1,4 +1,4 @@
-//! What a run finds.
+//! The diagnostics of a run.
 
 use std::fmt;
 
@@ -14,7 +14,7 @@ use crate::{
     },
 };
 
-/// A kind of diagnostics.
+/// A kind of diagnostic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// The kernel bugchecked.
@@ -27,12 +27,12 @@ pub enum Kind {
     Failure,
     /// The driver broke a rule, and the kernel continued.
     Warning,
-    /// A matter of style, or something to know.
+    /// A note about style, or other information.
     Note,
 }
 
 impl Kind {
-    /// Returns the name of the kind in JSON.
+    /// Returns the name of this kind in JSON.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -45,7 +45,7 @@ impl Kind {
         }
     }
 
-    /// Returns the word before a diagnostic of the kind in text.
+    /// Returns the label of this kind in text output.
     #[must_use]
     pub const fn label(self) -> &'static str {
         match self {
@@ -56,20 +56,20 @@ impl Kind {
     }
 }
 
-/// Something that a run found.
+/// A problem or fact that a run found.
 ///
-/// Displayed, the first line has the sentence, and the call stack follows, a frame a line.
+/// `Display` writes the sentence on the first line, then the call stack, one frame per line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnostic {
     /// The kind.
     pub kind: Kind,
-    /// The number of the script's line that was run, if that is known and the step is of a file.
+    /// The script's line that was running, if known and if the step comes from a file.
     pub line: Option<usize>,
-    /// The diagnostic, in a sentence.
+    /// A sentence that describes the diagnostic.
     pub message: String,
-    /// The rule that was broken, if it is one of the verifier's.
+    /// The verifier rule that was broken, if any.
     pub rule: Option<Rule>,
-    /// The number of times that it occurred.
+    /// The number of occurrences.
     pub count: u64,
     /// The driver's call stack, innermost first.
     pub stack: Vec<String>,
@@ -80,7 +80,7 @@ pub struct Diagnostic {
 }
 
 impl Diagnostic {
-    /// Returns a diagnostic that is a sentence.
+    /// Returns a diagnostic that consists of a sentence.
     #[must_use]
     pub const fn sentence(kind: Kind, message: String) -> Self {
         Self {
@@ -95,7 +95,7 @@ impl Diagnostic {
         }
     }
 
-    /// Returns the diagnostic that the confinement refused these system calls, if there are any.
+    /// Returns a diagnostic about the system calls that the confinement refused, if there are any.
     pub(super) fn of_refused(numbers: &[u64]) -> Option<Self> {
         let names: Vec<String> = numbers.iter().copied().map(system_calls::name).collect();
         let message = format!(
@@ -112,7 +112,7 @@ impl Diagnostic {
         self.kind != Kind::Note
     }
 
-    /// Returns the diagnostic of a violation.
+    /// Returns the diagnostic for a violation.
     pub(super) fn of_violation(violation: Violation) -> Self {
         let kind = match violation.rule.severity() {
             Severity::BugCheck => Kind::Violation,
@@ -129,7 +129,7 @@ impl Diagnostic {
 
     /// Returns a warning if a routine used three quarters of the kernel stack or more.
     pub(super) fn of_stack(routine: &str, bytes: usize) -> Option<Self> {
-        /// The size of the kernel stack of a thread, on x64.
+        /// The size of a thread's kernel stack on x64.
         const STACK: usize = 24 * 1024;
         (bytes >= STACK / 4 * 3).then(|| {
             let message = format!(
@@ -141,7 +141,6 @@ impl Diagnostic {
         })
     }
 
-    /// Returns the diagnostic of a bugcheck.
     fn of_bugcheck(bugcheck: BugCheck) -> Self {
         Self {
             stack: bugcheck.stack,
@@ -151,14 +150,14 @@ impl Diagnostic {
         }
     }
 
-    /// Returns the diagnostics of an error of the kernel.
+    /// Returns the diagnostics for a kernel error.
     pub(super) fn of_error(error: KernelError) -> Vec<Self> {
         match error {
             KernelError::BugCheck(bugcheck) => vec![Self::of_bugcheck(bugcheck)],
             KernelError::Violations(violations) => {
                 violations.0.into_iter().map(Self::of_violation).collect()
             }
-            // The status is the cause, and the violations are what the failing path missed.
+            // The status is the cause; the violations are omissions of the failing path.
             KernelError::FailedEntry { status, violations } => {
                 let entry = KernelError::Status { routine: "DriverEntry", status };
                 let failure = Self::sentence(Kind::Failure, entry.to_string());
@@ -169,7 +168,7 @@ impl Diagnostic {
         }
     }
 
-    /// Returns the diagnostics of a step that failed.
+    /// Returns the diagnostics for a step that failed.
     pub(super) fn of_step(error: ScriptError) -> Vec<Self> {
         let mut diagnostics = match error.problem {
             Problem::Kernel(error) => Self::of_error(error),
@@ -192,7 +191,7 @@ pub(super) fn sort(diagnostics: &mut [Diagnostic]) {
     });
 }
 
-/// Returns the number of diagnostics with the label of a kind.
+/// Returns the number of diagnostics that share a kind's label.
 pub(super) fn count(diagnostics: &[Diagnostic], kind: Kind) -> usize {
     let of_kind = diagnostics.iter().filter(|one| one.kind.label() == kind.label());
     of_kind.count()
@@ -207,7 +206,7 @@ impl fmt::Display for Diagnostic {
             write!(f, "bugcheck 0x{code:X}: ")?;
         }
         f.write_str(&self.message)?;
-        // A bugcheck's message has the number of its rule.
+        // A bugcheck's message already contains the number of its rule.
         if let Some(number) = self.rule.and_then(Rule::number) {
             write!(f, " [{number}]")?;
         }

@@ -8,23 +8,23 @@ use crate::{
     services::etw::{controller::EnableParameters, state::Target},
 };
 
-/// A provider or group to enable, as a command line names it.
+/// A provider or group to enable, as named on a command line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Enabled {
     /// The name or GUID.
     pub name: String,
     /// The provider or group.
     pub target: Target,
-    /// The parameters to enable it with.
+    /// The parameters with which to enable it.
     pub parameters: EnableParameters,
 }
 
 impl Enabled {
-    /// Reads `NAME|GUID[:LEVEL[:ANY[:ALL]]]`.
+    /// Parses `NAME|GUID[:LEVEL[:ANY[:ALL]]]`.
     ///
     /// # Errors
     ///
-    /// Fails if a part is not of this form.
+    /// Fails if a part does not have this form.
     pub fn parse(text: &str, target: fn(Guid) -> Target) -> Result<Self> {
         let mut parts = text.split(':');
         let name = parts.next().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! A run whose output goes to standard output and standard error.
+//! A run with output on standard output and standard error.
 
 use std::io::{self, Write};
 
@@ -16,11 +16,11 @@ use super::{
 };
 use crate::ground::flight;
 
-/// Runs a driver and writes what happens to standard output. Returns true if nothing was found but
-/// notes.
+/// Runs a driver and writes the course of the run to standard output. Returns `true` if the run
+/// found nothing but notes.
 ///
-/// The driver runs in a process of its own, a child of this one, because it can corrupt or end it;
-/// this process reports what happened then. This process must have one thread.
+/// The driver runs in a child process, because it can corrupt or end its process; this process then
+/// reports what happened. This process must have only one thread.
 ///
 /// # Errors
 ///
@@ -39,7 +39,7 @@ pub fn execute(run: &Run, format: Format) -> Result<bool> {
         let result = confine.and_then(|()| with_report(format, notes, body));
         result.unwrap_or_else(|error| {
             let message = format!("error: {error:#}\n");
-            // The exit code says it too, if nobody reads the message.
+            // The exit code conveys the same, if nobody reads the message.
             let _unread = Patient(io::stderr()).write_all(message.as_bytes());
             false
         })
@@ -58,7 +58,7 @@ pub fn execute(run: &Run, format: Format) -> Result<bool> {
         ended.report(run, report);
         Ok(true)
     };
-    // The report has symbols too, which the image names.
+    // The report also uses symbols, which the image's PDB provides.
     let next = "the report follows without them";
     match runner.in_child(next, |notes| confined(notes, &report))? {
         End::Done(_) => {}
@@ -69,7 +69,7 @@ pub fn execute(run: &Run, format: Format) -> Result<bool> {
     Ok(false)
 }
 
-/// Does work in processes of its own.
+/// Does work in child processes.
 struct Runner<'a> {
     run: &'a Run,
     format: Format,
@@ -78,9 +78,9 @@ struct Runner<'a> {
 }
 
 impl Runner<'_> {
-    /// Does work in a process of its own, and again without symbols if reading them ended the
-    /// process. `next` says so. `work` receives the number of notes so far, and returns whether the
-    /// run was clean.
+    /// Does work in a child process, and repeats it without symbols if reading them ended the
+    /// process. `next` is the message for that case. `work` receives the number of notes so far, and
+    /// returns whether the run was clean.
     fn in_child(&mut self, next: &str, work: impl Fn(usize) -> bool) -> Result<End> {
         let limit = self.run.max_silence;
         let end = child::run_in_child(limit, || work(self.notes))?;
@@ -94,7 +94,6 @@ impl Runner<'_> {
         child::run_in_child(limit, || work(self.notes))
     }
 
-    /// Reports a note.
     fn note(&mut self, message: String) -> Result<()> {
         with_report(self.format, 0, |report| {
             report.diagnostic(&Diagnostic::sentence(Kind::Note, message));
@@ -105,8 +104,7 @@ impl Runner<'_> {
     }
 }
 
-/// Calls `body` with a report that writes in a format. The summary counts `notes` that were reported
-/// before.
+/// Calls `body` with a report in the given format. The summary includes `notes` earlier notes.
 fn with_report<R>(
     format: Format,
     notes: usize,
@@ -129,7 +127,7 @@ fn with_report<R>(
     }
 }
 
-/// An output whose reader may take any time. The time is not the driver's.
+/// An output whose reader may be slow. The time spent waiting does not count against the driver.
 struct Patient<W>(W);
 
 impl<W: Write> Write for Patient<W> {

@@ -1,4 +1,4 @@
-//! Output for people.
+//! Text output for people.
 
 use std::{
     io::{self, Write},
@@ -16,12 +16,12 @@ use crate::harness::{
     script::{Done, Observer},
 };
 
-/// Writes a run for people: steps and events to one output, diagnostics to another.
+/// Writes a run as text: steps and events to one output, diagnostics to another.
 pub struct Human<O, E> {
     out: O,
     diagnostics: E,
     error: Option<io::Error>,
-    /// The number of notes that were reported before.
+    /// The number of notes that were reported earlier.
     earlier_notes: usize,
 }
 
@@ -31,7 +31,7 @@ impl<O: Write, E: Write> Human<O, E> {
         Self { out, diagnostics, error: None, earlier_notes: 0 }
     }
 
-    /// Returns the report, whose summary counts notes that were reported before as well.
+    /// Returns a report whose summary includes notes that were reported earlier.
     pub(super) fn after_notes(self, earlier_notes: usize) -> Self {
         Self { earlier_notes, ..self }
     }
@@ -40,7 +40,7 @@ impl<O: Write, E: Write> Human<O, E> {
     ///
     /// # Errors
     ///
-    /// Returns the first error of an output, unless nobody reads it any more.
+    /// Returns the first output error, unless the reader has closed the output.
     pub fn finish(self) -> io::Result<()> {
         check(self.error)
     }
@@ -58,7 +58,7 @@ pub(super) fn counted(number: u64, noun: &str) -> String {
     }
 }
 
-/// Returns a path as a word of a shell's command line, in quotes if it needs them.
+/// Quotes a path for a shell command line, if necessary.
 fn shell_word(path: &Path) -> String {
     let text = path.display().to_string();
     let is_plain = |one: char| one.is_alphanumeric() || "_-./+:@%,=".contains(one);
@@ -75,7 +75,7 @@ pub(super) fn keep(error: &mut Option<io::Error>, result: io::Result<()>) {
     }
 }
 
-/// Returns an error, unless it is that nobody reads the output.
+/// Returns an error, unless the reader has closed the output.
 pub(super) fn check(error: Option<io::Error>) -> io::Result<()> {
     match error {
         Some(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error),

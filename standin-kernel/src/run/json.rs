@@ -1,7 +1,7 @@
-//! Output for programs: one JSON object for each line.
+//! Output for programs: one JSON object per line.
 //!
-//! The member `reason` tells what a line is, as in cargo's messages: `step`, `event` (with the
-//! members that `etl dump --format json` writes), `driver-output`, `finding` or `run-summary`.
+//! The member `reason` identifies the kind of line, as in cargo's messages: `step`, `event` (with
+//! the members that `etl dump --format json` writes), `driver-output`, `finding` or `run-summary`.
 
 use std::io::{self, Write};
 
@@ -22,12 +22,12 @@ use crate::{
     },
 };
 
-/// Writes a run as JSON, one object for each line.
+/// Writes a run as JSON, one object per line.
 pub struct Json<O> {
     out: O,
     members: Members,
     error: Option<io::Error>,
-    /// The number of notes that were reported before.
+    /// The number of notes that were reported earlier.
     earlier_notes: usize,
 }
 
@@ -37,7 +37,7 @@ impl<O: Write> Json<O> {
         Self { out, members: Members::default(), error: None, earlier_notes: 0 }
     }
 
-    /// Returns the report, whose summary counts notes that were reported before as well.
+    /// Returns a report whose summary includes notes that were reported earlier.
     pub(super) fn after_notes(self, earlier_notes: usize) -> Self {
         Self { earlier_notes, ..self }
     }
@@ -46,7 +46,7 @@ impl<O: Write> Json<O> {
     ///
     /// # Errors
     ///
-    /// Returns the first error of the output, unless nobody reads it any more.
+    /// Returns the first output error, unless the reader has closed the output.
     pub fn finish(self) -> io::Result<()> {
         check(self.error)
     }
@@ -59,7 +59,7 @@ impl<O: Write> Json<O> {
     }
 }
 
-/// Returns a script's line, or null for a step that is not of a file.
+/// Returns a script's line number, or null for a step that does not come from a file.
 fn line_number(line: usize) -> Option<usize> {
     Some(line).filter(|line| *line != 0)
 }

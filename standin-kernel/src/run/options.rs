@@ -1,4 +1,4 @@
-//! What to run, and how.
+//! The options of a run.
 
 use std::{path::PathBuf, time::Duration};
 
@@ -11,7 +11,7 @@ use crate::{
     services::managers::registry::value::RegistryValue,
 };
 
-/// A driver to run, and how to run it.
+/// A driver to run, and the options of the run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Run {
     /// The driver's image. A .pdb file beside it provides function names and lines.
@@ -20,31 +20,31 @@ pub struct Run {
     pub service: String,
     /// The folder that the driver finds at `\??\C:`, or `None` for no volume.
     pub folder: Option<PathBuf>,
-    /// Changes of the registry before the driver is loaded.
+    /// Registry changes to make before the driver is loaded.
     pub registry: Vec<RegistryFile>,
-    /// Values of the service's parameters key, by their names, which are set after those changes.
+    /// Values of the service's parameters key, by name. They are set after the registry changes.
     pub parameters: Vec<(String, RegistryValue)>,
-    /// The script to run, or `None` for the life of a device.
+    /// The script to run, or `None` for a default script.
     pub script: Option<Script>,
     /// The trace file to write.
     pub etl: PathBuf,
     /// The session's name.
     pub session: String,
-    /// The providers and groups to enable with parameters of their own.
+    /// The providers and groups to enable with their own parameters.
     pub enabled: Vec<Enabled>,
-    /// True to enable every provider that the driver registers.
+    /// Set to enable every provider that the driver registers.
     pub every_provider: bool,
-    /// TMF files and folders of them, with the formats of WPP messages. The .pdb file beside the image
-    /// has formats as well.
+    /// TMF files and folders of TMF files, which contain the formats of WPP messages. The .pdb file
+    /// beside the image also provides formats.
     pub formats: Vec<PathBuf>,
     /// The clients that run the script on an open device.
     pub clients: Clients,
-    /// True to guard every pool block.
+    /// Set to guard every pool block.
     pub special_pool: bool,
-    /// True to report notes about style.
+    /// Set to report notes about style.
     pub notes: bool,
-    /// The time after which [`execute`](super::execute()) ends a driver's process that does nothing.
-    /// A process that waits for the reader of its output does not count as one that does nothing.
+    /// The time without progress after which [`execute`](super::execute()) ends a driver's process. A
+    /// process that waits for the reader of its output does not count as idle.
     pub max_silence: Duration,
     /// The processor time that driver code may use without calling the kernel (see
     /// [`KernelConfig::time_limit`](crate::KernelConfig::time_limit)).
@@ -56,19 +56,19 @@ pub struct Run {
 /// The confinement of a driver's process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Confine {
-    /// Confines the process as far as the system can, and notes what it cannot.
+    /// Confines the process as far as the system can, and notes the limitations.
     Available,
-    /// Confines the process, and does not run the driver if the system cannot.
+    /// Confines the process, and does not run the driver if that is impossible.
     Required,
     /// Leaves the process all rights of its user.
     None,
 }
 
-/// The form of a command line's output.
+/// The output format of a command line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
     /// For people: steps and events on standard output, diagnostics on standard error.
     Human,
-    /// One JSON object for each line, on standard output.
+    /// One JSON object per line, on standard output.
     Json,
 }

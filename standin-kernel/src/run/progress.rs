@@ -1,4 +1,4 @@
-//! Progress of long steps, on standard error.
+//! Progress messages for long steps, on standard error.
 
 use std::{
     io::{self, Write as _},
@@ -8,13 +8,13 @@ use std::{
 use crossbeam_channel::{RecvTimeoutError, Sender};
 use etl_file::show::Escaped;
 
-/// The time after which a step is long.
+/// The time after which a step counts as long.
 const LONG: Duration = Duration::from_secs(2);
 
-/// The time between two lines about a long step.
+/// The time between two messages about a long step.
 const AGAIN: Duration = Duration::from_secs(10);
 
-/// Writes a line on standard error about each step that takes long.
+/// Writes messages on standard error about each long step.
 pub struct Progress(Option<Sender<String>>);
 
 impl Progress {
@@ -32,7 +32,7 @@ impl Progress {
                         Err(RecvTimeoutError::Disconnected) => break None,
                         Err(RecvTimeoutError::Timeout) => {}
                     }
-                    // A line that nobody reads is not needed.
+                    // A message that nobody reads does not matter.
                     let _unread = writeln!(
                         io::stderr(),
                         "Running {} … {} s",
@@ -43,15 +43,15 @@ impl Progress {
                 };
             }
         };
-        // Without the thread, only the lines are missing.
+        // Without the thread, only the messages are missing.
         let started = std::thread::Builder::new().name("progress".to_owned()).spawn(watch);
         Self(started.is_ok().then_some(steps))
     }
 
-    /// Notes that a step starts, and that the one before has ended.
+    /// Records that a step starts and the previous step has ended.
     pub fn starts(&self, step: &str) {
         if let Some(steps) = &self.0 {
-            // The thread reads until the sender is gone.
+            // The thread reads until the sender is dropped.
             let _sent = steps.send(step.to_owned());
         }
     }

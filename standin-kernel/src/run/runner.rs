@@ -30,7 +30,7 @@ use crate::{
     },
 };
 
-/// Receives what happens in a run, as it happens.
+/// Observes a run as it happens.
 pub trait Report: Observer {
     /// Called for each line that the driver prints with `DbgPrint`.
     fn output(&mut self, line: &str);
@@ -38,7 +38,7 @@ pub trait Report: Observer {
     /// Called for each diagnostic, errors first, then warnings and notes.
     fn diagnostic(&mut self, diagnostic: &Diagnostic);
 
-    /// Called at the end.
+    /// Called at the end of the run.
     fn summary(&mut self, summary: &Summary);
 }
 
@@ -47,19 +47,19 @@ pub trait Report: Observer {
 pub struct Summary {
     /// The driver's image.
     pub image: PathBuf,
-    /// True if the image describes events in its resources, which decoders then need.
+    /// Set if the image's resources describe events; decoders then need them.
     pub describes_events: bool,
     /// The trace file.
     pub file: PathBuf,
     /// The number of events in the trace file.
     pub events: u64,
-    /// The number of events that could not be recorded.
+    /// The number of lost events.
     pub events_lost: u32,
-    /// The number of calls of the kernel.
+    /// The number of calls to the kernel.
     pub calls: u64,
     /// The kernel's counters, unless the driver ended the process.
     pub statistics: Option<Statistics>,
-    /// The peak use of the kernel stack in bytes, and the routine that used it.
+    /// The peak use of the kernel stack in bytes, and the routine that caused it.
     pub peak_stack: Option<(String, usize)>,
     /// The number of bugchecks, violations and failures.
     pub errors: usize,
@@ -70,7 +70,7 @@ pub struct Summary {
 }
 
 impl Summary {
-    /// Returns whether nothing was found but notes.
+    /// Returns whether the run found nothing but notes.
     #[must_use]
     pub const fn is_clean(&self) -> bool {
         self.errors == 0 && self.warnings == 0
@@ -78,12 +78,12 @@ impl Summary {
 }
 
 impl Run {
-    /// Runs the driver, and tells `report` what happens.
+    /// Runs the driver, and reports the course of the run to `report`.
     ///
     /// # Errors
     ///
     /// Returns an error if the driver cannot be run at all: if the trace file cannot be created, or
-    /// a provider cannot be enabled. What the driver does wrong is a diagnostic.
+    /// a provider cannot be enabled. Faults of the driver are diagnostics.
     pub fn execute(&self, report: &mut dyn Report) -> Result<Summary> {
         let mut diagnostics = Vec::new();
         let catalog = self.catalog(&mut diagnostics);
@@ -93,7 +93,7 @@ impl Run {
             time_limit: self.time_limit,
             ..KernelConfig::default()
         });
-        // Everything that is left after an error is a diagnostic.
+        // Drivers and devices that remain after an error are reported as diagnostics.
         kernel.leave_behind();
         self.prepare(&kernel)?;
         let recording =
@@ -116,7 +116,7 @@ impl Run {
                 (provider.name.clone(), guid)
             })
             .collect();
-        // Whatever failed, the trace so far is finished and named.
+        // The trace so far is finished and reported, even after a failure.
         let (events, traced) = recording.stop()?;
         for event in &events {
             player.event(event);
@@ -143,7 +143,7 @@ impl Run {
         Ok(summary)
     }
 
-    /// Loads the descriptions of events that the image contains.
+    /// Loads the event descriptions that the image contains.
     pub(super) fn catalog(&self, diagnostics: &mut Vec<Diagnostic>) -> Catalog {
         let mut catalog = Catalog::new();
         match catalog.load_image(&self.image) {
@@ -152,7 +152,7 @@ impl Run {
                 let message = format!("{image}: skipping a part of the resources: {skipped}");
                 Diagnostic::sentence(Kind::Warning, message)
             })),
-            // TraceLogging events need no resources. What is not an image is refused at its load.
+            // TraceLogging events need no resources. Loading a file that is not an image fails.
             Err(
                 ImageError::Missing { .. } | ImageError::Io { .. } | ImageError::Malformed { .. },
             ) => {}
@@ -171,7 +171,7 @@ impl Run {
                 }
             }
         }
-        // An image without a PDB, or with a damaged one, is named by the kernel.
+        // The kernel reports an image with a missing or damaged PDB.
         let pdb = self.image.with_extension("pdb");
         if let Some(Ok(formats)) = symbols::reading(&pdb, || formats_of(&pdb)) {
             catalog.add_formats(&formats);
@@ -179,7 +179,7 @@ impl Run {
         catalog
     }
 
-    /// Gives the driver its folder and its values in the registry.
+    /// Provides the driver's folder and its registry values.
     fn prepare(&self, kernel: &Kernel) -> Result<()> {
         if let Some(folder) = &self.folder {
             kernel.set_folder(folder);
@@ -241,7 +241,7 @@ impl Run {
             diagnostics.push(Diagnostic::sentence(
                 Kind::Note,
                 format!(
-                    "the stand-in kernel does not provide {}; a call is a bugcheck",
+                    "the stand-in kernel does not provide {}; calling one causes a bugcheck",
                     Escaped(&names)
                 ),
             ));
@@ -251,18 +251,18 @@ impl Run {
             Err(error) => Err(Diagnostic::of_error(error)),
         };
         diagnostics.extend(result.err().into_iter().flatten());
-        // A kernel that has bugchecked does not unload the driver.
+        // The kernel does not unload drivers after a bugcheck.
         let has_crashed = diagnostics.iter().any(|one| one.kind == Kind::BugCheck);
         player.starts(0, "unload");
         match driver.unload() {
-            // The error is the bugcheck that is a diagnostic already.
+            // The error is the bugcheck that was already reported.
             Err(KernelError::BugCheck(_)) if has_crashed => {}
             Ok(()) => {
                 if let Err(error) = player.step("unload", recording) {
                     diagnostics.extend(Diagnostic::of_error(error));
                 }
             }
-            // Windows loads such a driver, too, and keeps it until it shuts down.
+            // Windows also loads such a driver, and keeps it loaded until shutdown.
             Err(error @ KernelError::NotUnloadable(_)) if self.script.is_none() => {
                 diagnostics.push(Diagnostic::sentence(Kind::Note, error.to_string()));
             }
@@ -295,7 +295,7 @@ impl Run {
         Ok(Script::life_without_a_device())
     }
 
-    /// Names the providers that are enabled or described and did not register, and those that did.
+    /// Names the enabled or described providers that did not register, and the providers that did.
     fn missing_providers(
         &self,
         kernel: &Kernel,
@@ -356,21 +356,21 @@ impl Run {
     }
 }
 
-/// Passes what a script does on to a report, with the driver's output, and shows progress.
+/// Passes a script's steps, events and driver output to a report, and shows progress.
 struct Player<'a> {
     report: &'a mut dyn Report,
     kernel: &'a Kernel,
-    /// The number of pieces of the driver's output that are passed on.
+    /// The number of chunks of the driver's output that were passed on.
     printed: usize,
-    /// The length of those pieces.
+    /// The total length of those chunks.
     printed_bytes: u64,
-    /// The last piece, if it has no end of line yet.
+    /// The last chunk, if it has no line end yet.
     unfinished: String,
     progress: Progress,
 }
 
 impl Player<'_> {
-    /// Passes on a step that is not of a script, and its events.
+    /// Reports a step outside the script, and its events.
     fn step(&mut self, step: &str, recording: &Recording) -> Result<(), KernelError> {
         self.done(&Done::sentence(step));
         for event in recording.take()? {
@@ -379,7 +379,7 @@ impl Player<'_> {
         Ok(())
     }
 
-    /// Passes on the whole lines that the driver has printed.
+    /// Passes on the complete lines that the driver has printed.
     fn output(&mut self) {
         let printed = self.kernel.debug_output();
         let new = printed.get(self.printed..).unwrap_or_default();
@@ -401,7 +401,7 @@ impl Player<'_> {
         flight::note_shown(self.printed_bytes.saturating_sub(unfinished));
     }
 
-    /// Passes on all that the driver has printed.
+    /// Passes on everything that the driver has printed.
     fn flush_output(&mut self) {
         self.output();
         if !self.unfinished.is_empty() {

@@ -19,27 +19,27 @@ use crate::{
     harness::recording::RecordedEvent,
 };
 
-/// A trace after [`complete`].
+/// The result of [`complete`].
 pub struct Completed {
     /// The trace.
     pub trace: Trace,
-    /// The number of records that the process left and that are not events: a driver corrupted them.
+    /// The number of records left by the process that are invalid because the driver corrupted them.
     pub corrupted: u32,
-    /// The number of events that the process recorded and that are neither in the file nor among
-    /// those that it left.
+    /// The number of recorded events that are neither in the file nor among the records that the
+    /// process left.
     pub missing: u32,
 }
 
-/// Appends those of the events of a process that the file does not have, and finishes the file. The
-/// events that cannot be appended count as lost.
+/// Appends the events of a process that the file lacks, and finishes the file. Events that cannot be
+/// appended count as lost.
 pub fn complete(file: &Path, recorded: &Recorded) -> Result<Completed> {
     let mut bytes = fs::read(file)?;
     let size = usize::try_from(Trace::parse(&bytes)?.header().session.buffer_size)?;
-    // The process may have ended while it wrote a buffer. It left that buffer's events as well.
+    // The process may have ended while writing a buffer. The recorder has that buffer's events too.
     bytes.truncate(bytes.len() - bytes.len() % size.max(1));
     let trace = Trace::parse(&bytes)?;
     let session = &trace.header().session;
-    // Records are compared as they are in the file, since a corrupted one may not be encoded again.
+    // Records are compared as stored in the file, since a corrupted record may not be encodable.
     let mut written: HashMap<&[u8], usize> = HashMap::new();
     for record in trace.records() {
         let record = record_at(&bytes, offset_of(record));
@@ -134,13 +134,13 @@ const fn timestamp_of(record: &Record) -> Option<i64> {
     }
 }
 
-/// Returns the counters of a session.
+/// Returns a session's counters.
 fn counts_of(recorded: &Recorded, session: u16) -> SessionCounts {
     let counts = recorded.sessions.get(usize::from(session));
     counts.copied().unwrap_or_default()
 }
 
-/// Returns the bytes of the record at an offset of a file.
+/// Returns the bytes of the record at an offset in a file.
 fn record_at(file: &[u8], offset: u64) -> &[u8] {
     let record = usize::try_from(offset).ok().and_then(|at| file.get(at..));
     let record = record.unwrap_or_default();
@@ -148,8 +148,8 @@ fn record_at(file: &[u8], offset: u64) -> &[u8] {
     record.get(..size).unwrap_or_default()
 }
 
-/// Returns the events of a trace file that a process has not shown, in the order of their writes.
-/// `shown` is the number of those that it has shown, which are the first of the file.
+/// Returns the events of a trace file that a process has not shown, in the order in which they were
+/// written. `shown` is the number of events at the start of the file that it has shown.
 pub fn unshown(trace: &Trace, file: &Path, shown: u64, catalog: &Catalog) -> Vec<RecordedEvent> {
     let shown = usize::try_from(shown).unwrap_or(usize::MAX);
     let bytes = fs::read(file).unwrap_or_default();
@@ -196,7 +196,7 @@ mod tests {
         SpooledEvent { session: SESSION, processor: 0, record: record(timestamp).encode().unwrap() }
     }
 
-    /// Writes a file of one buffer for each event, and leaves it unfinished.
+    /// Writes an unfinished file with one buffer per event.
     fn unfinished(file: &Path, times: &[i64]) {
         let header = LogFileHeader {
             buffer_size: 0x1000,
@@ -222,8 +222,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("a.etl");
         unfinished(&file, &[1, 2]);
-        // The first event's extended item, which the driver corrupted before the flush, is longer
-        // than the record.
+        // The first event's extended item, which the driver corrupted before the flush, exceeds the
+        // record.
         let mut bytes = fs::read(&file).unwrap();
         let item = record(1).encode().unwrap().len() - 24;
         bytes[0x1000 + 72 + item + 6] = 0xFF;
@@ -253,7 +253,7 @@ mod tests {
             ..Recorded::default()
         };
         let completed = complete(&file, &recorded).unwrap();
-        // Ten were recorded: one is in the file, and one was left.
+        // Ten events were recorded: one is in the file, and one was left in the recorder.
         assert_eq!((completed.corrupted, completed.missing), (0, 8));
         let header = completed.trace.header();
         assert_eq!((header.events_lost, header.buffers_lost), (3 + 8, 2));

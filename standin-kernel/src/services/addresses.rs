@@ -1,4 +1,4 @@
-//! The checks of addresses that drivers pass.
+//! Checks of the addresses that drivers pass.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::{
     ground::{access::AddressError, arena::Arena, irql::Irql, rule::Rule},
 };
 
-/// The checks of addresses.
+/// Checks addresses.
 pub struct Addresses {
     environment: Arc<Environment>,
     pool: Arc<Pool>,
@@ -28,7 +28,7 @@ impl Addresses {
         Self { environment, pool, borrowed }
     }
 
-    /// Returns whether a block of pool starts at an address.
+    /// Returns whether a pool block starts at an address.
     pub fn is_block(&self, address: u64) -> bool {
         self.pool.size(address).is_some()
     }
@@ -57,8 +57,8 @@ impl Addresses {
         self.gone(address)
     }
 
-    /// Returns the reason that a formerly valid address is invalid: it is in a discarded section
-    /// or in a freed block. Completes "which ...".
+    /// Returns the reason that a previously valid address is invalid: it is in a discarded section or a
+    /// freed block. Completes "which ...".
     pub fn describe_stale(&self, address: u64) -> Option<String> {
         self.gone(address).map(|error| error.what)
     }
@@ -96,15 +96,15 @@ impl Addresses {
         self.environment.paged.contains(address) || self.environment.images.is_pageable(address)
     }
 
-    /// Returns whether a number is an address of memory that drivers can reach.
+    /// Returns whether a number is an address in memory that drivers can access.
     pub fn is_kernel_address(&self, value: u64) -> bool {
         Arena::non_paged().contains(value)
             || self.environment.paged.contains(value)
             || self.environment.images.contains(value)
     }
 
-    /// Checks an address that a driver passes to ETW. An address may be accessible by chance and
-    /// still be wrong (V40, V41, V54). `sound` is the thread's.
+    /// Checks an address that a driver passes to ETW. An address may be accessible by chance and still
+    /// be wrong (V40, V41, V54). `sound` belongs to the calling thread.
     pub fn check(
         &self,
         context: &Context,
@@ -151,9 +151,9 @@ impl Addresses {
             return;
         }
         let is_pageable = self.environment.images.pageable_at(address);
-        // The other stack of this thread, or one of a thread that waits. A thread that runs driver code
-        // now has not said how far its stack reaches. Of all these checks only this one uses a lock that all
-        // threads share, so it comes last.
+        // The address may be on this thread's other stack, or on the stack of a waiting thread. The
+        // stack extent of a thread that is running driver code is unknown. Only this check uses a lock
+        // that all threads share, so it comes last.
         if is_pageable.is_none()
             && let Some(pointer) = self.environment.live_stacks.pointer_at(address)
         {

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 
 use parking_lot::Mutex;
 
-/// The maximum number of ranges kept after the enable callback that borrowed them returns.
+/// The maximum number of ranges that are remembered after their enable callbacks have returned.
 const REMEMBERED: usize = 256;
 
 /// The memory that is currently borrowed, and recently borrowed memory.
@@ -50,7 +50,7 @@ impl Borrowed {
     /// Returns whether an address is past the end of borrowed filter data, where a hostile chain
     /// continues.
     pub fn is_behind(&self, address: u64) -> bool {
-        /// The largest offset to the next filter.
+        /// The maximum offset to the next filter.
         const FARTHEST: u64 = 1 << 32;
         let state = self.0.lock();
         let mut ends = state.ends.iter();

@@ -1,4 +1,4 @@
-//! What a create request tells a driver: the access that the opener wants, the options, and the
+//! The information that a create request passes to a driver: the requested access, the options, and the
 //! security context.
 
 use zerocopy::{FromZeros, IntoBytes};
@@ -23,20 +23,20 @@ pub struct CreateParameters {
 }
 
 impl CreateParameters {
-    /// What `CreateFile` asks of a device for `GENERIC_READ | GENERIC_WRITE`, shared for both, with
-    /// `OPEN_EXISTING` and `FILE_FLAG_OVERLAPPED`: the disposition is `FILE_OPEN`, the option
-    /// `FILE_NON_DIRECTORY_FILE`, the attribute `FILE_ATTRIBUTE_NORMAL`.
+    /// The parameters of a `CreateFile` call for a device with `GENERIC_READ | GENERIC_WRITE`, shared
+    /// for both, with `OPEN_EXISTING` and `FILE_FLAG_OVERLAPPED`: the disposition is `FILE_OPEN`, the
+    /// option `FILE_NON_DIRECTORY_FILE`, the attribute `FILE_ATTRIBUTE_NORMAL`.
     pub const OF_PROCESS: Self = Self::new(0xC000_0000, [1, 0x40], 0x80, 3);
 
-    /// Returns the parameters of an open with generic rights, which become those of files, and with
-    /// a disposition and create options as `ZwCreateFile` takes them.
+    /// Returns the parameters of an open with generic rights, which are converted to file rights, and
+    /// with a disposition and create options as in `ZwCreateFile`.
     pub const fn new(
         access: u32,
         [disposition, options]: [u32; 2],
         attributes: u32,
         share: u32,
     ) -> Self {
-        /// The generic rights, and what they mean for files.
+        /// The generic rights, and the corresponding file rights.
         const GENERIC: [(u32, u32); 4] = [
             (0x8000_0000, 0x0012_0089),
             (0x4000_0000, 0x0012_0116),
@@ -61,18 +61,17 @@ impl CreateParameters {
     }
 }
 
-/// The memory of a create request's security context: the `IO_SECURITY_CONTEXT`, and the
-/// `ACCESS_STATE` that it points to. It is readable until the value is dropped.
+/// The memory of a create request's security context: the `IO_SECURITY_CONTEXT`, and the `ACCESS_STATE`
+/// to which it points. It is readable until the value is dropped.
 pub struct SecurityContext {
     memory: Block,
     parameters: CreateParameters,
 }
 
 impl SecurityContext {
-    /// Creates the structures for an open by a process. The access check is over: the opener has got the
-    /// access.
+    /// Creates the structures for an open by a process. The access check has already granted the access.
     pub fn new(parameters: CreateParameters, process: u32) -> Self {
-        /// The size of what stands for the process's token, of which drivers use the address only.
+        /// The size of the placeholder for the process's token, of which drivers use only the address.
         const TOKEN: usize = 16;
         let size = size_of::<IoSecurityContext>() + size_of::<AccessState>();
         let memory = Block::zeroed(size + TOKEN);
@@ -92,8 +91,8 @@ impl SecurityContext {
         Self { memory, parameters }
     }
 
-    /// Returns the four words of `Parameters.Create` in a stack location, and in a
-    /// `WDF_REQUEST_PARAMETERS`.
+    /// Returns the four words of `Parameters.Create`, which a stack location and a
+    /// `WDF_REQUEST_PARAMETERS` contain.
     pub fn words(&self) -> [u64; 4] {
         let given = self.parameters;
         [

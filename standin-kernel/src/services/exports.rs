@@ -37,13 +37,13 @@ pub fn gateways() -> &'static Gateways {
 
 /// Returns the address to bind an import to, if the stand-in kernel provides it.
 pub fn address_of(module: &str, name: &str) -> Option<u64> {
-    // Since Windows 10 2004, the routines of HAL.dll are in the kernel, and both names bind.
+    // Since Windows 10 2004, the routines of HAL.dll are in the kernel, and both module names bind.
     let module = if module.eq_ignore_ascii_case("hal.dll") { NTOSKRNL } else { module };
     gateways().find(module, name)
 }
 
-/// Returns the address to bind an import to in a kernel, as [`address_of`] does. Some variables differ
-/// between kernels.
+/// Returns the address to bind an import to in a specific kernel, as [`address_of`] does. Some
+/// variables differ between kernels.
 pub fn address_in(nt: &Ntoskrnl, module: &str, name: &str) -> Option<u64> {
     let variable = || {
         let is_ours = module.eq_ignore_ascii_case(NTOSKRNL);
@@ -52,12 +52,12 @@ pub fn address_in(nt: &Ntoskrnl, module: &str, name: &str) -> Option<u64> {
     address_of(module, name).or_else(variable)
 }
 
-/// Returns the address of a routine of ntoskrnl.exe, if the stand-in kernel provides it.
+/// Returns the address of an ntoskrnl.exe routine, if the stand-in kernel provides it.
 pub fn kernel_routine(name: &str) -> Option<u64> {
     gateways().find(NTOSKRNL, name)
 }
 
-/// Returns the gateways that the framework gives to drivers.
+/// Returns the gateways that the framework provides to drivers.
 pub fn function_table() -> FunctionTable {
     FunctionTable {
         table: gateways().of_module(table::MODULE),
@@ -66,8 +66,8 @@ pub fn function_table() -> FunctionTable {
 }
 
 impl Fault {
-    /// Returns the routines that support fault injection, in the order of their names: most of those
-    /// that return an `NTSTATUS`, and two whose null pointer says that they failed.
+    /// Returns the routines that support fault injection, sorted by name: most routines that return an
+    /// `NTSTATUS`, and two that report failure with a null pointer.
     #[must_use]
     pub fn routines() -> Vec<&'static str> {
         let all = gateways().entries().iter();
@@ -92,7 +92,7 @@ fn entries() -> Vec<Entry> {
     all
 }
 
-/// Creates the entries of a service's exports. `context` creates the context that they take.
+/// Creates the entries for a service's exports. `context` creates the context that they receive.
 fn of<C: 'static>(
     module: &'static str,
     exports: Vec<Export<C>>,

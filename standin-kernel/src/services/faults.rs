@@ -11,8 +11,8 @@ use crate::{execution::routine::Type, ground::NtStatus};
 pub struct Fault {
     /// The routine, one of [`Fault::routines`].
     pub routine: &'static str,
-    /// The status that the routine returns. `ExAllocatePool2` and `WdfControlDeviceInitAllocate`
-    /// return null whatever the status.
+    /// The status that the routine returns. `ExAllocatePool2` and `WdfControlDeviceInitAllocate` return
+    /// null regardless of the status.
     pub status: NtStatus,
     /// The number of calls that succeed before the first failure.
     pub after: u32,
@@ -21,13 +21,14 @@ pub struct Fault {
 }
 
 impl Fault {
-    /// The routines that check for their faults themselves, because their failures have effects.
+    /// The routines that check for their faults themselves, because their failures have side effects.
     const WITH_EFFECTS: &'static [&'static str] = &[
         "EtwRegister", "EtwUnregister", "EtwSetInformation", "EtwWriteEx", "EtwActivityIdControl",
         "EtwRegisterClassicProvider", "ExAllocatePool2",
     ];
 
-    /// The routines with a status that do not fail: what they wait for, end, send or release would be left.
+    /// The routines that return a status but must not fail, because a failure would leave the object
+    /// that they wait for, end, send or release.
     const UNFAILING: &'static [&'static str] = &[
         "ExDeleteResourceLite", "ExInitializeResourceLite", "IoUnregisterPlugPlayNotification",
         "IoUnregisterPlugPlayNotificationEx", "IofCallDriver", "KeWaitForMultipleObjects",
@@ -38,14 +39,14 @@ impl Fault {
         "WdfVersionUnbind", "ZwClose",
     ];
 
-    /// The routines that support fault injection, in words.
+    /// A description of the routines that support fault injection.
     pub(crate) const SUPPORTED: &'static str = "most provided routines that return an NTSTATUS, and \
                                                 ExAllocatePool2 and WdfControlDeviceInitAllocate";
 
-    /// A routine that returns null if it fails.
+    /// A routine that returns null on failure.
     const WITH_NULL: &'static str = "WdfControlDeviceInitAllocate";
 
-    /// Returns whether fault injection supports a routine whose result has this type.
+    /// Returns whether fault injection supports a routine with this result type.
     pub(super) fn is_supported(routine: &str, result: Type) -> bool {
         result == Type::Status && !Self::UNFAILING.contains(&routine)
             || routine == Self::WITH_NULL
@@ -63,7 +64,7 @@ impl Fault {
 #[derive(Default)]
 pub struct Faults {
     pending: Mutex<Vec<Fault>>,
-    /// Set once a fault was added. Every write checks this flag, and most kernels never have a
+    /// Set once a fault has been added. Every write checks this flag, and most kernels never have a
     /// fault.
     any: AtomicBool,
 }
@@ -80,8 +81,8 @@ impl Faults {
         self.pending.lock().clear();
     }
 
-    /// Returns the result of a call that must fail, if a fault is due and the routine, whose result has
-    /// the type `result`, does not check for it itself.
+    /// Returns the result of a call that must fail, if a fault is due and the routine does not check for
+    /// its faults itself. `result` is the routine's result type.
     pub fn result_of(&self, routine: &str, result: Type) -> Option<u64> {
         let is_any = self.any.load(Ordering::Acquire);
         if !is_any || Fault::WITH_EFFECTS.contains(&routine) {
@@ -93,7 +94,7 @@ impl Faults {
         }
     }
 
-    /// Returns the status that a call to a routine must fail with, if a fault is due.
+    /// Returns the status with which a call to a routine must fail, if a fault is due.
     pub fn take(&self, routine: &str) -> Option<NtStatus> {
         if !self.any.load(Ordering::Acquire) {
             return None;
@@ -126,7 +127,7 @@ mod tests {
         let with_status = ["IoCreateDevice", "WdfVersionBind", "WdfDeviceCreate", "ZwCreateFile"];
         assert!(with_status.iter().all(is_supported));
         assert!(Fault::WITH_EFFECTS.iter().all(is_supported) && is_supported(&Fault::WITH_NULL));
-        // They return a pointer, nothing, a truth value, and a number.
+        // These routines return a pointer, nothing, a truth value, and a number.
         let others = ["IoAllocateIrp", "KeInitializeEvent", "KeSetTimer", "DbgPrint"];
         let provided =
             |name: &&str| exports::gateways().entries().iter().any(|one| one.name == *name);

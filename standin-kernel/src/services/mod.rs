@@ -1,8 +1,8 @@
 //! The routines that a driver can call: pool, ntoskrnl.exe, KMDF and ETW, and the verifier and
 //! faults that they share.
 //!
-//! Each service owns its state, receives the other services that it uses when it is created,
-//! and acts in a context of its own, which is passed with each call.
+//! Each service owns its state, receives the other services that it uses when it is created, and
+//! runs in its own context, which is passed with each call.
 
 pub mod addresses;
 pub mod borrowed;

@@ -5,7 +5,7 @@ use std::{
     collections::HashMap,
 };
 
-/// The state of a service's modules, by type: each module declares its own.
+/// The state of a service's modules, by type. Each module declares its own type.
 #[derive(Default)]
 pub struct Parts(HashMap<TypeId, Box<dyn Any + Send>>);
 

@@ -1,4 +1,4 @@
-//! Strings that drivers pass and get.
+//! Strings that drivers pass and receive.
 
 use crate::{execution::context::Context, ground::abi::UnicodeString};
 
@@ -9,13 +9,13 @@ pub fn read_unicode_string(context: &Context, address: u64) -> String {
     String::from_utf16_lossy(&units(&bytes))
 }
 
-/// Returns the units of little-endian UTF-16.
+/// Decodes little-endian UTF-16 bytes to units.
 pub fn units(bytes: &[u8]) -> Vec<u16> {
     let (pairs, _) = bytes.as_chunks();
     pairs.iter().copied().map(u16::from_le_bytes).collect()
 }
 
-/// Returns a string as little-endian UTF-16 bytes with a terminating NUL.
+/// Encodes a string as little-endian UTF-16 bytes with a terminating NUL.
 pub fn text_bytes(text: &str) -> Vec<u8> {
     text.encode_utf16().chain([0]).flat_map(u16::to_le_bytes).collect()
 }

@@ -37,8 +37,8 @@ use crate::{
     },
 };
 
-/// The services of a kernel. This structure creates the services, which do not depend on it; each
-/// call finds its service through it.
+/// The services of a kernel. This structure creates the services, which do not depend on it. Each call
+/// finds its service through this structure.
 pub struct System {
     /// The environment of the threads.
     pub environment: Arc<Environment>,
@@ -64,7 +64,7 @@ pub struct System {
     processors: u16,
 }
 
-/// The checks that a kernel makes.
+/// The optional checks and limits of a kernel.
 #[derive(Clone, Copy)]
 pub struct Checks {
     /// Set to guard every block of non-paged pool.
@@ -189,26 +189,26 @@ struct OfThread {
     etw: Rc<EtwOfThread>,
 }
 
-/// Set while a thread runs DPCs: those that are queued meanwhile run after them, and not inside them.
+/// Set while a thread runs DPCs: those that are queued meanwhile run after them, not inside them.
 #[derive(Default)]
 struct Draining {
     dpcs: Cell<bool>,
     threaded: Cell<bool>,
 }
 
-/// The number of DPCs that run one after the other before that counts as endless.
+/// The number of consecutive DPCs that counts as endless.
 const MAX_DPCS: u32 = 50_000;
 
-/// The first parameter of `DPC_WATCHDOG_VIOLATION` for the time of several DPCs together.
+/// The first parameter of `DPC_WATCHDOG_VIOLATION` for the cumulative time of several DPCs.
 const CUMULATIVE: u64 = 1;
 
 impl System {
-    /// Returns whether a DPC waits for the IRQL to fall.
+    /// Returns whether a DPC is waiting for a lower IRQL.
     fn has_dpc(&self) -> bool {
         timer::is_dpc_pending(&self.kmdf) || dpc::is_pending(&self.ntoskrnl, false)
     }
 
-    /// Runs the DPCs that wait, and those that they queue.
+    /// Runs the waiting DPCs, and the DPCs that they queue.
     fn run_dpcs(context: &Context) {
         let kmdf = Self::kmdf_context(context.clone());
         let nt = Self::ntoskrnl_context(context.clone());
@@ -239,8 +239,8 @@ impl System {
 }
 
 impl System {
-    /// Tells the framework's providers of a WMI data block whether its events are wanted, on threads of
-    /// the kernel. Returns `false` if nothing has changed.
+    /// Tells the framework's providers of a WMI data block whether its events are wanted, on kernel
+    /// threads. Returns `false` if nothing has changed.
     fn tell_provider(&self, framework: &KmdfContext, nt: &NtContext) -> bool {
         if framework.irql() > Irql::PASSIVE_LEVEL {
             return false;
@@ -279,7 +279,7 @@ impl Host for System {
     }
 
     fn thread_object(&self, thread: &Rc<Thread>) -> u64 {
-        // The routines that take an object know those that were given out.
+        // Routines that take a thread object accept only addresses that were handed out.
         objects::current(&Self::ntoskrnl_context(Context::of_job(thread)))
     }
 
@@ -329,7 +329,7 @@ impl Host for System {
         let kmdf = Self::kmdf_context(context.clone());
         let nt = Self::ntoskrnl_context(context);
         while let Some(due) = nt_timer::next_due(&self.ntoskrnl).filter(|due| *due <= until) {
-            // The framework's timers that are due before go first.
+            // Timers of the framework that are due earlier come first.
             timer::run_timers(&kmdf, due);
             nt_timer::fire_next(&nt, due);
         }

@@ -1,7 +1,7 @@
 //! The verifier: warnings, and the rules for enable callbacks.
 //!
 //! The services check the other rules themselves. They report violations through the thread
-//! (`Thread::stop`) or keep them here as warnings.
+//! (`Thread::stop`), or keep them here as warnings.
 
 use std::{
     cell::{Cell, RefCell},
@@ -25,7 +25,7 @@ use crate::{
     },
 };
 
-/// The maximum number of warnings that are kept, and of notes; later ones are dropped.
+/// The maximum number of warnings, and of notes, that are kept. Later ones are dropped.
 const MAX_WARNINGS: usize = 1000;
 
 /// The maximum time that an enable callback may take. A callback that takes longer is reported as
@@ -44,20 +44,20 @@ pub struct Verifier {
 #[derive(Default)]
 struct Warnings {
     all: Vec<Violation>,
-    /// The number of notes in `all`, which leave room for as many warnings.
+    /// The number of notes in `all`. Notes do not reduce the number of warnings that fit.
     notes: usize,
-    /// The places of the warnings in `all`, by what breaks a rule.
+    /// The indices of the warnings in `all`, by rule and cause.
     known: HashMap<(Rule, Cause), usize>,
 }
 
-/// A cause of warnings. Each causes one warning for a rule, which counts how often it occurred.
+/// A cause of warnings. Each cause leads to one warning per rule, which counts its occurrences.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Cause {
     /// The driver's call with this return address.
     Call(u64),
-    /// A provider's event with this id and version and with event metadata at this address.
+    /// A provider's event with this id and version, and with event metadata at this address.
     Event(Guid, u16, u8, u64),
-    /// A provider's event with this name. Several write sites can have metadata with one name.
+    /// A provider's event with this name. Several write sites can have metadata with the same name.
     Named(Guid, String),
     /// Anything in the driver.
     Any,
@@ -94,8 +94,8 @@ impl Verifier {
         true
     }
 
-    /// Keeps a warning about a call, once for each rule and caller. `sentence` completes the
-    /// sentence that names the call.
+    /// Keeps a warning about a call, once per rule and caller. `sentence` completes the sentence
+    /// that names the call.
     pub fn warn(&self, context: &Context, rule: Rule, sentence: impl FnOnce() -> String) {
         let cause = Cause::Call(context.call().return_address);
         if !self.is_known(rule, &cause) {
@@ -103,8 +103,8 @@ impl Verifier {
         }
     }
 
-    /// Keeps a warning about an event, once for each rule and event. `event` describes the event
-    /// and returns its cause by name, if it has a name.
+    /// Keeps a warning about an event, once per rule and event. `event` describes the event, and
+    /// returns its cause by name if it has a name.
     pub fn warn_of_event(
         &self,
         context: &Context,
@@ -130,7 +130,7 @@ impl Verifier {
         }
     }
 
-    /// Keeps a warning that does not concern a call, once for each rule.
+    /// Keeps a warning that is not about a call, once per rule.
     pub fn warn_once(&self, rule: Rule, message: impl FnOnce() -> String) {
         if !self.is_known(rule, &Cause::Any) {
             let violation = Violation::new(rule, message(), Vec::new());
@@ -155,7 +155,7 @@ impl Verifier {
         self.warnings.lock().add(cause, violation);
     }
 
-    /// Returns the notes that were kept, or the warnings.
+    /// Returns either the notes or the warnings that were kept.
     pub fn kept(&self, notes: bool) -> Vec<Violation> {
         let warnings = self.warnings.lock();
         let all = warnings.all.iter();
@@ -164,7 +164,7 @@ impl Verifier {
             .collect()
     }
 
-    /// Returns whether an enable callback runs on a thread.
+    /// Returns whether an enable callback is running on a thread.
     pub fn is_in_enable_callback(thread: &Thread) -> bool {
         local(thread).callbacks.get() > 0
     }
@@ -225,7 +225,7 @@ impl Verifier {
 }
 
 impl Warnings {
-    /// Returns whether there is no room for a warning, or for a note if the rule's are notes.
+    /// Returns whether there is no room for a violation of the rule: a warning or a note.
     const fn is_full(&self, rule: Rule) -> bool {
         let count = match rule.severity() {
             Severity::Note => self.notes,
@@ -298,7 +298,7 @@ mod tests {
     #[test]
     fn two_threads_keep_one_warning() {
         let mut warnings = Warnings::default();
-        // Both have seen that there is none.
+        // Both threads have seen that there is no warning yet.
         for _ in 0..2 {
             let rule = Rule::RegistrationChurn;
             warnings.add(Cause::Call(1), Violation::new(rule, String::new(), Vec::new()));

@@ -1,5 +1,5 @@
 //! Tests drivers in C, built by clang with the options of WDK drivers: a security cookie, control flow
-//! guard, inline functions of headers, and instructions that a driver cannot execute here.
+//! guard, inline functions from headers, and instructions that a driver cannot execute here.
 
 use crate::common;
 use std::{collections::BTreeSet, path::Path, time::Duration};
@@ -15,7 +15,7 @@ const CLIENT: Identity = Identity { process: 10, thread: 11 };
 /// The provider's GUID.
 const PROVIDER: &str = "6b0f3a52-7c1d-4e8b-9a46-5d2c81f0e937";
 
-/// The variants that can be loaded and start.
+/// The variants that load and start successfully.
 const VARIANTS: [&str; 6] = ["od", "o2", "guard", "kernel", "no_pdb", "old_config"];
 
 /// The control codes of tests/drivers/c/driver.c.
@@ -38,7 +38,7 @@ const LARGE_FRAME: u32 = code(13);
 const HUGE_FRAME: u32 = code(14);
 const TRAP: u32 = code(16);
 
-/// The number of results, each of eight bytes.
+/// The number of results, eight bytes each.
 const RESULTS: usize = 16;
 
 /// A kernel with the driver, its device, and an open file.
@@ -115,7 +115,7 @@ fn every_variant_starts_and_is_traced() {
     }
 }
 
-/// Returns the provider's events: the id or the name, and the payload or the fields.
+/// Returns the provider's events: the id and payload, or the name and fields.
 fn events(file: &Path) -> Vec<String> {
     let trace = Trace::open(file).unwrap();
     let of_provider = trace
@@ -168,7 +168,7 @@ fn inline_functions_read_what_the_exports_do() {
         // The coarse time is at most a tick behind the precise one.
         assert!(system <= precise && precise - system <= 2 * 156_250);
         assert_eq!(rest[..3], [10, 0x0FA0_0000, 0x180]);
-        // KPRCB has the same thread.
+        // KPRCB contains the same thread.
         assert_eq!(rest[3], thread);
         bench.kernel.advance(Duration::from_secs(1)).unwrap();
         let later = bench.results(READ_STATE, 0);
@@ -179,7 +179,7 @@ fn inline_functions_read_what_the_exports_do() {
     }
 }
 
-// The WDK has no __chkstk in its libraries: ntoskrnl.exe exports it.
+// The WDK's libraries lack __chkstk: ntoskrnl.exe exports it.
 #[test]
 fn large_frames_are_probed_by_the_kernels_routine() {
     for variant in VARIANTS {
@@ -318,8 +318,8 @@ fn an_image_without_relocations_is_refused_with_the_reason() {
     }
 }
 
-/// The exceptional instructions: the argument, the bugcheck's code and first parameter, and a part of
-/// the message.
+/// The instructions that cause exceptions: the argument, the bugcheck's code and first parameter, and
+/// a part of the message.
 const TRAPS: [(u32, u32, u64, &str); 27] = [
     (0, 0x139, 3, "FAST_FAIL_CORRUPT_LIST_ENTRY (3)"),
     (1, 0x1E, 0xC000_0096, "privileged instruction `cli`"),
@@ -359,7 +359,7 @@ fn each_instruction_that_a_driver_cannot_execute_is_named() {
             assert_eq!(found, (code, parameter), "{variant} {argument}: {bugcheck}");
             assert!(bugcheck.message.contains(part), "{variant} {argument}: {bugcheck}");
             assert_eq!(bugcheck.irql, Irql::PASSIVE_LEVEL);
-            // The line, or the offset where there is no PDB. `sysenter` loses both.
+            // The line, or the offset if there is no PDB. `sysenter` loses both.
             let place = match variant {
                 _ if argument == 15 => "",
                 "no_pdb" => "etw_c_driver_no_pdb.sys+0x",

@@ -1,4 +1,4 @@
-//! The command line.
+//! Tests the command line.
 
 use crate::common;
 use std::{
@@ -46,7 +46,7 @@ fn a_script_drives_a_driver_and_leaves_a_trace() {
     let events = trace.events().count();
     assert!(events > 15, "{events}");
     assert!(said.contains(&format!("{events} events in ")), "{said}");
-    // Without a name, everything that registers is enabled.
+    // Without a name, every provider that registers is enabled.
     let (good, unnamed) = run(folder.path(), SCRIPT, &[]);
     assert!(good && unnamed.contains(&format!("{events} events in ")), "{unnamed}");
     let file = folder.path().join("out.etl");
@@ -69,7 +69,7 @@ fn a_script_drives_a_driver_and_leaves_a_trace() {
         shown[at + 1].contains(" WdkEtw.SampleDriver WriteData [Verbose, Request]"),
         "{unnamed}"
     );
-    // Enables the group, with a lower level and fewer keywords.
+    // Enables the group with a lower level and fewer keywords.
     let group = ["--group", "WdkEtw.SampleGroup:4:0x1", "--only"];
     let (good, said) = run(folder.path(), SCRIPT, &group);
     assert!(good, "{said}");
@@ -156,7 +156,7 @@ fn errors_are_sentences() {
     assert!(!output.status.success() && said.contains("/nowhere.sys"), "{said}");
 }
 
-/// Runs the driver that checks the routines of ntoskrnl.exe, and returns what it and the program say.
+/// Runs the driver that checks the routines of ntoskrnl.exe, and returns the output of both.
 fn run_checks(folder: &Path, service: &str, arguments: &[&str]) -> String {
     let output = common::run_command(common::kernel(), folder.join("checks.etl"))
         .args(["--service", service, "--no-notes"])
@@ -185,7 +185,7 @@ fn a_driver_gets_a_folder_and_values_in_the_registry() {
          \"Number\"=dword:00000001\n\"Text\"=\"hello\"\n",
     )
     .unwrap();
-    // A parameter replaces what a file sets.
+    // A parameter overrides a value in a registry file.
     let values = ["--parameter", "Number=dword:42", "--registry", file.to_str().unwrap()];
     let said = run_checks(folder.path(), "registry", &values);
     assert!(said.contains("done ") && !said.contains("FAILED"), "{said}");
@@ -203,7 +203,7 @@ fn a_driver_crash_is_reported_with_exit_code_1() {
     let said = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(1), "{said}");
     assert!(said.contains("bugcheck 0x1E") && said.contains("read_null"), "{said}");
-    // The trace so far is there, and the last calls are printed and counted.
+    // The trace is written up to this point, and the last calls are printed and counted.
     let told = String::from_utf8(output.stdout).unwrap();
     let calls: u64 =
         told.lines().find_map(|line| line.split_once(" kernel calls, ")?.0.parse().ok()).unwrap();
@@ -285,7 +285,7 @@ fn a_driver_that_ends_its_process_is_reported() {
         assert!(error.contains("; the step is `load "), "{error}");
         assert!(shown.contains("0 events in "), "{shown}");
     }
-    // What the step wrote and printed before the end is shown, and in the file.
+    // Events and output of the step before the end are shown, and are in the file.
     for service in ["exit", "kill", "corrupt"] {
         let service = format!("{service}-after-events");
         let (shown, _) = run(&service, &[]);
@@ -321,7 +321,7 @@ fn start_rules(folder: &Path, service: &str, arguments: &[&str]) -> Child {
         .unwrap()
 }
 
-/// Returns what a process writes to its two outputs.
+/// Returns the output of a process on both streams.
 fn said(child: Child) -> (String, String) {
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(1), "{output:?}");
@@ -331,7 +331,7 @@ fn said(child: Child) -> (String, String) {
 #[test]
 fn a_reader_may_be_slow() {
     let folder = tempfile::tempdir().unwrap();
-    // The report of a run that ends, and that of a process that the driver ended.
+    // The report of a run that ends normally, and of a process that the driver ended.
     for (service, error) in [
         ("leak-after-many-events", "unloaded without freeing 128 bytes"),
         ("kill-after-many-events", "ended the process by the signal SIGKILL"),
@@ -362,7 +362,7 @@ fn the_end_of_a_process_names_the_authors_line_and_shows_every_event() {
     assert!(at("wdk_alloc::") < at(&line) && at(&line) < at("kill_after_a_box (tests"), "{errors}");
     assert!(frames.iter().all(|frame| frame.starts_with("    at ")), "{errors}");
     assert!(at("FxDriverEntry").is_some(), "{errors}");
-    // More events than two buffers of the session hold.
+    // More events than fit in two of the session's buffers.
     let child = start_rules(folder.path(), "kill-after-many-events", &[]);
     let (shown, _) = said(child);
     let trace = Trace::open(folder.path().join("out.etl")).unwrap();
@@ -408,7 +408,7 @@ fn resources_that_cannot_be_read_are_reported_when_the_process_ends() {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    // The driver's process soon waits for the reader of its output, and is ended then.
+    // The driver's process soon waits for the reader of its output, and is then ended.
     let children = format!("/proc/{0}/task/{0}/children", parent.id());
     let child = (0..200).find_map(|_| {
         std::thread::sleep(Duration::from_millis(50));
@@ -434,7 +434,7 @@ fn the_command_that_prints_the_events_is_one_of_the_shell() {
     fs::create_dir(&folder).unwrap();
     let (shown, _) = said(start_rules(&folder, "leak", &[]));
     let file = folder.join("out.etl").display().to_string();
-    // The image describes no events.
+    // The image does not describe events.
     let command = format!("\nTo print them: etl dump '{}'\n", file.replace('\'', r"'\''"));
     assert!(shown.contains(&command), "{shown}");
 }
@@ -453,7 +453,7 @@ fn the_stack_of_a_routine_that_bugchecked_is_counted() {
     }
 }
 
-/// Runs the rules driver as a service, from a folder with its image and the PDB `pdb`.
+/// Runs the rules driver as a service, from a folder with its image and `pdb` as the PDB.
 fn run_rules_with(pdb: &[u8], service: &str, arguments: &[&str]) -> (String, String) {
     let folder = tempfile::tempdir().unwrap();
     let image = folder.path().join("etw_rules_driver.sys");
@@ -469,8 +469,8 @@ fn run_rules_with(pdb: &[u8], service: &str, arguments: &[&str]) -> (String, Str
     [output.stdout, output.stderr].map(|bytes| String::from_utf8(bytes).unwrap()).into()
 }
 
-/// Returns the PDB with a few other bytes, with which its reader panics at an offset in the image, and
-/// at the one before: a return address belongs to the call before it.
+/// Modifies the PDB so that its reader panics at an offset in the image and at the preceding offset,
+/// because a return address belongs to the preceding call.
 fn pdb_that_panics(offset: u32) -> Vec<u8> {
     let pdb = fs::read(common::rules_driver().with_extension("pdb")).unwrap();
     let mut whole = pdb_addr2line::pdb::PDB::open(Cursor::new(pdb.clone())).unwrap();
@@ -478,7 +478,7 @@ fn pdb_that_panics(offset: u32) -> Vec<u8> {
     let reads = |bytes: Vec<u8>, offset: u32| {
         std::panic::catch_unwind(|| {
             let mut pdb = pdb_addr2line::pdb::PDB::open(Cursor::new(bytes)).ok()?;
-            // Otherwise the file is not the image's.
+            // Otherwise the PDB does not belong to the image.
             (pdb.pdb_information().ok()?.guid == guid).then_some(())?;
             let data = pdb_addr2line::ContextPdbData::try_from_pdb(pdb).ok()?;
             let context = data.make_context().ok()?;
@@ -504,7 +504,7 @@ fn pdb_that_panics(offset: u32) -> Vec<u8> {
 #[test]
 fn a_pdb_that_cannot_be_read_loses_no_finding_and_no_event() {
     let whole = fs::read(common::rules_driver().with_extension("pdb")).unwrap();
-    // The second driver ends its process, so that the report on it reads the PDB.
+    // The second driver ends its process, so that the report about it reads the PDB.
     for (service, error) in [
         ("read-null", "error: bugcheck 0x1E: read from 0x0"),
         ("kill", "sys ended the process by the signal SIGKILL"),
@@ -524,7 +524,7 @@ fn a_pdb_that_cannot_be_read_loses_no_finding_and_no_event() {
     }
 }
 
-/// Replaces bytes by as many others, everywhere.
+/// Replaces a byte sequence everywhere with another of the same length.
 fn replaced(mut bytes: Vec<u8>, from: &[u8], to: &[u8]) -> Vec<u8> {
     assert_eq!(from.len(), to.len());
     for at in 0..bytes.len() - from.len() {
@@ -543,7 +543,7 @@ fn a_pdb_without_the_authors_lines_is_noted() {
     let (_, said) = run_rules_with(&whole, "leaked-pool", &[]);
     assert!(said.contains("tests/drivers/rules/src/lib.rs:"), "{said}");
     assert!(!said.contains(note), "{said}");
-    // Only the lines of packages are left, as when a profile has `debug = false`.
+    // Only the lines of packages remain, as if a profile had `debug = false`.
     let packages = br"C:\src\cargo\";
     let without = replaced(whole, br"C:\src\tests\", packages);
     let without = replaced(without, br"C:\src\tools\", packages);
@@ -570,7 +570,7 @@ fn a_bugcheck_in_the_unload_after_a_failed_step_is_reported() {
     assert!(said.contains("error: bugcheck 0x1E: read from 0x0"), "{said}");
 }
 
-// Windows loads such a driver, and keeps it until it shuts down.
+// Windows also loads such a driver, and keeps it loaded until shutdown.
 #[test]
 fn a_driver_without_an_unload_routine_stays() {
     let folder = tempfile::tempdir().unwrap();
@@ -589,7 +589,7 @@ fn a_driver_without_an_unload_routine_stays() {
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(output.status.success(), "{said}");
     assert!(said.contains(&format!("note: {sentence}")), "{said}");
-    // A script says what is to happen, and ends with the unload.
+    // A script specifies all steps, and ends with the unload.
     fs::write(folder.path().join("script.txt"), "advance 1").unwrap();
     let output = run(&["--script", "script.txt"]);
     let said = String::from_utf8_lossy(&output.stderr).into_owned();

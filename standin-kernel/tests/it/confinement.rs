@@ -1,4 +1,4 @@
-//! The confinement of the process that runs a driver: small drivers try to leave it in every way.
+//! The confinement of the process that runs a driver: small drivers try to escape in every way.
 
 use std::{
     collections::BTreeMap,
@@ -22,18 +22,18 @@ use syscalls::Sysno;
 
 use crate::common;
 
-/// The `syscall` instruction that a driver uses.
+/// The `syscall` instruction that a driver executes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Way {
-    /// That in the C library's function `syscall`.
+    /// The instruction in the C library's function `syscall`.
     Library,
-    /// One that it writes to new executable memory.
+    /// An instruction that the driver writes to new executable memory.
     OwnMemory,
-    /// As before, on a stack in the C library's data, where nobody looks for a driver's.
+    /// As above, but on a stack in the C library's data, where no driver stack is expected.
     OwnStack,
     /// `int 80h` in new executable memory, which makes 32-bit system calls.
     Interrupt,
-    /// One in its image.
+    /// An instruction in the driver's image.
     Image,
 }
 
@@ -43,7 +43,7 @@ enum Argument<'a> {
     Number(i64),
     /// The address of a text.
     Text(&'a str),
-    /// The id of the process that waits for the driver's.
+    /// The id of the process that waits for the driver's process.
     Parent,
 }
 
@@ -52,7 +52,7 @@ use Argument::{Number, Parent, Text};
 /// A system call to try.
 type Call<'a> = (Sysno, &'a [Argument<'a>]);
 
-/// The numbers that differ between processes.
+/// The values that differ between processes.
 #[derive(Clone, Copy)]
 struct Target {
     /// The address of `syscall`.
@@ -71,7 +71,7 @@ fn assemble(way: Way, call: Call<'_>, target: Target) -> Result<Vec<u8>, iced_x8
     }
     code.sub(rsp, 0x20)?;
     if !matches!(way, Way::Library | Way::Image) {
-        // Maps a page that can be written and executed, and writes the instruction and `ret`.
+        // Maps a writable and executable page, and writes the instruction and `ret` to it.
         let mmap = [Sysno::mmap as u64, 0, 0x1000, 7, 0x22, u64::MAX];
         for (register, value) in [rdi, rsi, rdx, rcx, r8, r9].into_iter().zip(mmap) {
             code.mov(register, value)?;
@@ -110,7 +110,7 @@ fn assemble(way: Way, call: Call<'_>, target: Target) -> Result<Vec<u8>, iced_x8
         match way {
             Way::Image => code.syscall()?,
             Way::OwnStack => {
-                // The stack is in the page.
+                // The stack is in the same page.
                 code.mov(r9, rsp)?;
                 code.lea(rsp, qword_ptr(rbx + 0xF00))?;
                 code.push(r9)?;
@@ -139,7 +139,7 @@ fn library(process: &str) -> Option<u64> {
     u64::from_str_radix(line.split('-').next()?, 16).ok()
 }
 
-/// Runs a driver that makes a system call. Returns what the run says.
+/// Runs a driver that makes a system call. Returns the run's output.
 fn attempt(folder: &Path, way: Way, call: Call<'_>, arguments: &[&str]) -> String {
     attempt_with(folder, way, call, |command| command.args(arguments))
 }
@@ -155,7 +155,7 @@ fn attempt_with(
     change(&mut command).args(["--script", "/dev/stdin", "--max-silence", "20"]);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().unwrap();
-    // It waits for the script. The process for the driver has everything at the same addresses.
+    // The process is waiting for the script. In the driver's process, all addresses are the same.
     let base = loop {
         if let Some(base) = library(&child.id().to_string()) {
             break base;
@@ -178,12 +178,12 @@ fn attempt_with(
     said
 }
 
-/// Returns the text of a failed load with this error.
+/// Returns the text for a load that failed with this error.
 fn failed_with(error: i32) -> String {
     format!("DriverEntry returned 0x{:08X}", -error)
 }
 
-/// The calls that nothing in the kernel makes, or that reach beyond its process.
+/// System calls that the kernel never makes, or that reach beyond its process.
 const REFUSED: &[Call<'_>] = &[
     (Sysno::execve, &[Text("/bin/true"), Number(0), Number(0)]),
     (Sysno::execveat, &[Number(-100), Text("/bin/true"), Number(0), Number(0), Number(0)]),
@@ -223,7 +223,8 @@ const REFUSED: &[Call<'_>] = &[
     (Sysno::seccomp, &[Number(1), Number(0), Number(0)]),
     (Sysno::open_by_handle_at, &[Number(-100), Number(0), Number(0)]),
     (Sysno::openat2, &[Number(-100), Text("/etc/passwd"), Number(0), Number(24)]),
-    // A program that everybody can run with the user's rights, and a file that is cut as it is read.
+    // A program that anyone can run with the user's rights, and a file truncated by a read-only
+    // open.
     (Sysno::openat, &[Number(-100), Text("program"), Number(0o101), Number(0o4755)]),
     (Sysno::openat, &[Number(-100), Text("driver.etl"), Number(0o1000), Number(0)]),
     (Sysno::open, &[Text("program"), Number(0o101), Number(0o6755)]),
@@ -237,7 +238,7 @@ const REFUSED: &[Call<'_>] = &[
     (Sysno::chmod, &[Text("victim"), Number(0o777)]),
     (Sysno::chown, &[Text("victim"), Number(1), Number(1)]),
     (Sysno::setxattr, &[Text("victim"), Text("user.a"), Text("b"), Number(1), Number(0)]),
-    // A terminal: its input is read, and is typed.
+    // Reading a terminal's input, and inserting input.
     (Sysno::read, &[Number(0), Text("00000000"), Number(8)]),
     (Sysno::read, &[Number(1), Text("00000000"), Number(8)]),
     (Sysno::ioctl, &[Number(1), Number(0x5412), Text("a")]),
@@ -284,14 +285,14 @@ fn no_other_instruction_makes_a_refused_call() {
         let refused = format!("the system call `{name}` of Linux, which the confinement refused");
         let said = try_by(Way::OwnMemory);
         assert!(said.contains(&refused), "{said}");
-        // Linux reports an image's own first, unless it is too old for that.
+        // Linux always reports the image's own instruction, unless Linux is too old.
         let said = try_by(Way::Image);
         assert!(said.contains("the instruction `syscall`, which makes a system call"), "{said}");
         let said = attempt_with(folder.path(), Way::Image, call, |command| {
             command.env("WDK_ETW_SYSTEM_CALLS", "made")
         });
         assert!(said.contains(&refused), "{said}");
-        // The call fails, and the run says so.
+        // The call fails, and the run reports it.
         let said = try_by(Way::OwnStack);
         assert!(said.contains(&failed_with(libc::EPERM)), "{said}");
         let warning = format!(
@@ -299,7 +300,7 @@ fn no_other_instruction_makes_a_refused_call() {
                                driver's stack made: `{name}`;"
         );
         assert!(said.contains(&warning), "{said}");
-        // Many kernels have no 32-bit calls at all.
+        // Many Linux kernels do not support 32-bit calls at all.
         let said = try_by(Way::Interrupt);
         let ended = said.contains("ended the process by the signal SIGSYS, with which");
         assert!(ended || said.contains("`int 80h`"), "{said}");
@@ -345,7 +346,7 @@ fn a_driver_opens_no_files_but_its_own() {
     }
     assert_eq!(fs::read_to_string(&secret).unwrap(), "secret");
     assert!(!new.exists() && !above.exists());
-    // The files that the driver may write.
+    // The files that the driver is allowed to write.
     for (path, flags) in [
         (&Path::new(own).join("made"), CREATE),
         (&Path::new(own).join("made"), 0o1001),
@@ -358,7 +359,7 @@ fn a_driver_opens_no_files_but_its_own() {
     assert!(Path::new(own).join("made").exists());
     let said = open(&Path::new(own).join("more"), CREATE, &[]);
     assert!(said.contains(&refused), "{said}");
-    // Without confinement, it leaves.
+    // Without confinement, the driver escapes.
     let said = open(&new, CREATE, &["--confinement", "none"]);
     assert!(!said.contains(&refused) && new.exists(), "{said}");
     let socket = REFUSED[7];
@@ -400,7 +401,7 @@ fn a_driver_that_sleeps_forever_is_stopped_in_the_time_that_is_set() {
         code.mov(rcx, 0_i64)?;
         code.mov(rdx, 0_i64)?;
         code.lea(r8, qword_ptr(interval))?;
-        // The first slot of the imports, which are a page behind the code.
+        // The first import slot, which is one page after the code.
         code.call(qword_ptr(rbx + 0x1000 + 40 + 16))?;
         code.jmp(again)?;
         code.set_label(&mut interval)?;
@@ -424,7 +425,7 @@ fn mutated_images_end_a_run_in_an_orderly_way() {
     common::for_each_seed(48, |seed| {
         let mut random = fastrand::Rng::with_seed(seed);
         let mut mutated = bytes.clone();
-        // In every second image the headers, and anything in the others.
+        // Damages only the headers of every second image, and any bytes of the others.
         let end = if seed % 2 == 0 { 0x400 } else { bytes.len() };
         for _ in 0..random.usize(1..=8) {
             mutated[random.usize(..end)] = random.u8(..);
@@ -439,12 +440,12 @@ fn mutated_images_end_a_run_in_an_orderly_way() {
         assert!(output.status.code().is_some_and(|code| code <= 1), "{}: {said}", output.status);
         assert!(said.contains("found: ") || said.contains("error: "), "{said}");
         assert!(!said.contains("panicked at"), "{said}");
-        // Far more than both limits, for a machine that does other work.
+        // Much longer than both limits, because the machine may be busy with other work.
         assert!(start.elapsed() < Duration::from_mins(2), "{said}");
     });
 }
 
-/// Returns a filter under which a system call fails, as on a system that does not have it.
+/// Returns a filter that makes a system call fail, as on a system that lacks it.
 fn without(call: Sysno) -> BpfProgram {
     let rules = BTreeMap::from([(call as i64, Vec::new())]);
     let error = SeccompAction::Errno(libc::ENOSYS.unsigned_abs());
@@ -464,7 +465,7 @@ fn a_run_says_what_the_system_cannot_keep_a_driver_from() {
         let run = |arguments: &[&str]| {
             let filter = without(call);
             let mut command = common::run_command(&image, folder.path().join("driver.etl"));
-            // SAFETY: the closure makes system calls only.
+            // SAFETY: the closure only makes system calls.
             unsafe {
                 command.args(arguments).pre_exec(move || {
                     apply_filter(&filter).map_err(|_| io::Error::last_os_error())

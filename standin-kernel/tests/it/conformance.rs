@@ -6,7 +6,7 @@ use standin_kernel::{
     conformance::{ConformanceError, check_provider},
 };
 
-/// Checks the rules driver as a service. Its second provider writes an event when it is notified.
+/// Checks the rules driver as a service. Its second provider writes an event on each notification.
 fn check(service: &str) -> Vec<Violation> {
     let kernel = Kernel::new();
     let driver = kernel.load_as(&common::rules_driver(), service).unwrap();
@@ -46,7 +46,7 @@ fn providers_that_misinterpret_notifications_are_detected() {
     }
 }
 
-// V23 to V26 and V50 for this project's library.
+// Covers V23 to V26 and V50 for this project's library.
 #[test]
 fn the_sample_driver_interprets_notifications_correctly() {
     let kernel = Kernel::new();
@@ -72,7 +72,7 @@ fn a_provider_that_writes_nothing_cannot_be_checked() {
     let provider = etw_scenarios::provider();
     let result = check_provider(&kernel, provider, &mut || Ok(Vec::new()));
     assert!(matches!(result, Err(ConformanceError::Silent(of)) if of == provider));
-    // The check has stopped its session.
+    // The check has already stopped its session.
     let again = kernel.start_session(SessionConfig::to_consumers("conformance"));
     assert!(again.is_ok());
     driver.unload().unwrap();

@@ -16,7 +16,7 @@ fn config() -> KernelConfig {
     }
 }
 
-/// Loads the rules driver as a service, lets it do its work, and unloads it. Returns the report.
+/// Loads the rules driver as a service, lets it run, and unloads it. Returns the report.
 fn report(service: &str) -> String {
     let kernel = Kernel::with_config(config());
     let result = kernel.load_as(&common::rules_driver(), service).and_then(|driver| {
@@ -113,7 +113,7 @@ fn a_recursion_is_one_line_of_the_stack() {
 }
 
 /// Runs the sample driver where page faults are not allowed, although its writes do not set the
-/// flag for that.
+/// flag for this case.
 fn warnings_of_the_sample() -> Vec<Violation> {
     let kernel = Kernel::new();
     let folder = tempfile::tempdir().unwrap();
@@ -149,8 +149,8 @@ fn a_warning_names_the_event_and_is_counted_for_it() {
         let first = text.lines().next().unwrap();
         let event = format!("event `{event}` of WdkEtw.SampleDriver: EtwWriteEx was called");
         assert!(first.starts_with(&event), "{text}");
-        // The place is neither in the library nor in the code that its macros generate, but in the
-        // function that uses the macro.
+        // The reported place is neither in the library nor in the code that its macros generate,
+        // but in the function that uses the macro.
         assert!(first.contains(&format!(" from {file}")), "{text}");
         assert!(first.contains(&format!(" ({function}, etw_sample_driver.sys+0x")), "{text}");
         assert!(first.ends_with("[V51] (3 times)") && warning.count == 3, "{text}");
@@ -173,7 +173,7 @@ fn the_trace_until_a_bugcheck_is_written_and_handed_out() {
     kernel.enable(session, target, everything).unwrap();
     let driver = kernel.load(&common::sample()).unwrap();
     driver.add_device().unwrap();
-    // Another driver brings the kernel down.
+    // Another driver makes the kernel bugcheck.
     let Err(KernelError::BugCheck(bugcheck)) = kernel.load_as(&common::rules_driver(), "fast-fail")
     else {
         panic!("it was not stopped");
@@ -185,7 +185,7 @@ fn the_trace_until_a_bugcheck_is_written_and_handed_out() {
     let events = u64::try_from(trace.events().count()).unwrap();
     assert_eq!((report.events, report.file), (events, file));
     assert!(events > 1);
-    // The session is stopped only once.
+    // The session can be stopped only once.
     assert!(matches!(kernel.stop_session(session), Err(KernelError::Control(_))));
 }
 
@@ -268,7 +268,7 @@ fn a_session_can_enable_every_provider_that_registers() {
     let before = start("before");
     kernel.enable_every_provider(before, everything.clone()).unwrap();
     assert_eq!(kernel.targets_of(before), []);
-    // What a session enables itself keeps its parameters.
+    // Targets that the session enables explicitly keep their parameters.
     let lower = start("lower");
     let target = Target::Provider(etw_scenarios::provider());
     let informational = EnableParameters { level: 4, ..EnableParameters::default() };
@@ -276,7 +276,7 @@ fn a_session_can_enable_every_provider_that_registers() {
     kernel.enable_every_provider(lower, everything.clone()).unwrap();
     let driver = kernel.load(&common::sample()).unwrap();
     assert_eq!(kernel.targets_of(before), [target]);
-    // A provider that is registered already is enabled at once.
+    // A provider that is already registered is enabled immediately.
     let after = start("after");
     kernel.enable_every_provider(after, everything).unwrap();
     assert_eq!(kernel.targets_of(after), [target]);
@@ -288,9 +288,9 @@ fn a_session_can_enable_every_provider_that_registers() {
     driver.unload().unwrap();
     let [before, after, lower] =
         [before, after, lower].map(|session| kernel.stop_session(session).unwrap().events);
-    // The first session alone has the event of the load.
+    // Only the first session has the event from the load.
     assert_eq!(before, after + 1);
     assert!(lower < after && lower > 0, "{lower} of {after}");
-    // A session that has ended enables nothing.
+    // A session that has ended enables no providers.
     kernel.load(&common::sample()).unwrap().unload().unwrap();
 }

@@ -14,7 +14,7 @@ use zerocopy::{FromBytes, IntoBytes};
 
 const CLIENT: Identity = Identity { process: 30, thread: 31 };
 
-/// The driver with its device open, and a session that records all its events.
+/// The driver with an open device, and a session that records all its events.
 struct Fixture {
     kernel: Kernel,
     folder: tempfile::TempDir,
@@ -89,7 +89,7 @@ fn wake_completes_waits_in_order() {
     let woken = first.finish().unwrap();
     assert_eq!((woken.status, woken.output), (NtStatus::SUCCESS, 1_u64.to_le_bytes().to_vec()));
     assert_eq!(second.try_finish().unwrap(), None);
-    // A request waits in every power state of the device.
+    // A request can wait in every power state of the device.
     fixture.device.power_cycle().unwrap();
     assert_eq!(fixture.control(IOCTL_WAKE, &[], 0).0, NtStatus::SUCCESS);
     assert_eq!(second.finish().unwrap().output, 2_u64.to_le_bytes());
@@ -105,7 +105,7 @@ fn waiting_can_be_cancelled_and_ends_its_activity() {
     assert_eq!(waits.finish().unwrap().status, NtStatus::CANCELLED);
     let waits = fixture.file.start_device_control(IOCTL_WAIT, &[], 8).unwrap();
     let (kernel, session, folder) = (fixture.kernel, fixture.session, fixture.folder);
-    // Closing a file cancels the file's waiting requests.
+    // Closing a file cancels its waiting requests.
     fixture.file.close().unwrap();
     assert_eq!(waits.finish().unwrap().status, NtStatus::CANCELLED);
     fixture.device.remove().unwrap();

@@ -1,5 +1,5 @@
-//! Tests the driver of driver/examples/facades: records of `log` from a third-party crate, spans and
-//! events of `tracing`, and declared events in one trace.
+//! Tests the driver in driver/examples/facades: `log` records from a third-party crate, `tracing`
+//! spans and events, and declared events in one trace.
 
 use crate::common;
 use std::path::PathBuf;
@@ -23,16 +23,16 @@ const REQUEST: u64 = 1;
 const TRACING: u64 = 1 << 14;
 const LOG: u64 = 1 << 15;
 
-/// A request to write one register, with its checksum.
+/// A request that writes one register, with its checksum.
 const FRAME: &[u8] = &[0x12, 0x06, 0x22, 0x22, 0xAB, 0xCD, 0x9F, 0xBE];
 
 /// Bytes that contain no frame.
 const DAMAGED: &[u8] = &[1, 2, 3, 4, 5, 6, 7, 8, 9, 10];
 
-/// The activity of the client's thread.
+/// The activity id of the client's thread.
 const CLIENTS: Guid = Guid::from_bytes([0xC1; 16]);
 
-/// The stack that a request uses more if its events are written, in bytes: `MAX_STACK` of the
+/// The additional stack in bytes that a request uses if its events are written: `MAX_STACK` of the
 /// facades, and the formatting of the values.
 const FACADES_STACK: usize = 3072 + 512;
 
@@ -56,7 +56,7 @@ impl Fixture {
         Self { kernel, session, _folder: folder }
     }
 
-    /// Loads the driver, writes to its device, and unloads it. Returns the trace's file.
+    /// Loads the driver, writes to its device, and unloads it. Returns the trace file.
     fn run(&self, writes: &[&[u8]]) -> PathBuf {
         let client = Identity { process: 0x1234, thread: 0x40 };
         self.kernel.set_thread_activity(client, CLIENTS);
@@ -69,7 +69,7 @@ impl Fixture {
         }
         file.close().unwrap();
         device.remove().unwrap();
-        // Fails if the driver leaves pool behind, or its provider registered.
+        // Fails if the driver leaves pool blocks or its registered provider behind.
         driver.unload().unwrap();
         self.kernel.stop_session(self.session).unwrap().file
     }
@@ -90,7 +90,7 @@ fn field(event: &Decoded, name: &str) -> String {
     }
 }
 
-/// Returns an event as a line: level, opcode, name, target, message.
+/// Formats an event as a line: level, opcode, name, target, message.
 fn line(event: &Decoded) -> String {
     let parts = [
         event.descriptor.level.to_string(),
@@ -103,8 +103,8 @@ fn line(event: &Decoded) -> String {
     parts.join(" ").trim_end().to_owned()
 }
 
-/// The numbers of the activities in the order of their first events; 0 for none and `client` for the
-/// client's.
+/// Numbers the activities in the order of their first events; 0 for no activity and `client` for the
+/// client's activity.
 fn activities(events: &[Decoded]) -> Vec<String> {
     let mut known = Vec::new();
     let mut number = |id: Guid| {
@@ -163,13 +163,13 @@ fn a_third_party_crates_records_spans_and_declared_events_are_in_one_trace() {
         format!("4 0 Log INFO {driver} unloading"),
     ];
     assert_eq!(events.iter().map(line).collect::<Vec<_>>(), expected);
-    // A record at DISPATCH_LEVEL has no activity; an event that names its span has it.
+    // A record at DISPATCH_LEVEL has no activity; an event that names its span has the span's.
     let expected = [
         "-", "0", "0", "1 from client", "1", "1", "1", "-", "client", "1", "2 from client", "2",
         "2", "2", "2", "2", "client", "2", "-",
     ];
     assert_eq!(activities(&events), expected);
-    // The fields have their types.
+    // The fields keep their types.
     assert_eq!(field(&events[3], "length"), "8");
     let decoded_frame = &events[5];
     let typed: Vec<_> = decoded_frame.fields.iter().skip(5).collect();
@@ -194,7 +194,7 @@ fn spans_are_activities_in_the_timeline() {
         .map(|span| events[span.start].event_name.as_deref().unwrap_or_default())
         .collect();
     assert_eq!(names, ["add device", "write", "write"]);
-    // In the file for Perfetto, each is a slice with an end.
+    // In the Perfetto file, each span is a slice with an end.
     let mut timeline =
         perfetto::Writer::new(Vec::new(), &Trace::open(&file).unwrap().header().session);
     for event in &events {
@@ -235,8 +235,8 @@ fn sessions_select_the_facades_events_by_level_and_keyword() {
     assert_eq!(lines(5, REQUEST).len(), 4);
 }
 
-/// The driver's stack for a request is bounded, with the facades' events and the formatting of their
-/// values.
+/// The driver's stack use for a request is bounded, including the facades' events and the formatting
+/// of their values.
 #[test]
 fn the_facades_use_no_more_stack_than_they_say() {
     let stack = |level| {
@@ -251,11 +251,11 @@ fn the_facades_use_no_more_stack_than_they_say() {
     assert!(facades <= FACADES_STACK, "{facades} = {with} - {without}");
 }
 
-/// Without pool, requests, their records and their spans are as before.
+/// Without pool, requests, their records and their spans work as before.
 #[test]
 fn nothing_is_allocated_for_a_record_a_span_or_an_event() {
     let fixture = Fixture::new(5, 0);
-    // Installing the subscriber allocates twice: to ask whether there is memory, and to use it.
+    // Installing the subscriber allocates twice: to check that memory is available, and to use it.
     fixture.kernel.inject(no_pool(2)).unwrap();
     let events = decoded(&fixture.run(&[FRAME, DAMAGED]));
     assert_eq!(events.len(), 19);
@@ -275,7 +275,7 @@ fn without_pool_for_the_subscriber_the_driver_and_its_records_work() {
     assert_eq!(names, expected);
 }
 
-/// Makes all allocations fail but the first ones.
+/// Makes all allocations fail after the first `after`.
 const fn no_pool(after: u32) -> Fault {
     Fault { routine: "ExAllocatePool2", status: NtStatus::NO_MEMORY, after, times: u32::MAX }
 }

@@ -1,4 +1,4 @@
-//! Tests the sample driver while routines fail.
+//! Tests the sample driver with failing routines.
 
 use crate::common;
 use etl_file::Trace;
@@ -10,8 +10,8 @@ use zerocopy::FromBytes;
 
 const CLIENT: Identity = Identity { process: 10, thread: 11 };
 
-/// Loads the driver under a fault and uses its device. Returns the driver's output, the number of
-/// events that a session received, and what the driver tells its users.
+/// Loads the driver with a fault and uses its device. Returns the driver's output, the number of
+/// events that a session received, and the statistics that the driver reports to its users.
 fn with_fault(fault: Fault) -> (String, usize, Statistics) {
     let kernel = Kernel::new();
     let folder = tempfile::tempdir().unwrap();
@@ -46,7 +46,7 @@ fn a_driver_that_cannot_be_traced_does_its_work() {
     let (output, events, told) = with_fault(Fault::next("EtwRegister", NtStatus::NO_MEMORY));
     assert!(output.contains("EtwRegister returned STATUS_NO_MEMORY (0xC0000017)"), "{output}");
     assert_eq!((events, told.events_failed), (0, 0));
-    // Users see it without a debugger.
+    // The driver's users see the failure without a debugger.
     let refused = Registration {
         outcome: outcome::REFUSED,
         status: NtStatus::NO_MEMORY.0.cast_unsigned(),

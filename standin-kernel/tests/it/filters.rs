@@ -1,4 +1,4 @@
-//! Tests the runtime's filters other than level and keywords, and the filters of groups.
+//! Tests the runtime's filters beyond level and keywords, and filters with groups.
 
 use crate::common;
 use etl_file::Trace;
@@ -100,7 +100,7 @@ fn a_disallowed_provider_is_not_reached_by_a_group_and_the_list_can_change() {
     fixture.kernel.enable(other, group(), requests.clone()).unwrap();
     let (driver, device) = fixture.load();
     request(&device);
-    // The list is removed while the session runs, and then set again.
+    // The list is removed while the session is running, and then set again.
     let before = fixture.kernel.statistics().notifications;
     fixture.kernel.set_disallow_list(by_group, vec![]).unwrap();
     assert_eq!(fixture.kernel.statistics().notifications - before, 1);

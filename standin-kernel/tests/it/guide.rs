@@ -1,4 +1,4 @@
-//! The lists in the guide `docs/test-your-driver.md`, which are written from the code.
+//! The lists in the guide `docs/test-your-driver.md`, which are generated from the code.
 
 use std::fs;
 
@@ -36,7 +36,7 @@ fn rules() -> String {
     head.into_iter().chain(rows).collect::<Vec<_>>().join("\n")
 }
 
-/// Replaces the text between a list's marks.
+/// Replaces the text between a list's markers.
 fn put(text: &str, list: &str, content: &str) -> String {
     let start = format!(
         "<!-- list of {list}: `{RENEW}=1 cargo test -p standin-kernel --test it guide::` writes it -->\n"

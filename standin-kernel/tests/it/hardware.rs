@@ -4,7 +4,7 @@
 use crate::common;
 use standin_kernel::{DeviceConfig, Driver, Kernel, KernelError, NtStatus, Resource};
 
-/// Adds a device, which must end in a bugcheck, and returns its message.
+/// Adds a device, which must cause a bugcheck, and returns the bugcheck's message.
 fn message_of_adding(driver: &Driver, config: DeviceConfig) -> String {
     match driver.add_device_with(config) {
         Err(KernelError::BugCheck(bugcheck)) => bugcheck.message,
@@ -25,7 +25,7 @@ fn a_usb_driver_is_loaded_and_fails_where_it_creates_its_target() {
     let kernel = Kernel::new();
     let driver = kernel.load(&common::hardware("usb")).unwrap();
     assert_eq!(driver.unprovided_imports(), ["usbd.sys!USBD_ParseConfigurationDescriptorEx"]);
-    // No device of the stand-in kernel is a USB device.
+    // The stand-in kernel has no USB devices.
     let added = driver.add_device();
     assert!(
         matches!(added, Err(KernelError::Status { status: NtStatus::INVALID_DEVICE_REQUEST, .. })),

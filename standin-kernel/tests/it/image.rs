@@ -150,7 +150,7 @@ fn every_import_is_in_windows_10_2004() {
 
 #[test]
 fn no_frame_is_so_large_that_the_stack_is_probed() {
-    // Debug builds are not tested: they may have larger frames, which are probed.
+    // Debug builds are not tested, because they may have larger frames, which are probed.
     for profile in ["release", "arm64/release"] {
         let pdb = common::driver(profile, "etw_sample_driver.pdb");
         let bytes = fs::read(pdb).unwrap();

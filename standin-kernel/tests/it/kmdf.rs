@@ -66,7 +66,7 @@ fn requests_can_be_found_without_being_retrieved() {
 #[test]
 fn a_stopped_queue_accepts_and_does_not_dispatch() {
     let bench = Bench::new();
-    // The queue accepts and dispatches, is empty, and the driver holds no request.
+    // The queue accepts and dispatches requests, is empty, and the driver holds no requests.
     assert_eq!(bench.ask(commands::STATE), [15, 0, 0]);
     bench.command(commands::STOP);
     bench.assert_news(&["stopped"]);
@@ -90,7 +90,7 @@ fn a_purged_queue_cancels_its_requests_and_accepts_none() {
     assert_eq!(status_of(read), NtStatus::CANCELLED);
     assert_eq!(bench.ask(commands::STATE), [14, 0, 0]);
     let refused = bench.file.start_read(1).unwrap();
-    // The driver completes it with STATUS_WDF_BUSY, which processes do not know.
+    // The driver completes it with STATUS_WDF_BUSY, which is unknown to processes.
     assert_eq!(status_of(refused), DEVICE_BUSY);
     bench.command(commands::START);
     let read = bench.file.start_read(1).unwrap();
@@ -171,7 +171,7 @@ fn waiting_for_a_request_from_its_own_callback_is_a_bugcheck() {
 fn a_request_that_waits_can_be_cancelled() {
     let bench = Bench::new();
     let read = bench.file.start_read(1).unwrap();
-    // A request that was never presented is completed without the driver.
+    // A request that was never presented is completed without involving the driver.
     let kept = bench.file.start_write(b"one").unwrap();
     let unseen = bench.file.start_write(b"second").unwrap();
     bench.skip();
@@ -282,7 +282,7 @@ fn a_request_that_is_never_completed_stops_the_removal() {
     assert_says(&bugcheck, &["was removed", "a write of 3 bytes", "neither completed"]);
 }
 
-// No request of a process takes away what another process uses.
+// A process's request to remove the device must not take it away from another process.
 #[test]
 fn a_device_with_an_open_file_is_not_removed_in_an_orderly_way() {
     let bench = Bench::new();
@@ -290,7 +290,7 @@ fn a_device_with_an_open_file_is_not_removed_in_an_orderly_way() {
         panic!("the device was removed");
     };
     assert!(why.contains("a file is open on it"), "{why}");
-    // The device works as before.
+    // The device still works.
     bench.assert_news(&[]);
     bench.command(commands::WORK);
     bench.leave();
@@ -308,7 +308,7 @@ fn a_file_that_nobody_closes_is_closed_before_its_device_is_removed() {
     bench.driver.unload().unwrap();
 }
 
-// What a test does with a file that is gone is no fault of the driver.
+// Operations of a test on a file that is gone are not the driver's fault.
 #[test]
 fn a_file_that_is_gone_with_its_device_fails_its_requests() {
     let Bench { kernel, driver, device, file, .. } = Bench::new();
@@ -386,7 +386,7 @@ fn objects_are_cleaned_up_and_destroyed_children_first() {
     bench.command(commands::OBJECTS);
     bench.assert_news(&[
         "context 0 true",
-        // A second context of a type is rejected, and the first context is unchanged.
+        // A second context of the same type is rejected, and the first context is unchanged.
         "context c0000035 false", "cleanup D", "cleanup B", "cleanup C", "cleanup A", "destroy D",
         "destroy B", "destroy C", "destroy A",
     ]);
@@ -483,7 +483,7 @@ fn a_cancelable_request_is_cancelled_when_its_device_is_removed() {
             "query_remove", "io_suspend",
             // WdfRequestStopActionSuspend | WdfRequestStopRequestCancelable
             "io_stop 10000001", "d0_exit_pre_interrupts", "d0_exit to 5", "release_hardware",
-            "canceled", // The close of the file waited for the request.
+            "canceled", // Closing the file waited for the request.
             "file_close", "io_flush", "io_cleanup", "device_cleanup", "device_destroy",
         ]
     );

@@ -1,4 +1,4 @@
-//! Tests DMA, the framework's queries, and other routines of drivers that use more than queues.
+//! Tests DMA, the framework's queries, and other routines for drivers that use more than queues.
 
 use crate::bench::{Bench, assert_says};
 use crate::{bench, common, kmdf_commands as commands};
@@ -7,7 +7,7 @@ use standin_kernel::{
     SimulatedRequest,
 };
 
-/// Returns the elements that the driver printed since the last call: addresses and lengths.
+/// Returns the addresses and lengths of the elements that the driver printed since the last call.
 fn elements(bench: &Bench) -> Vec<(u64, usize)> {
     let news = bench.news();
     let elements = news.iter().filter_map(|line| line.strip_prefix("element ")?.split_once(' '));
@@ -18,7 +18,7 @@ fn elements(bench: &Bench) -> Vec<(u64, usize)> {
         .collect()
 }
 
-/// Reads what the driver gave its device.
+/// Reads the elements that the driver passed to its device.
 fn read(bench: &Bench, elements: &[(u64, usize)]) -> Vec<u8> {
     let parts =
         elements.iter().map(|(address, length)| bench.device.dma_read(*address, *length).unwrap());
@@ -75,7 +75,7 @@ fn a_transaction_has_as_many_transfers_as_the_device_needs() {
     bench.command(commands::DMA_COMPLETE);
     let second = elements(&bench);
     assert_eq!(read(&bench, &second), data[8192..]);
-    // The first transfer is over.
+    // The first transfer is complete.
     assert!(bench.device.dma_read(first[0].0, 1).is_err());
     bench.command(commands::DMA_COMPLETE);
     bench.assert_news(&["over 1 0 10000", "its request true"]);
@@ -175,7 +175,7 @@ fn a_bus_driver_retrieves_its_children() {
     bench.command(commands::ADD_CHILDREN);
     bench.skip();
     bench.command(commands::RETRIEVE_CHILD);
-    // The list has no address descriptions, and a static child no descriptions.
+    // The list has no address descriptions, and a static child has no descriptions.
     bench.assert_news(&[
         "child true 3 false 1",
         "id 0 7 address c0000010 c0000010 c0000010 static c000000d",

@@ -1,5 +1,5 @@
-//! Tests the framework for drivers of hardware and of buses: resources, interrupts, children, and what
-//! such drivers see below the framework.
+//! Tests the framework for hardware and bus drivers: resources, interrupts, children, and access below
+//! the framework.
 
 use crate::kmdf_commands as commands;
 use std::time::Duration;
@@ -70,7 +70,7 @@ fn a_driver_sees_the_irp_and_the_mdls_of_a_request() {
     let completion = bench.file.device_control(commands::LOWER, b"four", 8).unwrap();
     let code = commands::LOWER;
     bench.assert_news(&[&format!("irp 6 major 14 code {code:x} lengths 4 8"), "mdl 0 true mode 1"]);
-    // The driver set the information in the IRP.
+    // The driver has set the information in the IRP.
     assert_eq!(completion.information, 2);
     bench.leave();
 }
@@ -80,10 +80,10 @@ fn wmi_instances_have_one_provider_for_each_guid() {
     let bench = Bench::new();
     bench.command(commands::WMI);
     bench.assert_news(&[
-        // The provider is told that its events are wanted, and not wanted any more.
+        // The provider is notified that its events are wanted, and then no longer wanted.
         "wmi control 1 1",
         "enabled 0 1, 0 0 0",
-        // The event reaches the driver that asked for it on a thread of the kernel.
+        // The event reaches the driver that registered for it, on a kernel thread.
         "wmi event 67 true 0 [97, 98, 99]",
         "wmi control 1 0",
         "wmi 0 c0000035 c000000d true c0000010 c0000301",
@@ -96,7 +96,7 @@ fn a_driver_uses_what_is_below_timers_and_dpcs() {
     let bench = Bench::new();
     bench.command(commands::BELOW);
     bench.assert_news(&[
-        // A device is related once.
+        // A device can be listed as related only once.
         "relations 0 c000022a 0 0",
         // A timer without a function expires without effect.
         "timers c000000d 0 0", "dpc 0 true", "dpc runs",

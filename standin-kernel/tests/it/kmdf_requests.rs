@@ -1,4 +1,4 @@
-//! Tests what a request of the framework shows of its sender, and starts that fail.
+//! Tests the information about the sender in a framework request, and failing starts.
 
 use crate::bench::{Bench, CLIENT, assert_says, lines};
 use crate::{common, kmdf_commands as commands};
@@ -15,7 +15,7 @@ const FAILED: NtStatus = NtStatus(0xC000_0182_u32.cast_signed());
 #[test]
 fn an_open_has_a_security_context() {
     let bench = Bench::new();
-    // The access in both places, the options, and the attributes with the shared access.
+    // The access at both positions, the options, and the attributes with the sharing mode.
     let expected = [0x0012_019F, 0x0012_019F, 0x0100_0040, 0x0080_0003];
     assert_eq!(bench.ask(commands::OPENED), expected);
     bench.leave();
@@ -35,7 +35,7 @@ fn an_irp_has_the_buffers_of_its_method() {
     );
     assert_eq!(seen(IN_DIRECT), format!("method 1: {direct}"));
     assert_eq!(seen(OUT_DIRECT), format!("method 2: {direct}"));
-    // The process's own addresses, which are not for the driver's queues.
+    // The process's own addresses are not available to the driver's queues.
     assert_eq!(
         seen(NEITHER),
         "method 3: system false, mdl none, user true, input true, status c0000010, thread true"
@@ -64,7 +64,7 @@ fn the_second_buffer_of_a_direct_request_has_contents() {
 #[test]
 fn more_information_than_the_buffer_has_is_a_bugcheck() {
     let bench = Bench::new();
-    // Without an output, the information can be the number of bytes used of the input.
+    // Without an output buffer, the information can be the number of input bytes used.
     let used = bench.file.device_control(commands::TOO_MUCH, b"", 0).unwrap();
     assert_eq!((used.status, used.information), (NtStatus::SUCCESS, 65));
     let large = bench.file.device_control(commands::TOO_MUCH, b"", 65).unwrap();
@@ -178,12 +178,12 @@ fn structures_of_older_headers_are_accepted() {
 #[test]
 fn a_driver_directs_irps_to_its_queues() {
     let bench = Bench::of_service(Kernel::new(), "directs", DeviceConfig::new());
-    // Creates cannot be directed.
+    // Create requests cannot be directed.
     let configured = "directs c000000d 0 0".to_owned();
     assert!(lines(&bench.kernel).contains(&configured));
     let write = bench.file.start_write(b"abc").unwrap();
     bench.assert_news(&["to the queue 0 0 true 103"]);
-    // It waits in the manual queue, to which the framework would not give it.
+    // The request waits in the manual queue, where the framework would not have put it.
     assert_eq!(bench.ask(commands::STATE), [11, 1, 0]);
     bench.assert_news(&["to the framework true 103"]);
     assert_eq!(write.try_finish().unwrap(), None);

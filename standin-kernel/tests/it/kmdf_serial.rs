@@ -1,5 +1,5 @@
-//! Tests the framework's synchronization of callbacks, and what drivers see of requests before their
-//! queues.
+//! Tests the framework's synchronization of callbacks, and the requests that drivers see before
+//! queues do.
 
 use crate::{bench, kmdf_commands as commands};
 use std::time::Duration;
@@ -36,7 +36,7 @@ fn misuse_of_presentation_locks_is_a_bugcheck() {
     );
     let none = with_service("kmdf").stops(commands::ACQUIRE_OTHER_LOCK);
     assert_says(&none, &["a WDFOBJECT without a presentation lock"]);
-    // The framework holds the lock already.
+    // The framework already holds the lock.
     let held = with_service("serial").stops(commands::ACQUIRE_LOCK);
     assert_says(&held, &["a presentation lock that its caller already holds"]);
 }
@@ -109,10 +109,10 @@ fn a_driver_sees_irps_before_the_framework() {
 fn a_driver_sees_requests_in_their_senders_context() {
     let bench = with_service("caller");
     let neither = bench.file.device_control(commands::ACQUIRE_LOCK | 3, b"abc", 0).unwrap();
-    // The code with another method is not a command.
+    // The same code with another method is not a command.
     assert_eq!(neither.status, NtStatus::SUCCESS);
     bench.assert_news(&["caller 0 3 0 at 0", "locked 3, first 97", "lock 0 2 0", "enqueued 0"]);
-    // Other methods have no addresses of the sender's.
+    // With other methods, the sender's addresses are not available.
     bench.command(commands::ACQUIRE_LOCK);
     bench.assert_news(&["caller c0000010 0 c0000023 at 0", "lock 0 2 0", "enqueued 0"]);
     bench.leave();

@@ -1,5 +1,5 @@
-//! Tests devices, settings and I/O targets of the framework: what a driver sees of its device, and
-//! the way of its requests to other devices.
+//! Tests the framework's devices, settings and I/O targets: the driver's view of its device, and
+//! the path of its requests to other devices.
 
 use crate::{common, kmdf_commands as commands};
 use std::{
@@ -59,7 +59,7 @@ fn a_device_has_registry_keys_and_properties() {
     let bench = Bench::in_kernel(Kernel::new(), config);
     bench.command(commands::KEYS);
     bench.assert_news(&[
-        // Rights of a handle limit no driver.
+        // A handle's access rights do not restrict drivers.
         "key 0 0 7 0 0 c0000008", "value 0 0 3 [1, 2, 3]", "removed 0 c0000034",
     ]);
     bench.command(commands::PROPERTIES);

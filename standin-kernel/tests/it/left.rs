@@ -1,4 +1,4 @@
-//! A kernel that is dropped while a driver is loaded or a device is there fails the test.
+//! Dropping a kernel while a driver is loaded or a device exists fails the test.
 
 use crate::common;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -19,7 +19,7 @@ fn what_is_left_is_named_with_its_place() {
         let kernel = Kernel::new();
         let driver = kernel.load(&common::sample()).unwrap();
         let device = driver.add_device().unwrap();
-        // The kernel alone is not the last of its handles.
+        // The kernel object is not the last of its handles.
         drop(kernel);
         device.open(Identity::SYSTEM).unwrap().close().unwrap();
     });
@@ -71,7 +71,7 @@ fn what_cannot_be_unloaded_any_more_is_not_left() {
         kernel.leave_behind();
     });
     assert_eq!(accepted, None);
-    // A driver that leaks was asked to leave.
+    // A driver that leaks has still been unloaded.
     let leaked = panic_of(|| {
         let kernel = Kernel::new();
         let driver = kernel.load_as(&common::rules_driver(), "leaked-pool").unwrap();

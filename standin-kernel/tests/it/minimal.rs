@@ -1,4 +1,4 @@
-//! Tests the driver of docs/instrument-your-driver.md, the starting point for users of the library.
+//! Tests the driver in docs/instrument-your-driver.md, the starting point for users of the library.
 
 use std::fs;
 

@@ -1,4 +1,4 @@
-//! Tests the notifications that a provider receives: the combined, the time and the source.
+//! Tests the notifications that a provider receives: combined enable info, time and source.
 
 use crate::common;
 use standin_kernel::{

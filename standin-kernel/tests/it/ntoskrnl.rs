@@ -1,4 +1,4 @@
-//! Tests the routines of ntoskrnl.exe: a driver calls them, and prints what it finds wrong.
+//! Tests the routines of ntoskrnl.exe: a driver calls them, and prints the errors that it finds.
 
 use crate::common;
 use std::{fs, path::Path, time::Duration};
@@ -14,8 +14,8 @@ fn lines(kernel: &Kernel) -> Vec<String> {
     output.lines().map(str::to_owned).collect()
 }
 
-/// Runs a service of the driver, which checks results itself. Returns what it printed before the line
-/// that says that it is done.
+/// Runs a service of the driver, which checks the results itself. Returns the output before its final
+/// line.
 fn passes(service: &str) -> Vec<String> {
     passes_in(service, None)
 }
@@ -38,7 +38,7 @@ fn passes_on(kernel: &Kernel, service: &str) -> Vec<String> {
     lines
 }
 
-/// Returns what a service printed before the line that says that it is done.
+/// Returns the output of a service before its final line.
 fn passed(kernel: &Kernel, service: &str) -> Vec<String> {
     let mut lines = lines(kernel);
     let done = lines.pop().unwrap_or_default();
@@ -126,7 +126,6 @@ fn what_must_not_be_done_with_regions_and_initializations_is_reported() {
     }
 }
 
-/// Returns a kernel with a process.
 fn with_process(image: &str) -> Kernel {
     let kernel = Kernel::new();
     let identity = Identity { process: 40, thread: 44 };
@@ -267,7 +266,7 @@ fn a_driver_is_told_of_power_settings() {
     kernel.set_power_setting(source, &[1, 0, 0, 0]).unwrap();
     let other = Guid::from_bytes([1, 0, 0, 0, 2, 0, 0, 0, 3, 0, 0, 0, 4, 0, 0, 0]);
     kernel.set_power_setting(other, &[9, 0, 0, 0]).unwrap();
-    // Only the registration for the other setting is left.
+    // Only the registration for the other setting remains.
     assert_eq!(lines(&kernel).last().unwrap(), "setting 1 4 9 2");
     assert_eq!(lines(&kernel).len(), 3);
     driver.unload().unwrap();
@@ -300,7 +299,7 @@ fn a_driver_is_called_again_after_its_entry() {
     let driver = kernel.load_as(&common::kernel(), "lifetime").unwrap();
     let mut said = lines(&kernel);
     let again = said.split_off(said.len() - 3);
-    // The one for boot drivers is first; the second registers itself again.
+    // The routine for boot drivers comes first; the second routine registers itself again.
     assert_eq!(again, ["reinitialized 1 1", "reinitialized 2 2", "reinitialized 3 3"]);
     assert!(said.pop().unwrap().starts_with("done "));
     assert_eq!(said, [""; 0]);
@@ -309,7 +308,7 @@ fn a_driver_is_called_again_after_its_entry() {
 
 #[test]
 fn a_request_has_its_process() {
-    /// A device control with the caller's buffers.
+    /// A device control with the caller's own buffers.
     const NEITHER: u32 = 0x0022_2003;
     let kernel = Kernel::new();
     let driver = kernel.load_as(&common::kernel(), "serve").unwrap();
@@ -328,7 +327,7 @@ fn a_request_has_its_process() {
     assert!(!said.iter().any(|line| line.starts_with("FAILED")), "{said:#?}");
 }
 
-/// Writes a copy of the driver as it is without `/INTEGRITYCHECK`, with which the WDK links drivers in
+/// Writes a copy of the driver without the `/INTEGRITYCHECK` flag, with which the WDK links drivers in
 /// Rust.
 fn without_integrity_check(folder: &Path) -> std::path::PathBuf {
     let mut bytes = fs::read(common::kernel()).unwrap();
@@ -377,7 +376,7 @@ fn keys_and_values_are_those_of_the_registry() {
     let seen = kernel.parameter("registry", "seen");
     assert_eq!(seen, Some(RegistryValue::Dword(1)));
     assert_eq!(kernel.parameter("registry", "New"), None);
-    // The key of every service has these.
+    // Every service key has these values.
     let path = r"\Registry\Machine\System\ControlSet001\Services\registry";
     assert_eq!(kernel.registry_value(path, "start"), Some(RegistryValue::Dword(3)));
 }
@@ -489,7 +488,7 @@ fn a_thread_runs_as_time_passes_and_ends_before_the_unload() {
     let rounds = lines.last().and_then(|line| line.strip_suffix(" rounds"));
     let rounds: u32 = rounds.unwrap().parse().unwrap();
     assert!((9..=11).contains(&rounds), "{rounds}");
-    // Equal runs interleave equally.
+    // Identical runs interleave identically.
     for _ in 0..3 {
         assert_eq!(run(), lines);
     }
@@ -498,7 +497,7 @@ fn a_thread_runs_as_time_passes_and_ends_before_the_unload() {
 #[test]
 fn faults_are_reported() {
     for (service, part) in [
-        ("fault-wait-forever", "waits forever: nothing that is left to run can signal"),
+        ("fault-wait-forever", "waits forever: no remaining work can signal"),
         ("fault-wait-raised", "was called to wait at DISPATCH_LEVEL"),
         ("fault-event", "which was not initialized"),
         ("fault-mutex", "for a mutex that its caller does not own"),
@@ -512,7 +511,7 @@ fn faults_are_reported() {
         ("fault-dereference", "to which the driver holds no reference"),
         ("fault-dpc", "which was not initialized"),
         ("fault-timer-freed", "for a block with a timer that is set"),
-        ("fault-work-item-twice", "for a work item that is queued already"),
+        ("fault-work-item-twice", "for a work item that is already queued"),
         ("fault-region", "without a critical region that its thread has entered"),
         ("fault-thread", "with a bad pointer"),
         ("fault-print", "with a directive for wide characters at DISPATCH_LEVEL"),
@@ -557,8 +556,8 @@ fn faults_with_resources_and_bitmaps_are_reported() {
         ("fault-resource", "for a resource that the thread has not acquired"),
         ("fault-resource-freed", "for a block with a resource (ERESOURCE) that was not deleted"),
         ("fault-resource-device", "for a device with a resource (ERESOURCE) that was not deleted"),
-        ("fault-resource-upgrade", "for a resource that its caller shares already"),
-        ("fault-bitmap", "for 8 bits from bit 16 on, of a bitmap with 20 bits"),
+        ("fault-resource-upgrade", "for a resource that its caller already shares"),
+        ("fault-bitmap", "for 8 bits from bit 16, of a bitmap with 20 bits"),
     ] {
         let bugcheck = stops(service);
         assert!(bugcheck.message.contains(part), "{service}: {bugcheck}");

@@ -1,4 +1,4 @@
-//! Tests the outputs of sessions and the contents of the files.
+//! Tests the outputs of sessions and the contents of their files.
 
 use crate::common;
 use etl_file::{Trace, header::log_file_mode};
@@ -67,7 +67,7 @@ impl Fixture {
 }
 
 /// Returns the lengths of the writes in a file, which count up from 1. Third-party decoders must
-/// read the same.
+/// read the same values.
 fn lengths(file: &std::path::Path) -> Vec<u64> {
     let trace = Trace::open(file).unwrap();
     assert_eq!(trace.damages(), []);

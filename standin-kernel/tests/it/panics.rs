@@ -1,8 +1,8 @@
 //! Tests that the release builds of the drivers cannot panic.
 //!
-//! The compiler keeps a panicking function only if something may call it. So the test disassembles
-//! the image and lists the functions that call, or take the address of, a function of the panic
-//! machinery.
+//! The compiler keeps a panicking function only if something may call it. The test therefore
+//! disassembles the image and lists the functions that call, or take the address of, a function in
+//! the panic machinery.
 
 use crate::common;
 use std::{
@@ -16,7 +16,7 @@ use iced_x86::{Code, Decoder, DecoderOptions, FlowControl, OpKind, Register};
 use object::{Object as _, read::pe::PeFile64};
 use pdb_addr2line::pdb::{FallibleIterator as _, PDB, SymbolData};
 
-/// The names of the functions of the panic machinery. The panic handler is in wdk-panic and calls
+/// The names of functions in the panic machinery. The panic handler is in wdk-panic and calls
 /// `KeBugCheckEx`.
 const MACHINERY: &[&str] = &[
     "core::panicking", "core::option::unwrap_failed", "core::option::expect_failed",
@@ -64,13 +64,13 @@ struct Reference {
 }
 
 impl Reference {
-    /// Returns whether the reference is the bounds check of Microsoft's macro for framework calls:
+    /// Returns whether the reference is the bounds check in Microsoft's macro for framework calls:
     /// the function's index against the number of functions. The check cannot fail, because the
-    /// framework's loader rejects a driver that needs a function that the framework does not have.
+    /// framework's loader rejects a driver that needs a function that the framework lacks.
     fn is_the_frameworks_table(&self) -> bool {
         self.callee.ends_with("panic_bounds_check")
             && self.source.as_deref().is_some_and(|source| {
-                // The test drivers call the macro by one of their own.
+                // The test drivers use the macro through their own macro.
                 source.starts_with("call_unsafe_wdf_function_binding!") || source.contains("wdf!(")
             })
     }
@@ -111,8 +111,8 @@ impl Image<'_> {
     }
 }
 
-/// Returns the source file for a path in an image: a path from the workspace's root, or `cargo/`
-/// and the path in a published package.
+/// Returns the source file for a path in an image, which is relative to the workspace's root, or
+/// starts with `cargo/` for a published package.
 fn source_file(name: &str) -> Option<PathBuf> {
     let Some(packaged) = name.strip_prefix("cargo/") else {
         return Some(etw_test_support::root().join(name));
@@ -179,14 +179,14 @@ fn no_shipped_driver_can_panic() {
         let (harmless, rest): (Vec<_>, Vec<_>) =
             found.iter().partition(|one| one.is_the_frameworks_table());
         assert!(rest.is_empty(), "{driver} can panic: {rest:#?}");
-        // The test finds the references that are known to exist.
+        // The test must find the references that are known to exist.
         assert!(!harmless.is_empty(), "{driver}");
     }
 }
 
-/// The references to the panic machinery in a driver with the facades that cannot be reached, or that
-/// are not the facades': the caller, the callee, and the reason. They are in code of others, and
-/// neither the facades nor the compiler can remove them.
+/// The references to the panic machinery, in a driver with the facades, that are unreachable or not
+/// in the facades: the caller, the callee, and the reason. They are in third-party code, and neither
+/// the facades nor the compiler can remove them.
 const OF_OTHERS: [(&str, &str, &str); 7] = [
     (
         "etw_facades_driver::frames::find_frame",
@@ -239,7 +239,7 @@ fn no_driver_with_facades_can_panic_in_them() {
         .filter(|one| !OF_OTHERS.iter().any(|known| is_of(one, known)))
         .collect();
     assert!(rest.is_empty(), "{rest:#?}");
-    // No entry of the list is out of date.
+    // No entry in the list is outdated.
     for known in &OF_OTHERS {
         assert!(found.iter().any(|one| is_of(one, known)), "{known:?}");
     }

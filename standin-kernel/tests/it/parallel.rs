@@ -1,6 +1,6 @@
-//! Threads use a device, control sessions and load drivers at once. The tests check that no event
-//! is outside its session's filter, that every missing event was counted, that the events of each
-//! processor are ordered by time, and that all memory was freed.
+//! Threads use a device, control sessions and load drivers concurrently. The tests check that no
+//! event violates its session's filter, that every missing event was counted, that the events of
+//! each processor are ordered by time, and that all memory was freed.
 //!
 //! `WDK_ETW_STRESS_SECONDS` sets the duration of the concurrent run, and `WDK_ETW_SEEDS` the number
 //! of schedules to test.
@@ -34,11 +34,11 @@ fn group() -> Target {
 /// The values that identify an event.
 type Key = (i64, u8, u64, Vec<u8>);
 
-/// Returns the events of a file, and checks that those of each processor are in order.
+/// Returns the events in a file, and checks that each processor's events are in order.
 fn events(file: &Path) -> Vec<Key> {
     let trace = Trace::open(file).unwrap();
     assert_eq!(trace.damages(), [], "{}", file.display());
-    // A circular file can start with any buffer; the buffers' sequence numbers give the order.
+    // A circular file can start with any buffer; the buffers' sequence numbers determine the order.
     let sequence = |event: &Event| trace.buffers()[event.buffer as usize].sequence;
     for processor in 0..64 {
         let mut of_one: Vec<&Event> =
@@ -85,7 +85,7 @@ impl EnableInfo {
     }
 }
 
-/// A stopped session: every enable info that it had, and its file.
+/// A stopped session: its file, and every enable info that it had.
 struct Gone {
     infos: Vec<EnableInfo>,
     file: PathBuf,
@@ -100,7 +100,6 @@ struct Amount {
     loads: u32,
 }
 
-/// Uses the device.
 fn use_device(file: &File, sender: u32, amount: Amount, mut random: fastrand::Rng) {
     for _ in 0..amount.requests {
         let bytes = vec![7; random.usize(1..40)];
@@ -223,10 +222,10 @@ fn open(device: &Device, thread: u32) -> File {
 }
 
 const EVERYTHING: EnableInfo = EnableInfo { level: 255, any: 0, all: 0 };
-/// The enable info of the second session that runs for the whole round.
+/// The enable info of the second session that runs during the whole round.
 const REQUESTS: EnableInfo = EnableInfo { level: 4, any: keyword::REQUEST, all: keyword::REQUEST };
 
-/// Runs everything at once, and then checks the results.
+/// Runs everything concurrently, and then checks the results.
 fn round(schedule: Schedule, seed: u64, amount: Amount) -> Round {
     let folder = tempfile::tempdir().unwrap();
     let mut random = fastrand::Rng::with_seed(seed);
@@ -291,7 +290,7 @@ fn check(everything: &SessionReport, requests: &SessionReport, gone: &[Gone]) {
     wanted.sort();
     found.sort();
     assert_eq!(wanted, found);
-    // A burst counts up, and every missing number was counted as lost by some session.
+    // A burst's events are numbered, and every missing number was counted as lost.
     let mut missing = 0;
     for sender in 1..=2_u32 {
         let mut last: Option<u32> = None;

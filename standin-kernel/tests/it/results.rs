@@ -1,4 +1,4 @@
-//! Tests the results of the ETW routines: every documented status, by its cause or by fault
+//! Tests the results of the ETW routines: every documented status, caused directly or by fault
 //! injection, and every outcome of the unspecified behaviours.
 
 use crate::common;
@@ -75,8 +75,7 @@ fn each_routine_returns_the_documented_statuses() {
         ("write 128 data descriptors", NtStatus::SUCCESS),             // ETW-1.1.12
         ("write 129 data descriptors", NtStatus::INVALID_PARAMETER),   // ETW-1.3.15
         ("write no event", NtStatus::INVALID_PARAMETER),               // ETW-1.3.16
-        // V75: the event, with its 80-byte header, fills a buffer of 4 KB, 72 bytes of which are
-        // the buffer's header.
+        // V75: the event, including its 80-byte header, fills a 4 KB buffer with a 72-byte header.
         ("write 3944 bytes", NtStatus::SUCCESS), // ETW-6.2.2
         ("write 3945 bytes", NtStatus::BUFFER_OVERFLOW),
         ("write 8000 bytes", NtStatus::BUFFER_OVERFLOW), // ETW-1.3.18
@@ -96,7 +95,7 @@ fn each_routine_returns_the_documented_statuses() {
         ("enabled beyond the keywords", NtStatus(0)),
         ("enabled at all", NtStatus(1)), // ETW-1.3.27
         ("event enabled beyond the level", NtStatus(0)),
-        ("get an activity", NtStatus::UNSUCCESSFUL), // O11: the thread is one of the system's
+        ("get an activity", NtStatus::UNSUCCESSFUL), // O11: the thread is a system thread
         ("an unknown activity code", NtStatus::INVALID_PARAMETER), // ETW-1.3.28
         ("no activity", NtStatus::INVALID_PARAMETER),
         ("unregister without a handle", NtStatus::INVALID_HANDLE), // ETW-1.3.24
@@ -157,7 +156,7 @@ fn every_routine_can_be_made_to_fail_with_any_status() {
     assert!(matches!(unknown, Err(KernelError::NoSuchFault("EtwSing"))));
 }
 
-/// Returns the notification lines of a driver that is loaded after the session enabled its
+/// Returns the notification lines of a driver that is loaded after a session has enabled its
 /// provider.
 fn told(unspecified_behaviour: UnspecifiedBehaviour, parameters: EnableParameters) -> Vec<String> {
     let fixture = Fixture::new(unspecified_behaviour);

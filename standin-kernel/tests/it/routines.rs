@@ -1,12 +1,12 @@
-//! Compares routines of the stand-in kernel with those of another implementation: the same source runs
-//! as a driver here, and under Wine as a program that calls Wine's ntdll.dll.
+//! Compares routines of the stand-in kernel with another implementation: the same source runs here as a
+//! driver, and under Wine as a program that calls Wine's ntdll.dll.
 
 use crate::common;
 use std::{env, process::Command};
 
 use standin_kernel::Kernel;
 
-/// Returns what the driver says in the stand-in kernel.
+/// Returns the driver's output in the stand-in kernel.
 fn said_here() -> Vec<String> {
     let kernel = Kernel::new();
     let driver = kernel.load(&common::c_routines()).unwrap();
@@ -16,7 +16,7 @@ fn said_here() -> Vec<String> {
     output.iter().map(|line| line.trim_end().to_owned()).collect()
 }
 
-/// Returns what the program says under Wine.
+/// Returns the program's output under Wine.
 fn said_by_wine() -> Vec<String> {
     let wine = env::var_os("WDK_ETW_WINE").filter(|path| !path.is_empty());
     let wine = wine.expect("WDK_ETW_WINE does not name Wine; `cargo xtask test` sets it");
@@ -33,19 +33,19 @@ fn said_by_wine() -> Vec<String> {
     text.lines().map(|line| line.trim_end().to_owned()).collect()
 }
 
-/// The lines in which Wine 8 does not do what documents say, by their start and the part that differs here.
+/// The lines in which Wine 8 deviates from the documentation: their start, and the differing part.
 const WRONG_IN_WINE: [(&str, &str); 5] = [
-    // The first place of an empty text is the start, says the C standard.
+    // According to the C standard, an empty text is found at the start.
     ("unicode a=0x0 b=0x0", " wcsstr=0x1"),
     ("ansi a=0x0 b=0x0", " strstr=0x1"),
     // RtlCopySid returns a status; Wine's returns a truth value.
     ("sid valid=0x1 length=0x14", " copied=0x0 "),
     ("sid valid=0x1 length=0xc", " copied=0xc0000023 "),
-    // wcsncpy writes as many characters as it is told; Wine's writes one more.
+    // wcsncpy writes exactly the given number of characters; Wine's writes one more.
     ("wcsncpy", "'abc##ab\\0000\\0000\\0000##'"),
 ];
 
-/// The line of the driver about 29 February 2001, a day that there was not. Wine takes it as 1 March.
+/// The driver's output line about 29 February 2001, which does not exist. Wine treats it as 1 March.
 const NO_DAY: &str = "RtlTimeFieldsToTime valid=0x0";
 
 fn is_wrong_in_wine(here: &str, wine: &str) -> bool {

@@ -1,4 +1,4 @@
-//! Tests that the verifier detects a driver that breaks each rule.
+//! Tests that the verifier detects violations of each rule.
 //!
 //! The rules driver's services are named after the rules that they break.
 
@@ -66,7 +66,7 @@ fn drive(kernel: &Kernel, service: &str, file: &std::path::Path) -> Result<(), K
     Ok(())
 }
 
-/// The services that end in a bugcheck, with the rule and a part of the message.
+/// The services that cause a bugcheck, with the rule and a part of the message.
 const STOPS: &[(&str, Rule, &str)] = &[
     ("registered-at-dispatch", Rule::EtwRegisterIrql, "EtwRegister was called at DISPATCH_LEVEL"),
     ("v02", Rule::EtwUnregisterIrql, "EtwUnregister was called at DISPATCH_LEVEL"),
@@ -105,7 +105,7 @@ const WARNINGS: &[(&str, Rule, &str)] = &[
     ("v31", Rule::TraitsSetTwice, "already has traits"),
     ("v32", Rule::LargeTraits, "of 300 bytes"),
     ("v33", Rule::ReservedTrait, "of type 5"),
-    ("v34", Rule::GroupTrait, "has 2 bytes, not 16"),
+    ("v34", Rule::GroupTrait, "is 2 bytes long, not 16"),
     ("v35", Rule::DescriptorTypeSwitch, "[01, 00]"),
     ("v36", Rule::InformationClass, "the unknown information class 7"),
     ("v39", Rule::EmptyInformation, "0 bytes at 0x8"),
@@ -183,7 +183,7 @@ fn violations_that_do_not_bugcheck_are_kept_as_warnings() {
 fn a_correct_driver_is_clean() {
     for service in [
         "well-behaved", "v51-good", "paged-at-passive",
-        // What foreign drivers do rightly.
+        // Correct behaviour of third-party drivers.
         "tracelogging", "global-channels", "common-keywords", "uninitialized-handle",
     ] {
         let found = run(service, KernelConfig::default());
@@ -192,7 +192,7 @@ fn a_correct_driver_is_clean() {
     }
 }
 
-/// The rules that other tests break, with the test file.
+/// The rules that other tests break, and their test files.
 const ELSEWHERE: &[(Rule, &str)] = &[
     (Rule::ProviderLeftRegistered, "verifier.rs"),
     (Rule::ActsOnUnknownCode, "conformance.rs"),
@@ -217,7 +217,7 @@ fn every_numbered_rule_is_broken_by_some_test() {
         );
     }
     for (service, rule, _) in WARNINGS {
-        // The stand-in kernel fails these calls, as documented, and adds a warning.
+        // The stand-in kernel fails these calls, as documented, and keeps a warning.
         let refused = ["v08-null", "v27", "v43-array", "v61-null"].contains(service);
         let expected = if matches!(rule, Rule::NoKeyword | Rule::NoLevel | Rule::ImplicitActivity) {
             Severity::Note

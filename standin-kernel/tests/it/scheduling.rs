@@ -1,4 +1,4 @@
-//! Tests DPCs, timers, waits and locks: a driver uses them, and prints what it finds wrong.
+//! Tests DPCs, timers, waits and locks: a driver uses them, and prints the errors that it finds.
 
 use crate::{bench, common, kmdf_commands as commands};
 use std::time::Duration;
@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::bench::{Bench, assert_says, lines};
 use standin_kernel::{DeviceConfig, Identity, Kernel, KernelConfig, NtStatus, Schedule, Work};
 
-/// Runs a service of the driver, which checks results itself.
+/// Runs a service of the driver, which checks the results itself.
 fn passes(service: &str) -> Kernel {
     let kernel = Kernel::new();
     let driver = kernel.load_as(&common::kernel(), service).unwrap();
@@ -92,7 +92,7 @@ fn exhausted_pool_is_a_failed_allocation() {
 
 const THREADS: u32 = 4;
 
-/// Returns the KMDF driver, prepared for threads that send it a command together.
+/// Returns the KMDF driver, prepared for several threads that send it a command together.
 fn prepared() -> Bench {
     let kernel = Kernel::with_config(KernelConfig { processors: 4, ..KernelConfig::default() });
     let bench = Bench::in_kernel(kernel, DeviceConfig::new());
@@ -100,7 +100,7 @@ fn prepared() -> Bench {
     bench
 }
 
-/// Sends a command from several threads together.
+/// Sends a command from several threads that run together.
 fn together(bench: &Bench, schedule: Schedule, command: u32) {
     let work = (0..THREADS).map(|number| {
         let identity = Identity { process: 40, thread: 44 + 4 * number };
@@ -115,7 +115,7 @@ fn together(bench: &Bench, schedule: Schedule, command: u32) {
     bench.kernel.together(schedule, work.collect()).unwrap();
 }
 
-/// Lets threads use the locks of the KMDF driver together, and checks that none was held twice.
+/// Lets several threads use the locks of the KMDF driver, and checks that none was held twice.
 fn share_locks(schedule: Schedule) {
     let bench = prepared();
     together(&bench, schedule, commands::TOGETHER);
@@ -142,7 +142,7 @@ fn a_removal_waits_for_every_holder_of_the_remove_lock() {
     for schedule in schedules.chain([Schedule::Parallel; 5]) {
         let bench = prepared();
         together(&bench, schedule, commands::REMOVE_TOGETHER);
-        // No use after the removal, none that goes on, and none that the removal has not waited for.
+        // No use after the removal, none still in progress, and none that the removal did not await.
         assert_eq!(bench.ask(commands::REMOVED), [0; 3], "{schedule:?}");
         bench.leave();
     }

@@ -1,4 +1,4 @@
-//! The steps of scripts that do more than send a request.
+//! Tests the steps of scripts that do more than send a request.
 
 use crate::common;
 
@@ -44,9 +44,9 @@ fn requests_are_sent_in_the_background_and_cancelled() {
     ] {
         fails(&format!("{started}{step}\ncancel slow\nclose"), sentence);
     }
-    // A request that is waited for is the script's error, not the driver's.
+    // Waiting for a pending request is an error of the script, not of the driver.
     fails(&format!("add-device\nopen\n{WAIT}"), "line 3: the driver has not completed the request");
-    // Each client has requests of its own.
+    // Each client has its own requests.
     let all = format!(
         "add-device\nopen\nstart {WAIT} as mine\ncancel mine\nwait mine\n\
          expect STATUS_CANCELLED\nclose"
@@ -69,7 +69,7 @@ fn a_device_is_removed_by_surprise() {
 #[test]
 fn events_are_expected_with_their_fields() {
     let start = "add-device\nopen\nwrite \"hello\"\nread 3\n";
-    // In the order of the writes; numbers in any notation, names and text.
+    // Events in the order in which they were written; numbers in any notation, names and text.
     passes(&format!(
         "{start}expect-event DriverLoaded\nexpect-event D0Entry State=\"D3 for good\"\n\
          expect-event WriteData Data=hex:68656C6c6f\n\
@@ -89,12 +89,12 @@ fn events_are_expected_with_their_fields() {
         .unwrap_or_else(|| panic!("{said}"));
     let first = nearest.lines().nth(1).unwrap();
     assert!(first.contains(" WdkEtw.SampleDriver Write [Information, Request] Length=5"), "{said}");
-    // A misspelled name leads to the event that is meant.
+    // For a misspelled name, the error suggests the intended event.
     let Err(said) = run(&format!("{start}expect-event Raed"), &[]) else {
         panic!("there is no such event");
     };
     assert!(said.contains("the nearest:\n") && said.contains(" Read [Information"), "{said}");
-    // An event counts once.
+    // An event can be expected only once.
     fails(
         &format!("{start}expect-event Read\nexpect-event Read"),
         "line 6: no event Read was written since the last expected one; no event at all was",
@@ -118,7 +118,7 @@ fn filters_are_set_again() {
         .filter_map(|line| line.split(" WdkEtw.SampleDriver ").nth(1))
         .filter_map(|rest| Some(rest.split_once(" [")?.0))
         .collect();
-    // Without the loading, and of the requests, reads alone; with level 4, no closing; then power.
+    // Nothing from loading, and only reads; then level 4, without the close; then power.
     let expected = ["DeviceAdded", "D0Entry", "Read", "Read", "D0Exit"];
     assert_eq!(names, expected, "{said}");
     fails(
@@ -134,7 +134,7 @@ fn routines_fail_where_a_script_says_so() {
         "fault WdfDeviceCreate 0xC0000022 2\nadd-device",
         "error: line 2: adding the device returned STATUS_ACCESS_DENIED",
     );
-    // Without a number, a fault occurs once.
+    // Without a count, a fault occurs once.
     let said = passes(
         "fault EtwWriteEx\nadd-device\nopen\nfault EtwWriteEx STATUS_NO_MEMORY 2\nread 1\nclose",
     );
@@ -149,7 +149,7 @@ fn parameters_are_set_before_the_load() {
     assert!(good, "{said}");
     let first = said.lines().next().unwrap();
     assert_eq!(first, "line 1: parameter TraceTag \"lab 7\"");
-    // The driver puts the tag into its provider's traits, which each event has.
+    // The driver puts the tag into its provider's traits, which are part of each event.
     let tag: Vec<u8> = "lab 7".encode_utf16().flat_map(u16::to_le_bytes).collect();
     let trace = std::fs::read(folder.path().join("out.etl")).unwrap();
     assert!(trace.windows(tag.len()).any(|bytes| bytes == tag), "{said}");

@@ -1,5 +1,5 @@
-//! Tests sessions' buffers: their number, the time at which they are written, and the events that
-//! are counted as lost.
+//! Tests sessions' buffers: their number, the time of their writes, and the events that are counted
+//! as lost.
 
 use crate::common;
 use std::{path::Path, time::Duration};
@@ -41,7 +41,7 @@ impl Fixture {
         }
     }
 
-    /// Starts a session that receives the events of bursts.
+    /// Starts a session that records the events of bursts.
     fn session(&self, config: SessionConfig) -> SessionHandle {
         let session = self.kernel.start_session(config).unwrap();
         self.enable(session);
@@ -79,8 +79,8 @@ fn burst(file: &File, sender: u32, count: u32) {
     assert_eq!(done.status, NtStatus::SUCCESS);
 }
 
-/// Returns the numbers in a file's events of one sender, by time. Third-party decoders must find
-/// the same number of events.
+/// Returns the numbers in one sender's events in a file, in chronological order. Third-party
+/// decoders must find the same number of events.
 fn numbers(file: &Path, sender: u32) -> Vec<u32> {
     let trace = Trace::open(file).unwrap();
     assert_eq!(trace.damages(), []);
@@ -117,7 +117,7 @@ fn buffer_counts_are_raised_to_what_processors_need_and_grow_to_the_maximum() {
     assert_eq!(u64::from(report.events_lost), fixture.failed());
     let numbers = numbers(&report.file, 1);
     assert_eq!(numbers.len() as u64, report.events);
-    // The kept events are the first ones and the last ten.
+    // The kept events are the first events and the last ten.
     let kept = numbers.len() - 10;
     assert!(numbers[..kept].iter().copied().eq(0..u32::try_from(kept).unwrap()));
     let trace = Trace::open(&report.file).unwrap();
@@ -163,8 +163,8 @@ fn a_file_that_cannot_be_written_loses_buffers_that_are_counted() {
     fixture.leave();
 }
 
-/// Three sessions that enable the same events: one with buffers for all events, one with a few
-/// buffers whose writer is held, and one that is independent of other sessions.
+/// Three sessions that enable the same events: one with enough buffers for all events, one with few
+/// buffers and delayed writes, and one that is independent of other sessions.
 struct Three {
     fixture: Fixture,
     roomy: SessionHandle,
@@ -343,7 +343,7 @@ fn a_consumer_that_does_not_read_loses_buffers_and_the_file_does_not() {
     fixture.leave();
 }
 
-/// Sends bursts from several threads at once, and returns the session that records them.
+/// Sends bursts from several threads concurrently, and returns the session that records them.
 fn bursts(config: impl FnOnce(&Fixture) -> SessionConfig, each: u32) -> (Fixture, SessionHandle) {
     let fixture = Fixture::new(KernelConfig { processors: 4, ..KernelConfig::default() });
     let session = fixture.session(config(&fixture));

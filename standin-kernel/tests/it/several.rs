@@ -1,4 +1,4 @@
-//! Tests a driver with several providers: two modules of its own, and one of a library crate. Its
+//! Tests a driver with several providers: two in its own modules, and one in a library crate. Its
 //! image describes the events of all three.
 
 use crate::common;

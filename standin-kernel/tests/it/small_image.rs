@@ -1,4 +1,4 @@
-//! Tests the loader with images of a few KiB.
+//! Tests the loader with small images.
 
 use std::{fs, path::Path};
 
@@ -31,7 +31,7 @@ fn errors_name_a_refused_image_as_the_caller_did() {
 #[test]
 fn names_in_an_image_cannot_control_a_terminal() {
     let image = Image { imports: &[("\u{1b}[2J", &["\n"])], ..Image::default() };
-    // The list contains the names unescaped; the code that prints them escapes them.
+    // The list contains the names unescaped; the code that prints the list escapes them.
     assert_eq!(checked(&image.build()).unwrap(), ["\u{1b}[2J!\n"]);
     let mut image = Image { code: b"\x1b[2J\0\0\0\0", ..Image::default() }.build();
     // PointerToRawData of the first section
@@ -75,7 +75,7 @@ fn a_small_file_cannot_have_endless_imports() {
     imports[199] = ("ntoskrnl.exe", &many);
     let mut bytes = Image { imports: &imports, ..Image::default() }.build();
     checked(&bytes).unwrap();
-    // All modules share the names of the last module.
+    // All modules share the name list of the last module.
     let last = bytes[IMPORTS + 199 * 20..][..20].to_vec();
     for number in 0..199 {
         bytes[IMPORTS + number * 20..][..20].copy_from_slice(&last);
@@ -94,12 +94,12 @@ fn a_name_that_no_routine_can_have_is_not_copied() {
     assert_eq!(with(&long, &long).unwrap(), [format!("{long}!{long}")]);
     for refused in [with(&longer, "x"), with("x", &longer)] {
         let text = refused.unwrap_err().to_string();
-        assert!(text.ends_with("imports: a name has 4097 bytes; the maximum is 4096"), "{text}");
+        assert!(text.ends_with("a name is 4097 bytes long; the maximum is 4096"), "{text}");
     }
 }
 
-/// Returns the number of bytes that are mapped at the addresses of images. Kernels of tests that run at
-/// the same time reserve others.
+/// Returns the number of bytes mapped at image addresses. Kernels in concurrent tests reserve other
+/// addresses.
 fn mapped() -> u64 {
     const IMAGES: std::ops::Range<u64> = 0x2000_0000_0000..0x3000_0000_0000;
     let maps = fs::read_to_string("/proc/self/maps").unwrap();

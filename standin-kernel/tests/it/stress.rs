@@ -1,9 +1,9 @@
 //! Changes sessions, levels, keywords, groups, requests, time and loading in a random order that a
 //! seed determines, and compares the sessions' events with a model.
 //!
-//! One session records everything, including which events the other sessions recorded. A request
-//! with a code of its own between two steps marks the place of the step in the trace.
-//! `WDK_ETW_SEEDS` sets the number of seeds.
+//! One session records all events, including those that the other sessions record. Between two
+//! steps, a request with a special code marks the position in the trace. `WDK_ETW_SEEDS` sets the
+//! number of seeds.
 
 use crate::common;
 use std::{collections::BTreeMap, ops::Range};
@@ -15,7 +15,7 @@ use standin_kernel::{
 };
 
 const CLIENT: Identity = Identity { process: 10, thread: 11 };
-/// The number of steps of a run.
+/// The number of steps in a run.
 const STEPS: u32 = 60;
 /// The control code of the first marker.
 const MARKER: u32 = 0x0022_2000 + 0x0100_0000;
@@ -29,7 +29,7 @@ struct EnableInfo {
 }
 
 impl EnableInfo {
-    /// Returns whether the session enables an event (R-E8, R-O3, R-K3, R-G3), independently of the
+    /// Returns whether the session enables an event (R-E8, R-O3, R-K3, R-G3). Does not use the
     /// kernel's code.
     fn passes(&self, level: u8, keyword: u64) -> bool {
         let group = if self.disallowed { None } else { self.group };
@@ -41,7 +41,7 @@ impl EnableInfo {
     }
 }
 
-/// The model of a session: its enable info from each step on.
+/// The model of a session: its enable info, with the step from which each applies.
 struct Known {
     handle: SessionHandle,
     infos: Vec<(u32, EnableInfo)>,
@@ -95,7 +95,7 @@ impl Run {
         }
     }
 
-    /// Marks the place between two steps, if the device is open.
+    /// Marks the position between two steps, if the device is open.
     fn mark(&self) {
         if let Some(file) = &self.in_use.file {
             file.device_control(MARKER + 4 * self.step, &[], 0).unwrap();
@@ -284,8 +284,8 @@ fn events(trace: &Trace) -> Vec<Recorded> {
         .collect()
 }
 
-/// Returns the steps that each event may belong to: from the last marker before the event to the
-/// first marker after it.
+/// Returns the range of steps to which each event may belong: from the last marker before the event
+/// to the first marker after it.
 fn steps(all: &[Recorded]) -> Vec<Range<u32>> {
     let marker = |event: &Recorded| {
         let code = event.payload.first_chunk::<4>().map(|code| u32::from_le_bytes(*code))?;
@@ -312,8 +312,8 @@ fn steps(all: &[Recorded]) -> Vec<Range<u32>> {
     ranges
 }
 
-/// Checks that the session recorded every event that it enabled in all of the event's steps, and no
-/// event that it enabled in none of them.
+/// Checks that the session recorded every event that it enabled during all of the event's steps,
+/// and no event that it enabled during none of them.
 fn compare(all: &[Recorded], steps: &[Range<u32>], known: &Known, recorded: &[Recorded]) {
     let enables_at = |step: u32, event: &Recorded| {
         let since = known.infos.iter().rev().find(|(since, _)| *since <= step);

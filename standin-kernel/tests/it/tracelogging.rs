@@ -1,5 +1,5 @@
-//! Tests a driver whose provider is that of the published crate `tracelogging`: no diagnostic is raised
-//! on it, and each field type is decoded.
+//! Tests a driver whose provider comes from the published crate `tracelogging`: it causes no
+//! diagnostics, and each field type is decoded.
 
 use crate::common;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use etl_file::{Catalog, Decoded, Guid, Trace, decode};
 use standin_kernel::{EnableParameters, Kernel, SessionConfig, Target};
 
-/// The group that the driver's source names.
+/// The group in the driver's source.
 const GROUP: Guid = Guid::from_u128(0x5ecb_0bac_b930_47f5_a8a4_e825_3529_edb7);
 
 /// Runs the driver while a session has enabled a target.

@@ -141,8 +141,8 @@ fn a_kernel_that_bugchecked_runs_nothing_more() {
     }
 }
 
-/// Expects a processor exception with a bugcheck code and parts of the message, and that this
-/// process survives.
+/// Expects a processor exception with a bugcheck code and parts of the message. This process must
+/// survive.
 fn traps(service: &str, code: u32, first: u64, parts: &[&str]) {
     let bugcheck = stops(service);
     assert_eq!((bugcheck.code, bugcheck.parameters[0]), (code, first), "{bugcheck}");
@@ -182,7 +182,7 @@ fn a_stack_overflow_is_a_bugcheck() {
     traps("stack", 0x7F, 8, &parts);
 }
 
-/// The driver's builds. Both have functions with more than a page of locals.
+/// The driver's builds. Both contain functions with more than a page of local variables.
 const BUILDS: [&str; 2] = ["debug", "release"];
 
 #[test]

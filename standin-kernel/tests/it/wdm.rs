@@ -1,4 +1,4 @@
-//! Tests a driver without a framework: its device, its requests, and what it must not do.
+//! Tests a driver without a framework: its device, its requests, and its violations.
 
 use crate::{common, wdm_commands as commands};
 use std::fs;
@@ -40,7 +40,7 @@ fn a_device_is_written_read_and_controlled() {
         let reversed = file.device_control(command, b"abc", 8).unwrap();
         assert_eq!(reversed.output, b"cba");
     }
-    // The driver sends a request of its own to its device.
+    // The driver sends its own request to its device.
     let forwarded = file.device_control(commands::FORWARD, &[], 8).unwrap();
     assert_eq!(forwarded.output, b"hello");
     let read = file.device_control(commands::READ_ASYNCHRONOUS, &[], 8).unwrap();
@@ -93,10 +93,10 @@ fn faults_with_requests_are_reported() {
 fn an_open_has_a_security_context() {
     let (kernel, driver, file) = open();
     let opened = file.device_control(commands::OPENED, &[], 12).unwrap();
-    // Reading and writing, FILE_OPEN of a file that is no directory, and shared for both.
+    // Read and write access, FILE_OPEN of a non-directory file, and sharing for both.
     let expected = [0x0012_019F_u32, 0x0100_0040, 0x0080_0003];
     assert_eq!(opened.output, expected.map(u32::to_le_bytes).concat());
-    // A user may read, but not change the list of the device's descriptor.
+    // Users may read, but not change, the access control list in the device's security descriptor.
     let opened = file.device_control(commands::OPENED, &[], 28).unwrap();
     let expected = [1, 0, 0, 0xC000_0022_u32];
     assert_eq!(opened.output[12..], expected.map(u32::to_le_bytes).concat());
@@ -117,7 +117,7 @@ fn a_request_in_the_drivers_memory_is_initialized_for_each_use() {
     file.write(b"hello").unwrap();
     let read = file.device_control(commands::INITIALIZE, &[], 16).unwrap();
     assert_eq!((read.status, read.information), (NtStatus::SUCCESS, 15));
-    // The list ends where it leads back to itself.
+    // The walk ends where the list leads back to itself.
     file.device_control(commands::LIST_ROUND, &[], 0).unwrap();
     close(&kernel, driver, file);
 }
@@ -143,14 +143,14 @@ fn numbers(file: &File, command: u32) -> Vec<u32> {
 fn a_driver_gets_a_device_by_its_name_and_attaches_to_it() {
     const NOT_FOUND: u32 = 0xC000_0034;
     let (kernel, driver, file) = open();
-    // An open, a cleanup, and, when the reference is released, a close; then all three again.
+    // An open, a cleanup and, when the reference is released, a close; then all three again.
     let expected = [0, 1, 0x0001_0100, 0x0001_0101, NOT_FOUND, 0, 1, 1, 0x0002_0202];
     assert_eq!(numbers(&file, commands::BY_NAME), expected);
-    // The last open, that of IoAttachDevice, was for reading attributes, by a driver that does not share the
+    // The last open, by IoAttachDevice, was for reading attributes, by a driver that does not share the
     // file.
     let opened = numbers(&file, commands::OPENED);
     assert_eq!(opened[..3], [0x80, 0x0100_0040, 0]);
-    // IoGetDeviceObjectPointer opens for what its caller asks for.
+    // IoGetDeviceObjectPointer opens with the access that its caller requests.
     numbers(&file, commands::RELEASE_RAISED);
     let opened = numbers(&file, commands::OPENED);
     assert_eq!(opened[..3], [0x1, 0x0100_0040, 0]);
@@ -160,7 +160,7 @@ fn a_driver_gets_a_device_by_its_name_and_attaches_to_it() {
 #[test]
 fn a_file_that_is_released_while_apcs_are_disabled_is_closed_by_the_system() {
     let (kernel, driver, file) = open();
-    // Not closed at once, closed once, at PASSIVE_LEVEL, in the system's process.
+    // Not closed immediately, then closed once, at PASSIVE_LEVEL, in the system process.
     let expected = [0, 1, 0, 4, 0, 1, 0, 4];
     assert_eq!(numbers(&file, commands::RELEASE_RAISED), expected);
     close(&kernel, driver, file);
@@ -202,7 +202,7 @@ fn a_file_that_is_not_released_is_the_fault_of_the_driver_that_opened_it() {
     let part = r"etw_kernel_driver.sys was unloaded without releasing its files: \device\wdmtest";
     assert!(error.contains(part), "{error}");
     target.unload().unwrap();
-    // The driver of the deleted device is not to blame, either.
+    // The driver of the deleted device is not at fault either.
     let target = kernel.load(&common::wdm()).unwrap();
     let opener = kernel.load_as(&common::kernel(), "fault-file-left").unwrap();
     target.unload().unwrap();
@@ -218,7 +218,7 @@ fn a_driver_that_is_unloaded_while_a_process_has_a_file_is_reported() {
     drop((kernel, file));
 }
 
-/// Lets the driver open a device by its name. Returns the message of the bugcheck.
+/// Lets the driver open a device by name. Returns the message of the bugcheck.
 fn stops_for(file: &File, name: &str) -> String {
     let name: Vec<u8> = name.encode_utf16().flat_map(u16::to_le_bytes).collect();
     let error = file.device_control(commands::OPEN, &name, 4);

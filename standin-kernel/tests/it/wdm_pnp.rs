@@ -1,5 +1,5 @@
-//! Tests plug-and-play drivers without a framework: what the plug-and-play manager and the power manager
-//! send them, and what they must not do with it.
+//! Tests Plug and Play drivers without a framework: the requests that the Plug and Play manager and the
+//! power manager send, and mistakes in handling them.
 
 use crate::{common, wdm_pnp_commands as commands};
 use std::fs;
@@ -36,13 +36,13 @@ fn control(file: &File, code: u32, room: usize) -> Vec<u8> {
     completion.output
 }
 
-/// Returns the minor functions that the driver has got, with their numbers.
+/// Returns the minor functions that the driver has received, with their counts.
 fn counts(file: &File) -> Vec<(usize, u8)> {
     let all = control(file, COUNTS, MINORS).into_iter().enumerate();
     all.filter(|(_, count)| *count > 0).collect()
 }
 
-/// Opens the device, and returns the minor functions that the driver has got.
+/// Opens the device, and returns the minor functions that the driver has received.
 fn counts_of(device: &Device) -> Vec<(usize, u8)> {
     let file = device.open(CLIENT).unwrap();
     let counts = counts(&file);
@@ -66,7 +66,7 @@ fn a_device_is_added_started_and_removed() {
     let expected = [(START, 1), (QUERY_RELATIONS, 1), (QUERY_CAPABILITIES, 1), (QUERY_STATE, 1)];
     assert_eq!(counts_of(&device), expected);
     device.remove().unwrap();
-    // A second removal has no effect, and nothing is left to open.
+    // A second removal has no effect, and nothing remains to be opened.
     device.remove().unwrap();
     let error = device.open(CLIENT).err().unwrap();
     assert!(error.to_string().contains("STATUS_NO_SUCH_DEVICE"), "{error}");
@@ -122,7 +122,7 @@ fn a_device_that_is_in_use_or_wanted_stays() {
     for minor in [QUERY_REMOVE, CANCEL_REMOVE, QUERY_STOP, CANCEL_STOP] {
         assert!(counts.contains(&(minor, 1)), "{minor}: {counts:?}");
     }
-    // The hardware can go all the same.
+    // The hardware can be removed nevertheless.
     device.surprise_remove().unwrap();
     driver.unload().unwrap();
 }
@@ -148,7 +148,7 @@ fn a_device_that_does_not_start_again_waits_for_its_last_file() {
     let file = device.open(CLIENT).unwrap();
     let error = device.rebalance().unwrap_err();
     assert!(error.to_string().contains("STATUS_UNSUCCESSFUL"), "{error}");
-    // The device object is there until the file is closed.
+    // The device object exists until the file is closed.
     let refused = file.device_control(COUNTS, &[], MINORS).unwrap();
     assert_eq!(refused.status.to_string(), "STATUS_DEVICE_NOT_READY (0xC00000A3)");
     file.close().unwrap();
@@ -163,7 +163,7 @@ fn a_surprise_removal_waits_for_the_last_file() {
     let device = driver.add_device().unwrap();
     let file = device.open(CLIENT).unwrap();
     device.surprise_remove().unwrap();
-    // The device object is there, and its driver knows that the hardware is gone.
+    // The device object exists, and its driver knows that the hardware is gone.
     let refused = file.device_control(COUNTS, &[], MINORS).unwrap();
     assert_eq!(refused.status.to_string(), "STATUS_DEVICE_NOT_READY (0xC00000A3)");
     file.close().unwrap();
@@ -179,7 +179,7 @@ fn a_filter_shares_the_device() {
     let device = lower.add_device().unwrap();
     let config = DeviceConfig::new().above(&device);
     let filtered = upper.add_device_with(config).unwrap();
-    // The stack was built again: the function driver's new device has been started once.
+    // The stack was rebuilt: the function driver's new device has been started once.
     let counts = counts_of(&filtered);
     assert_eq!(counts[0], (START, 1));
     assert_eq!(filtered.instance_path().unwrap(), device.instance_path().unwrap());
@@ -199,7 +199,7 @@ fn the_drivers_follow_the_systems_power() {
     let device = driver.add_device().unwrap();
     device.power_cycle().unwrap();
     let file = device.open(CLIENT).unwrap();
-    // The system asks, goes to sleep and wakes up; the driver asks itself each time.
+    // The system queries, sleeps and wakes up; each time, the driver requests a device power state.
     let counts = counts(&file);
     assert!(counts.contains(&(QUERY, 2)), "{counts:?}");
     assert!(counts.contains(&(SET, 4)), "{counts:?}");
@@ -231,7 +231,7 @@ fn what_drivers_do_not_handle_keeps_its_status() {
     let send = |major, minor, first| device.send(major, minor, [first, 0, 0, 0]).unwrap();
     let unsupported =
         Completion { status: NtStatus::NOT_SUPPORTED, information: 0, output: Vec::new() };
-    // A minor function that does not exist, IRP_MN_QUERY_INTERFACE, and one of WMI.
+    // A nonexistent minor function, IRP_MN_QUERY_INTERFACE, and a WMI minor function.
     assert_eq!(send(PNP, 0xFF, 0), unsupported);
     assert_eq!(send(PNP, 0x08, 0), unsupported);
     assert_eq!(send(SYSTEM_CONTROL, 0x08, 0), unsupported);
@@ -251,7 +251,7 @@ fn what_drivers_do_not_handle_keeps_its_status() {
         assert_eq!(answer.output, expected, "{text}");
     }
     assert_eq!(send(PNP, 0x13, 9), unsupported);
-    // GUID_BUS_TYPE_INTERNAL, PNPBus and the number; and one device as the target.
+    // GUID_BUS_TYPE_INTERNAL, PNPBus and the bus number; and one device as the target relation.
     let bus = send(PNP, 0x15, 0).output;
     assert_eq!(bus.len(), 24);
     assert_eq!(bus[16..], [15, 0, 0, 0, 0, 0, 0, 0]);
@@ -365,7 +365,7 @@ fn scripts_work_as_with_the_framework() {
     assert!(good, "{said}");
     assert_eq!(said.matches("WdkEtw.WdmPnpTest Added").count(), 2, "{said}");
     assert_eq!(said.matches("PowerState").count(), 2, "{said}");
-    // Without a script, a device is added, takes a power cycle and is removed.
+    // Without a script, a device is added, power-cycled and removed.
     let (good, said) = run(&[]);
     assert!(good, "{said}");
     assert!(said.contains("power-cycle"), "{said}");
@@ -398,12 +398,12 @@ fn queued_requests_are_completed_or_cancelled() {
     assert_eq!(second.finish().unwrap().status, NtStatus::CANCELLED);
     assert!(complete(commands::COMPLETE_FOUND));
     assert_eq!(third.finish().unwrap().status, NtStatus::SUCCESS);
-    // That request is gone, the oldest one is not.
+    // That request is gone, but the oldest request is not.
     assert!(!complete(commands::COMPLETE_FOUND));
     assert!(complete(commands::COMPLETE_NEXT));
     assert_eq!(first.finish().unwrap().status, NtStatus::SUCCESS);
     assert!(!complete(commands::COMPLETE_NEXT));
-    // The other queue refuses a second request.
+    // The other queue rejects a second request.
     let only = keep(commands::KEEP_ONE);
     let refused = file.device_control(commands::KEEP_ONE, &[], 0).unwrap();
     assert_eq!(refused.status, NtStatus::UNSUCCESSFUL);
@@ -412,7 +412,7 @@ fn queued_requests_are_completed_or_cancelled() {
     let again = keep(commands::KEEP_ONE);
     assert!(complete(commands::COMPLETE_NEXT));
     assert_eq!(again.finish().unwrap().status, NtStatus::SUCCESS);
-    // A cancelled request is not found any more.
+    // A cancelled request can no longer be found.
     let found = keep(commands::KEEP_FOUND);
     found.cancel().unwrap();
     assert!(!complete(commands::COMPLETE_FOUND));
@@ -428,7 +428,7 @@ fn a_driver_sends_requests_that_it_builds() {
     let (kernel, driver) = load("wdm-pnp");
     let device = driver.add_device().unwrap();
     let file = device.open(CLIENT).unwrap();
-    // Each method of the buffers, in a device control and in an internal one.
+    // Each buffer transfer method, in a device control and in an internal device control.
     for method in 0..8_u8 {
         let sent = [method, 1, 2, 3];
         let reversed = file.device_control(commands::REVERSE_OWN, &sent, 8).unwrap();
@@ -440,7 +440,7 @@ fn a_driver_sends_requests_that_it_builds() {
     let written = *b"0123456789abcdef";
     let read = file.device_control(commands::TRANSFER_OWN, &written, 32).unwrap();
     assert_eq!(read.output, [written, written].concat());
-    // D3 while the system sleeps, as the bus says.
+    // D3 while the system sleeps, as the bus reports.
     let asked = file.device_control(commands::CAPABILITY, &[], 8).unwrap();
     assert_eq!((asked.status, asked.information), (NtStatus::SUCCESS, 4));
     file.close().unwrap();
@@ -454,7 +454,7 @@ fn a_request_that_fails_at_once_tells_its_caller_only_by_the_call() {
     let (kernel, driver) = load("wdm-pnp");
     let device = driver.add_device().unwrap();
     let file = device.open(CLIENT).unwrap();
-    // Neither the status nor the event; and both for one that was pending.
+    // First neither the status nor the event is set; for a request that was pending, both are.
     assert_eq!(control(&file, commands::FAIL_OWN, 4), [0, 0, 1, 1]);
     file.close().unwrap();
     device.remove().unwrap();

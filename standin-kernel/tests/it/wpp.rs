@@ -1,4 +1,4 @@
-//! Tests that a driver which traces by WPP reaches sessions: registration in both ways, level and
+//! Tests that a driver that traces with WPP reaches sessions: both ways of registration, level and
 //! flags, messages and their format in the file, and faults.
 
 use crate::common;
@@ -56,7 +56,6 @@ impl Bench {
         self.folder.path().join("wpp.etl")
     }
 
-    /// Starts another session.
     fn second(&self) -> SessionHandle {
         let file = self.folder.path().join("second.etl");
         let config = SessionConfig::to_file("second", file);
@@ -103,7 +102,7 @@ fn texts(events: &[Decoded]) -> Vec<&str> {
     texts.map(Option::unwrap_or_default).collect()
 }
 
-/// The messages about an opened file, by their number.
+/// Returns the expected text of a message about an opened file, by message number.
 fn text(number: u16, irql: u8) -> String {
     match number {
         10 => format!("of_opening at {irql}: first"),
@@ -142,13 +141,13 @@ fn messages_reach_the_session_in_both_ways_of_registration() {
         }
         let levels: Vec<u8> = events.iter().map(|event| event.descriptor.level).collect();
         assert_eq!(levels[..4], [4, 5, 2, 4]);
-        // The times do not decrease.
+        // Timestamps never decrease.
         assert!(events.is_sorted_by_key(|event| event.timestamp));
     }
 }
 
-/// The symbol that clang writes for the annotation in `messages.c`. LLVM's linker keeps its room in
-/// the PDB, but not what it says, unlike Microsoft's.
+/// The symbol that clang writes for the annotation in `messages.c`. Unlike Microsoft's linker, LLVM's
+/// linker keeps its space in the PDB but not its contents.
 fn annotation() -> Vec<u8> {
     let strings = [
         "TMF:",
@@ -173,7 +172,7 @@ fn annotation() -> Vec<u8> {
     symbol
 }
 
-/// Writes a driver's PDB with the annotation in its room, as Microsoft's linker does.
+/// Writes a driver's PDB with the annotation in its space, as Microsoft's linker does.
 fn annotated(pdb: &Path, to: &Path) {
     let annotation = annotation();
     let mut bytes = fs::read(pdb).unwrap();
@@ -186,7 +185,7 @@ fn annotated(pdb: &Path, to: &Path) {
     fs::write(to, bytes).unwrap();
 }
 
-// The formats are annotations of the PDB, as WPP makes them.
+// The formats are annotations in the PDB, as WPP creates them.
 #[test]
 fn a_driver_in_c_is_traced_by_its_pdb() {
     let control: Guid = "5e0c7a91-3d44-4b1e-8f62-0a9be5d27c14".parse().unwrap();
@@ -256,7 +255,7 @@ fn the_last_session_that_enables_the_driver_has_it() {
         open();
         kernel.enable(second, set(0), parameters(2, 1)).unwrap();
         open();
-        // The first one does not get it back, and does not take it away.
+        // The first session neither regains the driver nor takes it away.
         kernel.disable(bench.session, set(0), None).unwrap();
         open();
         kernel.disable(second, set(0), None).unwrap();
@@ -314,7 +313,7 @@ fn the_record_is_as_its_flags_say() {
             .collect();
         assert_eq!(records.len(), 6);
         let message: Guid = "0c3f5e7a-91d2-3b64-a105-5c2e77109d4f".parse().unwrap();
-        // Size, marker, number, flags, then GUID, time, thread and process, and the arguments.
+        // Size, marker, number, flags; GUID, time, thread and process; and the arguments.
         let number = u16::from(sequence.is_some());
         let first = records[0];
         let size = 8 + 4 * usize::from(number) + 16 + 8 + 8 + 1 + 6;
@@ -341,7 +340,7 @@ fn the_record_is_as_its_flags_say() {
     }
 }
 
-/// Compares messages with what dissect.etl, which is not of this project, reads of their file.
+/// Compares messages with those that dissect.etl, a third-party decoder, reads from their file.
 fn assert_dissect_agrees(file: &Path, records: &[&[u8]]) {
     let script = etw_test_support::oracle("dissect_messages.py");
     let output = etw_test_support::run_python([script.as_path(), file]);
@@ -424,8 +423,8 @@ fn a_recording_has_messages() {
     recording.stop().unwrap();
 }
 
-/// Loads the driver as a service while a session enables its first set, and unloads it. Returns what it
-/// printed, and the warnings.
+/// Loads the driver as a service while a session enables its first set, and unloads it. Returns the
+/// driver's output and the warnings.
 fn says(service: &str) -> (Vec<String>, Vec<Violation>) {
     let bench = Bench::new(|config| config);
     bench.kernel.enable(bench.session, set(0), parameters(4, 0x1F)).unwrap();

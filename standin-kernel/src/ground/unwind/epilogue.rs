@@ -1,10 +1,10 @@
-//! Epilogues: if a function is in its epilogue, the walk executes the rest of it instead of
-//! reversing the prologue.
+//! Epilogues: if a function is in its epilogue, the walk executes the rest of the epilogue instead
+//! of reversing the prologue.
 
 use super::registers::{RSP, Registers};
 
-/// The maximum number of instructions of an epilogue that are examined: one that frees locals, a
-/// pop of each register, and the return.
+/// The maximum number of epilogue instructions that are examined: one that frees locals, one pop
+/// for each register, and the return.
 const MAX_INSTRUCTIONS: usize = 20;
 
 /// Executes the rest of an epilogue that starts with `code`. Returns the registers of the caller,
@@ -83,7 +83,7 @@ const fn grow(registers: &mut Registers, bytes: i64) {
     registers.set_rsp(registers.rsp().wrapping_add_signed(bytes));
 }
 
-/// Returns the displacement of an operand in memory and its length in bytes.
+/// Returns the displacement of a memory operand and its length in bytes.
 fn displacement(mode: u8, bytes: &[u8]) -> Option<(i64, usize)> {
     match (mode, bytes) {
         (0, _) => Some((0, 0)),

@@ -1,15 +1,15 @@
 //! The unwind information of functions (`RUNTIME_FUNCTION` and `UNWIND_INFO`), as the PE format
 //! documents it for x64.
 
-/// `UNW_FLAG_CHAININFO`: the information continues with that of another function entry.
+/// `UNW_FLAG_CHAININFO`: the information continues in another function entry.
 const CHAINED: u8 = 4;
 
-/// A function's entry in the exception directory. Its addresses are offsets in the image.
+/// A function's entry in the exception directory. Addresses are offsets in the image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Entry {
     /// The function's first byte.
     pub begin: u32,
-    /// The byte after the function.
+    /// The first byte after the function.
     pub end: u32,
     /// The unwind information.
     pub info: u32,
@@ -42,18 +42,18 @@ pub enum Operation {
         /// The offset in bytes.
         offset: u32,
     },
-    /// An XMM register was stored, which does not matter to a stack walk.
+    /// An XMM register was stored, which is irrelevant to a stack walk.
     SaveXmm {
         /// The register.
         register: u8,
         /// The offset in bytes.
         offset: u32,
     },
-    /// The processor pushed a machine frame. Set if it pushed an error code too.
+    /// The processor pushed a machine frame. True if it pushed an error code too.
     MachineFrame(bool),
 }
 
-/// An unwind code: an operation and the offset of the instruction after it in the function.
+/// An unwind code: an operation, and the offset in the function of the instruction after it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Code {
     /// The offset.
@@ -71,18 +71,18 @@ pub struct Info {
     pub flags: u8,
     /// The size of the prologue in bytes.
     pub prologue: u8,
-    /// The frame register, and the number of bytes that it is above the stack pointer.
+    /// The frame register, and its distance above the stack pointer in bytes.
     pub frame: Option<(u8, u32)>,
-    /// The codes, in the reverse order of the prologue. Those of epilogues are omitted.
+    /// The codes, in the reverse order of the prologue. Codes for epilogues are omitted.
     pub codes: Vec<Code>,
-    /// The entry whose information continues this one.
+    /// The entry that continues this one.
     pub chained: Option<Entry>,
 }
 
 /// A defect of unwind information.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Malformed {
-    /// The information is not in the image.
+    /// The information is outside the image.
     #[error("the unwind information at 0x{0:x} is not in the image")]
     Outside(u32),
     /// The version is unknown.
@@ -94,7 +94,7 @@ pub enum Malformed {
     /// The operands of a code are missing.
     #[error("the unwind information at 0x{0:x} ends within a code")]
     Operands(u32),
-    /// Too many entries are chained, or the chain is a cycle.
+    /// The chain of entries is too long or is a cycle.
     #[error("the unwind information at 0x{0:x} continues in too many others")]
     Chain(u32),
 }
@@ -161,7 +161,7 @@ fn parse(at: u32, version: u8, slots: &[u8]) -> Result<Vec<Code>, Malformed> {
             3 => (Some(Operation::SetFrame), 1),
             4 => (Some(save(operand, short()? * 8)), 2),
             5 => (Some(save(operand, long()?)), 3),
-            // The places of epilogues, each in a slot of its own.
+            // The positions of epilogues, one per slot.
             6 if version == 2 => (None, 1),
             8 => (Some(save_xmm(operand, short()? * 16)), 2),
             9 => (Some(save_xmm(operand, long()?)), 3),

@@ -1,7 +1,7 @@
-//! Stack walks by the unwind data of drivers' images.
+//! Stack walks that use the unwind data of driver images.
 //!
-//! The walk is a function of bytes and of a closure that reads the stack. Malformed unwind data
-//! and unreadable stacks end it ([`End`]); they never make it panic, hang, or read anything else.
+//! The walk depends only on bytes and a closure that reads the stack. Malformed unwind data and
+//! unreadable stacks end it ([`End`]); they never make it panic, hang, or read other memory.
 
 #![cfg_attr(
     feature = "fuzzing",
@@ -24,23 +24,23 @@ pub use self::{
     table::{End, Table},
 };
 
-/// The maximum number of frames in a walk. Only empty frames would fit on a kernel stack in a
-/// larger number.
+/// The maximum number of frames in a walk. A kernel stack can hold more frames only if they are
+/// empty.
 pub const MAX_FRAMES: usize = 1024;
 
-/// A frame of a stack, outside the preceding frame: its caller.
+/// A stack frame. Each frame is the caller of the preceding one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Frame {
     /// The instruction's address.
     pub address: u64,
-    /// Set if the instruction is the one after a call.
+    /// Set if the instruction follows a call.
     pub is_return: bool,
 }
 
-/// Walks a stack from the innermost frame, whose registers are given.
+/// Walks a stack from the frame with the given registers outward.
 ///
 /// `is_return` is true if the first frame's instruction follows a call. `unwind` replaces a frame's
-/// registers by those of its caller, or returns [`End::Left`] with the frame's address if that is
+/// registers with the caller's, or returns [`End::Left`] with the frame's address if the address is
 /// not in an image.
 pub fn walk(
     mut registers: Registers,

@@ -14,12 +14,12 @@ pub struct Registers {
 }
 
 impl Registers {
-    /// Returns a register by its number, of which only the low four bits count.
+    /// Returns a register by its number. Only the low four bits of the number count.
     pub const fn get(&self, number: u8) -> u64 {
         self.general[(number & 15) as usize]
     }
 
-    /// Sets a register by its number, of which only the low four bits count.
+    /// Sets a register by its number. Only the low four bits of the number count.
     pub const fn set(&mut self, number: u8, value: u64) {
         self.general[(number & 15) as usize] = value;
     }

@@ -1,4 +1,4 @@
-//! An image's functions, and the step from an instruction to the function's caller.
+//! An image's function table, and the step from an instruction to the function's caller.
 
 use super::{
     epilogue,
@@ -21,29 +21,29 @@ pub enum End {
     /// The unwind information is malformed.
     #[error(transparent)]
     Malformed(#[from] Malformed),
-    /// The caller's frame is not above that of the function that it called.
+    /// The caller's frame is not above the callee's frame.
     #[error("the stack pointer of the caller of 0x{0:016X} is not above that of its callee")]
     Backwards(u64),
-    /// The stack has more frames than are walked.
+    /// The stack exceeds the maximum number of frames.
     #[error("the stack has more than {0} frames")]
     TooMany(usize),
 }
 
-/// The functions of an image, by its exception directory.
+/// The functions of an image, as listed in its exception directory.
 #[derive(Debug)]
 pub struct Table {
-    /// The image as it is mapped, before relocation: neither unwind information nor the
-    /// instructions of epilogues contain addresses.
+    /// The mapped image before relocation. Neither unwind information nor the instructions of
+    /// epilogues contain addresses.
     image: Vec<u8>,
-    /// The directory's place in the image.
+    /// The directory's offset in the image.
     directory: usize,
-    /// The number of the directory's entries.
+    /// The number of entries in the directory.
     count: usize,
 }
 
 impl Table {
-    /// Creates the table of an image whose exception directory has this offset and size. A
-    /// directory that is not in the image has no entries.
+    /// Creates the table of an image, given the offset and size of its exception directory. A
+    /// directory outside the image has no entries.
     pub fn new(image: Vec<u8>, directory: u32, size: u32) -> Self {
         let directory = usize::try_from(directory).unwrap_or(usize::MAX);
         let size = usize::try_from(size).unwrap_or(usize::MAX);
@@ -58,7 +58,7 @@ impl Table {
         Entry::read(&self.image, self.directory + number * Entry::SIZE)
     }
 
-    /// Returns the entries in their order.
+    /// Returns the entries in the directory's order.
     #[cfg(test)]
     pub fn entries(&self) -> impl Iterator<Item = Entry> + '_ {
         (0..self.count).filter_map(|number| self.entry(number))
@@ -76,8 +76,8 @@ impl Table {
         Info::read(&self.image, other.info)
     }
 
-    /// Returns the entry of the function that contains an offset. Functions that call nothing and
-    /// do not change the stack pointer have none.
+    /// Returns the entry of the function that contains an offset. Functions that make no calls and
+    /// do not change the stack pointer have no entry.
     pub fn find(&self, offset: u32) -> Option<Entry> {
         let (mut low, mut high) = (0, self.count);
         while low < high {
@@ -108,7 +108,7 @@ impl Table {
             )
     }
 
-    /// Replaces the registers at an instruction of the image by those of the function's caller.
+    /// Replaces the registers at an instruction in the image with those of the function's caller.
     ///
     /// `base` is the image's address. `is_return` is true if the instruction follows a call; it may
     /// then be past the function's end. `read` reads eight bytes of the stack.
@@ -151,8 +151,8 @@ impl Table {
         Ok(true)
     }
 
-    /// Returns whether a jump to an offset stays in the function that an entry is a part of. A jump
-    /// to the function's start is a tail call of itself.
+    /// Returns whether a jump to an offset stays in the function to which an entry belongs. A jump
+    /// to the function's start is a tail call to itself.
     fn is_in_function(&self, entry: Entry, info: &Info, to: u32) -> bool {
         if (entry.begin..entry.end).contains(&to) {
             return to != entry.begin || info.chained.is_some();
@@ -161,7 +161,7 @@ impl Table {
         other.is_some_and(|other| self.start(entry) == Some(other) && other != to)
     }
 
-    /// Returns the start of the function that an entry is a part of.
+    /// Returns the start of the function to which an entry belongs.
     fn start(&self, mut entry: Entry) -> Option<u32> {
         for _ in 0..MAX_CHAIN {
             let next = if entry.info & 1 == 0 {
@@ -187,7 +187,7 @@ impl Table {
         registers: &mut Registers,
         word: &impl Fn(u64) -> Result<u64, End>,
     ) -> Result<bool, End> {
-        // The registers of all chained entries are stored relative to one frame.
+        // The registers of all chained entries are stored relative to the same frame.
         let mut base = None;
         for _ in 0..MAX_CHAIN {
             let was_executed =
@@ -228,7 +228,7 @@ impl Table {
                 return Ok(false);
             };
             info = self.info(next)?;
-            // The prologue of the entry that this one continues has run completely.
+            // The prologue of the entry that continues this one has run completely.
             position = u32::MAX;
         }
         Err(Malformed::Chain(entry.info).into())

@@ -1,4 +1,4 @@
-//! Tests of unwind data that is made for them, of damaged data, and of drivers' images.
+//! Tests with constructed unwind data, with damaged data, and with driver images.
 
 use std::fmt::Write as _;
 
@@ -16,7 +16,7 @@ use super::{
 const BASE: u64 = 0x1_4000_0000;
 const STACK: u64 = 0x7000_0000;
 
-/// An image with a function at 0x100 to 0x140 whose unwind information is at 0x200.
+/// An image with a function at 0x100 to 0x140 and its unwind information at 0x200.
 fn image(code: &[u8], info: &[u8]) -> Table {
     let mut bytes = vec![0x90; 0x1000];
     bytes[0x100..0x100 + code.len()].copy_from_slice(code);
@@ -26,21 +26,21 @@ fn image(code: &[u8], info: &[u8]) -> Table {
     Table::new(bytes, 0x300, 12)
 }
 
-/// Reads a stack whose words are their own numbers, from 0 at [`STACK`].
+/// Reads a word of a stack that starts at [`STACK`] and in which each word is its own index.
 fn numbered(address: u64) -> Option<u64> {
     let offset = address.checked_sub(STACK)?;
     (offset < 0x10000).then_some(offset / 8)
 }
 
-/// Registers at an offset in the function, with the stack at its start.
+/// Returns registers at an offset in the function, with the stack pointer at the stack's start.
 fn at(offset: u64) -> Registers {
     let mut registers = Registers { rip: BASE + 0x100 + offset, general: [0xAA; 16] };
     registers.set_rsp(STACK);
     registers
 }
 
-/// Unwinds one frame and returns rip, the number of words that were taken off the stack, and
-/// the registers rbx, rbp and r12.
+/// Unwinds one frame and returns rip, the number of words popped off the stack, and the registers
+/// rbx, rbp and r12.
 fn unwound(table: &Table, registers: Registers, is_return: bool) -> [u64; 5] {
     let mut registers = registers;
     table.unwind(BASE, &mut registers, is_return, numbered).unwrap();
@@ -69,7 +69,7 @@ fn each_operation_is_reversed() {
         (&[1, 8, 3, 0, 8, 0x34, 8, 0, 4, 0x32], [4, 5, 8, old, old]),
         // mov [rsp+0x50], r12 with a far offset; movaps [rsp+0x10], xmm6; sub rsp, 8
         (&[1, 9, 6, 0, 9, 0xC5, 0x50, 0, 0, 0, 6, 0x68, 1, 0, 4, 0x02], [1, 2, old, old, 10]),
-        // Version 2, with the place of an epilogue and padding: push rbx
+        // Version 2, with the position of an epilogue and padding: push rbx
         (&[2, 4, 3, 0, 2, 0x16, 0, 0x06, 1, 0x30], [1, 2, 0, old, old]),
     ];
     for (info, expected) in rows {
@@ -88,14 +88,14 @@ fn a_machine_frame_has_the_registers() {
 
 #[test]
 fn a_frame_register_locates_the_frame() {
-    // push rbp; sub rsp, 0x40; lea rbp, [rsp+0x20]. Later the function lowers rsp by more.
+    // push rbp; sub rsp, 0x40; lea rbp, [rsp+0x20]. The function lowers rsp further later.
     let table = image(&[], &[1, 10, 3, 0x25, 10, 0x03, 5, 0x72, 1, 0x50]);
     let mut registers = at(0x30);
     registers.set(5, STACK + 0x1000 + 0x20);
     let words = 0x1000 / 8;
     assert_eq!(unwound(&table, registers, true), [words + 9, words + 10, 0xAA, words + 8, 0xAA]);
-    // In the prologue, before the register is set, the stack pointer counts: of the code, the
-    // push alone was executed, and then the allocation.
+    // In the prologue, before the frame register is set, the stack pointer counts: first only the
+    // push was executed, and then also the allocation.
     assert_eq!(unwound(&table, at(1), false), [1, 2, 0xAA, 0, 0xAA]);
     assert_eq!(unwound(&table, at(5), false), [9, 10, 0xAA, 8, 0xAA]);
     assert_eq!(unwound(&table, at(0), false), [0, 1, 0xAA, 0xAA, 0xAA]);
@@ -114,9 +114,9 @@ fn the_rest_of_an_epilogue_is_executed_instead() {
     assert_eq!(unwound(&table, at(0x24), false), [2, 3, 1, 0xAA, 0]);
     assert_eq!(unwound(&table, at(0x26), false), [1, 2, 0, 0xAA, 0xAA]);
     assert_eq!(unwound(&table, at(0x27), false), [0, 1, 0xAA, 0xAA, 0xAA]);
-    // A return address is never in an epilogue: these bytes are not executed yet.
+    // A return address is never in an epilogue, so these bytes are not executed yet.
     assert_eq!(unwound(&table, at(0x26), true), [7, 8, 6, 0xAA, 5]);
-    // A jump out of the function ends an epilogue, one inside it does not.
+    // A jump out of the function ends an epilogue; a jump inside the function does not.
     for (jump, is_end) in [([0xE9, 0, 0, 1, 0], true), ([0xEB, 0xF0, 0, 0, 0], false)] {
         let mut function = vec![0x90; 0x20];
         function.push(0x5B);
@@ -134,7 +134,7 @@ fn chained_entries_are_reversed_too() {
         bytes[at..at + what.len()].copy_from_slice(what);
     };
     let entry = |words: [u32; 3]| words.map(u32::to_le_bytes).concat();
-    // A part of a function at 0x140 that pushes rbx, and continues the one at 0x100, which pushes
+    // A function part at 0x140 that pushes rbx and continues the function at 0x100, which pushes
     // rbp.
     put(&mut bytes, 0x200, &[1, 1, 1, 0, 1, 0x50, 0, 0]);
     put(&mut bytes, 0x220, &[1 | 4 << 3, 1, 1, 0, 1, 0x30, 0, 0]);
@@ -143,15 +143,15 @@ fn chained_entries_are_reversed_too() {
     put(&mut bytes, 0x300, &directory);
     let table = Table::new(bytes.clone(), 0x300, 24);
     assert_eq!(unwound(&table, at(0x50), true), [2, 3, 0, 1, 0xAA]);
-    // A chain that leads back to itself ends.
+    // A cyclic chain ends.
     put(&mut bytes, 0x228, &entry([0x140, 0x180, 0x220]));
     let table = Table::new(bytes, 0x300, 24);
     let end = table.unwind(BASE, &mut at(0x50), true, numbered);
     assert_eq!(end, Err(End::Malformed(Malformed::Chain(0x220))));
 }
 
-/// Returns a table of a part at 0x140 to 0x180 that continues the function at 0x100, with their
-/// unwind information, and with code in the part from 0x20.
+/// Returns the table of a part at 0x140 to 0x180 that continues the function at 0x100. Takes the
+/// unwind information of both, and the part's code from 0x20.
 fn with_a_part(function: &[u8], part: &[u8], code: &[u8]) -> Table {
     let mut bytes = vec![0x90; 0x1000];
     let mut put = |at: usize, what: &[u8]| bytes[at..at + what.len()].copy_from_slice(what);
@@ -175,9 +175,9 @@ fn a_jump_from_a_part_into_its_function_is_no_tail_call() {
         code.extend((to - 0x166).to_le_bytes());
         with_a_part(&function, &part, &code)
     };
-    // The part's prologue is reversed, and then that of the function.
+    // The part's prologue is reversed first, then the function's prologue.
     assert_eq!(unwound(&jump(0x120), at(0x60), false), [2, 3, 0, 1, 0xAA]);
-    // Another function, or this one from its start.
+    // A jump to another function, or to the start of this one.
     for to in [0x400, 0x100] {
         assert_eq!(unwound(&jump(to), at(0x60), false), [1, 2, 0, 0xAA, 0xAA]);
     }
@@ -197,8 +197,8 @@ fn a_tail_call_through_any_register_ends_an_epilogue() {
 
 #[test]
 fn the_registers_of_chained_entries_are_relative_to_one_frame() {
-    // The function stores r12 at its frame + 0x40. The part pushes rbx: what is relative to the
-    // stack pointer is so before that is reversed.
+    // The function stores r12 at its frame + 0x40. The part pushes rbx. Offsets from the stack
+    // pointer apply before the push is reversed.
     let function = [1, 4, 2, 0, 4, 0xC4, 8, 0];
     let part = [1 | 4 << 3, 1, 1, 0, 1, 0x30, 0, 0];
     let table = with_a_part(&function, &part, &[]);
@@ -228,7 +228,7 @@ fn a_walk_ends_where_the_stack_does() {
     let step = |registers: &mut Registers, is_return| {
         table.unwind(BASE, registers, is_return, |address| {
             let number = numbered(address)?;
-            // Two words a frame; the fourth frame returns elsewhere.
+            // Two words per frame. The fourth frame returns to another address.
             Some(if number < 8 { BASE + 0x130 } else { 0x1234 })
         })
     };
@@ -237,8 +237,8 @@ fn a_walk_ends_where_the_stack_does() {
     assert!(!frames[0].is_return && frames[1].is_return);
     assert_eq!(frames[4], Frame { address: BASE + 0x130, is_return: true });
     assert_eq!(walk(at(0x30), false, 3, step).1, End::TooMany(3));
-    // A stack that always returns into the function has a limit, and a stack pointer that falls
-    // ends the walk.
+    // A walk of a stack that always returns into the function has a limit, and a stack pointer that
+    // decreases ends the walk.
     let endless = |registers: &mut Registers, is_return| {
         table.unwind(BASE, registers, is_return, |_| Some(BASE + 0x130))
     };
@@ -263,7 +263,7 @@ fn damaged_data_ends_a_walk_and_nothing_else() {
     let mut ends = [0_u32; 3];
     for _ in 0..20_000 {
         let mut bytes: Vec<u8> = (0..0x400).map(|_| random.u8(..)).collect();
-        // Plausible entries, so that the walk reaches what they refer to.
+        // Plausible entries, so that the walk reaches the information to which they refer.
         for number in 0..random.usize(..8) {
             let start = u32::try_from(number * 0x40).unwrap();
             let info = if random.bool() { random.u32(..0x420) & !3 } else { random.u32(..) };
@@ -313,7 +313,7 @@ fn functions(driver: &str) -> Table {
     Table::new(bytes, start, length)
 }
 
-/// Describes unwind information as the third-party reader's script does.
+/// Describes unwind information in the format of the third-party reader's script.
 fn described(entry: Entry, info: &Info) -> String {
     const NAMES: [&str; 16] = [
         "RAX", "RCX", "RDX", "RBX", "RSP", "RBP", "RSI", "RDI", "R8", "R9", "R10", "R11", "R12",
@@ -341,7 +341,7 @@ fn described(entry: Entry, info: &Info) -> String {
     text
 }
 
-// The reader is pefile.
+// The third-party reader is pefile.
 #[test]
 fn a_third_party_reader_finds_the_same_unwind_data() {
     for driver in ["etw_sample_driver.sys", "etw_rules_driver.sys", "etw_kmdf_driver.sys"] {

@@ -2,17 +2,17 @@
 
 use crate::harness::error::KernelError;
 
-/// The error of a line of a script.
+/// An error in a line of a script.
 #[derive(Debug, thiserror::Error)]
 #[error("{}{problem}", at(*line))]
 pub struct ScriptError {
-    /// The line's number, from 1; 0 if the step is not of a file.
+    /// The line's number, from 1; 0 if the step does not come from a file.
     pub line: usize,
     /// The problem.
     pub problem: Problem,
 }
 
-/// Returns the start of an error in a line.
+/// Returns the prefix for an error in a line.
 fn at(line: usize) -> String {
     match line {
         0 => String::new(),
@@ -26,10 +26,10 @@ pub enum Problem {
     /// The line is not a valid step.
     #[error("{0}")]
     Syntax(String),
-    /// The step needs an earlier step that is missing.
+    /// The step requires an earlier step that is missing.
     #[error("{0}")]
     Order(&'static str),
-    /// No started request has the name.
+    /// No started request has this name.
     #[error("no request was started as `{name}`{near}; start one with `start REQUEST as {name}`")]
     NoSuchRequest {
         /// The name.
@@ -37,20 +37,20 @@ pub enum Problem {
         /// The nearest name of a started request.
         near: String,
     },
-    /// A started request has the name already.
+    /// A started request already has this name.
     #[error("a request was started as `{0}` already; wait for it with `wait {0}` first")]
     AlreadyStarted(String),
-    /// The driver holds the request.
+    /// The driver still holds the request.
     #[error(
         "the driver has not completed the request and has no work left to run; start it with \
          `start REQUEST as NAME`, do what completes it, such as `advance`, a request or `cancel NAME`, \
          and then `wait NAME`"
     )]
     Pending,
-    /// No event is as expected.
+    /// No event matches the expectation.
     #[error("{0}")]
     NoSuchEvent(String),
-    /// The last request did not end as expected.
+    /// The last request did not complete as expected.
     #[error("expected {expected}, but the request ended with {found}")]
     Unexpected {
         /// The expected status and bytes.

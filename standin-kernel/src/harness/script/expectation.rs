@@ -5,7 +5,7 @@ use etl_file::{Decoded, decode::Value, show::Escaped, table};
 use super::words::quoted;
 use crate::{ground::nearest::nearest, harness::recording::RecordedEvent};
 
-/// The most events that an error shows.
+/// The maximum number of events that an error shows.
 const SHOWN: usize = 3;
 
 /// An event that a script expects.
@@ -13,7 +13,7 @@ const SHOWN: usize = 3;
 pub struct Expectation {
     /// The event's name or id.
     name: String,
-    /// The fields and their values, as they are written in the script.
+    /// The fields and their values, as written in the script.
     fields: Vec<(String, String)>,
 }
 
@@ -32,14 +32,14 @@ impl Expectation {
         })
     }
 
-    /// Returns the place of the first event that is as expected.
+    /// Returns the index of the first event that matches.
     pub fn find(&self, events: &[RecordedEvent]) -> Option<usize> {
         events.iter().position(|event| {
             self.is_named(&event.decoded) && self.equal_fields(&event.decoded) == self.fields.len()
         })
     }
 
-    /// Returns an error that lists the nearest of the events that there are.
+    /// Returns an error that lists the most similar events.
     pub fn complaint(&self, events: &[RecordedEvent]) -> String {
         let wanted: Vec<String> = std::iter::once(self.name.clone())
             .chain(self.fields.iter().map(|(field, value)| format!("{field}={value}")))
@@ -82,7 +82,7 @@ impl Expectation {
             || self.name.parse() == Ok(event.descriptor.id)
     }
 
-    /// Returns the number of fields that an event has with the expected values.
+    /// Returns the number of an event's fields that have the expected values.
     fn equal_fields(&self, event: &Decoded) -> usize {
         let has = |(field, wanted): &&(String, String)| {
             let mut fields = event.fields.iter();
@@ -92,8 +92,8 @@ impl Expectation {
     }
 }
 
-/// Returns whether a value is the one that a script expects: the same number in any notation, or
-/// the same text as `etl dump` shows.
+/// Returns whether a value matches the script: the same number in any notation, or the text that
+/// `etl dump` shows.
 fn is_equal(value: &Value, wanted: &str) -> bool {
     match value {
         Value::Text(text) => text == wanted,
@@ -115,7 +115,7 @@ fn is_equal(value: &Value, wanted: &str) -> bool {
     }
 }
 
-/// Returns whether a status has a name.
+/// Returns whether a status has the given name.
 fn is_status(value: u32, name: &str) -> bool {
     crate::ground::NtStatus::from_bits(value).name() == Some(name)
 }

@@ -1,4 +1,4 @@
-//! The step that enables a provider again with other filters.
+//! The step that enables a provider again with changed filters.
 
 use super::{
     syntax::FILTER_SETTINGS,
@@ -9,7 +9,7 @@ use crate::services::etw::{
     filters::{EventIdFilter, EventNameFilter, FilterData},
 };
 
-/// The settings of a step that enables a provider again.
+/// The settings of a `filter` step.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Filter {
     level: Option<u8>,
@@ -62,7 +62,7 @@ impl Filter {
                     let known = FILTER_SETTINGS.iter().map(|one| one.name);
                     let forms: Vec<&str> = FILTER_SETTINGS.iter().map(|one| one.form).collect();
                     return Err(format!(
-                        "`{key}` is not a setting of a filter{}; the settings are {}",
+                        "`{key}` is not a filter setting{}; the settings are {}",
                         did_you_mean(key, known),
                         forms.join(" ")
                     ));
@@ -77,8 +77,8 @@ impl Filter {
         Ok(filter)
     }
 
-    /// Returns the parameters to enable the provider with, which keep the level and keywords that
-    /// the settings do not have.
+    /// Returns the parameters with which to enable the provider. Settings that are not given keep
+    /// the current values.
     pub fn apply(&self, now: &EnableParameters) -> EnableParameters {
         let mut parameters = EnableParameters {
             level: self.level.unwrap_or(now.level),
@@ -98,7 +98,7 @@ impl Filter {
     }
 }
 
-/// Parses numbers with commas between them.
+/// Parses comma-separated numbers.
 fn numbers<T: TryFrom<u64>>(value: &str) -> Result<Vec<T>, String> {
     value.split(',').map(number).collect()
 }

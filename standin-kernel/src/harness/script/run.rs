@@ -27,14 +27,14 @@ use crate::{
     services::{etw::state::Target, kmdf::state::request::Completion},
 };
 
-/// What a script works with.
+/// The objects that a script works with.
 #[derive(Clone, Copy)]
 pub struct Setting<'a> {
     /// The kernel.
     pub kernel: &'a Kernel,
-    /// The service name that the driver is loaded as.
+    /// The service name under which the driver is loaded.
     pub service: &'a str,
-    /// The session whose events the script expects and whose filters it changes.
+    /// The session in which the script expects events and changes filters.
     pub recording: &'a Recording,
     /// The clients that run the script.
     pub clients: Clients,
@@ -50,25 +50,25 @@ pub struct Clients {
 }
 
 impl Clients {
-    /// One client.
+    /// A single client.
     pub const ONE: Self = Self { count: 1, seed: 0 };
 }
 
-/// A step that a script has taken.
+/// A completed step of a script.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Done {
-    /// The number of the script's line; 0 if the step is not of a file.
+    /// The number of the script's line; 0 if the step does not come from a file.
     pub line: usize,
-    /// The number of the client that took it, from 1; 0 if there is only one client.
+    /// The number of the client that ran the step, from 1; 0 if there is only one client.
     pub client: u32,
     /// The step, or the request that it sent.
     pub step: String,
-    /// The request's completion, if the step sent one and waited for it.
+    /// The completion of the step's request, if the step sent a request and waited for it.
     pub completion: Option<Completion>,
 }
 
 impl Done {
-    /// Returns a step that is not of a file.
+    /// Returns a step that does not come from a file.
     #[must_use]
     pub fn sentence(step: &str) -> Self {
         Self { line: 0, client: 0, step: step.to_owned(), completion: None }
@@ -92,7 +92,7 @@ impl fmt::Display for Done {
     }
 }
 
-/// Receives what a script does, as it does it.
+/// Observes a script's steps and events as they occur.
 pub trait Observer {
     /// Called before a step.
     fn starts(&mut self, line: usize, step: &str);
@@ -105,8 +105,8 @@ pub trait Observer {
 }
 
 impl Script {
-    /// Takes the steps at the start of the script that apply to the driver's entry point:
-    /// `parameter`, `fault` and `filter`. Call this before the driver is loaded.
+    /// Runs the steps at the start of the script that apply to the driver's entry point: `parameter`,
+    /// `fault` and `filter`. Call this before the driver is loaded.
     ///
     /// # Errors
     ///
@@ -121,9 +121,11 @@ impl Script {
         take_all(steps, hands, Host::of(setting, None, false), observer)
     }
 
-    /// Passes on the events until now, runs the script's other steps, then closes the file and removes the device that it left open.
+    /// Reports the events so far, runs the script's other steps, and then closes the file and removes
+    /// the device if the script left them open.
     ///
-    /// The steps of several clients are in the order of their completion, and their events follow.
+    /// The steps of several clients are reported in the order of their completion, followed by their
+    /// events.
     ///
     /// # Errors
     ///
@@ -137,19 +139,18 @@ impl Script {
         let (_, steps) = self.around_the_load();
         let mut hands = Hands::default();
         let host = Host::of(setting, Some(driver), self.expects_events());
-        // The events of the driver's entry point count as well.
+        // Events from the driver's entry point count too.
         let events = take_events(host, 0)?;
         hands.keep(host, &events, observer);
         let result = take_all(steps, &mut hands, host, observer);
         let line = steps.last().map_or(0, |line| line.number);
-        // The device is removed in any case, and the first error is the one returned.
+        // The device is always removed, and the first error is returned.
         let put_down =
             hands.put_down().map_err(|error| ScriptError { line, problem: error.into() });
         result.and(put_down)
     }
 }
 
-/// Runs steps.
 fn take_all(
     steps: &[Line],
     hands: &mut Hands,
@@ -189,12 +190,12 @@ fn take_events(host: Host<'_>, line: usize) -> Result<Vec<RecordedEvent>, Script
     host.recording.take().map_err(|error| ScriptError { line, problem: error.into() })
 }
 
-/// The objects that a client works with.
+/// The objects that a client uses.
 #[derive(Clone, Copy)]
 struct Host<'a> {
     kernel: &'a Kernel,
     service: &'a str,
-    /// `None` for clients that share one of the driver's devices, and before the load.
+    /// `None` before the load, and for clients that share one of the driver's devices.
     driver: Option<&'a Driver>,
     recording: &'a Recording,
     clients: Clients,
@@ -224,14 +225,14 @@ struct Hands {
     device: Option<Arc<Device>>,
     file: Option<File>,
     last: Option<Completion>,
-    /// The requests that were started, by name.
+    /// The started requests, by name.
     started: BTreeMap<String, Request>,
-    /// The events since the last expected one.
+    /// The events after the last expected event.
     events: Vec<RecordedEvent>,
 }
 
 impl Hands {
-    /// Passes events on, and keeps them for the steps that expect one.
+    /// Reports events, and keeps them for the steps that expect an event.
     fn keep(&mut self, host: Host<'_>, events: &[RecordedEvent], observer: &mut dyn Observer) {
         for event in events {
             observer.event(event);
@@ -261,7 +262,7 @@ impl Hands {
         Ok(())
     }
 
-    /// Runs steps on several clients, each with a file of its own.
+    /// Runs steps on several clients, each with its own file.
     fn share(&self, steps: &[Line], host: Host<'_>) -> Result<Vec<Done>, ScriptError> {
         type Shared<T> = Arc<Mutex<T>>;
         fn with<T, R>(shared: &Shared<T>, body: impl FnOnce(&mut T) -> R) -> R {
@@ -294,7 +295,7 @@ impl Hands {
                     };
                     let tell = &mut |one| with(&done, |done| done.push(one));
                     let result = hands.take_steps(&steps, host, tell);
-                    // The file is closed in any case; the first error is returned.
+                    // The file is always closed, and the first error is returned.
                     let closed =
                         hands.close().map_err(|error| ScriptError { line, problem: error.into() });
                     if let Err(error) = result.and(closed) {
@@ -310,7 +311,7 @@ impl Hands {
         error.map_or_else(|| Ok(with(&done, std::mem::take)), Err)
     }
 
-    /// Runs one step. Returns the request's text if the step is a request.
+    /// Runs one step. If the step is a request, returns the request's text.
     fn take_step(&mut self, step: &Step, host: Host<'_>) -> Result<Option<String>, Problem> {
         let device = self
             .device
@@ -418,7 +419,7 @@ impl Hands {
         }
     }
 
-    /// Fails unless an event is as expected. The events until that one are not looked at again.
+    /// Fails unless an event matches the expectation. Discards the events up to that event.
     fn expect_event(&mut self, wanted: &Expectation) -> Result<(), Problem> {
         match wanted.find(&self.events) {
             Some(at) => {
@@ -454,14 +455,13 @@ impl Hands {
     /// Closes the file and removes the device, if they exist.
     fn put_down(&mut self) -> Result<(), KernelError> {
         self.close()?;
-        // The clients that shared the device are done.
+        // The clients that shared the device have finished.
         let device = self.device.take().and_then(Arc::into_inner);
         device.map_or(Ok(()), |device| device.remove())
     }
 }
 
 impl Sent {
-    /// Sends the request.
     fn start(&self, file: &File) -> Result<Request, KernelError> {
         match self {
             Self::Write(data) => file.start_write(data),

@@ -17,22 +17,22 @@ use crate::{
     services::{faults::Fault, managers::registry::value::RegistryValue},
 };
 
-/// The most steps of a script after its repetitions.
+/// The maximum number of steps in a script, including repetitions.
 const MAX_STEPS: usize = 100_000;
 
 /// A parsed script.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Script {
-    /// The steps, with repeated ones as often as they are repeated.
+    /// The steps, with repetitions expanded.
     pub(super) steps: Vec<Line>,
 }
 
 /// A line with a step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Line {
-    /// The line's number, from 1; 0 if the step is not of a file.
+    /// The line's number, from 1; 0 if the step does not come from a file.
     pub number: usize,
-    /// The step as it is written.
+    /// The step's text.
     pub text: String,
     pub step: Step,
 }
@@ -40,7 +40,7 @@ pub struct Line {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Step {
     AddDevice,
-    /// As a process and a thread, a file whose name is the part of the path after the device.
+    /// Opens a file as a process and thread. The name is the part of the path after the device.
     Open(Identity, String),
     Send(Sent),
     Start(Sent, String),
@@ -67,7 +67,7 @@ pub enum Sent {
     Control(u32, Vec<u8>, usize),
 }
 
-/// The steps between a `repeat` and its `end`.
+/// The steps between a `repeat` step and its `end`.
 struct Repetition {
     /// The number of the line with `repeat`.
     line: usize,
@@ -75,15 +75,15 @@ struct Repetition {
     steps: Vec<Line>,
 }
 
-/// The process and thread that open a device, unless a script names others.
+/// The process and thread that open a device, unless a script specifies others.
 const CLIENT: Identity = Identity { process: 4096, thread: 4100 };
 
 impl Script {
-    /// The syntax of all steps.
+    /// The syntax of every step.
     pub const STEPS: &'static [StepSyntax] = STEPS;
 
-    /// Returns the script for an unknown driver: it adds a device, takes it out of D0 and back,
-    /// requests the state of the providers, and removes the device.
+    /// Returns the script for an unknown driver: it adds a device, powers it down and up, captures
+    /// the providers' state, and removes the device.
     #[must_use]
     pub fn life_of_a_device() -> Self {
         Self::unnumbered([
@@ -94,8 +94,8 @@ impl Script {
         ])
     }
 
-    /// Returns the script for a driver that has created its device itself: the device is opened and
-    /// closed.
+    /// Returns the script for a driver that created its device itself: it opens and closes the
+    /// device.
     #[must_use]
     pub fn life_of_an_own_device() -> Self {
         Self::unnumbered([
@@ -105,13 +105,13 @@ impl Script {
         ])
     }
 
-    /// Returns the script for a driver without devices: it requests the state of the providers.
+    /// Returns the script for a driver without devices: it captures the providers' state.
     #[must_use]
     pub fn life_without_a_device() -> Self {
         Self::unnumbered([("capture-state", Step::CaptureState)])
     }
 
-    /// Returns the script of steps that are not of a file.
+    /// Returns a script of steps that do not come from a file.
     fn unnumbered<const N: usize>(steps: [(&str, Step); N]) -> Self {
         let lines = steps.map(|(text, step)| Line { number: 0, text: text.to_owned(), step });
         Self { steps: lines.into() }
@@ -144,7 +144,7 @@ impl Script {
                     let more = ended.steps.len().saturating_mul(ended.times);
                     if outer.len().saturating_add(more) > MAX_STEPS {
                         return Err(refuse(format!(
-                            "the script has more than {MAX_STEPS} steps after its repetitions"
+                            "the script has more than {MAX_STEPS} steps, including repetitions"
                         )));
                     }
                     if more > 0 {
@@ -167,8 +167,8 @@ impl Script {
         Ok(Self { steps })
     }
 
-    /// Splits the steps into those that are taken before the driver is loaded (`parameter`, `fault`
-    /// and `filter` at the start of the script) and the others.
+    /// Splits the steps into those that run before the driver is loaded (`parameter`, `fault` and
+    /// `filter` at the start of the script) and all others.
     pub(super) fn around_the_load(&self) -> (&[Line], &[Line]) {
         let is_before = |line: &Line| {
             matches!(line.step, Step::Parameter(..) | Step::Fault(_) | Step::Filter(..))
@@ -177,20 +177,19 @@ impl Script {
         self.steps.split_at(first.unwrap_or(self.steps.len()))
     }
 
-    /// Returns whether a step expects an event.
+    /// Returns whether any step expects an event.
     pub(super) fn expects_events(&self) -> bool {
         let mut steps = self.steps.iter();
         steps.any(|line| matches!(line.step, Step::ExpectEvent(_)))
     }
 }
 
-/// Returns the error of a line.
 fn refuse(line: usize, problem: &str) -> ScriptError {
     ScriptError { line, problem: Problem::Syntax(Escaped(problem).to_string()) }
 }
 
 impl Step {
-    /// Returns whether every client runs the step, and not only the first one.
+    /// Returns whether every client runs the step, rather than only the first client.
     pub const fn is_every_clients(&self) -> bool {
         matches!(
             self,
@@ -204,7 +203,7 @@ impl Step {
         )
     }
 
-    /// Returns a client's variant of the step, with a thread id of its own.
+    /// Returns a client's variant of the step, with the client's own thread id.
     pub fn of_client(self, client: u32) -> Self {
         match self {
             Self::Open(identity, name) => {
@@ -261,7 +260,7 @@ fn open(words: &[&str]) -> Result<Step, String> {
     }
 }
 
-/// Returns the error of words that are not a step.
+/// Returns the error for words that are not a step.
 fn not_a_step(first: &str) -> String {
     if let Some(known) = STEPS.iter().find(|known| known.name == first) {
         return format!("the arguments of `{first}` are wrong; write `{}`", known.form);
@@ -274,7 +273,6 @@ fn not_a_step(first: &str) -> String {
     )
 }
 
-/// Parses a request.
 fn sent(words: &[&str]) -> Result<Sent, String> {
     Ok(match words {
         ["write", data] => Sent::Write(bytes(data)?),
@@ -298,7 +296,7 @@ fn sent(words: &[&str]) -> Result<Sent, String> {
     })
 }
 
-/// Parses a fault of a routine.
+/// Parses a fault to inject into a routine.
 fn fault(routine: &str, status: &str, times: &str) -> Result<Fault, String> {
     let known = Fault::routines();
     let Some(&routine) = known.iter().find(|known| **known == routine) else {

@@ -1,13 +1,13 @@
-//! The steps of scripts, as documents and error messages show them.
+//! The syntax of script steps, as shown in documents and error messages.
 
 /// A step of scripts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StepSyntax {
     /// The first word.
     pub name: &'static str,
-    /// The whole step; what is in brackets can be left out.
+    /// The syntax of the whole step, with optional parts in brackets.
     pub form: &'static str,
-    /// What the step does.
+    /// The effect of the step.
     pub effect: &'static str,
 }
 
@@ -29,17 +29,17 @@ steps! {
         "opens the device, from a process and a thread with these ids, or the file of this name on it, \
          such as `\\channel`";
     "write" "write BYTES"
-        "writes to the device, and waits for the completion";
+        "writes to the device, and waits for completion";
     "read" "read LENGTH"
-        "reads from the device, and waits for the completion";
+        "reads from the device, and waits for completion";
     "ioctl" "ioctl CODE [BYTES] [LENGTH]"
-        "sends a device control with these input bytes and this output length, and waits for the \
+        "sends a device control with these input bytes and this output length, and waits for \
          completion";
     "start" "start REQUEST as NAME"
-        "sends a request, which is a `read`, `write` or `ioctl` step, and does not wait for the \
+        "sends a request, which is a `read`, `write` or `ioctl` step, and does not wait for \
          completion";
     "wait" "wait NAME"
-        "fails unless the driver has completed a started request, which is the last request then";
+        "fails unless the driver has completed a started request, which then counts as the last request";
     "cancel" "cancel NAME"
         "cancels a started request";
     "expect" "expect STATUS [BYTES]"
@@ -54,7 +54,7 @@ steps! {
     "power-cycle" "power-cycle"
         "takes the device out of D0 and back";
     "capture-state" "capture-state"
-        "requests the state of all enabled providers and groups";
+        "requests a state capture from all enabled providers and groups";
     "filter" "filter PROVIDER [SETTING ...]"
         "enables a provider, by its name or GUID, again with its level and keywords, and with these \
          filters and settings only";
@@ -87,17 +87,18 @@ macro_rules! settings {
 settings! {
     "level" "level=N" "the highest level of the events to record; 0 for all levels";
     "any" "any=MASK" "the keywords of which an event needs at least one; 0 for all events";
-    "all" "all=MASK" "the keywords that an event needs, all of them";
+    "all" "all=MASK" "the keywords that an event must all have";
     "keep-ids" "keep-ids=N,..." "records only manifest-based events with these ids";
     "drop-ids" "drop-ids=N,..." "records no manifest-based events with these ids";
     "keep-names" "keep-names=NAME,..." "records only TraceLogging events with these names";
     "drop-names" "drop-names=NAME,..." "records no TraceLogging events with these names";
-    "names-level" "names-level=N" "the highest level of the events that the filter by name examines";
-    "names-any" "names-any=MASK" "the keywords of the events that the filter by name examines";
+    "names-level" "names-level=N" "the highest level of the events that the name filter examines";
+    "names-any" "names-any=MASK"
+        "the keywords of which an event needs at least one to be examined by the name filter";
     "names-all" "names-all=MASK"
-        "the keywords that the events that the filter by name examines have, all of them";
+        "the keywords that an event must all have to be examined by the name filter";
     "data" "data=ID:VERSION:BYTES" "filter data for the provider";
     "processes" "processes=N,..." "enables the provider in these processes only, and so in no driver";
     "ignore-keyword-0" "ignore-keyword-0" "records no events without keywords";
-    "exclude-private" "exclude-private" "records no events of private browsing";
+    "exclude-private" "exclude-private" "records no events that are marked as InPrivate";
 }

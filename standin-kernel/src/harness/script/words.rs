@@ -1,4 +1,4 @@
-//! The words of scripts: names, numbers and bytes.
+//! The words of a script: names, numbers and bytes.
 
 use etl_file::Guid;
 
@@ -82,7 +82,7 @@ pub fn provider(word: &str) -> Result<Guid, String> {
     Guid::of_name(word).map_err(|why| format!("`{word}`: {why}"))
 }
 
-/// Returns the part of an error that names the nearest known word, or nothing.
+/// Returns the part of an error that suggests the nearest known word, or an empty text.
 pub fn did_you_mean<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> String {
     nearest(word, known).map_or_else(String::new, |known| format!(" (did you mean `{known}`?)"))
 }

@@ -13,12 +13,12 @@ use etl_file::Guid;
 #[derive(Default)]
 pub struct Activities {
     threads: RwLock<HashMap<u32, Guid>>,
-    /// Set once any thread has had an activity id. Checked by every event written without one.
+    /// Set once any thread has had an activity id. Every write without an activity id checks it.
     any: AtomicBool,
     created: AtomicU64,
     /// The pointers to activity ids that drivers have set for threads.
     pointers: RwLock<HashMap<u32, u64>>,
-    /// The activity ids of requests, by the addresses of the IRPs.
+    /// The activity ids of requests, indexed by IRP address.
     requests: RwLock<HashMap<u64, Guid>>,
 }
 
@@ -39,7 +39,7 @@ impl Activities {
         threads.insert(thread, activity);
     }
 
-    /// Sets a thread's activity id, which is at an address.
+    /// Sets a thread's activity id, and the address where a driver stores the id.
     pub fn set_pointer(&self, thread: u32, address: u64, activity: Guid) {
         self.pointers.write().insert(thread, address);
         self.set(thread, activity);
@@ -50,7 +50,7 @@ impl Activities {
         self.pointers.read().get(&thread).copied().unwrap_or(0)
     }
 
-    /// Returns the activity id that was last set for a request at an address.
+    /// Returns the activity id that was last set for the request at an address.
     pub fn of_request(&self, irp: u64) -> Option<Guid> {
         self.requests.read().get(&irp).copied()
     }
@@ -60,7 +60,7 @@ impl Activities {
         self.requests.write().insert(irp, activity);
     }
 
-    /// Returns a new activity id. It is unique within the kernel's lifetime, and not a GUID
+    /// Returns a new activity id. It is unique within the kernel's lifetime, but not a GUID
     /// (ETW-6.5.4).
     pub fn create(&self) -> Guid {
         let number = self.created.fetch_add(1, Ordering::Relaxed) + 1;

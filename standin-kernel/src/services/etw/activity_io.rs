@@ -1,5 +1,5 @@
-//! The activity ids of the I/O manager: those that a driver attaches to requests, and takes over from
-//! a request to the thread that serves it.
+//! The activity ids of the I/O manager. A driver attaches them to requests, and the thread that serves
+//! a request can take over the request's id.
 
 use etl_file::Guid;
 
@@ -9,7 +9,7 @@ use crate::{
     ground::{NtResult, NtStatus, abi::Irp, irql::Irql, rule::Rule},
 };
 
-/// Returns the exports. Their pages allow every IRQL; the page of `IoSetActivityIdIrp` only with an id.
+/// Returns the exports. Their pages allow every IRQL, `IoSetActivityIdIrp` only with an explicit id.
 pub fn exports() -> Vec<Export<Context>> {
     const HIGH: Irql = Irql::HIGH_LEVEL;
     vec![
@@ -23,13 +23,13 @@ pub fn exports() -> Vec<Export<Context>> {
     ]
 }
 
-/// The bit of a request's `AllocationFlags` that says that it has an activity id. A request that is
-/// initialized again, or other memory at its address, does not have it.
+/// The bit of a request's `AllocationFlags` that states that the request has an activity id. It is
+/// clear in a reinitialized request, and in other memory at the same address.
 const HAS_ACTIVITY: u8 = 0x80;
 /// `IO_TYPE_IRP`.
 const REQUEST: i16 = 6;
 
-/// Reads a request. Bugchecks if the address is not that of a request.
+/// Reads a request. Bugchecks if there is no request at the address.
 fn request(context: &Context, irp: u64) -> Irp {
     let value: Irp = context.read(irp);
     if value.kind != REQUEST {
@@ -52,7 +52,7 @@ fn get_request(context: &Context, irp: u64, activity: u64) -> NtResult {
     Ok(())
 }
 
-/// Attaches an activity id to a request: the given one, or that of the current thread.
+/// Attaches an activity id to a request: the given id or the current thread's.
 fn set_request(context: &Context, irp: u64, activity: u64) -> NtResult {
     let value = request(context, irp);
     let activity = if activity == 0 {
@@ -76,7 +76,7 @@ fn set_request(context: &Context, irp: u64, activity: u64) -> NtResult {
     if activity == Guid::NULL {
         return Err(NtStatus::NOT_SUPPORTED);
     }
-    // Another thread can cancel the request meanwhile, which changes other fields.
+    // Another thread can cancel the request concurrently, which changes other fields.
     let at = irp.wrapping_add(std::mem::offset_of!(Irp, allocation_flags) as u64);
     context.write(at, &(value.allocation_flags | HAS_ACTIVITY));
     context.activities().set_of_request(irp, activity);
@@ -102,7 +102,7 @@ fn clear_thread(context: &Context, address: u64) {
     context.activities().set_pointer(this, address, activity);
 }
 
-/// Copies a request's activity id, and sets the copy as the thread's.
+/// Copies a request's activity id, and sets the copy as the thread's activity id.
 fn propagate(context: &Context, irp: u64, propagated: u64, original: At<u64>) -> NtResult {
     let found = activity_of(context, irp).ok_or(NtStatus::NOT_FOUND)?;
     context.write(propagated, &found.to_bytes());
@@ -110,8 +110,8 @@ fn propagate(context: &Context, irp: u64, propagated: u64, original: At<u64>) ->
     Ok(())
 }
 
-/// Tells the I/O manager's own provider, which no session enables here, that one activity continues
-/// another.
+/// Reports to the I/O manager's own provider, which no session enables here, that one activity
+/// continues another.
 fn transfer(context: &Context, activity: u64, related: u64) {
     for address in [activity, related] {
         context.check_address("an activity id", address, 16);

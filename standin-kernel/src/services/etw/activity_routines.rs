@@ -46,7 +46,7 @@ fn activity_id_control(context: &Context, code: u32, address: u64) -> NtResult {
         );
     }
     context.check_address("an activity id", address, 16);
-    // O11: the thread's id is in its TEB, which threads of the system process do not have.
+    // O11: the thread's id is stored in its TEB, which threads of the system process do not have.
     if code != CREATE && !has_teb(context) {
         let status = context.config().unspecified_behaviour.activity_without_teb;
         if status != NtStatus::SUCCESS {
@@ -77,7 +77,7 @@ fn activity_id_control(context: &Context, code: u32, address: u64) -> NtResult {
     Ok(())
 }
 
-/// Returns whether the current thread has a thread environment block: which a program's thread has.
+/// Returns whether the current thread has a thread environment block, as threads of programs do.
 fn has_teb(context: &Context) -> bool {
     ![Identity::SYSTEM.process, Identity::IDLE.process].contains(&context.identity().process)
 }

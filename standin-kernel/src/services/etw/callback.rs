@@ -1,4 +1,4 @@
-//! The calls of enable callbacks, in the form that each way to register a provider gives them.
+//! Calls to enable callbacks. The way a provider registered determines the callback's form.
 
 use etl_file::Guid;
 
@@ -9,7 +9,7 @@ use super::{
 };
 use crate::ground::arena::Block;
 
-/// The minor functions with which WMI calls a control block's callback (`IRP_MN_*` of wdm.h).
+/// The minor functions with which WMI calls a control block's callback (`IRP_MN_*` in wdm.h).
 pub mod minor {
     pub const ENABLE_EVENTS: u64 = 4;
     pub const DISABLE_EVENTS: u64 = 5;
@@ -69,8 +69,8 @@ fn classic(context: &Context, notification: &Notification, code: u32) {
     enabled.take_back(context);
 }
 
-/// Calls the callback of a control block that WMI has registered (ETW-2.25). WMI has no minor function
-/// for any other code.
+/// Calls the callback of a control block that is registered with WMI (ETW-2.25). WMI has no minor
+/// function for any other control code.
 fn wmi(context: &Context, notification: &Notification, code: u32, block: u64) {
     let minor = match code {
         DISABLE => minor::DISABLE_EVENTS,
@@ -99,7 +99,7 @@ fn wmi(context: &Context, notification: &Notification, code: u32, block: u64) {
     written.take_back(context);
 }
 
-/// Memory that a callback may use only while it runs.
+/// Memory that a callback may use only during the call.
 struct CallbackBuffer {
     block: Block,
     size: u64,
@@ -116,7 +116,7 @@ impl CallbackBuffer {
         self.block.address()
     }
 
-    /// Ends the callback's access to the memory. Later accesses through a kept pointer fault.
+    /// Ends the callback's access to the memory. Later accesses through a saved pointer fault.
     fn take_back(self, context: &Context) {
         context.borrowed().end(self.address(), self.size);
     }

@@ -15,7 +15,7 @@ use crate::ground::{
 /// `EVENT_FILTER_TYPE_SCHEMATIZED`.
 const SCHEMATIZED: u32 = 0x8000_0000;
 
-/// The memory that a callback may read only while it runs (ETW-3.2.8).
+/// Memory that a callback may read only during the call (ETW-3.2.8).
 pub struct CallbackMemory {
     pub source: Block,
     chain: Block,
@@ -61,7 +61,7 @@ impl CallbackMemory {
         self.descriptor.as_ref().map_or(0, Block::address)
     }
 
-    /// Ends the callback's access to the memory. Later accesses through a kept pointer fault.
+    /// Ends the callback's access to the memory. Later accesses through a saved pointer fault.
     pub fn take_back(self, context: &Context) {
         let borrowed = context.borrowed();
         borrowed.end_filter(self.end);

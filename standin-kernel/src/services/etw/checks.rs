@@ -1,4 +1,4 @@
-//! The verifier's checks of calls to ETW, for rules whose violation Windows does not report.
+//! The verifier's checks of ETW calls, for rule violations that Windows does not report.
 
 use std::ops::Deref;
 
@@ -43,8 +43,8 @@ const RESERVED_KEYWORDS: u64 = !((1 << 56) - 1);
 /// The number of payload bytes that are searched for leaks.
 const LOOKED_AT: usize = 1024;
 
-/// Checks a write with an invalid handle: reports it if `EtwRegister` has not stored the handle
-/// yet (ETW-2.6).
+/// Checks a write with an invalid handle. Reports a write before `EtwRegister` has stored the
+/// handle (ETW-2.6).
 pub fn handle_in_registration(context: &Context, handle: u64) {
     if !context.is_registering() {
         return;
@@ -102,7 +102,7 @@ impl<'a> Written<'a> {
         Some(filters::name_of(&bytes)?.to_owned())
     }
 
-    /// Keeps a warning, once for each rule and event.
+    /// Keeps a warning, once per rule and event.
     fn warn(&self, rule: Rule, sentence: impl FnOnce() -> String) {
         let provider = self.route.provider;
         let EventDescriptor { id, version, .. } = *self.event;
@@ -127,7 +127,7 @@ impl<'a> Written<'a> {
     }
 }
 
-/// Warns of arguments that fail a write.
+/// Warns about arguments that make a write fail.
 pub fn refused_arguments(context: &Context, call: &WriteCall) {
     if call.descriptor == 0 {
         context.warn(Rule::NullData, || "without an event descriptor".to_owned());
@@ -146,14 +146,14 @@ pub fn null_data(context: &Context, size: usize) -> ! {
     context.stop_call(Rule::NullData, &format!("with {size} bytes of data at address 0"))
 }
 
-/// Warns of an event that is too large for any session.
+/// Warns about an event that is too large for any session.
 pub fn too_large(written: &Written<'_>, size: usize) {
     written.warn(Rule::LargeEvent, || {
         format!("with an event of {size} bytes including its header; the maximum is 65,535")
     });
 }
 
-/// Warns of an event that is too large for a session's buffer.
+/// Warns about an event that is too large for a session's buffer.
 pub fn too_large_for_a_buffer(written: &Written<'_>, size: usize) {
     written.warn(Rule::LargeEvent, || {
         format!("with an event of {size} bytes, which does not fit in a session's buffer")
@@ -226,7 +226,7 @@ fn addresses(context: &Context, call: &WriteCall, data: &[EventDataDescriptor]) 
     }
 }
 
-/// Checks the data descriptors' types, order and reserved fields.
+/// Checks the types, order and reserved fields of data descriptors.
 fn descriptors(written: &Written<'_>, route: &Route, data: &[EventDataDescriptor]) {
     for (number, one) in data.iter().enumerate() {
         if one.reserved_1 != 0 || one.reserved_2 != 0 {
@@ -264,7 +264,7 @@ fn descriptors(written: &Written<'_>, route: &Route, data: &[EventDataDescriptor
     }
 }
 
-/// Checks for reserved levels, keywords, opcodes and channels (8).
+/// Checks for reserved levels, keywords, opcodes and channels (ETW-8.1 to ETW-8.6).
 fn descriptor_values(written: &Written<'_>, event: &EventDescriptor) {
     let of_a_channel = event.channel >= 16 || GLOBAL_CHANNELS.contains(&event.channel);
     let what = if (6..=15).contains(&event.level) {
@@ -281,8 +281,7 @@ fn descriptor_values(written: &Written<'_>, event: &EventDescriptor) {
     if let Some(what) = what {
         written.warn(Rule::ReservedDescriptorValue, || format!("with {what}"));
     }
-    // A TraceLogging event has no keyword unless the driver gives it one, and level 0 only if the
-    // driver does.
+    // A TraceLogging event has a keyword, or level 0, only if the driver chose it.
     if written.metadata().is_some() {
         return;
     }
@@ -298,7 +297,7 @@ fn descriptor_values(written: &Written<'_>, event: &EventDescriptor) {
     }
 }
 
-/// Checks the content of an event.
+/// Checks an event's content.
 pub fn content(written: &Written<'_>, gathered: &Content) {
     if let Some(metadata) = &gathered.event_metadata {
         description(written, metadata, gathered);
@@ -319,7 +318,7 @@ fn description(written: &Written<'_>, metadata: &[u8], gathered: &Content) {
         });
         return;
     }
-    // Parsing takes time, and a wrong event is noticed in its first writes.
+    // Parsing is slow, and a malformed event is detected in its first writes.
     if !written.should_check_in_detail() {
         return;
     }

@@ -1,4 +1,4 @@
-//! Classic providers: those of `EtwRegisterClassicProvider` and those that WMI registers, as WPP does.
+//! Classic providers: registered with `EtwRegisterClassicProvider`, or with WMI, as WPP does.
 
 use std::collections::BTreeMap;
 
@@ -21,8 +21,8 @@ use crate::{
     },
 };
 
-/// Returns the exports. No header has the IRQL limit of `EtwRegisterClassicProvider`, which calls the
-/// enable callback as `EtwRegister` does; the other limit is that of wdm.h.
+/// Returns the exports. No header documents the IRQL limit of `EtwRegisterClassicProvider`, which calls
+/// the enable callback as `EtwRegister` does; the other limit is from wdm.h.
 pub fn exports() -> Vec<Export<Context>> {
     const PASSIVE: Irql = Irql::PASSIVE_LEVEL;
     vec![
@@ -56,15 +56,15 @@ mod action {
     pub const REREGISTER: u32 = 3;
     pub const UPDATE_GUIDS: u32 = 4;
     pub const BLOCK_IRPS: u32 = 5;
-    /// The bits that are no action: `WMIREG_FLAG_CALLBACK` and `WMIREG_FLAG_TRACE_PROVIDER` with its
-    /// neighbours.
+    /// The bits that are not part of the action: `WMIREG_FLAG_CALLBACK`, and
+    /// `WMIREG_FLAG_TRACE_PROVIDER` with its neighbours.
     pub const FLAGS: u32 = 0xFFFF_0000;
-    /// The first argument is a control block that starts with a callback, and no device object.
+    /// Set if the first argument is a control block with a callback, rather than a device object.
     pub const CALLBACK: u32 = 0x8000_0000;
 }
 
-/// Registers or unregisters a control block with a callback, which names its GUIDs (ETW-2.24), or a
-/// device object, whose driver gets no WMI requests here.
+/// Registers or unregisters a control block or a device object. A control block's callback names its
+/// GUIDs (ETW-2.24). The driver of a device object receives no WMI requests here.
 fn io_wmi_registration_control(context: &Context, block: u64, action: u32) -> NtResult {
     let has_callback = action & action::CALLBACK != 0;
     match action & !action::FLAGS {
@@ -74,7 +74,7 @@ fn io_wmi_registration_control(context: &Context, block: u64, action: u32) -> Nt
             unregister_block(context, block)?;
             register_block(context, block, has_callback)
         }
-        // No requests are sent, so there are none to block.
+        // No requests are sent, so there is nothing to block.
         action::BLOCK_IRPS if context.etw().wmi.contains_key(&block) => Ok(()),
         _ => Err(NtStatus::INVALID_PARAMETER),
     }
@@ -96,7 +96,7 @@ fn register_block(context: &Context, block: u64, has_callback: bool) -> NtResult
         },
     );
     for guid in guids {
-        // A notification may be part of the registration.
+        // Registration may call the enable callback.
         let handle = register(context, guid, callback, block, Form::Wmi { block });
         if let Some(registration) = context.etw().wmi.get_mut(&block) {
             registration.providers.push(handle);
@@ -116,17 +116,17 @@ fn unregister_block(context: &Context, block: u64) -> NtResult {
 /// The offset of the first GUID in `WMIREGINFO`, and the size of `WMIREGGUID`.
 const FIRST_GUID: usize = 24;
 const GUID_ENTRY: usize = 32;
-/// The offsets of the number of GUIDs in `WMIREGINFO`, and of the flags in `WMIREGGUID`.
+/// The offsets of the GUID count in `WMIREGINFO`, and of the flags in `WMIREGGUID`.
 const GUID_COUNT: usize = 16;
 const GUID_FLAGS: usize = 16;
 /// `WMIREG_FLAG_TRACE_CONTROL_GUID`.
 const TRACE_CONTROL_GUID: u32 = 0x0000_1000;
-/// The size of the buffer that the callback gets first.
+/// The size of the buffer in the callback's first call.
 const FIRST_BUFFER: usize = 512;
-/// The largest buffer that a callback may ask for.
+/// The largest buffer that a callback may request.
 const MAX_BUFFER: usize = 0x1_0000;
 
-/// Asks a control block's callback for its GUIDs (`IRP_MN_REGINFO`), and returns the control GUIDs.
+/// Requests a control block's GUIDs from its callback (`IRP_MN_REGINFO`), and returns the control GUIDs.
 fn control_guids(context: &Context, block: u64, callback: u64) -> NtResult<Vec<Guid>> {
     let mut size = FIRST_BUFFER;
     loop {
@@ -165,14 +165,14 @@ fn guids_in(info: &[u8]) -> Vec<Guid> {
         .collect()
 }
 
-/// Returns the number of 32 bits at an offset.
+/// Returns the 32-bit number at an offset.
 fn number(bytes: &[u8], at: usize) -> Option<u32> {
     let bytes = bytes.get(at..)?.first_chunk()?;
     Some(u32::from_le_bytes(*bytes))
 }
 
-/// Reports and removes the WMI registrations that an unloaded driver left, except those of providers, which
-/// are reported as providers.
+/// Reports and removes the WMI registrations that an unloaded driver left, except providers, which are
+/// reported separately.
 pub fn report_left_with_wmi(
     context: &Context,
     belongs: impl Fn(&Call) -> bool,
@@ -218,7 +218,7 @@ mod tests {
             entry.resize(GUID_ENTRY, 0);
             info.extend(entry);
         }
-        // The third one is beyond the number of GUIDs.
+        // The third GUID is beyond the GUID count.
         assert_eq!(guids_in(&info), [Guid::from_bytes([1; 16])]);
         for length in 0..info.len() {
             assert!(guids_in(&info[..length]).len() <= 1);

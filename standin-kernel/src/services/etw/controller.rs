@@ -23,18 +23,18 @@ use super::{
 };
 use crate::ground::abi::EventFilterHeader;
 
-/// A controller's handle of a session.
+/// A controller's handle to a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct SessionHandle(pub(super) u16);
 
 /// The parameters for enabling a provider or group (`EnableTraceEx2`).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EnableParameters {
-    /// The highest level of the events to record; 0 for all levels.
+    /// The highest level of events to record; 0 for all levels.
     pub level: u8,
     /// The keywords of which an event needs at least one; 0 for all events.
     pub match_any: u64,
-    /// The keywords that an event needs, all of them.
+    /// The keywords that an event must all have.
     pub match_all: u64,
     /// `EVENT_ENABLE_PROPERTY_IGNORE_KEYWORD_0`: drops events without a keyword.
     pub ignore_keyword_0: bool,
@@ -42,15 +42,14 @@ pub struct EnableParameters {
     pub source: Option<Guid>,
     /// Filter data that the provider evaluates.
     pub filter: Option<FilterData>,
-    /// Filters that the runtime evaluates; not supported for groups.
+    /// Filters that the runtime evaluates. Groups do not support them.
     pub events: EventFilters,
-    /// `EVENT_ENABLE_PROPERTY_EXCLUDE_INPRIVATE`: drops events that are marked as
-    /// private browsing.
+    /// `EVENT_ENABLE_PROPERTY_EXCLUDE_INPRIVATE`: drops events that are marked as InPrivate.
     pub exclude_in_private: bool,
     /// `EVENT_ENABLE_PROPERTY_STACK_TRACE`: accepted, but no stacks are captured.
     pub stack_walk: bool,
-    /// The only processes to enable (`EVENT_FILTER_TYPE_PID`), at most eight. A filter by
-    /// process never enables a driver (ETW-3.5.12).
+    /// The only processes to enable (`EVENT_FILTER_TYPE_PID`), at most eight. A process filter
+    /// never enables a driver (ETW-3.5.12).
     pub only_processes: Vec<u32>,
 }
 
@@ -64,7 +63,7 @@ pub fn start(context: &Context, config: SessionConfig) -> Result<SessionHandle, 
     {
         return Err(ControlError::AlreadyExists(config.name));
     }
-    // Private sessions do not count against the system's limit (ETW-3.6.3).
+    // Private sessions do not count toward the system's limit (ETW-3.6.3).
     let (most, too_many) =
         config.private.map_or((MAX_SESSIONS, ControlError::TooManySessions), |process| {
             (MAX_PRIVATE, ControlError::TooManyPrivate(process))
@@ -96,7 +95,7 @@ pub fn enable(
         refuse_for_groups(target, &running.session, parameters)?;
         refuse_paged(&etw, running)?;
         refuse_the_ninth(&etw, target, session.0)?;
-        // A driver is not a process, so a filter by process does not enable it (ETW-3.5.12).
+        // A driver is not a process, so a process filter does not enable it (ETW-3.5.12).
         if !parameters.only_processes.is_empty() {
             etw.forget(target, session.0);
             return Ok(());
@@ -114,8 +113,8 @@ pub fn enable(
     Ok(())
 }
 
-/// Enables every provider for a session: those that are registered, and those that register later,
-/// when they do.
+/// Enables every provider for a session: those that are registered now, and those that register
+/// later.
 pub fn enable_every_provider(
     context: &Context,
     session: SessionHandle,
@@ -146,7 +145,7 @@ pub fn enable_every_provider(
     Ok(())
 }
 
-/// Refuses parameters that no target supports.
+/// Rejects parameters that no target supports.
 fn check(parameters: &EnableParameters) -> Result<(), ControlError> {
     if let Some(filter) = &parameters.filter
         && filter.data.len() + size_of::<EventFilterHeader>() > MAX_FILTER_BYTES
@@ -168,7 +167,7 @@ fn check(parameters: &EnableParameters) -> Result<(), ControlError> {
     Ok(())
 }
 
-/// Refuses a session in paged memory, if such sessions cannot enable a driver's provider.
+/// Rejects a session in paged memory, if such sessions cannot enable a driver's provider.
 fn refuse_paged(etw: &Etw, running: &RunningSession) -> Result<(), ControlError> {
     if running.session.config().paged_memory
         && etw.unspecified.paged_session == PagedSession::CannotEnable
@@ -180,7 +179,6 @@ fn refuse_paged(etw: &Etw, running: &RunningSession) -> Result<(), ControlError>
     Ok(())
 }
 
-/// Returns the enable info of parameters.
 fn enable_info(etw: &Etw, parameters: &EnableParameters) -> SessionEnableInfo {
     SessionEnableInfo {
         enable_info: EnableInfo {
@@ -197,7 +195,7 @@ fn enable_info(etw: &Etw, parameters: &EnableParameters) -> SessionEnableInfo {
     }
 }
 
-/// Refuses a session that would be the ninth to enable a provider (ETW-3.6.1).
+/// Rejects a session that would be the ninth to enable a provider (ETW-3.6.1).
 fn refuse_the_ninth(etw: &Etw, target: Target, session: u16) -> Result<(), ControlError> {
     let providers = match target {
         Target::Provider(guid) => HashSet::from([guid]),
@@ -213,7 +211,7 @@ fn refuse_the_ninth(etw: &Etw, target: Target, session: u16) -> Result<(), Contr
     Ok(())
 }
 
-/// Refuses parameters that a group does not support (ETW-5.13, R-G4).
+/// Rejects parameters that a group does not support (ETW-5.13, R-G4).
 fn refuse_for_groups(
     target: Target,
     session: &Session,
@@ -232,7 +230,7 @@ fn refuse_for_groups(
     Ok(())
 }
 
-/// Sets the providers that a session does not enable by a group, replacing the earlier list
+/// Sets the providers that a session does not enable through a group, replacing the previous list
 /// (`TraceSetDisallowList`, ETW-5.9 to ETW-5.11). Notifies the groups' members at once.
 pub fn set_disallow_list(
     context: &Context,
@@ -262,7 +260,7 @@ pub fn targets_of(runtime: &EtwRuntime, session: SessionHandle) -> Vec<Target> {
     runtime.etw().targets_of(session.0)
 }
 
-/// Returns the parameters with which a session enables a target, or would when it registers.
+/// Returns the parameters with which a session enables a target, or would on registration.
 pub fn parameters_of(
     runtime: &EtwRuntime,
     session: SessionHandle,
@@ -300,7 +298,7 @@ pub fn disable(
         if !etw.sessions.contains_key(&session.0) {
             return Err(ControlError::NotRunning);
         }
-        // A classic provider that another session has taken over does not notice.
+        // A classic provider that another session has taken over is not notified.
         let classic = etw.is_classic_session(target, session.0);
         if etw.forget(target, session.0) {
             etw.reached_by(target, session.0, classic)
@@ -313,7 +311,7 @@ pub fn disable(
     Ok(())
 }
 
-/// Asks the providers of a target to write events that describe their state (R-E5).
+/// Requests that the providers of a target write events that describe their state (R-E5).
 pub fn capture_state(
     context: &Context,
     session: SessionHandle,
@@ -333,7 +331,7 @@ pub fn capture_state(
     Ok(())
 }
 
-/// Calls the enable callbacks of a target's providers with any control code. A later version
+/// Calls the enable callbacks of a target's providers with any control code, since a later version
 /// of Windows may send codes that do not exist today (ETW-3.2.5).
 pub fn send_code(context: &Context, target: Target, code: u32) {
     let reached = context.etw().registered_as(target);
@@ -347,13 +345,13 @@ pub fn running(context: &Context, session: SessionHandle) -> Result<Arc<Session>
     running.map(|running| Arc::clone(&running.session)).ok_or(ControlError::NotRunning)
 }
 
-/// Runs the work that sessions start themselves, once no other job runs.
+/// Runs the work that sessions start themselves, when no other job is running.
 pub fn after_job(context: &Context) {
     tell_of_full_sessions(context);
     flush_what_is_due(context);
 }
 
-/// Notifies the providers of sessions that stopped because their files are full (ETW-6.4.4).
+/// Notifies the providers of sessions that stopped because their files were full (ETW-6.4.4).
 fn tell_of_full_sessions(context: &Context) {
     let full: Vec<u16> = {
         let etw = context.etw();
@@ -388,7 +386,7 @@ pub fn next_flush(context: &Context) -> Option<i64> {
     sessions.filter_map(|running| running.session.flush_due()).min()
 }
 
-/// Disables everything that a session enables, and notifies the providers with a null source
+/// Disables everything that a session enables. Notifies the providers with a null source
 /// (ETW-3.1.8, R-E2).
 fn release(context: &Context, session: u16) {
     let targets: Vec<(Target, bool)> = {
@@ -408,8 +406,8 @@ fn release(context: &Context, session: u16) {
     }
 }
 
-/// Stops a session of a kernel that has bugchecked, and finishes its file. No driver code runs any
-/// more, so no provider is notified.
+/// Stops a session after a bugcheck, and finishes its file. Driver code no longer runs, so no
+/// provider is notified.
 pub fn salvage(
     runtime: &EtwRuntime,
     session: SessionHandle,
@@ -418,8 +416,8 @@ pub fn salvage(
     session.ok_or(ControlError::NotRunning)?.session.finish()
 }
 
-/// Stops a session: notifies the providers that it enabled with a null source (ETW-3.1.8,
-/// R-E2), and finishes its file.
+/// Stops a session and finishes its file. Notifies the providers that the session enabled, with a
+/// null source (ETW-3.1.8, R-E2).
 pub fn stop(context: &Context, session: SessionHandle) -> Result<SessionReport, ControlError> {
     if !context.etw().sessions.contains_key(&session.0) {
         return Err(ControlError::NotRunning);

@@ -1,6 +1,6 @@
-//! The combined of several sessions' enable info.
+//! The combination of several sessions' enable info.
 //!
-//! `wdk-etw` keeps the enable state with code of its own (`provider-lib/src/state.rs`): tests compare the
+//! `wdk-etw` implements the enable state separately (`provider-lib/src/state.rs`): tests compare the
 //! two, so neither uses the other.
 
 /// One session's parameters for a provider or group.
@@ -10,7 +10,7 @@ pub struct EnableInfo {
     pub level: u8,
     /// The match-any mask; 0 passes every keyword.
     pub match_any: u64,
-    /// The match-all mask, whose bits an event's keyword must all have.
+    /// The match-all mask. An event's keyword must contain all its bits.
     pub match_all: u64,
     /// Set to drop events without a keyword.
     pub ignore_keyword_0: bool,
@@ -18,10 +18,10 @@ pub struct EnableInfo {
     pub all_without_any: bool,
 }
 
-/// The values passed to a provider, which are the least restrictive ones (ETW-3.2.3, R-E4).
+/// The values that a provider receives, which are the least restrictive ones (ETW-3.2.3, R-E4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Combined {
-    /// The highest level of any session; 255 if one session has no limit.
+    /// The highest level of any session; 255 if any session has no limit.
     pub level: u8,
     /// The union of the sessions' match-any masks.
     pub match_any: u64,
@@ -56,15 +56,15 @@ impl EnableInfo {
     }
 }
 
-/// Returns whether an event passes the check of R-E8. Level and match-any 0 must have been
-/// replaced before.
+/// Returns whether an event passes the check in R-E8. A level of 0 and a match-any mask of 0 must
+/// already be replaced.
 #[must_use]
 pub const fn passes(level: u8, keyword: u64, to_level: u8, any: u64, all: u64) -> bool {
     level <= to_level && (keyword == 0 || (keyword & any != 0 && keyword & all == all))
 }
 
 impl Combined {
-    /// Returns the combined of several sessions' enable info, or `None` for no sessions.
+    /// Combines several sessions' enable info. Returns `None` if there are no sessions.
     pub fn of(enable_infos: impl IntoIterator<Item = EnableInfo>) -> Option<Self> {
         enable_infos
             .into_iter()

@@ -1,27 +1,28 @@
-//! The errors of a controller's calls.
+//! The errors of controller calls.
 
 use etl_file::Guid;
 
 use super::limits::{MAX_PER_PROVIDER, MAX_PRIVATE, MAX_SESSIONS};
 
-/// The error of a controller's call.
+/// The error of a controller call.
 #[derive(Debug, thiserror::Error)]
 pub enum ControlError {
-    /// `ERROR_NO_SYSTEM_RESOURCES`: the most sessions are running already.
-    #[error("cannot start a session: {MAX_SESSIONS} sessions are running already (error 1450)")]
+    /// `ERROR_NO_SYSTEM_RESOURCES`: the maximum number of sessions is already running.
+    #[error("cannot start a session: {MAX_SESSIONS} sessions are already running (error 1450)")]
     TooManySessions,
-    /// `ERROR_NO_SYSTEM_RESOURCES`: the process has the most private sessions already.
+    /// `ERROR_NO_SYSTEM_RESOURCES`: the process already has the maximum number of private sessions.
     #[error(
-        "cannot start a private session: {MAX_PRIVATE} private sessions of process {0} are running \
-         already (error 1450)"
+        "cannot start a private session: {MAX_PRIVATE} private sessions of process {0} are already \
+         running (error 1450)"
     )]
     TooManyPrivate(u32),
-    /// `ERROR_NO_SYSTEM_RESOURCES`: the most sessions enable the provider already.
-    #[error("cannot enable {{{0}}}: {MAX_PER_PROVIDER} sessions enable it already (error 1450)")]
+    /// `ERROR_NO_SYSTEM_RESOURCES`: the maximum number of sessions already enables the provider.
+    #[error("cannot enable {{{0}}}: {MAX_PER_PROVIDER} sessions already enable it (error 1450)")]
     TooManyForProvider(Guid),
-    /// `ERROR_ALREADY_EXISTS`: a session of this name is running. Names are compared without case.
+    /// `ERROR_ALREADY_EXISTS`: a session with this name is running. Names are compared ignoring
+    /// case.
     #[error(
-        "cannot start the session \"{0}\": a session of that name is running already (error 183)"
+        "cannot start the session \"{0}\": a session of that name is already running (error 183)"
     )]
     AlreadyExists(String),
     /// `ERROR_BAD_LENGTH` or `ERROR_INVALID_PARAMETER`.
@@ -30,7 +31,7 @@ pub enum ControlError {
     /// `ERROR_BAD_PATHNAME`: the session has neither a file nor real-time delivery.
     #[error("cannot start a session that has neither a file nor real-time delivery (error 161)")]
     BadPathname,
-    /// `ERROR_WMI_INSTANCE_NOT_FOUND`: the session has stopped.
+    /// `ERROR_WMI_INSTANCE_NOT_FOUND`: the session is not running.
     #[error("the session is not running (error 4201)")]
     NotRunning,
     /// The session's file cannot be written.

@@ -1,4 +1,4 @@
-//! Events on their way from a driver's call.
+//! The arguments and content of an event that a driver writes.
 
 use etl_file::Guid;
 
@@ -12,9 +12,9 @@ pub const TIMESTAMP_OVERRIDE: u8 = 3;
 /// The arguments of a write.
 pub struct WriteCall {
     pub handle: u64,
-    /// The `EVENT_DESCRIPTOR`'s address.
+    /// The address of the `EVENT_DESCRIPTOR`.
     pub descriptor: u64,
-    /// The activity id that the caller passed; `None` means the thread's activity id.
+    /// The activity id that the caller passed, or `None` for the thread's activity id.
     pub activity: Option<Guid>,
     /// The related activity id.
     pub related: Option<Guid>,
@@ -22,7 +22,7 @@ pub struct WriteCall {
     pub count: u32,
     /// The address of the data descriptors.
     pub data: u64,
-    /// The bits of the sessions that the provider excludes from the event.
+    /// The bits of the sessions that the provider excludes.
     pub filter: u64,
     /// `EVENT_WRITE_FLAG_*`.
     pub flags: u32,

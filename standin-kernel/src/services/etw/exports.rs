@@ -18,9 +18,9 @@ use crate::{
     ground::{NtResult, NtStatus, abi::EventDescriptor, irql::Irql, rule::Rule},
 };
 
-/// Returns the exports, with the IRQL limits of wdm.h. The limit of `EtwActivityIdControl`
-/// depends on its control code, and wdm.h does not have `EtwActivityIdControlKernel`; the routines
-/// check their limits.
+/// Returns the exports, with the IRQL limits in wdm.h. The limit of `EtwActivityIdControl` depends
+/// on its control code, and wdm.h lacks `EtwActivityIdControlKernel`, so these routines check their
+/// limits themselves.
 pub fn exports() -> Vec<Export<Context>> {
     const PASSIVE: Irql = Irql::PASSIVE_LEVEL;
     const HIGH: Irql = Irql::HIGH_LEVEL;
@@ -71,7 +71,7 @@ fn etw_set_information(
     const BINARY_TRACK_INFO: u32 = 0;
     const SET_TRAITS: u32 = 2;
     const USE_DESCRIPTOR_TYPE: u32 = 3;
-    /// Windows maps nothing below this address.
+    /// The lowest address that Windows maps.
     const LOWEST_ADDRESS: u64 = 0x1_0000;
     context.faults().take("EtwSetInformation").map_or(Ok(()), Err)?;
     context.verifier().note_wait_for_callbacks(context);
@@ -84,7 +84,7 @@ fn etw_set_information(
     }
     if length == 0 && information != 0 && information < LOWEST_ADDRESS {
         context.warn(Rule::EmptyInformation, || {
-            format!("with 0 bytes at 0x{information:X}, which is no address; pass a null pointer")
+            format!("with 0 bytes at 0x{information:X}, which is not a valid address; pass a null pointer")
         });
     }
     context.check_address("information", information, u64::from(length));
@@ -117,7 +117,7 @@ fn etw_set_information(
     }
 }
 
-/// Returns whether any session would record the event (ETW-1.3.26: never false for an event
+/// Returns whether any session would record the event (ETW-1.3.26: it is never `false` for an event
 /// that would be recorded).
 fn is_enabled(context: &Context, handle: u64, passes: impl Fn(&EnableInfo) -> bool) -> bool {
     if let Some(route) = context.routes().now().get(&handle) {
@@ -185,8 +185,8 @@ fn etw_write_ex(
     write::write(context, &call)
 }
 
-/// Returns the arguments of a write without flags and filter, from the addresses of ids and
-/// data.
+/// Returns the arguments of a write without flags and filter, given the addresses of the ids and
+/// the data.
 fn write_call(
     context: &Context,
     handle: u64,

@@ -1,6 +1,6 @@
 //! The filters that the runtime applies after level and keywords.
 //!
-//! A filter never passes an event that level or keywords reject (ETW-3.5.8).
+//! A filter never passes an event that the level or keywords reject (ETW-3.5.8).
 
 use super::enable_info::EnableInfo;
 
@@ -13,8 +13,7 @@ const MAX_NAME_BYTES: usize = 4096;
 /// always pass.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EventIdFilter {
-    /// Set to pass the listed events and drop the others; otherwise, the listed events are
-    /// dropped.
+    /// Set to pass only the listed events. Otherwise, the listed events are dropped.
     pub keep: bool,
     /// The listed ids.
     pub ids: Vec<u16>,
@@ -22,18 +21,17 @@ pub struct EventIdFilter {
 
 /// A filter of `TraceLogging` events by name (`EVENT_FILTER_TYPE_EVENT_NAME`).
 ///
-/// The filter has a level and keywords of its own, and examines only events that match them.
-/// All other events pass, and so do events of a manifest (ETW-3.5.10).
+/// The filter has its own level and keywords, and examines only events that match them. All other
+/// events pass, including manifest-based events (ETW-3.5.10).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EventNameFilter {
-    /// Set to pass the listed events and drop the others; otherwise, the listed events are
-    /// dropped.
+    /// Set to pass only the listed events. Otherwise, the listed events are dropped.
     pub keep: bool,
-    /// The highest level of the events to examine; 0 for all levels.
+    /// The highest level of events to examine; 0 for all levels.
     pub level: u8,
     /// The keywords of which an examined event has at least one; 0 for all events.
     pub match_any: u64,
-    /// The keywords that an examined event has, all of them.
+    /// The keywords that an examined event must all have.
     pub match_all: u64,
     /// The listed names.
     pub names: Vec<String>,
@@ -59,7 +57,7 @@ pub struct FilterData {
     pub data: Vec<u8>,
 }
 
-/// Returns the bit that stands for a session in a write's filter argument (ETW-3.5.5).
+/// Returns the bit that represents a session in a write's filter argument (ETW-3.5.5).
 pub const fn instance_bit(session: u16) -> u64 {
     1 << (session % 64)
 }
@@ -75,12 +73,12 @@ pub struct Subject<'a> {
 }
 
 impl EventFilters {
-    /// Returns whether there is no filter.
+    /// Returns whether no filter is set.
     pub(super) const fn is_empty(&self) -> bool {
         self.ids.is_none() && self.names.is_none()
     }
 
-    /// Returns the error in the filters, if there is one.
+    /// Returns a description of an error in the filters, if there is one.
     pub(super) fn complaint(&self) -> Option<String> {
         if let Some(ids) = &self.ids
             && (ids.ids.is_empty() || ids.ids.len() > MAX_IDS)
@@ -99,7 +97,7 @@ impl EventFilters {
         })
     }
 
-    /// Returns whether the filters pass an event that level and keywords pass.
+    /// Returns whether the filters pass an event that has passed the level and keywords.
     pub(super) fn pass(&self, event: Subject<'_>) -> bool {
         let by_id = self
             .ids
@@ -121,8 +119,8 @@ impl EventFilters {
     }
 }
 
-/// Returns the name in event metadata. The name follows the size and the tag; every byte of the
-/// tag except the last has its top bit set.
+/// Returns the event name in event metadata. It follows the size and the tag. Every byte of the tag
+/// except the last has its top bit set.
 pub fn name_of(description: &[u8]) -> Option<&str> {
     let tag = description.get(2..)?;
     let name = tag.iter().position(|byte| byte & 0x80 == 0)? + 1;

@@ -1,5 +1,5 @@
-//! Messages and events that a driver writes to the one session that its trace handle names: WPP
-//! messages, and the events of classic providers.
+//! Messages and events that a driver writes to the single session in its trace handle: WPP messages,
+//! and events of classic providers.
 
 use etl_file::{
     EncodedRecord, Guid,
@@ -20,8 +20,8 @@ use crate::{
     services::managers::wmi_events::WmiEvent,
 };
 
-/// Returns the exports. The page of `WmiTraceMessage` says that it runs at any IRQL; the limit of
-/// `IoWMIWriteEvent` is that of wdm.h.
+/// Returns the exports. The documentation of `WmiTraceMessage` allows any IRQL; the limit of
+/// `IoWMIWriteEvent` is from wdm.h.
 pub fn exports() -> Vec<Export<Context>> {
     const HIGH: Irql = Irql::HIGH_LEVEL;
     vec![
@@ -31,8 +31,8 @@ pub fn exports() -> Vec<Export<Context>> {
     ]
 }
 
-/// Writes a message whose arguments follow the four parameters: pairs of an address and a size, which
-/// a null address ends.
+/// Writes a message. Its arguments follow the four parameters: pairs of an address and a size,
+/// terminated by a null address.
 fn wmi_trace_message(
     context: &Context,
     handle: u64,
@@ -40,13 +40,13 @@ fn wmi_trace_message(
     guid: u64,
     number: u16,
 ) -> NtResult {
-    /// The return address and the home space of the four parameters in registers.
+    /// The return address, and the home space of the four register parameters.
     const BEFORE_ARGUMENTS: u64 = 5 * 8;
     let arguments = context.call().stack.wrapping_add(BEFORE_ARGUMENTS);
     write_message(context, handle, flags, guid, number, arguments)
 }
 
-/// Writes a message whose arguments a `va_list` names, which is their address.
+/// Writes a message whose arguments are in a `va_list`, which is their address.
 fn wmi_trace_message_va(
     context: &Context,
     handle: u64,
@@ -58,7 +58,7 @@ fn wmi_trace_message_va(
     write_message(context, handle, flags, guid, number, arguments)
 }
 
-/// All flags that evntrace.h defines. The last two state the size of pointers.
+/// All flags that evntrace.h defines. The last two specify the pointer size.
 const KNOWN_FLAGS: u32 = 0xFF;
 
 /// Writes a message to the session of a trace handle (ETW-6.8.1).
@@ -99,7 +99,7 @@ fn write_message(
     record_in(context, &session, record.ok(), message.arguments.len())
 }
 
-/// Warns of undefined flags, and of missing flags without which the message cannot be read.
+/// Warns about undefined flags, and about missing flags without which the message is unreadable.
 fn check_flags(context: &Context, flags: u32) {
     let unknown = flags & !KNOWN_FLAGS;
     let has = |flag: u16| flags & u32::from(flag) != 0;
@@ -117,7 +117,7 @@ fn check_flags(context: &Context, flags: u32) {
     context.warn(Rule::MessageFlags, || what);
 }
 
-/// Collects the arguments of a message. Once they are too large for any record, the rest is not read.
+/// Collects the arguments of a message. Stops reading once they are too large for any record.
 pub fn gather(context: &Context, list: u64) -> Vec<u8> {
     let mut gathered = Vec::new();
     let mut at = list;
@@ -136,18 +136,18 @@ pub fn gather(context: &Context, list: u64) -> Vec<u8> {
     }
 }
 
-/// The most bytes of a record.
+/// The maximum size of a record in bytes.
 const LARGEST: usize = u16::MAX as usize;
 
-/// Returns the session of a trace handle, if it records what drivers write.
+/// Returns the session of a trace handle, if it records events from drivers.
 pub fn session(context: &Context, handle: u64) -> Option<Arc<Session>> {
     let etw = context.etw();
     let running = etw.sessions.get(&session_of(handle))?;
     (!running.is_closed_to_drivers()).then(|| Arc::clone(&running.session))
 }
 
-/// Records a message or an event in its session. The pages of the routines name one status for a
-/// record that is too large and for full buffers.
+/// Records a message or an event in its session. The routines' documentation names one status for
+/// both a record that is too large and full buffers.
 pub fn record_in(
     context: &Context,
     session: &Session,
@@ -188,18 +188,18 @@ pub fn record_in(
 /// The size of `EVENT_TRACE_HEADER` and of `MOF_FIELD`.
 const EVENT_HEADER: usize = 48;
 const MOF_FIELD: usize = 16;
-/// The largest event of WMI.
+/// The maximum size of a WMI event.
 const LARGEST_ITEM: usize = 0xFFFF;
-/// `WNODE_FLAG_USE_GUID_PTR`: the header has the GUID's address.
+/// `WNODE_FLAG_USE_GUID_PTR`: the header contains the GUID's address.
 const USE_GUID_PTR: u32 = 0x0008_0000;
-/// `WNODE_FLAG_USE_MOF_PTR`: an array of `MOF_FIELD` follows the header, which names the data.
+/// `WNODE_FLAG_USE_MOF_PTR`: an array of `MOF_FIELD` that describes the data follows the header.
 const USE_MOF_PTR: u32 = 0x0010_0000;
 
 /// `WNODE_FLAG_EVENT_ITEM` and `WNODE_FLAG_EVENT_REFERENCE`.
 const EVENT_ITEM: u32 = 0x80;
 const EVENT_REFERENCE: u32 = 0x2000;
 
-/// Fires an event of WMI, which the drivers that asked for it receive. WMI frees the driver's block.
+/// Fires a WMI event, which the drivers that registered for it receive. WMI frees the driver's block.
 fn fire(context: &Context, item: u64, header: &[u8; EVENT_HEADER], flags: u32) -> NtResult {
     if flags & EVENT_REFERENCE != 0 {
         context.stop_call(
@@ -229,7 +229,7 @@ fn fire(context: &Context, item: u64, header: &[u8; EVENT_HEADER], flags: u32) -
     Ok(())
 }
 
-/// Writes the event of a classic provider (ETW-6.8.3), or fires an event of WMI.
+/// Writes the event of a classic provider (ETW-6.8.3), or fires a WMI event.
 fn io_wmi_write_event(context: &Context, item: u64) -> NtResult {
     context.check_address("an event", item, EVENT_HEADER as u64);
     let mut header = [0; EVENT_HEADER];
@@ -281,7 +281,7 @@ fn io_wmi_write_event(context: &Context, item: u64) -> NtResult {
     record_in(context, &session, record.ok(), event.payload.len())
 }
 
-/// Reads data that an event names, unless it is too large for any record.
+/// Reads the data at an address in an event, unless they are too large for any record.
 fn read(context: &Context, address: u64, length: usize) -> Vec<u8> {
     context.check_address("event data", address, length as u64);
     let mut bytes = vec![0; length.min(LARGEST + 1)];
@@ -289,7 +289,7 @@ fn read(context: &Context, address: u64, length: usize) -> Vec<u8> {
     bytes
 }
 
-/// Returns some bytes of a structure; zeros beyond its end.
+/// Returns bytes of a structure; bytes beyond its end are zero.
 fn part<const N: usize>(bytes: &[u8], at: usize) -> [u8; N] {
     let found = bytes.get(at..).and_then(<[u8]>::first_chunk);
     found.copied().unwrap_or([0; N])

@@ -1,4 +1,4 @@
-//! Notifications of registrations about changes by sessions.
+//! Notifications to registrations about changes that sessions make.
 
 use std::thread::ThreadId;
 
@@ -7,16 +7,16 @@ use etl_file::Guid;
 use super::{callback, service::Context, state::Notification};
 use crate::ground::rule::Rule;
 
-/// The content of a notification in addition to the state.
+/// The content of a notification, apart from the state.
 #[derive(Clone, Copy)]
 pub struct Cause {
-    /// Set to request a capture of state.
+    /// Set to request a state capture.
     pub capture: bool,
     /// The controller's source id.
     pub source: Guid,
     /// Set to pass filters.
     pub filters: bool,
-    /// A control code to pass instead of the actual one.
+    /// A control code that replaces the actual code.
     pub code: Option<u32>,
 }
 
@@ -25,7 +25,7 @@ impl Cause {
     pub const CHANGE: Self = Self { capture: false, source: Guid::NULL, filters: true, code: None };
 }
 
-/// Notifies registrations as [`notify`] does, one after the other.
+/// Notifies registrations one after the other, as [`notify`] does.
 pub fn notify_all(context: &Context, handles: Vec<u64>, cause: Cause) {
     for handle in handles {
         notify(context, handle, cause);
@@ -33,8 +33,8 @@ pub fn notify_all(context: &Context, handles: Vec<u64>, cause: Cause) {
 }
 
 /// Notifies a registration: calls its enable callback at `PASSIVE_LEVEL` on a system thread.
-/// Notifications to one registration are serialized, and each carries the state at the time
-/// of its call (ETW-2.9).
+/// Notifications to one registration are serialized, and each carries the state at the time of the
+/// call (ETW-2.9).
 pub fn notify(context: &Context, handle: u64, cause: Cause) {
     let this = context.id();
     let turn = || -> Option<(Option<Notification>, Option<ThreadId>)> {
@@ -68,7 +68,7 @@ pub fn notify(context: &Context, handle: u64, cause: Cause) {
     }
 }
 
-/// Checks that the callback and its context still exist, as they must until `EtwUnregister`
+/// Checks that the callback and its context still exist, which is required until `EtwUnregister`
 /// (ETW-2.1).
 fn check_callback(context: &Context, notification: &Notification) {
     let gone =

@@ -1,8 +1,8 @@
-//! The exports of `WppRecorder.sys`: the flight recorder of drivers that the WDK's project templates make.
+//! The exports of `WppRecorder.sys`: the flight recorder in the WDK's driver templates.
 //!
-//! Each log keeps the newest messages that fit in its buffer. A test reads them, and a session that enables
-//! the driver's provider gets those of the default log. Windows keeps the logs in a format of its own, which
-//! dump files contain; the routines that return that format are not provided.
+//! Each log keeps the newest messages that fit in its buffer. Tests read them, and a session that
+//! enables the driver's provider receives the default log's messages. Windows keeps the logs in an
+//! internal format for dump files; the routines that return it are not provided.
 
 use etl_file::{EncodedRecord, Guid, write::WppRecord};
 
@@ -38,15 +38,15 @@ pub fn exports() -> Vec<Export<Context>> {
     ]
 }
 
-/// The offsets in a driver's control block of the next block, of the log's handle, and of a switch
-/// for verbose messages, which the driver's key can set on Windows.
+/// The offsets in a driver's control block of the next block, the log's handle, and a switch for verbose
+/// messages, which the driver's registry key can set on Windows.
 const NEXT: u64 = 0x10;
 const LOG: u64 = 0x40;
 const VERBOSE: u64 = 0x48;
 
 /// Stores the handle of the default log in a driver's control blocks.
 fn set_log(context: &Context, control: u64, handle: u64) {
-    /// More control blocks than a driver has.
+    /// More control blocks than any driver has.
     const LIMIT: usize = 1000;
     let mut at = control;
     for _ in 0..LIMIT {
@@ -66,14 +66,14 @@ fn add(context: &Context, log: Log) -> u64 {
     handle
 }
 
-/// Starts a driver's recording: creates its default log.
+/// Starts a driver's recorder: creates its default log.
 fn start(context: &Context, control: u64, _driver: u64, _path: u64) {
     stop(context, control, 0);
     let handle = add(context, Log::new(control, true, String::new(), DEFAULT_ROOM));
     set_log(context, control, handle);
 }
 
-/// Ends a driver's recording: deletes its default log.
+/// Stops a driver's recorder: deletes its default log.
 fn stop(context: &Context, control: u64, _driver: u64) {
     let had_log = {
         let mut recorder = context.recorder();
@@ -87,10 +87,10 @@ fn stop(context: &Context, control: u64, _driver: u64) {
     }
 }
 
-/// Keeps a message. Its arguments are pairs of an address and a size, which a null address ends, and follow
-/// the five parameters.
+/// Keeps a message. Its arguments follow the five parameters: pairs of an address and a size, terminated
+/// by a null address.
 fn trace(context: &Context, log: u64, level: u8, flags: u32, guid: u64, number: u16) -> NtResult {
-    /// The return address, the home space of the four parameters in registers, and the fifth.
+    /// The return address, the home space of the four register parameters, and the fifth parameter.
     const BEFORE_ARGUMENTS: u64 = 6 * 8;
     if log == 0 {
         return Err(NtStatus::INVALID_PARAMETER);
@@ -113,7 +113,7 @@ fn trace(context: &Context, log: u64, level: u8, flags: u32, guid: u64, number: 
     Ok(())
 }
 
-/// Runs `body` on the log of a handle. Bugchecks for another handle.
+/// Runs `body` on the log with a handle. Bugchecks for any other handle.
 fn with<R>(context: &Context, handle: u64, body: impl FnOnce(&mut Log) -> R) -> R {
     let result = {
         let mut recorder = context.recorder();
@@ -145,7 +145,7 @@ fn is_default_available(context: &Context, control: u64) -> bool {
 
 /// Creates or deletes the default log.
 fn configure(context: &Context, control: u64, parameters: u64) -> NtStatus {
-    /// The offset of `CreateDefaultLog`, and its values for no log and for the setting as it is.
+    /// The offset of `CreateDefaultLog`, its value for no log, and its value for no change.
     const CREATE: u64 = 4;
     const NO: u32 = 0;
     const AS_IT_IS: u32 = 2;
@@ -158,16 +158,16 @@ fn configure(context: &Context, control: u64, parameters: u64) -> NtStatus {
     NtStatus::SUCCESS
 }
 
-/// Creates a log as `RECORDER_LOG_CREATE_PARAMS` says.
+/// Creates a log as specified by `RECORDER_LOG_CREATE_PARAMS`.
 fn create(context: &Context, control: u64, parameters: u64, to: At<u64>) -> NtResult {
-    /// The offsets of the fields: the buffer's size, the number to append to the identifier, the switch for
-    /// that, the identifier's size, and the identifier.
+    /// The offsets of the fields: the buffer size, the number to append to the identifier, the switch
+    /// for appending it, the identifier's size, and the identifier.
     const ROOM: u64 = 8;
     const APPENDED: u64 = 16;
     const IS_APPENDED: u64 = 24;
     const LENGTH: u64 = 28;
     const IDENTIFIER: u64 = 32;
-    /// The size of the smallest version of the structure, and of the largest buffer.
+    /// The minimum size of the structure, and the maximum buffer size.
     const SMALLEST: u32 = 48;
     const LARGEST: u32 = 1 << 20;
     let at = |offset: u64| parameters.wrapping_add(offset);
@@ -190,7 +190,7 @@ fn create(context: &Context, control: u64, parameters: u64, to: At<u64>) -> NtRe
     Ok(())
 }
 
-/// Reads a text that ends with a zero or after this many bytes.
+/// Reads text that ends at a zero or after `length` bytes.
 fn text(context: &Context, at: u64, length: usize) -> String {
     /// `RECORDER_LOG_IDENTIFIER_MAX_CHARS`.
     const LONGEST: usize = 16;
@@ -212,7 +212,7 @@ fn set_identifier(context: &Context, _control: u64, log: u64, identifier: u64) -
     NtStatus::SUCCESS
 }
 
-/// Writes the messages of a driver's default log to a session that has enabled its provider.
+/// Writes the messages in a driver's default log to a session that has enabled the driver's provider.
 fn replay(context: &Context, control: u64, handle: u64, flags: u32, level: u8) -> NtStatus {
     let is_enabled = |message: &RecorderMessage| {
         let bit = message.flag.wrapping_sub(1) & 31;

@@ -6,20 +6,20 @@ use etl_file::Guid;
 
 use crate::ground::arena::Block;
 
-/// A message in a log of the recorder.
+/// A message in a recorder log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RecorderMessage {
     /// The identifier of the log, which is empty for a driver's default log.
     pub log: String,
     /// The level of the message.
     pub level: u8,
-    /// The number of the message's flag, from 1 on.
+    /// The number of the message's flag, from 1.
     pub flag: u32,
-    /// The GUID of the message's format.
+    /// The message GUID.
     pub guid: Guid,
-    /// The number of the message's format.
+    /// The message number.
     pub number: u16,
-    /// The arguments, one after the other.
+    /// The arguments, concatenated.
     pub data: Vec<u8>,
 }
 
@@ -34,7 +34,7 @@ pub struct Recorder(pub Vec<Log>);
 pub struct Log {
     /// The driver's control block.
     pub control: u64,
-    /// Set if it is the driver's default log.
+    /// Set if this is the driver's default log.
     pub is_default: bool,
     /// The identifier, which is empty for a default log.
     pub identifier: String,
@@ -43,12 +43,12 @@ pub struct Log {
     used: usize,
     /// The messages, oldest first.
     pub messages: VecDeque<RecorderMessage>,
-    /// The memory whose address is the log's handle.
+    /// The memory whose address serves as the log's handle.
     memory: Block,
 }
 
 impl Log {
-    /// Creates a log without messages. `room` is the size of its buffer in bytes.
+    /// Creates an empty log. `room` is the size of its buffer in bytes.
     pub fn new(control: u64, is_default: bool, identifier: String, room: usize) -> Self {
         Self {
             control,
@@ -66,7 +66,7 @@ impl Log {
         self.memory.address()
     }
 
-    /// Adds a message, and drops the oldest ones that do not fit any more.
+    /// Adds a message, and drops the oldest messages that no longer fit.
     pub fn add(&mut self, message: RecorderMessage) {
         self.used += size_of_message(&message);
         self.messages.push_back(message);
@@ -79,7 +79,7 @@ impl Log {
     }
 }
 
-/// Returns the bytes of a message in a log: its data, and what identifies it.
+/// Returns the size of a message in a log: its data and its header.
 const fn size_of_message(message: &RecorderMessage) -> usize {
     const FIXED: usize = 32;
     FIXED + message.data.len()
@@ -92,7 +92,7 @@ impl Recorder {
         logs.flat_map(|log| log.messages.iter().cloned()).collect()
     }
 
-    /// Takes the logs of control blocks that `belongs` selects. Returns their number.
+    /// Removes the logs of the control blocks that `belongs` selects. Returns the number of logs.
     pub fn take_left(&mut self, belongs: impl Fn(u64) -> bool) -> usize {
         let before = self.0.len();
         self.0.retain(|log| !belongs(log.control));

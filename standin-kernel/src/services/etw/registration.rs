@@ -24,8 +24,8 @@ const FIRST_HANDLE: u64 = 0xFFFF_B000_0000_0000;
 
 const HANDLE_STEP: u64 = 0x80;
 
-/// Makes a registration for a routine that takes the addresses of the GUID and of a variable for the
-/// handle.
+/// Creates a registration for a routine that receives the addresses of the GUID and of the handle
+/// variable.
 pub fn register_at(
     context: &Context,
     provider: u64,
@@ -43,13 +43,13 @@ pub fn register_at(
     context.check_address("a provider id", provider, 16);
     context.check_address("a pointer for the handle", slot, 8);
     let provider = Guid::from_bytes(context.read(provider));
-    // The slot is checked before the registration is made.
+    // The slot is checked before the registration is created.
     let before: u64 = context.read(slot);
     if let Some(status) = context.faults().take(context.call().name) {
         context.etw().left_by_failures.insert(before);
         return Err(status);
     }
-    // Anything else that the variable contains was never a handle, such as what was in its memory.
+    // Any other value in the variable was never a handle, for instance uninitialized memory.
     if context.etw().registration_at(before).is_some() {
         context.warn(Rule::HandleOverwritten, || {
             format!(
@@ -63,8 +63,8 @@ pub fn register_at(
     Ok(())
 }
 
-/// Makes a registration. If sessions enable its GUID already, notifies it before its handle
-/// is stored (ETW-2.6, R-E9).
+/// Creates a registration. If sessions already enable its GUID, notifies the registration before its
+/// handle is stored (ETW-2.6, R-E9).
 pub fn register(
     context: &Context,
     provider: Guid,
@@ -105,7 +105,7 @@ pub fn register(
     handle
 }
 
-/// Ends a registration, after a running enable callback has returned (ETW-2.12).
+/// Ends a registration, after waiting for a running enable callback (ETW-2.12).
 pub fn unregister(context: &Context, handle: u64) -> NtResult {
     let this = context.id();
     let known = || match context.etw().registration(handle) {
@@ -149,8 +149,8 @@ pub fn unregister(context: &Context, handle: u64) -> NtResult {
     }
 }
 
-/// Returns the status of a call with an invalid handle: an error for 0. Bugchecks for a handle
-/// that was released or never issued.
+/// Returns the status for a call with an invalid handle: an error for 0. Bugchecks for a handle that
+/// was released or never issued.
 pub fn refuse(context: &Context, handle: u64, error: &HandleError) -> NtStatus {
     match error {
         HandleError::Null => NtStatus::INVALID_HANDLE,
@@ -173,7 +173,7 @@ pub fn refuse(context: &Context, handle: u64, error: &HandleError) -> NtStatus {
     }
 }
 
-/// Sets a registration's traits and its group. They can be set once (R-T3, R-T4).
+/// Sets a registration's traits and group. They can be set only once (R-T3, R-T4).
 pub fn set_traits(context: &Context, handle: u64, blob: Vec<u8>) -> NtResult {
     let CheckedTraits { group, doubtful } = check_traits(&blob).map_err(|(rule, what)| {
         context.warn(rule, || format!("with traits {what}"));
@@ -216,7 +216,7 @@ pub fn set_traits(context: &Context, handle: u64, blob: Vec<u8>) -> NtResult {
         }
         etw.enable_infos_of_handle(handle).len() > before
     };
-    // Membership takes effect now, and with it the sessions' enable info for the group (ETW-5.6).
+    // Membership and the group's enable info take effect immediately (ETW-5.6).
     if joined {
         notify(context, handle, Cause::CHANGE);
     }

@@ -1,4 +1,4 @@
-//! The ETW runtime and the context in which its routines act.
+//! The ETW runtime and the context in which its routines run.
 
 use std::{
     cell::Cell,
@@ -29,18 +29,17 @@ use crate::{
     },
 };
 
-/// The number of events that are checked in detail, which takes time.
+/// The number of events to check in detail. Detailed checks are slow.
 const MAX_DETAILED_CHECKS: u32 = 20_000;
 
 /// The configuration of the runtime.
 #[derive(Clone, Copy)]
 pub struct EtwConfig {
-    /// The number of processors, each with buffers of its own.
+    /// The number of processors, each with its own buffers.
     pub processors: u16,
     /// The choices for unspecified behaviour.
     pub unspecified_behaviour: UnspecifiedBehaviour,
-    /// Passes filter data whose chain of filters continues past the end of the data to enable
-    /// callbacks.
+    /// Passes filter data to enable callbacks in which the chain of filters continues past the end.
     pub hostile_filters: bool,
 }
 
@@ -67,18 +66,17 @@ pub struct EtwRuntime {
     state: Mutex<Etw>,
     routes: Routes,
     activities: Activities,
-    /// The bits of sessions that filters have announced to providers.
+    /// The session bits that filters have announced to providers.
     instances: AtomicU64,
     no_page_faults: AtomicBool,
     detailed_checks: AtomicU32,
-    /// The number of the last message that had one from the sequence that sessions share.
+    /// The last message number from the sequence that sessions share.
     sequence: AtomicU32,
     /// The logs of `WppRecorder.sys`.
     recorder: Mutex<Recorder>,
 }
 
-/// The locked state of the runtime. Its changes are applied to the routes before the lock is
-/// released.
+/// The locked state of the runtime. Changes are applied to the routes before the lock is released.
 pub struct EtwGuard<'a> {
     etw: MutexGuard<'a, Etw>,
     routes: &'a Routes,
@@ -109,7 +107,7 @@ impl Drop for EtwGuard<'_> {
 }
 
 impl EtwRuntime {
-    /// Creates a runtime without registrations and sessions.
+    /// Creates a runtime without registrations or sessions.
     pub fn new(config: EtwConfig, uses: Uses) -> Self {
         Self {
             state: Mutex::new(Etw::new(config.unspecified_behaviour)),
@@ -125,7 +123,7 @@ impl EtwRuntime {
         }
     }
 
-    /// Locks the state. The lock is never held over a call to the driver.
+    /// Locks the state. The lock is never held during a call to the driver.
     pub fn etw(&self) -> EtwGuard<'_> {
         EtwGuard { etw: self.state.lock(), routes: &self.routes, changed: false }
     }
@@ -135,7 +133,7 @@ impl EtwRuntime {
         &self.activities
     }
 
-    /// Locks the logs of `WppRecorder.sys`. The lock is never held over a bugcheck.
+    /// Locks the logs of `WppRecorder.sys`. The lock is never held during a bugcheck.
     pub fn recorder(&self) -> MutexGuard<'_, Recorder> {
         self.recorder.lock()
     }
@@ -146,20 +144,20 @@ impl EtwRuntime {
     }
 }
 
-/// The runtime, and its state for a thread. The thread's contexts share it, so that a call does not
-/// count references in memory that other threads use.
+/// The runtime, and its state for one thread. All contexts of the thread share this value, so that
+/// a call does not change reference counts in memory that other threads use.
 pub struct OfThread {
     runtime: Arc<EtwRuntime>,
-    /// Set while `EtwRegister` runs and has not stored its handle yet.
+    /// Set while `EtwRegister` is running and has not stored its handle yet.
     registering: Cell<bool>,
     /// The thread's activity id before `EVENT_ACTIVITY_CTRL_CREATE_SET_ID`.
     replaced_activity: Cell<Option<Guid>>,
-    /// The addresses that the thread passed lately and that were not in freed blocks.
+    /// The addresses that the thread recently passed and that were not in freed blocks.
     sound: SoundAddresses,
 }
 
 impl OfThread {
-    /// Creates the state of a thread that has done nothing yet.
+    /// Creates the initial state of a thread.
     pub fn new(runtime: Arc<EtwRuntime>) -> Self {
         Self {
             runtime,
@@ -170,7 +168,7 @@ impl OfThread {
     }
 }
 
-/// The context in which the runtime acts.
+/// The context in which the runtime's routines run.
 pub type Context = ServiceContext<Rc<OfThread>>;
 
 impl Context {
@@ -178,12 +176,12 @@ impl Context {
         &self.service.runtime
     }
 
-    /// Locks the state. The lock is never held over a call to the driver.
+    /// Locks the state. The lock is never held during a call to the driver.
     pub fn etw(&self) -> EtwGuard<'_> {
         self.runtime().etw()
     }
 
-    /// Locks the logs of `WppRecorder.sys`. The lock is never held over a bugcheck.
+    /// Locks the logs of `WppRecorder.sys`. The lock is never held during a bugcheck.
     pub fn recorder(&self) -> MutexGuard<'_, Recorder> {
         self.runtime().recorder()
     }
@@ -233,7 +231,7 @@ impl Context {
         &self.runtime().uses.wmi_events
     }
 
-    /// Keeps a warning, once for each rule and caller.
+    /// Keeps a warning, once per rule and caller.
     pub fn warn(&self, rule: Rule, sentence: impl FnOnce() -> String) {
         self.verifier().warn(self, rule, sentence);
     }
@@ -244,7 +242,7 @@ impl Context {
         self.addresses().check(self, sound, what, address, length);
     }
 
-    /// Returns whether a number is an address of memory that drivers can reach.
+    /// Returns whether a number is an address in memory that drivers can access.
     pub fn is_kernel_address(&self, value: u64) -> bool {
         self.addresses().is_kernel_address(value)
     }
@@ -254,7 +252,7 @@ impl Context {
         self.runtime().instances.fetch_or(bit, Ordering::Relaxed);
     }
 
-    /// Returns the bits of sessions that filters have announced to providers.
+    /// Returns the session bits that filters have announced to providers.
     pub fn instances(&self) -> u64 {
         self.runtime().instances.load(Ordering::Relaxed)
     }
@@ -264,32 +262,32 @@ impl Context {
         self.runtime().no_page_faults.load(Ordering::Relaxed)
     }
 
-    /// Returns the number of the last message that had one from the sequence that sessions share.
+    /// Returns the last message number from the sequence that sessions share.
     pub fn sequence(&self) -> &AtomicU32 {
         &self.runtime().sequence
     }
 
-    /// Returns whether to check this event in detail, and counts it.
+    /// Counts an event, and returns whether to check it in detail.
     pub fn should_check_in_detail(&self) -> bool {
         let looks = &self.runtime().detailed_checks;
         looks.load(Ordering::Relaxed) < MAX_DETAILED_CHECKS
             && looks.fetch_add(1, Ordering::Relaxed) < MAX_DETAILED_CHECKS
     }
 
-    /// Returns whether `EtwRegister` runs on this thread and has not stored its handle yet.
+    /// Returns whether `EtwRegister` is running on this thread and has not stored its handle yet.
     pub fn is_registering(&self) -> bool {
         self.service.registering.get()
     }
 
-    /// Runs a part of `EtwRegister` that precedes the storing of the handle.
+    /// Runs the part of `EtwRegister` before it stores the handle.
     pub fn while_registering(&self, body: impl FnOnce()) {
         let before = self.service.registering.replace(true);
         body();
         self.service.registering.set(before);
     }
 
-    /// Records the id that `EVENT_ACTIVITY_CTRL_CREATE_SET_ID` replaced, or clears it when the
-    /// thread has that id again.
+    /// Records the id that `EVENT_ACTIVITY_CTRL_CREATE_SET_ID` replaced, or clears the record when
+    /// the id is restored.
     pub fn note_replaced_activity(&self, replaced: Option<Guid>) {
         self.service.replaced_activity.set(replaced);
     }

@@ -1,4 +1,4 @@
-//! The state of the ETW runtime: registrations, sessions and enable infos.
+//! The state of the ETW runtime: registrations, sessions and enable info.
 
 use std::{
     collections::{BTreeMap, HashMap, HashSet},
@@ -52,15 +52,15 @@ pub struct SessionEnableInfo {
     pub stack_walk: bool,
 }
 
-/// The way in which a provider was registered, which decides how it learns of changes.
+/// The way in which a provider was registered. It determines the form of notifications.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
-    /// `EtwRegister`: the provider gets the combined of all sessions, and ETW routes its events.
+    /// `EtwRegister`: the provider gets the sessions' combined state, and ETW routes its events.
     Modern,
-    /// `EtwRegisterClassicProvider`: the provider gets the trace handle of one session, to which it
-    /// writes.
+    /// `EtwRegisterClassicProvider`: the provider receives the trace handle of one session, to which
+    /// it writes.
     Classic,
-    /// `IoWMIRegistrationControl` with a control block that has a callback: as a classic provider.
+    /// `IoWMIRegistrationControl` with a control block that has a callback: like a classic provider.
     Wmi {
         /// The control block's address.
         block: u64,
@@ -74,14 +74,14 @@ impl Form {
     }
 }
 
-/// Returns the trace handle by which a classic provider writes to a session: the session's id, and
+/// Returns the trace handle with which a classic provider writes to a session: the session's id, and
 /// the level and flags with which the session enables the provider (ETW-2.23, ETW-3.6.6).
 fn trace_handle(session: u16, info: &SessionEnableInfo) -> u64 {
     let EnableInfo { level, match_any, .. } = info.enable_info;
     u64::from(session) | u64::from(level) << 16 | (match_any & 0xFFFF_FFFF) << 32
 }
 
-/// Returns the id of the session that a trace handle names.
+/// Returns the id of the session in a trace handle.
 pub const fn session_of(handle: u64) -> u16 {
     (handle & 0xFFFF) as u16
 }
@@ -112,7 +112,7 @@ pub struct Registration {
     pub form: Form,
     pub callback: u64,
     pub context: u64,
-    /// The blob of provider traits, once it is set.
+    /// The provider traits blob, once set.
     pub traits: Option<Arc<[u8]>>,
     /// The group that the traits name.
     pub group: Option<Guid>,
@@ -121,16 +121,16 @@ pub struct Registration {
     pub registered_by: Call,
     /// The calls that led to the registration.
     pub backtrace: Backtrace,
-    /// The thread that its enable callback runs on.
+    /// The thread on which its enable callback is running.
     pub in_callback: Option<ThreadId>,
-    /// The number of events that were written with its handle.
+    /// The number of events written with its handle.
     pub writes: Arc<Tally>,
 }
 
 /// A running session.
 pub struct RunningSession {
     pub session: Arc<Session>,
-    /// The providers that the session does not enable by a group.
+    /// The providers that the session does not enable through a group.
     pub disallowed: HashSet<Guid>,
 }
 
@@ -147,34 +147,34 @@ pub struct Etw {
     pub registrations: BTreeMap<u64, Registration>,
     pub released: HashSet<u64>,
     pub issued: u64,
-    /// The values that failed calls to `EtwRegister` left in the handle variables.
+    /// The values that failed `EtwRegister` calls left in handle variables.
     pub left_by_failures: HashSet<u64>,
-    /// The number of a provider's registrations that ended after a few events.
+    /// The number of each provider's registrations that ended after few events.
     pub short_lived: HashMap<Guid, u32>,
     /// The choices for unspecified behaviour.
     pub unspecified: UnspecifiedBehaviour,
     /// The running sessions, by id.
     pub sessions: BTreeMap<u16, RunningSession>,
-    /// The id of the next session. No id is used twice.
+    /// The id of the next session. Ids are never reused.
     pub sessions_started: u16,
-    /// The enable infos of all sessions.
+    /// The enable info of all sessions.
     pub enable_infos: HashMap<Target, BTreeMap<u16, SessionEnableInfo>>,
-    /// The enable infos of the sessions that enable every provider, by the session's id.
+    /// The enable info of the sessions that enable every provider, by session id.
     pub every_provider: BTreeMap<u16, SessionEnableInfo>,
-    /// The number of notifications that were delivered.
+    /// The number of delivered notifications.
     pub notifications: u64,
-    /// The providers that registered, and their names where traits have them.
+    /// The providers that registered, and their names if their traits have names.
     pub registered: BTreeMap<Guid, Option<String>>,
     /// The groups that no driver may join.
     pub denied_groups: HashSet<Guid>,
-    /// The sessions that classic providers with these GUIDs write to: the last ones that enabled them
-    /// (ETW-3.6.2).
+    /// The sessions to which classic providers with these GUIDs write: the last session that enabled
+    /// each (ETW-3.6.2).
     pub classic_sessions: HashMap<Guid, u16>,
-    /// The registrations of drivers with WMI, by the address of the control block or device object.
+    /// Drivers' registrations with WMI, by the address of the control block or device object.
     pub wmi: BTreeMap<u64, WmiRegistration>,
 }
 
-/// The reason that a handle is not valid.
+/// The reason that a handle is invalid.
 pub enum HandleError {
     /// The handle is 0: the provider is not registered, and the call has no effect.
     Null,
@@ -200,7 +200,7 @@ pub struct Notification {
 }
 
 impl Notification {
-    /// Returns the notification that no session enables a registration.
+    /// Returns the notification for a registration that no session enables.
     pub const fn of_disable(handle: u64, registration: &Registration) -> Self {
         Self {
             handle,
@@ -217,12 +217,12 @@ impl Notification {
 }
 
 impl Etw {
-    /// Creates a runtime with these choices for unspecified behaviour.
+    /// Creates a runtime with the given choices for unspecified behaviour.
     pub fn new(unspecified: UnspecifiedBehaviour) -> Self {
         Self { unspecified, ..Self::default() }
     }
 
-    /// Returns the registration behind a handle.
+    /// Returns the registration with a handle.
     pub fn registration(&mut self, handle: u64) -> Result<&mut Registration, HandleError> {
         if handle == 0 {
             return Err(HandleError::Null);
@@ -233,7 +233,7 @@ impl Etw {
         self.registrations.get_mut(&handle).ok_or(HandleError::NeverIssued)
     }
 
-    /// Returns the registration behind a handle, if there is one.
+    /// Returns the registration with a handle, if it exists.
     pub fn registration_at(&self, handle: u64) -> Option<&Registration> {
         self.registrations.get(&handle)
     }
@@ -249,9 +249,9 @@ impl Etw {
         std::iter::once(Target::Provider(registration.provider)).chain(group)
     }
 
-    /// Returns every session's enable info for a registration, made directly or by its group
-    /// (ETW-5.4: both count). A session's disallow list keeps it from enabling a provider by a
-    /// group (ETW-5.9), and a private session enables no driver (ETW-3.6.4).
+    /// Returns every session's enable info for a registration, whether through its provider or its
+    /// group (ETW-5.4: both count). A session's disallow list prevents it from enabling a provider
+    /// through a group (ETW-5.9), and a private session enables no driver (ETW-3.6.4).
     pub fn enable_infos_of(&self, registration: &Registration) -> Vec<(u16, &SessionEnableInfo)> {
         if registration.form.is_classic() {
             let of_session = self.classic_enable_info(registration.provider);
@@ -279,7 +279,7 @@ impl Etw {
             .collect()
     }
 
-    /// Returns the enable info of the session that a classic provider writes to.
+    /// Returns the enable info of the session to which a classic provider writes.
     fn classic_enable_info(&self, provider: Guid) -> Option<(u16, &SessionEnableInfo)> {
         let id = *self.classic_sessions.get(&provider)?;
         let running = self.sessions.get(&id)?;
@@ -296,7 +296,7 @@ impl Etw {
             if self.classic_sessions.get(&provider) == Some(&session))
     }
 
-    /// Returns the registrations that a session enables by their groups, with their providers.
+    /// Returns the registrations that a session enables through their groups, and their providers.
     pub fn members_enabled_by(&self, session: u16) -> Vec<(u64, Guid)> {
         let group_enabled = |registration: &Registration| {
             registration.group.is_some_and(|group| {
@@ -312,7 +312,7 @@ impl Etw {
             .collect()
     }
 
-    /// Returns the registrations of a target, in the order of their creation.
+    /// Returns the registrations of a target, in creation order.
     pub fn registered_as(&self, target: Target) -> Vec<u64> {
         self.registrations
             .iter()
@@ -321,8 +321,8 @@ impl Etw {
             .collect()
     }
 
-    /// Returns the registrations that a session enables by a target, in the order of their
-    /// creation. `classic` includes classic providers.
+    /// Returns the registrations that a session enables through a target, in creation order.
+    /// `classic` includes classic providers.
     pub fn reached_by(&self, target: Target, session: u16, classic: bool) -> Vec<u64> {
         let session = self.sessions.get(&session);
         if session.is_some_and(RunningSession::is_closed_to_drivers) {
@@ -342,7 +342,7 @@ impl Etw {
     }
 
     /// Returns the notification to send to a registration now. It carries the resulting state
-    /// (ETW-3.2.1, R-E3), or requests a capture of state.
+    /// (ETW-3.2.1, R-E3), or requests a state capture.
     pub fn notification(&self, handle: u64, capture: bool) -> Option<Notification> {
         let registration = self.registrations.get(&handle)?;
         let enable_infos = self.enable_infos_of(registration);
@@ -423,7 +423,7 @@ impl Etw {
         direct.into_iter().chain(groups).flat_map(|sessions| sessions.keys().copied()).collect()
     }
 
-    /// Returns whether a registration that ends is one of many with only a few events (ETW-2.18).
+    /// Returns whether a registration that ends is one of many with few events (ETW-2.18).
     pub fn churns(&mut self, registration: &Registration) -> bool {
         const FEW_EVENTS: std::ops::RangeInclusive<u64> = 1..=4;
         const MANY: u32 = 8;
@@ -435,7 +435,7 @@ impl Etw {
         *ended >= MANY
     }
 
-    /// Returns the number of writes with a provider's registrations.
+    /// Returns the number of writes through a provider's registrations.
     pub fn writes_of(&self, provider: Guid) -> u64 {
         self.registrations
             .values()
@@ -444,7 +444,7 @@ impl Etw {
             .sum()
     }
 
-    /// Returns the providers that are registered as members of a group.
+    /// Returns the registered providers that are members of a group.
     pub fn members(&self, group: Guid) -> HashSet<Guid> {
         self.registrations
             .values()
@@ -455,8 +455,8 @@ impl Etw {
 }
 
 impl Etw {
-    /// Enables a provider for the sessions that enable every provider, unless they enable it already
-    /// or as many sessions as possible do.
+    /// Enables a provider for the sessions that enable every provider, unless they already enable it
+    /// or the provider's session limit is reached.
     pub fn enable_for_every_provider(&mut self, provider: Guid) {
         for (session, info) in self.every_provider.clone() {
             if self.sessions_on(provider).len() < MAX_PER_PROVIDER {
@@ -467,7 +467,7 @@ impl Etw {
         }
     }
 
-    /// Returns the targets that a session enables: providers, then groups, each by GUID.
+    /// Returns the targets that a session enables: first providers, then groups, each sorted by GUID.
     pub fn targets_of(&self, session: u16) -> Vec<Target> {
         let infos = self.enable_infos.iter();
         let mut targets: Vec<Target> = infos
@@ -498,7 +498,7 @@ impl Etw {
         was
     }
 
-    /// Returns every session's enable info for the registration behind a handle.
+    /// Returns every session's enable info for the registration with a handle.
     pub fn enable_infos_of_handle(&self, handle: u64) -> Vec<(u16, &SessionEnableInfo)> {
         self.registration_at(handle)
             .map(|registration| self.enable_infos_of(registration))

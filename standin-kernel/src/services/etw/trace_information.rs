@@ -1,4 +1,4 @@
-//! `WmiQueryTraceInformation`: queries of drivers about sessions.
+//! `WmiQueryTraceInformation`: drivers' queries about sessions.
 
 use super::{
     service::Context,
@@ -15,7 +15,7 @@ pub fn exports() -> Vec<Export<Context>> {
     vec![("WmiQueryTraceInformation", Irql::APC_LEVEL, Routine::of(wmi_query_trace_information))]
 }
 
-/// The classes of `TRACE_INFORMATION_CLASS`.
+/// The values of `TRACE_INFORMATION_CLASS`.
 mod class {
     pub const ID: u32 = 0;
     pub const HANDLE: u32 = 1;
@@ -30,7 +30,7 @@ mod class {
 /// The offset of `HistoricalContext` in `WNODE_HEADER`.
 const HISTORICAL_CONTEXT: u64 = 8;
 
-/// Answers a question about sessions (ETW-6.8.4).
+/// Answers a query about sessions (ETW-6.8.4).
 fn wmi_query_trace_information(
     context: &Context,
     class: u32,
@@ -42,7 +42,7 @@ fn wmi_query_trace_information(
     Question { class, information, length, required, buffer }.answer(context)
 }
 
-/// The arguments of a question.
+/// The arguments of a query.
 struct Question {
     class: u32,
     information: u64,
@@ -55,7 +55,7 @@ impl Question {
     fn answer(&self, context: &Context) -> NtResult<NtStatus> {
         const NUMBER: u32 = 4;
         const HANDLE: u32 = 8;
-        // Some answers need exactly their size, others at least that.
+        // Some classes require an exact buffer size, others a minimum.
         let (size, exact) = match self.class {
             class::ID => (NUMBER, true),
             class::ENABLE_FLAGS | class::ENABLE_LEVEL => (NUMBER, false),
@@ -95,7 +95,7 @@ impl Question {
                 drop(etw);
                 self.write_handle(context, handle.ok_or(NtStatus::INVALID_PARAMETER))
             }
-            // There is neither a global logger nor an event logger.
+            // Neither a global logger nor an event logger exists.
             _ => Err(NtStatus::NOT_FOUND),
         }?;
         Ok(NtStatus::SUCCESS)
@@ -116,7 +116,7 @@ impl Question {
         Ok(())
     }
 
-    /// Writes the handles of as many sessions as fit.
+    /// Writes as many session handles as fit.
     fn all_handles(&self, context: &Context) -> NtStatus {
         let handles: Vec<u64> = {
             let etw = context.etw();

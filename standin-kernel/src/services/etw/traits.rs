@@ -1,6 +1,6 @@
-//! Provider traits and their check.
+//! Provider traits and their validation.
 //!
-//! `wdk-etw` builds traits with code of its own (`provider-lib/src/traits.rs`): tests compare the two, so
+//! `wdk-etw` implements traits separately (`provider-lib/src/traits.rs`): tests compare the two, so
 //! neither uses the other.
 
 #![cfg_attr(
@@ -16,18 +16,18 @@ use etl_file::Guid;
 
 use crate::ground::rule::Rule;
 
-/// The result of checking a well-formed blob of traits.
+/// The result of checking a well-formed traits blob.
 #[derive(Debug, PartialEq, Eq)]
 pub struct CheckedTraits {
     /// The provider group that the traits name.
     pub group: Option<Guid>,
-    /// The violations that do not fail the call, each with a phrase that follows "traits" in the
+    /// The violations that do not make the call fail, each with a phrase that follows "traits" in the
     /// warning.
     pub doubtful: Vec<(Rule, String)>,
 }
 
-/// Checks a blob of traits (R-T1, R-T2, R-T5). An error contains the broken rule, and a phrase that
-/// follows "traits" in the warning.
+/// Checks a traits blob (R-T1, R-T2, R-T5). An error contains the broken rule, and a phrase that follows
+/// "traits" in the warning.
 pub fn check_traits(blob: &[u8]) -> Result<CheckedTraits, (Rule, String)> {
     const GROUP: u8 = 1;
     /// The recommended maximum: every event carries a copy of the traits (ETW-4.3.4).
@@ -68,7 +68,7 @@ pub fn check_traits(blob: &[u8]) -> Result<CheckedTraits, (Rule, String)> {
         match *kind {
             GROUP => {
                 let Ok(bytes) = <[u8; 16]>::try_from(data) else {
-                    let what = format!("whose group has {} bytes, not 16", data.len());
+                    let what = format!("whose group is {} bytes long, not 16", data.len());
                     return Err((Rule::GroupTrait, what));
                 };
                 if group.replace(Guid::from_bytes(bytes)).is_some() {
@@ -86,7 +86,7 @@ pub fn check_traits(blob: &[u8]) -> Result<CheckedTraits, (Rule, String)> {
     Ok(CheckedTraits { group, doubtful })
 }
 
-/// Returns the provider's name, which traits start with after their size.
+/// Returns the provider's name, which follows the size at the start of the traits.
 pub fn provider_name(traits: &[u8]) -> Option<String> {
     let name = traits.get(2..)?.split(|byte| *byte == 0).next()?;
     let name = std::str::from_utf8(name).ok()?;
@@ -97,7 +97,7 @@ pub fn provider_name(traits: &[u8]) -> Option<String> {
 mod tests {
     use super::*;
 
-    /// Returns the worked example of the traits' layout: name, group, custom trait 128.
+    /// Returns the worked example of the layout of traits: name, group, custom trait 128.
     fn example() -> Vec<u8> {
         let mut blob = vec![0x2B, 0];
         blob.extend_from_slice(b"Contoso.Sample\0\x13\0\x01");
@@ -130,7 +130,7 @@ mod tests {
             assert!(check_traits(&cut).is_err(), "the size field is larger");
             if length >= 2 {
                 cut[..2].copy_from_slice(&u16::try_from(length).unwrap().to_le_bytes());
-                // Only cuts between whole traits are whole blobs.
+                // Only a blob that ends between traits is complete.
                 assert_eq!(check_traits(&cut).is_ok(), [17, 36].contains(&length), "{length}");
             }
         }

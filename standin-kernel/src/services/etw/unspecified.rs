@@ -1,11 +1,11 @@
-//! The unspecified behaviours of ETW, each a setting with a default.
+//! The unspecified behaviours of ETW. Each is a setting with a default.
 //!
 //! A driver that works with every setting does not depend on unspecified behaviour.
 
 use crate::ground::NtStatus;
 
-/// The outcome for traits that name a group which the driver may not join (ETW-5.8). The
-/// documentation says that membership is denied, but not what happens to the other traits.
+/// The outcome for traits that name a group which the driver may not join (ETW-5.8). Documents say
+/// that membership is denied, but not how the other traits are affected.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum GroupDenial {
     /// No traits are set.
@@ -15,7 +15,7 @@ pub enum GroupDenial {
     SkipsGroup,
     /// All traits except the group are set, and the call succeeds.
     SkipsGroupSilently,
-    /// The driver joins: the group's permissions restrict programs only.
+    /// The driver joins: the group's permissions restrict only programs.
     DoesNotApply,
 }
 
@@ -30,7 +30,7 @@ pub enum ImplicitActivity {
     Null,
 }
 
-/// The rule that separates a session in paged memory from drivers (O10, ETW-6.1.11).
+/// The rule that separates sessions in paged memory from drivers (O10, ETW-6.1.11).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum PagedSession {
     /// The session can enable drivers, but receives no events from them.
@@ -57,35 +57,34 @@ pub struct UnspecifiedBehaviour {
     /// O3 (ETW-5.8): the outcome for traits that name a group which the driver may not join
     /// (`Kernel::deny_group`).
     pub denied_group: GroupDenial,
-    /// O4 (ETW-2.7): passes filters to a provider that was enabled before its registration when
-    /// it registers.
+    /// O4 (ETW-2.7): passes filters to a provider at registration if it was enabled before.
     pub filters_at_registration: bool,
     /// O5 (ETW-2.16): `EtwUnregister` sends an enabled provider a disable notification.
     pub disabled_at_unregistration: bool,
     /// O6 (ETW-6.1.5): a write succeeds if only independent sessions recorded the event and
     /// other sessions had no room for it.
     pub independent_session_suffices: bool,
-    /// O6 (ETW-6.1.6): a session that had room for an event, but did not receive it because
-    /// another session had none, counts the event as lost.
+    /// O6 (ETW-6.1.6): a session that had room for an event, but did not receive it because another
+    /// session had no room, counts the event as lost.
     pub every_session_counts_loss: bool,
     /// O7 (ETW-6.2.1): the largest event in bytes, including its header and extended items.
     pub largest_event: usize,
     /// O8 (ETW-6.5.7): the activity id of an event that is written without one.
     pub activity_at_dispatch: ImplicitActivity,
-    /// O9 (ETW-3.6.5): a session that enables a group counts toward the limit of eight sessions
-    /// of each member.
+    /// O9 (ETW-3.6.5): a session that enables a group counts toward each member's limit of eight
+    /// sessions.
     pub group_counts_toward_limit: bool,
     /// O9 (ETW-5.4): a session's enable info for a provider replaces its enable info for the
-    /// provider's group. If not set, the session records an event that either one passes.
+    /// provider's group. If not set, the session records an event that passes either.
     pub direct_replaces_group: bool,
-    /// O10 (ETW-6.1.11): the rule that separates a session in paged memory from drivers.
+    /// O10 (ETW-6.1.11): the rule that separates sessions in paged memory from drivers.
     pub paged_session: PagedSession,
     /// O11 (ETW-6.5.9): the status of `EtwActivityIdControl` on a system thread, which has no thread
-    /// environment block (TEB), with a code that reads or sets the thread's activity id. With
+    /// environment block (TEB), for codes that read or set the thread's activity id. With
     /// `STATUS_SUCCESS`, system threads have activity ids too.
     pub activity_without_teb: NtStatus,
     /// O12 (ETW-6.5.10): `MmGetSystemRoutineAddress` finds `EtwActivityIdControlKernel`. A driver
-    /// that imports the routine is bound to it in either case.
+    /// that imports the routine is bound to it regardless.
     pub activity_id_control_kernel: bool,
 }
 

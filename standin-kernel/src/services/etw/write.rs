@@ -23,7 +23,7 @@ use crate::ground::{
     rule::Rule,
 };
 
-/// A list that rarely has more items than a provider has sessions, and then needs no allocation.
+/// A list that rarely has more items than a provider has sessions, in which case it needs no allocation.
 type Short<T> = SmallVec<[T; MAX_PER_PROVIDER]>;
 
 /// `EVENT_WRITE_FLAG_INPRIVATE` (ETW-6.1.9).
@@ -34,8 +34,7 @@ pub fn write(context: &Context, call: &WriteCall) -> NtResult {
     let routes = context.routes().now();
     let route = route(context, &routes, call.handle)?;
     route.writes.increment(context.processor());
-    // Arguments are checked before the sessions are (ETW-1.3.15).
-    // ETW-1.1.12.
+    // Arguments are checked before sessions (ETW-1.3.15). ETW-1.1.12.
     if call.descriptor == 0
         || call.count as usize > MAX_DATA_DESCRIPTORS
         || (call.count != 0 && call.data == 0)
@@ -63,8 +62,8 @@ pub fn write(context: &Context, call: &WriteCall) -> NtResult {
     deliver(&written, call, route, descriptor, gathered, &sessions)
 }
 
-/// Writes an event whose content was already read: a driver's string, or the event of a program. A driver's call
-/// is checked.
+/// Writes an event whose content was already read: a driver's string, or a program's event. Checks the
+/// call if it is a driver's.
 pub fn write_content(
     context: &Context,
     handle: u64,
@@ -97,7 +96,7 @@ pub fn write_content(
     deliver(&written, &call, route, descriptor, gathered, &sessions)
 }
 
-/// Returns the route of a handle, or the status of a call with an invalid handle.
+/// Returns the route of a handle, or the status for a call with an invalid handle.
 fn route<'a>(context: &Context, routes: &'a RouteTable, handle: u64) -> NtResult<&'a Route> {
     if let Some(route) = routes.get(&handle) {
         return Ok(route);
@@ -108,8 +107,8 @@ fn route<'a>(context: &Context, routes: &'a RouteTable, handle: u64) -> NtResult
         .map_or(NtStatus::INVALID_HANDLE, |error| registration::refuse(context, handle, &error)))
 }
 
-/// Returns the routes whose level and keywords pass the event and which the provider does not
-/// exclude (ETW-6.1.1). Each session is checked by its own enable info (ETW-3.4.8).
+/// Returns the target sessions whose level and keywords pass the event and which the provider does not
+/// exclude (ETW-6.1.1). Each session is checked against its own enable info (ETW-3.4.8).
 fn interested(
     route: &Route,
     event: EventDescriptor,
@@ -128,7 +127,7 @@ fn interested(
         .collect()
 }
 
-/// Returns the sessions whose filters pass the event on any of their routes, each once.
+/// Returns the sessions whose filters pass the event on any of their routes, without duplicates.
 fn filtered<'a>(
     interested: &[&'a TargetSession],
     event: EventDescriptor,
@@ -151,7 +150,6 @@ fn filtered<'a>(
     sessions
 }
 
-/// Returns the array of data descriptors.
 fn data_descriptors(context: &Context, call: &WriteCall) -> Short<EventDataDescriptor> {
     let empty = EventDataDescriptor { pointer: 0, size: 0, kind: 0, reserved_1: 0, reserved_2: 0 };
     let mut descriptors = Short::from_elem(empty, call.count as usize);
@@ -171,7 +169,7 @@ fn gather(context: &Context, descriptors: &[EventDataDescriptor], honours_types:
             checks::null_data(context, size);
         }
         let read = |into: &mut Vec<u8>| {
-            // Once the event is too large, the rest need not be read.
+            // Once the event is too large, the rest does not need to be read.
             let size = size.min(largest + 1);
             let start = into.len();
             into.resize(start + size, 0);
@@ -210,7 +208,7 @@ fn implicit_activity(context: &Context) -> Guid {
 }
 
 /// Builds the record and copies it to every session's buffer. Either all sessions that are not
-/// independent record it, or none of them does (ETW-6.1.3, ETW-6.1.4, R-O11).
+/// independent record it, or none do (ETW-6.1.3, ETW-6.1.4, R-O11).
 fn deliver(
     written: &Written<'_>,
     call: &WriteCall,
@@ -242,7 +240,7 @@ fn deliver(
         match session.reserve(processor, size, may_grow) {
             Ok(reservation) => reserved.push((*session, reservation)),
             Err(NoRoom::Ended) => {}
-            // The session has stopped by itself since the routes were read.
+            // The session stopped on its own after the routes were read.
             Err(NoRoom::Stopped) => session.count_lost(),
             Err(why) => {
                 session.count_lost();
@@ -267,8 +265,8 @@ fn deliver(
         });
     }
     let recorded = !reserved.is_empty();
-    // The timestamp is the same in all sessions, and later than that of every earlier event
-    // in these buffers.
+    // The timestamp is the same in all sessions, and later than those of all earlier events in these
+    // buffers.
     let counter = if counter == 0 { context.clock().counter() } else { counter };
     for (_, reservation) in reserved {
         if let Err(error) = reservation.record(&record, counter) {
@@ -285,7 +283,7 @@ fn deliver(
     }
 }
 
-/// Returns the record of an event. Its timestamp is 0 unless the event has its own.
+/// Returns the record of an event. Its timestamp is 0 unless the event specifies one.
 fn record(
     context: &Context,
     call: &WriteCall,

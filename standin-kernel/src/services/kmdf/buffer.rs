@@ -18,7 +18,7 @@ use crate::{
 pub struct MemoryData {
     address: u64,
     size: u64,
-    /// The memory, where the framework allocated it.
+    /// The memory, if the framework allocated it.
     block: Option<Block>,
 }
 
@@ -33,10 +33,10 @@ impl MemoryData {
         (self.address, self.size)
     }
 
-    /// Returns the address of `length` bytes at `offset`, if the memory has that many.
+    /// Returns the address of `length` bytes at `offset`, if the memory is large enough.
     pub fn part(&self, offset: u64, length: u64) -> Option<u64> {
         let end = offset.checked_add(length)?;
-        // The address of memory that a driver provided is the driver's.
+        // The address may come from a driver, so the sum may wrap around.
         (end <= self.size).then(|| self.address.wrapping_add(offset))
     }
 }
@@ -58,16 +58,16 @@ pub const ENTRIES: Entries = &[
     ("WdfRequestRetrieveOutputMemory", Routine::after_globals(retrieve_output_memory)),
 ];
 
-/// Creates a memory object, whose parent is the driver unless the attributes name another.
+/// Creates a memory object. Its parent is the driver unless the attributes name another object.
 fn make(context: &Context, data: MemoryData, attributes: u64) -> NtResult<u64> {
     create_from(context, data, attributes, driver_of(context))
 }
 
-/// The most memory that one object has. A driver that asks for more gets what a kernel without so
-/// much pool returns.
+/// The maximum size of a memory object. A driver that requests more gets the result of a kernel
+/// without enough pool.
 const MAX_SIZE: u64 = 1 << 30;
 
-/// Allocates memory of a size that is not 0.
+/// Allocates memory of a nonzero size.
 fn allocate(size: u64) -> NtResult<MemoryData> {
     if size == 0 {
         return Err(NtStatus::INVALID_PARAMETER);
@@ -78,14 +78,14 @@ fn allocate(size: u64) -> NtResult<MemoryData> {
     Ok(MemoryData { address: block.address(), size, block: Some(block) })
 }
 
-/// Creates a memory object with these bytes for a driver.
+/// Creates a memory object that contains these bytes, for a driver.
 pub fn make_filled(context: &Context, bytes: &[u8], attributes: u64) -> NtResult<u64> {
     let data = allocate(bytes.len() as u64)?;
     context.write_bytes(data.address, bytes);
     make(context, data, attributes)
 }
 
-/// A lookaside list: memory objects of one size.
+/// A lookaside list: a source of memory objects of one size.
 pub struct LookasideData {
     size: u64,
     /// The attributes of the memory objects.
@@ -105,7 +105,7 @@ fn lookaside_create(
     _tag: u32,
     lookaside: u64,
 ) -> NtResult {
-    /// `PagedPool` and its variants have this bit.
+    /// `PagedPool` and its variants have this bit set.
     const PAGED: u32 = 1;
     if pool & PAGED != 0 {
         context.check_irql(Irql::APC_LEVEL, "for paged pool", "it");
@@ -168,7 +168,7 @@ fn memory_get_buffer(context: &Context, handle: Handle<MemoryData>, size: u64) -
     address
 }
 
-/// Replaces the buffer, which is possible only for memory that the driver provided.
+/// Replaces the buffer, which is possible only if the driver provided the memory.
 fn memory_assign_buffer(
     context: &Context,
     handle: Handle<MemoryData>,
@@ -202,7 +202,7 @@ fn place_of_copy(
     part.map(|address| (address, count)).ok_or(NtStatus::BUFFER_TOO_SMALL)
 }
 
-/// Copies bytes between a memory object and a buffer of the driver's.
+/// Copies bytes between a memory object and a buffer of the driver.
 fn memory_copy<const TO_BUFFER: bool>(
     context: &Context,
     handle: u64,
@@ -225,7 +225,7 @@ fn retrieve_output_memory(context: &Context, request: u64, memory: u64) -> NtRes
     retrieve(context, request, memory, RequestData::output)
 }
 
-/// Returns the memory object for a request's buffer. It is the same object each time, and is
+/// Returns the memory object for a request's buffer. Every call returns the same object, which is
 /// deleted with the request.
 fn retrieve(
     context: &Context,

@@ -52,14 +52,14 @@ fn get_count(context: &Context, collection: u64) -> u32 {
     u32::try_from(items(context, collection).len()).unwrap_or(u32::MAX)
 }
 
-/// Adds an object. One object can be in a collection several times.
+/// Adds an object. The same object can be in a collection several times.
 fn add(context: &Context, collection: Handle<CollectionData>, object: u64) -> NtStatus {
     collection.check(context);
     push(context, collection.0, object);
     NtStatus::SUCCESS
 }
 
-/// Removes the item at a place, if there is one.
+/// Removes the item at an index, if there is one.
 fn take(context: &Context, collection: u64, place: Option<usize>, what: impl FnOnce() -> String) {
     let taken = context.with::<CollectionData, _>(collection, |data| {
         let place = place.filter(|place| *place < data.items.len())?;

@@ -65,11 +65,11 @@ fn device_create(context: &Context, init_pointer: u64, attributes: u64, device: 
     Ok(())
 }
 
-/// The number of children that bus drivers have ever created.
+/// The total number of children that bus drivers have created.
 #[derive(Default)]
 struct ChildDevices(u32);
 
-/// Names the physical device of a child and the driver key of its stack.
+/// Assigns a name to the physical device of a child, and a driver key to its stack.
 fn name_child(context: &Context, init: &mut DeviceInit) {
     let number = {
         let mut framework = context.framework();
@@ -85,8 +85,8 @@ fn name_child(context: &Context, init: &mut DeviceInit) {
 #[derive(Default)]
 struct LocalTarget(Option<u64>);
 
-/// Creates the target for the next lower device. Control devices and the children of bus drivers have
-/// none.
+/// Creates the target for the next lower device. Control devices and children of bus drivers have no
+/// lower device.
 pub fn create_local_target(context: &Context, device: u64) {
     let below = context.with::<DeviceData, _>(device, |device| {
         let init = &device.init;

@@ -1,5 +1,5 @@
-//! The binding of drivers to the framework, and the driver object, as
-//! `docs/reference/kmdf-binding.md` describes them.
+//! The binding of drivers to the framework, and the driver object, as described in
+//! `docs/reference/kmdf-binding.md`.
 
 use super::{
     object::{self, create_from},
@@ -16,11 +16,11 @@ use crate::{
     services::strings::read_unicode_string,
 };
 
-/// The table sizes of released frameworks. A driver is bound only if its table has one of
-/// them.
+/// The table sizes of released frameworks. A driver is bound only if its table has one of these
+/// sizes.
 const RELEASED_SIZES: [u32; 13] = [383, 386, 387, 396, 432, 438, 444, 446, 448, 451, 453, 454, 458];
-/// The largest table that is copied to a driver. Drivers with larger tables receive a pointer
-/// to the table.
+/// The largest table size for which the table is copied to the driver. Drivers with larger tables
+/// receive a pointer to the table.
 const MAX_COPIED: u32 = 438;
 
 const NON_PNP_DRIVER: u32 = 1;
@@ -58,7 +58,7 @@ pub struct DriverData {
     /// The `DRIVER_OBJECT`'s address.
     driver_object: u64,
     registry_path: Block,
-    /// The last part of the registry path.
+    /// The last segment of the registry path.
     service: String,
 }
 
@@ -135,13 +135,13 @@ pub fn bind(
     NtStatus::SUCCESS
 }
 
-/// Returns the service's name: the last part of its registry path.
+/// Returns the service name: the last segment of the registry path.
 fn service_of(context: &Context, registry_path: u64) -> String {
     let path = read_unicode_string(context, registry_path);
     path.rsplit('\\').next().unwrap_or_default().to_owned()
 }
 
-/// Returns new globals, with the service's name as the driver's name.
+/// Returns new globals, with the service name as the driver name.
 fn new_globals(context: &Context, registry_path: u64) -> DriverGlobals {
     let service = service_of(context, registry_path);
     let mut name = [0; 32];
@@ -168,7 +168,7 @@ pub fn unbind(context: &Context, _registry_path: u64, _info: u64, globals: u64) 
     Ok(())
 }
 
-/// Returns the `DRIVER_OBJECT` of the client with these globals.
+/// Returns the `DRIVER_OBJECT` of the driver with these globals.
 fn client_object(context: &Context, globals: u64) -> Option<u64> {
     context
         .framework()
@@ -179,7 +179,7 @@ fn client_object(context: &Context, globals: u64) -> Option<u64> {
         .map(|client| client.driver_object)
 }
 
-/// Returns the driver object's handle that belongs to a `DRIVER_OBJECT`.
+/// Returns the handle of the driver object for a `DRIVER_OBJECT`.
 pub fn handle_of(context: &Context, driver_object: u64) -> Option<u64> {
     let mut framework = context.framework();
     framework.all::<DriverData>().into_iter().find(|handle| {
@@ -194,8 +194,8 @@ pub fn object_of(context: &Context, driver: u64) -> u64 {
     context.with::<DriverData, _>(driver, |driver| driver.driver_object)
 }
 
-/// Returns the driver object of the driver that made the current call. The driver object is the
-/// parent of objects that are created without a parent.
+/// Returns the driver object of the driver that made the current call. It is the default parent of
+/// new objects.
 pub fn driver_of(context: &Context) -> Option<u64> {
     let caller = context.call().return_address;
     let drivers = {
@@ -302,8 +302,8 @@ fn copy_path(context: &Context, registry_path: u64) -> Block {
     block
 }
 
-/// Returns the address of a driver's own unload routine: `EvtDriverUnload`, or `DriverUnload` of a
-/// driver without the framework's.
+/// Returns the address of a driver's own unload routine: `EvtDriverUnload`, or `DriverUnload` if
+/// the driver does not use the framework's routine.
 pub fn unload_routine(context: &Context, driver_object: u64) -> Option<u64> {
     let own = |handle| context.with::<DriverData, _>(handle, |driver| driver.unload);
     if let Some(address) = handle_of(context, driver_object).map(own) {
@@ -313,8 +313,8 @@ pub fn unload_routine(context: &Context, driver_object: u64) -> Option<u64> {
     Some(object.driver_unload).filter(|address| *address != 0)
 }
 
-/// The framework's unload routine, which calls the driver's own and deletes the driver object.
-/// The stub calls it, and then unbinds.
+/// The framework's unload routine. It calls the driver's own routine and deletes the driver object.
+/// The stub calls it and then unbinds.
 pub fn framework_unload(context: &Context, driver_object: u64) -> u64 {
     if let Some(handle) = handle_of(context, driver_object) {
         let unload = context.with::<DriverData, _>(handle, |driver| driver.unload);

@@ -22,7 +22,7 @@ pub const ENTRIES: Entries = &[
 /// The version of the framework that the stand-in kernel implements.
 pub const VERSION: (u32, u32) = (1, 33);
 
-/// The build number of the framework of Windows 11, which reports this version.
+/// The build number of the framework in Windows 11, which reports this version.
 const BUILD: u32 = 22000;
 
 fn is_version_available(context: &Context, driver: Handle<DriverData>, parameters: u64) -> bool {
@@ -46,6 +46,6 @@ fn retrieve_version_string(
     assign(context, string.0, &text)
 }
 
-/// Does nothing: on Windows, it breaks into a debugger only where the framework's verifier is on for
-/// the driver and asks for that.
+/// Does nothing. On Windows, the routine breaks into a debugger only if the framework's verifier is
+/// enabled for the driver and configured to do so.
 const fn break_point(_context: &Context) {}

@@ -41,7 +41,7 @@ impl Data for FileData {
     }
 }
 
-/// Returns the reason that a device cannot be opened, if there is one.
+/// Returns the reason that a device cannot be opened, if any.
 pub fn why_unreachable(context: &Context, device: u64) -> Option<Unreachable> {
     if is_stack_reachable(context, top_of_stack(context, device)) {
         return None;
@@ -51,7 +51,7 @@ pub fn why_unreachable(context: &Context, device: u64) -> Option<Unreachable> {
     device.map_or(Some(Unreachable::Removed), |device| device.why_unreachable())
 }
 
-/// Returns the highest device of the stack that a device is in.
+/// Returns the highest device in the stack of a device.
 fn top_of_stack(context: &Context, device: u64) -> u64 {
     let mut framework = context.framework();
     let devices = framework.all::<DeviceData>();
@@ -69,7 +69,7 @@ fn top_of_stack(context: &Context, device: u64) -> u64 {
     }
 }
 
-/// Returns whether a device of a stack can be opened. The stack of a filter has a name below the
+/// Returns whether some device in a stack can be opened. A filter's stack has its name below the
 /// filter's device.
 fn is_stack_reachable(context: &Context, top: u64) -> bool {
     let mut framework = context.framework();
@@ -88,15 +88,15 @@ fn is_stack_reachable(context: &Context, top: u64) -> bool {
     }
 }
 
-/// Opens a file on a device, at the top of the device's stack: calls `EvtDeviceFileCreate` if the
-/// driver has it, or else sends a create request to the queue for such requests, if there is one. A
-/// filter without both passes the request down. The name is the part of the path after the device.
+/// Opens a file on a device, at the top of the device's stack. Calls `EvtDeviceFileCreate` if the driver
+/// has it, or else sends a create request to the queue for such requests. A filter that has neither
+/// passes the request down. The name is the part of the path after the device.
 pub fn create_file(context: &Context, device: u64, name: &str) -> NtResult<u64> {
     let request = IoRequest::new(RequestKind::Create, Vec::new(), 0);
     create_file_by(context, device, name, &request)
 }
 
-/// Opens a file as [`create_file`] does, with the create request of the opener.
+/// Opens a file as [`create_file`] does, with the opener's create request.
 pub fn create_file_by(
     context: &Context,
     device: u64,
@@ -140,7 +140,7 @@ pub fn create_file_by(
     let Some(completion) = completion else {
         context.stop(
             Rule::NotProvided,
-            "the driver keeps a create request and nothing that is left to run completes it; the \
+            "the driver keeps a create request and no remaining work completes it; the \
              stand-in kernel does not provide opens that end in a later step, although a driver may \
              complete the request at any time"
                 .to_owned(),
@@ -155,9 +155,9 @@ pub fn create_file_by(
     }
 }
 
-/// Closes a file's last handle: calls `EvtFileCleanup`, cancels the file's requests that wait
-/// in queues, and after the last request has ended, calls `EvtFileClose`. Both go on below if the
-/// driver passes them down. Has no effect on a file that is gone with its device.
+/// Closes a file's last handle: calls `EvtFileCleanup`, cancels the file's queued requests and, after
+/// the last request has ended, calls `EvtFileClose`. If the driver passes them down, the lower device is
+/// notified too. Does nothing if the file is gone with its device.
 pub fn close_file(context: &Context, file: u64) {
     if context.framework().get::<FileData>(file).is_err() {
         return;
@@ -180,12 +180,12 @@ fn clean_up(context: &Context, file: u64) {
     cancel_of_file(context, file);
 }
 
-/// Tells a device of the test that a file is closed. Its answer has no effect.
+/// Notifies a simulated device that a file is being closed. Its answer has no effect.
 fn tell_simulated(context: &Context, device: u64, kind: RequestKind) {
     let _ = simulated::give(context, device, 0, IoRequest::new(kind, Vec::new(), 0));
 }
 
-/// Returns the file or the device below that learns of a file's cleanup and close.
+/// Returns the lower file or device that is notified of a file's cleanup and close.
 fn passes_to(context: &Context, file: u64) -> Below {
     const FALSE: u32 = 0;
     const TRUE: u32 = 1;
@@ -202,7 +202,7 @@ fn passes_to(context: &Context, file: u64) -> Below {
     }
 }
 
-/// Closes the open files of a device whose owners cannot close them any more, as at the end of a process.
+/// Closes a device's open files whose owners can no longer close them, as if their processes had ended.
 pub fn close_abandoned(context: &Context, device: u64) {
     let files = abandoned(&mut context.framework(), device);
     for file in files {
@@ -210,7 +210,7 @@ pub fn close_abandoned(context: &Context, device: u64) {
     }
 }
 
-/// Returns the callbacks for the closing of a file.
+/// Returns the callbacks for closing a file.
 fn file_config(context: &Context, file: u64) -> Option<FileObjectConfig> {
     let device = context.with::<FileData, _>(file, |file| file.device);
     let config = context.with::<DeviceData, _>(device, |device| device.file_config());
@@ -254,7 +254,7 @@ fn finish_close(context: &Context, file: u64) {
     finish_surprise_removal(context, device);
 }
 
-/// Returns the name as a counted string that lives as long as the file.
+/// Returns the name as a counted string that is valid as long as the file exists.
 fn file_get_name(context: &Context, file: Handle<FileData>) -> u64 {
     let (address, counted) = file.with(context, |file| {
         let structure =

@@ -1,4 +1,4 @@
-//! The `FILE_OBJECT`s of open files, as drivers see them that look below the framework.
+//! The `FILE_OBJECT`s of open files, for drivers that access them below the framework.
 
 use super::state::{
     device::DeviceData,
@@ -22,7 +22,7 @@ pub const ENTRIES: Entries = &[
 const CLEANUP_COMPLETE: u32 = 0x4000;
 const HANDLE_CREATED: u32 = 0x4_0000;
 
-/// Returns the flags of a file's `FILE_OBJECT`. Files of tests are opened for asynchronous requests.
+/// Returns the flags of a file's `FILE_OBJECT`. Tests open files for asynchronous requests.
 const fn flags_of(file: &FileData) -> u32 {
     let opened = if file.is_opened { HANDLE_CREATED } else { 0 };
     opened | if file.closing { CLEANUP_COMPLETE } else { 0 }
@@ -62,7 +62,7 @@ fn get_process(context: &Context, file: Handle<FileData>) -> u32 {
     file.with(context, |file| file.process)
 }
 
-/// Returns the framework's file of a `FILE_OBJECT` that is open on a device, or 0.
+/// Returns the framework's file for a `FILE_OBJECT` that is open on a device, or 0.
 fn find(context: &Context, device: Handle<DeviceData>, object: u64) -> u64 {
     device.check(context);
     let mut framework = context.framework();

@@ -14,8 +14,8 @@ use crate::{
     services::verifier::Verifier,
 };
 
-/// A spin lock. A thread that waits for the lock lets other threads run until it is free. If
-/// none of them can release it, that is a deadlock.
+/// A spin lock. A thread that waits for the lock lets other threads run until it is free. If none
+/// of them can release it, they are deadlocked.
 #[derive(Default)]
 pub struct SpinLockData {
     /// The owner and its IRQL before the acquisition.
@@ -46,7 +46,7 @@ pub const ENTRIES: Entries = &[
     ("WdfWaitLockRelease", Routine::after_globals(wait_lock_release)),
 ];
 
-/// Creates a lock, whose parent is the driver unless the attributes name another.
+/// Creates a lock. Its parent is the driver unless the attributes name another object.
 fn create_lock(context: &Context, data: impl Data, attributes: u64, lock: u64) -> NtResult {
     let handle = create_from(context, data, attributes, driver_of(context))?;
     context.write(lock, &handle);
@@ -89,8 +89,8 @@ fn wait_lock_create(context: &Context, attributes: u64, lock: u64) -> NtResult {
     create_lock(context, data, attributes, lock)
 }
 
-/// Acquires a lock. The timeout is in units of 100 ns: negative ones are relative to now, others
-/// count from 1601, and 0 does not wait.
+/// Acquires a lock. The timeout is in units of 100 ns: a negative value is relative to now, a
+/// positive value counts from 1601, and 0 does not wait.
 fn wait_lock_acquire(context: &Context, lock: Handle<WaitLockData>, timeout: u64) -> NtStatus {
     let timeout: Option<i64> = context.read_optional(timeout);
     if timeout != Some(0) {

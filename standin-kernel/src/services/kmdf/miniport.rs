@@ -1,5 +1,5 @@
 //! Devices of miniport drivers: the port driver owns the `DEVICE_OBJECT` and its requests, and the
-//! miniport driver uses the framework for the rest.
+//! miniport driver uses the framework for everything else.
 
 use super::{
     creation::create_local_target,
@@ -33,7 +33,7 @@ fn miniport_create(
     device: u64,
 ) -> NtResult {
     driver.check(context);
-    // Objects at bad addresses are the driver's fault.
+    // Bad addresses of objects are the driver's fault.
     let _object: DeviceObject = context.read(object);
     if (attached == 0) != (physical == 0) {
         context.stop_call(Rule::BadAddress, "with only one of AttachedDeviceObject and Pdo");
@@ -57,7 +57,7 @@ fn miniport_create(
     give(context, made, device)
 }
 
-/// Deletes the driver object, in the unload routine of a driver that has its own.
+/// Deletes the driver object. Called in the unload routine of a driver that has its own routine.
 fn miniport_unload(context: &Context, driver: u64) {
     let object = driver::object_of(context, driver);
     framework_unload(context, object);

@@ -1,6 +1,5 @@
-//! The Kernel-Mode Driver Framework, as a driver sees it: the function table,
-//! framework objects, devices, queues, requests, timers, DPCs, work items, locks,
-//! memory, strings and registry keys.
+//! The Kernel-Mode Driver Framework: the function table, framework objects, devices, queues,
+//! requests, timers, DPCs, work items, locks, memory, strings and registry keys.
 
 pub mod buffer;
 pub mod bus;

@@ -1,22 +1,22 @@
-//! The names of the KMDF 1.33 function table's entries, in the table's order,
-//! each with the highest IRQL that its declaration in the KMDF headers allows.
+//! The entries of the KMDF 1.33 function table in order: each function's name, and the highest IRQL
+//! that its declaration in the KMDF headers allows.
 //!
-//! If a declaration's limit depends on an argument, the table has the highest limit and the
-//! function checks the rest. If the declaration has no limit, the table has `HIGH_LEVEL`.
-//! `DIRQL` stands for the headers' `DISPATCH_LEVEL+1`.
+//! If the limit depends on an argument, the table contains the highest limit and the function
+//! performs the exact check. If the declaration has no limit, the table contains `HIGH_LEVEL`.
+//! `DIRQL` represents the headers' `DISPATCH_LEVEL+1`.
 
 use std::sync::LazyLock;
 
 use crate::ground::irql::Irql;
 
-/// The table: a function in each line, and its limit.
+/// The table, with one function and its limit per line.
 const TEXT: &str = include_str!("functions.txt");
 
 /// The name and highest IRQL of every entry, in the order of the table's indices.
 pub static FUNCTIONS: LazyLock<Vec<(&str, Irql)>> =
     LazyLock::new(|| TEXT.lines().filter_map(entry).collect());
 
-/// Reads a line. A test checks that every line can be read.
+/// Parses a line. A test checks that every line can be parsed.
 fn entry(line: &'static str) -> Option<(&'static str, Irql)> {
     let (name, limit) = line.split_once(' ')?;
     let limit = match limit {

@@ -1,4 +1,4 @@
-//! The creation and deletion of objects.
+//! Creates and deletes objects.
 
 use super::state::framework::{AnyData, Context, Data, ObjectContext, ObjectRoutine};
 use crate::{
@@ -10,13 +10,13 @@ use crate::{
     },
 };
 
-/// Returns the attributes at an address, `None` for a null pointer.
+/// Returns the attributes at an address, or `None` for a null pointer.
 pub fn read_attributes(context: &Context, address: u64) -> Option<ObjectAttributes> {
     context.read_optional(address)
 }
 
-/// Creates an object and its context from a driver's attributes. `parent` is the parent if the
-/// attributes name none.
+/// Creates an object and its context from a driver's attributes. `parent` is used if the attributes
+/// name no parent.
 pub fn create(
     context: &Context,
     data: impl Data,
@@ -97,15 +97,15 @@ pub fn add_context(context: &Context, handle: u64, attributes: &ObjectAttributes
     Ok(address)
 }
 
-/// Returns a context type's identity: the type information that `UniqueType` points to, which
-/// is the same for all copies, or the given type information if `UniqueType` is null.
+/// Returns a context type's identity: the type information to which `UniqueType` points, which is the
+/// same for all copies. If `UniqueType` is null, returns the given type information.
 pub const fn unique_type(address: u64, info: &ContextTypeInfo) -> u64 {
     if info.unique_type == 0 { address } else { info.unique_type }
 }
 
-/// Deletes an object and its descendants: calls the cleanup callbacks, children before parents,
-/// then the destroy callbacks in the same order. An object that the driver holds references to
-/// is destroyed with the last reference.
+/// Deletes an object and its descendants: calls the cleanup callbacks, children before parents, then
+/// the destroy callbacks in the same order. If the driver still holds references to an object, it is
+/// destroyed when the last reference is released.
 pub fn delete(context: &Context, root: u64) {
     let order = context.framework().subtree(root);
     for handle in &order {
@@ -131,7 +131,7 @@ pub fn delete(context: &Context, root: u64) {
     }
 }
 
-/// Calls a routine of the object's kind, if the kind has it.
+/// Calls a routine that the object's kind defines, if any.
 pub fn tell(
     context: &Context,
     handle: u64,
@@ -158,13 +158,13 @@ pub fn destroy(context: &Context, handle: u64) {
     context.framework().forget(handle);
 }
 
-/// Keeps an object from being destroyed until [`release`] is called.
+/// Prevents an object from being destroyed until [`release`] is called.
 pub fn hold(context: &Context, handle: u64) {
     context.with_object(handle, |object| object.held += 1);
 }
 
-/// Ends what [`hold`] began. Destroys an object that was deleted meanwhile. Has no effect on an
-/// object that is gone.
+/// Undoes one [`hold`]. Destroys the object if it was deleted meanwhile. Does nothing if the object is
+/// gone.
 pub fn release(context: &Context, handle: u64) {
     let is_over = context.framework().objects.get_mut(&handle).is_some_and(|object| {
         object.held = object.held.saturating_sub(1);
@@ -175,15 +175,15 @@ pub fn release(context: &Context, handle: u64) {
     }
 }
 
-/// Writes a new object's handle for the driver. A null pointer is allowed where the handle is optional;
-/// others are not null by the headers' annotations.
+/// Stores a new object's handle for the driver. A null pointer is allowed for optional handles; the
+/// headers' annotations forbid it for others.
 pub fn give(context: &Context, created: NtResult<u64>, to: u64) -> NtResult {
     let handle = created?;
     context.write_optional(to, &handle);
     Ok(())
 }
 
-/// Adds a reference that the driver holds.
+/// Adds a driver reference.
 pub fn add_reference(context: &Context, handle: u64) {
     context.with_object(handle, |object| object.references += 1);
 }

@@ -1,5 +1,5 @@
-//! Presentation locks: the locks of drivers, devices and queues, which the framework holds while it
-//! calls a driver's callbacks if the driver chose a synchronization scope.
+//! Presentation locks: the locks of drivers, devices and queues. If the driver chose a synchronization
+//! scope, the framework holds them while it calls the driver's callbacks.
 
 use std::{collections::HashMap, thread::ThreadId};
 
@@ -32,17 +32,17 @@ const NONE: u32 = 4;
 /// A presentation lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lock {
-    /// The driver, device or queue whose lock it is.
+    /// The driver, device or queue to which the lock belongs.
     owner: u64,
-    /// Set if it is a mutex, which keeps the IRQL, and not a spin lock.
+    /// Set if the lock is a mutex, which does not change the IRQL, rather than a spin lock.
     is_passive: bool,
 }
 
-/// The acquired locks: the thread and its IRQL before, by the owner.
+/// The acquired locks, indexed by owner: the thread and its previous IRQL.
 #[derive(Default)]
 struct Acquired(HashMap<u64, (ThreadId, Irql)>);
 
-/// Returns the scope of an object without inheritance.
+/// Returns the scope of an object, with inheritance resolved.
 fn scope_of(framework: &mut Framework, object: u64) -> u32 {
     let own = framework.objects.get(&object).map_or(0, |object| object.synchronization_scope);
     if own > INHERIT {
@@ -81,13 +81,13 @@ pub fn lock_of(context: &Context, object: u64) -> Option<Lock> {
 }
 
 /// Returns the lock that the framework holds while it calls an object's callbacks, if the driver chose
-/// that.
+/// one.
 pub fn automatic(context: &Context, object: u64) -> Option<Lock> {
     let scope = scope_of(&mut context.framework(), object);
     (scope == DEVICE || scope == QUEUE).then(|| lock_of(context, object)).flatten()
 }
 
-/// Returns whether files with these attributes can have the synchronization that they ask for.
+/// Returns whether files with these attributes can have the requested synchronization.
 pub fn check_files(context: &Context, device: u64) -> NtResult {
     let attributes = context.with::<DeviceData, _>(device, |device| device.file_config());
     let Some((_, Some(attributes))) = attributes else {
@@ -98,14 +98,13 @@ pub fn check_files(context: &Context, device: u64) -> NtResult {
         INHERIT => scope_of(&mut framework, device),
         own => own,
     };
-    // A device's spin lock cannot be held over the callbacks of files, which are called at
-    // PASSIVE_LEVEL.
+    // A device's spin lock cannot be held during file callbacks, which are called at PASSIVE_LEVEL.
     let is_wrong = scope == QUEUE || (scope == DEVICE && !framework.is_passive(device));
     if is_wrong { Err(NtStatus::INVALID_DEVICE_REQUEST) } else { Ok(()) }
 }
 
-/// Returns whether a queue can have the synchronization that its attributes ask for: the lock of a
-/// device serves one execution level.
+/// Returns whether a queue can have the synchronization that its attributes request. A device's lock
+/// supports only one execution level.
 pub fn check_queue(context: &Context, queue: u64) -> NtResult {
     let Some(device) = device_of(context, queue) else {
         return Ok(());
@@ -117,11 +116,11 @@ pub fn check_queue(context: &Context, queue: u64) -> NtResult {
 }
 
 /// Returns the lock that serializes a timer, DPC, work item or interrupt with its parent's callbacks.
-/// `is_passive` is set if it is called at `PASSIVE_LEVEL`.
+/// `is_passive` is set if the object's callback runs at `PASSIVE_LEVEL`.
 ///
 /// # Errors
 ///
-/// Returns an error if no device is above the parent, or if the parent's callbacks are called at
+/// Returns an error if the parent has no device as its ancestor, or if the parent's callbacks run at
 /// another level.
 pub fn serialization(
     context: &Context,
@@ -167,7 +166,7 @@ pub fn is_owner(context: &Context, lock: Lock) -> bool {
     acquired.get(&lock.owner).is_some_and(|(owner, _)| *owner == this)
 }
 
-/// Runs `body` with a lock held, if there is one.
+/// Runs `body` with a lock held, if there is a lock.
 pub fn locked<R>(context: &Context, lock: Option<Lock>, body: impl FnOnce() -> R) -> R {
     let Some(lock) = lock else {
         return body();
@@ -178,7 +177,7 @@ pub fn locked<R>(context: &Context, lock: Option<Lock>, body: impl FnOnce() -> R
     result
 }
 
-/// Calls a callback for an object, with the lock held that the driver chose for the object's callbacks.
+/// Calls a callback for an object, holding the lock that the driver chose for such callbacks.
 pub fn call<const N: usize>(
     context: &Context,
     object: u64,
@@ -256,7 +255,7 @@ fn release(context: &Context, lock: Lock) {
     }
 }
 
-/// Returns an object's lock for the driver. Bugchecks if the object has none.
+/// Returns an object's lock to the driver. Bugchecks if the object has no lock.
 fn lock_for_driver(context: &Context, object: u64) -> Lock {
     let kind = context.with_object(object, |object| object.data.name());
     lock_of(context, object).unwrap_or_else(|| {

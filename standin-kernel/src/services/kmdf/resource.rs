@@ -1,4 +1,4 @@
-//! Hardware resources, which a test gives a device, as lists that a driver reads.
+//! The hardware resources that a test assigns to a device, as lists that the driver reads.
 
 use super::{
     object::create,
@@ -24,7 +24,7 @@ const MEMORY: u8 = 3;
 const LATCHED: u16 = 1;
 const MESSAGE: u16 = 2;
 
-/// A hardware resource that a test gives a device.
+/// A hardware resource that a test assigns to a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Resource {
     /// Memory-mapped registers: the physical address and the length in bytes.
@@ -81,14 +81,14 @@ impl Resource {
         }
     }
 
-    /// Returns the resource's descriptor. Translated descriptors of messages have the layout of those
-    /// of lines, with the IRQL in place of the count.
+    /// Returns the resource's descriptor. A translated message descriptor has the layout of a line
+    /// descriptor. It contains the IRQL where the raw one contains the count.
     fn descriptor(self, is_translated: bool) -> [u8; DESCRIPTOR] {
         /// `CmResourceShareDeviceExclusive`.
         const EXCLUSIVE: u8 = 1;
-        /// The IRQL of devices' interrupts.
+        /// The IRQL of device interrupts.
         const LEVEL: u32 = 3;
-        /// All the processors that a line can interrupt.
+        /// The set of processors that a line can interrupt.
         const AFFINITY: u64 = 1;
         let (kind, flags, first, second) = match self {
             Self::Memory { start, length } => (MEMORY, 0, start, u64::from(length)),
@@ -119,9 +119,9 @@ impl Resource {
 /// The resources of a device.
 #[derive(Default)]
 pub struct Resources {
-    /// The resources that the test gave the device.
+    /// The resources that the test assigned to the device.
     pub given: Vec<Resource>,
-    /// The list objects, once the device is starting.
+    /// The list objects, created when the device starts.
     raw: Option<u64>,
     translated: Option<u64>,
 }
@@ -148,7 +148,7 @@ pub const ENTRIES: Entries = &[
     ("WdfCmResourceListRemoveByDescriptor", Routine::after_globals(remove::<u64>)),
 ];
 
-/// Returns a device's lists of raw and of translated resources. They are created once.
+/// Returns a device's lists of raw and translated resources, which are created on the first call.
 pub fn lists(context: &Context, device: u64) -> NtResult<[u64; 2]> {
     let (given, raw, translated) = context.with::<DeviceData, _>(device, |device| {
         let resources = device.part::<Resources>();
@@ -178,7 +178,7 @@ pub fn lists(context: &Context, device: u64) -> NtResult<[u64; 2]> {
     Ok(made)
 }
 
-/// Returns the place of a descriptor in a device's list of translated resources.
+/// Returns the index of a descriptor in a device's list of translated resources.
 pub fn place_of(context: &Context, device: u64, descriptor: u64) -> Option<usize> {
     let list =
         context.with::<DeviceData, _>(device, |device| device.part::<Resources>().translated)?;
@@ -193,14 +193,14 @@ fn get_count(context: &Context, list: Handle<ResourceListData>) -> u32 {
     u32::try_from(count).unwrap_or(u32::MAX)
 }
 
-/// Returns the address of a descriptor, or 0 past the end.
+/// Returns the address of a descriptor, or 0 past the end of the list.
 fn get_descriptor(context: &Context, list: Handle<ResourceListData>, index: u32) -> u64 {
     let index = index as usize;
     list.with(context, |list| list.descriptors.get(index).map_or(0, Block::address))
 }
 
-/// Refuses to change a list: drivers may change only those of callbacks that filter resources, and the
-/// stand-in kernel has none.
+/// Refuses to change a list: drivers may change lists only in callbacks that filter resources, which
+/// the stand-in kernel does not call.
 fn refuse(context: &Context, list: u64) -> NtStatus {
     context.with::<ResourceListData, _>(list, |_| ());
     context.warn_of_misuse(|| "for a list of resources that the driver may only read".to_owned());

@@ -19,10 +19,10 @@ use crate::{
 /// receive the table when they are bound.
 pub const MODULE: &str = "Wdf01000.sys";
 
-/// The module name for routines that are neither exports nor in the table.
+/// The module name for routines that are neither exported nor in the table.
 pub const INTERNAL: &str = "Wdf01000.sys (internal)";
 
-/// The provided routines by module.
+/// The provided routines, by module.
 const PROVIDED: &[Entries] = &[
     buffer::ENTRIES,
     bus::list::ENTRIES,
@@ -80,8 +80,8 @@ pub fn provided() -> HashMap<&'static str, Routine<Context>> {
     PROVIDED.iter().copied().flatten().copied().collect()
 }
 
-/// Returns every entry of the function table in its order. An entry that is not provided is a
-/// routine that bugchecks.
+/// Returns all entries of the function table in order. An entry that is not provided is a routine
+/// that bugchecks.
 pub fn entries() -> Vec<Export<Context>> {
     let provided = provided();
     FUNCTIONS

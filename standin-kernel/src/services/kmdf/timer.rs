@@ -1,5 +1,5 @@
-//! Timers and DPCs. Both run at `DISPATCH_LEVEL`: a DPC as soon as the IRQL of
-//! the processor allows, a timer when the clock reaches its time.
+//! Timers and DPCs. Both run at `DISPATCH_LEVEL`: a DPC as soon as the processor's IRQL allows it, a
+//! timer when the clock reaches its due time.
 
 use std::collections::VecDeque;
 
@@ -37,17 +37,17 @@ const MILLISECOND: i64 = 10_000;
 pub struct TimerData {
     /// The lock that is held while the timer's function runs.
     lock: Option<Lock>,
-    /// Set if the function is called at `PASSIVE_LEVEL`, by a work item.
+    /// Set if a work item calls the function at `PASSIVE_LEVEL`.
     is_passive: bool,
     function: u64,
-    /// The period in milliseconds; 0 for a timer that fires once.
+    /// The period in milliseconds; 0 for a one-shot timer.
     period: u32,
     /// The counter's reading at which the timer fires next.
     due: Option<i64>,
 }
 
 impl TimerData {
-    /// Returns the counter's reading at which the timer fires after it has fired at `due`.
+    /// Returns the counter's reading at which the timer fires next after firing at `due`.
     fn after(&self, due: i64) -> Option<i64> {
         (self.period != 0).then(|| due.saturating_add(i64::from(self.period) * MILLISECOND))
     }
@@ -58,7 +58,7 @@ pub struct DpcData {
     /// The lock that is held while the DPC's function runs.
     lock: Option<Lock>,
     function: u64,
-    /// The `KDPC`, once the driver has asked for it.
+    /// The `KDPC`, once the driver has requested it.
     object: Option<Block>,
 }
 
@@ -72,12 +72,12 @@ impl Data for DpcData {
     const BEFORE_DELETE: Option<ObjectRoutine> = Some(stop_before_delete);
 }
 
-/// The DPCs that wait for the IRQL to fall: an object's handle and the routine that runs for it.
+/// The DPCs that wait for a lower IRQL: an object's handle and the routine to run for it.
 #[derive(Default)]
 struct Dpcs(VecDeque<(u64, ObjectRoutine)>);
 
-/// The deadlines of the framework's own: the counter's reading, an object's handle, and the routine
-/// that runs for it.
+/// The framework's internal deadlines: the counter's reading, an object's handle, and the routine to run
+/// for it.
 #[derive(Default)]
 struct Deadlines(Vec<(i64, u64, ObjectRoutine)>);
 
@@ -96,14 +96,14 @@ pub fn clear_deadline(context: &Context, object: u64) {
     deadlines.retain(|(_, owner, _)| *owner != object);
 }
 
-/// Returns the counter's reading of a time in 100 ns units: negative times are relative to now,
-/// others count from 1601.
+/// Returns the counter's reading at a time in units of 100 ns: a negative time is relative to now, and
+/// any other counts from 1601.
 pub fn reading_of(context: &Context, time: i64) -> i64 {
     context.clock().reading_of(time)
 }
 
-/// Queues a routine to run for an object at `DISPATCH_LEVEL`, as soon as the IRQL allows. The object
-/// is queued once until it runs; returns whether it was not queued yet.
+/// Queues a routine to run for an object at `DISPATCH_LEVEL` as soon as the IRQL allows it. Returns
+/// `false` if the object is already queued.
 pub fn queue_dpc(context: &Context, object: u64, run: ObjectRoutine) -> bool {
     {
         let mut framework = context.framework();
@@ -140,7 +140,7 @@ pub const ENTRIES: Entries = &[
     ("WdfDpcGetParentObject", Routine::after_globals(get_parent::<DpcData>)),
 ];
 
-/// Returns the attributes of a timer or DPC, which must have a parent object.
+/// Returns the attributes of a timer or DPC, which must name a parent object.
 fn with_parent(context: &Context, attributes: u64) -> NtResult<ObjectAttributes> {
     let attributes = read_attributes(context, attributes).filter(|found| found.parent != 0);
     let attributes = attributes.ok_or(NtStatus::WDF_PARENT_NOT_SPECIFIED)?;
@@ -151,9 +151,9 @@ fn with_parent(context: &Context, attributes: u64) -> NtResult<ObjectAttributes>
     }
 }
 
-/// Reads a timer's configuration, which older headers have without the last fields.
+/// Reads a timer's configuration. Older headers omit the last fields.
 fn read_config(context: &Context, address: u64) -> Option<TimerConfig> {
-    /// The sizes up to KMDF 1.7 and to 1.11.
+    /// The structure's sizes up to KMDF 1.7 and 1.11.
     const OLD: [usize; 2] = [24, 32];
     let size: u32 = context.read(address);
     let length = size as usize;
@@ -168,14 +168,14 @@ fn read_config(context: &Context, address: u64) -> Option<TimerConfig> {
 
 fn timer_create(context: &Context, config: u64, attributes: u64, timer: u64) -> NtResult {
     let config = read_config(context, config).ok_or(NtStatus::INFO_LENGTH_MISMATCH)?;
-    // A timer that may be late cannot be exact. One without a function expires without effect.
+    // A tolerable delay excludes high resolution. A timer without a function has no effect.
     let is_contradictory = config.tolerable_delay != 0 && config.high_resolution != 0;
     if config.period > i32::MAX.unsigned_abs() || is_contradictory {
         return Err(NtStatus::INVALID_PARAMETER);
     }
     let made = with_parent(context, attributes).and_then(|attributes| {
         let is_passive = attributes.execution_level == PASSIVE;
-        // A periodic timer's next expiration would not wait for the work item.
+        // The next expiration of a periodic timer would not wait for the work item.
         if is_passive && config.period != 0 {
             return Err(NtStatus::NOT_SUPPORTED);
         }
@@ -193,8 +193,8 @@ fn timer_create(context: &Context, config: u64, attributes: u64, timer: u64) -> 
     give(context, made, timer)
 }
 
-/// Starts a timer. Due times are in 100 ns units: negative ones are relative to now, others count
-/// from 1601. A timer whose due time has passed fires at once.
+/// Starts a timer. Due times are in units of 100 ns: a negative time is relative to now, and any other
+/// counts from 1601. If the due time has passed, the timer fires immediately.
 fn timer_start(context: &Context, timer: Handle<TimerData>, due: i64) -> bool {
     let later = context.clock().due(due);
     let now = context.clock().last();
@@ -234,7 +234,7 @@ fn dpc_create(context: &Context, config: u64, attributes: u64, dpc: u64) -> NtRe
 }
 
 /// Returns the address of a DPC's `KDPC`, with which a driver can choose a processor and the importance.
-/// Its routine is the framework's own, which nobody calls here.
+/// Its routine belongs to the framework, and is never called here.
 fn dpc_object(context: &Context, dpc: Handle<DpcData>) -> u64 {
     /// `DpcObject` and `MediumImportance`.
     const KIND: u8 = 0x13;
@@ -265,14 +265,14 @@ fn dpc_cancel(context: &Context, dpc: Handle<DpcData>, wait: bool) -> bool {
     forget_dpc(context, dpc.0)
 }
 
-/// Bugchecks if a stop waits for the callback above `PASSIVE_LEVEL`.
+/// Bugchecks if a stop that waits for the callback is called above `PASSIVE_LEVEL`.
 fn stop_if_waiting_too_high(context: &Context, wait: bool) {
     if wait {
         context.check_irql(Irql::PASSIVE_LEVEL, "with Wait", "a wait");
     }
 }
 
-/// Returns whether a DPC waits.
+/// Returns whether a DPC is waiting.
 pub fn is_dpc_pending(kmdf: &Kmdf) -> bool {
     !kmdf.framework().part::<Dpcs>().0.is_empty()
 }
@@ -292,7 +292,7 @@ fn run_dpc(context: &Context, dpc: u64) {
     }
 }
 
-/// Returns the counter's reading at which the next timer fires or the next deadline is.
+/// Returns the counter's reading at the next timer or deadline.
 pub fn next_due(kmdf: &Kmdf) -> Option<i64> {
     let mut framework = kmdf.framework();
     let deadline = framework.part::<Deadlines>().0.iter().map(|(at, ..)| *at);
@@ -305,7 +305,7 @@ pub fn next_due(kmdf: &Kmdf) -> Option<i64> {
         .min()
 }
 
-/// Takes the earliest timer or deadline that is due up to `until`.
+/// Takes the earliest timer or deadline that is due by `until`.
 fn take_due(context: &Context, until: i64) -> Option<(i64, u64, ObjectRoutine)> {
     let mut framework = context.framework();
     let timers = framework.all::<TimerData>();
@@ -355,7 +355,6 @@ fn fire(context: &Context, timer: u64) {
     }
 }
 
-/// Calls a timer's function.
 fn call_timer(context: &Context, timer: u64) {
     let found = context
         .framework()
@@ -374,8 +373,8 @@ fn call_timer(context: &Context, timer: u64) {
     }
 }
 
-/// Fires the timers and deadlines that are due up to `until` (a reading of the counter), earliest
-/// first, and advances the clock to each.
+/// Fires the timers and deadlines that are due by `until` (a reading of the counter), earliest first,
+/// and advances the clock to each.
 pub fn run_timers(context: &Context, until: i64) {
     while let Some((due, handle, run)) = take_due(context, until) {
         context.clock().move_to(due);
@@ -384,7 +383,7 @@ pub fn run_timers(context: &Context, until: i64) {
     context.clock().move_to(until);
 }
 
-/// Keeps a timer or DPC that is being deleted from firing.
+/// Prevents a timer or DPC that is being deleted from firing.
 fn stop_before_delete(context: &Context, handle: u64) {
     let mut framework = context.framework();
     if let Ok(timer) = framework.get::<TimerData>(handle) {

@@ -1,4 +1,4 @@
-//! USB targets: no device of the stand-in kernel is a USB device, so they cannot be created.
+//! USB targets. They cannot be created, because the stand-in kernel has no USB devices.
 
 use super::{
     object::read_attributes,
@@ -17,8 +17,8 @@ pub const ENTRIES: Entries = &[
     ("WdfUsbTargetDeviceCreateWithParameters", Routine::after_globals(create_with_parameters)),
 ];
 
-/// Fails as on Windows for a device whose lower devices do not know the requests of USB: the framework
-/// asks them for the device's descriptor.
+/// Fails as on Windows for a device whose lower devices do not support USB requests, because the
+/// framework requests the device's descriptor from them.
 fn refuse(context: &Context, device: u64, attributes: u64, target: u64) -> NtStatus {
     context.with::<DeviceData, _>(device, |_| ());
     let attributes = read_attributes(context, attributes);

@@ -1,4 +1,4 @@
-//! Queries and reports about the framework itself.
+//! Queries about the framework, and reports to it.
 
 use super::{
     driver_version::VERSION,
@@ -34,7 +34,7 @@ fn bug_check(context: &Context, code: u32, p1: u64, p2: u64, p3: u64, p4: u64) {
     stop(context, code, [p1, p2, p3, p4]);
 }
 
-/// Bugchecks as `KeBugCheckEx` does. The object, or null, selects whose log a dump contains.
+/// Bugchecks as `KeBugCheckEx` does. The object, if not null, selects the log that a dump contains.
 fn bug_check_for(context: &Context, object: u64, code: u32, p1: u64, p2: u64, p3: u64, p4: u64) {
     if object != 0 {
         context.with_object(object, |_| ());
@@ -42,13 +42,13 @@ fn bug_check_for(context: &Context, object: u64, code: u32, p1: u64, p2: u64, p3
     stop(context, code, [p1, p2, p3, p4]);
 }
 
-/// The block by which debuggers find the framework.
+/// The block that debuggers use to find the framework.
 #[derive(Default)]
 struct TriageInfo(Option<Block>);
 
-/// Returns the address of the information for debuggers: the framework's version, that of the
-/// information, and pointers to the layouts of Windows' framework objects. The stand-in kernel has no
-/// such objects, so these pointers are null.
+/// Returns the address of the information for debuggers: the versions of the framework and of the
+/// information, and pointers to the layouts of framework objects on Windows. The stand-in kernel has
+/// no such objects, so these pointers are null.
 fn get_triage_info(context: &Context) -> u64 {
     const SIZE: usize = 96;
     let (address, is_new) = {

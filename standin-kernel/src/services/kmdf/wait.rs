@@ -1,12 +1,12 @@
-//! Waits. A waiting thread keeps its processor. Queued work, timers that come due, and other
+//! Waits. A waiting thread stays on its processor. Queued work, timers that come due, and other
 //! threads can end a wait.
 
 use super::state::framework::Context;
 use crate::execution::coroutine;
 
-/// Waits until `ready` returns `true`, or until the counter reads `deadline`. Returns the last
-/// result of `ready`. Without a deadline, `false` means that this kernel has no work left that
-/// could change the result.
+/// Waits until `ready` returns `true` or the counter reads `deadline`. Returns the last result of
+/// `ready`. Without a deadline, `false` means that this kernel has no work left that could change
+/// the result.
 pub fn wait_until(
     context: &Context,
     deadline: Option<i64>,

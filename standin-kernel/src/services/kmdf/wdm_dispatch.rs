@@ -1,5 +1,5 @@
-//! IRPs that a driver directs itself: callbacks that see reads, writes and device controls as IRPs, and
-//! the queues that they choose.
+//! IRPs that a driver dispatches itself: callbacks receive reads, writes and device controls as IRPs,
+//! and choose their queues.
 
 use super::{
     io::{directed::Callbacks, dispatch, ending, irp::request_of, pass},
@@ -21,7 +21,7 @@ pub const ENTRIES: Entries = &[
     ("WdfDeviceWdmDispatchIrpToIoQueue", Routine::after_globals(dispatch_to_queue)),
 ];
 
-/// The major functions that a callback can see: read, write, and the device controls.
+/// The major functions for which callbacks are possible: read, write, and the device controls.
 const DIRECTED: [u8; 4] = [3, 4, 14, 15];
 
 /// `WDF_DISPATCH_IRP_TO_IO_QUEUE_PREPROCESSED_IRP` and
@@ -29,7 +29,7 @@ const DIRECTED: [u8; 4] = [3, 4, 14, 15];
 const PREPROCESSED: u32 = 1;
 const IN_CALLER_CONTEXT: u32 = 2;
 
-/// Sets the callback for the IRPs of a major function, while the device is being created.
+/// Sets the callback for IRPs of a major function, while the device is being created.
 fn configure(
     context: &Context,
     device: Handle<DeviceData>,
@@ -55,7 +55,7 @@ fn configure(
     NtStatus::SUCCESS
 }
 
-/// Returns the request of an IRP that a device received. Bugchecks for another IRP.
+/// Returns the request of an IRP that a device received. Bugchecks for any other IRP.
 fn received(context: &Context, device: u64, irp: u64) -> u64 {
     context.with::<DeviceData, _>(device, |_| ());
     let request =
@@ -69,7 +69,7 @@ fn received(context: &Context, device: u64, irp: u64) -> u64 {
     })
 }
 
-/// Gives an IRP to the framework, which queues it as if there were no callback.
+/// Passes an IRP to the framework, which queues it as if there were no callback.
 fn dispatch_irp(context: &Context, device: u64, irp: u64, its_context: u64) -> NtStatus {
     let request = received(context, device, irp);
     if its_context != request {

@@ -1,4 +1,4 @@
-//! The routines by which a driver looks below the framework's requests: IRPs, MDLs, and the sender's
+//! Routines with which a driver accesses its requests below the framework: IRPs, MDLs, and the sender's
 //! own addresses.
 
 use std::collections::HashMap;
@@ -41,7 +41,7 @@ fn get_irp(context: &Context, request: u64) -> u64 {
     irp_of(context, request)
 }
 
-/// Returns `UserMode` for the requests of a test's files, and `KernelMode` for those of drivers.
+/// Returns `UserMode` for requests on a test's files, and `KernelMode` for requests of drivers.
 fn get_mode(context: &Context, request: Handle<RequestData>) -> i8 {
     request.with(context, |request| i8::from(request.is_from_user))
 }
@@ -51,12 +51,12 @@ fn is_from_32_bit(context: &Context, request: Handle<RequestData>) -> bool {
     false
 }
 
-/// Returns the process that sent a request, or in which a driver created it.
+/// Returns the process that sent a request or in which a driver created it.
 fn get_process(context: &Context, request: Handle<RequestData>) -> u32 {
     request.with(context, |request| request.process)
 }
 
-/// Returns `FALSE`: only a queue with a policy for forward progress has reserved requests.
+/// Returns `FALSE`: only a queue with a forward progress policy has reserved requests.
 fn is_reserved(context: &Context, request: Handle<RequestData>) -> bool {
     request.check(context);
     false
@@ -90,9 +90,8 @@ fn output_mdl(context: &Context, request: u64, mdl: u64) -> NtResult {
     retrieve_mdl(context, request, RequestData::output, mdl)
 }
 
-/// Returns the sender's own address of a buffer, which only `EvtIoInCallerContext` may use. There is
-/// none of a request without such a buffer. An empty buffer is none to complain of, if the driver needs
-/// no byte of it.
+/// Returns the sender's own address of a buffer, which only `EvtIoInCallerContext` may use. Fails for a
+/// request without such a buffer, and for an empty buffer unless the driver requires no bytes.
 fn retrieve_unsafe(
     context: &Context,
     request: u64,
@@ -138,7 +137,7 @@ fn unsafe_buffer<const IS_OUTPUT: bool>(
     retrieve_unsafe(context, request.0, range, minimum, buffer, length)
 }
 
-/// Returns a memory object for a range of the sender's buffers.
+/// Returns a memory object for a range in the sender's buffers.
 fn probe(
     context: &Context,
     request: u64,
@@ -167,7 +166,7 @@ fn probe(
     give(context, made, memory)
 }
 
-/// Gives access to what the sender lets the driver read: the input, or the output buffer's old
+/// Gives the driver access to the memory that it may read: the input, or the output buffer's previous
 /// contents.
 fn probe_for_read(
     context: &Context,
@@ -197,8 +196,8 @@ fn probe_for_write(
     probe(context, request, buffer, length, memory, RequestData::output)
 }
 
-/// Sets the routine that sees the IRPs of a major function before the framework. Minor functions are
-/// those of plug and play, power and WMI, which the stand-in kernel does not send.
+/// Sets the routine that receives the IRPs of a major function before the framework. Minor functions
+/// belong to Plug and Play, power and WMI requests, which the stand-in kernel does not send.
 fn assign_preprocess(
     context: &Context,
     init: Handle<DeviceInit>,
@@ -224,7 +223,7 @@ fn assign_preprocess(
     if is_new { NtStatus::SUCCESS } else { NtStatus::INVALID_DEVICE_REQUEST }
 }
 
-/// Gives an IRP to the framework after the driver has seen it.
+/// Passes an IRP to the framework after the driver has preprocessed it.
 fn dispatch_preprocessed(context: &Context, device: Handle<DeviceData>, irp: u64) -> NtStatus {
     device.check(context);
     let request =

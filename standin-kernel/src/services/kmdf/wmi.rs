@@ -1,5 +1,5 @@
-//! WMI providers and instances, as far as a driver sees them: nobody queries them, and the drivers that
-//! asked for it receive the events that they fire.
+//! WMI providers and instances, as visible to a driver. Nothing queries them, but drivers that
+//! registered for their events receive them.
 
 use super::{
     object::{create, give, read_attributes},
@@ -19,15 +19,15 @@ use crate::{
     services::managers::wmi_events::WmiEvent,
 };
 
-/// The most data that fits an event of WMI.
+/// The maximum amount of data in a WMI event.
 const LARGEST_EVENT: u32 = 0xFFFF - 64;
 
-/// A WMI provider: a data block by its GUID.
+/// A WMI provider: a data block that is identified by its GUID.
 pub struct WmiProviderData {
     guid: [u32; 4],
     /// `EvtWmiProviderFunctionControl`, or 0.
     function_control: u64,
-    /// Set if the driver was told that the events are wanted.
+    /// Set if the driver was notified that its events are wanted.
     was_enabled: bool,
 }
 
@@ -57,7 +57,7 @@ pub const ENTRIES: Entries = &[
     ("WdfWmiInstanceFireEvent", Routine::after_globals(instance_fire_event)),
 ];
 
-/// Creates a provider from a configuration, unless the device has one with the GUID.
+/// Creates a provider from a configuration, unless the device already has a provider with this GUID.
 fn make_provider(
     context: &Context,
     device: u64,
@@ -131,7 +131,7 @@ fn make_instance(context: &Context, device: u64, config: u64, attributes: u64) -
     let attributes = read_attributes(context, attributes);
     let has_context = attributes.is_some_and(|attributes| attributes.context_type != 0);
     let uses_context = config.use_context_for_query != 0;
-    // Exactly one provider, and a context that is large enough for a query that it answers.
+    // Exactly one provider is allowed. A context that answers queries excludes a query callback.
     if (config.provider == 0) == (config.provider_config == 0)
         || (uses_context && (config.query_instance != 0 || !has_context))
     {
@@ -150,7 +150,7 @@ fn make_instance(context: &Context, device: u64, config: u64, attributes: u64) -
     create(context, data, attributes.as_ref(), Some(provider))
 }
 
-/// Returns whether a driver asked for the events of a provider. Nobody collects its data.
+/// Returns whether a driver registered for a provider's events. Its data is never collected.
 fn provider_is_enabled(context: &Context, provider: Handle<WmiProviderData>, control: u32) -> bool {
     /// `WdfWmiEventControl` and `WdfWmiInstanceControl`.
     const EVENT: u32 = 1;
@@ -173,8 +173,8 @@ fn provider_is_enabled(context: &Context, provider: Handle<WmiProviderData>, con
     }
 }
 
-/// Returns the providers of a data block whose drivers are to be told that its events are wanted, or are
-/// not wanted any more, and the callbacks for that.
+/// Returns the providers of a data block, and their callbacks, whose drivers must be notified that its
+/// events are wanted or no longer wanted.
 pub fn to_tell(context: &Context, guid: [u8; 16]) -> Vec<(u64, u64)> {
     let is_enabled = context.wmi_events().is_watched(guid);
     let mut framework = context.framework();
@@ -191,20 +191,19 @@ pub fn to_tell(context: &Context, guid: [u8; 16]) -> Vec<(u64, u64)> {
         .collect()
 }
 
-/// Tells a driver whether the events of its provider are wanted.
+/// Tells a driver whether its provider's events are wanted.
 pub fn tell(context: &Context, provider: u64, callback: u64) {
     /// `WdfWmiEventControl`.
     const EVENT: u64 = 1;
     let was_enabled =
         context.framework().get::<WmiProviderData>(provider).map(|data| data.was_enabled);
-    // The provider can have been deleted meanwhile.
+    // The provider may have been deleted meanwhile.
     if let Ok(was_enabled) = was_enabled {
         let arguments = [provider, EVENT, u64::from(was_enabled)];
         context.call_driver("EvtWmiProviderFunctionControl", callback, arguments);
     }
 }
 
-/// Returns the bytes of a GUID.
 fn bytes_of(guid: [u32; 4]) -> [u8; 16] {
     let mut bytes = [0; 16];
     for (to, from) in bytes.chunks_exact_mut(4).zip(guid) {
@@ -213,7 +212,7 @@ fn bytes_of(guid: [u32; 4]) -> [u8; 16] {
     bytes
 }
 
-/// Registers an instance that is not registered.
+/// Registers an instance, unless it is already registered.
 fn instance_register(context: &Context, instance: Handle<WmiInstanceData>) -> NtStatus {
     let was_registered =
         instance.with(context, |data| core::mem::replace(&mut data.is_registered, true));
@@ -228,7 +227,7 @@ fn instance_get_provider(context: &Context, instance: Handle<WmiInstanceData>) -
     instance.with(context, |data| data.provider)
 }
 
-/// Fires an event, which the drivers that asked for the data block's events receive.
+/// Fires an event. Drivers that registered for the data block's events receive it.
 fn instance_fire_event(
     context: &Context,
     instance: Handle<WmiInstanceData>,
@@ -257,7 +256,7 @@ fn instance_fire_event(
     NtStatus::SUCCESS
 }
 
-/// Returns the number of an instance among those of its provider.
+/// Returns the index of an instance among its provider's instances.
 fn index_of(context: &Context, provider: u64, instance: u64) -> u32 {
     let mut framework = context.framework();
     let all = framework.all::<WmiInstanceData>();

@@ -1,6 +1,6 @@
-//! Work on a system thread, at `PASSIVE_LEVEL`, after the step that queued it. The framework's own
-//! runs on the thread that waits for it; a driver's routine runs on a thread of its own, which can wait
-//! in the middle of it.
+//! Work that runs on a system thread, at `PASSIVE_LEVEL`, after the step that queued it. The
+//! framework's own work runs on the thread that waits for it. A driver's routine runs on a separate
+//! thread, so that it can wait.
 
 use std::collections::VecDeque;
 
@@ -13,9 +13,9 @@ const WORKER: Identity = Identity { process: Identity::SYSTEM.process, thread: 1
 /// A routine to run for an object on a system thread.
 #[derive(Clone, Copy)]
 pub struct Work {
-    /// The kind of work. Work of one kind is queued once for an object.
+    /// The kind of work. An object's work of one kind can be queued only once at a time.
     pub kind: WorkKind,
-    /// The driver's routine that the work is to call, or 0 for the framework's own work.
+    /// The driver routine that the work calls, or 0 for the framework's own work.
     pub routine: u64,
     /// The object.
     pub handle: u64,
@@ -28,27 +28,26 @@ pub struct Work {
 pub enum WorkKind {
     /// A work item's function.
     Item,
-    /// Events of a queue whose callbacks must not be called above `PASSIVE_LEVEL`.
+    /// Events of a queue whose callbacks must be called at `PASSIVE_LEVEL`.
     Queue,
     /// The work item of an interrupt.
     Interrupt,
     /// The function of a timer that is called at `PASSIVE_LEVEL`.
     Timer,
-    /// New children of a bus device, or changes of a child list.
+    /// New children of a bus device, or changes to a child list.
     NewChildren,
-    /// The end of a child that its driver reported missing.
+    /// The removal of a child that its driver reported missing.
     MissingChild,
     /// The ejection of a child.
     EjectedChild,
-    /// The end of a device that its driver declared failed.
+    /// The removal of a device that its driver declared failed.
     FailedDevice,
 }
 
-/// The queued work.
 #[derive(Default)]
 struct WorkQueue(VecDeque<Work>);
 
-/// Queues work for a system thread. Returns whether it was not queued yet.
+/// Queues work for a system thread. Returns `false` if it is already queued.
 pub fn queue_work(context: &Context, work: Work) -> bool {
     let mut framework = context.framework();
     let queue = &mut framework.part::<WorkQueue>().0;
@@ -67,17 +66,17 @@ pub fn forget_work(context: &Context, kind: WorkKind, handle: u64) {
     queue.retain(|work| (work.kind, work.handle) != (kind, handle));
 }
 
-/// The outcome of the first queued work.
+/// The outcome of running the first queued work.
 pub enum Next {
-    /// There was none.
+    /// No work was queued.
     None,
-    /// It has run.
+    /// The work has run.
     Ran,
-    /// It calls a driver's routine, for which it needs a thread of its own.
+    /// The work calls a driver routine, which needs its own thread.
     OfDriver(Work),
 }
 
-/// Takes the first queued work, and runs it if it is the framework's own.
+/// Takes the first queued work, and runs it if it belongs to the framework itself.
 pub fn run_one(context: &Context) -> Next {
     if context.irql() > Irql::PASSIVE_LEVEL {
         return Next::None;

@@ -82,7 +82,7 @@ fn work_item_flush(context: &Context, work_item: Handle<WorkItemData>) {
     wait_for(context, work_item.0);
 }
 
-/// Waits until a work item neither waits nor runs.
+/// Waits until a work item is neither queued nor running.
 fn wait_for(context: &Context, item: u64) {
     let is_over = wait::wait_until(context, None, |context| {
         context
@@ -112,7 +112,7 @@ fn run_item(context: &Context, item: u64) {
     }
 }
 
-/// Waits for a work item before its deletion, unless its own callback deletes it.
+/// Waits for a work item before it is deleted, unless its own callback deletes it.
 fn finish_before_delete(context: &Context, handle: u64) {
     let this = context.id();
     let is_own = context.is::<WorkItemData>(handle, |item| item.runner == Some(this));
@@ -120,7 +120,7 @@ fn finish_before_delete(context: &Context, handle: u64) {
         return;
     }
     if context.irql() > Irql::PASSIVE_LEVEL {
-        // Nothing can wait.
+        // The caller cannot wait here.
         forget_work(context, WorkKind::Item, handle);
     } else {
         wait_for(context, handle);

@@ -1,4 +1,4 @@
-//! The driver of the root bus, which makes the physical devices that no driver of a test has made.
+//! The driver of the root bus, which creates the physical devices that no driver in a test creates.
 
 use zerocopy::{FromZeros, IntoBytes};
 

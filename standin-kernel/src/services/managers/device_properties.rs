@@ -1,8 +1,8 @@
-//! The properties of a device that the plug-and-play manager keeps (`DEVICE_REGISTRY_PROPERTY`).
+//! The device properties that the Plug and Play manager keeps (`DEVICE_REGISTRY_PROPERTY`).
 
 use crate::{NtStatus, ground::NtResult, services::strings::text_bytes};
 
-/// What identifies a device to the plug-and-play manager, as its bus reports it.
+/// The identity of a device for the Plug and Play manager, as reported by its bus.
 #[derive(Clone, Debug, Default)]
 pub struct Identity {
     /// The device instance path, for instance `ROOT\SAMPLE\0000`.
@@ -11,11 +11,11 @@ pub struct Identity {
     pub compatible_ids: Vec<String>,
     pub description: String,
     pub location: String,
-    /// The name that the bus gave the physical device.
+    /// The name that the bus assigned to the physical device.
     pub physical_name: String,
-    /// The container, or an empty string.
+    /// The container id, or an empty string.
     pub container: String,
-    /// The name of the driver key, below that of all classes.
+    /// The name of the driver key, below the key of all classes.
     pub driver_key: String,
 }
 
@@ -38,31 +38,31 @@ mod property {
     pub const INSTALL_STATE: u32 = 18;
     pub const REMOVAL_POLICY: u32 = 19;
     pub const CONTAINER: u32 = 22;
-    /// One more than the last.
+    /// One more than the last property.
     pub const END: u32 = 23;
 }
 
-/// The class that a driver without one is installed in: `System`.
+/// The class of drivers without their own class: `System`.
 pub const CLASS: (&str, &str) = ("System", "{4d36e97d-e325-11ce-bfc1-08002be10318}");
 
-/// The bus of a device, if the bus driver tells (`PNP_BUS_INFORMATION`).
+/// The bus of a device, if the bus driver reports it (`PNP_BUS_INFORMATION`).
 #[derive(Clone, Copy, Debug)]
 pub struct Bus {
-    /// The GUID of its type.
+    /// The GUID of the bus type.
     pub kind: [u32; 4],
     /// `INTERFACE_TYPE`.
     pub legacy: u32,
     pub number: u32,
 }
 
-/// Returns the bytes of a list of strings, as `REG_MULTI_SZ`.
+/// Encodes a list of strings as `REG_MULTI_SZ`.
 pub fn list_bytes(texts: &[String]) -> Vec<u8> {
     let mut bytes: Vec<u8> = texts.iter().flat_map(|text| text_bytes(text)).collect();
     bytes.extend([0, 0]);
     bytes
 }
 
-/// Returns a property, or the status that says that the device does not have it.
+/// Returns a property, or the status for a device that lacks it.
 pub fn find(
     identity: &Identity,
     given: &[(u32, String)],
@@ -89,7 +89,7 @@ pub fn find(
         property::LOCATION => text(&identity.location),
         property::PHYSICAL_NAME => text(&identity.physical_name),
         property::ENUMERATOR => text(identity.instance.split('\\').next().unwrap_or_default()),
-        // The device is installed; its removal policy is that of a device that stays.
+        // The device is installed, and is not expected to be removed.
         property::INSTALL_STATE => Ok(0_u32.to_le_bytes().to_vec()),
         property::REMOVAL_POLICY => Ok(1_u32.to_le_bytes().to_vec()),
         property::BUS_TYPE | property::LEGACY_BUS | property::BUS_NUMBER => {

@@ -1,4 +1,4 @@
-//! The state of the kernel's managers that several services use: pool, registry, devices, thread objects and
+//! The state of kernel managers that several services use: pool, registry, devices, thread objects and
 //! WMI events. The routines are in `ntoskrnl` and `kmdf`.
 
 pub mod bus_driver;

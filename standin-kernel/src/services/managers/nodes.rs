@@ -1,4 +1,4 @@
-//! The devices of drivers without the framework, as the plug-and-play manager keeps them.
+//! The devices of drivers without the framework, as recorded by the Plug and Play manager.
 
 use std::collections::BTreeMap;
 
@@ -14,21 +14,20 @@ use crate::ground::NtResult;
 pub const BUS: Bus =
     Bus { kind: [0x1530_EA73, 0x11D1_086B, 0xC000_9FA0, 0xB140_C34F], legacy: 15, number: 0 };
 
-/// How far a device has come.
+/// The stage of a device in its life cycle.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Stage {
     /// The drivers have added the device.
     #[default]
     Added,
-    /// The device works.
+    /// The device is started.
     Started,
-    /// The device was stopped, to be started again.
+    /// The device was stopped in order to be restarted.
     Stopped,
-    /// The hardware is gone, and the drivers know. They get the removal when no file is open.
+    /// The hardware is gone, and the drivers know it. Removal follows once no file is open.
     Gone,
 }
 
-/// An interface of a device.
 struct Interface {
     class: [u8; 16],
     reference: String,
@@ -37,13 +36,13 @@ struct Interface {
 
 /// A device.
 pub struct Node {
-    /// What identifies it.
+    /// The device's identity.
     pub identity: Identity,
-    /// Properties that take the place of others, by `DEVICE_REGISTRY_PROPERTY`.
+    /// Properties that override others, by `DEVICE_REGISTRY_PROPERTY`.
     pub properties: Vec<(u32, String)>,
-    /// The `DRIVER_OBJECT`s of its drivers, the lowest first.
+    /// The `DRIVER_OBJECT`s of the device's drivers, lowest first.
     pub drivers: Vec<u64>,
-    /// How far it has come.
+    /// The device's stage.
     pub stage: Stage,
     interfaces: Vec<Interface>,
 }
@@ -65,7 +64,7 @@ impl Node {
 #[derive(Default)]
 pub struct Nodes {
     all: Mutex<BTreeMap<u64, Node>>,
-    /// The number of devices that the bus has ever enumerated.
+    /// The total number of devices that the bus has enumerated.
     enumerated: Mutex<u32>,
 }
 
@@ -83,7 +82,7 @@ impl Nodes {
         self.all.lock().insert(physical, node);
     }
 
-    /// Forgets a device.
+    /// Removes a device.
     pub fn forget(&self, physical: u64) {
         self.all.lock().remove(&physical);
     }
@@ -93,12 +92,12 @@ impl Nodes {
         self.lock().get_mut(&physical).map(body)
     }
 
-    /// Returns how far a device has come, or `None` if it does not exist.
+    /// Returns the stage of a device, or `None` if the device does not exist.
     pub fn stage(&self, physical: u64) -> Option<Stage> {
         self.with(physical, |node| node.stage)
     }
 
-    /// Notes how far a device has come.
+    /// Sets the stage of a device.
     pub fn set_stage(&self, physical: u64, stage: Stage) {
         self.with(physical, |node| node.stage = stage);
     }
@@ -112,7 +111,7 @@ impl Nodes {
         });
     }
 
-    /// Returns the devices that wait for their removal because a file was open on them.
+    /// Returns the devices whose removal was delayed because a file was open on them.
     pub fn gone(&self) -> Vec<u64> {
         let all = self.lock();
         let gone = all.iter().filter(|(_, node)| node.stage == Stage::Gone);
@@ -120,8 +119,8 @@ impl Nodes {
     }
 
     /// Finds a device by the symbolic link of one of its enabled interfaces. Returns its physical
-    /// `DEVICE_OBJECT`, and the name of the file to open: the interface's reference string, and the rest
-    /// of the path.
+    /// `DEVICE_OBJECT`, and the name of the file to open: the interface's reference string followed by
+    /// the rest of the path.
     pub fn find(&self, path: &str) -> Option<(u64, String)> {
         let interfaces = self.interfaces();
         let mut all = interfaces.iter();
@@ -232,7 +231,7 @@ mod tests {
         let (nodes, link) = with_a_device("control");
         nodes.set_interface(&link, true);
         assert_eq!(nodes.find(&link), Some((8, r"\control".to_owned())));
-        // A second registration changes nothing.
+        // A second registration has no effect.
         nodes.add_interface(8, CLASS, "CONTROL");
         assert_eq!(nodes.interfaces().len(), 1);
     }

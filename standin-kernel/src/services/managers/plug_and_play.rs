@@ -1,4 +1,4 @@
-//! What the plug-and-play manager knows of devices, whichever service has them.
+//! The Plug and Play manager's information about devices, regardless of the service that owns them.
 
 use std::sync::Arc;
 
@@ -7,12 +7,12 @@ use etw_wire::Guid;
 use super::registry::paths::CONTROL_SET;
 use crate::ground::NtResult;
 
-/// What identifies a device.
+/// The identity of a device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeviceNode {
     /// The device instance path, for instance `ROOT\SAMPLE\0000`.
     pub instance: String,
-    /// The name of the driver key, below that of all classes.
+    /// The name of the driver key, below the key of all classes.
     pub driver_key: String,
 }
 
@@ -27,7 +27,7 @@ pub struct InterfaceInstance {
     pub class: [u8; 16],
     /// The reference string, or an empty string.
     pub reference: String,
-    /// Set if the interface was enabled.
+    /// Set if the interface is enabled.
     pub is_enabled: bool,
     /// Set if the device is started and present.
     pub is_started: bool,
@@ -39,9 +39,9 @@ impl InterfaceInstance {
         link(&self.instance, self.class, &self.reference)
     }
 
-    /// Returns the name of the file that a path opens by the interface: its reference string, and the rest of
-    /// the path after its link. Returns `None` if the path does not lead to it, or if it is not enabled or its
-    /// device not started.
+    /// Returns the name of the file that a path opens through the interface: its reference string
+    /// followed by the rest of the path after its link. Returns `None` if the path does not lead to the
+    /// interface, if the interface is disabled, or if its device is not started.
     pub fn file_of(&self, path: &str) -> Option<String> {
         let path =
             [r"\\?\", r"\??\", r"\\.\"].iter().find_map(|prefix| path.strip_prefix(prefix))?;
@@ -60,7 +60,7 @@ impl InterfaceInstance {
         leads_here.then_some(file)
     }
 
-    /// Returns the path of the key for what drivers keep of the interface.
+    /// Returns the path of the registry key for the interface's driver data.
     pub fn key(&self) -> String {
         let class = Guid::from_bytes(self.class);
         let instance = self.instance.replace('\\', "#");
@@ -82,31 +82,31 @@ pub fn link(instance: &str, class: [u8; 16], reference: &str) -> String {
     link
 }
 
-/// The devices of a service that has some.
+/// The devices of a service.
 pub trait PlugAndPlay: Send + Sync {
-    /// Returns what identifies the device of a physical `DEVICE_OBJECT`, if it is one.
+    /// Returns the identity of the device with a physical `DEVICE_OBJECT`, if there is one.
     fn node(&self, physical: u64) -> Option<DeviceNode>;
 
-    /// Returns a property of the device of a physical `DEVICE_OBJECT` (`DEVICE_REGISTRY_PROPERTY`), or the
-    /// status that says that the device does not have it; `None` if there is no such device.
+    /// Returns a property of the device with a physical `DEVICE_OBJECT` (`DEVICE_REGISTRY_PROPERTY`), or
+    /// the status for a device that lacks it; `None` if there is no such device.
     fn property(&self, physical: u64, property: u32) -> Option<NtResult<Vec<u8>>>;
 
     /// Returns the interfaces of all devices, oldest first.
     fn interfaces(&self) -> Vec<InterfaceInstance>;
 
-    /// Registers an interface, which is disabled, for the device of a physical `DEVICE_OBJECT`. Has no
-    /// effect if the device has it or does not exist.
+    /// Registers a disabled interface for the device with a physical `DEVICE_OBJECT`. Does nothing if
+    /// the device already has the interface or does not exist.
     fn add_interface(&self, physical: u64, class: [u8; 16], reference: &str);
 
-    /// Enables or disables the interface of a symbolic link.
+    /// Enables or disables the interface with a symbolic link.
     fn set_interface(&self, link: &str, is_enabled: bool);
 
-    /// Returns whether a path leads to a device of a driver of the framework or of the test, by a name or by
-    /// an interface.
+    /// Returns whether a path leads, through a name or an interface, to a device of a framework driver
+    /// or to a simulated device.
     fn has_name(&self, path: &str) -> bool;
 }
 
-/// The devices of several services.
+/// The combined devices of several services.
 pub struct Every(pub Vec<Arc<dyn PlugAndPlay>>);
 
 impl PlugAndPlay for Every {

@@ -1,4 +1,4 @@
-//! The pool that drivers allocate from.
+//! The pool from which drivers allocate.
 
 use std::{
     cell::Cell,
@@ -20,11 +20,11 @@ use crate::{
     },
 };
 
-/// The number of freed blocks that are remembered, to distinguish a double free from a free of
-/// a wrong address.
+/// The number of freed blocks that are remembered, to distinguish a double free from freeing a wrong
+/// address.
 const REMEMBERED: usize = 4096;
 
-/// A pool tag: four characters that name an allocation's purpose.
+/// A pool tag: four characters that identify the purpose of an allocation.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Tag(pub u32);
 
@@ -47,7 +47,7 @@ impl fmt::Display for Tag {
 pub struct Wanted {
     /// The size in bytes.
     pub size: usize,
-    /// Its tag.
+    /// The pool tag.
     pub tag: Tag,
     /// Set if the block is from paged pool.
     pub paged: bool,
@@ -55,13 +55,12 @@ pub struct Wanted {
     pub uninitialized: bool,
 }
 
-/// The addresses that a thread passed lately and that were not in freed blocks, each with the pool's
-/// number of changes at that time.
+/// The addresses that a thread passed recently and that were not in freed blocks, with the pool's
+/// change count at that time.
 #[derive(Default)]
 pub struct SoundAddresses([Cell<(u64, u64)>; 16]);
 
 impl SoundAddresses {
-    /// Returns the place for an address.
     fn slot(&self, address: u64) -> Option<&Cell<(u64, u64)>> {
         // Blocks are aligned to 16 bytes.
         let number = usize::try_from(address >> 4).ok()?;
@@ -74,14 +73,14 @@ impl SoundAddresses {
 pub struct Allocation {
     /// The requested size in bytes.
     pub size: usize,
-    /// Its tag.
+    /// The pool tag.
     pub tag: Tag,
     /// Set if the block is from paged pool.
     pub paged: bool,
     guarded: bool,
     /// The call that allocated it.
     pub allocated_by: Call,
-    /// The calls that led to that call.
+    /// The calls that led to the allocation.
     pub backtrace: Backtrace,
 }
 
@@ -90,11 +89,11 @@ pub struct Allocation {
 pub struct Freed {
     address: u64,
     size: usize,
-    /// Its tag.
+    /// The pool tag.
     pub tag: Tag,
     /// The call that freed it.
     pub by: Call,
-    /// The calls that led to that call.
+    /// The calls that led to the free.
     pub backtrace: Backtrace,
 }
 
@@ -109,10 +108,10 @@ pub enum FreeError {
 /// The pool of a kernel.
 pub struct Pool {
     environment: Arc<Environment>,
-    /// Set to place every block between inaccessible pages and to make freed blocks inaccessible.
+    /// Set to place every block before inaccessible memory, and to make freed blocks inaccessible.
     special: bool,
     state: RwLock<State>,
-    /// The number of changes of the state, from 1. Changed with the state locked.
+    /// The number of state changes, from 1. Changed while the state is locked.
     changes: AtomicU64,
 }
 
@@ -130,20 +129,20 @@ impl Pool {
         Self { environment, special, state: RwLock::default(), changes: AtomicU64::new(1) }
     }
 
-    /// Locks the state to change it.
+    /// Locks the state for a change.
     fn change(&self) -> RwLockWriteGuard<'_, State> {
         let state = self.state.write();
         self.changes.fetch_add(1, Ordering::Release);
         state
     }
 
-    /// Allocates memory for a thread's current call, and returns its address, or `None` if the pool is
+    /// Allocates memory for a thread's current call. Returns its address, or `None` if the pool is
     /// exhausted.
     pub fn allocate(&self, wanted: Wanted, thread: &Thread, by: Call) -> Option<u64> {
         let fill = if wanted.uninitialized { UNINITIALIZED } else { 0 };
         let backtrace = thread.short_backtrace();
         let mut state = self.change();
-        // Paged memory is closed and opened as a whole, which would open guard pages.
+        // Paged memory changes its accessibility as a whole, which would open guard pages.
         let guarded = self.special && !wanted.paged;
         let address = if wanted.paged {
             self.environment.paged.allocate(wanted.size, fill)
@@ -214,8 +213,8 @@ impl Pool {
         before.is_some_and(|(start, live)| address - start < live.size.max(1) as u64)
     }
 
-    /// Does the same as [`Self::freed_at`]. An address that a thread has passed before, and that was
-    /// not freed then, is not looked up again until the pool changes.
+    /// Returns the same result as [`Self::freed_at`]. If the thread passed the address before and it
+    /// was not freed at that time, does not look it up again until the pool changes.
     pub fn freed_at_again(&self, address: u64, sound: &SoundAddresses) -> Option<Freed> {
         let slot = sound.slot(address);
         let now = (self.changes.load(Ordering::Acquire), address);
@@ -223,15 +222,15 @@ impl Pool {
             return None;
         }
         let freed = self.freed_at(address);
-        // If the pool has changed meanwhile, the result is not that of this number, which no later
-        // call compares with.
+        // If the pool has changed meanwhile, the stored change count is outdated, and no later call
+        // matches it.
         if let (None, Some(slot)) = (&freed, slot) {
             slot.set(now);
         }
         freed
     }
 
-    /// Returns the freed block that contains an address, unless its memory was allocated again.
+    /// Returns the freed block that contains an address, unless its memory was reallocated.
     pub fn freed_at(&self, address: u64) -> Option<Freed> {
         let state = self.state.read();
         let in_live = state
@@ -254,8 +253,7 @@ impl Pool {
             .cloned()
     }
 
-    /// Removes the live blocks that `belongs` selects from the pool, and returns them in the
-    /// order of their addresses.
+    /// Removes the live blocks that `belongs` selects, and returns them in order of address.
     pub fn take_leaks(&self, belongs: impl Fn(&Call) -> bool) -> Vec<Allocation> {
         let mut state = self.change();
         let leaks: Vec<(u64, Allocation)> = state
@@ -271,7 +269,7 @@ impl Pool {
         leaks.into_iter().map(|(_, allocation)| allocation).collect()
     }
 
-    /// Returns the numbers of blocks that were allocated and freed.
+    /// Returns the numbers of allocated and freed blocks.
     pub fn counts(&self) -> (u64, u64) {
         let state = self.state.read();
         (state.allocations, state.frees)

@@ -1,8 +1,7 @@
-//! The objects of threads (`KTHREAD`), which drivers get from `KeGetCurrentThread` and only
-//! pass on.
+//! Thread objects (`KTHREAD`), which drivers get from `KeGetCurrentThread` and only pass on.
 //!
-//! Their contents differ between versions of Windows and are documented nowhere, so they have none:
-//! an access is a fault that says what the address is.
+//! Their contents are undocumented and differ between versions of Windows, so these objects have
+//! none: an access causes a fault whose report says what the address is.
 
 use std::{collections::HashMap, ffi::c_void, num::NonZeroUsize, ptr::NonNull};
 
@@ -14,26 +13,25 @@ use crate::{
     ground::{access::AddressError, arena::PAGE},
 };
 
-/// The size of the range of addresses in bytes, which takes no memory.
+/// The size of the address range in bytes. It takes no memory.
 const RANGE: usize = 256 << 20;
 
-/// The distance of two objects.
+/// The distance between two objects.
 const SIZE: u64 = PAGE as u64;
 
-/// The objects of a kernel's threads.
+/// The thread objects of a kernel.
 #[derive(Default)]
 pub struct ThreadObjects(Mutex<Objects>);
 
 #[derive(Default)]
 struct Objects {
-    /// The first address, once it is known.
+    /// The first address, once it is reserved.
     start: Option<u64>,
     known: HashMap<Identity, u64>,
 }
 
 impl ThreadObjects {
-    /// Returns the address of a thread's object, which stays the same, or null if there are no
-    /// addresses left.
+    /// Returns the constant address of a thread's object, or null if no addresses are left.
     pub fn of(&self, thread: Identity) -> u64 {
         let mut objects = self.0.lock();
         let Some(start) = objects.start.or_else(reserve) else {
@@ -44,7 +42,7 @@ impl ThreadObjects {
         *objects.known.entry(thread).or_insert(next)
     }
 
-    /// Returns what an address in an object is.
+    /// Describes an address that is in a thread object.
     pub fn address_error(&self, address: u64) -> Option<AddressError> {
         let objects = self.0.lock();
         let start = objects.start?;
@@ -66,7 +64,6 @@ impl ThreadObjects {
     }
 }
 
-/// Reserves the addresses.
 fn reserve() -> Option<u64> {
     let flags = MapFlags::MAP_PRIVATE | MapFlags::MAP_NORESERVE;
     // SAFETY: a fresh anonymous mapping aliases nothing.
@@ -81,7 +78,7 @@ impl Drop for Objects {
         let start = start.and_then(NonZeroUsize::new);
         if let Some(start) = start {
             let start = NonNull::<c_void>::without_provenance(start);
-            // SAFETY: the range is this value's, and nothing accesses it.
+            // SAFETY: the range belongs to this value, and nothing accesses it.
             let unmapped = unsafe { munmap(start, RANGE) };
             debug_assert!(unmapped.is_ok(), "munmap succeeds for the own range");
         }

@@ -1,5 +1,5 @@
-//! The WMI events that drivers fire, on their way to the drivers that asked for them: the framework's
-//! providers and `IoWMIWriteEvent` fire them, and a thread of the kernel calls the callbacks.
+//! The delivery of WMI events between drivers: the framework's providers and `IoWMIWriteEvent` fire
+//! events, and a kernel thread calls the callbacks of drivers that registered for them.
 
 use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},
@@ -23,12 +23,12 @@ const SINGLE_INSTANCE_EVENT: u32 = 0x02 | 0x80 | 0x200;
 pub struct WmiEvent {
     /// The `WNODE_EVENT_ITEM` or `WNODE_SINGLE_INSTANCE`.
     pub node: Vec<u8>,
-    /// The driver's block of pool with it, which WMI frees.
+    /// The pool block in which the driver passed the event, which WMI frees.
     pub block: Option<u64>,
 }
 
 impl WmiEvent {
-    /// Creates the event of an instance of a data block.
+    /// Creates the event for an instance of a data block.
     pub fn of_instance(provider: u32, guid: [u8; 16], index: u32, time: i64, data: &[u8]) -> Self {
         let size = |length: usize| u32::try_from(length).unwrap_or(u32::MAX).to_le_bytes();
         let mut node = Vec::with_capacity(SINGLE_INSTANCE + data.len());
@@ -42,7 +42,7 @@ impl WmiEvent {
         // The client's context.
         node.extend(0_u32.to_le_bytes());
         node.extend(SINGLE_INSTANCE_EVENT.to_le_bytes());
-        // The offset of the instance's name, which its registration has.
+        // The offset of the instance's name, which is in its registration.
         node.extend(0_u32.to_le_bytes());
         node.extend(index.to_le_bytes());
         node.extend(size(SINGLE_INSTANCE));
@@ -58,21 +58,21 @@ impl WmiEvent {
     }
 }
 
-/// The events of a kernel, and who is asked and told.
+/// The events of a kernel, and the drivers to query and notify.
 #[derive(Default)]
 pub struct WmiEvents {
     fired: Mutex<VecDeque<WmiEvent>>,
-    /// The GUIDs of the data blocks whose events a driver asked for.
+    /// The GUIDs of the data blocks for whose events a driver has registered.
     watched: Mutex<BTreeSet<[u8; 16]>>,
-    /// The data blocks whose providers are to be told whether their events are wanted.
+    /// The data blocks whose providers must be told whether their events are wanted.
     changed: Mutex<VecDeque<[u8; 16]>>,
-    /// The ids of devices as providers, by the addresses of their objects.
+    /// The provider ids of devices, by object address.
     providers: Mutex<BTreeMap<u64, u32>>,
     issued: AtomicU32,
 }
 
 impl WmiEvents {
-    /// Keeps an event until a thread takes it.
+    /// Queues an event until a thread takes it.
     pub fn fire(&self, event: WmiEvent) {
         self.fired.lock().push_back(event);
     }
@@ -82,29 +82,29 @@ impl WmiEvents {
         self.fired.lock().pop_front()
     }
 
-    /// Replaces the GUIDs of the data blocks whose events a driver asked for.
+    /// Replaces the GUIDs of the data blocks for whose events a driver has registered.
     pub fn watch(&self, guids: BTreeSet<[u8; 16]>) {
         let mut watched = self.watched.lock();
         self.changed.lock().extend(watched.symmetric_difference(&guids));
         *watched = guids;
     }
 
-    /// Notes that a data block has a new provider, which is told whether its events are wanted.
+    /// Records that a data block has a new provider, which must learn whether its events are wanted.
     pub fn note_provider(&self, guid: [u8; 16]) {
         self.changed.lock().push_back(guid);
     }
 
-    /// Takes a data block whose providers are to be told whether its events are wanted.
+    /// Takes a data block whose providers must be told whether its events are wanted.
     pub fn take_changed(&self) -> Option<[u8; 16]> {
         self.changed.lock().pop_front()
     }
 
-    /// Returns whether a driver asked for a data block's events.
+    /// Returns whether a driver has registered for a data block's events.
     pub fn is_watched(&self, guid: [u8; 16]) -> bool {
         self.watched.lock().contains(&guid)
     }
 
-    /// Returns the id of a device as a provider. Each device has its own.
+    /// Returns the provider id of a device. Each device has its own id.
     pub fn provider_of(&self, device: u64) -> u32 {
         let mut providers = self.providers.lock();
         *providers.entry(device).or_insert_with(|| self.issued.fetch_add(1, Ordering::Relaxed) + 1)
@@ -124,7 +124,7 @@ mod tests {
             let bytes = event.node.get(at..).and_then(|rest| rest.first_chunk());
             u32::from_le_bytes(*bytes.unwrap())
         };
-        // The size, the provider, the flags, the index, and where the data are.
+        // The size, the provider, the flags, the index, and the offset of the data.
         let found = [0, 4, 44, 52, 56, 60].map(number);
         assert_eq!(found, [69, 7, 0x282, 3, 64, 5]);
         assert_eq!(event.node.get(64..).unwrap(), b"data!");

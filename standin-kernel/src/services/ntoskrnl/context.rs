@@ -1,4 +1,4 @@
-//! The state of ntoskrnl.exe's routines, and the context in which they act.
+//! The state of ntoskrnl.exe's routines, and the context in which they run.
 
 use std::sync::Arc;
 
@@ -24,9 +24,9 @@ use crate::{
 /// The routines that `MmGetSystemRoutineAddress` finds.
 #[derive(Clone, Copy)]
 pub struct SystemRoutines {
-    /// Returns the address of a routine of ntoskrnl.exe, by its name.
+    /// Returns the address of an ntoskrnl.exe routine, by name.
     pub find: fn(&str) -> Option<u64>,
-    /// The routines that this kernel does not have.
+    /// The routines that this kernel hides.
     pub hidden: &'static [&'static str],
 }
 
@@ -40,7 +40,7 @@ pub struct Uses {
     pub clock: Arc<Clock>,
     /// The registry.
     pub registry: Arc<Registry>,
-    /// The devices that the plug-and-play manager has: the framework's, and those of drivers without it.
+    /// The devices of the Plug and Play manager: the framework's, and those of drivers without it.
     pub devices: Arc<dyn PlugAndPlay>,
     /// The devices of drivers without the framework.
     pub nodes: Arc<Nodes>,
@@ -64,7 +64,7 @@ pub struct Ntoskrnl {
 struct Printed {
     /// The lines, oldest first.
     lines: Vec<String>,
-    /// Their length in bytes.
+    /// The total length of the lines in bytes.
     bytes: u64,
 }
 
@@ -74,8 +74,7 @@ impl Ntoskrnl {
         Self { uses, routines, processors, printed: Mutex::default(), state: Mutex::default() }
     }
 
-    /// Locks the modules' state. The lock is never held over a call to the driver nor over a
-    /// bugcheck.
+    /// Locks the modules' state. The lock is never held during a call to the driver or a bugcheck.
     pub fn state(&self) -> MutexGuard<'_, Parts> {
         self.state.lock()
     }
@@ -105,7 +104,7 @@ impl Ntoskrnl {
 /// routine.
 pub type Entries = &'static [Export<Context>];
 
-/// The context in which the routines act.
+/// The context in which the routines run.
 pub type Context = ServiceContext<Arc<Ntoskrnl>>;
 
 impl Context {
@@ -119,7 +118,7 @@ impl Context {
         &self.service.uses.faults
     }
 
-    /// Returns the address of a routine of ntoskrnl.exe, if this kernel has it.
+    /// Returns the address of an ntoskrnl.exe routine, if this kernel has the routine.
     pub fn address_of(&self, routine: &str) -> Option<u64> {
         let routines = self.service.routines;
         (routines.find)(routine).filter(|_| !routines.hidden.contains(&routine))
@@ -135,7 +134,7 @@ impl Context {
         &self.service.uses.registry
     }
 
-    /// Returns the devices that the plug-and-play manager has.
+    /// Returns the devices that the Plug and Play manager knows.
     pub fn devices(&self) -> &dyn PlugAndPlay {
         &*self.service.uses.devices
     }
@@ -160,8 +159,7 @@ impl Context {
         self.service.processors
     }
 
-    /// Locks the modules' state. The lock is never held over a call to the driver nor over a
-    /// bugcheck.
+    /// Locks the modules' state. The lock is never held during a call to the driver or a bugcheck.
     pub fn state(&self) -> MutexGuard<'_, Parts> {
         self.service.state()
     }
@@ -174,49 +172,48 @@ impl Context {
         body(self.state().get())
     }
 
-    /// Allocates a block of pool for the current call, which is filled with zeros.
+    /// Allocates a zeroed block of pool for the current call.
     pub fn allocate(&self, size: usize, tag: Tag, paged: bool) -> Option<u64> {
         let wanted = Wanted { size, tag, paged, uninitialized: false };
         self.pool().allocate(wanted, self, self.call())
     }
 
-    /// Frees a block that a module of this kernel allocated and that nothing else frees.
+    /// Frees a block that a module of this kernel allocated and that only this module frees.
     pub fn free_own(&self, block: u64) {
         drop(self.pool().free(block, self, self.call()));
     }
 
-    /// Runs `body`, which reads and writes memory at addresses from the driver, as one step: no other thread
-    /// changes the kernel's objects meanwhile. Bugchecks for a bad address.
+    /// Runs `body`, which reads and writes memory at addresses that the driver passed, atomically: no
+    /// other thread changes the kernel's objects meanwhile. Bugchecks for a bad address.
     pub fn atomically<R>(&self, body: impl FnOnce(&mut Parts) -> Result<R, BadAddress>) -> R {
         let result = body(&mut self.state());
         self.checked(result)
     }
 
-    /// Returns what a thread needs to call the routines' modules: the state, without a thread.
+    /// Returns the state without a thread, which other modules need to call these routines.
     pub const fn ntoskrnl(&self) -> &Arc<Ntoskrnl> {
         &self.service
     }
 
-    /// Reads bytes at an address from the driver, as many as the driver says. Bugchecks for a bad address.
+    /// Reads bytes at an address with a length, both from the driver. Bugchecks for a bad address.
     pub fn bytes(&self, at: u64, length: u64) -> Vec<u8> {
-        /// The most that one step copies, so that a wrong length is a bad address and not a lack of memory.
+        /// The maximum length of one copy, so that a wrong length counts as a bad address.
         const LIMIT: u64 = 1 << 32;
         self.read_bytes(at, usize::try_from(length.min(LIMIT)).unwrap_or(usize::MAX))
     }
 
-    /// Bugchecks because the driver used an object of the kernel wrongly. `what` completes "was called
-    /// from PLACE".
+    /// Bugchecks because the driver misused a kernel object. `what` completes "was called from PLACE".
     pub fn stop_for_misuse(&self, what: &str) -> ! {
         self.stop_call(Rule::ObjectMisused, what)
     }
 
-    /// Bugchecks because the driver passed an address that is not that of `what`.
+    /// Bugchecks because there is no `what` at the address that the driver passed.
     pub fn stop_for_wrong(&self, address: u64, what: &str) -> ! {
         self.stop_for_misuse(&format!("with 0x{address:016X}, which is not {what}"))
     }
 
-    /// Bugchecks because this kernel does not implement what the driver asks a routine for. `what` completes
-    /// "was called from PLACE".
+    /// Bugchecks because this kernel does not implement what the driver requests from a routine. `what`
+    /// completes "was called from PLACE".
     pub fn stop_for_unprovided(&self, what: &str) -> ! {
         let what = format!("{what}, which the stand-in kernel does not provide");
         self.stop_call(Rule::NotProvided, &what)

@@ -1,13 +1,13 @@
-//! The variables that ntoskrnl.exe exports and that are equal in all kernels of a process.
-//! [`variables`](super::variables) has the others.
+//! The variables that ntoskrnl.exe exports and whose values are the same in all kernels of a process.
+//! [`variables`](super::variables) contains the others.
 
 use std::sync::OnceLock;
 
 use super::well_known;
 use crate::ground::{arena::Block, memory};
 
-/// An exported variable. A driver's declaration may hide a level of indirection: what a header
-/// declares as `PBOOLEAN KdDebuggerEnabled` without `dllimport` is a `BOOLEAN` in the kernel.
+/// An exported variable. A driver's declaration may hide a level of indirection: `PBOOLEAN
+/// KdDebuggerEnabled` in a header, without `dllimport`, is a `BOOLEAN` in the kernel.
 #[derive(Clone, Copy)]
 enum Variable {
     /// A pointer to an object type, whose fields drivers do not use.
@@ -16,13 +16,13 @@ enum Variable {
     Boolean(bool),
     /// A `ULONG`, or a `USHORT`.
     Long(u32),
-    /// A `ULONG` with the build that `RtlGetVersion` returns, and the high bits of a kernel without checks.
+    /// A `ULONG` with the build number that `RtlGetVersion` returns, and the high bits of a free build.
     Build,
     /// A `PVOID`, a `ULONG64`, a `LARGE_INTEGER` or a spin lock.
     Word(u64),
-    /// A pointer to a table of zeros of this size.
+    /// A pointer to a table of this many zeros.
     Zeros(usize),
-    /// A structure of this size that begins with its version, and is zero otherwise.
+    /// A structure of this size that begins with its version and is otherwise zero.
     Structure(usize, u32),
     /// An empty `LIST_ENTRY`.
     List,
@@ -32,10 +32,10 @@ enum Variable {
     SecurityExports,
 }
 
-/// `MmUserProbeAddress`: where user space ends on x64, before a range that nobody can access.
+/// `MmUserProbeAddress`: the end of user space on x64, before an inaccessible range.
 pub const USER_PROBE_ADDRESS: u64 = 0x0000_7FFF_FFFF_0000;
 
-/// `MmSystemRangeStart`. Nothing is at this address.
+/// `MmSystemRangeStart`. The address is unused.
 const SYSTEM_RANGE: u64 = 0xFFFF_8000_0000_0000;
 
 const VARIABLES: [(&str, Variable); 65] = [
@@ -53,7 +53,7 @@ const VARIABLES: [(&str, Variable); 65] = [
     ("ExTimerObjectType", Variable::ObjectType),
     ("ExWindowStationObjectType", Variable::ObjectType),
     ("FsRtlLegalAnsiCharacterArray", Variable::LegalCharacters),
-    // `HAL_DISPATCH` of version 4. Its routines are not provided.
+    // `HAL_DISPATCH`, version 4. Its routines are not provided.
     ("HalDispatchTable", Variable::Structure(184, 4)),
     ("InitSafeBootMode", Variable::Long(0)),
     ("IoAdapterObjectType", Variable::ObjectType),
@@ -90,7 +90,7 @@ const VARIABLES: [(&str, Variable); 65] = [
     ("NlsMbCodePageTag", Variable::Boolean(false)),
     ("NlsMbOemCodePageTag", Variable::Boolean(false)),
     ("NlsOemCodePage", Variable::Long(437)),
-    // No byte starts a character of two in these code pages.
+    // In these code pages, no byte starts a two-byte character.
     ("NlsOemLeadByteInfo", Variable::Zeros(512)),
     ("NtBuildNumber", Variable::Build),
     ("NtGlobalFlag", Variable::Long(0)),
@@ -110,7 +110,7 @@ const VARIABLES: [(&str, Variable); 65] = [
 ];
 
 impl Variable {
-    /// Returns the size of the variable, with that of the space before the next one.
+    /// Returns the size of the variable, including the gap before the next one.
     const fn size(self) -> usize {
         match self {
             Self::Structure(size, _) => size.next_multiple_of(16),
@@ -122,8 +122,8 @@ impl Variable {
 /// The size of an object type.
 const TYPE_SIZE: usize = 0x40;
 
-/// Returns the byte of `FsRtlLegalAnsiCharacterArray` for a character: the file systems whose names
-/// can contain it, and whether it is a wildcard.
+/// Returns the byte of `FsRtlLegalAnsiCharacterArray` for a character: the file systems that allow it in
+/// names, and whether it is a wildcard.
 const fn legal_character(character: u8) -> u8 {
     const FAT: u8 = 1;
     const HPFS: u8 = 2;

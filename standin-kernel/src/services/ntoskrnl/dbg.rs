@@ -1,4 +1,4 @@
-//! The routines that print for a debugger, and those that break into one.
+//! The routines that print to a debugger, and those that break into a debugger.
 
 use super::crt::format::variadic;
 use super::{
@@ -22,7 +22,7 @@ pub const ENTRIES: Entries = &[
     ("RtlAssert", HIGH, Routine::of(assert)),
 ];
 
-/// The maximum length of what one call prints, in bytes.
+/// The maximum length in bytes of the text that one call prints.
 const LIMIT: usize = 512;
 
 fn dbg_print(context: &Context, format: u64, _: u64, _: u64, _: u64) -> u32 {
@@ -61,7 +61,7 @@ fn text(context: &Context, address: u64) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// Formats and keeps a driver's message.
+/// Formats a driver's message, and keeps it.
 fn print(context: &Context, prefix: &str, text: u64, mut arguments: Arguments) -> u32 {
     let bytes = context.checked(memory::read_c_string(text, LIMIT));
     let units: Vec<u16> = bytes.into_iter().map(u16::from).collect();
@@ -76,7 +76,7 @@ fn print(context: &Context, prefix: &str, text: u64, mut arguments: Arguments) -
     NtStatus::SUCCESS.bits()
 }
 
-/// `KMODE_EXCEPTION_NOT_HANDLED`, which a breakpoint without a debugger is.
+/// `KMODE_EXCEPTION_NOT_HANDLED`, the result of a breakpoint without a debugger.
 const KMODE_EXCEPTION_NOT_HANDLED: u32 = 0x1E;
 /// `STATUS_BREAKPOINT`.
 const STATUS_BREAKPOINT: u64 = 0x8000_0003;

@@ -12,7 +12,7 @@ use crate::execution::routine::Export;
 /// The module's name.
 pub const MODULE: &str = "ntoskrnl.exe";
 
-/// The exports by module.
+/// The exports, by module.
 const ALL: &[Entries] = &[
     cm::callbacks::ENTRIES,
     crt::memory::ENTRIES,

@@ -13,8 +13,8 @@ use super::{
 };
 use crate::ground::{bugcheck::Violation, rule::Rule};
 
-/// Reports and removes the threads, timers, DPCs and callback registrations that lead to a driver's
-/// image. `belongs` selects its addresses.
+/// Reports and removes the threads, timers, DPCs and callback registrations that refer to a
+/// driver's image. `belongs` selects its addresses.
 pub fn take_left(
     context: &Context,
     driver: &str,
@@ -24,7 +24,7 @@ pub fn take_left(
     drivers::remove(context, driver_object);
     handles::finish_deletions(context);
     let mut violations = threads::take_left(context, driver, &belongs);
-    // The threads that the driver waits for can have released objects.
+    // Threads for which the driver waits may have released objects.
     handles::finish_deletions(context);
     let timers = timers::take_set(context, &belongs);
     let dpcs = dpc::take_queued(context, |dpc, routine| belongs(dpc) || belongs(routine));

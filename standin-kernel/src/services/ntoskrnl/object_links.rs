@@ -1,4 +1,4 @@
-//! Directories and symbolic links of the object manager's namespace, by handles.
+//! Directories and symbolic links in the object manager's namespace, and their handles.
 
 use super::{
     context::{Context, Entries},
@@ -34,7 +34,7 @@ const OBJECT_PATH_NOT_FOUND: NtStatus = NtStatus::from_bits(0xC000_003A);
 /// `OBJ_PERMANENT`.
 const PERMANENT: u32 = 0x10;
 
-/// Opens a handle of a directory or link.
+/// Opens a handle to a directory or link.
 fn open_handle(context: &Context, object: u64, type_name: &'static str) -> u64 {
     if !handles::is_in_use(context, object) {
         handles::own(context, object, |context, object| {
@@ -45,7 +45,7 @@ fn open_handle(context: &Context, object: u64, type_name: &'static str) -> u64 {
     handles::open(context, Target { type_name, object, close: |_, _| {}, has_reference: false })
 }
 
-/// Opens the object of a name, which must have a type. The handle is null if it fails.
+/// Opens a named object, which must be of the given type. On failure, the handle is null.
 fn open(context: &Context, handle: At<u64>, attributes: u64, type_name: &'static str) -> NtResult {
     handle.write(context, 0);
     let attributes = object_attributes::read(context, attributes)?;
@@ -58,8 +58,8 @@ fn open(context: &Context, handle: At<u64>, attributes: u64, type_name: &'static
     Ok(())
 }
 
-/// Creates an object of a type, or opens that of the name if the attributes allow it. `make` gets
-/// the name, and whether the object is permanent.
+/// Creates an object of a type, or opens the existing object with the name if the attributes allow
+/// it. `make` receives the name, and whether the object is permanent.
 fn create(
     context: &Context,
     handle: At<u64>,
@@ -110,7 +110,7 @@ fn open_directory(context: &Context, handle: At<u64>, _access: u32, attributes: 
     open(context, handle, attributes, directories::TYPE)
 }
 
-/// Returns the objects in a directory, by their names.
+/// Returns the objects in a directory, with their names.
 fn inside(context: &Context, directory: u64) -> Vec<Named> {
     let mut all = all(context);
     let name = all.iter().find(|one| one.object == directory).map(|one| one.name.clone());
@@ -129,7 +129,7 @@ fn inside(context: &Context, directory: u64) -> Vec<Named> {
     all
 }
 
-/// Lists the objects in a directory, from the one at the caller's position on.
+/// Lists the objects in a directory, starting at the caller's position.
 fn query_directory(
     context: &Context,
     handle: u64,
@@ -140,7 +140,7 @@ fn query_directory(
     position: At<u32>,
     needed: At<u32>,
 ) -> NtResult<NtStatus> {
-    /// The size of `OBJECT_DIRECTORY_INFORMATION`: two strings, of the name and of the type.
+    /// The size of `OBJECT_DIRECTORY_INFORMATION`: two strings, the name and the type.
     const ENTRY: usize = 2 * size_of::<UnicodeString>();
     let target = handles::target_of(context, handle)?;
     if target.type_name != directories::TYPE {
@@ -155,7 +155,7 @@ fn query_directory(
         needed.write_optional(context, 0);
         return Ok(NtStatus::NO_MORE_ENTRIES);
     };
-    // An entry of zeros ends the list.
+    // A zeroed entry ends the list.
     let mut total = ENTRY;
     let limit = if is_single { 1 } else { left.len() };
     let fitting = left.iter().take(limit).take_while(|one| {
@@ -212,8 +212,8 @@ fn open_link(context: &Context, handle: At<u64>, _access: u32, attributes: u64) 
     open(context, handle, attributes, LINK)
 }
 
-/// Stores the target of a link. A caller that wants the size must have room for the whole string
-/// that the target was given in.
+/// Stores the target of a link. If the caller requests the size, its buffer must hold the whole
+/// string that specified the target.
 fn query_link(context: &Context, handle: u64, to: At<UnicodeString>, needed: At<u32>) -> NtResult {
     let object = handles::target_of(context, handle)?;
     let links = devices::links(context);
@@ -237,15 +237,14 @@ fn query_link(context: &Context, handle: u64, to: At<UnicodeString>, needed: At<
     Ok(())
 }
 
-/// Makes the object of a handle last only as long as it has handles or references.
+/// Makes the object of a handle temporary: it exists only while it has handles or references.
 fn make_handle_temporary(context: &Context, handle: u64) -> NtResult {
     let target = handles::target_of(context, handle)?;
     make_temporary(context, target.object);
     Ok(())
 }
 
-/// Makes an object last only as long as it has handles or references. Those of other kinds do so
-/// anyway.
+/// Makes an object temporary. Objects of other kinds always are.
 fn make_temporary(context: &Context, object: u64) {
     let mut state = context.state();
     let is_known = directories::make_temporary(&mut state, object)

@@ -1,5 +1,4 @@
-//! The names and types of objects: by its name a driver gets an object, and from an object its
-//! name.
+//! The names and types of objects: finds objects by name, and returns the names of objects.
 
 use zerocopy::IntoBytes;
 
@@ -35,7 +34,7 @@ pub const LINK: &str = "ObpSymbolicLinkObjectType";
 const CALLBACK: &str = "ExCallbackObjectType";
 const DEVICE: &str = "IoDeviceObjectType";
 
-/// The types: the variable that points to each, its name, and the mask of all rights.
+/// The object types: the variable that points to each, its name, and the mask of all rights.
 const TYPES: [(&str, &str, u32); 13] = [
     ("CmKeyObjectType", "Key", 0x000F_003F),
     ("ExEventObjectType", "Event", 0x001F_0003),
@@ -63,7 +62,7 @@ pub fn type_of(variable: &str) -> (&'static str, u32) {
 pub struct Named {
     pub object: u64,
     pub name: String,
-    /// The variable that points to the object's type.
+    /// The name of the variable that points to the object's type.
     pub type_name: &'static str,
 }
 
@@ -89,15 +88,15 @@ pub fn all(context: &Context) -> Vec<Named> {
 const OBJECT_NAME_INVALID: NtStatus = NtStatus::from_bits(0xC000_0033);
 const OBJECT_PATH_NOT_FOUND: NtStatus = NtStatus::from_bits(0xC000_003A);
 
-/// The result of a walk along a name.
+/// The result of resolving a name.
 enum Walk {
-    /// The object, and the part of the name that is left for it.
+    /// The object, and the remaining part of the name.
     Object(Named, String),
-    /// The name that a link stands for.
+    /// The name to which a link refers.
     Link(String),
 }
 
-/// Walks along a name from the root to an object or a link.
+/// Resolves a name from the root to an object or a link.
 fn walk(context: &Context, name: &str, follows_last: bool) -> NtResult<Walk> {
     let all = all(context);
     let find = |name: &str| {
@@ -129,7 +128,7 @@ fn walk(context: &Context, name: &str, follows_last: bool) -> NtResult<Walk> {
             }
             Some(one) => return Ok(Walk::Object(one.clone(), rest.to_owned())),
             None if is_last => return Err(NtStatus::OBJECT_NAME_NOT_FOUND),
-            // A device may have a name in a directory that nothing created.
+            // A device's name may contain a directory that was never created.
             None if has_names_below(&all, start) => {}
             None => return Err(OBJECT_PATH_NOT_FOUND),
         }
@@ -145,10 +144,10 @@ fn has_names_below(all: &[Named], start: &str) -> bool {
     })
 }
 
-/// Finds the object of a name. A link at the end of the name is followed, or is the object itself.
-/// Returns the object, and the part of the name that is left for it.
+/// Finds the object with a name. If the name ends with a link, `follows_last` selects its target
+/// instead of the link. Returns the object, and the remaining part of the name.
 pub fn find(context: &Context, name: &str, follows_last: bool) -> NtResult<(Named, String)> {
-    /// The links that the object manager follows.
+    /// The maximum number of links that the object manager follows.
     const MAX_LINKS: u32 = 32;
     let mut name = name.to_owned();
     for _ in 0..MAX_LINKS {
@@ -176,7 +175,7 @@ fn reference_by_name(
         return Err(OBJECT_NAME_INVALID);
     }
     let (found, rest) = find(context, &text, true)?;
-    // A device is opened, and the object of that is a file; IoGetDeviceObjectPointer does so.
+    // Opening a device yields a file object, as IoGetDeviceObjectPointer does.
     let is_wrong = kind != 0 && data::object_type(found.type_name) != Some(kind);
     if is_wrong || !rest.is_empty() || found.type_name == DEVICE {
         return Err(NtStatus::OBJECT_TYPE_MISMATCH);
@@ -186,7 +185,7 @@ fn reference_by_name(
     Ok(())
 }
 
-/// Returns the name of an object, or an empty one.
+/// Returns the name of an object, or an empty name.
 pub fn name_of(context: &Context, object: u64) -> String {
     let named = all(context).into_iter().find(|one| one.object == object);
     named
@@ -197,7 +196,7 @@ pub fn name_of(context: &Context, object: u64) -> String {
         .unwrap_or_default()
 }
 
-/// Returns the name of a file on a device: the device's and the one that was opened.
+/// Returns the name of a file on a device: the device's name followed by the opened name.
 fn name_of_opened_device(context: &Context, object: u64) -> Option<String> {
     let file = memory::read::<FileObject>(object).ok()?;
     let is_file = file.kind == FileObject::TYPE && file.size == FileObject::SIZE;
@@ -207,13 +206,13 @@ fn name_of_opened_device(context: &Context, object: u64) -> Option<String> {
 }
 
 fn query_name(context: &Context, object: u64, to: u64, length: u32, needed: At<u32>) -> NtResult {
-    // Bugchecks for an address that is not an object's.
+    // Bugchecks if there is no object at the address.
     object_security::must_be_object(context, object);
     store(context, to, length, needed, &[], &name_of(context, object))
 }
 
-/// Stores a counted string, then the fields of its structure, then the text. An empty text has no
-/// place.
+/// Stores a counted string: the fields of its structure, then the text. An empty text has a null
+/// address.
 fn store(
     context: &Context,
     to: u64,
@@ -258,7 +257,7 @@ fn query(
     const NAME: i32 = 1;
     const TYPE: i32 = 2;
     const FLAGS: i32 = 4;
-    /// The size of `OBJECT_TYPE_INFORMATION` behind the name.
+    /// The size of `OBJECT_TYPE_INFORMATION` after the name.
     const REST: usize = size_of::<ObjectTypeInformation>() - size_of::<UnicodeString>();
     if ![BASIC, NAME, TYPE, FLAGS].contains(&class) {
         return Err(NtStatus::INVALID_INFO_CLASS);
@@ -285,7 +284,7 @@ fn query(
                 attributes: 0,
                 access: rights,
                 handles: of_handles.max(1),
-                // This call has a reference, too.
+                // The count includes the reference of this call.
                 pointers: references.max(1).saturating_add(1),
                 reserved: [0, 0, 0, 0, 0, name_size, type_size, 0, 0, 0],
             };

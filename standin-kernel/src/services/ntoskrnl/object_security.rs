@@ -1,5 +1,5 @@
-//! The security descriptors of objects. They are kept and returned; a device's descriptor does not restrict
-//! its openers.
+//! The security descriptors of objects. They are stored and returned, but a device's descriptor does not
+//! restrict its openers.
 
 use super::{
     context::{Context, Entries},
@@ -35,7 +35,7 @@ const INVALID_OWNER: NtStatus = NtStatus::from_bits(0xC000_005A);
 
 const INVALID_PRIMARY_GROUP: NtStatus = NtStatus::from_bits(0xC000_005B);
 
-/// Returns the type of an object: the exported variable that points to it.
+/// Returns the type of an object: the name of the exported variable that points to it.
 pub fn type_of(context: &Context, object: u64) -> Option<&'static str> {
     if devices::is_device(context, object) {
         Some("IoDeviceObjectType")
@@ -48,7 +48,7 @@ pub fn type_of(context: &Context, object: u64) -> Option<&'static str> {
     }
 }
 
-/// Returns the type of an object of the I/O manager, which says it in its first field.
+/// Returns the type of an I/O manager object, which its first field states.
 fn io_type(object: u64) -> Option<&'static str> {
     /// `IO_TYPE_DRIVER` and `IO_TYPE_FILE`.
     const DRIVER: u16 = 4;
@@ -60,14 +60,14 @@ fn io_type(object: u64) -> Option<&'static str> {
     }
 }
 
-/// Bugchecks for an address at which nothing can be read.
+/// Bugchecks if the memory at an address is inaccessible.
 pub fn must_be_object(context: &Context, object: u64) {
     if type_of(context, object).is_none() && memory::read::<u8>(object).is_err() {
         context.stop_for_wrong(object, "an object");
     }
 }
 
-/// Bugchecks for an object that this kernel does not know.
+/// Bugchecks because this kernel does not know the object.
 fn stop_for_object(context: &Context, object: u64) -> ! {
     must_be_object(context, object);
     context.stop_for_unprovided(&format!(

@@ -1,7 +1,7 @@
-//! Sections: memory that several views show, with the contents of a file if the section has one.
+//! Sections: memory that several views share, with the contents of a file if the section has one.
 //!
-//! All processes share the address space of this program, so all views of a section are at one
-//! address. What drivers write reaches a section's file when the section is deleted.
+//! All processes share this program's address space, so all views of a section are at the same
+//! address. Changes that drivers make are written to a section's file when the section is deleted.
 
 use std::{
     collections::BTreeMap,
@@ -60,8 +60,8 @@ mod page {
     pub const EXECUTE_READ: u32 = 0x20;
     pub const EXECUTE_READWRITE: u32 = 0x40;
     pub const EXECUTE_WRITECOPY: u32 = 0x80;
-    /// `PAGE_NOACCESS`, `PAGE_GUARD`, `PAGE_NOCACHE` and `PAGE_WRITECOMBINE`, beside one of the
-    /// others.
+    /// `PAGE_NOACCESS`, `PAGE_GUARD`, `PAGE_NOCACHE` and `PAGE_WRITECOMBINE`, which modify other
+    /// protections.
     pub const MODIFIERS: u32 = 0x1 | 0x100 | 0x200 | 0x400;
     pub const ALL: [u32; 7] = [
         READONLY, READWRITE, WRITECOPY, EXECUTE, EXECUTE_READ, EXECUTE_READWRITE, EXECUTE_WRITECOPY,
@@ -73,7 +73,7 @@ mod page {
 #[derive(Default)]
 struct Sections {
     all: BTreeMap<u64, Section>,
-    /// The views, the newest last: each one's address and size, and its section.
+    /// The views, newest last: their addresses, sizes and sections.
     views: Vec<View>,
 }
 
@@ -89,12 +89,12 @@ struct Section {
     size: u64,
     protection: u32,
     contents: Block,
-    /// The file that gets the contents, and the number of bytes that are the file's.
+    /// The file that receives the contents, and the number of bytes that belong to the file.
     file: Option<(File, u64)>,
     object: Block,
 }
 
-/// Returns the sections that have names, with the names as they were written.
+/// Returns the named sections, with the names as they were written.
 pub fn named(context: &Context) -> Vec<(u64, String)> {
     let mut state = context.state();
     let all = state.get::<Sections>().all.iter();
@@ -107,7 +107,7 @@ fn find(context: &Context, name: &str) -> Option<u64> {
     named.find(|(_, name)| directories::key(name) == wanted).map(|(object, _)| object)
 }
 
-/// Returns a protection without its modifiers, if it is one.
+/// Returns a protection without its modifiers, if it is valid.
 fn protection_of(given: u32) -> NtResult<u32> {
     let base = given & !page::MODIFIERS;
     if page::ALL.contains(&base) { Ok(base) } else { Err(INVALID_PAGE_PROTECTION) }
@@ -123,8 +123,7 @@ fn create(
     allocation: u32,
     file: u64,
 ) -> NtResult<NtStatus> {
-    /// `SEC_IMAGE`, and the flags of which a section needs one: with it, `SEC_RESERVE` and
-    /// `SEC_COMMIT`.
+    /// `SEC_IMAGE`, `SEC_RESERVE` and `SEC_COMMIT`. A section needs one of these flags.
     const IMAGE: u32 = 0x0100_0000;
     const KINDS: u32 = IMAGE | 0x0400_0000 | 0x0800_0000;
     let attributes = (attributes != 0).then(|| object_attributes::read(context, attributes));
@@ -166,7 +165,7 @@ fn create(
     Ok(NtStatus::SUCCESS)
 }
 
-/// Makes a section with the contents of a file, if there is one.
+/// Creates a section with the contents of a file, if given.
 fn new_section(size: u64, protection: u32, file: Option<File>) -> NtResult<Section> {
     let failed = |error| files::status_of(&error);
     let of_file = file.as_ref().map_or(Ok(0), |file| Ok(file.metadata().map_err(failed)?.len()))?;
@@ -175,7 +174,7 @@ fn new_section(size: u64, protection: u32, file: Option<File>) -> NtResult<Secti
         (0, None) => return Err(INVALID_PARAMETER_4),
         (0, Some(_)) if of_file == 0 => return Err(MAPPED_FILE_SIZE_ZERO),
         (0, Some(_)) => of_file,
-        // A section that is larger makes its file larger.
+        // A section that exceeds its file enlarges the file.
         (size, Some(_)) if size > of_file && !is_writable => return Err(SECTION_TOO_BIG),
         (size, _) => size,
     };
@@ -192,7 +191,7 @@ fn new_section(size: u64, protection: u32, file: Option<File>) -> NtResult<Secti
     Ok(Section { name: None, size, protection, contents, file, object: Block::zeroed(0x40) })
 }
 
-/// Opens a handle of a section. Only the last one that is closed takes the name with it.
+/// Opens a handle to a section. Closing the last handle removes the name.
 fn open_handle(context: &Context, object: u64) -> u64 {
     let close = |context: &Context, object: u64| {
         if handles::count(context, object) == 0
@@ -204,7 +203,7 @@ fn open_handle(context: &Context, object: u64) -> u64 {
     handles::open(context, Target { type_name: TYPE, object, close, has_reference: false })
 }
 
-/// Deletes a section that has neither handles nor references, which its views hold, too.
+/// Deletes a section that has neither handles nor references. Its views hold references too.
 fn delete(context: &Context, object: u64) {
     let removed = context.state().get::<Sections>().all.remove(&object);
     let Some(Section { contents, file: Some((mut file, length)), .. }) = removed else {
@@ -234,7 +233,7 @@ fn open(context: &Context, handle: At<u64>, _access: u32, attributes: u64) -> Nt
     Ok(())
 }
 
-/// Maps a part of a section. Returns the address and the size.
+/// Maps a part of a section. Returns the address and size.
 fn view(
     context: &Context,
     section: u64,
@@ -242,7 +241,7 @@ fn view(
     size: u64,
     protection: Option<u32>,
 ) -> NtResult<(u64, u64)> {
-    /// The unit of addresses at which views start.
+    /// The granularity of the start addresses of views.
     const GRANULARITY: u64 = 0x1_0000;
     if !offset.is_multiple_of(GRANULARITY) {
         return Err(MAPPED_ALIGNMENT);
@@ -283,7 +282,7 @@ fn map(
 ) -> NtResult {
     /// `STATUS_CONFLICTING_ADDRESSES`.
     const CONFLICTING_ADDRESSES: NtStatus = NtStatus::from_bits(0xC000_0018);
-    /// The most bits of an address that must be zero.
+    /// The maximum number of address bits that can be required to be zero.
     const MAX_ZERO_BITS: u64 = 53;
     if !(1..=2).contains(&inherit) {
         return Err(INVALID_PARAMETER_8);
@@ -308,7 +307,7 @@ fn map(
     Ok(())
 }
 
-/// Ends a view that an address is in.
+/// Ends the view that contains an address.
 fn end_view(context: &Context, address: u64) -> NtResult {
     let ended = context.with_state(|Sections { views, .. }| {
         let is_in = |view: &View| (view.address..view.address + view.size).contains(&address);

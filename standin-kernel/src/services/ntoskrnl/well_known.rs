@@ -5,13 +5,13 @@ use crate::ground::{arena::Block, memory};
 /// The size of `SE_EXPORTS`.
 const SIZE: usize = 552;
 
-/// The privileges by their offsets in `SE_EXPORTS`. Each is a `LUID` whose high part is 0.
+/// The privileges, with their offsets in `SE_EXPORTS`. Each is a `LUID` whose high part is 0.
 const PRIVILEGES: [(u64, u32); 35] = [
     (0, 2),    // SeCreateTokenPrivilege
     (8, 3),    // SeAssignPrimaryTokenPrivilege
     (16, 4),   // SeLockMemoryPrivilege
     (24, 5),   // SeIncreaseQuotaPrivilege
-    (32, 6),   // SeUnsolicitedInputPrivilege, which is SeMachineAccountPrivilege now
+    (32, 6),   // SeUnsolicitedInputPrivilege, now called SeMachineAccountPrivilege
     (40, 7),   // SeTcbPrivilege
     (48, 8),   // SeSecurityPrivilege
     (56, 9),   // SeTakeOwnershipPrivilege
@@ -44,7 +44,7 @@ const PRIVILEGES: [(u64, u32); 35] = [
     (544, 36), // SeDelegateSessionUserImpersonatePrivilege
 ];
 
-/// The identifiers by their offsets in `SE_EXPORTS`: the authority and the sub-authorities.
+/// The identifiers, with their offsets in `SE_EXPORTS`: the authority and the sub-authorities.
 const IDENTIFIERS: &[(u64, u8, &[u32])] = &[
     (184, 0, &[0]),                 // SeNullSid
     (192, 1, &[0]),                 // SeWorldSid
@@ -92,9 +92,9 @@ pub fn identifier(authority: u8, sub_authorities: &[u32]) -> Vec<u8> {
     bytes
 }
 
-/// Returns `SE_EXPORTS`, and the block with the identifiers that it points to.
+/// Returns `SE_EXPORTS`, and the block with the identifiers to which it points.
 pub fn exports() -> (Block, Block) {
-    /// Room for the largest identifier.
+    /// The space for the largest identifier.
     const STEP: usize = 32;
     let exports = Block::zeroed(SIZE);
     let identifiers = Block::zeroed(IDENTIFIERS.len() * STEP);

@@ -1,5 +1,5 @@
-//! WMI for drivers that want the events of other drivers: data block objects and their callbacks. The
-//! data blocks of other drivers cannot be read or set.
+//! WMI for drivers that consume the events of other drivers: data block objects and their callbacks.
+//! The data blocks of other drivers cannot be read or set.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,7 @@ use crate::{
 
 const APC: Irql = Irql::APC_LEVEL;
 
-/// The exports, with the limits of their pages.
+/// The exports, with the IRQL limits from their documentation.
 pub const ENTRIES: Entries = &[
     ("IoWMIDeviceObjectToProviderId", Irql::DISPATCH_LEVEL, Routine::of(provider_id)),
     ("IoWMIOpenBlock", APC, Routine::of(open)),
@@ -37,7 +37,7 @@ const DEVICE: i16 = 3;
 /// The size of a data block object, which no header declares.
 const SIZE: usize = 0x60;
 
-/// The open data block objects by their addresses.
+/// The open data block objects, by address.
 #[derive(Default)]
 struct Blocks(BTreeMap<u64, Opened>);
 
@@ -59,13 +59,14 @@ fn provider_id(context: &Context, device: u64) -> u32 {
     context.wmi_events().provider_of(device)
 }
 
-/// Opens a data block. Only for events it need not exist: its provider can come later.
+/// Opens a data block. If it is opened only for events, it does not have to exist, because its
+/// provider can register later.
 fn open(context: &Context, guid: u64, access: u32, object: At<u64>) -> NtResult {
     let guid: [u8; 16] = context.read(guid);
     object.write(context, 0);
     if access & NOTIFICATION == 0 {
         if access & (QUERY | SET | EXECUTE) != 0 {
-            // No data block of a driver or of the system can be read here, so there is none.
+            // No data block of a driver or the system can be read here.
             return Err(GUID_NOT_FOUND);
         }
         return Err(NtStatus::ACCESS_DENIED);
@@ -92,7 +93,7 @@ fn close(context: &Context, object: u64) {
     tell_watched(context);
 }
 
-/// Tells providers which data blocks have callbacks for events.
+/// Notifies providers which data blocks have callbacks for events.
 fn tell_watched(context: &Context) {
     let watched = context.with_state(|Blocks(blocks)| {
         let watched = blocks.values().filter(|one| one.callback.is_some());
@@ -119,8 +120,8 @@ fn set_callback(context: &Context, object: u64, callback: u64, its_context: u64)
     result
 }
 
-/// Delivers the oldest event that a driver fired: each callback runs on a thread of the kernel.
-/// Returns `false` if there is none.
+/// Delivers the oldest fired event: each callback runs on a kernel thread. Returns `false` if there
+/// is no event.
 pub fn deliver_one(context: &Context) -> bool {
     if context.irql() > Irql::PASSIVE_LEVEL {
         return false;
@@ -147,11 +148,11 @@ pub fn deliver_one(context: &Context) -> bool {
     true
 }
 
-/// Takes the data block objects that a driver opened, and returns how many there were.
+/// Removes the data block objects that a driver opened, and returns their number.
 pub fn take_left(context: &Context, belongs: impl Fn(u64) -> bool) -> usize {
     let left: BTreeMap<u64, Opened> = context
         .with_state(|Blocks(blocks)| blocks.extract_if(.., |_, one| belongs(one.caller)).collect());
-    // Their memory is freed after the last use of their addresses.
+    // Their memory is freed only after their addresses are no longer used.
     for object in left.keys() {
         handles::forget(context, *object);
     }

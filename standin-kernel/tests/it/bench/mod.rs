@@ -31,7 +31,7 @@ impl Bench {
         Self::in_kernel(Kernel::new(), DeviceConfig::new())
     }
 
-    /// Adds the device with a configuration in a kernel that a test has prepared.
+    /// Adds the device with a configuration, in a kernel that the test has prepared.
     pub fn in_kernel(kernel: Kernel, config: DeviceConfig) -> Self {
         let driver = kernel.load(&common::kmdf()).unwrap();
         Self::of_driver(kernel, driver, config)

@@ -14,7 +14,7 @@ use std::{
 
 use standin_kernel::{BugCheck, Kernel, KernelError};
 
-/// Returns the path of a driver's image built in a profile, `debug` or `release`.
+/// Returns the path of a driver's image for a profile, `debug` or `release`.
 pub fn driver(profile: &str, name: &str) -> PathBuf {
     let path = etw_test_support::drivers(profile).join(name);
     assert!(
@@ -30,7 +30,7 @@ pub fn sample() -> PathBuf {
     driver("release", "etw_sample_driver.sys")
 }
 
-/// Returns the path of a driver of a USB device, of a filter, or of a driver of a device with an
+/// Returns the path of a driver for a USB device, a filter driver, or a driver for a device with an
 /// interrupt: `usb`, `filter` or `interrupt`.
 pub fn hardware(name: &str) -> PathBuf {
     driver("release", &format!("etw_{name}_driver.sys"))
@@ -61,7 +61,8 @@ pub fn c_driver(variant: &str) -> PathBuf {
     driver("release", &format!("etw_c_driver_{variant}.sys"))
 }
 
-/// Returns the path of the driver that calls routines which programs have, too. The program is beside it.
+/// Returns the path of the driver that calls routines which user-mode programs have too. A program with
+/// the same source is beside it.
 pub fn c_routines() -> PathBuf {
     driver("release", "etw_c_routines.sys")
 }
@@ -81,17 +82,17 @@ pub fn wdm() -> PathBuf {
     driver("release", "etw_wdm_driver.sys")
 }
 
-/// Returns the path of the plug-and-play driver without a framework.
+/// Returns the path of the Plug and Play driver without a framework.
 pub fn wdm_pnp() -> PathBuf {
     driver("release", "etw_wdm_pnp_driver.sys")
 }
 
-/// Returns the path of the driver whose service name selects the kernel's routines that it calls.
+/// Returns the path of the driver whose service name selects the kernel routines that it calls.
 pub fn kernel() -> PathBuf {
     driver("release", "etw_kernel_driver.sys")
 }
 
-/// Returns the file and the number of the line that a comment in the rules driver marks.
+/// Returns the file and number of the line that a comment in the rules driver marks.
 pub fn line_of(service: &str) -> String {
     let file = "tests/drivers/rules/src/findings.rs";
     let text = fs::read_to_string(etw_test_support::root().join(file)).unwrap();
@@ -121,8 +122,8 @@ pub fn run(folder: &Path, script: &str, arguments: &[&str]) -> (bool, String) {
 
 /// Runs a test with each of `seeds` seeds, several at a time, and fails with the seeds that fail.
 ///
-/// The first seed runs alone and initializes what the process initializes once. The standard library's
-/// synchronization for that is invisible to `ThreadSanitizer`.
+/// The first seed runs alone and performs one-time initialization, because `ThreadSanitizer` does not
+/// see the standard library's synchronization for it.
 pub fn for_each_seed(seeds: u64, test: impl Fn(u64) + Sync) {
     let failed = Mutex::new(Vec::new());
     let run = |seed| {
@@ -146,7 +147,7 @@ pub fn for_each_seed(seeds: u64, test: impl Fn(u64) + Sync) {
     let threads = thread::available_parallelism().map_or(1, usize::from);
     thread::scope(|scope| {
         let workers: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
-        // `ThreadSanitizer` knows what a join synchronizes, and not what the end of a scope does.
+        // `ThreadSanitizer` recognizes the synchronization by a join, but not by the end of a scope.
         for worker in workers {
             worker.join().unwrap();
         }
@@ -155,22 +156,22 @@ pub fn for_each_seed(seeds: u64, test: impl Fn(u64) + Sync) {
     assert!(failed.is_empty(), "the test fails with seed {failed:?}");
 }
 
-/// Returns `standin-kernel run` with an image and the path of a trace.
+/// Returns the `standin-kernel run` command for an image and a trace file.
 pub fn run_command(image: impl AsRef<Path>, etl: impl AsRef<Path>) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_standin-kernel"));
     command.arg("run").arg(image.as_ref()).arg("--etl").arg(etl.as_ref());
     command
 }
 
-/// Runs a command to its end. Returns whether it succeeded, and what it wrote.
+/// Runs a command to its end. Returns whether it succeeded, and its output.
 pub fn said(command: &mut Command) -> (bool, String) {
     let output = command.output().unwrap();
     let said = [output.stdout, output.stderr].concat();
     (output.status.success(), String::from_utf8(said).unwrap())
 }
 
-/// Runs a service of the driver that checks the kernel's routines, which breaks a rule. Returns the
-/// bugcheck.
+/// Runs a service of the driver that checks the kernel's routines. The service breaks a rule. Returns
+/// the bugcheck.
 pub fn kernel_service_stops(kernel: &Kernel, service: &str) -> BugCheck {
     let error = match kernel.load_as(&self::kernel(), service) {
         Err(error) => error,

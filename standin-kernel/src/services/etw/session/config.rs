@@ -6,7 +6,7 @@ use etl_file::{ClockType, header::log_file_mode};
 
 use crate::services::etw::error::ControlError;
 
-/// The valid buffer sizes in kilobytes. Windows accepts up to 16,384 (ETW-6.3.1), in a file
+/// The valid buffer sizes in kilobytes. Windows accepts up to 16,384 (ETW-6.3.1), but in a file
 /// layout for large buffers that the stand-in kernel does not write.
 const BUFFER_KB: std::ops::RangeInclusive<u32> = 4..=1024;
 /// The maximum length of a session name in characters (ETW-6.4.8).
@@ -17,19 +17,19 @@ const SPARE_BUFFERS: u32 = 20;
 /// The destination of a session's events (R-O12).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Output {
-    /// A file that is written from start to end. With a limit, the session stops when the file
-    /// reaches that size (ETW-6.4.4).
+    /// A file that is written sequentially. With a limit, the session stops when the file reaches
+    /// that size (ETW-6.4.4).
     Sequential {
-        /// The largest size of the file in kilobytes, if it has a limit.
+        /// The maximum file size in kilobytes, if there is a limit.
         max_kb: Option<u32>,
     },
-    /// A file whose oldest buffers are overwritten once the file has its full size.
+    /// A file whose oldest buffers are overwritten once the file has reached its maximum size.
     Circular {
         /// The size in kilobytes.
         max_kb: u32,
     },
-    /// A sequence of files. A new file starts whenever the last one has its full size; `%d` in
-    /// the file name becomes the file's number.
+    /// A sequence of files. A new file starts whenever the current one reaches its maximum size.
+    /// `%d` in the file name becomes the file's number.
     NewFile {
         /// The size in kilobytes.
         max_kb: u32,
@@ -60,7 +60,7 @@ impl Output {
         }
     }
 
-    /// Returns the most buffers that a file can have, including the header's buffer.
+    /// Returns the maximum number of buffers in a file, including the header's buffer.
     pub(super) const fn max_buffers(self, buffer_kb: u32) -> u32 {
         match self {
             Self::Sequential { max_kb: Some(max_kb) }
@@ -74,11 +74,11 @@ impl Output {
 /// The limits of a session with real-time consumers (`EVENT_TRACE_REAL_TIME_MODE`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RealTime {
-    /// The most buffers stored while there is no consumer. When they are full, writes to a
-    /// session without a file fail (ETW-6.4.5).
+    /// The maximum number of buffers stored while there is no consumer. When they are full, writes
+    /// to a session without a file fail (ETW-6.4.5).
     pub max_stored: usize,
-    /// The most buffers that a consumer may leave unread. Further buffers are lost, and the
-    /// consumer is notified.
+    /// The maximum number of buffers that a consumer may leave unread. Further buffers are lost, and
+    /// the consumer is notified.
     pub max_unread: usize,
 }
 
@@ -88,12 +88,12 @@ impl Default for RealTime {
     }
 }
 
-/// The numbers of a session's messages.
+/// The source of a session's message numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sequence {
-    /// `EVENT_TRACE_USE_LOCAL_SEQUENCE`: the session's own.
+    /// `EVENT_TRACE_USE_LOCAL_SEQUENCE`: a sequence for this session alone.
     Local,
-    /// `EVENT_TRACE_USE_GLOBAL_SEQUENCE`: one sequence for all such sessions.
+    /// `EVENT_TRACE_USE_GLOBAL_SEQUENCE`: one sequence that all such sessions share.
     Global,
 }
 
@@ -105,38 +105,38 @@ pub struct SessionConfig {
     pub name: String,
     /// The .etl file to write. Ignored for [`Output::Consumers`].
     pub file: PathBuf,
-    /// The size of the buffers in kilobytes, 4 to 1024.
+    /// The buffer size in kilobytes, 4 to 1024.
     pub buffer_kb: u32,
-    /// `MinimumBuffers`. Raised to two for each processor if less (ETW-6.3.2).
+    /// `MinimumBuffers`. Raised to two per processor if less (ETW-6.3.2).
     pub minimum_buffers: u32,
-    /// `MaximumBuffers`. Buffers are added when they are needed, below `DISPATCH_LEVEL`
-    /// (ETW-6.3.4). Raised to the minimum if less (ETW-6.3.3); 0 means the minimum plus 20.
+    /// `MaximumBuffers`. Buffers are added on demand, below `DISPATCH_LEVEL` (ETW-6.3.4). Raised to
+    /// the minimum if less (ETW-6.3.3); 0 means the minimum plus 20.
     pub maximum_buffers: u32,
-    /// The interval at which buffers that are not full are flushed. Zero means never, except for
-    /// real-time sessions, which then flush every second (ETW-6.3.8).
+    /// The interval at which partly filled buffers are flushed. Zero means never, but one second for
+    /// real-time sessions (ETW-6.3.8).
     pub flush_timer: Duration,
     /// The destination of the events.
     pub output: Output,
     /// The limits of real-time delivery, or `None` if the session has no real-time consumers.
     pub real_time: Option<RealTime>,
-    /// `EVENT_TRACE_INDEPENDENT_SESSION_MODE`: the session records events that other sessions
-    /// have no room for, and other sessions record events that it has no room for (ETW-6.1.4).
+    /// `EVENT_TRACE_INDEPENDENT_SESSION_MODE`: the session records events even if other sessions
+    /// have no room for them, and vice versa (ETW-6.1.4).
     pub independent: bool,
-    /// The clock of the timestamps: the performance counter or the system time.
+    /// The clock for timestamps: the performance counter or the system time.
     pub clock: ClockType,
-    /// Gives each processor its own buffers. If not set, events are in the order of their writes
-    /// (`EVENT_TRACE_NO_PER_PROCESSOR_BUFFERING`).
+    /// Gives each processor its own buffers. If not set, events are in the order in which they were
+    /// written (`EVENT_TRACE_NO_PER_PROCESSOR_BUFFERING`).
     pub per_processor: bool,
     /// `EVENT_TRACE_USE_PAGED_MEMORY`: the session receives no events from drivers (ETW-6.1.11).
     pub paged_memory: bool,
-    /// Writes the file on a thread of its own. If not set, the event write that fills a buffer
-    /// also writes it to the file, so that equal runs produce equal files.
+    /// Writes the file on a separate thread. If not set, the event write that fills a buffer also
+    /// writes it to the file, so that identical runs produce identical files.
     pub writer_thread: bool,
     /// The process of a private session (`EVENT_TRACE_PRIVATE_LOGGER_MODE`), or `None` for a
     /// system session. A private session receives no events from drivers.
     pub private: Option<u32>,
-    /// The sequence that numbers the messages that ask for a number, if the session has one. Without
-    /// it, messages have no number.
+    /// The sequence that numbers the messages that request a number. If `None`, messages have no
+    /// number.
     pub sequence: Option<Sequence>,
 }
 
@@ -191,7 +191,7 @@ impl SessionConfig {
         (mode, most)
     }
 
-    /// Returns the interval at which buffers that are not full are flushed, if they are.
+    /// Returns the interval at which partly filled buffers are flushed, or `None` for never.
     pub(super) fn flush_period(&self) -> Option<Duration> {
         if matches!(self.output, Output::Memory { .. }) {
             None
@@ -202,8 +202,8 @@ impl SessionConfig {
         }
     }
 
-    /// Checks the configuration, and raises the numbers of buffers to the numbers that the
-    /// processors need.
+    /// Checks the configuration, and raises the numbers of buffers to the minimum for the
+    /// processors.
     pub(super) fn settle(mut self, processors: u16) -> Result<Self, ControlError> {
         let refuse = |why: String| Err(ControlError::InvalidParameter(why));
         if self.name.is_empty() || self.name.chars().count() > MAX_NAME_CHARACTERS {
@@ -219,7 +219,7 @@ impl SessionConfig {
                 self.buffer_kb
             ));
         }
-        // The header takes one buffer, and events another.
+        // The header needs one buffer, and events need another.
         if self.output.max_buffers(self.buffer_kb) < 2 {
             return refuse(format!(
                 "a log file with buffers of {} KB must have at least {} KB",
@@ -243,7 +243,7 @@ impl SessionConfig {
                 2 * streams
             ));
         }
-        // ETW-6.4.2: modes that exclude each other.
+        // ETW-6.4.2: mutually exclusive modes.
         if matches!(self.output, Output::Memory { .. }) && self.real_time.is_some() {
             return refuse(
                 "a buffering-mode session (EVENT_TRACE_BUFFERING_MODE) cannot have real-time \
@@ -259,7 +259,7 @@ impl SessionConfig {
         }
         if !matches!(self.clock, ClockType::Qpc | ClockType::SystemTime) {
             return refuse(
-                "a session's timestamps must be of the performance counter or the system time"
+                "a session's timestamps must come from the performance counter or the system time"
                     .to_owned(),
             );
         }
@@ -277,8 +277,8 @@ impl SessionConfig {
 /// ETW-6.3.5).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SessionStatistics {
-    /// The number of recorded events, not including [`Self::events_in_lost_buffers`]. A circular
-    /// file holds fewer events once its oldest buffers are overwritten.
+    /// The number of recorded events, excluding [`Self::events_in_lost_buffers`]. A circular file
+    /// contains fewer events once its oldest buffers are overwritten.
     pub events: u64,
     /// `EventsLost`: the number of events that could not be recorded.
     pub events_lost: u32,
@@ -304,11 +304,11 @@ pub struct SessionStatistics {
 pub struct SessionReport {
     /// The session's name.
     pub name: String,
-    /// The file that the session wrote; if it wrote several, the last file.
+    /// The file that the session wrote, or the last file if there were several.
     pub file: PathBuf,
-    /// All files that the session wrote, the oldest first.
+    /// All files that the session wrote, oldest first.
     pub files: Vec<PathBuf>,
-    /// The number of recorded events. A circular file holds fewer events once its oldest buffers
+    /// The number of recorded events. A circular file contains fewer events once its oldest buffers
     /// are overwritten.
     pub events: u64,
     /// The number of events that could not be recorded.
@@ -323,8 +323,8 @@ pub struct SessionReport {
     pub stacks_not_captured: u64,
     /// The number of buffers in the last file, including the header's buffer.
     pub buffers_written: u32,
-    /// Set if the session stopped by itself because its file was full.
+    /// Set if the session stopped on its own because its file was full.
     pub stopped_by_itself: bool,
-    /// The error that prevented writes to the file, if there was one.
+    /// The error that prevented writing the file, if any.
     pub file_error: Option<String>,
 }

@@ -1,4 +1,4 @@
-//! The counters of a session, and its timestamps.
+//! The counters and timestamps of a session.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
@@ -27,7 +27,7 @@ impl Counts {
         }
     }
 
-    /// Records the losses so far for the process that watches this one.
+    /// Records the losses so far for the watching process.
     pub fn note_losses(&self, session: u16) {
         let losses = self.losses();
         flight::note_losses(session, losses.events_lost, losses.buffers_lost);
@@ -40,7 +40,7 @@ impl Counts {
     }
 }
 
-/// Returns a reading of the counter as a session's timestamp.
+/// Converts a reading of the counter to a session timestamp.
 pub const fn stamp(config: &SessionConfig, clock: &Clock, counter: i64) -> i64 {
     match config.clock {
         ClockType::SystemTime => clock.file_time(counter),

@@ -1,4 +1,4 @@
-//! The part of a session that its writer shares: buffers, counters and the sink.
+//! The part of a session that its writer thread shares: buffers, counters and the sink.
 
 use std::{
     sync::{
@@ -27,7 +27,7 @@ use crate::{
 /// The buffers that are not in use.
 pub struct Spare {
     pub free: Vec<Buffer>,
-    /// The number of all buffers, including those that are in use or wait to be written.
+    /// The total number of buffers, including those that are in use or waiting to be written.
     pub made: u32,
 }
 
@@ -35,34 +35,34 @@ pub struct Spare {
 pub struct Lane {
     /// The buffer in use.
     pub buffer: Mutex<Buffer>,
-    /// The number of events that were put in buffers here. Changed with the buffer locked.
+    /// The number of events written to this lane's buffers. Changed while the buffer is locked.
     pub events: AtomicU64,
 }
 
-/// The part of a session that its writer shares.
+/// The part of a session that its writer thread shares.
 ///
-/// Data that change often are in cache lines of their own: processors that record events write to their
-/// lanes only, and read the rest.
+/// Frequently changed data have their own cache lines: processors that record events write only to
+/// their own lanes, and read the rest.
 pub struct Inner {
     pub id: u16,
     pub config: Arc<SessionConfig>,
     pub clock: Arc<Clock>,
-    /// One for each processor, or one for all.
+    /// One lane per processor, or one lane for all.
     pub lanes: Box<[CachePadded<Lane>]>,
     pub spare: CachePadded<Mutex<Spare>>,
     pub sink: CachePadded<Mutex<Sink>>,
     pub counts: CachePadded<Counts>,
-    /// Set if the file has its full size, so that no more buffers are written.
+    /// Set if the file has reached its maximum size, so that no more buffers are written.
     pub full: AtomicBool,
     /// Set if the store for consumers is full and there is no file.
     pub store_full: AtomicBool,
     /// Set if the session was stopped.
     pub ended: AtomicBool,
-    /// Set once the providers were notified that the session stopped.
+    /// Set once the providers have been notified that the session stopped.
     pub told: AtomicBool,
-    /// The number of the last message that had one from the session's own sequence.
+    /// The last message number from the session's own sequence.
     pub sequence: AtomicU32,
-    /// The time of the next flush of buffers that are not full; `i64::MAX` for never.
+    /// The time of the next flush of partly filled buffers; `i64::MAX` for never.
     pub flush_due: AtomicI64,
 }
 
@@ -76,10 +76,10 @@ impl Inner {
         }
     }
 
-    /// Returns an empty buffer, if there is one or one may be allocated.
+    /// Returns an empty buffer, if one is available or may be allocated.
     pub fn take_spare(&self, size: u32, processor: u16, may_grow: bool) -> Option<Buffer> {
         let mut spare = self.spare.lock();
-        // The buffers being filled and the kept buffers make up the session's limit.
+        // The buffers being filled and the kept buffers together make up the session's limit.
         let unlimited = matches!(self.config.output, Output::Memory { .. });
         if let Some(buffer) = spare.free.pop() {
             return Some(buffer.on_processor(processor));
@@ -117,7 +117,7 @@ impl Inner {
 pub enum ToWriter {
     /// A full buffer.
     Full(Buffer),
-    /// A request to answer when all earlier messages are handled.
+    /// A request to answer once all earlier messages are handled.
     Done(Sender<()>),
 }
 
@@ -138,7 +138,7 @@ impl Writer {
                 for message in inbox {
                     match message {
                         ToWriter::Full(buffer) => inner.put(buffer),
-                        // The requesting thread may have stopped waiting.
+                        // The requesting thread may no longer be waiting.
                         ToWriter::Done(done) => drop(done.send(())),
                     }
                 }
@@ -150,8 +150,8 @@ impl Writer {
     /// Lets the thread handle the messages sent so far. Later messages are lost.
     pub fn stop(self) {
         drop(self.to);
-        // The thread is not joined: routes that are being replaced may hold the session, and
-        // with it the channel to the thread, a moment longer.
+        // The thread is not joined: routes that are being replaced may briefly keep the session alive,
+        // and with it the channel to the thread.
         drop(self.thread);
     }
 }

@@ -12,11 +12,11 @@ use super::config::RealTime;
 pub enum Delivered {
     /// An event.
     Event(EventRecord),
-    /// A record of another form: a message, or the event of a classic provider.
+    /// A record in another format: a message, or an event of a classic provider.
     Other {
-        /// The whole record.
+        /// The complete record.
         record: Vec<u8>,
-        /// Its timestamp or, for a record without a timestamp, that of the previous record.
+        /// The record's timestamp, or the previous record's if the record has none.
         timestamp: i64,
     },
 }
@@ -44,7 +44,7 @@ pub fn records_of(buffer: &Buffer) -> Delivery {
                 record: record.to_vec(),
                 timestamp: header.timestamp.unwrap_or(last),
             },
-            // Events have another header.
+            // An event's header has a different format.
             None => match events.next() {
                 Some(event) => Delivered::Event(event),
                 None => continue,
@@ -56,7 +56,7 @@ pub fn records_of(buffer: &Buffer) -> Delivery {
     delivery
 }
 
-/// `RT_LostEvent`, the class of the records that report losses to a consumer (ETW-6.3.7).
+/// `RT_LostEvent`, the class of records that report losses to a consumer (ETW-6.3.7).
 pub const RT_LOST_EVENT: Guid = Guid::from_u128(0x6a39_9ae0_4bc6_4de9_870b_3657_f894_7e7e);
 
 /// The types of [`RT_LOST_EVENT`] records.
@@ -79,7 +79,7 @@ pub struct Mailbox(Mutex<Unread>);
 struct Unread {
     deliveries: VecDeque<Delivery>,
     most: usize,
-    /// Set if deliveries were dropped since the last one that was kept.
+    /// Set if deliveries were dropped after the last kept delivery.
     dropped: bool,
 }
 
@@ -111,13 +111,13 @@ impl Mailbox {
 pub struct Deliveries {
     config: RealTime,
     consumers: Vec<Arc<Mailbox>>,
-    /// Deliveries for which there was no consumer, the oldest first.
+    /// Deliveries that arrived while there was no consumer, oldest first.
     stored: VecDeque<Delivery>,
     /// Set if a delivery was dropped because the store was full.
     dropped: bool,
-    /// The number of lost events that were reported to consumers.
+    /// The number of lost events that have been reported to consumers.
     told: u32,
-    /// The number of buffers that were not delivered.
+    /// The number of undelivered buffers.
     pub lost: u32,
 }
 
@@ -133,7 +133,7 @@ impl Deliveries {
         }
     }
 
-    /// Returns whether the store is full, so that the session accepts no events (ETW-6.4.5).
+    /// Returns whether the store is full, in which case the session accepts no events (ETW-6.4.5).
     pub fn is_full(&self) -> bool {
         self.consumers.is_empty() && self.stored.len() >= self.config.max_stored
     }
@@ -167,7 +167,7 @@ impl Deliveries {
         }
     }
 
-    /// Attaches a consumer. It first receives all stored deliveries, however many there are.
+    /// Attaches a consumer. It first receives all stored deliveries, regardless of their number.
     pub fn attach(&mut self) -> Arc<Mailbox> {
         let mut deliveries: VecDeque<Delivery> = self.stored.drain(..).collect();
         if std::mem::take(&mut self.dropped) {
@@ -198,7 +198,7 @@ mod tests {
         Delivered::Event(EventRecord { timestamp, ..EventRecord::default() })
     }
 
-    /// Returns the records as numbers: the timestamps of events and the types of loss records.
+    /// Returns the unread records as numbers: timestamps of events and types of loss records.
     fn read(mailbox: &Mailbox) -> Vec<i64> {
         let records = mailbox.take().into_iter();
         records

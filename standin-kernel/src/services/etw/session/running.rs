@@ -1,11 +1,11 @@
 //! Running sessions and their buffers.
 //!
-//! A session has one buffer in use for each processor, and free buffers. When a buffer is full,
-//! a free one replaces it, and the full one goes to the [`Sink`]. Locks are acquired in this
-//! order: the buffers in use, by session and processor; the free buffers; the sink.
+//! A session has one buffer in use per processor, and free buffers. When a buffer is full, a free
+//! buffer replaces it, and the full buffer goes to the [`Sink`]. Locks are acquired in this order:
+//! the buffers in use, by session and processor; the free buffers; the sink.
 //!
-//! An event writes to its processor's [`Lane`] only. Processors meet at the free buffers and the
-//! sink, once for each buffer.
+//! An event writes only to its processor's [`Lane`]. Processors share the free buffers and the sink,
+//! which each uses once per buffer.
 
 use std::sync::{
     Arc,
@@ -37,13 +37,13 @@ use crate::{
 pub enum NoRoom {
     /// The event does not fit in an empty buffer (ETW-1.3.18).
     NeverFits,
-    /// Every buffer is full and waits to be written (ETW-1.3.19).
+    /// All buffers are full and waiting to be written (ETW-1.3.19).
     NoBuffer,
     /// The store for real-time consumers is full (ETW-1.3.20).
     StoreFull,
-    /// The session has stopped by itself because its file is full (ETW-6.4.4).
+    /// The session has stopped on its own because its file is full (ETW-6.4.4).
     Stopped,
-    /// The session was stopped since the routes were read.
+    /// The session was stopped after the routes were read.
     Ended,
 }
 
@@ -51,7 +51,7 @@ pub enum NoRoom {
 pub struct Session {
     inner: Arc<Inner>,
     writer: Mutex<Option<Writer>>,
-    /// The channel to the writer's thread, used when events are written.
+    /// The channel to the writer thread, used when events are written.
     to_writer: Option<Sender<ToWriter>>,
 }
 
@@ -140,8 +140,8 @@ impl Session {
         self.is_full() && !self.inner.told.swap(true, Ordering::Relaxed)
     }
 
-    /// Returns the next number of the session's sequence, if it has one. `global` is the last number
-    /// of the sequence that sessions share.
+    /// Returns the next number of the session's sequence, if the session has one. `global` is the
+    /// last number of the shared sequence.
     pub fn next_sequence(&self, global: &AtomicU32) -> Option<u32> {
         let last = match self.inner.config.sequence? {
             Sequence::Local => &self.inner.sequence,
@@ -162,8 +162,8 @@ impl Session {
         self.inner.counts.stacks_not_captured.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Reserves space for a record of `size` bytes in a processor's buffer. `may_grow` allows the
-    /// allocation of a buffer, which is not possible at a high IRQL (ETW-6.3.4).
+    /// Reserves space for a record of `size` bytes in a processor's buffer. `may_grow` allows
+    /// allocating a buffer, which is impossible at a high IRQL (ETW-6.3.4).
     pub fn reserve(
         &self,
         processor: u16,
@@ -211,7 +211,7 @@ impl Session {
         Ok(Reservation { session: self, lane, buffer })
     }
 
-    /// Passes a full buffer to the writer's thread or to the sink.
+    /// Passes a full buffer to the writer thread or the sink.
     fn submit(&self, buffer: Buffer) {
         match &self.to_writer {
             // The thread ends after the session's last buffer, so it receives every buffer.
@@ -220,8 +220,8 @@ impl Session {
         }
     }
 
-    /// Writes the contents of the buffers (`EVENT_TRACE_CONTROL_FLUSH`). A session in memory
-    /// writes a file of the buffers that it holds, replacing an earlier file.
+    /// Writes the contents of the buffers (`EVENT_TRACE_CONTROL_FLUSH`). For a session in memory,
+    /// writes its buffers to a file, replacing any existing file.
     pub fn flush(&self) -> Result<(), ControlError> {
         let inner = &*self.inner;
         if matches!(inner.config.output, Output::Memory { .. }) {
@@ -239,7 +239,7 @@ impl Session {
                 let partly = std::mem::replace(&mut *buffer, empty);
                 self.submit(partly);
             }
-            // Without a free buffer, all others wait to be written, and this one will be too.
+            // Without a free buffer, all others are waiting to be written, and this one will be too.
         }
         self.wait_for_writer();
         Ok(())
@@ -249,7 +249,7 @@ impl Session {
         if let Some(writer) = &self.to_writer {
             let (done, finished) = crossbeam_channel::bounded(1);
             if writer.send(ToWriter::Done(done)).is_ok() {
-                // The thread answers or has ended.
+                // The thread answers or has already ended.
                 let _answered = finished.recv();
             }
         }
@@ -259,19 +259,19 @@ impl Session {
     pub fn flush_if_due(&self, now: i64) -> bool {
         let due = self.inner.flush_due.load(Ordering::Relaxed) <= now;
         if due {
-            // Buffers that cannot be written to the file are lost and counted.
+            // Buffers that cannot be written to the file are counted as lost.
             let _flushed = self.flush();
         }
         due
     }
 
-    /// Returns the time of the next flush of buffers that are not full, if one is set.
+    /// Returns the time of the next flush of partly filled buffers, if flushes are scheduled.
     pub fn flush_due(&self) -> Option<i64> {
         let due = self.inner.flush_due.load(Ordering::Relaxed);
         (due != i64::MAX).then_some(due)
     }
 
-    /// Holds back full buffers, as a slow disk does, or releases them.
+    /// Delays writing full buffers, like a slow disk, or resumes it.
     pub fn hold_writer(&self, hold: bool) {
         self.wait_for_writer();
         let inner = &*self.inner;
@@ -287,7 +287,7 @@ impl Session {
         inner.spare.lock().free.extend(free);
     }
 
-    /// Makes the writes of the next buffers fail.
+    /// Makes writing the next buffers fail.
     pub fn fail_writes(&self, buffers: u32) {
         self.inner.sink.lock().failing += buffers;
     }
@@ -323,7 +323,7 @@ impl Session {
         };
         let sink = inner.sink.lock();
         let counts = &inner.counts;
-        // Before the recorded events, which include them.
+        // This is read before the recorded events, which include it.
         let events_in_lost_buffers = counts.events_in_lost_buffers.load(Ordering::Relaxed);
         let lanes = inner.lanes.iter();
         let recorded: u64 = lanes.map(|lane| lane.events.load(Ordering::Relaxed)).sum();
@@ -376,7 +376,7 @@ impl Session {
 }
 
 impl Reservation<'_> {
-    /// Writes an event into the reserved space. Its timestamp is the counter's reading `counter`.
+    /// Writes an event to the reserved space. `counter` is the counter's reading for its timestamp.
     pub fn record(mut self, record: &EncodedRecord, counter: i64) -> Result<(), AppendError> {
         let inner = &*self.session.inner;
         let timestamp = stamp(&inner.config, &inner.clock, counter);
@@ -386,7 +386,7 @@ impl Reservation<'_> {
         if let Some(record) = self.buffer.records().get(record) {
             flight::note_event(inner.id, self.buffer.processor(), record);
         }
-        // Only the buffer's owner changes the count.
+        // Only the owner of the buffer changes the count.
         let events = self.lane.events.load(Ordering::Relaxed);
         self.lane.events.store(events + 1, Ordering::Relaxed);
         Ok(())

@@ -23,23 +23,23 @@ use super::{
 };
 use crate::ground::{clock::Clock, flight};
 
-/// The destinations of a session's buffers.
+/// The destinations of a session's full buffers.
 pub struct Sink {
     id: u16,
     config: Arc<SessionConfig>,
     clock: Arc<Clock>,
     processors: u16,
-    /// The file that is being written, or `None` for a session in memory.
+    /// The current file, or `None` for a session in memory.
     file: Option<LogFile<File>>,
     pub files: Vec<PathBuf>,
     /// The full buffers of a session in memory, oldest first.
     ring: VecDeque<Buffer>,
-    /// The full buffers that wait while the writer is held.
+    /// The full buffers that wait while writing is held.
     waiting: VecDeque<Buffer>,
     pub deliveries: Option<Deliveries>,
-    /// Set while the writer is held and no buffers are written.
+    /// Set while writing is held.
     pub held: bool,
-    /// The number of upcoming buffer writes that fail.
+    /// The number of upcoming buffer writes that will fail.
     pub failing: u32,
     last_event: i64,
     pub buffers_written: u32,
@@ -47,11 +47,11 @@ pub struct Sink {
     pub error: Option<String>,
 }
 
-/// The fate of a buffer.
+/// The outcome of writing a buffer.
 pub enum Written {
-    /// The buffer can be used again.
+    /// The buffer can be reused.
     Free(Buffer),
-    /// The buffer stays in memory, like the session's other buffers.
+    /// The buffer stays in memory with the session's other buffers.
     Kept,
 }
 
@@ -75,7 +75,7 @@ impl Sink {
         }
     }
 
-    /// Returns the path of the file that is being written, or of the first file.
+    /// Returns the path of the current file, or of the first file if none is open.
     pub fn path(&self) -> &Path {
         self.files.last().unwrap_or(&self.config.file)
     }
@@ -115,12 +115,12 @@ impl Sink {
         Ok(())
     }
 
-    /// Returns a reading of the counter as the session's timestamp.
+    /// Converts a reading of the counter to the session's timestamp.
     pub fn stamp(&self, counter: i64) -> i64 {
         stamp(&self.config, &self.clock, counter)
     }
 
-    /// Accepts a full or flushed buffer. The buffer waits while the writer is held.
+    /// Accepts a full or flushed buffer. The buffer waits while writing is held.
     pub fn put(&mut self, buffer: Buffer, counts: &Counts, full: &AtomicBool) -> Vec<Buffer> {
         if self.held {
             self.waiting.push_back(buffer);
@@ -132,7 +132,7 @@ impl Sink {
         }
     }
 
-    /// Writes the buffers that waited for the writer. Returns the buffers that are free again.
+    /// Writes the waiting buffers. Returns the buffers that are free again.
     pub fn release(&mut self, counts: &Counts, full: &AtomicBool) -> Vec<Buffer> {
         self.held = false;
         let waiting = std::mem::take(&mut self.waiting);
@@ -157,7 +157,7 @@ impl Sink {
         }
         if let Output::Memory { buffers } = self.config.output {
             self.ring.push_back(buffer);
-            // Each processor has one more buffer, which is being filled.
+            // Each processor has one additional buffer that is being filled.
             let streams = if self.config.per_processor { usize::from(self.processors) } else { 1 };
             let most = (buffers as usize).saturating_sub(streams);
             return if self.ring.len() > most
@@ -207,7 +207,7 @@ impl Sink {
                 self.create_file()?;
             }
             Output::Sequential { .. } if is_full => {
-                // The session has stopped, and buffers that threads still held are lost.
+                // The session has stopped, so buffers that threads still held are lost.
                 counts.lose_buffer(buffer);
                 counts.note_losses(self.id);
                 return Ok(());
@@ -219,14 +219,14 @@ impl Sink {
             file.append(buffer, self.last_event)?;
             self.buffers_written = file.buffers_written();
         }
-        // The session stops when a buffer fills the file.
+        // The session stops when the file is full.
         if matches!(self.config.output, Output::Sequential { .. }) && self.buffers_written >= most {
             full.store(true, Ordering::Release);
         }
         Ok(())
     }
 
-    /// Finishes the file that is being written, if there is one.
+    /// Finishes the current file, if there is one.
     pub fn finish_file(&mut self, counts: &Counts) -> Result<(), WriteError> {
         let Some(file) = self.file.take() else {
             return Ok(());
@@ -241,7 +241,7 @@ impl Sink {
         Ok(())
     }
 
-    /// Writes the buffers in memory to a file, replacing an earlier file.
+    /// Writes the buffers in memory to a file, replacing any existing file.
     pub fn write_memory(
         &mut self,
         filling: &[MutexGuard<'_, Buffer>],

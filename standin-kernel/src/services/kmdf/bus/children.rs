@@ -1,15 +1,15 @@
-//! The children of a bus device, static and dynamic, as its driver reported them.
+//! The static and dynamic children of a bus device, as its driver reported them.
 
 use crate::services::kmdf::state::{device::DeviceData, framework::Context};
 
-/// The place of a child between its report and its end.
+/// The state of a child between its report and its removal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChildState {
-    /// The driver reported the child, and the plug-and-play manager has not asked for it yet.
+    /// The driver reported the child, and the Plug and Play manager has not enumerated it yet.
     Pending,
-    /// The child is there.
+    /// The child is present.
     Present,
-    /// The driver reported that the child is gone.
+    /// The driver reported the child missing.
     Missing,
 }
 
@@ -19,17 +19,17 @@ pub enum ChildState {
 pub struct Child {
     /// Set if the child was reported missing.
     pub is_missing: bool,
-    /// Set once the plug-and-play manager knows the child.
+    /// Set once the Plug and Play manager knows the child.
     pub is_reported: bool,
-    /// Set if the driver lets the child's requests be forwarded to the parent's queues.
+    /// Set if the driver allows the child's requests to be forwarded to the parent's queues.
     pub forwards_to_parent: bool,
     /// `EvtDeviceEject`, or 0.
     pub eject: u64,
-    /// The list that enumerated the child, and the child's number in it.
+    /// The list that enumerated the child, and the child's number in the list.
     pub listed: Option<(u64, u64)>,
-    /// Set if the bus driver itself drives the device, which needs no other driver.
+    /// Set if the bus driver itself drives the device, so that no other driver is needed.
     pub is_raw: bool,
-    /// Set once the driver has assigned the device id, which every child needs.
+    /// Set once the driver has assigned the device id, which every child requires.
     pub has_device_id: bool,
 }
 
@@ -37,16 +37,16 @@ pub struct Child {
 #[derive(Default)]
 pub struct StaticChildren {
     pub devices: Vec<u64>,
-    /// The number of iterations that are under way.
+    /// The number of iterations in progress.
     pub locks: u32,
 }
 
-/// Runs `body` on what a child's driver keeps of it.
+/// Runs `body` on the bus driver's record of a child.
 pub fn with_child<R>(context: &Context, device: u64, body: impl FnOnce(&mut Child) -> R) -> R {
     context.with::<DeviceData, _>(device, |device| body(device.part::<Child>()))
 }
 
-/// Returns the place of a child.
+/// Returns the state of a child.
 pub const fn state_of(child: &Child) -> ChildState {
     match (child.is_missing, child.is_reported) {
         (true, _) => ChildState::Missing,
@@ -71,7 +71,7 @@ impl ChildState {
     }
 }
 
-/// Returns the children of a bus device that the plug-and-play manager knows, oldest first.
+/// Returns the children of a bus device that the Plug and Play manager knows, oldest first.
 pub fn children_of(context: &Context, device: u64) -> Vec<u64> {
     let mut framework = context.framework();
     let mut children = framework.all::<DeviceData>();

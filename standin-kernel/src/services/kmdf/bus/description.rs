@@ -1,34 +1,34 @@
-//! The descriptions of children: structures of a bus driver, which may own memory that only the
-//! driver's callbacks can copy and free.
+//! The descriptions of children. They are structures of a bus driver, and may own memory that only
+//! the driver's callbacks can copy and free.
 
 use crate::{
     ground::{NtResult, NtStatus, arena::Block, framework_abi::ChildListConfig},
     services::kmdf::state::framework::Context,
 };
 
-/// The largest description.
+/// The maximum size of a description.
 pub const MAX_SIZE: u32 = 1 << 20;
 
-/// The two kinds of descriptions.
+/// The kind of a description.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// The identification, which distinguishes a child from the others.
+    /// The identification description, which distinguishes a child from all others.
     Identification,
-    /// Where the child is, which may change.
+    /// The address description: the child's location, which may change.
     Address,
 }
 
-/// A description that a list keeps.
+/// A description stored in a list.
 pub struct Description(Block);
 
 impl Description {
-    /// Returns the address that the driver's callbacks get.
+    /// Returns the address that is passed to the driver's callbacks.
     pub const fn address(&self) -> u64 {
         self.0.address()
     }
 }
 
-/// The callbacks of a configuration for a kind: copy, duplicate and clean up.
+/// Returns the size and the callbacks (copy, duplicate, clean up) of a kind of description.
 const fn callbacks(config: &ChildListConfig, kind: Kind) -> (u32, [u64; 3]) {
     match kind {
         Kind::Identification => (
@@ -61,7 +61,7 @@ fn bytes_of(context: &Context, address: u64, size: u32) -> Vec<u8> {
     context.read_bytes(address, length)
 }
 
-/// Copies a description for a list to keep.
+/// Copies a description into a list.
 pub fn duplicate(
     context: &Context,
     list: u64,
@@ -86,7 +86,7 @@ pub fn duplicate(
     status.is_success().then_some(Description(block)).ok_or(status)
 }
 
-/// Copies a description that a list keeps to the driver's structure.
+/// Copies a description from a list to the driver's structure.
 pub fn copy(
     context: &Context,
     list: u64,
@@ -109,7 +109,7 @@ pub fn copy(
     Ok(())
 }
 
-/// Lets the driver free what a description holds.
+/// Lets the driver free the memory that a description owns.
 pub fn clean_up(
     context: &Context,
     list: u64,
@@ -127,7 +127,7 @@ pub fn clean_up(
     }
 }
 
-/// Returns whether two identification descriptions are those of one child.
+/// Returns whether two identification descriptions identify the same child.
 pub fn is_same(
     context: &Context,
     list: u64,

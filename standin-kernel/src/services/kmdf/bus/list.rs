@@ -1,4 +1,4 @@
-//! Dynamic child lists: children by their identification descriptions.
+//! Dynamic child lists, whose children are identified by their identification descriptions.
 
 use super::{
     super::{
@@ -46,7 +46,6 @@ pub const ENTRIES: Entries = &[
     ("WdfChildListRequestChildEject", Routine::after_globals(request_eject)),
 ];
 
-/// A child that a list has.
 struct Entry {
     number: u64,
     id: Description,
@@ -54,7 +53,7 @@ struct Entry {
     /// The child's device, once the driver has created it.
     device: Option<u64>,
     is_missing: bool,
-    /// Set if the current scan has seen the child.
+    /// Set if the current scan has reported the child.
     is_seen: bool,
 }
 
@@ -65,7 +64,7 @@ pub struct ChildListData {
     entries: Vec<Entry>,
     issued: u64,
     scans: u32,
-    /// The iterations under way.
+    /// The number of iterations in progress.
     iterations: u32,
 }
 
@@ -79,7 +78,7 @@ impl Data for ChildListData {
     }
 }
 
-/// The configuration of a bus device's default list, until the device is created, and then the list.
+/// A bus device's default list: its configuration until the device is created, then the list itself.
 #[derive(Default)]
 pub struct DefaultList {
     config: Option<(ChildListConfig, Option<ObjectAttributes>)>,
@@ -115,7 +114,7 @@ fn set_default_config(context: &Context, init: Handle<DeviceInit>, config: u64, 
     });
     if !is_valid || !is_function {
         context.warn_of_misuse(|| {
-            "with a configuration that is not valid, or for a device that is no function device"
+            "with a configuration that is not valid, or for a device that is not a function device"
                 .to_owned()
         });
     }
@@ -175,7 +174,7 @@ fn get_device(context: &Context, list: Handle<ChildListData>) -> u64 {
     list.with(context, |list| list.device)
 }
 
-/// Asks the driver to scan for children when the device has started.
+/// Asks the driver to scan for children after the device has started.
 fn scan(context: &Context, list: u64) {
     let callback = context.with::<ChildListData, _>(list, |list| list.config.scan_for_children);
     if callback != 0 {
@@ -183,7 +182,7 @@ fn scan(context: &Context, list: u64) {
     }
 }
 
-/// Returns the number of the child with an identification description, if the list has it.
+/// Returns the number of the child with an identification description, if it is in the list.
 pub fn find(context: &Context, list: u64, id: u64) -> Option<u64> {
     let (config, present) = context.with::<ChildListData, _>(list, |list| {
         let present = list.entries.iter().filter(|entry| !entry.is_missing);
@@ -197,7 +196,7 @@ pub fn find(context: &Context, list: u64, id: u64) -> Option<u64> {
         .map(|(number, _)| number)
 }
 
-/// Runs `body` on a child of a list, if the list still has it.
+/// Runs `body` on a child, if it is still in the list.
 fn with_entry<R>(
     context: &Context,
     list: u64,
@@ -210,7 +209,7 @@ fn with_entry<R>(
     })
 }
 
-/// A record of a child in its list: the addresses of its descriptions, and its device.
+/// A child's record in its list: the addresses of its descriptions, and its device.
 #[derive(Clone, Copy)]
 pub struct Descriptions {
     pub identification: u64,
@@ -218,7 +217,7 @@ pub struct Descriptions {
     pub device: Option<u64>,
 }
 
-/// Returns what a list keeps of a child, if it still has the child.
+/// Returns a child's record, if the child is still in the list.
 pub fn descriptions(context: &Context, list: u64, number: u64) -> Option<Descriptions> {
     with_entry(context, list, number, |entry| Descriptions {
         identification: entry.id.address(),
@@ -249,7 +248,7 @@ fn begin_scan(context: &Context, list: Handle<ChildListData>) {
     });
 }
 
-/// Ends a scan. Children that it has not seen are missing.
+/// Ends a scan. Children that it has not reported become missing.
 fn end_scan(context: &Context, list: Handle<ChildListData>) {
     let is_over = list.with(context, |list| {
         list.scans = list.scans.checked_sub(1)?;
@@ -267,7 +266,7 @@ fn end_scan(context: &Context, list: Handle<ChildListData>) {
     }
 }
 
-/// Reports the changes of a list to the plug-and-play manager, unless a scan is under way.
+/// Reports the changes of a list to the Plug and Play manager, unless a scan is in progress.
 fn report(context: &Context, list: u64) {
     if context.with::<ChildListData, _>(list, |list| list.scans > 0) {
         return;
@@ -293,7 +292,7 @@ fn add_or_update(
     Ok(if is_new { NtStatus::SUCCESS } else { NtStatus::OBJECT_NAME_EXISTS })
 }
 
-/// Adds a child, or updates the address of one that the list has. Returns whether it is new.
+/// Adds a child, or updates the address of an existing child. Returns whether the child is new.
 fn add(
     context: &Context,
     list: u64,
@@ -352,7 +351,7 @@ fn update_all_as_present(context: &Context, list: Handle<ChildListData>) {
     });
 }
 
-/// Creates the devices of new children, and removes those of missing ones.
+/// Creates the devices of new children, and removes the devices of missing children.
 fn enumerate(context: &Context, list: u64) {
     loop {
         let next = context.framework().get::<ChildListData>(list).ok().and_then(|list| {
@@ -368,7 +367,7 @@ fn enumerate(context: &Context, list: u64) {
     }
 }
 
-/// Removes a child from its list, and its device after the current step.
+/// Removes a child from its list immediately, and removes its device after the current step.
 fn remove_entry(context: &Context, list: u64, number: u64) {
     let (config, removed) = context.with::<ChildListData, _>(list, |list| {
         let place = list.entries.iter().position(|entry| entry.number == number);
@@ -393,7 +392,7 @@ fn clean_up_entry(context: &Context, list: u64, config: &ChildListConfig, entry:
     description::clean_up(context, list, config, Kind::Identification, &entry.id);
 }
 
-/// Asks the driver to create the device of a child. A child whose creation fails is removed.
+/// Asks the driver to create a child's device. If that fails, the child is removed.
 fn create_child(context: &Context, list: u64, number: u64) {
     let (device, callback) =
         context.with::<ChildListData, _>(list, |list| (list.device, list.config.create_device));
@@ -423,7 +422,7 @@ fn create_child(context: &Context, list: u64, number: u64) {
             child.is_raw
         });
         if is_raw {
-            // A device that does not start stays in the tree.
+            // A device that fails to start stays in the tree.
             let _started = start_stack(context, child);
         }
         return;
@@ -434,7 +433,7 @@ fn create_child(context: &Context, list: u64, number: u64) {
     remove_entry(context, list, number);
 }
 
-/// Releases what the descriptions of a list that is being deleted hold.
+/// Releases the memory that the descriptions of a deleted list own.
 fn clean_up(context: &Context, list: u64) {
     let (config, entries) = context
         .with::<ChildListData, _>(list, |list| (list.config, core::mem::take(&mut list.entries)));
@@ -463,8 +462,7 @@ fn end_iteration(context: &Context, list: Handle<ChildListData>, _iterator: u64)
     }
 }
 
-/// Returns the next child that the iterator's flags select, with its descriptions if the driver wants
-/// them.
+/// Returns the next child that the iterator's flags select, with its descriptions if requested.
 fn retrieve_next(context: &Context, list: u64, iterator: u64, device: u64, info: u64) -> NtResult {
     let found = next_child(context, list, iterator, info);
     context.write(device, &found.unwrap_or(0));
@@ -534,7 +532,7 @@ fn next_child(context: &Context, list: u64, iterator: u64, info: u64) -> NtResul
     }
 }
 
-/// Ejects the child with a description. Returns whether the list has it.
+/// Ejects the child with a description. Returns whether the child is in the list.
 fn request_eject(context: &Context, list: Handle<ChildListData>, id: u64) -> bool {
     let config = list.with(context, |list| list.config);
     if description::check(context, &config, Kind::Identification, id).is_err() {

@@ -1,4 +1,4 @@
-//! Bus drivers: the devices that a driver enumerates as children of its own.
+//! Bus drivers: the child devices that a driver enumerates.
 
 pub mod children;
 pub mod description;

@@ -30,13 +30,13 @@ pub const ENTRIES: Entries = &[
     ("WdfRequestForwardToParentDeviceIoQueue", Routine::after_globals(forward_to_parent)),
 ];
 
-/// Bugchecks if a device is no child of a bus device. Returns its parent.
+/// Bugchecks if a device is not a child of a bus device. Returns its parent.
 pub fn parent_of(context: &Context, device: u64) -> u64 {
     let parent = context.with::<DeviceData, _>(device, |device| device.init.child_of);
     parent.unwrap_or_else(|| {
         context.stop_call(
             Rule::BadHandle,
-            &format!("with 0x{device:016X}, which is no child of a bus device"),
+            &format!("with 0x{device:016X}, which is not a child of a bus device"),
         )
     })
 }
@@ -45,7 +45,7 @@ fn get_parent(context: &Context, device: u64) -> u64 {
     parent_of(context, device)
 }
 
-/// Reports that a static child is gone. Children of a list are reported by their descriptions.
+/// Reports a static child missing. Children in a list are reported by description instead.
 fn mark_missing(context: &Context, device: u64) -> NtStatus {
     parent_of(context, device);
     let was_there = with_child(context, device, |child| {
@@ -92,7 +92,7 @@ fn add_static_child(
     NtStatus::SUCCESS
 }
 
-/// Reports the static children of a bus device to the plug-and-play manager.
+/// Reports the static children of a bus device to the Plug and Play manager.
 fn report(context: &Context, device: u64) {
     let children = context
         .framework()
@@ -147,7 +147,7 @@ fn retrieve_next(context: &Context, device: Handle<DeviceData>, previous: u64, f
         .unwrap_or(0)
 }
 
-/// Gives a child's request to a queue of its parent, for good.
+/// Permanently forwards a child's request to a queue of its parent.
 fn forward_to_parent(
     context: &Context,
     request: Handle<RequestData>,

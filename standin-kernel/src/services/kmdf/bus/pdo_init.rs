@@ -31,7 +31,7 @@ pub const ENTRIES: Entries = &[
     ("WdfPdoInitRemovePowerDependencyOnParent", Routine::after_globals(remove_power_dependency)),
 ];
 
-/// The texts of a child in its locales.
+/// A child's texts in one locale.
 #[derive(Default)]
 struct Texts {
     all: Vec<(u32, String, String)>,
@@ -48,7 +48,7 @@ pub fn new(parent: u64) -> DeviceInit {
     DeviceInit { child_of: Some(parent), ..DeviceInit::default() }
 }
 
-/// Changes the description of a child. The description of another device is refused.
+/// Changes the description of a child. Fails for any other device.
 fn change<R>(
     context: &Context,
     init: Handle<DeviceInit>,
@@ -101,7 +101,7 @@ fn assign_container_id(context: &Context, init: Handle<DeviceInit>, id: u64) -> 
     change(context, init, |init| init.identity.container = id)
 }
 
-/// Adds the description and the location in a locale. The default locale's are the device's.
+/// Adds the description and location in a locale. The device uses those in the default locale.
 fn add_device_text(
     context: &Context,
     init: Handle<DeviceInit>,
@@ -129,7 +129,7 @@ fn set_default_locale(context: &Context, init: Handle<DeviceInit>, locale: u32) 
     });
 }
 
-/// Makes the text of the default locale the device's, or the first text.
+/// Uses the text in the default locale for the device, or else the first text.
 fn choose_text(init: &mut DeviceInit) {
     let texts = init.parts.get::<Texts>();
     let default = texts.default;
@@ -146,7 +146,7 @@ fn assign_raw_device(context: &Context, init: Handle<DeviceInit>, class: u64) ->
 }
 
 fn set_event_callbacks(context: &Context, init: Handle<DeviceInit>, callbacks: u64) {
-    /// The size before the last callback was added.
+    /// The structure's size before the last callback was added.
     const OLD: usize = 56;
     let given: PdoCallbacks = context
         .read_sized(callbacks, &[OLD])
@@ -158,8 +158,8 @@ fn allow_forwarding(context: &Context, init: Handle<DeviceInit>) {
     let _ = change(context, init, |init| init.parts.get::<Child>().forwards_to_parent = true);
 }
 
-/// Accepts that the child needs no power of its parent. The stand-in kernel starts devices as the test
-/// says.
+/// Accepts that the child does not depend on its parent's power. In the stand-in kernel, the test
+/// decides when devices start.
 fn remove_power_dependency(context: &Context, init: Handle<DeviceInit>) {
     let _ = change(context, init, |_| ());
 }

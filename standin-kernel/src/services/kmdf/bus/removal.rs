@@ -1,4 +1,4 @@
-//! The end of children that their drivers report missing or eject.
+//! The removal of children that their drivers report missing or eject.
 
 use super::{
     super::{
@@ -9,7 +9,7 @@ use super::{
     children::with_child,
 };
 
-/// Removes a child with its stack after the current step, because its driver reported it missing.
+/// Removes a child and its stack after the current step, because its driver reported it missing.
 pub fn remove_later(context: &Context, child: u64) {
     queue_work(
         context,
@@ -23,7 +23,7 @@ fn remove_missing(context: &Context, child: u64) {
     }
 }
 
-/// Ejects a child after the current step: removes its stack, and tells its driver to eject it.
+/// Ejects a child after the current step: removes its stack, and calls its driver to eject it.
 pub fn eject_later(context: &Context, child: u64) {
     queue_work(
         context,
@@ -41,6 +41,6 @@ fn eject(context: &Context, child: u64) {
         context.call_driver("EvtDeviceEject", callback, [child]);
     }
     with_child(context, child, |child| child.is_missing = true);
-    // A driver that refuses keeps the device.
+    // If a driver refuses, the device stays.
     let _removed = remove_device(context, child);
 }

@@ -1,4 +1,4 @@
-//! The devices and descriptions of children, which a bus driver reads after it has reported them.
+//! Queries for the devices and descriptions of children that a bus driver has reported.
 
 use super::{
     super::state::framework::{Context, Entries},
@@ -32,7 +32,7 @@ fn config_of(context: &Context, list: u64) -> ChildListConfig {
     context.with::<ChildListData, _>(list, |list| list.config)
 }
 
-/// Returns the device of the child that an identification description is that of, or 0.
+/// Returns the device of the child with an identification description, or 0.
 fn retrieve_pdo(context: &Context, list: u64, info: u64) -> u64 {
     let config = config_of(context, list);
     let mut wanted: ChildRetrieveInfo = context.read(info);
@@ -53,7 +53,7 @@ fn retrieve_pdo(context: &Context, list: u64, info: u64) -> u64 {
         && wanted.address_description != 0
     {
         let to = wanted.address_description;
-        // A description of the wrong size stays as it is.
+        // A description of the wrong size is left unchanged.
         let _ = description::copy(context, list, &config, Kind::Address, address, to);
     }
     context.write(info, &wanted);
@@ -69,7 +69,7 @@ fn retrieve_address(context: &Context, list: u64, id: u64, to: u64) -> NtResult 
     copy(context, list, &config, number, Kind::Address, to)
 }
 
-/// Copies a description of a child of a list.
+/// Copies a description of a child in a list.
 fn copy(
     context: &Context,
     list: u64,
@@ -87,7 +87,7 @@ fn copy(
     description::copy(context, list, config, kind, from, to)
 }
 
-/// Returns the list that enumerated a child, and the child's number in it.
+/// Returns the list that enumerated a child, and the child's number in the list.
 fn listed(context: &Context, device: u64) -> NtResult<(u64, u64)> {
     parent_of(context, device);
     with_child(context, device, |child| child.listed).ok_or(NtStatus::INVALID_PARAMETER)

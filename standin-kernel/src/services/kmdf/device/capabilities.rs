@@ -1,4 +1,4 @@
-//! Properties of a device that its driver reports to the plug-and-play manager: capabilities, state, bus.
+//! Device properties that a driver reports to the Plug and Play manager: capabilities, state, bus.
 
 use zerocopy::IntoBytes;
 
@@ -35,10 +35,10 @@ const TRI_STATES: [u32; 3] = [0, 1, 2];
 
 /// The capabilities that the driver reported for a device.
 pub struct Capabilities {
-    /// Set unless the driver forbids that its device is stopped or removed.
+    /// Set unless the driver prevents its device from being stopped or removed.
     pub can_be_removed: bool,
     alignment: u32,
-    /// The resource with the device's WMI classes, once the driver has named it.
+    /// The name of the resource with the device's WMI classes, once the driver has assigned it.
     mof_resource: Option<String>,
 }
 
@@ -48,8 +48,8 @@ impl Default for Capabilities {
     }
 }
 
-/// Returns whether a structure has the headers' size and only valid `WDF_TRI_STATE` values. Otherwise
-/// the framework ignores the call.
+/// Returns whether a structure has the size in the headers and only valid `WDF_TRI_STATE` values. If
+/// not, the framework ignores the call.
 pub fn is_valid(context: &Context, size: u32, expected: usize, values: &[u32]) -> bool {
     let is_valid =
         size as usize == expected && values.iter().all(|value| TRI_STATES.contains(value));
@@ -57,14 +57,14 @@ pub fn is_valid(context: &Context, size: u32, expected: usize, values: &[u32]) -
         context.warn_of_misuse(|| {
             format!(
                 "with a structure whose Size is {size}, expected {expected}, or that has a value \
-                 that is no WDF_TRI_STATE; the framework ignores the call"
+                 that is not a WDF_TRI_STATE; the framework ignores the call"
             )
         });
     }
     is_valid
 }
 
-/// Returns the 32-bit words of a structure after its size.
+/// Returns the 32-bit words of a structure after the size field.
 pub fn words<T: IntoBytes + zerocopy::Immutable>(structure: &T) -> Vec<u32> {
     structure
         .as_bytes()
@@ -74,7 +74,7 @@ pub fn words<T: IntoBytes + zerocopy::Immutable>(structure: &T) -> Vec<u32> {
         .collect()
 }
 
-/// Takes the capabilities, which only the system's user interface shows.
+/// Accepts the capabilities, which only the user interface of Windows shows.
 fn set_pnp_capabilities(context: &Context, device: Handle<DeviceData>, given: u64) {
     device.check(context);
     let given: PnpCapabilities = context.read(given);
@@ -82,7 +82,7 @@ fn set_pnp_capabilities(context: &Context, device: Handle<DeviceData>, given: u6
     is_valid(context, given.size, size_of::<PnpCapabilities>(), all.get(..9).unwrap_or_default());
 }
 
-/// Takes the capabilities. The device's power states are the test's choice, so they have no effect.
+/// Accepts the capabilities. They have no effect, because the test chooses the device's power states.
 fn set_power_capabilities(context: &Context, device: Handle<DeviceData>, given: u64) {
     device.check(context);
     let given: PowerCapabilities = context.read(given);
@@ -90,7 +90,7 @@ fn set_power_capabilities(context: &Context, device: Handle<DeviceData>, given: 
     is_valid(context, given.size, size_of::<PowerCapabilities>(), all.get(..6).unwrap_or_default());
 }
 
-/// Takes the bus of a device's children, which only their drivers' property queries show.
+/// Sets the bus information of a device's children, which only property queries return.
 fn set_bus_information(context: &Context, device: Handle<DeviceData>, information: u64) {
     let information: BusInformation = context.read(information);
     device.with(context, |device| {
@@ -128,7 +128,7 @@ fn get_characteristics(context: &Context, device: Handle<DeviceData>) -> u32 {
     device.with(context, |device| device.init.characteristics)
 }
 
-/// Names the resource with the device's WMI classes, once.
+/// Assigns the resource with the device's WMI classes. Can be done only once.
 fn assign_mof_resource_name(context: &Context, device: Handle<DeviceData>, name: u64) -> NtStatus {
     let name = read_unicode_string(context, name);
     device.with(context, |device| {

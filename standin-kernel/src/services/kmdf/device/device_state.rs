@@ -1,4 +1,4 @@
-//! The state of a device that its driver reports to the plug-and-play manager (`WDF_DEVICE_STATE`).
+//! The device state that a driver reports to the Plug and Play manager (`WDF_DEVICE_STATE`).
 
 use zerocopy::IntoBytes;
 
@@ -27,11 +27,11 @@ pub const ENTRIES: Entries = &[
 const TRUE: u32 = 1;
 const USE_DEFAULT: u32 = 2;
 
-/// The places of `Failed` and `Removed`.
+/// The indices of `Failed` and `Removed`.
 const FAILED: usize = 2;
 const REMOVED: usize = 4;
 
-/// The fields of the structure after its size.
+/// The fields of the structure after the size field.
 struct StateOfDevice([u32; 7]);
 
 impl Default for StateOfDevice {
@@ -40,7 +40,7 @@ impl Default for StateOfDevice {
     }
 }
 
-/// Removes a device that its driver reported failed or removed, after the current step.
+/// Removes a device after the current step, because its driver reported it failed or removed.
 fn end(context: &Context, device: u64) {
     queue_work(
         context,
@@ -73,7 +73,7 @@ fn set_state(context: &Context, device: Handle<DeviceData>, given: u64) {
 /// The size of `WDF_DEVICE_STATE` up to KMDF 1.27.
 const OLD_STATE: u32 = 28;
 
-/// Reads a state of either size; the rest of a short one is zero.
+/// Reads a state of either size. Missing fields are zero.
 fn read_state(context: &Context, address: u64) -> Option<DeviceState> {
     let size: u32 = context.read(address);
     if size != OLD_STATE && size as usize != size_of::<DeviceState>() {

@@ -53,12 +53,12 @@ pub const ENTRIES: Entries = &[
     ("WdfControlDeviceInitAllocate", Routine::after_globals(control_init_allocate)),
 ];
 
-/// The device descriptions by their `WDFDEVICE_INIT` handles.
+/// The device descriptions, indexed by `WDFDEVICE_INIT` handle.
 #[derive(Default)]
 pub struct Inits {
     /// The handles in use and their descriptions.
     pub open: HashMap<u64, DeviceInit>,
-    /// The number of handles that were ever issued.
+    /// The total number of issued handles.
     issued: u64,
 }
 
@@ -67,18 +67,18 @@ impl Kind for DeviceInit {
 }
 
 impl Handle<DeviceInit> {
-    /// Bugchecks for a handle that is not valid.
+    /// Bugchecks if the handle is invalid.
     pub fn check_init(self, context: &Context) {
         self.with_init(context, |_| ());
     }
 
-    /// Runs `body` on the device description. Bugchecks for a handle that is not valid.
+    /// Runs `body` on the device description. Bugchecks if the handle is invalid.
     pub fn with_init<R>(self, context: &Context, body: impl FnOnce(&mut DeviceInit) -> R) -> R {
         with_init(context, self.0, body)
     }
 }
 
-/// Runs `body` on the `WDFDEVICE_INIT` that the driver named.
+/// Runs `body` on the `WDFDEVICE_INIT` that the driver passed.
 pub fn with_init<R>(context: &Context, handle: u64, body: impl FnOnce(&mut DeviceInit) -> R) -> R {
     let mut framework = context.framework();
     let result = framework.part::<Inits>().open.get_mut(&handle).map(body);
@@ -102,7 +102,7 @@ pub fn allocate_init(context: &Context, init: DeviceInit) -> u64 {
 }
 
 fn set_pnp_power(context: &Context, init: Handle<DeviceInit>, callbacks: u64) {
-    /// The size up to KMDF 1.9, without the last callback.
+    /// The structure's size up to KMDF 1.9, without the last callback.
     const OLD: usize = size_of::<PnpPowerCallbacks>() - size_of::<u64>();
     let callbacks: PnpPowerCallbacks = context
         .read_sized(callbacks, &[OLD])
@@ -154,7 +154,7 @@ fn set_exclusive(context: &Context, init: Handle<DeviceInit>, exclusive: bool) {
     init.with_init(context, |init| init.exclusive = exclusive);
 }
 
-/// Takes the I/O type of reads and writes (`WDF_DEVICE_IO_TYPE`). An invalid one is buffered.
+/// Sets the I/O type of reads and writes (`WDF_DEVICE_IO_TYPE`). An invalid type means buffered.
 fn set_io_type(context: &Context, init: u64, io_type: u32) {
     store_io_type(context, init, io_type);
 }
@@ -166,7 +166,7 @@ fn store_io_type(context: &Context, init: u64, io_type: u32) {
     let is_valid = VALID.contains(&io_type);
     if !is_valid {
         context.warn_of_misuse(|| {
-            format!("with {io_type}, which is no WDF_DEVICE_IO_TYPE; the device has buffered I/O")
+            format!("with {io_type}, not a WDF_DEVICE_IO_TYPE; the device has buffered I/O")
         });
     }
     with_init(context, init, |init| {
@@ -189,8 +189,8 @@ fn set_device_type(context: &Context, init: Handle<DeviceInit>, device_type: u32
     });
 }
 
-/// Accepts the class that the device's security settings in the registry are found by. The stand-in
-/// kernel has none.
+/// Accepts the class under which the registry stores the device's security settings. The stand-in
+/// kernel has no such settings.
 fn set_device_class(context: &Context, init: Handle<DeviceInit>, class: u64) {
     let _class: [u8; 16] = context.read(class);
     init.check_init(context);
@@ -200,8 +200,8 @@ fn set_in_caller_context(context: &Context, init: Handle<DeviceInit>, callback: 
     init.with_init(context, |init| init.in_caller_context = callback);
 }
 
-/// Returns whether a description is that of a device that the plug-and-play manager offered. Otherwise
-/// the framework ignores or refuses the call.
+/// Returns whether a description is for a device that the Plug and Play manager offered. If not, the
+/// framework ignores or refuses the call.
 fn is_offered(context: &Context, init: u64) -> bool {
     let is_offered =
         with_init(context, init, |init| init.control_of.is_none() && init.child_of.is_none());
@@ -230,7 +230,7 @@ fn get_physical_device(context: &Context, init: Handle<DeviceInit>) -> u64 {
     bus.unwrap_or_else(|| physical_below(context, below))
 }
 
-/// Takes the callbacks for resource requirements, which the stand-in kernel does not query.
+/// Accepts the callbacks for resource requirements, which the stand-in kernel does not query.
 fn set_fdo_callbacks(context: &Context, init: u64, callbacks: u64) {
     let callbacks: FdoCallbacks = context.read(callbacks);
     if callbacks.size as usize != size_of::<FdoCallbacks>() {
@@ -239,7 +239,7 @@ fn set_fdo_callbacks(context: &Context, init: u64, callbacks: u64) {
     is_offered(context, init);
 }
 
-/// Takes the callback for the system's shutdown. The stand-in kernel never shuts down.
+/// Accepts the shutdown callback. The stand-in kernel never shuts down.
 fn set_shutdown_notification(
     context: &Context,
     init: Handle<DeviceInit>,
@@ -251,12 +251,12 @@ fn set_shutdown_notification(
     let is_control = init.with_init(context, |init| init.control_of.is_some());
     if !is_control || flags & !VALID != 0 || flags & VALID == 0 {
         context.warn_of_misuse(|| {
-            "with flags that are not valid, or for a device that is no control device".to_owned()
+            "with flags that are not valid, or for a device that is not a control device".to_owned()
         });
     }
 }
 
-/// Adds to the device's characteristics, or replaces them.
+/// Replaces the device's characteristics, or adds to them.
 fn set_characteristics(context: &Context, init: Handle<DeviceInit>, set: u32, or: bool) {
     init.with_init(context, |init| {
         init.characteristics = if or { init.characteristics | set } else { set };

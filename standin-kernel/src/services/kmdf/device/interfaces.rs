@@ -1,5 +1,5 @@
 //! Device interfaces that a driver enables and disables, and the function tables (`INTERFACE`) that
-//! drivers of a stack query from each other.
+//! drivers in a stack query from each other.
 
 use crate::{
     execution::routine::{Handle, Routine},
@@ -33,11 +33,11 @@ pub const ENTRIES: Entries = &[
 /// A function table that a driver offers to the drivers above its device.
 struct Offer {
     class: [u8; 16],
-    /// The table's bytes, unless the driver only answers queries by its callback.
+    /// The table's bytes, or `None` if only the driver's callback answers queries.
     table: Option<Vec<u8>>,
     process: u64,
     asks_parent: bool,
-    /// Set if the driver's callback reads the caller's table, which is not overwritten.
+    /// Set if the driver's callback reads the caller's table, which must then not be overwritten.
     imports: bool,
 }
 
@@ -49,7 +49,7 @@ fn optional_text(context: &Context, address: u64) -> String {
     if address == 0 { String::new() } else { read_unicode_string(context, address) }
 }
 
-/// Enables or disables an interface. Before, an interface is enabled when its device starts.
+/// Enables or disables an interface. By default, an interface is enabled when its device starts.
 fn set_interface_state(
     context: &Context,
     device: Handle<DeviceData>,
@@ -97,7 +97,7 @@ fn retrieve_interface_string(
     assign(context, string.0, &link(&name, class, &reference))
 }
 
-/// Stores the device's name in a string object. A device without a name has none.
+/// Stores the device's name in a string object. Fails for a device without a name.
 fn retrieve_name(
     context: &Context,
     device: Handle<DeviceData>,
@@ -115,7 +115,7 @@ fn add_query_interface(context: &Context, device: Handle<DeviceData>, config: u6
         return NtStatus::INFO_LENGTH_MISMATCH;
     }
     let imports = config.import_interface != 0;
-    // A query must be answered by a table or by a callback, and an import by both.
+    // A query must be answered by a table or a callback, and an import by both.
     let has_callback = config.process_query_interface_request != 0;
     if config.interface_type == 0
         || (config.interface == 0 && !has_callback)
@@ -156,7 +156,7 @@ pub struct Query {
     pub size: u16,
     /// The table's version.
     pub version: u16,
-    /// The address of what else driver and bus exchange.
+    /// The address of further data that the driver and the bus exchange.
     pub data: u64,
 }
 
@@ -173,7 +173,7 @@ fn query_for_interface(
     ask(context, below, Query { class, table, size, version, data })
 }
 
-/// Asks a stack from `at` downwards for a function table.
+/// Queries a stack from `at` downward for a function table.
 pub fn ask(context: &Context, mut at: Below, query: Query) -> NtResult {
     let class: [u8; 16] = context.read(query.class);
     loop {
@@ -211,7 +211,7 @@ pub fn ask(context: &Context, mut at: Below, query: Query) -> NtResult {
     }
 }
 
-/// Fills the caller's table and calls the callbacks of the driver that offers it.
+/// Fills the caller's table and calls the callbacks of the driver that offers the interface.
 fn answer(
     context: &Context,
     device: u64,

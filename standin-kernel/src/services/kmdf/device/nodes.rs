@@ -1,4 +1,4 @@
-//! The framework's devices, as the plug-and-play manager sees them.
+//! The framework's devices, as seen by the Plug and Play manager.
 
 use super::{init::Inits, properties, wdm::Offered};
 use crate::{
@@ -18,7 +18,7 @@ use crate::{
 #[derive(Default)]
 pub struct EarlyInterfaces(pub Vec<DeviceInterface>);
 
-/// Returns the physical `DEVICE_OBJECT` of a device that is described but not created, or 0.
+/// Returns the physical `DEVICE_OBJECT` of a device that is described but not created yet, or 0.
 fn physical_of_init(framework: &mut Framework, init: u64) -> u64 {
     let Some(init) = framework.part::<Inits>().open.get_mut(&init) else {
         return 0;
@@ -32,8 +32,8 @@ fn physical_of_init(framework: &mut Framework, init: u64) -> u64 {
     physical_below(framework, below, bus)
 }
 
-/// Returns the physical `DEVICE_OBJECT` of the stack of a device, or 0 for a control device and for one
-/// that is gone.
+/// Returns the physical `DEVICE_OBJECT` of a device's stack, or 0 for a control device or a removed
+/// device.
 fn physical_of(framework: &mut Framework, device: u64) -> u64 {
     let Ok(data) = framework.get::<DeviceData>(device) else {
         return 0;
@@ -63,7 +63,7 @@ fn stack_of(framework: &mut Framework, physical: u64) -> Vec<u64> {
     devices
 }
 
-/// Returns the handles of the descriptions of devices above a physical `DEVICE_OBJECT`.
+/// Returns the handles of the device descriptions above a physical `DEVICE_OBJECT`.
 fn inits_of(framework: &mut Framework, physical: u64) -> Vec<u64> {
     let mut inits: Vec<u64> = framework.part::<Inits>().open.keys().copied().collect();
     inits.sort_unstable();
@@ -78,7 +78,6 @@ fn node_of(init: &DeviceInit) -> DeviceNode {
     }
 }
 
-/// Returns the interfaces of a device.
 fn interfaces_of(framework: &mut Framework, device: u64) -> Vec<InterfaceInstance> {
     let physical = physical_of(framework, device);
     let Ok(data) = framework.get::<DeviceData>(device) else {
@@ -97,7 +96,7 @@ fn interfaces_of(framework: &mut Framework, device: u64) -> Vec<InterfaceInstanc
     data.interfaces.iter().map(of_device).collect()
 }
 
-/// Returns the interfaces that were registered for a device that is not created.
+/// Returns the interfaces that were registered for a device that is not created yet.
 fn interfaces_of_init(framework: &mut Framework, init: u64) -> Vec<InterfaceInstance> {
     let physical = physical_of_init(framework, init);
     let Some(init) = framework.part::<Inits>().open.get_mut(&init) else {
@@ -149,7 +148,7 @@ impl PlugAndPlay for Kmdf {
         for init in inits {
             all.extend(interfaces_of_init(&mut framework, init));
         }
-        // A control device has no hardware, and its interfaces are not the plug-and-play manager's.
+        // A control device has no hardware, and the Plug and Play manager does not know its interfaces.
         all.retain(|one| one.physical != 0);
         all
     }
@@ -161,7 +160,7 @@ impl PlugAndPlay for Kmdf {
         let is_same = |one: &DeviceInterface| {
             one.class == class && one.reference.eq_ignore_ascii_case(reference)
         };
-        // A file that is opened by an interface enters a stack at its top.
+        // A file that is opened through an interface enters a stack at its top.
         if let Some(device) = stack_of(&mut framework, physical).last() {
             if let Ok(data) = framework.get::<DeviceData>(*device)
                 && !data.interfaces.iter().any(is_same)

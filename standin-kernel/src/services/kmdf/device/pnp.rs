@@ -1,4 +1,4 @@
-//! Plug and play and power: a device's transitions into and out of its working state (D0).
+//! Plug and Play and power management: a device's transitions into and out of its working state (D0).
 
 use super::{
     capabilities::Capabilities,
@@ -35,40 +35,40 @@ use crate::{
     },
 };
 
-/// `WDF_POWER_DEVICE_STATE` of a device that is off and will return.
+/// The `WDF_POWER_DEVICE_STATE` of a device that is off but will return.
 const D3: u64 = 4;
 
-/// `WdfPowerDeviceD3Final`: the device is being removed or was never on.
+/// `WdfPowerDeviceD3Final`: the device is being removed or was never powered.
 const D3_FINAL: u64 = 5;
 
-/// Returns whether the driver has an `EvtDriverDeviceAdd`.
+/// Returns whether the driver has an `EvtDriverDeviceAdd` callback.
 pub fn adds_devices(context: &Context, driver_object: u64) -> bool {
     driver::handle_of(context, driver_object).is_some_and(|driver| {
         context.with::<DriverData, _>(driver, |driver| driver.device_add) != 0
     })
 }
 
-/// A device that the plug-and-play manager offers to a driver.
+/// A device that the Plug and Play manager offers to a driver.
 #[derive(Clone, Default)]
 pub struct Offer {
     /// The next lower device.
     pub below: Below,
-    /// The hardware ids of a device that no driver of the test has enumerated.
+    /// The hardware ids of a device that no driver in the test has enumerated.
     pub hardware_ids: Vec<String>,
-    /// Properties that take the place of others, by `DEVICE_REGISTRY_PROPERTY`.
+    /// Properties that override others, by `DEVICE_REGISTRY_PROPERTY`.
     pub properties: Vec<(u32, String)>,
-    /// The values of the device's hardware key and of its software key.
+    /// The values of the device's hardware key and software key.
     pub hardware_values: Vec<(String, RegistryValue)>,
     pub software_values: Vec<(String, RegistryValue)>,
     /// The device's hardware resources.
     pub resources: Vec<Resource>,
 }
 
-/// The number of devices that the root bus has ever enumerated.
+/// The total number of devices that the root bus has enumerated.
 #[derive(Default)]
 struct RootDevices(u32);
 
-/// Returns the identity of a new device: that of the next lower device, or else one from the root bus.
+/// Returns the identity of a new device: the next lower device's, or else a new one from the root bus.
 fn identify(context: &Context, driver: u64, offer: &Offer) -> Identity {
     if let Below::Device(lower) = offer.below
         && let Ok(lower) = context.framework().get::<DeviceData>(lower)
@@ -97,7 +97,7 @@ fn identify(context: &Context, driver: u64, offer: &Offer) -> Identity {
     }
 }
 
-/// Offers the driver a device: calls `EvtDriverDeviceAdd`, then enters D0.
+/// Offers a device to the driver: calls `EvtDriverDeviceAdd`, then enters D0.
 pub fn add_device(context: &Context, driver_object: u64, offer: Offer) -> NtResult<u64> {
     let Some(driver) = driver::handle_of(context, driver_object) else {
         return Err(NtStatus::INVALID_DEVICE_REQUEST);
@@ -148,7 +148,7 @@ pub fn add_device(context: &Context, driver_object: u64, offer: Offer) -> NtResu
     Ok(device)
 }
 
-/// The last step that the start of a device, or its return to D0, has completed.
+/// The last completed step of a device's start or return to D0.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Reached {
     /// The device has its resources.
@@ -164,13 +164,13 @@ enum Reached {
 /// The state of a device's self-managed I/O.
 #[derive(Default)]
 struct SelfManagedIo {
-    /// Set once the framework called `EvtDeviceSelfManagedIoInit`, or would have: the calls that end the
-    /// self-managed I/O are due.
+    /// Set once the framework called `EvtDeviceSelfManagedIoInit`, or would have called it, so that the
+    /// callbacks that end self-managed I/O are due.
     has_begun: bool,
 }
 
-/// Takes a device back out of D0 whose way there failed. The framework calls what reverses the calls
-/// that succeeded.
+/// Powers a device down after a failed transition to D0. The framework calls the callbacks that reverse
+/// those that succeeded.
 fn power_down(context: &Context, device: u64, reached: Reached) {
     let calls = pnp_power(context, device);
     if reached == Reached::Working {
@@ -188,8 +188,8 @@ fn power_down(context: &Context, device: u64, reached: Reached) {
     }
 }
 
-/// Ends a start that failed: takes the device out of D0, has the driver release the hardware, and
-/// empties the power-managed queues. The device is deleted later.
+/// Ends a failed start: powers the device down, lets the driver release the hardware, and empties the
+/// power-managed queues. The device is deleted later.
 fn give_up(context: &Context, device: u64, reached: Reached) {
     power_down(context, device, reached);
     if reached >= Reached::Prepared {
@@ -199,7 +199,7 @@ fn give_up(context: &Context, device: u64, reached: Reached) {
     flush(context, device);
 }
 
-/// Starts a device after the devices below it, which may be started already.
+/// Starts a device after the devices below it, unless they are already started.
 pub fn start_stack(context: &Context, device: u64) -> NtResult {
     let below = context.with::<DeviceData, _>(device, |device| device.init.below);
     if let Below::Device(lower) = below {
@@ -212,8 +212,8 @@ pub fn start_stack(context: &Context, device: u64) -> NtResult {
     start(context, device)
 }
 
-/// Returns the devices that are removed with a device: the next higher one in its stack, and the
-/// children that its driver enumerated.
+/// Returns the devices that are removed together with a device: the next higher device in its stack, and
+/// the children that its driver enumerated.
 fn dependents(context: &Context, device: u64) -> Vec<u64> {
     let mut framework = context.framework();
     let mut devices = framework.all::<DeviceData>();
@@ -228,7 +228,7 @@ fn dependents(context: &Context, device: u64) -> Vec<u64> {
     devices
 }
 
-/// Returns the targets of other drivers that are open on a device.
+/// Returns the other drivers' targets that are open on a device.
 fn targets_on(context: &Context, device: u64) -> Vec<u64> {
     let mut framework = context.framework();
     let mut targets = framework.all::<TargetData>();
@@ -240,10 +240,10 @@ fn targets_on(context: &Context, device: u64) -> Vec<u64> {
     targets
 }
 
-/// The reason that the orderly removal of a device was refused.
+/// The reason that an orderly removal of a device was refused.
 #[derive(Debug, thiserror::Error)]
 pub enum Veto {
-    /// A process has a file open on the device, which the plug-and-play manager does not take away.
+    /// A process has a file open on the device. The Plug and Play manager does not close the file.
     #[error("a file is open on it; close the file first, or remove the device by surprise")]
     OpenFile,
     /// The driver called `WdfDeviceSetStaticStopRemove`.
@@ -257,8 +257,8 @@ pub enum Veto {
     Driver(NtStatus),
 }
 
-/// Removes the device as at a user's request: asks the drivers, leaves D0, then deletes the device.
-/// Has no effect on a device that is already gone. A driver can refuse.
+/// Removes the device as if a user requested it: queries the drivers, leaves D0, then deletes the
+/// device. Does nothing if the device is already gone. A driver can refuse.
 pub fn remove_device(context: &Context, device: u64) -> Result<(), Veto> {
     if !is_present(context, device) {
         return Ok(());
@@ -304,7 +304,7 @@ fn query_remove(context: &Context, device: u64) -> Result<(), Veto> {
     if status.is_success() { Ok(()) } else { Err(Veto::Driver(status)) }
 }
 
-/// Tells the targets of other drivers that their device is not removed after all.
+/// Notifies the other drivers' targets that their device is not removed after all.
 fn stay(context: &Context, targets: &[u64]) {
     for target in targets {
         tell(context, *target, |data| data.device_stays());
@@ -328,7 +328,7 @@ pub fn surprise_remove(context: &Context, device: u64) {
         tell(context, target, |data| data.device_left());
     }
     if !context.framework().exists(device) {
-        // The last file was that of a target.
+        // The last open file belonged to a target.
         return;
     }
     shut_down(context, device);
@@ -350,8 +350,8 @@ pub fn finish_surprise_removal(context: &Context, device: u64) {
     }
 }
 
-/// Takes a device to a lower power state and back: calls `EvtDeviceD0Exit`, then
-/// `EvtDeviceD0Entry`, and the callbacks around them.
+/// Takes a device to a lower power state and back: calls `EvtDeviceD0Exit`, then `EvtDeviceD0Entry`, and
+/// the related callbacks.
 pub fn power_cycle(context: &Context, device: u64) -> NtStatus {
     if !is_present(context, device) {
         return NtStatus::NO_SUCH_DEVICE;
@@ -370,7 +370,6 @@ pub fn power_cycle(context: &Context, device: u64) -> NtStatus {
     }
 }
 
-/// Brings a device back to D0.
 fn return_to_d0(context: &Context, device: u64, reached: &mut Reached) -> NtResult {
     let calls = pnp_power(context, device);
     let entry = calls.map_or(0, |calls| calls.d0_entry);
@@ -389,12 +388,12 @@ fn return_to_d0(context: &Context, device: u64, reached: &mut Reached) -> NtResu
     check(call_optional(context, name, restart, [device]))
 }
 
-/// Returns a failed call's status as an error.
+/// Converts a failure status to an error.
 fn check(status: NtStatus) -> NtResult {
     status.is_success().then_some(()).ok_or(status)
 }
 
-/// Calls a callback that returns a status, if the driver has one.
+/// Calls a callback that returns a status, if the driver has it.
 fn call_optional<const N: usize>(
     context: &Context,
     what: &str,
@@ -411,7 +410,7 @@ fn pnp_power(context: &Context, device: u64) -> Option<PnpPowerCallbacks> {
     context.with::<DeviceData, _>(device, |device| device.init.pnp_power)
 }
 
-/// Starts a device. A start that fails is undone as far as it came.
+/// Starts a device. If the start fails, reverses the steps that succeeded.
 fn start(context: &Context, device: u64) -> NtResult {
     let mut reached = Reached::Resources;
     prepare_and_enter_d0(context, device, &mut reached)
@@ -432,7 +431,7 @@ fn prepare_and_enter_d0(context: &Context, device: u64, reached: &mut Reached) -
             calls.prepare_hardware,
             [device, raw, translated],
         ))?;
-        // The driver may have created interrupts for the resources that it chose.
+        // The driver may have created interrupts for resources that it chose.
         interrupts::assign(context, device);
         check(call_optional(context, "EvtDeviceD0Entry", calls.d0_entry, [device, D3_FINAL]))?;
     }
@@ -457,7 +456,7 @@ fn prepare_and_enter_d0(context: &Context, device: u64, reached: &mut Reached) -
     check(call_optional(context, "EvtDeviceSelfManagedIoInit", init, [device]))
 }
 
-/// Tells the objects of a device that it is in its working state, for instance its child lists.
+/// Notifies the objects of a device, such as its child lists, that it has entered its working state.
 fn start_children(context: &Context, device: u64) {
     let children = context.framework().children_of(device);
     for child in children {
@@ -471,7 +470,7 @@ fn enter_d0(context: &Context, device: u64) {
     power::resume_for_power(context, device);
 }
 
-/// Takes the device out of D0, to `target`.
+/// Takes the device from D0 to `target`.
 fn leave_d0(context: &Context, device: u64, target: u64) -> NtStatus {
     let calls = pnp_power(context, device);
     let suspend = calls.map_or(0, |calls| calls.self_managed_io_suspend);
@@ -487,8 +486,8 @@ fn leave_d0(context: &Context, device: u64, target: u64) -> NtStatus {
     call_optional(context, "EvtDeviceD0Exit", exit, [device, target])
 }
 
-/// Shuts the device down permanently: leaves D0 if the device is in it, releases its hardware, and
-/// empties its power-managed queues.
+/// Shuts the device down permanently: leaves D0 if necessary, releases the hardware, and empties the
+/// power-managed queues.
 fn shut_down(context: &Context, device: u64) {
     if context.with::<DeviceData, _>(device, |device| device.in_d0) {
         leave_d0(context, device, D3_FINAL);
@@ -499,14 +498,13 @@ fn shut_down(context: &Context, device: u64) {
     flush(context, device);
 }
 
-/// Has the driver release the hardware.
 fn release_hardware(context: &Context, device: u64) {
     let release = pnp_power(context, device).map_or(0, |calls| calls.release_hardware);
     let translated = lists(context, device).map_or(0, |[_, translated]| translated);
     call_optional(context, "EvtDeviceReleaseHardware", release, [device, translated]);
 }
 
-/// Empties the power-managed queues, and has the driver flush its self-managed I/O.
+/// Empties the power-managed queues, and lets the driver flush its self-managed I/O.
 fn flush(context: &Context, device: u64) {
     power::purge_for_removal(context, device, true);
     let calls = pnp_power(context, device).filter(|_| manages_io(context, device));
@@ -519,7 +517,7 @@ fn manages_io(context: &Context, device: u64) -> bool {
     context.with::<DeviceData, _>(device, |device| device.part::<SelfManagedIo>().has_begun)
 }
 
-/// Deletes a device that is shut down.
+/// Deletes a device that is already shut down.
 fn clean_up(context: &Context, device: u64) {
     power::purge_for_removal(context, device, false);
     let calls = pnp_power(context, device).filter(|_| manages_io(context, device));
@@ -529,7 +527,7 @@ fn clean_up(context: &Context, device: u64) {
     object::delete(context, device);
 }
 
-/// Returns whether a device was started. The child of a bus device is started with the stack above it.
+/// Returns whether a device was started. A bus device's child is started with the stack above it.
 fn is_started(context: &Context, device: u64) -> bool {
     context.with::<DeviceData, _>(device, |device| device.is_started)
 }
@@ -539,7 +537,7 @@ fn is_present(context: &Context, device: u64) -> bool {
     context.is::<DeviceData>(device, |device| device.presence == Presence::Present)
 }
 
-/// Bugchecks if the driver still holds a request, because it must complete every request.
+/// Bugchecks if the driver still holds a request, because drivers must complete every request.
 fn report_requests_left(context: &Context, device: u64) {
     let left = {
         let mut framework = context.framework();

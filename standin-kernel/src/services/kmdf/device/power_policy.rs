@@ -1,4 +1,4 @@
-//! Power policy: idling and waking, as far as the driver configures them.
+//! Power policy: idling and waking, to the extent that the driver configures them.
 
 use crate::{
     execution::routine::{Handle, Routine},
@@ -35,14 +35,14 @@ pub const ENTRIES: Entries = &[
 #[derive(Default)]
 pub struct PowerPolicy {
     callbacks: Option<PowerPolicyCallbacks>,
-    /// The driver's choice whether it owns the device's power policy.
+    /// The driver's explicit choice of power policy ownership.
     owns: Option<bool>,
     /// The references that keep the device from idling.
     stops: u32,
 }
 
 fn set_callbacks(context: &Context, init: Handle<DeviceInit>, callbacks: u64) {
-    /// The size up to KMDF 1.5, without the last callback.
+    /// The structure's size up to KMDF 1.5, without the last callback.
     const OLD: usize = 56;
     let given: PowerPolicyCallbacks = context
         .read_sized(callbacks, &[OLD])
@@ -58,13 +58,13 @@ fn set_ownership(context: &Context, init: Handle<DeviceInit>, owns: bool) {
     });
 }
 
-/// Accepts a property of power requests, which the stand-in kernel does not send as IRPs.
+/// Accepts a setting for power requests, which the stand-in kernel does not send as IRPs.
 fn accept(context: &Context, init: Handle<DeviceInit>) {
     init.check_init(context);
 }
 
-/// Returns whether the driver owns the device's power policy: a function driver does, a filter, a
-/// bus driver's child and a control device do not, unless the driver chose otherwise.
+/// Returns whether the driver owns the device's power policy. By default, a function driver does; a
+/// filter, a bus driver's child and a control device do not.
 fn owns_policy(context: &Context, device: u64) -> bool {
     context.with::<DeviceData, _>(device, |device| {
         let init = &device.init;
@@ -73,7 +73,7 @@ fn owns_policy(context: &Context, device: u64) -> bool {
     })
 }
 
-/// The smallest and largest valid `DEVICE_POWER_STATE` of settings: D1, and `PowerDeviceMaximum` for
+/// The valid `DEVICE_POWER_STATE` values in settings: from D1 to `PowerDeviceMaximum`, which means
 /// the deepest state.
 const STATES: core::ops::RangeInclusive<u32> = 2..=5;
 
@@ -81,7 +81,7 @@ const STATES: core::ops::RangeInclusive<u32> = 2..=5;
 const USE_DEFAULT: u32 = 2;
 
 fn assign_idle_settings(context: &Context, device: u64, settings: u64) -> NtStatus {
-    /// The sizes of KMDF 1.7 and 1.9.
+    /// The structure's sizes in KMDF 1.7 and 1.9.
     const OLD: [u32; 2] = [24, 28];
     /// `IdleCannotWakeFromS0`.
     const CANNOT_WAKE: u32 = 1;
@@ -110,7 +110,7 @@ fn assign_idle_settings(context: &Context, device: u64, settings: u64) -> NtStat
 }
 
 fn assign_wake_settings(context: &Context, device: u64, settings: u64) -> NtResult {
-    /// The size of KMDF 1.5.
+    /// The structure's size in KMDF 1.5.
     const OLD: usize = 16;
     if !owns_policy(context, device) {
         return Err(NtStatus::INVALID_DEVICE_REQUEST);
@@ -124,8 +124,8 @@ fn assign_wake_settings(context: &Context, device: u64, settings: u64) -> NtResu
     if is_valid { Ok(()) } else { Err(NtStatus::INVALID_PARAMETER) }
 }
 
-/// Keeps the device in its working state. It never idles by itself here, so there is nothing to wait
-/// for unless the test has it in a low-power state.
+/// Keeps the device in its working state. The device never idles on its own here, so there is
+/// nothing to wait for unless the test put it in a low-power state.
 fn stop_idle(context: &Context, device: Handle<DeviceData>, wait: bool) -> NtStatus {
     if wait {
         context.check_irql(Irql::PASSIVE_LEVEL, "with WaitForD0", "a wait");
@@ -175,8 +175,8 @@ fn resume_idle_tracked(
     resume_idle(context, device);
 }
 
-/// Checks the settings. The power management framework, which would call the driver's callbacks, is
-/// not simulated.
+/// Checks the settings. Their callbacks are never called, because the power management framework is
+/// not simulated for KMDF.
 fn assign_power_framework_settings(context: &Context, device: u64, settings: u64) -> NtStatus {
     if !owns_policy(context, device) {
         return NtStatus::INVALID_DEVICE_REQUEST;

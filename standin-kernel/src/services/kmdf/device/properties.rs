@@ -1,4 +1,4 @@
-//! The properties of a device that the plug-and-play manager keeps (`DEVICE_REGISTRY_PROPERTY`).
+//! The device properties that the Plug and Play manager keeps (`DEVICE_REGISTRY_PROPERTY`).
 
 use super::{capabilities::ChildrensBus, init::with_init};
 use crate::{
@@ -24,11 +24,11 @@ pub const ENTRIES: Entries = &[
     ("WdfFdoInitAllocAndQueryProperty", Routine::after_globals(allocate::<true>)),
 ];
 
-/// The properties that a test gives a device, by number.
+/// The properties that a test sets for a device, by number.
 #[derive(Clone, Default)]
 pub struct GivenProperties(pub Vec<(u32, String)>);
 
-/// Returns a property, or the status that says that the device does not have it.
+/// Returns a property, or the status for a device that lacks it.
 fn find(
     identity: &Identity,
     given: &GivenProperties,
@@ -57,7 +57,7 @@ pub fn of_device(context: &Context, device: u64, property: u32) -> NtResult<Vec<
     find(&identity, &given, &bus, property)
 }
 
-/// Returns a property of a device, if it exists, for the plug-and-play manager.
+/// Returns a property of a device, if it exists, for the Plug and Play manager.
 pub fn of_node(framework: &mut Framework, device: u64, property: u32) -> Option<NtResult<Vec<u8>>> {
     let data = framework.get::<DeviceData>(device).ok()?;
     let given = data.part::<GivenProperties>().clone();
@@ -69,7 +69,7 @@ pub fn of_node(framework: &mut Framework, device: u64, property: u32) -> Option<
     Some(find(&identity, &given, &bus, property))
 }
 
-/// Returns a property of a device that is described but not created, for the plug-and-play manager.
+/// Returns a property of a device that is not created yet, for the Plug and Play manager.
 pub fn of_description(init: &mut DeviceInit, property: u32) -> NtResult<Vec<u8>> {
     let given = init.parts.get::<GivenProperties>().clone();
     find(&init.identity, &given, &ChildrensBus::default(), property)
@@ -95,7 +95,7 @@ fn of_init(context: &Context, init: u64, property: u32) -> NtResult<Vec<u8>> {
     find(&identity, &given, &ChildrensBus::default(), property)
 }
 
-/// Copies a property to a driver's buffer, and writes its length.
+/// Copies a property to a driver's buffer, and stores its length.
 pub fn copy_out(
     context: &Context,
     found: NtResult<Vec<u8>>,
@@ -113,7 +113,7 @@ pub fn copy_out(
     Ok(())
 }
 
-/// Creates a memory object with a property.
+/// Creates a memory object that contains a property.
 pub fn give_memory(
     context: &Context,
     found: NtResult<Vec<u8>>,

@@ -1,5 +1,5 @@
-//! The devices that a driver reports to be removed or ejected together with its own. The plug-and-play
-//! manager of the stand-in kernel does not ask for them.
+//! The devices that a driver reports for removal or ejection together with its own device. The
+//! stand-in kernel's Plug and Play manager does not query them.
 
 use super::super::state::{
     device::DeviceData,
@@ -19,19 +19,18 @@ pub const ENTRIES: Entries = &[
     ("WdfPdoClearEjectionRelationsDevices", Routine::after_globals(clear_ejection)),
 ];
 
-/// `STATUS_DUPLICATE_OBJECTID`: the device is in the list.
+/// `STATUS_DUPLICATE_OBJECTID`: the device is already in the list.
 const DUPLICATE: NtStatus = NtStatus::from_bits(0xC000_022A);
 /// `IO_TYPE_DEVICE`.
 const DEVICE: i16 = 3;
 
-/// The physical devices that are removed with a device, and those that are ejected with it.
+/// The physical devices that are removed or ejected together with a device.
 #[derive(Default)]
 struct Relations {
     removal: Vec<u64>,
     ejection: Vec<u64>,
 }
 
-/// A list of relations.
 type List = fn(&mut Relations) -> &mut Vec<u64>;
 
 const fn removal(relations: &mut Relations) -> &mut Vec<u64> {
@@ -81,7 +80,7 @@ fn clear_removal(context: &Context, device: u64) {
     with(context, device, removal, Vec::clear);
 }
 
-/// Bugchecks if a device is not one that its driver's bus device enumerates.
+/// Bugchecks if the driver's bus device does not enumerate a device.
 fn must_be_child(context: &Context, device: u64) {
     let is_child = context.with::<DeviceData, _>(device, |device| device.init.child_of.is_some());
     if !is_child {

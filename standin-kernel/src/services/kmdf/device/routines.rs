@@ -61,7 +61,7 @@ fn get_driver(context: &Context, device: Handle<DeviceData>) -> u64 {
     context.framework().ancestor::<DriverData>(device.0).unwrap_or(0)
 }
 
-/// Puts a request in the queue for its kind after `EvtIoInCallerContext` has prepared it.
+/// Puts a request in the queue for its kind, after `EvtIoInCallerContext` has prepared the request.
 fn enqueue_request(
     context: &Context,
     device: Handle<DeviceData>,
@@ -77,14 +77,14 @@ fn enqueue_request(
     NtStatus::SUCCESS
 }
 
-/// Directs the requests of one kind to a queue. Each kind has at most one queue.
+/// Directs requests of one kind to a queue. Each kind has at most one queue.
 fn configure_dispatching(
     context: &Context,
     device: Handle<DeviceData>,
     queue: Handle<QueueData>,
     request_type: u32,
 ) -> NtStatus {
-    /// Creates, reads, writes, device controls and internal device controls.
+    /// The types of creates, reads, writes, device controls and internal device controls.
     const TYPES: [u32; 5] = [0, 3, 4, 14, 15];
     queue.check(context);
     if !TYPES.contains(&request_type) || device_of(context, queue.0) != Some(device.0) {
@@ -99,8 +99,7 @@ fn configure_dispatching(
     })
 }
 
-/// Declares the device failed. After the current step, the kernel treats the device as removed by
-/// surprise.
+/// Declares the device failed. After the current step, the kernel treats it as surprise-removed.
 fn set_failed(context: &Context, device: Handle<DeviceData>, _action: u32) {
     device.check(context);
     queue_work(

@@ -1,4 +1,4 @@
-//! Settings of a device for cases that do not occur in the stand-in kernel.
+//! Device settings for situations that do not occur in the stand-in kernel.
 
 use crate::{
     execution::routine::{Handle, Routine},
@@ -16,7 +16,7 @@ pub const ENTRIES: Entries = &[
     ("WdfDeviceInitSetReleaseHardwareOrderOnFailure", Routine::after_globals(set_release_order)),
 ];
 
-/// Accepts the support of a special file. No paging, hibernation or dump file is on a device here.
+/// Accepts support for a special file. Paging, hibernation and dump files are never on a device here.
 fn set_special_file_support(
     context: &Context,
     device: Handle<DeviceData>,
@@ -28,18 +28,18 @@ fn set_special_file_support(
     device.check(context);
     if !VALID.contains(&file_type) {
         context.warn_of_misuse(|| {
-            format!("with {file_type}, which is no valid WDF_SPECIAL_FILE_TYPE")
+            format!("with {file_type}, which is not a valid WDF_SPECIAL_FILE_TYPE")
         });
     }
 }
 
-/// Fails: no device waits for a wake signal. Only a bus driver answers for its child's.
+/// Fails, because no device waits for a wake signal. Only a bus driver reports its child's wake status.
 fn indicate_wake_status(
     context: &Context,
     device: Handle<DeviceData>,
     status: NtStatus,
 ) -> NtStatus {
-    /// `STATUS_PENDING` and `STATUS_CANCELLED` say nothing about a wake signal.
+    /// `STATUS_PENDING` and `STATUS_CANCELLED` are not valid wake statuses.
     const WRONG: [NtStatus; 2] = [NtStatus::PENDING, NtStatus::CANCELLED];
     let is_child = device.with(context, |device| device.init.child_of.is_some());
     if WRONG.contains(&status) {
@@ -51,8 +51,8 @@ fn indicate_wake_status(
     }
 }
 
-/// Accepts the option to hold the device's remove lock during requests: a device of the stand-in kernel
-/// is not removed while the driver has a request.
+/// Accepts the option to hold the device's remove lock during requests. The stand-in kernel does not
+/// remove a device while its driver holds a request.
 fn set_remove_lock_options(context: &Context, init: Handle<DeviceInit>, options: u64) {
     /// `WDF_REMOVE_LOCK_OPTION_ACQUIRE_FOR_IO`.
     const VALID: u32 = 1;
@@ -67,11 +67,11 @@ fn set_remove_lock_options(context: &Context, init: Handle<DeviceInit>, options:
     }
 }
 
-/// Accepts the order in which the hardware of a device that fails and of its children is released. The
-/// children of a device that fails here are removed first.
+/// Accepts the order in which the hardware of a failing device and its children is released. Here, the
+/// children of a failing device are removed first.
 fn set_release_order(context: &Context, init: Handle<DeviceInit>, order: u32) {
     init.check_init(context);
     if !(1..=2).contains(&order) {
-        context.warn_of_misuse(|| format!("with {order}, which is no valid order"));
+        context.warn_of_misuse(|| format!("with {order}, which is not a valid order"));
     }
 }

@@ -1,4 +1,4 @@
-//! The `DEVICE_OBJECT`s of devices: what a driver sees that looks below the framework.
+//! The `DEVICE_OBJECT`s of devices, for drivers that access them below the framework.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -47,19 +47,19 @@ const POWER_PAGEABLE: u32 = 0x2000;
 /// `DO_BUS_ENUMERATED_DEVICE`: the flag of physical devices.
 const BUS_ENUMERATED: u32 = 0x1000;
 
-/// `WDF_DEVICE_IO_TYPE` of direct I/O.
+/// The `WDF_DEVICE_IO_TYPE` of direct I/O.
 const IO_DIRECT: u32 = 3;
 
 /// The owner of a `DEVICE_OBJECT`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Owner {
-    /// A device of a driver.
+    /// A driver's device.
     Device(u64),
     /// The physical device at the bottom of a device's stack.
     Bus(u64),
 }
 
-/// The `DEVICE_OBJECT`s of devices by their addresses.
+/// The devices to which `DEVICE_OBJECT`s belong, indexed by address.
 #[derive(Default)]
 struct Owners(HashMap<u64, Owner>);
 
@@ -68,17 +68,17 @@ fn bus_driver(context: &Context) -> u64 {
     context.framework().part::<BusDriver>().address()
 }
 
-/// Creates a physical device before a driver is offered a device.
+/// Creates a physical device before its device is offered to a driver.
 pub fn create_bus_device(context: &Context) -> Object {
     Object::new(bus_driver(context), BUS_ENUMERATED, FILE_DEVICE_CONTROLLER, 1)
 }
 
 const FILE_DEVICE_CONTROLLER: u32 = 4;
 
-/// A device description's settings for the device's `DEVICE_OBJECT`.
+/// The settings in a device description that apply to the `DEVICE_OBJECT`.
 #[derive(Default)]
 pub struct Offered {
-    /// The physical device, if it is the bus's.
+    /// The physical device, if it belongs to the bus.
     pub bus: Option<Object>,
     /// `DEVICE_TYPE`, or 0.
     pub device_type: u32,
@@ -159,7 +159,7 @@ fn detach(context: &Context, device: u64) {
             fill(object.driver_object, driver.as_bytes());
         }
         let mut at = driver.device_object;
-        // A driver can write to the list.
+        // The list may be circular, because a driver can write to it.
         let mut seen = BTreeSet::new();
         while seen.insert(at)
             && let Ok(other) = memory::read::<DeviceObject>(at)
@@ -178,13 +178,13 @@ fn detach(context: &Context, device: u64) {
     owners.remove(&bus);
 }
 
-/// Returns what a `DEVICE_OBJECT`'s address stands for, if it is that of a device of a driver or of
-/// the bottom of its stack.
+/// Returns the owner of the `DEVICE_OBJECT` at an address: a driver's device, or the bottom of its
+/// stack.
 pub fn owner(context: &Context, address: u64) -> Option<Owner> {
     context.framework().part::<Owners>().0.get(&address).copied()
 }
 
-/// Returns the next lower `DEVICE_OBJECT` of a device's stack, or 0.
+/// Returns the next lower `DEVICE_OBJECT` in a device's stack, or 0.
 pub fn lower_object(context: &Context, device: u64) -> u64 {
     if let Some(foreign) = foreign(context, device) {
         return foreign.attached;
@@ -225,7 +225,7 @@ fn get_device_handle(context: &Context, object: u64) -> u64 {
     }
 }
 
-/// Returns the framework's driver object of a `DRIVER_OBJECT`, or 0 if its driver has not called
+/// Returns the framework's driver object for a `DRIVER_OBJECT`, or 0 if its driver has not called
 /// `WdfDriverCreate`.
 fn get_driver_handle(context: &Context, object: u64) -> u64 {
     handle_of(context, object).unwrap_or(0)

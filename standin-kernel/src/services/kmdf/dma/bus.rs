@@ -1,13 +1,13 @@
-//! The memory that devices reach, by their addresses on the bus: common buffers, and the buffers of the
-//! transfers under way.
+//! The memory that devices can access, by bus address: common buffers, and the buffers of transfers in
+//! progress.
 
 use crate::{ground::memory, services::kmdf::state::framework::Framework};
 
 /// The size of a page.
 pub const PAGE: u64 = 4096;
 
-/// The first address that is given out, and the end of the addresses. Every device can reach them,
-/// those with 32 address lines too.
+/// The first address to assign, and the end of the range. Devices with 32 address lines can reach the
+/// entire range.
 const FIRST: u64 = 0x1000_0000;
 const END: u64 = 0xF000_0000;
 
@@ -18,7 +18,7 @@ struct Range {
     length: u64,
 }
 
-/// The ranges that devices reach.
+/// The memory ranges that devices can access.
 pub struct Bus {
     ranges: Vec<Range>,
     next: u64,
@@ -31,8 +31,8 @@ impl Default for Bus {
 }
 
 impl Bus {
-    /// Maps memory and returns its address on the bus, whose offset in a page of `alignment` bytes is
-    /// that of the memory's address. Ranges do not adjoin, as pages of memory usually do not.
+    /// Maps memory and returns its bus address, which has the same offset in a page of `alignment`
+    /// bytes as the memory's address. Ranges are not adjacent, because physical pages usually are not.
     pub fn map(&mut self, address: u64, length: u64, alignment: u64) -> Option<u64> {
         let offset = address % PAGE;
         for is_second in [false, true] {
@@ -56,12 +56,12 @@ impl Bus {
         None
     }
 
-    /// Removes the range that starts at an address on the bus.
+    /// Removes the range that starts at a bus address.
     pub fn unmap(&mut self, bus: u64) {
         self.ranges.retain(|range| range.bus != bus);
     }
 
-    /// Returns the address of memory on the bus, if one range contains all of it.
+    /// Returns the address of the memory at a bus address, if one range contains all of it.
     fn find(&self, bus: u64, length: usize) -> Option<u64> {
         let end = bus.checked_add(length as u64)?;
         let range =
@@ -70,13 +70,13 @@ impl Bus {
     }
 }
 
-/// Reads memory as a device does. Returns `None` if the memory is not mapped.
+/// Reads memory on behalf of a device. Returns `None` if the memory is not mapped.
 pub fn read(framework: &mut Framework, bus: u64, length: usize) -> Option<Vec<u8>> {
     let address = framework.part::<Bus>().find(bus, length)?;
     memory::read_bytes(address, length).ok()
 }
 
-/// Writes memory as a device does. Returns `None` if the memory is not mapped.
+/// Writes memory on behalf of a device. Returns `None` if the memory is not mapped.
 pub fn write(framework: &mut Framework, bus: u64, bytes: &[u8]) -> Option<()> {
     let address = framework.part::<Bus>().find(bus, bytes.len())?;
     memory::write_bytes(address, bytes).ok()

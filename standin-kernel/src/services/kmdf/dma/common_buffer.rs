@@ -12,14 +12,14 @@ use crate::{
     },
 };
 
-/// The largest common buffer.
+/// The maximum length of a common buffer.
 const MAX_LENGTH: u64 = 1 << 30;
 
 /// A common buffer.
 pub struct CommonBufferData {
-    /// The memory, whose first page starts in it.
+    /// The memory block. The buffer starts at its first page boundary.
     _block: Block,
-    /// The driver's address and the device's.
+    /// The address for the driver, and the one for the device.
     pub address: u64,
     pub bus: u64,
     pub length: u64,
@@ -30,7 +30,7 @@ impl Data for CommonBufferData {
     const BEFORE_DELETE: Option<ObjectRoutine> = Some(unmap);
 }
 
-/// Returns the alignment that a configuration asks for, in bytes.
+/// Returns the alignment in bytes that a configuration requests.
 pub fn alignment_of(context: &Context, config: u64) -> NtResult<u64> {
     let config: CommonBufferConfig = context.read(config);
     if config.size as usize != size_of::<CommonBufferConfig>() {
@@ -41,7 +41,7 @@ pub fn alignment_of(context: &Context, config: u64) -> NtResult<u64> {
     if alignment.is_power_of_two() { Ok(alignment) } else { Err(NtStatus::INVALID_PARAMETER) }
 }
 
-/// Creates a common buffer of `length` bytes. Its addresses are aligned to a page at least.
+/// Creates a common buffer of `length` bytes. Its addresses are aligned to at least a page.
 pub fn make(
     context: &Context,
     enabler: u64,

@@ -1,4 +1,4 @@
-//! DMA enablers: what a device's DMA adapter can do, and the callbacks for its power.
+//! DMA enablers: the properties of a device's DMA adapter, and its power callbacks.
 
 use crate::{
     ground::{NtResult, NtStatus, framework_abi::DmaEnablerConfig},
@@ -18,7 +18,7 @@ const PACKET_64: u32 = 3;
 const SYSTEM: u32 = 7;
 const SYSTEM_DUPLEX: u32 = 8;
 
-/// The number of elements of a list that no limit applies to (`WDF_DMA_ENABLER_UNLIMITED_FRAGMENTS`).
+/// The value that means an unlimited number of list elements (`WDF_DMA_ENABLER_UNLIMITED_FRAGMENTS`).
 const UNLIMITED: u64 = 0xFFFF_FFFF;
 
 /// A DMA enabler.
@@ -26,7 +26,7 @@ pub struct EnablerData {
     /// The device.
     pub device: u64,
     config: DmaEnablerConfig,
-    /// The largest number of elements of a scatter/gather list.
+    /// The maximum number of elements in a scatter/gather list.
     pub maximum_elements: u64,
     is_powered: bool,
 }
@@ -36,7 +36,7 @@ impl Data for EnablerData {
 }
 
 impl EnablerData {
-    /// Returns the length of the longest transfer in bytes.
+    /// Returns the maximum length of a transfer in bytes.
     pub const fn maximum_length(&self) -> u64 {
         self.config.maximum_length & 0xFFFF_FFFF
     }
@@ -46,13 +46,13 @@ impl EnablerData {
         matches!(self.config.profile, PACKET | PACKET_64)
     }
 
-    /// Returns whether the transfers are those of a system's DMA controller, which the stand-in
-    /// kernel's machine does not have.
+    /// Returns whether the transfers use a system DMA controller, which the stand-in kernel does not
+    /// have.
     pub const fn is_system(&self) -> bool {
         matches!(self.config.profile, SYSTEM | SYSTEM_DUPLEX)
     }
 
-    /// Returns whether the adapter has the third version of the DMA operations.
+    /// Returns whether the adapter uses version 3 of the DMA operations.
     pub const fn is_version_3(&self) -> bool {
         self.config.wdm_dma_version_override >= 3
             || self.config.address_width_override != 0
@@ -66,13 +66,13 @@ impl EnablerData {
         self.config.flags & FLAG != 0
     }
 
-    /// Sets the largest number of elements of a scatter/gather list.
+    /// Sets the maximum number of elements in a scatter/gather list.
     pub fn set_maximum_elements(&mut self, count: u64) {
         self.maximum_elements = count.min(UNLIMITED);
     }
 }
 
-/// Reads a configuration, which drivers for KMDF 1.9 and older have without the last fields.
+/// Reads a configuration. Drivers for KMDF 1.9 and older omit the last fields.
 fn read_config(context: &Context, address: u64) -> NtResult<DmaEnablerConfig> {
     const OLD: usize = 64;
     let size: u32 = context.read(address);
@@ -87,7 +87,7 @@ fn read_config(context: &Context, address: u64) -> NtResult<DmaEnablerConfig> {
     Ok(config)
 }
 
-/// Creates an enabler of a device.
+/// Creates an enabler for a device.
 pub fn make(context: &Context, device: u64, config: u64, attributes: u64) -> NtResult<u64> {
     /// The profiles with 64 address lines.
     const WITH_64: [u32; 3] = [PACKET_64, 4, 6];
@@ -110,7 +110,7 @@ pub fn make(context: &Context, device: u64, config: u64, attributes: u64) -> NtR
     if !is_valid {
         return Err(NtStatus::INVALID_PARAMETER);
     }
-    // Only a device with a physical device has an adapter.
+    // Only a device with a physical device object has an adapter.
     if !is_system && physical_object(context, device) == 0 {
         return Err(NtStatus::UNSUCCESSFUL);
     }
@@ -127,7 +127,7 @@ fn of_device(context: &Context, device: u64) -> Vec<u64> {
     enablers
 }
 
-/// Calls a callback of an enabler, if the driver has it.
+/// Calls a callback of an enabler, if the driver provides it.
 fn notify(context: &Context, enabler: u64, name: &str, callback: u64) -> NtResult {
     if callback == 0 {
         return Ok(());
@@ -136,11 +136,11 @@ fn notify(context: &Context, enabler: u64, name: &str, callback: u64) -> NtResul
     status.is_success().then_some(()).ok_or(status)
 }
 
-/// Tells the enablers of a device that it has entered its working state.
+/// Notifies a device's enablers that it has entered its working state.
 ///
 /// # Errors
 ///
-/// Returns the status with which the driver fails.
+/// Returns the status of the driver's failing callback.
 pub fn power_up(context: &Context, device: u64) -> NtResult {
     for enabler in of_device(context, device) {
         let config = context.with::<EnablerData, _>(enabler, |data| {
@@ -155,7 +155,7 @@ pub fn power_up(context: &Context, device: u64) -> NtResult {
     Ok(())
 }
 
-/// Tells the enablers of a device that it leaves its working state. A failure has no effect.
+/// Notifies a device's enablers that it is leaving its working state. A failure has no effect.
 pub fn power_down(context: &Context, device: u64) {
     for enabler in of_device(context, device).into_iter().rev() {
         let (was_powered, config) = context.with::<EnablerData, _>(enabler, |data| {

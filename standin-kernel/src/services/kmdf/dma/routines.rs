@@ -86,14 +86,14 @@ fn set_maximum_elements(context: &Context, enabler: Handle<EnablerData>, count: 
     });
 }
 
-/// Returns the longest transfer, which is that of the enabler: there are enough map registers for it.
+/// Returns the maximum transfer length, which is the enabler's: map registers are unlimited.
 fn get_fragment_length(context: &Context, enabler: Handle<EnablerData>, direction: u32) -> u64 {
     let (length, is_system) =
         enabler.with(context, |data| (data.maximum_length(), data.is_system()));
     if is_system || direction > WRITE { 0 } else { length }
 }
 
-/// Fails, since the machine has no DMA controller.
+/// Fails, because there is no system DMA controller.
 fn configure_system_profile(
     context: &Context,
     enabler: Handle<EnablerData>,
@@ -198,7 +198,7 @@ fn initialize_using_offset(
     initialize(context, transaction, function, direction, mdl, address, length)
 }
 
-/// Returns the buffer of a request that is transferred in a direction.
+/// Returns a request's buffer for a transfer in the given direction.
 fn buffer_of(data: &RequestData, direction: u32) -> NtResult<(u64, u64)> {
     let buffer = match data.kind {
         RequestKind::Read if direction == READ => data.output(),
@@ -237,7 +237,7 @@ fn initialize_using_request(
     }
     let buffer = request.with(context, |data| {
         let buffer = buffer_of(data, direction)?;
-        // The MDL exists, as it does on Windows.
+        // As on Windows, the request now has an MDL.
         mdl_of(data, buffer);
         Ok(buffer)
     })?;
@@ -255,7 +255,7 @@ fn release(context: &Context, transaction: u64) -> NtStatus {
     NtStatus::SUCCESS
 }
 
-/// Completes a transfer, and returns whether the transaction is over.
+/// Completes a transfer, and returns whether the transaction is complete.
 fn complete(context: &Context, transaction: u64, completion: Completion, status: u64) -> bool {
     let result = transaction::complete(context, transaction, completion);
     context.write(status, &result.bits());
@@ -315,7 +315,7 @@ fn get_transfer_info(context: &Context, transaction: u64, registers: u64, elemen
     }
 }
 
-/// Returns `FALSE`: map registers are there at once, so no transaction waits for them.
+/// Returns `FALSE`: map registers are always available, so no transaction waits for them.
 fn cancel(context: &Context, transaction: Handle<TransactionData>) -> bool {
     let (enabler, state) = transaction.with(context, |data| (data.enabler, data.state));
     if !context.with::<EnablerData, _>(enabler, |data| data.is_version_3()) {

@@ -1,5 +1,5 @@
-//! DMA transactions: a buffer that is transferred in one or more DMA transfers, each with a
-//! scatter/gather list that the driver programs its device with.
+//! DMA transactions. A buffer is transferred in one or more DMA transfers, each with a
+//! scatter/gather list with which the driver programs its device.
 
 use super::{
     bus::{Bus, PAGE},
@@ -22,13 +22,13 @@ use crate::{
 /// The state of a transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
-    /// The transaction has no buffer: it is new, or was released.
+    /// The transaction is new or was released, and has no buffer.
     Released,
-    /// It has a buffer.
+    /// The transaction has a buffer.
     Initialized,
-    /// A transfer is under way.
+    /// A transfer is in progress.
     Transfer,
-    /// The last transfer is over.
+    /// The last transfer is complete.
     Completed,
     /// A transfer could not be started, or the driver stopped the transaction.
     Failed,
@@ -37,11 +37,11 @@ pub enum State {
 /// The way in which a driver completes a transfer.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Completion {
-    /// All of it.
+    /// The entire transfer is complete.
     Full,
-    /// This number of bytes; the next transfer starts after them.
+    /// This number of bytes was transferred. The next transfer starts after them.
     Partial(u64),
-    /// This number of bytes, and there is no next transfer.
+    /// This number of bytes was transferred, and no transfer follows.
     Final(u64),
 }
 
@@ -49,23 +49,23 @@ pub enum Completion {
 pub struct TransactionData {
     pub enabler: u64,
     pub state: State,
-    /// `EvtProgramDma` and the driver's context for it.
+    /// `EvtProgramDma` and its context.
     function: u64,
     argument: u64,
     direction: u32,
-    /// The parts of the buffer: addresses and lengths.
+    /// The parts of the buffer, as addresses and lengths.
     parts: Vec<(u64, u64)>,
     length: u64,
     pub transferred: u64,
     remaining: u64,
     /// The length of the current transfer.
     pub current: u64,
-    /// The longest transfer that the driver allows.
+    /// The maximum length of a transfer, as limited by the driver.
     maximum: u64,
     is_single: bool,
     pub request: Option<u64>,
     is_request_held: bool,
-    /// The list of the current transfer, and its ranges on the bus.
+    /// The scatter/gather list of the current transfer, and its ranges on the bus.
     list: Option<Block>,
     mapped: Vec<u64>,
 }
@@ -75,7 +75,7 @@ impl Data for TransactionData {
     const BEFORE_DELETE: Option<ObjectRoutine> = Some(before_delete);
 }
 
-/// Creates a transaction of an enabler.
+/// Creates a transaction for an enabler.
 pub fn make(context: &Context, enabler: u64, attributes: u64) -> NtResult<u64> {
     let (is_system, is_single) = context.with::<EnablerData, _>(enabler, |data| {
         (data.is_system(), data.requires_single_transfer())
@@ -85,7 +85,7 @@ pub fn make(context: &Context, enabler: u64, attributes: u64) -> NtResult<u64> {
         return Err(NtStatus::WDF_PARENT_ASSIGNMENT_NOT_ALLOWED);
     }
     if is_system {
-        // No profile of a system's controller can be configured here.
+        // Profiles that use a system DMA controller cannot be configured here.
         return Err(NtStatus::INVALID_DEVICE_STATE);
     }
     let data = TransactionData {
@@ -109,7 +109,7 @@ pub fn make(context: &Context, enabler: u64, attributes: u64) -> NtResult<u64> {
     create(context, data, attributes.as_ref(), Some(enabler))
 }
 
-/// Bugchecks because a transaction is in a state in which the driver must not make the current call.
+/// Bugchecks because the transaction's state does not allow the current call.
 pub fn stop_for_state(context: &Context, transaction: u64) -> ! {
     let state = context.with::<TransactionData, _>(transaction, |data| data.state);
     let what = match state {
@@ -129,7 +129,7 @@ pub fn parts_of(
     mut offset: u64,
     mut length: u64,
 ) -> Option<Vec<(u64, u64)>> {
-    /// More MDLs than a chain can have that is not a circle.
+    /// The maximum length of a chain of MDLs. A longer chain is circular.
     const MAX_CHAIN: usize = 1 << 16;
     let mut parts = Vec::new();
     let mut at = mdl;
@@ -157,7 +157,7 @@ pub fn extent(mdl: &Mdl) -> (u64, u64) {
     (start, u64::from(mdl.byte_count))
 }
 
-/// Returns the elements of a transfer: a part of `length` bytes after `skipped` ones.
+/// Returns the elements of a transfer: `length` bytes after the first `skipped` bytes.
 fn elements(parts: &[(u64, u64)], skipped: u64, length: u64, is_packet: bool) -> Vec<(u64, u64)> {
     let (mut skipped, mut left) = (skipped, length);
     let mut found: Vec<(u64, u64)> = Vec::new();
@@ -167,7 +167,7 @@ fn elements(parts: &[(u64, u64)], skipped: u64, length: u64, is_packet: bool) ->
         let (mut at, mut rest) = (start + before, (size - before).min(left));
         left -= rest;
         while rest > 0 {
-            // Map registers make one range of a packet's pages.
+            // In a packet profile, map registers combine the pages into one range.
             let room = if is_packet { rest } else { PAGE - at % PAGE };
             let used = rest.min(room);
             found.push((at, used));
@@ -178,7 +178,7 @@ fn elements(parts: &[(u64, u64)], skipped: u64, length: u64, is_packet: bool) ->
     found
 }
 
-/// Gives a transaction a buffer.
+/// Assigns a buffer to a transaction.
 ///
 /// # Errors
 ///
@@ -224,7 +224,7 @@ pub fn initialize(
     Ok(())
 }
 
-/// Limits the length of the transfers of an initialized transaction.
+/// Limits the length of an initialized transaction's transfers.
 pub fn limit(context: &Context, transaction: u64, maximum: u64) {
     context.with::<TransactionData, _>(transaction, |data| {
         if maximum != 0 {
@@ -233,7 +233,7 @@ pub fn limit(context: &Context, transaction: u64, maximum: u64) {
     });
 }
 
-/// Sets whether a transaction must be a single transfer.
+/// Sets whether the transaction must consist of a single transfer.
 pub fn require_single(context: &Context, transaction: u64, is_single: bool) {
     context.with::<TransactionData, _>(transaction, |data| data.is_single = is_single);
 }
@@ -286,7 +286,7 @@ fn stage(context: &Context, transaction: u64) -> NtResult {
     Ok(())
 }
 
-/// Maps the elements of a transfer, and returns their list and their addresses on the bus.
+/// Maps the elements of a transfer. Returns their list and their bus addresses.
 fn map(context: &Context, found: &[(u64, u64)]) -> Result<(Block, Vec<u64>), NtStatus> {
     let mut mapped = Vec::with_capacity(found.len());
     {
@@ -331,7 +331,7 @@ fn map(context: &Context, found: &[(u64, u64)]) -> Result<(Block, Vec<u64>), NtS
     Ok((list, mapped))
 }
 
-/// Takes the memory of the current transfer from the bus.
+/// Removes the memory of the current transfer from the bus.
 fn unmap(context: &Context, transaction: u64) {
     let mapped = context.with::<TransactionData, _>(transaction, |data| {
         data.list = None;
@@ -344,8 +344,8 @@ fn unmap(context: &Context, transaction: u64) {
     }
 }
 
-/// Completes the current transfer. Starts the next one if there is more to transfer, and returns
-/// `STATUS_MORE_PROCESSING_REQUIRED` then; otherwise the transaction is over.
+/// Completes the current transfer. If data remain, starts the next transfer and returns
+/// `STATUS_MORE_PROCESSING_REQUIRED`; otherwise the transaction is complete.
 pub fn complete(context: &Context, transaction: u64, completion: Completion) -> NtStatus {
     let (state, current) =
         context.with::<TransactionData, _>(transaction, |data| (data.state, data.current));
@@ -386,7 +386,7 @@ pub fn complete(context: &Context, transaction: u64, completion: Completion) -> 
     status
 }
 
-/// Ends the transfers of a transaction, which keeps its request until it is released.
+/// Ends a transaction's transfers. The transaction keeps its request until it is released.
 fn end(context: &Context, transaction: u64, state: State) {
     unmap(context, transaction);
     let request = context.with::<TransactionData, _>(transaction, |data| {
@@ -400,7 +400,7 @@ fn end(context: &Context, transaction: u64, state: State) {
     }
 }
 
-/// Takes the buffer from a transaction, so that it can get another one.
+/// Removes the buffer from a transaction, so that it can be initialized again.
 pub fn reset(context: &Context, transaction: u64) {
     let state = context.with::<TransactionData, _>(transaction, |data| data.state);
     if state == State::Transfer {
@@ -415,8 +415,8 @@ pub fn reset(context: &Context, transaction: u64) {
     });
 }
 
-/// Returns the numbers of map registers and of list elements that the buffer of an initialized
-/// transaction needs.
+/// Returns the numbers of map registers and list elements that an initialized transaction's buffer
+/// needs.
 pub fn needs(context: &Context, transaction: u64) -> [u32; 2] {
     let (state, enabler) =
         context.with::<TransactionData, _>(transaction, |data| (data.state, data.enabler));

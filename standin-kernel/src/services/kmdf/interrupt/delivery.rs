@@ -1,4 +1,4 @@
-//! The connection of interrupts with their resources, and their delivery to the driver.
+//! Connects interrupts to their resources, and delivers them to the driver.
 
 use super::{
     lock::{acquire, release},
@@ -25,8 +25,8 @@ pub fn of_device(context: &Context, device: u64) -> Vec<u64> {
     interrupts
 }
 
-/// Gives the interrupts of a starting device their resources: those that the driver chose, then the
-/// others in their order.
+/// Assigns resources to the interrupts of a starting device: first those that the driver chose, then
+/// the others in order.
 pub fn assign(context: &Context, device: u64) {
     let given =
         context.with::<DeviceData, _>(device, |device| device.part::<Resources>().given.clone());
@@ -51,7 +51,7 @@ pub fn assign(context: &Context, device: u64) {
     }
 }
 
-/// Returns the interrupts of a resource.
+/// Returns the interrupts that a resource provides.
 fn lines(resource: Resource) -> impl Iterator<Item = Line> {
     (0..u32::from(resource.interrupts())).map(move |message| Line {
         vector: resource.vector() + message,
@@ -71,7 +71,7 @@ pub fn connect(context: &Context, device: u64) -> NtResult {
     Ok(())
 }
 
-/// Enables an interrupt: the driver programs its device with the interrupt's lock held.
+/// Enables an interrupt: the driver programs its device while holding the interrupt's lock.
 pub fn enable(context: &Context, interrupt: u64) -> NtResult {
     let (callback, device) = context.with::<InterruptData, _>(interrupt, |data| {
         data.is_connected = true;
@@ -82,7 +82,7 @@ pub fn enable(context: &Context, interrupt: u64) -> NtResult {
     })
 }
 
-/// Disables and disconnects the interrupts of a device that leaves D0.
+/// Disables and disconnects the interrupts of a device that is leaving D0.
 pub fn disconnect(context: &Context, device: u64) {
     for interrupt in of_device(context, device).into_iter().rev() {
         if context.with::<InterruptData, _>(interrupt, |data| data.is_connected) {
@@ -91,7 +91,7 @@ pub fn disconnect(context: &Context, device: u64) {
     }
 }
 
-/// Disables an interrupt. The driver's status has no effect.
+/// Disables an interrupt. The status that the driver returns has no effect.
 pub fn disable(context: &Context, interrupt: u64) {
     let (callback, device) = context.with::<InterruptData, _>(interrupt, |data| {
         data.is_connected = false;
@@ -100,7 +100,7 @@ pub fn disable(context: &Context, interrupt: u64) {
     let _ = call_locked(context, interrupt, "EvtInterruptDisable", callback, device);
 }
 
-/// Calls a callback with the interrupt's lock held, if the driver has it.
+/// Calls a callback with the interrupt's lock held, if the driver provides it.
 fn call_locked(
     context: &Context,
     interrupt: u64,
@@ -118,7 +118,7 @@ fn call_locked(
     status.is_success().then_some(()).ok_or(status)
 }
 
-/// Calls a routine of the driver with the interrupt's lock held, and returns its `BOOLEAN`.
+/// Calls a driver routine with the interrupt's lock held, and returns its `BOOLEAN` result.
 pub fn synchronize(context: &Context, interrupt: u64, callback: u64, argument: u64) -> bool {
     acquire(context, interrupt);
     let result = context.call_driver("EvtInterruptSynchronize", callback, [interrupt, argument]);
@@ -126,8 +126,8 @@ pub fn synchronize(context: &Context, interrupt: u64, callback: u64, argument: u
     result & 0xFF != 0
 }
 
-/// Raises an interrupt of a device, by its number in the order of creation. Returns whether the driver
-/// claims it.
+/// Raises an interrupt of a device. `number` is the interrupt's index in creation order. Returns
+/// whether the driver claims the interrupt.
 pub fn raise(context: &Context, device: u64, number: usize) -> NtResult<bool> {
     if !context.framework().exists(device) {
         return Err(NtStatus::NO_SUCH_DEVICE);
@@ -146,7 +146,7 @@ pub fn raise(context: &Context, device: u64, number: usize) -> NtResult<bool> {
     Ok(claimed & 0xFF != 0)
 }
 
-/// Queues the interrupt's DPC. Returns whether it was not queued yet.
+/// Queues the interrupt's DPC. Returns `false` if the DPC was already queued.
 pub fn queue_interrupt_dpc(context: &Context, interrupt: u64) -> bool {
     queue_dpc(context, interrupt, run_dpc)
 }
@@ -165,7 +165,7 @@ fn run_dpc(context: &Context, interrupt: u64) {
     }
 }
 
-/// Queues the interrupt's work item for a system thread. Returns whether it was not queued yet.
+/// Queues the interrupt's work item for a system thread. Returns `false` if it was already queued.
 pub fn queue_interrupt_work(context: &Context, interrupt: u64) -> bool {
     let routine = context.with::<InterruptData, _>(interrupt, |data| data.config.work_item);
     queue_work(

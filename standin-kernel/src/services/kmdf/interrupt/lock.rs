@@ -6,7 +6,7 @@ use crate::{
     services::kmdf::state::framework::Context,
 };
 
-/// Acquires an interrupt's lock: raises the IRQL to that of the interrupt.
+/// Acquires an interrupt's lock: raises the IRQL to the interrupt's IRQL.
 pub fn acquire(context: &Context, interrupt: u64) {
     let this = context.id();
     let (irql, is_own) = context.with::<InterruptData, _>(interrupt, |data| {
@@ -36,13 +36,13 @@ pub fn acquire(context: &Context, interrupt: u64) {
     });
 }
 
-/// Bugchecks if the lock of an interrupt that is handled at `PASSIVE_LEVEL` is acquired above it.
+/// Bugchecks if the lock of a passive-level interrupt is acquired above `PASSIVE_LEVEL`.
 fn must_be_passive(context: &Context) {
     let why = "for an interrupt that is handled at PASSIVE_LEVEL";
     context.check_irql(Irql::PASSIVE_LEVEL, why, "it");
 }
 
-/// Acquires the lock of a passive interrupt if nobody holds it. Returns whether it was acquired.
+/// Acquires the lock of a passive-level interrupt if it is free. Returns whether it was acquired.
 pub fn try_acquire(context: &Context, interrupt: u64) -> bool {
     let this = context.id();
     let is_passive = context.with::<InterruptData, _>(interrupt, |data| data.is_passive());
@@ -59,7 +59,7 @@ pub fn try_acquire(context: &Context, interrupt: u64) -> bool {
     })
 }
 
-/// Releases an interrupt's lock, and lowers the IRQL to what it was before.
+/// Releases an interrupt's lock, and restores the previous IRQL.
 pub fn release(context: &Context, interrupt: u64) {
     let this = context.id();
     let released = context

@@ -1,4 +1,4 @@
-//! Interrupts, which a test raises.
+//! Interrupts, which tests raise.
 
 pub mod delivery;
 pub mod lock;

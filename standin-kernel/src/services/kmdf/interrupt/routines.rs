@@ -41,9 +41,9 @@ pub const ENTRIES: Entries = &[
     ("WdfInterruptSetExtendedPolicy", Routine::after_globals(set_extended_policy)),
 ];
 
-/// Reads a configuration, which older headers have without the last fields.
+/// Reads a configuration. Older headers omit the last fields.
 fn read_config(context: &Context, address: u64) -> NtResult<InterruptConfig> {
-    /// The sizes up to KMDF 1.9 and to 1.11.
+    /// The structure's sizes up to KMDF 1.9 and 1.11.
     const OLD: [usize; 2] = [56, 96];
     context.read_sized(address, &OLD).map_err(|_| NtStatus::INFO_LENGTH_MISMATCH)
 }
@@ -134,7 +134,7 @@ fn get_device(context: &Context, interrupt: Handle<InterruptData>) -> u64 {
 }
 
 fn get_info(context: &Context, interrupt: Handle<InterruptData>, info: u64) {
-    /// The size up to KMDF 1.7, without the processor group.
+    /// The structure's size up to KMDF 1.7, without the processor group.
     const OLD: usize = 56;
     let size: u32 = context.read(info);
     let (line, irql) = interrupt.with(context, |data| (data.line, data.irql()));
@@ -200,7 +200,7 @@ fn try_to_acquire_lock(context: &Context, interrupt: u64) -> bool {
     try_acquire(context, interrupt)
 }
 
-/// Enables an interrupt that the driver has disabled. Usually the framework enables interrupts.
+/// Enables an interrupt that the driver has disabled. Normally, the framework enables interrupts.
 fn enable_again(context: &Context, interrupt: Handle<InterruptData>) {
     let is_ready = interrupt.with(context, |data| data.line.is_some() && !data.is_connected);
     if is_ready {
@@ -214,7 +214,7 @@ fn disable_now(context: &Context, interrupt: Handle<InterruptData>) {
     }
 }
 
-/// Accepts a policy for the choice of processors. The stand-in kernel has no choice.
+/// Accepts a policy for choosing processors. The stand-in kernel has no choice.
 fn set_policy(
     context: &Context,
     interrupt: Handle<InterruptData>,

@@ -1,4 +1,4 @@
-//! The routine of ntoskrnl.exe for the interrupt objects that the framework gives to drivers.
+//! The ntoskrnl.exe routine for the interrupt objects that the framework provides to drivers.
 
 use super::{
     lock::{acquire, release},
@@ -15,7 +15,7 @@ pub fn exports() -> Vec<Export<Context>> {
     vec![("KeSynchronizeExecution", Irql::HIGH_LEVEL, Routine::of(synchronize))]
 }
 
-/// Calls a driver's routine with an interrupt's lock held, and returns its `BOOLEAN`.
+/// Calls a driver routine with an interrupt's lock held, and returns its `BOOLEAN` result.
 fn synchronize(context: &Context, object: u64, routine: u64, argument: u64) -> bool {
     let mut framework = context.framework();
     let all = framework.all::<InterruptData>();

@@ -1,4 +1,4 @@
-//! The results that a driver reads from a completed request that it sent.
+//! The results of completed requests, as read by the drivers that sent them.
 
 use super::ending::set_information_of;
 use crate::{
@@ -18,8 +18,8 @@ const INTERNAL_DEVICE_CONTROL: u32 = 15;
 const OTHER: u32 = 28;
 const NO_FORMAT: u32 = 255;
 
-/// Records the completion of a sent request for `WdfRequestGetStatus`, for
-/// `WdfRequestGetCompletionParams` and for the completion routine.
+/// Records a sent request's completion for `WdfRequestGetStatus`, `WdfRequestGetCompletionParams`
+/// and the completion routine.
 pub fn record(request: &mut RequestData, result: &Completion) {
     set_information_of(request, result.information);
     let outgoing = &mut request.outgoing;

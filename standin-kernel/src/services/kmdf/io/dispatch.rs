@@ -1,4 +1,4 @@
-//! The dispatching of queues: their callbacks, and the presentation of requests to drivers.
+//! Dispatches queues: calls their callbacks, and presents requests to drivers.
 
 use super::ending;
 use crate::{
@@ -15,7 +15,7 @@ use crate::{
     },
 };
 
-/// The name of the callbacks for a queue's state.
+/// The name of the callbacks for queue state changes.
 const STATE: &str = "EvtIoQueueState";
 
 /// Puts a new request in a queue.
@@ -33,8 +33,8 @@ pub fn enqueue(context: &Context, queue: u64, request: u64) {
     }
 }
 
-/// Dispatches a queue's pending events: its callbacks, and the requests that its type and state
-/// allow.
+/// Dispatches a queue's pending events: calls its callbacks, and presents the requests that its
+/// type and state allow.
 pub fn dispatch(context: &Context, queue: u64) {
     let this = context.id();
     let lock = presentation::lock_of(context, queue);
@@ -42,7 +42,7 @@ pub fn dispatch(context: &Context, queue: u64) {
     let (must_wait, is_passive) = {
         let mut framework = context.framework();
         let is_passive = framework.is_passive(queue);
-        // The lock of the queue's callbacks is not acquired twice.
+        // The lock for the queue's callbacks is not acquired recursively.
         let must_wait = is_owner || (context.irql() > Irql::PASSIVE_LEVEL && is_passive);
         match framework.get::<QueueData>(queue) {
             Ok(queue) if !queue.dispatching.contains(&this) => {
@@ -50,7 +50,7 @@ pub fn dispatch(context: &Context, queue: u64) {
                     queue.dispatching.push(this);
                 }
             }
-            // The thread that already dispatches the queue handles the new events.
+            // The thread that is already dispatching the queue handles the new events.
             _ => return,
         }
         (must_wait, is_passive)
@@ -94,8 +94,7 @@ pub fn dispatch(context: &Context, queue: u64) {
     }
 }
 
-/// Calls the queue's callback for the request's kind, or completes the request if the queue has
-/// no such callback.
+/// Calls the queue's callback for the request's kind, or completes the request if there is none.
 fn deliver(context: &Context, queue: u64, request: u64, config: &IoQueueConfig) {
     let (kind, input, output, is_empty) = context.with::<RequestData, _>(request, |data| {
         (data.kind(), data.input_length(), data.output_length(), data.is_empty())
@@ -117,7 +116,7 @@ fn deliver(context: &Context, queue: u64, request: u64, config: &IoQueueConfig) 
             ("EvtIoDefault", config.io_default, [queue, request, 0, 0, 0])
         }
     };
-    // The framework completes empty reads and writes unless the driver enabled their presentation.
+    // The framework completes empty reads and writes unless the driver asked to receive them.
     if is_empty && config.allow_zero_length == 0 {
         ending::end(context, request, NtStatus::SUCCESS, Some(0));
         return;
@@ -133,7 +132,7 @@ fn deliver(context: &Context, queue: u64, request: u64, config: &IoQueueConfig) 
     }
 }
 
-/// Cancels a request that waits in a queue. Returns whether it waited in a queue.
+/// Cancels a request that waits in a queue. Returns whether the request was waiting.
 pub fn cancel_waiting(context: &Context, queue: u64, request: u64) -> bool {
     let was_waiting = context.with::<QueueData, _>(queue, |queue| {
         let was_waiting = queue.has_waiting(request);
@@ -148,8 +147,8 @@ pub fn cancel_waiting(context: &Context, queue: u64, request: u64) -> bool {
     was_waiting
 }
 
-/// Ends a request that was cancelled in a queue. A request that was presented to the driver
-/// before goes to the driver's callback for that, if it has one.
+/// Ends a request that was cancelled in a queue. If the request was already presented to the
+/// driver, calls the driver's callback for such requests, if any.
 pub fn cancel_on_queue(context: &Context, queue: u64, request: u64) {
     let was_presented = context.with::<RequestData, _>(request, |request| {
         request.set_cancelled();

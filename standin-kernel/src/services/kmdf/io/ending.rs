@@ -35,10 +35,10 @@ pub fn complete(context: &Context, handle: u64, status: NtStatus, information: O
     end(context, handle, of_system(status), information);
 }
 
-/// Returns the status that the framework completes a request with in place of one of its own
-/// statuses, which only it and its drivers know.
+/// Returns the status with which the framework completes a request instead of one of its own statuses,
+/// which are known only to the framework and its drivers.
 const fn of_system(status: NtStatus) -> NtStatus {
-    /// The facility of the framework's statuses, and the bits of a status that have it.
+    /// The facility of the framework's statuses, and the bit mask of the facility in a status.
     const FACILITY: u32 = 0x0020_0000;
     const FACILITY_BITS: u32 = 0x0FFF_0000;
     const DEVICE_BUSY: NtStatus = NtStatus::from_bits(0x8000_0011);
@@ -57,9 +57,9 @@ const fn of_system(status: NtStatus) -> NtStatus {
     }
 }
 
-/// Bugchecks if a driver completes a request successfully with more bytes than its buffer has, as the
-/// framework's verifier does. The buffer of a control code is known if a process sent it, and if there
-/// is one: without, the information can be the number of bytes used of the input.
+/// Bugchecks if a driver successfully completes a request with more bytes than its buffer holds, as
+/// the framework's verifier does. For a control code, the buffer is known only if a process sent it
+/// and a buffer exists: without a buffer, the information can be the number of input bytes used.
 fn must_fit(context: &Context, handle: u64, status: NtStatus, information: Option<u64>) {
     let too_many = context.with::<RequestData, _>(handle, |request| {
         let room = match request.kind {
@@ -80,7 +80,7 @@ fn must_fit(context: &Context, handle: u64, status: NtStatus, information: Optio
     }
 }
 
-/// Bugchecks if the driver created the request itself, since nobody waits for its completion.
+/// Bugchecks if the driver created the request itself, because no sender waits for its completion.
 fn must_not_be_created(context: &Context, handle: u64) {
     if context.with::<RequestData, _>(handle, |request| request.is_created) {
         context.stop_call(
@@ -90,7 +90,7 @@ fn must_not_be_created(context: &Context, handle: u64) {
     }
 }
 
-/// Bugchecks if the request is on its way to a target, or was sent and forgotten.
+/// Bugchecks if the request is currently sent to a target, or was sent and forgotten.
 pub fn must_not_be_under_way(context: &Context, handle: u64) {
     let description = context.with::<RequestData, _>(handle, |request| {
         request.outgoing.is_under_way().then(|| describe(request))
@@ -120,7 +120,7 @@ pub fn must_own(context: &Context, handle: u64) {
     }
 }
 
-/// Bugchecks if the request is cancelable and the driver may use only one that is not.
+/// Bugchecks if the request is cancelable, for operations that do not allow that.
 pub fn must_not_be_cancelable(context: &Context, handle: u64) {
     let description = context.with::<RequestData, _>(handle, |request| {
         request.is_cancelable().then(|| describe(request))
@@ -140,7 +140,7 @@ pub fn must_not_be_cancelable(context: &Context, handle: u64) {
 pub fn end(context: &Context, handle: u64, status: NtStatus, information: Option<u64>) {
     let (ended, queue, file, upper) = context.with::<RequestData, _>(handle, |request| {
         let information = information.unwrap_or_else(|| information_of(request));
-        // Errors return no data; warnings and successes do.
+        // An error returns no data; a warning or success does.
         let returned = if status.0.cast_unsigned() >> 30 == 3 {
             0
         } else {
@@ -180,8 +180,8 @@ pub fn end(context: &Context, handle: u64, status: NtStatus, information: Option
     }
 }
 
-/// Returns the number of bytes that a request has transferred: what the driver set, by the framework's
-/// routine or in the IRP.
+/// Returns the number of bytes that a request has transferred, as set by the driver through the
+/// framework's routine or in the IRP.
 pub fn information_of(request: &mut RequestData) -> u64 {
     let in_irp = information_address(request).and_then(|address| memory::read(address).ok());
     in_irp.unwrap_or(request.information)
@@ -196,8 +196,8 @@ pub fn set_information_of(request: &mut RequestData, information: u64) {
     }
 }
 
-/// Calls `EvtRequestCancel` for a cancelled request if the driver marked the request cancelable.
-/// Returns whether it did.
+/// Calls `EvtRequestCancel` for a cancelled request if the driver marked it cancelable. Returns
+/// whether it called the routine.
 pub fn call_cancel_routine(context: &Context, handle: u64) -> bool {
     let routine = context.with::<RequestData, _>(handle, |request| {
         request.is_cancelable().then(|| {
@@ -208,7 +208,7 @@ pub fn call_cancel_routine(context: &Context, handle: u64) -> bool {
     if let Some(routine) = routine {
         let queue = context.with::<RequestData, _>(handle, |request| request.queue);
         let lock = queue.and_then(|queue| presentation::automatic(context, queue));
-        // A cancellation in a synchronized callback calls the routine at once.
+        // A cancellation inside a synchronized callback calls the routine immediately.
         let lock = lock.filter(|lock| !presentation::is_owner(context, *lock));
         presentation::locked(context, lock, || {
             context.call_driver("EvtRequestCancel", routine, [handle])

@@ -1,4 +1,4 @@
-//! The stopping, purging and draining of queues.
+//! Stops, purges and drains queues.
 
 use super::{
     dispatch::{cancel_on_queue, cancel_waiting, dispatch},
@@ -45,9 +45,9 @@ impl Data for QueueData {
 pub enum Halt {
     /// The queue still accepts requests.
     Stop,
-    /// The queue still accepts requests; those that it and the driver hold are cancelled.
+    /// The queue still accepts requests. Those that it and the driver hold are cancelled.
     StopAndPurge,
-    /// The queue accepts no requests; those that it and the driver hold are cancelled.
+    /// The queue accepts no requests. Those that it and the driver hold are cancelled.
     Purge,
     /// The queue accepts no requests.
     Drain,
@@ -63,8 +63,8 @@ impl Halt {
     }
 }
 
-/// Changes the queue's state and cancels the requests that the change affects. A second
-/// callback while one is due is refused and changes nothing.
+/// Changes the queue's state and cancels the affected requests. While a callback is pending, a
+/// second callback is refused and the state does not change.
 pub fn halt(context: &Context, queue: u64, halt: Halt, callback: u64, argument: u64) {
     let notify = (callback != 0).then_some(Notify { function: callback, argument });
     let is_taken = context.with::<QueueData, _>(queue, |queue| {
@@ -116,8 +116,7 @@ fn halt_and_wait(context: &Context, queue: u64, how: Halt) {
     }
 }
 
-/// Cancels the requests that wait in a queue, and those that the driver holds and made
-/// cancelable.
+/// Cancels the requests that wait in a queue, and the cancelable requests that the driver holds.
 fn cancel_all(context: &Context, queue: u64) {
     loop {
         let next = context
@@ -199,7 +198,7 @@ pub fn purge_before_delete(context: &Context, handle: u64) {
     }
 }
 
-/// Returns the requests of a queue that the driver holds.
+/// Returns a queue's requests that the driver holds.
 pub fn presented(context: &Context, queue: u64) -> Vec<u64> {
     context
         .framework()

@@ -1,4 +1,4 @@
-//! The IRPs and MDLs of requests, for drivers that look below the framework.
+//! The IRPs and MDLs of requests, for drivers that access them below the framework.
 
 use std::collections::HashMap;
 
@@ -24,10 +24,10 @@ use crate::{
     },
 };
 
-/// The stack locations of an IRP: the driver's, and the next lower one.
+/// The number of stack locations in an IRP: the driver's and the next lower driver's.
 const LOCATIONS: usize = 2;
 
-/// The places of the thread, of the current stack location and of the file in a request's tail.
+/// The indices of the thread, the current stack location and the file in an IRP's tail.
 const THREAD: usize = 4;
 const STACK: usize = 8;
 const FILE: usize = 9;
@@ -35,7 +35,7 @@ const FILE: usize = 9;
 /// `WdfDeviceIoDirect`.
 const IO_DIRECT: u32 = 3;
 
-/// The IRP of a request, once a driver has asked for it, the MDLs, and the security context of a create
+/// A request's IRP, once a driver has requested it, its MDLs, and the security context of a create
 /// request.
 #[derive(Default)]
 pub struct Blocks {
@@ -44,17 +44,17 @@ pub struct Blocks {
     security: Option<SecurityContext>,
 }
 
-/// The requests by their IRPs.
+/// The requests, indexed by IRP address.
 #[derive(Default)]
 struct Irps(HashMap<u64, u64>);
 
-/// Returns the request that an IRP belongs to.
+/// Returns the request to which an IRP belongs.
 pub fn request_of(context: &Context, irp: u64) -> Option<u64> {
     let request = context.framework().part::<Irps>().0.get(&irp).copied()?;
     context.framework().exists(request).then_some(request)
 }
 
-/// Forgets the IRP of a request that is being deleted.
+/// Removes the IRP of a request that is being deleted from the index.
 pub fn forget_irp(context: &Context, request: u64) {
     let mut framework = context.framework();
     framework.part::<Irps>().0.retain(|_, owner| *owner != request);
@@ -66,7 +66,7 @@ fn fill(address: u64, bytes: &[u8]) {
     debug_assert!(written.is_ok(), "the kernel's own memory is writable");
 }
 
-/// Returns the address of a request's IRP. It is created once.
+/// Returns the address of a request's IRP, which is created on the first call.
 pub fn irp_of(context: &Context, request: u64) -> u64 {
     let known = context.with::<RequestData, _>(request, |request| {
         let blocks = request.parts.get::<Blocks>();
@@ -119,15 +119,15 @@ pub fn irp_of(context: &Context, request: u64) -> u64 {
     address
 }
 
-/// Where an IRP has its buffers.
+/// The buffer addresses in an IRP.
 struct Buffers {
     system: u64,
     mdl: u64,
     user: u64,
 }
 
-/// Returns where the I/O manager passes the buffers of a request that the driver received. `is_direct`
-/// is whether the device has direct I/O for reads and writes.
+/// Returns the buffer addresses that the I/O manager would pass in the IRP of a received request.
+/// `is_direct` states whether the device uses direct I/O for reads and writes.
 fn buffers_of(data: &mut RequestData, is_direct: bool) -> Buffers {
     let (input, output) = (data.input(), data.output());
     let of_buffer = |(address, length): (u64, u64)| if length == 0 { 0 } else { address };
@@ -162,7 +162,7 @@ fn buffers_of(data: &mut RequestData, is_direct: bool) -> Buffers {
     }
 }
 
-/// Returns the words of a create request's parameters, with its security context.
+/// Returns the words of a create request's parameters, including its security context.
 pub fn create_words(data: &mut RequestData) -> [u64; 4] {
     let (given, process) = (data.create, data.process);
     let security = &mut data.parts.get::<Blocks>().security;
@@ -197,14 +197,14 @@ fn location_of(data: &mut RequestData) -> StackLocation {
     location
 }
 
-/// Returns the input of `METHOD_NEITHER`, or 0 for another method.
+/// Returns the input address for `METHOD_NEITHER`, or 0 for other methods.
 const fn type_3_input(data: &RequestData) -> u64 {
     let (address, length) = data.input();
     if data.is_neither && length > 0 { address } else { 0 }
 }
 
-/// Returns the address of the IRP's `IoStatus.Information`, if the driver has asked for the IRP: there,
-/// the driver may have set it.
+/// Returns the address of the IRP's `IoStatus.Information`, if the driver has requested the IRP and may
+/// therefore have set the field.
 pub fn information_address(request: &mut RequestData) -> Option<u64> {
     /// The offset of `IoStatus.Information` in an `IRP`.
     const INFORMATION: u64 = 56;
@@ -212,7 +212,7 @@ pub fn information_address(request: &mut RequestData) -> Option<u64> {
     Some(irp.address() + INFORMATION)
 }
 
-/// Returns the MDL of a buffer of a request. It is the same each time.
+/// Returns the MDL of a request's buffer. Every call returns the same MDL.
 pub fn mdl_of(request: &mut RequestData, (start, length): (u64, u64)) -> u64 {
     /// `MDL_MAPPED_TO_SYSTEM_VA`, `MDL_PAGES_LOCKED` and `MDL_SOURCE_IS_NONPAGED_POOL`.
     const FLAGS: u16 = 7;

@@ -1,5 +1,5 @@
-//! The way of requests into a device, and down its stack: the framework's choice between the driver's
-//! queues and the next lower device, and the results that come back up.
+//! The path of requests into a device and down its stack: the framework's choice between the driver's
+//! queues and the next lower device, and the results that return.
 
 use std::collections::HashMap;
 
@@ -40,11 +40,11 @@ impl Data for RequestData {
     }
 }
 
-/// The most bytes that one request carries down a stack.
+/// The maximum number of bytes that one request carries down a stack.
 const MAX_LENGTH: u64 = 1 << 28;
 
-/// Sends a request to an open file's device and returns its handle. Fails for a file that is gone with
-/// its device, which no fault of the driver is.
+/// Sends a request to an open file's device and returns its handle. Fails if the file is gone with its
+/// device, which is not the driver's fault.
 pub fn submit(context: &Context, file: u64, request: &IoRequest) -> NtResult<u64> {
     let device = context.framework().get::<FileData>(file).map(|file| file.device);
     let device = device.map_err(|_| NtStatus::NO_SUCH_DEVICE)?;
@@ -53,7 +53,7 @@ pub fn submit(context: &Context, file: u64, request: &IoRequest) -> NtResult<u64
     Ok(handle)
 }
 
-/// The routines that see IRPs before the framework, by major function.
+/// The routines that receive IRPs before the framework, by major function.
 #[derive(Default)]
 pub struct Preprocess(pub HashMap<u8, u64>);
 
@@ -70,7 +70,7 @@ const fn major_function(kind: RequestKind) -> u8 {
     }
 }
 
-/// Gives a device a new request. The driver sees its IRP first, if it asked for that.
+/// Passes a new request to a device. The driver preprocesses its IRP first, if it registered for that.
 pub fn enter(context: &Context, device: u64, request: u64) {
     let kind = context.with::<RequestData, _>(request, |request| request.kind);
     let routine = context.with::<DeviceData, _>(device, |device| {
@@ -86,7 +86,7 @@ pub fn enter(context: &Context, device: u64, request: u64) {
     }
 }
 
-/// Gives the framework a request: calls the driver's callback for its IRP if there is one.
+/// Passes a request to the framework: calls the driver's callback for its IRP if there is one.
 pub fn enter_preprocessed(context: &Context, device: u64, request: u64) {
     let kind = context.with::<RequestData, _>(request, |request| request.kind);
     if !directed::call(context, device, request, major_function(kind)) {
@@ -94,7 +94,7 @@ pub fn enter_preprocessed(context: &Context, device: u64, request: u64) {
     }
 }
 
-/// Calls the driver in the sender's context if it asked for that, or queues the request.
+/// Calls the driver in the sender's context if it registered for that, or queues the request.
 pub fn enter_directed(context: &Context, device: u64, request: u64) {
     let kind = context.with::<RequestData, _>(request, |request| request.kind);
     let in_caller_context =
@@ -111,8 +111,8 @@ pub fn enter_directed(context: &Context, device: u64, request: u64) {
     }
 }
 
-/// Puts a request in the queue for its kind. Without one, a filter passes it down, and another driver
-/// fails it.
+/// Puts a request in the queue for its kind. If there is none, a filter passes the request down, and
+/// any other driver fails it.
 pub fn enqueue(context: &Context, device: u64, request: u64) {
     let kind = context.with::<RequestData, _>(request, |request| request.kind);
     if kind == RequestKind::Create {
@@ -127,7 +127,7 @@ pub fn enqueue(context: &Context, device: u64, request: u64) {
     }
 }
 
-/// Gives a create request to the driver, or ends it if the driver does not take part.
+/// Passes a create request to the driver, or ends it if the driver does not handle such requests.
 fn enter_create(context: &Context, device: u64, request: u64) {
     let file = context.with::<RequestData, _>(request, |request| request.file.unwrap_or(0));
     let config = context.with::<DeviceData, _>(device, |device| device.file_config());
@@ -150,13 +150,13 @@ pub fn is_filter(context: &Context, device: u64) -> bool {
     context.with::<DeviceData, _>(device, |device| device.init.is_filter)
 }
 
-/// Sends a request to the next lower device for good: what ends it there ends it here.
+/// Sends a request to the next lower device and forgets it: it ends with the lower request.
 pub fn pass_down(context: &Context, device: u64, request: u64) {
     let below = context.with::<DeviceData, _>(device, |device| device.init.below);
     forget(context, request, below, None);
 }
 
-/// Sends a request to a device for good. The request leaves its queue, which can present the next one.
+/// Sends a request to a device and forgets it. Its queue can then present the next request.
 pub fn forget(context: &Context, request: u64, to: Below, file: Option<u64>) {
     let queue = context.with::<RequestData, _>(request, |request| {
         request.outgoing.format = Some(current_format(request));
@@ -174,7 +174,7 @@ pub fn forget(context: &Context, request: u64, to: Below, file: Option<u64>) {
     }
 }
 
-/// Gives a child's request to a queue of its parent for good, as a request of the parent.
+/// Permanently forwards a child's request to a queue of its parent, as a request to the parent.
 pub fn forget_to_parent(context: &Context, request: u64, queue: u64) -> NtResult {
     ending::must_own(context, request);
     ending::must_not_be_cancelable(context, request);
@@ -203,8 +203,8 @@ pub fn forget_to_parent(context: &Context, request: u64, queue: u64) -> NtResult
     Ok(())
 }
 
-/// Makes a request the one below another. The sender's thread stays that of the upper one, if a driver
-/// passes that one on.
+/// Links a lower request to its upper request. If a driver passes the upper request on, the sender's
+/// thread is kept.
 fn link(context: &Context, upper: u64, lower: u64) {
     let thread = context.with::<RequestData, _>(upper, |upper| upper.thread);
     context.with::<RequestData, _>(lower, |lower| {
@@ -230,7 +230,7 @@ pub fn current_format(request: &RequestData) -> Format {
     }
 }
 
-/// Returns the formatted request with its input, or the status that explains why it cannot be sent.
+/// Returns the formatted request with its input, or a status that states why it cannot be sent.
 fn formatted(context: &Context, request: u64) -> NtResult<IoRequest> {
     let (format, create, is_from_user) = context.with::<RequestData, _>(request, |request| {
         let format = request.outgoing.format;
@@ -258,7 +258,7 @@ fn formatted(context: &Context, request: u64) -> NtResult<IoRequest> {
         kind: format.kind,
         input,
         output_contents,
-        // A process's request stays one when a driver passes it on.
+        // A process's request keeps its requestor mode when a driver passes it on.
         is_from_driver: !is_from_user,
         addresses: (!is_from_user).then_some([format.input.address, format.output.address]),
         create,
@@ -268,8 +268,8 @@ fn formatted(context: &Context, request: u64) -> NtResult<IoRequest> {
     })
 }
 
-/// Sends a formatted request to a device. `file` is the file that is open there, unless the request
-/// opens it.
+/// Sends a formatted request to a device. `file` is the file that is open on the device, unless the
+/// request opens it.
 pub fn deliver(context: &Context, upper: u64, to: Below, file: Option<u64>) {
     context.with::<RequestData, _>(upper, |request| {
         request.outgoing.phase = Phase::Sent(Lower::Nobody);
@@ -298,7 +298,7 @@ pub fn deliver(context: &Context, upper: u64, to: Below, file: Option<u64>) {
     finish(context, upper);
 }
 
-/// Sends a request to a device of the test. A file that it opens is recorded as open there.
+/// Sends a request to a simulated device. A file that the request opens is recorded as open there.
 fn give_to_simulated(context: &Context, device: u64, upper: u64, request: IoRequest) -> Given {
     if request.kind == RequestKind::Create
         && let Some(file) = context.with::<RequestData, _>(upper, |request| request.file)
@@ -308,7 +308,7 @@ fn give_to_simulated(context: &Context, device: u64, upper: u64, request: IoRequ
     simulated::give(context, device, upper, request)
 }
 
-/// Sends a request to another device of a driver. The result arrives by [`finish`], perhaps before
+/// Sends a request to another driver's device. The result arrives through [`finish`], possibly before
 /// this function returns.
 fn deliver_to(
     context: &Context,
@@ -386,11 +386,11 @@ fn finish(context: &Context, request: u64) {
     }
 }
 
-/// Removes a completed request from the list of its target, and tells the target.
+/// Removes a completed request from its target's list, and notifies the target.
 fn forget_sent(context: &Context, target: u64, request: u64) {
     let is_under_way = context.is::<RequestData>(request, |data| data.outgoing.is_under_way());
     if is_under_way {
-        // The completion routine sent it again.
+        // The completion routine has sent the request again.
         return;
     }
     if let Ok(target) = context.framework().get::<TargetData>(target) {
@@ -400,8 +400,8 @@ fn forget_sent(context: &Context, target: u64, request: u64) {
     tell(context, target, |data| data.request_ended());
 }
 
-/// Cuts the output of a device of the test to the room that there is. Drivers are checked when they
-/// complete a request.
+/// Truncates a simulated device's output to the size of the buffer. For drivers, the size is checked
+/// when they complete a request.
 fn fit(format: &Format, result: &mut Completion) {
     let is_all = result.output.len() as u64 == result.information;
     if is_all && !result.output.is_empty() {
@@ -409,7 +409,7 @@ fn fit(format: &Format, result: &mut Completion) {
     }
 }
 
-/// Copies the output from below to the buffer that the request was formatted with.
+/// Copies the lower device's output to the buffer in the request's format.
 fn copy_output(context: &Context, format: &Format, result: &Completion) {
     let room = usize::try_from(format.output.length).unwrap_or(usize::MAX);
     let length = result.output.len().min(room);
@@ -419,7 +419,7 @@ fn copy_output(context: &Context, format: &Format, result: &Completion) {
     context.write_bytes(format.output.address, output);
 }
 
-/// Records on the file which device below has it open, or that none has.
+/// Records in the file which lower device has it open, if any.
 fn note_create(context: &Context, request: u64, status: NtStatus) {
     let file = context.with::<RequestData, _>(request, |data| data.file);
     let Some(file) = file else {
@@ -434,8 +434,8 @@ fn note_create(context: &Context, request: u64, status: NtStatus) {
     }
 }
 
-/// Calls the driver's completion routine, if the driver has set one. It is called once for each time
-/// that the driver sets it.
+/// Calls the driver's completion routine, if it has set one. The driver must set the routine again for
+/// each call.
 pub fn call_routine(context: &Context, request: u64) {
     let (routine, routine_context, target, parameters) =
         context.with::<RequestData, _>(request, |data| {
@@ -462,7 +462,7 @@ pub fn call_routine(context: &Context, request: u64) {
     );
 }
 
-/// Bugchecks if a driver deletes a request that is on its way, and releases the memory of its format.
+/// Bugchecks if a driver deletes a request that is currently sent. Releases its format's memory.
 fn before_delete(context: &Context, request: u64) {
     if context.with::<RequestData, _>(request, |data| data.is_created) {
         ending::must_not_be_under_way(context, request);
@@ -470,7 +470,7 @@ fn before_delete(context: &Context, request: u64) {
     release_format(context, request);
 }
 
-/// Releases the memory objects that a request was formatted with, and forgets the format.
+/// Releases the memory objects in a request's format, and removes the format.
 pub fn release_format(context: &Context, request: u64) {
     let format = context.with::<RequestData, _>(request, |data| data.outgoing.format.take());
     let Some(format) = format else {

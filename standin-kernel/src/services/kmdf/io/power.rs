@@ -30,8 +30,8 @@ const STOP_CANCELABLE: u64 = 0x1000_0000;
 pub const ENTRIES: Entries =
     &[("WdfRequestStopAcknowledge", Routine::after_globals(stop_acknowledge))];
 
-/// `WdfRequestStopAcknowledge`: the driver keeps a request while the device is out of
-/// its working state, or gives it back until the device returns.
+/// `WdfRequestStopAcknowledge`: the driver keeps a request while the device is out of its working
+/// state, or returns it to the queue until the device is back.
 pub fn stop_acknowledge(context: &Context, request: Handle<RequestData>, requeue: bool) {
     must_own(context, request.0);
     let (stop, queue, description) =
@@ -50,8 +50,8 @@ pub fn stop_acknowledge(context: &Context, request: Handle<RequestData>, requeue
     }
 }
 
-/// Stops the power-managed queues of a device that leaves its working state. The driver
-/// acknowledges or ends the requests that it holds from them.
+/// Stops the power-managed queues of a device that is leaving its working state. The driver
+/// acknowledges or ends the requests that it holds from these queues.
 pub fn stop_for_power(context: &Context, device: u64) {
     let queues = queues_of(context, device, |queue| queue.is_power_managed);
     for queue in &queues {
@@ -62,7 +62,7 @@ pub fn stop_for_power(context: &Context, device: u64) {
     }
 }
 
-/// Restarts the power-managed queues of a device that is back in its working state. The driver
+/// Restarts the power-managed queues of a device that has returned to its working state. The driver
 /// resumes the requests that it kept.
 pub fn resume_for_power(context: &Context, device: u64) {
     for queue in queues_of(context, device, |queue| queue.is_power_managed) {
@@ -86,7 +86,7 @@ pub fn resume_for_power(context: &Context, device: u64) {
 }
 
 /// Closes the queues of a device that is being removed, either the power-managed ones or the
-/// others: they accept no more requests, and the requests that they and the driver hold are
+/// others. They accept no more requests, and the requests that they and the driver hold are
 /// cancelled.
 pub fn purge_for_removal(context: &Context, device: u64, power_managed: bool) {
     for queue in queues_of(context, device, |queue| queue.is_power_managed == power_managed) {
@@ -97,7 +97,7 @@ pub fn purge_for_removal(context: &Context, device: u64, power_managed: bool) {
     }
 }
 
-/// Calls `EvtIoStop` for the requests of a queue that the driver holds, and waits until each is
+/// Calls `EvtIoStop` for a queue's requests that the driver holds, and waits until each is
 /// acknowledged or ended.
 fn stop_held_requests(context: &Context, queue: u64, action: u64, occasion: &str) {
     let callback = context.with::<QueueData, _>(queue, |queue| queue.config.io_stop);

@@ -25,12 +25,12 @@ pub const ENTRIES: Entries = &[
     ("WdfIoQueueReadyNotify", Routine::after_globals(ready_notify)),
 ];
 
-/// Reads a configuration, or returns `None` if its size is that of no headers.
+/// Reads a configuration, or returns `None` if no headers have its size.
 fn read_config(context: &Context, address: u64) -> Option<IoQueueConfig> {
-    /// The sizes up to KMDF 1.7 and to 1.9.
+    /// The structure's sizes up to KMDF 1.7 and 1.9.
     const OLD: [usize; 2] = [80, 88];
     let mut config: IoQueueConfig = context.read_sized(address, &OLD).ok()?;
-    // A parallel queue had no limit before it could have one.
+    // Before the limit was introduced, parallel queues had no limit.
     if config.size as usize == OLD[0] && config.dispatch_type == PARALLEL {
         config.presented_requests = u32::MAX;
     }

@@ -60,7 +60,7 @@ fn get_parameters(context: &Context, request: u64, parameters: u64) {
     fill_parameters(context, request, parameters);
 }
 
-/// Describes a request to the driver in a `WDF_REQUEST_PARAMETERS`.
+/// Fills a `WDF_REQUEST_PARAMETERS` with a request's parameters for the driver.
 pub fn fill_parameters(context: &Context, request: u64, parameters: u64) {
     /// `WDF_REQUEST_TYPE`.
     const CREATE: u32 = 0;
@@ -114,7 +114,7 @@ fn retrieve_output(
     retrieve(context, buffer_of(context, request, RequestData::output), minimum, buffer, length)
 }
 
-/// Returns the address and length of a request's input or output, if the framework provides it.
+/// Returns the address and length of a request's input or output, if the framework provides them.
 pub fn buffer_of(
     context: &Context,
     request: u64,
@@ -123,7 +123,7 @@ pub fn buffer_of(
     context.with::<RequestData, _>(request, |request| request.has_buffers().then(|| which(request)))
 }
 
-/// Returns a buffer to the driver, unless it is empty or shorter than the driver needs.
+/// Returns a buffer to the driver, or an error if it is empty or shorter than required.
 fn retrieve(
     context: &Context,
     range: Option<(u64, u64)>,
@@ -162,7 +162,7 @@ fn mark_cancelable_ex(context: &Context, request: Handle<RequestData>, routine: 
     NtStatus::SUCCESS
 }
 
-/// Makes a request cancelable. Returns whether it is already cancelled.
+/// Makes a request cancelable. Returns `true` if it is already cancelled.
 fn mark(context: &Context, request: u64, routine: u64) -> bool {
     must_own(context, request);
     must_not_be_cancelable(context, request);

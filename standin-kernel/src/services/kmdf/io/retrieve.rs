@@ -1,4 +1,4 @@
-//! The routines by which a driver takes requests out of queues and puts them into queues.
+//! The routines with which a driver removes requests from queues and puts them into queues.
 
 use super::{
     dispatch::{cancel_on_queue, dispatch},
@@ -29,7 +29,7 @@ pub const ENTRIES: Entries = &[
     ("WdfRequestRequeue", Routine::after_globals(requeue)),
 ];
 
-/// Gives the driver the first waiting request that `is_wanted` selects.
+/// Presents the first waiting request that `is_wanted` selects to the driver.
 fn retrieve(
     context: &Context,
     queue: u64,
@@ -66,8 +66,8 @@ fn retrieve(
     }
 }
 
-/// Writes a request's handle for the driver, or returns the status that explains why there is
-/// none.
+/// Stores a request's handle for the driver, or returns a status that states why there is no
+/// request.
 fn hand_out(context: &Context, found: NtResult<u64>, to: u64) -> NtResult {
     context.write(to, &found.unwrap_or(0));
     found.map(|_| ())
@@ -104,8 +104,8 @@ fn retrieve_found(
     hand_out(context, found, request)
 }
 
-/// Finds a waiting request after one that was found before. The driver receives a reference to
-/// the request, but does not own the request.
+/// Finds the next waiting request after a request that was found earlier. The driver receives a
+/// reference to the request, but does not own it.
 fn find_request(
     context: &Context,
     queue: Handle<QueueData>,
@@ -131,7 +131,7 @@ fn find_request(
     hand_out(context, found.ok_or(NtStatus::NO_MORE_ENTRIES), request)
 }
 
-/// Returns the queue of a request that the driver moves to another queue.
+/// Returns the queue of a request that the driver is moving to another queue.
 fn take_back(context: &Context, request: u64) -> Option<u64> {
     must_own(context, request);
     must_not_be_cancelable(context, request);
@@ -170,7 +170,7 @@ pub fn forward(context: &Context, request: Handle<RequestData>, to: Handle<Queue
     NtStatus::SUCCESS
 }
 
-/// `WdfRequestRequeue`: back to the head of a manual queue.
+/// `WdfRequestRequeue`: returns the request to the head of a manual queue.
 pub fn requeue(context: &Context, request: u64) -> NtResult {
     let queue = take_back(context, request).filter(|queue| {
         context.with::<QueueData, _>(*queue, |queue| queue.config.dispatch_type == MANUAL)
@@ -180,8 +180,7 @@ pub fn requeue(context: &Context, request: u64) -> NtResult {
     Ok(())
 }
 
-/// Returns a request from the driver to the head of its queue, unless the request is
-/// cancelled.
+/// Returns a request from the driver to the head of its queue, unless it is cancelled.
 pub fn put_back(context: &Context, queue: u64, request: u64) {
     let is_cancelled = context.with::<RequestData, _>(request, |data| {
         data.stop = Stop::None;

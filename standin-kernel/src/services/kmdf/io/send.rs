@@ -1,4 +1,4 @@
-//! The making of requests, and their completions and cancellations for their senders.
+//! Creates requests, and handles their completion and cancellation for their senders.
 
 use super::{dispatch, ending::call_cancel_routine};
 use crate::{
@@ -23,7 +23,7 @@ use crate::{
     },
 };
 
-/// `WDF_DEVICE_IO_TYPE` of a device that gets the sender's own addresses.
+/// The `WDF_DEVICE_IO_TYPE` of a device that receives the sender's own addresses.
 const IO_NEITHER: u32 = 1;
 
 /// Creates a file object on a device. The name is the part of the path after the device.
@@ -108,14 +108,14 @@ pub fn make(
     create(context, data, attributes.as_ref(), Some(device))
 }
 
-/// Returns the completion of a completed request, at the first call only.
+/// Returns the completion of a completed request. Only the first call returns it.
 pub fn outcome(context: &Context, request: u64) -> Option<Completion> {
     context.framework().part::<EndedRequests>().0.get_mut(&request)?.completion.take()
 }
 
-/// Cancels a request for its sender (`CancelIoEx`, `IoCancelIrp`). A request in a queue ends; for one
-/// that the driver made cancelable, the driver's cancel routine is called; one that the driver sent
-/// further down is cancelled there. Returns whether a driver was asked to cancel it.
+/// Cancels a request on behalf of its sender (`CancelIoEx`, `IoCancelIrp`). A queued request ends. If
+/// the driver made the request cancelable, its cancel routine is called. If the driver sent the
+/// request on, the request is cancelled there. Returns whether a driver was asked to cancel it.
 pub fn cancel(context: &Context, handle: u64) -> bool {
     let queue = {
         let mut framework = context.framework();
@@ -162,7 +162,7 @@ pub fn cancel_below(context: &Context, handle: u64) -> bool {
     }
 }
 
-/// Gives a sent request its result from below.
+/// Delivers a lower device's result to the request that was sent.
 pub fn deliver_result(context: &Context, upper: u64, result: Completion) {
     let is_there = context
         .framework()

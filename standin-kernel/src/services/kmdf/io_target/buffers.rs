@@ -1,4 +1,4 @@
-//! The memory that requests are formatted with.
+//! The memory ranges in request formats.
 
 use crate::{
     ground::{
@@ -12,7 +12,7 @@ use crate::{
     },
 };
 
-/// Returns the range of a memory object that a request is formatted with. A null handle is an empty
+/// Returns the range of a memory object for a request's format. A null handle denotes an empty
 /// range.
 pub fn of_memory(context: &Context, memory: u64, offset: u64) -> NtResult<Buffer> {
     if memory == 0 {
@@ -23,7 +23,7 @@ pub fn of_memory(context: &Context, memory: u64, offset: u64) -> NtResult<Buffer
         return Ok(Buffer { address: start, length: size, memory: Some((memory, 0)) });
     }
     let part: MemoryOffset = context.read(offset);
-    // A length of 0 is all the rest.
+    // A length of 0 means the rest of the memory.
     let rest = size.checked_sub(part.buffer_offset).ok_or(NtStatus::INTEGER_OVERFLOW)?;
     let length = match part.buffer_length {
         0 => rest,
@@ -37,7 +37,7 @@ pub fn of_memory(context: &Context, memory: u64, offset: u64) -> NtResult<Buffer
     })
 }
 
-/// Returns the range of a `WDF_MEMORY_DESCRIPTOR`. A null pointer is an empty range.
+/// Returns the range of a `WDF_MEMORY_DESCRIPTOR`. A null pointer denotes an empty range.
 pub fn of_descriptor(context: &Context, address: u64) -> NtResult<Buffer> {
     /// `WDF_MEMORY_DESCRIPTOR_TYPE`.
     const BUFFER: u32 = 1;
@@ -58,7 +58,7 @@ pub fn of_descriptor(context: &Context, address: u64) -> NtResult<Buffer> {
     }
 }
 
-/// Returns the range of an MDL that the driver has mapped, or whose memory is non-paged pool.
+/// Returns the range of an MDL, if the driver has mapped it or its memory is non-paged pool.
 fn of_mdl(context: &Context, address: u64, length: u64) -> NtResult<Buffer> {
     /// `MDL_MAPPED_TO_SYSTEM_VA` and `MDL_SOURCE_IS_NONPAGED_POOL`.
     const MAPPED: u16 = 0x5;
@@ -74,7 +74,7 @@ fn of_mdl(context: &Context, address: u64, length: u64) -> NtResult<Buffer> {
     Ok(Buffer { address: mdl.mapped_system_va, length, memory: None })
 }
 
-/// Keeps the memory object of a range while a request is formatted with it.
+/// Holds the memory object of a range while a request's format refers to it.
 pub fn keep(context: &Context, buffer: &Buffer) {
     if let Some((memory, _)) = buffer.memory {
         hold(context, memory);

@@ -23,7 +23,7 @@ pub const ENTRIES: Entries = &[
     ("WdfIoTargetFormatRequestForInternalIoctlOthers", Routine::after_globals(format_others)),
 ];
 
-/// Gives a request a format, in place of the one that it has.
+/// Sets a request's format, replacing any previous format.
 pub fn set_format(context: &Context, request: u64, format: Format) {
     must_not_be_under_way(context, request);
     let others = format.others.unwrap_or_default();
@@ -36,7 +36,7 @@ pub fn set_format(context: &Context, request: u64, format: Format) {
     });
 }
 
-/// Returns the status with which a closed target refuses to format requests.
+/// Returns an error if the target is closed, because requests cannot be formatted for it.
 pub fn must_be_open(context: &Context, target: u64) -> NtResult {
     context.with::<TargetData, _>(target, |target| match target.state {
         State::Started | State::Stopped | State::Purged => Ok(()),
@@ -67,7 +67,7 @@ fn format(
     Ok(())
 }
 
-/// Returns the position on the device, which may be missing.
+/// Returns the position on the device, if the optional parameter is present.
 pub fn read_offset(context: &Context, address: u64) -> u64 {
     if address == 0 { 0 } else { context.read(address) }
 }

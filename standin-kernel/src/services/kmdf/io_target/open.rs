@@ -1,4 +1,4 @@
-//! The opening and closing of targets on other devices.
+//! Opens and closes targets on other devices.
 
 use super::{
     format::set_format,
@@ -43,7 +43,7 @@ fn open(context: &Context, target: Handle<TargetData>, parameters: u64) -> NtRes
     try_open(context, target.0, parameters)
 }
 
-/// The object that a target is opened on.
+/// The device on which a target is opened.
 struct Opened {
     to: Below,
     file: Option<u64>,
@@ -55,7 +55,7 @@ fn try_open(context: &Context, target: u64, parameters: u64) -> NtResult {
     const EXISTING: u32 = 1;
     const BY_NAME: u32 = 2;
     const REOPEN: u32 = 3;
-    /// The size up to KMDF 1.11, without the name of a file.
+    /// The structure's size up to KMDF 1.11, without the file name.
     const OLD: usize = size_of::<TargetOpenParameters>() - size_of::<UnicodeString>();
     let given: TargetOpenParameters =
         context.read_sized(parameters, &[OLD]).map_err(|_| NtStatus::INFO_LENGTH_MISMATCH)?;
@@ -101,7 +101,7 @@ fn try_open(context: &Context, target: u64, parameters: u64) -> NtResult {
     Ok(())
 }
 
-/// Opens a target again by the name that it was opened by last.
+/// Reopens a target by the name with which it was last opened.
 pub fn reopen(context: &Context, target: u64) -> NtResult {
     let name = context.with::<TargetData, _>(target, |target| {
         let name = target.name.as_ref()?;
@@ -113,7 +113,7 @@ pub fn reopen(context: &Context, target: u64) -> NtResult {
     Ok(())
 }
 
-/// Starts an opened target.
+/// Starts a newly opened target.
 fn begin(context: &Context, target: u64, opened: Opened) {
     context.with::<TargetData, _>(target, |data| {
         data.to = Some(opened.to);
@@ -180,7 +180,7 @@ fn by_name(
     })
 }
 
-/// Sends a device of the test the request that opens it.
+/// Sends the open request to a simulated device.
 fn open_simulated(context: &Context, target: u64, number: u64) -> NtResult<NtStatus> {
     tell_simulated(context, target, number, RequestKind::Create)
 }
@@ -225,7 +225,7 @@ pub fn send_queued(context: &Context, target: u64) {
     }
 }
 
-/// Cancels the requests of a target: those that wait, or all.
+/// Cancels the requests of a target: only the waiting ones, or all.
 pub fn cancel_requests(context: &Context, target: u64) {
     let all = context.with::<TargetData, _>(target, |target| {
         let queued = target.queued.iter().copied();
@@ -236,7 +236,7 @@ pub fn cancel_requests(context: &Context, target: u64) {
     }
 }
 
-/// Returns whether a target waits for a request: one that was sent without ignoring the state.
+/// Returns whether a target waits for a request that was sent without ignoring the target's state.
 pub fn is_busy(context: &Context, target: u64) -> bool {
     let mut framework = context.framework();
     let sent = framework
@@ -281,7 +281,7 @@ fn close(context: &Context, target: u64) {
     close_as(context, target, State::Closed);
 }
 
-/// Closes a target until the removal of its device is over or fails.
+/// Closes a target until the removal of its device completes or fails.
 fn close_for_query_remove(context: &Context, target: u64) {
     close_as(context, target, State::ClosedForQueryRemove);
 }

@@ -1,4 +1,5 @@
-//! Targets and the removal of devices: their own, and those that they are open on.
+//! Targets and device removal: of the driver's own device, and of the device that a target is open
+//! on.
 
 use super::open::{cancel_requests, reopen, shut};
 use crate::{
@@ -21,7 +22,7 @@ impl Data for TargetData {
     }
 }
 
-/// Closes a target that is being deleted, with its device or by the driver.
+/// Closes a target that is being deleted by the driver or together with its device.
 fn close_before_delete(context: &Context, target: u64) {
     let is_local = context.with::<TargetData, _>(target, |target| target.is_local);
     if is_local {
@@ -32,7 +33,7 @@ fn close_before_delete(context: &Context, target: u64) {
     }
 }
 
-/// Asks the driver whether the device of its target may be removed. Without a callback, the framework
+/// Asks the driver whether the target's device may be removed. Without a callback, the framework
 /// closes the target.
 fn device_leaves(context: &Context, target: u64) -> NtStatus {
     let callback = context.with::<TargetData, _>(target, |target| target.callbacks.query_remove);
@@ -44,8 +45,8 @@ fn device_leaves(context: &Context, target: u64) -> NtStatus {
     NtStatus::SUCCESS
 }
 
-/// Tells the driver that the device of its target stays. Without a callback, the framework opens the
-/// target again.
+/// Notifies the driver that the target's device stays. Without a callback, the framework reopens the
+/// target.
 fn device_stays(context: &Context, target: u64) {
     let (callback, is_closed) = context.with::<TargetData, _>(target, |target| {
         let is_closed = target.state == State::ClosedForQueryRemove;
@@ -58,8 +59,8 @@ fn device_stays(context: &Context, target: u64) {
     }
 }
 
-/// Tells the driver that the device of its target is gone. Without a callback, the framework closes
-/// the target.
+/// Notifies the driver that the target's device is gone. Without a callback, the framework closes the
+/// target.
 fn device_left(context: &Context, target: u64) {
     let (callback, is_open) = context.with::<TargetData, _>(target, |target| {
         (target.callbacks.remove_complete, target.to.is_some())

@@ -49,7 +49,7 @@ pub const ENTRIES: Entries = &[
     ("WdfRequestAllocateTimer", Routine::after_globals(allocate_timer)),
 ];
 
-/// Returns the data of a request that a driver creates to send it.
+/// Returns the data for a request that a driver creates in order to send it.
 pub fn created(context: &Context) -> RequestData {
     RequestData {
         kind: RequestKind::DeviceControl { code: 0 },
@@ -95,7 +95,7 @@ fn request_create(
     give(context, made, request)
 }
 
-/// Prepares a request that the driver created for another use.
+/// Reinitializes a request that the driver created, so that it can be used again.
 fn reuse(context: &Context, request: Handle<RequestData>, parameters: u64) -> NtStatus {
     /// `WDF_REQUEST_REUSE_SET_NEW_IRP`.
     const NEW_IRP: u32 = 1;
@@ -113,7 +113,7 @@ fn reuse(context: &Context, request: Handle<RequestData>, parameters: u64) -> Nt
         return NtStatus::INVALID_DEVICE_REQUEST;
     }
     if parameters.flags & NEW_IRP != 0 && parameters.new_irp != 0 {
-        // The IRPs of the stand-in kernel belong to their requests.
+        // In the stand-in kernel, IRPs belong to their requests.
         return NtStatus::INVALID_DEVICE_REQUEST;
     }
     release_format(context, request.0);
@@ -127,7 +127,7 @@ fn reuse(context: &Context, request: Handle<RequestData>, parameters: u64) -> Nt
     NtStatus::SUCCESS
 }
 
-/// Checks that a request can be sent to a target, which forgets the request's format.
+/// Checks that a request can be sent to a target. Clears the request's format.
 fn change_target(context: &Context, request: Handle<RequestData>, target: u64) -> NtResult {
     request.check(context);
     must_not_be_under_way(context, request.0);
@@ -136,14 +136,14 @@ fn change_target(context: &Context, request: Handle<RequestData>, target: u64) -
     is_open
 }
 
-/// Formats a request for the next lower device as the driver received it.
+/// Formats a request for the next lower device in the form in which the driver received it.
 fn format_using_current_type(context: &Context, request: Handle<RequestData>) {
     must_not_be_created(context, request.0);
     let format = request.with(context, |request| current_format(request));
     set_format(context, request.0, format);
 }
 
-/// Bugchecks if a request that the driver created has no current type to format it with.
+/// Bugchecks if the driver created the request, because such a request has no current type.
 fn must_not_be_created(context: &Context, request: u64) {
     if context.with::<RequestData, _>(request, |request| request.is_created) {
         context.stop_call(
@@ -153,8 +153,8 @@ fn must_not_be_created(context: &Context, request: u64) {
     }
 }
 
-/// Formats a request by an `IO_STACK_LOCATION` that the driver filled. The buffers stay those of the
-/// request.
+/// Formats a request according to an `IO_STACK_LOCATION` that the driver filled. The request keeps its
+/// buffers.
 fn format_using_stack_location(context: &Context, request: Handle<RequestData>, location: u64) {
     let location: StackLocation = context.read(location);
     let own =
@@ -195,7 +195,7 @@ fn format_using_stack_location(context: &Context, request: Handle<RequestData>, 
     );
 }
 
-/// Sends a request. Returns whether it was sent; if not, `WdfRequestGetStatus` has the reason.
+/// Sends a request. Returns whether it was sent; if not, `WdfRequestGetStatus` returns the reason.
 fn send(
     context: &Context,
     request: Handle<RequestData>,
@@ -245,7 +245,7 @@ fn send_with(context: &Context, request: u64, target: u64, options: Options) -> 
     if !is_created && !has_routine {
         context.warn_of_misuse(|| {
             "for a request that the driver received, without a completion routine; the framework \
-             refuses to send it, because nobody would complete it"
+             refuses to send it, because nothing would complete it"
                 .to_owned()
         });
         return Err(NtStatus::INVALID_DEVICE_REQUEST);
@@ -253,7 +253,7 @@ fn send_with(context: &Context, request: u64, target: u64, options: Options) -> 
     submit(context, request, target, options, false)
 }
 
-/// Sends a request for good. The state of the target does not matter, but it must be open.
+/// Sends a request and forgets it. The target can be in any state, but must be open.
 fn forget_request(context: &Context, request: u64, target: u64) -> NtResult {
     must_own(context, request);
     must_not_be_cancelable(context, request);
@@ -295,8 +295,8 @@ fn get_completion_parameters(context: &Context, request: Handle<RequestData>, pa
     }
 }
 
-/// Asks the lower driver to cancel a request. Returns whether a driver was asked. A request that is not sent
-/// yet is refused when it is sent.
+/// Asks the lower driver to cancel a request. Returns whether a driver was asked. If the request has not
+/// been sent yet, sending it will fail.
 fn cancel_sent_request(context: &Context, request: Handle<RequestData>) -> bool {
     let is_under_way = request.with(context, |request| {
         request.outgoing.is_cancelled = true;
@@ -305,7 +305,7 @@ fn cancel_sent_request(context: &Context, request: Handle<RequestData>) -> bool 
     is_under_way && cancel_below(context, request.0)
 }
 
-/// Succeeds: the stand-in kernel always has room for a timer.
+/// Always succeeds, because the stand-in kernel needs no memory for the timer.
 fn allocate_timer(context: &Context, request: Handle<RequestData>) -> NtStatus {
     request.check(context);
     NtStatus::SUCCESS

@@ -72,8 +72,8 @@ fn start(context: &Context, target: Handle<TargetData>) -> NtResult {
     Ok(())
 }
 
-/// Stops a target: later requests wait. What becomes of those that were sent is the driver's choice
-/// (`WDF_IO_TARGET_SENT_IO_ACTION`).
+/// Stops a target: later requests wait. The driver chooses the treatment of requests that were
+/// already sent (`WDF_IO_TARGET_SENT_IO_ACTION`).
 fn stop(context: &Context, target: Handle<TargetData>, action: u32) {
     const CANCEL: u32 = 1;
     const WAIT: u32 = 2;
@@ -94,12 +94,13 @@ fn stop(context: &Context, target: Handle<TargetData>, action: u32) {
             wait_for_sent(context, target.0);
         }
         LEAVE => {}
-        action => context
-            .warn_of_misuse(|| format!("with {action}, which is no WDF_IO_TARGET_SENT_IO_ACTION")),
+        action => {
+            context.warn_of_misuse(|| format!("with {action}, not a WDF_IO_TARGET_SENT_IO_ACTION"))
+        }
     }
 }
 
-/// Cancels the requests that were sent. Requests that are waiting in the target stay there.
+/// Cancels the requests that were sent. Requests that wait in the target stay there.
 fn cancel_sent(context: &Context, target: u64) {
     let queued =
         context.with::<TargetData, _>(target, |target| core::mem::take(&mut target.queued));
@@ -111,7 +112,7 @@ fn cancel_sent(context: &Context, target: u64) {
     });
 }
 
-/// Purges a target: it refuses later requests, and those that it has are cancelled
+/// Purges a target: it refuses later requests, and its current requests are cancelled
 /// (`WDF_IO_TARGET_PURGE_IO_ACTION`).
 fn purge(context: &Context, target: Handle<TargetData>, action: u32) {
     const AND_WAIT: u32 = 1;
@@ -128,12 +129,13 @@ fn purge(context: &Context, target: Handle<TargetData>, action: u32) {
             wait_for_sent(context, target.0);
         }
         PURGE => cancel_requests(context, target.0),
-        action => context
-            .warn_of_misuse(|| format!("with {action}, which is no WDF_IO_TARGET_PURGE_IO_ACTION")),
+        action => {
+            context.warn_of_misuse(|| format!("with {action}, not a WDF_IO_TARGET_PURGE_IO_ACTION"))
+        }
     }
 }
 
-/// Returns the device that a target sends to, and the device whose driver has the target.
+/// Returns the device to which a target sends, and the device whose driver owns the target.
 fn ends(context: &Context, target: u64) -> (Option<Below>, u64) {
     context.with::<TargetData, _>(target, |target| (target.to, target.device))
 }
@@ -161,7 +163,7 @@ fn get_physical_device(context: &Context, target: u64) -> u64 {
 const FILE_OBJECT: usize = 216;
 const FILE_OBJECT_DEVICE: u64 = 8;
 
-/// Returns the `FILE_OBJECT` that a target opened by name has, or 0.
+/// Returns the `FILE_OBJECT` of a target that was opened by name, or 0.
 fn get_file_object(context: &Context, target: Handle<TargetData>) -> u64 {
     let device = get_device_object(context, target.0);
     let (address, is_new) = target.with(context, |target| {
@@ -181,7 +183,7 @@ fn get_file_object(context: &Context, target: Handle<TargetData>) -> u64 {
     address
 }
 
-/// Returns the handle of a target that was opened by name, or 0. It can be compared with 0 only.
+/// Returns the handle of a target that was opened by name, or 0. It serves only for a test for 0.
 fn get_file_handle(context: &Context, target: Handle<TargetData>) -> u64 {
     /// Handles of the system process have this bit.
     const KERNEL_HANDLE: u64 = 0xFFFF_FFFF_8000_0000;

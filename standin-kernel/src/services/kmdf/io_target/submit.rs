@@ -1,4 +1,4 @@
-//! The sending of requests to a target in its states.
+//! Sends requests to a target, depending on its state.
 
 use crate::{
     ground::{NtResult, NtStatus, framework_abi::SendOptions, irql::Irql, rule::Rule},
@@ -30,11 +30,11 @@ const VALID_FLAGS: u32 = 0x3_000F;
 #[derive(Clone, Copy, Default)]
 pub struct Options {
     pub flags: u32,
-    /// The counter's reading at which the time is over.
+    /// The counter's reading at which the request times out.
     pub deadline: Option<i64>,
 }
 
-/// Reads the options of a send, which may be missing.
+/// Reads the options of a send, which are optional.
 pub fn read_options(context: &Context, address: u64) -> NtResult<Options> {
     if address == 0 {
         return Ok(Options::default());
@@ -56,7 +56,7 @@ pub fn read_options(context: &Context, address: u64) -> NtResult<Options> {
 }
 
 /// Sends a formatted request, or queues it in a stopped target. An error is the status with which the
-/// target refuses it.
+/// target refuses the request.
 pub fn submit(
     context: &Context,
     request: u64,
@@ -124,7 +124,7 @@ pub fn send_now(context: &Context, request: u64, target: u64) {
     pass::deliver(context, request, to.unwrap_or_default(), file);
 }
 
-/// Cancels a request whose time is over.
+/// Cancels a request that has timed out.
 fn expire(context: &Context, request: u64) {
     if let Ok(request) = context.framework().get::<RequestData>(request) {
         request.outgoing.is_timed_out = true;
@@ -134,7 +134,7 @@ fn expire(context: &Context, request: u64) {
     context.lower_irql(before);
 }
 
-/// Waits until a sent request has ended, or until its time is over and it was cancelled.
+/// Waits until a sent request has ended, or has timed out and was cancelled.
 pub fn wait_for(context: &Context, request: u64, deadline: Option<i64>) {
     let is_over = |context: &Context| {
         context
@@ -155,7 +155,7 @@ pub fn wait_for(context: &Context, request: u64, deadline: Option<i64>) {
     let description = context.with::<RequestData, _>(request, |request| describe(request));
     context.stop_call(
         Rule::Deadlock,
-        &format!("and waits forever for {description}, which nobody below completes"),
+        &format!("and waits forever for {description}, which no lower driver completes"),
     );
 }
 

@@ -1,4 +1,4 @@
-//! The routines that format a request, send it and wait for it.
+//! Routines that format a request, send it, and wait for it.
 
 use super::{
     buffers::of_descriptor,
@@ -29,8 +29,8 @@ pub const ENTRIES: Entries = &[
     ("WdfIoTargetSendInternalIoctlOthersSynchronously", Routine::after_globals(others)),
 ];
 
-/// Sends a request of the driver's, or one of the framework's own, and waits for it. `transferred` is
-/// the address for the number of bytes, or 0.
+/// Sends a request created by the driver or the framework, and waits for it. `transferred` is the
+/// address for the number of bytes, or 0.
 fn send(
     context: &Context,
     [target, request, options, transferred]: [u64; 4],
@@ -73,7 +73,7 @@ fn send(
     Ok(status)
 }
 
-/// Returns a format from descriptors, as the caller's `read` makes it.
+/// Returns the format that `read` creates from the descriptors.
 fn with_descriptors(
     context: &Context,
     kind: RequestKind,

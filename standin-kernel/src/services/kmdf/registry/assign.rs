@@ -1,4 +1,4 @@
-//! The routines that write and remove values.
+//! Routines that write and remove values.
 
 use super::keys::id_of;
 use crate::{
@@ -28,7 +28,7 @@ pub const ENTRIES: Entries = &[
     ("WdfRegistryRemoveValue", Routine::after_globals(remove_value)),
 ];
 
-/// Sets the value that a driver names.
+/// Sets the value that the driver named.
 fn set(context: &Context, key: u64, name: u64, value: RegistryValue) -> NtResult {
     id_of(context, key).and_then(|key| {
         let name = read_unicode_string(context, name);
@@ -36,7 +36,7 @@ fn set(context: &Context, key: u64, name: u64, value: RegistryValue) -> NtResult
     })
 }
 
-/// Returns the bytes of a value at an address from the driver.
+/// Returns the bytes of a value at an address that the driver passed.
 fn bytes_at(context: &Context, address: u64, length: u64) -> NtResult<Vec<u8>> {
     let length = usize::try_from(length)
         .ok()

@@ -1,4 +1,4 @@
-//! Registry keys: those of drivers and devices, and those that a driver opens by name.
+//! Registry keys: those of drivers and devices, and those that drivers open by name.
 
 use crate::{
     execution::routine::{Handle, Routine},
@@ -23,7 +23,7 @@ use crate::{
 /// An open key.
 pub struct KeyData {
     key: KeyId,
-    /// The handle that the driver asked for.
+    /// The handle, once the driver has requested it.
     handle: Option<u64>,
 }
 
@@ -44,14 +44,13 @@ pub const ENTRIES: Entries = &[
     ("WdfRegistryWdmGetHandle", Routine::after_globals(handle_of)),
 ];
 
-/// Returns the key that a key object is for. Windows compares the rights that it was opened with for
-/// processes only, and the framework calls as a driver does.
+/// Returns the key behind a key object. Windows checks the rights with which it was opened only for
+/// processes, and the framework calls as a driver does.
 pub fn id_of(context: &Context, key: u64) -> NtResult<KeyId> {
     let key = context.with::<KeyData, _>(key, |key| key.key);
     if context.registry().exists(key) { Ok(key) } else { Err(NtStatus::KEY_DELETED) }
 }
 
-/// Creates a key object.
 fn key_object(
     context: &Context,
     key: KeyId,
@@ -75,7 +74,7 @@ fn open_parameters(
     give(context, created, key)
 }
 
-/// Opens a device's key of a type, which exists then.
+/// Opens a device's key of a given type, and creates it if necessary.
 fn open_device(context: &Context, instance: &str, driver_key: &str, kind: u32) -> NtResult<KeyId> {
     let path = device_path(instance, driver_key, kind);
     let path = path.ok_or(NtStatus::INVALID_PARAMETER)?;
@@ -119,7 +118,7 @@ fn open_init_key(
     give(context, created, key)
 }
 
-/// Returns the key that a path starts at, which is absolute without one.
+/// Returns the key to which a path is relative, or `None` if the path is absolute.
 fn start(context: &Context, parent: u64) -> NtResult<Option<KeyId>> {
     if parent == 0 {
         return Ok(None);
@@ -168,7 +167,7 @@ fn create_key(
     give(context, created, key)
 }
 
-/// Returns the key's handle for the kernel's routines, which is valid until the key is closed.
+/// Returns the key's handle for kernel routines, which is valid until the key is closed.
 fn handle_of(context: &Context, key: Handle<KeyData>) -> u64 {
     let (found, handle) = key.with(context, |key| (key.key, key.handle));
     handle.unwrap_or_else(|| {

@@ -1,4 +1,4 @@
-//! The `WdfRegistry*` routines, on the registry that the kernel has.
+//! The `WdfRegistry*` routines, which use the kernel's registry.
 
 pub mod assign;
 pub mod keys;

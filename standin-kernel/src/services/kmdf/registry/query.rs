@@ -1,4 +1,4 @@
-//! The routines that read values.
+//! Routines that read values.
 
 use super::keys::id_of;
 use crate::{
@@ -29,7 +29,7 @@ pub const ENTRIES: Entries = &[
     ("WdfRegistryQueryMemory", Routine::after_globals(query_memory)),
 ];
 
-/// Returns the value that a driver names.
+/// Returns the value that the driver named.
 fn find(context: &Context, key: u64, name: u64) -> NtResult<RegistryValue> {
     let key = id_of(context, key)?;
     let name = read_unicode_string(context, name);
@@ -37,7 +37,7 @@ fn find(context: &Context, key: u64, name: u64) -> NtResult<RegistryValue> {
     Ok(value)
 }
 
-/// Returns the string value with the name that a driver passed.
+/// Returns the string value that the driver named.
 fn find_text(context: &Context, key: u64, name: u64) -> NtResult<String> {
     match find(context, key, name)? {
         RegistryValue::Text(text) => Ok(text),

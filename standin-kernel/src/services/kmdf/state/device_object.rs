@@ -9,14 +9,14 @@ use crate::ground::{
     memory,
 };
 
-/// A `DEVICE_OBJECT` with its extension of the I/O manager's.
+/// A `DEVICE_OBJECT` and its I/O manager extension.
 pub struct Object {
     block: Block,
     _extension: Block,
 }
 
 impl Object {
-    /// Creates a `DEVICE_OBJECT` of a driver.
+    /// Creates a driver's `DEVICE_OBJECT`.
     pub fn new(driver: u64, flags: u32, device_type: u32, stack_size: u8) -> Self {
         let block = Block::zeroed(size_of::<DeviceObject>());
         let extension = Block::zeroed(size_of::<DeviceObjectExtension>());
@@ -49,7 +49,7 @@ fn size_of_u16<T>() -> u16 {
     u16::try_from(size_of::<T>()).unwrap_or(u16::MAX)
 }
 
-/// Writes to memory that the kernel allocated and that nothing made inaccessible.
+/// Writes to memory that the kernel allocated and that is always accessible.
 pub fn fill(address: u64, bytes: &[u8]) {
     let written = memory::write_bytes(address, bytes);
     debug_assert!(written.is_ok(), "the kernel's own memory is writable");
@@ -73,14 +73,14 @@ pub struct Objects {
     pub foreign: Option<Foreign>,
 }
 
-/// The `DEVICE_OBJECT`s of a miniport driver's device, which others have created.
+/// The `DEVICE_OBJECT`s of a miniport driver's device, which other drivers created.
 #[derive(Clone, Copy)]
 pub struct Foreign {
-    /// The device's own.
+    /// The device's own `DEVICE_OBJECT`.
     pub own: u64,
-    /// The next lower one, or 0.
+    /// The next lower `DEVICE_OBJECT`, or 0.
     pub attached: u64,
-    /// The one at the bottom of the stack, or 0.
+    /// The `DEVICE_OBJECT` at the bottom of the stack, or 0.
     pub physical: u64,
 }
 
@@ -98,7 +98,7 @@ pub fn own(context: &Context, device: u64) -> u64 {
     })
 }
 
-/// Returns the address of the physical device that the bus has for a device, or 0.
+/// Returns the address of the bus's physical device for a device, or 0.
 pub fn bus_object(context: &Context, device: u64) -> u64 {
     context.with::<DeviceData, _>(device, |device| {
         device.part::<Objects>().bus.as_ref().map_or(0, Object::address)

@@ -7,25 +7,25 @@ use crate::ground::arena::Block;
 pub struct FileData {
     pub device: u64,
     pub name: TextData,
-    /// The `UNICODE_STRING` that `WdfFileObjectGetFileName` returned, once the driver called it.
+    /// The `UNICODE_STRING` that `WdfFileObjectGetFileName` returns, created on the first call.
     pub name_structure: Option<Block>,
-    /// Set once the last handle is closed. The file is deleted with its last request.
+    /// Set once the last handle is closed. The file is deleted when its last request ends.
     pub closing: bool,
-    /// The file of the next lower device that the open was passed to, or the device of the test that
-    /// it was passed to. [`Below::Bus`] if it was passed to nobody.
+    /// The next lower device's file to which the open was passed, or the simulated device to which
+    /// it was passed. [`Below::Bus`] if it was not passed down.
     pub below: Below,
-    /// The `FILE_OBJECT`, once the driver has asked for it.
+    /// The `FILE_OBJECT`, once the driver has requested it.
     pub object: Option<Block>,
     /// The process that opened the file.
     pub process: u32,
     /// Set once the open has succeeded.
     pub is_opened: bool,
-    /// Set if the test gave its handle up without closing the file.
+    /// Set if the test dropped its handle without closing the file.
     pub abandoned: bool,
 }
 
 impl FileData {
-    /// Returns the device that it is open on.
+    /// Returns the device on which it is open.
     pub const fn device(&self) -> u64 {
         self.device
     }
@@ -48,7 +48,7 @@ pub fn is_in_use(framework: &mut Framework, device: u64) -> bool {
     })
 }
 
-/// Returns a device's files that are open and cannot be closed any more.
+/// Returns a device's open files that can no longer be closed.
 pub fn abandoned(framework: &mut Framework, device: u64) -> Vec<u64> {
     let mut files = framework.all::<FileData>();
     files.retain(|file| {

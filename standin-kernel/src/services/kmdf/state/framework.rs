@@ -1,4 +1,4 @@
-//! The framework's state: objects by their handles, and the modules' own state.
+//! The framework's state: objects and their handles, and the modules' own state.
 
 use std::{any::Any, collections::HashMap, sync::Arc};
 
@@ -32,12 +32,12 @@ pub struct Kmdf {
     functions: FunctionTable,
 }
 
-/// The gateways that the framework gives to drivers.
+/// The gateways that the framework provides to drivers.
 #[derive(Clone, Copy)]
 pub struct FunctionTable {
-    /// The function table, which drivers call through.
+    /// The function table through which drivers call.
     pub table: &'static [u64],
-    /// The framework's own unload routine, which a driver object holds.
+    /// The framework's own unload routine, which is stored in the driver object.
     pub unload: u64,
 }
 
@@ -53,24 +53,22 @@ impl Kmdf {
         Self { state: Mutex::default(), clock, verifier, registry, wmi_events, functions }
     }
 
-    /// Locks the framework. The lock is never held over a call to the driver
-    /// nor over a bugcheck.
+    /// Locks the framework. The lock is never held during a call to the driver or a bugcheck.
     pub fn framework(&self) -> MutexGuard<'_, Framework> {
         self.state.lock()
     }
 
-    /// Returns the gateways that the framework gives to drivers.
+    /// Returns the gateways that the framework provides to drivers.
     pub const fn functions(&self) -> FunctionTable {
         self.functions
     }
 }
 
-/// The context in which the framework acts.
+/// The context in which the framework's routines run.
 pub type Context = ServiceContext<Arc<Kmdf>>;
 
 impl Context {
-    /// Locks the framework. The lock is never held over a call to the driver
-    /// nor over a bugcheck.
+    /// Locks the framework. The lock is never held during a call to the driver or a bugcheck.
     pub fn framework(&self) -> MutexGuard<'_, Framework> {
         self.service.framework()
     }
@@ -95,13 +93,13 @@ impl Context {
         &self.service.wmi_events
     }
 
-    /// Returns the gateways that the framework gives to drivers.
+    /// Returns the gateways that the framework provides to drivers.
     pub fn functions(&self) -> FunctionTable {
         self.service.functions()
     }
 
-    /// Runs `body` on the data of the object that the driver named. Bugchecks for a handle of
-    /// another kind.
+    /// Runs `body` on the data of the object that the driver passed. Bugchecks for a handle of another
+    /// kind.
     pub fn with<T: Data, R>(&self, handle: u64, body: impl FnOnce(&mut T) -> R) -> R {
         let result = self.framework().get::<T>(handle).map(body);
         match result {
@@ -118,7 +116,7 @@ impl Context {
         })
     }
 
-    /// Returns whether an object exists, is of a kind, and meets a condition.
+    /// Returns whether an object exists, is of a given kind, and meets a condition.
     pub fn is<T: Data>(&self, handle: u64, condition: impl FnOnce(&mut T) -> bool) -> bool {
         self.framework().get::<T>(handle).is_ok_and(condition)
     }
@@ -129,8 +127,8 @@ impl Context {
         self.verifier().warn(self, Rule::FrameworkMisused, what);
     }
 
-    /// Bugchecks if the IRQL is higher than `limit`. `why` completes "was called", and `what` "the highest
-    /// IRQL for". In a job, which is no call, the call's IRQL would be that of the driver's last call.
+    /// Bugchecks if the IRQL is higher than `limit`. `why` completes "was called", and `what` completes
+    /// "the highest IRQL for". In a job, the call's IRQL would be that of the driver's last call.
     pub fn check_irql(&self, limit: Irql, why: &str, what: &str) {
         let (irql, name) = (self.irql(), self.call().name);
         if irql > limit {
@@ -142,12 +140,12 @@ impl Context {
         }
     }
 
-    /// Reads a structure that starts with its `Size`. Older headers have it without the last fields:
-    /// `old` has the sizes that drivers of theirs pass, whose missing fields are zero here.
+    /// Reads a structure that starts with its `Size`. In older headers, the structure lacks the last
+    /// fields: `old` lists the sizes that drivers built with them pass. Missing fields are zero.
     ///
     /// # Errors
     ///
-    /// Returns the size if no headers have it.
+    /// Returns the size if no headers define it.
     pub fn read_sized<T: FromZeros + IntoBytes + FromBytes>(
         &self,
         address: u64,
@@ -164,8 +162,7 @@ impl Context {
         Ok(value)
     }
 
-    /// Bugchecks for a structure whose `Size` is not that of the headers, in a routine that returns
-    /// no status.
+    /// Bugchecks because a structure's `Size` is wrong, in a routine that returns no status.
     pub fn stop_for_size(&self, structure: &str, size: u32) -> ! {
         self.stop(
             Rule::BadHandle,
@@ -177,7 +174,7 @@ impl Context {
         )
     }
 
-    /// Bugchecks for a wrong handle.
+    /// Bugchecks because a handle is wrong.
     pub fn stop_for_handle(&self, error: &BadHandle) -> ! {
         let what = match error.found {
             Some(found) => format!("is a {found}"),
@@ -202,7 +199,7 @@ impl Context {
 /// A module's part of the function table.
 pub type Entries = &'static [(&'static str, Routine<Context>)];
 
-/// A routine of the framework that is called for an object.
+/// A framework routine that is called for an object.
 pub type ObjectRoutine = fn(&Context, u64);
 
 /// The data of objects of one kind, and the framework's routines for them.
@@ -210,7 +207,7 @@ pub trait Data: Any + Send {
     /// The handle type's name.
     const NAME: &'static str;
 
-    /// Returns whether the framework owns the object, so that a driver may not delete it.
+    /// Returns whether the framework owns the object, in which case a driver may not delete it.
     fn is_frameworks(&self) -> bool {
         false
     }
@@ -218,19 +215,19 @@ pub trait Data: Any + Send {
     /// Stops the object's activity before the object is deleted.
     const BEFORE_DELETE: Option<ObjectRoutine> = None;
 
-    /// Tells the object that one of its requests has ended.
+    /// Notifies the object that one of its requests has ended.
     const REQUEST_ENDED: Option<ObjectRoutine> = None;
 
     /// Asks the object whether the device that it uses may be removed.
     const DEVICE_LEAVES: Option<fn(&Context, u64) -> NtStatus> = None;
 
-    /// Tells the object that the device that it uses stays, because a driver refused the removal.
+    /// Notifies the object that its target device stays, because a driver refused the removal.
     const DEVICE_STAYS: Option<ObjectRoutine> = None;
 
-    /// Tells the object that its device has entered its working state.
+    /// Notifies the object that its device has entered its working state.
     const DEVICE_STARTED: Option<ObjectRoutine> = None;
 
-    /// Tells the object that the device that it uses is gone.
+    /// Notifies the object that its target device is gone.
     const DEVICE_LEFT: Option<ObjectRoutine> = None;
 }
 
@@ -239,7 +236,7 @@ impl<T: Data> Kind for T {
 }
 
 impl<T: Data> Handle<T> {
-    /// Bugchecks for a handle of another kind.
+    /// Bugchecks if the handle is of another kind.
     pub fn check(self, context: &Context) {
         self.with(context, |_| ());
     }
@@ -311,9 +308,9 @@ impl<T: Data> AnyData for T {
     }
 }
 
-/// A context that a driver gave an object.
+/// A context that a driver attached to an object.
 pub struct ObjectContext {
-    /// The type's identity: the address of its unique type information.
+    /// The context type's identity: the address of its unique type information.
     pub unique_type: u64,
     /// The context's memory.
     pub memory: Block,
@@ -321,7 +318,7 @@ pub struct ObjectContext {
 
 /// An object.
 pub struct Object {
-    /// The data of the object's kind.
+    /// The data specific to the object's kind.
     pub data: Box<dyn AnyData>,
     parent: Option<u64>,
     children: Vec<u64>,
@@ -339,7 +336,7 @@ pub struct Object {
     pub references: u32,
     /// The number of references that the framework holds, for instance for a collection.
     pub held: u32,
-    /// Set if the object was deleted. It is destroyed with the last reference.
+    /// Set if the object was deleted. It is destroyed when the last reference is released.
     pub deleted: bool,
 }
 
@@ -360,7 +357,7 @@ pub struct Framework {
     parts: Parts,
 }
 
-/// The error of a handle of the wrong kind.
+/// The error for a handle of the wrong kind.
 pub struct BadHandle {
     /// The handle.
     pub handle: u64,
@@ -402,7 +399,7 @@ impl Framework {
         handle
     }
 
-    /// Returns the data behind a handle of a known kind.
+    /// Returns the data of the object with a handle of a known kind.
     pub fn get<T: Data>(&mut self, handle: u64) -> Result<&mut T, BadHandle> {
         match self.objects.get_mut(&handle) {
             None => Err(BadHandle { handle, expected: T::NAME, found: None }),
@@ -422,18 +419,18 @@ impl Framework {
         }
     }
 
-    /// Returns whether a handle was issued, for an object that may be gone. No handle is issued twice.
+    /// Returns whether a handle was issued, even if its object is gone. Handles are never reused.
     pub const fn was_issued(&self, handle: u64) -> bool {
         let offset = handle.wrapping_sub(FIRST_HANDLE);
         offset.is_multiple_of(HANDLE_STEP) && offset / HANDLE_STEP < self.issued
     }
 
-    /// Returns whether the handle names a live object.
+    /// Returns whether the handle refers to a live object.
     pub fn exists(&self, handle: u64) -> bool {
         self.objects.contains_key(&handle)
     }
 
-    /// Returns the object itself or its nearest ancestor of a kind.
+    /// Returns the object itself or its nearest ancestor of a given kind.
     pub fn ancestor<T: Data>(&mut self, handle: u64) -> Option<u64> {
         let mut at = Some(handle);
         while let Some(handle) = at {
@@ -456,12 +453,12 @@ impl Framework {
         self.objects.get(&handle).map(|object| object.children.clone()).unwrap_or_default()
     }
 
-    /// Returns an object's children of a kind, oldest first.
+    /// Returns an object's children of a given kind, oldest first.
     pub fn children<T: Data>(&mut self, handle: u64) -> Vec<u64> {
         self.children_of(handle).into_iter().filter(|child| self.get::<T>(*child).is_ok()).collect()
     }
 
-    /// Returns every live object of a kind, oldest first.
+    /// Returns every live object of a given kind, oldest first.
     pub fn all<T: Data>(&mut self) -> Vec<u64> {
         let mut handles: Vec<u64> = self
             .objects

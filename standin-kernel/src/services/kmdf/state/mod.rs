@@ -1,4 +1,4 @@
-//! The framework's state: objects, and the data of kinds that several modules share.
+//! The framework's state: objects, and data that several modules share.
 
 pub mod device;
 pub mod device_object;

@@ -40,19 +40,19 @@ pub struct IoRequest {
     /// The arguments of an internal device control that passes pointers instead of buffers:
     /// `Others.Argument1`, `2` and `4`.
     pub others: Option<[u64; 3]>,
-    /// The previous contents of the output buffer, which `METHOD_IN_DIRECT` gives to the driver.
+    /// The previous contents of the output buffer, which `METHOD_IN_DIRECT` passes to the driver.
     pub output_contents: Vec<u8>,
-    /// Set if a driver sends the request, and not a process (`KernelMode`).
+    /// Set if a driver, rather than a process, sends the request (`KernelMode`).
     pub is_from_driver: bool,
-    /// The sender's own addresses of the input and the output, which the receiver gets with
-    /// `METHOD_NEITHER` if a driver sends the request.
+    /// The sender's own addresses of the input and the output. With `METHOD_NEITHER`, the receiver
+    /// gets them if a driver sends the request.
     pub addresses: Option<[u64; 2]>,
     /// The parameters of a create request.
     pub create: CreateParameters,
 }
 
 impl IoRequest {
-    /// Creates a request at the start of the device.
+    /// Creates a request at position 0 of the device.
     pub const fn new(kind: RequestKind, input: Vec<u8>, output_length: usize) -> Self {
         Self {
             kind,
@@ -71,22 +71,22 @@ impl IoRequest {
 /// The completion of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Completion {
-    /// The status that the driver completed it with.
+    /// The status with which the driver completed the request.
     pub status: NtStatus,
     /// The number of bytes that the driver reported.
     pub information: u64,
-    /// The output: [`Self::information`] bytes, or none if the status is an error.
+    /// The output: [`Self::information`] bytes, or an empty vector if the status is an error.
     pub output: Vec<u8>,
 }
 
 impl Completion {
-    /// Returns the completion of a request that failed, without output.
+    /// Returns the completion of a failed request, without output.
     #[must_use]
     pub const fn failure(status: NtStatus) -> Self {
         Self { status, information: 0, output: Vec::new() }
     }
 
-    /// Returns the completion of a request that succeeded with this output.
+    /// Returns the completion of a successful request with this output.
     #[must_use]
     pub const fn success(output: Vec<u8>) -> Self {
         Self { status: NtStatus::SUCCESS, information: output.len() as u64, output }

@@ -1,4 +1,4 @@
-//! I/O queues: their requests and their state.
+//! I/O queues: their requests and state.
 
 use std::{collections::VecDeque, thread::ThreadId};
 
@@ -11,7 +11,7 @@ pub const PARALLEL: u32 = 2;
 
 pub const MANUAL: u32 = 3;
 
-/// A callback with its context.
+/// A callback and its context.
 #[derive(Clone, Copy)]
 pub struct Notify {
     pub function: u64,
@@ -25,12 +25,12 @@ pub struct Notify {
 )]
 pub struct QueueData {
     pub config: IoQueueConfig,
-    /// The waiting requests, the next one first.
+    /// The waiting requests, next request first.
     pub waiting: VecDeque<u64>,
-    /// The requests that the driver holds, in the order of their presentation.
+    /// The requests that the driver holds, in the order in which they were presented.
     pub presented: Vec<u64>,
-    /// The requests that were cancelled in the queue and whose cancellation was not delivered to
-    /// the driver yet.
+    /// The requests that were cancelled in the queue and whose cancellation has not been delivered
+    /// to the driver yet.
     pub canceled: VecDeque<u64>,
     pub accepts: bool,
     pub dispatches: bool,
@@ -39,9 +39,9 @@ pub struct QueueData {
     pub is_power_managed: bool,
     /// Set if the device is being removed, so that the queue accepts no more requests.
     pub is_shut_down: bool,
-    /// Set during a purge. Requests that the driver returns are cancelled.
+    /// Set during a purge. Requests that the driver returns are then cancelled.
     pub cancels: bool,
-    /// Set if a request arrived in the empty queue, so that the ready callback must be called.
+    /// Set if a request arrived in the empty queue, so that the ready callback is due.
     pub became_ready: bool,
     pub ready: Option<Notify>,
     pub idle: Option<Notify>,
@@ -53,7 +53,7 @@ pub struct QueueData {
 /// The next event of a queue.
 pub enum Event {
     CanceledOnQueue(u64, u64),
-    /// The stop of the queue is complete. Unlike the others, its callback is not synchronized.
+    /// The queue has stopped completely. This callback, unlike others, is not synchronized.
     Stopped(Notify),
     Notify(Notify),
     Deliver(u64, Box<IoQueueConfig>),
@@ -70,7 +70,7 @@ impl QueueData {
         self.waiting.contains(&request)
     }
 
-    /// Returns whether a purge cancels the requests that the driver returns or makes cancelable.
+    /// Returns whether a purge is cancelling requests that the driver returns or makes cancelable.
     pub const fn cancels_what_comes_back(&self) -> bool {
         self.cancels
     }

@@ -9,16 +9,16 @@ use crate::{
     services::{create_parameters::CreateParameters, parts::Parts},
 };
 
-/// The low bits of a control code, which select the transfer method of its buffers.
+/// The low bits of a control code, which select the buffer transfer method.
 pub const METHOD_MASK: u32 = 3;
 
 /// One system buffer for input and output.
 pub const METHOD_BUFFERED: u32 = 0;
 
-/// The input in the system buffer, and the output buffer mapped for the driver to read it.
+/// The input in the system buffer, and the output buffer mapped so that the driver can read it.
 pub const METHOD_IN_DIRECT: u32 = 1;
 
-/// The sender's own addresses, which the framework passes to `EvtIoInCallerContext` only.
+/// The sender's own addresses, which the framework passes only to `EvtIoInCallerContext`.
 pub const METHOD_NEITHER: u32 = 3;
 
 /// A request.
@@ -31,24 +31,23 @@ pub struct RequestData {
     pub others: Option<[u64; 3]>,
     /// The parameters of a create request.
     pub create: CreateParameters,
-    /// Set if a process sent the request (`UserMode`), and not a driver.
+    /// Set if a process, rather than a driver, sent the request (`UserMode`).
     pub is_from_user: bool,
-    /// The object of the thread that sent the request, or 0 if a driver created the request.
+    /// The thread object of the sender, or 0 if a driver created the request.
     pub thread: u64,
-    /// The addresses of the input and the output in the driver that sent the request, if its receiver
-    /// gets these.
+    /// The sending driver's addresses of the input and the output, if the receiver gets them.
     pub addresses: Option<[u64; 2]>,
     /// Set if the driver gets the sender's own addresses instead of buffers.
     pub is_neither: bool,
-    /// Set if a driver created the request to send it.
+    /// Set if a driver created the request in order to send it.
     pub is_created: bool,
     /// Set while `EvtIoInCallerContext` may use the request.
     pub is_in_caller_context: bool,
-    /// The request of the driver above that ends with this one.
+    /// The upper driver's request, which ends together with this one.
     pub upper: Option<u64>,
-    /// The driver's request to a target.
+    /// The state of the request when the driver sends it to a target.
     pub outgoing: Outgoing,
-    /// Other modules' state of the request.
+    /// Other modules' state for the request.
     pub parts: Parts,
     /// The process that sent the request.
     pub process: u32,
@@ -69,16 +68,16 @@ pub struct RequestData {
     pub cancellation_delivered: bool,
     /// Set if the request was ever presented to the driver.
     pub presented: bool,
-    /// The state of the notification that the request's queue stops.
+    /// The state of the notification that the request's queue is stopping.
     pub stop: Stop,
 }
 
-/// The state of a request while its power-managed queue stops.
+/// The state of a request while its power-managed queue is stopping.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stop {
-    /// The queue does not stop.
+    /// The queue is not stopping.
     None,
-    /// The driver was notified, or has no callback for it.
+    /// The driver was notified, or has no callback for the notification.
     Notified,
     /// The driver keeps the request while the device is not in D0.
     Acknowledged,
@@ -90,7 +89,7 @@ pub struct Ended {
     pub completion: Option<Completion>,
 }
 
-/// The completed requests whose senders have not retrieved the completion yet.
+/// The completed requests whose completion the senders have not retrieved yet.
 #[derive(Default)]
 pub struct EndedRequests(pub HashMap<u64, Ended>);
 
@@ -141,15 +140,15 @@ impl RequestData {
         (address, self.output_length())
     }
 
-    /// Returns whether the driver gets the buffers from the framework. With `METHOD_NEITHER`, and if
-    /// its device's I/O type is neither buffered nor direct, it gets those of drivers only: a process
-    /// could take its own away.
+    /// Returns whether the framework provides buffers to the driver. With `METHOD_NEITHER`, and if
+    /// its device's I/O type is neither buffered nor direct, the driver gets only the buffers of
+    /// other drivers, because a process could unmap its own.
     pub const fn has_buffers(&self) -> bool {
         let is_internal = matches!(self.kind, RequestKind::InternalDeviceControl { .. });
         !self.is_neither || is_internal || !self.is_from_user
     }
 
-    /// Returns whether the request is cancelable and its cancel routine was not called.
+    /// Returns whether the request is cancelable and its cancel routine has not been called.
     pub const fn is_cancelable(&self) -> bool {
         self.cancel_routine != 0 && !self.cancellation_delivered
     }
@@ -194,7 +193,7 @@ impl RequestData {
     }
 }
 
-/// Describes a request for a message.
+/// Describes a request for use in a message.
 pub fn describe(request: &RequestData) -> String {
     if request.is_created {
         return "a request that the driver created".to_owned();

@@ -1,4 +1,4 @@
-//! Devices that a test simulates: their requests are answered by a closure of the test, at once or later.
+//! Devices that a test simulates. A closure answers their requests, immediately or later.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -11,7 +11,7 @@ use super::{
 };
 use crate::ground::NtStatus;
 
-/// A request that reached a device of the test.
+/// A request that reached a simulated device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SimulatedRequest {
     /// The number of the request, which is unique in the kernel.
@@ -28,22 +28,22 @@ pub struct SimulatedRequest {
     pub arguments: Option<[u64; 3]>,
 }
 
-/// The answer of a device of the test to a request.
+/// A simulated device's answer to a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RequestAction {
-    /// The request is completed at once.
+    /// The request is completed immediately.
     Complete(Completion),
-    /// The device keeps the request. The test completes it later. If the sender cancels the request,
+    /// The device keeps the request, and the test completes it later. If the sender cancels the request,
     /// it is completed with `STATUS_CANCELLED`.
     Keep,
-    /// The device keeps the request, and ignores a cancellation.
+    /// The device keeps the request, and ignores cancellation.
     KeepUncancelable,
 }
 
-/// The closure that answers.
+/// The closure that answers requests.
 pub type RequestHandler = Arc<Mutex<dyn FnMut(&SimulatedRequest) -> RequestAction + Send>>;
 
-/// A request that a device of the test keeps.
+/// A request that a simulated device keeps.
 pub struct Kept {
     /// The request.
     pub request: SimulatedRequest,
@@ -62,7 +62,7 @@ struct Simulated {
     kept: Vec<Kept>,
 }
 
-/// The devices of the test.
+/// The simulated devices.
 #[derive(Default)]
 pub struct SimulatedDevices {
     devices: HashMap<u64, Simulated>,
@@ -81,8 +81,8 @@ impl SimulatedDevices {
         self.issued
     }
 
-    /// Returns the requests that a device keeps, oldest first, each with whether its sender cancelled
-    /// it.
+    /// Returns the requests that a device keeps, oldest first, and whether the sender has cancelled each
+    /// request.
     pub fn kept(&self, device: u64) -> Vec<(SimulatedRequest, bool)> {
         self.devices.get(&device).map_or_else(Vec::new, |device| {
             let kept = device.kept.iter();
@@ -125,15 +125,15 @@ pub fn object(context: &Context, device: u64) -> u64 {
     context.framework().part::<SimulatedDevices>().object_of(device)
 }
 
-/// The outcome of a request that was given to a simulated device.
+/// The outcome of passing a request to a simulated device.
 pub enum Given {
-    /// The device answered.
+    /// The device answered the request.
     Answered(Completion),
     /// The device keeps the request under this number.
     Kept(u64),
 }
 
-/// Gives a device a request for a sender's request object, and returns its answer.
+/// Passes a sender's request to a device, and returns its answer.
 pub fn give(context: &Context, device: u64, upper: u64, request: IoRequest) -> Given {
     let (number, answer) = {
         let mut framework = context.framework();
@@ -172,8 +172,8 @@ fn kept_of(framework: &mut Framework, device: u64) -> Option<&mut Vec<Kept>> {
     devices.get_mut(&device).map(|device| &mut device.kept)
 }
 
-/// Cancels a request that a device keeps. Returns whether the device had it, and the sender's request
-/// object if the cancellation ends the request.
+/// Cancels a request that a device keeps. Returns whether the device had the request, and the sender's
+/// request object if the cancellation ends it.
 pub fn cancel(context: &Context, device: u64, request: u64) -> (bool, Option<u64>) {
     let mut framework = context.framework();
     let Some(all) = kept_of(&mut framework, device) else {

@@ -1,4 +1,4 @@
-//! The bottom of devices' stacks.
+//! The bottom of device stacks.
 
 use super::{
     device::{Below, DeviceData},
@@ -24,8 +24,8 @@ pub fn physical_object(context: &Context, device: u64) -> u64 {
     }
 }
 
-/// Returns the `DEVICE_OBJECT` at the bottom of the stack that a driver of the test or the test has
-/// made, or 0 if it is gone.
+/// Returns the `DEVICE_OBJECT` at the bottom of a stack that a driver or the test created, or 0 if
+/// it is gone.
 pub fn physical_below(context: &Context, below: Below) -> u64 {
     match below {
         Below::Device(lower) if context.framework().exists(lower) => {

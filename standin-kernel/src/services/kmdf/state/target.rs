@@ -1,4 +1,4 @@
-//! I/O targets: the devices that a driver sends requests to.
+//! I/O targets: the devices to which a driver sends requests.
 
 use std::collections::VecDeque;
 
@@ -8,13 +8,13 @@ use crate::{ground::arena::Block, services::create_parameters::CreateParameters}
 /// `WDF_IO_TARGET_STATE`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
-    /// The target was created and not opened yet.
+    /// The target has not been opened yet.
     Undefined = 0,
     /// Requests are sent.
     Started = 1,
     /// Requests wait.
     Stopped = 2,
-    /// The target is closed until its device's removal fails.
+    /// The target is closed unless the removal of its device fails.
     ClosedForQueryRemove = 3,
     /// The target is closed.
     Closed = 4,
@@ -24,7 +24,7 @@ pub enum State {
     Purged = 6,
 }
 
-/// A device that a target was opened on by its name.
+/// A device that was opened by name as a target.
 pub struct OpenedByName {
     pub path: String,
     /// The parameters of the open.
@@ -41,28 +41,28 @@ pub struct RemovalCallbacks {
 
 /// An I/O target.
 pub struct TargetData {
-    /// The device whose driver has the target.
+    /// The device whose driver owns the target.
     pub device: u64,
     /// Set for the target that the framework creates for the next lower device.
     pub is_local: bool,
     pub state: State,
-    /// The device that gets the requests, while the target is open.
+    /// The device that receives the requests, while the target is open.
     pub to: Option<Below>,
-    /// The file that the target has open on it, if it is a device of a driver that was opened by name.
+    /// The file that the target has open, if it opened a driver's device by name.
     pub file: Option<u64>,
-    /// The name that the target was opened by last.
+    /// The name with which the target was last opened.
     pub name: Option<OpenedByName>,
     pub callbacks: RemovalCallbacks,
     /// The requests that were sent and have not ended.
     pub sent: Vec<u64>,
-    /// The requests that wait for the target's start.
+    /// The requests that wait until the target is started.
     pub queued: VecDeque<u64>,
     /// The `FILE_OBJECT` of the open file.
     pub file_object: Option<Block>,
 }
 
 impl TargetData {
-    /// Creates a target of a device.
+    /// Creates a target that belongs to a device.
     pub const fn new(device: u64) -> Self {
         Self {
             device,
@@ -78,7 +78,7 @@ impl TargetData {
         }
     }
 
-    /// Creates the target for a device's next lower device.
+    /// Creates a device's target for its next lower device.
     pub fn local(device: u64, to: Below) -> Self {
         Self { is_local: true, state: State::Started, to: Some(to), ..Self::new(device) }
     }

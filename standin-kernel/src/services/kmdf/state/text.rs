@@ -1,4 +1,4 @@
-//! Text in the form that drivers use.
+//! Text in the format that drivers use.
 
 use super::framework::Data;
 use crate::{
@@ -34,7 +34,7 @@ impl TextData {
         String::from_utf16_lossy(&units(&bytes.unwrap_or_default()))
     }
 
-    /// Returns the string for a driver. Its text lives as long as the object.
+    /// Returns the string for a driver. Its text is valid as long as the object exists.
     pub const fn counted(&self) -> UnicodeString {
         UnicodeString {
             length: self.length,

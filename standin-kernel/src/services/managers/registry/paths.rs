@@ -1,4 +1,4 @@
-//! The paths of keys that the system knows.
+//! The paths of well-known keys.
 
 /// The control set that the system uses.
 pub const CONTROL_SET: &str = r"\Registry\Machine\System\CurrentControlSet";
@@ -13,18 +13,18 @@ pub fn parameters_path(service: &str) -> String {
     format!(r"{CONTROL_SET}\Services\{service}\Parameters")
 }
 
-/// Returns the path of a device's hardware key, by its instance path.
+/// Returns the path of a device's hardware key, given its instance path.
 pub fn hardware_path(instance: &str) -> String {
     format!(r"{CONTROL_SET}\Enum\{instance}\Device Parameters")
 }
 
-/// Returns the path of a device's software key, by the name of its driver key.
+/// Returns the path of a device's software key, given the name of its driver key.
 pub fn software_path(driver_key: &str) -> String {
     format!(r"{CONTROL_SET}\Control\Class\{driver_key}")
 }
 
-/// Returns the path of a device's key of a type (`PLUGPLAY_REGKEY_*`), or `None` if there is no such
-/// type.
+/// Returns the path of a device's key of a given type (`PLUGPLAY_REGKEY_*`), or `None` for an
+/// unknown type.
 pub fn device_path(instance: &str, driver_key: &str, kind: u32) -> Option<String> {
     /// `PLUGPLAY_REGKEY_DEVICE` and `PLUGPLAY_REGKEY_DRIVER`.
     const DEVICE: u32 = 1;

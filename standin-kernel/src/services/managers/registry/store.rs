@@ -1,4 +1,4 @@
-//! The registry's keys and values.
+//! The keys and values of the registry.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -11,54 +11,53 @@ use super::{
 };
 use crate::ground::{NtResult, NtStatus, clock::Clock};
 
-/// The largest number of UTF-16 units in a value's name.
+/// The maximum length of a value's name in UTF-16 units.
 const MAX_VALUE_NAME: usize = 16_383;
-/// What is known of a key. Sizes are in bytes, as the registry reports them.
+/// The description of a key. Sizes are in bytes, as the registry reports them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeyDescription {
-    /// The last part of its path.
+    /// The last segment of its path.
     pub name: String,
-    /// The class that its creator gave it, or an empty string.
+    /// The class that its creator specified, or an empty string.
     pub class: String,
     /// The time of the last change, in units of 100 ns since 1601.
     pub last_write: i64,
-    /// The number of keys directly below it.
+    /// The number of direct subkeys.
     pub subkeys: u32,
-    /// The size of the longest name of a key below it.
+    /// The size of the longest subkey name.
     pub max_name: u32,
-    /// The size of the longest class of a key below it.
+    /// The size of the longest subkey class.
     pub max_class: u32,
     /// The number of values.
     pub values: u32,
-    /// The size of the longest name of a value.
+    /// The size of the longest value name.
     pub max_value_name: u32,
     /// The size of the largest value.
     pub max_value_data: u32,
 }
 
-/// The hives that only the system writes, by their keys below that of the machine.
+/// The hives that only the system writes, as subkeys of the machine's key.
 const TRUSTED: [&str; 5] = ["HARDWARE", "SAM", "SECURITY", "SOFTWARE", "SYSTEM"];
 
 /// The registry of a kernel. Names are compared without regard to case.
 pub struct Registry {
     keys: Mutex<Keys>,
-    /// The handles of the framework's open keys.
+    /// The handles of keys that the framework has opened.
     framework: Mutex<FrameworkHandles>,
     clock: Arc<Clock>,
 }
 
-/// The handles that the framework's key objects have, for drivers that pass them to the kernel's
-/// routines.
+/// The handles of the framework's key objects, which drivers can pass to kernel routines.
 #[derive(Default)]
 struct FrameworkHandles {
     issued: u64,
     open: HashMap<u64, KeyId>,
 }
 
-/// The first handle of the framework's keys. Handles of the kernel's own are smaller.
+/// The first handle for the framework's keys. The kernel's own handles have lower values.
 const FIRST_HANDLE: u64 = 0xFFFF_FFFF_8800_0000;
 
-/// Returns the size of a text in bytes of UTF-16.
+/// Returns the size of a text in UTF-16 bytes.
 fn size_of_text(text: &str) -> u32 {
     u32::try_from(2 * text.encode_utf16().count()).unwrap_or(u32::MAX)
 }
@@ -68,13 +67,13 @@ fn count(number: usize) -> u32 {
 }
 
 impl Registry {
-    /// Creates a registry with the keys that every system has. `clock` dates changes.
+    /// Creates a registry with the keys that every system has. `clock` provides the times of changes.
     pub fn new(clock: Arc<Clock>) -> Self {
         let now = clock.file_time(clock.last());
         Self { keys: Mutex::new(Keys::new(now)), framework: Mutex::default(), clock }
     }
 
-    /// Opens a handle of a key for the framework.
+    /// Opens a handle to a key for the framework.
     pub fn open_handle(&self, key: KeyId) -> u64 {
         let mut handles = self.framework.lock();
         let handle = FIRST_HANDLE + 4 * handles.issued;
@@ -83,12 +82,12 @@ impl Registry {
         handle
     }
 
-    /// Returns the key of a handle of the framework.
+    /// Returns the key that a framework handle refers to.
     pub fn key_of_handle(&self, handle: u64) -> Option<KeyId> {
         self.framework.lock().open.get(&handle).copied()
     }
 
-    /// Closes a handle of the framework.
+    /// Closes a framework handle.
     pub fn close_handle(&self, handle: u64) {
         self.framework.lock().open.remove(&handle);
     }
@@ -97,7 +96,7 @@ impl Registry {
         self.clock.file_time(self.clock.last())
     }
 
-    /// Opens a key by its path, which is absolute or below `start`.
+    /// Opens a key by its path, which is absolute or relative to `start`.
     pub fn open(&self, start: Option<KeyId>, path: &str) -> NtResult<KeyId> {
         let keys = self.keys.lock();
         let (start, names) = keys.start(start, path)?;
@@ -107,8 +106,8 @@ impl Registry {
         }
     }
 
-    /// Opens a key as [`Self::open`] does, or creates it, if only the last part of its path does not
-    /// exist. Returns whether it is new.
+    /// Opens a key as [`Self::open`] does, or creates it if only the last segment of its path does not
+    /// exist. Returns whether the key is new.
     pub fn create(
         &self,
         start: Option<KeyId>,
@@ -125,7 +124,7 @@ impl Registry {
         }
     }
 
-    /// Creates a key by its absolute path with all keys above it, if they do not exist.
+    /// Creates the key with an absolute path and all its parents, unless they exist.
     pub fn create_all(&self, path: &str) -> NtResult<KeyId> {
         let now = self.now();
         let mut keys = self.keys.lock();
@@ -139,7 +138,7 @@ impl Registry {
         Ok(at)
     }
 
-    /// Deletes a key that has no keys below it.
+    /// Deletes a key that has no subkeys.
     pub fn delete(&self, key: KeyId) -> NtResult {
         let now = self.now();
         let mut keys = self.keys.lock();
@@ -156,7 +155,7 @@ impl Registry {
         Ok(())
     }
 
-    /// Deletes a key with all keys below it.
+    /// Deletes a key and all its subkeys.
     pub fn delete_all(&self, key: KeyId) -> NtResult {
         let below: Vec<KeyId> = self.keys.lock().key(key)?.below.values().copied().collect();
         for one in below {
@@ -165,7 +164,7 @@ impl Registry {
         self.delete(key)
     }
 
-    /// Returns whether a key was not deleted.
+    /// Returns whether a key still exists.
     pub fn exists(&self, key: KeyId) -> bool {
         self.keys.lock().all.contains_key(&key)
     }
@@ -211,7 +210,7 @@ impl Registry {
         })
     }
 
-    /// Returns a key directly below a key, by its number in the order of names.
+    /// Returns the direct subkey with an index, in order of name.
     pub fn subkey(&self, key: KeyId, number: u32) -> NtResult<KeyId> {
         let keys = self.keys.lock();
         let mut below = keys.key(key)?.below.values();
@@ -219,8 +218,7 @@ impl Registry {
         below.nth(number).copied().ok_or(NtStatus::NO_MORE_ENTRIES)
     }
 
-    /// Returns a value with the name that it was set by, by its name or by an empty string for the key's
-    /// default value.
+    /// Returns a value and its name as it was set. An empty name denotes the key's default value.
     pub fn value(&self, key: KeyId, name: &str) -> NtResult<(String, RegistryValue)> {
         let keys = self.keys.lock();
         let key = keys.key(key)?;
@@ -229,7 +227,7 @@ impl Registry {
         found.ok_or(NtStatus::OBJECT_NAME_NOT_FOUND)
     }
 
-    /// Returns a value and its name, by its number, oldest first.
+    /// Returns the value with an index, oldest first, and its name.
     pub fn value_at(&self, key: KeyId, number: u32) -> NtResult<(String, RegistryValue)> {
         let keys = self.keys.lock();
         let number = usize::try_from(number).unwrap_or(usize::MAX);
@@ -264,13 +262,13 @@ impl Registry {
         Ok(())
     }
 
-    /// Sets a value of a key, by its absolute path. Creates the key, if it does not exist.
+    /// Sets a value of a key, given the key's absolute path. Creates the key if it does not exist.
     pub fn set_at(&self, path: &str, name: &str, value: RegistryValue) -> NtResult {
         let key = self.create_all(path)?;
         self.set_value(key, name, value)
     }
 
-    /// Returns a value of a key, by its absolute path.
+    /// Returns a value of a key, given the key's absolute path.
     pub fn value_of(&self, path: &str, name: &str) -> Option<RegistryValue> {
         let key = self.open(None, path).ok()?;
         Some(self.value(key, name).ok()?.1)

@@ -1,41 +1,41 @@
-//! The tree of the registry's keys.
+//! The tree of registry keys.
 
 use std::collections::{BTreeMap, HashMap};
 
 use super::value::RegistryValue;
 use crate::ground::{NtResult, NtStatus};
 
-/// The largest number of UTF-16 units in a key's name.
+/// The maximum length of a key's name in UTF-16 units.
 pub const MAX_KEY_NAME: usize = 255;
-/// The largest number of keys in a path.
+/// The maximum number of keys in a path.
 const MAX_DEPTH: usize = 512;
 
-/// The number of keys above that of a hive: the registry's and the machine's or the users'. Only the
-/// system creates and deletes keys there.
+/// The depth of hives in the tree, below the registry key and the key of the machine or the users.
+/// Only the system creates and deletes keys above the hives.
 pub const HIVES: usize = 2;
 
 pub const CHILD_MUST_BE_VOLATILE: NtStatus = NtStatus::from_bits(0xC000_0181);
 
-/// A key, which may have been deleted. No two keys of a kernel have the same.
+/// Identifies a key, which may have been deleted. Ids are unique within a kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct KeyId(u64);
 
-/// How to create a key that does not exist.
+/// The parameters for creating a key.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NewKey<'a> {
     /// The class, or an empty string.
     pub class: &'a str,
-    /// Set for a key that a restart of the system would remove.
+    /// Set if a restart of the system would remove the key.
     pub is_volatile: bool,
 }
 
 /// All keys.
 pub struct Keys {
-    /// The keys that were not deleted.
+    /// The keys that have not been deleted.
     pub all: HashMap<KeyId, Key>,
     issued: u64,
     root: KeyId,
-    /// The key in which `CurrentControlSet` leads to a control set.
+    /// The key in which `CurrentControlSet` refers to a control set.
     system: KeyId,
 }
 
@@ -46,7 +46,7 @@ pub struct Key {
     pub parent: Option<KeyId>,
     pub is_volatile: bool,
     pub last_write: i64,
-    /// The keys below by their folded names, which is their order.
+    /// The subkeys by folded name, which determines their order.
     pub below: BTreeMap<String, KeyId>,
     /// The values with their names, oldest first.
     pub values: Vec<(String, RegistryValue)>,
@@ -68,13 +68,13 @@ const PREDEFINED: [&str; 12] = [
     r"\REGISTRY\USER\S-1-5-18",
 ];
 
-/// Returns a name in the form that is compared.
+/// Returns a name in the form used for comparison.
 pub fn folded(name: &str) -> String {
     let one = |character: char| {
         let mut upper = character.to_uppercase();
         match (upper.next(), upper.next()) {
             (Some(upper), None) => upper,
-            // A character that would become several stays.
+            // A character is kept if folding would produce several characters.
             _ => character,
         }
     };
@@ -95,7 +95,7 @@ impl Keys {
             let mut at = root;
             for name in names(path).skip(1) {
                 at = keys.below(at, name).unwrap_or_else(|| {
-                    // The hive of the hardware is in memory only, and takes keys of both kinds.
+                    // The hardware hive exists only in memory, and accepts both kinds of keys.
                     keys.insert(at, name, NewKey::default(), now)
                 });
                 if name == "SYSTEM" {
@@ -114,7 +114,7 @@ impl Keys {
         self.all.get_mut(&id).ok_or(NtStatus::KEY_DELETED)
     }
 
-    /// Returns the key of a name directly below a key.
+    /// Returns the direct subkey with a name.
     fn below(&self, parent: KeyId, name: &str) -> Option<KeyId> {
         let mut name = folded(name);
         if parent == self.system && name == "CURRENTCONTROLSET" {
@@ -134,7 +134,7 @@ impl Keys {
         id
     }
 
-    /// Splits a path into the key that it starts at and the names below that key.
+    /// Splits a path into the key where it starts and the names below that key.
     pub fn start<'a>(
         &self,
         start: Option<KeyId>,
@@ -171,7 +171,7 @@ impl Keys {
         Ok((start, names))
     }
 
-    /// Follows names, and returns the last key that exists and the names that remain.
+    /// Follows names. Returns the last key that exists and the remaining names.
     pub fn follow<'a, 'b>(&self, start: KeyId, names: &'b [&'a str]) -> (KeyId, &'b [&'a str]) {
         let mut at = start;
         for (number, name) in names.iter().enumerate() {
@@ -189,7 +189,7 @@ impl Keys {
         std::iter::successors(parent(&id), parent).count()
     }
 
-    /// Creates a key that does not exist directly below one that does.
+    /// Creates a new key directly below an existing key.
     pub fn create(
         &mut self,
         parent: KeyId,
@@ -221,7 +221,7 @@ impl Key {
         }
     }
 
-    /// Returns the place of a value.
+    /// Returns the index of a value.
     pub fn position(&self, name: &str) -> Option<usize> {
         let name = folded(name);
         self.values.iter().position(|(one, _)| folded(one) == name)

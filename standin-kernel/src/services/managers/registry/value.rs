@@ -1,8 +1,8 @@
-//! Values of registry keys.
+//! The values of registry keys.
 
 use crate::services::strings::{text_bytes, units};
 
-/// The largest value in bytes, which is that of the registry's format up to 1 MB.
+/// The maximum size of a value in bytes. The registry format limits values to 1 MB.
 pub const MAX_VALUE: usize = 1 << 20;
 
 /// A value in the registry.
@@ -47,7 +47,7 @@ impl From<Vec<u8>> for RegistryValue {
 }
 
 impl RegistryValue {
-    /// The type: `REG_SZ` or another `REG_*` constant.
+    /// Returns the type: `REG_SZ` or another `REG_*` constant.
     #[must_use]
     pub const fn kind(&self) -> u32 {
         match self {
@@ -60,7 +60,7 @@ impl RegistryValue {
         }
     }
 
-    /// The value's bytes, as the registry stores them.
+    /// Returns the value's bytes, as the registry stores them.
     #[must_use]
     pub fn bytes(&self) -> Vec<u8> {
         match self {
@@ -76,8 +76,8 @@ impl RegistryValue {
         }
     }
 
-    /// Returns the value of a `REG_*` type with these bytes. Bytes that do not fit the type are kept as
-    /// they are.
+    /// Creates a value from a `REG_*` type and its bytes. Bytes that do not match the type are kept
+    /// unchanged.
     #[must_use]
     pub fn from_bytes(kind: u32, bytes: Vec<u8>) -> Self {
         let known = match kind {
@@ -98,7 +98,7 @@ impl RegistryValue {
     }
 }
 
-/// Returns the text of a `REG_SZ` value, which ends with a NUL, if its bytes are UTF-16 with one NUL.
+/// Returns the text of a `REG_SZ` value, if its bytes are UTF-16 with exactly one NUL, at the end.
 fn text_of(bytes: &[u8]) -> Option<String> {
     if !bytes.len().is_multiple_of(2) {
         return None;
@@ -109,15 +109,15 @@ fn text_of(bytes: &[u8]) -> Option<String> {
     (*last == 0 && !text.contains('\0')).then_some(text)
 }
 
-/// Returns the texts of a `REG_MULTI_SZ` value, if its bytes are those that [`RegistryValue::bytes`]
-/// has for the texts.
+/// Returns the texts of a `REG_MULTI_SZ` value, if [`RegistryValue::bytes`] would produce the same
+/// bytes for them.
 fn texts_of(bytes: &[u8]) -> Option<Vec<String>> {
     let texts = split_list(bytes);
     let value = RegistryValue::Texts(texts.clone());
     (value.bytes() == bytes).then_some(texts)
 }
 
-/// Returns the strings of a `REG_MULTI_SZ` value's bytes: those before the first empty one.
+/// Returns the strings in the bytes of a `REG_MULTI_SZ` value, up to the first empty string.
 pub fn split_list(bytes: &[u8]) -> Vec<String> {
     units(bytes)
         .split(|unit| *unit == 0)

@@ -1,4 +1,4 @@
-//! Callbacks for the registry.
+//! Registry callbacks.
 
 use crate::{
     execution::routine::{At, Routine},

@@ -1,3 +1,3 @@
-//! The configuration manager: callbacks for the registry. Its keys are under `zw` and `rtl`.
+//! The configuration manager: registry callbacks. The routines for keys are in `zw` and `rtl`.
 
 pub mod callbacks;

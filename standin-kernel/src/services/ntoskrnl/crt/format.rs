@@ -1,14 +1,14 @@
-//! The format language of `DbgPrint` and of the C runtime's printing routines.
+//! The format strings of `DbgPrint` and of the C runtime's printing routines.
 
 use crate::ground::memory::{self, BadAddress};
 use crate::services::ntoskrnl::context::Context;
 
-/// The arguments after a format: slots of eight bytes. A `va_list` of 64-bit Windows is the address of
-/// the next one.
+/// The arguments after a format, in slots of eight bytes. A `va_list` in 64-bit Windows is the address
+/// of the next slot.
 pub struct Arguments(u64);
 
 impl Arguments {
-    /// Returns the arguments at the address in a `va_list`.
+    /// Returns the arguments at the address that a `va_list` contains.
     pub const fn at(address: u64) -> Self {
         Self(address)
     }
@@ -20,10 +20,10 @@ impl Arguments {
     }
 }
 
-/// The width of a text's characters.
+/// The character width of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Width {
-    /// Bytes of a code page.
+    /// Bytes in a code page.
     Narrow,
     /// UTF-16 units.
     Wide,
@@ -32,9 +32,9 @@ pub enum Width {
 /// A piece of formatted text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Piece {
-    /// Characters as the format or a narrow string has them.
+    /// Characters from a narrow format or string.
     Narrow(Vec<u8>),
-    /// Characters as a wide format or string has them.
+    /// Characters from a wide format or string.
     Wide(Vec<u16>),
 }
 
@@ -42,15 +42,15 @@ pub enum Piece {
 pub struct Formatted {
     /// The text.
     pub pieces: Vec<Piece>,
-    /// Set if a directive prints wide characters as narrow ones or the other way round, which is only
-    /// allowed at `PASSIVE_LEVEL`: the tables for that are pageable.
+    /// Set if a directive converts between wide and narrow characters. This is allowed only at
+    /// `PASSIVE_LEVEL`, because the conversion tables are pageable.
     pub converts: bool,
 }
 
-/// The longest text that one directive prints. A driver's width or precision may be any number.
+/// The maximum length of one directive's text. A driver's width or precision may be any number.
 const LONGEST: usize = 0x1_0000;
 
-/// The size that a directive's modifier gives an argument.
+/// The argument size that a directive's modifier specifies.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Size {
     Default,
@@ -111,11 +111,11 @@ impl Reader<'_> {
     }
 }
 
-/// Formats arguments. `width` is that of the format's characters.
+/// Formats arguments. `width` is the width of the format's characters.
 ///
 /// # Errors
 ///
-/// Returns an error if an argument, or a string that one points to, cannot be read.
+/// Returns an error if an argument or a string argument cannot be read.
 pub fn format(
     format: &[u16],
     width: Width,
@@ -147,7 +147,7 @@ pub fn format(
     Ok(out)
 }
 
-/// Reads a directive's flags, width, precision and size.
+/// Parses a directive's flags, width, precision and size.
 fn directive(reader: &mut Reader<'_>, arguments: &mut Arguments) -> Result<Directive, BadAddress> {
     let mut directive = Directive {
         left: false,
@@ -212,12 +212,11 @@ fn size(reader: &mut Reader<'_>) -> Size {
     }
 }
 
-/// Returns an argument as an `int`.
 const fn as_int(value: u64) -> i32 {
     ((value & 0xFFFF_FFFF) as u32).cast_signed()
 }
 
-/// Prints an argument by its conversion.
+/// Prints an argument according to its conversion.
 fn convert(
     out: &mut Formatted,
     directive: &Directive,
@@ -230,7 +229,8 @@ fn convert(
         Width::Narrow => Width::Wide,
         Width::Wide => Width::Narrow,
     };
-    // A modifier decides; without one, the small letter is the format's width, the large one the other.
+    // A modifier determines the width. Without one, a small letter means the format's width, and a
+    // capital letter the other width.
     let text_width = match (size, conversion.is_ascii_uppercase()) {
         (Size::Short | Size::Char, _) => Width::Narrow,
         (Size::Long | Size::LongLong | Size::Wide, _) => Width::Wide,
@@ -289,16 +289,16 @@ fn convert(
             out.text(directive, piece, width);
         }
         b'Z' => {
-            // Without a modifier, it is an ANSI string in both widths.
+            // Without a modifier, the argument is an ANSI string for both widths.
             let is_wide = matches!(size, Size::Wide | Size::Long);
             let piece = counted(arguments.next()?, is_wide, directive.precision)?;
             out.text(directive, piece, width);
         }
-        // Writing through a pointer is not supported, but the pointer is an argument.
+        // Storing the count through the pointer is not supported, but the pointer still is an argument.
         b'n' => {
             arguments.next()?;
         }
-        // The kernel does not print floating-point numbers. The argument is one slot all the same.
+        // The kernel does not print floating-point numbers, but the argument still occupies a slot.
         b'e' | b'E' | b'f' | b'F' | b'g' | b'G' | b'a' | b'A' => {
             arguments.next()?;
             out.push_text(&char::from(conversion).to_string(), width);
@@ -312,7 +312,7 @@ fn clipped(bytes: &[u8], limit: usize) -> Vec<u8> {
     bytes.get(..limit).unwrap_or(bytes).to_vec()
 }
 
-/// Returns the units of a wide string, up to its end or a limit.
+/// Returns the units of a wide string, up to its end or the limit.
 pub fn wide_string(address: u64, limit: usize) -> Result<Vec<u16>, BadAddress> {
     let mut units = Vec::new();
     let mut at = address;
@@ -357,7 +357,7 @@ impl Piece {
 impl Formatted {
     fn push_units(&mut self, units: &[u16], width: Width) {
         self.pieces.push(match width {
-            // A narrow format's units are its bytes.
+            // The units of a narrow format are its bytes.
             Width::Narrow => Piece::Narrow(units.iter().map(|unit| (unit & 0xFF) as u8).collect()),
             Width::Wide => Piece::Wide(units.to_vec()),
         });
@@ -374,7 +374,7 @@ impl Formatted {
         }
     }
 
-    /// Prints a number: its sign or prefix, and its digits with at least the precision's count.
+    /// Prints a number: its sign or prefix, and at least as many digits as the precision specifies.
     fn number(
         &mut self,
         directive: &Directive,
@@ -383,7 +383,7 @@ impl Formatted {
         digits: &str,
         width: Width,
     ) {
-        // Nothing is printed for 0 with the precision 0.
+        // With precision 0, the number 0 prints nothing.
         let digits = if directive.precision == Some(0) && digits == "0" { "" } else { digits };
         let mut head = sign.map_or_else(String::new, |sign| char::from(sign).to_string());
         head.push_str(prefix);
@@ -404,7 +404,7 @@ impl Formatted {
         }
     }
 
-    /// Prints a text whose characters may have another width than the format's.
+    /// Prints a text whose character width may differ from the format's.
     fn text(&mut self, directive: &Directive, piece: Piece, width: Width) {
         let is_wide = matches!(piece, Piece::Wide(_));
         self.converts |= is_wide != (width == Width::Wide);
@@ -423,7 +423,7 @@ impl Formatted {
         }
     }
 
-    /// Returns the text as a reader of the debugger's output sees it.
+    /// Returns the text as debugger output shows it.
     pub fn to_text(&self) -> String {
         let mut text = String::new();
         let mut bytes = Vec::new();
@@ -437,7 +437,7 @@ impl Formatted {
         text
     }
 
-    /// Returns the text in the system's code page.
+    /// Returns the text in the system code page.
     pub fn to_narrow(&self) -> Vec<u8> {
         let bytes = |piece: &Piece| match piece {
             Piece::Narrow(bytes) => bytes.clone(),
@@ -460,7 +460,7 @@ impl Formatted {
     }
 }
 
-/// Returns the `va_list` of the current call of a variadic routine with this number of named
+/// Returns the `va_list` for the current call of a variadic routine with this number of named
 /// parameters.
 pub fn variadic(context: &Context, named: u64) -> Arguments {
     let first = context.call().stack.wrapping_add(8);

@@ -1,9 +1,9 @@
-//! Upper-case and lower-case forms of characters of UTF-16.
+//! Upper-case and lower-case forms of UTF-16 characters.
 
 use std::ops::RangeInclusive;
 
-/// Small Greek letters with an iota below, whose upper-case form in Unicode is two characters, and the
-/// distance of the capital letters that Windows' tables have for them.
+/// Small Greek letters with iota subscript, and their distance to the capital letters in Windows'
+/// tables. In Unicode, their upper-case forms have two characters.
 const WITH_IOTA: [(RangeInclusive<u16>, u16); 6] = [
     (0x1F80..=0x1F87, 8),
     (0x1F90..=0x1F97, 8),
@@ -13,8 +13,8 @@ const WITH_IOTA: [(RangeInclusive<u16>, u16); 6] = [
     (0x1FF3..=0x1FF3, 9),
 ];
 
-/// Returns the upper-case form of a character, if that is one unit whose lower-case form is the
-/// character. Windows' tables have such pairs only: the micro sign has no capital.
+/// Returns the upper-case form of a character, if it is one unit whose lower-case form is that
+/// character. Windows' tables contain only such pairs: the micro sign has no upper-case form.
 pub fn upcase(unit: u16) -> u16 {
     let mut with_iota = WITH_IOTA.iter();
     if let Some((_, distance)) = with_iota.find(|(small, _)| small.contains(&unit)) {
@@ -24,7 +24,7 @@ pub fn upcase(unit: u16) -> u16 {
     if in_unicode(upper, char::to_lowercase) == unit { upper } else { unit }
 }
 
-/// Returns the lower-case form of a character, under the condition of [`upcase`].
+/// Returns the lower-case form of a character, under the same condition as [`upcase`].
 pub fn downcase(unit: u16) -> u16 {
     for (small, distance) in &WITH_IOTA {
         let candidate = unit.wrapping_sub(*distance);
@@ -36,7 +36,7 @@ pub fn downcase(unit: u16) -> u16 {
     if in_unicode(lower, char::to_uppercase) == unit { lower } else { unit }
 }
 
-/// Returns a form of a character, if it is one unit, or the character.
+/// Returns a form of a character, if it is one unit, or else the character itself.
 fn in_unicode<T: Iterator<Item = char>>(unit: u16, form: impl Fn(char) -> T) -> u16 {
     char::from_u32(u32::from(unit)).map_or(unit, |character| one_unit(form(character), unit))
 }

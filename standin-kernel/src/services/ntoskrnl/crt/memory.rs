@@ -1,4 +1,4 @@
-//! The C runtime's routines on memory and on arrays, except those that compilers call implicitly.
+//! The C runtime's memory and array routines, except those that compilers call implicitly.
 
 use super::strings::{INVALID, RANGE};
 use crate::{
@@ -19,7 +19,7 @@ pub const ENTRIES: Entries = &[
     ("bsearch_s", HIGH, Routine::of(search_safely)),
 ];
 
-/// Returns the address of the first byte with a value, or null.
+/// Returns the address of the first byte with the given value, or null.
 fn find(context: &Context, address: u64, value: i32, length: u64) -> u64 {
     let [wanted, ..] = value.to_le_bytes();
     for number in 0..length {
@@ -31,7 +31,7 @@ fn find(context: &Context, address: u64, value: i32, length: u64) -> u64 {
     0
 }
 
-/// Returns the error of a copy that does not fit or that has a null pointer.
+/// Returns the error for a copy that does not fit or has a null pointer.
 const fn refused(to: u64, size: u64, from: u64, count: u64) -> Option<i32> {
     if to == 0 || from == 0 {
         Some(INVALID)
@@ -42,7 +42,7 @@ const fn refused(to: u64, size: u64, from: u64, count: u64) -> Option<i32> {
     }
 }
 
-/// The most bytes that one routine works on, so that a wrong count is reported and not a lack of memory.
+/// The maximum number of bytes for one routine, so that a wrong count is reported as such.
 const LARGEST: u64 = 1 << 32;
 
 fn copy(context: &Context, to: u64, from: u64, count: u64) {
@@ -55,7 +55,7 @@ fn copy(context: &Context, to: u64, from: u64, count: u64) {
     context.checked(written);
 }
 
-/// Copies memory. A destination that is too small is cleared.
+/// Copies memory. If the destination is too small, clears it.
 fn copy_safely(context: &Context, to: u64, size: u64, from: u64, count: u64) -> i32 {
     if count == 0 {
         return 0;
@@ -71,7 +71,7 @@ fn copy_safely(context: &Context, to: u64, size: u64, from: u64, count: u64) -> 
     error
 }
 
-/// Copies memory that may overlap. A destination that is too small is left alone.
+/// Copies memory that may overlap. If the destination is too small, leaves it unchanged.
 fn move_safely(context: &Context, to: u64, size: u64, from: u64, count: u64) -> i32 {
     if count == 0 {
         return 0;
@@ -83,18 +83,18 @@ fn move_safely(context: &Context, to: u64, size: u64, from: u64, count: u64) -> 
     error.unwrap_or(0)
 }
 
-/// An array whose elements a driver's routine compares.
+/// An array whose elements are compared by a driver routine.
 struct Array<'a> {
     context: &'a Context,
     base: u64,
     width: u64,
     routine: u64,
-    /// The first argument of a routine that takes more than the elements.
+    /// The first argument of a comparison routine that takes more than the two elements.
     argument: Option<u64>,
 }
 
 impl Array<'_> {
-    /// Bugchecks for an array that is larger than memory.
+    /// Bugchecks if the array is larger than memory.
     fn check(&self, count: u64) {
         let size = self.width.checked_mul(count);
         if size.is_none_or(|size| size > LARGEST) {
@@ -107,7 +107,7 @@ impl Array<'_> {
         self.base.wrapping_add(number.wrapping_mul(self.width))
     }
 
-    /// Returns a negative number, 0 or a positive number as the first element is less, equal or greater.
+    /// Returns a negative number, 0 or a positive number if the first element is less, equal or greater.
     fn compare(&self, one: u64, other: u64) -> i32 {
         let what = "the comparison routine";
         let result = self.argument.map_or_else(
@@ -130,7 +130,7 @@ impl Array<'_> {
         self.context.checked(swapped);
     }
 
-    /// Moves an element down in a heap until none of its children is greater.
+    /// Moves an element down in a heap until no child is greater.
     fn sift_down(&self, start: u64, count: u64) {
         let mut parent = start;
         loop {
@@ -149,7 +149,7 @@ impl Array<'_> {
         }
     }
 
-    /// Sorts the elements in place: those that are equal are in any order, as on Windows.
+    /// Sorts the elements in place. As on Windows, the order of equal elements is unspecified.
     fn sort(&self, count: u64) {
         self.check(count);
         for start in (0..count / 2).rev() {

@@ -1,4 +1,4 @@
-//! The C runtime's routines that read and write numbers, and its random numbers.
+//! The C runtime's routines that parse and format numbers, and its random numbers.
 
 use super::strings::{INVALID, RANGE, read, step, write, write_string};
 use crate::{
@@ -36,16 +36,16 @@ pub const ENTRIES: Entries = &[
     ("srand", HIGH, Routine::of(seed)),
 ];
 
-/// A number as it was read.
+/// A parsed number.
 struct Number {
     is_negative: bool,
-    /// The magnitude, which is `u64::MAX` if it does not fit.
+    /// The magnitude, or `u64::MAX` on overflow.
     magnitude: u64,
     /// The number of characters.
     length: u64,
 }
 
-/// Reads a number after spaces and a sign. `base` is 0 for a base that a prefix selects.
+/// Parses a number after spaces and a sign. If `base` is 0, a prefix selects the base.
 fn parse<const WIDE: bool>(context: &Context, address: u64, base: u32) -> Option<Number> {
     let character = |number: u64| char::from_u32(u32::from(read::<WIDE>(context, address, number)));
     let is =
@@ -78,7 +78,7 @@ fn parse<const WIDE: bool>(context: &Context, address: u64, base: u32) -> Option
     (at > start).then_some(Number { is_negative, magnitude, length: at })
 }
 
-/// Reads a number, which is wrapped to the type's size as Windows' kernel does.
+/// Parses a number. As in the Windows kernel, it wraps around on overflow.
 fn to_int<const WIDE: bool>(context: &Context, address: u64) -> i32 {
     low_half(to_int_64::<WIDE>(context, address)).cast_signed()
 }
@@ -89,7 +89,7 @@ fn to_int_64<const WIDE: bool>(context: &Context, address: u64) -> u64 {
     })
 }
 
-/// Reads a number as [`parse`] does, and stores the address of its end. Returns 0 without a number.
+/// Parses a number as [`parse`] does, and stores the address of its end. Returns 0 for no number.
 fn parse_to_end<const WIDE: bool>(
     context: &Context,
     address: u64,
@@ -103,7 +103,7 @@ fn parse_to_end<const WIDE: bool>(
     number
 }
 
-/// Reads a `long`, which is the nearest one for a number that does not fit.
+/// Parses a `long`. On overflow, returns the nearest `long`.
 fn to_long<const WIDE: bool>(context: &Context, address: u64, end: At<u64>, base: i32) -> i32 {
     let Number { is_negative, magnitude, .. } = parse_to_end::<WIDE>(context, address, end, base);
     let (value, nearest) = if is_negative {
@@ -114,19 +114,18 @@ fn to_long<const WIDE: bool>(context: &Context, address: u64, end: At<u64>, base
     value.unwrap_or(nearest)
 }
 
-/// Reads an `unsigned long`, which is the largest one for a number that does not fit.
+/// Parses an `unsigned long`. On overflow, returns the largest `unsigned long`.
 fn to_unsigned<const WIDE: bool>(context: &Context, address: u64, end: At<u64>, base: i32) -> u32 {
     let Number { is_negative, magnitude, .. } = parse_to_end::<WIDE>(context, address, end, base);
     u32::try_from(magnitude)
         .map_or(u32::MAX, |value| if is_negative { value.wrapping_neg() } else { value })
 }
 
-/// Returns a base from 2 to 36.
+/// Validates a base, which must be 2 to 36.
 fn base_of(base: i32) -> Option<u32> {
     u32::try_from(base).ok().filter(|base| (2..=36).contains(base))
 }
 
-/// Returns the digits of a number.
 fn digits(value: impl Integer, base: u32) -> Vec<u16> {
     let (magnitude, is_negative) = value.parts(base);
     let mut units = Vec::new();
@@ -147,10 +146,10 @@ fn digits(value: impl Integer, base: u32) -> Vec<u16> {
     units
 }
 
-/// A number that a routine writes.
+/// A number that a routine formats.
 trait Integer: Argument {
-    /// Returns the magnitude and whether the number is negative, which only the base 10 shows: others show the
-    /// two's complement.
+    /// Returns the magnitude and whether the number is negative. Only base 10 shows a sign: other bases
+    /// show the two's complement.
     fn parts(self, base: u32) -> (u64, bool);
 }
 
@@ -209,7 +208,7 @@ fn from_safely<const WIDE: bool, T: Integer>(
     0
 }
 
-/// The state of the random numbers, or `None` before the first one.
+/// The state of the random number generator, or `None` before the first number.
 #[derive(Default)]
 struct Random(Option<u32>);
 

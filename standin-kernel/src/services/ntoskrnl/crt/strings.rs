@@ -1,5 +1,5 @@
-//! The C runtime's routines that ntoskrnl.exe exports, except those that compilers call implicitly.
-//! `WIDE` stands for routines on UTF-16 strings. The locale is C's.
+//! The C runtime's string routines that ntoskrnl.exe exports, except those that compilers call
+//! implicitly. `WIDE` selects routines for UTF-16 strings. The locale is the C locale.
 
 use super::format::{Arguments, Formatted, Width, format, variadic, wide_string};
 use crate::{
@@ -64,22 +64,22 @@ pub const ENTRIES: Entries = &[
 pub const INVALID: i32 = 22;
 pub const RANGE: i32 = 34;
 const TRUNCATED: i32 = 80;
-/// `_TRUNCATE`: as much as fits.
+/// `_TRUNCATE`: copies as much as fits.
 const AS_FITS: u64 = u64::MAX;
-/// A printing routine's result for a text that does not fit.
+/// A printing routine's result if the text does not fit.
 const FAILED: i32 = -1;
 
 pub const fn step<const WIDE: bool>() -> u64 {
     if WIDE { 2 } else { 1 }
 }
 
-/// Reads the character with this number.
+/// Reads the character at an index.
 pub fn read<const WIDE: bool>(context: &Context, text: u64, number: u64) -> u16 {
     let at = text.wrapping_add(number.wrapping_mul(step::<WIDE>()));
     if WIDE { context.read(at) } else { u16::from(context.read::<u8>(at)) }
 }
 
-/// Reads the characters of a string, up to its end or a limit.
+/// Reads the characters of a string, up to its end or the limit.
 pub fn text<const WIDE: bool>(context: &Context, address: u64, limit: u64) -> Vec<u16> {
     let limit = usize::try_from(limit).unwrap_or(usize::MAX);
     let found = if WIDE {
@@ -91,7 +91,7 @@ pub fn text<const WIDE: bool>(context: &Context, address: u64, limit: u64) -> Ve
     context.checked(found)
 }
 
-/// Writes characters from the character with this number on.
+/// Writes characters, starting at the character with the given index.
 pub fn write<const WIDE: bool>(context: &Context, to: u64, number: u64, units: &[u16]) {
     let at = to.wrapping_add(number.wrapping_mul(step::<WIDE>()));
     let bytes: Vec<u8> = if WIDE {
@@ -102,7 +102,7 @@ pub fn write<const WIDE: bool>(context: &Context, to: u64, number: u64, units: &
     context.write_bytes(at, &bytes);
 }
 
-/// Writes a string with its end.
+/// Writes a string and its terminator.
 pub fn write_string<const WIDE: bool>(
     context: &Context,
     to: u64,
@@ -152,7 +152,7 @@ const fn to_upper_wide(_context: &Context, unit: u16) -> u16 {
     upper(unit)
 }
 
-/// Returns the low 16 bits of a character in an `int`.
+/// Returns the low 16 bits of a character that is passed as an `int`.
 pub const fn low_unit(character: i32) -> u16 {
     let [low, high, ..] = character.to_le_bytes();
     u16::from_le_bytes([low, high])
@@ -184,7 +184,7 @@ fn compare_limited<const WIDE: bool, const FOLD: bool>(
     0
 }
 
-/// Returns the address of a character, or null.
+/// Returns the address of the character at an index, or null.
 pub const fn at<const WIDE: bool>(address: u64, number: Option<usize>) -> u64 {
     match number {
         Some(number) => address.wrapping_add(number as u64 * step::<WIDE>()),
@@ -192,7 +192,7 @@ pub const fn at<const WIDE: bool>(address: u64, number: Option<usize>) -> u64 {
     }
 }
 
-/// Returns a string with its end, which the routines that look for a character find too.
+/// Returns a string with its terminator, which routines that search for a character can find too.
 fn with_end<const WIDE: bool>(context: &Context, address: u64) -> Vec<u16> {
     let mut units = text::<WIDE>(context, address, u64::MAX);
     units.push(0);
@@ -262,7 +262,7 @@ fn copy_safely<const WIDE: bool>(context: &Context, to: u64, size: u64, from: u6
     store::<WIDE>(context, to, 0, size, text::<WIDE>(context, from, size))
 }
 
-/// Stores a string from the character with this number on, or empties the buffer.
+/// Stores a string from the character at an index on, or empties the buffer.
 pub fn store<const WIDE: bool>(
     context: &Context,
     to: u64,
@@ -316,7 +316,6 @@ fn append_safely<const WIDE: bool>(context: &Context, to: u64, size: u64, from: 
     store::<WIDE>(context, to, start, size, text::<WIDE>(context, from, size))
 }
 
-/// Formats a text.
 fn formatted<const WIDE: bool>(
     context: &Context,
     address: u64,
@@ -356,12 +355,12 @@ fn print_unlimited<const WIDE: bool>(
     length
 }
 
-/// Returns the arguments for a format: those of a `va_list`, or those after the first three.
+/// Returns the arguments for a format: from a `va_list`, or after the first three parameters.
 fn arguments<const LIST: bool>(context: &Context, list: u64) -> Arguments {
     if LIST { Arguments::at(list) } else { variadic(context, 3) }
 }
 
-/// Prints at most `size` characters. The end is only stored if there is room for it.
+/// Prints at most `size` characters. Stores the terminator only if it fits.
 fn print_limited<const WIDE: bool, const LIST: bool>(
     context: &Context,
     to: u64,
@@ -384,7 +383,7 @@ fn print_limited<const WIDE: bool, const LIST: bool>(
     if fits { length } else { FAILED }
 }
 
-/// Prints a text that must fit. The buffer is emptied if it does not.
+/// Prints a text that must fit. If it does not, empties the buffer.
 fn print_safely<const WIDE: bool, const LIST: bool>(
     context: &Context,
     to: u64,
@@ -421,7 +420,7 @@ fn print_truncated_list<const WIDE: bool>(
     print_within::<WIDE>(context, [to, size, limit, format], Arguments::at(list))
 }
 
-/// Prints at most `limit` characters of a text, and its end.
+/// Prints at most `limit` characters of a text, and the terminator.
 fn print_within<const WIDE: bool>(
     context: &Context,
     [to, size, limit, format]: [u64; 4],

@@ -1,5 +1,4 @@
-//! More of the C runtime's routines on strings and characters. `WIDE` stands for routines on UTF-16
-//! strings.
+//! More C runtime routines for strings and characters. `WIDE` selects routines for UTF-16 strings.
 
 use super::strings::{INVALID, RANGE, at, low_unit, lower, read, text, upper, write, write_string};
 use crate::{
@@ -48,13 +47,13 @@ pub const ENTRIES: Entries = &[
     ("iswxdigit", HIGH, Routine::of(is_hex_digit::<u16>)),
 ];
 
-/// A character of a string or an `int`.
+/// A character from a string, or an `int`.
 trait Character: Argument + TryInto<u8> {}
 
 impl<T: Argument + TryInto<u8>> Character for T {}
 
-/// Returns a character's class as C does: a value that is not 0 for a member. EOF and characters beyond
-/// ASCII are in no class of the C locale.
+/// Returns a character's class as C does: nonzero for a member. In the C locale, EOF and characters
+/// beyond ASCII are in no class.
 fn class(character: impl Character, is_member: fn(&u8) -> bool) -> i32 {
     character.try_into().is_ok_and(|byte| is_member(&byte)).into()
 }
@@ -141,7 +140,7 @@ fn append_limited<const WIDE: bool>(context: &Context, to: u64, from: u64, limit
     to
 }
 
-/// Appends at most `limit` characters. The buffer is emptied if they do not fit.
+/// Appends at most `limit` characters. If they do not fit, empties the buffer.
 fn append_safely<const WIDE: bool>(
     context: &Context,
     to: u64,
@@ -175,7 +174,7 @@ fn append_safely<const WIDE: bool>(
     TRUNCATED
 }
 
-/// Returns the number of characters at the start that are in a set, or that are not.
+/// Returns the number of characters at the start that are all in a set, or all outside it.
 fn span<const WIDE: bool, const IN_SET: bool>(context: &Context, address: u64, set: u64) -> u64 {
     let set = text::<WIDE>(context, set, u64::MAX);
     let units = text::<WIDE>(context, address, u64::MAX);
@@ -189,8 +188,8 @@ fn find_any<const WIDE: bool>(context: &Context, address: u64, set: u64) -> u64 
     at::<WIDE>(address, units.iter().position(|unit| set.contains(unit)))
 }
 
-/// Returns the next part of a string between separators, which are overwritten. `rest` is where the caller
-/// keeps the address of what follows.
+/// Returns the next part of a string between separators, and overwrites the separator after it. `rest`
+/// is where the caller keeps the address of the remaining string.
 fn token<const WIDE: bool>(context: &Context, address: u64, separators: u64, rest: u64) -> u64 {
     let start = if address == 0 { context.read(rest) } else { address };
     if start == 0 {

@@ -1,4 +1,4 @@
-//! Callback objects, with which drivers tell each other what happens.
+//! Callback objects, with which drivers notify each other.
 
 use std::collections::BTreeMap;
 
@@ -30,14 +30,14 @@ const PREDEFINED: [&str; 3] =
 
 #[derive(Default)]
 struct Callbacks {
-    /// The objects by address.
+    /// The objects, by address.
     objects: BTreeMap<u64, Object>,
     /// The registrations, oldest first, by address.
     registrations: Vec<(u64, Registration)>,
 }
 
 struct Object {
-    /// The name in capitals.
+    /// The name in upper case.
     name: Option<String>,
     /// Set if any number of routines can be registered.
     multiple: bool,
@@ -54,7 +54,7 @@ struct Registration {
 /// The offset of the name in `OBJECT_ATTRIBUTES`.
 const NAME: u64 = 16;
 
-/// Creates an object, or opens one of this name.
+/// Creates an object, or opens the object with this name.
 fn create(
     context: &Context,
     object: At<u64>,
@@ -89,7 +89,7 @@ fn create(
     Ok(())
 }
 
-/// Registers a routine. Returns null if the object has one and takes no more.
+/// Registers a routine. Returns null if the object allows only one routine and has one.
 fn register(context: &Context, object: u64, routine: u64, its_context: u64) -> u64 {
     let registered = context.with_state(|Callbacks { objects, registrations }| {
         let multiple = objects.get(&object)?.multiple;
@@ -114,7 +114,7 @@ fn unregister(context: &Context, registration: u64) {
     }
 }
 
-/// Calls the registered routines in the order of their registration.
+/// Calls the registered routines in the order in which they were registered.
 fn notify(context: &Context, object: u64, argument_1: u64, argument_2: u64) {
     let routines: Vec<(u64, u64)> = context.with_state(|all: &mut Callbacks| {
         let registered = all.registrations.iter().filter(|(_, one)| one.object == object);
@@ -126,14 +126,14 @@ fn notify(context: &Context, object: u64, argument_1: u64, argument_2: u64) {
     }
 }
 
-/// Returns the objects that have names, with the names in capitals.
+/// Returns the named objects, with the names in upper case.
 pub fn named(context: &Context) -> Vec<(u64, String)> {
     let mut state = context.state();
     let all = state.get::<Callbacks>().objects.iter();
     all.filter_map(|(object, one)| Some((*object, one.name.clone()?))).collect()
 }
 
-/// Takes the registrations of a driver's routines, and returns how many there were.
+/// Removes the registrations of a driver's routines, and returns their number.
 pub fn take_left(context: &Context, belongs: impl Fn(u64) -> bool) -> usize {
     context.with_state(|all: &mut Callbacks| {
         all.registrations.extract_if(.., |(_, one)| belongs(one.routine)).count()

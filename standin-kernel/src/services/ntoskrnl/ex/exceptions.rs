@@ -1,7 +1,8 @@
-//! Checks of addresses in user space, and the exceptions that they and drivers raise.
+//! Checks of user-space addresses, and the exceptions that these checks and drivers raise.
 //!
-//! The stand-in kernel dispatches no exceptions: one that is raised ends the kernel, even where a handler
-//! of the driver would run on Windows. A check that finds nothing wrong returns, as it does on Windows.
+//! The stand-in kernel does not dispatch exceptions: a raised exception ends the kernel, even if a
+//! handler in the driver would run on Windows. As on Windows, a check that finds no error just
+//! returns.
 
 use crate::{
     execution::{identity::Identity, routine::Routine},
@@ -34,7 +35,7 @@ fn raise_misalignment(context: &Context) {
 }
 
 /// Returns `UserMode` on a thread of a program's process, which entered the kernel with a request, and
-/// `KernelMode` on the system's threads.
+/// `KernelMode` on system threads.
 fn previous_mode(context: &Context) -> i8 {
     /// `KernelMode` and `UserMode`.
     const MODES: [i8; 2] = [0, 1];

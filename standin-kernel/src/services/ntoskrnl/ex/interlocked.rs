@@ -1,4 +1,4 @@
-//! Lists and numbers that routines change as one step, under a spin lock or without one.
+//! Lists and numbers that routines change atomically, with or without a spin lock.
 
 use crate::{
     execution::routine::{At, Routine},
@@ -38,7 +38,7 @@ fn locked<R>(context: &Context, lock: u64, body: impl FnOnce() -> R) -> R {
     result
 }
 
-/// Returns a list's first or last entry, or null if the list is empty.
+/// Returns the first or last entry of a list, or null if the list is empty.
 fn neighbour(context: &Context, head: u64, link: u64) -> u64 {
     let entry: u64 = context.read(head.wrapping_add(link));
     if entry == head { 0 } else { entry }
@@ -100,14 +100,14 @@ fn add_ulong(context: &Context, addend: At<u32>, increment: u32, lock: u64) -> u
     })
 }
 
-/// A sequenced list's header: the depth in the low 16 bits and a count of changes above it, then the
-/// address of the first entry, whose low 4 bits are 0.
+/// The header of a sequenced list: the depth in the low 16 bits and a change count above it, then
+/// the address of the first entry, whose low 4 bits are 0.
 type SListHeader = [u64; 2];
 
 const DEPTH: u64 = 0xFFFF;
 const SEQUENCE_STEP: u64 = 0x1_0000;
 
-/// Changes a sequenced list as one step.
+/// Changes a sequenced list atomically.
 fn change_slist<R>(
     context: &Context,
     head: u64,

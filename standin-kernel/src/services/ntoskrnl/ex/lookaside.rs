@@ -14,7 +14,7 @@ use crate::{
 const DISPATCH: Irql = Irql::DISPATCH_LEVEL;
 const APC: Irql = Irql::APC_LEVEL;
 
-/// `NonPagedPool`, to which `POOL_NX_ALLOCATION` adds what makes it `NonPagedPoolNx`.
+/// `NonPagedPool`. With `POOL_NX_ALLOCATION`, it is `NonPagedPoolNx`.
 const NON_PAGED_POOL: u32 = 0;
 /// `PagedPool`.
 const PAGED_POOL: u32 = 1;
@@ -29,12 +29,12 @@ pub const ENTRIES: Entries = &[
     ("ExFlushLookasideListEx", DISPATCH, Routine::of(flush_list)),
 ];
 
-/// The lookaside lists, by address: whether `ExInitializeLookasideListEx` made each.
+/// The lookaside lists, by address. Set for lists from `ExInitializeLookasideListEx`.
 #[derive(Default)]
 struct Lists(HashMap<u64, bool>);
 
-/// Initializes a list. The inline routines of the headers take entries from the list in it, which stays
-/// empty until they free one, and call its allocation and free routines.
+/// Initializes a list. The headers' inline routines take entries from the list inside it, which stays
+/// empty until they free an entry, and otherwise call its allocate and free routines.
 fn initialize_list(
     context: &Context,
     list: u64,
@@ -60,7 +60,7 @@ fn initialize_list(
     context.state().get::<Lists>().0.insert(list, is_extended);
 }
 
-/// The routines of a list for which the driver names none.
+/// The default routines of a list.
 const DEFAULTS: [&str; 2] = ["ExAllocatePoolWithTag", "ExFreePool"];
 
 fn initialize_of<const POOL: u32>(
@@ -76,7 +76,7 @@ fn initialize_of<const POOL: u32>(
     initialize_list(context, list, [allocate, free], (POOL | flags, size, tag), false);
 }
 
-/// Initializes a list whose routines take the list too.
+/// Initializes a list whose routines receive the list as an argument.
 fn initialize_ex(
     context: &Context,
     list: u64,

@@ -1,4 +1,4 @@
-//! The routines that allocate and free pool.
+//! Routines that allocate and free pool.
 
 use super::{resources, rundowns};
 use crate::{
@@ -38,7 +38,7 @@ const POOL_FLAG_NON_PAGED_EXECUTE: u64 = 0x80;
 
 const POOL_FLAG_PAGED: u64 = 0x100;
 
-/// The largest block. That of Windows is smaller.
+/// The maximum size of a block. The maximum on Windows is smaller.
 const LARGEST: u64 = 1 << 30;
 
 /// Allocates a block for the current call, or returns null.
@@ -56,7 +56,7 @@ fn allocate(context: &Context, size: u64, tag: u32, paged: bool, uninitialized: 
             ),
         );
     }
-    // An injected failure of the newest routine fails the older ones too.
+    // An injected fault in the newest routine makes the older routines fail too.
     if size > LARGEST || context.faults().take("ExAllocatePool2").is_some() {
         return 0;
     }
@@ -80,7 +80,8 @@ fn ex_allocate_pool2(context: &Context, flags: u64, size: u64, tag: u32) -> u64 
     allocated(context, block, flags & POOL_FLAG_RAISE_ON_FAILURE != 0)
 }
 
-/// Returns a block. Bugchecks if it is null and the caller asked for an exception, which has no handler here.
+/// Returns a block. Bugchecks if it is null and the caller requested an exception, since exceptions have
+/// no handlers here.
 fn allocated(context: &Context, block: u64, raises: bool) -> u64 {
     if block == 0 && raises {
         context
@@ -89,8 +90,8 @@ fn allocated(context: &Context, block: u64, raises: bool) -> u64 {
     block
 }
 
-/// Allocates as `ExAllocatePool2` does. The extended parameters do not change what a driver observes,
-/// but a required one of an unknown type fails the call.
+/// Allocates as `ExAllocatePool2` does. Extended parameters have no effect that a driver can observe,
+/// but a required parameter of an unknown type makes the call fail.
 fn ex_allocate_pool3(
     context: &Context,
     flags: u64,
@@ -99,7 +100,7 @@ fn ex_allocate_pool3(
     parameters: u64,
     count: u32,
 ) -> u64 {
-    /// `PoolExtendedParameterMax`, and the bit of an optional parameter.
+    /// `PoolExtendedParameterMax`, and the bit that marks a parameter as optional.
     const TYPES: u64 = 4;
     const OPTIONAL: u64 = 0x100;
     let is_unknown = |number: u64| {
@@ -112,21 +113,21 @@ fn ex_allocate_pool3(
     ex_allocate_pool2(context, flags, size, tag)
 }
 
-/// `POOL_TYPE`: the bit of paged pool, and of an allocation that raises an exception or, for quota,
-/// that does not.
+/// `POOL_TYPE`: the bit for paged pool, and the bit for an allocation that raises an exception or, for
+/// quota, does not raise one.
 const PAGED_POOL: u32 = 1;
 const POOL_RAISE_IF_ALLOCATION_FAILURE: u32 = 16;
 const POOL_QUOTA_FAIL_INSTEAD_OF_RAISE: u32 = 8;
 /// `POOL_ZERO_ALLOCATION`, which `ExAllocatePoolZero` sets.
 const POOL_ZERO_ALLOCATION: u32 = 1024;
-/// The tag of blocks without one.
+/// The tag of blocks that were allocated without a tag.
 const NO_TAG: u32 = 0x656E_6F4E;
 
 fn ex_allocate_pool(context: &Context, kind: u32, size: u64) -> u64 {
     ex_allocate_pool_with_tag(context, kind, size, NO_TAG)
 }
 
-/// Allocates a block, which is not initialized. Bugchecks for a size of 0, as Driver Verifier does.
+/// Allocates an uninitialized block. Bugchecks for a size of 0, as Driver Verifier does.
 fn ex_allocate_pool_with_tag(context: &Context, kind: u32, size: u64, tag: u32) -> u64 {
     let block = allocate_by_type(context, kind, size, tag);
     allocated(context, block, kind & POOL_RAISE_IF_ALLOCATION_FAILURE != 0)
@@ -159,7 +160,7 @@ fn ex_free_pool(context: &Context, address: u64) {
     free_block(context, address);
 }
 
-/// Frees a block of any tag.
+/// Frees a block with any tag.
 pub fn free_block(context: &Context, address: u64) {
     free(context, address, None);
 }
@@ -168,7 +169,7 @@ fn ex_free_pool_with_tag(context: &Context, address: u64, tag: u32) {
     free(context, address, Some(Tag(tag)));
 }
 
-/// Frees a block; a tag of 0 matches any.
+/// Frees a block. A tag of 0 matches any tag.
 fn free(context: &Context, address: u64, tag: Option<Tag>) {
     let call = context.call();
     let is_paged = context.pool().is_paged(address) == Some(true);

@@ -20,7 +20,7 @@ pub const ENTRIES: Entries = &[
     ("ExReleasePushLockSharedEx", APC, Routine::of(release_shared)),
 ];
 
-/// A push lock's value: held exclusively, or this for each that shares it.
+/// The value of a push lock that is held exclusively. Each thread that shares it adds `SHARED`.
 const EXCLUSIVE: u64 = 1;
 
 const SHARED: u64 = 0x10;

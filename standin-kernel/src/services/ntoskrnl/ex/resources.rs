@@ -1,5 +1,4 @@
-//! Resources (`ERESOURCE`): locks that either one thread or several share, and that a thread can acquire
-//! again.
+//! Resources (`ERESOURCE`): recursive locks that one thread owns exclusively or several threads share.
 
 use std::collections::BTreeMap;
 
@@ -43,47 +42,46 @@ pub const ENTRIES: Entries = &[
     ("ExDisableResourceBoostLite", DISPATCH, Routine::of(disable_boost)),
 ];
 
-/// Threads that wait for the exclusive resource go before others that want to share it, unless these have
-/// it already.
+/// Threads that wait for exclusive access come before others that request shared access, unless the
+/// latter already own the resource.
 const FAIR: u8 = 0;
-/// Threads that want to share the resource never wait for those that wait for the exclusive one.
+/// Threads that request shared access never wait for threads that are waiting for exclusive access.
 const STARVE: u8 = 1;
-/// Threads that want to share the resource always wait for those that wait for the exclusive one.
+/// Threads that request shared access always wait for threads that are waiting for exclusive access.
 const WAIT: u8 = 2;
 
 /// `ResourceOwnedExclusive`.
 const OWNED_EXCLUSIVE: u16 = 0x80;
 
-/// A resource.
 #[derive(Default)]
 struct Resource {
-    /// Set if one thread alone has the resource.
+    /// Set if one thread owns the resource exclusively.
     is_exclusive: bool,
-    /// The number of times that each thread has acquired it.
+    /// The number of times that each thread has acquired the resource.
     owners: BTreeMap<u64, u32>,
-    /// The threads that wait for it or have got it and not run since, oldest first.
+    /// The threads that wait for the resource, or received it and have not run since, oldest first.
     waiters: Vec<Waiter>,
 }
 
 /// A thread that waits for a resource.
 struct Waiter {
     thread: u64,
-    /// Set if the thread wants it alone.
+    /// Set if the thread requests exclusive access.
     is_exclusive: bool,
-    /// Set once who released the resource has given it to the thread.
+    /// Set once the releasing thread has handed the resource to this thread.
     has_it: bool,
 }
 
 impl Resource {
-    /// Returns how many threads wait.
+    /// Returns the number of waiting threads.
     fn waiting(&self, is_exclusive: bool) -> u32 {
         let all = self.waiters.iter();
         let waiting = all.filter(|one| !one.has_it && one.is_exclusive == is_exclusive);
         u32::try_from(waiting.count()).unwrap_or(u32::MAX)
     }
 
-    /// Gives the resource, which nobody has or several share, to waiting threads: to all that share it, or
-    /// to the first that wants it alone.
+    /// Hands a free or shared resource to waiting threads: to all that request shared access, or to the
+    /// first that requests exclusive access.
     fn hand_over(&mut self, to_exclusive: bool) {
         let wanted = |one: &&mut Waiter| !one.has_it && one.is_exclusive == to_exclusive;
         let limit = if to_exclusive { 1 } else { usize::MAX };
@@ -99,7 +97,7 @@ impl Resource {
         self.owners.get(&thread).copied().unwrap_or(0)
     }
 
-    /// Acquires the resource for one thread alone, if that is possible now.
+    /// Acquires the resource exclusively, if that is possible now.
     fn take_exclusive(&mut self, thread: u64) -> bool {
         let is_own = self.is_exclusive && self.times(thread) > 0;
         if !self.owners.is_empty() && !is_own {
@@ -111,7 +109,7 @@ impl Resource {
         true
     }
 
-    /// Acquires the resource for a thread that shares it, if that is possible now.
+    /// Acquires shared access, if that is possible now.
     fn take_shared(&mut self, thread: u64, mode: u8) -> bool {
         let is_own = self.times(thread) > 0;
         let must_wait = self.waiting(true) > 0
@@ -129,7 +127,7 @@ impl Resource {
         true
     }
 
-    /// Releases the resource for a thread. Returns whether the thread had it.
+    /// Releases the resource for a thread. Returns whether the thread owned it.
     fn release(&mut self, thread: u64) -> bool {
         let Some(times) = self.owners.get_mut(&thread) else {
             return false;
@@ -139,7 +137,7 @@ impl Resource {
             self.owners.remove(&thread);
         }
         if self.owners.is_empty() {
-            // Threads that share it take turns with those that want it alone.
+            // Shared and exclusive owners alternate.
             let was_exclusive = std::mem::take(&mut self.is_exclusive);
             let to_exclusive =
                 self.waiting(true) > 0 && !(was_exclusive && self.waiting(false) > 0);
@@ -149,7 +147,7 @@ impl Resource {
     }
 }
 
-/// The resources by their addresses.
+/// The resources, by address.
 #[derive(Default)]
 struct Resources(BTreeMap<u64, Resource>);
 
@@ -170,7 +168,7 @@ fn initialize(context: &Context, resource: u64) -> NtStatus {
     NtStatus::SUCCESS
 }
 
-/// Returns the fields that tell how a resource is owned.
+/// Returns the fields that describe the ownership of a resource.
 fn fields(resource: u64, value: &Resource) -> ResourceLock {
     let flag = if value.is_exclusive { OWNED_EXCLUSIVE } else { 0 };
     ResourceLock {
@@ -184,8 +182,8 @@ fn fields(resource: u64, value: &Resource) -> ResourceLock {
     }
 }
 
-/// Runs `body` on a resource, and stores how it is owned then, as one step: no other thread changes it
-/// meanwhile. Bugchecks if it was not initialized.
+/// Runs `body` on a resource and then stores its ownership, atomically: no other thread changes the
+/// resource meanwhile. Bugchecks if the resource was not initialized.
 fn with<R>(context: &Context, resource: u64, body: impl FnOnce(&mut Resource) -> R) -> R {
     let result = context.atomically(|state| {
         let Some(one) = state.get::<Resources>().0.get_mut(&resource) else {
@@ -220,8 +218,8 @@ fn delete(context: &Context, resource: u64) -> NtStatus {
     NtStatus::SUCCESS
 }
 
-/// Bugchecks if a thread could be suspended while it has the resource, as Driver Verifier does. Threads of
-/// the system process are never suspended.
+/// Bugchecks if a thread could be suspended while it owns the resource, as Driver Verifier does. Threads
+/// of the system process are never suspended.
 fn must_be_in_region(context: &Context) {
     let is_system = context.identity().process == Identity::SYSTEM.process;
     if !is_system && context.irql() < APC && !thread_objects::are_apcs_disabled(context) {
@@ -245,7 +243,7 @@ fn acquire_exclusive(context: &Context, resource: u64, wait: bool) -> bool {
     if with(context, resource, |one| one.times(thread)) > 0 {
         context.stop_call(
             Rule::Deadlock,
-            "for a resource that its caller shares already: it would wait for \
+            "for a resource that its caller already shares: it would wait for \
                  itself",
         );
     }
@@ -267,8 +265,8 @@ fn acquire_shared<const MODE: u8>(context: &Context, resource: u64, wait: bool) 
     true
 }
 
-/// Waits until who releases a resource gives it to the thread, unless `take` gets it: it may have been
-/// released meanwhile. Bugchecks if nothing can release it.
+/// Waits until a releasing thread hands the resource to this thread, or until `take` succeeds, because
+/// the resource may have been released meanwhile. Bugchecks if nothing can release it.
 fn wait_for(
     context: &Context,
     resource: u64,
@@ -280,7 +278,7 @@ fn wait_for(
         let has_it = take(one);
         one.waiters.push(Waiter { thread, is_exclusive, has_it });
     });
-    // A thread waits once.
+    // A thread has at most one wait.
     let has_it = |one: &Waiter| one.thread == thread && one.has_it;
     let is_given = || with(context, resource, |one| one.waiters.iter().any(has_it));
     let is_taken = wait_until(context, None, is_given);
@@ -291,7 +289,7 @@ fn wait_for(
     }
 }
 
-/// Enters a critical region and acquires a resource. Returns the resource's owner for the current thread.
+/// Enters a critical region and acquires a resource. Returns the owner value for the current thread.
 fn enter_exclusive(context: &Context, resource: u64) -> u64 {
     thread_objects::enter_region(context);
     acquire_exclusive(context, resource, true);
@@ -320,7 +318,7 @@ fn release_and_leave(context: &Context, resource: u64) {
     thread_objects::leave_region(context);
 }
 
-/// Shares a resource that the thread alone has.
+/// Converts the thread's exclusive access to shared access.
 fn share(context: &Context, resource: u64) {
     let thread = thread_objects::current(context);
     let is_own = with(context, resource, |one| {
@@ -332,7 +330,7 @@ fn share(context: &Context, resource: u64) {
         is_own
     });
     if !is_own {
-        context.stop_for_misuse("for a resource that its caller has not acquired alone");
+        context.stop_for_misuse("for a resource that its caller has not acquired exclusively");
     }
 }
 
@@ -341,7 +339,7 @@ fn is_exclusive(context: &Context, resource: u64) -> bool {
     with(context, resource, |one| one.is_exclusive && one.times(thread) > 0)
 }
 
-/// Returns how often the current thread has acquired a resource, shared or alone.
+/// Returns the number of times that the current thread has acquired a resource, shared or exclusively.
 fn times_acquired(context: &Context, resource: u64) -> u32 {
     let thread = thread_objects::current(context);
     with(context, resource, |one| one.times(thread))
@@ -355,12 +353,12 @@ fn shared_waiters(context: &Context, resource: u64) -> u32 {
     with(context, resource, |one| one.waiting(false))
 }
 
-/// Threads of this kernel get no higher priority while they have a resource.
+/// Has no effect: threads of this kernel get no priority boost while they own a resource.
 fn disable_boost(context: &Context, resource: u64) {
     with(context, resource, |_| ());
 }
 
-/// Forgets the resources in memory that goes away. Returns how many there are.
+/// Removes the resources in memory that is being freed. Returns their number.
 pub fn forget_inside(context: &Context, is_inside: impl Fn(u64) -> bool) -> usize {
     context
         .with_state(|Resources(all)| all.extract_if(.., |resource, _| is_inside(*resource)).count())
@@ -380,7 +378,7 @@ mod tests {
         assert!(!resource.release(1));
         assert!(resource.release(2));
         assert!(resource.take_exclusive(1));
-        // The owner acquires it again, either way; others do not.
+        // The owner can acquire the resource again in either way; other threads cannot.
         assert!(resource.take_exclusive(1));
         assert!(resource.take_shared(1, FAIR));
         assert_eq!(resource.times(1), 3);
@@ -401,7 +399,7 @@ mod tests {
         assert!(resource.take_shared(2, STARVE));
         assert!(resource.take_shared(1, FAIR));
         assert!(!resource.take_shared(1, WAIT));
-        // The last thread that releases it gives it to the one that waits.
+        // The last thread that releases the resource hands it to the waiting thread.
         assert!(resource.release(1) && resource.release(1));
         assert_eq!(resource.waiting(true), 1);
         assert!(resource.release(2));

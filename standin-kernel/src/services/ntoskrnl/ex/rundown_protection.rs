@@ -42,13 +42,13 @@ pub const ENTRIES: Entries = &[
     ("ExRundownCompletedCacheAware", HIGH, Routine::of(complete_rundown)),
 ];
 
-/// The size of a cache-aware rundown reference, which no header declares. Here it is one word in a cache
-/// line.
+/// The size of a cache-aware rundown reference, which no header declares. Here it is one word in its own
+/// cache line.
 const AWARE_SIZE: usize = 64;
 
-/// Allocates a rundown reference with a pool type and a tag. Returns null if there is no memory.
+/// Allocates a rundown reference with a pool type and a tag. Returns null if memory is exhausted.
 fn allocate_aware(context: &Context, pool_type: u32, tag: u32) -> u64 {
-    /// The bit of pool types that are paged.
+    /// The bit that is set in pool types for paged pool.
     const PAGED: u32 = 1;
     if context.faults().take("ExAllocatePool2").is_some() {
         return 0;
@@ -62,7 +62,7 @@ fn allocate_aware(context: &Context, pool_type: u32, tag: u32) -> u64 {
 
 fn free_aware(context: &Context, reference: u64) {
     let is_allocated = rundowns::forget(context, reference);
-    // A block that the driver has freed by another routine is no longer one of these.
+    // A block that the driver has freed with another routine is no longer a rundown reference.
     if !is_allocated && context.pool().freed_at(reference).is_none() {
         context.stop_for_misuse(
             "for rundown protection that ExAllocateCacheAwareRundownProtection did not return",
@@ -84,8 +84,7 @@ fn initialize_aware(context: &Context, reference: u64, size: u64) {
     initialize_word(context, reference);
 }
 
-/// A rundown reference's value: bit 0 is set once the rundown has started, and each holder counts as
-/// this.
+/// The value of a rundown reference: bit 0 is set once the rundown has started, and each holder adds 2.
 const ACTIVE: u64 = 1;
 
 const HOLDER: u64 = 2;
@@ -101,7 +100,7 @@ fn protect(context: &Context, reference: u64) -> bool {
     protect_times(context, reference, 1)
 }
 
-/// Takes protection `count` times. Returns whether the rundown has not started.
+/// Acquires protection `count` times. Returns `false` if the rundown has started.
 fn protect_times(context: &Context, reference: u64, count: u32) -> bool {
     let taken = HOLDER.wrapping_mul(count.into());
     let protect = |value: u64| (value & ACTIVE == 0).then(|| value.wrapping_add(taken));

@@ -1,4 +1,4 @@
-//! The blocks of pool that are cache-aware rundown references.
+//! The pool blocks that are cache-aware rundown references.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use crate::services::ntoskrnl::context::Context;
 #[derive(Default)]
 pub struct Allocated(pub BTreeSet<u64>);
 
-/// Forgets a reference whose block is freed, by whichever routine. Returns whether the address is that of one.
+/// Removes the reference whose block is being freed. Returns whether the address was that of one.
 pub fn forget(context: &Context, address: u64) -> bool {
     context.state().get::<Allocated>().0.remove(&address)
 }

@@ -1,4 +1,4 @@
-//! Spin locks that either one thread or several share (`EX_SPIN_LOCK`).
+//! Reader/writer spin locks (`EX_SPIN_LOCK`).
 
 use std::{collections::HashMap, thread::ThreadId};
 
@@ -25,26 +25,26 @@ pub const ENTRIES: Entries = &[
     ("ExTryConvertSharedSpinLockExclusive", HIGH, Routine::of(convert)),
 ];
 
-/// The value of a lock that one thread has. Otherwise, the value is the number of threads that share it.
+/// The value of an exclusively held lock. Otherwise, the value is the number of sharing threads.
 const EXCLUSIVE: u32 = 0x8000_0000;
 
-/// The owners of the locks that are held, by address. A thread that shares a lock twice is in it twice.
+/// The owners of held locks, by address. A thread that shares a lock twice is listed twice.
 #[derive(Default)]
 struct Held(HashMap<u64, Vec<ThreadId>>);
 
-/// The result of an attempt.
+/// The result of an attempt to acquire a lock.
 enum Attempt {
     Taken,
-    /// Others have the lock.
+    /// Other threads hold the lock.
     Busy,
-    /// The thread itself has the lock, and keeps itself from getting it.
+    /// The current thread holds the lock itself, and would deadlock.
     Own,
-    /// The lock's value is not one that an attempt left.
+    /// The lock's value was not written by these routines.
     Corrupt(u32),
     BadAddress(memory::BadAddress),
 }
 
-/// Tries to get a lock, as one step for all threads.
+/// Tries to acquire a lock atomically.
 fn attempt<const ALONE: bool>(context: &Context, lock: u64) -> Attempt {
     let mut state = context.state();
     let held = &mut state.get::<Held>().0;
@@ -54,7 +54,7 @@ fn attempt<const ALONE: bool>(context: &Context, lock: u64) -> Attempt {
     };
     let owners = held.entry(lock).or_default();
     if value == 0 {
-        // Another lock may have been at this address.
+        // Another lock may previously have been at this address.
         owners.clear();
     } else if owners.is_empty() {
         return Attempt::Corrupt(value);
@@ -71,7 +71,7 @@ fn attempt<const ALONE: bool>(context: &Context, lock: u64) -> Attempt {
     }
 }
 
-/// Tries to get a lock. Returns whether that succeeded, or bugchecks for a bad lock.
+/// Tries to acquire a lock. Returns whether it succeeded. Bugchecks for a bad lock.
 fn take<const ALONE: bool>(context: &Context, lock: u64) -> bool {
     match attempt::<ALONE>(context, lock) {
         Attempt::Taken => true,
@@ -112,7 +112,7 @@ fn try_acquire<const ALONE: bool>(context: &Context, lock: u64) -> u32 {
     take::<ALONE>(context, lock).into()
 }
 
-/// Gives a lock back. Bugchecks if the thread does not have it in this way.
+/// Releases a lock. Bugchecks if the thread does not hold it in this mode.
 fn give_back<const ALONE: bool>(context: &Context, lock: u64) {
     let is_owner = {
         let mut state = context.state();
@@ -153,7 +153,7 @@ fn release_lowering<const ALONE: bool>(context: &Context, lock: u64, irql: u8) {
     context.lower_irql(Irql::from_number(irql));
 }
 
-/// Makes the caller, which shares a lock, its only owner, if no other thread shares it.
+/// Converts the caller's shared access to exclusive access, if no other thread shares the lock.
 fn convert(context: &Context, lock: u64) -> u32 {
     context.require_at_least(DISPATCH);
     let is_alone = {

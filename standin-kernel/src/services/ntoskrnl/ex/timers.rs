@@ -53,7 +53,7 @@ fn cancel(context: &Context, timer: u64, _parameters: u64) -> bool {
     stop(context, timer)
 }
 
-/// Frees a timer. A set timer must be cancelled by the call, and a wait is for `PASSIVE_LEVEL`.
+/// Frees a timer. If the timer is set, the call must cancel it. Waiting requires `PASSIVE_LEVEL`.
 fn delete(context: &Context, timer: u64, cancel: bool, wait: bool, _parameters: u64) -> bool {
     allocated(context, timer);
     if wait {
@@ -67,7 +67,7 @@ fn delete(context: &Context, timer: u64, cancel: bool, wait: bool, _parameters: 
         context.stop_for_misuse("without Cancel for a timer that is set");
     }
     stop(context, timer);
-    // A callback that is queued has no timer any more.
+    // Callbacks that are still queued must not refer to the freed timer.
     dpc::take_queued(context, |address, _| address == timer);
     context.state().get::<Allocated>().0.retain(|(one, ..)| *one != timer);
     context.free_own(timer);

@@ -1,4 +1,4 @@
-//! Local times, and the resolution of timers.
+//! Local time, and the timer resolution.
 
 use crate::{
     execution::routine::{At, Routine},
@@ -19,26 +19,26 @@ pub const ENTRIES: Entries = &[
     ("ExSetTimerResolution", APC, Routine::of(set_resolution)),
 ];
 
-/// Converts between the system's time and the local one, which are the same.
+/// Converts between system time and local time, which are equal here.
 fn copy(context: &Context, from: At<i64>, to: At<i64>) {
     let time = from.read(context);
     to.write(context, time);
 }
 
-/// The shortest interval between ticks that a driver may ask for, in units of 100 ns.
+/// The shortest interval between ticks that a driver may request, in units of 100 ns.
 const SHORTEST: u32 = 5000;
 
-/// The resolution that drivers have set. The clock of this kernel ticks as before.
+/// The timer resolution that drivers have set. It does not affect this kernel's clock.
 #[derive(Default)]
 struct Resolution {
-    /// The requests that were not taken back.
+    /// The number of active requests.
     requests: u32,
-    /// The shortest interval among them, if there is one.
+    /// The shortest requested interval, if any.
     interval: Option<u32>,
 }
 
 impl Resolution {
-    /// Returns the interval between two ticks that drivers are told.
+    /// Returns the interval between two ticks that is reported to drivers.
     fn current(&self) -> u32 {
         self.interval.unwrap_or_else(tick)
     }
@@ -51,8 +51,8 @@ fn query_resolution(context: &Context, longest: u64, shortest: u64, current: u64
     }
 }
 
-/// Shortens the interval between two ticks, or takes a request to do so back: the last one restores the
-/// default. Returns the interval.
+/// Shortens the interval between two ticks, or withdraws such a request. Withdrawing the last request
+/// restores the default. Returns the interval.
 fn set_resolution(context: &Context, desired: u32, sets: bool) -> u32 {
     let mut state = context.state();
     let resolution = state.get::<Resolution>();

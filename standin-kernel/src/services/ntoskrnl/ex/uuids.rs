@@ -14,12 +14,12 @@ pub const ENTRIES: Entries = &[("ExUuidCreate", PASSIVE, Routine::of(create_uuid
 #[derive(Default)]
 struct LastUuid(i64);
 
-/// Creates a UUID of version 1 from the clock, and from a node that no network adapter has. The same run
-/// creates the same UUIDs.
+/// Creates a version 1 UUID from the clock and a node that no network adapter has. Identical runs create
+/// identical UUIDs.
 fn create_uuid(context: &Context, to: u64) -> NtStatus {
     /// The time from 1582-10-15 to 1601-01-01 in units of 100 ns.
     const BEFORE_1601: i64 = 5_748_192_000_000_000;
-    /// The variant with a sequence that never changes, and a node with the bit of group addresses.
+    /// The variant and a constant clock sequence, and a node with the multicast bit set.
     const REST: [u8; 8] = [0x80, 0, 0x03, 0, 0, 0, 0, 0x01];
     let clock = context.clock();
     let now = clock.file_time(clock.counter()).wrapping_add(BEFORE_1601);

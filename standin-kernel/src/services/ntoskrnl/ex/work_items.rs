@@ -1,4 +1,4 @@
-//! Work items without a device.
+//! Work items that are not associated with a device.
 
 use crate::{
     execution::routine::Routine,
@@ -13,7 +13,7 @@ const DISPATCH: Irql = Irql::DISPATCH_LEVEL;
 
 pub const ENTRIES: Entries = &[("ExQueueWorkItem", DISPATCH, Routine::of(queue_executive))];
 
-/// Queues a work item whose memory and fields are the driver's.
+/// Queues a work item whose memory and fields belong to the driver.
 fn queue_executive(context: &Context, item: u64, _queue: u32) {
     let value: WorkQueueItem = context.read(item);
     if value.routine == 0 {

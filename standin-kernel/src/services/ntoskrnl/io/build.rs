@@ -1,4 +1,4 @@
-//! Requests that drivers build for other drivers, and what the I/O manager does when those are completed.
+//! Requests that drivers build for other drivers, and the I/O manager's work when they are completed.
 
 use std::collections::HashMap;
 
@@ -41,7 +41,7 @@ pub const ENTRIES: Entries = &[
     ("IoSetCompletionRoutineEx", DISPATCH, Routine::of(set_completion_routine)),
 ];
 
-/// The major functions that the routines know.
+/// The major functions that these routines support.
 const READ: u8 = 3;
 const WRITE: u8 = 4;
 const FLUSH: u8 = 9;
@@ -58,19 +58,19 @@ const INPUT: u32 = 0x40;
 /// The tag of system buffers.
 const TAG: Tag = Tag(u32::from_le_bytes(*b"Io  "));
 
-/// The parts of a request that the I/O manager finishes when the request is completed.
+/// The parts of a request that the I/O manager processes on completion.
 #[derive(Clone, Copy, Default)]
 struct Built {
     /// The system buffer, or 0.
     system: u64,
-    /// The address and the size of the buffer that receives the output.
+    /// The address and size of the buffer that receives the output.
     output: Option<(u64, u64)>,
     mdl: u64,
     event: u64,
     status: u64,
 }
 
-/// The requests that the I/O manager ends, by their addresses.
+/// The requests that the I/O manager completes, by address.
 #[derive(Default)]
 struct Requests(HashMap<u64, Built>);
 
@@ -83,7 +83,7 @@ fn allocate_buffer(context: &Context, from: u64, input: u64, size: u64) -> Optio
     Some(buffer)
 }
 
-/// Allocates a request for a device, and fills in the location of its driver.
+/// Allocates a request for a device, and fills in its driver's stack location.
 fn allocate(
     context: &Context,
     device: u64,
@@ -114,8 +114,8 @@ fn must_be_event(context: &Context, event: u64) {
     }
 }
 
-/// Builds a device control, which the I/O manager ends: it copies the output, stores the status, signals
-/// the event and frees the request.
+/// Builds a device control request. On completion, the I/O manager copies the output, stores the status,
+/// signals the event and frees the request.
 fn build_control(
     context: &Context,
     code: u32,
@@ -183,8 +183,8 @@ fn build_control(
     request
 }
 
-/// Fills in the buffer of a read or write as the device's flags say. Returns the system buffer and the
-/// descriptor, or `None` if there is no memory.
+/// Sets up the buffer of a read or write according to the device's flags. Returns the system buffer and
+/// the descriptor, or `None` if memory is exhausted.
 fn place(
     context: &Context,
     request: u64,
@@ -217,8 +217,8 @@ fn place(
     Some(built)
 }
 
-/// Builds a request of one of the kinds that file systems get. Returns it, with what the I/O manager does
-/// at its end.
+/// Builds a request of a kind that file systems receive. Returns the request, and the I/O manager's work
+/// on its completion.
 fn build(
     context: &Context,
     major: u32,
@@ -253,7 +253,7 @@ fn build(
     Some((request, built?))
 }
 
-/// Builds a request that the I/O manager ends.
+/// Builds a request that the I/O manager frees on completion.
 fn build_synchronous(
     context: &Context,
     major: u32,
@@ -278,7 +278,7 @@ fn build_synchronous(
     request
 }
 
-/// Builds a request that its driver frees in a completion routine, with the system buffer and the
+/// Builds a request that the driver frees in a completion routine, along with the system buffer and the
 /// descriptor.
 fn build_asynchronous(
     context: &Context,
@@ -299,7 +299,7 @@ fn build_asynchronous(
     request
 }
 
-/// Ends a completed request. One that fails at once tells its caller only what the call returned.
+/// Finishes a completed request. If it failed immediately, only the call's result reports that.
 fn ended(context: &Context, request: u64) {
     let Some(built) = context.with_state(|Requests(all)| all.remove(&request)) else {
         return;
@@ -343,12 +343,12 @@ fn ended(context: &Context, request: u64) {
     }
 }
 
-/// The requests that drivers wait for, by the addresses of the stack locations that they come back from: several
-/// drivers of a stack can wait for the same request. Set to true once the request has come back.
+/// The requests that drivers wait for, by the address of the stack location at which each returns:
+/// several drivers in a stack can wait for the same request. Set to `true` on its return.
 #[derive(Default)]
 struct Back(HashMap<u64, bool>);
 
-/// Passes a request to the next lower driver, and waits until it comes back. Returns false if the request
+/// Passes a request to the next lower driver, and waits until it returns. Returns `false` if the request
 /// has no stack location for that driver.
 fn forward_and_wait(context: &Context, device: u64, request: u64) -> bool {
     devices::must_be_device(context, device);
@@ -374,12 +374,12 @@ fn forward_and_wait(context: &Context, device: u64, request: u64) -> bool {
     true
 }
 
-/// Notes that a request has come back from a stack location.
+/// Records that a request has returned at a stack location.
 fn came_back(context: &Context, location: u64) {
     context.state().get::<Back>().0.insert(location, true);
 }
 
-/// Sets the routine that is called when the lower drivers have completed a request.
+/// Sets the routine to call when the lower drivers have completed a request.
 fn set_completion_routine(
     context: &Context,
     device: u64,

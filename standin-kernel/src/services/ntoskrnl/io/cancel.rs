@@ -1,4 +1,4 @@
-//! The cancellation of requests, and the queues of drivers with a `StartIo` routine.
+//! The cancellation of requests, and the queues for drivers with a `StartIo` routine.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -32,7 +32,7 @@ pub const ENTRIES: Entries = &[
 /// The offset of the current request in a device object.
 const CURRENT: u64 = offset_of!(DeviceObject, current_irp) as u64;
 
-/// The system's lock for cancellation, with its owner.
+/// The owner of the system's cancel spin lock.
 #[derive(Default)]
 struct CancelLock(Option<ThreadId>);
 
@@ -70,10 +70,10 @@ fn cancel(context: &Context, irp: u64) -> bool {
     cancel_request(context, irp)
 }
 
-/// Cancels a request. Returns whether it had a cancel routine, which has run.
+/// Cancels a request. Returns `true` if its cancel routine was called.
 pub fn cancel_request(context: &Context, irp: u64) -> bool {
     let before = take(context);
-    // The driver's own code exchanges the routine too, without the lock.
+    // The driver's own code also exchanges the routine, without holding the lock.
     let field = |offset: usize| irp.wrapping_add(offset as u64);
     context.write(field(offset_of!(Irp, cancel)), &1_u8);
     context.write(field(offset_of!(Irp, cancel_irql)), &before.number());
@@ -95,14 +95,14 @@ pub fn cancel_request(context: &Context, irp: u64) -> bool {
     true
 }
 
-/// A cancel routine of this kernel. It is called without the lock.
+/// A cancel routine in this kernel, which is called without the lock.
 pub type Cancelled = fn(&Context, u64);
 
-/// The cancel routines of this kernel, by the addresses that requests have of them.
+/// The cancel routines in this kernel, by the addresses that represent them in requests.
 #[derive(Default)]
 struct OwnRoutines(HashMap<u64, (Block, Cancelled)>);
 
-/// Sets a cancel routine of this kernel for a request.
+/// Sets a cancel routine in this kernel for a request.
 pub fn set_own_routine(context: &Context, irp: u64, run: Cancelled) {
     let address = context.with_state(|OwnRoutines(all)| {
         let known = all.iter().find(|(_, (_, one))| std::ptr::fn_addr_eq(*one, run));
@@ -117,17 +117,17 @@ pub fn set_own_routine(context: &Context, irp: u64, run: Cancelled) {
     exchange_routine(context, irp, address);
 }
 
-/// Sets a request's cancel routine, and returns the one before (`IoSetCancelRoutine`).
+/// Sets a request's cancel routine, and returns the previous one (`IoSetCancelRoutine`).
 pub fn exchange_routine(context: &Context, irp: u64, routine: u64) -> u64 {
     let at = irp.wrapping_add(offset_of!(Irp, cancel_routine) as u64);
     context.checked(memory::exchange(at, routine))
 }
 
-/// The requests that wait for a device's `StartIo`, with their keys.
+/// The requests that wait for a device's `StartIo` routine, and their keys.
 #[derive(Default)]
 struct Packets(VecDeque<(u64, u64, u64)>);
 
-/// Passes a request to the driver's `StartIo`, or queues it if the device is busy.
+/// Passes a request to the driver's `StartIo` routine, or queues it if the device is busy.
 fn start_packet(context: &Context, device: u64, irp: u64, key: At<u32>, cancel: u64) {
     let key = key.read_optional(context).map_or(u64::MAX, u64::from);
     if cancel != 0 {
@@ -151,14 +151,14 @@ fn start_packet(context: &Context, device: u64, irp: u64, key: At<u32>, cancel: 
     }
 }
 
-/// Calls a driver's `StartIo`.
+/// Calls a driver's `StartIo` routine.
 fn start(context: &Context, device: u64, irp: u64) {
     let driver = context.read::<DeviceObject>(device).driver;
     let routine = context.read::<DriverObject>(driver).driver_start_io;
     context.call_driver_at(DISPATCH, "StartIo", routine, [device, irp]);
 }
 
-/// Passes the next queued request to the driver's `StartIo`.
+/// Passes the next queued request to the driver's `StartIo` routine.
 fn start_next(context: &Context, device: u64, _cancelable: bool) {
     context.require_at_least(DISPATCH);
     let irp = context.atomically(|state| {

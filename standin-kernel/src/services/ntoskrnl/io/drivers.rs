@@ -1,4 +1,4 @@
-//! The driver objects of loaded drivers, which other drivers find by their names.
+//! The driver objects of loaded drivers, which other drivers find by name.
 
 use std::{collections::BTreeSet, mem::offset_of};
 

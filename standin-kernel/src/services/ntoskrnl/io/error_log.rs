@@ -16,7 +16,7 @@ pub const ENTRIES: Entries = &[
     ("IoFreeErrorLogEntry", DISPATCH, Routine::of(free)),
 ];
 
-/// The size of the largest entry: `ERROR_LOG_LIMIT_SIZE`.
+/// The maximum size of an entry: `ERROR_LOG_LIMIT_SIZE`.
 const LARGEST: usize = 240;
 
 /// An entry that a driver wrote to the system's event log with `IoWriteErrorLogEntry`.
@@ -26,7 +26,7 @@ pub struct ErrorLogEntry {
     pub error_code: u32,
     /// The status of the request that failed (`FinalStatus`).
     pub final_status: NtStatus,
-    /// The number of the place in the driver (`UniqueErrorValue`).
+    /// A number that identifies the position in the driver (`UniqueErrorValue`).
     pub unique_value: u32,
     /// The category of the message (`EventCategory`).
     pub category: u16,
@@ -34,27 +34,27 @@ pub struct ErrorLogEntry {
     pub major_function: u8,
     /// The driver's retry count.
     pub retry_count: u8,
-    /// The number of the request that the driver gave it.
+    /// The sequence number that the driver assigned to the request.
     pub sequence_number: u32,
-    /// The control code of a device control.
+    /// The control code, for a device control.
     pub control_code: u32,
-    /// The offset in the device, in bytes.
+    /// The offset on the device, in bytes.
     pub device_offset: i64,
     /// The driver's own data.
     pub dump: Vec<u8>,
-    /// The texts that the message refers to, from the second one on.
+    /// The insertion strings of the message, starting with the second.
     pub strings: Vec<String>,
 }
 
-/// An entry that a driver has allocated, and neither written nor freed.
+/// An entry that a driver has allocated but neither written nor freed.
 struct Allocated {
     block: Block,
     size: usize,
-    /// The return address of the call that allocated it.
+    /// The return address of the allocating call.
     by: u64,
 }
 
-/// The entries that drivers have allocated, by their addresses, and those that they have written.
+/// The entries that drivers have allocated, by address, and the entries that they have written.
 #[derive(Default)]
 struct Log {
     allocated: BTreeMap<u64, Allocated>,
@@ -66,8 +66,8 @@ pub fn entries(nt: &Ntoskrnl) -> Vec<ErrorLogEntry> {
     nt.state().get::<Log>().written.clone()
 }
 
-/// Allocates an entry about a device or a driver. Returns null for an object that is neither, and for a
-/// size that no entry has.
+/// Allocates an entry for a device or driver. Returns null if the object is neither, or if the size is
+/// invalid.
 fn allocate(context: &Context, object: u64, size: u8) -> u64 {
     /// `IO_TYPE_DEVICE` and `IO_TYPE_DRIVER`.
     const KINDS: [i16; 2] = [3, 4];
@@ -88,7 +88,7 @@ fn allocate(context: &Context, object: u64, size: u8) -> u64 {
     address
 }
 
-/// Takes an entry that a driver has allocated. Bugchecks if the address is not that of one.
+/// Takes an entry that a driver has allocated. Bugchecks if the address is not that of an entry.
 fn take(context: &Context, entry: u64) -> Allocated {
     let taken = context.state().get::<Log>().allocated.remove(&entry);
     taken.unwrap_or_else(|| {
@@ -96,7 +96,7 @@ fn take(context: &Context, entry: u64) -> Allocated {
     })
 }
 
-/// Forgets the entries that a driver has allocated, and neither written nor freed. Returns their number.
+/// Removes the entries that a driver has allocated but neither written nor freed. Returns their number.
 pub fn take_left(context: &Context, belongs: impl Fn(u64) -> bool) -> usize {
     context.with_state(|log: &mut Log| {
         log.allocated.extract_if(.., |_, entry| belongs(entry.by)).count()
@@ -107,7 +107,7 @@ fn free(context: &Context, entry: u64) {
     drop(take(context, entry));
 }
 
-/// Writes an entry to the log, and frees it.
+/// Writes an entry to the log and frees it.
 fn write(context: &Context, entry: u64) {
     let Allocated { block, size, .. } = take(context, entry);
     let packet: ErrorLogPacket = context.read(entry);
@@ -146,7 +146,7 @@ fn write(context: &Context, entry: u64) {
     context.state().get::<Log>().written.push(written);
 }
 
-/// Returns an entry's strings, which end with a zero each.
+/// Returns an entry's strings, each of which ends with a zero.
 fn strings(bytes: &[u8], offset: u16, count: u16) -> Option<Vec<String>> {
     if count == 0 {
         return Some(Vec::new());

@@ -1,4 +1,4 @@
-//! Named events that `IoCreateNotificationEvent` and `IoCreateSynchronizationEvent` create.
+//! Named events created by `IoCreateNotificationEvent` and `IoCreateSynchronizationEvent`.
 
 use crate::{
     execution::routine::Routine,
@@ -19,8 +19,8 @@ pub const ENTRIES: Entries = &[
     ("IoCreateSynchronizationEvent", PASSIVE, Routine::of(create_synchronization)),
 ];
 
-/// Creates a signaled event or opens that of the name, if there is one. Returns the event, or null for a
-/// name that cannot be.
+/// Creates a signaled event, or opens the existing event with the name. Returns the event, or null if
+/// the name is invalid.
 fn io_create(context: &Context, name: u64, handle: u64, its_kind: u32) -> u64 {
     let name =
         if name == 0 { Ok(None) } else { valid(context, &read_unicode_string(context, name)) };

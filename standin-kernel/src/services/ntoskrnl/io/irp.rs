@@ -1,4 +1,4 @@
-//! Requests: their stack locations, and their way down and up a stack of devices.
+//! Requests: their stack locations, and their path down and up a device stack.
 
 use std::{collections::HashMap, mem::offset_of};
 
@@ -42,22 +42,22 @@ const TYPE: i16 = 6;
 /// The tag of allocated requests.
 const TAG: Tag = Tag(u32::from_le_bytes(*b"Irp "));
 
-/// `IRP_ALLOCATED_FIXED_SIZE`: the memory is that of requests with up to [`LARGE`] stack locations.
+/// `IRP_ALLOCATED_FIXED_SIZE`: the memory has room for up to [`LARGE`] stack locations.
 const ALLOCATED_FIXED_SIZE: u8 = 4;
 const LARGE: u8 = 8;
 
-/// `STATUS_MORE_PROCESSING_REQUIRED`: the request is not completed any further.
+/// `STATUS_MORE_PROCESSING_REQUIRED`: stops the completion of the request.
 const MORE_PROCESSING_REQUIRED: NtStatus = NtStatus::from_bits(0xC000_0016);
-/// The bugchecks of a request that has no more stack locations, and of one that is completed twice.
+/// The bugchecks for a request without remaining stack locations, and for one that is completed twice.
 const NO_MORE_IRP_STACK_LOCATIONS: u32 = 0x35;
 const MULTIPLE_IRP_COMPLETE_REQUESTS: u32 = 0x44;
 
-/// The places of the thread, of the current stack location and of the file in a request's tail.
+/// The indices of the thread, the current stack location and the file in a request's tail.
 pub const THREAD: usize = 4;
 pub const STACK: usize = 8;
 pub const FILE: usize = 9;
 
-/// Bits of a stack location's `Control`.
+/// The bits in a stack location's `Control` field.
 pub mod control {
     pub const PENDING_RETURNED: u8 = 0x01;
     pub const INVOKE_ON_CANCEL: u8 = 0x20;
@@ -65,7 +65,7 @@ pub mod control {
     pub const INVOKE_ON_ERROR: u8 = 0x80;
 }
 
-/// Stores a field of a request, of which other threads can change other fields.
+/// Stores one field of a request, because other threads can change other fields concurrently.
 pub fn store<T: IntoBytes + Immutable>(context: &Context, irp: u64, offset: usize, value: &T) {
     context.write(irp.wrapping_add(offset as u64), value);
 }
@@ -75,14 +75,14 @@ pub const fn tail(index: usize) -> usize {
     offset_of!(Irp, tail) + index * size_of::<u64>()
 }
 
-/// Stores which location of a request is the current one.
+/// Stores the current stack location of a request.
 fn store_location(context: &Context, irp: u64, value: &Irp) {
     let number = offset_of!(Irp, current_location);
     store(context, irp, number, &value.current_location);
     store(context, irp, tail(STACK), &value.tail[STACK]);
 }
 
-/// Creates a request with this number of stack locations.
+/// Creates a request with the given number of stack locations.
 pub fn create(context: &Context, stack_size: u8, ended: Option<Ended>) -> u64 {
     let size = HEADER + LOCATION * u64::from(stack_size);
     let Some(irp) = context.allocate(usize::try_from(size).unwrap_or(usize::MAX), TAG, false)
@@ -111,18 +111,18 @@ fn fill(context: &Context, irp: u64, size: u64, stack_size: u8, flags: u8) {
     });
 }
 
-/// Returns the address of the stack location of the next driver.
+/// Returns the address of the next driver's stack location.
 pub fn next_location(context: &Context, irp: u64) -> u64 {
     let value: Irp = context.read(irp);
     value.tail[STACK].wrapping_sub(LOCATION)
 }
 
-/// Changes the stack location of the next driver.
+/// Changes the next driver's stack location.
 pub fn update_next(context: &Context, irp: u64, change: impl FnOnce(&mut IrpStack)) {
     context.update(next_location(context, irp), change);
 }
 
-/// Frees a request of the I/O manager.
+/// Frees a request that the I/O manager created.
 pub fn discard(context: &Context, irp: u64) {
     irps::forget(context, irp);
     context.free_own(irp);
@@ -163,7 +163,7 @@ fn initialize(context: &Context, irp: u64, size: u16, stack_size: i8) {
     irps::add(context, irp, request);
 }
 
-/// Bugchecks if a request is on its way through the drivers of a stack.
+/// Bugchecks if drivers in a stack still process a request.
 fn must_be_back(context: &Context, irp: u64) {
     if irps::find(context, irp).is_some_and(|one| one.home.is_some()) {
         context.stop_for_misuse("for a request that another driver has and has not completed");
@@ -183,7 +183,7 @@ fn reuse(context: &Context, irp: u64, status: NtStatus) {
     context.update(irp, |value: &mut Irp| value.status_block.status = status.bits());
 }
 
-/// Returns the name of a request's major function.
+/// Returns the name of a major function.
 pub fn major_name(major: u8) -> &'static str {
     const NAMES: [&str; 28] = [
         "IRP_MJ_CREATE", "IRP_MJ_CREATE_NAMED_PIPE", "IRP_MJ_CLOSE", "IRP_MJ_READ", "IRP_MJ_WRITE",
@@ -198,7 +198,7 @@ pub fn major_name(major: u8) -> &'static str {
     NAMES.get(usize::from(major)).copied().unwrap_or("an unknown request")
 }
 
-/// Passes a request to the driver of a device.
+/// Passes a request to a device's driver.
 pub fn call_driver(context: &Context, device: u64, irp: u64) -> NtStatus {
     must_be_request(context, irp);
     devices::must_be_device(context, device);
@@ -244,7 +244,7 @@ pub fn call_driver(context: &Context, device: u64, irp: u64) -> NtStatus {
     NtStatus::from_register(context.call_driver(what, routine, [device, irp]))
 }
 
-/// Bugchecks if an address is not that of a request that was neither completed nor freed.
+/// Bugchecks if there is no request at an address, or if the request was completed or freed.
 pub fn must_be_request(context: &Context, irp: u64) {
     if irps::find(context, irp).is_some() {
         return;
@@ -279,20 +279,20 @@ fn complete(context: &Context, irp: At<Irp>, _boost: i8) {
     complete_request(context, irp.0);
 }
 
-/// Called when a request that this kernel keeps has come back, with the address of the stack location.
+/// Called with the address of the stack location when a request that this kernel keeps has returned.
 type CameBack = fn(&Context, u64);
 
-/// The functions that handle the requests that this kernel keeps when they have come back, by the addresses
-/// of the stack locations that they come back from.
+/// The functions that handle requests that this kernel keeps, by the address of the stack location at
+/// which each request returns.
 #[derive(Default)]
 struct Kept(HashMap<u64, CameBack>);
 
-/// Keeps a request when it comes back from the driver of a stack location, and calls `back`.
+/// Keeps a request when the driver of a stack location completes it, and calls `back`.
 pub fn keep(context: &Context, location: u64, back: CameBack) {
     context.state().get::<Kept>().0.insert(location, back);
 }
 
-/// Passes a request back up its stack, and ends it.
+/// Passes a request back up its stack and completes it.
 pub fn complete_request(context: &Context, irp: u64) {
     loop {
         let mut value: Irp = context.read(irp);
@@ -311,7 +311,7 @@ pub fn complete_request(context: &Context, irp: u64) {
         let pending = offset_of!(Irp, pending_returned);
         store(context, irp, pending, &value.pending_returned);
         store_location(context, irp, &value);
-        // The owner's completion routine can free the request or use it again.
+        // The owner's completion routine can free the request or reuse it.
         irps::back_at(context, irp, next);
         let is_success = NtStatus::from_bits(value.status_block.status).is_success();
         let kept = context.state().get::<Kept>().0.remove(&at);

@@ -1,5 +1,5 @@
-//! The registrations of drivers for their devices and for themselves: a timer for each device, notifications
-//! of the shutdown, extensions of their objects, and routines that run after `DriverEntry`.
+//! Drivers' registrations for their devices and themselves: device timers, shutdown notifications,
+//! driver object extensions, and routines that run after `DriverEntry`.
 
 use std::collections::{BTreeMap, VecDeque, btree_map::Entry};
 
@@ -38,18 +38,18 @@ pub const ENTRIES: Entries = &[
     ),
 ];
 
-/// The timers of devices: their routines and contexts, by the devices' objects.
+/// The timers of devices, by device object: their routines and contexts.
 #[derive(Default)]
 struct Timers(BTreeMap<u64, Timer>);
 
 struct Timer {
     routine: u64,
     context: u64,
-    /// The memory that the device's object points to.
+    /// The memory to which the device object points.
     memory: Block,
 }
 
-/// Gives a device its timer, or the timer another routine.
+/// Sets a device's timer, or replaces the timer's routine.
 fn initialize_timer(
     context: &Context,
     device: At<DeviceObject>,
@@ -88,16 +88,16 @@ fn stop_timer(context: &Context, device: u64) {
     timers::stop(context, device);
 }
 
-/// A device whose driver is told of the shutdown.
+/// A device whose driver is notified of shutdown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Notified {
     /// The device's object.
     pub device: u64,
-    /// Set if the driver is told after the file systems.
+    /// Set if the driver is notified after the file systems.
     pub is_last: bool,
 }
 
-/// The devices whose drivers are told of the shutdown, the last registered first.
+/// The devices whose drivers are notified of shutdown, last registered first.
 #[derive(Default)]
 struct Shutdown(VecDeque<Notified>);
 
@@ -116,14 +116,14 @@ fn unregister_shutdown(context: &Context, device: At<DeviceObject>) {
     context.state().get::<Shutdown>().0.retain(|one| one.device != device.0);
 }
 
-/// Returns the devices whose drivers are told of a shutdown, in the order in which they are.
+/// Returns the devices whose drivers are notified of shutdown, in the order of notification.
 pub fn notified_of_shutdown(context: &Context) -> Vec<Notified> {
     let mut all = Vec::from(context.state().get::<Shutdown>().0.clone());
     all.sort_by_key(|one| one.is_last);
     all
 }
 
-/// Forgets the timer and the notification of a device that is deleted.
+/// Removes the timer and the shutdown notification of a device that is being deleted.
 pub fn device_deleted(context: &Context, device: u64) {
     timers::stop(context, device);
     power_states::forget(context, device);
@@ -132,11 +132,11 @@ pub fn device_deleted(context: &Context, device: u64) {
     state.get::<Shutdown>().0.retain(|one| one.device != device);
 }
 
-/// The extensions of drivers' objects, by the driver and by what identifies the extension.
+/// The driver object extensions, by driver and client identification.
 #[derive(Default)]
 struct Extensions(BTreeMap<(u64, u64), Block>);
 
-/// Allocates memory that lives as long as the driver's object.
+/// Allocates memory that is valid as long as the driver object.
 fn allocate_extension(
     context: &Context,
     driver: u64,
@@ -159,12 +159,12 @@ fn allocate_extension(
     Ok(())
 }
 
-/// Returns the memory of an extension, or null.
+/// Returns the address of an extension, or null.
 fn get_extension(context: &Context, driver: u64, id: u64) -> u64 {
     context.with_state(|Extensions(all)| all.get(&(driver, id)).map_or(0, Block::address))
 }
 
-/// The routines that run once all drivers have started: those of boot drivers first.
+/// The routines that run after all drivers have started. Routines of boot drivers come first.
 #[derive(Default)]
 struct Reinitializations(VecDeque<Reinitialization>);
 
@@ -186,12 +186,12 @@ fn register_reinitialization<const BOOT: bool>(
     context.state().get::<Reinitializations>().0.push_back(one);
 }
 
-/// The offset of the number of calls in `DRIVER_EXTENSION`.
+/// The offset of the call count in `DRIVER_EXTENSION`.
 const COUNT: u64 = 16;
 
-/// Calls the routines that a driver has registered in `DriverEntry`, and those that they register.
+/// Calls the routines that a driver registered in `DriverEntry`, and those that they register.
 pub fn reinitialize(context: &Context, driver: u64) {
-    /// The number of calls after which the driver counts as one that never ends.
+    /// The number of calls after which the driver counts as never finishing.
     const LIMIT: u32 = 1000;
     let extension = context.read::<DriverObject>(driver).driver_extension;
     for _ in 0..LIMIT {
@@ -213,7 +213,7 @@ pub fn reinitialize(context: &Context, driver: u64) {
     context.stop_for_misuse("in a reinitialization routine that always registers itself again");
 }
 
-/// Forgets what a driver registered for itself.
+/// Removes a driver's registrations for itself.
 pub fn driver_gone(context: &Context, driver: u64) {
     let mut state = context.state();
     state.get::<Extensions>().0.retain(|(of, _), _| *of != driver);

@@ -1,4 +1,4 @@
-//! The I/O manager: device objects, requests (`IRP`), and what a process does with a device.
+//! The I/O manager: device objects, requests (`IRP`), and the operations of processes on devices.
 
 pub mod build;
 pub mod cancel;

@@ -1,5 +1,5 @@
-//! Registrations for notifications of what does not happen here: changes of hardware profiles, devices
-//! of other drivers that come and go, and drivers that start while the system boots.
+//! Registrations for notifications about events that do not occur here: hardware profile changes,
+//! arrival and removal of other drivers' devices, and drivers that start during system boot.
 
 use std::collections::BTreeMap;
 
@@ -31,11 +31,11 @@ struct Registration {
     _memory: Block,
 }
 
-/// The registrations by their handles.
+/// The registrations, by handle.
 #[derive(Default)]
 struct Registrations(BTreeMap<u64, Registration>);
 
-/// Registers a routine, and returns the handle.
+/// Registers a routine and returns the handle.
 fn register(context: &Context, kind: Kind, routine: u64) -> u64 {
     let memory = Block::zeroed(0x40);
     let handle = memory.address();
@@ -70,7 +70,7 @@ fn register_plug_and_play(
     const TARGET: u32 = 3;
     let is_valid = match category {
         HARDWARE_PROFILE => true,
-        // The class of the interface, or the file object of the device.
+        // The data are the class of the interface, or the file object of the device.
         INTERFACE | TARGET => data != 0,
         _ => false,
     };
@@ -95,7 +95,7 @@ fn unregister_boot(context: &Context, handle: u64) {
     unregister(context, Kind::Boot, handle);
 }
 
-/// Takes the registrations of a driver's routines, and returns how many there were.
+/// Removes the registrations of a driver's routines, and returns their number.
 pub fn take_left(context: &Context, belongs: impl Fn(u64) -> bool) -> usize {
     context
         .with_state(|Registrations(all)| all.extract_if(.., |_, one| belongs(one.routine)).count())

@@ -1,4 +1,4 @@
-//! The routines by which drivers get the devices of others: by their names, and by the device above.
+//! The routines with which drivers get other drivers' devices: by name, or from the device above.
 
 use super::{devices, irp, send, stacks};
 use crate::{
@@ -33,9 +33,9 @@ pub const ENTRIES: Entries = &[
 /// `FILE_READ_ATTRIBUTES`.
 const READ_ATTRIBUTES: u32 = 0x80;
 
-/// Opens the device that a name leads to for a driver, and closes the handle: the device is told of the
-/// cleanup, and of the close when the driver releases its reference. Returns the file, and the device at
-/// the top of the stack.
+/// Opens the device that a name denotes on behalf of a driver, and closes the handle. The device
+/// receives a cleanup request now, and a close request when the driver releases its reference. Returns
+/// the file, and the device at the top of the stack.
 fn open(context: &Context, name: u64, access: u32) -> NtResult<(u64, u64)> {
     let name = read_unicode_string(context, name);
     let found = devices::find(context, &name).or_else(|| context.nodes().find(&name));
@@ -67,7 +67,7 @@ fn get(context: &Context, name: u64, access: u32, file: At<u64>, device: At<u64>
     Ok(())
 }
 
-/// Attaches a device to the stack of one that a name leads to.
+/// Attaches a device to the stack of a named device.
 fn attach(context: &Context, source: u64, name: u64, attached: u64) -> NtResult {
     let (file, target) = open(context, name, READ_ATTRIBUTES)?;
     let result = stacks::attach_safe(context, source, target, attached);
@@ -75,7 +75,7 @@ fn attach(context: &Context, source: u64, name: u64, attached: u64) -> NtResult 
     result
 }
 
-/// Returns the device below another one with a reference, or null.
+/// Returns a reference to the device below another one, or null.
 fn lower(context: &Context, device: u64) -> u64 {
     let below = devices::with(context, device, |one| one.below);
     if let Some(below) = below {
@@ -84,8 +84,8 @@ fn lower(context: &Context, device: u64) -> u64 {
     below.unwrap_or(0)
 }
 
-/// Returns whether the sender of a device control or of a control of a file system has opened the device with
-/// an access. Processes have all opened it for reading and writing here, and drivers need no access.
+/// Returns whether the sender of a device control or file system control opened the device with the
+/// given access. Here, all processes open it for reading and writing, and drivers need no access.
 fn validate_access(context: &Context, irp: At<Irp>, access: u32) -> NtStatus {
     /// `FILE_READ_ACCESS | FILE_WRITE_ACCESS`.
     const ALL: u32 = 3;

@@ -1,4 +1,4 @@
-//! Remove locks (`IO_REMOVE_LOCK`), which keep a device until its requests are done.
+//! Remove locks (`IO_REMOVE_LOCK`), which keep a device alive until its requests are complete.
 
 use std::collections::HashMap;
 
@@ -30,11 +30,11 @@ pub const ENTRIES: Entries = &[
 /// `STATUS_DELETE_PENDING`.
 const DELETE_PENDING: NtStatus = NtStatus::from_bits(0xC000_0056);
 
-/// The holders of the locks, by the locks' addresses.
+/// The holders of the locks, by lock address.
 #[derive(Default)]
 struct Locks(HashMap<u64, Holders>);
 
-/// The tag and the place of each acquisition of a lock.
+/// The tag of each acquisition of a lock, and its backtrace.
 type Holders = Vec<(u64, Backtrace)>;
 
 /// The offsets of a lock's fields.
@@ -72,8 +72,8 @@ fn with<R>(context: &Context, lock: u64, body: impl FnOnce(&mut Holders) -> R) -
     result.unwrap_or_else(|| stop_for_unknown(context, lock))
 }
 
-/// Runs `body` on a lock's holders and fields as one step, and stores the fields: no other thread uses the
-/// lock meanwhile. The lock's memory can go away after the step. Bugchecks if the lock was not initialized.
+/// Runs `body` on a lock's holders and fields, and stores the fields, atomically. The lock's memory may
+/// be freed afterwards. Bugchecks if the lock was not initialized.
 fn change<R>(
     context: &Context,
     lock: u64,
@@ -85,7 +85,7 @@ fn change<R>(
         };
         let mut value: RemoveLock = memory::read(lock)?;
         let change = body(holders, &mut value);
-        // The event between them is the waiter's.
+        // Between these fields is the event, which belongs to the waiting thread.
         memory::write(lock.wrapping_add(REMOVED), &value.removed)?;
         memory::write(lock.wrapping_add(COUNT), &value.count)?;
         if change.signals {
@@ -96,10 +96,10 @@ fn change<R>(
     result.unwrap_or_else(|| stop_for_unknown(context, lock))
 }
 
-/// The result of a step.
+/// The result of a change.
 struct Change<R> {
     result: R,
-    /// Set if the step signals the lock's event.
+    /// Set if the change signals the lock's event.
     signals: bool,
 }
 
@@ -122,7 +122,7 @@ fn acquire(context: &Context, lock: u64, tag: u64, _file: u64, _line: u32, _size
     })
 }
 
-/// Takes one of a lock's acquisitions with a tag. Returns false if there is none.
+/// Removes one acquisition of a lock with the given tag. Returns `false` if there is none.
 fn take(holders: &mut Holders, value: &mut RemoveLock, tag: u64) -> bool {
     let at = holders.iter().rposition(|(its, _)| *its == tag);
     if let Some(at) = at {
@@ -132,7 +132,7 @@ fn take(holders: &mut Holders, value: &mut RemoveLock, tag: u64) -> bool {
     at.is_some()
 }
 
-/// Bugchecks if a lock was not acquired with a tag.
+/// Bugchecks if a lock was not acquired with the given tag.
 fn must_be_taken(context: &Context, is_taken: bool, lock: u64, tag: u64) {
     if !is_taken {
         context.stop_for_misuse(&format!(
@@ -149,7 +149,7 @@ fn release(context: &Context, lock: u64, tag: u64, _size: u32) {
     must_be_taken(context, is_taken, lock, tag);
 }
 
-/// Releases a lock of a device that is being removed, and waits until no one holds it.
+/// Releases the lock of a device that is being removed, and waits until nobody holds it.
 fn release_and_wait(context: &Context, lock: u64, tag: u64, _size: u32) {
     check_may_wait(context);
     let is_taken = change(context, lock, |holders, value| {
@@ -185,7 +185,7 @@ fn describe(context: &Context, lock: u64) -> String {
     )
 }
 
-/// Forgets the locks in memory that goes away. Describes the holders of one that is still held.
+/// Removes the locks in memory that is being freed. Describes the holders of a lock that is still held.
 pub fn memory_gone(context: &Context, from: u64, to: u64) -> Option<String> {
     let inside: Vec<u64> = context.with_state(|Locks(all)| {
         all.keys().copied().filter(|lock| (from..to).contains(lock)).collect()

@@ -1,5 +1,5 @@
-//! Queues of requests that can be cancelled (`IO_CSQ`): the driver keeps the queue and its lock, and the
-//! kernel does what cancellation demands.
+//! Cancel-safe queues of requests (`IO_CSQ`). The driver implements the queue and its lock, and the
+//! kernel handles cancellation.
 
 use zerocopy::FromZeros;
 
@@ -36,7 +36,7 @@ const CONTEXT: u32 = 1;
 const PLAIN: u32 = 2;
 const EXTENDED: u32 = 3;
 
-/// The place in a request's tail of what leads to its queue: `DriverContext[3]`.
+/// The index in a request's tail of the link to its queue: `DriverContext[3]`.
 const LINK: usize = 3;
 
 fn initialize<const KIND: u32>(
@@ -74,17 +74,17 @@ fn read(context: &Context, queue: u64) -> CancelSafeQueue {
     value
 }
 
-/// A queue whose lock the driver holds.
+/// A queue while the driver holds its lock.
 struct Locked<'a> {
     context: &'a Context,
     queue: u64,
     value: CancelSafeQueue,
-    /// The memory in which the driver has stored the previous IRQL.
+    /// The memory in which the driver stored the previous IRQL.
     irql: Block,
 }
 
 impl<'a> Locked<'a> {
-    /// Has the driver acquire the lock of a queue.
+    /// Calls the driver to acquire the lock of a queue.
     fn new(context: &'a Context, queue: u64) -> Self {
         let value = read(context, queue);
         let irql = Block::zeroed(8);
@@ -92,27 +92,27 @@ impl<'a> Locked<'a> {
         Self { context, queue, value, irql }
     }
 
-    /// Has the driver release the lock.
+    /// Calls the driver to release the lock.
     fn release(self) {
         let irql: u8 = self.context.read(self.irql.address());
         let arguments = [self.queue, u64::from(irql)];
         self.context.call_driver_with_lock("CsqReleaseLock", self.value.release, arguments);
     }
 
-    /// Has the driver take a request out of the queue.
+    /// Calls the driver to remove a request from the queue.
     fn take(&self, irp: u64) {
         let arguments = [self.queue, irp];
         self.context.call_driver("CsqRemoveIrp", self.value.remove, arguments);
         self.forget(irp);
     }
 
-    /// Returns the next request after one, as the driver finds it.
+    /// Calls the driver to find the next request after `irp`.
     fn next(&self, irp: u64, peek_context: u64) -> u64 {
         let arguments = [self.queue, irp, peek_context];
         self.context.call_driver("CsqPeekNextIrp", self.value.peek, arguments)
     }
 
-    /// Takes the link between a request and its queue away.
+    /// Removes the link between a request and its queue.
     fn forget(&self, irp: u64) {
         let link = self.context.read::<Irp>(irp).tail[LINK];
         irp::store(self.context, irp, irp::tail(LINK), &0_u64);
@@ -121,7 +121,7 @@ impl<'a> Locked<'a> {
         }
     }
 
-    /// Releases the lock, and has the driver complete a cancelled request.
+    /// Releases the lock, and calls the driver to complete a cancelled request.
     fn complete_cancelled(self, irp: u64) {
         let (context, queue) = (self.context, self.queue);
         let routine = self.value.complete_cancelled;
@@ -134,7 +134,7 @@ fn insert(context: &Context, queue: u64, irp: u64, its_context: u64) {
     insert_with(context, queue, irp, its_context, 0);
 }
 
-/// Marks a request as pending and has the driver queue it, unless it is cancelled.
+/// Marks a request as pending and calls the driver to queue it, unless it is cancelled.
 fn insert_with(
     context: &Context,
     queue: u64,
@@ -170,7 +170,7 @@ fn insert_with(
     });
     set_own_routine(context, irp, cancelled);
     let is_cancelled = context.read::<Irp>(irp).cancel != 0;
-    // Otherwise the cancel routine has been called, and ends the request.
+    // Otherwise the cancel routine was called and completes the request.
     if is_cancelled && exchange_routine(context, irp, 0) != 0 {
         locked.take(irp);
         locked.complete_cancelled(irp);
@@ -180,7 +180,7 @@ fn insert_with(
     NtStatus::SUCCESS
 }
 
-/// Takes a request that is being cancelled out of its queue.
+/// Removes a request that is being cancelled from its queue.
 fn cancelled(context: &Context, irp: u64) {
     let link = context.read::<Irp>(irp).tail[LINK];
     let kind: u32 = context.read(link);
@@ -190,7 +190,7 @@ fn cancelled(context: &Context, irp: u64) {
     locked.complete_cancelled(irp);
 }
 
-/// Takes a request out of its queue, unless it is being cancelled.
+/// Removes a request from its queue, unless it is being cancelled.
 fn remove(context: &Context, queue: u64, its_context: At<CancelSafeContext>) -> u64 {
     let locked = Locked::new(context, queue);
     let irp = its_context.read(context).irp;
@@ -202,7 +202,7 @@ fn remove(context: &Context, queue: u64, its_context: At<CancelSafeContext>) -> 
     if is_taken { irp } else { 0 }
 }
 
-/// Takes the next request that is not being cancelled out of its queue.
+/// Removes the next request that is not being cancelled from its queue.
 fn remove_next(context: &Context, queue: u64, peek_context: u64) -> u64 {
     let locked = Locked::new(context, queue);
     let mut irp = locked.next(0, peek_context);

@@ -1,5 +1,5 @@
-//! The requests of processes to devices of WDM drivers: they open, read, write, control and close. Drivers
-//! open and close devices, too.
+//! The requests of processes to devices of WDM drivers: open, read, write, control and close. Drivers
+//! also open and close devices.
 
 use std::collections::{HashMap, HashSet};
 
@@ -37,20 +37,20 @@ const WRITE: u8 = 4;
 const DEVICE_CONTROL: u8 = 14;
 const CLEANUP: u8 = 18;
 
-/// An operation of a process on a file.
+/// A process's operation on a file.
 pub enum Operation {
     /// Reads up to this number of bytes.
     Read(usize),
     /// Writes bytes.
     Write(Vec<u8>),
-    /// Sends a control code with an input and an output buffer, which has contents already.
+    /// Sends a control code with an input buffer and the initial contents of an output buffer.
     Control(u32, Vec<u8>, Vec<u8>),
 }
 
 /// The result of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outcome {
-    /// The status that the driver completed it with.
+    /// The status with which the driver completed it.
     pub status: NtStatus,
     /// The number of bytes that the driver reported.
     pub information: u64,
@@ -58,7 +58,7 @@ pub struct Outcome {
     pub output: Vec<u8>,
 }
 
-/// The open files by their objects' addresses, and the requests of processes by their numbers.
+/// The open files, by object address, and the requests of processes, by number.
 #[derive(Default)]
 struct Files {
     open: HashMap<u64, File>,
@@ -67,19 +67,19 @@ struct Files {
     ended: HashMap<u64, Outcome>,
 }
 
-/// The opener of a file, and its parameters.
+/// The opener of a file, and the parameters of the open.
 #[derive(Clone, Copy)]
 pub struct Opener {
     /// The parameters of the create request.
     pub create: CreateParameters,
     /// The mode of the file's requests: `KernelMode` (0) for a driver, `UserMode` (1) for a process.
     pub mode: u8,
-    /// The return address of the driver's call that opens the file, or 0.
+    /// The return address of the driver's call that opened the file, or 0.
     pub by: u64,
 }
 
 impl Opener {
-    /// A process.
+    /// The opener for a process.
     const PROCESS: Self = Self { create: CreateParameters::OF_PROCESS, mode: 1, by: 0 };
 }
 
@@ -92,7 +92,7 @@ struct File {
     _name: Block,
 }
 
-/// A request that its driver holds.
+/// A request that its driver has not completed yet.
 struct Pending {
     irp: u64,
     /// The buffer of the output.
@@ -103,7 +103,7 @@ struct Pending {
     _security: Option<SecurityContext>,
 }
 
-/// Opens a file on a device for a process.
+/// Opens a file on a device on behalf of a process.
 pub fn open(context: &Context, device: u64, name: &str) -> NtResult<u64> {
     open_as(context, device, name, Opener::PROCESS)
 }
@@ -164,7 +164,7 @@ fn run(context: &Context, file: u64, major: u8) -> Outcome {
         if major == CREATE {
             context.stop(
                 Rule::NotProvided,
-                "the driver keeps IRP_MJ_CREATE and nothing that is left to run completes it; the \
+                "the driver keeps IRP_MJ_CREATE and no remaining work completes it; the \
                  stand-in kernel does not provide opens that end in a later step, although a driver \
                  may complete the request at any time"
                     .to_owned(),
@@ -177,25 +177,23 @@ fn run(context: &Context, file: u64, major: u8) -> Outcome {
     })
 }
 
-/// Returns the opener of a file.
 fn opener_of(context: &Context, file: u64) -> Opener {
     context.with_state(|files: &mut Files| {
         files.open.get(&file).map_or(Opener::PROCESS, |file| file.opener)
     })
 }
 
-/// Returns the device of a file.
 fn device_of(context: &Context, file: u64) -> Option<u64> {
     context.with_state(|files: &mut Files| Some(files.open.get(&file)?.device))
 }
 
-/// Closes a file: cleans up, ends its requests, and closes it.
+/// Closes a file: sends the cleanup request, ends the file's requests, and sends the close request.
 pub fn close(context: &Context, file: u64) {
     clean_up(context, file);
     close_after_cleanup(context, file);
 }
 
-/// Tells a file's device that the file's last handle is closed.
+/// Notifies a file's device that the file's last handle is closed.
 pub fn clean_up(context: &Context, file: u64) {
     if has_driver(context, file) {
         run(context, file, CLEANUP);
@@ -215,7 +213,7 @@ fn has_driver(context: &Context, file: u64) -> bool {
     device_of(context, file).is_some_and(|device| devices::has_driver(context, device))
 }
 
-/// Returns the devices on which processes have files.
+/// Returns the devices on which processes have open files.
 pub fn of_processes(context: &Context) -> HashSet<u64> {
     context.with_state(|files: &mut Files| {
         let open = files.open.values().filter(|file| file.opener.by == 0);
@@ -223,8 +221,8 @@ pub fn of_processes(context: &Context) -> HashSet<u64> {
     })
 }
 
-/// Closes the files that a driver has opened and not released, those on its own devices without telling it.
-/// Returns the names of their devices.
+/// Closes the files that a driver has opened and not released. Files on its own devices are closed
+/// without notifying it. Returns the names of the devices.
 pub fn take_left(
     context: &Context,
     driver_object: u64,
@@ -253,7 +251,7 @@ pub fn take_left(
     left.into_iter().map(of_file).collect()
 }
 
-/// Notes that a process has ended without closing a file.
+/// Records that a process has ended without closing a file.
 pub fn abandon(nt: &Ntoskrnl, file: u64) {
     if let Some(file) = nt.state().get::<Files>().open.get_mut(&file) {
         file.is_abandoned = true;
@@ -273,7 +271,6 @@ pub fn close_abandoned(context: &Context, device: u64) {
     }
 }
 
-/// The memory of a request.
 #[derive(Default)]
 struct Buffers {
     system: u64,
@@ -285,7 +282,7 @@ struct Buffers {
 }
 
 impl Buffers {
-    /// Adds a block with these bytes and at least this size. Returns its address.
+    /// Adds a block with the given contents and minimum size. Returns its address.
     fn add(&mut self, context: &Context, bytes: &[u8], size: usize) -> u64 {
         let block = Block::zeroed(size.max(bytes.len()).max(1));
         context.write_bytes(block.address(), bytes);
@@ -322,7 +319,7 @@ pub fn submit(context: &Context, file: u64, operation: &Operation) -> u64 {
     start(context, file, major, parameters, buffers)
 }
 
-/// Passes a buffer as the device's flags say.
+/// Sets up a buffer according to the device's flags.
 fn place(context: &Context, buffers: &mut Buffers, flags: u32, address: u64, length: usize) {
     if length == 0 {
         return;
@@ -335,8 +332,8 @@ fn place(context: &Context, buffers: &mut Buffers, flags: u32, address: u64, len
     buffers.user = address;
 }
 
-/// Passes the buffers of a device control as its code says. Returns the address of the input for a
-/// driver that takes the caller's buffers.
+/// Sets up the buffers of a device control according to its code. Returns the address of the input for a
+/// driver that receives the caller's buffers.
 fn place_control(
     context: &Context,
     buffers: &mut Buffers,
@@ -375,7 +372,7 @@ fn place_control(
     }
 }
 
-/// Sends a request to the top of a file's stack of devices.
+/// Sends a request to the top of the device stack of a file.
 fn start(context: &Context, file: u64, major: u8, parameters: [u64; 4], buffers: Buffers) -> u64 {
     let top = stacks::top_of(context, device_of(context, file).unwrap_or(0));
     let stack_size = context.read::<DeviceObject>(top).stack_size;
@@ -430,7 +427,7 @@ fn ended(context: &Context, request: u64) {
     else {
         return;
     };
-    // Output of a failed request is not copied; a warning's is.
+    // The output of a failed request is not copied, but that of a warning is.
     let is_error = status.bits() >> 30 == 3;
     let output = pending.output.filter(|_| !is_error).map(|(address, length)| {
         let count =
@@ -446,8 +443,8 @@ fn ended(context: &Context, request: u64) {
     }
 }
 
-/// Bugchecks if a request was completed with more bytes than its output buffer has. Of the system's
-/// buffer, the I/O manager copies that many, unless the status is an error.
+/// Bugchecks if a request was completed with more bytes than its output buffer holds. The I/O manager
+/// copies that many bytes from the system buffer, unless the status is an error.
 fn must_fit(context: &Context, status: NtStatus, irp: &Irp, output: Option<(u64, usize)>) {
     let count = irp.status_block.information;
     let Some((address, length)) = output.filter(|(_, length)| *length > 0) else {
@@ -465,7 +462,7 @@ fn must_fit(context: &Context, status: NtStatus, irp: &Irp, output: Option<(u64,
     }
 }
 
-/// Takes the result of a request, if it has been completed.
+/// Takes the result of a request, if the request is complete.
 pub fn outcome(context: &Context, number: u64) -> Option<Outcome> {
     context.state().get::<Files>().ended.remove(&number)
 }

@@ -1,4 +1,4 @@
-//! The shutdown of the system, and the requests that tell drivers of it.
+//! The shutdown of the system, and the requests that notify drivers.
 
 use std::collections::HashSet;
 
@@ -16,11 +16,10 @@ use crate::{
 /// `IRP_MJ_SHUTDOWN`.
 const SHUTDOWN: u8 = 16;
 
-/// The requests that have been completed.
 #[derive(Default)]
 struct Ended(HashSet<u64>);
 
-/// Sends a request to each device whose driver is told of the shutdown, the last registered first.
+/// Sends a request to each device whose driver is notified of shutdown, last registered first.
 pub fn shut_down(context: &Context) {
     for notified in notified_of_shutdown(context) {
         send(context, notified.device);

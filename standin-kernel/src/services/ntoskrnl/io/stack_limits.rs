@@ -30,12 +30,12 @@ fn stack_limits(context: &Context, low: At<u64>, high: At<u64>) {
     high.write(context, context.stack().top());
 }
 
-/// Calls a driver's routine with at least `size` bytes of stack.
+/// Calls a driver routine with at least `size` bytes of stack.
 fn expand(context: &Context, routine: u64, parameter: u64, size: u64) -> NtResult {
     expand_by(context, routine, parameter, size, context.irql() < Irql::DISPATCH_LEVEL, 0)
 }
 
-/// Calls a driver's routine as [`expand`] does. Nothing waits for memory here.
+/// Calls a driver routine as [`expand`] does. Expansion never waits for memory here.
 fn expand_by(
     context: &Context,
     routine: u64,

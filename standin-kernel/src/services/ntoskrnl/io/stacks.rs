@@ -28,21 +28,21 @@ pub const ENTRIES: Entries = &[
     ("IoGetRelatedDeviceObject", DISPATCH, Routine::of(related_device)),
 ];
 
-/// Attaches a device to the top of another's stack. Returns the device that was the top, or null if that
-/// one is not ready or was deleted.
+/// Attaches a device to the top of another device's stack. Returns the previous top, or null if it is
+/// not ready or was deleted.
 fn attach(context: &Context, source: u64, target: u64) -> u64 {
     attach_to_top(context, source, target, None).unwrap_or(0)
 }
 
-/// Attaches a device to the top of another's stack, and stores the device that was the top.
+/// Attaches a device to the top of another device's stack, and stores the previous top.
 pub fn attach_safe(context: &Context, source: u64, target: u64, lower: u64) -> NtResult {
-    // What drivers do with the field before the call decides nothing here, but it must be memory.
+    // The field's previous value does not matter, but the field must be accessible.
     context.read::<u64>(lower);
     attach_to_top(context, source, target, Some(lower)).map(drop).ok_or(NtStatus::NO_SUCH_DEVICE)
 }
 
-/// Attaches a device to the top of another's stack. Returns the device that was the top, unless that one is
-/// not ready or was deleted. Stores it in `lower` before a request can reach the new top.
+/// Attaches a device to the top of another device's stack. Returns the previous top, unless it is not
+/// ready or was deleted. Stores it in `lower` before a request can reach the new top.
 pub fn attach_to_top(
     context: &Context,
     source: u64,
@@ -53,7 +53,7 @@ pub fn attach_to_top(
     let top = top_of(context, target);
     let is_attached = with(context, source, |one| one.below.is_some());
     if is_attached || top == source {
-        context.stop_for_misuse("for a device that is attached already");
+        context.stop_for_misuse("for a device that is already attached");
     }
     let mut at = Some(top);
     while let Some(lower) = at {
@@ -80,7 +80,7 @@ pub fn attach_to_top(
     Some(top)
 }
 
-/// Detaches whatever is attached to a device.
+/// Detaches the device that is attached to a device.
 fn detach(context: &Context, target: At<DeviceObject>) {
     let above = target.update(context, |below| std::mem::take(&mut below.attached));
     if above == 0 {
@@ -90,7 +90,7 @@ fn detach(context: &Context, target: At<DeviceObject>) {
     forget_unused(context, target.0);
 }
 
-/// Returns the devices of a stack from this one up. Drivers can write to the fields that lead there.
+/// Returns the devices of a stack from this one up. Drivers can write to the fields that link them.
 pub fn stack_above(context: &Context, device: u64) -> Vec<u64> {
     let mut stack = vec![device];
     let mut seen = BTreeSet::from([device]);

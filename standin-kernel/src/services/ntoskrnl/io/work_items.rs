@@ -1,4 +1,4 @@
-//! Work items: a driver's routines that run on threads of the kernel, at `PASSIVE_LEVEL`.
+//! Work items: driver routines that run on kernel threads at `PASSIVE_LEVEL`.
 
 use crate::{
     execution::routine::Routine,
@@ -51,7 +51,7 @@ fn add(context: &Context, address: u64, object: u64, is_allocated: bool) {
     });
 }
 
-/// Runs `body` on a work item. Bugchecks if the address is not that of one.
+/// Runs `body` on a work item. Bugchecks if the address is not that of a work item.
 fn with<R>(context: &Context, address: u64, body: impl FnOnce(&mut Item) -> R) -> R {
     let result = context
         .with_state(|Items(items)| items.iter_mut().find(|item| item.address == address).map(body));
@@ -113,7 +113,7 @@ fn enqueue(context: &Context, item: u64) -> u64 {
         let was_queued = std::mem::replace(&mut item.is_queued, true);
         (!was_queued).then_some(item.object)
     });
-    queued.unwrap_or_else(|| context.stop_for_misuse("for a work item that is queued already"))
+    queued.unwrap_or_else(|| context.stop_for_misuse("for a work item that is already queued"))
 }
 
 fn run(context: &Context, item: u64, routine: u64, arguments: [u64; 3]) {

@@ -1,10 +1,10 @@
-//! Asynchronous procedure calls (APCs) of kernel mode: a driver's routines that run on a thread of
-//! its choice.
+//! Kernel-mode asynchronous procedure calls (APCs): driver routines that run on a thread that the
+//! driver chooses.
 //!
 //! A special APC, which has no normal routine, runs below `APC_LEVEL` unless its thread is in a
-//! guarded region. A normal one runs at `PASSIVE_LEVEL`, unless its thread is in a critical region
-//! too or runs another. Both run in the middle of waits. An APC of user mode stays queued: no
-//! thread returns to a program here.
+//! guarded region. A normal APC runs at `PASSIVE_LEVEL`, unless its thread is also in a critical
+//! region or runs another normal APC. Both can run during waits. A user-mode APC stays queued,
+//! because no thread returns to user mode here.
 
 use super::thread_objects;
 use crate::{
@@ -82,7 +82,7 @@ fn initialize(
     apc.write(context, value);
 }
 
-/// Queues an APC, unless it is queued or its thread has ended.
+/// Queues an APC, unless it is already queued or its thread has ended.
 fn insert(context: &Context, apc: At<KernelApc>, first: u64, second: u64, _increment: i32) -> bool {
     let value = apc.read(context);
     if value.kind != TYPE {
@@ -107,7 +107,7 @@ fn insert(context: &Context, apc: At<KernelApc>, first: u64, second: u64, _incre
     true
 }
 
-/// Takes an APC out of its queue. Returns whether it was in one.
+/// Removes an APC from its queue. Returns whether it was queued.
 fn remove(context: &Context, apc: At<KernelApc>) -> bool {
     let removed = context.with_state(|Queue(all)| {
         let at = all.iter().position(|one| one.apc == apc.0)?;
@@ -119,7 +119,7 @@ fn remove(context: &Context, apc: At<KernelApc>) -> bool {
     removed.is_some()
 }
 
-/// Takes the oldest APC that a thread can run now; special ones come first.
+/// Takes the oldest APC that a thread can run now. Special APCs come first.
 fn next(state: &mut Parts, thread: u64, runs_normal: bool) -> Option<Queued> {
     let all = &mut state.get::<Queue>().0;
     let mut kinds = [Kind::Special, Kind::Normal].into_iter().take(if runs_normal { 2 } else { 1 });
@@ -133,7 +133,7 @@ pub fn is_any(nt: &Ntoskrnl) -> bool {
     !nt.state().get::<Queue>().0.is_empty()
 }
 
-/// Runs the APCs of the current thread that it can run now.
+/// Runs the current thread's APCs that can run now.
 pub fn deliver(context: &Context) {
     while !thread_objects::gets_no_calls(context) {
         let thread = thread_objects::current(context);
@@ -158,7 +158,7 @@ fn run(context: &Context, apc: u64) {
     if is_normal {
         thread_objects::with_current(context, |thread| thread.runs_apc = true);
     }
-    // The kernel routine can change what the normal one gets. It may free the APC.
+    // The kernel routine can change the normal routine's arguments, and may free the APC.
     let given = Block::zeroed(4 * 8);
     let at = given.address();
     context.write(at, &[normal_routine, value.context, value.first, value.second]);
@@ -175,19 +175,19 @@ fn run(context: &Context, apc: u64) {
     }
 }
 
-/// Leaves a critical region, which may let APCs run.
+/// Leaves a critical region, after which APCs may run.
 fn leave_region(context: &Context) {
     thread_objects::leave_region(context);
     deliver(context);
 }
 
-/// Leaves a guarded region, which may let APCs run.
+/// Leaves a guarded region, after which APCs may run.
 fn leave_guarded(context: &Context) {
     thread_objects::leave_guarded(context);
     deliver(context);
 }
 
-/// Takes the APCs of the current thread, which ends, and calls their rundown routines.
+/// Removes the APCs of the current thread, which is ending, and calls their rundown routines.
 pub fn run_down(context: &Context) {
     let thread = thread_objects::current(context);
     let left = context.with_state(|Queue(all)| {
@@ -204,7 +204,7 @@ pub fn run_down(context: &Context) {
     }
 }
 
-/// Takes the APCs with routines that `belongs` selects. Returns their number.
+/// Removes the APCs with routines that `belongs` selects. Returns their number.
 pub fn take_left(context: &Context, belongs: impl Fn(u64) -> bool) -> usize {
     let all = context.state().get::<Queue>().0.clone();
     let is_left = |one: &Queued| {

@@ -1,5 +1,5 @@
-//! Bugchecks that drivers cause, and the routines that they register for a bugcheck and for changes of the
-//! hardware. A kernel that has bugchecked runs no driver any more, so none of those for a bugcheck is called.
+//! Bugchecks that drivers cause, and the routines that they register for bugchecks and hardware changes.
+//! A kernel that has bugchecked runs no more driver code, so routines for bugchecks are never called.
 
 use std::collections::BTreeMap;
 
@@ -40,13 +40,13 @@ const STATE: u64 = std::mem::offset_of!(BugCheckRecord, state) as u64;
 
 const ROUTINE: u64 = std::mem::offset_of!(BugCheckRecord, routine) as u64;
 
-/// The routines by the addresses of their records, or by their handles.
+/// The routines, by record address or handle.
 #[derive(Default)]
 struct Registered(BTreeMap<u64, Registration>);
 
 struct Registration {
     routine: u64,
-    /// The memory whose address is the handle.
+    /// The memory whose address serves as the handle.
     _memory: Option<Block>,
 }
 
@@ -55,7 +55,7 @@ fn remember(context: &Context, key: u64, routine: u64, memory: Option<Block>) {
     context.state().get::<Registered>().0.insert(key, registration);
 }
 
-/// Returns whether a record is not registered, as its initialization left it.
+/// Returns whether a record is unregistered, as after its initialization.
 fn is_empty(context: &Context, record: u64, state: u64) -> bool {
     context.read::<u8>(record.wrapping_add(state)) == EMPTY
 }
@@ -95,7 +95,7 @@ fn register_for_reason(
     reason: u32,
     component: u64,
 ) -> bool {
-    /// `KbCallbackSecondaryDumpData` is the first that drivers can ask for.
+    /// `KbCallbackSecondaryDumpData` is the first reason that drivers can register for.
     const FIRST_REASON: u32 = 2;
     if !is_empty(context, record, REASON_STATE) || reason < FIRST_REASON {
         return false;
@@ -115,7 +115,7 @@ fn register_for_reason(
     true
 }
 
-/// Removes a record, if it is registered. `STATE` is the offset of its state.
+/// Removes a record, if it is registered. `STATE` is the offset of its state field.
 fn deregister<const STATE: u64>(context: &Context, record: u64) -> bool {
     let removed = context.state().get::<Registered>().0.remove(&record);
     if removed.is_none() || is_empty(context, record, STATE) {
@@ -137,7 +137,7 @@ fn deregister_handle(context: &Context, handle: u64) -> NtResult {
     removed.map(drop).ok_or(NtStatus::INVALID_HANDLE)
 }
 
-/// Takes the registrations that `belongs` selects by their routines and records. Returns their number.
+/// Removes the registrations whose routines and records `belongs` selects. Returns their number.
 pub fn take_left(context: &Context, belongs: impl Fn(u64) -> bool) -> usize {
     context.with_state(|Registered(all)| {
         all.extract_if(.., |key, one| belongs(one.routine) || belongs(*key)).count()

@@ -1,7 +1,7 @@
 //! The objects that threads can wait for, and the waits.
 //!
-//! An object's state is in the driver's memory, in the fields that the headers declare. Here is who
-//! waits for what, oldest first: a wait ends when its object is signaled, even if the object is reset
+//! An object's state is in the driver's memory, in the fields that the headers declare. This module
+//! stores the waits, oldest first. A wait ends when its object is signaled, even if the object is reset
 //! before the waiting thread runs again.
 
 use std::collections::HashSet;
@@ -25,13 +25,13 @@ use crate::{
     services::{ntoskrnl::context::Context, parts::Parts, verifier::Verifier},
 };
 
-/// Waits that have not ended, oldest first. Each is for a `T`, and ends with an `R`.
+/// Waits that have not ended, oldest first. Each is for a `T` and ends with an `R`.
 pub struct Waits<T, R> {
     issued: u64,
     all: Vec<Wait<T, R>>,
 }
 
-/// A wait of a thread.
+/// A thread's wait.
 pub struct Wait<T, R> {
     id: u64,
     pub value: T,
@@ -46,7 +46,7 @@ impl<T, R> Default for Waits<T, R> {
 }
 
 impl<T: Send + 'static, R: Send + 'static> Waits<T, R> {
-    /// Adds a wait, which may have ended already. Returns its id.
+    /// Adds a wait, which may already have ended. Returns its id.
     pub fn begin(&mut self, value: T, result: Option<R>) -> u64 {
         self.issued += 1;
         self.all.push(Wait { id: self.issued, value, result });
@@ -58,8 +58,8 @@ impl<T: Send + 'static, R: Send + 'static> Waits<T, R> {
         self.all.iter_mut().filter(|wait| wait.result.is_none())
     }
 
-    /// Waits until a wait has its result, and removes it. Returns `None` after the timeout, and bugchecks
-    /// if nothing can end the wait.
+    /// Waits until a wait has its result, and removes the wait. Returns `None` after the timeout.
+    /// Bugchecks if nothing can end the wait.
     pub fn finish(context: &Context, id: u64, timeout: Option<i64>) -> Option<R> {
         let deadline = timeout.map(|timeout| deadline(context, timeout));
         let has_result = || {
@@ -75,7 +75,7 @@ impl<T: Send + 'static, R: Send + 'static> Waits<T, R> {
         if ended.is_none() && deadline.is_none() {
             context.stop_call(
                 Rule::Deadlock,
-                "and waits forever: nothing that is left to run can signal the object",
+                "and waits forever: no remaining work can signal the object",
             );
         }
         ended
@@ -87,13 +87,13 @@ struct Objects {
     addresses: Vec<u64>,
     /// Set if every object must be signaled.
     all: bool,
-    /// The thread object of the waiting thread, which becomes the owner of mutexes.
+    /// The thread object of the waiting thread, which becomes the owner of acquired mutexes.
     thread: u64,
 }
 
 type ObjectWaits = Waits<Objects, NtStatus>;
 
-/// Changes an object's state and ends the waits that the change satisfies. Returns the state before.
+/// Changes an object's state and ends the waits that the change satisfies. Returns the previous state.
 pub fn set_state(context: &Context, object: u64, state: i32) -> i32 {
     set_state_boosting(context, object, state, 0)
 }
@@ -107,7 +107,7 @@ pub fn set_state_boosting(context: &Context, object: u64, state: i32, increment:
 }
 
 /// Changes an object, whose structure begins with a header, and ends the waits that the change
-/// satisfies, whose threads' priorities rise by `increment`. Nothing else changes the object
+/// satisfies. The priorities of their threads rise by `increment`. Nothing else changes the object
 /// meanwhile.
 pub fn change<T, R>(
     context: &Context,
@@ -127,7 +127,7 @@ where
     })
 }
 
-/// Signals an object and ends the waits that this satisfies, with the modules' state locked.
+/// Signals an object and ends the waits that are now satisfied, while the modules' state is locked.
 pub fn signal_in(state: &mut Parts, object: u64) -> Result<(), BadAddress> {
     let mut header: DispatcherHeader = memory::read(object)?;
     header.signal_state = 1;
@@ -154,9 +154,9 @@ fn satisfy_in(state: &mut Parts, increment: i32) {
     thread_objects::boost(state, &woken, increment);
 }
 
-/// Acquires objects for a thread, if they are signaled, with the modules' state locked. `ended` are the
-/// threads that have ended. Adds the thread to `owners` for each mutex that puts it in a critical region.
-/// Returns the status that a wait for them returns. An object whose memory is gone is not signaled.
+/// Acquires objects for a thread if they are signaled, while the modules' state is locked. `ended`
+/// contains the threads that have ended. Adds the thread to `owners` for each mutex that puts it in a
+/// critical region. Returns the status of the wait. An object whose memory is gone is not signaled.
 fn acquire(objects: &Objects, ended: &HashSet<u64>, owners: &mut Vec<u64>) -> Option<NtStatus> {
     let Objects { addresses, all, thread } = objects;
     let is_signaled = |object: &u64| ended.contains(object) || is_signaled(*object, *thread);
@@ -178,7 +178,7 @@ const ABANDONED: NtStatus = NtStatus::from_bits(0x80);
 /// `STATUS_MUTANT_LIMIT_EXCEEDED`.
 const MUTANT_LIMIT_EXCEEDED: NtStatus = NtStatus::from_bits(0xC000_0191);
 
-/// Returns whether an object is a mutex that its owner cannot acquire again.
+/// Returns whether an object is a mutex that its owner cannot acquire once more.
 fn is_at_limit(object: u64, thread: u64) -> bool {
     memory::read::<Mutant>(object).is_ok_and(|mutant| {
         let header = mutant.header;
@@ -193,13 +193,13 @@ fn is_signaled(object: u64, thread: u64) -> bool {
     if header.signal_state > 0 {
         return true;
     }
-    // A mutex's owner can acquire it again.
+    // The owner of a mutex can acquire it again.
     header.kind == kind::MUTANT
         && memory::read::<Mutant>(object).is_ok_and(|mutant| mutant.owner == thread)
 }
 
-/// Takes a signaled object. Adds the thread to `owners` if the object is a mutex that puts it in a critical
-/// region. Returns whether it is a mutex whose owner has ended.
+/// Acquires a signaled object. Adds the thread to `owners` if the object is a mutex that puts it in a
+/// critical region. Returns whether it is a mutex whose owner has ended.
 fn take(object: u64, thread: u64, owners: &mut Vec<u64>) -> bool {
     let Ok(mut header) = memory::read::<DispatcherHeader>(object) else {
         return false;
@@ -211,7 +211,7 @@ fn take(object: u64, thread: u64, owners: &mut Vec<u64>) -> bool {
             let Ok(mut mutant) = memory::read::<Mutant>(object) else {
                 return false;
             };
-            // A wait for a mutex at its limit has ended before.
+            // A wait for a mutex at its limit has already ended.
             mutant.header.signal_state = mutant.header.signal_state.saturating_sub(1);
             mutant.owner = thread;
             if mutant.header.signal_state == 0 && mutant.apc_disable != 0 {
@@ -229,7 +229,7 @@ fn take(object: u64, thread: u64, owners: &mut Vec<u64>) -> bool {
     false
 }
 
-/// The kinds that [`wait`] accepts.
+/// The object kinds that [`wait`] accepts.
 const WAITABLE: &[u8] = &[
     kind::NOTIFICATION_EVENT,
     kind::SYNCHRONIZATION_EVENT,
@@ -241,8 +241,8 @@ const WAITABLE: &[u8] = &[
     kind::SYNCHRONIZATION_TIMER,
 ];
 
-/// Waits for one or all objects. The timeout is in units of 100 ns: negative ones are relative to now,
-/// others count from 1601, 0 does not wait, and `None` waits without end.
+/// Waits for one or all objects. The timeout is in units of 100 ns: a negative value is relative to now,
+/// a positive value counts from 1601, 0 does not wait, and `None` never expires.
 pub fn wait(context: &Context, addresses: Vec<u64>, all: bool, timeout: Option<i64>) -> NtStatus {
     if timeout != Some(0) {
         context.require_irql(Irql::APC_LEVEL, "to wait");
@@ -271,7 +271,7 @@ pub fn wait(context: &Context, addresses: Vec<u64>, all: bool, timeout: Option<i
     thread_objects::end_boost(context);
     let id = {
         let mut state = context.state();
-        // Another thread may have signaled an object meanwhile, which ended no wait.
+        // Another thread may have signaled an object meanwhile without ending a wait.
         let result = acquire_now(&mut state);
         state.get::<ObjectWaits>().begin(objects, result)
     };

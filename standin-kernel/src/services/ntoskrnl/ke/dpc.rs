@@ -1,5 +1,5 @@
-//! Deferred procedure calls. They run at `DISPATCH_LEVEL` as soon as the IRQL of the processor allows,
-//! threaded ones at `PASSIVE_LEVEL`.
+//! Deferred procedure calls. They run at `DISPATCH_LEVEL` as soon as the processor's IRQL allows it;
+//! threaded DPCs run at `PASSIVE_LEVEL`.
 
 use std::collections::VecDeque;
 
@@ -22,7 +22,7 @@ pub const ENTRIES: Entries = &[
     ("KeFlushQueuedDpcs", Irql::APC_LEVEL, Routine::of(flush)),
 ];
 
-/// The kinds of DPC objects, as the first byte has them.
+/// The kinds of DPC objects, as stored in the first byte.
 const DPC: u8 = 0x13;
 const THREADED_DPC: u8 = 0x18;
 
@@ -32,11 +32,11 @@ const DPC_THREAD: Identity = Identity { process: Identity::SYSTEM.process, threa
 /// `MediumImportance`.
 const MEDIUM: u8 = 1;
 
-/// The queued DPCs, in their order.
+/// The queued DPCs, in order.
 #[derive(Default)]
 struct Queue(VecDeque<Queued>);
 
-/// A queued DPC, as it was when it was queued.
+/// A queued DPC, as of the time when it was queued.
 struct Queued {
     /// The routine's name in reports.
     what: &'static str,
@@ -44,7 +44,7 @@ struct Queued {
     routine: u64,
     arguments: [u64; 4],
     is_threaded: bool,
-    /// Set if the address is that of a DPC object, and not of a timer.
+    /// Set if the address is that of a DPC object rather than a timer.
     is_dpc: bool,
 }
 
@@ -60,7 +60,7 @@ fn initialize_as(context: &Context, kind: u8, dpc: u64, routine: u64, its_contex
     if is_queued(context, dpc) {
         context.stop_for_misuse(&format!("for the DPC at 0x{dpc:016X}, which is queued"));
     }
-    // The other fields stay as they are.
+    // The other fields are left unchanged.
     context.update(dpc, |value: &mut KernelDpc| {
         value.kind = kind;
         value.importance = MEDIUM;
@@ -89,7 +89,7 @@ fn insert(context: &Context, dpc: u64, argument_1: u64, argument_2: u64) -> bool
     queue(context, dpc, argument_1, argument_2)
 }
 
-/// Queues a DPC, and runs it if the IRQL allows. Returns `false` if it is queued already.
+/// Queues a DPC, and runs it if the IRQL allows it. Returns `false` if it is already queued.
 pub fn queue(context: &Context, dpc: u64, argument_1: u64, argument_2: u64) -> bool {
     let mut value = read(context, dpc);
     if is_queued(context, dpc) {
@@ -97,7 +97,7 @@ pub fn queue(context: &Context, dpc: u64, argument_1: u64, argument_2: u64) -> b
     }
     value.argument_1 = argument_1;
     value.argument_2 = argument_2;
-    // Drivers may only test that it is not null.
+    // Drivers may only test that the field is not null.
     value.data = dpc;
     context.write(dpc, &value);
     let is_threaded = value.kind == THREADED_DPC;
@@ -115,7 +115,7 @@ pub fn queue(context: &Context, dpc: u64, argument_1: u64, argument_2: u64) -> b
     true
 }
 
-/// Queues a call of a timer's callback, unless one is queued already.
+/// Queues a call to a timer's callback, unless one is already queued.
 pub fn queue_callback(context: &Context, timer: u64, callback: u64, its_context: u64) {
     if !is_queued(context, timer) {
         push(
@@ -132,13 +132,13 @@ pub fn queue_callback(context: &Context, timer: u64, callback: u64, its_context:
     }
 }
 
-/// Appends to the queue, which runs at once if the IRQL allows.
+/// Appends to the queue, which runs immediately if the IRQL allows it.
 fn push(context: &Context, dpc: Queued) {
     context.state().get::<Queue>().0.push_back(dpc);
     run_pending(context);
 }
 
-/// Runs the queued DPCs, the framework's among them, if the IRQL allows.
+/// Runs the queued DPCs, including the framework's, if the IRQL allows it.
 fn run_pending(context: &Context) {
     if context.irql() < Irql::DISPATCH_LEVEL {
         context.host().irql_lowered(context.thread(), context.call());
@@ -154,13 +154,13 @@ fn remove(context: &Context, dpc: u64) -> bool {
     was_queued
 }
 
-/// Marks a DPC as not queued. Its memory may be gone by then.
+/// Marks a DPC as not queued. Its memory may already be freed.
 fn clear(dpc: u64) {
     let at = dpc.wrapping_add(std::mem::offset_of!(KernelDpc, data) as u64);
     let _written = memory::write(at, &0_u64);
 }
 
-/// Chooses the processor, by its number. All DPCs run on the caller's processor.
+/// Selects a processor by number. All DPCs run on the caller's processor regardless.
 fn set_target(context: &Context, dpc: u64, processor: i8) {
     aim(context, dpc, processor.cast_unsigned().into());
 }
@@ -190,20 +190,20 @@ fn set_importance(context: &Context, dpc: u64, importance: u32) {
     context.write(dpc, &value);
 }
 
-/// Waits until the queued DPCs have run, which they have below `DISPATCH_LEVEL`.
+/// Waits until the queued DPCs have run, which is always the case below `DISPATCH_LEVEL`.
 fn flush(context: &Context) {
     run_pending(context);
 }
 
-/// Returns whether a DPC waits, threaded or not.
+/// Returns whether a threaded or ordinary DPC is waiting.
 pub fn is_pending(nt: &Ntoskrnl, is_threaded: bool) -> bool {
     let mut state = nt.state();
     let mut queue = state.get::<Queue>().0.iter();
     queue.any(|one| one.is_threaded == is_threaded)
 }
 
-/// Runs the first queued DPC, threaded or not, at the current IRQL and on the current stack. Returns its
-/// routine if there was one.
+/// Runs the first queued threaded or ordinary DPC, at the current IRQL and on the current stack. Returns
+/// its routine if there was one.
 pub fn run_one(context: &Context, is_threaded: bool) -> Option<u64> {
     let dpc = context.with_state(|Queue(all)| {
         let at = all.iter().position(|one| one.is_threaded == is_threaded)?;
@@ -221,7 +221,7 @@ pub fn run_one(context: &Context, is_threaded: bool) -> Option<u64> {
     Some(dpc.routine)
 }
 
-/// Takes the queued DPCs that `belongs` selects by their address and routine out of the queue.
+/// Removes the queued DPCs that `belongs` selects, given their addresses and routines.
 pub fn take_queued(context: &Context, belongs: impl Fn(u64, u64) -> bool) -> Vec<u64> {
     context.with_state(|Queue(all)| {
         let (taken, left): (Vec<_>, Vec<_>) =

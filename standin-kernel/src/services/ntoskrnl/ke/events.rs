@@ -46,7 +46,7 @@ fn initialize_event(context: &Context, event: u64, its_kind: u32, state: bool) {
     initialize(context, event, its_kind, size_of::<DispatcherHeader>(), state);
 }
 
-/// Bugchecks if a routine that signals an object is told, above `APC_LEVEL`, that a wait follows.
+/// Bugchecks if a routine that signals an object is called above `APC_LEVEL` with `Wait` set.
 fn check_wait(context: &Context, wait: bool) {
     if wait {
         context.require_irql(Irql::APC_LEVEL, "with Wait");
@@ -180,7 +180,7 @@ fn wait_for_multiple_objects(
     timeout: At<i64>,
     blocks: u64,
 ) -> NtStatus {
-    /// `THREAD_WAIT_OBJECTS`: the wait blocks that a thread has.
+    /// `THREAD_WAIT_OBJECTS`: the number of wait blocks in a thread.
     const OF_THREAD: u32 = 3;
     /// `MAXIMUM_WAIT_OBJECTS`.
     const MAXIMUM: u32 = 64;

@@ -34,13 +34,13 @@ fn initialize(context: &Context, mutex: At<FastMutex>) {
     initialize_header(context, event, kind::SYNCHRONIZATION_EVENT, size, 0);
 }
 
-/// Acquires a guarded mutex, which its thread has in a guarded region.
+/// Acquires a guarded mutex and enters a guarded region.
 fn acquire_guarded(context: &Context, mutex: u64) {
     thread_objects::enter_guarded(context);
     take(context, mutex);
 }
 
-/// Acquires a guarded mutex for a thread that gets no asynchronous procedure calls already.
+/// Acquires a guarded mutex on a thread for which APCs are already disabled.
 fn acquire_guarded_plain(context: &Context, mutex: u64) {
     if !thread_objects::gets_no_calls(context) {
         context.stop_for_misuse("outside a guarded region and below APC_LEVEL");

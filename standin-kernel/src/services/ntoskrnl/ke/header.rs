@@ -1,4 +1,4 @@
-//! The header of the objects that threads can wait for.
+//! The header of objects that threads can wait for.
 
 use super::thread_objects;
 pub use crate::ground::abi::dispatcher_kind as kind;
@@ -12,10 +12,10 @@ pub fn initialize(context: &Context, object: u64, kind: u8, size: usize, state: 
     context.write(object, &DispatcherHeader::new(object, kind, size, state));
 }
 
-/// Returns an object's header. Bugchecks if the object was not initialized, or if it is of another kind.
+/// Returns an object's header. Bugchecks if the object was not initialized or is of another kind.
 pub fn header_of(context: &Context, object: u64, kinds: &[u8]) -> DispatcherHeader {
     let list = object.wrapping_add(WAITERS);
-    // The kernel keeps the state of threads, whose objects cannot be accessed.
+    // The kernel itself keeps the state of threads, whose objects are inaccessible.
     let of_thread = thread_objects::has_ended(context, object).map(|has_ended| DispatcherHeader {
         kind: kind::THREAD,
         reserved: 0,
@@ -48,6 +48,6 @@ const fn name_of(kind: u8) -> &'static str {
         kind::SEMAPHORE => "a semaphore",
         kind::THREAD => "a thread",
         kind::NOTIFICATION_TIMER | kind::SYNCHRONIZATION_TIMER => "a timer",
-        _ => "no object that threads can wait for",
+        _ => "not an object that threads can wait for",
     }
 }

@@ -1,4 +1,4 @@
-//! Mutexes that threads own, and words that locks change as one step.
+//! Mutexes that threads own, and words that locks change atomically.
 
 use super::{header::kind, thread_objects};
 use crate::{
@@ -7,7 +7,7 @@ use crate::{
     services::ntoskrnl::context::Context,
 };
 
-/// Takes a mutex that is free.
+/// Acquires a mutex if it is free.
 pub fn try_take(context: &Context, mutex: u64) -> bool {
     let thread = thread_objects::current(context);
     let is_taken = context.atomically(|_| {
@@ -30,7 +30,7 @@ pub fn try_take(context: &Context, mutex: u64) -> bool {
     })
 }
 
-/// Changes a word of a lock as one step: writes what `change` returns, if that is a value. Returns it.
+/// Changes a word of a lock atomically: writes and returns the result of `change`, if any.
 pub fn change_word(
     context: &Context,
     word: u64,
@@ -80,7 +80,7 @@ pub fn release_plain(context: &Context, mutex: u64) {
     give_back(context, mutex);
 }
 
-/// Initializes a push lock or a rundown reference, which are words.
+/// Initializes a push lock or a rundown reference, each of which is a word.
 pub fn initialize_word(context: &Context, word: u64) {
     context.write(word, &0_u64);
 }

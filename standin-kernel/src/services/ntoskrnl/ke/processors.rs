@@ -53,7 +53,7 @@ const fn group_count(_context: &Context) -> u16 {
     1
 }
 
-/// Returns the processors of a node. The only node is 0.
+/// Returns the processors of a node. The only node is number 0.
 fn node_affinity(context: &Context, node: u16, affinity: u64, its_count: At<u16>) {
     let is_node = node == 0;
     let (mask, count) = if is_node { (processors(context), context.processors()) } else { (0, 0) };
@@ -80,7 +80,7 @@ fn number_from_index(context: &Context, index: u32, number: u64) -> NtResult {
     Ok(())
 }
 
-/// Returns whether this machine's processors have a feature (`PF_*`).
+/// Returns whether the host's processors have a feature (`PF_*`).
 fn has_feature(_context: &Context, feature: u32) -> bool {
     usize::try_from(feature).is_ok_and(shared_data::has_feature)
 }

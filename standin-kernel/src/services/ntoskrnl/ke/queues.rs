@@ -1,7 +1,7 @@
-//! Queues that threads take entries from (`KQUEUE`).
+//! Queues from which threads take entries (`KQUEUE`).
 //!
-//! The limit of a queue for the threads that run at the same time has no effect: it is about processors,
-//! which threads that take turns do not compete for.
+//! A queue's limit on concurrently running threads has no effect, because the threads take turns and do
+//! not compete for processors.
 
 use super::{
     dispatcher::{Waits, check_may_wait},
@@ -54,7 +54,7 @@ fn entries(context: &Context, queue: u64) -> i32 {
     header_of(context, queue, &[kind::QUEUE]).signal_state
 }
 
-/// Changes the number of entries, and returns it as it was.
+/// Changes the number of entries, and returns the previous number.
 fn count(context: &Context, queue: u64, change: i32) -> i32 {
     context.update(queue, |header: &mut DispatcherHeader| {
         let changed = header.signal_state.wrapping_add(change);
@@ -66,8 +66,8 @@ fn read_state(context: &Context, queue: u64) -> i32 {
     entries(context, queue)
 }
 
-/// Gives an entry, or the status that ends a wait, to the thread that began to wait last, as Windows
-/// does. Returns whether one waits.
+/// Delivers an entry, or the status that ends a wait, to the thread that started waiting last, as on
+/// Windows. Returns whether a thread was waiting.
 fn give(context: &Context, queue: u64, result: u64) -> bool {
     context.with_state(|waits: &mut QueueWaits| {
         let wait = waits.unended().rev().find(|wait| wait.value == queue);
@@ -75,7 +75,7 @@ fn give(context: &Context, queue: u64, result: u64) -> bool {
     })
 }
 
-/// Adds an entry. Returns the number of entries before.
+/// Inserts an entry. Returns the previous number of entries.
 fn insert(context: &Context, queue: u64, entry: u64, at_head: bool) -> i32 {
     let before = entries(context, queue);
     if before == 0 && give(context, queue, entry) {
@@ -99,8 +99,8 @@ fn insert_head(context: &Context, queue: u64, entry: u64) -> i32 {
     insert(context, queue, entry, true)
 }
 
-/// Takes the first entry, for which the thread waits. Returns its address, or the status that ended the
-/// wait.
+/// Removes the first entry, waiting for one if necessary. Returns its address, or the status that ended
+/// the wait.
 fn remove(context: &Context, queue: u64, _mode: i8, timeout: At<i64>) -> u64 {
     let timeout = timeout.read_optional(context);
     if timeout != Some(0) {
@@ -121,8 +121,8 @@ fn remove(context: &Context, queue: u64, _mode: i8, timeout: At<i64>) -> u64 {
     result.unwrap_or_else(|| NtStatus::TIMEOUT.bits().into())
 }
 
-/// Ends the waits for entries, and takes all entries. Returns the first of them, which are still linked
-/// to each other, or null.
+/// Ends the waits for entries, and removes all entries. Returns the first entry, which is still linked
+/// to the others, or null.
 fn run_down(context: &Context, queue: u64) -> u64 {
     let left = entries(context, queue);
     while give(context, queue, ABANDONED) {}

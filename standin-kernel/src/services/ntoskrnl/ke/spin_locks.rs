@@ -22,18 +22,18 @@ pub const ENTRIES: Entries = &[
     ("KeReleaseInStackQueuedSpinLock", DISPATCH, Routine::of(release_queued)),
     ("KeAcquireInStackQueuedSpinLockAtDpcLevel", HIGH, Routine::of(acquire_queued_at_dispatch)),
     ("KeReleaseInStackQueuedSpinLockFromDpcLevel", HIGH, Routine::of(release_queued_at_dispatch)),
-    // A threaded DPC runs below `DISPATCH_LEVEL`, others at it.
+    // A threaded DPC runs below `DISPATCH_LEVEL`, and any other DPC at that level.
     ("KeAcquireSpinLockForDpc", DISPATCH, Routine::of(acquire_raising)),
     ("KeReleaseSpinLockForDpc", DISPATCH, Routine::of(release_lowering)),
     ("KeAcquireInStackQueuedSpinLockForDpc", DISPATCH, Routine::of(acquire_queued)),
     ("KeReleaseInStackQueuedSpinLockForDpc", DISPATCH, Routine::of(release_queued)),
 ];
 
-/// The held locks by address, each with its owner.
+/// The held locks, by address, and their owners.
 #[derive(Default)]
 struct Held(HashMap<u64, ThreadId>);
 
-/// The value of a lock that is held. Drivers can only test that it is not 0.
+/// The value of a held lock. Drivers can only test whether it is 0.
 const LOCKED: u64 = 1;
 
 fn initialize(context: &Context, lock: At<u64>) {
@@ -41,22 +41,22 @@ fn initialize(context: &Context, lock: At<u64>) {
     context.state().get::<Held>().0.remove(&lock.0);
 }
 
-/// The result of an attempt to take a lock.
+/// The result of an attempt to acquire a lock.
 enum Attempt {
     Taken,
     HeldBy(ThreadId),
-    /// The value is not that of a lock.
+    /// The value is not a lock's.
     NotALock(u64),
 }
 
-/// Takes a lock that is free. Returns its owner if it is not.
+/// Acquires a lock if it is free. Otherwise, returns its owner.
 fn try_take(context: &Context, lock: u64) -> Result<(), ThreadId> {
     let attempt = context.atomically(|state| {
         let value: u64 = memory::read(lock)?;
         let held = &mut state.get::<Held>().0;
         if value == 0 {
             memory::write(lock, &LOCKED)?;
-            // Another object may have been at this address.
+            // Another object may previously have been at this address.
             held.insert(lock, context.id());
             return Ok(Attempt::Taken);
         }
@@ -127,7 +127,6 @@ fn try_at_dispatch(context: &Context, lock: u64) -> bool {
     try_take(context, lock).is_ok()
 }
 
-/// Returns whether a lock is free.
 fn test(context: &Context, lock: At<u64>) -> bool {
     lock.read(context) == 0
 }
@@ -161,10 +160,10 @@ fn release_queued_at_dispatch(context: &Context, handle: At<LockQueueHandle>) {
     give_back(context, value.queue[1]);
 }
 
-/// The offset of a list entry's link back.
+/// The offset of a list entry's backward link.
 pub const BACK: u64 = 8;
 
-/// Bugchecks if the links around an entry do not lead to it and back, as Windows does.
+/// Bugchecks if the links around an entry are inconsistent, as Windows does.
 pub fn check_links(context: &Context, before: u64, after: u64) {
     let forward: u64 = context.read(before);
     let back: u64 = context.read(after.wrapping_add(BACK));
@@ -173,7 +172,7 @@ pub fn check_links(context: &Context, before: u64, after: u64) {
     }
 }
 
-/// Inserts an entry between two neighbours of a list.
+/// Inserts an entry between two adjacent entries of a list.
 pub fn insert_between(context: &Context, entry: u64, before: u64, after: u64) {
     check_links(context, before, after);
     context.write(entry, &[after, before]);
@@ -181,7 +180,7 @@ pub fn insert_between(context: &Context, entry: u64, before: u64, after: u64) {
     context.write(after.wrapping_add(BACK), &entry);
 }
 
-/// Takes an entry out of its list.
+/// Removes an entry from its list.
 pub fn unlink(context: &Context, entry: u64) {
     let [next, before]: [u64; 2] = context.read(entry);
     check_links(context, before, entry);

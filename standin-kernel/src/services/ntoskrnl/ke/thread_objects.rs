@@ -1,5 +1,4 @@
-//! The objects of threads and processes, and what the kernel keeps for each. Their fields are opaque to
-//! drivers.
+//! Thread and process objects, and the kernel's data for each. Their fields are opaque to drivers.
 
 use crate::{
     execution::{identity::Identity, routine::Routine},
@@ -17,10 +16,10 @@ use crate::{
 };
 use std::collections::{HashMap, HashSet};
 
-/// The size of a process object. No header declares its fields after the dispatcher's header.
+/// The size of a process object. No header declares its fields after the dispatcher header.
 const SIZE: usize = 0x100;
 
-/// The place of the image's file name in a process object, and its size with the end.
+/// The offset of the image's file name in a process object, and its size including the terminator.
 pub const FILE_NAME: u64 = 0xF0;
 
 pub const FILE_NAME_SIZE: usize = 15;
@@ -28,7 +27,7 @@ pub const FILE_NAME_SIZE: usize = 15;
 /// The priority of a process, and of its threads until they change it.
 const NORMAL_PRIORITY: i32 = 8;
 
-/// `LOW_REALTIME_PRIORITY`: the kernel changes no priority from here on.
+/// `LOW_REALTIME_PRIORITY`: the kernel does not change priorities from this value up.
 const LOW_REALTIME_PRIORITY: i32 = 16;
 
 const HIGH: Irql = Irql::HIGH_LEVEL;
@@ -52,7 +51,7 @@ pub const ENTRIES: Entries = &[
     ("KeRevertToUserGroupAffinityThread", APC, Routine::of(revert_group_affinity)),
 ];
 
-/// The threads by their objects' addresses, and the processes' objects by their ids.
+/// The threads, by object address, and the process objects, by process id.
 #[derive(Default)]
 struct Objects {
     threads: HashMap<u64, ThreadObject>,
@@ -61,9 +60,9 @@ struct Objects {
 
 struct ProcessObject {
     memory: Block,
-    /// The path of the image, if a test started the process with one.
+    /// The path of the image, if a test specified one when it started the process.
     image: Option<String>,
-    /// The counter's reading when the kernel first knew the process.
+    /// The counter's reading at the kernel's first encounter with the process.
     created: i64,
     /// The status with which the process has ended.
     ended: Option<NtStatus>,
@@ -71,29 +70,29 @@ struct ProcessObject {
 
 pub struct ThreadObject {
     pub identity: Identity,
-    /// The priority that the thread has without a boost, and with it.
+    /// The thread's priority without and with its boost.
     pub priorities: [i32; 2],
     /// The priority that `KeSetBasePriorityThread` sets.
     pub base_priority: i32,
     /// Set while the normal routine of an APC runs.
     pub runs_apc: bool,
-    /// The processors that the driver chose, or 0.
+    /// The processors that the driver selected, or 0.
     pub affinity: u64,
-    /// The critical and guarded regions that the thread is in.
+    /// The number of critical and guarded regions that the thread has entered.
     pub regions: u32,
-    /// The guarded ones among them.
+    /// The number of guarded regions among them.
     pub guarded: u32,
-    /// The mutexes that the thread owns, each of which puts it in a critical region.
+    /// The number of mutexes that the thread owns and that put it in critical regions.
     pub mutexes: u32,
-    /// The counter's reading when the kernel first knew the thread.
+    /// The counter's reading at the kernel's first encounter with the thread.
     pub created: i64,
-    /// The status with which the thread ends, or has ended.
+    /// The status with which the thread is ending or has ended.
     pub exit_status: NtStatus,
     /// The value that `IoSetTopLevelIrp` stored.
     pub top_level_irp: u64,
-    /// Set once the thread has ended, which ends the waits for it.
+    /// Set once the thread has ended, which ends waits for it.
     pub has_ended: bool,
-    /// The processes that the thread is attached to, the current one last.
+    /// The processes to which the thread is attached, current process last.
     pub attached: Vec<u64>,
 }
 
@@ -131,7 +130,7 @@ pub fn object_of(context: &Context, identity: Identity) -> u64 {
     address
 }
 
-/// Returns whether a thread has ended, if the address is that of a thread's object.
+/// Returns whether a thread has ended, or `None` if the address is not that of a thread object.
 pub fn has_ended(context: &Context, address: u64) -> Option<bool> {
     context.with_state(|all: &mut Objects| Some(all.threads.get(&address)?.has_ended))
 }
@@ -143,24 +142,23 @@ pub fn ended(state: &mut Parts) -> HashSet<u64> {
     ended.map(|(address, _)| *address).collect()
 }
 
-/// Notes that the current thread ends.
+/// Records that the current thread ends.
 pub fn note_end(context: &Context) {
     with_current(context, |thread| thread.has_ended = true);
 }
 
-/// Forgets a thread that has ended and that nothing refers to.
+/// Removes a thread that has ended and is no longer referenced.
 pub fn forget_thread(context: &Context, identity: Identity) {
     let address = context.thread_objects().of(identity);
     context.state().get::<Objects>().threads.remove(&address);
 }
 
-/// Returns the number of regions that the current thread has entered, in which it gets no asynchronous
-/// procedure calls.
+/// Returns the number of regions that the current thread has entered, during which it gets no APCs.
 pub fn regions(context: &Context) -> u32 {
     with_current(context, |object| object.regions)
 }
 
-/// Notes the threads that have acquired mutexes.
+/// Records the threads that have acquired mutexes.
 pub fn note_mutexes(state: &mut Parts, owners: &[u64]) {
     let threads = &mut state.get::<Objects>().threads;
     for owner in owners {
@@ -170,18 +168,18 @@ pub fn note_mutexes(state: &mut Parts, owners: &[u64]) {
     }
 }
 
-/// Notes that the current thread has released a mutex.
+/// Records that the current thread has released a mutex.
 pub fn release_mutex(context: &Context) {
     with_current(context, |thread| thread.mutexes = thread.mutexes.saturating_sub(1));
 }
 
-/// Runs `body` on a thread's object. Bugchecks if the address is not that of one.
+/// Runs `body` on a thread's object. Bugchecks if the address is not that of a thread object.
 pub fn with<R>(context: &Context, address: u64, body: impl FnOnce(&mut ThreadObject) -> R) -> R {
     let result = context.with_state(|all: &mut Objects| all.threads.get_mut(&address).map(body));
     result.unwrap_or_else(|| context.stop_for_wrong(address, "a thread object"))
 }
 
-/// Returns the address of a process's object.
+/// Returns the address of a process object.
 pub fn process_object(nt: &Ntoskrnl, process: u32) -> u64 {
     let created = nt.clock().last();
     let mut state = nt.state();
@@ -189,14 +187,14 @@ pub fn process_object(nt: &Ntoskrnl, process: u32) -> u64 {
     let object = processes.entry(process).or_insert_with(|| {
         let memory = Block::zeroed(SIZE);
         let header = DispatcherHeader::new(memory.address(), dispatcher_kind::PROCESS, SIZE, 0);
-        // The kernel's own block can be written.
+        // The kernel's own block is always writable.
         let _written = memory::write(memory.address(), &header);
         ProcessObject { memory, image: None, created, ended: None }
     });
     object.memory.address()
 }
 
-/// Returns the id of a process and the counter's reading when it began, by its object.
+/// Returns the id of a process, and the counter's reading at its start, given its object.
 pub fn process_of(context: &Context, object: u64) -> Option<(u32, i64)> {
     context.with_state(|all: &mut Objects| {
         let mut all = all.processes.iter();
@@ -205,7 +203,7 @@ pub fn process_of(context: &Context, object: u64) -> Option<(u32, i64)> {
     })
 }
 
-/// Notes the path of a process's image.
+/// Records the path of a process's image.
 pub fn note_image(context: &Context, process: u32, path: &str) {
     process_object(context.ntoskrnl(), process);
     if let Some(object) = context.state().get::<Objects>().processes.get_mut(&process) {
@@ -213,12 +211,12 @@ pub fn note_image(context: &Context, process: u32, path: &str) {
     }
 }
 
-/// Returns the path of a process's image, if a test started the process with one.
+/// Returns the path of a process's image, if a test specified one when it started the process.
 pub fn image_of(context: &Context, process: u32) -> Option<String> {
     context.with_state(|all: &mut Objects| all.processes.get(&process)?.image.clone())
 }
 
-/// Returns whether a process with this id runs: one that drivers have seen.
+/// Returns whether a process with this id is running and known to drivers.
 pub fn is_running(context: &Context, process: u32) -> bool {
     if [Identity::SYSTEM.process, context.identity().process].contains(&process) {
         return true;
@@ -233,7 +231,7 @@ pub fn is_running(context: &Context, process: u32) -> bool {
     known.map_or_else(has_thread, |object| object.ended.is_none())
 }
 
-/// Notes that a process has ended, or returns the status with which it has.
+/// Records that a process has ended, or returns the status with which it ended.
 pub fn process_end(context: &Context, process: u32, status: Option<NtStatus>) -> Option<NtStatus> {
     let mut state = context.state();
     let object = state.get::<Objects>().processes.get_mut(&process)?;
@@ -241,12 +239,12 @@ pub fn process_end(context: &Context, process: u32, status: Option<NtStatus>) ->
     object.ended
 }
 
-/// Returns the identity of the thread whose object is at an address.
+/// Returns the identity of the thread with an object at the given address.
 pub fn identity_of(context: &Context, thread: u64) -> Option<Identity> {
     context.with_state(|all: &mut Objects| Some(all.threads.get(&thread)?.identity))
 }
 
-/// Returns the object of a thread that has not ended, by the thread's id.
+/// Returns the object of a running thread, given its id.
 pub fn thread_by_id(context: &Context, id: u32) -> Option<u64> {
     if context.identity().thread == id {
         return Some(current(context));
@@ -257,7 +255,7 @@ pub fn thread_by_id(context: &Context, id: u32) -> Option<u64> {
     found.map(|(address, _)| *address)
 }
 
-/// Attaches the current thread to a process, or detaches it from the last one.
+/// Attaches the current thread to a process, or detaches it from the last process.
 pub fn attach(context: &Context, process: Option<u64>) -> bool {
     with_current(context, |thread| match process {
         Some(process) => {
@@ -268,20 +266,20 @@ pub fn attach(context: &Context, process: Option<u64>) -> bool {
     })
 }
 
-/// Returns whether the current thread is attached to another process than its own.
+/// Returns whether the current thread is attached to a process other than its own.
 pub fn is_attached(context: &Context) -> bool {
     let own = process_object(context.ntoskrnl(), context.identity().process);
     with_current(context, |thread| thread.attached.iter().any(|process| *process != own))
 }
 
-/// Returns the process that the current thread is in.
+/// Returns the process in which the current thread runs.
 pub fn current_process(context: &Context) -> u64 {
     let attached = with_current(context, |thread| thread.attached.last().copied());
     attached.unwrap_or_else(|| process_object(context.ntoskrnl(), context.identity().process))
 }
 
-/// Raises the priorities of threads whose waits have ended, until they wait again. On Windows, the
-/// increment decays as a thread uses its quanta.
+/// Raises the priorities of threads whose waits have ended, until their next wait. On Windows, the boost
+/// decays as the thread uses its quanta.
 pub fn boost(state: &mut Parts, threads: &[u64], increment: i32) {
     let all = &mut state.get::<Objects>().threads;
     for thread in threads {
@@ -301,8 +299,7 @@ pub fn end_boost(context: &Context) {
     with_current(context, |object| object.priorities = [object.priorities[0]; 2]);
 }
 
-/// Sets a thread's priority, which decides nothing here: the threads of the stand-in kernel take
-/// turns.
+/// Sets a thread's priority. It has no effect, because the threads of the stand-in kernel take turns.
 fn set_priority(context: &Context, thread: u64, priority: i32) -> i32 {
     if !(1..32).contains(&priority) {
         context.stop_for_misuse(&format!("with the priority {priority}; priorities are 1 to 31"));
@@ -362,20 +359,19 @@ pub fn leave_guarded(context: &Context) {
     }
 }
 
-/// Returns whether the thread is in a critical or guarded region, that of a mutex that it owns included,
-/// whatever the IRQL.
+/// Returns whether the thread is in a critical or guarded region, including those for mutexes that it
+/// owns, regardless of the IRQL.
 pub fn are_apcs_disabled(context: &Context) -> bool {
     with_current(context, |object| object.regions > 0 || object.mutexes > 0)
 }
 
-/// Returns whether the current thread gets no asynchronous procedure calls at all, those of the kernel
-/// included.
+/// Returns whether the current thread gets no APCs at all, not even special kernel APCs.
 pub fn gets_no_calls(context: &Context) -> bool {
     let is_guarded = with_current(context, |object| object.guarded > 0);
     is_guarded || context.irql() >= APC
 }
 
-/// Notes the status with which the current thread ends.
+/// Records the status with which the current thread ends.
 pub fn note_exit_status(context: &Context, status: NtStatus) {
     with_current(context, |object| object.exit_status = status);
 }
@@ -390,7 +386,7 @@ pub fn top_level_irp(context: &Context) -> u64 {
     with_current(context, |object| object.top_level_irp)
 }
 
-/// Returns the processors of this kernel, a bit for each.
+/// Returns this kernel's processors, one bit each.
 pub fn processors(context: &Context) -> u64 {
     u64::MAX >> (64 - u32::from(context.processors().clamp(1, 64)))
 }
@@ -399,13 +395,13 @@ fn replace_affinity(context: &Context, affinity: u64) -> u64 {
     with_current(context, |object| std::mem::replace(&mut object.affinity, affinity))
 }
 
-/// Chooses the thread's processors. Threads of the stand-in kernel stay on theirs.
+/// Sets the thread's processor affinity. Threads of the stand-in kernel never change processors.
 fn set_affinity(context: &Context, affinity: u64) -> u64 {
     let affinity = affinity & processors(context);
     if affinity == 0 { 0 } else { replace_affinity(context, affinity) }
 }
 
-/// Chooses the thread's processors until [`revert_affinity_for_now`].
+/// Sets the thread's processor affinity until [`revert_affinity_for_now`].
 fn set_affinity_for_now(context: &Context, affinity: u64) {
     set_affinity(context, affinity);
 }
@@ -418,7 +414,7 @@ fn revert_affinity(context: &Context, affinity: u64) {
     replace_affinity(context, affinity & processors(context));
 }
 
-/// Chooses processors of a group. The only group is 0.
+/// Sets the affinity to processors in a group. The only group is number 0.
 fn set_group_affinity(context: &Context, affinity: u64, previous: u64) {
     let wanted: [u64; 2] = context.read(affinity);
     let mask = wanted[0] & processors(context);

@@ -1,4 +1,4 @@
-//! The threads that drivers create, and those that run their work items.
+//! The threads that drivers create, and the threads that run work items.
 
 use std::{collections::HashSet, sync::Arc};
 
@@ -27,28 +27,28 @@ pub const ENTRIES: Entries = &[("PsTerminateSystemThread", PASSIVE, Routine::of(
 /// The id of the first thread that a driver creates. Ids are multiples of 4.
 const FIRST_ID: u32 = 0x100;
 const ID_STEP: u32 = 4;
-/// The ids of the threads that run work items, from the lowest free one: those below the drivers', and
-/// more that no driver's thread gets.
+/// The ids of threads that run work items, of which the lowest free one is used: ids below the
+/// drivers' range, and ids beyond it.
 const WORKER_IDS: [std::ops::Range<u32>; 2] = [0x20..FIRST_ID, 0x4000_0000..u32::MAX];
 
 /// The threads that have not ended.
 #[derive(Default)]
 struct Threads {
     issued: u32,
-    /// The number of threads so far.
+    /// The total number of threads created.
     started: u64,
     all: Vec<SystemThread>,
-    /// The place of the thread that gets the next turn.
+    /// The index of the thread that runs next.
     next: usize,
 }
 
 struct SystemThread {
-    /// A number that no other thread of the kernel has or had.
+    /// A number that is unique among all past and present threads of the kernel.
     number: u64,
     identity: Identity,
     kind: Kind,
     routine: u64,
-    /// `None` while the thread runs.
+    /// `None` while the thread is running.
     coroutine: Option<Coroutine>,
     /// The counter's reading at which the thread's wait ends.
     deadline: Option<i64>,
@@ -60,15 +60,15 @@ struct SystemThread {
 /// The kind of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// A driver created it.
+    /// A thread that a driver created.
     Drivers,
-    /// A driver created it, and its image stays loaded until the thread ends.
+    /// A thread that a driver created and that keeps the driver's image loaded until it ends.
     KeepsDriver,
-    /// It runs a work item.
+    /// A thread that runs work items.
     Worker,
 }
 
-/// A driver's routine that a thread runs.
+/// A driver routine that a thread runs.
 pub struct Job {
     /// The routine's name in reports.
     pub what: &'static str,
@@ -78,16 +78,16 @@ pub struct Job {
     pub arguments: [u64; 3],
     /// Called on the thread before the routine, with `about`.
     pub before: fn(&Context, u64),
-    /// The object that the thread is for.
+    /// The object that the job is about.
     pub about: u64,
 }
 
-/// Queues work for a thread of the kernel.
+/// Queues work for a kernel thread.
 pub fn queue_work(context: &Context, job: &Job) {
     queue_body(context, job.routine, call_job(job));
 }
 
-/// Queues work for a thread of the kernel, in which it calls a driver's routine.
+/// Queues work for a kernel thread, which calls a driver routine.
 pub fn queue_body(context: &Context, routine: u64, body: impl FnOnce(&Context) + Send + 'static) {
     let thread = context.with_state(|threads: &mut Threads| {
         let used: HashSet<u32> = threads.all.iter().map(|one| one.identity.thread).collect();
@@ -100,7 +100,7 @@ pub fn queue_body(context: &Context, routine: u64, body: impl FnOnce(&Context) +
     }
 }
 
-/// Returns what a thread does for a job.
+/// Returns the body of a thread that runs a job.
 fn call_job(job: &Job) -> impl FnOnce(&Context) + Send + use<> {
     let Job { what, routine, arguments, before, about } = *job;
     move |context| {
@@ -109,7 +109,7 @@ fn call_job(job: &Job) -> impl FnOnce(&Context) + Send + use<> {
     }
 }
 
-/// Creates a thread that calls a driver's routine.
+/// Creates a thread that calls a driver routine.
 fn start(
     context: &Context,
     thread: u32,
@@ -160,7 +160,7 @@ fn end(context: &Context, routine: u64) {
     satisfy(context);
 }
 
-/// Lets the next thread that can run do so until it waits. Returns whether one ran driver code.
+/// Lets the next runnable thread run until it waits. Returns whether it ran driver code.
 pub fn run_one(context: &Context) -> bool {
     if context.irql() >= Irql::DISPATCH_LEVEL || context.coroutine().is_some() {
         return false;
@@ -214,16 +214,16 @@ pub fn next_due(nt: &Ntoskrnl) -> Option<i64> {
     let now = nt.clock().last();
     let mut state = nt.state();
     let all = state.get::<Threads>().all.iter();
-    // A thread whose wait has ended runs without the clock's help.
+    // A thread whose wait has ended does not need the clock to advance.
     all.filter(|thread| thread.coroutine.is_some())
         .filter_map(|thread| thread.deadline.filter(|due| *due > now))
         .min()
 }
 
-/// Reports and forgets the threads that run a driver's code when it is unloaded. `belongs` selects its
+/// Reports and removes the threads that run a driver's code when it is unloaded. `belongs` selects its
 /// addresses.
 pub fn take_left(context: &Context, driver: &str, belongs: impl Fn(u64) -> bool) -> Vec<Violation> {
-    // The other threads keep the driver loaded.
+    // Other threads keep the driver loaded.
     let is_running = |threads: &mut Threads| {
         threads.all.iter().any(|one| one.kind != Kind::Drivers && belongs(one.routine))
     };
@@ -256,7 +256,7 @@ pub fn take_left(context: &Context, driver: &str, belongs: impl Fn(u64) -> bool)
         .collect()
 }
 
-/// Creates a thread that calls a driver's routine.
+/// Creates a thread that calls a driver routine.
 ///
 /// # Errors
 ///
@@ -280,7 +280,7 @@ pub fn create(
     start(context, thread, kind, routine, call_job(&job))
 }
 
-/// Ends the current thread. Returns only on a thread that no driver created.
+/// Ends the current thread. Returns only on threads that no driver created.
 fn terminate(context: &Context, status: NtStatus) -> NtStatus {
     let is_created = context.with_state(|threads: &mut Threads| {
         let mut all = threads.all.iter();

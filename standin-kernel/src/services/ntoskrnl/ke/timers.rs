@@ -1,4 +1,4 @@
-//! Timers, which threads can wait for (`KTIMER`).
+//! Timers that threads can wait for (`KTIMER`).
 
 use zerocopy::FromZeros;
 
@@ -30,7 +30,6 @@ const MILLISECOND: i64 = 10_000;
 
 const TIMERS: &[u8] = &[kind::NOTIFICATION_TIMER, kind::SYNCHRONIZATION_TIMER];
 
-/// The timers that are set.
 #[derive(Default)]
 struct Set {
     issued: u64,
@@ -49,7 +48,7 @@ struct SetTimer {
     address: u64,
     /// The counter's reading at which the timer fires.
     due: i64,
-    /// The period in units of 100 ns; 0 for a timer that fires once.
+    /// The period in units of 100 ns; 0 for a one-shot timer.
     period: i64,
     /// Orders timers that are due at the same time.
     number: u64,
@@ -57,7 +56,7 @@ struct SetTimer {
 }
 
 impl SetTimer {
-    /// Returns the timer as it is set after it has fired, if it is periodic.
+    /// Returns the timer in its state after firing, if it is periodic.
     fn again(self) -> Option<Self> {
         (self.period > 0).then(|| Self { due: self.due.saturating_add(self.period), ..self })
     }
@@ -67,18 +66,18 @@ impl SetTimer {
 enum Action {
     /// Signals the object, and queues the DPC unless it is 0.
     Signal { dpc: u64 },
-    /// Calls an `EX_TIMER`'s callback, or a device's, with the timer or the device.
+    /// Calls the callback of an `EX_TIMER` or a device, passing the timer or device.
     Call { callback: u64, context: u64 },
 }
 
-/// Calls a routine of a device's driver once a second, at `DISPATCH_LEVEL`.
+/// Calls a device's timer routine once per second, at `DISPATCH_LEVEL`.
 pub fn start_for_device(context: &Context, device: u64, routine: u64, its_context: u64) {
     const SECOND: i64 = 1000 * MILLISECOND;
     let action = Action::Call { callback: routine, context: its_context };
     start(context, device, -SECOND, SECOND, action);
 }
 
-/// Sets a timer, which fires at once if its time has passed. Returns whether it was set before.
+/// Sets a timer, which fires immediately if its time has passed. Returns whether it was already set.
 fn start(context: &Context, address: u64, due: i64, period: i64, action: Action) -> bool {
     let later = context.clock().due(due);
     let period = if period == 0 { 0 } else { period.max(Clock::SHORTEST_TICK) };
@@ -111,7 +110,7 @@ pub fn next_due(nt: &Ntoskrnl) -> Option<i64> {
     nt.state().get::<Set>().all.iter().map(|one| one.due).min()
 }
 
-/// Fires the first timer that is due at `due`, and advances the clock to that.
+/// Fires the first timer that is due at `due`, and advances the clock to `due`.
 pub fn fire_next(context: &Context, due: i64) {
     let timer = context.with_state(|Set { all, .. }: &mut Set| {
         let due = all.iter().enumerate().filter(|(_, timer)| timer.due <= due);
@@ -154,7 +153,7 @@ fn initialize_timer_ex(context: &Context, timer: u64, synchronization: u32) {
     let its_kind =
         if synchronization == 0 { kind::NOTIFICATION_TIMER } else { kind::SYNCHRONIZATION_TIMER };
     context.write(timer, &KernelTimer::new_zeroed());
-    // Since Windows 7, the field of the size is `Hand`, which is 0 before the timer is set.
+    // Since Windows 7, the header's size field is `Hand`, which is 0 until the timer is set.
     initialize(context, timer, its_kind, 0, 0);
 }
 
@@ -202,7 +201,7 @@ fn read_timer(context: &Context, timer: u64) -> bool {
     header_of(context, timer, TIMERS).signal_state > 0
 }
 
-/// The timers that `ExAllocateTimer` returned, each with its callback and the callback's context.
+/// The timers that `ExAllocateTimer` returned, with their callbacks and callback contexts.
 #[derive(Default)]
 pub struct Allocated(pub Vec<(u64, u64, u64)>);
 
@@ -226,8 +225,8 @@ pub fn set(context: &Context, timer: u64, due: i64, period: i64, _parameters: u6
     start(context, timer, due, period.max(0), action)
 }
 
-/// Takes the set timers that `belongs` selects by their address, DPC or callback out of the list, and
-/// returns their addresses.
+/// Removes the set timers that `belongs` selects by address, DPC or callback. Returns their
+/// addresses.
 pub fn take_set(context: &Context, belongs: impl Fn(u64) -> bool) -> Vec<u64> {
     let routine_of = |action: Action| match action {
         Action::Signal { dpc: 0 } => 0,

@@ -1,4 +1,4 @@
-//! Times, and waiting for them.
+//! Times and delays.
 
 use super::dispatcher::{check_may_wait, deadline};
 use crate::{
@@ -25,8 +25,8 @@ pub const ENTRIES: Entries = &[
     ("KeStallExecutionProcessor", HIGH, Routine::of(stall)),
 ];
 
-/// Waits in virtual time. The interval is in 100 ns units: negative ones are relative to now,
-/// positive ones count from 1601.
+/// Waits in virtual time. The interval is in units of 100 ns: a negative value is relative to now, and
+/// a positive value counts from 1601.
 fn ke_delay_execution_thread(
     context: &Context,
     _mode: i8,
@@ -49,15 +49,15 @@ fn ke_query_system_time_precise(context: &Context, time: At<i64>) {
     time.write(context, clock.file_time(clock.counter()));
 }
 
-/// Returns the time of the last tick since the kernel's start. Like every routine that reads a time, it
-/// lets time pass.
+/// Returns the time of the last tick since the kernel's start. Like all routines that read a time, it
+/// advances the clock.
 fn interrupt_time(context: &Context) -> u64 {
     context.host().shared_data().interrupt_time().cast_unsigned()
 }
 
 fn interrupt_time_precise(context: &Context, counter: At<i64>) -> u64 {
     let now = context.clock().counter();
-    // The performance counter has the same unit.
+    // The performance counter uses the same unit.
     const { assert!(Clock::FREQUENCY == 10_000_000, "it counts units of 100 ns") };
     counter.write(context, now);
     now.cast_unsigned()
@@ -81,7 +81,7 @@ fn system_time(context: &Context, to: u64) {
     context.write(to, &context.host().shared_data().system_time());
 }
 
-/// Lets microseconds pass.
+/// Lets a number of microseconds pass.
 fn stall(context: &Context, microseconds: u32) {
     let ticks = i64::from(microseconds) * 10;
     let clock = context.clock();

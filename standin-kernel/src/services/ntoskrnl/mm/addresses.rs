@@ -1,4 +1,4 @@
-//! Addresses: of routines by name, and of valid memory.
+//! Addresses of routines by name, and checks for valid memory.
 
 use crate::{
     execution::routine::Routine,
@@ -18,7 +18,7 @@ pub const ENTRIES: Entries = &[
     ("MmQuerySystemSize", HIGH, Routine::of(system_size)),
 ];
 
-/// Returns the address of a routine that this kernel has, or null.
+/// Returns the address of a routine that this kernel provides, or null.
 fn mm_get_system_routine_address(context: &Context, name: u64) -> u64 {
     let name = read_unicode_string(context, name);
     let variable = || variables::address(context.ntoskrnl(), &name);

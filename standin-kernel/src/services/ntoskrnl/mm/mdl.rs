@@ -52,7 +52,7 @@ mod flag {
     pub const WRITE_OPERATION: u16 = 0x80;
 }
 
-/// The size of a descriptor's header, after which there are 8 bytes for each page.
+/// The size of a descriptor's header. It is followed by 8 bytes per page.
 const HEADER: u64 = size_of::<Mdl>() as u64;
 
 const OF_PAGE: u64 = 8;
@@ -68,7 +68,7 @@ const fn size(_context: &Context, address: u64, length: u64) -> u64 {
     size_for(address, length & 0xFFFF_FFFF)
 }
 
-/// Flushes the caches for a transfer, which on x64 are coherent with devices. The pages must be locked.
+/// Has no effect, because x64 caches are coherent with devices. The pages must be locked.
 fn flush_buffers(context: &Context, mdl: At<Mdl>, _is_read: bool, _is_dma: bool) {
     let value = mdl.read(context);
     if value.flags & (flag::PAGES_LOCKED | flag::SOURCE_IS_NONPAGED_POOL | flag::PARTIAL) == 0 {
@@ -91,7 +91,7 @@ fn allocate(
     /// The offset of a request's list.
     const MDL_ADDRESS: u64 = 8;
     let size = size_for(address, length.into());
-    // The field is narrower than the largest list.
+    // The field is too narrow for the size of the largest list.
     let field = i16::try_from(size).unwrap_or(i16::MAX);
     let size = usize::try_from(size).unwrap_or(usize::MAX);
     let Some(mdl) = context.allocate(size, TAG, false) else {
@@ -113,7 +113,7 @@ fn allocate(
     if irp != 0 {
         let mut at = irp.wrapping_add(MDL_ADDRESS);
         if secondary {
-            // A descriptor's link is its first field.
+            // The first field of a descriptor is its link.
             let mut seen = BTreeSet::new();
             loop {
                 let next: u64 = context.read(at);
@@ -146,7 +146,7 @@ pub const fn address_of(mdl: &Mdl) -> u64 {
     mdl.start.wrapping_add(mdl.byte_offset as u64)
 }
 
-/// Describes memory that is not paged. Bugchecks for other memory.
+/// Builds the descriptor of non-paged memory. Bugchecks for other memory.
 fn build(context: &Context, mdl: At<Mdl>) {
     let mut value = mdl.read(context);
     let address = address_of(&value);
@@ -163,14 +163,14 @@ fn build(context: &Context, mdl: At<Mdl>) {
     mdl.write(context, value);
 }
 
-/// The access that pages are locked for: `IoReadAccess`, `IoWriteAccess` or `IoModifyAccess`.
+/// The kind of access for which pages are locked: `IoReadAccess`, `IoWriteAccess` or `IoModifyAccess`.
 const READ_ACCESS: u32 = 0;
 
 /// Locks a buffer's pages. Windows raises an exception for a bad buffer.
 fn probe_and_lock(context: &Context, mdl: At<Mdl>, _mode: i8, operation: u32) {
     let mut value = mdl.read(context);
     if value.flags & (flag::PAGES_LOCKED | flag::SOURCE_IS_NONPAGED_POOL) != 0 {
-        context.stop_for_misuse("for a memory descriptor list that is locked or built already");
+        context.stop_for_misuse("for a memory descriptor list that is already locked or built");
     }
     let address = address_of(&value);
     pages::forget_list(context, mdl.0);
@@ -198,7 +198,7 @@ fn unlock(context: &Context, mdl: At<Mdl>) {
     mdl.write(context, value);
 }
 
-/// Maps a descriptor's pages, which are at their address already.
+/// Maps a descriptor's pages, which are already mapped at their address.
 fn map(
     context: &Context,
     mdl: At<Mdl>,
@@ -219,7 +219,7 @@ fn map(
         context.stop_for_misuse("for a memory descriptor list whose pages are not locked");
     }
     if value.flags & flag::MAPPED_TO_SYSTEM_VA != 0 {
-        context.stop_for_misuse("for a memory descriptor list that is mapped already");
+        context.stop_for_misuse("for a memory descriptor list that is already mapped");
     }
     value.flags |= flag::MAPPED_TO_SYSTEM_VA;
     if value.flags & flag::PARTIAL != 0 {
@@ -248,7 +248,7 @@ fn unmap(context: &Context, address: u64, mdl: At<Mdl>) {
     mdl.write(context, value);
 }
 
-/// Describes a part of another descriptor's buffer.
+/// Builds a descriptor for a part of another descriptor's buffer.
 fn build_partial(context: &Context, source: At<Mdl>, target: At<Mdl>, address: u64, length: u32) {
     let from = source.read(context);
     let mut to = target.read(context);
@@ -278,14 +278,14 @@ fn build_partial(context: &Context, source: At<Mdl>, target: At<Mdl>, address: u
     target.write(context, to);
 }
 
-/// Forgets that a partial list was mapped.
+/// Resets a partial list's mapped state.
 fn prepare_for_reuse(context: &Context, mdl: At<Mdl>) {
     let mut value = mdl.read(context);
     value.flags &= !(flag::PARTIAL_HAS_BEEN_MAPPED | flag::MAPPED_TO_SYSTEM_VA);
     mdl.write(context, value);
 }
 
-/// Allocates a descriptor for the I/O manager, whose pages are locked.
+/// Allocates a descriptor with locked pages for the I/O manager.
 pub fn locked(context: &Context, address: u64, length: usize) -> u64 {
     let mdl =
         allocate(context, address, u32::try_from(length).unwrap_or(u32::MAX), false, false, 0);
@@ -295,7 +295,7 @@ pub fn locked(context: &Context, address: u64, length: usize) -> u64 {
     mdl
 }
 
-/// Frees a descriptor of the I/O manager.
+/// Frees a descriptor that the I/O manager allocated.
 pub fn discard(context: &Context, mdl: u64) {
     context.free_own(mdl);
 }

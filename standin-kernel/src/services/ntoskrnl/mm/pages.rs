@@ -1,8 +1,8 @@
 //! Physical pages: the frames of addresses, pages for memory descriptor lists, contiguous memory, and
-//! sections of a driver that stay in memory.
+//! sections of a driver that are locked in memory.
 //!
-//! A page gets a frame when a driver asks for it, and keeps it. Frames are small numbers, as on a machine whose
-//! memory starts at 0.
+//! A page is assigned a frame when a driver asks for it, and keeps the frame. Frame numbers are small,
+//! as on a machine whose memory starts at 0.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -43,24 +43,24 @@ pub const ENTRIES: Entries = &[
 
 const PAGE_SIZE: u64 = PAGE as u64;
 
-/// The first frame that a page can have: the first MiB belongs to the firmware.
+/// The first frame that a page can have, because the first MiB belongs to the firmware.
 const FIRST_FRAME: u64 = 0x100;
-/// The number of frames of an address space of 52 bits.
+/// The number of frames in a 52-bit address space.
 const FRAMES: u64 = 1 << 40;
 
 /// The largest allocation in bytes.
 const LARGEST: u64 = 1 << 30;
 
-/// The frames that were given out.
+/// The frames that have been assigned.
 #[derive(Default)]
 struct Frames {
-    /// The frames by their pages' addresses.
+    /// The frames, by page address.
     of_page: HashMap<u64, u64>,
-    /// The pages' addresses by their frames.
+    /// The page addresses, by frame.
     pages: BTreeMap<u64, u64>,
 }
 
-/// The physical addresses that an allocation may have.
+/// The range of physical addresses for an allocation.
 #[derive(Clone, Copy)]
 struct Bounds {
     lowest: u64,
@@ -74,7 +74,7 @@ impl Bounds {
 }
 
 impl Frames {
-    /// Returns the first of `count` adjacent frames within bounds that are free.
+    /// Returns the first of `count` free adjacent frames within the bounds.
     fn find(&self, count: u64, bounds: Bounds) -> Option<u64> {
         let end = (bounds.highest / PAGE_SIZE).saturating_add(1).min(FRAMES);
         let boundary = bounds.boundary / PAGE_SIZE;
@@ -97,7 +97,7 @@ impl Frames {
         }
     }
 
-    /// Gives adjacent frames to adjacent pages. Returns whether there are some within bounds.
+    /// Assigns adjacent frames to adjacent pages. Returns `false` if none are free within the bounds.
     fn give(&mut self, address: u64, count: u64, bounds: Bounds) -> bool {
         self.take_back(address, count);
         let Some(first) = self.find(count, bounds) else {
@@ -118,7 +118,7 @@ impl Frames {
         }
     }
 
-    /// Returns the frame of a page. A page without a frame gets one.
+    /// Returns the frame of a page, assigning one if necessary.
     fn of(&mut self, page: u64) -> Option<u64> {
         if !self.of_page.contains_key(&page) {
             self.give(page, 1, Bounds::ANY);
@@ -137,19 +137,19 @@ fn physical_address(context: &Context, address: u64) -> u64 {
     frame.map_or(0, |frame| frame * PAGE_SIZE + (address - page))
 }
 
-/// Returns an address of a physical address that has one, or 0.
+/// Returns the virtual address for a physical address, or 0 if there is none.
 fn virtual_address(context: &Context, physical: u64) -> u64 {
     let mut state = context.state();
     let page = state.get::<Frames>().pages.get(&(physical / PAGE_SIZE));
     page.map_or(0, |page| page + physical % PAGE_SIZE)
 }
 
-/// The pages that drivers have, by the list or by the address at which they are.
+/// Pages that drivers have allocated, by list or by address.
 #[derive(Default)]
 struct Allocations {
     of_lists: HashMap<u64, Allocation>,
     contiguous: HashMap<u64, Allocation>,
-    /// The pages of lists that were freed without them.
+    /// The pages of lists that were freed without their pages.
     lost: Vec<Allocation>,
     /// The first addresses of the pages that partial lists describe.
     parts: HashMap<u64, u64>,
@@ -158,11 +158,10 @@ struct Allocations {
 struct Allocation {
     memory: Block,
     pages: u64,
-    /// The return address of the call that allocated it.
+    /// The return address of the allocating call.
     by: u64,
 }
 
-/// Allocates adjacent pages.
 fn new_pages(context: &Context, pages: u64, bounds: Bounds) -> Option<Allocation> {
     let bytes = pages * PAGE_SIZE;
     if pages == 0 || bytes > LARGEST || context.faults().take("ExAllocatePool2").is_some() {
@@ -175,7 +174,7 @@ fn new_pages(context: &Context, pages: u64, bounds: Bounds) -> Option<Allocation
     frames.give(allocation.memory.address(), pages, bounds).then_some(allocation)
 }
 
-/// Frees pages, which get other frames if their memory is used again.
+/// Frees pages. If their memory is reused, they are assigned other frames.
 fn give_back(context: &Context, allocation: &Allocation) {
     let address = allocation.memory.address();
     context.state().get::<Frames>().take_back(address, allocation.pages);
@@ -204,8 +203,8 @@ fn allocate_of_node(
     allocate_ex(context, lowest, highest, skip, bytes, cache, flags)
 }
 
-/// Allocates pages that have no address until the driver maps them, and a list that describes them.
-/// The pages are adjacent, as a driver may require.
+/// Allocates pages, which have no address until the driver maps them, and a list that describes them.
+/// The pages are always adjacent, as a driver may require.
 fn allocate_ex(
     context: &Context,
     lowest: u64,
@@ -229,7 +228,7 @@ fn allocate_ex(
     };
     let value = Mdl {
         next: 0,
-        // The field is narrower than the largest list.
+        // The field is too narrow for the size of the largest list.
         size: i16::try_from(size).unwrap_or(i16::MAX),
         flags: LOCKED,
         reserved: 0,
@@ -245,7 +244,7 @@ fn allocate_ex(
     mdl
 }
 
-/// Frees the pages of a list, whose memory the driver frees itself.
+/// Frees the pages of a list. The driver frees the list's own memory.
 fn free(context: &Context, mdl: At<Mdl>) {
     let mut value = mdl.read(context);
     let freed = context.state().get::<Allocations>().of_lists.remove(&mdl.0);
@@ -253,14 +252,14 @@ fn free(context: &Context, mdl: At<Mdl>) {
         context.stop_for_wrong(mdl.0, "a list of MmAllocatePagesForMdl with its pages");
     };
     give_back(context, &freed);
-    // The mapping ends with the pages.
+    // Freeing the pages also ends their mapping.
     value.flags &= !(LOCKED | MAPPED);
     value.mapped = 0;
     mdl.write(context, value);
 }
 
-/// Returns the address at which the pages of a list are, if [`allocate`] made it or it describes a part
-/// of such a list.
+/// Returns the address of a list's pages, if [`allocate`] created the list or it describes a part of
+/// such a list.
 pub fn address_of(context: &Context, mdl: u64) -> Option<u64> {
     let mut state = context.state();
     let allocations = state.get::<Allocations>();
@@ -281,7 +280,7 @@ pub fn contains(context: &Context, address: u64) -> bool {
     })
 }
 
-/// Notes that a list describes a part of another one.
+/// Records that a list describes a part of another list.
 pub fn note_part(context: &Context, source: u64, target: u64, offset: u64) {
     let source = address_of(context, source);
     let mut state = context.state();
@@ -296,7 +295,7 @@ pub fn note_part(context: &Context, source: u64, target: u64, offset: u64) {
     }
 }
 
-/// Forgets the pages of the list at an address, because another list is there now.
+/// Removes the record of a list at an address, because another list is there now.
 pub fn forget_list(context: &Context, mdl: u64) {
     let mut state = context.state();
     let allocations = state.get::<Allocations>();
@@ -322,7 +321,7 @@ fn allocate_contiguous_of_node(
     allocate_contiguous_cached(context, bytes, lowest, highest, boundary, 1)
 }
 
-/// Allocates memory whose pages are adjacent. It is not initialized.
+/// Allocates uninitialized memory with adjacent pages.
 fn allocate_contiguous_cached(
     context: &Context,
     bytes: u64,
@@ -362,13 +361,13 @@ fn free_contiguous_cached(context: &Context, address: u64, bytes: u64, _cache: u
     free_contiguous(context, address);
 }
 
-/// Keeps the section that contains an address in memory. Returns its handle.
+/// Locks the section that contains an address in memory. Returns its handle.
 fn lock_section(context: &Context, address: u64) -> u64 {
     let handle = context.environment().images.lock_section(address);
     handle.unwrap_or_else(|| context.stop_for_wrong(address, "in a loaded driver"))
 }
 
-/// Keeps a section in memory that was locked before, by its handle.
+/// Locks a section that was locked before again, given its handle.
 fn lock_section_again(context: &Context, handle: u64) {
     lock_section(context, handle);
 }
@@ -379,7 +378,7 @@ fn unlock_section(context: &Context, handle: u64) {
     }
 }
 
-/// Takes the pages that `belongs` selects by the calls that allocated them. Returns their number.
+/// Removes the pages that `belongs` selects by allocating call. Returns the number of allocations.
 pub fn take_left(context: &Context, belongs: impl Fn(u64) -> bool) -> usize {
     let taken = context.with_state(|allocations: &mut Allocations| {
         let (mut taken, lost) = std::mem::take(&mut allocations.lost)

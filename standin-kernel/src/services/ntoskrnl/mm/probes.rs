@@ -1,4 +1,4 @@
-//! Checks of addresses in user space, which raise an exception for a bad one.
+//! Checks of user-space addresses, which raise exceptions for bad addresses.
 
 use super::pages;
 use crate::{
@@ -18,8 +18,8 @@ pub const ENTRIES: Entries = &[
     ("ProbeForWrite", APC, Routine::of(probe_for_write)),
 ];
 
-/// Returns the kind of memory that an address in system space is in. All memory of a process of Linux is below the end of
-/// user space, so the value does not tell.
+/// Returns the kind of memory at a system-space address. The value alone does not reveal it, because all
+/// memory of a Linux process is below the end of user space.
 fn of_system(context: &Context, address: u64) -> Option<&'static str> {
     let environment = context.environment();
     if context.pool().contains(address) || environment.paged.contains(address) {
@@ -35,7 +35,7 @@ fn of_system(context: &Context, address: u64) -> Option<&'static str> {
     }
 }
 
-/// Checks that a range is in user space and aligned. A range without bytes is not checked.
+/// Checks that a range is in user space and aligned. An empty range is not checked.
 fn probe(context: &Context, address: u64, length: u64, alignment: u32) -> Option<u64> {
     let range = format!("for {length} bytes at 0x{address:016X}");
     if length == 0 {
@@ -63,7 +63,7 @@ fn probe_for_read(context: &Context, address: u64, length: u64, alignment: u32) 
     probe(context, address, length, alignment);
 }
 
-/// Checks a range as [`probe_for_read`] does, and that each of its pages can be written.
+/// Checks a range as [`probe_for_read`] does, and also that each of its pages is writable.
 fn probe_for_write(context: &Context, address: u64, length: u64, alignment: u32) {
     const STEP: u64 = PAGE as u64;
     let Some(end) = probe(context, address, length, alignment) else {

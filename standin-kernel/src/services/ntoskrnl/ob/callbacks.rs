@@ -1,4 +1,4 @@
-//! Callbacks for handles of processes and threads.
+//! Callbacks for operations on process and thread handles.
 
 use super::filters::{ALTITUDE_COLLISION, Watched, add_filter, has_integrity_check, remove_filter};
 use crate::{
@@ -32,7 +32,7 @@ const fn filter_version(_context: &Context) -> u16 {
     VERSION
 }
 
-/// Returns the routines of a registration for handles, or the status that it fails with.
+/// Returns the handle routines of a registration, or the status with which it fails.
 fn routines_of(context: &Context, value: &ObjectCallbacks) -> NtResult<Vec<u64>> {
     const STEP: usize = size_of::<ObjectOperation>();
     /// `OB_OPERATION_HANDLE_CREATE` and `OB_OPERATION_HANDLE_DUPLICATE`.

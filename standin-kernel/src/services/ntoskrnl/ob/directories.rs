@@ -11,19 +11,19 @@ use crate::{
 /// The type of a directory. No variable that drivers can import points to it.
 pub const TYPE: &str = "ObpDirectoryObjectType";
 
-/// The directories that every system has, with the root first.
+/// The directories that every system has, root first.
 const PREDEFINED: [&str; 14] = [
     r"\", r"\ArcName", r"\BaseNamedObjects", r"\Callback", r"\Device", r"\Driver", r"\FileSystem",
     r"\GLOBAL??", r"\KernelObjects", r"\KnownDlls", r"\ObjectTypes", r"\Security", r"\Sessions",
     r"\Windows",
 ];
 
-/// The directories by their names in the form of [`key`].
+/// The directories, by names in the form that [`key`] returns.
 struct Directories(BTreeMap<String, Directory>);
 
 struct Directory {
     name: String,
-    /// Set if the directory stays when its last handle is closed.
+    /// Set if the directory remains after its last handle is closed.
     is_permanent: bool,
     memory: Block,
 }
@@ -41,8 +41,8 @@ impl Default for Directories {
     }
 }
 
-/// Returns a name in the form that is compared: in small letters, with one prefix for the folder of
-/// links. After the prefix, each character stands for one of the name.
+/// Returns a name in the form used for comparison: in lower case, and with a uniform prefix for the
+/// symbolic link directory. After the prefix, each character corresponds to one of the name.
 pub fn key(name: &str) -> String {
     let lower = |character: char| {
         let mut all = character.to_lowercase();
@@ -60,7 +60,7 @@ pub fn key(name: &str) -> String {
     name
 }
 
-/// Returns the directory that a name is in, and the last part of the name.
+/// Splits a name into the directory and the last component.
 pub fn split(name: &str) -> NtResult<(&str, &str)> {
     const OBJECT_NAME_INVALID: NtStatus = NtStatus::from_bits(0xC000_0033);
     let (directory, last) = name.rsplit_once('\\').ok_or(NtStatus::OBJECT_PATH_SYNTAX_BAD)?;
@@ -85,19 +85,19 @@ pub fn all(context: &Context) -> Vec<(u64, String)> {
     all.map(|one| (one.memory.address(), one.name.clone())).collect()
 }
 
-/// Creates a directory, which lasts as long as it has handles or references unless it is permanent.
+/// Creates a directory. Unless it is permanent, it exists only while it has handles or references.
 pub fn create(context: &Context, name: &str, is_permanent: bool) -> u64 {
     let mut state = context.state();
     let directories = &mut state.get::<Directories>().0;
     let new = Directory::new(name, is_permanent);
     let address = new.memory.address();
-    // Nothing finds a directory without a name by this key.
+    // An unnamed directory cannot be found by this key.
     let key = if name.is_empty() { format!("{address:X}") } else { key(name) };
     directories.entry(key).or_insert(new).memory.address()
 }
 
-/// Makes a directory last only as long as it has handles or references. Returns whether the object
-/// is one.
+/// Makes a directory temporary, so that it exists only while it has handles or references. Returns
+/// whether the object is a directory.
 pub fn make_temporary(state: &mut Parts, object: u64) -> bool {
     let mut all = state.get::<Directories>().0.values_mut();
     let Some(directory) = all.find(|one| one.memory.address() == object) else {
@@ -114,7 +114,7 @@ pub fn delete_temporary(context: &Context, object: u64) {
     all.retain(|_, one| one.is_permanent || one.memory.address() != object);
 }
 
-/// Returns the name that attributes give, from the root on; an empty one if they give none.
+/// Returns the full name, from the root, that attributes specify, or an empty name.
 pub fn full_name(context: &Context, attributes: &Attributes) -> NtResult<String> {
     let name = &attributes.name;
     if attributes.root == 0 {

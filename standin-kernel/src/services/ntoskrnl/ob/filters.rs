@@ -1,4 +1,4 @@
-//! The callbacks for the registry and for handles. They are registered, and never called.
+//! Callbacks for the registry and for handles. They can be registered, but are never called.
 
 use crate::{
     ground::{NtStatus, arena::Block, memory},
@@ -8,10 +8,10 @@ use crate::{
 /// `STATUS_FLT_INSTANCE_ALTITUDE_COLLISION`.
 pub const ALTITUDE_COLLISION: NtStatus = NtStatus::from_bits(0xC01C_0011);
 
-/// The object of a [`Filter`].
+/// The operations that a [`Filter`] watches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Watched {
-    /// Operations on keys of the registry.
+    /// Operations on registry keys.
     Registry,
     /// Operations on handles.
     Handles,
@@ -19,31 +19,30 @@ pub enum Watched {
 
 /// A registration at an altitude.
 struct Filter {
-    /// The watched objects.
+    /// The watched operations.
     watched: Watched,
-    /// The cookie or the handle that the driver got.
+    /// The cookie or handle that the driver received.
     key: u64,
-    /// The altitude, which is unique among the registrations for the same objects.
+    /// The altitude, which is unique among registrations for the same operations.
     altitude: Option<String>,
     /// The driver's routines.
     routines: Vec<u64>,
     _memory: Block,
 }
 
-/// The registrations.
 #[derive(Default)]
 struct Filters {
     all: Vec<Filter>,
-    /// The number of registrations so far.
+    /// The total number of registrations.
     issued: u64,
 }
 
-/// Returns whether the image that a routine is in was linked with `/INTEGRITYCHECK`, without which Windows
-/// refuses the routine.
+/// Returns whether a routine's image was linked with `/INTEGRITYCHECK`, which Windows requires for these
+/// routines.
 pub fn has_integrity_check(context: &Context, routine: u64) -> bool {
-    /// The offset of the headers' offset in an image.
+    /// The offset in an image of the field with the headers' offset.
     const HEADERS: u64 = 0x3C;
-    /// The offset of `DllCharacteristics` from the headers: after the signature and the file header.
+    /// The offset of `DllCharacteristics` in the headers: after the signature and the file header.
     const CHARACTERISTICS: u64 = 24 + 70;
     /// `IMAGE_DLLCHARACTERISTICS_FORCE_INTEGRITY`.
     const FORCE_INTEGRITY: u16 = 0x80;
@@ -56,7 +55,7 @@ pub fn has_integrity_check(context: &Context, routine: u64) -> bool {
     read().is_some_and(|flags| flags & FORCE_INTEGRITY != 0)
 }
 
-/// Registers routines at an altitude. Returns the key, unless another registration has the altitude.
+/// Registers routines at an altitude. Returns the key, or an error if the altitude is already in use.
 pub fn add_filter(
     context: &Context,
     watched: Watched,

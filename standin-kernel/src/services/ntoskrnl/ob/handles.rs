@@ -1,4 +1,4 @@
-//! Handles, and the references that drivers hold to objects.
+//! Handles, and drivers' references to objects.
 
 use std::collections::HashMap;
 
@@ -36,7 +36,7 @@ pub const CURRENT_PROCESS: u64 = (-1_i64).cast_unsigned();
 /// `NtCurrentThread()`.
 pub const CURRENT_THREAD: u64 = (-2_i64).cast_unsigned();
 
-/// The first handle. Handles of the kernel have the high bit set.
+/// The first handle. Kernel handles have the high bit set.
 const FIRST: u64 = 0xFFFF_FFFF_8000_1000;
 const STEP: u64 = 4;
 
@@ -49,27 +49,27 @@ pub struct Target {
     pub object: u64,
     /// Called when the handle is closed, with the object.
     pub close: fn(&Context, u64),
-    /// Set if the handle has a reference to the object, which `close` releases.
+    /// Set if the handle holds a reference to the object, which `close` releases.
     pub has_reference: bool,
 }
 
 impl Target {
-    /// Returns the target of a thread's handle.
+    /// Returns the target for a thread handle.
     pub const fn thread(object: u64) -> Self {
         Self { type_name: "PsThreadType", object, close: |_, _| {}, has_reference: false }
     }
 
-    /// Returns the target of a process's handle.
+    /// Returns the target for a process handle.
     pub const fn process(object: u64) -> Self {
         Self { type_name: "PsProcessType", object, close: |_, _| {}, has_reference: false }
     }
 }
 
-/// An object that lives as long as it has handles or references.
+/// An object that exists only while it has handles or references.
 struct Owned {
     /// The number of open handles.
     handles: u32,
-    /// Called when neither handles nor references are left, with the object.
+    /// Called with the object when it has neither handles nor references.
     delete: fn(&Context, u64),
 }
 
@@ -77,11 +77,11 @@ struct Owned {
 struct Handles {
     issued: u64,
     open: HashMap<u64, Target>,
-    /// The objects that [`own`] was called for.
+    /// The objects for which [`own`] was called.
     owned: HashMap<u64, Owned>,
-    /// The references that drivers took to objects. Handles are not counted.
+    /// The drivers' references to objects, excluding handles.
     references: HashMap<u64, u32>,
-    /// The types of the objects that have handles or references, if an object ever had a handle.
+    /// The types of objects that have had a handle, while they have handles or references.
     types: HashMap<u64, &'static str>,
     /// The number of objects whose deletion is queued.
     deferred: u32,
@@ -102,7 +102,7 @@ pub fn open(context: &Context, target: Target) -> u64 {
 }
 
 impl Handles {
-    /// Forgets the type of an object that has neither handles nor references: another may get its address.
+    /// Removes the type of an unused object, because another object may get its address.
     fn forget_unused_type(&mut self, object: u64) {
         let is_open = self.open.values().any(|target| target.object == object);
         if !is_open && !self.references.contains_key(&object) {
@@ -112,7 +112,7 @@ impl Handles {
 }
 
 /// Calls `delete` with an object when its last handle is closed and its last reference is released.
-/// Handles that were opened before do not count.
+/// Handles that were opened earlier do not count.
 pub fn own(context: &Context, object: u64, delete: fn(&Context, u64)) {
     let owned = Owned { handles: 0, delete };
     context.state().get::<Handles>().owned.insert(object, owned);
@@ -126,12 +126,12 @@ pub fn is_unused(context: &Context, object: u64) -> bool {
     !handles.references.contains_key(&object) && owned.is_none_or(|owned| owned.handles == 0)
 }
 
-/// Forgets an object that [`own`] was called for.
+/// Removes an object for which [`own`] was called.
 pub fn disown(context: &Context, object: u64) {
     context.state().get::<Handles>().owned.remove(&object);
 }
 
-/// Forgets an object that [`own`] was called for, with the references that a driver took to it.
+/// Removes an object for which [`own`] was called, and the drivers' references to it.
 pub fn forget(context: &Context, object: u64) {
     let mut state = context.state();
     let handles = state.get::<Handles>();
@@ -139,19 +139,19 @@ pub fn forget(context: &Context, object: u64) {
     handles.references.remove(&object);
 }
 
-/// Returns whether an object that [`own`] was called for has handles or references, so that its deletion
-/// is not due.
+/// Returns whether an object for which [`own`] was called has handles or references, so that it must not
+/// be deleted yet.
 pub fn is_in_use(context: &Context, object: u64) -> bool {
     context.state().get::<Handles>().owned.contains_key(&object)
 }
 
-/// Returns the number of open handles of an object that [`own`] was called for.
+/// Returns the number of open handles of an object for which [`own`] was called.
 pub fn count(context: &Context, object: u64) -> u32 {
     context.state().get::<Handles>().owned.get(&object).map_or(0, |owned| owned.handles)
 }
 
-/// Deletes an object that has neither handles nor references: at once, or on a thread of the kernel if the
-/// current thread gets no asynchronous procedure calls.
+/// Deletes an object that has neither handles nor references: immediately, or on a kernel thread if APCs
+/// are disabled for the current thread.
 fn delete_unused(context: &Context, object: u64) {
     let unused = context.with_state(|handles: &mut Handles| {
         let is_unused = !handles.references.contains_key(&object)
@@ -172,7 +172,7 @@ fn delete_unused(context: &Context, object: u64) {
     });
 }
 
-/// Waits until the deletions that were queued are done.
+/// Waits for the queued deletions.
 pub fn finish_deletions(context: &Context) {
     wait_until(context, None, || context.state().get::<Handles>().deferred == 0);
 }
@@ -182,8 +182,8 @@ pub fn target(context: &Context, handle: u64) -> Option<Target> {
     context.state().get::<Handles>().open.get(&handle).copied()
 }
 
-/// Returns the type of an object that has a handle, or had one and has references: the name of the
-/// exported variable.
+/// Returns the type of an object that has a handle, or that has references and had a handle: the name of
+/// the exported variable.
 pub fn type_of(context: &Context, object: u64) -> Option<&'static str> {
     context.state().get::<Handles>().types.get(&object).copied()
 }
@@ -209,8 +209,8 @@ fn close(context: &Context, handle: u64) -> NtStatus {
     NtStatus::SUCCESS
 }
 
-/// Opens another handle of a handle's object, unless it is only to be closed. Drivers have one table of handles
-/// here, whatever the process.
+/// Opens another handle to a handle's object, unless the flags only close the source. Drivers have one
+/// handle table here, regardless of the process.
 fn duplicate(
     context: &Context,
     source_process: u64,
@@ -239,7 +239,7 @@ fn duplicate(
     Ok(())
 }
 
-/// Fails for a handle that is not a process's.
+/// Fails if a handle is not a process handle.
 pub fn must_be_process(context: &Context, handle: u64) -> NtResult {
     let is_process = target_of(context, handle)?.type_name == "PsProcessType";
     if is_process { Ok(()) } else { Err(NtStatus::OBJECT_TYPE_MISMATCH) }
@@ -249,7 +249,7 @@ fn close_for(context: &Context, handle: u64, _mode: i8) -> NtStatus {
     close(context, handle)
 }
 
-/// Returns the numbers of an object's handles, and of its references with those of its handles.
+/// Returns the number of an object's handles, and the number of its references including handles.
 pub fn counts(context: &Context, object: u64) -> (u32, u32) {
     let mut state = context.state();
     let handles = state.get::<Handles>();
@@ -261,7 +261,7 @@ pub fn counts(context: &Context, object: u64) -> (u32, u32) {
     (of_handles, references.saturating_add(of_handles).saturating_sub(with_reference))
 }
 
-/// Returns the target of a handle, which may be that of the current thread or process.
+/// Returns the target of a handle, which may be the pseudo-handle of the current thread or process.
 pub fn target_of(context: &Context, handle: u64) -> NtResult<Target> {
     match handle {
         CURRENT_THREAD => Ok(Target::thread(thread_objects::current(context))),
@@ -314,8 +314,8 @@ fn reference_by_pointer(
     NtStatus::SUCCESS
 }
 
-/// Takes a reference to an object. Returns the number of references; drivers can only rely on
-/// it not being 0.
+/// Adds a reference to an object. Returns the number of references. Drivers can rely only on it being
+/// nonzero.
 pub fn reference(context: &Context, object: u64) -> i64 {
     let is_thread = thread_objects::has_ended(context, object).is_some();
     if !is_thread && memory::read::<u8>(object).is_err() {
@@ -331,7 +331,7 @@ fn reference_with_tag(context: &Context, object: u64, _tag: u32) -> i64 {
     reference(context, object)
 }
 
-/// Releases a reference to an object. Returns the number of references that are left.
+/// Releases a reference to an object. Returns the number of remaining references.
 pub fn dereference(context: &Context, object: u64) -> i64 {
     let left = context.with_state(|handles: &mut Handles| {
         let count = handles.references.get_mut(&object)?;

@@ -1,4 +1,4 @@
-//! `OBJECT_ATTRIBUTES`, by which drivers name objects.
+//! `OBJECT_ATTRIBUTES`, with which drivers name objects.
 
 use crate::{
     ground::{
@@ -10,14 +10,14 @@ use crate::{
 
 const OBJECT_NAME_INVALID: NtStatus = NtStatus::from_bits(0xC000_0033);
 
-/// `OBJ_OPENIF`: an object of the name is opened if it exists.
+/// `OBJ_OPENIF`: opens an object with the name if one exists.
 pub const OPEN_IF: u32 = 0x80;
 /// `OBJ_VALID_ATTRIBUTES`.
 const VALID: u32 = 0x1FF2;
 
-/// The content of object attributes.
+/// The contents of an `OBJECT_ATTRIBUTES` structure.
 pub struct Attributes {
-    /// The handle of the object at which the name starts, or 0.
+    /// The handle of the object to which the name is relative, or 0.
     pub root: u64,
     /// The name, which is empty if there is none.
     pub name: String,

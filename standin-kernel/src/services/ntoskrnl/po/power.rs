@@ -1,4 +1,4 @@
-//! The power manager: the power requests of drivers, and the sleep of the system.
+//! The power manager: drivers' power requests, and system sleep.
 
 use std::collections::HashMap;
 
@@ -47,14 +47,14 @@ const SLEEP: u64 = 2;
 /// `STATUS_INVALID_PARAMETER_2`.
 const INVALID_PARAMETER_2: NtStatus = NtStatus::from_bits(0xC000_00F0);
 
-/// Tells that the driver is ready for the next power request. Since Windows Vista, that has no effect.
+/// Signals readiness for the next power request. It has had no effect since Windows Vista.
 fn start_next_request(context: &Context, irp: u64) {
     if irps::find(context, irp).is_none() {
         context.stop_for_wrong(irp, "a request");
     }
 }
 
-/// Keeps a power state of a device. Returns the one before.
+/// Stores a power state of a device. Returns the previous state.
 fn set_state(context: &Context, device: u64, kind: u32, state: u32) -> u32 {
     must_be_device(context, device);
     states::set(context, device, kind, state)
@@ -70,7 +70,7 @@ struct Wanted {
     context: u64,
 }
 
-/// The power requests of drivers that are under way, by their addresses.
+/// The drivers' power requests in progress, by address.
 #[derive(Default)]
 struct UnderWay(HashMap<u64, Wanted>);
 
@@ -89,7 +89,7 @@ fn request(
         return Err(INVALID_PARAMETER_2);
     }
     let wanted = Wanted { device, minor, state, completion, context: its_context };
-    // The state of a request to wake is that of the system, and comes first.
+    // A wake request contains the system state, which comes first.
     let parameters = if minor == power::WAIT_WAKE {
         [u64::from(state), 0, 0, 0]
     } else {
@@ -99,7 +99,7 @@ fn request(
     let (irp, top) = allocate(context, device, &sent, ended);
     context.state().get::<UnderWay>().0.insert(irp, wanted);
     result.write_optional(context, irp);
-    // Drivers serve most power requests at PASSIVE_LEVEL.
+    // Drivers handle most power requests at PASSIVE_LEVEL.
     if context.irql() == Irql::PASSIVE_LEVEL {
         call_driver(context, top, irp);
     } else {
@@ -111,7 +111,7 @@ fn request(
     Ok(NtStatus::PENDING)
 }
 
-/// Calls the routine that waits for the completion of a driver's power request.
+/// Calls the routine that a driver specified for the completion of its power request.
 fn ended(context: &Context, irp: u64) {
     let wanted = context.with_state(|UnderWay(all)| all.remove(&irp));
     let Some(wanted) = wanted.filter(|wanted| wanted.completion != 0) else {
@@ -133,15 +133,15 @@ fn finish(context: &Context) {
     if !wait_until(context, None, is_over) {
         context.stop(
             Rule::RequestNotCompleted,
-            "a driver keeps a power request of PoRequestPowerIrp, and nothing that is left to run \
+            "a driver keeps a power request of PoRequestPowerIrp, and no remaining work \
              completes it"
                 .to_owned(),
         );
     }
 }
 
-/// Puts the system to sleep and wakes it up again, as a device's drivers see it. The driver that decides
-/// about the device's power takes the device to a lower state and back.
+/// Puts the system to sleep and wakes it up again, from the perspective of a device's drivers. The power
+/// policy owner takes the device to a lower state and back.
 pub fn cycle(context: &Context, physical: u64) -> NtStatus {
     if context.nodes().stage(physical) != Some(Stage::Started) {
         return NtStatus::NO_SUCH_DEVICE;
@@ -154,7 +154,7 @@ pub fn cycle(context: &Context, physical: u64) -> NtStatus {
     if asked.is_success() { woken } else { asked }
 }
 
-/// Sends a device's stack a request about the state of the system.
+/// Sends a system power request to a device's stack.
 fn system(context: &Context, physical: u64, minor: u8, state: u32) -> NtStatus {
     let action = if state == WORKING { NO_ACTION } else { SLEEP };
     let request = Request {

@@ -1,5 +1,5 @@
-//! Power settings and the callbacks that drivers register for them. The system runs on mains power, with
-//! its lid open and its display on, until a test changes a setting.
+//! Power settings, and the callbacks that drivers register for them. The system runs on mains power,
+//! with its lid open and its display on, until a test changes a setting.
 
 use std::collections::BTreeMap;
 
@@ -11,13 +11,13 @@ use crate::{
     services::ntoskrnl::context::{Context, Entries},
 };
 
-/// The exports. The pages say that the routines run at `PASSIVE_LEVEL` only; their callbacks do.
+/// The exports. Their pages require `PASSIVE_LEVEL`, at which the callbacks run.
 pub const ENTRIES: Entries = &[
     ("PoRegisterPowerSettingCallback", Irql::APC_LEVEL, Routine::of(register)),
     ("PoUnregisterPowerSettingCallback", Irql::APC_LEVEL, Routine::of(unregister)),
 ];
 
-/// The settings that every system has, with the values of numbers: `GUID_ACDC_POWER_SOURCE`,
+/// The settings that every system has and whose values are numbers: `GUID_ACDC_POWER_SOURCE`,
 /// `GUID_BATTERY_PERCENTAGE_REMAINING`, `GUID_LIDSWITCH_STATE_CHANGE`, `GUID_MONITOR_POWER_ON`,
 /// `GUID_CONSOLE_DISPLAY_STATE`, `GUID_POWER_SAVING_STATUS` and `GUID_SYSTEM_AWAYMODE`.
 const NUMBERS: [(&str, u32); 7] = [
@@ -30,11 +30,11 @@ const NUMBERS: [(&str, u32); 7] = [
     ("98a7f580-01f7-48aa-9c0f-44352c29e5c0", 0),
 ];
 
-/// `GUID_POWERSCHEME_PERSONALITY`, and the balanced scheme, which is its value.
+/// `GUID_POWERSCHEME_PERSONALITY`, and its value, which is the balanced scheme.
 const PERSONALITY: (&str, &str) =
     ("245d8541-3943-4422-b025-13a784f679b7", "381b4222-f694-41f0-9685-ff5bb260df2e");
 
-/// The values of the settings, and the registrations in their order.
+/// The values of the settings, and the registrations in order.
 struct Settings {
     values: BTreeMap<[u8; 16], Vec<u8>>,
     registrations: Vec<(u64, Registration)>,
@@ -68,7 +68,7 @@ impl Default for Settings {
     }
 }
 
-/// Registers a callback, and calls it with the setting's value if the system has the setting.
+/// Registers a callback, and calls it with the setting's current value if the setting exists.
 fn register(
     context: &Context,
     _device: u64,
@@ -96,7 +96,7 @@ fn register(
     Ok(())
 }
 
-/// Takes the registrations that `is_taken` selects by their handles and routines. Returns their number.
+/// Removes the registrations that `is_taken` selects by handle and routine. Returns their number.
 fn take(context: &Context, is_taken: impl Fn(u64, u64) -> bool) -> usize {
     context.with_state(|settings: &mut Settings| {
         let taken =
@@ -133,7 +133,7 @@ pub fn set(context: &Context, setting: [u8; 16], value: &[u8]) {
     }
 }
 
-/// Takes the registrations of a driver's routines, and returns how many there were.
+/// Removes the registrations of a driver's routines, and returns their number.
 pub fn take_left(context: &Context, belongs: impl Fn(u64) -> bool) -> usize {
     take(context, |_, routine| belongs(routine))
 }

@@ -1,4 +1,4 @@
-//! Threads and processes as objects: the current ones, their ids and times.
+//! Thread and process objects: the current ones, their ids and times.
 
 use super::processes::known;
 use crate::{
@@ -57,20 +57,20 @@ fn is_terminating(context: &Context, thread: u64) -> bool {
     with(context, thread, |object| object.has_ended)
 }
 
-/// Returns when a thread began, in units of 100 ns since 1601.
+/// Returns the start time of a thread, in units of 100 ns since 1601.
 fn create_time(context: &Context, thread: u64) -> i64 {
     let created = with(context, thread, |object| object.created);
     context.clock().file_time(created)
 }
 
-/// Stores the request by which file systems recognize the top of their recursion, for the current thread.
+/// Stores the top-level IRP of the current thread, with which file systems detect recursion.
 fn set_top_level_irp(context: &Context, irp: u64) {
     with_current(context, |object| object.top_level_irp = irp);
 }
 
 fn ps_get_current_process_id(context: &Context) -> u64 {
     let process = context.identity().process;
-    // From now on, the driver may look for the process.
+    // From now on, the driver may look up the process.
     process_object(context.ntoskrnl(), process);
     u64::from(process)
 }

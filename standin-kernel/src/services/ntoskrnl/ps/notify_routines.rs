@@ -1,4 +1,4 @@
-//! The registrations of routines that watch the system.
+//! The registration of routines that watch the system.
 
 use super::watchers::{Form, Watchers};
 use crate::services::ntoskrnl::ob::filters::has_integrity_check;
@@ -23,13 +23,13 @@ pub const ENTRIES: Entries = &[
     ("PsRemoveLoadImageNotifyRoutine", PASSIVE, Routine::of(remove_image_routine)),
 ];
 
-/// The number of routines that Windows keeps of each kind.
+/// The maximum number of routines of each kind, as on Windows.
 const MAX: usize = 64;
 
 /// `STATUS_PROCEDURE_NOT_FOUND`: the routine is not registered.
 const PROCEDURE_NOT_FOUND: NtStatus = NtStatus::from_bits(0xC000_007A);
 
-/// Removes a routine once from a list.
+/// Removes one registration of a routine from a list.
 fn take<T: PartialEq>(all: &mut Vec<T>, routine: &T) -> NtResult {
     let at = all.iter().position(|one| one == routine).ok_or(PROCEDURE_NOT_FOUND)?;
     all.remove(at);
@@ -61,7 +61,7 @@ fn set_process_routine_ex(context: &Context, routine: u64, remove: bool) -> NtRe
     change_process_routine(context, routine, Form::Extended, remove)
 }
 
-/// `PsCreateProcessNotifySubsystems` is the only type: processes of all subsystems.
+/// `PsCreateProcessNotifySubsystems`, which covers processes of all subsystems, is the only type.
 fn set_process_routine_ex2(context: &Context, kind: u32, routine: u64, remove: bool) -> NtResult {
     if kind != 0 {
         return Err(NtStatus::INVALID_PARAMETER);
@@ -69,7 +69,7 @@ fn set_process_routine_ex2(context: &Context, kind: u32, routine: u64, remove: b
     set_process_routine_ex(context, routine, remove)
 }
 
-/// Adds a routine, which may be registered several times.
+/// Adds a routine. The same routine can be registered several times.
 fn add(all: &mut Vec<u64>, routine: u64) -> NtResult {
     if all.len() >= MAX {
         return Err(NtStatus::INSUFFICIENT_RESOURCES);

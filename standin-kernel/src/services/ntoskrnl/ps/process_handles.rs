@@ -1,4 +1,4 @@
-//! The handles of processes, and the information about the process of a handle.
+//! Process handles, and information about the process of a handle.
 
 use zerocopy::IntoBytes;
 
@@ -33,7 +33,7 @@ pub const ENTRIES: Entries = &[
     ("ZwQueryInformationProcess", PASSIVE, Routine::of(query)),
 ];
 
-/// Opens a handle of the process that a client id names, or whose thread it names.
+/// Opens a handle to the process that a client id, or a thread in it, identifies.
 fn open(
     context: &Context,
     handle: At<u64>,
@@ -59,7 +59,7 @@ fn open(
         }
         process = of_thread.unwrap_or(process);
     }
-    // The idle process, whose id is 0, has no handles.
+    // No handle can be opened to the idle process, whose id is 0.
     if process == Identity::IDLE.process || !is_running(context, process) {
         return Err(INVALID_CID);
     }
@@ -91,7 +91,7 @@ fn query(
         class::BASIC => basic,
         class::TIMES => |context, object, _| {
             let (_, created) = known(context, object);
-            // Neither the time of the end nor those that the process used.
+            // The end time and the used processor times are always 0.
             [context.clock().file_time(created), 0, 0, 0].as_bytes().to_vec()
         },
         class::SESSION => {
@@ -140,7 +140,7 @@ fn basic(context: &Context, object: u64, _to: u64) -> Vec<u8> {
     value.as_bytes().to_vec()
 }
 
-/// Returns a counted string with the name of a process's image, as file systems name it.
+/// Returns a counted string with the name of a process's image, in the form that file systems use.
 fn image_name(context: &Context, object: u64, to: u64) -> Vec<u8> {
     const STRING: usize = size_of::<UnicodeString>();
     let text = text_bytes(&image_path(context, known(context, object).0));

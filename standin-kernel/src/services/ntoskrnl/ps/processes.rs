@@ -1,8 +1,8 @@
-//! Processes as drivers see them: they are found by their ids and by their requests, and threads attach to
-//! them.
+//! Processes as drivers see them. They are found by id or by request, and threads attach to them.
 //!
 //! A process is known once a driver has run in it or has seen its id, or once a test has started it. All
-//! processes share the address space of this program: a thread that attaches to one sees the same memory.
+//! processes share this program's address space, so a thread that attaches to a process sees the same
+//! memory.
 
 use zerocopy::FromZeros;
 
@@ -57,7 +57,7 @@ pub const ENTRIES: Entries = &[
     ("KeUnstackDetachProcess", APC, Routine::of(unstack_detach)),
 ];
 
-/// Finds a process by its id, and takes a reference to it.
+/// Finds a process by its id, and adds a reference to it.
 fn lookup_process(context: &Context, id: u64, to: At<u64>) -> NtResult {
     let running = u32::try_from(id).ok().filter(|id| is_running(context, *id));
     let id = running.ok_or(NtStatus::INVALID_PARAMETER)?;
@@ -70,17 +70,17 @@ fn lookup_process(context: &Context, id: u64, to: At<u64>) -> NtResult {
 /// `STATUS_INVALID_CID`.
 const INVALID_CID: NtStatus = NtStatus::from_bits(0xC000_000B);
 
-/// Finds a thread by its id, and takes a reference to it.
+/// Finds a thread by its id, and adds a reference to it.
 fn lookup_thread(context: &Context, id: u64, to: At<u64>) -> NtResult {
     let found = u32::try_from(id).ok().and_then(|id| thread_by_id(context, id));
-    // The documentation's status for this is that of Windows XP.
+    // The documented status for this case is that of Windows XP.
     let object = found.ok_or(INVALID_CID)?;
     handles::reference(context, object);
     to.write(context, object);
     Ok(())
 }
 
-/// Returns a process's id and start. Bugchecks if the address is not that of a process's object.
+/// Returns the id and start time of a process. Bugchecks if the address is not that of a process object.
 pub fn known(context: &Context, object: u64) -> (u32, i64) {
     process_of(context, object)
         .unwrap_or_else(|| context.stop_for_wrong(object, "a process object"))
@@ -96,7 +96,7 @@ fn exit_status(context: &Context, process: u64) -> NtStatus {
     process_end(context, id, None).unwrap_or(NtStatus::PENDING)
 }
 
-/// Returns when the current process has ended: 0, since a thread of it runs.
+/// Returns the exit time of the current process, which is 0 because a thread of it is running.
 const fn exit_time(_context: &Context) -> u64 {
     0
 }
@@ -108,9 +108,9 @@ fn thread_to_process(context: &Context, thread: u64) -> u64 {
     process_object(context.ntoskrnl(), identity.process)
 }
 
-/// Returns the process of the thread that sent a request, if the request names a thread.
+/// Returns the process of the thread that sent a request, if the request has a thread.
 fn of_request(context: &Context, irp: u64) -> Option<u32> {
-    /// The place of the thread in a request's tail.
+    /// The index of the thread in a request's tail.
     const THREAD: usize = 4;
     let value: Irp = context.read(irp);
     let thread = value.tail.get(THREAD).copied()?;
@@ -125,13 +125,13 @@ fn requestor(context: &Context, irp: u64) -> u64 {
 fn requestor_id(context: &Context, irp: u64) -> u32 {
     let process = of_request(context, irp);
     if let Some(id) = process {
-        // From now on, the driver may look for the process.
+        // From now on, the driver may look up the process.
         process_object(context.ntoskrnl(), id);
     }
     process.unwrap_or(0)
 }
 
-/// Returns the session of a process: that of services for the system, else that of the console.
+/// Returns the session of a process: the services session for the system, or else the console session.
 pub const fn session_of(process: u32) -> u32 {
     const CONSOLE: u32 = 1;
     if process == Identity::SYSTEM.process { 0 } else { CONSOLE }
@@ -144,7 +144,7 @@ fn requestor_session(context: &Context, irp: u64, to: At<u32>) -> NtResult {
     session.map(drop).ok_or(NtStatus::UNSUCCESSFUL)
 }
 
-/// Returns whether a request is from a process of 32 bits. Here, no process has 32 bits.
+/// Returns whether a request is from a 32-bit process, which do not exist here.
 const fn is_32_bit(_context: &Context, _irp: u64) -> bool {
     false
 }
@@ -163,8 +163,8 @@ fn unstack_detach(context: &Context, state: At<ApcState>) {
     }
 }
 
-/// Returns the path of a process's image as file systems name it. The system's processes have none, and a
-/// process that a test started without one is `client.exe`.
+/// Returns the path of a process's image, in the form that file systems use. System processes have none,
+/// and a process that a test started without a path is `client.exe`.
 pub fn image_path(context: &Context, process: u32) -> String {
     const VOLUME: &str = r"\Device\HarddiskVolume1";
     if [Identity::IDLE.process, Identity::SYSTEM.process].contains(&process) {
@@ -178,14 +178,14 @@ pub fn image_path(context: &Context, process: u32) -> String {
     path
 }
 
-/// Allocates a string with the path of a process's image, which its caller frees.
+/// Allocates a string with the path of a process's image, which the caller frees.
 fn locate_image(context: &Context, process: u64, to: At<u64>) -> NtResult {
     const HEADER: usize = size_of::<UnicodeString>();
     let (id, _) = known(context, process);
     let units: Vec<u16> = image_path(context, id).encode_utf16().collect();
     let bytes: Vec<u8> = units.iter().flat_map(|unit| unit.to_le_bytes()).collect();
     let length = u16::try_from(bytes.len()).map_err(|_| NtStatus::INSUFFICIENT_RESOURCES)?;
-    // The buffer is zeroed, which ends the string.
+    // The buffer is zeroed, which terminates the string.
     let string = strings::new_buffer(context, HEADER + bytes.len() + 2);
     if string == 0 {
         return Err(NtStatus::NO_MEMORY);
@@ -202,7 +202,7 @@ fn locate_image(context: &Context, process: u64, to: At<u64>) -> NtResult {
     Ok(())
 }
 
-/// Returns the address of the name of a process's image file, of which the first 14 characters are kept.
+/// Returns the address of a process's image file name, which is truncated to 14 characters.
 fn image_file_name(context: &Context, process: u64) -> u64 {
     let (id, _) = known(context, process);
     let path = image_path(context, id);
@@ -219,7 +219,7 @@ fn image_file_name(context: &Context, process: u64) -> u64 {
     at
 }
 
-/// Attaches the thread to a process, unless it is in that process. It must not be attached to another one.
+/// Attaches the thread to a process, unless it is already in it. It must not be attached to another.
 fn attach_once(context: &Context, process: u64) {
     known(context, process);
     if current_process(context) == process {
@@ -233,17 +233,17 @@ fn attach_once(context: &Context, process: u64) {
     attach(context, Some(process));
 }
 
-/// Detaches the thread from the process that it is attached to, if it is.
+/// Detaches the thread from the process to which it is attached, if any.
 fn detach_once(context: &Context) {
     if is_attached(context) {
         attach(context, None);
     }
 }
 
-/// The status of a process that a test ends.
+/// The exit status of a process that a test ends.
 pub const EXIT_STATUS: NtStatus = NtStatus::SUCCESS;
 
-/// Notes that a process has ended, which ends the waits for it.
+/// Records that a process has ended, which ends waits for it.
 pub fn end(context: &Context, process: u32) {
     let object = process_object(context.ntoskrnl(), process);
     process_end(context, process, Some(EXIT_STATUS));

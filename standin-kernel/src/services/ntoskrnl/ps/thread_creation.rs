@@ -57,7 +57,7 @@ fn create_thread(
     client: u64,
     routine: [u64; 2],
 ) -> NtResult {
-    // A process other than the system's needs its handle, which no driver here has.
+    // A process other than the system process requires a handle, which no driver has here.
     if process != 0 && process != handles::CURRENT_PROCESS {
         return Err(NtStatus::INVALID_HANDLE);
     }

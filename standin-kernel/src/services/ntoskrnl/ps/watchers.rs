@@ -1,8 +1,8 @@
-//! Routines that watch the system: the processes, threads and images that come and go, the registry, and
-//! handles of processes and threads.
+//! Routines that watch the system: processes, threads, images, the registry, and handles of processes
+//! and threads.
 //!
-//! A test starts and ends processes (`Kernel::start_process`), and the routines for processes, threads and
-//! images are called. Those for the registry and for handles are registered, and never called.
+//! When a test starts and ends processes (`Kernel::start_process`), the routines for processes, threads
+//! and images are called. The others can be registered, but are never called.
 
 use zerocopy::FromZeros;
 
@@ -20,16 +20,16 @@ use crate::{
     services::ntoskrnl::{context::Context, ke::thread_objects},
 };
 
-/// The form of a routine for processes.
+/// The form of a process notification routine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
-    /// Takes ids.
+    /// The routine receives only ids.
     Plain,
-    /// Takes the process's object and what is known of it, and may refuse it.
+    /// The routine receives the process object and further information, and may refuse the process.
     Extended,
 }
 
-/// The routines by what they watch, each in the order of the registrations.
+/// The routines, grouped by the kind of notification, in the order of registration.
 #[derive(Default)]
 pub struct Watchers {
     /// Routines for processes.
@@ -40,7 +40,7 @@ pub struct Watchers {
     pub images: Vec<u64>,
 }
 
-/// Takes the routines that `belongs` selects. Returns their number.
+/// Removes the routines that `belongs` selects. Returns their number.
 pub fn take_left(context: &Context, belongs: impl Fn(u64) -> bool) -> usize {
     let left = context.with_state(|Watchers { processes, threads, images }| {
         let others = [threads, images].map(|all| all.extract_if(.., |one| belongs(*one)).count());
@@ -96,8 +96,8 @@ fn routines<T: Clone>(context: &Context, of: fn(&Watchers) -> &Vec<T>) -> Vec<T>
     of(state.get::<Watchers>()).clone()
 }
 
-/// Tells drivers of a process that starts, on a thread of its parent. Returns the status that the last
-/// routine to refuse it has set; the others have been told then that it has ended.
+/// Notifies drivers that a process starts, on a thread of its parent. Returns the status with which the
+/// last routine refused it, if any. The other routines are then notified that it has ended.
 pub fn start_process(context: &Context, process: &NewProcess) -> NtStatus {
     const NAME_IS_EXACT: u32 = 1;
     /// `IO_TYPE_FILE`.
@@ -153,9 +153,9 @@ fn tell_of_thread(context: &Context, thread: Identity, starts: bool) {
     }
 }
 
-/// Tells drivers of an image that a process maps, on a thread of the process.
+/// Notifies drivers that a process maps an image, on a thread of the process.
 pub fn load_image(context: &Context, path: &str, base: u64, size: u64) {
-    /// `IMAGE_ADDRESSING_MODE_32BIT`, which images for 64 bits have too.
+    /// `IMAGE_ADDRESSING_MODE_32BIT`, which is also set for 64-bit images.
     const ADDRESSING_MODE: u32 = 3;
     let name = Text::new(path);
     let info = Block::zeroed(size_of::<ImageInfo>());
@@ -168,7 +168,7 @@ pub fn load_image(context: &Context, path: &str, base: u64, size: u64) {
     }
 }
 
-/// Tells drivers of a process that ends, on its last thread.
+/// Notifies drivers that a process ends, on its last thread.
 pub fn end_process(context: &Context, process: Identity, parent: u32, has_thread: bool) {
     let id = process.process;
     if has_thread {

@@ -30,19 +30,19 @@ pub const ENTRIES: Entries = &[
     ("RtlFindNextForwardRunClear", HIGH, Routine::of(next_clear_run)),
 ];
 
-/// The result of a search that finds nothing.
+/// The result of an unsuccessful search.
 const NONE: u32 = u32::MAX;
 
-/// The bits of a bitmap, as they were read.
+/// A copy of a bitmap's bits.
 struct Bits {
-    /// Their address.
+    /// The bits' address.
     at: u64,
     length: u32,
     bytes: Vec<u8>,
 }
 
 impl Bits {
-    /// Reads the bits of a bitmap: whole words, as the bitmap's memory has them.
+    /// Reads a bitmap's bits, in whole words as in memory.
     fn read(context: &Context, bitmap: At<Bitmap>) -> Self {
         let value = bitmap.read(context);
         let words = u64::from(value.size).div_ceil(32);
@@ -53,7 +53,7 @@ impl Bits {
         context.write_bytes(self.at, &self.bytes);
     }
 
-    /// Stores the bytes of a range of bits. Other threads can change others.
+    /// Stores the bytes of a range of bits. Other threads can change other bytes.
     fn write_some(&self, context: &Context, start: u32, end: u32) {
         let (first, after) = (start / 8, end.div_ceil(8));
         if let Some(bytes) = self.bytes.get(first as usize..after as usize) {
@@ -77,20 +77,20 @@ impl Bits {
         }
     }
 
-    /// Returns the end of a range of bits. `None` if the bitmap does not have all of them.
+    /// Returns the end of a range of bits, or `None` if the range exceeds the bitmap.
     fn end(&self, start: u32, count: u32) -> Option<u32> {
         let end = start.checked_add(count)?;
         (end <= self.length).then_some(end)
     }
 
-    /// Returns the start and the length of the first run of bits with a value, from a bit on.
+    /// Returns the start and length of the first run of bits with a value, at or after `from`.
     fn run(&self, from: u32, is_set: bool) -> Option<(u32, u32)> {
         let start = (from..self.length).find(|bit| self.get(*bit) == is_set)?;
         let end = (start..self.length).find(|bit| self.get(*bit) != is_set);
         Some((start, end.unwrap_or(self.length) - start))
     }
 
-    /// Returns the first bit from `from` on, below `below`, at which `count` bits with a value start.
+    /// Returns the first position from `from` to `below` at which `count` bits with a value start.
     fn place(&self, from: u32, below: u32, count: u32, is_set: bool) -> Option<u32> {
         let mut at = from;
         while let Some((start, length)) = self.run(at, is_set) {
@@ -110,11 +110,11 @@ fn initialize(context: &Context, bitmap: At<Bitmap>, buffer: u64, size: u32) {
     bitmap.write(context, Bitmap { size, reserved: 0, buffer });
 }
 
-/// Bugchecks for bits that a bitmap does not have: on Windows, the routine changes other memory.
+/// Bugchecks if a range exceeds the bitmap. On Windows, the routine would change other memory.
 fn must_have(context: &Context, bits: &Bits, start: u32, count: u32) -> u32 {
     bits.end(start, count).unwrap_or_else(|| {
         context.stop_for_misuse(&format!(
-            "for {count} bits from bit {start} on, of a bitmap with {} bits",
+            "for {count} bits from bit {start}, of a bitmap with {} bits",
             bits.length
         ))
     })
@@ -133,7 +133,7 @@ fn change<const SET: bool>(context: &Context, bitmap: At<Bitmap>, start: u32, co
     bits.write_some(context, start, end);
 }
 
-/// Changes all bits, and the others of the last word.
+/// Changes all bits, including the padding in the last word.
 fn change_all<const SET: bool>(context: &Context, bitmap: At<Bitmap>) {
     let mut bits = Bits::read(context, bitmap);
     bits.bytes.fill(if SET { u8::MAX } else { 0 });
@@ -146,7 +146,7 @@ fn test(context: &Context, bitmap: At<Bitmap>, bit: u32) -> bool {
     bits.get(bit)
 }
 
-/// Returns whether bits have a value. No bits, or bits that the bitmap does not have, have none.
+/// Returns whether all bits in a range have a value. `false` if the range is empty or too large.
 fn are<const SET: bool>(context: &Context, bitmap: At<Bitmap>, start: u32, count: u32) -> bool {
     let bits = Bits::read(context, bitmap);
     let end = bits.end(start, count).filter(|_| count > 0);
@@ -158,11 +158,11 @@ fn count<const SET: bool>(context: &Context, bitmap: At<Bitmap>) -> u32 {
     (0..bits.length).map(|bit| u32::from(bits.get(bit) == SET)).sum()
 }
 
-/// Returns the start of bits with a value, from a hint on and then from the bitmap's start.
+/// Returns the start of a run of bits with a value: from a hint on, then from the bitmap's start.
 fn search<const SET: bool>(bits: &Bits, count: u32, hint: u32) -> Option<u32> {
     let hint = if hint < bits.length { hint } else { 0 };
     if count == 0 {
-        // As Windows does, which has nothing to look for.
+        // As on Windows, an empty run is found at the hint.
         return Some(hint & !7);
     }
     bits.place(hint, bits.length, count, SET).or_else(|| bits.place(0, hint, count, SET))
@@ -190,7 +190,7 @@ fn find_and_change<const SET: bool>(
     start
 }
 
-/// Stores the start of a run of clear bits. Returns its length.
+/// Stores the start of a run of clear bits. Returns the run's length.
 fn store(context: &Context, run: Option<(u32, u32)>, otherwise: u32, start: At<u32>) -> u32 {
     let (found, length) = run.unwrap_or((otherwise, 0));
     start.write(context, found);

@@ -1,4 +1,4 @@
-//! The calls that led to a driver's code, as drivers capture them for their own diagnostics.
+//! Call stacks that drivers capture for their own diagnostics.
 
 use crate::{
     execution::routine::{At, Routine, low_half},
@@ -14,8 +14,8 @@ pub const ENTRIES: Entries = &[
     ("RtlPcToFileHeader", HIGH, Routine::of(image_of)),
 ];
 
-/// Returns the return addresses of the calls that led to the caller, the innermost first. The kernel's own
-/// functions among them have no addresses here, and are left out.
+/// Returns the return addresses on the call stack of the caller, innermost first. The kernel's own
+/// functions have no addresses here, and are omitted.
 fn addresses(context: &Context) -> impl Iterator<Item = u64> {
     context.backtrace().into_iter().filter_map(|step| match step {
         Step::Code(frame) => Some(frame.address),
@@ -23,7 +23,7 @@ fn addresses(context: &Context) -> impl Iterator<Item = u64> {
     })
 }
 
-/// Stores up to `count` addresses. Returns those that were stored.
+/// Stores up to `count` addresses. Returns the stored addresses.
 fn store(context: &Context, to: u64, all: impl Iterator<Item = u64>, count: usize) -> Vec<u64> {
     let stored: Vec<u64> = all.take(count).collect();
     for (at, address) in (to..).step_by(8).zip(&stored) {
@@ -32,8 +32,8 @@ fn store(context: &Context, to: u64, all: impl Iterator<Item = u64>, count: usiz
     stored
 }
 
-/// Stores return addresses after the first ones, and their sum as a hash. Returns their number. Stores
-/// nothing if no address is wanted.
+/// Stores return addresses after skipping `skip` of them, and a hash that is their sum. Returns the
+/// number of addresses. If `count` is 0, stores nothing.
 fn capture(context: &Context, skip: u32, count: u32, to: u64, hash: At<u32>) -> u16 {
     if count == 0 {
         return 0;
@@ -51,12 +51,12 @@ fn image_of(context: &Context, address: u64, base: At<u64>) -> u64 {
     found
 }
 
-/// Stores return addresses as [`capture`] does. Returns the number of addresses that the walk met, including
-/// those at the start that the flags skip. No frames are in user mode.
+/// Stores return addresses as [`capture`] does. Returns the number of addresses that were walked,
+/// including those that the flags skip. There are no user-mode frames.
 fn walk(context: &Context, to: u64, count: u32, flags: u32) -> u32 {
     /// `RTL_WALK_USER_MODE_STACK`.
     const USER_MODE: u32 = 1;
-    /// `RTL_STACK_WALKING_MODE_FRAMES_TO_SKIP_SHIFT`: the place of the number of addresses to skip.
+    /// `RTL_STACK_WALKING_MODE_FRAMES_TO_SKIP_SHIFT`: the bit position of the number of frames to skip.
     const SKIP_SHIFT: u32 = 8;
     if flags & USER_MODE != 0 {
         return 0;

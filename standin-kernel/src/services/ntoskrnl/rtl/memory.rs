@@ -1,4 +1,4 @@
-//! Memory: comparing, copying and filling it, and the bits of a number.
+//! Routines that compare, copy and fill memory, and find the bits of a number.
 
 use crate::{
     execution::routine::Routine,
@@ -19,8 +19,8 @@ pub const ENTRIES: Entries = &[
     ("RtlFindMostSignificantBit", HIGH, Routine::of(most_significant_bit)),
 ];
 
-/// Returns the number of bytes that are equal from the start on. Nothing behind the first difference is
-/// read but what is on the same page.
+/// Returns the number of equal bytes at the start. After the first difference, reads at most the rest of
+/// its page.
 fn compare_memory(context: &Context, one: u64, other: u64, length: u64) -> u64 {
     equal_from_start(&[one, other], length, |at, step| {
         let [one, other] = [one, other].map(|start| context.bytes(start.wrapping_add(at), step));
@@ -29,8 +29,9 @@ fn compare_memory(context: &Context, one: u64, other: u64, length: u64) -> u64 {
     })
 }
 
-/// Adds up what `equal` returns for the steps of memory that are whole, from the start on: it takes a step's
-/// place and length. No step crosses a page of one of `starts`.
+/// Adds up the results of `equal` for successive steps of memory, up to the first that is not entirely
+/// equal. `equal` receives a step's offset and length. No step crosses a page boundary of any of
+/// `starts`.
 fn equal_from_start(starts: &[u64], length: u64, equal: impl Fn(u64, u64) -> u64) -> u64 {
     const PAGE_SIZE: u64 = PAGE as u64;
     let mut at = 0;
@@ -46,7 +47,7 @@ fn equal_from_start(starts: &[u64], length: u64, equal: impl Fn(u64, u64) -> u64
     at
 }
 
-/// Returns the size of the words that are equal to a pattern, from the start on.
+/// Returns the total size of the words at the start that equal a pattern.
 fn compare_words(context: &Context, at: u64, length: u64, pattern: u32) -> u64 {
     let pattern = pattern.to_le_bytes();
     equal_from_start(&[at], length & !3, |offset, step| {
@@ -62,7 +63,7 @@ fn move_memory(context: &Context, to: u64, from: u64, length: u64) {
 }
 
 fn fill_memory(context: &Context, to: u64, length: u64, value: u8) {
-    /// The bytes of one step.
+    /// The maximum number of bytes in a step.
     const STEP: u64 = 0x1_0000;
     let mut at = to;
     let mut left = length;
@@ -79,7 +80,7 @@ fn zero_memory(context: &Context, to: u64, length: u64) {
     fill_memory(context, to, length, 0);
 }
 
-/// Returns a bit's number as a `CCHAR`, which is -1 if there is none.
+/// Returns a bit's index as a `CCHAR`, or -1 if there is no bit.
 fn bit(number: Option<u32>) -> i8 {
     number.and_then(|number| i8::try_from(number).ok()).unwrap_or(-1)
 }

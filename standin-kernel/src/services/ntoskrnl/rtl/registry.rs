@@ -1,4 +1,4 @@
-//! The routines that take a path relative to a key that the system knows (`Rtl*Registry*`).
+//! Routines that take a path relative to a predefined key (`Rtl*Registry*`).
 
 use super::{query_table, strings::terminated};
 use crate::{
@@ -17,7 +17,7 @@ const PASSIVE: Irql = Irql::PASSIVE_LEVEL;
 
 pub const ENTRIES: Entries = &[
     ("RtlQueryRegistryValues", PASSIVE, Routine::of(query)),
-    // The headers of newer kits call this one instead, if the system has it.
+    // Newer headers call this routine instead, if the system provides it.
     ("RtlQueryRegistryValuesEx", PASSIVE, Routine::of(query)),
     ("RtlWriteRegistryValue", PASSIVE, Routine::of(write)),
     ("RtlDeleteRegistryValue", PASSIVE, Routine::of(delete)),
@@ -27,11 +27,11 @@ pub const ENTRIES: Entries = &[
 
 /// `RTL_REGISTRY_HANDLE`: the path is a handle.
 const HANDLE: u32 = 0x4000_0000;
-/// `RTL_REGISTRY_OPTIONAL`, which changes no status.
+/// `RTL_REGISTRY_OPTIONAL`, which does not affect the status.
 const OPTIONAL: u32 = 0x8000_0000;
 
-/// The keys that paths are relative to, by `RTL_REGISTRY_*`. The first stands for absolute paths, the
-/// last for the user of a system process.
+/// The keys to which paths are relative, indexed by `RTL_REGISTRY_*`. The first means an absolute
+/// path, and the last is the key of a system process's user.
 const KEYS: [&str; 6] = [
     "",
     r"\Registry\Machine\System\CurrentControlSet\Services",
@@ -41,7 +41,7 @@ const KEYS: [&str; 6] = [
     r"\Registry\User\.Default",
 ];
 
-/// A key as a driver names it.
+/// A key as a driver specifies it.
 enum Named {
     Path(String),
     Handle(u64),
@@ -54,7 +54,7 @@ fn text_at(context: &Context, address: u64) -> String {
     String::from_utf16_lossy(&terminated::<true>(context, address))
 }
 
-/// Returns the key that a path and the key that it is relative to name.
+/// Returns the key that a relative path and its base specify.
 fn named(context: &Context, relative_to: u32, path: u64) -> NtResult<Named> {
     if relative_to & HANDLE != 0 {
         return Ok(Named::Handle(path));
@@ -65,7 +65,7 @@ fn named(context: &Context, relative_to: u32, path: u64) -> NtResult<Named> {
     Ok(Named::Path(if start.is_empty() { path } else { format!(r"{start}\{path}") }))
 }
 
-/// Opens the key that a driver names.
+/// Opens the key that a driver specifies.
 fn open(context: &Context, relative_to: u32, path: u64) -> NtResult<KeyId> {
     match named(context, relative_to, path)? {
         Named::Path(path) => context.registry().open(None, &path),
@@ -73,7 +73,7 @@ fn open(context: &Context, relative_to: u32, path: u64) -> NtResult<KeyId> {
     }
 }
 
-/// Opens the key that a driver names, or creates it if only the last part of its path does not exist.
+/// Opens the key that a driver specifies, or creates it if only the last segment does not exist.
 fn open_or_create(context: &Context, relative_to: u32, path: u64) -> NtResult<KeyId> {
     match named(context, relative_to, path)? {
         Named::Path(path) => Ok(context.registry().create(None, &path, NewKey::default())?.0),

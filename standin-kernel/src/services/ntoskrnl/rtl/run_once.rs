@@ -1,5 +1,5 @@
-//! Initializations that happen once (`RTL_RUN_ONCE`), by one thread while others wait, or by several of
-//! which one wins.
+//! One-time initialization (`RTL_RUN_ONCE`): by one thread while others wait, or by several threads of
+//! which the first to finish wins.
 
 use crate::{
     execution::{
@@ -27,8 +27,8 @@ const CHECK_ONLY: u32 = 1;
 const ASYNC: u32 = 2;
 const FAILED: u32 = 4;
 
-/// The states in the lowest bits of the word (`RTL_RUN_ONCE_CTX_RESERVED_BITS`): one thread initializes, the
-/// initialization is over and the other bits are its context, or several threads initialize.
+/// The states in the lowest bits of the word (`RTL_RUN_ONCE_CTX_RESERVED_BITS`): one thread is
+/// initializing, initialization is done and the other bits are its context, or several threads are.
 const STATE: u64 = 3;
 const ALONE: u64 = 1;
 const DONE: u64 = 2;
@@ -38,16 +38,16 @@ fn initialize(context: &Context, once: u64) {
     context.write(once, &0_u64);
 }
 
-/// The outcome of the start of an initialization.
+/// The outcome of starting an initialization.
 enum Start {
     Ends(NtResult<NtStatus>),
-    /// The context of the initialization that is over.
+    /// Initialization is complete, with this context.
     Done(u64),
-    /// Another thread initializes.
+    /// Another thread is initializing.
     Waits,
 }
 
-/// Tries to start an initialization, as one step.
+/// Tries to start an initialization atomically.
 fn try_start(context: &Context, once: u64, is_async: bool) -> Start {
     context.atomically(|_| {
         let value: u64 = memory::read(once)?;
@@ -64,7 +64,7 @@ fn try_start(context: &Context, once: u64, is_async: bool) -> Start {
     })
 }
 
-/// Starts an initialization. Returns `STATUS_PENDING` if the caller has to do it.
+/// Starts an initialization. Returns `STATUS_PENDING` if the caller must perform it.
 fn begin(context: &Context, once: u64, flags: u32, result: At<u64>) -> NtResult<NtStatus> {
     if flags & !(CHECK_ONLY | ASYNC) != 0 || flags == CHECK_ONLY | ASYNC {
         return Err(NtStatus::INVALID_PARAMETER);
@@ -95,7 +95,7 @@ fn begin(context: &Context, once: u64, flags: u32, result: At<u64>) -> NtResult<
     }
 }
 
-/// Ends an initialization: with its context, or, if it failed, so that it can start again.
+/// Completes an initialization with its context or, if it failed, allows another attempt.
 fn complete(context: &Context, once: u64, flags: u32, value: u64) -> NtResult {
     let has_failed = flags & FAILED != 0;
     let is_async = flags & ASYNC != 0;
@@ -116,8 +116,8 @@ fn complete(context: &Context, once: u64, flags: u32, value: u64) -> NtResult {
     })
 }
 
-/// Calls the driver's routine, unless that was done before, and stores the context. All of it is in a critical
-/// region.
+/// Calls the driver's routine unless initialization is already complete, and stores the context. The
+/// entire call runs in a critical region.
 fn execute(
     context: &Context,
     once: u64,
@@ -149,7 +149,7 @@ fn execute_in_region(
     }
     let value = if result.0 == 0 { 0 } else { result.read(context) };
     if value & STATE != 0 {
-        // The initialization would never end: each later caller would wait for it.
+        // The initialization would never complete, and each later caller would wait for it.
         context.stop_for_misuse(&format!(
             "for {}, which returned the context 0x{value:016X}; the lowest 2 bits of a context are 0",
             context.environment().images.function(routine)

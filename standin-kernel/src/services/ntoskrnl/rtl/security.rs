@@ -1,4 +1,4 @@
-//! The routines for security descriptors, access lists and security identifiers.
+//! Routines for security descriptors, access control lists and security identifiers.
 
 use crate::{
     execution::routine::{At, Routine},
@@ -69,9 +69,9 @@ fn create_acl(context: &Context, acl: u64, length: u32, revision: u32) -> NtResu
     Ok(())
 }
 
-/// Appends an entry that allows an identifier an access.
+/// Appends an access-allowed entry for a security identifier.
 fn add_allowed(context: &Context, acl: u64, revision: u32, mask: u32, sid: u64) -> NtResult {
-    /// The size of an entry before its identifier, and the offset of the number of entries.
+    /// The size of an entry before its identifier, and the offset of the entry count.
     const ENTRY: usize = 8;
     const COUNT: u64 = 4;
     let sid = sid_bytes(context, sid).ok_or(INVALID_SID)?;
@@ -106,7 +106,7 @@ fn add_allowed(context: &Context, acl: u64, revision: u32, mask: u32, sid: u64) 
     Ok(())
 }
 
-/// Returns the bit of a part that is a default.
+/// Returns the control bit that marks a part as defaulted.
 const fn defaulted(part: usize) -> u16 {
     match part {
         OWNER => 0x1,
@@ -129,10 +129,10 @@ fn is_valid_descriptor(context: &Context, at: u64) -> bool {
     found.is_some_and(|one| parts(context, &one).is_some())
 }
 
-/// The sizes of the two forms without their parts.
+/// The sizes of both descriptor forms without their parts.
 const ABSOLUTE: usize = 40;
 
-/// Returns the size of parts, each of which is padded to four bytes.
+/// Returns the total size of the parts, each padded to four bytes.
 fn size_of_parts(parts: &[Vec<u8>; 4]) -> usize {
     parts.iter().map(|part| part.len().next_multiple_of(4)).sum()
 }
@@ -146,7 +146,7 @@ fn length_of_descriptor(context: &Context, at: u64) -> u32 {
     u32::try_from(header + size_of_parts(&parts)).unwrap_or(u32::MAX)
 }
 
-/// Stores a part and the bits of the control word. Only an absolute descriptor can be changed.
+/// Stores a part and its control bits. Only an absolute descriptor can be changed.
 fn set(context: &Context, at: u64, part: usize, address: u64, bits: [u16; 2]) -> NtResult {
     let found = descriptor(context, at).ok_or(UNKNOWN_REVISION)?;
     if found.control & SELF_RELATIVE != 0 {

@@ -24,9 +24,9 @@ pub const ENTRIES: Entries = &[
 /// `STATUS_INVALID_SID`.
 const INVALID_SID: NtStatus = NtStatus::from_bits(0xC000_0078);
 
-/// Writes a security identifier as `S-1-5-18`.
+/// Formats a security identifier as text such as `S-1-5-18`.
 fn sid_to_text(context: &Context, to: u64, sid: u64, allocate: bool) -> NtResult {
-    /// The largest authority that is a decimal number.
+    /// The largest authority that is formatted in decimal.
     const DECIMAL: u64 = 0xFFFF_FFFF;
     if !is_sid(context, sid) {
         return Err(INVALID_SID);
@@ -49,7 +49,7 @@ fn sid_to_text(context: &Context, to: u64, sid: u64, allocate: bool) -> NtResult
     store::<true>(context, to, &units, allocate, true)
 }
 
-/// Replaces the generic rights of a mask by those that a `GENERIC_MAPPING` says.
+/// Replaces the generic rights in a mask according to a `GENERIC_MAPPING`.
 fn map_generic(context: &Context, mask: At<u32>, mapping: u64) {
     /// `GENERIC_READ`, `GENERIC_WRITE`, `GENERIC_EXECUTE` and `GENERIC_ALL`, in the order of the mapping.
     const GENERIC: [u32; 4] = [0x8000_0000, 0x4000_0000, 0x2000_0000, 0x1000_0000];
@@ -60,10 +60,10 @@ fn map_generic(context: &Context, mask: At<u32>, mapping: u64) {
     mask.write(context, after);
 }
 
-/// The maximum number of a security identifier's sub-authorities.
+/// The maximum number of sub-authorities in a security identifier.
 const MAX_SUB_AUTHORITIES: u8 = 15;
 
-/// Returns the size of a security identifier with this number of sub-authorities.
+/// Returns the size of a security identifier with the given number of sub-authorities.
 const fn length_required(_context: &Context, count: u32) -> u32 {
     count.wrapping_mul(4).wrapping_add(8)
 }
@@ -77,7 +77,6 @@ fn is_sid(context: &Context, sid: u64) -> bool {
     revision & 0xF == 1 && count <= MAX_SUB_AUTHORITIES
 }
 
-/// Returns the size of a security identifier.
 fn length_of_sid(context: &Context, sid: u64) -> u32 {
     let [_, count]: [u8; 2] = context.read(sid);
     length_required(context, count.into())

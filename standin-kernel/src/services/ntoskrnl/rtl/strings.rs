@@ -1,4 +1,4 @@
-//! Counted strings. `WIDE` stands for routines on UTF-16 strings.
+//! Counted strings. `WIDE` selects routines for UTF-16 strings.
 
 use crate::{
     execution::routine::{At, Routine},
@@ -76,9 +76,9 @@ const fn step<const WIDE: bool>() -> u16 {
     if WIDE { 2 } else { 1 }
 }
 
-/// Returns the characters of a string that ends with a zero.
+/// Returns the characters of a zero-terminated string.
 pub fn terminated<const WIDE: bool>(context: &Context, address: u64) -> Vec<u16> {
-    /// More than fits any counted string.
+    /// Exceeds the maximum length of a counted string.
     const LIMIT: usize = 0x1_0000;
     let units = if WIDE {
         wide_string(address, LIMIT)
@@ -89,7 +89,6 @@ pub fn terminated<const WIDE: bool>(context: &Context, address: u64) -> Vec<u16>
     context.checked(units)
 }
 
-/// Returns the bytes of a counted string.
 fn bytes_of(context: &Context, string: &UnicodeString) -> Vec<u8> {
     context.read_bytes(string.buffer, usize::from(string.length))
 }
@@ -117,7 +116,8 @@ fn init_checked<const WIDE: bool>(context: &Context, to: u64, source: u64) -> Nt
     if init_at_most::<WIDE>(context, to, source, false) { Ok(()) } else { Err(NAME_TOO_LONG) }
 }
 
-/// Makes a counted string of a terminated one. Returns `false` if it is too long, unless it may be cut.
+/// Initializes a counted string from a terminated one. Returns `false` if it does not fit, unless it
+/// may be truncated.
 fn init_at_most<const WIDE: bool>(context: &Context, to: u64, source: u64, cut: bool) -> bool {
     let step = step::<WIDE>();
     let longest = u16::MAX / step - 1;
@@ -142,7 +142,7 @@ fn copy<const WIDE: bool>(context: &Context, destination: u64, source: u64) {
     let room = usize::from(to.maximum_length);
     bytes.truncate(room);
     to.length = u16::try_from(bytes.len()).unwrap_or(u16::MAX);
-    // An end, if there is room.
+    // A terminator, if it fits.
     let end = usize::from(step::<WIDE>());
     if WIDE && bytes.len() + end <= room {
         bytes.extend([0, 0]);
@@ -151,7 +151,7 @@ fn copy<const WIDE: bool>(context: &Context, destination: u64, source: u64) {
     context.write(destination, &to);
 }
 
-/// Appends bytes to a string, with an end if there is room.
+/// Appends bytes to a string, and a terminator if it fits.
 fn append_bytes<const WIDE: bool>(context: &Context, to: u64, mut bytes: Vec<u8>) -> NtResult {
     let mut string: UnicodeString = context.read(to);
     let used = usize::from(string.length) + bytes.len();
@@ -188,13 +188,12 @@ fn folded<const WIDE: bool>(context: &Context, string: u64, ignore_case: bool) -
     units
 }
 
-/// Compares strings.
 fn compare<const WIDE: bool>(context: &Context, one: u64, other: u64, ignore_case: bool) -> i32 {
     let [one, other] = [one, other].map(|string| folded::<WIDE>(context, string, ignore_case));
     difference(&one, &other)
 }
 
-/// Returns the difference of the first characters that differ, or of the lengths.
+/// Returns the difference between the first differing characters, or else between the lengths.
 pub fn difference(one: &[u16], other: &[u16]) -> i32 {
     let different = one.iter().zip(other).find(|(one, other)| one != other);
     if let Some((one, other)) = different {
@@ -215,14 +214,14 @@ fn prefix<const WIDE: bool>(context: &Context, start: u64, whole: u64, ignore_ca
     whole.starts_with(&start)
 }
 
-/// Returns whether a string ends with another one.
+/// Returns whether a string ends with another string.
 pub fn suffix(context: &Context, end: u64, whole: u64, ignore_case: bool) -> bool {
     let [end, whole] = [end, whole].map(|string| folded::<true>(context, string, ignore_case));
     whole.ends_with(&end)
 }
 
-/// Stores characters in a string: in its buffer, or in a new one. The buffer gets an end if it is new
-/// or `terminates`, for which it must have room.
+/// Stores characters in a string's buffer, or in a new one. The buffer is terminated if it is new or if
+/// `terminates` is set, in which case the terminator must fit.
 pub fn store<const WIDE: bool>(
     context: &Context,
     to: u64,
@@ -285,7 +284,7 @@ fn upper_character(_context: &Context, character: i8) -> i8 {
     upper_byte(character.cast_unsigned()).cast_signed()
 }
 
-/// Copies as much as fits, in capitals.
+/// Copies as much as fits, in upper case.
 fn upper_string(context: &Context, destination: u64, source: u64) {
     let mut to: UnicodeString = context.read(destination);
     let mut bytes = bytes_of(context, &context.read(source));
@@ -435,7 +434,7 @@ fn from_int64(context: &Context, value: u64, base: u32, to: u64) -> NtResult {
         _ => return Err(NtStatus::INVALID_PARAMETER),
     };
     let units: Vec<u16> = text.encode_utf16().collect();
-    // The end needs room, too.
+    // The terminator must fit too.
     store::<true>(context, to, &units, false, true)
 }
 
@@ -446,8 +445,8 @@ fn to_integer(context: &Context, string: u64, base: u32, value: At<u32>) -> NtRe
     Ok(())
 }
 
-/// Reads a number with an optional sign and, for base 0, an optional `0b`, `0o` or `0x`. What follows
-/// the digits does not matter. Returns `None` if there is no such base.
+/// Parses a number with an optional sign and, for base 0, an optional `0b`, `0o` or `0x` prefix.
+/// Ignores anything after the digits. Returns `None` for an invalid base.
 pub fn number_in(text: &str, base: u32) -> Option<u32> {
     let text = text.trim_start_matches(|character| character <= ' ');
     let (is_negative, rest) = match text.as_bytes().first() {

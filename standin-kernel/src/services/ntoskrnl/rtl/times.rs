@@ -1,4 +1,4 @@
-//! Conversions of times. The system's time zone is UTC.
+//! Time conversions. The system's time zone is UTC.
 
 use crate::{
     execution::routine::{At, Routine},
@@ -18,7 +18,7 @@ pub const ENTRIES: Entries = &[
     ("RtlTimeFieldsToTime", HIGH, Routine::of(from_time_fields)),
 ];
 
-/// The starts of these years in seconds since 1601.
+/// The start of each of these years, in seconds since 1601.
 const YEAR_1970: i64 = 11_644_473_600;
 
 const YEAR_1980: i64 = 11_960_006_400;
@@ -26,8 +26,7 @@ const YEAR_1980: i64 = 11_960_006_400;
 /// A second in units of 100 ns.
 const SECOND: i64 = 10_000_000;
 
-/// Stores the whole seconds of a time since a year's start. Returns whether 32 bits can
-/// hold them.
+/// Stores the whole seconds between a year's start and a time. Returns whether they fit in 32 bits.
 fn to_seconds<const START: i64>(context: &Context, time: At<i64>, seconds: At<u32>) -> bool {
     let elapsed = u32::try_from(time.read(context).div_euclid(SECOND) - START);
     if let Ok(elapsed) = elapsed {
@@ -41,12 +40,12 @@ fn from_seconds<const START: i64>(context: &Context, seconds: u32, time: At<i64>
     time.write(context, seconds * SECOND);
 }
 
-/// The days of a common year before each month.
+/// The number of days before each month of a common year.
 const BEFORE_MONTH: [i64; 12] = [0, 31, 59, 90, 120, 151, 181, 212, 243, 273, 304, 334];
 
 const DAYS: [i64; 12] = [31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
 
-/// 100 ns units.
+/// Durations in units of 100 ns.
 const MILLISECOND: i64 = 10_000;
 
 const DAY: i64 = 86_400_000 * MILLISECOND;
@@ -55,7 +54,7 @@ const fn is_leap(year: i64) -> bool {
     year % 4 == 0 && (year % 100 != 0 || year % 400 == 0)
 }
 
-/// Returns the days from 1601-01-01 to the first day of a year.
+/// Returns the number of days from 1601-01-01 to the first day of a year.
 const fn days_before(year: i64) -> i64 {
     let past = year - 1;
     let leaps = past / 4 - past / 100 + past / 400 - (1600 / 4 - 1600 / 100 + 1600 / 400);

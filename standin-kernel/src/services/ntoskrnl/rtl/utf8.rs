@@ -23,13 +23,13 @@ pub const ENTRIES: Entries = &[
     ("RtlRandomEx", APC, Routine::of(random)),
 ];
 
-/// `STATUS_SOME_NOT_MAPPED`: a success with replacement characters.
+/// `STATUS_SOME_NOT_MAPPED`: success with replacement characters.
 const SOME_NOT_MAPPED: NtStatus = NtStatus::from_bits(0x0000_0107);
 /// `STATUS_INVALID_PARAMETER_4` and `STATUS_INVALID_PARAMETER_5`.
 const INVALID_SOURCE: NtStatus = NtStatus::from_bits(0xC000_00F2);
 const INVALID_LENGTH: NtStatus = NtStatus::from_bits(0xC000_00F3);
 
-/// Returns the characters of UTF-8, and whether all of it is valid. Each maximal invalid part
+/// Decodes UTF-8 to UTF-16 characters. Returns whether all of it is valid. Each maximal invalid part
 /// becomes one replacement character.
 fn decode(bytes: &[u8]) -> (Vec<Vec<u16>>, bool) {
     let mut is_valid = true;
@@ -45,7 +45,7 @@ fn decode(bytes: &[u8]) -> (Vec<Vec<u16>>, bool) {
     (units, is_valid)
 }
 
-/// Returns the characters of UTF-16 in UTF-8, and whether all of it is valid.
+/// Encodes UTF-16 as UTF-8 characters. Returns whether all of it is valid.
 fn encode(units: &[u16]) -> (Vec<Vec<u8>>, bool) {
     let mut is_valid = true;
     let characters = char::decode_utf16(units.iter().copied()).map(|one| {
@@ -88,7 +88,7 @@ fn wide(characters: &[Vec<u16>]) -> Vec<Vec<u8>> {
     characters.iter().map(one).collect()
 }
 
-/// Checks the arguments that both directions have.
+/// Checks the arguments common to both directions.
 const fn check(to: u64, actual: At<u32>, source: u64) -> NtResult {
     if source == 0 {
         Err(INVALID_SOURCE)
@@ -135,7 +135,7 @@ fn bytes_of(context: &Context, string: u64) -> Vec<u8> {
     context.read_bytes(string.buffer, usize::from(string.length))
 }
 
-/// Returns the status of a conversion, which replaces what is not valid.
+/// Returns the status of a conversion that may have replaced invalid parts.
 const fn mapped(is_valid: bool) -> NtStatus {
     if is_valid { NtStatus::SUCCESS } else { SOME_NOT_MAPPED }
 }
@@ -163,9 +163,9 @@ fn unicode_string_to_utf8(
     Ok(mapped(is_valid))
 }
 
-/// Returns a number below 2^31, and changes the seed.
+/// Returns a random number below 2^31, and updates the seed.
 fn random(context: &Context, seed: At<u32>) -> u32 {
-    /// The factors that the documentation of `RtlUniform` names.
+    /// The factors in the documentation of `RtlUniform`.
     const FACTOR: u64 = 0x7FFF_FFED;
     const SUMMAND: u64 = 0x7FFF_FFC3;
     const MODULUS: u64 = 0x7FFF_FFFF;

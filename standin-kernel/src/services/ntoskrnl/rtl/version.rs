@@ -1,4 +1,4 @@
-//! The version of the system.
+//! The system version.
 
 use crate::{
     execution::routine::{At, Routine},
@@ -16,12 +16,12 @@ pub const ENTRIES: Entries = &[
     ("RtlIsServicePackVersionInstalled", HIGH, Routine::of(is_service_pack_installed)),
 ];
 
-/// The version that this kernel has: Windows 10, version 2004, as its traces say.
+/// The version of this kernel: Windows 10, version 2004, as recorded in traces.
 pub const MAJOR: u32 = 10;
 
 pub const MINOR: u32 = 0;
 
-/// The build that traces name.
+/// The build number that traces record.
 pub fn build_number() -> u32 {
     etl_file::LogFileHeader::default().os_build
 }
@@ -58,7 +58,7 @@ fn get_version(context: &Context, information: u64) -> NtResult {
     Ok(())
 }
 
-/// Returns whether the kernel is a checked build, which it is not.
+/// Stores the version. Returns whether the kernel is a checked build, which it is not.
 fn ps_get_version(
     context: &Context,
     major: At<u32>,
@@ -80,7 +80,7 @@ const fn is_version_available(_context: &Context, version: u32) -> bool {
     version <= DDI_VERSION
 }
 
-/// Returns whether a service pack of the system's own version is installed: no service pack is.
+/// Returns whether a service pack of the system's own version is installed. None ever is.
 const fn is_service_pack_installed(_context: &Context, version: u32) -> bool {
     let is_own = version & 0xFFFF_0000 == DDI_VERSION & 0xFFFF_0000;
     is_own && version & 0xFF00 == 0

@@ -1,4 +1,4 @@
-//! Comparisons of the system's version with one that a driver wants.
+//! Comparisons of the system version with a version that a driver requires.
 
 use super::version::{MAJOR, MINOR, SUITE, WORKSTATION, build_number};
 use crate::{
@@ -16,7 +16,7 @@ pub const ENTRIES: Entries = &[
 /// `STATUS_REVISION_MISMATCH`.
 const MISMATCH: NtStatus = NtStatus::from_bits(0xC000_0059);
 
-/// The parts of a version, as bits of a type mask. A condition has the three bits of the bit's number.
+/// The parts of a version, as bits of a type mask. Bit n has a three-bit condition at 3n.
 const MINOR_VERSION: u32 = 0x1;
 
 const MAJOR_VERSION: u32 = 0x2;
@@ -27,7 +27,7 @@ const PACK_MAJOR: u32 = 0x20;
 const SUITE_NAME: u32 = 0x40;
 const PRODUCT_TYPE: u32 = 0x80;
 
-/// Conditions: `VER_EQUAL` and the others. The last two are for suites.
+/// The conditions, such as `VER_EQUAL`. The last two apply to suites.
 const EQUAL: u8 = 1;
 
 const GREATER: u8 = 2;
@@ -37,7 +37,7 @@ const LESS_EQUAL: u8 = 5;
 const AND: u8 = 6;
 const OR: u8 = 7;
 
-/// Adds the condition of a type mask's highest part to a mask of conditions.
+/// Adds a condition for the highest part in a type mask to a mask of conditions.
 const fn set_condition(_context: &Context, mask: u64, kind: u32, condition: u8) -> u64 {
     let kind = kind & 0xFF;
     let condition = condition & 7;
@@ -50,7 +50,6 @@ const fn set_condition(_context: &Context, mask: u64, kind: u32, condition: u8) 
     mask | (condition as u64) << (3 * part)
 }
 
-/// Returns the condition of a part.
 const fn condition_of(mask: u64, part: u32) -> u8 {
     (mask >> (3 * part.trailing_zeros()) & 7) as u8
 }
@@ -66,8 +65,8 @@ const fn holds(condition: u8, ours: u32, wanted: u32) -> bool {
     }
 }
 
-/// Compares versions, whose later parts count only where the earlier ones are equal. An order that
-/// the first part asks for applies to all parts; parts that must be equal have a condition each.
+/// Compares versions. Later parts count only if the earlier parts are equal. An ordering condition on
+/// the first part applies to all parts; equality conditions apply individually.
 fn version_holds(conditions: &[(u8, u32, u32)]) -> bool {
     let mut order = EQUAL;
     for (number, (condition, ours, wanted)) in conditions.iter().enumerate() {
@@ -88,7 +87,7 @@ fn version_holds(conditions: &[(u8, u32, u32)]) -> bool {
 fn verify(context: &Context, information: u64, kind: u32, mask: u64) -> NtResult {
     /// `VER_PLATFORM_WIN32_NT`.
     const NT: u32 = 2;
-    /// The offset of the service pack's version.
+    /// The offset of the service pack version.
     const PACK: u64 = 276;
     if kind == 0 || mask == 0 {
         return Err(NtStatus::INVALID_PARAMETER);
@@ -127,7 +126,7 @@ fn verify(context: &Context, information: u64, kind: u32, mask: u64) -> NtResult
     }
 }
 
-/// The version of WDM: `WDM_MAJORVERSION` and `WDM_MINORVERSION` of the headers since Windows Vista.
+/// The WDM version: `WDM_MAJORVERSION` and `WDM_MINORVERSION` in the headers since Windows Vista.
 const WDM: (u8, u8) = (6, 0);
 
 fn is_version_available(_context: &Context, major: u8, minor: u8) -> bool {

@@ -1,6 +1,6 @@
-//! Checks of access: the caller's security context, and access lists.
+//! Access checks: the caller's security context, and access control lists.
 //!
-//! The system is a member of administrators. A process of a test is a local user's, who is not.
+//! The system is an administrator. A test's process belongs to a local user who is not.
 
 use super::security_descriptors::{DACL, DACL_PRESENT, OWNER, descriptor, parts};
 use crate::{
@@ -27,22 +27,22 @@ pub const ENTRIES: Entries = &[
     ("SeAccessCheck", PASSIVE, Routine::of(check)),
 ];
 
-/// The rights that stand for others.
+/// The rights that represent other rights.
 const MAXIMUM_ALLOWED: u32 = 0x0200_0000;
 const READ_CONTROL: u32 = 0x0002_0000;
 const WRITE_DAC: u32 = 0x0004_0000;
-/// The right that a holder of `SeTakeOwnershipPrivilege` has, as the system does.
+/// The right that holders of `SeTakeOwnershipPrivilege`, such as the system, have.
 const WRITE_OWNER: u32 = 0x0008_0000;
 const ACCESS_SYSTEM_SECURITY: u32 = 0x0100_0000;
 
 /// `STATUS_PRIVILEGE_NOT_HELD`.
 const PRIVILEGE_NOT_HELD: NtStatus = NtStatus::from_bits(0xC000_0061);
 
-/// The offsets of a token and of the process's id in a `SECURITY_SUBJECT_CONTEXT`.
+/// The offsets of a token and the process id in a `SECURITY_SUBJECT_CONTEXT`.
 const TOKEN: u64 = 16;
 const PROCESS: u64 = 24;
 
-/// Describes the caller: `SECURITY_SUBJECT_CONTEXT`. Processes stand for their tokens.
+/// Captures the caller as a `SECURITY_SUBJECT_CONTEXT`. Processes represent their tokens.
 fn capture(context: &Context, at: u64) {
     let process = context.identity().process;
     let token = thread_objects::process_object(context.ntoskrnl(), process);
@@ -51,7 +51,7 @@ fn capture(context: &Context, at: u64) {
 
 const fn lock(_context: &Context, _at: u64) {}
 
-/// Ends the use of a description.
+/// Releases a captured security context.
 fn release(context: &Context, at: u64) {
     context.write(at, &[0_u64; 4]);
 }
@@ -68,7 +68,7 @@ fn identifiers(process: u32) -> Vec<Vec<u8>> {
         all.push(well_known::identifier(5, &[18]));
         all.push(well_known::identifier(5, &[32, 544]));
     } else {
-        // Users, interactive, and a user of a machine.
+        // Users, interactive, and a user of the machine.
         all.push(well_known::identifier(5, &[32, 545]));
         all.push(well_known::identifier(5, &[4]));
         all.push(well_known::identifier(5, &[21, 1, 2, 3, 1001]));
@@ -76,14 +76,14 @@ fn identifiers(process: u32) -> Vec<Vec<u8>> {
     all
 }
 
-/// An entry of an access list that allows or denies rights.
+/// An entry of an access control list that allows or denies rights.
 struct Entry<'a> {
     allows: bool,
     mask: u32,
     sid: &'a [u8],
 }
 
-/// Returns the entries of an access list that allow or deny rights of the object itself.
+/// Returns the entries of an access control list that allow or deny rights to the object itself.
 fn entries(list: &[u8]) -> Vec<Entry<'_>> {
     const HEADER: usize = 8;
     const INHERIT_ONLY: u8 = 0x8;
@@ -106,7 +106,7 @@ fn entries(list: &[u8]) -> Vec<Entry<'_>> {
     all
 }
 
-/// Returns a mask with the specific rights that its generic rights stand for.
+/// Adds the specific rights that the generic rights in a mask represent.
 fn mapped(mask: u32, mapping: [u32; 4]) -> u32 {
     let generic = [0x8000_0000, 0x4000_0000, 0x2000_0000, 0x1000_0000];
     let mut specific = mask & 0x0FFF_FFFF;
@@ -118,7 +118,7 @@ fn mapped(mask: u32, mapping: [u32; 4]) -> u32 {
     specific
 }
 
-/// Returns the rights of the wanted ones that a list grants, in its order. Without a list, it is all.
+/// Returns the wanted rights that a list grants, evaluated in order. No list grants all rights.
 fn granted(list: Option<&[u8]>, wanted: u32, owner: bool, all: &[Vec<u8>], map: [u32; 4]) -> u32 {
     let mut allowed = if owner { READ_CONTROL | WRITE_DAC } else { 0 };
     let mut denied = 0;
@@ -130,7 +130,7 @@ fn granted(list: Option<&[u8]>, wanted: u32, owner: bool, all: &[Vec<u8>], map: 
         };
     };
     for entry in entries(list) {
-        // What follows an identifier belongs to other kinds of entries.
+        // Other kinds of entries have further data after the identifier.
         if !all.iter().any(|one| entry.sid.starts_with(one)) {
             continue;
         }
@@ -173,7 +173,7 @@ fn check(
     access_now.is_ok()
 }
 
-/// Returns the access of a program to an object with a security descriptor.
+/// Returns a program's access to an object with a security descriptor.
 fn access_of(
     context: &Context,
     at: u64,

@@ -23,7 +23,7 @@ pub const ENTRIES: Entries = &[
     ("SeReleaseSecurityDescriptor", PASSIVE, Routine::of(release_captured)),
 ];
 
-/// Copies a descriptor, unless it is the kernel's own and no copy is forced.
+/// Copies a descriptor, unless it belongs to the kernel and no copy is forced.
 fn capture(
     context: &Context,
     at: u64,

@@ -1,4 +1,4 @@
-//! The security descriptors that objects have.
+//! The security descriptors of objects.
 
 use std::collections::HashMap;
 
@@ -7,10 +7,10 @@ use super::security_descriptors::{
 };
 use crate::services::ntoskrnl::{context::Context, well_known};
 
-/// The parts that a `SECURITY_INFORMATION` selects: the bit, and the part.
+/// The parts that `SECURITY_INFORMATION` selects: the bit, and the part's index.
 pub const SELECTED: [(u32, usize); 4] = [(1, OWNER), (2, GROUP), (4, DACL), (8, SACL)];
 
-/// A descriptor's bits that say which lists are present, and its parts.
+/// A stored descriptor: the control bits that state which lists are present, and the parts.
 #[derive(Clone)]
 pub struct Kept {
     pub control: u16,
@@ -18,10 +18,10 @@ pub struct Kept {
 }
 
 impl Kept {
-    /// Returns a device's default descriptor: the system and administrators have all rights, others may
-    /// read and write.
+    /// Returns a device's default descriptor: the system and administrators have all rights, and others
+    /// may read and write.
     fn default_of_objects() -> Self {
-        /// `FILE_ALL_ACCESS`, and the rights to read, write and run.
+        /// `FILE_ALL_ACCESS`, and the rights to read, write and execute.
         const ALL: u32 = 0x001F_01FF;
         const LIMITED: u32 = 0x0012_01BF;
         let system = well_known::identifier(5, &[18]);
@@ -61,7 +61,7 @@ impl Kept {
     }
 }
 
-/// Returns the bit of the control word that says that a list is present.
+/// Returns the control bit that states that a list is present.
 pub const fn present(part: usize) -> u16 {
     match part {
         DACL => DACL_PRESENT,
@@ -70,7 +70,7 @@ pub const fn present(part: usize) -> u16 {
     }
 }
 
-/// The descriptors that were set, by the objects.
+/// The descriptors that were set, by object.
 #[derive(Default)]
 struct Descriptors(HashMap<u64, Kept>);
 
@@ -80,12 +80,12 @@ pub fn kept(context: &Context, object: u64) -> Kept {
     found.unwrap_or_else(Kept::default_of_objects)
 }
 
-/// Keeps the descriptor of an object.
+/// Stores the descriptor of an object.
 pub fn keep(context: &Context, object: u64, kept: Kept) {
     context.state().get::<Descriptors>().0.insert(object, kept);
 }
 
-/// Forgets the descriptor of a deleted object, whose address another may get.
+/// Removes the descriptor of a deleted object, because another object may get its address.
 pub fn forget(context: &Context, object: u64) {
     context.state().get::<Descriptors>().0.remove(&object);
 }

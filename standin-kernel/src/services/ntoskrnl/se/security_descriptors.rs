@@ -1,7 +1,8 @@
-//! Security identifiers, access lists and security descriptors in a driver's memory, and checks of privileges.
+//! Security identifiers, access control lists and security descriptors in a driver's memory, and
+//! privilege checks.
 //!
-//! A process of a test has the privileges that are enabled for every user: those to pass folders, to
-//! impersonate, and to create global objects. The system has all.
+//! A test's process has the privileges that all users have: to traverse folders, to impersonate, and to
+//! create global objects. The system has all privileges.
 
 use crate::{
     execution::{identity::Identity, routine::Routine},
@@ -13,7 +14,7 @@ const PASSIVE: Irql = Irql::PASSIVE_LEVEL;
 
 pub const ENTRIES: Entries = &[("SeSinglePrivilegeCheck", PASSIVE, Routine::of(has_privilege))];
 
-/// Returns whether the caller has a privilege, which is a number.
+/// Returns whether the caller has a privilege, given by number.
 fn has_privilege(context: &Context, privilege: u64, mode: i8) -> bool {
     /// `SeChangeNotifyPrivilege`, `SeImpersonatePrivilege` and `SeCreateGlobalPrivilege`.
     const OF_ALL: [u64; 3] = [23, 29, 30];
@@ -23,17 +24,17 @@ fn has_privilege(context: &Context, privilege: u64, mode: i8) -> bool {
 
 pub const INVALID_DESCRIPTOR: NtStatus = NtStatus::from_bits(0xC000_0079);
 
-/// The most sub-authorities of an identifier.
+/// The maximum number of sub-authorities in an identifier.
 pub const MAX_SUB_AUTHORITIES: u8 = 15;
 
-/// Returns the bytes of an identifier, or `None` if it is not valid.
+/// Returns the bytes of an identifier, or `None` if it is invalid.
 pub fn sid_bytes(context: &Context, sid: u64) -> Option<Vec<u8>> {
     let [revision, count]: [u8; 2] = context.read(sid);
     let is_valid = revision & 0xF == 1 && count <= MAX_SUB_AUTHORITIES;
     is_valid.then(|| context.read_bytes(sid, 8 + 4 * usize::from(count)))
 }
 
-/// Returns the bytes of an access list, or `None` if it is not valid.
+/// Returns the bytes of an access control list, or `None` if it is invalid.
 pub fn acl_bytes(context: &Context, acl: u64) -> Option<Vec<u8>> {
     let [revision, _]: [u8; 2] = context.read(acl);
     let size: u16 = context.read(acl.wrapping_add(2));
@@ -41,11 +42,11 @@ pub fn acl_bytes(context: &Context, acl: u64) -> Option<Vec<u8>> {
     is_valid.then(|| context.read_bytes(acl, usize::from(size)))
 }
 
-/// The size of an access list's header.
+/// The size of an access control list's header.
 pub const ACL_HEADER: u16 = 8;
 
-/// The parts of a descriptor, by their places after its first eight bytes, or after four in one that is
-/// self-relative.
+/// The parts of a descriptor, by index of their fields, which follow the first eight bytes, or the first
+/// four in a self-relative descriptor.
 pub const OWNER: usize = 0;
 
 pub const GROUP: usize = 1;
@@ -81,7 +82,7 @@ pub fn descriptor(context: &Context, at: u64) -> Option<Descriptor> {
     (revision == 1).then_some(Descriptor { control, parts })
 }
 
-/// Returns the bytes of a descriptor's parts, or `None` if one is not valid.
+/// Returns the bytes of a descriptor's parts, or `None` if a part is invalid.
 pub fn parts(context: &Context, descriptor: &Descriptor) -> Option<[Vec<u8>; 4]> {
     let [owner, group, sacl, dacl] = descriptor.parts;
     let of = |at: u64, is_present: bool, read: fn(&Context, u64) -> Option<Vec<u8>>| {
@@ -98,13 +99,13 @@ pub fn parts(context: &Context, descriptor: &Descriptor) -> Option<[Vec<u8>; 4]>
 
 pub const RELATIVE: usize = 20;
 
-/// Returns a self-relative descriptor with these bits of the control word and these parts.
+/// Returns a self-relative descriptor with these control bits and parts.
 pub fn self_relative(control: u16, parts: &[Vec<u8>; 4]) -> Vec<u8> {
     let mut bytes = vec![1, 0];
     bytes.extend((control | SELF_RELATIVE).to_le_bytes());
     let mut data: Vec<u8> = Vec::new();
     let mut offsets = [0_u32; 4];
-    // The parts' places are those of Windows: the lists, then the owner and the group.
+    // The parts are in the same order as on Windows: the lists, then the owner and the group.
     for part in [SACL, DACL, OWNER, GROUP] {
         let (Some(part), Some(offset)) = (parts.get(part), offsets.get_mut(part)) else {
             continue;

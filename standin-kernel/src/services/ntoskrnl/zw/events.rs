@@ -1,4 +1,4 @@
-//! Events with handles, which may have names.
+//! Events with handles, and optionally with names.
 
 use crate::{
     execution::routine::{At, Routine},
@@ -40,8 +40,8 @@ pub const NOTIFICATION: u32 = 0;
 
 pub const SYNCHRONIZATION: u32 = 1;
 
-/// The events by their objects' addresses. Their handles have no rights, which Windows compares for
-/// processes only.
+/// The events, by object address. Their handles have no access rights, because Windows checks
+/// rights only for processes.
 #[derive(Default)]
 struct Events(HashMap<u64, Event>);
 
@@ -51,12 +51,12 @@ struct Event {
     _memory: Block,
 }
 
-/// Returns the name that attributes give, or `None` without a name.
+/// Returns the name that attributes specify, or `None` if there is no name.
 fn name_of(context: &Context, attributes: &Attributes) -> NtResult<Option<String>> {
     valid(context, &directories::full_name(context, attributes)?)
 }
 
-/// Returns a name that an event can have, or `None` for an empty one.
+/// Returns the name if it is valid for an event, or `None` if it is empty.
 pub fn valid(context: &Context, name: &str) -> NtResult<Option<String>> {
     if name.is_empty() {
         return Ok(None);
@@ -74,14 +74,14 @@ fn find(context: &Context, name: &str) -> Option<u64> {
     named.find(|(_, name)| directories::key(name) == wanted).map(|(object, _)| object)
 }
 
-/// Returns the events that have names, with the names as they were written.
+/// Returns the named events, with the names as they were written.
 pub fn named(context: &Context) -> Vec<(u64, String)> {
     let mut state = context.state();
     let all = state.get::<Events>().0.iter();
     all.filter_map(|(object, event)| Some((*object, event.name.clone()?))).collect()
 }
 
-/// Creates an event, which needs a handle.
+/// Creates an event, for which the caller must open a handle.
 fn new_event(context: &Context, name: Option<String>, its_kind: u32, is_signaled: bool) -> u64 {
     let memory = Block::zeroed(size_of::<DispatcherHeader>());
     let object = memory.address();
@@ -100,7 +100,7 @@ fn new_event(context: &Context, name: Option<String>, its_kind: u32, is_signaled
     object
 }
 
-/// Opens a handle of an event. Only the last one that is closed takes the name with it.
+/// Opens a handle to an event. Closing the last handle removes the name.
 pub fn open_handle(context: &Context, object: u64) -> u64 {
     let target = Target { type_name: "ExEventObjectType", object, close, has_reference: false };
     handles::open(context, target)
@@ -115,7 +115,7 @@ fn close(context: &Context, object: u64) {
     }
 }
 
-/// Creates an event, or finds the event of the name. Returns the event and whether it is new.
+/// Creates an event, or finds the event with the name. Returns the event and whether it is new.
 pub fn create_named(
     context: &Context,
     name: Option<String>,
@@ -137,7 +137,7 @@ fn create(
     its_kind: u32,
     state: bool,
 ) -> NtResult<NtStatus> {
-    /// `REALTIME_OBJECT_FLAG`, by which waits end in the order of priorities.
+    /// `REALTIME_OBJECT_FLAG`, with which waits end in order of priority.
     const REALTIME: u32 = 0x8000_0000;
     let its_kind = its_kind & !REALTIME;
     if its_kind > SYNCHRONIZATION {
@@ -163,7 +163,6 @@ fn open(context: &Context, handle: At<u64>, _mask: u32, attributes: u64) -> NtRe
     Ok(())
 }
 
-/// Returns the event of a handle.
 fn event_of(context: &Context, handle: u64) -> NtResult<u64> {
     let target = handles::target(context, handle).ok_or(NtStatus::INVALID_HANDLE)?;
     let is_event = context.state().get::<Events>().0.contains_key(&target.object);
@@ -179,7 +178,7 @@ fn set(context: &Context, handle: u64, previous: At<i32>) -> NtResult {
     Ok(())
 }
 
-/// The types other than events whose objects threads can wait for.
+/// The types of waitable objects other than events.
 const WAITABLE_TYPES: [&str; 2] = ["PsThreadType", "PsProcessType"];
 
 /// Returns the event, thread or process of a handle.
@@ -196,7 +195,7 @@ fn wait(context: &Context, handle: u64, _alertable: bool, timeout: At<i64>) -> N
     Ok(dispatcher::wait(context, vec![object], false, timeout))
 }
 
-/// Waits for one or all of the objects of handles.
+/// Waits for one or all of the objects that handles refer to.
 fn wait_for_several(
     context: &Context,
     count: u32,

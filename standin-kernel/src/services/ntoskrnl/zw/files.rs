@@ -1,4 +1,4 @@
-//! Files, in a folder that the test gives. Nothing outside the folder can be reached.
+//! Files in a folder that the test provides. Nothing outside the folder is accessible.
 
 use std::{
     collections::HashMap,
@@ -58,7 +58,7 @@ const INVALID_INFO_CLASS: NtStatus = NtStatus::from_bits(0xC000_0003);
 const DISK_FULL: NtStatus = NtStatus::from_bits(0xC000_007F);
 const UNEXPECTED_IO_ERROR: NtStatus = NtStatus::from_bits(0xC000_00E9);
 
-/// The access rights that this kernel looks at.
+/// The access rights that this kernel evaluates.
 mod access {
     pub const READ_DATA: u32 = 0x1;
     pub const WRITE_DATA: u32 = 0x2;
@@ -69,7 +69,7 @@ mod access {
     pub const GENERIC_READ: u32 = 0x8000_0000;
 }
 
-/// The create options that this kernel looks at.
+/// The create options that this kernel evaluates.
 mod option {
     pub const DIRECTORY: u32 = 0x1;
     pub const SYNCHRONOUS: u32 = 0x10 | 0x20;
@@ -77,7 +77,7 @@ mod option {
     pub const DELETE_ON_CLOSE: u32 = 0x1000;
 }
 
-/// The folder, and the open files by their objects' addresses.
+/// The folder, and the open files by object address.
 #[derive(Default)]
 struct Files {
     folder: Option<PathBuf>,
@@ -90,7 +90,7 @@ struct OpenFile {
     path: PathBuf,
     access: u32,
     share: u32,
-    /// The current position of a file that is open for synchronous use.
+    /// The current position, if the file is open for synchronous use.
     position: Option<u64>,
     deletes: bool,
     _memory: Block,
@@ -101,7 +101,7 @@ pub fn set_folder(nt: &Ntoskrnl, folder: PathBuf) {
     nt.state().get::<Files>().folder = Some(folder);
 }
 
-/// Returns the name of a file in the folder: of its volume and the path.
+/// Returns the name of a file in the folder: the volume name followed by the path.
 pub fn name_of(context: &Context, object: u64) -> Option<String> {
     context.with_state(|files: &mut Files| {
         let path = &files.open.get(&object)?.path;
@@ -112,10 +112,10 @@ pub fn name_of(context: &Context, object: u64) -> Option<String> {
     })
 }
 
-/// The name of the volume that the folder is.
+/// The name of the volume that represents the folder.
 const VOLUME: &str = r"\Device\HarddiskVolume1";
 
-/// Returns the status of a failure of the operating system.
+/// Returns the status for an operating system error.
 pub fn status_of(error: &std::io::Error) -> NtStatus {
     match error.kind() {
         ErrorKind::NotFound => NtStatus::OBJECT_NAME_NOT_FOUND,
@@ -127,9 +127,9 @@ pub fn status_of(error: &std::io::Error) -> NtStatus {
     }
 }
 
-/// Returns the path below the folder that a name of the object manager leads to.
+/// Returns the path below the folder to which an object manager name leads.
 fn below_volume(name: &str) -> Option<String> {
-    /// The prefixes and their folders.
+    /// The name prefixes and the folders that they denote.
     const PREFIXES: [(&str, &str); 5] = [
         (r"\??\c:", ""),
         (r"\dosdevices\c:", ""),
@@ -146,8 +146,9 @@ fn below_volume(name: &str) -> Option<String> {
     })
 }
 
-/// Returns the path in the host's file system that leads from a folder along a Windows path. Names are
-/// compared without regard to case. Nothing leads out of the folder: not `..`, and no symbolic link.
+/// Resolves a Windows path from a folder to a path in the host's file system. Names are compared
+/// without regard to case. No path leads out of the folder, neither through `..` nor through a
+/// symbolic link.
 fn resolve(folder: &Path, path: &str) -> NtResult<PathBuf> {
     let mut at = folder.to_owned();
     let names: Vec<&str> = path.split('\\').filter(|name| !name.is_empty()).collect();
@@ -193,7 +194,7 @@ fn find_entry(folder: &Path, name: &str) -> Option<PathBuf> {
     found.into_iter().next()
 }
 
-/// Returns the path that object attributes name.
+/// Returns the path that object attributes specify.
 fn path_of(context: &Context, attributes: u64) -> NtResult<PathBuf> {
     let attributes: ObjectAttributesNt = context.read(attributes);
     if attributes.name == 0 {
@@ -271,7 +272,7 @@ fn open_by(
     finish(context, block, done)
 }
 
-/// Stores a result.
+/// Stores the result of an operation.
 fn finish(context: &Context, block: At<IoStatusBlock>, done: NtResult<u64>) -> NtResult {
     let status = done.err().unwrap_or(NtStatus::SUCCESS).bits();
     block.write(context, IoStatusBlock { status, reserved: 0, information: done.unwrap_or(0) });
@@ -286,8 +287,8 @@ fn open_path(
 ) -> NtResult<(u64, u64)> {
     let metadata = fs::symlink_metadata(&path).ok();
     let exists = metadata.is_some();
-    // Supersede, open, create, open if, overwrite, overwrite if: whether the content is lost, and the
-    // status block's information.
+    // Supersede, open, create, open if, overwrite, overwrite if: whether the contents are truncated,
+    // and the status block's information.
     let (truncates, information) = match (disposition, exists) {
         (0, true) => (true, 0),
         (1 | 3, true) => (false, 1),
@@ -335,7 +336,7 @@ fn open_path(
         flags: if options & option::SYNCHRONOUS == 0 { 0 } else { SYNCHRONOUS_IO },
         ..FileObject::new_zeroed()
     };
-    // The kernel's own block can be written.
+    // The kernel's own block is always writable.
     let _written = memory::write(object, &value);
     let opened = OpenFile {
         file,
@@ -350,7 +351,7 @@ fn open_path(
     Ok((object, information))
 }
 
-/// Returns whether an access needs more than another opener shares.
+/// Returns whether an access conflicts with another opener's sharing mode.
 const fn conflicts(wanted: u32, share: u32) -> bool {
     let reads = can_read(wanted) && share & 1 == 0;
     let writes = can_write(wanted) && share & 2 == 0;
@@ -368,8 +369,8 @@ const fn can_write(wanted: u32) -> bool {
     wanted & WRITE != 0
 }
 
-/// Returns whether a handle can write to the end of a file only. That is not a matter of rights, which
-/// Windows compares for processes and not for drivers: the I/O manager chooses the place of the write.
+/// Returns whether a handle can write only to the end of a file. This is independent of the rights
+/// that Windows checks only for processes: the I/O manager chooses the position of the write.
 const fn only_appends(wanted: u32) -> bool {
     const DATA: u32 = access::WRITE_DATA | access::GENERIC_WRITE | access::GENERIC_ALL;
     wanted & access::APPEND_DATA != 0 && wanted & DATA == 0
@@ -379,7 +380,7 @@ const fn only_appends(wanted: u32) -> bool {
 fn close(context: &Context, object: u64) {
     let closed = context.state().get::<Files>().open.remove(&object);
     if let Some(file) = closed.filter(|file| file.deletes) {
-        // A file that cannot be deleted stays, as on Windows.
+        // As on Windows, a file that cannot be deleted remains.
         let _deleted = if file.file.is_some() {
             fs::remove_file(&file.path)
         } else {
@@ -400,7 +401,7 @@ fn with_file<R>(
     body(file.ok_or(NtStatus::OBJECT_TYPE_MISMATCH)?)
 }
 
-/// Returns another descriptor of the file of a handle.
+/// Duplicates the file descriptor behind a handle.
 pub fn duplicate(context: &Context, handle: u64) -> NtResult<File> {
     /// `STATUS_INVALID_FILE_FOR_SECTION`: a directory has no contents.
     const INVALID_FILE_FOR_SECTION: NtStatus = NtStatus::from_bits(0xC000_0020);
@@ -410,7 +411,7 @@ pub fn duplicate(context: &Context, handle: u64) -> NtResult<File> {
     })
 }
 
-/// The offset that a transfer starts at: `None` is the current position.
+/// Returns the offset at which a transfer starts. `None` means the current position.
 fn offset_at(context: &Context, address: At<i64>) -> Option<u64> {
     /// `FILE_USE_FILE_POINTER_POSITION`.
     const CURRENT: i64 = -2;
@@ -421,7 +422,7 @@ fn offset_at(context: &Context, address: At<i64>) -> Option<u64> {
     (offset != CURRENT).then(|| offset.cast_unsigned())
 }
 
-/// The offset that stands for the end of the file.
+/// The offset that denotes the end of the file.
 const AT_END: u64 = u64::MAX;
 
 fn read(
@@ -463,7 +464,7 @@ fn read(
     finish_with_handle(context, block, done)
 }
 
-/// Stores the result of a call with a handle, unless the handle is wrong.
+/// Stores the result of a call with a handle, unless the handle is invalid.
 fn finish_with_handle(
     context: &Context,
     block: At<IoStatusBlock>,
@@ -475,7 +476,7 @@ fn finish_with_handle(
     }
 }
 
-/// Returns the place of a transfer.
+/// Returns the position at which a transfer starts.
 fn start_of(file: &OpenFile, offset: Option<u64>) -> NtResult<u64> {
     match (offset, file.position) {
         (Some(AT_END), _) => {
@@ -486,7 +487,7 @@ fn start_of(file: &OpenFile, offset: Option<u64>) -> NtResult<u64> {
         (Some(offset), _) if offset > i64::MAX.cast_unsigned() => Err(NtStatus::INVALID_PARAMETER),
         (Some(offset), _) => Ok(offset),
         (None, Some(position)) => Ok(position),
-        // Only a file for synchronous use has a position.
+        // Only a file that is open for synchronous use has a position.
         (None, None) => Err(NtStatus::INVALID_PARAMETER),
     }
 }
@@ -525,7 +526,7 @@ fn flush(context: &Context, handle: u64, block: At<IoStatusBlock>) -> NtResult {
     finish_with_handle(context, block, with_file(context, handle, |_| Ok(0)))
 }
 
-/// The classes of information.
+/// The information classes.
 mod class {
     pub const BASIC: u32 = 4;
     pub const STANDARD: u32 = 5;
@@ -535,7 +536,7 @@ mod class {
     pub const END_OF_FILE: u32 = 20;
 }
 
-/// Returns a time of the host's file system as a `FILETIME`.
+/// Converts a time of the host's file system to a `FILETIME`.
 fn file_time(time: std::io::Result<std::time::SystemTime>) -> i64 {
     const SINCE_1601: i64 = 11_644_473_600 * 10_000_000;
     let since_1970 = time.ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok());
@@ -555,7 +556,7 @@ fn query(
     /// `FILE_ATTRIBUTE_DIRECTORY` and `FILE_ATTRIBUTE_ARCHIVE`.
     const DIRECTORY: u32 = 0x10;
     const ARCHIVE: u32 = 0x20;
-    /// The unit in which disks allocate.
+    /// The allocation unit of disks.
     const CLUSTER: u64 = 4096;
     let found = with_file(context, handle, |file| {
         let metadata = fs::metadata(&file.path).map_err(|error| status_of(&error))?;
@@ -625,7 +626,7 @@ fn set(
         _ => context.read(buffer),
     };
     let done = with_file(context, handle, |file| match kind {
-        // The times, attributes and allocation of files are the host's.
+        // The host determines the times, attributes and allocation of files.
         class::BASIC | class::ALLOCATION => Ok(()),
         class::DISPOSITION => {
             file.deletes = value != 0;
@@ -646,7 +647,7 @@ fn set(
     finish_with_handle(context, block, done.map(|()| 0))
 }
 
-/// Deletes a file by its name.
+/// Deletes a file by name.
 fn delete(context: &Context, attributes: u64) -> NtResult {
     let wanted = [access::DELETE, 7, 1, option::DELETE_ON_CLOSE];
     let (file, _) = open_path(context, path_of(context, attributes)?, wanted)?;

@@ -1,5 +1,4 @@
-//! The structures in which the routines describe keys and values. Each has a fixed part, a name, and
-//! perhaps data.
+//! The structures that describe keys and values. Each has a fixed part, a name, and optionally data.
 
 use crate::{
     execution::routine::At,
@@ -36,31 +35,31 @@ pub mod value_class {
     pub const LAYER: u32 = 5;
 }
 
-/// The offset of a part that does not exist.
+/// The offset that marks a missing part.
 const NOWHERE: u32 = u32::MAX;
 
 /// The information that a routine stores for the driver.
 pub struct Information {
     bytes: Vec<u8>,
-    /// The length of the fixed part, without which nothing is stored.
+    /// The length of the fixed part. Nothing is stored unless it fits.
     fixed: usize,
 }
 
 impl Information {
-    /// Creates information with a fixed part of these fields.
+    /// Creates information whose fixed part consists of these fields.
     fn new(fields: &[u32]) -> Self {
         let bytes: Vec<u8> = fields.iter().flat_map(|field| field.to_le_bytes()).collect();
         let fixed = bytes.len();
         Self { bytes, fixed }
     }
 
-    /// Adds a text without an end.
+    /// Adds a text without a terminator.
     fn text(mut self, text: &str) -> Self {
         self.bytes.extend(text.encode_utf16().flat_map(u16::to_le_bytes));
         self
     }
 
-    /// Adds zeros up to an offset, and data there.
+    /// Adds zeros up to an offset, and then the data.
     fn at(mut self, offset: u32, data: &[u8]) -> Self {
         self.bytes.resize(offset as usize, 0);
         self.bytes.extend(data);
@@ -76,7 +75,7 @@ fn size(length: usize) -> u32 {
     u32::try_from(length).unwrap_or(u32::MAX)
 }
 
-/// Stores information in a driver's buffer, as far as it has room, and stores the whole size.
+/// Stores as much of the information as fits in a driver's buffer, and stores the total size.
 pub fn give(
     context: &Context,
     Information { bytes, fixed }: &Information,
@@ -92,7 +91,7 @@ pub fn give(
     if room < bytes.len() { Err(NtStatus::BUFFER_OVERFLOW) } else { Ok(()) }
 }
 
-/// Checks the class of information on a key. Only a query of the key itself takes all of them.
+/// Checks the class of information about a key. Only a query of the key itself supports all classes.
 pub fn check_key_class(context: &Context, class: u32, is_of_itself: bool) -> NtResult {
     match class {
         key_class::BASIC | key_class::NODE | key_class::FULL => Ok(()),
@@ -111,7 +110,7 @@ pub fn check_key_class(context: &Context, class: u32, is_of_itself: bool) -> NtR
     }
 }
 
-/// Returns the information of a class on a key.
+/// Returns the information about a key for a class.
 pub fn of_key(registry: &Registry, key: KeyId, class: u32) -> NtResult<Information> {
     /// The sizes of the fixed parts of `KEY_NODE_INFORMATION` and `KEY_FULL_INFORMATION`.
     const NODE: u32 = 24;
@@ -153,12 +152,12 @@ pub fn of_key(registry: &Registry, key: KeyId, class: u32) -> NtResult<Informati
             low, high, 0, about.subkeys, about.max_name, about.values, about.max_value_name,
             about.max_value_data, name, 0,
         ]),
-        // Neither is a key virtual, nor does its handle have tags.
+        // Keys are not virtual, and their handles have no tags.
         _ => Information::new(&[0]),
     })
 }
 
-/// Checks the class of information on a value.
+/// Checks the class of information about a value.
 pub fn check_value_class(context: &Context, class: u32) -> NtResult {
     match class {
         value_class::BASIC
@@ -173,7 +172,7 @@ pub fn check_value_class(context: &Context, class: u32) -> NtResult {
     }
 }
 
-/// Returns the information of a class on a value.
+/// Returns the information about a value for a class.
 pub fn of_value(name: &str, value: &RegistryValue, class: u32) -> Information {
     /// The size of the fixed part of `KEY_VALUE_FULL_INFORMATION`.
     const FULL: u32 = 20;

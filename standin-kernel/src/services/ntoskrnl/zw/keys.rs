@@ -1,4 +1,4 @@
-//! The handles of keys, and the routines that open, create, describe and delete keys.
+//! Key handles, and the routines that open, create, describe and delete keys.
 
 use std::collections::HashMap;
 
@@ -42,7 +42,7 @@ mod option {
     pub const LEGAL_TO_OPEN: u32 = 0x1C;
 }
 
-/// The open keys by their objects' addresses.
+/// The open keys, by object address.
 #[derive(Default)]
 struct Keys(HashMap<u64, OpenKey>);
 
@@ -51,7 +51,8 @@ struct OpenKey {
     _memory: Block,
 }
 
-/// Opens a handle of a key. It has no rights, which Windows compares for processes only.
+/// Opens a handle to a key. It has no access rights, because Windows checks rights only for
+/// processes.
 pub fn open_handle(context: &Context, key: KeyId) -> u64 {
     let memory = Block::zeroed(0x40);
     let object = memory.address();
@@ -65,7 +66,7 @@ pub fn open_handle(context: &Context, key: KeyId) -> u64 {
     handles::open(context, target)
 }
 
-/// Returns the name of a key, by its object.
+/// Returns the name of a key, given its object.
 pub fn name_of(context: &Context, object: u64) -> Option<String> {
     let key = context.with_state(|keys: &mut Keys| Some(keys.0.get(&object)?.key))?;
     context.registry().path(key).ok()
@@ -85,7 +86,7 @@ pub fn key_of(context: &Context, handle: u64) -> NtResult<KeyId> {
     if context.registry().exists(key) { Ok(key) } else { Err(NtStatus::KEY_DELETED) }
 }
 
-/// Returns the key that a name starts at, or `None` if it is absolute.
+/// Returns the key to which a name is relative, or `None` if the name is absolute.
 fn start(context: &Context, attributes: &Attributes) -> NtResult<Option<KeyId>> {
     if attributes.root == 0 {
         return Ok(None);
@@ -151,7 +152,7 @@ fn create(
     Ok(())
 }
 
-/// Opens a key, or creates it if its parent allows that. Returns whether it is new.
+/// Opens a key, or creates it if its parent allows it. Returns whether the key is new.
 fn create_named(
     context: &Context,
     attributes: &Attributes,
@@ -167,12 +168,12 @@ fn create_named(
     registry.create(start, &attributes.name, new)
 }
 
-/// Deletes a key. Its handles stay open, and can only be closed.
+/// Deletes a key. Its handles remain open, but can only be closed.
 fn delete(context: &Context, handle: u64) -> NtResult {
     context.registry().delete(key_of(context, handle)?)
 }
 
-/// Checks the handle. The registry is in memory only.
+/// Only checks the handle, because the registry exists only in memory.
 fn flush(context: &Context, handle: u64) -> NtResult {
     key_of(context, handle).map(drop)
 }

@@ -1,4 +1,4 @@
-//! The routines that read, set and delete values.
+//! Routines that read, set and delete values.
 
 use super::{information, keys::key_of};
 use crate::{
@@ -23,7 +23,7 @@ pub const ENTRIES: Entries = &[
     ("ZwDeleteValueKey", PASSIVE, Routine::of(delete)),
 ];
 
-/// Returns the name of a value at an address from the driver. Zeros at its end do not count.
+/// Returns the value name at an address that the driver passed. Trailing zeros are ignored.
 fn name_at(context: &Context, address: u64) -> String {
     let name = read_unicode_string(context, address);
     name.trim_end_matches('\0').to_owned()
@@ -60,7 +60,7 @@ fn enumerate(
     information::give(context, &information, (buffer, length), result_length)
 }
 
-/// Sets a value to the bytes at an address from the driver.
+/// Sets a value to the bytes at an address that the driver passed.
 pub fn set_value(
     context: &Context,
     key: KeyId,
@@ -86,7 +86,7 @@ fn set(
     length: u32,
 ) -> NtResult {
     let key = key_of(context, handle)?;
-    // Without a name, it is the key's default value.
+    // Without a name, the routine sets the key's default value.
     let name = if name == 0 { String::new() } else { name_at(context, name) };
     set_value(context, key, &name, kind, (data, length))
 }

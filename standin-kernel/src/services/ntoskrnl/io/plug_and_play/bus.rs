@@ -1,8 +1,8 @@
-//! The bus below the devices of drivers without the framework: a software bus, whose devices neither
-//! have hardware nor can wake the system.
+//! The bus below the devices of drivers without the framework. It is a software bus, whose devices have
+//! no hardware and cannot wake the system.
 //!
 //! It handles the requests that a bus driver must handle, and completes all others with the status that
-//! the drivers above have left in them.
+//! the upper drivers have set.
 
 use zerocopy::IntoBytes;
 
@@ -38,7 +38,7 @@ use crate::{
     },
 };
 
-/// The tag of what the bus allocates: `Pnp `.
+/// The pool tag of the bus: `Pnp `.
 const TAG: Tag = Tag(u32::from_le_bytes(*b"Pnp "));
 
 /// `DO_BUS_ENUMERATED_DEVICE`: the flag of physical devices.
@@ -50,7 +50,7 @@ const POWER_PAGEABLE: u32 = 0x2000;
 const D0: u32 = 1;
 const D3: u32 = 4;
 
-/// Creates a physical device. Returns it and its name.
+/// Creates a physical device. Returns the device and its name.
 pub fn create(context: &Context) -> NtResult<(u64, String)> {
     /// `FILE_DEVICE_CONTROLLER`.
     const CONTROLLER: u32 = 4;
@@ -73,7 +73,7 @@ pub fn create(context: &Context) -> NtResult<(u64, String)> {
     Ok((physical, name))
 }
 
-/// Serves a request that has come to a physical device.
+/// Serves a request that has reached a physical device.
 fn dispatch(context: &Context, physical: u64, irp: u64) -> NtStatus {
     note_reached(context, irp);
     let mut value: Irp = context.read(irp);
@@ -84,7 +84,7 @@ fn dispatch(context: &Context, physical: u64, irp: u64) -> NtStatus {
         POWER => {
             Some((power_request(context, physical, &location), value.status_block.information))
         }
-        // Drivers of this bus have no WMI data.
+        // The bus has no WMI data.
         super::minor::SYSTEM_CONTROL => None,
         _ => Some((NtStatus::INVALID_DEVICE_REQUEST, 0)),
     };
@@ -101,7 +101,7 @@ fn dispatch(context: &Context, physical: u64, irp: u64) -> NtStatus {
     served
 }
 
-/// Serves a power request. The status of one that the bus does not handle is `STATUS_NOT_SUPPORTED`.
+/// Serves a power request. Requests that the bus does not handle complete with `STATUS_NOT_SUPPORTED`.
 fn power_request(context: &Context, physical: u64, location: &IrpStack) -> NtStatus {
     match location.minor {
         power::SET => {
@@ -110,12 +110,12 @@ fn power_request(context: &Context, physical: u64, location: &IrpStack) -> NtSta
             NtStatus::SUCCESS
         }
         power::QUERY => NtStatus::SUCCESS,
-        // The bus cannot wake the system, and powers its devices in any order.
+        // The bus cannot wake the system, and powers its devices up in any order.
         _ => NtStatus::NOT_SUPPORTED,
     }
 }
 
-/// Serves a plug-and-play request. Returns its status and information, or `None` if the bus does not
+/// Serves a Plug and Play request. Returns its status and information, or `None` if the bus does not
 /// handle it.
 fn plug_and_play(
     context: &Context,
@@ -152,7 +152,7 @@ fn plug_and_play(
     }
 }
 
-/// Fills in what a device on the bus can do.
+/// Fills in the capabilities of a device on the bus.
 fn capabilities(context: &Context, at: u64) -> NtStatus {
     /// `UniqueID` and `SilentInstall`.
     const FLAGS: u32 = 0x40 | 0x80;
@@ -161,7 +161,7 @@ fn capabilities(context: &Context, at: u64) -> NtStatus {
         return NtStatus::UNSUCCESSFUL;
     }
     value.flags |= FLAGS;
-    // The states of the system: unspecified, working, S1 to S3, hibernation and shutdown.
+    // The system states: unspecified, working, S1 to S3, hibernation and shutdown.
     value.states = [0, D0, D3, D3, D3, D3, D3];
     value.system_wake = 0;
     value.device_wake = 0;
@@ -169,7 +169,7 @@ fn capabilities(context: &Context, at: u64) -> NtStatus {
     NtStatus::SUCCESS
 }
 
-/// Returns the physical device as the target of the stack. The bus knows no other relations.
+/// Returns the physical device as the target of the stack. The bus supports no other relations.
 fn target_relation(context: &Context, physical: u64, kind: u32) -> Option<(NtStatus, u64)> {
     /// `TargetDeviceRelation`.
     const TARGET: u32 = 4;
@@ -181,7 +181,6 @@ fn target_relation(context: &Context, physical: u64, kind: u32) -> Option<(NtSta
     Some(give(context, value.as_bytes()))
 }
 
-/// Returns an id of a device.
 fn id(context: &Context, identity: &Identity, kind: u32) -> Option<(NtStatus, u64)> {
     /// `BusQueryDeviceID`, `BusQueryHardwareIDs` and `BusQueryInstanceID`.
     const DEVICE: u32 = 0;
@@ -204,7 +203,7 @@ fn text(context: &Context, identity: &Identity, kind: u32) -> Option<(NtStatus, 
     (kind == DESCRIPTION).then(|| give(context, &text_bytes(&identity.description)))
 }
 
-/// Returns bytes in pool, which the sender of the request frees.
+/// Returns bytes in pool that the sender of the request frees.
 fn give(context: &Context, bytes: &[u8]) -> (NtStatus, u64) {
     let Some(at) = context.allocate(bytes.len(), TAG, true) else {
         return (NtStatus::INSUFFICIENT_RESOURCES, 0);

@@ -1,4 +1,4 @@
-//! The routines by which drivers tell the plug-and-play manager that something has changed.
+//! The routines with which drivers notify the Plug and Play manager of changes.
 
 use super::life;
 use crate::{
@@ -17,21 +17,21 @@ pub const ENTRIES: Entries = &[
     ("IoInvalidateDeviceRelations", DISPATCH, Routine::of(invalidate_relations)),
 ];
 
-/// Bugchecks if an address is not that of the physical device of a stack.
+/// Bugchecks if an address is not that of a stack's physical device.
 fn must_be_physical(context: &Context, device: u64) {
     if context.devices().node(device).is_none() {
         context.stop_for_wrong(device, "the physical device object of a device");
     }
 }
 
-/// Has the plug-and-play manager ask for a device's state, later and in a thread of its own.
+/// Makes the Plug and Play manager query a device's state later, on a separate thread.
 fn invalidate_state(context: &Context, physical: u64) {
     must_be_physical(context, physical);
     let routine = context.call().return_address;
     threads::queue_body(context, routine, move |context| life::state_changed(context, physical));
 }
 
-/// Has the plug-and-play manager ask for a device's relations, later and in a thread of its own.
+/// Makes the Plug and Play manager query a device's relations later, on a separate thread.
 fn invalidate_relations(context: &Context, physical: u64, kind: u32) {
     must_be_physical(context, physical);
     let routine = context.call().return_address;

@@ -1,4 +1,4 @@
-//! The routines that register, enable and find device interfaces, and those for their properties.
+//! The routines that register, enable and find device interfaces, and access properties.
 
 use std::collections::BTreeMap;
 
@@ -27,10 +27,11 @@ pub const ENTRIES: Entries = &[
     ("IoGetDeviceInterfacePropertyData", PASSIVE, Routine::of(get_property)),
 ];
 
-/// The tag of the plug-and-play manager's memory that drivers free: `Pp  `.
+/// The tag of the Plug and Play manager's memory that drivers free: `Pp  `.
 const TAG: Tag = Tag(u32::from_le_bytes(*b"Pp  "));
 
-/// Returns whether a name has the form of an interface's link: `\??\DEVICE#{CLASS}`, and perhaps `\REFERENCE`.
+/// Returns whether a name has the form of an interface's link: `\??\DEVICE#{CLASS}`, optionally followed
+/// by `\REFERENCE`.
 fn is_link(name: &str) -> bool {
     let rest = name.strip_prefix(r"\??\").or_else(|| name.strip_prefix(r"\\?\"));
     let main = rest.and_then(|rest| rest.split('\\').next());
@@ -38,7 +39,7 @@ fn is_link(name: &str) -> bool {
     class.is_some_and(|class| class.len() == "01234567-89ab-cdef-0123-456789abcdef".len())
 }
 
-/// Returns the name at an address from the driver, which can be null.
+/// Returns the name at an address that the driver passed, which can be null.
 fn name_at(context: &Context, name: u64) -> NtResult<String> {
     if name == 0 {
         Err(NtStatus::INVALID_PARAMETER)
@@ -47,7 +48,7 @@ fn name_at(context: &Context, name: u64) -> NtResult<String> {
     }
 }
 
-/// Returns the interface of a symbolic link.
+/// Returns the interface that a symbolic link names.
 pub fn find(context: &Context, name: &str) -> NtResult<InterfaceInstance> {
     if !name.starts_with(r"\??\") && !name.starts_with(r"\\?\") {
         return Err(NtStatus::INVALID_PARAMETER);
@@ -102,7 +103,7 @@ fn set_state(context: &Context, name: u64, enable: bool) -> NtResult<NtStatus> {
     Ok(NtStatus::SUCCESS)
 }
 
-/// Stores a list of the symbolic links of a class's interfaces, which the driver frees.
+/// Stores a list of the symbolic links of a class's interfaces. The driver frees the list.
 fn list(context: &Context, class: u64, physical: u64, flags: u32, links: At<u64>) -> NtResult {
     /// `DEVICE_INTERFACE_INCLUDE_NONACTIVE`.
     const INCLUDE_NONACTIVE: u32 = 1;
@@ -126,21 +127,21 @@ fn list(context: &Context, class: u64, physical: u64, flags: u32, links: At<u64>
     Ok(())
 }
 
-/// A property of an interface or a device: the interface's link or the device's instance in capitals, the
-/// property's key and the locale.
+/// Identifies a property of an interface or device: the interface's link or the device's instance in
+/// upper case, the property key, and the locale.
 type PropertyName = (String, [u8; 20], u32);
 
-/// The properties that drivers set, each with its type.
+/// The properties that drivers have set, with their types.
 #[derive(Default)]
 struct Properties(BTreeMap<PropertyName, (u32, Vec<u8>)>);
 
-/// Returns the name of a property of an interface that exists.
+/// Returns the name of a property of an existing interface.
 fn property(context: &Context, name: u64, key: u64, locale: u32) -> NtResult<PropertyName> {
     let found = find(context, &name_at(context, name)?)?;
     named(context, &found.link(), key, locale)
 }
 
-/// Returns the name of a property of the device of a physical `DEVICE_OBJECT`.
+/// Returns the name of a property of a device, given its physical `DEVICE_OBJECT`.
 fn device_property(
     context: &Context,
     physical: u64,
@@ -152,7 +153,7 @@ fn device_property(
 }
 
 fn named(context: &Context, owner: &str, key: u64, locale: u32) -> NtResult<PropertyName> {
-    /// `LOCALE_USER_DEFAULT` and `LOCALE_SYSTEM_DEFAULT`, which stand for others.
+    /// `LOCALE_USER_DEFAULT` and `LOCALE_SYSTEM_DEFAULT`, which are placeholders for other locales.
     const DEFAULTS: [u32; 2] = [0x400, 0x800];
     if DEFAULTS.contains(&locale) {
         return Err(NtStatus::UNSUCCESSFUL);
@@ -160,7 +161,7 @@ fn named(context: &Context, owner: &str, key: u64, locale: u32) -> NtResult<Prop
     Ok((owner.to_uppercase(), context.read(key), locale))
 }
 
-/// Sets a property, or deletes it if there are no data.
+/// Sets a property, or deletes it if there is no data.
 fn set_property(
     context: &Context,
     name: u64,

@@ -1,4 +1,4 @@
-//! The routines that open the keys of devices, their interfaces, and drivers.
+//! The routines that open the registry keys of devices, device interfaces and drivers.
 
 use super::interfaces::find;
 use crate::{
@@ -26,7 +26,7 @@ pub const ENTRIES: Entries = &[
     ("IoOpenDriverRegistryKey", PASSIVE, Routine::of(open_driver_key)),
 ];
 
-/// Opens a key, which exists then, and stores its handle.
+/// Opens a key, creates it if necessary, and stores its handle.
 fn open(context: &Context, path: &str, handle: u64) -> NtResult {
     let key = context.registry().create_all(path)?;
     context.write(handle, &open_handle(context, key));
@@ -63,7 +63,7 @@ fn open_driver_key(
     const STATE: u32 = 1;
     const SHARED_STATE: u32 = 2;
     let service = service_of(context, driver);
-    // Microsoft does not say where the keys of states are.
+    // Microsoft does not document the locations of the state keys.
     let path = match kind {
         PARAMETERS if flags == 0 => parameters_path(&service),
         STATE if flags == 0 => format!(r"{}\State", service_path(&service)),
@@ -73,7 +73,7 @@ fn open_driver_key(
     open(context, &path, handle)
 }
 
-/// Returns the name of a driver's service: the last part of the name that the driver's extension has.
+/// Returns the name of a driver's service: the last segment of the name in the driver extension.
 fn service_of(context: &Context, driver: u64) -> String {
     /// `IO_TYPE_DRIVER`.
     const TYPE: i16 = 4;

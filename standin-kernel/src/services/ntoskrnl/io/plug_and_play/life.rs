@@ -1,5 +1,5 @@
-//! The life of a device of drivers without the framework: the requests that the plug-and-play manager sends
-//! its stack from `AddDevice` on.
+//! The life cycle of a device of drivers without the framework: the requests that the Plug and Play
+//! manager sends to its stack, starting with `AddDevice`.
 
 use super::{
     bus,
@@ -33,22 +33,22 @@ use crate::{
 /// The properties that a test chooses for a new device.
 #[derive(Clone, Default)]
 pub struct Offer {
-    /// The hardware ids of the device.
+    /// The device's hardware ids.
     pub hardware_ids: Vec<String>,
-    /// Properties that take the place of others, by `DEVICE_REGISTRY_PROPERTY`.
+    /// Properties that override others, by `DEVICE_REGISTRY_PROPERTY`.
     pub properties: Vec<(u32, String)>,
-    /// The values of the device's hardware key and of its software key.
+    /// The values of the device's hardware key and software key.
     pub hardware_values: Vec<(String, RegistryValue)>,
     pub software_values: Vec<(String, RegistryValue)>,
 }
 
-/// Returns a driver's `AddDevice`, or 0.
+/// Returns a driver's `AddDevice` routine, or 0.
 pub fn add_device_routine(context: &Context, driver: u64) -> u64 {
     let extension = context.read::<DriverObject>(driver).driver_extension;
     context.read::<DriverExtension>(extension).add_device
 }
 
-/// Adds a device to the bus, has the driver add it too, and starts it. Returns its physical
+/// Adds a device to the bus, lets the driver add it too, and starts it. Returns its physical
 /// `DEVICE_OBJECT`.
 pub fn add(context: &Context, driver: u64, service: &str, offer: Offer) -> NtResult<u64> {
     let number = context.nodes().next_number();
@@ -82,8 +82,8 @@ pub fn add(context: &Context, driver: u64, service: &str, offer: Offer) -> NtRes
     added.map(|()| physical).inspect_err(|_| forget(context, physical))
 }
 
-/// Adds a driver above the others of a device. As on Windows, the device's stack is removed and built
-/// again with all its drivers.
+/// Adds a driver above a device's other drivers. As on Windows, the device's stack is removed and
+/// rebuilt with all drivers.
 pub fn add_filter(context: &Context, physical: u64, driver: u64) -> Result<(), FilterError> {
     query_remove(context, physical)?;
     tear_down(context, physical);
@@ -118,7 +118,7 @@ impl From<NtStatus> for FilterError {
     }
 }
 
-/// Has each driver of a device add it, from the lowest up, and starts it. What fails is undone.
+/// Lets each driver of a device add it, from the lowest up, and starts it. Reverts a failure.
 fn build(context: &Context, physical: u64) -> NtResult {
     let drivers = context.nodes().with(physical, |node| {
         node.stage = Stage::Added;
@@ -142,7 +142,7 @@ fn build(context: &Context, physical: u64) -> NtResult {
     Ok(())
 }
 
-/// Calls a driver's `AddDevice`.
+/// Calls a driver's `AddDevice` routine.
 fn add_by(context: &Context, driver: u64, physical: u64) -> NtStatus {
     let routine = add_device_routine(context, driver);
     if routine == 0 {
@@ -151,7 +151,7 @@ fn add_by(context: &Context, driver: u64, physical: u64) -> NtStatus {
     NtStatus::from_register(context.call_driver("AddDevice", routine, [driver, physical]))
 }
 
-/// Bugchecks if `AddDevice` has left its device, above `below`, in a state that it must not be in.
+/// Bugchecks if `AddDevice` has left its device, above `below`, in an invalid state.
 fn check_added(context: &Context, below: u64, added: NtStatus) {
     let stack = stacks::stack_above(context, below);
     let Some(device) = stack.get(1).copied() else {
@@ -178,7 +178,6 @@ fn check_added(context: &Context, below: u64, added: NtStatus) {
     }
 }
 
-/// Starts a device.
 fn start(context: &Context, physical: u64) -> NtResult {
     let Outcome { status, .. } = send(context, physical, &Request::pnp(pnp::START));
     if status.is_success() {
@@ -189,8 +188,8 @@ fn start(context: &Context, physical: u64) -> NtResult {
     }
 }
 
-/// Stops a device and starts it again, as the plug-and-play manager does to give devices other resources.
-/// A driver can refuse.
+/// Stops a device and starts it again, as the Plug and Play manager does to rebalance resources. A
+/// driver can refuse.
 pub fn rebalance(context: &Context, physical: u64) -> Result<(), FilterError> {
     if context.nodes().stage(physical) != Some(Stage::Started) {
         return Err(NtStatus::NO_SUCH_DEVICE.into());
@@ -202,14 +201,13 @@ pub fn rebalance(context: &Context, physical: u64) -> Result<(), FilterError> {
     }
     send(context, physical, &Request::pnp(pnp::STOP));
     context.nodes().set_stage(physical, Stage::Stopped);
-    // Files can be open, and their close is the driver's before the removal.
+    // Files may be open, and the driver must see them close before the removal.
     start(context, physical).inspect_err(|_| surprise_remove(context, physical))?;
     query_started(context, physical);
     Ok(())
 }
 
-/// Asks for the state of a device whose driver says that it has changed, and removes a device that has
-/// failed.
+/// Queries the state of a device whose driver reports a change, and removes the device if it has failed.
 pub fn state_changed(context: &Context, physical: u64) {
     if context.nodes().stage(physical) == Some(Stage::Started)
         && query_state(context, physical) & FAILED != 0
@@ -218,7 +216,7 @@ pub fn state_changed(context: &Context, physical: u64) {
     }
 }
 
-/// Asks for relations of a device whose driver says that they have changed.
+/// Queries the relations of a device whose driver reports that they have changed.
 pub fn relations_changed(context: &Context, physical: u64, kind: u32) {
     if context.nodes().stage(physical) == Some(Stage::Started) {
         query_relations(context, physical, kind);

@@ -1,4 +1,4 @@
-//! The minor functions of plug-and-play and power requests.
+//! The minor functions of Plug and Play and power requests.
 
 /// `IRP_MJ_POWER`.
 pub const POWER: u8 = 22;
@@ -25,8 +25,8 @@ pub mod pnp {
     pub const USAGE_NOTIFICATION: u8 = 0x16;
     pub const SURPRISE_REMOVAL: u8 = 0x17;
 
-    /// The requests that a driver answers with a memory block that the sender frees: those for relations,
-    /// resources and their requirements, texts, ids and the bus.
+    /// The requests that a driver answers with a memory block that the sender frees: queries for
+    /// relations, resources, resource requirements, texts, ids and bus information.
     pub const ANSWERS: [u8; 7] =
         [QUERY_RELATIONS, 0x0A, 0x0B, QUERY_DEVICE_TEXT, 0x0D, QUERY_ID, QUERY_BUS_INFORMATION];
 }
@@ -64,7 +64,7 @@ pub fn name(major: u8, minor: u8) -> String {
     }
 }
 
-/// Returns whether drivers must let a request succeed.
+/// Returns whether drivers must not fail a request.
 pub const fn must_succeed(major: u8, minor: u8) -> bool {
     match major {
         PNP => matches!(

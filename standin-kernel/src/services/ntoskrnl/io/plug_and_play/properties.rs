@@ -1,4 +1,4 @@
-//! The routine that asks for a property of a device.
+//! The routine that queries a device property.
 
 use crate::{
     execution::routine::{At, Routine},
@@ -8,7 +8,7 @@ use crate::{
 
 pub const ENTRIES: Entries = &[("IoGetDeviceProperty", Irql::PASSIVE_LEVEL, Routine::of(get))];
 
-/// Stores a property of the device of a physical `DEVICE_OBJECT`, and its length.
+/// Stores a device property, given the physical `DEVICE_OBJECT`, and the property's length.
 fn get(
     context: &Context,
     physical: u64,
@@ -18,7 +18,7 @@ fn get(
     needed: At<u32>,
 ) -> NtResult {
     let found = context.devices().property(physical, property);
-    // Another device object is that of no device.
+    // A device object that is not a physical device object is not accepted.
     let found = found.ok_or(NtStatus::INVALID_DEVICE_REQUEST)?;
     let size = found.as_ref().map_or(0, Vec::len);
     needed.write(context, u32::try_from(size).unwrap_or(u32::MAX));

@@ -1,4 +1,4 @@
-//! The queries of the plug-and-play manager to a device that works.
+//! The queries that the Plug and Play manager sends to a started device.
 
 use zerocopy::FromZeros;
 
@@ -18,7 +18,7 @@ use crate::{
 /// `PNP_DEVICE_FAILED`.
 pub const FAILED: u64 = 0x4;
 
-/// Asks a device that has started what it can do, for its state, and for its children. Returns the state.
+/// Queries a newly started device for its capabilities, state and children. Returns the state.
 pub fn query_started(context: &Context, physical: u64) -> u64 {
     let size = u16::try_from(size_of::<DeviceCapabilities>()).unwrap_or(0);
     let asked = DeviceCapabilities {
@@ -40,7 +40,7 @@ pub fn query_started(context: &Context, physical: u64) -> u64 {
     state
 }
 
-/// Asks for a device's state. A device whose drivers do not tell works.
+/// Queries a device's state. If the drivers do not answer, the device counts as working.
 pub fn query_state(context: &Context, physical: u64) -> u64 {
     let outcome = send(context, physical, &Request::pnp(pnp::QUERY_STATE));
     if outcome.status.is_success() { outcome.information } else { 0 }
@@ -50,15 +50,15 @@ pub fn query_state(context: &Context, physical: u64) -> u64 {
 const BUS_RELATIONS: u32 = 0;
 pub const REMOVAL_RELATIONS: u32 = 3;
 
-/// Asks for the relations of a device. The plug-and-play manager of this kernel loads no drivers for the
-/// children that a driver without the framework reports.
+/// Queries a device's relations. This kernel's Plug and Play manager loads no drivers for children that
+/// a driver without the framework reports.
 pub fn query_relations(context: &Context, physical: u64, kind: u32) {
     let request =
         Request { parameters: [u64::from(kind), 0, 0, 0], ..Request::pnp(pnp::QUERY_RELATIONS) };
     ask(context, physical, &request);
 }
 
-/// Sends a request, and frees what the drivers return in memory. Returns the outcome and those bytes.
+/// Sends a request, and frees the memory that the drivers return. Returns the outcome and its bytes.
 pub fn ask(context: &Context, physical: u64, request: &Request) -> (Outcome, Vec<u8>) {
     let outcome = send(context, physical, request);
     let is_answered = outcome.status.is_success() && outcome.information != 0;

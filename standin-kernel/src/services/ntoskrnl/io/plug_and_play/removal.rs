@@ -1,4 +1,4 @@
-//! The removal of a device of drivers without the framework: orderly, by surprise, or because it failed.
+//! The removal of a device of drivers without the framework: orderly, by surprise, or after a failure.
 
 use super::{
     minor::pnp,
@@ -24,10 +24,10 @@ use crate::{
     },
 };
 
-/// The reason that a device stays although its orderly removal, or its stop, was requested.
+/// The reason that an orderly removal or a stop of a device was refused.
 #[derive(Debug, thiserror::Error)]
 pub enum Veto {
-    /// A process has a file open on the device, which the plug-and-play manager does not take away.
+    /// A process has a file open on the device. The Plug and Play manager does not close the file.
     #[error("a file is open on it; close the file first, or remove the device by surprise")]
     OpenFile,
     /// A driver refuses.
@@ -58,7 +58,7 @@ fn is_gone(context: &Context, physical: u64) -> bool {
     matches!(context.nodes().stage(physical), None | Some(Stage::Gone))
 }
 
-/// Removes a device as at a user's request. Has no effect on a device that is already gone. A driver can
+/// Removes a device as if a user requested it. Does nothing if the device is already gone. A driver can
 /// refuse.
 pub fn remove(context: &Context, physical: u64) -> Result<(), Veto> {
     if is_gone(context, physical) {
@@ -70,7 +70,7 @@ pub fn remove(context: &Context, physical: u64) -> Result<(), Veto> {
     Ok(())
 }
 
-/// Removes the hardware of a device by surprise. The drivers get the removal when no file is open.
+/// Removes a device's hardware by surprise. The drivers get the remove request once no file is open.
 pub fn surprise_remove(context: &Context, physical: u64) {
     if is_gone(context, physical) {
         return;
@@ -81,7 +81,7 @@ pub fn surprise_remove(context: &Context, physical: u64) {
     finish_removals(context);
 }
 
-/// Ends a device that its drivers report as failed.
+/// Removes a device that its drivers report as failed.
 pub fn fail(context: &Context, physical: u64) {
     context.nodes().disable_interfaces(physical);
     send(context, physical, &Request::pnp(pnp::SURPRISE_REMOVAL));
@@ -98,7 +98,7 @@ pub fn finish_removals(context: &Context) {
     }
 }
 
-/// Has the drivers of a device remove it: they detach and delete their device objects.
+/// Lets the drivers of a device remove it: they detach and delete their device objects.
 pub fn tear_down(context: &Context, physical: u64) {
     let stack = stacks::stack_above(context, physical);
     let above = stack.get(1..).unwrap_or_default();
@@ -123,14 +123,13 @@ pub fn tear_down(context: &Context, physical: u64) {
     }
 }
 
-/// Returns the name of a device's driver.
 fn driver_name(context: &Context, device: u64) -> String {
     let driver = context.read::<DeviceObject>(device).driver;
     let offset = std::mem::offset_of!(DriverObject, driver_name) as u64;
     read_unicode_string(context, driver.wrapping_add(offset))
 }
 
-/// Forgets a device that has no drivers any more.
+/// Removes a device that has no drivers any more.
 pub fn forget(context: &Context, physical: u64) {
     context.nodes().forget(physical);
     states::forget(context, physical);

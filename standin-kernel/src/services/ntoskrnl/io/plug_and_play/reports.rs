@@ -1,4 +1,4 @@
-//! Reports of changes of a device, for drivers that registered for them. Here, no driver does.
+//! Reports of device changes, for drivers that registered for them. Here, no driver has registered.
 
 use crate::{
     execution::routine::Routine,
@@ -14,9 +14,9 @@ pub const ENTRIES: Entries = &[
     ("IoReportTargetDeviceChangeAsynchronous", Irql::DISPATCH_LEVEL, Routine::of(report_later)),
 ];
 
-/// The events that only the system reports: `GUID_TARGET_DEVICE_QUERY_REMOVE`,
-/// `GUID_TARGET_DEVICE_REMOVE_CANCELLED` and `GUID_TARGET_DEVICE_REMOVE_COMPLETE`, which differ in their
-/// first number, and the rest of them.
+/// The first numbers of the events that only the system reports: `GUID_TARGET_DEVICE_QUERY_REMOVE`,
+/// `GUID_TARGET_DEVICE_REMOVE_CANCELLED` and `GUID_TARGET_DEVICE_REMOVE_COMPLETE`. Below are the
+/// remaining bytes, which are the same for all three.
 const OF_SYSTEM: [u32; 3] = [0xCB3A_4006, 0xCB3A_4007, 0xCB3A_4008];
 const OF_SYSTEM_REST: [u32; 3] = [0x11D0_46F0, 0x6000_8FB0, 0x3F05_1397];
 
@@ -40,8 +40,7 @@ fn report(context: &Context, physical: u64, notification: u64) -> NtResult {
     Ok(())
 }
 
-/// Reports a change, and calls the driver's routine on a thread of the kernel when everybody has been
-/// told.
+/// Reports a change, and calls the driver's routine on a kernel thread after all notifications.
 fn report_later(
     context: &Context,
     physical: u64,

@@ -1,5 +1,5 @@
-//! The requests that the plug-and-play manager and the power manager send to a stack of devices, and the
-//! rules for the drivers that they pass.
+//! The requests that the Plug and Play manager and the power manager send to a device stack, and the
+//! rules for the drivers in the stack.
 
 use std::collections::HashMap;
 
@@ -20,7 +20,7 @@ use crate::{
     },
 };
 
-/// A request to a stack of devices.
+/// A request to a device stack.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Request {
     /// The major function.
@@ -34,7 +34,7 @@ pub struct Request {
 }
 
 impl Request {
-    /// Returns a plug-and-play request without parameters.
+    /// Returns a Plug and Play request without parameters.
     pub const fn pnp(minor: u8) -> Self {
         Self { major: PNP, minor, parameters: [0; 4], information: 0 }
     }
@@ -48,35 +48,35 @@ impl Request {
 /// The result of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Outcome {
-    /// The status that it was completed with.
+    /// The status with which the request was completed.
     pub status: NtStatus,
     /// `Irp->IoStatus.Information`.
     pub information: u64,
 }
 
-/// A request that is under way or has ended.
+/// A request that is in progress or complete.
 #[derive(Clone, Copy, Default)]
 struct Progress {
-    /// Set if the request has come to the bus, at the bottom of the stack.
+    /// Set if the request has reached the bus, at the bottom of the stack.
     has_reached_bus: bool,
-    /// Set by the driver's `IoMarkIrpPending`.
+    /// Set if the driver called `IoMarkIrpPending`.
     is_marked: bool,
     outcome: Option<Outcome>,
 }
 
-/// The requests that were sent, by their addresses.
+/// The requests that were sent, by address.
 #[derive(Default)]
 struct Sent(HashMap<u64, Progress>);
 
-/// Notes that a request has come to the bus, at the bottom of the stack.
+/// Records that a request has reached the bus, at the bottom of the stack.
 pub fn note_reached(context: &Context, irp: u64) {
     if let Some(sent) = context.state().get::<Sent>().0.get_mut(&irp) {
         sent.has_reached_bus = true;
     }
 }
 
-/// Allocates a request for the top of a device's stack, as the system does: with a status that says that
-/// no driver has handled it. Returns its address and the device at the top.
+/// Allocates a request for the top of a device's stack, with the initial status that the system uses to
+/// mean that no driver has handled it. Returns its address and the device at the top.
 pub fn allocate(
     context: &Context,
     device: u64,
@@ -113,7 +113,7 @@ pub fn send(context: &Context, device: u64, request: &Request) -> Outcome {
     let outcome = progress.outcome.unwrap_or_else(|| {
         let name = request.name();
         let why = if returned == NtStatus::PENDING {
-            "nothing that is left to run completes it"
+            "no remaining work completes it"
         } else {
             "neither completed it nor passed it down the stack"
         };
@@ -144,7 +144,7 @@ fn ended(context: &Context, irp: u64) {
     }
 }
 
-/// Describes what the drivers did wrong with a request, if they did not serve it as its function demands.
+/// Describes a violation by the drivers, if they did not handle a request as its function requires.
 fn broken(
     request: &Request,
     returned: NtStatus,
@@ -175,7 +175,7 @@ fn broken(
             "the driver completed {name} with {status}; drivers must not fail it"
         ));
     }
-    // What a driver does not know belongs to those below it, and what it lets succeed to all of them.
+    // Drivers pass down requests that they do not support or let succeed, except WMI requests.
     let is_all = request.major == SYSTEM_CONTROL;
     if !progress.has_reached_bus
         && !is_all

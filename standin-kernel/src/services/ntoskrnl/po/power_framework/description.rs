@@ -1,4 +1,4 @@
-//! The description of a device with which its driver registers it, in the three versions of the structure.
+//! The description with which a driver registers its device, in the three versions of the structure.
 
 use zerocopy::{FromBytes, Immutable, IntoBytes};
 
@@ -10,10 +10,10 @@ use crate::{
     services::ntoskrnl::context::Context,
 };
 
-/// More components than a device has, and more states than a component.
+/// Exceeds the number of components in any device, and of states in any component.
 const LIMIT: u32 = 1000;
 
-/// The driver's routines, of which each can be null, and their context.
+/// The driver's routines, each of which can be null, and their context.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Callbacks {
     pub active: u64,
@@ -21,8 +21,8 @@ pub struct Callbacks {
     pub state: u64,
     pub power_required: u64,
     pub power_not_required: u64,
-    /// The routines that turn a device's power on and off while a system without the state S3 sleeps. Here,
-    /// no system does.
+    /// The routines that power a device down and up while a system without S3 sleeps. No system here
+    /// does.
     directed: [u64; 2],
     pub context: u64,
 }
@@ -36,7 +36,7 @@ impl Callbacks {
     }
 }
 
-/// `PO_FX_DEVICE_V3`, which the published bindings do not have.
+/// `PO_FX_DEVICE_V3`, which the published bindings lack.
 #[derive(Clone, Copy, Debug, FromBytes, Immutable, IntoBytes)]
 #[repr(C)]
 struct PowerDeviceV3 {
@@ -59,13 +59,13 @@ struct PowerDeviceV3 {
     components: PowerComponentV2,
 }
 
-/// Returns the driver's description of its device, or nothing if it is not valid.
+/// Returns a driver's description of its device, or `None` if it is invalid.
 pub fn describe(context: &Context, at: u64) -> Option<(Callbacks, Vec<Component>)> {
     /// `PO_FX_VERSION_V1` to `PO_FX_VERSION_V3`.
     const FIRST: u32 = 1;
     const SECOND: u32 = 2;
     const THIRD: u32 = 3;
-    /// The callbacks that all versions have.
+    /// The callbacks in all versions.
     macro_rules! callbacks {
         ($device:ident, $directed:expr) => {
             Callbacks {
@@ -115,7 +115,7 @@ pub fn describe(context: &Context, at: u64) -> Option<(Callbacks, Vec<Component>
     components.filter(|all| !all.is_empty()).map(|all| (callbacks, all))
 }
 
-/// Returns the number of states of each component of the second version, and the address of the first.
+/// Returns the number of states and the address of the first state, for each component of version 2.
 fn states_of(context: &Context, first: u64, count: u32) -> Vec<(u32, u64)> {
     (0..count.min(LIMIT))
         .map(|index| {

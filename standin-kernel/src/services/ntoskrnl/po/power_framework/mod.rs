@@ -1,5 +1,5 @@
-//! The power management framework: components of devices, which drivers activate and idle, and which
-//! idle in a state of low power.
+//! The power management framework: components of devices. Drivers activate and idle them, and idle
+//! components use low-power states.
 
 mod description;
 pub mod routines;

@@ -1,5 +1,5 @@
 //! The routines of the power management framework. They call the driver's callbacks at the caller's IRQL,
-//! and on a thread of the kernel if the driver asks for that.
+//! or on a kernel thread if the driver requests it.
 
 use std::collections::BTreeMap;
 
@@ -45,7 +45,7 @@ const ASYNC_ONLY: u32 = 2;
 /// `INTERNAL_POWER_ERROR`.
 const INTERNAL_POWER_ERROR: u32 = 0xA0;
 
-/// The registered devices by their handles.
+/// The registered devices, by handle.
 #[derive(Default)]
 struct Devices(BTreeMap<u64, Registered>);
 
@@ -56,7 +56,7 @@ struct Registered {
     _memory: Block,
 }
 
-/// Registers a device, whose components are active. Windows bugchecks for one that is registered.
+/// Registers a device with active components. Windows bugchecks if it is already registered.
 fn register(context: &Context, physical: u64, device: u64, handle: At<u64>) -> NtResult {
     let described = (physical != 0).then(|| describe(context, device)).flatten();
     let (callbacks, components) = described.ok_or(NtStatus::INVALID_PARAMETER)?;
@@ -84,14 +84,14 @@ fn stop(context: &Context, what: &str) -> ! {
     context.bugcheck(INTERNAL_POWER_ERROR, [0; 4], sentence, &context.backtrace())
 }
 
-/// Runs `body` on a device. Bugchecks if the handle is not that of one.
+/// Runs `body` on a device. Bugchecks if the handle is not a device's.
 fn with<R>(context: &Context, handle: u64, body: impl FnOnce(&mut Device) -> R) -> R {
     let result =
         context.with_state(|Devices(all)| all.get_mut(&handle).map(|one| body(&mut one.device)));
     result.unwrap_or_else(|| context.stop_for_wrong(handle, "the handle of a registered device"))
 }
 
-/// Runs `body` on a component of a device. Bugchecks if the device has none with the index.
+/// Runs `body` on a component of a device. Bugchecks if there is no component with the index.
 fn with_component<R>(
     context: &Context,
     handle: u64,
@@ -106,11 +106,11 @@ fn with_component<R>(
     })
 }
 
-/// Calls the callbacks that are due, until the driver has to answer one.
+/// Calls the callbacks that are due, until the driver owes an answer.
 fn advance(context: &Context, handle: u64) {
     loop {
         let next = context.with_state(|Devices(all)| {
-            // A callback can have unregistered the device.
+            // A callback may have unregistered the device.
             let one = all.get_mut(&handle)?;
             Some((one.device.next_step()?, one.callbacks))
         });
@@ -121,7 +121,7 @@ fn advance(context: &Context, handle: u64) {
     }
 }
 
-/// Calls a callback. Answers for the driver if it has none.
+/// Calls a callback. If the driver does not have it, answers in its place.
 fn call(context: &Context, handle: u64, step: Step, callbacks: Callbacks) {
     let (what, routine, arguments, answer) = match step {
         Step::Active(index) => ("active condition", callbacks.active, [index, 0], None),
@@ -152,7 +152,8 @@ fn call(context: &Context, handle: u64, step: Step, callbacks: Callbacks) {
     context.call_driver(&what, routine, [callbacks.context, one, other]);
 }
 
-/// Takes a driver's answer, and calls the callbacks that are due then. Windows bugchecks for one that it did not ask for.
+/// Accepts a driver's answer, and calls the callbacks that are then due. Like Windows, bugchecks for an
+/// unrequested answer.
 fn take(context: &Context, handle: u64, answer: Completed) {
     if !with(context, handle, |device| device.answer(answer)) {
         stop(context, "although no callback that it answers was called before");
@@ -167,7 +168,7 @@ fn start(context: &Context, handle: u64) {
     advance(context, handle);
 }
 
-/// Checks the flags of an activation or its end.
+/// Checks the flags for activating or idling a component.
 fn check_flags(context: &Context, flags: u32) {
     if ![0, BLOCKING, ASYNC_ONLY].contains(&flags) {
         context.stop_for_misuse(&format!(
@@ -180,7 +181,7 @@ fn check_flags(context: &Context, flags: u32) {
     }
 }
 
-/// Calls the callbacks that are due, on a thread of the kernel if the driver asked for that.
+/// Calls the callbacks that are due, on a kernel thread if the driver requested it.
 fn advance_as(context: &Context, handle: u64, flags: u32) {
     if flags != ASYNC_ONLY {
         advance(context, handle);
@@ -242,12 +243,12 @@ fn set_residency(context: &Context, handle: u64, component: u32, residency: u64)
     advance(context, handle);
 }
 
-/// Sets whether a component is armed to wake the system, which nothing here does.
+/// Sets whether a component is armed to wake the system, which never happens here.
 fn set_wake(context: &Context, handle: u64, component: u32, _hint: bool) {
     with_component(context, handle, component, |_| ());
 }
 
-/// Sets the time after which an idle device loses its power. Here, none passes.
+/// Sets the time after which an idle device loses power. That time never passes here.
 fn set_idle_timeout(context: &Context, handle: u64, _timeout: u64) {
     with(context, handle, |_| ());
 }
@@ -257,7 +258,7 @@ fn unregister(context: &Context, handle: u64) {
     context.state().get::<Devices>().0.remove(&handle);
 }
 
-/// Takes the devices that a driver's routines belong to, and returns how many there were.
+/// Removes the devices whose routines belong to a driver, and returns their number.
 pub fn take_left(context: &Context, belongs: impl Fn(u64) -> bool) -> usize {
     context.with_state(|Devices(all)| {
         all.extract_if(.., |_, one| one.callbacks.routines().any(&belongs)).count()

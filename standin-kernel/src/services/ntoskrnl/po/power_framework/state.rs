@@ -1,19 +1,19 @@
-//! The state that the power management framework keeps of a device, and the choice of the next callback.
+//! The power management framework's state for a device, and the choice of the next callback.
 
-/// An idle state of a component, as the driver describes it.
+/// An idle state of a component, as described by the driver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IdleState {
-    /// The time that the component takes to leave the state, in units of 100 ns.
+    /// The time that the component needs to leave the state, in units of 100 ns.
     pub latency: u64,
-    /// The time for which the component must stay in the state for it to pay off.
+    /// The minimum time in the state that makes entering it worthwhile.
     pub residency: u64,
 }
 
-/// The condition of a component: a driver can access an active one only.
+/// The condition of a component. A driver may access only active components.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Condition {
     Active,
-    /// The driver was told that the component idles, and has not answered.
+    /// The driver was notified that the component is idle, and has not answered.
     Idling,
     Idle,
 }
@@ -21,14 +21,14 @@ enum Condition {
 /// A component of a device.
 #[derive(Debug)]
 pub struct Component {
-    /// Its idle states. The first one, F0, has full power.
+    /// The idle states. The first state, F0, has full power.
     idle_states: Vec<IdleState>,
     /// The number of activations.
     references: u32,
     condition: Condition,
-    /// The present idle state.
+    /// The current idle state.
     state: usize,
-    /// Set if the driver was told to change the idle state, and has not answered.
+    /// Set if the driver was asked to change the idle state, and has not answered.
     changes_state: bool,
     /// The latency that the driver tolerates, and the residency that it expects.
     latency: u64,
@@ -36,7 +36,7 @@ pub struct Component {
 }
 
 impl Component {
-    /// Creates a component, which is active and has full power.
+    /// Creates an active component with full power.
     pub const fn new(idle_states: Vec<IdleState>) -> Self {
         Self {
             idle_states,
@@ -49,7 +49,7 @@ impl Component {
         }
     }
 
-    /// Returns the deepest idle state that the driver's tolerance and expectation allow.
+    /// Returns the deepest idle state that the driver's latency tolerance and expected residency allow.
     fn deepest(&self) -> usize {
         let is_allowed =
             |state: &IdleState| state.latency <= self.latency && state.residency <= self.residency;
@@ -61,7 +61,7 @@ impl Component {
         self.references = self.references.saturating_add(1);
     }
 
-    /// Counts the end of an activation. Returns `false` if there is none.
+    /// Counts the end of an activation. Returns `false` if no activation remains.
     pub const fn idle(&mut self) -> bool {
         match self.references.checked_sub(1) {
             Some(left) => {
@@ -83,18 +83,18 @@ impl Component {
     }
 }
 
-/// The need of a device for its full power.
+/// The device's need for power.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Power {
     Required,
-    /// The driver was told that the device does not need its power.
+    /// The driver was notified that the device does not need power.
     Releasing,
     NotRequired,
-    /// The driver was told that the device needs its power, and has not answered.
+    /// The driver was notified that the device needs power, and has not answered.
     Requesting,
 }
 
-/// A callback to call next, with a component.
+/// A callback to call next, with its component.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
     /// `ComponentActiveConditionCallback`.
@@ -109,7 +109,7 @@ pub enum Step {
     PowerNotRequired,
 }
 
-/// A completion by the driver of what a callback asked for.
+/// A driver's report that it has completed the action that a callback requested.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Completed {
     /// `PoFxCompleteIdleCondition`.
@@ -127,7 +127,7 @@ pub enum Completed {
 pub struct Device {
     components: Vec<Component>,
     power: Power,
-    /// Set if the driver was told that the device does not need its power, and has not answered.
+    /// Set if the driver was notified that the device does not need power, and has not answered.
     owes_release: bool,
     /// Set once the driver has started power management.
     is_managed: bool,
@@ -144,7 +144,7 @@ impl Device {
         self.components.get_mut(index)
     }
 
-    /// Starts power management. Returns `false` if it has started already.
+    /// Starts power management. Returns `false` if it has already started.
     pub const fn start(&mut self) -> bool {
         !std::mem::replace(&mut self.is_managed, true)
     }
@@ -155,7 +155,7 @@ impl Device {
         component.is_some_and(|one| one.condition == Condition::Active)
     }
 
-    /// Takes a driver's answer. Returns `false` if the driver was not asked and need not say it.
+    /// Accepts a driver's answer. Returns `false` if the answer was neither requested nor allowed.
     pub fn answer(&mut self, answer: Completed) -> bool {
         match answer {
             Completed::Idle(index) => self.component(index).is_some_and(|component| {
@@ -168,8 +168,8 @@ impl Device {
             Completed::State(index) => self
                 .component(index)
                 .is_some_and(|component| std::mem::replace(&mut component.changes_state, false)),
-            // The driver also reports that the system's return to work powered the device on, for
-            // which nothing here asked it.
+            // The driver also reports, unrequested, that the device was powered on by the system's
+            // return to its working state.
             Completed::PoweredOn => {
                 self.power = Power::Required;
                 true
@@ -189,7 +189,7 @@ impl Device {
         is_due
     }
 
-    /// Returns the next callback that is due, and records that it is called.
+    /// Returns the next callback that is due, and records that it is being called.
     pub fn next_step(&mut self) -> Option<Step> {
         let of_component = (0..self.components.len()).find_map(|index| self.step_of(index));
         of_component.or_else(|| {
@@ -301,14 +301,14 @@ mod tests {
         assert_eq!(steps(&mut device), [Step::State(0, 2)]);
         assert!(device.answer(Completed::State(0)));
         assert_eq!(steps(&mut device), [Step::PowerNotRequired]);
-        // The system sleeps and works again before the driver answers, which it still has to do.
+        // The system sleeps and resumes before the driver answers. The answer is still required.
         assert!(device.answer(Completed::PoweredOn));
         assert_eq!(steps(&mut device), []);
         assert!(device.answer(Completed::PowerNotRequired));
         assert!(!device.answer(Completed::PowerNotRequired));
         assert_eq!(steps(&mut device), [Step::PowerNotRequired]);
         assert!(device.answer(Completed::PowerNotRequired));
-        // The device has its power again, which it does not need.
+        // The device has power again, but does not need it.
         assert!(device.answer(Completed::PoweredOn));
         assert_eq!(steps(&mut device), [Step::PowerNotRequired]);
         device.component(0).unwrap().activate();
@@ -333,7 +333,7 @@ mod tests {
         assert!(device.start());
         assert_eq!(steps(&mut device), [Step::Idle(0)]);
         assert!(device.answer(Completed::Idle(0)));
-        // It stays in F0.
+        // The component stays in F0.
         assert_eq!(steps(&mut device), [Step::PowerNotRequired]);
     }
 

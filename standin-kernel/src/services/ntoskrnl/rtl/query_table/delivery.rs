@@ -1,4 +1,4 @@
-//! The delivery of values by `RtlQueryRegistryValues`: to the driver's routine, or into its memory.
+//! Delivers the values that `RtlQueryRegistryValues` reads, to the driver's routine or into its memory.
 
 use crate::{
     ground::{
@@ -28,7 +28,7 @@ pub mod flag {
     pub const TYPE_CHECK: u32 = 0x100;
 }
 
-/// Types of values.
+/// Registry value types.
 pub const NONE: u32 = 0;
 pub const SZ: u32 = 1;
 pub const EXPAND_SZ: u32 = 2;
@@ -40,7 +40,7 @@ pub struct Found {
     pub bytes: Vec<u8>,
 }
 
-/// The receiver of values: an entry of a driver's table.
+/// The receiver of values, which an entry in the driver's table describes.
 pub struct Delivery<'a> {
     /// The context of the query.
     pub context: &'a Context,
@@ -51,14 +51,14 @@ pub struct Delivery<'a> {
 }
 
 impl Delivery<'_> {
-    /// Splits or expands a value, unless the entry forbids that, and passes it on.
+    /// Splits or expands a value, unless the entry forbids it, and delivers it.
     pub fn deliver(&self, name: &str, found: &Found) -> NtResult {
         let entry = self.entry;
         let is_raw = entry.flags & flag::NO_EXPAND != 0;
         match found.kind {
             MULTI_SZ if !is_raw => {
                 if entry.flags & flag::DIRECT != 0 {
-                    // Each string would be stored behind the last one's.
+                    // Each string would be stored after the previous one.
                     return Err(NtStatus::INVALID_PARAMETER);
                 }
                 for text in strings(&found.bytes) {
@@ -113,7 +113,7 @@ impl Delivery<'_> {
         }
     }
 
-    /// Stores a value where the entry says.
+    /// Stores a value at the address in the entry.
     fn store(&self, to: u64, found: &Found) -> NtResult {
         if matches!(found.kind, SZ | EXPAND_SZ | MULTI_SZ) {
             return self.store_text(to, &found.bytes);
@@ -124,7 +124,7 @@ impl Delivery<'_> {
             context.write_bytes(to, &found.bytes);
             return Ok(());
         }
-        // The buffer starts with its size, which is negative if only the data are wanted.
+        // The buffer starts with its size, which is negative if only the data are requested.
         let size: i32 = context.read(to);
         let header = if size < 0 { 0 } else { 8 };
         if u64::from(size.unsigned_abs()) < header + u64::from(length) {
@@ -137,7 +137,7 @@ impl Delivery<'_> {
         Ok(())
     }
 
-    /// Stores a text in a `UNICODE_STRING`, which gets a buffer if it has none.
+    /// Stores a text in a `UNICODE_STRING`, and allocates a buffer if it has none.
     fn store_text(&self, to: u64, bytes: &[u8]) -> NtResult {
         /// The largest size of a counted string.
         const LARGEST: usize = 0xFFFE;
@@ -155,14 +155,14 @@ impl Delivery<'_> {
             return Err(NtStatus::BUFFER_TOO_SMALL);
         }
         context.write_bytes(string.buffer, bytes);
-        // The length leaves out the end, which a text in the registry has.
+        // The length excludes the terminator, which a text in the registry includes.
         string.length = length.saturating_sub(2);
         context.write(to, &string);
         Ok(())
     }
 
-    /// Expands the variables of the driver's environment in a text. Others stay as they are, and without
-    /// an environment all do.
+    /// Expands variables of the driver's environment in a text. Unknown variables stay unchanged, and
+    /// without an environment all variables do.
     fn expanded(&self, bytes: &[u8]) -> Vec<u8> {
         let [_, environment] = self.arguments;
         if environment == 0 {
@@ -173,7 +173,7 @@ impl Delivery<'_> {
         expanded.encode_utf16().flat_map(u16::to_le_bytes).collect()
     }
 
-    /// Returns the variables of an environment: texts of the form `NAME=VALUE`, the last one empty.
+    /// Returns the variables of an environment: `NAME=VALUE` texts, terminated by an empty text.
     fn variables(&self, environment: u64) -> Vec<(String, String)> {
         let mut variables = Vec::new();
         let mut at = environment;
@@ -191,7 +191,7 @@ impl Delivery<'_> {
     }
 }
 
-/// Replaces `%NAME%` by the variables' values.
+/// Replaces `%NAME%` with the variable's value.
 fn expand(text: &str, variables: &[(String, String)]) -> String {
     let mut expanded = String::new();
     let mut rest = text;
@@ -213,8 +213,8 @@ fn expand(text: &str, variables: &[(String, String)]) -> String {
     expanded + rest
 }
 
-/// Returns the strings of a `REG_MULTI_SZ` value, each with its end. The value ends by its length, and empty
-/// strings are among them; only the end of the list is none.
+/// Returns the strings of a `REG_MULTI_SZ` value, including their terminators. The value's length
+/// determines its end, so empty strings are included, but the final terminator is not.
 fn strings(bytes: &[u8]) -> Vec<Vec<u8>> {
     let mut all = Vec::new();
     let mut one = Vec::new();

@@ -1,4 +1,4 @@
-//! The tables by which `RtlQueryRegistryValues` reads many values.
+//! The tables with which `RtlQueryRegistryValues` reads several values.
 
 mod delivery;
 
@@ -15,19 +15,19 @@ use crate::{
 /// `RTL_QUERY_REGISTRY_TYPECHECK_SHIFT`.
 const TYPE_SHIFT: u32 = 24;
 
-/// The largest number of entries, by which a table without an end is recognized.
+/// The maximum number of entries. A longer table lacks a terminator.
 const MAX_ENTRIES: u64 = 0x1_0000;
 
-/// A run through a table.
+/// The processing of one table.
 struct Query<'a> {
     context: &'a Context,
     /// The driver's `Context` and `Environment`.
     arguments: [u64; 2],
-    /// The key that the entries are for.
+    /// The key to which the entries apply.
     key: KeyId,
 }
 
-/// Reports the values that a table asks for, of a key and of keys below it.
+/// Reports the values that a table requests, from a key and its subkeys.
 pub fn query(context: &Context, key: KeyId, table: u64, arguments: [u64; 2]) -> NtResult {
     let mut query = Query { context, arguments, key };
     for number in 0..MAX_ENTRIES {
@@ -48,7 +48,7 @@ pub fn query(context: &Context, key: KeyId, table: u64, arguments: [u64; 2]) -> 
     context.stop_for_misuse("with a table that has no end")
 }
 
-/// Checks that an entry has what its flags require.
+/// Checks that an entry has the fields that its flags require.
 const fn check(entry: &QueryRegistryTable) -> NtResult {
     let (has_routine, has_name) = (entry.query_routine != 0, entry.name != 0);
     let is_valid = if entry.flags & flag::DIRECT != 0 {
@@ -96,7 +96,7 @@ impl Query<'_> {
         };
         self.report(entry, &name, value.as_ref())?;
         if value.is_some() && entry.flags & flag::DELETE != 0 {
-            // The driver's routine may have deleted it.
+            // The driver's routine may already have deleted the value.
             let _deleted = registry.remove_value(self.key, &name);
         }
         Ok(())
@@ -134,7 +134,7 @@ impl Query<'_> {
     ) -> NtResult {
         let default_type = entry.default_type & 0xFF;
         let found = value.map(|value| Found { kind: value.kind(), bytes: value.bytes() });
-        // A value without type or data counts as missing where the default has its type.
+        // A stored value without a type or data counts as missing if the default has a type.
         let found = found.filter(|found| {
             found.kind != NONE && !(found.bytes.is_empty() && found.kind == default_type)
         });
@@ -154,7 +154,7 @@ impl Query<'_> {
         self.delivery(entry).deliver(name, &default)
     }
 
-    /// Checks the type of a stored value that is to be stored directly.
+    /// Checks the type of a value before it is stored directly.
     fn check_type(&self, entry: &QueryRegistryTable, found: &Found) -> NtResult {
         if entry.flags & flag::DIRECT == 0 {
             return Ok(());
@@ -173,14 +173,14 @@ impl Query<'_> {
                 Rule::RegistryTypeUnchecked,
                 &format!(
                     "with RTL_QUERY_REGISTRY_DIRECT and without RTL_QUERY_REGISTRY_TYPECHECK \
-                     for {path}, which others than the system write"
+                     for {path}, which is writable not only by the system"
                 ),
             );
         }
         Ok(())
     }
 
-    /// Returns the bytes of an entry's default. Those of strings need not have a length.
+    /// Returns the bytes of an entry's default. For strings, the length is optional.
     fn default_bytes(&self, entry: &QueryRegistryTable, kind: u32) -> Vec<u8> {
         let context = self.context;
         if entry.default_length > 0 {

@@ -1,4 +1,4 @@
-//! Tables that are trees balanced by height (`RTL_AVL_TABLE`).
+//! Tables implemented as height-balanced trees (`RTL_AVL_TABLE`).
 
 use super::{
     Found, Order, Table, Walk, compare, delete, delete_node, element, enumerate_from, insert,
@@ -62,17 +62,17 @@ fn initialize(
     context.write(table, &value);
 }
 
-/// The kind of these tables.
+/// The table functions for height-balanced trees.
 struct Avl;
 
-/// A table's tree. The parent of its root is the table itself, whose right child the root is.
+/// A table's tree. The parent of its root is the table itself, and the root is its right child.
 #[derive(Clone, Copy)]
 struct Tree<'a> {
     context: &'a Context,
     table: u64,
 }
 
-/// The side of a child.
+/// A left or right side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Side {
     Left,
@@ -137,7 +137,7 @@ impl Tree<'_> {
         self.context.write(self.table, &fields);
     }
 
-    /// Returns the side on which a node is its parent's child.
+    /// Returns the side of its parent on which a node is.
     fn side_of(self, parent: u64, node: u64) -> Side {
         if parent != self.table && self.links(parent).left == node {
             Side::Left
@@ -146,7 +146,7 @@ impl Tree<'_> {
         }
     }
 
-    /// Puts a node, or nothing, in the place of another one.
+    /// Replaces a node with another node, or with nothing.
     fn replace(self, old: u64, new: u64) {
         let parent = self.links(old).parent;
         let side = self.side_of(parent, old);
@@ -156,7 +156,7 @@ impl Tree<'_> {
         }
     }
 
-    /// Makes a node the child of its child on the other side.
+    /// Rotates a node down to `side`. Its child on the other side becomes its parent.
     fn rotate(self, node: u64, side: Side) {
         let up = self.links(node).child(side.other());
         let inner = self.links(up).child(side);
@@ -175,8 +175,8 @@ impl Tree<'_> {
         self.change(node, |links| links.balance = balance);
     }
 
-    /// Restores the balance of a node whose subtree on one side is higher by two. Returns the node that
-    /// is in its place, and whether the subtree is lower than before.
+    /// Rebalances a node whose subtree on one side is higher by two. Returns the node that replaces it,
+    /// and whether the subtree's height has decreased.
     fn restore(self, node: u64, high: Side) -> (u64, bool) {
         let child = self.links(node).child(high);
         let balance = self.links(child).balance;
@@ -202,7 +202,7 @@ impl Tree<'_> {
         (child, true)
     }
 
-    /// Adds a node where a search has ended.
+    /// Inserts a node where a search ended.
     fn add(self, node: u64, place: Found) {
         let (parent, side) = match place {
             Found::Left(parent) => (parent, Side::Left),
@@ -243,10 +243,10 @@ impl Tree<'_> {
         }
     }
 
-    /// Takes a node out of the tree.
+    /// Removes a node from the tree.
     fn take(self, node: u64) {
         let links = self.links(node);
-        // Where a subtree is lower now: its parent, and the side.
+        // The parent and side of the subtree whose height has decreased.
         let (mut parent, mut side);
         if links.left != 0 && links.right != 0 {
             let next = self.last(links.right, Side::Left);
@@ -294,7 +294,7 @@ impl Tree<'_> {
         self.change_fields(|fields| fields.depth = fields.depth.saturating_sub(1));
     }
 
-    /// Returns the last node of a subtree towards a side.
+    /// Returns the outermost node of a subtree on one side.
     fn last(self, from: u64, side: Side) -> u64 {
         let mut walk = Walk::default();
         let mut node = from;
@@ -364,7 +364,7 @@ impl Table for Avl {
         tree.change_fields(|fields| fields.count = fields.count.wrapping_add(1));
     }
 
-    /// Takes a node out of its table. An enumeration continues with the node after it.
+    /// Removes a node from its table. An enumeration continues with the next node.
     fn take(context: &Context, table: u64, node: u64) {
         let tree = Tree { context, table };
         let before = tree.neighbour(node, Side::Left);
@@ -384,7 +384,7 @@ impl Table for Avl {
     }
 }
 
-/// Finds the first of the elements that the driver's routine calls equal.
+/// Finds the first of the elements that the driver's routine considers equal.
 fn lookup_first(context: &Context, table: u64, buffer: u64, key: At<u64>) -> u64 {
     let tree = Tree { context, table };
     let mut first = tree.search(buffer).node();
@@ -405,7 +405,7 @@ fn lookup_first(context: &Context, table: u64, buffer: u64, key: At<u64>) -> u64
     element::<Avl>(first)
 }
 
-/// The offset of the key of enumerations.
+/// The offset of the restart key for enumerations.
 const RESTART: u64 = std::mem::offset_of!(AvlTable, restart) as u64;
 
 fn enumerate(context: &Context, table: u64, restart: bool) -> u64 {
@@ -416,7 +416,7 @@ fn enumerate(context: &Context, table: u64, restart: bool) -> u64 {
     enumerate_from::<Avl>(context, table, key)
 }
 
-/// Returns an element by its number in the order of the elements.
+/// Returns the element at an index in the order of the elements.
 fn get_element(context: &Context, table: u64, number: u32) -> u64 {
     let tree = Tree { context, table };
     if number >= tree.fields().count {

@@ -1,14 +1,14 @@
-//! Tables of elements that a driver's routine compares: trees balanced by height, and splay trees.
+//! Tables of elements that a driver routine compares: height-balanced trees and splay trees.
 //!
-//! The trees are in the driver's memory, as on Windows: an element that was freed, or that a driver
-//! overwrote, is found as the tree is walked.
+//! As on Windows, the trees are in the driver's memory, so walking a tree detects elements that
+//! were freed or overwritten.
 
 pub mod avl;
 pub mod splay;
 
 use crate::{execution::routine::At, services::ntoskrnl::context::Context};
 
-/// A kind of tables. The functions take the address of a table; 0 stands for no node.
+/// A kind of table. The functions take the address of a table; the address 0 means no node.
 trait Table {
     /// The offset of an element in its node.
     const DATA: u64;
@@ -16,32 +16,32 @@ trait Table {
     /// Returns the driver's routines that allocate and free nodes.
     fn allocator(context: &Context, table: u64) -> [u64; 2];
 
-    /// Searches an element.
+    /// Searches for an element.
     fn find(context: &Context, table: u64, element: u64) -> Found;
 
-    /// Adds a node where a search has ended.
+    /// Inserts a node where a search ended.
     fn add(context: &Context, table: u64, node: u64, place: Found);
 
-    /// Takes a node out of its table.
+    /// Removes a node from its table.
     fn take(context: &Context, table: u64, node: u64);
 
-    /// Returns the node after another one, or the first node.
+    /// Returns the node after a given node, or the first node.
     fn next(context: &Context, table: u64, node: u64) -> u64;
 }
 
-/// The result of a search, as `TABLE_SEARCH_RESULT` has it.
+/// The result of a search (`TABLE_SEARCH_RESULT`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Found {
     EmptyTree,
     Node(u64),
-    /// The element would be the left child of this node.
+    /// The element belongs at the left child of this node.
     Left(u64),
-    /// The element would be the right child of this node.
+    /// The element belongs at the right child of this node.
     Right(u64),
 }
 
 impl Found {
-    /// Returns the node or its parent, and the value of `TABLE_SEARCH_RESULT`.
+    /// Returns the node or its parent, and the `TABLE_SEARCH_RESULT` value.
     const fn parts(self) -> (u64, u32) {
         match self {
             Self::EmptyTree => (0, 0),
@@ -51,7 +51,7 @@ impl Found {
         }
     }
 
-    /// Returns the result that a driver passes back.
+    /// Converts back a result that a driver passes.
     fn from_parts(context: &Context, node: u64, result: u32) -> Self {
         match result {
             0 => Self::EmptyTree,
@@ -71,7 +71,7 @@ impl Found {
     }
 }
 
-/// The order of two elements, as `RTL_GENERIC_COMPARE_RESULTS` has it.
+/// The order of two elements (`RTL_GENERIC_COMPARE_RESULTS`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Order {
     Less,
@@ -79,7 +79,7 @@ enum Order {
     Equal,
 }
 
-/// Compares two elements by the driver's routine.
+/// Compares two elements with the driver's routine.
 fn compare(context: &Context, routine: u64, table: u64, one: u64, other: u64) -> Order {
     let what = "the table's comparison routine";
     let result = context.call_driver(what, routine, [table, one, other]);
@@ -92,7 +92,7 @@ fn compare(context: &Context, routine: u64, table: u64, one: u64, other: u64) ->
     }
 }
 
-/// Searches from a root. `links` returns a node's children, `data` is the offset of its element.
+/// Searches from a root. `links` returns a node's children; `data` is its element's offset.
 fn search(
     context: &Context,
     [table, routine, root]: [u64; 3],
@@ -121,13 +121,13 @@ fn search(
     }
 }
 
-/// Bounds a walk over links that a driver can overwrite.
+/// Limits a walk over links that a driver can overwrite.
 #[derive(Default)]
 struct Walk(u32);
 
 impl Walk {
     fn step(&mut self, context: &Context) {
-        /// More than a tree in memory can need.
+        /// Exceeds the number of nodes that fit in memory.
         const LIMIT: u32 = 1 << 22;
         self.0 += 1;
         if self.0 > LIMIT {
@@ -136,7 +136,7 @@ impl Walk {
     }
 }
 
-/// Returns the address of a node's element, or null without a node.
+/// Returns the address of a node's element, or null if there is no node.
 const fn element<T: Table>(node: u64) -> u64 {
     if node == 0 { 0 } else { node.wrapping_add(T::DATA) }
 }
@@ -159,7 +159,7 @@ fn insert_full<T: Table>(
     insert_at::<T>(context, table, buffer, size, is_new, place)
 }
 
-/// Copies an element into a new node, unless the table has an equal one.
+/// Copies an element into a new node, unless the table already contains an equal element.
 fn insert_at<T: Table>(
     context: &Context,
     table: u64,
@@ -192,7 +192,7 @@ fn delete<T: Table>(context: &Context, table: u64, buffer: u64) -> bool {
     found != 0
 }
 
-/// Takes a node out of its table, and frees it.
+/// Removes a node from its table, and frees it.
 fn delete_node<T: Table>(context: &Context, table: u64, node: u64) {
     T::take(context, table, node);
     let [_, free] = T::allocator(context, table);
@@ -217,7 +217,7 @@ fn lookup_full<T: Table>(
     element::<T>(found.node())
 }
 
-/// Returns the element after that of a key, which is a node or null for the first element.
+/// Returns the element after a restart key, which is a node, or null for the first element.
 fn enumerate_from<T: Table>(context: &Context, table: u64, key: At<u64>) -> u64 {
     let next = T::next(context, table, key.read(context));
     if next != 0 {

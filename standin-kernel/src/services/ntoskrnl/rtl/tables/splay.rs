@@ -1,4 +1,4 @@
-//! Splay trees, and the tables that are such trees (`RTL_GENERIC_TABLE`).
+//! Splay trees, and tables implemented as splay trees (`RTL_GENERIC_TABLE`).
 
 use super::{
     Found, Table, Walk, delete, element, enumerate_from, insert, insert_full, lookup, lookup_full,
@@ -37,9 +37,9 @@ pub const ENTRIES: Entries = &[
     ("RtlIsGenericTableEmpty", DISPATCH, Routine::of(is_empty)),
 ];
 
-/// The offset of a node's link in the order of insertions.
+/// The offset of a node's link in insertion order.
 const ORDER: u64 = size_of::<SplayLinks>() as u64;
-/// The offsets of a table's root and of its list in the order of insertions.
+/// The offsets of a table's root and of its list in insertion order.
 const ROOT: u64 = std::mem::offset_of!(SplayTable, root) as u64;
 const LIST: u64 = std::mem::offset_of!(SplayTable, insertions) as u64;
 
@@ -53,7 +53,7 @@ fn change(context: &Context, node: u64, body: impl FnOnce(&mut SplayLinks)) {
     context.write(node, &value);
 }
 
-/// Returns a node's parent, or `None` for a root, which is its own parent.
+/// Returns a node's parent, or `None` for a root, whose parent field points to itself.
 fn parent(context: &Context, node: u64) -> Option<u64> {
     Some(links(context, node).parent).filter(|parent| *parent != node)
 }
@@ -62,7 +62,7 @@ fn is_left(context: &Context, parent: u64, node: u64) -> bool {
     links(context, parent).left == node
 }
 
-/// Makes a node the parent of its parent.
+/// Rotates a node up, so that it becomes the parent of its parent.
 fn rotate_up(context: &Context, node: u64) {
     let Some(down) = parent(context, node) else {
         return;
@@ -101,7 +101,7 @@ fn rotate_up(context: &Context, node: u64) {
     }
 }
 
-/// Makes a node the root. Returns it.
+/// Moves a node to the root. Returns the node.
 fn splay(context: &Context, node: u64) -> u64 {
     let mut walk = Walk::default();
     while let Some(up) = parent(context, node) {
@@ -115,7 +115,7 @@ fn splay(context: &Context, node: u64) -> u64 {
     node
 }
 
-/// Returns the last node of a subtree towards the left or the right.
+/// Returns the leftmost or rightmost node of a subtree.
 fn last(context: &Context, from: u64, towards_left: bool) -> u64 {
     let mut walk = Walk::default();
     let mut node = from;
@@ -130,7 +130,7 @@ fn last(context: &Context, from: u64, towards_left: bool) -> u64 {
     }
 }
 
-/// Returns the node before or after a node, or null.
+/// Returns the previous or next node, or null.
 fn neighbour(context: &Context, node: u64, before: bool) -> u64 {
     let of_node = links(context, node);
     let child = if before { of_node.left } else { of_node.right };
@@ -157,7 +157,7 @@ fn predecessor(context: &Context, node: u64) -> u64 {
     neighbour(context, node, true)
 }
 
-/// Takes a node out of its tree. Returns the root, or null for a tree that is empty then.
+/// Removes a node from its tree. Returns the root, or null if the tree is now empty.
 fn delete_links(context: &Context, node: u64) -> u64 {
     splay(context, node);
     let SplayLinks { left, right, .. } = links(context, node);
@@ -200,7 +200,7 @@ fn fields(context: &Context, table: u64) -> SplayTable {
     context.read(table)
 }
 
-/// Changes the number of elements and the root.
+/// Sets the root, and changes the number of elements.
 fn set(context: &Context, table: u64, root: u64, change: i32) {
     let mut value = fields(context, table);
     value.root = root;
@@ -208,7 +208,7 @@ fn set(context: &Context, table: u64, root: u64, change: i32) {
     context.write(table, &value);
 }
 
-/// The kind of these tables.
+/// The table functions for splay trees.
 struct Splay;
 
 impl Table for Splay {
@@ -219,7 +219,7 @@ impl Table for Splay {
         [allocate, free]
     }
 
-    /// Searches an element. A node that is found becomes the root.
+    /// Searches for an element. If a node is found, it becomes the root.
     fn find(context: &Context, table: u64, element: u64) -> Found {
         let value = fields(context, table);
         let places = [table, value.compare, value.root];
@@ -266,7 +266,7 @@ impl Table for Splay {
     }
 }
 
-/// Returns the first element, or that after the root's. Its node becomes the root.
+/// Returns the first element, or the one after the root. Its node becomes the root.
 fn enumerate(context: &Context, table: u64, restart: bool) -> u64 {
     let root = fields(context, table).root;
     if root == 0 {
@@ -280,7 +280,7 @@ fn enumerate(context: &Context, table: u64, restart: bool) -> u64 {
     element::<Splay>(next)
 }
 
-/// Returns an element by its number in the order of the insertions.
+/// Returns the element at an index in insertion order.
 fn get_element(context: &Context, table: u64, number: u32) -> u64 {
     if number >= fields(context, table).count {
         return 0;
