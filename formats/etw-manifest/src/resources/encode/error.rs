@@ -2,10 +2,10 @@
 
 use std::num::TryFromIntError;
 
-/// The error for a resource that cannot be written.
+/// The reason why a resource cannot be written.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum EncodeError {
-    /// A size does not fit its field in the format.
+    /// A size does not fit in its field.
     #[error("a provider's resources are too large for their format: {0}")]
     TooLarge(#[from] TryFromIntError),
     /// The `LANGID` of a language is unknown.
