@@ -1,13 +1,13 @@
 //! The number of events in each interval of a trace, by level.
 
-/// The most intervals. Screens have fewer columns, so that a view can be enlarged some times before
-/// the intervals show.
+/// The maximum number of intervals. Screens are narrower, so a view can be enlarged several times
+/// before intervals become visible.
 const MAX_BINS: usize = 8192;
 
-/// Levels 0 to 4, and 5 with all greater ones.
+/// Levels 0 to 4, and one for 5 and above.
 pub const LEVELS: usize = 6;
 
-/// Counts of events by interval and level.
+/// The number of events by interval and level.
 ///
 /// All intervals have the same width. It doubles whenever an event lies beyond the last possible
 /// interval, so that any trace fits in the same memory.
