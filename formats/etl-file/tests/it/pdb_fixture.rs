@@ -100,7 +100,7 @@ fn record(kind: u16, data: &[u8]) -> Vec<u8> {
     out
 }
 
-/// Returns the types 0x1000, a list of one argument, and 0x1001, a function with it.
+/// Returns two types: 0x1000, a list of one argument, and 0x1001, a function with these arguments.
 fn types() -> Vec<u8> {
     const INT: u32 = 0x74;
     let arguments = record(0x1201, &words(&[1, INT]));
@@ -136,9 +136,9 @@ fn section() -> Vec<u8> {
     out
 }
 
-/// Returns a file of streams.
+/// Returns a PDB file with these streams.
 fn container(streams: &[Vec<u8>]) -> Vec<u8> {
-    // The header and two maps of free pages, which readers ignore.
+    // The header and two free page maps, which readers ignore.
     let mut pages = vec![0; 3 * PAGE];
     let mut put = |bytes: &[u8]| -> Vec<u32> {
         let first = pages.len() / PAGE;

@@ -1,7 +1,7 @@
-//! `cargo etw trace`: shows the events of a driver on Windows as it writes them.
+//! `cargo etw trace`: shows a driver's events on Windows while the driver writes them.
 //!
-//! The command line, the choice of providers and the output are the same on every system, so that
-//! they are tested on Linux; `windows` controls the session.
+//! The command line, the selection of providers and the output are the same on every system, so
+//! that Linux can test them; `windows` controls the session.
 
 #[cfg(any(windows, test))]
 mod plan;
@@ -66,7 +66,7 @@ pub fn command() -> Command {
     at_hand::arguments(command)
 }
 
-/// Adds the arguments about the providers to trace.
+/// Adds the arguments that select the providers to trace.
 fn sources(command: Command) -> Command {
     let several = |name, help| text(name, "NAME|GUID", help).action(ArgAction::Append);
     let mask = |name, help, usual| {
@@ -107,7 +107,7 @@ fn sources(command: Command) -> Command {
         .arg(flag("capture-state", "Have the providers write their state at first"))
 }
 
-/// Parses a decimal number, or a hexadecimal one after 0x.
+/// Parses a decimal number, or a hexadecimal number after 0x.
 fn number(text: &str) -> Result<u64, String> {
     text.strip_prefix("0x")
         .or_else(|| text.strip_prefix("0X"))
@@ -121,7 +121,7 @@ pub fn run(matches: &ArgMatches) -> Result<()> {
     windows::run(matches)
 }
 
-/// Reports that the command cannot run on this system.
+/// Fails, because the command does not support this system.
 #[cfg(not(windows))]
 pub fn run(_: &ArgMatches) -> Result<()> {
     anyhow::bail!(

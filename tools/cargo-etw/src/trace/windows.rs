@@ -69,7 +69,7 @@ pub fn run(matches: &ArgMatches) -> Result<()> {
     finish(is_json, events, counts, etl.as_ref())
 }
 
-/// Returns the function that prints an event.
+/// Returns the callback that prints an event.
 fn show(
     matches: &ArgMatches,
     printer: &Shared,
@@ -101,7 +101,7 @@ fn finish(is_json: bool, events: u64, counts: Option<Counts>, etl: Option<&PathB
             "real_time_buffers_lost": counts.map(|counts| counts.real_time_buffers_lost),
             "etl": etl,
         });
-        // Nobody may read the output any more.
+        // The reader of the output can already be gone.
         match writeln!(io::stdout(), "{message}") {
             Err(error) if error.kind() != io::ErrorKind::BrokenPipe => return Err(error.into()),
             _ => return Ok(()),
@@ -122,13 +122,13 @@ fn finish(is_json: bool, events: u64, counts: Option<Counts>, etl: Option<&PathB
     Ok(())
 }
 
-/// Windows resolves the names of files in a folder of its own.
+/// Returns an absolute path, because Windows resolves relative paths in another folder.
 fn absolute(path: &Path) -> Result<PathBuf> {
     std::path::absolute(path)
         .with_context(|| format!("cannot find the folder of {}", path.display()))
 }
 
-/// Has Windows start the session at every boot.
+/// Configures Windows to start the session at every boot.
 fn at_boot(matches: &ArgMatches, plan: Plan) -> Result<()> {
     let session = plan.boot_session();
     let file = if let Some(path) = optional::<PathBuf>(matches, "etl")? {
@@ -154,7 +154,7 @@ fn at_boot(matches: &ArgMatches, plan: Plan) -> Result<()> {
     Ok(())
 }
 
-/// Stops the session that Windows has started, and has Windows start it no more.
+/// Stops the session that Windows started, and removes it from those that start at boot.
 fn not_at_boot(plan: &Plan) -> Result<()> {
     let session = plan.boot_session();
     let removed = autologger::remove(&session)?;
