@@ -329,7 +329,7 @@ fn minor(folder: &Path) -> Option<u32> {
     name.strip_prefix("1.")?.parse().ok()
 }
 
-/// Returns the path of a file whose name may be of another case on the disk.
+/// Returns the path of a file whose name can differ in case on disk.
 fn on_disk(path: &Path) -> PathBuf {
     let name = path.file_name().unwrap_or_default();
     let entries = path.parent().and_then(|folder| fs::read_dir(folder).ok());
@@ -343,13 +343,14 @@ fn on_disk(path: &Path) -> PathBuf {
         .unwrap_or_else(|| path.to_owned())
 }
 
-/// Returns the name of a source file's object; two folders may have files of one name.
+/// Returns the name of a source file's object, which is distinct for equally named files in
+/// different folders.
 fn object_name(source: &Path) -> String {
     let name = source.to_string_lossy().replace(['/', '\\', '.'], "_");
     format!("{}.obj", name.trim_start_matches('_'))
 }
 
-/// Returns the text of a project's sources and of the headers beside them.
+/// Returns the texts of a project's sources and of the headers in the same folders.
 fn texts(project: &Project) -> Vec<String> {
     let mut folders = vec![project.folder.clone()];
     folders.extend(project.includes.iter().map(|one| project.folder.join(one)));
@@ -366,7 +367,8 @@ fn texts(project: &Project) -> Vec<String> {
         .collect()
 }
 
-/// Returns the trace functions that comments declare for WPP's preprocessor: `// FUNC Name{...}(...)`.
+/// Returns the trace functions that comments declare for the WPP preprocessor: `// FUNC
+/// Name{...}(...)`.
 fn trace_functions(text: &str) -> impl Iterator<Item = &str> {
     text.lines().filter_map(|line| {
         let name = line.trim_start().strip_prefix("//")?.trim_start();
@@ -386,7 +388,7 @@ fn included(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Returns clang's overlay in which the names of headers are compared without regard to case.
+/// Returns an overlay for clang in which header names are case-insensitive.
 fn overlay_of(headers: &[PathBuf], system: &[PathBuf], repository: &Path) -> Result<String> {
     let repository = repository
         .canonicalize()

@@ -1,4 +1,4 @@
-//! A consumer of the events of a session in real time, or of a file (`OpenTrace`, `ProcessTrace`).
+//! A consumer of events from a session in real time, or from a file (`OpenTrace`, `ProcessTrace`).
 
 use std::{
     path::Path,
