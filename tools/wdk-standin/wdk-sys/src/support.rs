@@ -1,5 +1,5 @@
 //! The types that bindgen adds to bindings: bit fields, arrays of unknown length, and opaque parts.
-//! The names and methods are bindgen's.
+//! Names and methods are those of bindgen.
 
 #![allow(
     non_camel_case_types,
@@ -17,14 +17,14 @@ pub struct __BindgenBitfieldUnit<Storage> {
     storage: Storage,
 }
 
-/// Returns a byte with the given bit replaced.
+/// Returns a byte with one bit replaced.
 const fn with_bit(byte: u8, index: usize, value: bool) -> u8 {
     let mask = 1 << (index % 8);
     if value { byte | mask } else { byte & !mask }
 }
 
 impl<Storage> __BindgenBitfieldUnit<Storage> {
-    /// Creates a unit from its bytes.
+    /// Creates a unit from bytes.
     #[inline]
     pub const fn new(storage: Storage) -> Self {
         Self { storage }
@@ -185,7 +185,7 @@ impl<const N: usize> __BindgenBitfieldUnit<[u8; N]> {
     }
 }
 
-/// A flexible array member: the array of unknown length at the end of a structure.
+/// A flexible array member: an array of unknown length at the end of a structure.
 #[repr(C)]
 #[derive(Default)]
 pub struct __IncompleteArrayField<T>(PhantomData<T>, [T; 0]);
@@ -216,7 +216,7 @@ impl<T> __IncompleteArrayField<T> {
     /// # Safety
     ///
     /// The structure must be followed by `len` elements, and the pointer that the reference was
-    /// made from must be valid for all of them.
+    /// created from must be valid for all of them.
     #[inline]
     #[must_use]
     pub const unsafe fn as_slice(&self, len: usize) -> &[T] {
@@ -228,7 +228,7 @@ impl<T> __IncompleteArrayField<T> {
     ///
     /// # Safety
     ///
-    /// As for [`Self::as_slice`].
+    /// The same as for [`Self::as_slice`].
     #[inline]
     pub const unsafe fn as_mut_slice(&mut self, len: usize) -> &mut [T] {
         // SAFETY: the caller guarantees the elements.
@@ -242,7 +242,8 @@ impl<T> fmt::Debug for __IncompleteArrayField<T> {
     }
 }
 
-/// A member of a union that is a structure in the bindings, because its members are not `Copy`.
+/// A member of a union that the bindings represent as a structure, because its members are not
+/// `Copy`.
 #[repr(C)]
 pub struct __BindgenUnionField<T>(PhantomData<T>);
 
@@ -298,7 +299,7 @@ impl<T> fmt::Debug for __BindgenUnionField<T> {
     }
 }
 
-/// Bytes whose fields the bindings do not show.
+/// Bytes whose fields are not in the bindings.
 #[repr(C)]
 #[derive(Copy, Clone, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub struct __BindgenOpaqueArray<T>(pub T);
