@@ -342,7 +342,7 @@ mod tests {
         tree.problems()
     }
 
-    /// An id, written so that this file does not cite it.
+    /// Returns an id; this file does not cite it, because the id is composed.
     fn id(kind: &str, number: &str) -> String {
         format!("{kind}{number}")
     }
@@ -386,7 +386,7 @@ mod tests {
             ("a.toml", format!("[a]\nb = 1 # {rule}\n"), "a.toml:2: "),
             ("a.py", format!("x = 1\n# {etw}\n"), "a.py:2: "),
             ("README.md", format!("# A\n\nSee {etw}.\n"), "README.md:3: "),
-            // An id is defined only where readers see it.
+            // An id is defined only if readers see it.
             (
                 "docs/reference/more.md",
                 format!("- <a id=\"{}\"></a>a rule\n{rule}\n", rule.to_lowercase()),
