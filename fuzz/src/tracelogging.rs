@@ -11,7 +11,7 @@ use crate::{payload, text::sentence, traits::offset};
 /// The chain bit, which marks that another byte follows.
 const CHAIN: u8 = 0x80;
 
-/// How much metadata and user data could be decoded.
+/// The amounts of metadata and user data that could be decoded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Described {
     /// The number of fields in the metadata.

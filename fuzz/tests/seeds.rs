@@ -89,7 +89,7 @@ fn seeds_of(target: &str) -> Vec<Seed> {
     make()
 }
 
-/// How far a seed must get, or a part of the error that rejects it.
+/// The expected result for a seed, or a part of the error that rejects it.
 type Outcome<T> = Result<T, &'static str>;
 
 /// Runs a target's check on each of its seeds, and compares the results.

@@ -11,7 +11,7 @@ use anyhow::{Context, Result, bail};
 
 use crate::process::{find_program, output_of, run_quietly};
 
-/// How the current user can install Debian packages.
+/// The current user's way to install Debian packages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Installer {
     /// apt-get, run by root.

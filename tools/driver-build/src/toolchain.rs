@@ -291,7 +291,7 @@ fn no_route(what: &str, rustup: &str, failures: &[String]) -> anyhow::Error {
     )
 }
 
-/// How to install missing parts of the toolchain.
+/// The way to install missing parts of the toolchain.
 enum Installation<'a> {
     /// Installs without asking; shows programs' output only if they fail.
     Silent,

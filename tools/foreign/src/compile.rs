@@ -26,7 +26,7 @@ use crate::{
 /// The newest KMDF minor version whose function table the stand-in kernel provides.
 const NEWEST_KMDF: u32 = 33;
 
-/// How many levels of subfolders are searched for headers.
+/// The number of levels of subfolders that are searched for headers.
 const DEPTH: u32 = 6;
 
 /// The name of the library that contains [`STRINGS`].

@@ -20,7 +20,7 @@ use crate::{
     qmp::{Event, Qmp},
 };
 
-/// How QEMU runs the guest's processors.
+/// QEMU's method of running the guest's processors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Accelerator {
     /// The host's virtualization with the Hyper-V interface, for guests that support it.

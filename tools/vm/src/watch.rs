@@ -34,7 +34,7 @@ pub struct Limits {
     pub press_keys: Duration,
 }
 
-/// How a virtual machine ended.
+/// The way in which a virtual machine ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Ending {
     /// The machine shut down.

@@ -321,7 +321,7 @@ fn refers(field: &Field) -> bool {
         || field.fields.iter().any(refers)
 }
 
-/// How a string or byte sequence without a length ends.
+/// The end of a string or byte sequence without a length.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum End {
     /// It is terminated by a NUL.

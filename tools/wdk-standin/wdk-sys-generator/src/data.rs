@@ -176,7 +176,7 @@ pub struct Composite {
     pub repr: Vec<String>,
     /// The derived traits.
     pub derive: Vec<String>,
-    /// How `Default` is implemented.
+    /// The implementation of `Default`.
     pub default: Option<DefaultKind>,
     /// The names, types and offsets of the fields.
     pub fields: Vec<(String, String, u64)>,
@@ -198,7 +198,7 @@ fn plain() -> Vec<String> {
     vec!["C".to_owned()]
 }
 
-/// How a type implements `Default`.
+/// A type's implementation of `Default`.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "lowercase")]
 pub enum DefaultKind {

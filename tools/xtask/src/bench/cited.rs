@@ -36,7 +36,7 @@ impl Cited {
     }
 }
 
-/// Where a row's figures are in this run's results.
+/// The location of a row's figures in this run's results.
 #[derive(Clone, Copy)]
 enum Place {
     /// A state, a caller and a figure's name.
