@@ -362,7 +362,7 @@ fn tmf_seeds() {
             ("driver", Ok(4)),
             ("counted", Ok(1)),
             ("lists", Ok(1)),
-            ("defects", Err("line 1: the message belongs to no GUID")),
+            ("defects", Err("line 1: no GUID precedes the message")),
         ],
     );
 }

@@ -231,7 +231,7 @@ fn merge_command() -> Command {
         .about("Merge several files into one, sorted by time, or cut out a part of one")
         .long_about(
             "Merge several files into one, sorted by time, or cut out a part of one.\n\n\
-             If events are selected, the output has these, and the records that say something about \
+             If events are selected, the output contains them and the records needed to interpret \
              them: the system's configuration, processes, threads and images, the names of files, \
              keys and types, schemas, the rundown of the selected providers, and stacks.",
         )
@@ -244,16 +244,16 @@ fn merge_command() -> Command {
 
 fn report_command() -> Command {
     let limit = format!(
-        "Show at most this many events in the table and the lanes; counts have all; default: {}",
+        "Show at most this many events in the table and the lanes; counts include all; default: {}",
         report::DEFAULT_LIMIT
     );
     Command::new("report")
         .about("Write an HTML page that shows one or more files in a browser")
         .long_about(
-            "Write an HTML page that shows one or more files in a browser: a timeline, counts, and a \
-             table of events that can be filtered, searched and opened. The page is one file that \
-             loads nothing else. If there are more events than the limit, the page has a sample with \
-             all errors and warnings, and says so.",
+            "Write an HTML page that shows one or more files in a browser: a timeline, counts, \
+             and a table of events that can be filtered, searched and opened. The page is one \
+             file that loads nothing else. If there are more events than the limit, the page \
+             shows a sample, which includes all errors and warnings, and says so.",
         )
         .arg(files())
         .args(schemas())
@@ -369,13 +369,13 @@ fn dump_command() -> Command {
         .arg(flag("codes", "Show the names of well-known NTSTATUS, HRESULT and Win32 error codes"))
         .arg(flag(
             "hardware-addresses",
-            "Show the addresses of network adapters, which merged traces have",
+            "Show the addresses of network adapters, which merged traces contain",
         ))
-        .arg(out_file("Write to this file instead of the standard output").required(false))
+        .arg(out_file("Write to this file instead of standard output").required(false))
         .arg(several(
             "hex",
             "FIELD",
-            "Show the integers in fields of this name in hexadecimal, also those whose values have \
+            "Show integers in fields with this name in hexadecimal, even if their values have \
              names; can be repeated",
         ))
         .args(schemas())
@@ -738,7 +738,7 @@ fn timeline(
     for (kind, count) in summary.skipped.iter() {
         let count = count.records;
         complain(&format_args!(
-            "{}: the timeline leaves out {count} records of the kind {}",
+            "{}: the timeline omits {count} records of the kind {}",
             input.path.display(),
             Escaped(kind)
         ));
@@ -779,7 +779,7 @@ fn tell_stacks(file: &Path, summary: &Summary) {
     }
     if summary.dropped != 0 {
         complain(&format_args!(
-            "{file}: {} processes, threads, images or stacks exceed the memory for them",
+            "{file}: {} processes, threads, images or stacks do not fit in memory",
             summary.dropped
         ));
     }
@@ -927,10 +927,7 @@ fn merge(arguments: &ArgMatches) -> Result<ExitCode, Failure> {
         writeln!(out, "left out {} records that describe a single session", merged.left_out)?;
     }
     if merged.late > 0 {
-        warn(&format_args!(
-            "{} records were not in the order of time and could not be sorted",
-            merged.late
-        ));
+        warn(&format_args!("{} records were out of order and could not be sorted", merged.late));
     }
     let mut code = ExitCode::SUCCESS;
     for (file, damages) in files.iter().zip(&merged.damages) {

@@ -199,7 +199,7 @@ pub enum EncodeError {
         size: usize,
     },
     /// A kernel record's header cannot contain this many additional items.
-    #[error("the record's header has {items} further items, but it can have at most 8")]
+    #[error("the record's header has {items} additional items, but it can have at most 8")]
     ExtraHeader {
         /// The number of items.
         items: usize,

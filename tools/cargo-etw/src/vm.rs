@@ -46,9 +46,10 @@ pub fn command() -> Command {
         .long_about(
             "Install Windows in QEMU unattended, and run a driver's test stages there.\n\n\
              The first run with an installation image installs it, and keeps the disk as a base \
-             image. Each run works on an overlay of it, and copies out everything that the stages \
-             leave. The exit code is 0 if every stage passed or was skipped, 1 if a stage did not \
-             pass, and 3 if the machine hung, was stopped, or ended before its plan was complete.",
+             image. Each run uses an overlay of that image, and copies all results of the stages \
+             to the host. The exit code is 0 if every stage passed or was skipped, 1 if a stage \
+             did not pass, and 3 if the machine hung, was stopped, or ended before its plan was \
+             complete.",
         )
         .arg(
             path(
@@ -120,8 +121,9 @@ fn stages(command: Command) -> Command {
         .arg(path(
             "tracer",
             "FILE",
-            "cargo-etw.exe, built for Windows, by which the stages trace and decode events without a \
-             client, or `none` [default: built from the source of this program, unless a client is named]",
+            "cargo-etw.exe, built for Windows, with which the stages trace and decode events \
+             without a client, or `none` [default: built from the source of this program, unless \
+             a client is named]",
         ))
         .arg(path(
             "recipes",

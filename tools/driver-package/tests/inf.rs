@@ -358,7 +358,7 @@ fn every_mistake_in_channels_is_found_once() {
     let [diagnostic] = diagnostics.as_slice() else {
         panic!("{diagnostics:?}");
     };
-    assert!(diagnostic.message.contains("in another order"), "{diagnostic:?}");
+    assert!(diagnostic.message.contains("in a different order"), "{diagnostic:?}");
 }
 
 #[test]

@@ -110,7 +110,7 @@ type Tokens = Peekable<IntoIter<Token>>;
 fn sign(tokens: &mut Tokens, wanted: char) -> Result<()> {
     match tokens.next() {
         Some(Token::Sign(found)) if found == wanted => Ok(()),
-        other => bail!("`{wanted}` is expected, not {other:?}"),
+        other => bail!("expected `{wanted}`, found {other:?}"),
     }
 }
 
@@ -121,7 +121,7 @@ fn takes(tokens: &mut Tokens, wanted: char) -> bool {
 fn word(tokens: &mut Tokens) -> Result<String> {
     match tokens.next() {
         Some(Token::Word(word)) => Ok(word),
-        other => bail!("a name is expected, not {other:?}"),
+        other => bail!("expected a name, found {other:?}"),
     }
 }
 
@@ -164,7 +164,7 @@ fn class(tokens: &mut Tokens) -> Result<Class> {
     let qualifiers = qualifiers(tokens)?;
     let kind = word(tokens)?;
     if kind != "class" {
-        bail!("`class` is expected, not `{kind}`");
+        bail!("expected `class`, found `{kind}`");
     }
     let name = word(tokens)?;
     if takes(tokens, ':') {
@@ -388,8 +388,8 @@ mod tests {
     #[test]
     fn what_is_not_understood_is_an_error() {
         for (text, sentence) in [
-            ("class A { uint8 x }", "`;` is expected"),
-            ("struct A {};", "`class` is expected"),
+            ("class A { uint8 x }", "expected `;`"),
+            ("struct A {};", "expected `class`"),
             ("class A { [WmiDataId(1)] Other x; };", "`Other` is not a type"),
             ("[guid(\"x\")] class A {};", "`x` is not a GUID"),
             ("[guid(\"x", "the file ends in a qualifier"),

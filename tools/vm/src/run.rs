@@ -151,7 +151,7 @@ pub fn connect(
     };
     tell(&format!(
         "The virtual machine is shown in {place}; the user is tester, the password Wdk-etw-1. To \
-         end, turn it off or press Ctrl+C."
+         end, shut it down or press Ctrl+C."
     ));
     while running.ended().is_none() {
         crate::interrupt::check()?;
@@ -346,9 +346,7 @@ impl<'a> Progress<'a> {
         let is_off = *ending == Ending::PoweredOff;
         let ended_early = match (is_off, self.is_finished) {
             (true, true) => None,
-            (true, false) => {
-                Some("the machine turned itself off before its plan was complete".to_owned())
-            }
+            (true, false) => Some("the machine shut down before its plan was complete".to_owned()),
             (false, _) => Some(ending.to_string()),
         };
         let mut notes = self.notes;

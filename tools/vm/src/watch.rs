@@ -73,7 +73,7 @@ pub enum Ending {
 impl std::fmt::Display for Ending {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Self::PoweredOff => out.write_str("the virtual machine turned itself off"),
+            Self::PoweredOff => out.write_str("the virtual machine shut down"),
             Self::Hung { silent } => write!(
                 out,
                 "the virtual machine hung: it sent no message for {} s, and a non-maskable \

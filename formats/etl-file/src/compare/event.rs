@@ -81,7 +81,7 @@ pub enum Content {
         number: usize,
     },
     /// Elements of an event are nested too deeply.
-    #[error("event {number} has structures in structures, more than {} deep", MAX_DEPTH)]
+    #[error("event {number} has structures nested more than {} levels deep", MAX_DEPTH)]
     Depth {
         /// The event's number in the file, counting from 1.
         number: usize,
@@ -99,8 +99,8 @@ pub enum Content {
     },
     /// An object's form is unknown or differs from that of the events before it.
     #[error(
-        "event {number} has an unknown form; expected the event's XML in `xml`, or an event of the \
-         client's `trace --json`, as all others in the file"
+        "event {number} has an unknown form; expected the event's XML in `xml`, or an event of \
+         the client's `trace --json`, like all other events in the file"
     )]
     Record {
         /// The event's number in the file, counting from 1.

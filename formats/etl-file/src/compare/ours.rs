@@ -28,8 +28,8 @@ pub enum OursError {
     Read(#[from] ReadError),
     /// There are too many events.
     #[error(
-        "more than {MAX_EVENTS} events are selected, the limit of a comparison; select less, for \
-         instance a provider"
+        "more than {MAX_EVENTS} events are selected, the limit of a comparison; select fewer, for \
+         example those of one provider"
     )]
     TooMany,
 }

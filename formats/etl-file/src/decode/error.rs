@@ -76,7 +76,7 @@ pub enum PayloadErrorKind {
     #[error("the type {0} is unknown")]
     UnknownType(u8),
     /// The provider uses a private encoding for the field.
-    #[error("the provider uses an encoding of its own for the field")]
+    #[error("the provider uses a private encoding for the field")]
     Custom,
     /// The count or length refers to a field that is not an earlier integer.
     #[error("the field's count or length refers to `{}`, which is not an earlier integer field", Escaped(.0))]

@@ -186,7 +186,7 @@ pub enum Problem {
         last: u8,
     },
     /// The layout of a system event is unknown.
-    #[error("the layout of this event of the system is unknown")]
+    #[error("the layout of this system event is unknown")]
     UnknownKernelEvent,
     /// No loaded format describes the WPP message.
     #[error("no loaded TMF file or PDB describes this message")]
@@ -195,7 +195,7 @@ pub enum Problem {
     #[error(transparent)]
     Argument(ArgumentError),
     /// The event's stack is identified by a key that no record in the trace defines.
-    #[error("no record of the trace defines the stack with the key {key:#x}")]
+    #[error("no record in the trace defines the stack with the key {key:#x}")]
     UnknownStack {
         /// The key.
         key: u64,

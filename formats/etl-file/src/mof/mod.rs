@@ -65,7 +65,7 @@ pub enum MofErrorKind {
         found: String,
     },
     /// The file contains no event classes.
-    #[error("it has no class of events: none with a GUID and an EventType")]
+    #[error("it contains no event class: no class has a GUID and an EventType")]
     NoEvents,
 }
 

@@ -135,8 +135,8 @@ pub enum DamageKind {
     },
     /// A second header event.
     #[error(
-        "a second header event is here; the times after it may be those of another clock, and are \
-         converted by the first header"
+        "this is a second header event; later times may be in another clock, but are converted \
+         with the first header"
     )]
     SecondHeader,
     /// The header event does not define how to convert timestamps.
@@ -183,7 +183,7 @@ pub enum DamageKind {
         /// The number of bytes left in the buffer.
         room: usize,
     },
-    /// An extended item extends past its record. The item and the bytes after it are kept as user
+    /// An extended item ends beyond its record. The item and the bytes after it are kept as user
     /// data.
     #[error("an extended item ends beyond its record")]
     ItemOverrun,

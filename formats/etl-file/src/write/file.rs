@@ -62,7 +62,8 @@ pub enum WriteError {
 pub enum Obstacle {
     /// The file ends inside a buffer.
     #[error(
-        "its last buffer is cut: the file ends at offset 0x{end:X}, within a buffer of {size} bytes"
+        "its last buffer is truncated: the file ends at offset 0x{end:X}, inside a buffer of \
+         {size} bytes"
     )]
     Cut {
         /// The size of the file.

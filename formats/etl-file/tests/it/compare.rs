@@ -404,7 +404,7 @@ fn files_that_cannot_be_read_cause_one_clear_error() {
         (cut.as_bytes(), "the XML is not well-formed: "),
         (b"<html></html>", "the XML's root element is \"html\"; expected Events or Event"),
         (b"<Events><Event/></Events>", "event 1 has no element System"),
-        (deep.as_bytes(), "event 1 has structures in structures, more than 16 deep"),
+        (deep.as_bytes(), "event 1 has structures nested more than 16 levels deep"),
         (b"<!DOCTYPE a [<!ENTITY b 'c'>]><Events/>", "the XML is not well-formed: "),
         (b"{\"events\": [", "the JSON is not well-formed: "),
         (b"{\"events\": [1]}", "event 1 has an unknown form"),

@@ -357,7 +357,7 @@ fn an_event_with_the_key_of_its_stack_has_the_frames_of_the_definition() {
     assert_eq!(events[1]["stack"][0], "0x7ff600000031 app.exe+0x31");
     assert_eq!(
         events[2]["problems"][0],
-        "no record of the trace defines the stack with the key 0x5"
+        "no record in the trace defines the stack with the key 0x5"
     );
     assert_eq!((&end["stacks_joined"], &end["stacks_unmatched"]), (&2.into(), &1.into()));
 }

@@ -255,7 +255,7 @@ fn header_bytes_that_the_version_counts_are_skipped() {
     }
     let record = KernelRecord { extra: vec![0; 9], ..system(0x030b, 2, Vec::new()) };
     let error = record.encode().unwrap_err().to_string();
-    assert_eq!(error, "the record's header has 9 further items, but it can have at most 8");
+    assert_eq!(error, "the record's header has 9 additional items, but it can have at most 8");
 }
 
 #[test]

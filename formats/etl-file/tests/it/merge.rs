@@ -430,8 +430,8 @@ fn the_command_counts_records_that_it_cannot_sort() {
     assert_eq!(
         said,
         format!(
-            "4 events of 1 files in {out}\nwarning: 1 records were not in the order of time and could \
-             not be sorted\n"
+            "4 events of 1 files in {out}\nwarning: 1 records were out of order and could not be \
+             sorted\n"
         )
     );
 }

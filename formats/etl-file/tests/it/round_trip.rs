@@ -372,9 +372,9 @@ fn a_file_whose_buffers_moved_is_not_continued() {
     // The file ends in the data buffer, before and after the end of its header.
     for end in [0x1800, 0x1010] {
         let expected = format!(
-            "the file cannot be continued: its last buffer is cut: the file ends at offset \
-             0x{end:X}, within a buffer of 4096 bytes; write the events that can be read to a new \
-             file, as `etl merge` does"
+            "the file cannot be continued: its last buffer is truncated: the file ends at \
+             offset 0x{end:X}, inside a buffer of 4096 bytes; write the events that can be read to \
+             a new file, as `etl merge` does"
         );
         assert_eq!(refused(&bytes[..end]), expected);
     }

@@ -48,7 +48,7 @@ fn run() -> anyhow::Result<()> {
         .arg(
             Arg::new("check")
                 .long("check")
-                .help("Only check that each loop writes the events that it should")
+                .help("Only check that each loop writes the expected events")
                 .action(ArgAction::SetTrue),
         )
         .get_matches();

@@ -141,15 +141,15 @@ fn at_boot(matches: &ArgMatches, plan: Plan) -> Result<()> {
     let folder = file.parent();
     ensure!(
         folder.is_some_and(Path::is_dir),
-        "{} has no folder, which the session does not create",
+        "the folder of {} does not exist, and the session does not create it",
         file.display()
     );
     let file = file.display().to_string();
     autologger::install(&AutoLogger { session, file: file.clone(), enables: plan.enables })?;
     println!("{file}");
     eprintln!(
-        "Windows starts the session at its next boot, and writes this file. After it, stop the session \
-         with `cargo etw trace --at-boot off` and the same arguments."
+        "Windows will start the session at the next boot, and write this file. After that, stop \
+         the session with `cargo etw trace --at-boot off` and the same arguments."
     );
     Ok(())
 }

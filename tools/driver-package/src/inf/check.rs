@@ -863,8 +863,8 @@ impl<'a> Check<'a> {
             self.report(
                 section.line,
                 format!(
-                    "the channels in [{name}] are in another order than those of the provider {}, \
-                     which decides which bit of an event's keyword stands for which channel; {}",
+                    "the channels in [{name}] are in a different order from those of the provider \
+                     {}, and the order determines the channels' keyword bits; {}",
                     provider.name,
                     lines(&provider.channels)
                 ),

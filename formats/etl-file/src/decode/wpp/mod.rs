@@ -39,7 +39,7 @@ pub enum FormatsError {
         source: io::Error,
     },
     /// The file is too large for a TMF file.
-    #[error("{} is larger than {} MiB, which no TMF file is", path.display(), Formats::MAX_FILE >> 20)]
+    #[error("{} is larger than {} MiB, the limit for a TMF file", path.display(), Formats::MAX_FILE >> 20)]
     TooLarge {
         /// The file.
         path: PathBuf,

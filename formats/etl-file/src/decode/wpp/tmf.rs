@@ -69,7 +69,7 @@ pub enum DefectKind {
     #[error("expected a GUID with the name of a component, `#typev`, `{{`, `}}` or a comment")]
     Unexpected,
     /// A message precedes the GUID that it belongs to.
-    #[error("the message belongs to no GUID")]
+    #[error("no GUID precedes the message")]
     NoGuid,
     /// A message is malformed.
     #[error("expected `#typev NAME NUMBER \"TEXT\"`, with a number below 65,536")]

@@ -9,6 +9,6 @@ pub enum EncodeError {
     #[error("a provider's resources are too large for their format: {0}")]
     TooLarge(#[from] TryFromIntError),
     /// The `LANGID` of a language is unknown.
-    #[error("the language \"{0}\" is not known; write it as in `en-US`")]
+    #[error("the language \"{0}\" is unknown; expected a name such as `en-US`")]
     Language(String),
 }
