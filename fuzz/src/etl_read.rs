@@ -45,7 +45,7 @@ pub struct Contents {
     pub spans: u64,
     /// The records that are not events.
     pub others: usize,
-    /// The damaged places in the file.
+    /// The damaged parts of the file.
     pub damages: usize,
 }
 
@@ -159,7 +159,8 @@ fn check_compressed_places(trace: &Trace, length: usize) {
 /// Writes the first events to a new file and reads them back.
 fn check_rewriting(trace: &Trace) {
     let records = || trace.events().take(REWRITTEN).map(|event| &event.record);
-    // The buffer size holds all events unless they are very large; small files are faster to write.
+    // The buffer can hold all events unless they are very large. A small buffer makes the file fast
+    // to write.
     let sizes = records().map(|record| record.encoded_size().next_multiple_of(8));
     let size = (sizes.sum::<usize>() + 72).next_multiple_of(1024).clamp(0x1000, LARGEST_BUFFER);
     let buffer_size = u32::try_from(size).expect("it is clamped");
@@ -381,7 +382,7 @@ fn check_report(trace: &Trace) {
     assert_eq!(data["shown"].as_u64(), Some(written.shown));
 }
 
-/// Checks that a trace merged with itself contains every record twice, or is rejected.
+/// Checks that merging a trace with itself yields every record twice or fails.
 fn check_merge(trace: &Trace, data: &[u8]) {
     let events = trace.events().count();
     if events > PRINTED || trace.header().session.processors > 64 {

@@ -5,7 +5,7 @@ use standin_kernel::Script;
 use crate::text::sentence;
 
 /// Checks that errors name the first invalid line of the script, and that blank lines, comments and
-/// white space are ignored. Returns the number of steps.
+/// white space are skipped. Returns the number of steps.
 ///
 /// # Errors
 /// Fails with the text of the error if the script is rejected.

@@ -69,11 +69,11 @@ pub enum CompressionError {
 const MIN_MATCH: usize = 3;
 /// The maximum distance of a match, in 13 bits.
 const MAX_DISTANCE: usize = 1 << 13;
-/// A length field with this value continues in a nibble.
+/// If the length field has this value, the length continues in a nibble.
 const LENGTH_FIELD_MAX: usize = 7;
-/// A nibble with this value continues in a byte.
+/// If the nibble has this value, the length continues in a byte.
 const NIBBLE_MAX: usize = 15;
-/// A byte with this value continues in a `u16`.
+/// If the byte has this value, the length continues in a `u16`.
 const BYTE_MAX: usize = 255;
 /// The number of flags in a group.
 const GROUP: u32 = 32;
@@ -156,7 +156,7 @@ fn copy_match(
     if length > room {
         return Err(CompressionError::TooLong { offset, length, room });
     }
-    // Each step doubles the bytes that can be copied at once.
+    // Each step doubles the number of bytes that can be copied at once.
     let end = present + length;
     while output.len() < end {
         let available = (output.len() - start).min(end - output.len());
@@ -365,7 +365,7 @@ impl Output {
         }
     }
 
-    /// Writes a length in one of the two long forms.
+    /// Writes a length in one of the two longest forms.
     fn put_long(&mut self, length: usize) {
         if let Ok(short) = u16::try_from(length) {
             self.bytes.extend(short.to_le_bytes());

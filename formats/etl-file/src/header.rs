@@ -126,7 +126,7 @@ impl Default for LogFileHeader {
 /// The reason why a header does not describe a valid log file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum HeaderError {
-    /// The buffer size is not a whole number of KiB from 4 KiB to 1 MiB.
+    /// The buffer size is not a whole number of KiB between 4 KiB and 1 MiB.
     #[error(
         "a buffer size of {0} bytes is invalid: it must be a whole number of KiB from 4 KiB to 1 MiB"
     )]

@@ -23,8 +23,8 @@
 //! - [`select`]: selection of events; [`trim`]: selection of the records that a part of a trace
 //!   needs.
 //! - [`show`]: printable forms of bytes and untrusted text.
-//! - [`table`], [`json`], [`mod@csv`] and [`perfetto`]: output as tables and for programs,
-//!   spreadsheets and timelines; [`stats`]: counts.
+//! - [`table`], [`json`], [`mod@csv`] and [`perfetto`]: output as tables, for programs, for
+//!   spreadsheets and for timelines; [`stats`]: counts.
 
 pub mod analysis;
 pub mod compare;

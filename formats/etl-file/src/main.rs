@@ -502,7 +502,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// An open file with the catalog to decode it.
+/// An open file, and the catalog with which it is decoded.
 struct Input {
     path: PathBuf,
     file: TraceFile,
@@ -842,7 +842,7 @@ fn required<'a, T: Clone + Send + Sync + 'static>(
     value.ok_or(Failure::Argument(name))
 }
 
-/// Writes a file completely or not at all, through a temporary file.
+/// Writes a file through a temporary file, so that it is written either completely or not at all.
 fn write_through<T>(
     file: &Path,
     write: impl FnOnce(&mut io::BufWriter<File>) -> Result<T, Failure>,

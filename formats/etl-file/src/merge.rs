@@ -32,7 +32,7 @@ pub enum MergeError {
         /// A trace's times are unknown, so its records cannot be sorted among the others.
         error: ReadError,
     },
-    /// The times of a trace are unknown, so that its records have no place among the others.
+    /// The times of a trace are unknown, so its records cannot be sorted among the others.
     #[error("cannot merge the trace, because its times are unknown: {error}")]
     Clock {
         /// The index of the trace.

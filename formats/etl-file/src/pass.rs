@@ -30,8 +30,8 @@ pub struct Pass<'a> {
     /// [`Contents::completes`](crate::stream::Contents::completes), which requires an additional
     /// pass; `None` leaves the events unchanged.
     pub additions: Option<&'a Additions>,
-    /// True to pass on the addresses of network adapters; false to hide them, as
-    /// [`hide_hardware_addresses`] does.
+    /// True to pass on the addresses of network adapters; false to hide them with
+    /// [`hide_hardware_addresses`].
     pub hardware_addresses: bool,
     /// The number of threads. With one, everything runs on the caller's thread.
     pub threads: NonZeroUsize,

@@ -164,7 +164,7 @@ impl EncodedRecord {
         Ok(Self { bytes, size, timestamp: Some(layout::EVENT_TIMESTAMP) })
     }
 
-    /// Takes one whole record of any form, without padding.
+    /// Takes exactly one record of any form, without padding.
     ///
     /// # Errors Fails with [`EncodeError::NotARecord`] unless the bytes are a record with the right
     /// size field.

@@ -40,8 +40,8 @@ type Processes = BTreeMap<String, u64>;
 /// The names by which events are grouped: provider, event and level.
 type Names = [String; 3];
 
-/// The counts of the events in a trace by provider, event and level, with its time span and its
-/// lost and skipped records.
+/// The numbers of a trace's events by provider, event and level, its time span, and its lost and
+/// skipped records.
 #[derive(Debug, Default)]
 pub struct Stats {
     counts: BTreeMap<Names, Count>,

@@ -77,7 +77,7 @@ pub enum Rule {
              `assembly` around it"
     )]
     NotAManifest(String),
-    /// The document has no provider in a place where manifests can have them.
+    /// The document has no provider where manifests can have one.
     #[error("the manifest contains no provider")]
     NoProvider,
     /// An element or attribute is ignored because it does not belong to an event manifest: it is in
@@ -126,7 +126,7 @@ pub enum Rule {
         /// The attribute's value.
         text: String,
     },
-    /// An element in a place where it is not allowed.
+    /// An element where it is not allowed.
     #[error("`{outer}` cannot contain `{inner}`")]
     Element {
         /// The element.
@@ -146,7 +146,7 @@ pub enum Rule {
         /// The maximum.
         most: u64,
     },
-    /// A value that is not one of the attribute's words.
+    /// A value that is not one of the words that the attribute allows.
     #[error("`{attribute}` is \"{text}\"; it must be one of {words}")]
     Word {
         /// The attribute.

@@ -2,7 +2,7 @@
 //!
 //! - [`read()`] reads a manifest (`.man`, the XML of eventman.xsd) and [`check()`]s it, as a
 //!   compiler does; [`write()`] writes a manifest.
-//! - [`read_lenient`] reads a manifest as a decoder does: it skips the parts that it cannot use, and
+//! - [`read_lenient`] reads a manifest like a decoder: it skips the parts that it cannot use, and
 //!   reports them.
 //! - [`resources`] writes the resources that mc.exe compiles from a manifest: `WEVT_TEMPLATE` and
 //!   message tables. [`res`] writes resources to a `.res` file for a linker.

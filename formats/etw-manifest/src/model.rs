@@ -364,7 +364,7 @@ pub enum Node {
 pub struct Property {
     /// The name.
     pub name: String,
-    /// The number of values; any size except [`Size::None`] makes an array.
+    /// The number of values; a field with any size except [`Size::None`] is an array.
     pub count: Size,
     /// The length of a value: in bytes for binary data, in characters for text.
     pub length: Size,

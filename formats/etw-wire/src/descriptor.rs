@@ -13,7 +13,7 @@ impl Level {
     pub const CRITICAL: Self = Self(1);
     /// Severe errors.
     pub const ERROR: Self = Self(2);
-    /// Warnings, such as a failed allocation that the driver can cope with.
+    /// Warnings, such as a failed allocation that the driver can handle.
     pub const WARNING: Self = Self(3);
     /// Noteworthy steps of normal operation.
     pub const INFO: Self = Self(4);
@@ -21,7 +21,7 @@ impl Level {
     pub const VERBOSE: Self = Self(5);
 }
 
-/// The step within a task that an event marks.
+/// The step of a task that an event reports.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[repr(transparent)]
 pub struct Opcode(pub u8);

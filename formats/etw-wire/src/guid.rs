@@ -22,7 +22,7 @@ const _: () = assert!(size_of::<Guid>() == 16 && align_of::<Guid>() == 4);
 /// An error in parsing a GUID or in computing a GUID from a provider's name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GuidError {
-    /// The text has this many bytes instead of 36.
+    /// The text has this number of bytes instead of 36.
     Length(usize),
     /// The byte at this index is not the hyphen or hexadecimal digit that is expected there.
     Character(usize),
@@ -79,7 +79,7 @@ macro_rules! guid {
     };
 }
 
-/// Hashes a provider's name to its GUID at compile time, as [`Guid::of_name`] does.
+/// Computes a provider's GUID from its name at compile time, like [`Guid::of_name`].
 ///
 /// ```
 /// const ID: etw_wire::Guid = etw_wire::guid_of_name!("MyProvider");
@@ -343,7 +343,7 @@ mod tests {
 
     #[test]
     fn guids_are_ordered_by_their_bytes() {
-        // The first byte in memory is the fourth that is written.
+        // The first byte in memory is written as the fourth.
         let low = Guid::from_u128(0xff00_0001 << 96);
         let high = Guid::from_u128(0x0000_0002 << 96);
         assert!(low < high);

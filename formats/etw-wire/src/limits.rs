@@ -20,8 +20,8 @@ pub const TRAIT_TYPE_GROUP: u8 = 1;
 /// The lowest trait type that is not reserved for Microsoft.
 pub const MIN_CUSTOM_TRAIT_TYPE: u8 = 128;
 
-/// The maximum number of members of a structure in `TraceLogging` metadata: their number is
-/// stored in seven bits.
+/// The maximum number of members of a structure in `TraceLogging` metadata, which is stored in
+/// seven bits.
 pub const MAX_STRUCT_MEMBERS: u8 = 127;
 
 /// The maximum size of a security identifier in bytes (`SECURITY_MAX_SID_SIZE`).

@@ -123,7 +123,7 @@ named! {
     WDF_BUSY = 0xC020_0204;
     /// The attributes do not fit the object.
     WDF_OBJECT_ATTRIBUTES_INVALID = 0xC020_0209;
-    /// The transfer has more fragments than the device can take.
+    /// The transfer has more fragments than the device can handle.
     WDF_TOO_FRAGMENTED = 0xC020_020A;
     /// The queue has no callback for the request.
     WDF_NO_CALLBACK = 0xC020_020B;

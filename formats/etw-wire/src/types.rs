@@ -24,7 +24,7 @@ macro_rules! codes {
             /// All values, in ascending order of their codes.
             pub const ALL: &[Self] = &[$(Self::$variant,)*];
 
-            /// Returns the value with this code, or `None` for a code that is not documented.
+            /// Returns the value with this code, or `None` if the code is not documented.
             #[must_use]
             pub const fn from_code(code: u8) -> Option<Self> {
                 match code {
@@ -93,7 +93,7 @@ codes! {
         CountedUnicodeString = 22,
         /// Text of 8-bit characters, preceded by a 16-bit count of bytes.
         CountedAnsiString = 23,
-        /// A structure: its members follow, and it has no data of its own.
+        /// A structure: its members follow, and it contains no other data.
         Struct = 24,
         /// Bytes, preceded by a 16-bit count.
         CountedBinary = 25,
@@ -463,7 +463,7 @@ mod tests {
         use InType as T;
         const YES: bool = true;
         const NO: bool = false;
-        // The name, the size, can it be a count, and can it have a length.
+        // The name, the size, whether the type can be a count, and whether it can have a length.
         let rows = [
             (T::Null, None, Some(0), NO, NO),
             (T::UnicodeString, Some("win:UnicodeString"), None, NO, YES),

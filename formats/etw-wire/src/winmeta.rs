@@ -57,7 +57,7 @@ pub const OPCODES: &[Standard<u8>] = &[
 /// The only task.
 pub const TASKS: &[Standard<u16>] = &[standard(0, "None", "None", "None")];
 
-/// The keywords, in ascending order of their masks; the first one has no bit.
+/// The keywords, in ascending order of their masks; the first mask is 0.
 pub const KEYWORDS: &[Standard<u64>] = &[
     standard(0, "AnyKeyword", "AnyKeyword", "AnyKeyword"),
     standard(1 << 48, "ResponseTime", "Response Time", "ResponseTime"),

@@ -186,7 +186,8 @@ pub fn odd_numbers() -> (Vec<u8>, Vec<u8>) {
     (sized(blob), data)
 }
 
-/// Returns metadata of a field, and data that does not fit its type, for each kind of mismatch.
+/// Returns, for each kind of mismatch, the metadata of a field and data that does not fit the
+/// field's type.
 pub fn unsuited() -> [(&'static str, Vec<u8>, &'static [u8]); 5] {
     let one = |field: &[u8]| sized([b"\0\0\0U\0", field].concat());
     [

@@ -39,7 +39,7 @@ pub const TARGETS: &[Target] = &[
     ("unwind", unwind),
 ];
 
-/// Writes each target's seeds to a folder of their own, replacing its contents.
+/// Writes each target's seeds to a separate folder, replacing its contents.
 ///
 /// # Errors
 /// Fails with the file system's error.

@@ -19,7 +19,7 @@ use public_api::PublicApi;
 use serde::Deserialize;
 use serde_json::Value;
 
-/// The exit code if this compiler's JSON cannot be read.
+/// The exit code if this compiler's JSON output cannot be read.
 const UNKNOWN_FORMAT: u8 = 3;
 
 /// The versions of rustdoc's JSON format that `public-api` can read.

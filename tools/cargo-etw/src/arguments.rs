@@ -110,7 +110,7 @@ fn run() -> Command {
     standin_kernel::run::arguments(what_to_build(command))
 }
 
-/// Returns the command line of `cargo etw run` for systems on which it cannot run.
+/// Returns the command line of `cargo etw run` for systems that do not support it.
 #[cfg(not(all(target_arch = "x86_64", target_os = "linux")))]
 fn run() -> Command {
     Command::new("run").about("Run a driver in the stand-in kernel; needs x86-64 Linux")

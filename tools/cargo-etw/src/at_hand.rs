@@ -21,7 +21,7 @@ use crate::{configuration, options, source};
 /// The keys of `[package.metadata.etw]`.
 const KEYS: [&str; 5] = ["declaration", "inf", "manifest", "profile", "recipes"];
 
-/// The paths of a driver's files that are not in their default places. Paths in
+/// The paths of a driver's files where they differ from the defaults. Paths in
 /// `[package.metadata.etw]` are relative to the package's folder.
 #[derive(Debug, Default)]
 struct Settings {

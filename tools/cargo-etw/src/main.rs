@@ -52,7 +52,7 @@ fn main() -> ExitCode {
 fn run(matches: &ArgMatches) -> Result<ExitCode> {
     let (_, matches) = subcommand(matches)?;
     match subcommand(matches)? {
-        // The commands whose exit code depends on their results.
+        // The commands whose exit code reflects their result.
         ("run", matches) => run_driver(matches),
         ("vm", matches) => run_vm(matches),
         (name, matches) => run_other(name, matches).map(|()| ExitCode::SUCCESS),

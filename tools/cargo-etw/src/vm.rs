@@ -85,7 +85,7 @@ pub fn command() -> Command {
     at_hand::arguments(machine(limits(stages(command))))
 }
 
-/// Adds the arguments about the driver and its stages.
+/// Adds the arguments for the driver and its stages.
 fn stages(command: Command) -> Command {
     command
         .arg(path(
@@ -155,7 +155,7 @@ fn stages(command: Command) -> Command {
         )
 }
 
-/// Adds the arguments about the results and the time limits.
+/// Adds the arguments for the results and the time limits.
 fn limits(command: Command) -> Command {
     command
         .arg(
@@ -188,7 +188,7 @@ fn limits(command: Command) -> Command {
         ))
 }
 
-/// Adds the arguments about QEMU and the virtual machine.
+/// Adds the arguments for QEMU and the virtual machine.
 fn machine(command: Command) -> Command {
     command
         .arg(path("qemu", "PROGRAM", "QEMU's program").default_value("qemu-system-x86_64"))

@@ -5,8 +5,8 @@
 //! - [`standin`] contains the stand-ins for wdk-sys and wdk-build, which the build uses in place of
 //!   Microsoft's crates.
 //! - [`toolchain`] finds or installs a Rust toolchain for Windows and a linker.
-//! - [`link`] makes the image independent of the folder and the user that build it. A program that
-//!   uses this crate calls [`link::run_if_asked`] first, because rustc runs it as the linker.
+//! - [`link`] makes the image independent of the folder and user that build it. A program that uses
+//!   this crate calls [`link::run_if_asked`] first, because rustc runs it as the linker.
 //! - [`packages`] installs operating system packages.
 //! - [`files`] reads and writes files with errors that name the files.
 //! - [`process`] runs other programs, and [`progress`] shows the progress of steps.

@@ -96,7 +96,7 @@ fn is_linker(program: &OsStr) -> bool {
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Plan {
     arguments: Vec<OsString>,
-    /// The relative names, and the files or folders that they stand for.
+    /// The relative names, and the files or folders that they replace.
     inputs: Vec<(PathBuf, PathBuf)>,
     /// The folder for all outputs.
     out: Option<PathBuf>,
@@ -272,7 +272,7 @@ mod tests {
     fn plans_in_two_folders_are_the_same() {
         let mut one = planned("/one/target", "/home/one").arguments;
         let mut two = planned("/elsewhere/two/target", "/root").arguments;
-        // A path that does not exist is passed on unchanged.
+        // Paths that do not exist are passed on unchanged.
         one.pop();
         two.pop();
         assert_eq!(one, two);

@@ -16,8 +16,8 @@ pub fn folder(name: &str) -> &str {
     }
 }
 
-/// Returns the cargo options that give a profile's image a PDB with line numbers, unless the author
-/// sets `debug`.
+/// Returns the cargo options that add a PDB with line numbers to a profile's image, unless the
+/// author sets `debug`.
 ///
 /// # Errors
 ///

@@ -131,8 +131,8 @@ pub struct Standin {
 }
 
 impl Standin {
-    /// Returns the stand-ins in a checkout's folder, which contains their configuration file and
-    /// lock file.
+    /// Returns the stand-ins in a checkout's folder, which contains their configuration and lock
+    /// file.
     #[must_use]
     pub fn of_checkout(folder: &Path) -> Self {
         let config = folder.join("config.toml").display().to_string();

@@ -60,7 +60,7 @@ fn reason() -> Option<String> {
     Some(why(&active, env::var(SELECTED).ok().as_deref()))
 }
 
-/// Explains a selection from the output of `rustup show active-toolchain`.
+/// Explains a toolchain selection from the output of `rustup show active-toolchain`.
 fn why(active: &str, selected: Option<&str>) -> String {
     let line = active.lines().next().unwrap_or_default();
     let (name, reason) = line.split_once(' ').unwrap_or((line, ""));

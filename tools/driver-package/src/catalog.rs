@@ -315,7 +315,7 @@ impl Catalog<'_> {
         Ok(entries)
     }
 
-    /// Returns the attributes of the catalog as a whole.
+    /// Returns the attributes of the whole catalog.
     fn attributes(&self) -> Vec<(String, String)> {
         let ids = self.hardware_ids.iter().zip(1..);
         let ids = ids.map(|(id, number)| (format!("HWID{number}"), id.to_ascii_lowercase()));

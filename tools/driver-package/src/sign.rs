@@ -16,8 +16,8 @@ const DAYS: i64 = 3650;
 /// clock can be behind by its time zone.
 const DAYS_BEFORE: i64 = 2;
 
-/// The `openssl ca` configuration that defines a certificate's contents. Before OpenSSL 3.4, `-x509`
-/// cannot set the first day.
+/// The `openssl ca` configuration that defines a certificate's contents. Before OpenSSL 3.4,
+/// `-x509` cannot set the first day of validity.
 const AUTHORITY: &str = "[ca]
 default_ca = test
 [test]

@@ -151,7 +151,7 @@ fn undefined(message: &str) -> impl Iterator<Item = &str> {
 ///
 /// # Errors
 ///
-/// Fails if the program does not start, or if it fails.
+/// Fails if the program cannot be started or fails.
 pub fn run(command: &mut Command) -> Result<()> {
     let output = command
         .output()

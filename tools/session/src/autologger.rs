@@ -111,7 +111,7 @@ mod windows {
     pub struct Removed {
         /// The session's file.
         pub file: String,
-        /// The error code of the session's last start, or `None` if Windows has not started it.
+        /// The error code of the session's last start, or `None` if Windows has never started it.
         pub status: Option<u32>,
         /// The counters of the session if it was running and has been stopped.
         pub stopped: Option<Counts>,

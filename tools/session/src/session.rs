@@ -433,7 +433,7 @@ pub struct EnableInfo {
 /// A provider's registrations, and the sessions that enable the provider.
 #[derive(Clone, Debug, Default)]
 pub struct Registrations {
-    /// The number of registered instances, in processes and in drivers.
+    /// The number of registered instances, both in processes and in drivers.
     pub instances: u32,
     /// The enable info of each session that enables the first instance.
     pub enable_infos: Vec<EnableInfo>,

@@ -18,7 +18,7 @@ const DISK_UEFI: &str = include_str!("../../../tests/windows/unattended/disk-uef
 const DISK_BIOS: &str = include_str!("../../../tests/windows/unattended/disk-bios.xml");
 /// The settings that let Setup install Windows 11 without a TPM and Secure Boot.
 const LAB: &str = include_str!("../../../tests/windows/unattended/lab.xml");
-/// The setting that lets Windows 11 be set up without a network.
+/// The setting that allows Windows 11 to be set up without a network.
 const NO_NETWORK: &str = include_str!("../../../tests/windows/unattended/no-network.xml");
 /// The script that prepares Windows at the first logon.
 const SETUP: &[u8] = include_bytes!("../../../tests/windows/unattended/setup.cmd");

@@ -87,7 +87,7 @@ pub enum Error {
     /// The available files do not suffice for the plan.
     #[error("{0}")]
     Plan(String),
-    /// The version of Windows in the installation image is unknown.
+    /// The installation image contains an unknown version of Windows.
     #[error("cannot tell which Windows {} installs; name it with `--windows`: {known}", path.display())]
     UnknownWindows {
         /// The installation image.

@@ -89,7 +89,7 @@ pub struct Lines {
 }
 
 impl Lines {
-    /// Adds bytes, and returns the lines that they complete.
+    /// Adds bytes, and returns the lines that are now complete.
     pub fn push(&mut self, bytes: &[u8]) -> Vec<String> {
         self.pending.extend_from_slice(bytes);
         let mut lines = Vec::new();

@@ -169,7 +169,7 @@ fn own_folder(base: &Base) -> Result<TempDir> {
     TempDir::with_prefix_in("run-", &base.folder).map_err(file("create a folder in", &base.folder))
 }
 
-/// Returns a virtual machine whose system disk is an overlay of a base image.
+/// Returns a virtual machine whose system disk is an overlay of the base image.
 fn machine(
     settings: &Settings,
     base: &Base,
@@ -211,9 +211,9 @@ fn prepare(out: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Returns the time after which the host considers a stage hung. The agent normally stops the stage
-/// before and reports that. The agent counts rounds of 5 seconds, to which the time of its own
-/// commands is added, so its minutes are longer than the host's.
+/// Returns the time after which the host considers a stage hung. Normally, the agent stops the
+/// stage before that and reports it. The agent's minutes are longer than the host's, because it
+/// counts rounds of 5 seconds and does not count the time of its own commands.
 fn limit(minutes: u32) -> Duration {
     /// The time that the agent needs to stop a stage.
     const GRACE: Duration = Duration::from_mins(2);

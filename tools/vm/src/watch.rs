@@ -1,4 +1,4 @@
-//! Watches a virtual machine until it turns itself off or exceeds a limit.
+//! Watches a virtual machine until it shuts down or exceeds a limit.
 
 use std::{
     path::{Path, PathBuf},

@@ -76,7 +76,7 @@ fn has(list: &str, word: &str) -> bool {
     list.split_whitespace().any(|one| one == word)
 }
 
-/// Returns an answer for every image that the guide names, with each firmware, and the edition's
+/// Returns an answer for every image that the guide lists with every firmware, and the edition's
 /// name.
 fn images() -> Vec<(Answer, &'static str)> {
     let named = [

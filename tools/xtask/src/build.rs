@@ -20,7 +20,7 @@ use crate::{
 /// The driver for the probes.
 pub const PROBES: (&str, &str) = ("etw-probes-driver", "etw_probes_driver");
 
-/// The packages of the drivers that the checks use, and their images.
+/// The packages of the drivers needed by the checks, and their images.
 pub const DRIVERS: [(&str, &str); 15] = [
     sample::DRIVER,
     ("etw-rules-driver", "etw_rules_driver"),

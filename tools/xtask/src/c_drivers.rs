@@ -105,7 +105,7 @@ fn compile(
 ) -> Result<()> {
     let mut command = Command::new(compiler);
     let object = objects.join(file).with_extension("obj");
-    // Paths in the image are relative, so that it does not depend on the checkout's path.
+    // Paths in the image are relative, so that the image does not depend on the checkout's path.
     command
         .current_dir(root())
         .args(["--driver-mode=cl", "--target=x86_64-pc-windows-msvc"])

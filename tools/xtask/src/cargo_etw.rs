@@ -94,7 +94,7 @@ pub fn write_recipe_data(out: &Path) -> Result<()> {
     pass_on(&mut command)
 }
 
-/// `inf`: checks a stamped INF file against its image.
+/// `inf`: checks a stamped INF file against an image.
 pub fn check_inf(inf: &Path, image: &Path) -> Result<()> {
     let mut command = for_sample(["inf", "check", "--hardware-id", HARDWARE_ID])?;
     pass_on(command.arg(inf).arg("--image").arg(image))

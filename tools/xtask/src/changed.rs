@@ -155,7 +155,7 @@ impl Inputs {
         Some(Self(format!("{files}{compiler}{:?}", env::var_os("WDK_ETW_SAMPLES"))))
     }
 
-    /// Records that all checks passed with these inputs, except for those that were not run.
+    /// Records that all checks passed with these inputs, except for `not_run`.
     pub fn record(&self, not_run: &[String]) -> Result<()> {
         Ok(fs::write(target().join("passed"), format!("{}\n\n{}", self.0, not_run.join("\n")))?)
     }

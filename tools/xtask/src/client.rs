@@ -98,8 +98,8 @@ fn cargo(rust: Rust, chore: &str) -> Result<Command> {
     Ok(command)
 }
 
-/// Builds the client and `etl` for Windows, and returns the client's .exe. One command builds both,
-/// so that they share every dependency.
+/// Builds the client and `etl` for Windows, and returns the client's .exe. A single command builds
+/// both, so that they share all dependencies.
 pub fn build(rust: Rust) -> Result<PathBuf> {
     let mut command = cargo(rust, "build")?;
     run_quietly(command.args(["--package", READER_PACKAGE, "--bins"]))?;

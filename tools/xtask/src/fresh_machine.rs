@@ -329,8 +329,8 @@ impl Machine {
         Ok(())
     }
 
-    /// Returns a command that runs a shell line in the machine; its mounts disappear when the
-    /// command ends.
+    /// Returns a command that runs a shell line in the machine; the machine's mounts disappear when
+    /// it ends.
     fn shell(&self, line: &str, user: User) -> Command {
         let root = self.root();
         let root = root.display();

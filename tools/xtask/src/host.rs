@@ -43,7 +43,7 @@ const CHORES: [(&str, Need); 22] = [
     ("help", Need::Nothing),
 ];
 
-/// Fails if a command cannot run on this machine, and names commands that can.
+/// Fails if a command cannot run on this machine, and suggests commands that can.
 pub fn check(chore: &str) -> Result<()> {
     let is_linux = cfg!(target_os = "linux");
     let need = CHORES.iter().find(|(name, _)| *name == chore);

@@ -35,7 +35,7 @@ const READER: &str = "tools/etl.exe";
 /// The table of stages, which explains their order.
 const STAGES: &str = "tests/windows/stages.txt";
 
-/// A stage for a machine that does not restart, such as a hosted runner.
+/// A stage for machines that do not restart, such as hosted runners.
 #[derive(Debug, PartialEq, Eq)]
 struct Stage {
     leg: String,

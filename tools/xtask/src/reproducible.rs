@@ -66,7 +66,7 @@ fn folders(toolchain: &Toolchain) -> Vec<String> {
     folders.extend(toolchain.rust().sysroot());
     folders
         .into_iter()
-        // A folder such as `/` would be found in every path.
+        // A folder such as `/` would be found in any path.
         .filter(|folder| folder.components().count() > 1)
         .map(|folder| folder.display().to_string())
         .collect()
@@ -87,7 +87,7 @@ fn has_path(bytes: &[u8], path: &[u8], is_wide: bool) -> bool {
     })
 }
 
-/// Fails if a file contains the path of one of the folders, in UTF-8 or UTF-16.
+/// Fails if a file contains the path of any of the folders, in UTF-8 or UTF-16.
 fn ensure_names_none(path: &Path, bytes: &[u8], folders: &[String]) -> Result<()> {
     for folder in folders {
         let wide: Vec<u8> = folder.encode_utf16().flat_map(u16::to_le_bytes).collect();

@@ -1,15 +1,15 @@
 //! Tests the two flows that build the driver package with the WDK, as far as possible without the
 //! WDK.
 //!
-//! wdk-build 0.6.0 and cargo-wdk 0.2.0 compile only for Windows, so their rules are reimplemented
-//! here from their sources. cargo-make itself runs on a copy of this project's makefiles.
+//! wdk-build 0.6.0 and cargo-wdk 0.2.0 compile only for Windows, so the tests reimplement their
+//! rules from their sources. cargo-make itself runs on a copy of this project's makefiles.
 
 use std::{collections::BTreeSet, fs, path::Path, process::Command};
 
 use etw_test_support::root;
 use serde_json::Value;
 
-/// The drivers with WDK metadata, by the folder of their manifests.
+/// The folders of the drivers with WDK metadata.
 const DRIVERS: [&str; 7] = [
     "driver", "driver/examples/minimal", "tests/drivers/filter", "tests/drivers/interrupt",
     "tests/drivers/kmdf", "tests/drivers/rules", "tests/drivers/usb",

@@ -114,7 +114,7 @@ pub enum Content {
         /// The reason.
         source: serde_json::Error,
     },
-    /// The XML of an event in JSON cannot be read.
+    /// The XML of an event inside the JSON cannot be read.
     #[error("the XML of event {number}: {source}")]
     Inner {
         /// The event's number in the file, counting from 1.

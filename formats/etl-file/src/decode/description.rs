@@ -14,7 +14,7 @@ use super::traits::ProviderTraits;
 use crate::read::{EventRef, PointerSize};
 use crate::record::{EventDescriptor, ext_type};
 
-/// The data that all events with the same provider, descriptor, metadata and traits share.
+/// The data that is common to all events with the same provider, descriptor, metadata and traits.
 #[derive(Clone, Debug)]
 pub struct Description {
     /// The provider's name, if traits or a manifest contain it.

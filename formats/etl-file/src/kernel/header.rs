@@ -71,7 +71,7 @@ pub struct Instance {
     pub parent_class: Guid,
 }
 
-/// The parts of a WPP message's header that other records do not have.
+/// The parts of a WPP message's header that other headers do not have.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Wpp {
     /// The flags that define which parts the header has.

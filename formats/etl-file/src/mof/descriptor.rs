@@ -31,7 +31,7 @@ pub struct Event {
     pub layouts: Vec<Layout>,
 }
 
-/// The fields of an event in a range of versions.
+/// The fields of an event for a range of versions.
 #[derive(Clone, Debug)]
 pub struct Layout {
     /// The first version with these fields.

@@ -138,7 +138,7 @@ impl Interned {
         Some(iid)
     }
 
-    /// Returns the number of a frame. `place` is an image and an offset, such as
+    /// Returns the number of a frame. `place` is the image and the offset, such as
     /// `driver.sys+0x1a2c`.
     fn frame(&mut self, address: u64, place: Option<&str>) -> u64 {
         let (image, offset) =

@@ -244,7 +244,7 @@ mod tests {
         }
     }
 
-    /// Returns which of two images a sample names, for each of three addresses.
+    /// Returns which of two images are named in a sample, for each of three addresses.
     fn places_of(event: &Decoded) -> [[bool; 2]; 3] {
         let places = |address| {
             let out = written(|core| core.sample(event, 0, address).unwrap());

@@ -34,8 +34,8 @@ struct Entry {
 }
 
 impl LoadedBuffer {
-    /// Finds the records of a buffer. `part` is its used part, whose last record can be missing if
-    /// `cut` is true. The memory in `reused` is reused.
+    /// Finds the records of a buffer. If `part.cut` is true, the last record can be missing. Reuses
+    /// the memory of `reused`.
     pub(super) fn new(part: Part, reused: Reused, clock: Clock) -> Self {
         let Reused { mut entries, .. } = reused;
         entries.clear();

@@ -82,7 +82,7 @@ impl PartialOrd for Open {
 }
 
 impl Ord for Open {
-    /// Orders by time, reversed: the earliest buffer compares as the greatest.
+    /// Orders by time in reverse: the earliest buffer compares as the greatest.
     fn cmp(&self, other: &Self) -> Ordering {
         other.key.cmp(&self.key)
     }

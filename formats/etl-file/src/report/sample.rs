@@ -84,7 +84,7 @@ impl Sample {
         limit.is_none_or(|limit| u32::from(rank) < *limit)
     }
 
-    /// Lowers the limits so that at most `room` of the events so far are shown.
+    /// Lowers the limits so that at most `room` of the previous events are shown.
     pub fn fit(&mut self, room: u64) {
         let mut room = room;
         let [.., activities, others] = self.totals;

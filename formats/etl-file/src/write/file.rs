@@ -277,8 +277,8 @@ impl<W: Write + Seek> LogFile<W> {
         Ok(())
     }
 
-    /// Overwrites the oldest data buffer, as a circular log file does at its maximum size. The
-    /// first buffer is kept.
+    /// Overwrites the oldest data buffer, like a circular log file at its maximum size. Keeps the
+    /// first buffer.
     ///
     /// # Errors Fails with [`WriteError::NothingToReplace`] if the file has no data buffer yet,
     /// with [`WriteError::Compressed`] if the file is compressed, and otherwise with the errors of
@@ -435,7 +435,7 @@ impl Content<'_> {
     /// Returns the bytes on disk, the number of used bytes, and the buffer's size; both numbers
     /// include the buffer header.
     fn layout(&self, buffer_size: u32) -> (&[u8], u32, u32) {
-        // A buffer has at most 1 MiB, so the numbers fit.
+        // A buffer is at most 1 MiB large, so the numbers fit.
         let with_header = |size: usize| {
             let whole = layout::BUFFER_HEADER.saturating_add(size);
             u32::try_from(whole).unwrap_or(u32::MAX)

@@ -77,7 +77,7 @@ impl Browser {
         browser
     }
 
-    /// Calls a method of the protocol, and returns its result.
+    /// Calls a method of the protocol, and returns the result.
     #[expect(clippy::needless_pass_by_value, reason = "calls are written in place")]
     pub fn call(&mut self, method: &str, parameters: Value) -> Value {
         self.calls += 1;

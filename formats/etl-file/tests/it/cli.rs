@@ -346,7 +346,7 @@ fn a_report_says_how_many_events_it_leaves_out() {
     }
 }
 
-/// Returns the events that a selection keeps, as JSON lines without the header.
+/// Returns the selected events as JSON lines, without the header.
 fn selected(arguments: &[&str]) -> Vec<serde_json::Value> {
     let sample = sample(|_| {});
     let manifest = manifest();

@@ -290,7 +290,7 @@ fn get_win_event_states_no_fields_of_trace_logging_events() {
         let shown = text(&trace.compare(&["winevent.json"]).stdout);
         let line = "the fields are not stated for 1 TraceLogging events";
         assert!(shown.contains(line), "{shown}");
-        // tracerpt decodes such events: a field that it lacks is a difference.
+        // tracerpt can decode such events, so a missing field is a difference.
         let (_, said) = trace
             .write("tracerpt.xml", format!("<Events>{xml}</Events>"))
             .json("tracerpt.xml", &["--limit", "100"]);

@@ -308,7 +308,7 @@ fn a_file_that_is_not_a_trace_is_refused_with_the_offset() {
     assert!(matches!(Trace::open("no such file"), Err(ReadError::Io(_))));
 }
 
-/// Returns a record of a kind that the writer does not write.
+/// Returns a record of a kind that the writer does not support.
 fn raw_record(first: [u8; 8], rest: &[u8], size: usize) -> Vec<u8> {
     let mut record = first.to_vec();
     record.extend(rest);

@@ -352,7 +352,7 @@ fn image(folder: &Path, machine: &str) -> PathBuf {
 /// Links an image with a `WEVT_TEMPLATE` resource, for a machine type.
 fn image_with(folder: &Path, machine: &str, data: Vec<u8>) -> PathBuf {
     let mut res = Builder(Vec::new());
-    // The empty entry at the start of a `.res` file.
+    // The empty entry at the start of the `.res` file.
     res.numbers(&[0, 0x20, 0xFFFF, 0xFFFF, 0, 0, 0, 0]);
     let mut kind: Vec<u8> = "WEVT_TEMPLATE\0".encode_utf16().flat_map(u16::to_le_bytes).collect();
     kind.extend(0xFFFF_u16.to_le_bytes());

@@ -227,8 +227,8 @@ fn replaced(from: &str, to: &str) -> String {
     MANIFEST.replace(from, to)
 }
 
-/// A part of the sample, its replacement, and the kind and message of the part that is then
-/// skipped.
+/// A part of the sample, its replacement, and the kind and error message of the part that is
+/// skipped as a result.
 const MALFORMED: &[(&str, &str, Part, &str)] = &[
     (
         " guid=\"{2f4c8a60-7d1b-4c35-9e02-51a60b7cd8e9}\"",

@@ -115,7 +115,7 @@ fn kernel_events_in_classic_records_are_recognised() {
     assert_recognised(classic, of_others);
 }
 
-/// Returns the only event of a trace with an event record.
+/// Returns the only event in a trace with one event record.
 fn only(event: &EventRecord, catalog: &Catalog) -> Decoded {
     let mut file = file(&[(100, event.encode().unwrap())]);
     let mut records = file.records();

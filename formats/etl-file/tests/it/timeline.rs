@@ -1,7 +1,7 @@
-//! Checks timelines with Perfetto's published protocol buffers.
+//! Checks timelines by reading them with Perfetto's published protocol buffers.
 //!
-//! `perfetto_dump.py`, which reads the timelines, also checks properties that every timeline must
-//! have, and lists them.
+//! `perfetto_dump.py` reads the timelines, and checks and lists the properties that every timeline
+//! must have.
 
 use std::collections::HashSet;
 use std::fs;

@@ -57,7 +57,7 @@ fn events(path: &Path, options: &[&str]) -> Vec<Json> {
     placeless.collect()
 }
 
-/// Returns the time of a clock reading as an option's value.
+/// Formats the time of a clock reading for use as an option.
 fn time(reading: i64) -> String {
     LogFileHeader::default().session_clock().to_file_time(reading).to_string()
 }

@@ -127,8 +127,8 @@ impl Repaired {
     }
 }
 
-/// Returns the offset of the quotation mark that ends an attribute's value: the first one that is
-/// followed by the end of the tag or by another attribute.
+/// Returns the offset of the quotation mark that ends an attribute's value: the first one before
+/// the end of the tag or before another attribute.
 fn value_end(text: &str, quote: char) -> Option<usize> {
     let quotes = text.match_indices(quote).map(|(at, _)| at);
     // A value ends on its line, so that a missing quotation mark does not swallow the rest of the

@@ -16,7 +16,7 @@ fn a_written_manifest_compiles_to_the_same_resources() {
     use etw_manifest::resources::{Version, message_table, wevt_template};
     for (from, to) in [
         ("", ""),
-        // White space at the end of a template's own XML is part of the template's GUID.
+        // White space at the end of the XML in a template affects the template's GUID.
         ("</Code></Own>", "</Code>\n  </Own>"),
         ("<Code>%1</Code>", "<Code> %1 </Code>"),
         ("<Code>%1</Code>", "<In a=\"1&lt;\"><Code>%1</Code> and </In>"),

@@ -5,7 +5,7 @@
 //!
 //! - `five` calls routines with five arguments before and after, so its frame always has room for a
 //!   fifth argument;
-//! - `four` calls routines with four arguments, all in registers;
+//! - `four` calls routines with four arguments, all of which are in registers;
 //! - `request` takes the event's values from a request, and the status from the preceding call;
 //! - `leaf` calls nothing and only computes.
 //!
@@ -41,7 +41,7 @@ unsafe extern "system" {
     /// Represents a second call with five arguments.
     fn Another(context: usize, status: u32, bytes: u64, start: *const u8, length: usize) -> u32;
 
-    /// Represents a call with four arguments, all in registers.
+    /// Represents a call with four arguments, all of which are in registers.
     fn OtherOfFour(status: u32, bytes: u64, start: *const u8, length: usize) -> u32;
     /// Represents a second call with four arguments.
     fn AnotherOfFour(status: u32, bytes: u64, start: *const u8, length: usize) -> u32;

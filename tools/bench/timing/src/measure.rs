@@ -31,7 +31,7 @@ const ROUNDS: usize = 11;
 /// The approximate duration of a loop on one thread.
 const LONG: Duration = Duration::from_millis(60);
 
-/// The number of elements of the array, which fits into a processor's first-level cache.
+/// The number of elements in the array, which fits in a processor's first-level cache.
 const ELEMENTS: usize = 2048;
 
 fn array() -> Vec<u64> {

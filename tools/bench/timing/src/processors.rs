@@ -21,7 +21,7 @@ pub fn usable() -> Result<Vec<usize>> {
 /// Returns a name for a processor's core.
 fn core(processor: usize) -> String {
     let path = format!("/sys/devices/system/cpu/cpu{processor}/topology/thread_siblings_list");
-    // Without the file, it is unknown which processors share a core.
+    // If the file does not exist, it is unknown which processors share a core.
     fs::read_to_string(path).unwrap_or_else(|_| processor.to_string())
 }
 

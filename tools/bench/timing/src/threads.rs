@@ -23,7 +23,7 @@ const PAGE: usize = 4 << 10;
 pub struct Time {
     /// The elapsed time.
     pub passed: Duration,
-    /// The time in which the thread had its processor.
+    /// The time for which the thread had its processor.
     pub on_processor: Duration,
 }
 

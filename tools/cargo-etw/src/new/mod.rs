@@ -70,7 +70,7 @@ pub fn run(new: &New) -> Result<()> {
     Ok(())
 }
 
-/// Returns the names of the new driver, or an error that explains which name is invalid.
+/// Returns the new driver's names, or an error about the invalid name.
 fn names(new: &New) -> Result<Names> {
     let name = if let Some(name) = &new.name {
         name.clone()

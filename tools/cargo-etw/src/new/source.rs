@@ -209,7 +209,7 @@ fn between(from: &Path, to: &Path) -> PathBuf {
         if one != other {
             break;
         }
-        // On Windows, there is no relative path from one drive to another.
+        // On Windows, no relative path leads from one drive to another.
         up.next();
         down.next();
     }

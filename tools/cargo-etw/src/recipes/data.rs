@@ -46,7 +46,7 @@ pub(super) struct Recipe<'a> {
     enables: Vec<Enable<'a>>,
     /// True if the machine restarts between start and stop.
     boots: bool,
-    /// True if the driver writes more events than a program requests.
+    /// True if the driver writes additional events that programs do not request.
     at_least: bool,
     /// True if the recipe records all events of its providers.
     whole: bool,
@@ -270,7 +270,7 @@ fn tracelog_group<'a>(providers: &'a [Traced], session: &str) -> Recipe<'a> {
     recipe
 }
 
-/// Returns the recipe that restricts a session to some events of each provider, if possible.
+/// Returns the recipe that limits a session to some events of each provider, if possible.
 fn tracelog_filter<'a>(providers: &'a [Traced], session: &str) -> Option<Recipe<'a>> {
     let mut recipe = tracelog(session, everything(providers));
     "tracelog-filter".clone_into(&mut recipe.name);

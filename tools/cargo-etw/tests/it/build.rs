@@ -42,8 +42,8 @@ fn run(folder: &Path, arguments: &[&str]) -> (Option<i32>, String, String) {
     (output.status.code(), text(output.stdout), text(output.stderr))
 }
 
-/// Inserts a statement after the first line of a driver's source that contains a text, and returns
-/// its location.
+/// Inserts a statement after the first line of a driver's source that contains `after`, and returns
+/// the statement's location.
 fn insert(folder: &Path, after: &str, statement: &str) -> String {
     let path = folder.join("src/lib.rs");
     let source = fs::read_to_string(&path).unwrap();

@@ -506,7 +506,7 @@ mod built_drivers {
     fn the_package_is_the_drivers() {
         let own = Own::new();
         own.succeed(&["inf", "new"]);
-        // The package contains every file that the INF file lists, and the catalog contains their
+        // The package contains all files listed in the INF file, and the catalog contains their
         // hashes.
         own.change(
             "lidar.inx",

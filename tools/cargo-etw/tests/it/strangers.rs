@@ -341,7 +341,7 @@ mod built_drivers {
             "[package]\nname = \"plugin\"\nedition = \"2024\"\n[lib]\ncrate-type = [\"cdylib\"]\n",
         );
         write(&all.join("plugin/src/lib.rs"), "");
-        // The configuration of the folder in which the author runs the command.
+        // The cargo configuration in the folder in which the author runs the command.
         let config = driver.join(".cargo/config.toml");
         write(&config, CONFIG);
 

@@ -1,8 +1,8 @@
 //! The rules for a driver package's INF file.
 //!
 //! The rules are those of `infverif /w` that a KMDF driver's file can violate, with infverif's
-//! numbers, and the rule that the file installs this driver. `docs/reference/driver-packaging.md`
-//! lists the sources.
+//! numbers, and the requirement that the file installs this driver.
+//! `docs/reference/driver-packaging.md` lists the sources.
 
 use std::{collections::BTreeSet, fmt, ops::RangeInclusive};
 

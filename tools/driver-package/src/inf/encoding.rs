@@ -11,7 +11,7 @@ pub enum Encoding {
     },
     /// UTF-8. Windows reads such a file in its ANSI code page instead.
     Utf8,
-    /// An ANSI code page, which the file does not name.
+    /// An ANSI code page, which the file does not specify.
     Ansi,
 }
 
@@ -25,7 +25,7 @@ pub struct Source {
 }
 
 impl Source {
-    /// Decodes a file. Returns `None` if it is damaged UTF-16.
+    /// Decodes a file. Returns `None` for damaged UTF-16.
     #[must_use]
     pub fn decode(bytes: &[u8]) -> Option<Self> {
         let wide = |bytes: &[u8], big_endian: bool| {

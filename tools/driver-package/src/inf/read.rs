@@ -111,7 +111,7 @@ impl Entry {
     }
 }
 
-/// Splits a line at a character outside quotation marks.
+/// Splits a line at a character that is not inside quotation marks.
 fn split_outside_quotes(text: &str, at: char) -> Vec<&str> {
     let mut parts = Vec::new();
     let mut start = 0;

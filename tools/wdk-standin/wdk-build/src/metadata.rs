@@ -74,7 +74,7 @@ fn configuration(metadata: &Value) -> Result<DriverConfig, ConfigError> {
     for package in packages(metadata) {
         match &package["metadata"]["wdk"] {
             Value::Null => {}
-            // An empty section marks a driver that uses the workspace's configuration.
+            // An empty section means that a driver uses the workspace's configuration.
             Value::Object(empty) if empty.is_empty() => {}
             section => {
                 let name = package["name"].as_str().unwrap_or_default();

@@ -232,7 +232,7 @@ pub struct Enumeration {
 pub struct Alias {
     /// The type.
     pub target: String,
-    /// True for a re-export instead of a type definition.
+    /// True for a re-export, false for a type definition.
     pub is_use: bool,
     /// The cargo features that add the alias.
     pub feature: Vec<String>,

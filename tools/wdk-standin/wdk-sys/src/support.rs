@@ -82,7 +82,7 @@ impl<const N: usize> __BindgenBitfieldUnit<[u8; N]> {
         self.set(OFFSET, WIDTH, value);
     }
 
-    /// Returns a bit of the unit behind a pointer.
+    /// Returns a bit of the unit that a pointer refers to.
     ///
     /// # Panics
     ///
@@ -102,7 +102,7 @@ impl<const N: usize> __BindgenBitfieldUnit<[u8; N]> {
         byte >> (index % 8) & 1 == 1
     }
 
-    /// Sets a bit of the unit behind a pointer.
+    /// Sets a bit of the unit that a pointer refers to.
     ///
     /// # Panics
     ///
@@ -122,7 +122,7 @@ impl<const N: usize> __BindgenBitfieldUnit<[u8; N]> {
         unsafe { byte.write(with_bit(before, index, value)) };
     }
 
-    /// Returns the `width` bits that start at `offset` in the unit behind a pointer.
+    /// Returns the `width` bits that start at `offset` in the unit that a pointer refers to.
     ///
     /// # Safety
     ///
@@ -141,7 +141,7 @@ impl<const N: usize> __BindgenBitfieldUnit<[u8; N]> {
         value
     }
 
-    /// Sets the `width` bits that start at `offset` in the unit behind a pointer.
+    /// Sets the `width` bits that start at `offset` in the unit that a pointer refers to.
     ///
     /// # Safety
     ///
@@ -156,7 +156,7 @@ impl<const N: usize> __BindgenBitfieldUnit<[u8; N]> {
         }
     }
 
-    /// Returns the `WIDTH` bits that start at `OFFSET` in the unit behind a pointer.
+    /// Returns the `WIDTH` bits that start at `OFFSET` in the unit that a pointer refers to.
     ///
     /// # Safety
     ///
@@ -170,7 +170,7 @@ impl<const N: usize> __BindgenBitfieldUnit<[u8; N]> {
         unsafe { Self::raw_get(this, OFFSET, WIDTH) }
     }
 
-    /// Sets the `WIDTH` bits that start at `OFFSET` in the unit behind a pointer.
+    /// Sets the `WIDTH` bits that start at `OFFSET` in the unit that a pointer refers to.
     ///
     /// # Safety
     ///

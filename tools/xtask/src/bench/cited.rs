@@ -47,7 +47,7 @@ enum Place {
 
 use Place::{Size, State};
 
-/// The titles of the cited columns: the earlier measurement of the peer, and the C code.
+/// The titles of the cited columns: the peer as measured earlier, and C code.
 const TITLES: [&str; 3] = ["cited peer", "TraceLoggingProvider.h", "mc.exe -km"];
 
 /// The rows: the title, the location of this run's figures, and the cited figures in the order of

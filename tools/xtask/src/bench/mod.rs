@@ -119,7 +119,7 @@ fn max_when_not_written(measured: &Value, name: &str) -> Figures {
     })
 }
 
-/// Returns the rows for an event that is not written.
+/// Returns the rows for events that are not written.
 fn filtered(measured: &Value) -> Vec<Row> {
     let mut rows = Vec::new();
     for (state, title) in WITHOUT {
@@ -155,7 +155,7 @@ fn filtered(measured: &Value) -> Vec<Row> {
     rows
 }
 
-/// Returns the rows for an event that is written.
+/// Returns the rows for events that are written.
 fn enabled(measured: &Value) -> Vec<Row> {
     let in_callers = |what: &'static str, name: &'static str, most: Option<f64>| {
         CALLERS.map(|(caller, title, goal)| Row {
@@ -199,7 +199,7 @@ fn sizes(measured: &Value) -> impl Iterator<Item = Row> {
     })
 }
 
-/// Returns the row that compares the record of a manifest event with that of a `TraceLogging`
+/// Returns the row that compares the record size of a manifest event with that of a `TraceLogging`
 /// event.
 fn ratio(measured: &Value) -> Row {
     let [described, manifest, ..] = figures(measured, "enabled", "five", "record");

@@ -71,7 +71,7 @@ const COMMANDS: [Measured; 6] = [
     Measured::new("`etl dump`", "dump", &["--width", "120"]),
 ];
 
-/// GNU time's report about a run.
+/// GNU time's report on a run.
 #[derive(Clone, Copy)]
 struct Run {
     /// The elapsed time.

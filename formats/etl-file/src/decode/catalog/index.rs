@@ -167,7 +167,7 @@ fn fields(properties: &[Property], outer: &[Property], maps: &[Arc<ValueMap>]) -
     properties.iter().map(field).collect()
 }
 
-/// The length of a `win:Binary` field without a length that is shown as an IPv6 address.
+/// The implied length of a `win:Binary` field that is shown as an IPv6 address.
 const IPV6_LENGTH: u16 = 16;
 
 /// Returns the tag bits of a field, which manifests give in decimal or hexadecimal.

@@ -62,7 +62,7 @@ pub(super) fn chunk_fields(descriptor: &EventDescriptor, user_data: &[u8]) -> Op
 /// The name of an event that contains a chunk of an event source's manifest.
 pub(super) const CHUNK_NAME: &str = "ManifestData";
 
-/// A schema in a trace that is not used.
+/// A schema in a trace that cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Defect {
     /// The schema of an event is damaged.

@@ -173,7 +173,7 @@ impl Reader<'_> {
                     self.tolerate(map)?
                 }
             };
-            // A structure is marked by a flag, not by a type.
+            // A flag, not a type, marks a structure.
             let in_type = InType::from_code(it.in_type).filter(|one| one.name().is_some());
             match (in_type, OutType::from_code(it.out_type)) {
                 (Some(in_type), Some(out_type)) => {

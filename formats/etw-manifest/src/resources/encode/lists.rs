@@ -28,7 +28,7 @@ pub struct Writer<'a> {
     pub offsets: Offsets,
 }
 
-/// An entry of a list: the parts before and after the offset of its name.
+/// An entry of a list: the parts before and after the offset of the entry's name.
 struct Entry<'a> {
     before: Vec<u8>,
     name: &'a str,

@@ -1,7 +1,7 @@
 //! Compares every definition in the stand-in's generated sources with the data from the WDK
 //! headers, in both directions.
 //!
-//! Each side is a set of lines, one per definition, in a notation that both sides share.
+//! Each side is a set of lines, one for each definition, in a common notation.
 
 mod data;
 mod sources;
