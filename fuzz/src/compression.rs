@@ -1,4 +1,4 @@
-//! Reads arbitrary bytes as a compressed buffer, and compresses them again.
+//! Decompresses arbitrary bytes, and compresses the result again.
 
 use etl_file::compression::{compress, decompress, decompress_into};
 

@@ -205,7 +205,7 @@ pub struct Written {
     pub events: usize,
     /// The events' extended data items.
     pub items: usize,
-    /// The size of an event's largest user data.
+    /// The size of the largest user data of an event.
     pub largest: usize,
     /// The events that are too large for the session's buffers.
     pub refused: usize,
