@@ -95,7 +95,7 @@ pub fn install() -> Result<Tools> {
     // Packages are installed only if all of them can be installed.
     failures.check()?;
     thread::scope(|scope| {
-        // It is compiled while the rest is downloaded.
+        // Cargo compiles cargo-make while the rest is downloaded.
         let cargo_make =
             scope.spawn(|| step("Installing cargo-make", packages::install_cargo_make));
         let installed =

@@ -52,7 +52,7 @@ impl<W: Write> Printer<W> {
     }
 
     /// Prints an event. If no loaded schema describes the event, calls `schema` once for each kind
-    /// of event; it returns the system's schema as records for `etl_file::schemas`. Shows its error.
+    /// of event. `schema` returns records for `etl_file::schemas`; its error is shown.
     pub fn event<E: Display>(
         &mut self,
         event: &Event,

@@ -35,7 +35,7 @@ pub fn run(matches: &ArgMatches) -> Result<()> {
     if let Some(state) = optional::<String>(matches, "at-boot")? {
         return if state == "on" { at_boot(matches, plan) } else { not_at_boot(&plan) };
     }
-    // The plan's catalog has the manifest already; only TDH's own text needs it again.
+    // The plan's catalog already has the manifest; only TDH's own text needs it loaded here.
     if let (true, Some(manifest)) = (matches.get_flag("tdh"), optional::<PathBuf>(matches, "man")?)
     {
         tdh::load_manifest(&manifest)?;

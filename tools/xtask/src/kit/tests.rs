@@ -124,7 +124,7 @@ fn the_workflow_runs_the_stages_of_the_table_in_their_order_and_in_its_time() {
     assert!(sum + 30 <= limit && limit < 360, "{sum} minutes of stages in {limit}");
 }
 
-/// A run's own limit is half an hour more than its stages' (`tools/vm/src/run.rs`).
+/// A run's own limit exceeds its stages' total by half an hour (`tools/vm/src/run.rs`).
 #[test]
 fn an_installation_and_a_leg_end_in_the_time_of_the_virtual_machines_job() {
     let text = fs::read_to_string(root().join(".github/workflows/windows-vm.yml")).unwrap();
@@ -137,7 +137,7 @@ fn an_installation_and_a_leg_end_in_the_time_of_the_virtual_machines_job() {
     for leg in ["plain", "verifier"] {
         let of_leg = planned.iter().filter(|stage| stage.leg == leg);
         let run = of_leg.map(|stage| stage.minutes).sum::<u32>() + 30;
-        // The steps before them download and build.
+        // Before that, 20 minutes are for downloads and builds.
         assert!(20 + installation + run <= limit && limit < 360, "{leg}: {run} minutes");
     }
 }
