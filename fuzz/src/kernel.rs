@@ -18,9 +18,8 @@ const CLOCK: Clock = Clock {
 
 /// Checks that a record is decoded without loss, and returns the number of its fields.
 ///
-/// Bytes that belong to no field must be at the end of the record, values must be printable, a
-/// second decoding must give the same result, and names and stacks must be derivable from the
-/// record.
+/// Leftover bytes must be at the end of the record, values must be printable, a second decoding
+/// must give the same result, and names and stacks must be derivable from the record.
 ///
 /// # Errors
 /// Fails with the text of the first problem, or if the bytes are not a record.

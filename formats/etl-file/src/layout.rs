@@ -32,7 +32,7 @@ pub const FLAG_PROCESSOR_INDEX: u16 = 0x20;
 
 /// `BufferFlag`: the records are compressed (ETL-2.14).
 pub const FLAG_COMPRESSED: u16 = 0x40;
-/// The sector size: plain buffers in a compressed file are padded to a multiple (ETL-12.3).
+/// The sector size; plain buffers in a compressed file are padded to a multiple of it (ETL-12.3).
 pub const SECTOR: usize = 512;
 /// The offset of the number of used bytes in a buffer header (ETL-2.11).
 pub const USED_OFFSET: usize = 0x30;

@@ -20,9 +20,9 @@ const IDLE: u32 = 0;
 /// The interval during which an id belongs to an owner, as readings of the session's clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Interval {
-    /// The first reading.
+    /// The first reading of the interval.
     pub from: i64,
-    /// The last reading.
+    /// The last reading of the interval.
     pub to: i64,
 }
 

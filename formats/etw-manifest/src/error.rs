@@ -81,7 +81,7 @@ pub enum Rule {
     #[error("the manifest contains no provider")]
     NoProvider,
     /// An element or attribute is ignored because it does not belong to an event manifest: it is in
-    /// another namespace, as performance counters are, or decoders do not know it.
+    /// another namespace (for example, performance counters) or unknown to decoders.
     #[error(
         "leaving out {count} {what}{} `{inner}` of `{outer}`{}",
         if *count == 1 { "" } else { "s" },

@@ -171,7 +171,7 @@ impl Interned {
         iid
     }
 
-    /// Returns the number of the mapping of an image.
+    /// Returns the number of an image's mapping.
     fn mapping(&mut self, path: u64) -> u64 {
         if let Some(iid) = self.mappings.get(&path) {
             return *iid;

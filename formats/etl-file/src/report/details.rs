@@ -157,7 +157,7 @@ impl Shapes {
         lists.map(|list| list.iter().map(AsRef::as_ref).collect()).collect()
     }
 
-    /// Returns the line of an event.
+    /// Returns the line that describes an event.
     pub fn line(&mut self, event: &Decoded) -> serde_json::Result<Vec<u8>> {
         let shape = self.number(event);
         let names = || event.fields.iter().map(|(name, _)| name.as_ref()).collect();

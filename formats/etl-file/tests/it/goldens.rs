@@ -62,8 +62,8 @@ fn foreign(image: &Path) -> Foreign {
     }
 }
 
-/// The names that viewers show, by number: the message or, if there is none, the name. Names from
-/// winmeta.xml are excluded.
+/// Maps numbers to the names that viewers show: the message or, if there is none, the name.
+/// Excludes names from winmeta.xml.
 macro_rules! titles {
     ($list:expr, $messages:expr) => {
         $list

@@ -70,9 +70,9 @@ pub struct Import {
 pub struct Used {
     /// The path.
     pub path: Vec<String>,
-    /// The name.
+    /// The imported name.
     pub name: Option<String>,
-    /// The line.
+    /// The line number.
     pub line: usize,
 }
 
