@@ -37,7 +37,7 @@ fn item_data(item: &EVENT_HEADER_EXTENDED_DATA_ITEM) -> &[u8] {
     if address == 0 {
         return &[];
     }
-    // SAFETY: the item's pointer is to this many bytes, which are valid for as long as the record is.
+    // SAFETY: the item's pointer is to `DataSize` bytes, which are valid as long as the record is.
     unsafe {
         slice::from_raw_parts(ptr::with_exposed_provenance(address), usize::from(item.DataSize))
     }

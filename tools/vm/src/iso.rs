@@ -4,9 +4,9 @@
 //! names, so the primary tree is empty. Sources: ECMA-119 (the file system), and Microsoft's 1995
 //! Joliet specification (the supplementary descriptor and its names).
 //!
-//! The answer file is on a CD instead of a FAT disk, because no test shows that a second disk, on
-//! USB or not, never becomes disk 0, which Windows Setup erases. The kit is on a CD so that stages
-//! cannot change it.
+//! The answer file is on a CD instead of a FAT disk, because Windows Setup erases disk 0, and no
+//! test rules out that a second disk, on USB or not, becomes disk 0. The kit is on a CD so that
+//! stages cannot change it.
 
 use std::{
     collections::{BTreeMap, BTreeSet},

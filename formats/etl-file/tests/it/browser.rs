@@ -20,7 +20,7 @@ pub struct Browser {
     _profile: tempfile::TempDir,
 }
 
-/// The maximum time for one answer of the browser; machines that run other tests are slow.
+/// The maximum time for one answer of the browser. A machine may be slow due to other tests.
 const PATIENCE: Duration = Duration::from_mins(3);
 
 impl Browser {
