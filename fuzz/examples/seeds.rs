@@ -1,4 +1,4 @@
-//! Writes the seeds that the targets start from: `cargo run --example seeds` in `fuzz/`.
+//! Writes the seeds that each fuzz target starts from: `cargo run --example seeds` in `fuzz/`.
 
 use std::{io, path::Path};
 

@@ -1,4 +1,4 @@
-//! Reads any bytes as another decoder's output for a trace, and compares them with the trace.
+//! Reads arbitrary bytes as another decoder's output for a trace, and compares the two.
 
 use std::iter;
 
@@ -9,7 +9,7 @@ use crate::{
     text::{assert_harmless, sentence},
 };
 
-/// The number of differences to list.
+/// The number of differences to list before the rest are only counted.
 const LISTED: usize = 3;
 
 /// The result of the comparison.
@@ -17,20 +17,21 @@ const LISTED: usize = 3;
 pub struct Compared {
     /// The format of the other decoder's file.
     pub form: Form,
-    /// The events that both decoders have.
+    /// The number of events in both decoders' output.
     pub both: u64,
-    /// The events that only the other decoder has.
+    /// The number of events that only the other decoder's output contains.
     pub only_theirs: u64,
     /// The number of differences.
     pub differences: u64,
 }
 
-/// Checks that each event is counted once, that all differences are counted and at most the requested
-/// number is listed, that the printed text is harmless, and that UTF-16 gives the same events.
+/// Checks that each event is counted once, that all differences are counted but no more than the
+/// requested number is listed, that the printed text is harmless, and that UTF-16 gives the same
+/// events.
 ///
 /// # Errors
 ///
-/// Fails with the text of the error if the bytes are in no known format.
+/// Fails with the text of the error if the bytes are not in a known format.
 pub fn check(data: &[u8]) -> Result<Compared, String> {
     let mut other = Other::parse(data).map_err(|error| sentence(&error))?;
     check_encoding(data, &other);

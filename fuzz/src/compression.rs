@@ -1,16 +1,16 @@
-//! Reads any bytes as a compressed buffer, and compresses them.
+//! Decompresses arbitrary bytes, and compresses the result again.
 
 use etl_file::compression::{compress, decompress, decompress_into};
 
 use crate::text::sentence;
 
-/// The maximum size of a result in bytes; larger results would find nothing new.
+/// The maximum size of a result in bytes; larger results find no additional bugs.
 const MAX_SIZE: usize = 0x2_0000;
 
-/// Checks the result of decompressing a block, and that it survives a round trip.
+/// Checks the result of decompressing a block, and that the result survives a round trip.
 ///
-/// The first three bytes are the expected size, which the result does not exceed. Both the result
-/// and the input can be compressed and decompressed again. Returns the size of the result.
+/// The first three bytes are the expected size; the result must not exceed it. Both the result and
+/// the input must survive compression and decompression. Returns the size of the result.
 ///
 /// # Errors
 /// Fails with the text of the error if the block is rejected.
@@ -28,7 +28,7 @@ pub fn check(data: &[u8]) -> Result<usize, String> {
         Ok(()) => {
             assert_eq!(output.len(), size);
             assert_eq!(decompress(block, size).as_ref(), Ok(&output));
-            // A smaller expected size cannot make the result longer.
+            // A smaller expected size must not make the result longer.
             if let Some(shorter) = size.checked_sub(1) {
                 let mut start = Vec::new();
                 let _too_long = decompress_into(block, shorter, &mut start);

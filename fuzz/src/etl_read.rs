@@ -1,4 +1,4 @@
-//! Reads any bytes as an .etl file, decodes it and prints it in every format.
+//! Reads arbitrary bytes as an .etl file, decodes it and prints it in every format.
 
 use std::{io, num::NonZeroUsize, sync::LazyLock};
 
@@ -18,7 +18,7 @@ use crate::{
     text::{assert_harmless, assert_sentence, sentence},
 };
 
-/// The catalog with the manifest, read once.
+/// The catalog that holds the manifest; read only once.
 static CATALOG: LazyLock<Catalog> = LazyLock::new(|| {
     let mut catalog = Catalog::new();
     catalog.add(etl_fixtures::trace::MANIFEST).expect("the manifest is well-formed");
@@ -27,17 +27,17 @@ static CATALOG: LazyLock<Catalog> = LazyLock::new(|| {
 
 /// The size of a buffer that holds the largest record.
 const LARGEST_BUFFER: usize = 0x1_1000;
-/// The number of events to write again; more would find nothing new.
+/// The number of events to write again; more events find no additional bugs.
 const REWRITTEN: usize = 16;
-/// The number of events to print; more would only take longer.
+/// The number of events to print; more events only take longer.
 const PRINTED: usize = 64;
-/// The number of events to print in tables, which take the longest.
+/// The number of events to print as tables, the slowest format.
 const TABLED: usize = 4;
 
-/// The contents of a file.
+/// The number of items in a file, by kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Contents {
-    /// Events.
+    /// The events.
     pub events: usize,
     /// The events that decode completely.
     pub decoded: usize,
@@ -45,12 +45,12 @@ pub struct Contents {
     pub spans: u64,
     /// The records that are not events.
     pub others: usize,
-    /// The damaged places in the file.
+    /// The damaged parts of the file.
     pub damages: usize,
 }
 
-/// Checks that all reported offsets are inside the file, that events are unchanged after they are
-/// written and read again, and that the printed output can be parsed.
+/// Checks that all reported offsets are inside the file, that events survive being written and read
+/// again, and that the printed output can be parsed.
 ///
 /// # Errors
 /// Fails with the text of the error if the file is rejected.
@@ -141,8 +141,8 @@ fn check_places(trace: &Trace, length: usize) {
     in_order(&places);
 }
 
-/// Checks the offsets in a trace whose buffers have different sizes. The offset of a record in a
-/// compressed buffer is its offset in the uncompressed buffer plus the buffer's start.
+/// Checks the offsets in a trace with compressed buffers. The offset of a record in a compressed
+/// buffer is its offset in the uncompressed buffer plus the buffer's start.
 fn check_compressed_places(trace: &Trace, length: usize) {
     let buffers = trace.buffers();
     assert!(buffers.is_sorted_by_key(|buffer| buffer.offset));
@@ -156,10 +156,11 @@ fn check_compressed_places(trace: &Trace, length: usize) {
     trace.damages().iter().for_each(assert_sentence);
 }
 
-/// Writes the first events to a new file, and reads it.
+/// Writes the first events to a new file and reads them back.
 fn check_rewriting(trace: &Trace) {
     let records = || trace.events().take(REWRITTEN).map(|event| &event.record);
-    // The buffer size holds all events unless they are very large; small files are faster to write.
+    // The buffer can hold all events unless they are very large. A small buffer makes the file fast
+    // to write.
     let sizes = records().map(|record| record.encoded_size().next_multiple_of(8));
     let size = (sizes.sum::<usize>() + 72).next_multiple_of(1024).clamp(0x1000, LARGEST_BUFFER);
     let buffer_size = u32::try_from(size).expect("it is clamped");
@@ -170,7 +171,8 @@ fn check_rewriting(trace: &Trace) {
     for record in records() {
         match buffer.try_append(record) {
             Ok(()) => written.push(record),
-            // Padding after the items of the largest record makes it too large.
+            // The record does not fit because items are padded, and padding after its last item
+            // exceeds the limit.
             Err(AppendError::Encode(_)) => assert!(record.encoded_size() > 0xFFFF),
             Err(AppendError::Full) => break,
             Err(error) => panic!("{error}"),
@@ -195,7 +197,7 @@ fn check_decoded(event: &Event, decoded: &Decoded) {
     assert_eq!(named == 0, decoded.keywords.names.is_empty());
 }
 
-/// Checks that a stream returns the records of the trace in memory, in the order of time.
+/// Checks that a stream returns the same records as the trace in memory, in time order.
 fn check_stream(data: &[u8], trace: &Trace) {
     let mut file = TraceFile::new(io::Cursor::new(data)).expect("it was read before");
     let place = |record: &Record| match record {
@@ -239,7 +241,7 @@ fn check_stream(data: &[u8], trace: &Trace) {
     assert_harmless(&stats.render());
 }
 
-/// Checks the lines of JSON, and the columns of fields.
+/// Checks the JSON lines and the field columns.
 fn check_json(data: &[u8], trace: &Trace) {
     let mut file = TraceFile::new(io::Cursor::new(data)).expect("it was read before");
     let selection = Selection::default();
@@ -310,8 +312,8 @@ fn check_csv(events: &[&Event], decoded: &[Decoded]) {
     assert_eq!(rows, decoded.len());
 }
 
-/// Checks that a timeline is a sequence of packets that shows each event once. Returns the number of
-/// spans.
+/// Checks that a timeline is a sequence of valid packets and shows each event once. Returns the
+/// number of spans.
 fn check_perfetto(trace: &Trace, decoded: &[Decoded]) -> u64 {
     let mut writer = perfetto::Writer::new(Vec::new(), &trace.header().session);
     for event in decoded {
@@ -341,7 +343,7 @@ fn check_perfetto(trace: &Trace, decoded: &[Decoded]) -> u64 {
     summary.slices
 }
 
-/// Reads a number from a protocol buffer.
+/// Reads a protocol buffers varint.
 fn varint(bytes: &[u8]) -> (u64, &[u8]) {
     let mut value = 0;
     for (at, byte) in bytes.iter().enumerate() {
@@ -353,7 +355,7 @@ fn varint(bytes: &[u8]) -> (u64, &[u8]) {
     panic!("a number has an end");
 }
 
-/// Checks that a page contains its data in a single element, for any data.
+/// Checks that a page keeps its data in a single element, whatever the data contains.
 fn check_report(trace: &Trace) {
     if trace.events().count() > PRINTED {
         return;
@@ -370,7 +372,7 @@ fn check_report(trace: &Trace) {
         assert_eq!(written.shown, events);
     }
     let page = String::from_utf8(page).expect("a page is text");
-    // The elements for the data, the description and the script.
+    // The elements that hold the data, the description and the script.
     let parts = page.matches("data-part=\"").count();
     assert_eq!(page.matches("<script").count(), parts + 2);
     assert_eq!(page.matches("</script").count(), parts + 2);
@@ -380,7 +382,7 @@ fn check_report(trace: &Trace) {
     assert_eq!(data["shown"].as_u64(), Some(written.shown));
 }
 
-/// Checks that a trace merged with itself contains every record twice, or is rejected.
+/// Checks that merging a trace with itself yields every record twice or fails.
 fn check_merge(trace: &Trace, data: &[u8]) {
     let events = trace.events().count();
     if events > PRINTED || trace.header().session.processors > 64 {
@@ -393,7 +395,8 @@ fn check_merge(trace: &Trace, data: &[u8]) {
         match merge::merge(&mut [open(), open()], "merged.etl", options, out) {
             Ok((file, counts)) => {
                 let merged = Trace::parse(&file.into_inner()).expect("what was written is a trace");
-                // Records are copied with any damage inside them; buffers are new.
+                // Merging copies a record together with any damage inside it, but creates new
+                // buffers.
                 let within = |kind| trace.damages().iter().filter(|d| d.kind == kind).count();
                 let copied = 2 * within(DamageKind::ItemOverrun);
                 let overrun = |d: &&Damage| d.kind == DamageKind::ItemOverrun;

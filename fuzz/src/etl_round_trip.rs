@@ -1,4 +1,4 @@
-//! Writes sessions of any kind to a file and reads them again.
+//! Writes arbitrary sessions to files and reads them again.
 
 use std::{collections::BTreeSet, io};
 
@@ -23,7 +23,7 @@ pub struct Session {
 /// A session's configuration.
 #[derive(Arbitrary, Debug)]
 struct Header {
-    /// The index of the buffer size, unless the size is unusual.
+    /// The index of the buffer size; other values select an unusual size.
     size: u8,
     odd_size: Option<u32>,
     processors: u8,
@@ -54,9 +54,9 @@ enum Step {
     Large { processor: u8, bytes: u16 },
     /// Flushes a processor's buffer.
     Flush { processor: u8, time: i64 },
-    /// Writes a processor's buffer over the oldest buffer in the file.
+    /// Overwrites the oldest buffer in the file with a processor's buffer.
     Replace { processor: u8, time: i64 },
-    /// Loses events and buffers.
+    /// Reports lost events and buffers.
     Lose { events: u32, buffers: u32 },
 }
 
@@ -131,15 +131,15 @@ impl Header {
     }
 }
 
-/// The sizes of a buffer in KiB: small ones, which are fast to write, and one that holds the
-/// largest record.
+/// Buffer sizes in KiB: small ones, which are fast to write, and one that can hold the largest
+/// record.
 const fn kib(number: u32) -> u32 {
     let sizes = [4, 5, 8, 16, 66];
     sizes[number as usize % sizes.len()]
 }
 
-/// Returns the header that a reader returns for `header`: the name of a time zone ends at a NUL and
-/// has at most 31 UTF-16 units, and the file has no real-time flag.
+/// Returns the header that a reader returns for `header`: the time zone's name ends at a NUL and
+/// has at most 31 UTF-16 units, and the file is not marked as real-time.
 fn as_read(mut header: LogFileHeader) -> LogFileHeader {
     let zone = &mut header.time_zone;
     for name in [&mut zone.standard_name, &mut zone.daylight_name] {
@@ -150,7 +150,7 @@ fn as_read(mut header: LogFileHeader) -> LogFileHeader {
     header
 }
 
-/// Returns a valid header that is similar to another.
+/// Returns a valid header that is similar to `header`.
 fn corrected(header: LogFileHeader) -> LogFileHeader {
     let clean = |name: &str| -> String { name.chars().filter(|c| *c != '\0').take(64).collect() };
     let mut corrected = LogFileHeader {
@@ -172,7 +172,7 @@ fn corrected(header: LogFileHeader) -> LogFileHeader {
     corrected
 }
 
-/// A buffer of the file, in the model.
+/// A buffer of the file, as the model expects it.
 #[derive(Clone)]
 struct Slot {
     processor: u16,
@@ -181,7 +181,7 @@ struct Slot {
     records: Vec<EventRecord>,
 }
 
-/// A running session, with a model of its file.
+/// A running session and the expected contents of its file.
 struct Writer {
     log: LogFile<io::Cursor<Vec<u8>>>,
     buffers: Vec<(Buffer, Vec<EventRecord>)>,
@@ -195,7 +195,7 @@ struct Writer {
 /// The results of a session.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Written {
-    /// The clock.
+    /// The session's clock.
     pub clock: ClockType,
     /// True if the file is compressed.
     pub compressed: bool,
@@ -220,7 +220,7 @@ pub struct Written {
 }
 
 /// Checks that the file contains the written events in the same order without damage, and that
-/// rejected events leave nothing behind.
+/// rejected events do not change the file.
 #[must_use]
 pub fn check(session: &Session) -> Written {
     let wanted = session.header.header();

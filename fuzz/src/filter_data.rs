@@ -1,7 +1,7 @@
-//! Passes any bytes as filter data to a provider's enable callback.
+//! Passes arbitrary bytes as filter data to a provider's enable callback.
 //!
-//! The callback receives the data in an `EVENT_FILTER_DESCRIPTOR`, as from ETW. The memory has
-//! exactly the data's size, so that `AddressSanitizer` detects an access past its end.
+//! The callback receives the data in an `EVENT_FILTER_DESCRIPTOR`, as ETW passes it. The memory is
+//! exactly as large as the data, so that `AddressSanitizer` detects an access past its end.
 
 use std::{
     cell::RefCell,
@@ -21,7 +21,7 @@ use wdk_etw::{
 const SCHEMATIZED: u32 = 0x8000_0000;
 /// The maximum size of filter data that the library documents.
 const MAX_BYTES: usize = 64 * 1024;
-/// The size of the buffer for copies.
+/// The size of the buffer that receives copies.
 const ROOM: usize = 64;
 
 /// The size of `EVENT_FILTER_HEADER` in bytes.
@@ -30,7 +30,7 @@ const HEADER: usize = 24;
 /// An expected or found filter: id, version, instance and data.
 type Found = (u16, u8, u64, Vec<u8>);
 
-/// The filter data that the hook received.
+/// The filter data that the provider's hook received.
 #[derive(Debug, PartialEq, Eq)]
 struct Seen {
     kind: u32,
@@ -69,10 +69,10 @@ fn walked(filter: &FilterData<'_>) -> Option<Vec<Found>> {
     Some(found.collect())
 }
 
-/// Checks the filters that a provider finds in filter data.
+/// Checks which filters a provider finds in filter data.
 ///
 /// The first byte is the filter's type; the rest is its data. Returns the number of schematized
-/// filters that the provider found, which is 0 for a filter of another type or with too many bytes.
+/// filters that the provider found: 0 if the type is different or the data too long.
 #[must_use]
 pub fn check(data: &[u8]) -> Option<usize> {
     let (kind, data) = data.split_first()?;
@@ -91,8 +91,9 @@ pub fn check(data: &[u8]) -> Option<usize> {
     Some(seen?.filters?.len())
 }
 
-/// Returns the filters according to the definition of the format: each header contains the end of
-/// its data and the offset from its own start to the next header, or 0 for none.
+/// Returns the filters according to the definition of the format: each header contains the end
+/// offset of its data and the offset of the next header relative to this one, or 0 in the last
+/// header.
 fn expected(data: &[u8]) -> Vec<Found> {
     let dword = |at: usize| u32::from_le_bytes(data[at..at + 4].try_into().expect("4 bytes"));
     let mut found = Vec::new();
@@ -158,9 +159,9 @@ fn notify(kind: u32, data: &[u8]) {
     unsafe { callback(&Guid::NULL, ENABLE, 5, 1, 0, &raw const descriptor, context) };
 }
 
-// The routines of ntoskrnl.exe that the library calls.
+// Stand-ins for the ntoskrnl.exe routines that the library calls.
 
-// SAFETY: the library calls the routine by this name; nothing else has it.
+// SAFETY: the library calls the routine by this name, and no other symbol has it.
 #[unsafe(no_mangle)]
 extern "system" fn EtwRegister(
     _provider: &Guid,

@@ -1,4 +1,4 @@
-//! Reads any bytes as a record of the kernel, a classic provider or WPP.
+//! Reads arbitrary bytes as a record of the kernel, a classic provider or WPP.
 
 use etl_file::{
     Clock, ClockType, EncodedRecord, FileTime,
@@ -16,10 +16,10 @@ const CLOCK: Clock = Clock {
     start_time: FileTime::from_raw(134_117_966_450_000_000),
 };
 
-/// Checks that a record is decoded without loss, and returns the number of fields.
+/// Checks that a record is decoded without loss, and returns the number of its fields.
 ///
-/// Bytes that belong to no field are at the end of the record, values can be printed, a second
-/// decoding gives the same result, and names and stacks can be derived from it.
+/// Leftover bytes must be at the end of the record, values must be printable, a second decoding
+/// must give the same result, and names and stacks must be derivable from the record.
 ///
 /// # Errors
 /// Fails with the text of the first problem, or if the bytes are not a record.
@@ -37,7 +37,7 @@ pub fn check(data: &[u8]) -> Result<usize, String> {
     for problem in &record.problems {
         assert_sentence(problem);
     }
-    // Every byte belongs to a field or is left over, and bytes are left over only if a problem is
+    // Every byte belongs to a field or to the remainder; bytes remain only if a problem is
     // reported.
     if record.problems.is_empty() {
         assert!(record.leftover.is_empty());

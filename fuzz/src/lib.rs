@@ -1,8 +1,8 @@
 //! The checks of the fuzz targets.
 //!
 //! Each module is one target. Its `check` takes the fuzzer's input and panics if a property that
-//! must hold for every input does not hold. It returns the extent to which the input was processed,
-//! or the error that rejected it, so that tests can check the purpose of each seed. The entry
+//! must hold for every input does not hold. It returns how far the input was processed, or the
+//! error that rejected it, so that tests can check that each seed serves its purpose. The entry
 //! points are in `fuzz_targets/`, the initial inputs in [`seeds`]; `docs/fuzzing.md` describes how
 //! to run the targets.
 

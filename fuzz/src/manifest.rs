@@ -1,4 +1,4 @@
-//! Reads any bytes as a manifest.
+//! Reads arbitrary bytes as a manifest.
 
 use etl_file::{Catalog, Guid};
 use etw_manifest::{self as manifest, ManifestError};
@@ -8,15 +8,15 @@ use crate::{
     text::{assert_sentence, sentence},
 };
 
-/// The user data for decoding every event of the manifest: small counts and lengths, text and
-/// zeros.
+/// The user data with which every event of the manifest is decoded: small counts and lengths, text
+/// and zeros.
 const USER_DATA: &[u8] = b"\x02\0\0\0\x01\0\0\0a\0b\0\0\0text\0\x04\0\0\0\0\0\0\0\x03\x00\xFF\xFE\x01\x02\
     \0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0";
 
 /// The numbers of a manifest's providers, events and decodable events.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Known {
-    /// The number of GUIDs in the text that identify a provider: its own and its control GUID.
+    /// The number of GUIDs in the text that identify a provider, as its GUID or its control GUID.
     pub providers: usize,
     /// The number of the providers' events.
     pub events: usize,
@@ -24,8 +24,8 @@ pub struct Known {
     pub decoded: usize,
 }
 
-/// Checks that errors give a location in the text and do not depend on its encoding, and that the
-/// events can be decoded.
+/// Checks that each error gives a location in the text, that the location does not depend on the
+/// text's encoding, and that the events can be decoded.
 ///
 /// # Errors
 /// Fails with the text of the error if the manifest is rejected.
@@ -77,7 +77,7 @@ fn guids(text: &str) -> Vec<Guid> {
     quoted.filter_map(|text| text.parse().ok()).collect()
 }
 
-/// Decodes the events of a provider with low ids.
+/// Decodes a provider's events with low ids.
 fn decode_events(catalog: &Catalog, guid: Guid, known: &mut Known) {
     let Some(provider) = catalog.provider(guid) else {
         return;

@@ -1,4 +1,4 @@
-//! Compiles any bytes as a manifest.
+//! Compiles arbitrary bytes as a manifest.
 
 use etl_file::Catalog;
 use etw_manifest::{
@@ -10,7 +10,7 @@ use wdk_etw_schema::Provider;
 
 use crate::text::{assert_sentence, sentence};
 
-/// A compiled manifest.
+/// The properties of a compiled manifest.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Compiled {
     /// The number of providers.
@@ -25,9 +25,9 @@ pub struct Compiled {
 
 /// Checks the resources of a manifest.
 ///
-/// Either the manifest is rejected with a location in the text, or it can be written again with the
-/// same meaning, this project's reader can read its resources, and it can be imported as a valid
-/// Rust declaration.
+/// A rejected manifest yields a location in the text. An accepted one can be written again with the
+/// same meaning, compiled to resources that this project can read, and imported as a valid Rust
+/// declaration.
 ///
 /// # Errors
 /// Fails with the text of the error if the manifest is rejected.

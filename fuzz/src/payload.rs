@@ -1,4 +1,4 @@
-//! The properties of decoded user data, whatever the source of its schema.
+//! Checks properties of decoded user data that hold for schemas from any source.
 
 use etl_file::{
     decode::{Schema, Value},
@@ -21,7 +21,7 @@ pub fn check(schema: &Schema, user_data: &[u8]) -> bool {
                 whole = false;
                 assert_sentence(error);
                 assert!(payload.fields.len() < schema.fields.len());
-                // The error is in the field that could not be decoded.
+                // The error's offset is in the field that could not be decoded.
                 assert!((at..=user_data.len()).contains(&error.offset), "{error}");
             }
         }

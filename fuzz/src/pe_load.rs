@@ -1,4 +1,4 @@
-//! Loads any bytes as a driver's image.
+//! Loads arbitrary bytes as a driver image.
 
 use std::path::Path;
 
@@ -6,14 +6,14 @@ use standin_kernel::{LoadError, check_image_bytes};
 
 use crate::text::sentence;
 
-/// The maximum `SizeOfImage`. Larger images are skipped: they are mapped in full, which takes time
-/// and finds nothing.
+/// The maximum `SizeOfImage`. Larger images are skipped: mapping them takes time and finds no
+/// additional bugs.
 const LARGEST: u32 = 1 << 20;
 
 /// Checks that an image is rejected with a message that names the file, and that a second attempt
-/// is rejected in the same way, because the first attempt's mappings have been removed.
+/// fails in the same way, which proves that the first attempt's mappings were removed.
 ///
-/// If an image is not rejected, both attempts report the same imports that the kernel does not
+/// If an image is accepted, both attempts must report the same imports that the kernel does not
 /// provide.
 ///
 /// # Errors
@@ -26,7 +26,7 @@ pub fn check(data: &[u8]) -> Result<(), String> {
     let first = check_image_bytes(name, data).map_err(|error| explained(&error));
     let second = check_image_bytes(name, data).map_err(|error| error.to_string());
     assert_eq!(first, second);
-    // An accepted image contains the parts that every driver has.
+    // An accepted image has the parts that every driver has.
     if first.is_ok() {
         assert_eq!(data.first_chunk(), Some(b"MZ"));
         assert!(size_of_image(data).is_some_and(|size| size > 0));
@@ -48,7 +48,7 @@ fn explained(error: &LoadError) -> String {
     text
 }
 
-/// Returns `SizeOfImage` of the optional header.
+/// Returns the optional header's `SizeOfImage`.
 fn size_of_image(data: &[u8]) -> Option<u32> {
     let dword = |at: usize| {
         let bytes = data.get(at..)?.first_chunk()?;

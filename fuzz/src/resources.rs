@@ -1,4 +1,4 @@
-//! Reads any bytes as an image's resources: `WEVT_TEMPLATE` and then a message table.
+//! Reads arbitrary bytes as an image's resources: `WEVT_TEMPLATE`, then a message table.
 
 use etl_file::{
     Catalog, Guid,
@@ -8,7 +8,7 @@ use etl_file::{
 
 use crate::text::sentence;
 
-/// The first provider of the resources.
+/// The contents of the first provider's resources.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Resources {
     /// True if the resources name the provider.
@@ -23,7 +23,7 @@ pub struct Resources {
     pub messages: usize,
 }
 
-/// Checks that the schemas of resources can decode user data, and that errors are sentences. The
+/// Checks that schemas from resources can decode user data, and that errors are sentences. The
 /// first two bytes are the length of the first resource.
 ///
 /// # Errors
@@ -65,7 +65,7 @@ pub fn check(data: &[u8]) -> Result<Resources, String> {
     Ok(known)
 }
 
-/// Checks that sizes refer to named fields.
+/// Checks that counts and lengths refer to fields that exist.
 fn check_sizes(field: &Field, names: &[&str]) {
     if let Count::Field(name) = &field.count {
         assert!(names.contains(&&**name) || !field.fields.is_empty() || !name.is_empty());

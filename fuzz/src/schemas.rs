@@ -1,4 +1,4 @@
-//! Reads any bytes as the schemas that a trace contains.
+//! Reads arbitrary bytes as the schemas that a trace contains.
 
 use etl_file::{
     Catalog, Event, EventDescriptor, EventRecord, Guid, decode,
@@ -8,11 +8,11 @@ use etl_file::{
 
 use crate::text::assert_sentence;
 
-/// The number of events to decode; more would only take longer.
+/// The number of events to decode; more events only take longer.
 const DECODED: usize = 16;
 
 /// Checks that damage is reported, and that each accepted schema can decode an event. The input is
-/// a list of parts: a kind (32, 33, or a chunk's), a size of two bytes, and the payload.
+/// a list of parts: a kind (32, 33 or a chunk's kind), a two-byte size, and the payload.
 #[must_use]
 pub fn check(data: &[u8]) -> Counts {
     let mut collector = Collector::new();
@@ -50,7 +50,7 @@ pub fn check(data: &[u8]) -> Counts {
     counts
 }
 
-/// Returns a record with a payload, if it fits.
+/// Returns a record with a payload, or `None` if it is too long.
 fn record(kind: u8, payload: &[u8]) -> Option<Vec<u8>> {
     if kind < 0x80 {
         let record = ClassicRecord {

@@ -1,11 +1,11 @@
-//! Parses any bytes as a script of the stand-in kernel.
+//! Parses arbitrary bytes as a script of the stand-in kernel.
 
 use standin_kernel::Script;
 
 use crate::text::sentence;
 
 /// Checks that errors name the first invalid line of the script, and that blank lines, comments and
-/// white space are ignored. Returns the number of steps.
+/// white space are skipped. Returns the number of steps.
 ///
 /// # Errors
 /// Fails with the text of the error if the script is rejected.
@@ -14,7 +14,7 @@ pub fn check(data: &[u8]) -> Result<usize, String> {
         return Err("the bytes are not text".to_owned());
     };
     let lines: Vec<&str> = text.lines().collect();
-    // A `repeat` or its `end` alone is not a script.
+    // A lone `repeat` or `end` is not a valid script.
     let repeats = |line: &&str| {
         let first = line.split_whitespace().next().unwrap_or_default();
         first == "repeat" || first == "end"
@@ -25,7 +25,7 @@ pub fn check(data: &[u8]) -> Result<usize, String> {
         Ok(script) => {
             let empty = Script::parse("").expect("a script without steps is valid");
             let mut steps = 0;
-            // Every other line alone is a script.
+            // Every other line is a valid script on its own.
             for line in lines.iter().filter(|line| !repeats(line)) {
                 let alone = Script::parse(line);
                 let alone = alone.unwrap_or_else(|_| panic!("{line:?} alone is refused"));

@@ -1,7 +1,7 @@
 //! Checks strings that are shown to users.
 
-/// Panics if a string contains a character that controls a terminal, or that reorders or hides the
-/// characters around it, except line feeds and tabs.
+/// Panics if a string contains a character that controls a terminal, or that reorders or hides
+/// other text. Line feeds and tabs are allowed.
 pub fn assert_harmless(text: &str) {
     let acting = text.chars().find(|c| {
         let hides = matches!(c, '\u{200B}'..='\u{200F}' | '\u{2028}'..='\u{202E}' | '\u{FEFF}');
@@ -10,7 +10,7 @@ pub fn assert_harmless(text: &str) {
     assert_eq!(acting, None, "in {text:?}");
 }
 
-/// Panics if an error's text is empty, has several lines, or controls a terminal.
+/// Panics if an error's text is empty, spans several lines, or contains harmful characters.
 pub fn assert_sentence(error: &impl std::fmt::Display) {
     let _ = sentence(error);
 }

@@ -1,15 +1,14 @@
-//! Parses any bytes as a TMF file and expands messages with any arguments.
+//! Parses arbitrary bytes as a TMF file and expands messages with arbitrary arguments.
 //!
 //! The input consists of text and arguments, separated by a zero byte.
 
 use etl_file::wpp::{Formats, Header};
 
-/// Checks that parsing ends, that each format can be found by its GUID and number, that defects refer
-/// to lines of the text, and that expansion uses each byte at most once. Returns the number of
-/// formats.
+/// Checks that parsing ends, that each format can be found by its GUID and number, that each defect
+/// refers to a line of the text, and that expansion uses each byte at most once. Returns the number
+/// of formats.
 ///
-/// # Errors
-/// Fails with the first defect if there is no format.
+/// # Errors Fails with the first defect if the text contains no format.
 pub fn check(data: &[u8]) -> Result<usize, String> {
     let end = data.iter().position(|byte| *byte == 0);
     let (text, arguments) = match end.and_then(|end| data.split_at_checked(end)) {
@@ -36,14 +35,14 @@ pub fn check(data: &[u8]) -> Result<usize, String> {
         if arguments.is_empty() {
             continue;
         }
-        // Missing bytes at the end do not change the text before them.
+        // Truncated arguments do not change the text before the truncation.
         let cut = format.expand(&arguments[..arguments.len() - 1], Header::default());
         for (one, other) in cut.fields.iter().zip(&whole.fields) {
             assert_eq!(one.0, other.0);
         }
         assert!(cut.fields.len() <= whole.fields.len());
     }
-    // Each line may also be an annotation's string.
+    // Each line is also parsed as the string of an annotation.
     let strings: Vec<&str> = text.lines().collect();
     let _ = Formats::new().add_annotation(&strings);
     match defects.first() {

@@ -1,4 +1,4 @@
-//! Reads any bytes as `TraceLogging` metadata followed by an event's user data.
+//! Reads arbitrary bytes as `TraceLogging` metadata followed by an event's user data.
 
 use etl_file::{
     Catalog, Event, EventRecord, ExtendedItem, decode,
@@ -11,7 +11,7 @@ use crate::{payload, text::sentence, traits::offset};
 /// The chain bit, which marks that another byte follows.
 const CHAIN: u8 = 0x80;
 
-/// The extent to which metadata and user data could be decoded.
+/// The amounts of metadata and user data that could be decoded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Described {
     /// The number of fields in the metadata.
@@ -22,8 +22,8 @@ pub struct Described {
     pub leftover: usize,
 }
 
-/// Checks that metadata is unchanged after it is written and read again, that the decoded user data
-/// can be printed, and that errors are at offsets inside the input.
+/// Checks that metadata survives being written and read again, that the decoded user data can be
+/// printed, and that errors are at offsets inside the input.
 ///
 /// # Errors
 /// Fails with the text of the error if the metadata is rejected.
@@ -57,7 +57,7 @@ pub fn check(data: &[u8]) -> Result<Described, String> {
     })
 }
 
-/// Returns the event with the metadata and the user data.
+/// Returns an event with this metadata and user data.
 fn event(metadata: &[u8], user_data: &[u8]) -> Event {
     Event {
         record: EventRecord {
@@ -72,8 +72,8 @@ fn event(metadata: &[u8], user_data: &[u8]) -> Event {
     }
 }
 
-/// Returns a schema's metadata, or `None` if it is too long, which replacement characters in names
-/// can cause.
+/// Returns a schema's metadata, or `None` if it is too long: replacement characters can lengthen
+/// names.
 fn encode(schema: &Schema) -> Option<Vec<u8>> {
     let mut blob = vec![0, 0];
     encode_tags(schema.tags, &mut blob);
@@ -87,7 +87,7 @@ fn encode(schema: &Schema) -> Option<Vec<u8>> {
     Some(blob)
 }
 
-/// Writes 28 bits as four bytes, the most significant first.
+/// Writes 28 bits in four bytes, most significant bits first.
 fn encode_tags(tags: u32, blob: &mut Vec<u8>) {
     for (shift, more) in [(21, CHAIN), (14, CHAIN), (7, CHAIN), (0, 0)] {
         let bits = u8::try_from(tags >> shift & 0x7F).expect("seven bits");

@@ -1,12 +1,12 @@
-//! Reads any bytes as provider traits, with both the stand-in kernel's check and the decoder for
-//! files.
+//! Reads arbitrary bytes as provider traits, with both the stand-in kernel's check and the decoder
+//! for files.
 
 use etl_file::decode::{MetadataError, ProviderTraits};
 use standin_kernel::fuzzing::check_traits;
 
 use crate::text::sentence;
 
-/// The trait types that contain a GUID.
+/// The trait type whose data is the provider group's GUID.
 const GROUP: u8 = 1;
 const DECODE_GUID: u8 = 2;
 
@@ -23,7 +23,7 @@ pub fn check(blob: &[u8]) -> Result<ProviderTraits, String> {
             assert_eq!(accepted.group, decoded.group);
             assert!(encode(decoded).len() <= blob.len());
         }
-        // The kernel does not check the decode GUID.
+        // The kernel does not check the size of the decode GUID.
         (Ok(_), Err(MetadataError::TraitSize { trait_type, .. })) => {
             assert_eq!(*trait_type, DECODE_GUID);
         }
@@ -40,7 +40,7 @@ pub fn check(blob: &[u8]) -> Result<ProviderTraits, String> {
             let size = usize::from(u16::from_le_bytes([blob[0], blob[1]]));
             let own = &blob[..size];
             let again = encode(traits);
-            // Of repeated traits, the last is kept; invalid UTF-8 in a name is replaced.
+            // The decoder keeps the last of repeated traits and replaces invalid UTF-8 in names.
             if again.len() == own.len() {
                 assert_eq!(ProviderTraits::parse(&again).as_ref(), Ok(traits));
                 assert!(check_traits(&again).is_ok(), "{again:02x?}");
@@ -53,7 +53,7 @@ pub fn check(blob: &[u8]) -> Result<ProviderTraits, String> {
     decoded.map_err(|error| sentence(&error))
 }
 
-/// Returns an error's offset, or 0.
+/// Returns the offset that an error reports, or 0.
 #[must_use]
 pub const fn offset(error: &MetadataError) -> usize {
     match *error {

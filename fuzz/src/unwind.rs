@@ -1,4 +1,4 @@
-//! Walks a stack with any bytes as unwind data.
+//! Walks a stack with arbitrary bytes as unwind data.
 
 use std::cell::Cell;
 
@@ -6,22 +6,22 @@ use standin_kernel::fuzzing::{End, MAX_FRAMES, Registers, Table, walk};
 
 use crate::text::sentence;
 
-/// The address of the image.
+/// The address at which the image is loaded.
 const IMAGE: u64 = 0x1_4000_0000;
 /// The address of the stack.
 const STACK: u64 = 0x7000_0000;
 /// The size of the input's header.
 ///
 /// It contains the offset of the instruction in the image (16 bits), the number of words on the
-/// stack (8 bits), a flag that the instruction follows a call (8 bits), and the offset and size of
-/// the exception directory (16 bits each). The stack and the image follow.
+/// stack (8 bits), a flag that is set if the instruction follows a call (8 bits), and the offset
+/// and size of the exception directory (16 bits each). The stack and the image follow.
 pub const HEAD: usize = 8;
 /// The maximum size of a frame in words: each of 32 chained entries has at most 255 codes, and an
 /// epilogue pops fewer.
 const WORDS_OF_A_FRAME: usize = 32 * 255 + 64;
 
-/// Checks that walking the input's stack twice gives the same result. The walk must end and read
-/// only the stack, and every frame except the first must be in the image.
+/// Checks that walking the input's stack twice gives the same result, that the walk ends and reads
+/// only the stack, and that every frame except the first is in the image.
 ///
 /// # Errors
 ///
@@ -38,7 +38,7 @@ pub fn check(data: &[u8]) -> Result<usize, String> {
     let table = Table::new(image.to_vec(), half(4).into(), half(6).into());
     let mut registers = Registers {
         rip: IMAGE + u64::from(half(0)),
-        // Starts in the middle of the stack, so that frame registers are useful.
+        // Starts in the middle of the stack, so that frame registers can point below and above it.
         general: [STACK + 4 * u64::from(head[2]); 16],
     };
     registers.set_rsp(STACK);

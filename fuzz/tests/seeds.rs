@@ -1,4 +1,4 @@
-//! Checks the purpose of every seed: an input that is rejected at the first byte is useless to the
+//! Checks that every seed serves its purpose: an input rejected at its first byte is useless to the
 //! fuzzer.
 
 use std::{collections::BTreeSet, fmt::Debug, fs, path::Path};
@@ -22,7 +22,7 @@ use etw_fuzz::{
     traits, unwind,
 };
 
-/// The targets, each with the test of its seeds.
+/// The targets and the test of each target's seeds.
 const TESTS: [(&str, fn()); 16] = [
     ("compare", compare_seeds),
     ("compression", compression_seeds),
@@ -42,7 +42,7 @@ const TESTS: [(&str, fn()); 16] = [
     ("unwind", unwind_seeds),
 ];
 
-/// Returns the programs that `Cargo.toml` builds with the fuzzer.
+/// Returns the names of the fuzz programs in `Cargo.toml`.
 fn targets() -> BTreeSet<String> {
     let manifest = Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.toml");
     let manifest: toml::Table = fs::read_to_string(manifest).unwrap().parse().unwrap();
@@ -89,7 +89,7 @@ fn seeds_of(target: &str) -> Vec<Seed> {
     make()
 }
 
-/// The expected progress of a seed, or a part of the error that rejects it.
+/// The expected result for a seed, or a part of the error that rejects it.
 type Outcome<T> = Result<T, &'static str>;
 
 /// Runs a target's check on each of its seeds, and compares the results.
@@ -137,7 +137,7 @@ fn compare_seeds() {
         "compare",
         compare::check,
         &[
-            // Two of the trace's four events have output.
+            // The output contains two of the trace's four events.
             ("tracerpt", compared(Form::Xml, 2, 0, 2)),
             ("winevent", compared(Form::XmlInJson, 1, 0, 3)),
             ("tdh", compared(Form::Lines, 2, 0, 2)),
@@ -170,7 +170,7 @@ fn compression_seeds() {
 fn etl_read_seeds() {
     let sound = |events, decoded, spans| Contents { events, decoded, spans, ..Contents::default() };
     let damaged = |events, spans, damages| Contents { damages, ..sound(events, events, spans) };
-    // The bytes of a damaged item count as user data, after the last field.
+    // A damaged item's bytes count as user data after the last field.
     let with_item = Contents { decoded: 1, ..damaged(2, 1, 3) };
     let others = Contents { others: 11, ..Contents::default() };
     assert_reached(
@@ -184,7 +184,7 @@ fn etl_read_seeds() {
             ("cut_short.etl", Ok(damaged(5, 1, 1))),
             ("other_records.etl", Ok(others)),
             ("32_bit_header.etl", Ok(sound(2, 2, 0))),
-            // Its events have no fields.
+            // These events have no fields.
             ("names.etl", Ok(sound(19, 0, 2))),
             ("every_item.etl", Ok(sound(1, 1, 0))),
             // One of these events has no fields.
@@ -249,7 +249,7 @@ fn filter_data_seeds() {
             ("one", Ok(Some(1))),
             ("two", Ok(Some(2))),
             ("far", Ok(Some(2))),
-            // Its data has a different type from data with headers.
+            // Data of another type is not parsed as filters.
             ("event_ids", Ok(None)),
         ],
     );
@@ -263,7 +263,7 @@ fn manifest_seeds() {
         manifest::check,
         &[
             ("fixture.man", Ok(known(1, 4, 3))),
-            // The provider and its event can also be found by the control GUID.
+            // The provider and its event are also found by the control GUID.
             ("odd.man", Ok(known(2, 2, 2))),
             ("little_endian.man", Ok(known(1, 0, 0))),
             ("big_endian.man", Ok(known(1, 0, 0))),
@@ -298,7 +298,7 @@ fn pe_load_seeds() {
 fn resources_seeds() {
     let known =
         |events, fields, maps, messages| Resources { named: true, events, fields, maps, messages };
-    // Version 3 resources cannot contain the name.
+    // Resources of version 3 cannot contain the name.
     let version_3 = Resources { named: false, ..known(4, 14, 2, 2) };
     assert_reached(
         "resources",
@@ -362,7 +362,7 @@ fn tmf_seeds() {
             ("driver", Ok(4)),
             ("counted", Ok(1)),
             ("lists", Ok(1)),
-            ("defects", Err("line 1: the message belongs to no GUID")),
+            ("defects", Err("line 1: no GUID precedes the message")),
         ],
     );
 }
@@ -376,7 +376,7 @@ fn tracelogging_seeds() {
         &[
             ("fixture", described(8, 8, 0)),
             ("arrays_and_structures", described(5, 5, 0)),
-            // The encoding of the second field is private to the provider.
+            // The second field's encoding is private to the provider.
             ("tags_and_custom", described(2, 1, 0)),
             ("every_type", described(25, 25, 78)),
             ("every_out_type", described(55, 55, 0)),

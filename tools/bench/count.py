@@ -30,12 +30,12 @@ STUBS = 0x10_0000_0000
 STACK = 0x20_0000_0000
 STACK_SIZE = 0x10_0000
 DATA = 0x30_0000_0000
-#: Where a function under test returns to.
+#: The address to which a function under test returns.
 END = STUBS + 0xF000
 #: The stack pointer when a function under test starts.
 ENTRY = STACK + STACK_SIZE - 0x108
 TEXT = b"\\Device\\0001"
-#: A caller's request: the number of bytes, and where the text is.
+#: A caller's request: the number of bytes, and the text's address.
 REQUEST = DATA + 0x100
 VALUES = [0xC000_0001, 4096, DATA, len(TEXT)]
 ARGUMENTS = [UC_X86_REG_RCX, UC_X86_REG_RDX, UC_X86_REG_R8, UC_X86_REG_R9]
@@ -112,7 +112,7 @@ class Machine:
 
     def on_read(self, _cpu, _access, address, _size, _value, _user):
         inside = any(start <= address < end for start, end in self.writable)
-        # The import table is writable too; calls read it.
+        # The import table is also writable; calls read it.
         imported = any(
             entry.address <= address < entry.address + 8
             for module in self.pe.DIRECTORY_ENTRY_IMPORT
@@ -291,7 +291,7 @@ def helpers(machine):
     return found
 
 
-#: The ways of writing in the image with the facades, and the events that each writes.
+#: The ways of writing in the image with the facades, and the events that each way writes.
 FACADES = {"native": 1, "log": 1, "pairs": 1, "tracing": 1, "span": 2}
 
 
@@ -302,7 +302,7 @@ def facades(path):
     machine.call(machine.exports["facades_register"], [])
     if not machine.register(UC_X86_REG_RAX) & 0xFF:
         sys.exit("the facades cannot be installed")
-    # `tracing` registers each place of an event when it is first reached.
+    # `tracing` registers each call site when it is first reached.
     machine.switch(*STATES["enabled"])
     for way in FACADES:
         machine.run(f"{way}_five")

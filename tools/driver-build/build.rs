@@ -11,14 +11,14 @@ use std::{
 
 type Result<T> = std::result::Result<T, Box<dyn Error>>;
 
-/// The stand-ins' crates, in the folder of their workspace.
+/// The stand-ins' crates, as folders in their workspace.
 const CRATES: [&str; 4] = ["wdk-build", "wdk-sys", "wdk-sys-generator", "wdk-sys-macros"];
 
 /// The data that the bindings are generated from.
 const DATA: [&str; 5] =
     ["constants.json", "exports.json", "functions.json", "statics.json", "types.json"];
 
-/// Adds the files in a folder and in the folders within it, except for tests.
+/// Adds the files in a folder and its subfolders, except for tests.
 fn files(folder: &Path, found: &mut BTreeSet<PathBuf>) -> Result<()> {
     println!("cargo::rerun-if-changed={}", folder.display());
     for entry in fs::read_dir(folder)? {

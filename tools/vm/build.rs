@@ -1,4 +1,4 @@
-//! Embeds the scripts that run inside Windows, and their stages, in the library.
+//! Embeds the scripts that run inside Windows, and the table of stages, in the library.
 
 use std::{
     env,
@@ -20,7 +20,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         found.push((name.into_owned(), path));
     }
     found.retain(|(_, path)| is_script(path));
-    // Packages of the WDK have no such script; the uninstall stage has a different file name.
+    // WDK packages do not contain these scripts; the uninstall stage's file has a different name.
     for name in ["device", "uninstall"] {
         let path = root.join(format!("tools/driver-package/src/scripts/{name}.ps1"));
         println!("cargo::rerun-if-changed={}", path.display());
@@ -41,7 +41,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Returns the table of stages as Rust.
+/// Returns the table of stages as Rust source.
 fn table_of_stages(text: &str) -> Result<String, Box<dyn Error>> {
     let mut table = String::from("&[\n");
     for (number, line) in text.lines().enumerate() {
@@ -63,7 +63,7 @@ fn table_of_stages(text: &str) -> Result<String, Box<dyn Error>> {
     Ok(table)
 }
 
-/// Returns whether a file is a PowerShell script or a script's data.
+/// Returns whether a file is a PowerShell script or data for a script.
 fn is_script(path: &Path) -> bool {
     let extension = path.extension().unwrap_or_default();
     ["json", "ps1", "psm1"].iter().any(|one| extension == *one)

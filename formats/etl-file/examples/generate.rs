@@ -1,13 +1,13 @@
-//! Writes a file of any number of events, a mix of manifest and `TraceLogging` events, to measure
-//! how fast it is read:
+//! Writes a file with any number of manifest and `TraceLogging` events, for measuring how fast it
+//! is read:
 //!
 //! ```text
 //! cargo run --release -p etl-file --example generate -- --events 10000000 --processors 4 -o big.etl
 //! ```
 //!
-//! The events lie a microsecond apart, on the processors in turn, as a busy driver would write them.
-//! With `--frames`, each event has a stack of so many frames in a record of its own, which comes
-//! `--delay` events after it; with `--keys`, the stack is defined by a key at the end of the file.
+//! The events are a microsecond apart and rotate among the processors, as in a busy driver's trace.
+//! With `--frames`, each event has a stack with that many frames in a separate record, `--delay`
+//! events later; with `--keys`, the stack is defined by a key at the end of the file.
 
 use std::error::Error;
 use std::fs::File;
@@ -19,7 +19,7 @@ use etl_file::write::{AppendError, Buffer, Finish, KernelRecord, LogFile};
 use etl_file::{ClockType, EncodedRecord, FileTime};
 use etl_fixtures::trace;
 
-/// Ticks of the clock between two events: a microsecond at 10 MHz.
+/// Clock ticks between two events: a microsecond at 10 MHz.
 const TICK: i64 = 10;
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -58,7 +58,8 @@ fn main() -> Result<(), Box<dyn Error>> {
             let event = (event.process_id, event.thread_id);
             records.push(stack(now, of, event, frames, (keys != 0).then_some(n % keys.max(1)))?);
         }
-        // Runs of some events, as threads do not change the processor for each of them.
+        // Consecutive events share a processor, because threads do not change processors with each
+        // event.
         let at = (n / 8) as usize % buffers.len();
         for record in records {
             append(&mut log, &mut buffers, at, &record, now)?;
@@ -79,7 +80,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Appends a record to a buffer, which is written to the file if it is full.
+/// Appends a record to a buffer, which is first written to the file if it is full.
 fn append<W: Write + Seek>(
     log: &mut LogFile<W>,
     buffers: &mut [Buffer],
@@ -96,14 +97,14 @@ fn append<W: Write + Seek>(
     Ok(())
 }
 
-/// Returns addresses of code in user mode, or in the kernel for even numbers.
+/// Returns addresses in user-mode code, or in the kernel for even numbers.
 fn addresses(number: u32, frames: u32) -> impl Iterator<Item = u8> {
     let base = if number.is_multiple_of(2) { 0xFFFF_F801_0000_0000 } else { 0x7FF6_0000_0000_u64 };
     let frames = (0..frames).map(move |frame| base + u64::from(number) * 0x100 + u64::from(frame));
     frames.flat_map(u64::to_le_bytes)
 }
 
-/// Returns the stack of the event of a time: its frames or, with a key, a reference to them.
+/// Returns the stack record of the event at a time: its frames or, with a key, a reference to them.
 fn stack(
     now: i64,
     of: i64,
@@ -127,7 +128,7 @@ fn stack(
     kernel(now, hook, payload)
 }
 
-/// Returns the definition of a key.
+/// Returns the record that defines a key's frames.
 fn definition(now: i64, key: u32, frames: u32) -> Result<EncodedRecord, Box<dyn Error>> {
     let mut payload = u64::from(key).to_le_bytes().to_vec();
     payload.extend(addresses(key, frames));

@@ -1,7 +1,7 @@
-//! Completes events with data from other events of the trace: names, places and stacks.
+//! Completes events with data from other events of the trace: names, locations and stacks.
 //!
-//! A [`FirstPass`] over all events collects the tables. An [`Enricher`] then completes the events of
-//! a second pass, in a stream: it joins stacks, and fills in names where they are wanted.
+//! A [`FirstPass`] over all events collects the tables. An [`Enricher`] then completes the events
+//! of a second pass as a stream: it joins stacks and, on request, fills in names.
 
 use std::io::{Read, Seek};
 
@@ -18,9 +18,9 @@ use crate::symbols::Symbols;
 /// The tables that a first pass over a trace's events fills.
 #[derive(Clone, Debug, Default)]
 pub struct FirstPass {
-    /// Processes, threads and images.
+    /// The processes, threads and images.
     pub names: Names,
-    /// The stacks that keys stand for.
+    /// The stacks that keys refer to.
     pub definitions: Definitions,
 }
 
@@ -31,7 +31,7 @@ impl FirstPass {
         Self::default()
     }
 
-    /// Reads a trace. Only kernel and classic events are decoded.
+    /// Reads a trace. Decodes only kernel and classic events.
     ///
     /// # Errors
     /// Returns [`ReadError::Io`] if the source cannot be read.
@@ -57,13 +57,13 @@ impl FirstPass {
         Ok(tables)
     }
 
-    /// Returns the number of entries that did not fit in memory.
+    /// Returns the number of entries that were dropped because the tables were full.
     #[must_use]
     pub const fn dropped(&self) -> u64 {
         self.names.dropped() + self.definitions.dropped()
     }
 
-    /// Returns true if a record may say something about other events.
+    /// Returns true if a record can contain data about other events.
     fn says_something(record: &RecordRef<'_>) -> bool {
         let Some(kind) = record.kind() else {
             let event = record.event().filter(|event| event.descriptor.id == 0);
@@ -78,17 +78,15 @@ impl FirstPass {
         }
     }
 
-    /// Returns true if the events of a class may be those that the tables are made of, or context
-    /// switches.
+    /// Returns true if a class can contain events that fill the tables, or context switches.
     fn is_of_tables(class: Guid) -> bool {
         const CLASSES: [&str; 5] = ["Process", "Thread", "Image", "ImageId", "StackWalk"];
         kernel::name_of_class(class).is_some_and(|name| CLASSES.contains(&name))
     }
 
-    /// Returns true if an [`Enricher`] has something to do in a trace with this record: if the
-    /// record is of a process, a thread, an image or a stack, or a context switch, or has a part of
-    /// its stack elsewhere. Every trace of Windows has other kernel records, which describe the
-    /// trace.
+    /// Returns true if a record gives an [`Enricher`] work: it describes a process, a thread, an
+    /// image, a stack or a context switch, or part of its stack is in another record. Every Windows
+    /// trace has other kernel records, which describe the trace itself.
     #[must_use]
     pub fn matters(record: &RecordRef<'_>) -> bool {
         let switch = match record.kind() {
@@ -102,8 +100,8 @@ impl FirstPass {
         switch || Self::says_something(record) || record.event().is_some_and(|event| waits(&event))
     }
 
-    /// Returns true if events with a hook are those that the tables are made of: of processes,
-    /// threads, images and stacks.
+    /// Returns true if events with a hook id fill the tables: events of processes, threads, images
+    /// and stacks.
     const fn needs(hook: u16) -> bool {
         let [opcode, group] = hook.to_le_bytes();
         match group {
@@ -113,16 +111,16 @@ impl FirstPass {
         }
     }
 
-    /// Collects the data of an event. Only kernel and classic events have such data; the events
-    /// should come in the order of time.
+    /// Collects the data of an event. Only kernel and classic events have such data. Events should
+    /// be passed in time order.
     pub fn observe(&mut self, event: &Decoded) {
         self.names.observe(event);
         self.definitions.observe(event);
     }
 }
 
-/// Returns true if a part of an event's stack is elsewhere: its frames are given by a key, or its
-/// other half comes with another event.
+/// Returns true if part of an event's stack is in another event: a key refers to its frames, or the
+/// other half follows.
 fn waits(event: &EventRef<'_>) -> bool {
     event.items.iter().any(|(kind, item)| match kind {
         ext_type::STACK_KEY32 | ext_type::STACK_KEY64 => true,
@@ -142,7 +140,7 @@ pub struct Enricher<T> {
 }
 
 impl<T> Enricher<T> {
-    /// Returns an enricher that joins stacks and gives their frames their images.
+    /// Returns an enricher that joins stacks and assigns images to their frames.
     #[must_use]
     pub fn new(first: FirstPass) -> Self {
         Self {
@@ -154,40 +152,40 @@ impl<T> Enricher<T> {
         }
     }
 
-    /// Also fills in the names of processes and threads.
+    /// Also fills in process and thread names.
     #[must_use]
     pub const fn with_names(mut self) -> Self {
         self.with_names = true;
         self
     }
 
-    /// Also names the functions of frames.
+    /// Also fills in the function names of frames.
     #[must_use]
     pub fn with_symbols(mut self, symbols: Symbols) -> Self {
         self.symbols = symbols;
         self
     }
 
-    /// Takes the next event in the order of time. [`pop`](Self::pop) then returns the events that
-    /// are complete. `size` is the number of bytes that `beside` takes in memory.
+    /// Takes the next event in time order. [`pop`](Self::pop) then returns the events that are
+    /// complete. `size` is the memory size of `beside` in bytes.
     pub fn push(&mut self, mut event: Decoded, beside: T, size: usize) {
         self.running.follow(&mut event);
         self.joiner.push(event, beside, size);
     }
 
-    /// Returns the oldest event, if it need not wait for its stack any longer.
+    /// Returns the oldest event, if its stack is complete or no longer expected.
     pub fn pop(&mut self) -> Option<(Decoded, T)> {
         let next = self.joiner.pop()?;
         Some(self.complete(next))
     }
 
-    /// Returns the oldest event, for the end of the stream.
+    /// Returns the oldest event, complete or not; call this at the end of the stream.
     pub fn drain(&mut self) -> Option<(Decoded, T)> {
         let next = self.joiner.drain()?;
         Some(self.complete(next))
     }
 
-    /// Returns the counts of stacks so far.
+    /// Returns the stack counts so far.
     #[must_use]
     pub const fn stacks(&self) -> StackCounts {
         self.joiner.counts()

@@ -1,19 +1,18 @@
-//! Plain LZ77, the compression of buffers (ETL-12.1), as MS-XCA section 2.4 specifies it.
+//! Plain LZ77 (MS-XCA section 2.4), with which buffers are compressed (ETL-12.1).
 //!
 //! A compressed block is a sequence of groups. A group starts with 32 flags, a little-endian `u32`
 //! whose highest bit comes first. A clear flag stands for one literal byte, a set one for a match:
-//! bytes that repeat earlier output. A match is a `u16`, whose upper 13 bits are the distance less
-//! one and whose lower 3 bits are the length less 3. A length field of 7 continues in a nibble (two
-//! matches share one byte), which continues from 15 in a byte, then in a `u16`, then in a `u32`.
+//! bytes that repeat earlier output. A match is a `u16`, whose upper 13 bits are the distance minus
+//! 1 and whose lower 3 bits are the length minus 3. If these 3 bits are 7, a nibble follows (two
+//! matches share one byte); if the nibble is 15, a byte follows, then a `u16`, then a `u32`.
 //!
-//! The block does not hold its decompressed size, and its end is not marked: the caller knows the
-//! size. Bytes after the end are ignored, because compressors write a group without content after a
-//! full one.
+//! A block contains neither its decompressed size nor an end mark; the caller must know the size.
+//! Bytes after the end are ignored, because compressors write an empty group after a full one.
 
-/// The largest size in bytes that [`decompress`] produces: the largest buffer of a session.
+/// The maximum size in bytes of the output of [`decompress`]: that of a session's largest buffer.
 pub const MAX_SIZE: usize = 16 << 20;
 
-/// Bytes are not a compressed block of the expected size.
+/// The reason why bytes are not a compressed block of the expected size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CompressionError {
     /// The expected size exceeds [`MAX_SIZE`].
@@ -25,7 +24,7 @@ pub enum CompressionError {
     /// The input ends before the output is complete.
     #[error("the compressed data ends after {present} of {expected} bytes")]
     Truncated {
-        /// Bytes that were decompressed.
+        /// The number of decompressed bytes.
         present: usize,
         /// The expected size.
         expected: usize,
@@ -36,65 +35,64 @@ pub enum CompressionError {
          only {present} bytes precede it"
     )]
     Distance {
-        /// Offset of the match in the input.
+        /// The offset of the match in the input.
         offset: usize,
         /// The distance of the match.
         distance: usize,
-        /// Bytes that were decompressed.
+        /// The number of decompressed bytes.
         present: usize,
     },
-    /// A match has a length that has a shorter encoding.
+    /// The encoding of a match's length is longer than necessary.
     #[error("at offset {offset:#x} of the compressed data: {length} is not a valid match length")]
     Length {
-        /// Offset of the match in the input.
+        /// The offset of the match in the input.
         offset: usize,
         /// The encoded length.
         length: usize,
     },
-    /// A match extends beyond the expected size.
+    /// A match extends past the expected size.
     #[error(
         "at offset {offset:#x} of the compressed data: a match of {length} bytes exceeds the \
          expected size, of which {room} bytes are left"
     )]
     TooLong {
-        /// Offset of the match in the input.
+        /// The offset of the match in the input.
         offset: usize,
         /// The length of the match.
         length: usize,
-        /// Bytes that are left.
+        /// The number of bytes that are still expected.
         room: usize,
     },
 }
 
-/// The shortest match.
+/// The length of the shortest match.
 const MIN_MATCH: usize = 3;
-/// The largest distance of a match: 13 bits.
+/// The maximum distance of a match, in 13 bits.
 const MAX_DISTANCE: usize = 1 << 13;
-/// A length field with this value continues in a nibble.
+/// If the length field has this value, the length continues in a nibble.
 const LENGTH_FIELD_MAX: usize = 7;
-/// A nibble with this value continues in a byte.
+/// If the nibble has this value, the length continues in a byte.
 const NIBBLE_MAX: usize = 15;
-/// A byte with this value continues in a `u16`.
+/// If the byte has this value, the length continues in a `u16`.
 const BYTE_MAX: usize = 255;
-/// Flags in a group.
+/// The number of flags in a group.
 const GROUP: u32 = 32;
 
 /// Decompresses a block to exactly `size` bytes.
 ///
-/// # Errors
-/// Returns [`CompressionError`] if the input does not yield `size` bytes.
+/// # Errors Fails with [`CompressionError`] if the input does not yield `size`
+/// bytes.
 pub fn decompress(input: &[u8], size: usize) -> Result<Vec<u8>, CompressionError> {
     let mut output = Vec::new();
     decompress_into(input, size, &mut output)?;
     Ok(output)
 }
 
-/// Decompresses a block to exactly `size` bytes, which replace the content of `output`. The memory
-/// of `output` is reused.
+/// Decompresses a block to exactly `size` bytes, which replace the contents of `output` and reuse
+/// its memory.
 ///
-/// # Errors
-/// Returns [`CompressionError`] if the input does not yield `size` bytes. `output` then contains
-/// the bytes before the error, at most `size`.
+/// # Errors Fails with [`CompressionError`] if the input does not yield `size` bytes. `output` then
+/// contains the bytes before the error, at most `size`.
 pub fn decompress_into(
     input: &[u8],
     size: usize,
@@ -115,7 +113,7 @@ pub fn decompress_into(
         let mut flags = u32::from_le_bytes(flags);
         let mut left = GROUP;
         while left > 0 && output.len() < size {
-            // Literals in sequence are copied together.
+            // Consecutive literals are copied together.
             let literals = flags.leading_zeros().min(left);
             if literals > 0 {
                 let room = size - output.len();
@@ -140,7 +138,7 @@ pub fn decompress_into(
     Ok(())
 }
 
-/// Appends `length` bytes from `distance` bytes back. The two ranges may overlap.
+/// Appends `length` bytes from `distance` bytes before the end. The ranges may overlap.
 fn copy_match(
     output: &mut Vec<u8>,
     size: usize,
@@ -158,7 +156,7 @@ fn copy_match(
     if length > room {
         return Err(CompressionError::TooLong { offset, length, room });
     }
-    // Each step doubles the bytes that can be copied at once.
+    // Each step doubles the number of bytes that can be copied at once.
     let end = present + length;
     while output.len() < end {
         let available = (output.len() - start).min(end - output.len());
@@ -171,7 +169,7 @@ fn copy_match(
 struct Input<'a> {
     bytes: &'a [u8],
     at: usize,
-    /// The upper nibble of a byte whose lower one is used already.
+    /// The upper nibble of a byte whose lower nibble has been used.
     nibble: Option<u8>,
 }
 
@@ -182,7 +180,7 @@ impl<'a> Input<'a> {
         Some(*bytes)
     }
 
-    /// Returns the next bytes, and true if there are as many as wanted.
+    /// Returns up to `wanted` bytes, and true if there are that many.
     fn take_up_to(&mut self, wanted: usize) -> (&'a [u8], bool) {
         let rest = self.bytes.get(self.at..).unwrap_or_default();
         let bytes = rest.get(..wanted).unwrap_or(rest);
@@ -190,7 +188,7 @@ impl<'a> Input<'a> {
         (bytes, bytes.len() == wanted)
     }
 
-    /// Reads a match: its distance, and its length or the encoded length that is invalid.
+    /// Reads a match: its distance, and its length or, if that is invalid, the encoded length.
     fn read_match(&mut self) -> Option<(usize, Result<usize, usize>)> {
         let field = usize::from(u16::from_le_bytes(self.array()?));
         let distance = (field >> 3) + 1;
@@ -208,7 +206,7 @@ impl<'a> Input<'a> {
                 let [byte] = self.array()?;
                 length += usize::from(byte);
                 if usize::from(byte) == BYTE_MAX {
-                    // The long forms hold the length as a whole.
+                    // The long forms contain the whole length.
                     let mut whole = u32::from(u16::from_le_bytes(self.array()?));
                     if whole == 0 {
                         whole = u32::from_le_bytes(self.array()?);
@@ -225,9 +223,9 @@ impl<'a> Input<'a> {
     }
 }
 
-/// Compresses bytes. [`decompress`] returns them, given their number.
+/// Compresses bytes. [`decompress`] restores them, given their number.
 ///
-/// The result is 4 bytes per 32 bytes larger than `bytes`, plus 4, if `bytes` repeat nothing.
+/// For bytes without repetitions, the result has 4 more bytes for each 32 bytes, plus 4.
 #[must_use]
 pub fn compress(bytes: &[u8]) -> Vec<u8> {
     let mut output = Output::new(bytes.len());
@@ -252,15 +250,15 @@ pub fn compress(bytes: &[u8]) -> Vec<u8> {
 /// Finds earlier occurrences of the bytes at a position.
 struct Finder<'a> {
     bytes: &'a [u8],
-    /// By hash of three bytes, the last position plus one.
+    /// The last position plus one, by the hash of three bytes.
     last: Vec<u32>,
-    /// By position modulo the largest distance, the previous position plus one of the same hash.
+    /// The previous position with the same hash, plus one, by position modulo the maximum distance.
     previous: Vec<u32>,
 }
 
 /// The number of hash values.
 const HASHES: usize = 1 << 13;
-/// The number of earlier occurrences that are compared.
+/// The maximum number of earlier occurrences to compare.
 const TRIES: usize = 16;
 
 impl<'a> Finder<'a> {
@@ -285,7 +283,7 @@ impl<'a> Finder<'a> {
         }
     }
 
-    /// Returns the distance and the length of the longest match found.
+    /// Returns the distance and length of the longest match that was found.
     fn find(&self, at: usize) -> Option<(usize, usize)> {
         let ahead = self.bytes.get(at..)?;
         let mut candidate = self.last.get(self.hash(at)?).copied()?;
@@ -305,7 +303,7 @@ impl<'a> Finder<'a> {
                 best = Some((distance, length));
             }
             candidate = self.previous.get(position % MAX_DISTANCE).copied()?;
-            // An entry that was overwritten leads to a later position.
+            // Overwritten entries lead to later positions.
             if usize::try_from(candidate).ok()? > position {
                 break;
             }
@@ -314,15 +312,15 @@ impl<'a> Finder<'a> {
     }
 }
 
-/// The compressed bytes being written.
+/// The compressed bytes that have been written.
 struct Output {
     bytes: Vec<u8>,
-    /// Position of the current group's flags.
+    /// The position of the current group's flags.
     flags_at: usize,
     flags: u32,
-    /// Number of flags in the current group.
+    /// The number of flags in the current group.
     count: u32,
-    /// Position of a byte whose upper nibble is free.
+    /// The position of a byte whose upper nibble is free.
     nibble_at: Option<usize>,
 }
 
@@ -367,7 +365,7 @@ impl Output {
         }
     }
 
-    /// Writes a length in one of the two long forms.
+    /// Writes a length in one of the two longest forms.
     fn put_long(&mut self, length: usize) {
         if let Ok(short) = u16::try_from(length) {
             self.bytes.extend(short.to_le_bytes());
@@ -441,7 +439,7 @@ mod tests {
     #[test]
     fn every_form_of_a_length_is_read_and_written() {
         for length in [3, 9, 10, 24, 25, 279, 280, 281, 65_537, 65_538, 65_539, 70_000] {
-            // Two matches in sequence share a byte of nibbles.
+            // Two consecutive matches share a byte of nibbles.
             let bytes =
                 [b"a".repeat(length + 1), b"bcd".to_vec(), b"e".repeat(length + 1)].concat();
             let compressed = compress(&bytes);
@@ -453,7 +451,7 @@ mod tests {
     #[test]
     fn the_largest_distance_is_used_and_no_larger_one() {
         for (gap, found) in [(MAX_DISTANCE - 16, true), (MAX_DISTANCE - 15, false)] {
-            // Bytes that repeat no three bytes: pairs of counters.
+            // Bytes in which no three bytes repeat: pairs of counters.
             let mut bytes = b"0123456789ABCDEF".to_vec();
             bytes.extend((0..=u16::MAX).flat_map(u16::to_be_bytes).skip(0x8000).take(gap));
             bytes.extend(b"0123456789ABCDEF");
@@ -488,7 +486,7 @@ mod tests {
         assert_eq!(read(before, 4), (distance, b"a".to_vec()));
         let too_long = CompressionError::TooLong { offset: 7, length: 297, room: 296 };
         assert_eq!(read(REPEATED, 299), (too_long, b"abc".to_vec()));
-        // 21 fits in a nibble's form.
+        // The length 21 fits in a nibble.
         let length = CompressionError::Length { offset: 5, length: 21 };
         let long = b"\0\0\0\x40a\x07\0\x0f\xff\x15\0";
         assert_eq!(read(long, 40), (length, b"a".to_vec()));
@@ -545,7 +543,7 @@ mod tests {
 
     #[test]
     fn the_largest_size_is_that_of_a_buffer() {
-        // A literal and a match that repeats it to the end.
+        // A literal and a match that repeats it until the end.
         let length = u32::try_from(MAX_SIZE - 1 - MIN_MATCH).unwrap();
         let mut block = vec![0xFF, 0xFF, 0xFF, 0x7F, 9, 7, 0, 0x0F, 0xFF, 0, 0];
         block.extend(length.to_le_bytes());
@@ -570,7 +568,7 @@ mod tests {
         // The second occurrence starts one byte before the first.
         assert_eq!(find(b"aaaac-aaaac", 6), Some((6, 5)));
         assert_eq!(find(b"abcab", 3), None);
-        // Occurrences are remembered beyond the largest distance of one table of positions.
+        // Occurrences are remembered beyond one table of positions.
         let mut state = 0x9E37_79B9_7F4A_7C15_u64;
         let mut long = Vec::new();
         while long.len() < 9000 {
@@ -586,7 +584,7 @@ mod tests {
 
     #[test]
     fn a_long_form_holds_at_least_what_the_shorter_ones_cannot() {
-        // A literal and a match of distance 1 whose length follows as a whole.
+        // A literal and a match of distance 1; the whole length follows.
         let block = |whole: u16| {
             let [low, high] = whole.to_le_bytes();
             vec![0xFF, 0xFF, 0xFF, 0x7F, b'a', 7, 0, 0x0F, 0xFF, low, high]

@@ -9,29 +9,29 @@ use crate::read::EventRef;
 use crate::show::Hex;
 use crate::text::{self, Times};
 
-/// The columns before those of the fields.
+/// The columns before the fields' columns.
 const COLUMNS: [&str; 13] = [
     "time", "processor", "process", "thread", "provider", "event", "id", "level", "keyword",
     "opcode", "task", "activity", "related activity",
 ];
 
-/// The column of all fields, if fields have no columns of their own.
+/// The column of all fields, if fields do not have separate columns.
 const FIELDS: &str = "fields";
 
-/// The columns after those of the fields.
+/// The columns after the fields' columns.
 const LAST: [&str; 8] = [
     "process name", "thread name", "message", "stack", "payload", "problems", "duration in ns",
     "channel",
 ];
 
-/// The columns of fields: their names, in the order in which they were first seen.
+/// The columns of fields: their names, in the order of their first occurrence.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FieldColumns {
     names: Vec<Arc<str>>,
     places: HashMap<(Arc<str>, usize), usize>,
 }
 
-/// Fields have more different names than a table can have columns.
+/// The fields have more distinct names than a table can have columns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "the selected events have more than {} differently named fields; select fewer events",
@@ -40,14 +40,14 @@ pub struct FieldColumns {
 pub struct TooManyColumns;
 
 impl FieldColumns {
-    /// The maximum number of columns, which is that of common spreadsheets.
+    /// The maximum number of columns in common spreadsheet programs.
     pub const MAX: usize = 16_384;
 
-    /// Adds the fields of an event. A name that repeats in an event has a column for each
+    /// Adds the fields of an event. A name that repeats within an event gets a column for each
     /// repetition: `x`, `x#2`.
     ///
-    /// # Errors
-    /// Returns [`TooManyColumns`] if there are more than [`MAX`](Self::MAX).
+    /// # Errors Fails with [`TooManyColumns`] if there are more than
+    /// [`MAX`](Self::MAX).
     pub fn add(&mut self, event: &Decoded) -> Result<(), TooManyColumns> {
         for (at, (name, _)) in event.fields.iter().enumerate() {
             self.add_column(name, repetition(event, at, name))?;
@@ -55,10 +55,10 @@ impl FieldColumns {
         Ok(())
     }
 
-    /// Adds the columns of further events.
+    /// Adds the columns of other events.
     ///
-    /// # Errors
-    /// Returns [`TooManyColumns`] if there are more than [`MAX`](Self::MAX).
+    /// # Errors Fails with [`TooManyColumns`] if there are more than
+    /// [`MAX`](Self::MAX).
     pub fn merge(&mut self, others: &Self) -> Result<(), TooManyColumns> {
         let mut keys: Vec<_> = others.places.iter().collect();
         keys.sort_by_key(|(_, place)| **place);
@@ -91,7 +91,7 @@ impl FieldColumns {
     }
 }
 
-/// Returns how often a field's name occurs in an event up to the field.
+/// Returns how often a field's name occurs in an event up to and including the field.
 fn repetition(event: &Decoded, at: usize, name: &Arc<str>) -> usize {
     let before = event.fields.iter().take(at);
     1 + before.filter(|(other, _)| other == name).count()
@@ -114,30 +114,29 @@ impl Lines {
         out.write_all(&lines)
     }
 
-    /// Returns true if there are enough lines to write them.
+    /// Returns true if there are enough lines to write out.
     fn are_many(&self) -> bool {
         self.0.get_ref().len() >= MANY
     }
 }
 
-/// The number of bytes that are written at once.
+/// The number of bytes to write at once.
 const MANY: usize = 1 << 16;
 
-/// Writes events as lines of CSV.
+/// Writes events as CSV lines.
 #[derive(Debug)]
 pub struct Writer<W: Write> {
     out: W,
     rows: Rows,
-    /// The lines that wait.
+    /// The lines that have not been written yet.
     lines: Lines,
 }
 
 impl<W: Write> Writer<W> {
-    /// Returns a writer, which begins with the line of the columns' names. With `columns`, each
-    /// field has the column of its name.
+    /// Returns a writer that starts with the line of column names. With `columns`, each field goes
+    /// into the column with its name.
     ///
-    /// # Errors
-    /// Returns an error if the names cannot be written in memory.
+    /// # Errors Fails if the names cannot be written to memory.
     pub fn new(out: W, columns: Option<FieldColumns>) -> io::Result<Self> {
         let rows = Rows { columns: columns.map(Arc::new), ..Rows::default() };
         let mut lines = Lines::default();
@@ -156,31 +155,29 @@ impl<W: Write> Writer<W> {
         Ok(Self { out, rows, lines })
     }
 
-    /// Shows well-known status codes with their names, or without.
+    /// Sets whether well-known status codes are shown with their names.
     #[must_use]
     pub fn with_codes(self, codes: bool) -> Self {
         Self { rows: Rows { codes, ..self.rows }, ..self }
     }
 
-    /// Writes the line of an event. `event` is the event as it was recorded.
+    /// Writes an event's line. `event` is the event as recorded.
     ///
-    /// # Errors
-    /// Returns the error of the output.
+    /// # Errors Fails with the output's error.
     pub fn event(&mut self, event: &EventRef<'_>, decoded: &Decoded) -> io::Result<()> {
         self.rows.line(event, decoded, &mut self.lines)?;
         if self.lines.are_many() { self.write_lines() } else { Ok(()) }
     }
 
-    /// Returns the format of the lines, to make [`Lines`] on other threads.
+    /// Returns the line format, with which other threads can create [`Lines`].
     #[must_use]
     pub fn rows(&self) -> Rows {
         self.rows.clone()
     }
 
-    /// Writes lines of events, which [`Rows::line`] made.
+    /// Writes lines that [`Rows::line`] created.
     ///
-    /// # Errors
-    /// Returns the error of the output.
+    /// # Errors Fails with the output's error.
     pub fn lines(&mut self, lines: Lines) -> io::Result<()> {
         self.write_lines()?;
         lines.write(&mut self.out)
@@ -192,19 +189,18 @@ impl<W: Write> Writer<W> {
 
     /// Completes the output.
     ///
-    /// # Errors
-    /// Returns the error of the output.
+    /// # Errors Fails with the output's error.
     pub fn end(&mut self) -> io::Result<()> {
         self.write_lines()?;
         self.out.flush()
     }
 }
 
-/// Formats events as lines of CSV.
+/// Formats events as CSV lines.
 ///
-/// Each line has the event's message, its whole user data in hexadecimal digits, and the parts that
-/// could not be decoded, with the reasons. Fields are in one column, as `name=value` separated by
-/// spaces, or in columns of their own.
+/// Each line contains the event's message, its user data in hexadecimal, and the parts that could
+/// not be decoded with the reasons. Fields share one column, as `name=value` pairs separated by
+/// spaces, or have separate columns.
 #[derive(Clone, Debug, Default)]
 pub struct Rows {
     columns: Option<Arc<FieldColumns>>,
@@ -215,10 +211,9 @@ pub struct Rows {
 }
 
 impl Rows {
-    /// Adds the line of an event. `event` is the event as it was recorded.
+    /// Adds an event's line. `event` is the event as recorded.
     ///
-    /// # Errors
-    /// Returns an error if the line cannot be written in memory.
+    /// # Errors Fails if the line cannot be written to memory.
     pub fn line(
         &mut self,
         event: &EventRef<'_>,
@@ -334,7 +329,7 @@ impl Line<'_> {
         }
         for value in cells {
             self.cell(|cell| match value {
-                // A cell of its own needs no quotation marks around text.
+                // Text in a separate cell needs no quotation marks.
                 Some(Value::Text(text)) => cell.extend_from_slice(text.as_bytes()),
                 Some(value) => show(value, codes, cell),
                 None => {}
@@ -344,7 +339,7 @@ impl Line<'_> {
     }
 }
 
-/// Appends a value as its `Display` shows it, with `codes` in the alternate form.
+/// Appends a value in its `Display` form; `codes` selects the alternate form.
 fn show(value: &Value, codes: bool, cell: &mut Vec<u8>) {
     match value {
         Value::Int(number) => text::decimal(*number, cell),

@@ -34,7 +34,7 @@ impl<'a> Cursor<'a> {
         Some(taken)
     }
 
-    /// Consumes `n` bytes that have no use here.
+    /// Skips `n` bytes.
     pub fn skip(&mut self, n: usize) -> Option<&mut Self> {
         self.take(n)?;
         Some(self)
@@ -68,7 +68,7 @@ impl<'a> Cursor<'a> {
         self.array().map(i64::from_le_bytes)
     }
 
-    /// Consumes the bytes up to a NUL, and the NUL.
+    /// Consumes the bytes up to and including a NUL, and returns those before it.
     pub fn until_nul(&mut self) -> Option<&'a [u8]> {
         let length = self.rest().iter().position(|&b| b == 0)?;
         let text = self.take(length)?;
@@ -77,7 +77,7 @@ impl<'a> Cursor<'a> {
     }
 }
 
-/// Decodes UTF-16LE bytes up to a NUL, if there is one. Ignores an odd last byte.
+/// Decodes UTF-16LE bytes up to a NUL, or to the end. Ignores an odd last byte.
 pub fn utf16_until_nul(bytes: &[u8]) -> String {
     let units: Vec<u16> = bytes
         .as_chunks::<2>()

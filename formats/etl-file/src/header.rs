@@ -1,11 +1,11 @@
-//! The header of a trace: `TRACE_LOGFILE_HEADER`.
+//! The header of a trace, `TRACE_LOGFILE_HEADER`.
 
 use crate::layout;
 use crate::time::{Clock, ClockType, FileTime, SystemTime};
 
-/// Bits of `LogFileMode` (`EVENT_TRACE_*_MODE`).
+/// Bits in `LogFileMode` (`EVENT_TRACE_*_MODE`).
 pub mod log_file_mode {
-    /// The file is written sequentially, up to a limit if one is set.
+    /// The file is written sequentially, up to an optional size limit.
     pub const SEQUENTIAL: u32 = 0x1;
     /// The oldest buffers are overwritten when the file is full.
     pub const CIRCULAR: u32 = 0x2;
@@ -13,72 +13,72 @@ pub mod log_file_mode {
     pub const APPEND: u32 = 0x4;
     /// A new file is started when the file is full.
     pub const NEWFILE: u32 = 0x8;
-    /// Events are delivered in real time. A file never has this bit.
+    /// Events are delivered in real time. Files never contain this bit.
     pub const REAL_TIME: u32 = 0x100;
     /// Buffers are kept in memory until a flush is requested.
     pub const BUFFERING: u32 = 0x400;
-    /// The messages of all sessions with this bit share a sequence of numbers.
+    /// Messages in all sessions with this bit are numbered in one sequence.
     pub const USE_GLOBAL_SEQUENCE: u32 = 0x4000;
-    /// The session numbers its messages.
+    /// Messages in this session are numbered separately.
     pub const USE_LOCAL_SEQUENCE: u32 = 0x8000;
-    /// Buffers are compressed on disk.
+    /// Buffers are compressed in the file.
     pub const COMPRESSED: u32 = 0x0400_0000;
-    /// Failures of this session do not affect others.
+    /// A failure of this session does not affect others.
     pub const INDEPENDENT_SESSION: u32 = 0x0800_0000;
-    /// One stream of buffers for all processors.
+    /// All processors share one stream of buffers.
     pub const NO_PER_PROCESSOR_BUFFERING: u32 = 0x1000_0000;
 }
 
 /// The time zone of the machine (`TIME_ZONE_INFORMATION`).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TimeZone {
-    /// The bias in minutes: UTC is local time plus this.
+    /// The bias in minutes: UTC is local time plus the bias.
     pub bias: i32,
-    /// Name in standard time, at most 31 UTF-16 units.
+    /// The name of standard time, at most 31 UTF-16 units.
     pub standard_name: String,
     /// The date at which standard time begins.
     pub standard_date: SystemTime,
-    /// Minutes added to the bias in standard time.
+    /// The minutes that are added to the bias in standard time.
     pub standard_bias: i32,
-    /// Name in daylight saving time, at most 31 UTF-16 units.
+    /// The name of daylight saving time, at most 31 UTF-16 units.
     pub daylight_name: String,
     /// The date at which daylight saving time begins.
     pub daylight_date: SystemTime,
-    /// Minutes added to the bias in daylight saving time.
+    /// The minutes that are added to the bias in daylight saving time.
     pub daylight_bias: i32,
 }
 
 /// The settings that a session chooses for its log file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LogFileHeader {
-    /// Bytes per buffer, a whole number of KiB from 4 KiB to 1 MiB.
+    /// The buffer size in bytes: a whole number of KiB from 4 KiB to 1 MiB.
     pub buffer_size: u32,
-    /// Number of processors, above every buffer's processor index.
+    /// The number of processors, which is greater than each buffer's processor index.
     pub processors: u32,
-    /// The clock type of the time stamps.
+    /// The clock type of the timestamps.
     pub clock: ClockType,
-    /// Ticks per second of the performance counter; positive for every clock type.
+    /// The performance counter's ticks per second; positive for every clock type.
     pub perf_frequency: i64,
     /// The time at which the session started.
     pub start_time: FileTime,
-    /// The clock's reading at the same instant. For
-    /// [`ClockType::SystemTime`] it equals `start_time`.
+    /// The clock's reading when the session started. For
+    /// [`ClockType::SystemTime`], it equals `start_time`.
     pub start_clock: i64,
     /// The time at which the system was started (`BootTime`).
     pub boot_time: FileTime,
     /// Bits of [`log_file_mode`].
     pub log_file_mode: u32,
-    /// Limit of the file's size in MiB; 0 means no limit.
+    /// The maximum file size in MiB; 0 means no limit.
     pub maximum_file_size: u32,
-    /// Major version of the operating system.
+    /// The operating system's major version.
     pub os_major: u8,
-    /// Minor version of the operating system.
+    /// The operating system's minor version.
     pub os_minor: u8,
-    /// Build number of the operating system.
+    /// The operating system's build number.
     pub os_build: u32,
-    /// Processor speed in MHz, not zero.
+    /// The processor speed in MHz, not zero.
     pub cpu_mhz: u32,
-    /// Resolution of the system timer, in 100 ns units.
+    /// The resolution of the system timer, in units of 100 ns.
     pub timer_resolution: u32,
     /// The session's name.
     pub session_name: String,
@@ -86,7 +86,7 @@ pub struct LogFileHeader {
     pub log_file_name: String,
     /// The machine's time zone.
     pub time_zone: TimeZone,
-    /// The logger id of the session, which is in every buffer.
+    /// The session's logger id, which every buffer contains.
     pub logger_id: u16,
     /// The thread that started the session.
     pub thread_id: u32,
@@ -95,8 +95,8 @@ pub struct LogFileHeader {
 }
 
 impl Default for LogFileHeader {
-    /// One processor, 64 KiB buffers, a 10 MHz performance counter, UTC, a
-    /// sequential file, Windows 10 build 19041; no names, and all times zero.
+    /// One processor, 64 KiB buffers, a 10 MHz performance counter, UTC, a sequential file, and
+    /// Windows 10 build 19041; no names, and all times are zero.
     fn default() -> Self {
         Self {
             buffer_size: 0x1_0000,
@@ -123,15 +123,16 @@ impl Default for LogFileHeader {
     }
 }
 
-/// A header does not describe a valid log file.
+/// The reason why a header does not describe a valid log file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum HeaderError {
-    /// The buffer size is not a whole number of KiB from 4 KiB to 1 MiB.
+    /// The buffer size is not a whole number of KiB between 4 KiB and 1 MiB.
     #[error(
         "a buffer size of {0} bytes is invalid: it must be a whole number of KiB from 4 KiB to 1 MiB"
     )]
     BufferSize(u32),
-    /// The number of processors is not 1 to 256, or not 1 although all processors share one stream.
+    /// The number of processors is not in 1 to 256, or is not 1 although all processors share one
+    /// stream.
     #[error(
         "the processor count {0} is invalid: it must be 1 to 256, or exactly 1 if all processors \
          share one stream of buffers"
@@ -148,27 +149,27 @@ pub enum HeaderError {
     /// The processor speed is zero.
     #[error("the processor speed must not be zero")]
     CpuSpeed,
-    /// With the system clock, the two start times must be equal, but they differ.
+    /// The two start times differ, but must be equal for the system clock.
     #[error("with the system clock, the clock reading at the start must equal the start time")]
     StartClock,
-    /// A name contains a NUL character.
+    /// A name contains a NUL.
     #[error("the {0} contains a NUL character")]
     NulInName(&'static str),
     /// The names do not fit in the first buffer.
     #[error("the header with the session and log file names takes {size} of {capacity} bytes")]
     NamesTooLong {
-        /// Size of the header event.
+        /// The size of the header event.
         size: usize,
-        /// Capacity of the first buffer.
+        /// The capacity of the first buffer.
         capacity: usize,
     },
 }
 
-/// The length of a time zone's name in UTF-16 units, including the final NUL.
+/// The length of a time zone's name in UTF-16 units, including the NUL.
 const ZONE_NAME_UNITS: usize = 32;
 
 impl LogFileHeader {
-    /// Returns the clock, which converts time stamps to absolute times.
+    /// Returns the clock, which converts timestamps to absolute times.
     #[must_use]
     pub const fn session_clock(&self) -> Clock {
         Clock {
@@ -180,13 +181,13 @@ impl LogFileHeader {
         }
     }
 
-    /// Returns true if the file's buffers are to be compressed.
+    /// Returns true if the file's buffers are compressed.
     #[must_use]
     pub const fn is_compressed(&self) -> bool {
         self.log_file_mode & log_file_mode::COMPRESSED != 0
     }
 
-    /// Returns the reason why time stamps cannot be converted, if there is one.
+    /// Returns the reason why timestamps cannot be converted, if there is one.
     #[must_use]
     pub const fn clock_error(&self) -> Option<HeaderError> {
         match self.clock {
@@ -233,7 +234,7 @@ impl LogFileHeader {
         Ok(())
     }
 
-    /// Returns the header event: a system header, a `TRACE_LOGFILE_HEADER` that counts one written
+    /// Returns the header event: a system header, a `TRACE_LOGFILE_HEADER` that states one written
     /// buffer, and the two names, without trailing padding.
     pub(crate) fn encode(&self) -> Result<Vec<u8>, HeaderError> {
         self.validate()?;
@@ -268,7 +269,7 @@ impl LogFileHeader {
         out.extend(layout_version);
         out.extend(self.os_build.to_le_bytes());
         out.extend(self.processors.to_le_bytes());
-        out.extend([0; 8]); // EndTime, while recording
+        out.extend([0; 8]); // EndTime, unknown while recording
         out.extend(self.timer_resolution.to_le_bytes());
         out.extend(self.maximum_file_size.to_le_bytes());
         out.extend((self.log_file_mode & !log_file_mode::REAL_TIME).to_le_bytes());
@@ -302,7 +303,7 @@ impl TimeZone {
     }
 }
 
-/// Appends a name of fixed length, truncated to leave room for the final NUL.
+/// Appends a fixed-length name, truncated to leave room for the NUL.
 fn encode_zone_name(name: &str, out: &mut Vec<u8>) {
     let mut units = [0_u16; ZONE_NAME_UNITS];
     let room = ZONE_NAME_UNITS - 1;

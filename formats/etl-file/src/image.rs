@@ -1,8 +1,8 @@
-//! The events that an image describes in its resources, which a message compiler writes.
+//! The events that an image's resources describe, which a message compiler generates.
 //!
-//! A driver's `.sys` (or any image, of 64 or 32 bits) holds its providers in the resource
-//! `WEVT_TEMPLATE` and its strings in a message table. The resources contain the same information
-//! as the manifest that they were compiled from, except for the symbols of events.
+//! A driver's `.sys` (or any image, of 64 or 32 bits) contains its providers in the `WEVT_TEMPLATE`
+//! resource and its strings in a message table. The resources contain the same information as the
+//! original manifest, except for the events' symbols.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -22,7 +22,7 @@ use crate::decode::catalog::Catalog;
 const TEMPLATES: &str = "WEVT_TEMPLATE";
 const MESSAGE_TABLE: u16 = 11;
 
-/// An image's resources could not be loaded.
+/// The reason why an image's resources could not be loaded.
 #[derive(Debug, thiserror::Error)]
 pub enum ImageError {
     /// The file could not be read.
@@ -57,7 +57,7 @@ pub enum ImageError {
     },
 }
 
-/// Reads the events that an image describes in its resources.
+/// Reads the events that an image's resources describe.
 ///
 /// # Errors
 /// Fails with [`ImageError`] if the file cannot be read, or if its resources are missing or
@@ -76,9 +76,9 @@ pub fn described(path: impl AsRef<Path>) -> Result<Decoded, ImageError> {
 }
 
 impl Catalog {
-    /// Loads the events that an image describes in its resources. A provider that is already in the
-    /// catalog is replaced. Skips damaged parts that are not needed to decode events, and returns
-    /// their damage.
+    /// Loads the events that an image's resources describe. Replaces providers that are already in
+    /// the catalog. Skips damaged parts that are not needed to decode events, and returns the
+    /// damage.
     ///
     /// # Errors
     /// Fails with [`ImageError`] if the file cannot be read, or if its resources are missing or
@@ -89,9 +89,9 @@ impl Catalog {
         Ok(decoded.skipped)
     }
 
-    /// Adds the providers of the bytes of a `WEVT_TEMPLATE` resource, with the strings of the bytes
+    /// Adds the providers in the bytes of a `WEVT_TEMPLATE` resource, with strings from the bytes
     /// of a message table, which may be empty. Skips damaged parts that are not needed to decode
-    /// events, and returns their damage.
+    /// events, and returns the damage.
     ///
     /// # Errors
     /// Fails with [`DecodeError`] if the bytes are malformed; the catalog is then unchanged.
@@ -111,7 +111,7 @@ type Resources<'a> = (Option<&'a [u8]>, Option<&'a [u8]>);
 
 /// Finds the resources of an image.
 fn resources(data: &[u8]) -> object::Result<Resources<'_>> {
-    // 32-bit and 64-bit images differ only in the headers before the resources.
+    // 32-bit and 64-bit images differ only in the headers that precede the resources.
     match FileKind::parse(data) {
         Ok(FileKind::Pe32) => resources_of::<ImageNtHeaders32>(data),
         _ => resources_of::<ImageNtHeaders64>(data),
@@ -142,7 +142,7 @@ fn resources_of<Nt: ImageNtHeaders>(data: &[u8]) -> object::Result<Resources<'_>
     Ok((templates, messages))
 }
 
-/// Returns the address and size of the first resource of a type, whatever its name and language.
+/// Returns the address and size of the first resource of a type, with any name and language.
 fn find(
     directory: ResourceDirectory<'_>,
     wanted: &dyn Fn(ResourceNameOrId) -> bool,
@@ -152,7 +152,7 @@ fn find(
         return Ok(None);
     };
     let mut data = of_type.data(directory)?;
-    // The levels are type, name and language; two remain.
+    // The levels are type, name and language; two levels remain.
     for _ in 0..2 {
         data = match data {
             ResourceDirectoryEntryData::Table(table) => match table.entries.first() {

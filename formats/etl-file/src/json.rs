@@ -1,9 +1,9 @@
 //! Output for programs: JSON with one object per line.
 //!
 //! The first line is the trace's header (`"record": "header"`). The events follow, sorted by time
-//! (`"record": "event"`). The last line (`"record": "end"`) counts what the lines before it show and
-//! what they do not. Masks and codes are hexadecimal strings, because they may exceed the precision
-//! of numbers in JSON readers.
+//! (`"record": "event"`). The last line (`"record": "end"`) counts the events that were shown and
+//! omitted. Masks and codes are hexadecimal strings, because they can exceed the precision of JSON
+//! readers' numbers.
 
 use std::collections::HashMap;
 use std::io::{self, Read, Seek, Write};
@@ -24,10 +24,9 @@ use crate::stream::{
 use crate::text::{self, Times};
 use crate::time::FileTime;
 
-/// Writes the header of a trace, then the selected events, sorted by time, then the last line.
+/// Writes a trace's header, then the selected events, sorted by time, then the last line.
 ///
-/// # Errors
-/// Returns [`OutputError`] if the trace cannot be read or the output cannot be written.
+/// # Errors Fails with [`OutputError`] if the trace cannot be read or the output cannot be written.
 pub fn write_lines<R: Read + Seek>(
     file: &mut TraceFile<R>,
     catalog: &Catalog,
@@ -55,17 +54,17 @@ pub fn write_lines<R: Read + Seek>(
 
 /// Writes the lines of a trace.
 ///
-/// Lines wait in memory until there are enough of them; dropping the writer writes the rest, and
-/// ignores an error of that, which [`end`](Self::end) returns.
+/// Lines are buffered in memory. Dropping the writer writes the rest and ignores errors;
+/// [`end`](Self::end) returns them.
 #[derive(Debug)]
 pub struct Writer<W: Write> {
     out: W,
-    /// The lines that wait.
+    /// The lines that have not been written yet.
     lines: Vec<u8>,
     members: Members,
 }
 
-/// The part of a line that is equal for all events of a kind.
+/// The part of a line that is the same for all events of a kind.
 #[derive(Debug)]
 struct KindText {
     kind: Kind,
@@ -78,7 +77,7 @@ struct KindText {
     text: Vec<u8>,
 }
 
-/// The number of kinds whose texts are remembered.
+/// The maximum number of kinds whose text is cached.
 const MAX_KINDS: usize = 1024;
 
 const fn names_of(decoded: &Decoded) -> [&Option<Arc<str>>; 5] {
@@ -157,7 +156,7 @@ impl KindText {
     }
 }
 
-/// Appends a comma and the name of a member, which needs no escapes.
+/// Appends a comma and a member's name, which needs no escaping.
 fn key(name: &str, out: &mut Vec<u8>) {
     out.extend_from_slice(b",\"");
     out.extend_from_slice(name.as_bytes());
@@ -203,27 +202,25 @@ impl<W: Write> Drop for Writer<W> {
     }
 }
 
-/// The number of bytes that are written at once.
+/// The number of bytes to write at once.
 const MANY: usize = 1 << 16;
 
 impl<W: Write> Writer<W> {
-    /// Returns a writer of lines to `out`, which needs no buffer.
+    /// Returns a writer of lines to `out`, which need not be buffered.
     pub fn new(out: W) -> Self {
         Self { out, lines: Vec::new(), members: Members::default() }
     }
 
-    /// Writes the line of the trace's header.
+    /// Writes the line for the trace's header.
     ///
-    /// # Errors
-    /// Returns the error of the output.
+    /// # Errors Fails with the output's error.
     pub fn header(&mut self, header: &TraceHeader, buffers_read: u32) -> io::Result<()> {
         self.serialized(&HeaderLine::new(header, buffers_read))
     }
 
-    /// Writes the line of an event. `event` is the event as it was recorded.
+    /// Writes an event's line. `event` is the event as recorded.
     ///
-    /// # Errors
-    /// Returns the error of the output.
+    /// # Errors Fails with the output's error.
     pub fn event(&mut self, event: &EventRef<'_>, decoded: &Decoded) -> io::Result<()> {
         self.members.line(event, decoded, &mut self.lines)?;
         if self.lines.len() >= MANY {
@@ -232,16 +229,15 @@ impl<W: Write> Writer<W> {
         Ok(())
     }
 
-    /// Writes lines of events, which [`Members::line`] made.
+    /// Writes lines that [`Members::line`] created.
     ///
-    /// # Errors
-    /// Returns the error of the output.
+    /// # Errors Fails with the output's error.
     pub fn lines(&mut self, lines: &[u8]) -> io::Result<()> {
         self.write_lines()?;
         self.out.write_all(lines)
     }
 
-    /// Writes the lines that wait. They do not wait any longer, whether or not that succeeds.
+    /// Writes the buffered lines, and empties the buffer even if that fails.
     fn write_lines(&mut self) -> io::Result<()> {
         let result = self.out.write_all(&self.lines);
         self.lines.clear();
@@ -250,8 +246,7 @@ impl<W: Write> Writer<W> {
 
     /// Writes the last line, and flushes the output.
     ///
-    /// # Errors
-    /// Returns the error of the output.
+    /// # Errors Fails with the output's error.
     pub fn end(&mut self, summary: &Summary) -> io::Result<()> {
         self.serialized(&EndLine::new(summary))?;
         self.write_lines()?;
@@ -265,7 +260,7 @@ impl<W: Write> Writer<W> {
     }
 }
 
-/// Formats events as the members of JSON objects. Remembers the text that events of a kind share.
+/// Formats events as members of JSON objects. Caches the text that events of a kind share.
 #[derive(Debug, Default)]
 pub struct Members {
     times: Times,
@@ -273,10 +268,9 @@ pub struct Members {
 }
 
 impl Members {
-    /// Appends the line of an event. `event` is the event as it was recorded.
+    /// Appends an event's line. `event` is the event as recorded.
     ///
-    /// # Errors
-    /// Returns an error if a value cannot be serialized.
+    /// # Errors Fails if a value cannot be serialized.
     pub fn line(
         &mut self,
         event: &EventRef<'_>,
@@ -289,11 +283,9 @@ impl Members {
         Ok(())
     }
 
-    /// Appends the members of an event's object, without its braces. `event` is the event as it was
-    /// recorded.
+    /// Appends the members of an event's object without braces. `event` is the event as recorded.
     ///
-    /// # Errors
-    /// Returns an error if a value cannot be serialized.
+    /// # Errors Fails if a value cannot be serialized.
     pub fn append(
         &mut self,
         event: &EventRef<'_>,
@@ -450,20 +442,21 @@ impl<'a> HeaderLine<'a> {
 #[derive(Serialize)]
 struct EndLine<'a> {
     record: &'static str,
-    /// The decoded records, and those of them that were selected.
+    /// The numbers of decoded and of selected records.
     events: u64,
     selected: u64,
     with_problems: u64,
-    /// The records of the system whose layout is not known.
+    /// The number of system records with an unknown layout.
     of_system: u64,
-    /// The WPP messages that no loaded format describes.
+    /// The number of WPP messages without a loaded format.
     without_format: u64,
     late: u64,
     skipped: Skipped<'a>,
-    /// The stacks that other events have got, and those that stay events of their own.
+    /// The numbers of stacks that were joined with events, and that remain separate events.
     stacks_joined: u64,
     stacks_unmatched: u64,
-    /// The processes, threads, images and stacks that did not fit in memory.
+    /// The number of processes, threads, images and stacks that were dropped because the tables
+    /// were full.
     unnamed: u64,
     damaged: u64,
     damages: Vec<String>,

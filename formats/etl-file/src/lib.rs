@@ -1,30 +1,30 @@
 //! Reads, writes and decodes .etl (Event Trace Log) files.
 //!
-//! An .etl file is an array of buffers of one size. Each buffer starts with a
-//! 72-byte header (`WMI_BUFFER_HEADER`) and holds the records of one
-//! processor; the first buffer describes the whole trace
-//! (`TRACE_LOGFILE_HEADER`). This crate handles the 64-bit layout of Windows 7
-//! and later, layout version 1.5, and compressed files, layout version 2.0, as
-//! `docs/reference/etl-format.md` describes them. Ids such as ETL-2.1 refer to that document.
+//! An .etl file is an array of equally large buffers. Each buffer starts with a 72-byte header
+//! (`WMI_BUFFER_HEADER`) and contains the records of one processor; the first buffer describes the
+//! whole trace (`TRACE_LOGFILE_HEADER`). This crate handles the 64-bit layout of Windows 7 and
+//! later (layout version 1.5) and compressed files (layout version 2.0).
+//! `docs/reference/etl-format.md` describes both; ids such as ETL-2.1 refer to that document.
 //!
-//! - [`record`]: the event record, shared by writer and reader.
+//! - [`record`]: the event record, used by the writer and the reader.
 //! - [`header`]: the header of a trace.
-//! - [`mod@write`]: session buffers and the log file that they are flushed to.
+//! - [`mod@write`]: session buffers, and the log file that they are flushed to.
 //! - [`compression`]: the compression of buffers.
-//! - [`read`]: traces, including damaged ones.
-//! - [`mod@decode`]: decoding of events with their own metadata or with a manifest.
+//! - [`read`]: traces, including damaged traces.
+//! - [`mod@decode`]: decoding of events with their own metadata or a manifest.
 //! - [`kernel`]: decoding of kernel events, classic events and WPP messages.
-//! - [`analysis`]: data from a trace about its own events: [`names`] of processes, threads and
-//!   images, [`stacks`] joined with their events, and [`symbols`] from PDBs.
-//! - [`mod@catalog`]: the providers of manifests and images that events are decoded with.
-//! - [`stream`]: the decoded events of a trace of any length, which all outputs consume.
-//! - [`pass`]: the same on several threads.
+//! - [`analysis`]: data that a trace contains about its own events: [`names`] of processes, threads
+//!   and images, [`stacks`] that are joined with their events, and [`symbols`] from PDBs.
+//! - [`mod@catalog`]: the providers of manifests and images, which describe events.
+//! - [`stream`]: the decoded events of a trace of any length; all outputs consume it.
+//! - [`pass`]: a stream that is decoded on several threads.
 //! - [`compare`]: comparison with other decoders' output for a trace.
-//! - [`schemas`]: the schemas that traces contain themselves.
-//! - [`select`]: selection of events; [`trim`]: of the records that a part of a trace needs.
+//! - [`schemas`]: the schemas that traces themselves contain.
+//! - [`select`]: selection of events; [`trim`]: selection of the records that a part of a trace
+//!   needs.
 //! - [`show`]: printable forms of bytes and untrusted text.
-//! - [`table`], [`json`], [`mod@csv`] and [`perfetto`]: output as tables and for programs,
-//!   spreadsheets and timelines; [`stats`]: counts.
+//! - [`table`], [`json`], [`mod@csv`] and [`perfetto`]: output as tables, for programs, for
+//!   spreadsheets and for timelines; [`stats`]: counts.
 
 pub mod analysis;
 pub mod compare;

@@ -1,24 +1,24 @@
-//! LZNT1, the compression of texts in records of the class `WinSAT` (ETL-14.13), as MS-XCA section 2.5
-//! specifies it.
+//! LZNT1 (MS-XCA section 2.5), with which texts in records of the class `WinSAT` are compressed
+//! (ETL-14.13).
 //!
 //! A stream consists of chunks, each of at most 4,096 bytes of output. A chunk starts with a
-//! little-endian `u16`: its lower 12 bits are the size of the data behind it less 1, its highest bit is
-//! set if the data is compressed. Compressed data consists of groups: a byte of flags, of which the
-//! lowest comes first, and eight elements. A clear flag stands for a literal byte, a set one for a
-//! match, a `u16`: as many upper bits as the chunk's output so far needs are the distance less 1, and
-//! the lower bits are the length less 3.
+//! little-endian `u16`: its lower 12 bits are the size of the data that follows minus 1, and its
+//! highest bit is set if the data is compressed. Compressed data consists of groups: a byte of
+//! flags, lowest first, and eight elements. A clear flag stands for a literal byte, a set one for a
+//! match: a `u16` whose upper bits are the distance minus 1 and whose lower bits are the length
+//! minus 3. The distance has as many bits as the chunk's output so far requires.
 
-/// The bytes of output of a chunk.
+/// The maximum output of a chunk in bytes.
 const CHUNK: usize = 4096;
-/// A chunk is compressed.
+/// The flag of a compressed chunk.
 const COMPRESSED: u16 = 0x8000;
-/// The shortest match.
+/// The length of the shortest match.
 const MIN_MATCH: usize = 3;
-/// The bits of a distance at a chunk's start.
+/// The number of distance bits at the start of a chunk.
 const MIN_BITS: u32 = 4;
 
-/// Decompresses a stream to exactly `size` bytes. Returns `None` if the stream is damaged or has
-/// another size.
+/// Decompresses a stream to exactly `size` bytes. Returns `None` if the stream is damaged or its
+/// output has another size.
 pub fn decompress(mut input: &[u8], size: usize) -> Option<Vec<u8>> {
     let mut output = Vec::new();
     while output.len() < size {
@@ -41,7 +41,7 @@ pub fn decompress(mut input: &[u8], size: usize) -> Option<Vec<u8>> {
     Some(output)
 }
 
-/// Decompresses a chunk, whose output starts at `start`.
+/// Decompresses a chunk, whose output begins at `start`.
 fn chunk(mut data: &[u8], start: usize, output: &mut Vec<u8>) -> Option<()> {
     while let Some((flags, rest)) = data.split_first() {
         data = rest;
@@ -107,7 +107,7 @@ mod tests {
         assert_eq!(decompress(&[1, 0x30, 5, 6, 0, 0x30, 7], 3).unwrap(), [5, 6, 7]);
         // A literal and a match of ten bytes.
         assert_eq!(decompress(&[3, 0xB0, 2, 9, 7, 0], 11).unwrap(), [9; 11]);
-        // A match before the chunk.
+        // A match that refers to bytes before the chunk.
         assert_eq!(decompress(&[0, 0x30, 5, 3, 0xB0, 2, 9, 7, 0x10], 12), None);
         assert_eq!(decompress(&[2, 0xB0, 1, 7, 0], 10), None);
     }

@@ -78,7 +78,7 @@ fn flag(name: &'static str, help: &'static str) -> Arg {
     Arg::new(name).long(name).help(help).action(ArgAction::SetTrue)
 }
 
-/// Returns the options for manifests and images to decode events with.
+/// Returns the options for the manifests and images that describe events.
 fn schemas() -> [Arg; 3] {
     [
         paths("man", "FILE", "Decode events with this provider manifest; can be repeated"),
@@ -91,7 +91,7 @@ fn schemas() -> [Arg; 3] {
     ]
 }
 
-/// Loads the images and manifests to decode events with.
+/// Loads the images and manifests that describe events.
 fn catalog(arguments: &ArgMatches) -> Result<Catalog, Failure> {
     let mut catalog = Catalog::new();
     for image in arguments.get_many::<PathBuf>("image").unwrap_or_default() {
@@ -113,7 +113,7 @@ fn catalog(arguments: &ArgMatches) -> Result<Catalog, Failure> {
     }
     let in_hex = arguments.try_get_many::<String>("hex").ok().flatten();
     catalog.show_in_hex(in_hex.unwrap_or_default().cloned());
-    // Commands that leave WPP messages out have no such option.
+    // Commands that omit WPP messages do not have this option.
     let formats = arguments.try_get_many::<PathBuf>("tmf");
     for formats in formats.ok().flatten().unwrap_or_default() {
         for skipped in catalog.load_formats(formats)? {
@@ -123,8 +123,8 @@ fn catalog(arguments: &ArgMatches) -> Result<Catalog, Failure> {
     Ok(catalog)
 }
 
-/// Names the format of a file that could not be loaded, if it is a known one and not that of files
-/// with `own` at their start.
+/// Names the format of a file that could not be loaded, if it is a known format other than the one
+/// that starts with `own`.
 fn recognized(path: &Path, own: &[u8], failure: impl Into<Failure>) -> Failure {
     let mut start = Vec::new();
     let read = File::open(path)
@@ -141,8 +141,8 @@ fn tmf() -> Arg {
     paths("tmf", "FOLDER|FILE", help)
 }
 
-/// Opens a file, and completes a catalog with the schemas that it contains; loaded schemas take
-/// precedence. Also returns true if kernel events of the file may complete its other events.
+/// Opens a file, and adds its schemas to a catalog, where loaded schemas take precedence. Also
+/// returns true if the file's kernel events can complete its other events.
 fn open(file: &Path, catalog: &mut Catalog) -> Result<(TraceFile, bool), Failure> {
     let failed = |source| Failure::Read { file: file.to_owned(), source };
     let mut trace = TraceFile::open(file).map_err(failed)?;
@@ -158,7 +158,7 @@ fn open(file: &Path, catalog: &mut Catalog) -> Result<(TraceFile, bool), Failure
     Ok((trace, completes))
 }
 
-/// Returns the option for the names of processes and threads.
+/// Returns the option for process and thread names.
 fn names() -> Arg {
     flag("names", "Show the names of processes and threads, from the file's kernel events")
 }
@@ -169,10 +169,10 @@ fn threads() -> Arg {
         .value_parser(value_parser!(u16).range(1..=MAX_THREADS))
 }
 
-/// The most threads that decode.
+/// The maximum number of decoding threads.
 const MAX_THREADS: i64 = 256;
 
-/// Returns the options for the functions of stack frames.
+/// Returns the options for the function names of stack frames.
 fn functions() -> [Arg; 2] {
     [
         paths(
@@ -189,24 +189,24 @@ fn functions() -> [Arg; 2] {
     ]
 }
 
-/// The command by which this program reads a PDB for itself.
+/// The command by which this program starts itself to read a PDB.
 const READ_SYMBOLS: &str = "read-symbols";
 
-/// Reads the PDB on the standard input for another process of this program.
+/// Reads the PDB on standard input, for another process of this program.
 fn read_symbols() -> Result<ExitCode, Failure> {
     let mut out = io::BufWriter::with_capacity(OUTPUT_BUFFER, io::stdout().lock());
     symbols::answer(&mut io::stdin().lock(), &mut out)?;
     Ok(ExitCode::SUCCESS)
 }
 
-/// Loads the functions of stack frames.
+/// Loads the function names of stack frames.
 fn symbols(arguments: &ArgMatches) -> Result<Symbols, Failure> {
     let paths = |name| arguments.get_many::<PathBuf>(name).unwrap_or_default();
     let mut symbols = Symbols::new();
     if paths("pdb").chain(paths("symbols")).next().is_none() {
         return Ok(symbols);
     }
-    // A damaged PDB ends only the process that reads it.
+    // A damaged PDB can only crash the process that reads it.
     let program = std::env::current_exe()
         .map_err(|source| SymbolError::Reader { program: "etl".into(), source })?;
     symbols = symbols.read_by(program, [READ_SYMBOLS]);
@@ -231,7 +231,7 @@ fn merge_command() -> Command {
         .about("Merge several files into one, sorted by time, or cut out a part of one")
         .long_about(
             "Merge several files into one, sorted by time, or cut out a part of one.\n\n\
-             If events are selected, the output has these, and the records that say something about \
+             If events are selected, the output contains them and the records needed to interpret \
              them: the system's configuration, processes, threads and images, the names of files, \
              keys and types, schemas, the rundown of the selected providers, and stacks.",
         )
@@ -244,16 +244,16 @@ fn merge_command() -> Command {
 
 fn report_command() -> Command {
     let limit = format!(
-        "Show at most this many events in the table and the lanes; counts have all; default: {}",
+        "Show at most this many events in the table and the lanes; counts include all; default: {}",
         report::DEFAULT_LIMIT
     );
     Command::new("report")
         .about("Write an HTML page that shows one or more files in a browser")
         .long_about(
-            "Write an HTML page that shows one or more files in a browser: a timeline, counts, and a \
-             table of events that can be filtered, searched and opened. The page is one file that \
-             loads nothing else. If there are more events than the limit, the page has a sample with \
-             all errors and warnings, and says so.",
+            "Write an HTML page that shows one or more files in a browser: a timeline, counts, \
+             and a table of events that can be filtered, searched and opened. The page is one \
+             file that loads nothing else. If there are more events than the limit, the page \
+             shows a sample, which includes all errors and warnings, and says so.",
         )
         .arg(files())
         .args(schemas())
@@ -369,13 +369,13 @@ fn dump_command() -> Command {
         .arg(flag("codes", "Show the names of well-known NTSTATUS, HRESULT and Win32 error codes"))
         .arg(flag(
             "hardware-addresses",
-            "Show the addresses of network adapters, which merged traces have",
+            "Show the addresses of network adapters, which merged traces contain",
         ))
-        .arg(out_file("Write to this file instead of the standard output").required(false))
+        .arg(out_file("Write to this file instead of standard output").required(false))
         .arg(several(
             "hex",
             "FIELD",
-            "Show the integers in fields of this name in hexadecimal, also those whose values have \
+            "Show integers in fields with this name in hexadecimal, even if their values have \
              names; can be repeated",
         ))
         .args(schemas())
@@ -431,14 +431,14 @@ impl ValueEnum for Format {
     }
 }
 
-/// A command failed.
+/// The reason why a command failed.
 #[derive(Debug, thiserror::Error)]
 enum Failure {
     #[error("the argument {0} is missing")]
     Argument(&'static str),
     #[error("{}: {source}", file.display())]
     Read { file: PathBuf, source: ReadError },
-    /// Becomes [`Failure::Read`] where the file is known.
+    /// Becomes [`Failure::Read`] once the file is known.
     #[error(transparent)]
     Pass(#[from] ReadError),
     #[error("cannot read {}: it is {found}", file.display())]
@@ -477,7 +477,7 @@ enum Failure {
 fn main() -> ExitCode {
     let matches = command().get_matches();
     let result = match matches.subcommand() {
-        // Like other commands that compare: 1 is a difference, 2 is trouble.
+        // As in other comparison commands, exit code 1 means a difference and 2 an error.
         Some(("compare", arguments)) => compare(arguments).or_else(|failure| {
             complain(&failure);
             Ok(ExitCode::from(2))
@@ -491,7 +491,7 @@ fn main() -> ExitCode {
     };
     match result {
         Ok(code) => code,
-        // The reader of the output has closed the pipe.
+        // The program that reads the output has closed the pipe.
         Err(Failure::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => {
             ExitCode::SUCCESS
         }
@@ -502,17 +502,17 @@ fn main() -> ExitCode {
     }
 }
 
-/// An open file with the catalog to decode it.
+/// An open file, and the catalog with which it is decoded.
 struct Input {
     path: PathBuf,
     file: TraceFile,
     catalog: Catalog,
     additions: Additions,
-    /// True if status codes are shown with their names.
+    /// True to show status codes with their names.
     codes: bool,
-    /// True if the addresses of network adapters are shown.
+    /// True to show the addresses of network adapters.
     hardware_addresses: bool,
-    /// True if kernel events of the file may complete its other events.
+    /// True if the file's kernel events can complete its other events.
     completes: bool,
     threads: NonZeroUsize,
 }
@@ -533,8 +533,8 @@ impl Input {
         Ok(Self { path, file, catalog, additions, codes, hardware_addresses, completes, threads })
     }
 
-    /// Passes the selected events to `each`, and the outputs of their batches to `take` in the order
-    /// of time; see [`Pass::run`].
+    /// Passes the selected events to `each`, and the output of each batch to `take` in time order;
+    /// see [`Pass::run`].
     fn events<S, T: Default + Send>(
         &mut self,
         selection: &Selection,
@@ -568,7 +568,7 @@ impl Input {
         self.events(selection, || (), keep, |batch| batch.into_iter().try_for_each(&mut take))
     }
 
-    /// Prints the damage, and returns a failure code if there is any.
+    /// Prints the damage, and returns a failure exit code if there is any.
     fn finish(&self, damages: &Damages) -> ExitCode {
         list(&self.path.display(), damages);
         if damages.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
@@ -592,7 +592,7 @@ fn selection(arguments: &ArgMatches) -> Selection {
     }
 }
 
-/// Compares the events of a trace with the files of other decoders.
+/// Compares a trace's events with other decoders' files.
 fn compare(arguments: &ArgMatches) -> Result<ExitCode, Failure> {
     let mut input = Input::open(arguments)?;
     let providers = arguments.get_many("provider").unwrap_or_default();
@@ -625,7 +625,7 @@ fn compare(arguments: &ArgMatches) -> Result<ExitCode, Failure> {
 fn dump(arguments: &ArgMatches) -> Result<ExitCode, Failure> {
     let mut input = Input::open(arguments)?;
     let selection = selection(arguments);
-    // The process of a performance event follows from the names.
+    // The process of a performance event is only known after name resolution.
     input.additions.names |= !selection.processes.is_empty();
     let format = *required::<Format>(arguments, "format")?;
     let by_field = arguments.get_flag("fields");
@@ -650,7 +650,7 @@ fn dump(arguments: &ArgMatches) -> Result<ExitCode, Failure> {
     Ok(input.finish(&summary.damages))
 }
 
-/// The size of the buffer before an output, in bytes.
+/// The size of the output buffer, in bytes.
 const OUTPUT_BUFFER: usize = 1 << 16;
 
 /// Prints the selected events in a format.
@@ -714,7 +714,7 @@ fn print(
     }
 }
 
-/// Returns the columns of the fields of the selected events.
+/// Returns the columns for the fields of the selected events.
 fn columns(input: &mut Input, selection: &Selection) -> Result<csv::FieldColumns, Failure> {
     let mut columns = csv::FieldColumns::default();
     let path = input.path.clone();
@@ -738,7 +738,7 @@ fn timeline(
     for (kind, count) in summary.skipped.iter() {
         let count = count.records;
         complain(&format_args!(
-            "{}: the timeline leaves out {count} records of the kind {}",
+            "{}: the timeline omits {count} records of the kind {}",
             input.path.display(),
             Escaped(kind)
         ));
@@ -770,8 +770,8 @@ fn timeline(
     Ok(summary)
 }
 
-/// Prints the counts of stacks, and of processes, threads, images and stacks that did not fit in
-/// memory.
+/// Prints the numbers of stacks, and of processes, threads, images and stacks that were dropped
+/// because the tables were full.
 fn tell_stacks(file: &Path, summary: &Summary) {
     let file = file.display();
     if summary.stacks != StackCounts::default() {
@@ -779,13 +779,13 @@ fn tell_stacks(file: &Path, summary: &Summary) {
     }
     if summary.dropped != 0 {
         complain(&format_args!(
-            "{file}: {} processes, threads, images or stacks exceed the memory for them",
+            "{file}: {} processes, threads, images or stacks do not fit in memory",
             summary.dropped
         ));
     }
 }
 
-/// Prints the number of WPP messages that no format describes.
+/// Prints the number of WPP messages without a loaded format.
 fn tell_without_format(file: &Path, summary: &Summary) {
     if summary.without_format != 0 {
         complain(&format_args!(
@@ -796,7 +796,7 @@ fn tell_without_format(file: &Path, summary: &Summary) {
     }
 }
 
-/// Prints the counts of skipped records, if the output itself cannot contain them.
+/// Prints the numbers of skipped records, if the output itself cannot contain them.
 fn tell_skipped(file: &Path, summary: &Summary) {
     for (kind, count) in summary.skipped.iter() {
         complain(&format_args!(
@@ -833,7 +833,7 @@ fn out(arguments: &ArgMatches) -> Result<&PathBuf, Failure> {
     required(arguments, "out")
 }
 
-/// Returns an argument that the command line requires or gives a default.
+/// Returns an argument that is required or has a default.
 fn required<'a, T: Clone + Send + Sync + 'static>(
     arguments: &'a ArgMatches,
     name: &'static str,
@@ -842,7 +842,7 @@ fn required<'a, T: Clone + Send + Sync + 'static>(
     value.ok_or(Failure::Argument(name))
 }
 
-/// Writes a file completely or not at all, through a temporary file.
+/// Writes a file through a temporary file, so that it is written either completely or not at all.
 fn write_through<T>(
     file: &Path,
     write: impl FnOnce(&mut io::BufWriter<File>) -> Result<T, Failure>,
@@ -869,7 +869,7 @@ fn merge(arguments: &ArgMatches) -> Result<ExitCode, Failure> {
     let loaded = catalog(arguments)?;
     let (mut traces, mut catalogs, mut names) = (Vec::new(), Vec::new(), Vec::new());
     for &file in &files {
-        // The schemas of a file are for its own events.
+        // A file's schemas apply only to its own events.
         let mut catalog = loaded.clone();
         let failed = |source| Failure::Read { file: file.clone(), source };
         let mut trace =
@@ -904,7 +904,7 @@ fn merge(arguments: &ArgMatches) -> Result<ExitCode, Failure> {
     let merged = match merged {
         Ok((_, merged)) => merged,
         Err(failure) => {
-            // The first failure is the one to report.
+            // Report only the first failure.
             let _unheard = std::fs::remove_file(&part);
             return Err(failure);
         }
@@ -927,10 +927,7 @@ fn merge(arguments: &ArgMatches) -> Result<ExitCode, Failure> {
         writeln!(out, "left out {} records that describe a single session", merged.left_out)?;
     }
     if merged.late > 0 {
-        warn(&format_args!(
-            "{} records were not in the order of time and could not be sorted",
-            merged.late
-        ));
+        warn(&format_args!("{} records were out of order and could not be sorted", merged.late));
     }
     let mut code = ExitCode::SUCCESS;
     for (file, damages) in files.iter().zip(&merged.damages) {
@@ -949,7 +946,7 @@ fn report(arguments: &ArgMatches) -> Result<ExitCode, Failure> {
     let paths = arguments.get_many::<PathBuf>("file").unwrap_or_default();
     let mut files = Vec::new();
     for path in paths {
-        // The schemas of a file are for its own events.
+        // A file's schemas apply only to its own events.
         let mut catalog = loaded.clone();
         let (file, completes) = open(path, &mut catalog)?;
         files.push((path.display().to_string(), file, catalog, completes));
@@ -993,7 +990,7 @@ fn report(arguments: &ArgMatches) -> Result<ExitCode, Failure> {
     Ok(code)
 }
 
-/// Returns the width of the terminal, if the output is one.
+/// Returns the width of the terminal, if the output is a terminal.
 fn terminal_width(stdout: &io::Stdout) -> Option<u16> {
     stdout.is_terminal().then(|| comfy_table::Table::new().width()).flatten()
 }
@@ -1009,12 +1006,12 @@ fn list(file: &dyn std::fmt::Display, damages: &Damages) {
     }
 }
 
-/// Prints a warning to standard error, and ignores an error of that.
+/// Prints a warning to standard error; ignores errors in printing.
 fn warn(what: &dyn std::fmt::Display) {
     let _unheard = writeln!(io::stderr(), "warning: {what}");
 }
 
-/// Prints a message to standard error, and ignores an error of that.
+/// Prints a message to standard error; ignores errors in printing.
 fn complain(what: &dyn std::fmt::Display) {
     let _unheard = writeln!(io::stderr(), "etl: {what}");
 }

@@ -1,12 +1,11 @@
-//! Merges several traces into one, in the order of time.
+//! Merges several traces into one, in time order.
 //!
-//! One buffer for each processor of each trace is in memory, whatever the traces' length. Records of
-//! every form are kept as they are, except for their times: if the sessions had different clocks,
-//! the merged trace uses system time, to which every clock can be converted. The losses of the
-//! sessions are added up.
+//! One buffer for each processor of each trace is in memory, however long the traces are. All
+//! records are copied unchanged, except for their times: if the sessions' clocks differ, times are
+//! converted to system time. The sessions' losses are added up.
 //!
 //! Some records of a kernel session describe the session, not the system ([`is_of_session`]); they
-//! have no meaning in a merged trace and are left out.
+//! are meaningless in a merged trace and are omitted.
 
 use std::io::{Read, Seek, Write};
 
@@ -19,7 +18,7 @@ use crate::time::{Clock, ClockType, FileTime};
 use crate::trim::Kept;
 use crate::write::{AppendError, Buffer, Finish, LogFile, Losses, WriteError};
 
-/// Traces cannot be merged. `trace` is the index of the trace that prevents it.
+/// The reason why traces cannot be merged. `trace` is the index of the trace at fault.
 #[derive(Debug, thiserror::Error)]
 pub enum MergeError {
     /// No trace was given.
@@ -30,10 +29,10 @@ pub enum MergeError {
     Read {
         /// The index of the trace.
         trace: usize,
-        /// The cause.
+        /// A trace's times are unknown, so its records cannot be sorted among the others.
         error: ReadError,
     },
-    /// The times of a trace are unknown, so that its records have no place among the others.
+    /// The times of a trace are unknown, so its records cannot be sorted among the others.
     #[error("cannot merge the trace, because its times are unknown: {error}")]
     Clock {
         /// The index of the trace.
@@ -67,7 +66,7 @@ pub enum MergeError {
 }
 
 impl MergeError {
-    /// Returns the index of the trace that prevents merging, if it is a single one.
+    /// Returns the index of the trace that prevents merging, if it is a single trace.
     #[must_use]
     pub const fn trace(&self) -> Option<usize> {
         match self {
@@ -80,53 +79,54 @@ impl MergeError {
     }
 }
 
-/// The form of the merged trace.
+/// The options of a merged trace.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Options {
-    /// The buffers are compressed.
+    /// True to compress the buffers.
     pub compress: bool,
 }
 
 /// The contents of a merged trace.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Merged {
-    /// Event records.
+    /// The number of event records.
     pub events: u64,
-    /// Records of other forms: kernel events, classic events, WPP messages.
+    /// The number of other records: kernel events, classic events, WPP messages.
     pub others: u64,
-    /// Records that describe a session, which were left out.
+    /// The number of omitted records that describe a session.
     pub left_out: u64,
-    /// Records that were not selected, which were left out.
+    /// The number of omitted records that were not selected.
     pub unselected: u64,
-    /// Records among the events and the others that were not selected, which selected ones need.
+    /// The number of copied records that were not selected themselves, but are needed by selected
+    /// ones.
     pub needed: u64,
-    /// Records that a trace had so far from their place in time that they could not be sorted.
+    /// The number of records so far out of order in their trace that they could not be sorted.
     pub late: u64,
-    /// The damaged parts of each trace, in the order of the traces. What could not be read there is
-    /// missing.
+    /// The damaged parts of each trace, in the order of the traces. The merged trace lacks their
+    /// unreadable data.
     pub damages: Vec<Damages>,
 }
 
-/// Returns true if a record with a hook describes its session: a header event (0x00), the group masks
-/// (0x05, 0x20), the identity of the system's container (0x50) and the last times of drops (0x52).
+/// Returns true if a record with a hook describes its session: a header event (0x00), group masks
+/// (0x05, 0x20), the container id (0x50) or the last drop times (0x52).
 #[must_use]
 pub const fn is_of_session(hook: u16) -> bool {
     matches!(hook, 0x00 | 0x05 | 0x20 | 0x50 | 0x52)
 }
 
-/// The difference between the starts of two sessions' clocks, in 100 ns, up to which they are
-/// readings of the same counter. The system time may be set between the two starts.
+/// Two sessions read the same counter if their clocks' origins differ by at most this, in 100 ns. A
+/// tolerance is necessary because the system time can be adjusted between the sessions' starts.
 const SAME_COUNTER: u64 = 2 * 10_000_000;
 
-/// The sizes of a trace's buffers, in bytes.
+/// The valid sizes of a trace's buffers, in bytes.
 const BUFFER_SIZES: std::ops::RangeInclusive<u32> = 0x1000..=0x10_0000;
 
-/// Writes the records of all traces to one trace, sorted by time. `log_file_name` is the name in its
-/// header. What cannot be read of a damaged trace is missing; [`Merged::damages`] lists it.
+/// Writes the records of all traces to one trace, sorted by time. `log_file_name` is the name in
+/// its header. Skips unreadable parts of damaged traces, and lists them in [`Merged::damages`].
 ///
 /// # Errors
 ///
-/// Returns [`MergeError`]; the output is then an incomplete trace.
+/// Fails with [`MergeError`]; the output is then an incomplete trace.
 pub fn merge<R: Read + Seek, W: Write + Seek>(
     traces: &mut [TraceFile<R>],
     log_file_name: &str,
@@ -136,14 +136,14 @@ pub fn merge<R: Read + Seek, W: Write + Seek>(
     merge_part(traces, log_file_name, options, |_, _| Some(Kept::Selected), out)
 }
 
-/// Writes some records of all traces to one trace, as [`merge`] does.
+/// Writes some records of all traces to one trace, like [`merge`].
 ///
-/// `keeps` gets each record with the index of its trace, and returns why it is in the part; see
+/// `keeps` receives each record with the index of its trace, and returns the reason to keep it; see
 /// [`Trimmer::keeps`](crate::trim::Trimmer::keeps).
 ///
 /// # Errors
 ///
-/// Returns [`MergeError`]; the output is then an incomplete trace.
+/// Fails with [`MergeError`]; the output is then an incomplete trace.
 pub fn merge_part<R: Read + Seek, W: Write + Seek>(
     traces: &mut [TraceFile<R>],
     log_file_name: &str,
@@ -182,7 +182,7 @@ pub fn merge_part<R: Read + Seek, W: Write + Seek>(
             break;
         };
         let Some(source) = sources.get_mut(first) else {
-            break; // not reached: it was just found
+            break; // unreachable: it was just found
         };
         if let Some(record) = source.records.get() {
             match keeps(source.number, &record) {
@@ -200,7 +200,7 @@ pub fn merge_part<R: Read + Seek, W: Write + Seek>(
     writer.finish(end_time, losses)
 }
 
-/// Returns the number of processors of all traces: of their headers, and of their buffers.
+/// Returns the maximum number of processors, according to the traces' headers and buffers.
 fn processors<R: Read + Seek>(traces: &mut [TraceFile<R>]) -> Result<u32, MergeError> {
     let mut processors = 0;
     for (number, trace) in traces.iter_mut().enumerate() {
@@ -215,8 +215,8 @@ fn processors<R: Read + Seek>(traces: &mut [TraceFile<R>]) -> Result<u32, MergeE
     Ok(processors)
 }
 
-/// Returns the header of the merged trace: that of the trace that starts first, with the time span
-/// of all.
+/// Returns the merged trace's header: that of the trace that starts first, with the time span of
+/// all traces.
 fn header<R: Read + Seek>(
     traces: &[TraceFile<R>],
     processors: u32,
@@ -252,7 +252,7 @@ fn header<R: Read + Seek>(
     if header.clock == ClockType::SystemTime {
         header.start_clock = header.start_time.raw();
     }
-    // The merged clock does not use these, which a header has to state.
+    // The merged clock does not use these values, but a header needs them.
     if header.perf_frequency <= 0 {
         header.perf_frequency = LogFileHeader::default().perf_frequency;
     }
@@ -262,8 +262,7 @@ fn header<R: Read + Seek>(
     Some(header)
 }
 
-/// Returns true if two sessions read the same counter, so that the readings of one are readings of
-/// the other.
+/// Returns true if two sessions read the same counter, so that their readings are comparable.
 fn is_same_counter(one: &Clock, other: &Clock) -> bool {
     let same_kind = one.kind == other.kind;
     let is_known = !matches!(one.kind, ClockType::Other(_));
@@ -272,7 +271,7 @@ fn is_same_counter(one: &Clock, other: &Clock) -> bool {
         ClockType::CpuCycles => one.cpu_mhz == other.cpu_mhz && one.cpu_mhz > 0,
         ClockType::SystemTime | ClockType::Other(_) => true,
     };
-    // A machine that was started in between counts from 0 again.
+    // If the machine was restarted in between, the counter starts at 0 again.
     let by_one = one.to_file_time(other.start_clock).raw();
     let apart = by_one.abs_diff(other.start_time.raw());
     same_kind
@@ -281,7 +280,7 @@ fn is_same_counter(one: &Clock, other: &Clock) -> bool {
         && (one.kind == ClockType::SystemTime || apart <= SAME_COUNTER)
 }
 
-/// Converts the readings of a trace's clock to those of the merged trace's.
+/// Converts readings of a trace's clock to readings of the merged trace's clock.
 #[derive(Clone, Copy, Debug)]
 struct Times {
     from: Clock,
@@ -289,14 +288,14 @@ struct Times {
 }
 
 impl Times {
-    /// Converts a reading. The same reading always becomes the same, so that stacks still have the
-    /// times of their events.
+    /// Converts a reading. Equal readings stay equal, so that stacks keep the times of their
+    /// events.
     fn convert(&self, raw: i64) -> i64 {
         if self.is_equal() { raw } else { self.from.to_file_time(raw).raw() }
     }
 
-    /// Returns true if readings stay as they are. A session's system time may count from another
-    /// anchor than its start.
+    /// Returns true if readings stay unchanged. A session's system time can have an origin other
+    /// than its start.
     fn is_equal(&self) -> bool {
         let is_anchored = self.from.start_clock == self.from.start_time.raw();
         self.from.kind == self.to.kind && (self.to.kind != ClockType::SystemTime || is_anchored)
@@ -322,7 +321,7 @@ struct Source<'t, R> {
     number: usize,
     records: Records<'t, R>,
     times: Times,
-    /// The merged time of the next record.
+    /// The time of the next record, in the merged trace's clock.
     next: Option<i64>,
 }
 
@@ -395,7 +394,7 @@ impl<W: Write + Seek> Writer<W> {
         let own = Form::of(record.bytes).and_then(|form| form.timestamp(record.bytes));
         let timestamp = times.convert(own.unwrap_or(record.timestamp));
         let Some(buffer) = self.buffers.get_mut(usize::from(record.processor)) else {
-            return Ok(()); // not reached: the header counts every buffer's processor
+            return Ok(()); // unreachable: the header counts every buffer's processor
         };
         let mut appended = buffer.try_append_record(&encoded, timestamp);
         if appended == Err(AppendError::Full) {
@@ -435,14 +434,14 @@ fn flush<W: Write + Seek>(file: &mut LogFile<W>, buffer: &mut Buffer) -> Result<
     Ok(())
 }
 
-/// Converts the readings of the clock and the durations in the payload of a kernel event: the start of
-/// an interval whose end is the event's time, the time of the event that a stack belongs to, and the
-/// duration of a transfer.
+/// Converts the readings of the clock and the durations in the payload of a kernel event: the start
+/// of an interval that ends with the event, the time of a stack's event, and the duration of a
+/// transfer.
 fn convert_payload(record: &mut [u8], values: &[(usize, kernel::Type)], times: &Times) {
     for &(at, kind) in values {
         let place = record.get_mut(at..);
         let Some(place) = place.and_then(<[u8]>::first_chunk_mut::<8>) else {
-            continue; // not reached: the value was just read
+            continue; // unreachable: the value was just read
         };
         *place = if kind == kernel::Type::TickDuration {
             times.duration(u64::from_le_bytes(*place)).to_le_bytes()
@@ -532,7 +531,7 @@ mod tests {
         }
         assert!(!is_same_counter(&qpc(10_000_000, 0), &qpc(3_000_000, 0)));
         assert!(!is_same_counter(&qpc(0, 0), &qpc(0, 0)));
-        // System time is the same clock on every machine.
+        // All machines have the same system time.
         let system = |later| clock(ClockType::SystemTime, 10_000_000, later);
         assert!(is_same_counter(&system(0), &system(20_000_001)));
         assert!(!is_same_counter(&system(0), &qpc(10_000_000, 0)));

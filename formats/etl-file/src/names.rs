@@ -1,10 +1,10 @@
-//! Names for the numbers in events: processes, threads, and the images that addresses lie in.
+//! Names for the numbers in events: processes, threads, and the images that contain addresses.
 //!
-//! [`Names`] is filled by a first pass over a trace, with the kernel's own events about processes,
-//! threads and images. A number is reused after its owner has ended, so every entry has an interval
-//! of the session's clock.
+//! A first pass over a trace fills [`Names`] from the kernel's process, thread and image events.
+//! Ids are reused after their owner has ended, so every entry is valid for an interval of the
+//! session's clock.
 //!
-//! The tables are bounded: entries beyond [`Names::MAX_ENTRIES`] are counted and not stored.
+//! The tables are limited: entries beyond [`Names::MAX_ENTRIES`] are only counted.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -13,16 +13,16 @@ use crate::decode::{Decoded, Kind, Value};
 use crate::kernel;
 use crate::symbols::{SymbolId, Symbols};
 
-/// The process whose images are those of the kernel; the idle process has some of them as well.
+/// The process that owns the kernel's images; the idle process has some of them as well.
 const SYSTEM: u32 = 4;
 const IDLE: u32 = 0;
 
-/// The period during which an id belongs to an owner, as readings of the session's clock.
+/// The interval during which an id belongs to an owner, as readings of the session's clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Interval {
-    /// The first reading.
+    /// The first reading of the interval.
     pub from: i64,
-    /// The last reading.
+    /// The last reading of the interval.
     pub to: i64,
 }
 
@@ -37,39 +37,39 @@ impl Interval {
 /// A process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Process {
-    /// The interval in which the process id belongs to it.
+    /// The interval during which the process owns its id.
     pub interval: Interval,
-    /// The file name of its image, such as `sample.exe`.
+    /// The image's file name, such as `sample.exe`.
     pub image: Arc<str>,
-    /// The command line; empty if the event does not have it.
+    /// The command line; empty if the event does not contain it.
     pub command_line: Arc<str>,
-    /// The process that started it.
+    /// The id of the parent process.
     pub parent: u32,
 }
 
 /// A thread.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Thread {
-    /// The interval in which the thread id belongs to it.
+    /// The interval during which the thread owns its id.
     pub interval: Interval,
-    /// Its process.
+    /// The thread's process.
     pub process: u32,
-    /// Its name, if it has one.
+    /// The thread's name, if it has one.
     pub name: Option<Arc<str>>,
 }
 
 /// An image in the memory of a process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Image {
-    /// The interval in which it is loaded.
+    /// The interval during which the image is loaded.
     pub interval: Interval,
-    /// The address of its first byte.
+    /// The address of the image's first byte.
     pub base: u64,
-    /// Its size in bytes.
+    /// The image's size in bytes.
     pub size: u64,
-    /// Its path.
+    /// The image's path.
     pub path: Arc<str>,
-    /// `TimeDateStamp` of its header.
+    /// The `TimeDateStamp` in the image's header.
     pub time_date_stamp: u32,
 }
 
@@ -101,7 +101,7 @@ struct Space {
 }
 
 impl Space {
-    /// Ends all images that are loaded at a time: their process has ended.
+    /// Ends all images that are loaded at a time, because their process has ended.
     fn end(&mut self, time: i64) {
         for image in self.by_base.values_mut().flatten() {
             if image.interval.contains(time) {
@@ -111,13 +111,12 @@ impl Space {
     }
 }
 
-/// The events by which an object begins and ends, which have the same opcodes for processes and
-/// threads.
+/// The events that mark the lifetime of an object. Processes and threads use the same opcodes.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Change {
     Begin,
     End,
-    /// The object exists at the start or the end of the trace.
+    /// The object exists at the start or end of the trace.
     Exists,
 }
 
@@ -132,8 +131,7 @@ impl Change {
     }
 }
 
-/// Notes the beginning, the end or the existence of an owner of a number, which has the number for an
-/// interval. Returns true if it is a new entry.
+/// Records that a number's owner starts, ends or exists. Returns true if this creates a new entry.
 fn note<T>(
     owners: &mut Vec<T>,
     change: Change,
@@ -144,7 +142,7 @@ fn note<T>(
     let current = owners.iter_mut().rev().map(interval).find(|interval| interval.contains(time));
     match (change, current) {
         (Change::Begin, current) => {
-            // The end of the owner before it was lost.
+            // The end of the previous owner was lost.
             if let Some(current) = current {
                 current.to = time.saturating_sub(1).max(current.from);
             }
@@ -193,29 +191,29 @@ fn text(event: &Decoded, name: &str) -> Option<Arc<str>> {
 }
 
 impl Names {
-    /// The most processes, threads, images and symbol identities that are stored.
+    /// The maximum number of stored processes, threads, images and symbol identities.
     pub const MAX_ENTRIES: usize = 400_000;
 
-    /// Returns tables without entries.
+    /// Returns empty tables.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Returns the number of entries that did not fit.
+    /// Returns the number of entries that were dropped because the tables were full.
     #[must_use]
     pub const fn dropped(&self) -> u64 {
         self.dropped
     }
 
-    /// Returns true if there is no entry.
+    /// Returns true if there are no entries.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.entries == 0
     }
 
-    /// Collects an event's data about processes, threads and images. Events of other kinds change
-    /// nothing. The events should come in the order of time.
+    /// Collects an event's data about processes, threads and images. Ignores other events. Events
+    /// should be passed in time order.
     pub fn observe(&mut self, event: &Decoded) {
         let opcode = event.descriptor.opcode;
         let class = match event.kind {
@@ -234,7 +232,7 @@ impl Names {
         }
     }
 
-    /// Returns true if another entry fits, and counts one that does not.
+    /// Returns true if another entry fits; otherwise counts the entry as dropped.
     fn has_room(&mut self) -> bool {
         let fits = self.entries < Self::MAX_ENTRIES;
         self.dropped += u64::from(!fits);
@@ -340,14 +338,14 @@ impl Names {
         owners.find(|owner| owner.interval.contains(time))
     }
 
-    /// Returns the image in which an address lies, for a process at a time. The kernel's images are
+    /// Returns the image that contains an address in a process at a time. The kernel's images are
     /// visible to all processes.
     #[must_use]
     pub fn image(&self, process: u32, address: u64, time: i64) -> Option<&Image> {
         self.image_of(process, address, time).map(|(_, image)| image)
     }
 
-    /// Returns the identity of the symbols of the image in which an address lies.
+    /// Returns the identity of the symbols of the image that contains an address.
     #[must_use]
     pub fn symbols(&self, process: u32, address: u64, time: i64) -> Option<&SymbolId> {
         let (owner, image) = self.image_of(process, address, time)?;
@@ -370,7 +368,7 @@ impl Names {
         })
     }
 
-    /// Returns an address as its image and the offset in it, such as `driver.sys+0x1a2c`.
+    /// Returns an address as an image and an offset, such as `driver.sys+0x1a2c`.
     #[must_use]
     pub fn place(&self, process: u32, address: u64, time: i64) -> Option<String> {
         let image = self.image(process, address, time)?;
@@ -393,15 +391,15 @@ impl Names {
         }
     }
 
-    /// Fills in the places of the frames of an event's stack: image and offset, or image and
-    /// function with the offset in it, such as `driver.sys!DriverEntry+0x10`.
+    /// Fills in the locations of an event's stack frames: image and offset, or image, function and
+    /// offset, such as `driver.sys!DriverEntry+0x10`.
     pub fn place_frames(&self, event: &mut Decoded, symbols: &Symbols) {
         let owner = self.owner(event);
         let time = event.timestamp;
         let Some(stack) = &mut event.stack else {
             return;
         };
-        // An event may be about another process than the one in which its thread runs.
+        // An event can concern a process other than the one whose thread is running.
         let process = stack.process_id.unwrap_or(owner);
         for frame in &mut stack.frames {
             frame.place =
@@ -409,8 +407,8 @@ impl Names {
         }
     }
 
-    /// Adds their places to the addresses of code among the fields of a kernel event, such as the
-    /// routine of a DPC.
+    /// Adds locations to the code addresses in a kernel event's fields, such as the routine of a
+    /// DPC.
     pub fn place_fields(&self, event: &mut Decoded, symbols: &Symbols) {
         let is_code = |(name, value): &(Arc<str>, Value)| {
             matches!(value, Value::Pointer(_)) && CODE_FIELDS.contains(&&**name)
@@ -420,7 +418,7 @@ impl Names {
             return;
         }
         let time = event.timestamp;
-        // If an event starts a thread, the field names its process.
+        // If an event starts a thread, a field contains the thread's process.
         let process = id(event, "ProcessId").unwrap_or_else(|| self.owner(event));
         for field in event.fields.iter_mut().filter(|field| is_code(field)) {
             if let (_, Value::Pointer(address)) = field
@@ -431,7 +429,7 @@ impl Names {
         }
     }
 
-    /// Returns the process of an event, which may name only its thread.
+    /// Returns an event's process; the event may contain only its thread.
     fn owner(&self, event: &Decoded) -> u32 {
         if event.process_id == u32::MAX {
             let thread = self.thread(event.thread_id, event.timestamp);
@@ -441,8 +439,7 @@ impl Names {
         }
     }
 
-    /// Returns an address as its image and offset, or as its image and function with the offset in
-    /// it.
+    /// Returns an address as image and offset, or as image, function and offset.
     fn code(&self, process: u32, address: u64, time: i64, symbols: &Symbols) -> Option<Arc<str>> {
         let image = self.image(process, address, time)?;
         let name = image.file_name();
@@ -459,30 +456,30 @@ impl Names {
     }
 }
 
-/// The fields of kernel events with addresses of code.
+/// The fields of kernel events that contain code addresses.
 const CODE_FIELDS: [&str; 10] = [
     "CallbackRoutine", "InstructionPointer", "ProgramCounter", "Routine", "RoutineAddr",
     "StartAddr", "SysCallAddress", "ThreadRoutine", "TimerRoutine", "Win32StartAddr",
 ];
 
-/// The threads that run on the processors, for events whose records name no thread.
+/// The threads that run on the processors, for events whose records contain no thread.
 ///
-/// A performance record is written by whoever runs on its processor, which the last context switch
-/// says.
+/// Performance records belong to the thread that runs on their processor, according to the last
+/// context switch.
 #[derive(Clone, Debug, Default)]
 pub struct Running {
     by_processor: HashMap<u16, u32>,
 }
 
 impl Running {
-    /// Returns a state in which no thread is known to run.
+    /// Returns a state in which no running threads are known.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Notes a context switch, and gives an event without a thread the one that runs on its
-    /// processor. The events must come in the order of time.
+    /// Tracks context switches, and assigns the running thread of its processor to an event without
+    /// a thread. Events must be passed in time order.
     pub fn follow(&mut self, event: &mut Decoded) {
         let Kind::Kernel { hook } = event.kind else {
             return;

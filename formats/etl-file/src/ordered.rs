@@ -1,21 +1,20 @@
-//! Work on several threads whose results keep their order.
+//! Work on several threads, with results in order.
 
 use std::num::NonZeroUsize;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
-/// The number of items for each thread that are in memory: in work, or waiting before or after it.
+/// The number of items for each thread that are in memory: in progress, or waiting before or after.
 const AHEAD: usize = 3;
 
-/// Passes the items of `feed` through `work` on several threads, and their results to `take` on the
-/// caller's thread, in the order of the items. Each thread has a state of its own. With one thread,
-/// everything happens on the caller's.
+/// Passes the items of `feed` through `work` on several threads, and passes the results to `take`
+/// on the caller's thread, in the order of the items. Each thread has its own state. With one
+/// thread, everything runs on the caller's thread.
 ///
-/// `feed` calls its argument with each item until that returns false.
+/// `feed` calls its argument with each item, until the argument returns false.
 ///
-/// # Errors
-/// Returns the error of `take`, or else that of `feed`.
+/// # Errors Fails with the error of `take` or, if there is none, of `feed`.
 pub fn ordered<T: Send, S, U: Send, E: Send>(
     threads: NonZeroUsize,
     feed: impl FnOnce(&mut dyn FnMut(T) -> bool) -> Result<(), E> + Send,
@@ -34,9 +33,9 @@ pub fn ordered<T: Send, S, U: Send, E: Send>(
     }
     let limit = threads.get().saturating_mul(AHEAD);
     let (items, waiting) = sync_channel::<(T, SyncSender<U>)>(limit);
-    // The places of the results, in the order of the items.
+    // Receivers of the results, in the order of the items.
     let (places, results) = sync_channel::<Receiver<U>>(limit);
-    // The threads alone own the receiver, so that the feeding ends if they do.
+    // Only the threads own the receiver, so that feeding ends when they end.
     let waiting = Arc::new(Mutex::new(waiting));
     let (state, work) = (&state, &work);
     thread::scope(|scope| {
@@ -49,7 +48,7 @@ pub fn ordered<T: Send, S, U: Send, E: Send>(
                     let Ok((item, place)) = next else {
                         break;
                     };
-                    // Nobody waits for the result after an error.
+                    // After an error, nobody waits for the result.
                     let _unwanted = place.send(work(&mut state, item));
                 }
             });
@@ -62,7 +61,7 @@ pub fn ordered<T: Send, S, U: Send, E: Send>(
             })
         });
         let taken = results.iter().map_while(|result| result.recv().ok()).try_for_each(&mut take);
-        // The feeding ends when its next place has no reader.
+        // Feeding ends because the receiver of its next result is gone.
         drop(results);
         match feeding.join() {
             Ok(end) => taken.and(end),
@@ -81,7 +80,7 @@ mod tests {
         NonZeroUsize::new(number).unwrap()
     }
 
-    /// Feeds the numbers below 500, doubles them, and takes results until one is `last`.
+    /// Feeds the numbers below 500, doubles them, and takes results up to `last`.
     fn doubled(number: usize, last: usize) -> (Vec<usize>, Result<(), &'static str>) {
         let mut taken = Vec::new();
         let result = ordered(
@@ -92,7 +91,7 @@ mod tests {
             },
             || (),
             |(), item: usize| {
-                // The first of each three items takes longest.
+                // The first of every three items takes longest.
                 thread::sleep(std::time::Duration::from_micros(if item.is_multiple_of(3) {
                     50
                 } else {
@@ -144,7 +143,7 @@ mod tests {
                 },
             );
             assert_eq!((result, taken), (Ok(()), 300));
-            // One more has no place yet, and one is with the taker.
+            // One more item is waiting to be queued, and one is being taken.
             let limit = if number == 1 { 1 } else { number * AHEAD + 2 };
             let most = most.into_inner();
             assert!(most <= limit, "{number}: {most} of {limit}");

@@ -1,12 +1,12 @@
 //! A pass over the decoded events of a trace on several threads.
 //!
-//! One thread reads the records in the order of time and hands them out in batches. The threads
-//! decode them and prepare the output, and the caller's thread takes that in the order of time. The
-//! batches do not depend on the number of threads, nor does anything else in the output. A bounded
-//! number of batches is in memory.
+//! One thread reads the records in time order and distributes them in batches. Other threads decode
+//! them and prepare the output, and the caller's thread receives the output in time order. Neither
+//! the batches nor the output depend on the number of threads. The number of batches in memory is
+//! limited.
 //!
-//! Events that other events of the trace complete pass through one thread in between, since that
-//! depends on all events before them.
+//! Events that are completed with other events' data pass through one thread in between, because
+//! the result depends on all events before them.
 
 use std::io::{Read, Seek};
 use std::num::NonZeroUsize;
@@ -22,28 +22,28 @@ use crate::stream::{Additions, Summary, decode_record, hide_hardware_addresses, 
 /// The events of a pass, and the threads that decode them.
 #[derive(Clone, Copy, Debug)]
 pub struct Pass<'a> {
-    /// The catalog that decodes the events.
+    /// The catalog with which the events are decoded.
     pub catalog: &'a Catalog,
-    /// The events that are passed on.
+    /// The selection of events to pass on.
     pub selection: &'a Selection,
-    /// The data that completes the events of a trace with
-    /// [`Contents::completes`](crate::stream::Contents::completes), which is then read once more;
-    /// `None` leaves them as they are.
+    /// The data to add to the events of a trace with
+    /// [`Contents::completes`](crate::stream::Contents::completes), which requires an additional
+    /// pass; `None` leaves the events unchanged.
     pub additions: Option<&'a Additions>,
-    /// True to pass on the addresses of network adapters; false to hide them, as
-    /// [`hide_hardware_addresses`] does.
+    /// True to pass on the addresses of network adapters; false to hide them with
+    /// [`hide_hardware_addresses`].
     pub hardware_addresses: bool,
-    /// The number of threads. With one, everything happens on the caller's.
+    /// The number of threads. With one, everything runs on the caller's thread.
     pub threads: NonZeroUsize,
 }
 
-/// Returns the number of threads that the system can run at the same time.
+/// Returns the number of threads that the system can run in parallel.
 #[must_use]
 pub fn available_threads() -> NonZeroUsize {
     std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN)
 }
 
-/// Completed events that are handed out together, with their records.
+/// Completed events that are passed on together, with their records.
 #[derive(Default)]
 struct Completed {
     events: Vec<(Decoded, RecordBuf)>,
@@ -87,12 +87,12 @@ impl<T: Default, E> Output<T, E> {
 }
 
 impl Pass<'_> {
-    /// Passes the selected events to `each`, on any thread, which adds them to the output of their
-    /// batch; `take` gets the outputs in the order of time. `state` makes a state for each thread,
-    /// on which the output must not depend. Returns the counts of the pass.
+    /// Passes the selected events to `each`, on any thread; it adds them to their batch's output.
+    /// `take` receives the outputs in time order. `state` creates a state for each thread; the
+    /// output must not depend on it. Returns the counts of the pass.
     ///
-    /// # Errors
-    /// Returns the first error of `each` or `take`, or [`ReadError::Io`] if the file cannot be read.
+    /// # Errors Fails with the first error of `each` or `take`, or with [`ReadError::Io`] if the
+    /// file cannot be read.
     pub fn run<R, S, T, E>(
         &self,
         file: &mut TraceFile<R>,
@@ -169,7 +169,7 @@ impl Pass<'_> {
         Ok(summary)
     }
 
-    /// Decodes the records of a trace, and passes the selected events on when they are complete.
+    /// Decodes a trace's records, and passes on the selected events when they are complete.
     fn complete<R: Read + Seek + Send>(
         &self,
         records: &mut Records<'_, R>,
@@ -178,7 +178,7 @@ impl Pass<'_> {
         push: &mut dyn FnMut(Completed) -> bool,
     ) -> Result<(), ReadError> {
         let mut ready = Completed::default();
-        // `None` as an error ends the pass.
+        // The error `None` ends the pass.
         let mut pass_on = |ready: &mut Completed, (event, record): (Decoded, RecordBuf)| {
             if self.selection.wants(&event) {
                 ready.size += record.size();

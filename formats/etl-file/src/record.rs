@@ -8,25 +8,25 @@ use crate::layout::{self, Form};
 /// The descriptor of an event (`EVENT_DESCRIPTOR`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct EventDescriptor {
-    /// Number of the event in its manifest; 0 for a `TraceLogging` event.
+    /// The event's id in its manifest; 0 for a `TraceLogging` event.
     pub id: u16,
-    /// Version of the event's layout.
+    /// The version of the event's layout.
     pub version: u8,
-    /// Channel: 11 for `TraceLogging`, 12 for a manifest event of a provider
-    /// with traits, 16 and above for channels that the manifest defines.
+    /// The channel: 11 for `TraceLogging`, 12 for a manifest event of a provider with traits, 16
+    /// and above for channels that the manifest defines.
     pub channel: u8,
-    /// Level: 1 critical to 5 verbose; 0 passes every level filter.
+    /// The level, from 1 (critical) to 5 (verbose); 0 passes every level filter.
     pub level: u8,
-    /// Opcode: 0 info, 1 start, 2 stop, 10 to 239 are defined by the provider.
+    /// The opcode: 0 is info, 1 start, 2 stop; providers define 10 to 239.
     pub opcode: u8,
-    /// Task; 0 means none.
+    /// The task; 0 means none.
     pub task: u16,
-    /// Keyword mask; the provider defines the low 48 bits.
+    /// The keyword mask; providers define the low 48 bits.
     pub keyword: u64,
 }
 
 impl EventDescriptor {
-    /// Reads the 16 bytes of the structure, as event records and `TRACE_EVENT_INFO` have them.
+    /// Reads the 16 bytes of the structure in an event record or `TRACE_EVENT_INFO`.
     pub(crate) fn read(c: &mut Cursor<'_>) -> Option<Self> {
         Some(Self {
             id: c.u16()?,
@@ -40,7 +40,7 @@ impl EventDescriptor {
     }
 }
 
-/// Kinds of extended data items (`EVENT_HEADER_EXT_TYPE_*`).
+/// The types of extended data items (`EVENT_HEADER_EXT_TYPE_*`).
 pub mod ext_type {
     /// The related activity's id, a GUID.
     pub const RELATED_ACTIVITYID: u16 = 1;
@@ -48,43 +48,43 @@ pub mod ext_type {
     pub const SID: u16 = 2;
     /// The terminal session id, 4 bytes.
     pub const TS_ID: u16 = 3;
-    /// Instance and parent instance, with the parent's GUID.
+    /// The instance and the parent instance, with the parent's GUID.
     pub const INSTANCE_INFO: u16 = 4;
-    /// Call stack with 32-bit addresses, after a 64-bit match id.
+    /// A call stack with 32-bit addresses, after a 64-bit match id.
     pub const STACK_TRACE32: u16 = 5;
-    /// Call stack with 64-bit addresses, after a 64-bit match id.
+    /// A call stack with 64-bit addresses, after a 64-bit match id.
     pub const STACK_TRACE64: u16 = 6;
-    /// Index of an event-based sample.
+    /// The index of an event-based sample.
     pub const PEBS_INDEX: u16 = 7;
     /// Performance monitoring counters.
     pub const PMC_COUNTERS: u16 = 8;
-    /// Key of a packaged application.
+    /// The key of a packaged application.
     pub const PSM_KEY: u16 = 9;
-    /// Event key, equal in all sessions.
+    /// The event's key, which is equal in all sessions.
     pub const EVENT_KEY: u16 = 10;
     /// `TraceLogging` event metadata.
     pub const EVENT_SCHEMA_TL: u16 = 11;
-    /// Provider traits.
+    /// The provider's traits.
     pub const PROV_TRAITS: u16 = 12;
-    /// Start key of the process, 8 bytes.
+    /// The start key of the process, 8 bytes.
     pub const PROCESS_START_KEY: u16 = 13;
-    /// Control GUID of the provider.
+    /// The control GUID of the provider.
     pub const CONTROL_GUID: u16 = 14;
-    /// Difference of the performance counter between the host and a container, 8 bytes.
+    /// The difference between the performance counters of the host and a container, 8 bytes.
     pub const QPC_DELTA: u16 = 15;
-    /// Id of the container, a text.
+    /// The id of the container, as text.
     pub const CONTAINER_ID: u16 = 16;
-    /// Key of a call stack, after a 64-bit match id: 4 bytes and 4 bytes of padding.
+    /// The key of a call stack, after a 64-bit match id: 4 bytes and 4 bytes of padding.
     pub const STACK_KEY32: u16 = 17;
-    /// Key of a call stack, after a 64-bit match id: 8 bytes.
+    /// The key of a call stack, after a 64-bit match id: 8 bytes.
     pub const STACK_KEY64: u16 = 18;
 }
 
-/// Data that ETW attaches to an event beside its user data
+/// Data that ETW attaches to an event in addition to its user data
 /// (`EVENT_HEADER_EXTENDED_DATA_ITEM`).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct ExtendedItem {
-    /// Kind, one of [`ext_type`].
+    /// The type, one of [`ext_type`].
     pub ext_type: u16,
     /// The data, without padding.
     pub data: Vec<u8>,
@@ -110,41 +110,41 @@ pub struct EventRecord {
     pub thread_id: u32,
     /// The process that wrote the event.
     pub process_id: u32,
-    /// Reading of the session's clock.
+    /// The raw timestamp: a reading of the session's clock.
     pub timestamp: i64,
     /// The provider's GUID.
     pub provider: Guid,
-    /// Id, version, channel, level, opcode, task and keyword.
+    /// The id, version, channel, level, opcode, task and keyword.
     pub descriptor: EventDescriptor,
-    /// Activity id; the null GUID means none.
+    /// The activity id; the null GUID means none.
     pub activity_id: Guid,
-    /// Processor time in kernel mode, in ticks.
+    /// The processor time in kernel mode, in ticks.
     pub kernel_time: u32,
-    /// Processor time in user mode, in ticks.
+    /// The processor time in user mode, in ticks.
     pub user_time: u32,
-    /// `EventProperty` bits: 1 XML, 2 forwarded XML, 4 legacy event log,
-    /// 8 reloggable.
+    /// The `EventProperty` bits: 1 XML, 2 forwarded XML, 4 legacy event log, 8
+    /// reloggable.
     pub event_property: u16,
-    /// Extended data items, in the order of the file.
+    /// The extended data items, in file order.
     pub extended: Vec<ExtendedItem>,
     /// The event's payload.
     pub user_data: Vec<u8>,
 }
 
-/// A record of any form, encoded once for any number of buffers, each of which has a timestamp of
-/// its own for it.
+/// A record of any form, encoded once for several buffers, in each of which it gets a separate
+/// timestamp.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EncodedRecord {
     /// The record with its padding.
     bytes: Vec<u8>,
     /// The size without the padding.
     size: usize,
-    /// Offset of the timestamp, if the record has one.
+    /// The offset of the timestamp, if the record has one.
     timestamp: Option<usize>,
 }
 
 impl EncodedRecord {
-    /// Returns the bytes of the record that contain its timestamp.
+    /// Returns the range of the timestamp in the record.
     pub(crate) const fn timestamp_range(&self) -> Option<std::ops::Range<usize>> {
         match self.timestamp {
             Some(start) => Some(start..start + 8),
@@ -154,8 +154,8 @@ impl EncodedRecord {
 
     /// Encodes an event.
     ///
-    /// # Errors
-    /// Returns [`EncodeError::TooLarge`] if the record exceeds 65535 bytes.
+    /// # Errors Fails with [`EncodeError::TooLarge`] if the record exceeds
+    /// 65,535 bytes.
     pub fn new(event: &EventRecord) -> Result<Self, EncodeError> {
         let size = event.encoded_size();
         let mut bytes = Vec::with_capacity(layout::align8(size));
@@ -164,11 +164,10 @@ impl EncodedRecord {
         Ok(Self { bytes, size, timestamp: Some(layout::EVENT_TIMESTAMP) })
     }
 
-    /// Takes one whole record of any form, without padding.
+    /// Takes exactly one record of any form, without padding.
     ///
-    /// # Errors
-    /// Returns [`EncodeError::NotARecord`] if the bytes are not a record whose size field states
-    /// their number.
+    /// # Errors Fails with [`EncodeError::NotARecord`] unless the bytes are a record with the right
+    /// size field.
     pub fn from_bytes(record: &[u8]) -> Result<Self, EncodeError> {
         let size = record.len();
         let form = Form::of(record).filter(|_| layout::record_size(record) == Some(size));
@@ -178,7 +177,7 @@ impl EncodedRecord {
         Ok(Self { timestamp: form.timestamp_offset(record), bytes, size })
     }
 
-    /// Returns the size of the record in bytes, without the padding that follows it in a buffer.
+    /// Returns the record's size in bytes, without the padding that follows it in a buffer.
     #[must_use]
     pub const fn size(&self) -> usize {
         self.size
@@ -190,22 +189,22 @@ impl EncodedRecord {
     }
 }
 
-/// An event cannot be encoded as a record.
+/// The reason why an event cannot be encoded as a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum EncodeError {
-    /// The size of the record does not fit into its 16-bit size field.
+    /// The record's size does not fit in its 16-bit size field.
     #[error("the record takes {size} bytes, but a record can have at most 65535")]
     TooLarge {
-        /// Size of the header, the extended items and the user data.
+        /// The size of the header, the extended items and the user data.
         size: usize,
     },
-    /// A kernel record's header cannot have that many further items.
-    #[error("the record's header has {items} further items, but it can have at most 8")]
+    /// A kernel record's header cannot contain this many additional items.
+    #[error("the record's header has {items} additional items, but it can have at most 8")]
     ExtraHeader {
         /// The number of items.
         items: usize,
     },
-    /// The bytes are not one whole record.
+    /// The bytes are not exactly one record.
     #[error("{size} bytes are not one whole record, whose header states its size")]
     NotARecord {
         /// The number of bytes.
@@ -227,19 +226,18 @@ impl EventRecord {
         bytes.try_into().ok().map(Guid::from_bytes)
     }
 
-    /// Returns the size of the record in bytes: header, extended items and user data,
-    /// without the padding that follows it in a buffer.
+    /// Returns the record's size in bytes: header, extended items and user data, without the
+    /// padding that follows it in a buffer.
     #[must_use]
     pub fn encoded_size(&self) -> usize {
         let items: usize = self.extended.iter().map(ExtendedItem::encoded_size).sum();
         layout::EVENT_HEADER + items + self.user_data.len()
     }
 
-    /// Encodes the record as it is on disk, with a 64-bit header and without trailing
-    /// padding.
+    /// Encodes the record as on disk, with a 64-bit header and without trailing padding.
     ///
-    /// # Errors
-    /// Returns [`EncodeError::TooLarge`] if the record exceeds 65535 bytes.
+    /// # Errors Fails with [`EncodeError::TooLarge`] if the record exceeds
+    /// 65,535 bytes.
     pub fn encode(&self) -> Result<Vec<u8>, EncodeError> {
         let mut bytes = Vec::with_capacity(self.encoded_size());
         self.encode_into(&mut bytes)?;
@@ -274,7 +272,7 @@ impl EventRecord {
     }
 }
 
-/// Appends an item that is known to fit in a record, whose size therefore fits in 16 bits.
+/// Appends an item that is known to fit in a record, so its size fits in 16 bits.
 fn encode_item(item: &ExtendedItem, more_follow: bool, out: &mut Vec<u8>) {
     let total = item.encoded_size();
     let end = out.len() + total;
@@ -286,7 +284,7 @@ fn encode_item(item: &ExtendedItem, more_follow: bool, out: &mut Vec<u8>) {
     out.resize(end, 0);
 }
 
-/// Returns the two bytes of a size that is below 65536.
+/// Returns the two bytes of a size less than 65,536.
 const fn low_u16(size: usize) -> [u8; 2] {
     let bytes = size.to_le_bytes();
     [bytes[0], bytes[1]]

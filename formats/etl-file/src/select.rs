@@ -5,24 +5,24 @@ use etw_wire::Guid;
 use crate::decode::Decoded;
 use crate::time::FileTime;
 
-/// A selection of events: an event is selected if it matches every criterion.
+/// A selection of events. An event must meet every criterion.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Selection {
-    /// The providers, by GUID or name; an empty list selects all.
+    /// The providers, by GUID or name; an empty list selects all providers.
     pub providers: Vec<String>,
-    /// The names or ids of events; an empty list selects all.
+    /// The names or ids of events; an empty list selects all events.
     pub events: Vec<String>,
-    /// The highest level; level 0 is always selected.
+    /// The highest level to select; level 0 is always selected.
     pub level: Option<u8>,
-    /// Keywords: events with any of them, and events without keywords, are selected.
+    /// Keywords. Selects events with any of them, and events without keywords.
     pub keyword: Option<u64>,
-    /// An activity: its events, and events that are related to it, are selected.
+    /// An activity. Selects its events and the events related to it.
     pub activity: Option<Guid>,
-    /// The processes, by id or by the name of the image; an empty list selects all.
+    /// The processes, by id or image name; an empty list selects all processes.
     pub processes: Vec<String>,
-    /// The time of the earliest events.
+    /// The earliest time to select.
     pub from: Option<FileTime>,
-    /// The time of the latest events.
+    /// The latest time to select.
     pub to: Option<FileTime>,
 }
 
@@ -47,13 +47,13 @@ impl Selection {
             })
     }
 
-    /// Returns true if events of a time may be selected.
+    /// Returns true if events at a time can be selected.
     #[must_use]
     pub fn wants_time(&self, time: FileTime) -> bool {
         self.from.is_none_or(|from| from <= time) && self.to.is_none_or(|to| time <= to)
     }
 
-    /// Returns true if events of an event's provider may be selected.
+    /// Returns true if events from an event's provider can be selected.
     pub(crate) fn wants_provider(&self, event: &Decoded) -> bool {
         let is_one = |wanted: &String| {
             event.provider_name.as_ref().is_some_and(|name| name.eq_ignore_ascii_case(wanted))
@@ -62,7 +62,7 @@ impl Selection {
         self.providers.is_empty() || self.providers.iter().any(is_one)
     }
 
-    /// Returns true if events of an event's process may be selected.
+    /// Returns true if events from an event's process can be selected.
     pub(crate) fn wants_process(&self, event: &Decoded) -> bool {
         let is_one = |wanted: &String| {
             event.process_name.as_ref().is_some_and(|name| name.eq_ignore_ascii_case(wanted))

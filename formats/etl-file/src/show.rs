@@ -11,7 +11,7 @@ impl fmt::Display for Hex<'_> {
     }
 }
 
-/// Formats text on one line and escapes control characters, so that they cannot affect a terminal.
+/// Formats text on one line, with escaped control characters, so that it cannot affect a terminal.
 pub struct Escaped<'a>(pub &'a str);
 
 impl fmt::Display for Escaped<'_> {
@@ -23,7 +23,7 @@ impl fmt::Display for Escaped<'_> {
     }
 }
 
-/// Returns true for characters that reorder or hide the text around them.
+/// Returns true for characters that reorder or hide other text.
 const fn is_format_control(c: char) -> bool {
     matches!(c,
         '\u{200B}'..='\u{200F}' | '\u{2028}'..='\u{202E}' | '\u{2060}'..='\u{206F}' | '\u{FEFF}')

@@ -1,4 +1,4 @@
-//! Spans of activities: pairs of a start event and the stop event that ends it.
+//! Spans of activities: start events paired with the stop events that end them.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -10,7 +10,7 @@ use crate::decode::Decoded;
 const START: u8 = 1;
 const STOP: u8 = 2;
 
-/// A start event and its stop event, by their indices among the events.
+/// A start event and its stop event, by their indexes in the list of events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Span {
     /// The index of the start event.
@@ -19,9 +19,10 @@ pub struct Span {
     pub stop: usize,
 }
 
-/// Returns the spans of events, which must be sorted by time, in the order of their starts.
+/// Returns the spans in a list of events in the order of their starts. The events must be sorted by
+/// time.
 ///
-/// A stop event ends the last open start event of the same provider, activity and task. Events
+/// A stop event ends the latest open start event with the same provider, activity and task. Events
 /// without an activity do not form spans.
 #[must_use]
 pub fn spans(events: &[Decoded]) -> Vec<Span> {
@@ -42,7 +43,7 @@ pub fn spans(events: &[Decoded]) -> Vec<Span> {
     spans
 }
 
-/// The events that can form a span: those of one provider, activity and task.
+/// The provider, activity and task that the events of a span share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct SpanKey {
     /// The provider.
@@ -53,7 +54,7 @@ pub struct SpanKey {
     pub task: u16,
 }
 
-/// The part that an event has in a span.
+/// The role of an event in a span.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
     /// The event starts a span.
@@ -63,7 +64,7 @@ pub enum Part {
 }
 
 impl Part {
-    /// Returns the part of an event, or `None` if the event belongs to no span.
+    /// Returns the role of an event, or `None` if the event belongs to no span.
     #[must_use]
     pub const fn of(event: &Decoded) -> Option<Self> {
         if event.activity.is_null() {
@@ -82,16 +83,16 @@ impl Part {
     }
 }
 
-/// The start events that wait for their stop events, in a stream of events. Each has a value.
+/// The start events in a stream that have no stop event yet, each with a value.
 ///
-/// The number of open spans is limited: a start event that would exceed the limit ends the wait of
-/// the oldest one, and of those with the same key.
+/// The number of open spans is limited: a start event that would exceed the limit discards the
+/// oldest span and the spans with the same key.
 #[derive(Debug)]
 pub struct OpenSpans<T> {
     limit: usize,
     next: u64,
     stacks: HashMap<SpanKey, Vec<(u64, T)>>,
-    /// The keys by the numbers of the start events.
+    /// The keys, by the number of the start event.
     order: BTreeMap<u64, SpanKey>,
 }
 
@@ -102,14 +103,14 @@ impl<T> OpenSpans<T> {
         Self { limit, next: 0, stacks: HashMap::new(), order: BTreeMap::new() }
     }
 
-    /// Returns the value of the last open span with this key.
+    /// Returns the value of the latest open span with this key.
     #[must_use]
     pub fn last(&self, key: &SpanKey) -> Option<&T> {
         let (_, value) = self.stacks.get(key)?.last()?;
         Some(value)
     }
 
-    /// Opens a span. Returns the values of the spans that are given up.
+    /// Opens a span. Returns the values of discarded spans.
     #[must_use]
     pub fn start(&mut self, key: SpanKey, value: T) -> Vec<T> {
         let given_up = if self.order.len() >= self.limit { self.give_up() } else { Vec::new() };
@@ -120,7 +121,7 @@ impl<T> OpenSpans<T> {
         given_up
     }
 
-    /// Ends the last open span with this key, and returns its value.
+    /// Ends the latest open span with this key, and returns its value.
     pub fn stop(&mut self, key: &SpanKey) -> Option<T> {
         let stack = self.stacks.get_mut(key)?;
         let (number, value) = stack.pop()?;
@@ -131,7 +132,7 @@ impl<T> OpenSpans<T> {
         Some(value)
     }
 
-    /// Gives up the oldest span and those with the same key, and returns their values in the order
+    /// Discards the oldest span and those with the same key, and returns their values in the order
     /// of their starts.
     pub fn give_up(&mut self) -> Vec<T> {
         let Some((_, key)) = self.order.pop_first() else {
@@ -153,7 +154,7 @@ impl<T> OpenSpans<T> {
         self.order.len()
     }
 
-    /// Returns true if no span is open.
+    /// Returns true if no spans are open.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.order.is_empty()

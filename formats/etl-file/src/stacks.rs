@@ -1,17 +1,15 @@
 //! Joins the kernel's stack records with the events that they belong to.
 //!
-//! The stack of an event is a record of its own (`StackWalk`), which repeats the raw time and the
-//! thread of the event. It comes after the event, perhaps from another processor. Its frames are in
-//! the record, or the record has a key and other records define the stacks of keys. A definition
-//! comes after the references, keys are reused, and kernel and user stacks have keys of their own
-//! (ETL-15.2).
+//! The stack of a kernel event is in a separate record (`StackWalk`), which repeats the event's raw
+//! time and thread. It follows the event, sometimes from another processor. It contains either the
+//! frames or a key, whose frames another record defines. A definition follows the references to it,
+//! keys are reused, and kernel and user stacks have separate keys (ETL-15.2).
 //!
-//! An event of a provider has its stack in an extended item. The item may hold a key instead, or one
-//! half of the stack only: then another event has the other half, and both have the same match id
-//! (ETL-15.6).
+//! A provider's event has its stack in an extended item. The item can also contain a key, or only
+//! half of the stack; another event with the same match id then has the other half (ETL-15.6).
 //!
-//! [`Definitions`] come from a first pass over the trace. In the second pass, a [`Joiner`] keeps a
-//! window of events that wait for their stacks. Both are bounded; entries that do not fit, and
+//! A first pass over the trace collects the [`Definitions`]. In a second pass, a [`Joiner`] keeps a
+//! window of events that wait for their stacks. Both are limited; entries that do not fit, and
 //! stacks that match no event in the window, are counted.
 
 use std::collections::{HashMap, VecDeque};
@@ -20,18 +18,18 @@ use std::fmt;
 use crate::decode::{Decoded, Frame, Kind, Problem, Stack, Value};
 use crate::kernel::hook;
 
-/// The stacks that keys stand for.
+/// The stacks that keys refer to.
 #[derive(Clone, Debug, Default)]
 pub struct Definitions {
-    /// The definitions, sorted by part, key and time before they are looked up.
+    /// The definitions, sorted by part, key and time before lookup.
     all: Vec<Definition>,
-    /// The frames of all definitions, one after another.
+    /// The concatenated frames of all definitions.
     frames: Vec<u64>,
     has_stacks: bool,
     dropped: u64,
 }
 
-/// The mode whose frames a stack has.
+/// The part of a stack: kernel mode or user mode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Part {
     Kernel,
@@ -39,9 +37,9 @@ enum Part {
 }
 
 impl Part {
-    /// Returns the part that a stack begins with, or `None` for an empty one. Kernel addresses have
-    /// the highest bit of the trace's pointer size, which is 32 bits if every frame fits in them:
-    /// among wider frames, the 32-bit code of a process may use all 32 bits.
+    /// Returns the part that a stack starts with, or `None` if the stack is empty. Kernel addresses
+    /// have the highest bit set: bit 31 if every frame fits in 32 bits, otherwise bit 63, because
+    /// 32-bit processes can use all 32 bits.
     fn of(mut stack: impl Iterator<Item = u64>) -> Option<Self> {
         let first = stack.next()?;
         let narrow = first <= 0xFFFF_FFFF && stack.all(|frame| frame <= 0xFFFF_FFFF);
@@ -50,29 +48,29 @@ impl Part {
     }
 }
 
-/// The stack of a key.
+/// The definition of a key's stack.
 #[derive(Clone, Copy, Debug)]
 struct Definition {
     part: Part,
     key: u64,
     time: i64,
-    /// The place of the first frame among all frames.
+    /// The index of the first frame among all frames.
     start: u32,
     count: u16,
 }
 
 impl Definitions {
-    /// The most bytes that definitions take: 8 for each frame, and 24 for each definition.
+    /// The maximum memory for definitions in bytes: 8 for each frame, and 24 for each definition.
     pub const MAX_BYTES: usize = 8 << 20;
 
-    /// Returns a table without definitions.
+    /// Returns an empty table.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Notes a definition, or that the trace has stacks to join. Other events change nothing. The
-    /// events should come in the order of time.
+    /// Records a definition, or that the trace has stacks to join. Ignores other events. Events
+    /// should be passed in time order.
     pub fn observe(&mut self, event: &Decoded) {
         let Kind::Kernel { hook } = event.kind else {
             return;
@@ -93,7 +91,7 @@ impl Definitions {
         let bytes = (self.frames.len() + frames.len()) * size_of::<u64>()
             + (self.all.len() + 1) * size_of::<Definition>();
         let place = (u32::try_from(self.frames.len()), u16::try_from(frames.len()));
-        // A record has 65535 bytes, so that the limit alone drops definitions.
+        // A record has at most 65,535 bytes, so only the limit can drop definitions.
         let (true, Ok(start), Ok(count)) = (bytes <= Self::MAX_BYTES, place.0, place.1) else {
             self.dropped += 1;
             return;
@@ -102,25 +100,24 @@ impl Definitions {
         self.all.push(Definition { part, key, time: event.timestamp, start, count });
     }
 
-    /// Sorts the definitions, so that they can be looked up.
+    /// Sorts the definitions for lookup.
     fn sort(&mut self) {
         self.all
             .sort_unstable_by_key(|definition| (definition.part, definition.key, definition.time));
     }
 
-    /// Notes that events of the trace must wait for their stacks.
+    /// Records that events of the trace must wait for their stacks.
     pub const fn expect_stacks(&mut self) {
         self.has_stacks = true;
     }
 
-    /// Returns true if the trace has stack records or halves of stacks, so that events must wait for
-    /// them.
+    /// Returns true if the trace has stack records or half stacks, for which events must wait.
     #[must_use]
     pub const fn has_stacks(&self) -> bool {
         self.has_stacks
     }
 
-    /// Returns the number of definitions that did not fit.
+    /// Returns the number of definitions that were dropped because the table was full.
     #[must_use]
     pub const fn dropped(&self) -> u64 {
         self.dropped
@@ -140,8 +137,8 @@ impl Definitions {
         self.frames.get(start..start + usize::from(definition.count))
     }
 
-    /// Returns the frames of a key that does not say whose they are: those of the first definition
-    /// at or after a time, of the kernel if user mode has one at the same time.
+    /// Returns the frames of a key of unknown mode: those of its first definition at or after a
+    /// time; of two definitions at the same time, the kernel's.
     fn frames_of_any(&self, key: u64, time: i64) -> Option<&[u64]> {
         let parts = [Part::Kernel, Part::User].into_iter();
         let first = parts
@@ -150,20 +147,20 @@ impl Definitions {
         self.frames_of(first)
     }
 
-    /// Returns the frames of a key: those of its first definition at or after a time.
+    /// Returns a key's frames: those of its first definition at or after a time.
     fn frames(&self, part: Part, key: u64, time: i64) -> Option<&[u64]> {
         let find = |part| self.frames_of(self.find(part, key, time)?);
         let other = match part {
             Part::Kernel => Part::User,
             Part::User => Part::Kernel,
         };
-        // Addresses of 32 bits do not say whose they are in every trace.
+        // In some traces, 32-bit addresses do not tell the mode.
         let is_narrow = |frames: &&[u64]| frames.iter().all(|frame| *frame <= 0xFFFF_FFFF);
         find(part).or_else(|| find(other).filter(is_narrow))
     }
 }
 
-/// A record with the stack of another event.
+/// A record with another event's stack.
 struct StackRecord {
     time: i64,
     process: Option<u32>,
@@ -176,7 +173,7 @@ impl StackRecord {
         matches!(hook, hook::STACK | hook::STACK_KEY_KERNEL | hook::STACK_KEY_USER)
     }
 
-    /// Reads a stack record. Returns `None` for other events and for keys without a definition.
+    /// Reads a stack record. Returns `None` for other events, and for keys without a definition.
     fn of(event: &Decoded, definitions: &Definitions) -> Option<Self> {
         let Kind::Kernel { hook } = event.kind else {
             return None;
@@ -205,8 +202,7 @@ impl StackRecord {
     }
 }
 
-/// Returns the time of the event to which the stack in an event belongs, or `None` for events of
-/// other kinds.
+/// Returns the time of the event that a stack record belongs to, or `None` for other events.
 pub(crate) fn event_time(event: &Decoded) -> Option<i64> {
     let Kind::Kernel { hook } = event.kind else {
         return None;
@@ -235,13 +231,13 @@ fn list(event: &Decoded, name: &str) -> Option<Vec<u64>> {
     Some(addresses.collect())
 }
 
-/// Counts of stack records.
+/// The numbers of joined and unmatched stacks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StackCounts {
-    /// The records, keys and halves of stacks that belong to an event, which has their frames now.
+    /// The stack records, keys and half stacks whose frames were added to an event.
     pub joined: u64,
-    /// The records without an event in the window, the keys without a definition, and the halves of
-    /// stacks without the other half in the window. The records stay events of their own.
+    /// The stack records without an event in the window, keys without a definition, and half stacks
+    /// without the other half in the window. The records remain separate events.
     pub unmatched: u64,
 }
 
@@ -252,18 +248,18 @@ impl fmt::Display for StackCounts {
     }
 }
 
-/// Gives events their stacks, in a stream.
+/// Adds stacks to the events of a stream.
 ///
-/// `T` is what the caller keeps beside each event.
+/// `T` is the caller's data for each event.
 #[derive(Debug)]
 pub struct Joiner<T> {
     definitions: Definitions,
     window: VecDeque<Waiting<T>>,
     /// The number of events that have left the window.
     left: u64,
-    /// The numbers of the events in the window by time.
+    /// The numbers of the events in the window, by time.
     by_time: HashMap<i64, Vec<u64>>,
-    /// The numbers of the events in the window whose stacks miss their other half, by match id.
+    /// The numbers of the events in the window whose stack lacks its other half, by match id.
     by_match: HashMap<u64, u64>,
     cost: usize,
     counts: StackCounts,
@@ -274,17 +270,17 @@ pub struct Joiner<T> {
 struct Waiting<T> {
     event: Decoded,
     beside: T,
-    /// The bytes that `beside` takes.
+    /// The size of `beside` in bytes.
     size: usize,
 }
 
 impl<T> Joiner<T> {
-    /// The most events in the window.
+    /// The maximum number of events in the window.
     pub const MAX_EVENTS: usize = 131_072;
-    /// The most bytes of the events in the window, about.
+    /// The approximate maximum size of the events in the window, in bytes.
     pub const MAX_BYTES: usize = 24 << 20;
 
-    /// Returns a joiner with the definitions of the first pass.
+    /// Returns a joiner with the definitions from the first pass.
     #[must_use]
     pub fn new(mut definitions: Definitions) -> Self {
         definitions.sort();
@@ -305,12 +301,12 @@ impl<T> Joiner<T> {
         self.counts
     }
 
-    /// Takes the next event in the order of time. A stack record that belongs to an event in the
-    /// window is added to that event. [`pop`](Self::pop) then returns the events that need not wait.
-    /// `size` is the number of bytes that `beside` takes in memory.
+    /// Takes the next event in time order. If it is the stack record of an event in the window,
+    /// adds its frames to that event. [`pop`](Self::pop) then returns the events that no longer
+    /// need to wait. `size` is the memory size of `beside` in bytes.
     ///
-    /// The stack of an event that has a key instead gets the frames of its definition, and the first
-    /// of two events with the halves of a stack gets the frames of the second one, too.
+    /// Also replaces the keys in an event's stack with the frames that they refer to. If two events
+    /// each have half of a stack, adds the frames of the second event to the first.
     pub fn push(&mut self, mut event: Decoded, beside: T, size: usize) {
         self.resolve_keys(&mut event);
         if let Kind::Kernel { hook } = event.kind
@@ -341,7 +337,7 @@ impl<T> Joiner<T> {
         if waits { None } else { self.drain() }
     }
 
-    /// Returns the oldest event, for the end of the stream.
+    /// Returns the oldest event; call this at the end of the stream.
     pub fn drain(&mut self) -> Option<(Decoded, T)> {
         let Waiting { event, beside, size } = self.window.pop_front()?;
         if let Some(numbers) = self.by_time.get_mut(&event.timestamp) {
@@ -357,12 +353,12 @@ impl<T> Joiner<T> {
             self.counts.unmatched += 1;
         }
         self.left += 1;
-        // An event that has got a stack since costs more than it did.
+        // An event that has received a stack is larger than before.
         self.cost = self.cost.saturating_sub(cost(&event) + size);
         Some((event, beside))
     }
 
-    /// Replaces the keys of an event's stack by the frames that they stand for.
+    /// Replaces the keys in an event's stack with their frames.
     fn resolve_keys(&mut self, event: &mut Decoded) {
         let time = event.timestamp;
         let Some(stack) = &mut event.stack else {
@@ -384,8 +380,8 @@ impl<T> Joiner<T> {
         stack.keys = unknown;
     }
 
-    /// Adds the half of a stack that an event has to the event in the window with the other half,
-    /// or notes that the half waits for the other one.
+    /// Adds an event's half stack to the event in the window with the other half, or records that
+    /// it waits for the other half.
     fn join_half(&mut self, event: &Decoded, number: u64) {
         let (Some(id), Some(half)) = (match_id(event), &event.stack) else {
             return;
@@ -396,7 +392,7 @@ impl<T> Joiner<T> {
         };
         let at = usize::try_from(first - self.left).ok();
         let Some(Waiting { event, .. }) = at.and_then(|at| self.window.get_mut(at)) else {
-            return; // not reached: events that leave the window are removed
+            return; // unreachable: events that leave the window are removed
         };
         let before = cost(event);
         let frames: Vec<u64> = half.frames.iter().map(|frame| frame.address).collect();
@@ -425,14 +421,14 @@ impl<T> Joiner<T> {
                 best = Some(*number);
                 break;
             }
-            // A performance record does not name the thread that writes it.
+            // A performance record does not contain the thread that wrote it.
             if event.process_id == u32::MAX && best.is_none() {
                 best = Some(*number);
             }
             others.push(*number);
         }
-        // The clock's reading alone nearly always identifies an event, whose record may name the
-        // thread that it is about instead of the one that writes it.
+        // The time alone nearly always identifies an event; its record can contain the affected
+        // thread instead of the thread that wrote it.
         let best = match (best, others.as_slice()) {
             (None, [only]) => Some(*only),
             _ => best,
@@ -452,13 +448,13 @@ impl<T> Joiner<T> {
     }
 }
 
-/// Returns the number that the stack of an event shares with that of another one.
+/// Returns the number that links an event's half stack to the other half.
 fn match_id(event: &Decoded) -> Option<u64> {
     let stack = event.stack.as_ref()?;
     (stack.match_id != 0).then_some(stack.match_id)
 }
 
-/// Adds frames to a stack: those of the kernel come before those of user mode.
+/// Adds frames to a stack; kernel frames precede user-mode frames.
 fn add(stack: &mut Stack, addresses: &[u64]) {
     let part = |stack: &[Frame]| Part::of(stack.iter().map(|frame| frame.address));
     let new: Vec<Frame> = addresses.iter().map(|&address| Frame { address, place: None }).collect();
@@ -471,11 +467,11 @@ fn add(stack: &mut Stack, addresses: &[u64]) {
     }
 }
 
-/// The bytes that an event in the window takes besides itself: its places in the queue and in the
-/// index by time, and the allocator's overhead.
+/// The memory that an event in the window uses besides itself, in bytes: entries in the queue and
+/// in the time index, and the allocator's overhead.
 const WAITING: usize = 192;
 
-/// Returns about how many bytes an event takes.
+/// Returns the approximate memory size of an event in bytes.
 fn cost(event: &Decoded) -> usize {
     let frames = event.stack.as_ref().map_or(0, |stack| stack.frames.len());
     WAITING
@@ -512,7 +508,7 @@ mod tests {
         assert_eq!(part(&[0x7FFF_FFFF]), Some(Part::User));
         assert_eq!(part(&[0x8000_0000, 1]), Some(Part::Kernel));
         assert_eq!(part(&[0xFFFF_FFFF]), Some(Part::Kernel));
-        // Among wider frames, it is 32-bit code of a process.
+        // Among wider frames, this is 32-bit code of a process.
         assert_eq!(part(&[0x8000_0000, 0x1_0000_0000]), Some(Part::User));
         assert_eq!(part(&[0x7FFF_FFFF_FFFF]), Some(Part::User));
         assert_eq!(part(&[1 << 63]), Some(Part::Kernel));
@@ -595,7 +591,7 @@ mod tests {
             let window = joiner.window.iter();
             window.map(|one| cost(&one.event) + one.size).sum()
         };
-        // The first events leave the window, so that numbers and places differ.
+        // The first events leave the window, so that event numbers and positions differ.
         for time in 0..3 {
             joiner.push(event(time), (), 5);
         }
@@ -604,7 +600,7 @@ mod tests {
             joiner.drain().unwrap();
         }
         assert_eq!(joiner.cost, total(&joiner));
-        // The halves of a stack, in two events.
+        // Two events that each have half of a stack.
         for (time, address) in [(10, 0x7FF6_0000_0001), (11, 0x7FF6_0000_0002)] {
             let mut half = event(time);
             half.stack = Some(Stack { match_id: 9, ..frames(&[address]) });
@@ -613,7 +609,7 @@ mod tests {
         assert_eq!(joiner.cost, total(&joiner));
         let whole = joiner.window[1].event.stack.as_ref().unwrap();
         assert_eq!(addresses(whole), [0x7FF6_0000_0001, 0x7FF6_0000_0002]);
-        // The stack of an event by its time.
+        // A stack record, matched to its event by time.
         let record = StackRecord {
             time: 2,
             thread: joiner.window[0].event.thread_id,

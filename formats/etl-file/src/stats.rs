@@ -1,4 +1,4 @@
-//! Counts of the events in a trace.
+//! Counts a trace's events.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write as _;
@@ -20,7 +20,7 @@ use crate::stacks::StackCounts;
 use crate::stream::{Additions, RecordCounts};
 use crate::time::FileTime;
 
-/// The counts of one kind of events.
+/// The counts of one kind of event.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Count {
     events: u64,
@@ -34,40 +34,41 @@ impl Count {
     }
 }
 
-/// The numbers of events by process.
+/// The number of events of each process.
 type Processes = BTreeMap<String, u64>;
 
-/// The names by which events are counted: provider, event and level.
+/// The names by which events are grouped: provider, event and level.
 type Names = [String; 3];
 
-/// The counts of the events in a trace by provider, event and level, with its time span and its
-/// lost and skipped records.
+/// The numbers of a trace's events by provider, event and level, its time span, and its lost and
+/// skipped records.
 #[derive(Debug, Default)]
 pub struct Stats {
     counts: BTreeMap<Names, Count>,
-    /// The counts by the decoder's number of the kind, with the names.
+    /// The names and counts, by the decoder's number for the kind.
     recent: HashMap<u64, (Names, Count)>,
     first: Option<FileTime>,
     last: Option<FileTime>,
-    /// The events with user data that nothing describes.
+    /// The number of events with user data but without a schema.
     unknown: u64,
-    /// The events of all forms that cannot be decoded completely, with those that nothing describes.
+    /// The number of events of all forms that could not be decoded completely, including those
+    /// without a schema.
     with_problems: u64,
-    /// The records of the system whose layout is not known; they are not among the others.
+    /// The number of system records with an unknown layout; no other count includes them.
     of_system: u64,
-    /// The WPP messages that no loaded format describes.
+    /// The number of WPP messages without a loaded format.
     without_format: u64,
     skipped: RecordCounts,
     late: u64,
     damaged: u64,
     events_lost: u32,
     buffers_lost: u32,
-    /// The events by process, with its name, if names are wanted.
+    /// The number of events by process and process name, if names are wanted.
     processes: Processes,
     stacks: StackCounts,
 }
 
-/// Returns the names of an event that is not an event record.
+/// Returns the names for an event that is not an event record.
 fn names(event: &Decoded) -> Names {
     let or = |name: &Option<Arc<str>>, other: String| name.as_deref().map_or(other, str::to_owned);
     let level = event.descriptor.level.to_string();
@@ -78,15 +79,14 @@ fn names(event: &Decoded) -> Names {
     ]
 }
 
-/// The number of provider, event and level names that are counted separately; events beyond are
-/// counted together.
+/// The maximum number of separately counted combinations of provider, event and level; all others
+/// are counted together.
 const MAX_COUNTS: usize = 50_000;
 
 impl Stats {
-    /// Counts the events of a trace on several threads.
+    /// Counts a trace's events on several threads.
     ///
-    /// # Errors
-    /// Returns [`ReadError::Io`] if the file cannot be read.
+    /// # Errors Fails with [`ReadError::Io`] if the file cannot be read.
     pub fn of<R: Read + Seek + Send>(
         file: &mut TraceFile<R>,
         catalog: &Catalog,
@@ -133,11 +133,10 @@ impl Stats {
     }
 
     /// Also counts the stacks that belong to other events and, if names are wanted, the events of
-    /// each process. Reads the trace again, which only traces with
-    /// [`Contents::completes`](crate::stream::Contents::completes) need.
+    /// each process. Reads the trace again, which is only necessary for traces with
+    /// [`Contents::completes`](crate::stream::Contents::completes).
     ///
-    /// # Errors
-    /// Returns [`ReadError::Io`] if the file cannot be read.
+    /// # Errors Fails with [`ReadError::Io`] if the file cannot be read.
     pub fn complete<R: Read + Seek + Send>(
         &mut self,
         file: &mut TraceFile<R>,
@@ -179,7 +178,7 @@ impl Stats {
         Ok(())
     }
 
-    /// Counts events of a process, or of all other processes.
+    /// Counts events for a process, or for all other processes.
     fn count_process(&mut self, mut process: String, events: u64) {
         if self.processes.len() >= MAX_COUNTS && !self.processes.contains_key(&process) {
             "(others)".clone_into(&mut process);
@@ -244,7 +243,7 @@ impl Stats {
             let of_system = found.problems.iter().any(Problem::is_of_system);
             self.of_system += u64::from(of_system);
             self.with_problems += u64::from(!of_system && !found.problems.is_empty());
-            // Kinds of events have the numbers of the decoder, which do not reach this far.
+            // The decoder's numbers of kinds do not reach this range.
             let number = found.header.hook.map(|hook| u64::MAX - u64::from(hook));
             let names =
                 || names(&found.into_decoded(record.clock(), record.processor, record.timestamp));
@@ -268,7 +267,7 @@ impl Stats {
         self.last = Some(time);
     }
 
-    /// Returns the count of names, or that of all other names.
+    /// Returns the count for names, or the count for all other names.
     fn count(counts: &mut BTreeMap<Names, Count>, names: Names) -> &mut Count {
         if counts.len() >= MAX_COUNTS && !counts.contains_key(&names) {
             let others = ["(others)".to_owned(), String::new(), String::new()];
@@ -277,7 +276,7 @@ impl Stats {
         counts.entry(names).or_default()
     }
 
-    /// Moves the recent counts to those by names.
+    /// Moves the recent counts to the counts by name.
     fn fold(&mut self) {
         for (names, recent) in self.recent.drain().map(|(_, recent)| recent) {
             Self::count(&mut self.counts, names).add(recent);
@@ -290,7 +289,7 @@ impl Stats {
         self.counts.values().map(|count| count.events).sum()
     }
 
-    /// Formats the counts, the events' rate, the losses, and the skipped records.
+    /// Formats the counts, the event rate, the losses and the skipped records.
     #[must_use]
     pub fn render(&self) -> String {
         let mut table = Table::new();
@@ -405,7 +404,7 @@ mod tests {
             Stats::count(&mut counts, names(n)).events += 1;
         }
         assert_eq!(counts.len(), MAX_COUNTS);
-        // The names that are counted already stay separate.
+        // Names that are already counted stay separate.
         Stats::count(&mut counts, names(7)).events += 1;
         assert_eq!(counts[&names(7)].events, 2);
         for n in 0..2 {
@@ -498,7 +497,8 @@ mod tests {
         let file = log.finish(Finish::default()).unwrap().into_inner();
         let mut file = TraceFile::new(Cursor::new(file)).unwrap();
         let (stats, _) = Stats::of(&mut file, &Catalog::new(), NonZeroUsize::MIN).unwrap();
-        // The version that is unknown, and the two headers of a trace (hook 0) without a payload.
+        // The event of an unknown version, and the trace's two header events (hook 0) without a
+        // payload.
         assert_eq!((stats.events(), stats.with_problems, stats.of_system), (6, 2, 1));
         let kernel = stats.counts.iter();
         let kernel = kernel.filter(|([provider, ..], _)| provider != "Process");

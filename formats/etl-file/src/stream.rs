@@ -1,8 +1,8 @@
-//! The decoded events of a trace of any length, in the order of time.
+//! The decoded events of a trace of any length, in time order.
 //!
 //! All outputs consume this stream. Event records are decoded with their own metadata or with a
-//! catalog; kernel events, classic events and WPP messages by the layouts of their classes. Records
-//! that no part of this crate can decode are counted.
+//! catalog; kernel events, classic events and WPP messages are decoded with their classes' layouts.
+//! Records that this crate cannot decode are counted.
 
 use std::collections::BTreeMap;
 use std::io::{Read, Seek};
@@ -18,7 +18,7 @@ use crate::select::Selection;
 use crate::stacks::StackCounts;
 use crate::symbols::Symbols;
 
-/// The process or thread of a record whose header does not name it, as Windows gives it out.
+/// The process or thread id that Windows reports for records whose header contains none.
 const UNKNOWN_ID: u32 = u32::MAX;
 
 /// Decodes a record of any form. Returns `None` if its form is unknown, or if it is shorter than
@@ -42,8 +42,8 @@ pub fn decode_record(record: &RecordRef<'_>, decoder: &mut Decoder<'_>) -> Optio
     }
 }
 
-/// Shows the integers in fields of these names in hexadecimal. Of a negative one, the kernel's layouts
-/// do not say the size: it has 32 bits if it fits in them.
+/// Changes the integers in fields with these names to hexadecimal. The size of a negative number is
+/// unknown in the kernel's layouts; it is assumed to be 32 bits if the number fits.
 fn in_hex(mut event: Decoded, names: &[String]) -> Decoded {
     let fields = event.fields.iter_mut();
     for (_, value) in fields.filter(|(field, _)| names.iter().any(|name| **name == **field)) {
@@ -70,14 +70,14 @@ pub fn view<'a>(record: &RecordRef<'a>) -> Option<EventRef<'a>> {
     })
 }
 
-/// Hides the addresses of network adapters, by which a machine can be recognized, in a decoded record.
-/// Returns the record's user data with zeros in their places, or `None` if it has no such address.
+/// Hides network adapter addresses, which could identify a machine, in a decoded record. Returns
+/// the record's user data with zeros in their place, or `None` if it has no such address.
 #[must_use]
 pub fn hide_hardware_addresses(record: &RecordRef<'_>, decoded: &mut Decoded) -> Option<Vec<u8>> {
     kernel::hide_hardware_addresses(record, decoded)
 }
 
-/// Returns the common parts of a record with a header of the kernel.
+/// Returns the common parts of a record with a kernel header.
 fn view_of<'a>(record: &RecordRef<'a>, header: &kernel::RecordHeader) -> EventRef<'a> {
     let [version, _] = header.version.to_le_bytes();
     EventRef {
@@ -110,17 +110,16 @@ fn view_of<'a>(record: &RecordRef<'a>, header: &kernel::RecordHeader) -> EventRe
 /// The results of a pass over the buffers of a trace.
 #[derive(Debug)]
 pub struct Contents {
-    /// The schemas that the trace contains itself.
+    /// The schemas that the trace itself contains.
     pub schemas: Schemas,
-    /// True if the trace has events that may complete other events; see [`Events::complete`].
+    /// True if the trace has events that can complete other events; see [`Events::complete`].
     pub completes: bool,
 }
 
 impl Contents {
-    /// Looks at all records of a trace, buffer by buffer.
+    /// Examines all records of a trace, buffer by buffer.
     ///
-    /// # Errors
-    /// Returns [`ReadError::Io`] if the file cannot be read.
+    /// # Errors Fails with [`ReadError::Io`] if the file cannot be read.
     pub fn of<R: Read + Seek>(file: &mut TraceFile<R>) -> Result<Self, ReadError> {
         let mut collector = Collector::new();
         let mut completes = false;
@@ -136,7 +135,7 @@ impl Contents {
     }
 }
 
-/// A trace could not be converted.
+/// The reason why a trace could not be converted.
 #[derive(Debug, thiserror::Error)]
 pub enum OutputError {
     /// The trace could not be read.
@@ -147,25 +146,24 @@ pub enum OutputError {
     Write(#[from] std::io::Error),
 }
 
-/// The number of records of a kind and their size.
+/// The number and total size of the records of a kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RecordCount {
     /// The number of records.
     pub records: u64,
-    /// Their size in bytes, without padding.
+    /// The total size in bytes, without padding.
     pub bytes: u64,
 }
 
-/// Counts of records by their kinds.
+/// Counts of records by kind.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RecordCounts {
-    /// The counts by the kind's name. Kinds beyond [`MAX_KINDS`](Self::MAX_KINDS) are counted
-    /// together.
+    /// The counts by kind name. Kinds beyond [`MAX_KINDS`](Self::MAX_KINDS) are counted together.
     kinds: BTreeMap<String, RecordCount>,
 }
 
 impl RecordCounts {
-    /// The number of kinds that are counted separately.
+    /// The maximum number of separately counted kinds.
     pub const MAX_KINDS: usize = 1000;
 
     /// Counts a record.
@@ -174,7 +172,7 @@ impl RecordCounts {
         self.add_all(record.kind.to_string(), one);
     }
 
-    /// Adds the counts of further records.
+    /// Adds other counts.
     pub(crate) fn absorb(&mut self, others: Self) {
         for (kind, other) in others.kinds {
             self.add_all(kind, other);
@@ -190,13 +188,13 @@ impl RecordCounts {
         count.bytes += other.bytes;
     }
 
-    /// Returns the counts, by the kind's name.
+    /// Returns the counts by kind name.
     pub fn iter(&self) -> impl Iterator<Item = (&str, RecordCount)> {
         let kinds = self.kinds.iter();
         kinds.map(|(kind, count)| (kind.as_str(), *count))
     }
 
-    /// Returns true if no record was counted.
+    /// Returns true if no records were counted.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.kinds.is_empty()
@@ -206,26 +204,26 @@ impl RecordCounts {
 /// The numbers of records that a stream decoded, selected and skipped.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Summary {
-    /// The records that were decoded.
+    /// The number of decoded records.
     pub decoded: u64,
-    /// The decoded records that were selected.
+    /// The number of decoded records that were selected.
     pub selected: u64,
-    /// The selected records with problems: with parts that could not be decoded. Without those of the
-    /// system.
+    /// The number of selected records that could not be decoded completely, not including system
+    /// records.
     pub with_problems: u64,
-    /// The selected records of the system whose layout is not known.
+    /// The number of selected system records with an unknown layout.
     pub of_system: u64,
-    /// The selected WPP messages that no loaded format describes.
+    /// The number of selected WPP messages without a loaded format.
     pub without_format: u64,
     /// The records that were not decoded.
     pub skipped: RecordCounts,
-    /// The records that came after a later one; see [`Records`].
+    /// The number of records that followed a record with a later time; see [`Records`].
     pub late: u64,
     /// The damaged parts of the file.
     pub damages: Damages,
-    /// The records with the stacks of other events.
+    /// The counts of stack records.
     pub stacks: StackCounts,
-    /// The entries for names and stacks that did not fit in memory.
+    /// The number of entries for names and stacks that were dropped because the tables were full.
     pub dropped: u64,
 }
 
@@ -239,7 +237,8 @@ impl Summary {
         self.without_format += u64::from(decoded.problems.contains(&Problem::NoFormat));
     }
 
-    /// Adds the counts of further events and records, without what only a whole trace has.
+    /// Adds the counts of other events and records, except for the values that only a whole trace
+    /// has.
     pub(crate) fn absorb(&mut self, other: Self) {
         self.decoded += other.decoded;
         self.selected += other.selected;
@@ -253,13 +252,13 @@ impl Summary {
 /// The data that a stream adds to events. Stacks are always joined with their events.
 #[derive(Clone, Debug, Default)]
 pub struct Additions {
-    /// Add the names of processes and threads, from the trace's own kernel events.
+    /// True to add process and thread names, from the trace's own kernel events.
     pub names: bool,
-    /// Name the functions of stack frames.
+    /// The symbols that provide the function names of stack frames.
     pub symbols: Symbols,
 }
 
-/// The decoded events of a trace, in the order of time.
+/// A trace's decoded events, in time order.
 #[derive(Debug)]
 pub struct Events<'a, R> {
     records: Records<'a, R>,
@@ -268,12 +267,12 @@ pub struct Events<'a, R> {
     summary: Summary,
     /// Completes events, if the trace has kernel events.
     enricher: Option<Enricher<RecordBuf>>,
-    /// The record of the event that was given out last, if it came from the enricher.
+    /// The record of the event that was last returned, if it came from the enricher.
     held: Option<RecordBuf>,
 }
 
 impl<'a, R: Read + Seek> Events<'a, R> {
-    /// Decodes the records of a trace, and selects events.
+    /// Decodes a trace's records, and selects events.
     #[must_use]
     pub fn new(file: &'a mut TraceFile<R>, catalog: &'a Catalog, selection: &'a Selection) -> Self {
         Self {
@@ -287,11 +286,11 @@ impl<'a, R: Read + Seek> Events<'a, R> {
     }
 
     /// Decodes the records of a trace, selects events, and completes them with data from the
-    /// trace's own kernel events: stacks, the threads of performance events, and names. Reads the
-    /// trace in a first pass, which only traces with [`Contents::completes`] need.
+    /// trace's own kernel events: stacks, the threads of performance events, and names. This
+    /// requires an additional first pass over the trace, which is only necessary for traces with
+    /// [`Contents::completes`].
     ///
-    /// # Errors
-    /// Returns [`ReadError::Io`] if the file cannot be read.
+    /// # Errors Fails with [`ReadError::Io`] if the file cannot be read.
     pub fn complete(
         file: &'a mut TraceFile<R>,
         catalog: &'a Catalog,
@@ -306,10 +305,9 @@ impl<'a, R: Read + Seek> Events<'a, R> {
         Ok(events)
     }
 
-    /// Returns the next selected event, and the record from which it was decoded.
+    /// Returns the next selected event, and the record that it was decoded from.
     ///
-    /// # Errors
-    /// Returns [`ReadError::Io`] if the file cannot be read.
+    /// # Errors Fails with [`ReadError::Io`] if the file cannot be read.
     #[expect(clippy::should_implement_trait, reason = "the record borrows from the iterator")]
     pub fn next(&mut self) -> Result<Option<(RecordRef<'_>, Decoded)>, ReadError> {
         if self.enricher.is_some() {
@@ -335,7 +333,7 @@ impl<'a, R: Read + Seek> Events<'a, R> {
         Ok(self.records.get().zip(found))
     }
 
-    /// Returns the next selected event after it has got its stack.
+    /// Returns the next selected event once its stack is complete.
     fn next_completed(&mut self) -> Result<Option<(RecordRef<'_>, Decoded)>, ReadError> {
         let Some(enricher) = &mut self.enricher else {
             return Ok(None);
@@ -409,7 +407,7 @@ mod tests {
             });
         };
         (0..RecordCounts::MAX_KINDS).for_each(&mut add);
-        // A kind that is counted already stays separate.
+        // Kinds that are already counted stay separate.
         add(1);
         add(RecordCounts::MAX_KINDS);
         add(RecordCounts::MAX_KINDS + 1);

@@ -1,12 +1,12 @@
-//! Functions in images, from PDB files.
+//! Function names in images, from PDB files.
 //!
-//! A PDB belongs to an image if it has the GUID and the age that the image's debug directory states
-//! (`CodeView` record RSDS), which merged traces repeat in events. Traces without these events can
-//! still name functions of a PDB that the user gives for an image of its name.
+//! A PDB belongs to an image if its GUID and age match those in the image's debug directory
+//! (`CodeView` record RSDS), which events in merged traces repeat. For traces without these events,
+//! a PDB that the user specifies is used for images with the same name.
 //!
-//! The parser of PDBs is another project's, and a damaged file can make it panic, use up the stack or
-//! all memory, or not end. A program can therefore have a process of its own read each PDB
-//! ([`Symbols::read_by`], [`answer`]), which nothing but that PDB depends on.
+//! A damaged file can make the third-party PDB parser panic, exhaust the stack or memory, or loop
+//! forever. A program can therefore read each PDB in a separate process ([`Symbols::read_by`],
+//! [`answer`]), whose failure affects only that PDB.
 
 use std::collections::HashMap;
 use std::ffi::OsString;
@@ -27,10 +27,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::decode::wpp::Formats;
 
-/// The kind of a PDB's symbols that are annotations.
+/// The kind of PDB symbol that is an annotation.
 const S_ANNOTATION: u16 = 0x1019;
 
-/// The identity of the symbols of an image (`CodeView` record RSDS).
+/// The identity of an image's symbols (`CodeView` record RSDS).
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct SymbolId {
     /// The GUID of the PDB.
@@ -41,7 +41,7 @@ pub struct SymbolId {
     pub pdb: Arc<str>,
 }
 
-/// A PDB could not be used.
+/// The reason why a PDB could not be used.
 #[derive(Debug, thiserror::Error)]
 pub enum SymbolError {
     /// The file or folder could not be read.
@@ -70,7 +70,7 @@ pub enum SymbolError {
     },
 }
 
-/// The functions of images.
+/// The functions in images.
 #[derive(Clone, Debug, Default)]
 pub struct Symbols {
     by_id: HashMap<Guid, Arc<Pdb>>,
@@ -91,23 +91,22 @@ struct Reader {
 struct Pdb {
     guid: [u8; 16],
     ages: [u32; 2],
-    /// Start, end and name, by start.
+    /// The functions' start, end and name, sorted by start.
     functions: Vec<(u32, u32, Box<str>)>,
-    /// The strings of each annotation that is the format of a WPP message.
+    /// The strings of each annotation that contains the format of a WPP message.
     messages: Vec<Vec<Box<str>>>,
 }
 
 impl Symbols {
-    /// Returns a table without functions.
+    /// Returns an empty table.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Has a program read each PDB in a process of its own, which a damaged PDB may end. The
-    /// program gets the PDB as its standard input, and writes the output of [`answer`] to its
-    /// standard output. Without such a program, PDBs are read in this process: in a program that
-    /// aborts when it panics, a damaged PDB can end it.
+    /// Reads each PDB in a separate process, which a damaged PDB can crash. The program receives
+    /// the PDB on standard input, and writes the output of [`answer`] to standard output. Without
+    /// such a program, PDBs are read in this process, which a damaged PDB can end if panics abort.
     #[must_use]
     pub fn read_by(
         mut self,
@@ -121,37 +120,35 @@ impl Symbols {
         self
     }
 
-    /// Returns the formats of WPP messages that the PDBs have as annotations. Malformed annotations
-    /// have none.
+    /// Returns the formats of WPP messages in the PDBs' annotations. Malformed annotations are
+    /// skipped.
     #[must_use]
     pub const fn formats(&self) -> &Formats {
         &self.formats
     }
 
-    /// Returns true if there is no PDB.
+    /// Returns true if no PDBs are loaded.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.by_id.is_empty()
     }
 
-    /// Loads a PDB that the user names. It also serves images of its name whose identity the trace
-    /// does not state.
+    /// Loads a PDB that the user specifies. It is also used for images with the same name whose
+    /// identity is unknown.
     ///
-    /// # Errors
-    /// Returns [`SymbolError`] if the file cannot be read or is not a well-formed PDB.
+    /// # Errors Fails with [`SymbolError`] if the file cannot be read or is not a well-formed PDB.
     pub fn load(&mut self, path: &Path) -> Result<(), SymbolError> {
         let pdb = self.add(path)?;
         self.by_name.insert(stem(&path.to_string_lossy()), pdb);
         Ok(())
     }
 
-    /// Loads all PDBs in a folder, and in the folders in it as symbol servers lay them out. Returns
-    /// the errors of PDBs that are skipped.
+    /// Loads all PDBs in a folder, including the subfolders of a symbol store. Returns the errors
+    /// of skipped PDBs.
     ///
-    /// # Errors
-    /// Returns [`SymbolError::Io`] if a folder cannot be read.
+    /// # Errors Fails with [`SymbolError::Io`] if a folder cannot be read.
     pub fn load_folder(&mut self, folder: &Path) -> Result<Vec<SymbolError>, SymbolError> {
-        // A symbol store has a folder for the name and one for the identity.
+        // A symbol store has one folder level for the name and one for the identity.
         const DEPTH: usize = 3;
         let mut skipped = Vec::new();
         let mut folders = vec![(folder.to_owned(), DEPTH)];
@@ -187,7 +184,7 @@ impl Symbols {
             parse(fs::read(path).map_err(failed)?).map_err(malformed)?
         };
         for message in &pdb.messages {
-            // One message without a format is a message whose bytes are shown.
+            // A message without a format is shown as bytes.
             let _malformed = self.formats.add_annotation(message);
         }
         let pdb = Arc::new(pdb);
@@ -195,8 +192,8 @@ impl Symbols {
         Ok(pdb)
     }
 
-    /// Returns the function at an offset in an image, and the offset in it, such as
-    /// `DriverEntry+0x10`. `id` is the identity of the image's symbols, if it is known.
+    /// Returns the function at an offset in an image, with the offset in the function, such as
+    /// `DriverEntry+0x10`. `id` is the identity of the image's symbols, if known.
     #[must_use]
     pub fn function(&self, image: &str, id: Option<&SymbolId>, offset: u64) -> Option<String> {
         let pdb = match id {
@@ -213,11 +210,10 @@ impl Symbols {
     }
 }
 
-/// Returns the formats of WPP messages that a PDB has as annotations. The PDB is read in this process,
-/// which a damaged one can end if panics abort it.
+/// Returns the formats of WPP messages in a PDB's annotations. Reads the PDB in this process, which
+/// a damaged PDB can end if panics abort.
 ///
-/// # Errors
-/// Returns [`SymbolError`] if the file cannot be read or is not a well-formed PDB.
+/// # Errors Fails with [`SymbolError`] if the file cannot be read or is not a well-formed PDB.
 pub fn formats_of(path: &Path) -> Result<Formats, SymbolError> {
     let bytes =
         fs::read(path).map_err(|source| SymbolError::Io { path: path.to_owned(), source })?;
@@ -231,33 +227,32 @@ pub fn formats_of(path: &Path) -> Result<Formats, SymbolError> {
         .map_err(|error| malformed(error.to_string()))?;
     let mut formats = Formats::new();
     for message in &messages {
-        // A message without a format is shown as its bytes.
+        // A message without a format is shown as bytes.
         let _malformed = formats.add_annotation(message);
     }
     Ok(formats)
 }
 
-/// Returns the name of a file without folders and extension, in lower case.
+/// Returns a file's name without folders and extension, in lower case.
 fn stem(path: &str) -> String {
     let name = path.rsplit(['\\', '/']).next().unwrap_or(path);
     let stem = name.rsplit_once('.').map_or(name, |(stem, _)| stem);
     stem.to_ascii_lowercase()
 }
 
-/// The time that a process has for a PDB.
+/// The time limit of a process that reads a PDB.
 const TIME_LIMIT: Duration = Duration::from_mins(2);
-/// The most bytes that a process may answer with.
+/// The maximum size of a process's answer, in bytes.
 const MAX_ANSWER: u64 = 512 << 20;
 
 /// A process's answer: the functions, or the reason why there are none.
 type Answer = Result<Pdb, String>;
 
-/// Reads a PDB, and writes its functions for the process that asked for them with
-/// [`Symbols::read_by`]. Panics if a damaged PDB makes the parser panic; that process then knows that
-/// the PDB is damaged.
+/// Reads a PDB, and writes its functions for the process that requested them with
+/// [`Symbols::read_by`]. Panics if a damaged PDB makes the parser panic, which tells that process
+/// that the PDB is damaged.
 ///
-/// # Errors
-/// Returns the error of the input or of the output.
+/// # Errors Fails with the error of the input or output.
 pub fn answer(pdb: &mut impl Read, out: &mut impl Write) -> io::Result<()> {
     let mut bytes = Vec::new();
     pdb.read_to_end(&mut bytes)?;
@@ -267,13 +262,13 @@ pub fn answer(pdb: &mut impl Read, out: &mut impl Write) -> io::Result<()> {
 }
 
 impl Reader {
-    /// Has a process read a PDB. Whatever the process does, it ends before the time limit.
+    /// Lets a separate process read a PDB, and ends that process at the time limit.
     fn read(&self, pdb: File) -> io::Result<Answer> {
         let mut child = Command::new(&self.program)
             .args(&self.arguments)
             .stdin(pdb)
             .stdout(Stdio::piped())
-            // A panic's message is of no use to the user.
+            // A panic message would not help the user.
             .stderr(Stdio::null())
             .spawn()?;
         let out = child.stdout.take();
@@ -283,7 +278,7 @@ impl Reader {
         let watcher = thread::spawn(move || {
             let late = ended.recv_timeout(TIME_LIMIT) == Err(RecvTimeoutError::Timeout);
             if late {
-                // Fails if the process has just ended.
+                // Fails if the process has already ended.
                 let _ended = lock(&in_time).kill();
             }
             late
@@ -292,7 +287,7 @@ impl Reader {
         let received = out.map_or(Ok(0), |out| out.take(MAX_ANSWER).read_to_end(&mut bytes));
         drop(done);
         let late = watcher.join().unwrap_or(false);
-        // A process that still writes has written too much.
+        // A process that is still writing has exceeded the limit.
         let _ended = lock(&child).kill();
         let status = lock(&child).wait()?;
         received?;
@@ -306,7 +301,7 @@ impl Reader {
     }
 }
 
-/// Returns the process behind a lock, also after a thread that held it has panicked.
+/// Returns the locked process, even after a thread that held the lock has panicked.
 fn lock(child: &Mutex<Child>) -> MutexGuard<'_, Child> {
     child.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -331,7 +326,7 @@ fn functions(bytes: Vec<u8>) -> Result<Pdb, pdb_addr2line::Error> {
         .functions()
         .filter_map(|function| {
             let name = function.name?.into_boxed_str();
-            // A function without a size ends where the next one starts.
+            // A function without a size ends at the start of the next one.
             let end = function.end_rva.unwrap_or(u32::MAX);
             Some((function.start_rva, end, name))
         })
@@ -340,7 +335,7 @@ fn functions(bytes: Vec<u8>) -> Result<Pdb, pdb_addr2line::Error> {
     Ok(Pdb { guid, ages, functions, messages })
 }
 
-/// Returns the strings of the annotations that are formats of WPP messages.
+/// Returns the strings of the annotations that contain formats of WPP messages.
 fn messages(pdb: &mut PDB<'_, Cursor<Vec<u8>>>) -> Result<Vec<Vec<Box<str>>>, pdb::Error> {
     let mut found = Vec::new();
     let information = pdb.debug_information()?;

@@ -15,44 +15,44 @@ use crate::stream::Summary;
 /// The maximum number of characters of a value in a table.
 const VALUE_LENGTH: usize = 160;
 
-/// The columns of an event's line.
+/// The columns of an event's first line.
 const COLUMNS: [&str; COUNT] =
     ["Time (UTC)", "CPU", "Provider", "Event", "Level", "Keyword", "Opcode", "Channel"];
 const COUNT: usize = 8;
 
-/// The channel of `TraceLogging` events, which needs no mention.
+/// The channel of `TraceLogging` events, which is not worth mentioning.
 const TRACE_LOGGING: u8 = Channel::TRACELOGGING.0;
 
-/// The number of events whose names determine the widths of the columns.
+/// The number of events whose names determine the column widths.
 const SAMPLE: usize = 256;
-/// The maximum width of a column. A longer name moves the rest of its line to the right.
+/// The maximum width of a column. Longer names move the rest of their line to the right.
 const MAX_COLUMN: usize = 32;
-/// The spaces between two columns.
+/// The number of spaces between two columns.
 const GAP: usize = 2;
-/// The spaces before the lines below an event's line.
+/// The number of spaces that indent the lines below an event's first line.
 const INDENT: usize = 4;
-/// The smallest width of a table.
+/// The minimum width of a table.
 const MIN_WIDTH: usize = 20;
 
 /// Writes events as a table.
 ///
-/// An event has a line with its time, its processor and its names. Below it are its message, its
-/// fields, its activity, its call stack and the parts that could not be decoded, each only if the
-/// event has it. Lines that are wider than the terminal are wrapped. The widths of the columns are
-/// those of the first events, so that a trace of any length can be written.
+/// The first line of an event contains the time, the processor and the names. The following lines
+/// contain the message, fields, activity, call stack and parts that could not be decoded, if any.
+/// Lines wider than the terminal are wrapped. The first events determine the column widths, so that
+/// traces of any length can be written.
 #[derive(Debug)]
 pub struct Writer<W> {
     out: W,
     width: Option<usize>,
-    /// True if well-known status codes are shown with their names.
+    /// True to show well-known status codes with their names.
     codes: bool,
-    /// The first events, while the widths are not determined.
+    /// The first events, until the widths are determined.
     sample: Vec<Entry>,
     widths: Option<[usize; COUNT]>,
     day: String,
 }
 
-/// The texts of an event.
+/// The text of an event.
 #[derive(Debug)]
 pub struct Entry {
     day: String,
@@ -61,8 +61,8 @@ pub struct Entry {
 }
 
 impl<W: Write> Writer<W> {
-    /// Returns a writer to `out`. `width` is the number of columns of the terminal; without it,
-    /// lines are not wrapped.
+    /// Returns a writer to `out`. `width` is the terminal's number of columns; without it, lines
+    /// are not wrapped.
     pub fn new(out: W, width: Option<u16>) -> Self {
         Self {
             out,
@@ -74,17 +74,16 @@ impl<W: Write> Writer<W> {
         }
     }
 
-    /// Shows well-known status codes with their names, or without.
+    /// Sets whether well-known status codes are shown with their names.
     #[must_use]
     pub const fn with_codes(mut self, codes: bool) -> Self {
         self.codes = codes;
         self
     }
 
-    /// Writes the header of a trace in a few lines.
+    /// Writes a trace's header as a few lines.
     ///
-    /// # Errors
-    /// Returns the error of the output.
+    /// # Errors Fails with the output's error.
     pub fn header(&mut self, header: &TraceHeader, buffers: u32) -> io::Result<()> {
         let session = &header.session;
         let end = header
@@ -104,16 +103,14 @@ impl<W: Write> Writer<W> {
 
     /// Writes an event.
     ///
-    /// # Errors
-    /// Returns the error of the output.
+    /// # Errors Fails with the output's error.
     pub fn event(&mut self, event: &Decoded) -> io::Result<()> {
         self.add(Entry::new(event, self.codes))
     }
 
-    /// Writes the event of an entry.
+    /// Writes an entry.
     ///
-    /// # Errors
-    /// Returns the error of the output.
+    /// # Errors Fails with the output's error.
     pub fn add(&mut self, entry: Entry) -> io::Result<()> {
         if self.widths.is_some() {
             return self.entry(&entry);
@@ -127,8 +124,7 @@ impl<W: Write> Writer<W> {
 
     /// Writes the counts of shown and omitted events, and flushes the output.
     ///
-    /// # Errors
-    /// Returns the error of the output.
+    /// # Errors Fails with the output's error.
     pub fn end(&mut self, header: &TraceHeader, summary: &Summary) -> io::Result<()> {
         self.flush_sample()?;
         writeln!(self.out)?;
@@ -187,7 +183,7 @@ impl<W: Write> Writer<W> {
         self.out.flush()
     }
 
-    /// Determines the widths of the columns, and writes the first events.
+    /// Determines the column widths, and writes the first events.
     fn flush_sample(&mut self) -> io::Result<()> {
         if self.widths.is_some() {
             return Ok(());
@@ -201,7 +197,8 @@ impl<W: Write> Writer<W> {
         }
         self.widths = Some(widths);
         let mut titles = COLUMNS.map(str::to_owned);
-        // Most traces have no channels, and the last column of the others can move to the right.
+        // Most traces have no channels, so the last column is omitted; channels of later events
+        // move to the right.
         if let Some(title) = titles.last_mut()
             && sample.iter().all(|entry| entry.cells.last().is_some_and(String::is_empty))
         {
@@ -238,7 +235,7 @@ impl<W: Write> Writer<W> {
         self.wrapped(line.trim_end(), INDENT)
     }
 
-    /// Writes a line. If it is wider than the terminal, continues it on lines that are indented.
+    /// Writes a line. If it is wider than the terminal, continues on indented lines.
     fn wrapped(&mut self, line: &str, indent: usize) -> io::Result<()> {
         let Some(limit) = self.width.filter(|limit| line.width() > *limit) else {
             return writeln!(self.out, "{line}");
@@ -260,7 +257,7 @@ impl<W: Write> Writer<W> {
     }
 }
 
-/// Splits text before it exceeds a width, if possible at a space after its indentation.
+/// Splits text to fit a width, if possible at a space after the indentation.
 fn split(text: &str, width: usize) -> (&str, &str) {
     let mut used = 0;
     let mut space = None;
@@ -283,7 +280,7 @@ fn split(text: &str, width: usize) -> (&str, &str) {
     (text, "")
 }
 
-/// Formats events as a table, in the given order; see [`Writer`].
+/// Formats events as a table, in the given order (see [`Writer`]).
 #[must_use]
 pub fn render(events: &[Decoded], width: Option<u16>) -> String {
     let mut writer = Writer::new(Vec::new(), width);
@@ -295,7 +292,7 @@ pub fn render(events: &[Decoded], width: Option<u16>) -> String {
 }
 
 impl Entry {
-    /// Formats an event, with `codes` with the names of well-known status codes.
+    /// Formats an event; `codes` adds the names of well-known status codes.
     #[must_use]
     pub fn new(event: &Decoded, codes: bool) -> Self {
         let [cpu, provider, name, level, keyword, opcode, channel, activity, fields] =
@@ -343,8 +340,8 @@ impl Entry {
     }
 }
 
-/// Formats an event on one line: its time of day, provider, name, level, opcode, keywords, activity
-/// and fields, and its message, if it has one.
+/// Formats an event on one line: its time of day, provider, name, level, opcode, keywords,
+/// activity, fields, and message if there is one.
 #[must_use]
 pub fn line(event: &Decoded) -> String {
     let [_, provider, name, level, keyword, opcode, _, activity, fields] = row(event, false);
@@ -368,19 +365,19 @@ pub fn line(event: &Decoded) -> String {
     line
 }
 
-/// Returns the day of a time's text, unless the time is in no calendar.
+/// Returns the date in a time's text, unless the time is outside the calendar.
 fn day(time: &str) -> Option<&str> {
     let (day, _) = time.split_once('T')?;
     (!time.contains(' ')).then_some(day)
 }
 
-/// Returns the part of a time's text after the day.
+/// Returns the part of a time's text after the date.
 fn time_of_day(time: &str) -> &str {
     let rest = day(time).and_then(|day| time.get(day.len() + 1..));
     rest.map_or(time, |rest| rest.trim_end_matches('Z'))
 }
 
-/// Returns the cells of an event after its time.
+/// Returns an event's cells after the time.
 fn row(event: &Decoded, codes: bool) -> [String; 9] {
     let descriptor = &event.descriptor;
     let provider = event
@@ -458,7 +455,7 @@ fn fields(event: &Decoded, codes: bool) -> String {
         parts.push(format!("({})", Escaped(&problem.to_string())));
     }
     let fields = parts.join(" ");
-    // A message contains the values of the fields as text.
+    // A message already contains the field values as text.
     match &event.message {
         Some(message) if fields.is_empty() => shortened(&escaped(message)),
         Some(message) => format!("{}\n{fields}", shortened(&escaped(message))),
@@ -497,7 +494,7 @@ mod tests {
         assert_eq!(split("ab cd ef", 4), ("ab", " cd ef"));
         assert_eq!(split("abcdef", 4), ("abcd", "ef"));
         assert_eq!(split("    abcdef", 6), ("    ab", "cdef"));
-        // Two columns for each character.
+        // Each of these characters occupies two columns.
         assert_eq!(split("日本語", 5), ("日本", "語"));
     }
 
@@ -532,7 +529,7 @@ mod tests {
             String::from_utf8(writer.out).unwrap()
         };
         assert_eq!(wrapped(""), "\n");
-        // A line that fits is written as it is.
+        // A line that fits is written unchanged.
         assert_eq!(wrapped("aaaa bbbb cccc dddd "), "aaaa bbbb cccc dddd \n");
         assert_eq!(
             wrapped("aaaa bbbb cccc dddd eeee ffff gggg hhhh"),

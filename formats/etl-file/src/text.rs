@@ -1,10 +1,10 @@
-//! Text of numbers, bytes and times, written without `core::fmt`, which dominates otherwise.
+//! Formats numbers, bytes and times without `core::fmt`, which would dominate the run time.
 
 use jiff::Timestamp;
 
 use crate::time::FileTime;
 
-/// The hexadecimal digits of each byte.
+/// The two hexadecimal digits of each byte.
 const DIGITS: [[u8; 2]; 256] = {
     let digit = b"0123456789abcdef";
     let mut all = [[0; 2]; 256];
@@ -41,7 +41,7 @@ pub fn hexadecimal(number: u64, width: usize, out: &mut Vec<u8>) {
     out.extend_from_slice(digits.get(16 - shown..).unwrap_or_default());
 }
 
-/// The bytes of a GUID in the order of its text. The first three fields are little-endian.
+/// The order of a GUID's bytes in its text. The first three fields are little-endian.
 const ORDER: [&[usize]; 5] = [&[3, 2, 1, 0], &[5, 4], &[7, 6], &[8, 9], &[10, 11, 12, 13, 14, 15]];
 
 /// Appends a GUID in lower case with hyphens.
@@ -59,20 +59,20 @@ pub fn guid(guid: etw_wire::Guid, out: &mut Vec<u8>) {
     }
 }
 
-/// Writes times, and remembers the text of the last second.
+/// Writes times, and caches the text of the last second.
 #[derive(Clone, Debug, Default)]
 pub struct Times {
-    /// The second since 1601 to which the text belongs.
+    /// The second since 1601 whose text is cached.
     second: Option<i64>,
     /// The text of the second, without its fraction.
     text: String,
 }
 
-/// 100 ns units in a second.
+/// The number of 100 ns units in a second.
 const SECOND: i64 = 10_000_000;
 
 impl Times {
-    /// Appends a time as [`FileTime`] shows it.
+    /// Appends a time in the format of [`FileTime`].
     pub fn write(&mut self, time: FileTime, out: &mut Vec<u8>) {
         let second = time.raw().div_euclid(SECOND);
         if self.second != Some(second) {
@@ -98,14 +98,14 @@ impl Times {
     }
 }
 
-/// Appends a string of JSON with its quotation marks.
+/// Appends a JSON string with its quotation marks.
 pub fn json_string(text: &str, out: &mut Vec<u8>) {
     out.push(b'"');
     json_escaped(text, out);
     out.push(b'"');
 }
 
-/// Appends the content of a string of JSON.
+/// Appends the content of a JSON string.
 pub fn json_escaped(text: &str, out: &mut Vec<u8>) {
     let bytes = text.as_bytes();
     let mut copied = 0;

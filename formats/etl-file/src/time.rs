@@ -1,24 +1,24 @@
-//! Points in time: FILETIME, SYSTEMTIME, and the clock of a session.
+//! Points in time: FILETIME, SYSTEMTIME, and a session's clock.
 
 use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
-/// A FILETIME: 100 ns units since 1601-01-01 00:00 UTC.
+/// A FILETIME: the number of 100 ns units since 1601-01-01 00:00 UTC.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct FileTime(i64);
 
-/// 100 ns units between 1601-01-01 and 1970-01-01.
+/// The number of 100 ns units from 1601-01-01 to 1970-01-01.
 const UNIX_EPOCH: i64 = 116_444_736_000_000_000;
 
 impl FileTime {
-    /// Returns the time of a count of 100 ns units since 1601-01-01 UTC.
+    /// Returns the time that is `units` × 100 ns after 1601-01-01 UTC.
     #[must_use]
     pub const fn from_raw(units: i64) -> Self {
         Self(units)
     }
 
-    /// Returns the count of 100 ns units since 1601-01-01 UTC.
+    /// Returns the number of 100 ns units since 1601-01-01 UTC.
     #[must_use]
     pub const fn raw(self) -> i64 {
         self.0
@@ -30,15 +30,15 @@ impl FileTime {
         Self(saturate(nanos.div_euclid(100) + i128::from(UNIX_EPOCH)))
     }
 
-    /// Returns the nanoseconds since the Unix epoch.
+    /// Returns the number of nanoseconds since the Unix epoch.
     #[must_use]
     pub fn unix_nanos(self) -> i128 {
         (i128::from(self.0) - i128::from(UNIX_EPOCH)) * 100
     }
 }
 
-/// Formats the time in ISO 8601 in UTC with 100 ns digits, or as its raw count outside the years
-/// -9999 to 9999.
+/// Formats the time as ISO 8601 in UTC with a resolution of 100 ns, or as its raw count outside the
+/// years -9999 to 9999.
 impl fmt::Display for FileTime {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match jiff::Timestamp::from_nanosecond(self.unix_nanos()) {
@@ -48,12 +48,13 @@ impl fmt::Display for FileTime {
     }
 }
 
-/// A text is not a time.
+/// The error for text that is not a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("expected a time in UTC such as 2026-01-31T23:59:59.5Z")]
 pub struct NotATime;
 
-/// Reads a time as it is formatted, with any number of digits; without a time zone, it is in UTC.
+/// Parses a time in the output format, with any number of digits; without a time zone, it is in
+/// UTC.
 impl FromStr for FileTime {
     type Err = NotATime;
 
@@ -72,25 +73,25 @@ impl serde::Serialize for FileTime {
 
 /// A SYSTEMTIME: a date and time of day in eight 16-bit fields.
 ///
-/// In a time zone it is the rule of a switch instead: `year` is 0, and `day` is the number of the
-/// week in the month.
+/// In a time zone, it is instead the rule for a switch: `year` is 0, and `day` is the week of the
+/// month.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct SystemTime {
-    /// Year, or 0 in a rule.
+    /// The year, or 0 in a rule.
     pub year: u16,
-    /// Month, 1 to 12.
+    /// The month, 1 to 12.
     pub month: u16,
-    /// Day of the week, 0 is Sunday.
+    /// The day of the week; 0 is Sunday.
     pub day_of_week: u16,
-    /// Day of the month, or week in a rule.
+    /// The day of the month, or the week in a rule.
     pub day: u16,
-    /// Hour.
+    /// The hour.
     pub hour: u16,
-    /// Minute.
+    /// The minute.
     pub minute: u16,
-    /// Second.
+    /// The second.
     pub second: u16,
-    /// Millisecond.
+    /// The millisecond.
     pub millisecond: u16,
 }
 
@@ -141,17 +142,17 @@ impl serde::Serialize for SystemTime {
     }
 }
 
-/// The unit of the time stamps of a trace (`ReservedFlags` of `TRACE_LOGFILE_HEADER`).
+/// The unit of a trace's timestamps (`ReservedFlags` of `TRACE_LOGFILE_HEADER`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum ClockType {
-    /// 1: ticks of the performance counter.
+    /// 1: performance counter ticks.
     #[default]
     Qpc,
-    /// 2: 100 ns units since 1601, a FILETIME.
+    /// 2: units of 100 ns since 1601, a FILETIME.
     SystemTime,
     /// 3: processor cycles.
     CpuCycles,
-    /// A value that is not documented.
+    /// An undocumented value.
     Other(u32),
 }
 
@@ -179,25 +180,25 @@ impl ClockType {
     }
 }
 
-/// The clock of a session, which converts time stamps to absolute time.
+/// A session's clock, which converts timestamps to absolute times.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Clock {
-    /// The unit of a time stamp.
+    /// The unit of timestamps.
     pub kind: ClockType,
-    /// Ticks per second of the performance counter.
+    /// The performance counter's ticks per second.
     pub perf_frequency: i64,
-    /// Processor speed in MHz, the scale of [`ClockType::CpuCycles`].
+    /// The processor speed in MHz, which scales [`ClockType::CpuCycles`].
     pub cpu_mhz: u32,
     /// The clock's reading when the session started.
     pub start_clock: i64,
-    /// The time at the same instant.
+    /// The absolute time when the session started.
     pub start_time: FileTime,
 }
 
 impl Clock {
-    /// Returns the absolute time of a time stamp, rounded down to 100 ns (ETL-6.2).
+    /// Returns the absolute time of a timestamp, rounded down to 100 ns (ETL-6.2).
     ///
-    /// If the clock type is unknown, or its frequency is not positive, time stamps cannot be
+    /// If the clock type is unknown or its frequency is not positive, timestamps cannot be
     /// converted and the result is the start time.
     #[must_use]
     pub fn to_file_time(&self, raw: i64) -> FileTime {
@@ -215,8 +216,8 @@ impl Clock {
         FileTime(saturate(i128::from(self.start_time.0) + elapsed))
     }
 
-    /// Returns the reading at an absolute time, rounded down to a tick. Returns `None` if time
-    /// stamps cannot be converted.
+    /// Returns the reading at an absolute time, rounded down to a tick, or `None` if timestamps
+    /// cannot be converted.
     #[must_use]
     pub fn from_file_time(&self, time: FileTime) -> Option<i64> {
         let (numerator, denominator) = match self.kind {
@@ -233,8 +234,8 @@ impl Clock {
         Some(saturate(i128::from(self.start_clock) + ticks))
     }
 
-    /// Returns the time between two readings, or `None` if the second is before the first or time
-    /// stamps cannot be converted.
+    /// Returns the time between two readings, or `None` if the second is before the first or
+    /// timestamps cannot be converted.
     #[must_use]
     pub fn between(&self, first: i64, second: i64) -> Option<Duration> {
         let (nanos, denominator) = match self.kind {
@@ -248,8 +249,9 @@ impl Clock {
         u64::try_from(nanos).ok().filter(|_| denominator > 0).map(Duration::from_nanos)
     }
 
-    /// Returns the reading of a buffer's `TimeStamp`, which is a FILETIME in merged files whatever
-    /// their clock is (ETL-12.7): it is the reading that is nearer to the start of the session.
+    /// Returns a buffer's `TimeStamp` as a clock reading. In merged files it is a FILETIME,
+    /// whatever the clock (ETL-12.7); the interpretation that is nearer to the session's start is
+    /// used.
     pub(crate) fn reading_of_buffer(&self, timestamp: i64) -> i64 {
         let from_start = |time: FileTime| time.0.abs_diff(self.start_time.0);
         let as_reading = from_start(self.to_file_time(timestamp));

@@ -1,9 +1,9 @@
-//! The records that a part of a trace needs.
+//! Selects the records that a part of a trace needs.
 //!
-//! A part of a trace has the selected events, and the records without which they say less: the
-//! system's configuration, the processes, threads and images, the names of files and keys, the
-//! schemas and the stacks. Windows writes many of them at the start or at the end of a trace
-//! (rundown), which may be outside the selected time.
+//! Besides the selected events, a part of a trace contains the records that help to interpret them:
+//! the system's configuration, processes, threads and images, file and key names, schemas and
+//! stacks. Windows writes many of these at the start or end of a trace (rundown), possibly outside
+//! the selected time.
 
 use std::collections::{HashSet, VecDeque};
 use std::hash::Hash;
@@ -17,18 +17,18 @@ use crate::select::Selection;
 use crate::stacks;
 use crate::stream::decode_record;
 
-/// Why a record is in a part of a trace.
+/// The reason why a record is in a part of a trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kept {
-    /// It is selected.
+    /// The record is selected.
     Selected,
-    /// Selected records need it.
+    /// Selected records need the record.
     Needed,
 }
 
-/// The classes of the kernel whose events say something about others, and the types of these events;
-/// no types stand for all. The first of each pair are of the whole trace, wherever they are in it; the
-/// second are of the time after them.
+/// The kernel classes whose events describe others, with two lists of event types. Events of the
+/// first list apply to the whole trace, events of the second to the time after them. An empty list
+/// means all types.
 const DESCRIPTIONS: [(&str, &[u8], &[u8]); 13] = [
     ("EventMetadata", &[], &[]),
     ("EventTrace", &[], &[]),
@@ -45,27 +45,27 @@ const DESCRIPTIONS: [(&str, &[u8], &[u8]); 13] = [
     ("Thread", &[0x03, 0x04, 0x48], &[0x01, 0x02]),
 ];
 
-/// The opcodes `win:DC_Start` and `win:DC_Stop` of events that describe what existed already.
+/// The opcodes `win:DC_Start` and `win:DC_Stop` of events that describe what already exists.
 const RUNDOWN: [u8; 2] = [3, 4];
 
-/// Chooses the records of a part of a trace, in the order of time.
+/// Selects the records of a part of a trace, in time order.
 ///
-/// Memory is bounded: a stack is kept if it comes soon after its event.
+/// Memory use is limited: a stack is kept only if it follows its event closely.
 #[derive(Debug)]
 pub struct Trimmer<'a> {
     selection: &'a Selection,
     decoder: Decoder<'a>,
     names: Names,
     running: Running,
-    /// The times of selected records, to which stacks refer.
+    /// The times of selected records, which stacks refer to.
     times: Recent<i64>,
-    /// The numbers of the stacks of which selected events have one half.
+    /// The match ids of half stacks in selected events.
     halves: Recent<u64>,
 }
 
 impl<'a> Trimmer<'a> {
-    /// Returns a trimmer for a trace. The catalog knows the names of providers; `names` are of the
-    /// trace's own events, and are needed for a selection by processes.
+    /// Returns a trimmer for a trace. The catalog contains the providers' names; `names` comes from
+    /// the trace's own events and is needed to select by process.
     #[must_use]
     pub fn new(selection: &'a Selection, catalog: &'a Catalog, names: Names) -> Self {
         Self {
@@ -78,10 +78,10 @@ impl<'a> Trimmer<'a> {
         }
     }
 
-    /// Returns why the next record is in the part, or `None` if it is not.
+    /// Returns the reason why the next record is in the part, or `None` if it is not.
     pub fn keeps(&mut self, record: &RecordRef<'_>) -> Option<Kept> {
         let Some(mut event) = decode_record(record, &mut self.decoder) else {
-            // Nothing but its time is known of the record.
+            // Only the record's time is known.
             let is_selected =
                 self.selection.is_by_time() && self.selection.wants_time(record.time());
             return is_selected.then_some(Kept::Selected);
@@ -105,7 +105,7 @@ impl<'a> Trimmer<'a> {
         is_needed.then_some(Kept::Needed)
     }
 
-    /// Returns true if an event of the kernel describes others of the part.
+    /// Returns true if a kernel event describes other events of the part.
     fn describes_others(&self, event: &Decoded) -> bool {
         let (Kind::Kernel { .. } | Kind::Classic { .. }, Some(class)) =
             (event.kind, event.provider_name.as_deref())
@@ -122,8 +122,8 @@ impl<'a> Trimmer<'a> {
             || (before.contains(&opcode) && self.selection.to.is_none_or(|to| event.time <= to))
     }
 
-    /// Returns true if an event of a selected provider describes what existed already, or is a part
-    /// of its manifest.
+    /// Returns true if an event of a selected provider describes what already exists, or contains
+    /// part of the provider's manifest.
     fn is_rundown(&self, event: &Decoded) -> bool {
         let descriptor = &event.descriptor;
         let is_chunk = schemas::is_chunk(descriptor.id, descriptor.opcode, descriptor.task);
@@ -134,7 +134,7 @@ impl<'a> Trimmer<'a> {
     }
 }
 
-/// The last values that were added.
+/// The most recently added values.
 #[derive(Debug)]
 struct Recent<T> {
     order: VecDeque<T>,
@@ -148,7 +148,7 @@ impl<T> Default for Recent<T> {
 }
 
 impl<T: Copy + Eq + Hash> Recent<T> {
-    /// As many as events wait for their stacks where these are joined.
+    /// The same number as events that wait for their stacks when these are joined.
     const MAX: usize = stacks::Joiner::<()>::MAX_EVENTS;
 
     fn add(&mut self, value: T) {

@@ -1,7 +1,7 @@
 //! Compares manifests: a newer manifest must decode the events of an older one.
 //!
-//! An event's id and version denote one layout forever, because old traces are decoded with newer
-//! resources.
+//! An event's id and version identify one layout permanently, because old traces are decoded with
+//! newer resources.
 
 use std::fmt;
 
@@ -17,7 +17,7 @@ use crate::{
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{}:{}: {}: {}", at.line, at.column, printable(provider), printable(&what.to_string()))]
 pub struct Break {
-    /// The place in the newer manifest.
+    /// The location in the newer manifest.
     pub at: Position,
     /// The provider's name.
     pub provider: String,
@@ -54,7 +54,7 @@ pub enum Change {
         version: u8,
         /// A description of the difference.
         difference: String,
-        /// The lowest unused version.
+        /// The lowest unused version number.
         next: u16,
     },
     /// The manifest does not have the provider.
@@ -78,7 +78,7 @@ pub enum Change {
         /// A description of the difference.
         difference: String,
     },
-    /// A value in the event's descriptor is different.
+    /// A value in the event's descriptor differs.
     #[error("event {id} version {version}: the {what} is {now}; expected {before}")]
     Descriptor {
         /// The id.
@@ -118,7 +118,7 @@ fn describe(property: &Property, among: &[Property], provider: &Provider) -> Str
         PropertyKind::Data { in_type, out_type, map, .. } => {
             let shown = out_type.name();
             let in_type = in_type_name(*in_type);
-            // The map's name makes no difference, but its kind does.
+            // The map's name is irrelevant, but its kind matters.
             let map = match map.map(|map| provider.maps[map].is_bits) {
                 None => "",
                 Some(false) => " with a value map",
@@ -160,7 +160,7 @@ impl fmt::Display for Descriptor {
     }
 }
 
-/// Returns the numbers besides the id by which filters and viewers identify an event.
+/// Returns the numbers, besides the id, by which filters and viewers identify an event.
 fn descriptor(event: &Event, provider: &Provider) -> [Descriptor; 3] {
     let task = event.task.map_or(0, |at| provider.tasks[at].value);
     let opcode = event.opcode.map_or(0, |at| provider.opcodes[at].value);
@@ -171,8 +171,8 @@ fn descriptor(event: &Event, provider: &Provider) -> [Descriptor; 3] {
 
 /// Returns the encodings of fields, without names and presentations.
 ///
-/// A length right before bytes encodes counted bytes, so the two fields count as one. References to
-/// fields use the resulting numbers.
+/// A length field directly before binary data has the same encoding as counted bytes, so the two
+/// fields count as one. References use the resulting field numbers.
 fn shapes(properties: &[Property]) -> Vec<String> {
     let is_length = |at: usize| {
         let next = properties.get(at + 1);
@@ -209,7 +209,7 @@ fn shapes(properties: &[Property]) -> Vec<String> {
             PropertyKind::Data { .. } if is_counted => "counted bytes".to_owned(),
             PropertyKind::Unknown { in_type, .. } => format!("type {in_type}"),
             PropertyKind::Data { in_type, out_type, .. } => match (*in_type, property.length) {
-                // A fixed number of bytes, whatever the type's name.
+                // A fixed number of bytes; the type's name is irrelevant.
                 (InType::Binary, Size::Fixed(length)) => format!("1 byte*{length}"),
                 (InType::Binary, Size::None) if *out_type == OutType::Ipv6 => {
                     "1 byte*16".to_owned()
@@ -222,7 +222,7 @@ fn shapes(properties: &[Property]) -> Vec<String> {
     shapes
 }
 
-/// Returns whether a field is bytes whose length is the field before it.
+/// Returns whether a field is binary data whose length is the preceding field.
 fn is_counted_by(property: &Property, field: usize) -> bool {
     let is_bytes = matches!(
         &property.kind,
@@ -270,7 +270,7 @@ fn properties<'a>(event: &Event, provider: &'a Provider) -> &'a [Property] {
 }
 
 /// Compares a declaration with the manifest that it names. Returns the events that the manifest
-/// lacks or describes with a different layout.
+/// lacks or gives a different layout.
 #[must_use]
 pub fn disagreements(declared: &Manifest, file: &Manifest) -> Vec<Break> {
     let mut found = Vec::new();

@@ -1,21 +1,21 @@
-//! Mistakes in manifests, and the rules that they break.
+//! Mistakes in manifests, and the rules that they violate.
 
 use std::fmt;
 
 use crate::position::Position;
 
-/// A mistake in a manifest, with its place.
+/// A mistake in a manifest and its location.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("line {}, column {}: {}", at.line, at.column, printable(&rule.to_string()))]
 pub struct ManifestError {
-    /// The place in the file.
+    /// The location in the file.
     pub at: Position,
-    /// The broken rule.
+    /// The violated rule.
     pub rule: Rule,
 }
 
-/// Returns a string from a file, with escapes for characters that control terminals or that hide or
-/// reorder the text around them.
+/// Returns a string from a file. Characters that control terminals, or that hide or reorder other
+/// text, are escaped.
 #[must_use]
 pub fn printable(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
@@ -35,7 +35,7 @@ const fn is_directional(character: char) -> bool {
         '\u{200B}'..='\u{200F}' | '\u{2028}'..='\u{202E}' | '\u{2060}'..='\u{206F}' | '\u{FEFF}')
 }
 
-/// All mistakes in a manifest, in the order of the file.
+/// All mistakes in a manifest, in file order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failures(pub Vec<ManifestError>);
 
@@ -53,35 +53,35 @@ impl fmt::Display for Failures {
 
 impl std::error::Error for Failures {}
 
-/// A broken rule for manifests.
+/// A rule for manifests that was violated.
 ///
-/// Source: eventman.xsd and its documentation, winmeta.xml, and the further rules of mc.exe
+/// Source: eventman.xsd and its documentation, winmeta.xml, and the additional rules of mc.exe
 /// (`docs/reference/decoding-resources.md`, section 5).
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Rule {
-    /// A Rust declaration is invalid, for the reason in the compiler's message.
+    /// A Rust declaration is invalid, with the compiler's reason.
     #[error("{0}")]
     Declaration(String),
     /// The text is not well-formed XML.
     #[error("the XML is malformed: {0}")]
     Xml(String),
-    /// A character must be escaped, or is not allowed.
+    /// A character must be escaped or is not allowed.
     #[error("`{0}` has to be escaped in XML")]
     Unescaped(String),
     /// A comment contains two hyphens, or ends in three.
     #[error("a comment contains `--` before its end, which XML does not allow")]
     Comment,
-    /// The document is of another kind.
+    /// The document is not a manifest.
     #[error(
         "the root element is `{0}`; a manifest's is `instrumentationManifest`, or \
              `assembly` around it"
     )]
     NotAManifest(String),
-    /// The document contains no provider where manifests have them.
+    /// The document has no provider where manifests can have one.
     #[error("the manifest contains no provider")]
     NoProvider,
-    /// An element or attribute is left out, because manifests of events do not have it: it is in
-    /// another namespace, as performance counters are, or a decoder does not know it.
+    /// An element or attribute is ignored because it does not belong to an event manifest: it is in
+    /// another namespace (for example, performance counters) or unknown to decoders.
     #[error(
         "leaving out {count} {what}{} `{inner}` of `{outer}`{}",
         if *count == 1 { "" } else { "s" },
@@ -90,13 +90,13 @@ pub enum Rule {
     LeftOut {
         /// `element` or `attribute`.
         what: &'static str,
-        /// Its name.
+        /// The name of the ignored item.
         inner: Box<str>,
         /// The enclosing element.
         outer: &'static str,
-        /// Its namespace; empty for that of the manifest.
+        /// The namespace of the ignored item; empty for the manifest's own.
         namespace: Box<str>,
-        /// The number of these elements or attributes; the place is that of the first one.
+        /// The number of these elements or attributes; the location is that of the first.
         count: usize,
     },
     /// An attribute is missing.
@@ -126,7 +126,7 @@ pub enum Rule {
         /// The attribute's value.
         text: String,
     },
-    /// An element in a place where it is not allowed.
+    /// An element where it is not allowed.
     #[error("`{outer}` cannot contain `{inner}`")]
     Element {
         /// The element.
@@ -146,7 +146,7 @@ pub enum Rule {
         /// The maximum.
         most: u64,
     },
-    /// A value that is not one of the attribute's words.
+    /// A value that is not one of the words that the attribute allows.
     #[error("`{attribute}` is \"{text}\"; it must be one of {words}")]
     Word {
         /// The attribute.
@@ -186,7 +186,7 @@ pub enum Rule {
     /// A value that is not a string reference.
     #[error("\"{0}\" is not a string reference; write `$(string.Id)`")]
     TextReference(String),
-    /// A reference to a string of a message file.
+    /// A reference to a string in a message file.
     #[error(
         "`$(mc.{0})` refers to a message file (.mc), which this compiler does not read; move the \
          string to the stringTable and refer to it as `$(string.{0})`"
@@ -203,10 +203,10 @@ pub enum Rule {
         /// The name.
         name: String,
     },
-    /// A provider has a control GUID, and its name does not end with its other GUID.
+    /// A provider has a control GUID, but its name does not end with its decoding GUID.
     #[error("provider \"{0}\" has a controlGuid, so its name must end with the digits of its guid")]
     NameWithoutGuid(String),
-    /// A keyword's mask is not one of the bits 0 to 47.
+    /// A keyword's mask is not exactly one of the bits 0 to 47.
     #[error("keyword \"{name}\" {}", keyword_bits(*mask))]
     KeywordMask {
         /// The keyword's name.
@@ -220,7 +220,7 @@ pub enum Rule {
     /// A map on a field whose type cannot have one.
     #[error("a {0} field cannot have a map; maps are for integers")]
     MapType(&'static str),
-    /// A presentation that does not fit the encoding.
+    /// A presentation that the encoding does not allow.
     #[error("a {in_type} field cannot be shown as {out_type}; possible: {possible}")]
     OutType {
         /// The encoding.
@@ -230,16 +230,16 @@ pub enum Rule {
         /// The allowed presentations.
         possible: String,
     },
-    /// Bytes without a length.
+    /// Binary data without a length.
     #[error("a win:Binary field needs a length")]
     LengthMissing,
-    /// A length on a field that carries its length in the data.
+    /// A length on a field whose data contains its length.
     #[error("a {0} field carries its length in the data; remove `length`")]
     LengthImpossible(&'static str),
     /// A count or a length that refers to an unsuitable field.
     #[error("\"{0}\" is not an integer field before this one, so it cannot be a count or a length")]
     SizeField(String),
-    /// More fields than messages can name.
+    /// More fields than messages can refer to.
     #[error("template \"{0}\" has more than 99 fields")]
     TooManyFields(String),
     /// More providers than generated message ids can distinguish.
@@ -251,10 +251,10 @@ pub enum Rule {
     /// More channels than keywords have bits for.
     #[error("a provider can declare at most 8 channels")]
     TooManyChannels,
-    /// An event of an Admin channel without a message.
+    /// An event in an Admin channel without a message.
     #[error("an event of an Admin channel needs a message")]
     AdminMessage,
-    /// An event of an Admin channel with an unsuitable level.
+    /// An event in an Admin channel with an unsuitable level.
     #[error("an event of an Admin channel needs a level from win:Critical to win:Informational")]
     AdminLevel,
     /// A message that refers to a missing field.
@@ -265,10 +265,10 @@ pub enum Rule {
         /// The number of the event's fields.
         fields: usize,
     },
-    /// A format without its closing exclamation mark.
+    /// A format specifier without its closing exclamation mark.
     #[error("the format after %{0} in the message has no closing exclamation mark")]
     MessageFormat(usize),
-    /// An event's attributes that are not `name=value` pairs.
+    /// Event attributes that are not `name=value` pairs.
     #[error("\"{0}\" is not a list of `name=value` pairs separated by semicolons")]
     Attributes(String),
     /// Two events with the same id and version.

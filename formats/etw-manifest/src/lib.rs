@@ -1,12 +1,12 @@
-//! Instrumentation manifests: the names and layouts of a provider's events.
+//! Instrumentation manifests: the names and layouts of providers' events.
 //!
-//! - [`read()`] reads a manifest (`.man`, the XML of eventman.xsd) as a compiler does and [`check()`]s
-//!   it; [`write()`] writes one.
-//! - [`read_lenient`] reads a manifest as a decoder does: it skips the parts that it cannot use, and
+//! - [`read()`] reads a manifest (`.man`, the XML of eventman.xsd) and [`check()`]s it, as a
+//!   compiler does; [`write()`] writes a manifest.
+//! - [`read_lenient`] reads a manifest like a decoder: it skips the parts that it cannot use, and
 //!   reports them.
 //! - [`resources`] writes the resources that mc.exe compiles from a manifest: `WEVT_TEMPLATE` and
-//!   message tables. [`res`] writes them to a `.res` file, which linkers accept.
-//! - [`compare`] finds the changes that make older traces unreadable.
+//!   message tables. [`res`] writes resources to a `.res` file for a linker.
+//! - [`compare`] finds changes that make older traces unreadable.
 //!
 //! `docs/reference/decoding-resources.md` describes the formats and names their sources.
 

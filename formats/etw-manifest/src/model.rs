@@ -1,9 +1,9 @@
 //! The model of a manifest: the names and layouts of a provider's events.
 //!
-//! The types follow the elements of eventman.xsd, and their fields its attributes. The XML refers
-//! to definitions by name, the model by index: an event's `level` is an index into its provider's
-//! `levels`. winmeta.xml's definitions are in these lists only where an event uses them, marked
-//! `standard`.
+//! Types correspond to elements of eventman.xsd, and fields to attributes. The XML refers to
+//! definitions by name; the model refers to them by index: an event's `level` is an index into its
+//! provider's `levels`. These lists contain the definitions of winmeta.xml that the events use,
+//! marked `standard`.
 //!
 //! Source: eventman.xsd and winmeta.xml of the Windows SDK; `docs/reference/decoding-resources.md`,
 //! section 5.
@@ -15,7 +15,7 @@ use etw_wire::{Guid, InType, OutType, winmeta};
 use crate::error::ManifestError;
 pub use crate::position::Position;
 
-/// The names and values of attributes.
+/// Attributes as pairs of names and values.
 pub type Others = Vec<(String, String)>;
 
 /// An index into [`Manifest::texts`].
@@ -32,8 +32,7 @@ pub struct Manifest {
     pub culture: String,
     /// The strings in other languages.
     pub translations: Vec<Translation>,
-    /// The elements and attributes of other namespaces, which the reader left out, in the order of
-    /// the file.
+    /// The ignored elements and attributes of other namespaces, in file order.
     pub left_out: Vec<ManifestError>,
 }
 
@@ -44,13 +43,13 @@ pub struct Text {
     pub id: String,
     /// The text.
     pub value: String,
-    /// The id from the manifest's `messageTable`; without one, an id is generated.
+    /// The message id in the manifest's `messageTable`; if `None`, an id is generated.
     pub message_id: Option<u32>,
-    /// The name of its constant in the header that mc.exe writes.
+    /// The name of the string's constant in the header that mc.exe generates.
     pub symbol: Option<String>,
-    /// True if winmeta.xml defines this item.
+    /// True if winmeta.xml defines this string.
     pub standard: bool,
-    /// The place of its definition.
+    /// The location of the definition.
     pub at: Position,
 }
 
@@ -70,7 +69,7 @@ pub struct Provider {
     pub name: String,
     /// The GUID by which the provider's events are decoded.
     pub guid: Guid,
-    /// The name of its constant in the header that mc.exe writes.
+    /// The name of the GUID's constant in the header that mc.exe generates.
     pub symbol: String,
     /// The text that viewers show.
     pub message: Option<TextRef>,
@@ -78,17 +77,17 @@ pub struct Provider {
     pub resource_file: String,
     /// The path of the image with the message table.
     pub message_file: String,
-    /// The path of the image with the strings of parameters (`%%1`).
+    /// The path of the image with the parameter strings (`%%1`).
     pub parameter_file: Option<String>,
     /// The GUID by which sessions enable the provider, if it differs from `guid`.
     pub control_guid: Option<Guid>,
-    /// The namespace of generated projections.
+    /// The namespace for generated language projections.
     pub namespace: Option<String>,
     /// The GUID of the provider group.
     pub group_guid: Option<Guid>,
     /// The attribute `includeName` of `traits`.
     pub include_name: Option<bool>,
-    /// The channels, including imported ones; their order assigns the bits from 63 down to events.
+    /// The channels, including imported ones; in order, they own the keyword bits from 63 down.
     pub channels: Vec<Channel>,
     /// The levels.
     pub levels: Vec<Level>,
@@ -108,19 +107,19 @@ pub struct Provider {
     pub filters: Vec<Filter>,
     /// The events.
     pub events: Vec<Event>,
-    /// Attributes without a place in the resources, kept for writing.
+    /// Attributes that the resources do not contain, kept for writing.
     pub others: Others,
-    /// The place of its definition.
+    /// The location of the definition.
     pub at: Position,
 }
 
-/// A qualified name. Two names are equal if their namespaces and local names are equal; prefixes do
-/// not count.
+/// A qualified name. Two names are equal if their namespaces and local names are equal; prefixes
+/// are irrelevant.
 #[derive(Clone, Debug, Default)]
 pub struct QName {
     /// The name as written, with its prefix: `win:Error`.
     pub written: String,
-    /// The namespace that the prefix stands for; empty without a prefix.
+    /// The namespace of the prefix; empty without a prefix.
     pub namespace: String,
 }
 
@@ -166,11 +165,11 @@ pub struct Channel {
     pub name: String,
     /// The name by which events refer to the channel (`chid`).
     pub id: Option<String>,
-    /// The name of its constant in the header that mc.exe writes.
+    /// The name of the channel's constant in the header that mc.exe generates.
     pub symbol: Option<String>,
     /// The type: `Admin`, `Operational`, `Analytic` or `Debug`; empty if it is unknown.
     pub kind: String,
-    /// The number. The reader assigns numbers from 16 to channels without one in the manifest.
+    /// The number. If the manifest gives none, the reader assigns numbers from 16.
     pub value: u8,
     /// True if the manifest gives the number.
     pub explicit_value: bool,
@@ -182,25 +181,25 @@ pub struct Channel {
     pub declared: bool,
     /// The isolation: `Application`, `System` or `Custom`.
     pub isolation: Option<String>,
-    /// The attribute `enabled`: whether the channel is initially enabled.
+    /// The attribute `enabled`: true if the channel is initially enabled.
     pub enabled: Option<bool>,
     /// The security descriptor, in SDDL.
     pub access: Option<String>,
     /// The log file's properties (`logging`).
     pub logging: Logging,
-    /// The other child element (`publishing`), as XML.
+    /// The other child element, `publishing`, as XML.
     pub inside: String,
-    /// The place of its definition.
+    /// The location of the definition.
     pub at: Position,
 }
 
 /// The properties of the log file that backs a channel (`logging`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Logging {
-    /// True if a full log file is kept and a new one begun.
+    /// True if a full log file is kept and a new one started.
     pub auto_backup: Option<bool>,
-    /// True if a full log file keeps its events (sequential), false if new events replace the
-    /// oldest ones (circular).
+    /// True if a full log file keeps its events and drops new ones; false if new events replace the
+    /// oldest ones.
     pub retention: Option<bool>,
     /// The maximum size of the log file in bytes.
     pub max_size: Option<u64>,
@@ -213,13 +212,13 @@ pub struct Level {
     pub name: QName,
     /// The number.
     pub value: u8,
-    /// The name of its constant in the header that mc.exe writes.
+    /// The name of the level's constant in the header that mc.exe generates.
     pub symbol: Option<String>,
     /// The text that viewers show.
     pub message: Option<TextRef>,
-    /// True if winmeta.xml defines this item.
+    /// True if winmeta.xml defines this level.
     pub standard: bool,
-    /// The place of its definition.
+    /// The location of the definition.
     pub at: Position,
 }
 
@@ -230,15 +229,15 @@ pub struct Task {
     pub name: QName,
     /// The number.
     pub value: u16,
-    /// The name of its constant in the header that mc.exe writes.
+    /// The name of the task's constant in the header that mc.exe generates.
     pub symbol: Option<String>,
     /// The GUID of the task's classic (MOF) events.
     pub event_guid: Option<Guid>,
     /// The text that viewers show.
     pub message: Option<TextRef>,
-    /// True if winmeta.xml defines this item.
+    /// True if winmeta.xml defines this task.
     pub standard: bool,
-    /// The place of its definition.
+    /// The location of the definition.
     pub at: Position,
 }
 
@@ -249,17 +248,17 @@ pub struct Opcode {
     pub name: QName,
     /// The number.
     pub value: u8,
-    /// The index of the opcode's task; `None` if the opcode fits any task.
+    /// The index of the opcode's task; `None` if the opcode applies to any task.
     pub task: Option<usize>,
-    /// The name of its constant in the header that mc.exe writes.
+    /// The name of the opcode's constant in the header that mc.exe generates.
     pub symbol: Option<String>,
     /// The text that viewers show.
     pub message: Option<TextRef>,
-    /// True if winmeta.xml defines this item.
+    /// True if winmeta.xml defines this opcode.
     pub standard: bool,
-    /// Attributes without a place in the resources, kept for writing.
+    /// Attributes that the resources do not contain, kept for writing.
     pub others: Others,
-    /// The place of its definition.
+    /// The location of the definition.
     pub at: Position,
 }
 
@@ -268,15 +267,15 @@ pub struct Opcode {
 pub struct Keyword {
     /// The name.
     pub name: QName,
-    /// The mask, which has one bit, except for winmeta.xml's `AnyKeyword`, which has none.
+    /// The mask, a single bit, except for winmeta.xml's `AnyKeyword`, which is 0.
     pub mask: u64,
-    /// The name of its constant in the header that mc.exe writes.
+    /// The name of the keyword's constant in the header that mc.exe generates.
     pub symbol: Option<String>,
     /// The text that viewers show.
     pub message: Option<TextRef>,
-    /// True if winmeta.xml defines this item.
+    /// True if winmeta.xml defines this keyword.
     pub standard: bool,
-    /// The place of its definition.
+    /// The location of the definition.
     pub at: Position,
 }
 
@@ -287,11 +286,11 @@ pub struct Map {
     pub name: String,
     /// True for a `bitMap`, whose values are masks.
     pub is_bits: bool,
-    /// The name of its constant in the header that mc.exe writes.
+    /// The name of the map's constant in the header that mc.exe generates.
     pub symbol: Option<String>,
     /// The entries.
     pub items: Vec<MapItem>,
-    /// The place of its definition.
+    /// The location of the definition.
     pub at: Position,
 }
 
@@ -300,11 +299,11 @@ pub struct Map {
 pub struct MapItem {
     /// The value, or the mask.
     pub value: u32,
-    /// The text shown for the value; compilers require it.
+    /// The text that viewers show for the value; compilers require it.
     pub message: Option<TextRef>,
-    /// The name of its constant in the header that mc.exe writes.
+    /// The name of the entry's constant in the header that mc.exe generates.
     pub symbol: Option<String>,
-    /// The place of its definition.
+    /// The location of the definition.
     pub at: Position,
 }
 
@@ -313,13 +312,13 @@ pub struct MapItem {
 pub struct Query {
     /// The name.
     pub name: String,
-    /// The format of its patterns.
+    /// The format of the patterns.
     pub format: String,
     /// Names and patterns.
     pub items: Vec<(String, String)>,
-    /// Attributes without a place in the resources, kept for writing.
+    /// Attributes that the resources do not contain, kept for writing.
     pub others: Others,
-    /// The place of its definition.
+    /// The location of the definition.
     pub at: Position,
 }
 
@@ -328,15 +327,15 @@ pub struct Query {
 pub struct Template {
     /// The name by which events refer to the template (`tid`).
     pub id: String,
-    /// The attribute `Name` of the element `EventData` that event logs show.
+    /// The `Name` attribute of the `EventData` element that event logs show.
     pub name: Option<String>,
     /// The fields, in the order of the data.
     pub properties: Vec<Property>,
     /// The XML that event logs show instead of `EventData` (`UserData`).
     pub user_data: Option<Element>,
-    /// Attributes without a place in the resources, kept for writing.
+    /// Attributes that the resources do not contain, kept for writing.
     pub others: Others,
-    /// The place of its definition.
+    /// The location of the definition.
     pub at: Position,
 }
 
@@ -365,15 +364,15 @@ pub enum Node {
 pub struct Property {
     /// The name.
     pub name: String,
-    /// The number of values; any size except [`Size::None`] makes an array.
+    /// The number of values; a field with any size except [`Size::None`] is an array.
     pub count: Size,
     /// The length of a value: in bytes for binary data, in characters for text.
     pub length: Size,
     /// The type.
     pub kind: PropertyKind,
-    /// Attributes without a place in the resources, kept for writing.
+    /// Attributes that the resources do not contain, kept for writing.
     pub others: Others,
-    /// The place of its definition.
+    /// The location of the definition.
     pub at: Position,
 }
 
@@ -385,9 +384,9 @@ pub enum Size {
     None,
     /// A constant.
     Fixed(u16),
-    /// The value of an earlier field, by its index in the same list.
+    /// The value of an earlier field, given by its index in the same list.
     Field(usize),
-    /// For a member of a structure: the value of a field of the template, by its index there. The
+    /// In a structure's member: the value of a field of the template, given by its index there. The
     /// checker rejects this size; decoders can use it.
     Outer(usize),
 }
@@ -401,21 +400,22 @@ pub enum PropertyKind {
         in_type: InType,
         /// The presentation.
         out_type: OutType,
-        /// True if the manifest gives the presentation; otherwise the encoding's default applies.
+        /// True if the manifest specifies the presentation; otherwise the encoding's default
+        /// applies.
         explicit_out_type: bool,
-        /// The index of the map that names the values.
+        /// The index of the map with the values' names.
         map: Option<usize>,
     },
-    /// A structure with these members (`struct`).
+    /// A structure (`struct`) with its members.
     Struct(Vec<Property>),
-    /// A value whose encoding or presentation winmeta.xml does not list; only resources contain
-    /// such values.
+    /// A value with an encoding or presentation that winmeta.xml does not list; only resources
+    /// contain such values.
     Unknown {
         /// The number of the `inType`.
         in_type: u8,
         /// The number of the `outType`.
         out_type: u8,
-        /// The index of the map that names the values.
+        /// The index of the map with the values' names.
         map: Option<usize>,
     },
 }
@@ -429,13 +429,13 @@ pub struct Filter {
     pub value: u8,
     /// The version of the layout.
     pub version: u8,
-    /// The name of its constant in the header that mc.exe writes.
+    /// The name of the filter's constant in the header that mc.exe generates.
     pub symbol: Option<String>,
     /// The text that viewers show.
     pub message: Option<TextRef>,
     /// The index of the template with the layout.
     pub template: Option<usize>,
-    /// The place of its definition.
+    /// The location of the definition.
     pub at: Position,
 }
 
@@ -446,35 +446,35 @@ pub struct Event {
     pub id: u16,
     /// The version of the layout.
     pub version: u8,
-    /// The name of its constant in the header that mc.exe writes.
+    /// The name of the event's constant in the header that mc.exe generates.
     pub symbol: Option<String>,
     /// The name.
     pub name: Option<String>,
-    /// The channel's index.
+    /// The index of the channel.
     pub channel: Option<usize>,
-    /// The level's index.
+    /// The index of the level.
     pub level: Option<usize>,
-    /// The task's index.
+    /// The index of the task.
     pub task: Option<usize>,
-    /// The opcode's index.
+    /// The index of the opcode.
     pub opcode: Option<usize>,
-    /// The keywords' indexes.
+    /// The indexes of the keywords.
     pub keywords: Vec<usize>,
     /// The index of the template with the layout.
     pub template: Option<usize>,
     /// The message; `%1` stands for the first field.
     pub message: Option<TextRef>,
-    /// Attributes that are not localized: `name=value` pairs separated by semicolons.
+    /// Language-independent attributes: `name=value` pairs separated by semicolons.
     pub attributes: Option<String>,
-    /// The attribute `notLogged`: the event is described but never written.
+    /// The attribute `notLogged`: true if the event is declared but never written.
     pub not_logged: Option<bool>,
-    /// Attributes without a place in the resources, kept for writing.
+    /// Attributes that the resources do not contain, kept for writing.
     pub others: Others,
-    /// The place of its definition.
+    /// The location of the definition.
     pub at: Position,
 }
 
-/// Renumbers the fields that a message refers to. A number without a replacement is kept.
+/// Renumbers the fields that a message refers to. Numbers without a replacement stay the same.
 #[must_use]
 pub fn replace_fields(message: &str, replacement: impl Fn(usize) -> Option<usize>) -> String {
     let mut out = String::new();
@@ -509,8 +509,8 @@ impl Provider {
         event.channel.map_or(0, |channel| self.bit_of_channel(channel))
     }
 
-    /// Returns the keyword bit of the channel with an index into `channels`, as
-    /// [`channel_bit`](Self::channel_bit) does for an event.
+    /// Returns the keyword bit of a channel, given by its index in `channels`;
+    /// see [`channel_bit`](Self::channel_bit).
     #[must_use]
     pub fn bit_of_channel(&self, channel: usize) -> u64 {
         const FIRST: usize = 63;

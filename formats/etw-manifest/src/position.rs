@@ -1,9 +1,9 @@
-//! Places in files.
+//! Locations in files.
 
-/// A place in a file; line and column count from 1.
+/// A location in a file. Lines and columns count from 1.
 ///
-/// A manifest from a Rust declaration has the places of the declaration, and a manifest from
-/// resources has no places (0, 0).
+/// A manifest from a Rust declaration has locations in the declaration; a manifest from resources
+/// has none (0, 0).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Position {
     /// The line.

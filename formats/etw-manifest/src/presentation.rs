@@ -1,4 +1,4 @@
-//! The presentation of an event: everything that a viewer shows of it, as text to compare.
+//! The presentation of an event: everything that a viewer shows, as comparable text.
 
 use etw_wire::{InType, OutType};
 
@@ -7,15 +7,15 @@ use crate::{
     types::in_type_name,
 };
 
-/// The size of an IPv6 address, which its presentation implies.
+/// The size of an IPv6 address, which the presentation implies.
 const IPV6_LENGTH: Size = Size::Fixed(16);
 
-/// The parts of an event that a viewer shows: the fields with their types and maps, and the names.
+/// The parts of an event that a viewer shows: names, and fields with their types and maps.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Presentation {
-    /// The fields: name, encoding, presentation, map, count and length.
+    /// The fields: their names, encodings, presentations, maps, counts and lengths.
     pub fields: Vec<String>,
-    /// The maps that the fields use, by name: the values with their texts.
+    /// The maps that the fields use, by name: their values and texts.
     pub maps: Vec<String>,
     /// The task's name.
     pub task: String,
@@ -30,7 +30,7 @@ pub struct Presentation {
 }
 
 impl Presentation {
-    /// Returns the presentation of an event of a manifest's provider.
+    /// Returns the presentation of an event.
     #[must_use]
     pub fn of(manifest: &Manifest, provider: &Provider, event: &Event) -> Self {
         let properties = event
@@ -73,14 +73,13 @@ impl Presentation {
         }
     }
 
-    /// Returns true if both have the same fields, of the same types and with the same maps.
+    /// Returns true if both have the same fields with the same types and maps.
     #[must_use]
     pub fn has_template_of(&self, other: &Self) -> bool {
         self.fields == other.fields && self.maps == other.maps
     }
 
-    /// Returns a sentence for each difference: the value in this presentation, and the value in
-    /// `other`.
+    /// Describes each difference in a sentence: the value here, and the value in `other`.
     #[must_use]
     pub fn differences(&self, other: &Self) -> Vec<String> {
         let mut all = Vec::new();
@@ -126,7 +125,7 @@ impl Presentation {
     }
 }
 
-/// Returns the texts of fields, and adds the maps that they use.
+/// Returns the fields as text, and adds the maps that they use.
 fn list(properties: &[Property], provider: &Provider, used: &mut Vec<usize>) -> Vec<String> {
     let size = |size: Size, what: &str| match size {
         Size::None => String::new(),

@@ -1,14 +1,14 @@
-//! Compiled resource files (`.res`), which `link.exe` and `lld-link` accept like object files.
+//! Compiled resource files (`.res`), which `link.exe` and `lld-link` accept as inputs.
 //!
-//! Source: the formats' descriptions "RESOURCEHEADER structure" and "Resource File Formats" of
-//! Microsoft's Win32 documentation.
+//! Source: "RESOURCEHEADER structure" and "Resource File Formats" in Microsoft's Win32
+//! documentation.
 
 /// A resource's type or name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Name {
     /// A number.
     Id(u16),
-    /// A string. The system ignores its case, and linkers sort by its upper-case form.
+    /// A string. The system ignores its case; linkers sort by its upper-case form.
     Text(&'static str),
 }
 
@@ -31,7 +31,7 @@ impl Name {
 pub struct Resource {
     /// The type.
     pub kind: Name,
-    /// The name or number, unique for the type.
+    /// The name or number, unique within the type.
     pub name: Name,
     /// The language (`LANGID`).
     pub language: u16,
@@ -43,16 +43,16 @@ pub struct Resource {
 pub const MESSAGE_TABLE: Name = Name::Id(11);
 /// `RT_VERSION`.
 pub const VERSION: Name = Name::Id(16);
-/// The type of the resource by which decoders find a provider's events.
+/// The type of the resource in which decoders find a provider's events.
 pub const WEVT_TEMPLATE: Name = Name::Text("WEVT_TEMPLATE");
 
-/// American English, the fallback where resources in the user's language are missing.
+/// US English, the fallback if no resource has the user's language.
 pub const ENGLISH: u16 = 0x0409;
 
 /// `MOVEABLE | PURE`, which resource compilers write and Windows ignores.
 const MEMORY_FLAGS: u16 = 0x0030;
 
-/// Two sizes precede the names, and five values follow them.
+/// The size of the two fields before the names and of the five after them.
 const AROUND_NAMES: usize = 8 + 16;
 
 fn align(out: &mut Vec<u8>) {
@@ -65,7 +65,7 @@ fn align(out: &mut Vec<u8>) {
 ///
 /// Fails if a resource is larger than 4 GiB.
 pub fn file(resources: &[Resource]) -> Result<Vec<u8>, std::num::TryFromIntError> {
-    // An empty resource comes first; it distinguishes the format from the 16-bit format.
+    // The file starts with an empty resource, which distinguishes it from the 16-bit format.
     let empty = Resource { kind: Name::Id(0), name: Name::Id(0), language: 0, data: Vec::new() };
     let mut out = Vec::new();
     write(&empty, 0, &mut out)?;

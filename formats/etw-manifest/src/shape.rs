@@ -1,21 +1,21 @@
-//! The form of a manifest: the elements and attributes of eventman.xsd.
+//! The syntax of a manifest: the elements and attributes of eventman.xsd.
 //!
-//! Elements and attributes in other namespaces are allowed anywhere, and left out.
+//! Elements and attributes in other namespaces are allowed anywhere and ignored.
 
 use roxmltree::Node as Xml;
 
 use crate::error::Rule;
 
-/// The purpose of a reader.
+/// The user of a reader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
-    /// For a compiler.
+    /// A compiler.
     Strict,
-    /// For a decoder.
+    /// A decoder.
     Lenient,
 }
 
-/// The allowed characters of an attribute.
+/// The syntax of an attribute's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     /// A value that is checked elsewhere.
@@ -32,7 +32,7 @@ enum Kind {
 
 use Kind::{Any, Guid, Hexadecimal, Namespace, Symbol};
 
-/// An element: its name, its attributes and the shapes of its content.
+/// An element: its name, its attributes and the shapes of its children.
 struct Shape {
     name: &'static str,
     attributes: &'static [(&'static str, Kind)],
@@ -41,7 +41,7 @@ struct Shape {
 
 /// The content of an element.
 enum Inner {
-    /// These elements only.
+    /// Only these elements.
     Shapes(&'static [&'static Shape]),
     /// Any content.
     Anything,
@@ -199,7 +199,7 @@ static PROVIDER: Shape = with(
         &list("templates", &[&TEMPLATE]),
         &list("events", &[&EVENT]),
         &list("filters", &[&FILTER]),
-        // Attributes of SDKs newer than the schema.
+        // Attributes from SDKs that are newer than the schema.
         &leaf("traits", &[("groupGuid", Guid), ("includeName", Any)]),
     ],
 );
@@ -222,29 +222,30 @@ static MANIFEST: Shape = list(
     &[
         &list("instrumentation", &[&EVENTS]),
         &LOCALIZATION,
-        // Only winmeta.xml describes types.
+        // Only winmeta.xml itself defines types.
         &Shape { name: "metadata", attributes: &[("name", Any)], inner: Inner::Anything },
     ],
 );
 
-/// A mistake in the form: at an element, or at one of its attributes.
+/// A syntax mistake: at an element, or at one of its attributes.
 pub type Diagnostic<'a, 'i> = (Xml<'a, 'i>, Option<String>, Rule);
 
-/// The namespaces whose attributes say nothing about events: those of schemas and of XML itself.
+/// The namespaces whose attributes are irrelevant to events: those of XML and of its schemas.
 const OF_XML: [&str; 2] =
     ["http://www.w3.org/2001/XMLSchema-instance", "http://www.w3.org/XML/1998/namespace"];
 
-/// Returns all mistakes in the form of an `instrumentationManifest`, and what is left out of it.
+/// Returns all syntax mistakes in an `instrumentationManifest`, and the ignored elements and
+/// attributes.
 pub fn check<'a, 'i>(mode: Mode, root: Xml<'a, 'i>) -> Vec<Diagnostic<'a, 'i>> {
     diagnostics(mode, root, &MANIFEST)
 }
 
-/// Returns all mistakes in the form of an `events` of an assembly.
+/// Returns all syntax mistakes in an assembly's `events` element.
 pub fn check_events<'a, 'i>(mode: Mode, node: Xml<'a, 'i>) -> Vec<Diagnostic<'a, 'i>> {
     diagnostics(mode, node, &EVENTS)
 }
 
-/// Returns all mistakes in the form of a `localization` of an assembly.
+/// Returns all syntax mistakes in an assembly's `localization` element.
 pub fn check_localization<'a, 'i>(mode: Mode, node: Xml<'a, 'i>) -> Vec<Diagnostic<'a, 'i>> {
     diagnostics(mode, node, &LOCALIZATION)
 }
@@ -291,11 +292,11 @@ fn element<'a, 'i>(
         let name = inner.tag_name().name();
         let namespace = inner.tag_name().namespace().filter(|namespace| Some(*namespace) != own);
         let is_foreign = inner.tag_name().namespace() != own;
-        // Decoders read elements of any namespace by their names.
+        // Decoders find elements by name in any namespace.
         let is_read = !is_foreign || mode == Mode::Lenient;
         match shapes.iter().find(|known| known.name == name).filter(|_| is_read) {
             Some(known) => element(mode, inner, known, diagnostics),
-            // Nothing of a decoder reads what is beside `events`.
+            // Decoders do not read the siblings of `events`.
             None if is_foreign || mode == Mode::Lenient && shape.name == "instrumentation" => {
                 diagnostics.push((inner, None, left_out(shape.name, "element", name, namespace)));
             }
@@ -308,7 +309,7 @@ fn element<'a, 'i>(
     }
 }
 
-/// Returns the rule for an element or attribute that is not read.
+/// Returns the diagnostic for an ignored element or attribute.
 pub fn left_out(
     outer: &'static str,
     what: &'static str,
@@ -327,7 +328,7 @@ pub fn left_out(
 /// Returns whether a string has the form of a GUID without braces.
 const BARE_GUID: usize = 36;
 
-/// Returns the rule that an attribute's characters break.
+/// Returns the rule that an attribute's characters violate.
 fn wrong(kind: Kind, attribute: &'static str, value: &str) -> Option<Rule> {
     let text = || value.to_owned();
     let is_name = |text: &str| {
@@ -341,7 +342,7 @@ fn wrong(kind: Kind, attribute: &'static str, value: &str) -> Option<Rule> {
         Symbol if value.is_empty() || is_name(value) => None,
         Namespace if value.split('.').all(is_name) => None,
         Symbol | Namespace => Some(Rule::Symbol(text())),
-        // A value that is not a GUID or number at all is reported where it is read.
+        // Values that are not even similar to a GUID or number are reported where they are read.
         Guid if value.starts_with('{') || value.len() != BARE_GUID => None,
         Guid => Some(Rule::Guid { attribute, text: text() }),
         Hexadecimal if value.parse::<u64>().is_err() => None,

@@ -2,13 +2,13 @@
 
 use etw_wire::{InType, OutType};
 
-/// Returns the name of an encoding in manifests. The name is empty for encodings that only
-/// `TraceLogging` has.
+/// Returns an encoding's name in manifests. The name is empty for encodings that exist only in
+/// `TraceLogging`.
 pub fn in_type_name(in_type: InType) -> &'static str {
     in_type.name().unwrap_or_default()
 }
 
-/// Returns the presentation of an encoding for fields without one in the manifest.
+/// Returns an encoding's presentation for fields whose presentation the manifest does not specify.
 pub fn default_out_type(in_type: InType) -> OutType {
     let possible = in_type.out_types();
     possible.first().copied().unwrap_or(OutType::HexBinary)

@@ -4,7 +4,7 @@ use etw_wire::winmeta::{CHANNELS, KEYWORDS, LEVELS, NAMESPACE, OPCODES, TASKS};
 
 use crate::model::{Channel, Keyword, Level, Manifest, Opcode, QName, Task, Text, TextRef};
 
-/// Returns a string of winmeta.xml, which is added to the manifest's strings if it is missing.
+/// Returns a string of winmeta.xml, adding it to the manifest's strings if necessary.
 fn import(manifest: &mut Manifest, id: &str, value: &str) -> TextRef {
     let known = manifest.texts.iter().position(|text| text.standard && text.id == id);
     known.unwrap_or_else(|| {
@@ -46,8 +46,8 @@ pub fn standard_opcode(manifest: &mut Manifest, value: u8) -> Option<Opcode> {
     opcode(manifest, known.name)
 }
 
-/// Returns winmeta.xml's channel with a number, as a provider imports it, and adds its text to the
-/// manifest's strings.
+/// Returns winmeta.xml's channel with a number, in the form in which providers import it, and adds
+/// its text to the manifest's strings.
 pub fn standard_channel(manifest: &mut Manifest, value: u8) -> Option<Channel> {
     let known = CHANNELS.iter().find(|known| known.value == value)?;
     Some(Channel { declared: true, ..channel(manifest, known.name)? })

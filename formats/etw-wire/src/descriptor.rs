@@ -1,19 +1,19 @@
-//! The event descriptor and its parts.
+//! The event descriptor and the types of its fields.
 
-/// The severity or detail of an event. A session receives an event if its level is at most the
-/// level that the session enables.
+/// The severity or verbosity of an event. A session receives the events whose level is at most the
+/// level that it enables.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(transparent)]
 pub struct Level(pub u8);
 
 impl Level {
-    /// Passes the level filter of every session; not for ordinary events.
+    /// Passes the level filter of every session; not meant for ordinary events.
     pub const LOG_ALWAYS: Self = Self(0);
     /// Abnormal exit or termination.
     pub const CRITICAL: Self = Self(1);
     /// Severe errors.
     pub const ERROR: Self = Self(2);
-    /// Warnings, such as a failed allocation that the driver can cope with.
+    /// Warnings, such as a failed allocation that the driver can handle.
     pub const WARNING: Self = Self(3);
     /// Noteworthy steps of normal operation.
     pub const INFO: Self = Self(4);
@@ -21,13 +21,13 @@ impl Level {
     pub const VERBOSE: Self = Self(5);
 }
 
-/// The step within a task that an event marks.
+/// The step of a task that an event reports.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[repr(transparent)]
 pub struct Opcode(pub u8);
 
 impl Opcode {
-    /// No particular step.
+    /// An informational event that marks no particular step.
     pub const INFO: Self = Self(0);
     /// The start of an activity.
     pub const START: Self = Self(1);
@@ -37,7 +37,7 @@ impl Opcode {
     pub const DC_START: Self = Self(3);
     /// The state when collection stopped.
     pub const DC_STOP: Self = Self(4);
-    /// Further data of an earlier event.
+    /// Additional data for an earlier event.
     pub const EXTENSION: Self = Self(5);
     /// The answer to an earlier event.
     pub const REPLY: Self = Self(6);
@@ -49,13 +49,14 @@ impl Opcode {
     pub const SEND: Self = Self(9);
     /// A message or an activity was received from another component.
     pub const RECEIVE: Self = Self(240);
-    /// The lowest of the provider's own opcodes.
+    /// The lowest opcode that a provider can define.
     pub const FIRST_USER: Self = Self(10);
-    /// The highest of the provider's own opcodes.
+    /// The highest opcode that a provider can define.
     pub const LAST_USER: Self = Self(239);
 }
 
-/// The event log that receives an event, besides sessions, or the mark of its encoding.
+/// The event log that receives an event in addition to sessions, or a marker for the event's
+/// encoding.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[repr(transparent)]
 pub struct Channel(pub u8);
@@ -69,20 +70,20 @@ impl Channel {
     pub const APPLICATION: Self = Self(9);
     /// The Security event log.
     pub const SECURITY: Self = Self(10);
-    /// The mark of `TraceLogging` events.
+    /// The marker of `TraceLogging` events.
     pub const TRACELOGGING: Self = Self(11);
-    /// The mark of manifest events of a provider that has traits.
+    /// The marker of manifest events whose provider has traits.
     pub const PROVIDER_METADATA: Self = Self(12);
 }
 
-/// A set of keywords, the topics of an event. The low 48 bits are the provider's, the high 16
-/// bits Microsoft's.
+/// A set of keywords, which are an event's topics. Providers define the low 48 bits; Microsoft
+/// defines the high 16.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[repr(transparent)]
 pub struct Keyword(u64);
 
 impl Keyword {
-    /// No keyword. Such an event passes the keyword filter of every session.
+    /// No keyword. An event without keywords passes the keyword filter of every session.
     pub const NONE: Self = Self(0);
     /// The bits that a provider can define.
     pub const USER_BITS: u64 = (1 << 48) - 1;
@@ -97,12 +98,12 @@ impl Keyword {
     pub const AUDIT_FAILURE: Self = Self(1 << 52);
     /// Microsoft's keyword for successful audits.
     pub const AUDIT_SUCCESS: Self = Self(1 << 53);
-    /// Microsoft's keyword for events that carry a correlation hint.
+    /// Microsoft's keyword for events that contain a correlation hint.
     pub const CORRELATION_HINT: Self = Self(1 << 54);
-    /// Microsoft's keyword for events of the classic log.
+    /// Microsoft's keyword for events of the classic event log.
     pub const EVENTLOG_CLASSIC: Self = Self(1 << 55);
 
-    /// Returns the keyword with one bit, 0 to 47; a higher bit is a compile error. In a declaration,
+    /// Returns the keyword with this bit, 0 to 47; a higher bit does not compile. In a declaration,
     /// `Keyword::bit(0)` is the syntax of `#[keyword]`, not a call.
     #[must_use]
     pub const fn bit<const BIT: u32>() -> Self {
@@ -110,8 +111,8 @@ impl Keyword {
         Self(1 << BIT)
     }
 
-    /// Fails at compile time unless a provider can use the bit. `track_caller` puts the error at the
-    /// caller, whether or not the compiler has the source of `core`.
+    /// Fails at compile time unless providers can use the bit. `track_caller` moves the error to
+    /// the caller, even if the source of `core` is not installed.
     #[track_caller]
     const fn require_providers(bit: u32) {
         assert!(
@@ -121,7 +122,7 @@ impl Keyword {
         );
     }
 
-    /// Returns a set of any bits, including Microsoft's, for a controller's masks or for a
+    /// Returns a set of arbitrary bits, including Microsoft's: for a controller's masks or a
     /// channel's bit.
     #[must_use]
     pub const fn from_bits(bits: u64) -> Self {
@@ -141,7 +142,7 @@ impl Keyword {
     }
 }
 
-/// The identity and classification of an event (`EVENT_DESCRIPTOR` of evntprov.h).
+/// The identity and classification of an event (`EVENT_DESCRIPTOR` in evntprov.h).
 ///
 /// 16 bytes: `id` at 0, `version` at 2, `channel` at 3, `level` at 4, `opcode` at
 /// 5, `task` at 6, `keyword` at 8.
@@ -164,8 +165,8 @@ const _: () = {
     assert!(core::mem::offset_of!(EventDescriptor, keyword) == 8);
 };
 
-/// A getter, a setter in place (as `EventDescSet*` of evntprov.h) and a setter by
-/// value for constants.
+/// Defines a getter, an in-place setter (like `EventDescSet*` in evntprov.h), and a `const` setter
+/// by value.
 macro_rules! accessors {
     ($($(#[$doc:meta])* $field:ident / $set:ident / $with:ident: $type:ty;)*) => {$(
         $(#[$doc])*
@@ -211,7 +212,7 @@ impl EventDescriptor {
     }
 
     accessors! {
-        /// Returns the ID. ID and version together denote one layout, forever.
+        /// Returns the ID. An ID and a version together permanently identify one layout.
         id / set_id / with_id: u16;
         /// Returns the version.
         version / set_version / with_version: u8;

@@ -4,7 +4,7 @@ use core::{cmp::Ordering, fmt, str::FromStr};
 
 use crate::sha1::Sha1;
 
-/// A GUID as Windows lays it out: three little-endian fields, then eight bytes. [`Guid::new`] takes the
+/// A GUID in Windows' layout: three little-endian fields, then eight bytes. [`Guid::new`] takes the
 /// fields of the WDK's `GUID`.
 ///
 /// 16 bytes: `data1` at 0, `data2` at 4, `data3` at 6, `data4` at 8.
@@ -19,20 +19,20 @@ pub struct Guid {
 
 const _: () = assert!(size_of::<Guid>() == 16 && align_of::<Guid>() == 4);
 
-/// The error of parsing a GUID, or of computing the GUID of a provider's name.
+/// An error in parsing a GUID or in computing a GUID from a provider's name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GuidError {
-    /// The text has this many bytes instead of 36.
+    /// The text has this number of bytes instead of 36.
     Length(usize),
-    /// The byte at this index is not the hyphen or the hexadecimal digit that belongs there.
+    /// The byte at this index is not the hyphen or hexadecimal digit that is expected there.
     Character(usize),
-    /// The name has a character outside ASCII at this index. Tools compute different GUIDs of such
+    /// The name has a non-ASCII character at this index. Tools compute different GUIDs from such
     /// names.
     NotAscii(usize),
 }
 
 impl GuidError {
-    /// Returns the error's text; unlike `Display`, callable in `const` functions.
+    /// Returns the error's text; unlike `Display`, it can be called in `const` functions.
     #[must_use]
     pub const fn message(self) -> &'static str {
         match self {
@@ -59,7 +59,7 @@ impl fmt::Display for GuidError {
 
 impl core::error::Error for GuidError {}
 
-/// Parses a GUID literal at compile time; a malformed one is a compile error.
+/// Parses a GUID literal at compile time; an invalid literal does not compile.
 ///
 /// ```
 /// const GROUP: etw_wire::Guid = etw_wire::guid!("faaf2f61-9b26-4591-9bb1-b9b8bae2d34c");
@@ -79,7 +79,7 @@ macro_rules! guid {
     };
 }
 
-/// Hashes a provider's name to its GUID at compile time, as [`Guid::of_name`] does.
+/// Computes a provider's GUID from its name at compile time, like [`Guid::of_name`].
 ///
 /// ```
 /// const ID: etw_wire::Guid = etw_wire::guid_of_name!("MyProvider");
@@ -100,7 +100,7 @@ macro_rules! guid_of_name {
 }
 
 impl Guid {
-    /// The null GUID: all zero.
+    /// The null GUID, whose bytes are all zero.
     pub const NULL: Self = Self::new(0, 0, 0, [0; 8]);
 
     /// Returns the GUID with these four fields.
@@ -137,7 +137,7 @@ impl Guid {
         u128::from_le_bytes(self.to_bytes()) == 0
     }
 
-    /// Returns the GUID with these digits in written order:
+    /// Returns the GUID with these digits, in the order in which a GUID is written:
     /// `0x00112233_4455_6677_8899_aabbccddeeff` is `00112233-4455-6677-8899-aabbccddeeff`.
     #[must_use]
     pub const fn from_u128(digits: u128) -> Self {
@@ -152,7 +152,7 @@ impl Guid {
 
     /// Parses a GUID without braces, such as `4f50731a-89cf-4782-b3e0-dce8c90476ba`.
     ///
-    /// [`FromStr`] accepts braces, too.
+    /// [`FromStr`] also accepts braces.
     ///
     /// # Errors
     ///
@@ -186,14 +186,14 @@ impl Guid {
 
     /// Hashes a provider's name to its GUID.
     ///
-    /// `TraceLogging`, .NET's `EventSource` and the controllers that accept `*Name` use the same
-    /// hash; it ignores case.
+    /// `TraceLogging`, .NET's `EventSource` and controllers that accept `*Name` use the same hash;
+    /// it ignores case.
     ///
     /// # Errors
     ///
     /// [`GuidError::NotAscii`].
     pub const fn of_name(name: &str) -> Result<Self, GuidError> {
-        /// The name space of ETW providers.
+        /// The hash's namespace for ETW providers.
         const NAMESPACE: [u8; 16] = [
             0x48, 0x2C, 0x2D, 0xB2, 0xC3, 0x90, 0x47, 0xC8, 0x87, 0xF8, 0x1A, 0x15, 0xBF, 0xC1,
             0x30, 0xFB,
@@ -218,7 +218,7 @@ impl Guid {
         }
         let [b0, b1, b2, b3, b4, b5, b6, b7, b8, b9, b10, b11, b12, b13, b14, b15, ..] =
             hash.finish();
-        // The version number of a GUID made from a SHA-1 hash.
+        // The version of a GUID that is made from a SHA-1 hash.
         let b7 = b7 & 0x0F | 0x50;
         Ok(Self::from_bytes([b0, b1, b2, b3, b4, b5, b6, b7, b8, b9, b10, b11, b12, b13, b14, b15]))
     }
@@ -234,7 +234,7 @@ impl FromStr for Guid {
     }
 }
 
-/// Orders by the bytes in memory, not by the digits as they are written.
+/// Orders GUIDs by their bytes in memory, not by their written digits.
 impl Ord for Guid {
     fn cmp(&self, other: &Self) -> Ordering {
         self.to_bytes().cmp(&other.to_bytes())
@@ -288,7 +288,7 @@ mod tests {
 
     #[test]
     fn names_of_every_length_around_a_hash_block_are_hashed() {
-        // 55, 56 and 64 bytes are where the padding changes; each must differ.
+        // The padding changes at 55, 56 and 64 bytes; all hashes must differ.
         let mut seen = std::collections::HashSet::new();
         for length in 0..80 {
             let name: String = "x".repeat(length);
@@ -343,7 +343,7 @@ mod tests {
 
     #[test]
     fn guids_are_ordered_by_their_bytes() {
-        // The first byte in memory is the fourth that is written.
+        // The first byte in memory is written as the fourth.
         let low = Guid::from_u128(0xff00_0001 << 96);
         let high = Guid::from_u128(0x0000_0002 << 96);
         assert!(low < high);

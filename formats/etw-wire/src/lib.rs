@@ -1,16 +1,15 @@
-//! The values that ETW (Event Tracing for Windows) fixes for everyone: types without behaviour,
+//! The values that the ETW (Event Tracing for Windows) interfaces define: types without behaviour,
 //! numbers and names.
 //!
-//! Drivers, build scripts, decoders and the stand-in kernel share these definitions. The crate has
-//! no encoder and no decoder: these are in separate crates, because tests check one against the
-//! other.
+//! Drivers, build scripts, decoders and the stand-in kernel share these definitions. The encoder
+//! and the decoder are in separate crates, so that tests can check one against the other.
 //!
-//! - [`Guid`] and the hash that makes a GUID of a provider's name;
-//! - [`NtStatus`], with names;
+//! - [`Guid`], and the hash that turns a provider's name into a GUID;
+//! - [`NtStatus`], with the statuses' names;
 //! - [`EventDescriptor`] and its parts: [`Level`], [`Opcode`], [`Channel`], [`Keyword`];
 //! - [`InType`], [`OutType`] and [`TlgOutType`]: the codes of field types;
-//! - [`limits`]: the sizes that ETW refuses to exceed;
-//! - [`winmeta`]: the names that every manifest may use without defining them.
+//! - [`limits`]: the sizes that ETW does not exceed;
+//! - [`winmeta`]: the names that every manifest can use without defining them.
 //!
 //! The crate is `no_std`, has no dependencies and does not allocate. Every function can be called
 //! at any IRQL.

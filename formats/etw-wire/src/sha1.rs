@@ -1,4 +1,5 @@
-//! SHA-1 (FIPS 180-4), for use at compile time: the hash crates have no `const` functions.
+//! SHA-1 (FIPS 180-4) that works at compile time: the available hash crates have no `const`
+//! functions.
 
 /// The state of a hash computation.
 pub struct Sha1 {

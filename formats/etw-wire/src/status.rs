@@ -16,8 +16,8 @@ macro_rules! named {
             /// The values that have names.
             pub const NAMED: &[Self] = &[$(Self::$name,)*];
 
-            /// Returns the name in ntstatus.h, for the statuses that ETW, KMDF and the other
-            /// routines that drivers call for tracing return.
+            /// Returns the name in ntstatus.h, for the statuses that ETW, KMDF and related kernel
+            /// routines return.
             #[must_use]
             pub const fn name(self) -> Option<&'static str> {
                 match self {
@@ -36,22 +36,22 @@ named! {
     TIMEOUT = 0x0000_0102;
     /// The request will be completed later. A success.
     PENDING = 0x0000_0103;
-    /// There are more entries than fit. A success.
+    /// More entries exist than fit. A success.
     MORE_ENTRIES = 0x0000_0105;
-    /// An object with this name exists and was kept. A success.
+    /// An object with this name already exists and is kept. A success.
     OBJECT_NAME_EXISTS = 0x4000_0000;
-    /// The data does not fit in the buffer; for an event write, in a session's buffer. A warning,
+    /// The data does not fit in the buffer; from an event write: in a session's buffer. A warning,
     /// so `NT_SUCCESS` is false.
     BUFFER_OVERFLOW = 0x8000_0005;
     /// There are no more entries. A warning, so `NT_SUCCESS` is false.
     NO_MORE_ENTRIES = 0x8000_001A;
-    /// The operation failed, and nothing says why.
+    /// The operation failed for an unspecified reason.
     UNSUCCESSFUL = 0xC000_0001;
     /// The call is not implemented.
     NOT_IMPLEMENTED = 0xC000_0002;
-    /// The class of information is not valid.
+    /// The information class is not valid.
     INVALID_INFO_CLASS = 0xC000_0003;
-    /// A size field does not hold the size of its structure.
+    /// A size field does not match the size of its structure.
     INFO_LENGTH_MISMATCH = 0xC000_0004;
     /// The memory cannot be accessed.
     ACCESS_VIOLATION = 0xC000_0005;
@@ -63,9 +63,9 @@ named! {
     NO_SUCH_DEVICE = 0xC000_000E;
     /// The device or the call does not support the request.
     INVALID_DEVICE_REQUEST = 0xC000_0010;
-    /// The call is not the last one for the operation.
+    /// The operation needs further calls.
     MORE_PROCESSING_REQUIRED = 0xC000_0016;
-    /// No memory is available; from a write: no session buffer is free.
+    /// No memory is available; from an event write: no session buffer is free.
     NO_MEMORY = 0xC000_0017;
     /// The caller does not have permission.
     ACCESS_DENIED = 0xC000_0022;
@@ -73,29 +73,29 @@ named! {
     BUFFER_TOO_SMALL = 0xC000_0023;
     /// The value or object has a different type.
     OBJECT_TYPE_MISMATCH = 0xC000_0024;
-    /// Arguments do not go together.
+    /// The arguments are not valid in combination.
     INVALID_PARAMETER_MIX = 0xC000_0030;
-    /// Nothing has this name.
+    /// No object has this name.
     OBJECT_NAME_NOT_FOUND = 0xC000_0034;
     /// An object with this name already exists.
     OBJECT_NAME_COLLISION = 0xC000_0035;
     /// The path is not valid.
     OBJECT_PATH_SYNTAX_BAD = 0xC000_003B;
-    /// A security descriptor is not valid, or has nothing to protect.
+    /// A security descriptor is not valid, or does not apply to the object.
     INVALID_SECURITY_DESCR = 0xC000_0079;
     /// The value is empty.
     RESOURCE_DATA_NOT_FOUND = 0xC000_0089;
-    /// A size overflows its type; from a write: the event is larger than 64 KB.
+    /// A size overflows its type; from an event write: the event is larger than 64 KB.
     INTEGER_OVERFLOW = 0xC000_0095;
     /// Pool or another resource is exhausted.
     INSUFFICIENT_RESOURCES = 0xC000_009A;
     /// The device is not ready for requests.
     DEVICE_NOT_READY = 0xC000_00A3;
-    /// The time that the sender allowed for the request is over.
+    /// The time limit of the request has expired.
     IO_TIMEOUT = 0xC000_00B5;
     /// The request is not supported.
     NOT_SUPPORTED = 0xC000_00BB;
-    /// The target does not accept the request as it is.
+    /// The target does not accept the request in this form.
     REQUEST_NOT_ACCEPTED = 0xC000_00D0;
     /// The sender's buffer is not valid.
     INVALID_USER_BUFFER = 0xC000_00E8;
@@ -107,7 +107,7 @@ named! {
     KEY_DELETED = 0xC000_017C;
     /// The device or queue is in the wrong state for the call.
     INVALID_DEVICE_STATE = 0xC000_0184;
-    /// A session's file, or its store for a real-time consumer, has its maximum size.
+    /// A session's file, or the buffer for its real-time consumer, has reached its maximum size.
     LOG_FILE_FULL = 0xC000_0188;
     /// The buffer has the wrong size.
     INVALID_BUFFER_SIZE = 0xC000_0206;
@@ -117,17 +117,17 @@ named! {
     POWER_STATE_INVALID = 0xC000_02D3;
     /// The WMI data block is not registered.
     WMI_GUID_DISCONNECTED = 0xC000_0301;
-    /// The queue is stopped, or its device is not in its working state.
+    /// The queue is stopped, or its device is not in the working state.
     WDF_PAUSED = 0xC020_0203;
     /// The queue accepts no requests.
     WDF_BUSY = 0xC020_0204;
     /// The attributes do not fit the object.
     WDF_OBJECT_ATTRIBUTES_INVALID = 0xC020_0209;
-    /// The transfer has more fragments than the device can take.
+    /// The transfer has more fragments than the device can handle.
     WDF_TOO_FRAGMENTED = 0xC020_020A;
     /// The queue has no callback for the request.
     WDF_NO_CALLBACK = 0xC020_020B;
-    /// The callbacks that are to be synchronized are called at different IRQLs.
+    /// Callbacks to be synchronized run at different IRQLs.
     WDF_INCOMPATIBLE_EXECUTION_LEVEL = 0xC020_020C;
     /// The driver may not choose the object's parent.
     WDF_PARENT_ASSIGNMENT_NOT_ALLOWED = 0xC020_020F;
@@ -209,7 +209,7 @@ mod tests {
             assert_eq!(status.is_success(), is_success, "{status}");
             assert_eq!(status.bits(), bits);
             assert_eq!(status.to_register(), u64::from(bits));
-            // The upper half of a register can have anything.
+            // The upper half of a register can have any value.
             let register = 0xFFFF_FFFF_0000_0000 | u64::from(bits);
             assert_eq!(NtStatus::from_register(register), status);
         }

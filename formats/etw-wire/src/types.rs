@@ -1,11 +1,11 @@
 //! The codes of field types.
 //!
-//! `InType` is the encoding of a value; manifests and `TraceLogging` use the same numbers. The
-//! presentation of a value has two numberings: [`OutType`] has the numbers of winmeta.xml, which
-//! manifests and `WEVT_TEMPLATE` resources use, and [`TlgOutType`] has the numbers of
+//! `InType` is the encoding of a value; manifests and `TraceLogging` use the same numbers.
+//! `OutType` and `TlgOutType` are the presentation of a value: [`OutType`] has the numbers of
+//! winmeta.xml, used in manifests and `WEVT_TEMPLATE` resources; [`TlgOutType`] has those of
 //! TraceLoggingProvider.h.
 
-/// Declares an enumeration of codes, and the conversions from and to them.
+/// Declares an enumeration of codes with conversions from and to numbers.
 macro_rules! codes {
     (
         $(#[$doc:meta])*
@@ -24,7 +24,7 @@ macro_rules! codes {
             /// All values, in ascending order of their codes.
             pub const ALL: &[Self] = &[$(Self::$variant,)*];
 
-            /// Returns the value with this code, or `None` for a code that is not documented.
+            /// Returns the value with this code, or `None` if the code is not documented.
             #[must_use]
             pub const fn from_code(code: u8) -> Option<Self> {
                 match code {
@@ -77,13 +77,13 @@ codes! {
         Binary = 14,
         /// A GUID, 16 bytes.
         Guid = 15,
-        /// A pointer, whose size the event header's flags specify.
+        /// A pointer; flags in the event header specify its size.
         Pointer = 16,
         /// A `FILETIME`: 64 bits, 100 ns units since 1601-01-01.
         FileTime = 17,
         /// A `SYSTEMTIME`: eight 16-bit fields.
         SystemTime = 18,
-        /// A security identifier, of the size that its second byte implies.
+        /// A security identifier; its second byte determines its size.
         Sid = 19,
         /// A 32-bit unsigned integer, shown in hexadecimal.
         HexInt32 = 20,
@@ -93,7 +93,7 @@ codes! {
         CountedUnicodeString = 22,
         /// Text of 8-bit characters, preceded by a 16-bit count of bytes.
         CountedAnsiString = 23,
-        /// A structure: its members follow; it has no data of its own.
+        /// A structure: its members follow, and it contains no other data.
         Struct = 24,
         /// Bytes, preceded by a 16-bit count.
         CountedBinary = 25,
@@ -101,8 +101,8 @@ codes! {
 }
 
 codes! {
-    /// The presentation of a value in manifests and `WEVT_TEMPLATE` resources (`outType` of
-    /// winmeta.xml, by its number there).
+    /// The presentation of a value in manifests and `WEVT_TEMPLATE` resources (`outType` in
+    /// winmeta.xml, with its numbers).
     OutType {
         /// Text.
         String = 1,
@@ -168,7 +168,7 @@ codes! {
         NtStatus = 31,
         /// An `HRESULT`.
         HResult = 32,
-        /// A date and time in a format that does not depend on the language.
+        /// A date and time in a language-independent format.
         DateTimeCultureInsensitive = 33,
         /// JSON text.
         Json = 34,
@@ -187,7 +187,7 @@ codes! {
     /// The presentation of a value in `TraceLogging` metadata (`_TlgOut_t` of
     /// TraceLoggingProvider.h).
     TlgOutType {
-        /// As the `InType` suggests.
+        /// The default for the `InType`.
         Default = 0,
         /// Not meant to be shown.
         NoPrint = 1,
@@ -225,7 +225,7 @@ codes! {
         Signed = 17,
         /// An unsigned decimal number.
         Unsigned = 18,
-        /// A date and time in a format that does not depend on the language.
+        /// A date and time in a language-independent format.
         DateTimeCultureInsensitive = 33,
         /// UTF-8 text.
         Utf8 = 35,
@@ -239,8 +239,8 @@ codes! {
 }
 
 impl InType {
-    /// Returns the name that manifests use, such as `win:UInt32`; `None` for the types that only
-    /// `TraceLogging` has.
+    /// Returns the name that manifests use, such as `win:UInt32`; `None` for types that exist only
+    /// in `TraceLogging`.
     #[must_use]
     pub const fn name(self) -> Option<&'static str> {
         Some(match self {
@@ -272,13 +272,13 @@ impl InType {
         })
     }
 
-    /// Returns the type with this name, prefix included.
+    /// Returns the type with this name, which includes the prefix.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|known| known.name() == Some(name))
     }
 
-    /// Returns the size of a value in bytes, where the type alone decides it.
+    /// Returns the size of a value in bytes, if the type determines it.
     #[must_use]
     pub const fn size(self) -> Option<usize> {
         match self {
@@ -299,7 +299,7 @@ impl InType {
         }
     }
 
-    /// Returns whether a value can be the count or the length of another field.
+    /// Returns whether a value can serve as the count or the length of another field.
     #[must_use]
     pub const fn is_integer(self) -> bool {
         matches!(
@@ -324,8 +324,8 @@ impl InType {
         matches!(self, Self::UnicodeString | Self::AnsiString | Self::Binary)
     }
 
-    /// Returns the presentations that winmeta.xml allows for the type, the default first; none for
-    /// the types that only `TraceLogging` has.
+    /// Returns the presentations that winmeta.xml allows for the type, the default first; empty for
+    /// types that exist only in `TraceLogging`.
     #[must_use]
     pub const fn out_types(self) -> &'static [OutType] {
         use OutType as Out;
@@ -420,8 +420,8 @@ impl OutType {
         }
     }
 
-    /// Returns the presentation with this name, prefix included. Manifests in the field also write
-    /// `xs:` where winmeta.xml has `win:`, as in `xs:HexInt64`.
+    /// Returns the presentation with this name, which includes the prefix. Real manifests also
+    /// write `xs:` for `win:`, as in `xs:HexInt64`.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
         let local = name.strip_prefix("xs:");
@@ -463,7 +463,7 @@ mod tests {
         use InType as T;
         const YES: bool = true;
         const NO: bool = false;
-        // The name, the size, whether it can be a count, and whether it can have a length.
+        // The name, the size, whether the type can be a count, and whether it can have a length.
         let rows = [
             (T::Null, None, Some(0), NO, NO),
             (T::UnicodeString, Some("win:UnicodeString"), None, NO, YES),

@@ -1,4 +1,4 @@
-//! The names that every manifest may use without defining them (winmeta.xml, prefix `win:`).
+//! The names that every manifest can use without defining them (winmeta.xml, prefix `win:`).
 
 /// The XML namespace of the prefix `win:`.
 pub const NAMESPACE: &str = "http://manifests.microsoft.com/win/2004/08/windows/events";
@@ -6,13 +6,13 @@ pub const NAMESPACE: &str = "http://manifests.microsoft.com/win/2004/08/windows/
 /// A level, an opcode, a task or a keyword of winmeta.xml.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Standard<T> {
-    /// The value; for a keyword its mask.
+    /// The value; for a keyword, its mask.
     pub value: T,
     /// The name in manifests, without the prefix `win:`.
     pub name: &'static str,
     /// The English text that decoders show.
     pub text: &'static str,
-    /// The name in a declaration in Rust.
+    /// The identifier in a Rust declaration.
     pub ident: &'static str,
 }
 
@@ -23,9 +23,9 @@ pub struct StandardChannel {
     pub value: u8,
     /// The name in manifests, without the prefix `win:`.
     pub name: &'static str,
-    /// The channel's type, as the attribute `type` of a manifest has it.
+    /// The channel's type, in a manifest's spelling (attribute `type`).
     pub kind: &'static str,
-    /// The isolation, as the attribute of that name has it.
+    /// The isolation, in a manifest's spelling (attribute `isolation`).
     pub isolation: Option<&'static str>,
 }
 
@@ -54,10 +54,10 @@ pub const OPCODES: &[Standard<u8>] = &[
     standard(240, "Receive", "Receive", "Receive"),
 ];
 
-/// The one task.
+/// The only task.
 pub const TASKS: &[Standard<u16>] = &[standard(0, "None", "None", "None")];
 
-/// The keywords, in ascending order of their masks; the first one has no bit.
+/// The keywords, in ascending order of their masks; the first mask is 0.
 pub const KEYWORDS: &[Standard<u64>] = &[
     standard(0, "AnyKeyword", "AnyKeyword", "AnyKeyword"),
     standard(1 << 48, "ResponseTime", "Response Time", "ResponseTime"),
@@ -70,8 +70,8 @@ pub const KEYWORDS: &[Standard<u64>] = &[
     standard(1 << 55, "EventlogClassic", "Classic", "EventlogClassic"),
 ];
 
-/// The bits of keywords that winmeta.xml reserves (`win:ReservedKeyword56` to
-/// `win:ReservedKeyword63`); providers' manifests assign them to their channels.
+/// The keyword bits that winmeta.xml reserves (`win:ReservedKeyword56` to `win:ReservedKeyword63`);
+/// providers' manifests assign them to their channels.
 pub const RESERVED_KEYWORDS: u64 = 0xFF << 56;
 
 /// The channels, in ascending order.

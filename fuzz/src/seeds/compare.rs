@@ -1,4 +1,4 @@
-//! Other decoders' output for the trace of the target `compare`.
+//! Other decoders' output for the trace of the `compare` target.
 
 use std::{fmt::Write as _, io::Cursor, iter, sync::LazyLock};
 
@@ -23,10 +23,10 @@ pub static OURS: LazyLock<Ours> = LazyLock::new(|| {
     Ours::read(&mut file, &catalog, &Selection::default()).expect("the trace has few events")
 });
 
-/// The number of events whose output fits into a seed.
+/// The number of events whose output is in a seed; more do not fit.
 const STATED: usize = 2;
 
-/// Returns the trace's events in each format, and texts that differ from them.
+/// Returns the trace's events in each format, and outputs that differ from the events.
 pub fn seeds() -> Vec<Seed> {
     let events = &OURS.events[..STATED];
     let all: String = events.iter().map(xml).collect();
@@ -46,7 +46,7 @@ pub fn seeds() -> Vec<Seed> {
     ]
 }
 
-/// Adds a field's values with their names; the name of a structure's member contains both names.
+/// Adds a field's values with their names; a structure member's name includes the structure's name.
 fn add(name: &str, value: &Value, fields: &mut Vec<(String, String)>) {
     match value {
         Value::Array(elements) => {
@@ -76,7 +76,7 @@ fn fields(event: &Decoded) -> Vec<(String, String)> {
     fields
 }
 
-/// Returns an event as a line in the format of the sample driver's client.
+/// Returns an event as a line of the sample driver's client.
 fn line(event: &Decoded) -> String {
     let one = &event.descriptor;
     let mut line = json!({

@@ -1,4 +1,4 @@
-//! Trace files, and sessions that write them.
+//! Trace files and the sessions that write them.
 
 use std::io::Cursor;
 
@@ -18,11 +18,11 @@ use super::{
 };
 use crate::etl_round_trip::{Session, Written, check};
 
-/// The size of the writer's buffers in bytes.
+/// The size in bytes of the buffers that the writer produces.
 const WRITTEN: usize = 0x1000;
-/// The buffer size of most seeds in bytes, smaller than the writer's minimum.
+/// The buffer size of most seeds, in bytes; less than the writer's minimum.
 const SMALL: usize = 1024;
-/// The buffer size, in bytes, of the seeds with many events in a buffer.
+/// The buffer size, in bytes, of the seeds whose buffers hold many events.
 const LARGE: usize = 2048;
 /// The size of a buffer's header in bytes.
 const BUFFER_HEADER: usize = 72;
@@ -32,7 +32,7 @@ fn put(file: &mut [u8], at: usize, bytes: &[u8]) {
     file[at..at + bytes.len()].copy_from_slice(bytes);
 }
 
-/// Returns a file with its buffers cut to a size that holds their used bytes.
+/// Returns a file with its buffers cut to a size that still holds the used bytes.
 fn cut(file: &[u8], size: usize) -> Vec<u8> {
     let field = u32::try_from(size).expect("it is small").to_le_bytes();
     let mut out = Vec::new();
@@ -53,13 +53,13 @@ fn header(clock: ClockType) -> LogFileHeader {
     trace::header(clock, 0x1000, 1)
 }
 
-/// Returns a file with `TraceLogging` and manifest events.
+/// Returns a file with `TraceLogging` events and manifest events.
 fn mixed(header: LogFileHeader, events: u32, losses: Losses) -> Vec<u8> {
     cut(&trace::file(header, events, losses).0, SMALL)
 }
 
-/// Returns a file whose buffers contain these events; events without a time are one millisecond
-/// apart.
+/// Returns a file whose buffers contain these events. Events without a timestamp are one
+/// millisecond apart.
 fn file(size: usize, buffers: &[&[EventRecord]]) -> Vec<u8> {
     let header = header(ClockType::Qpc);
     let mut now = header.start_clock;
@@ -165,19 +165,20 @@ fn other_records() -> Vec<u8> {
     file
 }
 
-/// Returns a file of a 32-bit machine: the header's two name pointers take 8 bytes less.
+/// Returns a file from a 32-bit machine, whose header is 8 bytes shorter because it contains two
+/// pointers.
 fn narrow_header() -> Vec<u8> {
     let mut file = mixed(header(ClockType::Qpc), 2, Losses::default());
     let used = usize::from(u16::from_le_bytes([file[0x30], file[0x31]]));
     file.copy_within(0xB0..used, 0xA8);
     file[0x4A] = 1;
     file[0x94] = 4;
-    // The events are from 32-bit code.
+    // The events come from 32-bit code.
     file[SMALL + 74] = 0x12;
     file
 }
 
-/// Returns events without data whose levels, opcodes, tasks and keywords have all kinds of names,
+/// Returns events without data whose levels, opcodes, tasks and keywords cover all kinds of names,
 /// and whose activities start, nest and stop.
 fn names() -> Vec<EventRecord> {
     let activity = |number| Guid::from_bytes([number; 16]);
@@ -227,7 +228,7 @@ fn every_item() -> EventRecord {
     event
 }
 
-/// Returns manifest events: with every kind of field, without data, and with a provider that its
+/// Returns manifest events: with every kind of field, without data, and from a provider that its
 /// traits identify.
 fn by_manifest() -> Vec<EventRecord> {
     let mut user_data = vec![0x07, 2, 0]; // flags and count
@@ -275,8 +276,8 @@ fn undescribed() -> Vec<EventRecord> {
     vec![unknown, damaged, short]
 }
 
-/// Returns a file with damaged buffers, a file with damaged records, a file with a buffer that was
-/// never written, and a file with too few buffers.
+/// Returns files with damaged buffers, with damaged records, with a buffer that was never written,
+/// and with fewer buffers than the header states.
 fn damaged() -> [Seed; 4] {
     let event = || vec![trace::manifest_event(0, 0), trace::manifest_event(1, 0)];
     let sound = file(SMALL, &[&event(), &event(), &event()]);
@@ -287,8 +288,8 @@ fn damaged() -> [Seed; 4] {
     put(&mut buffers, third + 0x34, &[0x60]); // compressed
     let mut records = sound.clone();
     put(&mut records, first + BUFFER_HEADER, &[1, 2, 3, 4]); // no record
-    put(&mut records, second + BUFFER_HEADER, &[79, 0]); // a record below its header
-    put(&mut records, third + BUFFER_HEADER + 86, &[0xFF, 0xFF]); // an item beyond its record
+    put(&mut records, second + BUFFER_HEADER, &[79, 0]); // a record shorter than its header
+    put(&mut records, third + BUFFER_HEADER + 86, &[0xFF, 0xFF]); // an item past its record
     let mut never_written = sound.clone();
     never_written[first..second].fill(0);
     let mut too_few = sound;
@@ -302,7 +303,8 @@ fn damaged() -> [Seed; 4] {
     ]
 }
 
-/// Returns unordered events across many days, and events at a clock's first and last times.
+/// Returns events that are out of order over many days, and events at a clock's first and last
+/// times.
 fn odd_times() -> Vec<EventRecord> {
     const DAY: i64 = 864_000_000_000;
     let start = header(ClockType::Qpc).start_clock;
@@ -313,7 +315,7 @@ fn odd_times() -> Vec<EventRecord> {
     ends.into_iter().chain(times).map(event).collect()
 }
 
-/// Returns a file with an unknown clock, of a session without per-processor buffers.
+/// Returns the file of a session with an unknown clock and without per-processor buffers.
 fn unknown_clock() -> Vec<u8> {
     let mut file = mixed(header(ClockType::Qpc), 2, Losses::default());
     put(&mut file, 0x88, &[0, 0, 0, 0x10]); // LogFileMode
@@ -375,14 +377,14 @@ pub fn compression() -> Vec<Seed> {
     ]
 }
 
-/// The name of a property of sessions, and the test for it.
+/// A property of a session: its name and the test for it.
 type Property = (&'static str, fn(&Written) -> bool);
 
 const SESSIONS: [Property; 11] = [
     ("empty", |it| it.events == 0),
     ("corrected", |it| it.corrected && it.events > 0),
     ("qpc", |it| !it.corrected && it.events > 1 && it.clock == ClockType::Qpc),
-    // The clock and the start must be equal, which only a corrected header guarantees.
+    // The clock and the start time must match, which only a corrected header guarantees.
     ("system_time", |it| it.events > 1 && it.clock == ClockType::SystemTime),
     ("cycles", |it| !it.corrected && it.events > 1 && it.clock == ClockType::CpuCycles),
     ("processors", |it| it.processors > 1 && it.events > 2),
@@ -393,8 +395,8 @@ const SESSIONS: [Property; 11] = [
     ("refused", |it| it.refused > 0 && it.events > 0 && it.items > 0),
 ];
 
-/// Returns input bytes for `arbitrary`, which has no encoder: the first pseudo-random bytes that
-/// yield a session with the seed's properties.
+/// Returns input for `arbitrary`, which has no encoder: the first pseudo-random bytes that decode
+/// to a session with the seed's properties.
 pub fn etl_round_trip() -> Vec<Seed> {
     const MAX_TRIES: u64 = 20_000;
     let mut missing = SESSIONS.to_vec();
@@ -415,8 +417,8 @@ pub fn etl_round_trip() -> Vec<Seed> {
     panic!("no session in {MAX_TRIES} is {names:?}");
 }
 
-/// Returns pseudo-random bytes, including strings, small numbers and many odd bytes, which tell
-/// `arbitrary` that another step follows.
+/// Returns pseudo-random bytes with strings, small numbers and many odd bytes; `arbitrary` reads an
+/// odd byte as "another step follows".
 fn candidate(number: u64) -> Vec<u8> {
     let mut state = number.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
     let mut next = || {

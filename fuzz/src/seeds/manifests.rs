@@ -1,4 +1,4 @@
-//! Manifests, and their resources.
+//! Manifests and their resources.
 
 use etw_manifest::{
     self as manifest, InType, Manifest, OutType,
@@ -7,12 +7,12 @@ use etw_manifest::{
 
 use super::seed::Seed;
 
-/// The manifest by which the tests of etl-file decode.
+/// The manifest that etl-file's tests decode with.
 const SAMPLE: &str = etl_fixtures::trace::MANIFEST;
 /// The manifest that the tests of etw-manifest modify.
 const SOUND: &str = include_str!("../../../formats/etw-manifest/tests/fixture/sound.man");
 
-/// A manifest with features that the others lack.
+/// A manifest with features that the other two lack.
 const ODD_MANIFEST: &str = r#"<?xml version='1.0' encoding='utf-8'?>
 <instrumentationManifest xmlns="http://schemas.microsoft.com/win/2004/08/events"
  xmlns:win="http://manifests.microsoft.com/win/2004/08/windows/events">
@@ -47,13 +47,12 @@ const ODD_MANIFEST: &str = r#"<?xml version='1.0' encoding='utf-8'?>
 </instrumentationManifest>
 "#;
 
-/// Returns a manifest without unnecessary white space.
+/// Returns a manifest without insignificant white space.
 fn joined(text: &str) -> String {
     text.lines().map(str::trim).collect()
 }
 
-/// Returns the sound manifest in two small parts: one without, and one with named queries and
-/// translations.
+/// Returns the sound manifest as two smaller ones: without and with named queries and translations.
 fn sound() -> [String; 2] {
     let text = joined(SOUND);
     let (before, after) = text.split_once("<namedQueries>").expect("it has queries");
@@ -109,12 +108,12 @@ fn compiled(text: &str, version: Version) -> Vec<u8> {
 fn last_id(table: &[u8]) -> u32 {
     let dword = |at: usize| u32::from_le_bytes(table[at..at + 4].try_into().expect("4 bytes"));
     let blocks = usize::try_from(dword(0)).expect("blocks are few");
-    // A block contains its first id, its last id and the offset of its strings.
+    // A block entry holds its first id, its last id and the offset of its strings.
     dword(12 * blocks - 4)
 }
 
-/// Returns a message table with strings in both encodings, in two blocks; the last string has the
-/// id.
+/// Returns a message table with strings in both encodings, in two blocks; the last string's id is
+/// `id`.
 fn two_blocks(id: u32) -> Vec<u8> {
     let texts: [(u16, &[u8]); 3] = [(0, b"8-bit\r\n\0"), (0, b"\xFFlatin\0"), (1, b"u\0\0\0")];
     let entries = texts.map(|(flags, text)| {
@@ -134,7 +133,7 @@ fn two_blocks(id: u32) -> Vec<u8> {
     table
 }
 
-/// Returns the manifest of etl-file's tests without a translation that is incomplete.
+/// Returns the manifest of etl-file's tests without its incomplete translation.
 fn sample() -> String {
     let (before, after) =
         SAMPLE.split_once("<resources culture=\"de-DE\">").expect("it is translated");
@@ -142,7 +141,7 @@ fn sample() -> String {
     before.to_owned() + after
 }
 
-/// Returns a manifest with many events, and with a field for each pair of type and presentation.
+/// Returns a manifest with many events, and with a field for each pair of types.
 fn types(pairs: &[(InType, OutType)]) -> String {
     let field = |(number, (in_type, out_type)): (usize, &(InType, OutType))| {
         let name = in_type.name().expect("what is shown has a name");
@@ -201,7 +200,7 @@ pub fn resources() -> Vec<Seed> {
     let names = ["types_1", "types_2", "types_3"];
     let parts = pairs.chunks(pairs.len().div_ceil(names.len()));
     seeds.extend(names.into_iter().zip(parts).map(|(name, part)| {
-        // The bytes after the messages are user data.
+        // The bytes after the messages serve as user data.
         let mut seed = compiled(&types(part), Version::V5);
         seed.extend(two_blocks(id));
         seed.resize(seed.len() + 400, 0);

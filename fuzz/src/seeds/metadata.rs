@@ -25,20 +25,19 @@ pub fn traits() -> Vec<Seed> {
     ]
 }
 
-/// Returns metadata of a scalar with an out type, both kinds of arrays and a structure.
+/// Event metadata: a scalar with an out type, both kinds of arrays, and a structure.
 pub const ARRAYS_AND_STRUCTURES: &[u8] = b"\x2E\0\0Evt\0count\0\x08status\0\x88\x0Edata\0\x44\
     S\0\x98\x02a\0\x07b\0\x16fix\0\x26\x03\0";
 /// The user data for [`ARRAYS_AND_STRUCTURES`].
 pub const THEIR_DATA: &[u8] =
     b"\x01\0\0\0\x22\0\0\xC0\x02\0xy\xFF\xFF\xFF\xFF\x04\0h\0i\0\x01\0\x02\0\x03\0";
 
-/// Returns metadata with tags of an event and of a field, and a field with a provider-defined
-/// encoding.
+/// Returns event metadata with event and field tags, and a field with a provider-defined encoding.
 pub fn tags_and_custom() -> Vec<u8> {
     sized(b"\0\0\x81\x01E\0f\0\x88\x84\x05g\0\x68\x02\0xy".to_vec())
 }
 
-/// Returns metadata with a field of each type that has no members.
+/// Returns event metadata with a field of each type except structures.
 pub fn every_type() -> Vec<u8> {
     let mut blob = b"\0\0\0T\0".to_vec();
     for code in (0..26).filter(|code| *code != 24) {
@@ -54,13 +53,14 @@ pub fn data_of_every_type() -> Vec<u8> {
     data
 }
 
-/// The kinds of arrays in metadata: the count is fixed or precedes the array in the data.
+/// The array flags of event metadata: the count is in the metadata, or precedes the array in the
+/// data.
 const FIXED: u8 = 0x20;
 const VARIABLE: u8 = 0x40;
 /// The flag that an out type follows the in type.
 const CHAIN: u8 = 0x80;
 
-/// Returns metadata with fields in each presentation of their types, and user data for them.
+/// Returns event metadata with a field for each presentation of each type, and user data for it.
 pub fn every_out_type() -> (Vec<u8>, Vec<u8>) {
     let mut blob = b"\0\0\0O\0".to_vec();
     let mut data = Vec::new();
@@ -103,8 +103,7 @@ pub fn every_out_type() -> (Vec<u8>, Vec<u8>) {
     (sized(blob), data)
 }
 
-/// Returns metadata of nested structures that are in arrays, and that contain arrays and values
-/// without data.
+/// Returns metadata of structures nested in arrays, which contain arrays and empty values.
 pub fn nested() -> (Vec<u8>, Vec<u8>) {
     let blob = b"\0\0\0N\0outer\0\xD8\x03inner\0\xB8\x02\x02\0n\0\x04t\0\x02list\0\x46none\0\0\
         same\0\x08same\0\x08same#2\0\x08";
@@ -115,10 +114,10 @@ pub fn nested() -> (Vec<u8>, Vec<u8>) {
     (sized(blob.to_vec()), data)
 }
 
-/// The security identifier of the local administrators.
+/// The security identifier of the local Administrators group.
 pub const SID: &[u8] = &[1, 2, 0, 0, 0, 0, 0, 5, 32, 0, 0, 0, 0x20, 2, 0, 0];
 
-/// Returns metadata of values that contain their sizes, and user data for them.
+/// Returns metadata of values that include their own size, and user data for them.
 pub fn sized_values() -> (Vec<u8>, Vec<u8>) {
     let blob = b"\0\0\0V\0sid\0\x13counted\0\x16ansi\0\x17bytes\0\x19time\0\x11system\0\x12\
         guid\0\x0Fpointer\0\x10float\0\x0Bbool\0\x0Dend\0\x01";
@@ -137,8 +136,8 @@ pub fn sized_values() -> (Vec<u8>, Vec<u8>) {
     (sized(blob.to_vec()), data)
 }
 
-/// Returns metadata with repeated names and overlong tags, and user data with strings that control
-/// a terminal, occupy two columns, combine several characters, or are long.
+/// Returns metadata with repeated names and overlong tags, and user data with strings that contain
+/// terminal control characters, wide characters or combining characters, or are long.
 pub fn odd_text() -> (Vec<u8>, Vec<u8>) {
     let blob =
         b"\0\0\x81\x82\x83\x84\x85\x06\x1B[2J\0n\0\x01n\0\x01n#2\0\x01\xFF\0\x01n\0\x02n\0\x02";
@@ -187,7 +186,8 @@ pub fn odd_numbers() -> (Vec<u8>, Vec<u8>) {
     (sized(blob), data)
 }
 
-/// Returns metadata of a field, and data that does not fit its type, for each kind of mismatch.
+/// Returns, for each kind of mismatch, the metadata of a field and data that does not fit the
+/// field's type.
 pub fn unsuited() -> [(&'static str, Vec<u8>, &'static [u8]); 5] {
     let one = |field: &[u8]| sized([b"\0\0\0U\0", field].concat());
     [
@@ -220,7 +220,7 @@ pub fn tracelogging() -> Vec<Seed> {
     seeds
 }
 
-/// Returns schemas of traces: lists of kinds, sizes and payloads.
+/// Returns inputs for the `schemas` target: lists of kinds, sizes and payloads.
 pub fn schemas() -> Vec<Seed> {
     let list = |name, parts: &[(u8, Vec<u8>)]| {
         let mut bytes = Vec::new();

@@ -1,7 +1,7 @@
-//! The fuzzer's initial inputs, created by the project's own encoders and fixtures.
+//! The fuzzer's initial inputs, created with the project's own encoders and fixtures.
 //!
-//! `cargo run --example seeds` writes them to `fuzz/seeds`. `tests/seeds.rs` checks the purpose of
-//! each seed.
+//! `cargo run --example seeds` writes them to `fuzz/seeds`. `tests/seeds.rs` checks that each seed
+//! serves its purpose.
 
 pub(crate) mod compare;
 mod etl;
@@ -39,7 +39,7 @@ pub const TARGETS: &[Target] = &[
     ("unwind", unwind),
 ];
 
-/// Writes the seeds of each target to a separate folder, and replaces the folder's contents.
+/// Writes each target's seeds to a separate folder, replacing its contents.
 ///
 /// # Errors
 /// Fails with the file system's error.
@@ -57,7 +57,7 @@ pub fn write(folder: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Returns one record for each layout, with 64-bit pointers.
+/// Returns one record for each known record layout, with 64-bit pointers.
 fn kernel() -> Vec<Seed> {
     let mut seeds: Vec<Seed> = Vec::new();
     for (name, bytes) in kernel_records::generated() {
@@ -83,7 +83,7 @@ fn pe_load() -> Vec<Seed> {
     ]
 }
 
-/// Returns the formats of the test driver's messages, and other formats, with arguments.
+/// Returns the formats of the test driver's messages, and additional ones, with arguments.
 fn tmf() -> Vec<Seed> {
     const DRIVER: &str =
         include_str!("../../../tests/drivers/wpp/formats/0c3f5e7a-91d2-3b64-a105-5c2e77109d4f.tmf");
@@ -112,7 +112,7 @@ fn tmf() -> Vec<Seed> {
     ]
 }
 
-/// Returns a session's filter: its id, instance and data, and the offset of the next one.
+/// Returns one filter of a session: its id, instance and data, and the offset of the next filter.
 fn filter(id: u16, instance: u64, data: &[u8], next: u32) -> Vec<u8> {
     let mut bytes = id.to_le_bytes().to_vec();
     bytes.extend([2, 0, 0, 0, 0, 0]);
@@ -140,7 +140,7 @@ fn filter_data() -> Vec<Seed> {
     ]
 }
 
-/// Returns a script with every step.
+/// A script that contains every kind of step.
 const SCRIPT: &str = "# a device's life
 add-device
 open
@@ -170,8 +170,8 @@ fn script() -> Vec<Seed> {
     ]
 }
 
-/// Returns a stack and an image with functions, each given by its first byte, its end and its
-/// unwind information; `rip` is the current instruction.
+/// Returns a stack and an image of functions, each given by its first byte, its end and its unwind
+/// information; `rip` is the instruction pointer.
 fn stack(rip: u16, words: &[u64], functions: &[[u32; 3]], infos: &[(usize, &[u8])]) -> Vec<u8> {
     const DIRECTORY: usize = 0x40;
     let mut image = vec![0x90; 0x400];
@@ -197,9 +197,9 @@ fn unwind() -> Vec<Seed> {
     const IMAGE: u64 = 0x1_4000_0000;
     // push rbx; sub rsp, 0x20
     let pushes: &[u8] = &[1, 5, 2, 0, 5, 0x32, 1, 0x30];
-    // Sets the frame register rbp to 0x10 above rsp.
+    // Sets the frame register rbp to rsp + 0x10.
     let framed: &[u8] = &[1, 8, 3, 0x15, 8, 0x03, 5, 0x52, 1, 0x50, 0, 0];
-    // push rsi, in an entry that continues the first function.
+    // push rsi, in an entry chained to the first function.
     let mut chained = vec![0x21, 2, 1, 0, 2, 0x60, 0, 0];
     chained.extend([0x100_u32, 0x140, 0x80].map(u32::to_le_bytes).concat());
     let mut endless = vec![0x21, 0, 0, 0];

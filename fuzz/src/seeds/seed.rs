@@ -1,7 +1,7 @@
-//! An initial input of the fuzzer.
+//! A fuzzer's initial input.
 
-/// The maximum size of a seed in bytes. The fuzzer's inputs are at most as long as the longest
-/// seed, and longer inputs take more time.
+/// The maximum size of a seed in bytes. The fuzzer never generates inputs longer than the longest
+/// seed, and long inputs are slow.
 pub(super) const MAX_BYTES: usize = 4096;
 
 /// An initial input of the fuzzer.

@@ -1,9 +1,10 @@
-//! Writes the public API of the published crates to `docs/api`, as texts that show each change in review.
+//! Writes the public API of the published crates to `docs/api` as text, so that reviews show each
+//! change.
 //!
-//! `api-text --check` compares the texts instead. rustdoc describes the crates as JSON, whose format
-//! belongs to the compiler: with a format that the crate `public-api` does not read, the program says so
-//! and exits with [`UNKNOWN_FORMAT`]. The program also runs in rustdoc's place, to enable the option for
-//! JSON there and nowhere else: cargo would build dependencies again that ask for the variable.
+//! `api-text --check` compares the texts instead. rustdoc describes the crates as JSON in a
+//! compiler-specific format; if the crate `public-api` cannot read it, the program reports this and
+//! exits with [`UNKNOWN_FORMAT`]. The program also acts as rustdoc wrapper that enables JSON
+//! output. Setting `RUSTC_BOOTSTRAP` for all of cargo would rebuild the dependencies that check it.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -18,25 +19,25 @@ use public_api::PublicApi;
 use serde::Deserialize;
 use serde_json::Value;
 
-/// The exit code if this compiler's JSON cannot be read.
+/// The exit code if this compiler's JSON output cannot be read.
 const UNKNOWN_FORMAT: u8 = 3;
 
-/// The versions of rustdoc's JSON that `public-api` reads.
+/// The versions of rustdoc's JSON format that `public-api` can read.
 const FORMATS: RangeInclusive<u64> = 57..=59;
 
-/// The folder of the texts, from the repository's root.
+/// The folder of the texts, relative to the repository's root.
 const FOLDER: &str = "docs/api";
 
-/// The variable with the path of the rustdoc in whose place this program runs.
+/// The environment variable with the path of the wrapped rustdoc.
 const RUSTDOC: &str = "API_TEXT_RUSTDOC";
 
-/// The part of rustdoc's JSON that every version of the format has.
+/// The part of rustdoc's JSON that all versions of the format share.
 #[derive(Deserialize)]
 struct Format {
     format_version: u64,
 }
 
-/// The texts by their file names, or the reason why there are none.
+/// The texts by file name, or the reason why there are none.
 type Texts = Result<BTreeMap<String, String>, String>;
 
 fn main() -> ExitCode {
@@ -50,7 +51,7 @@ fn main() -> ExitCode {
     })
 }
 
-/// Runs rustdoc with this program's arguments.
+/// Runs rustdoc with this program's arguments and with JSON output enabled.
 fn rustdoc_with_json(rustdoc: &Path) -> Result<ExitCode> {
     let mut command = Command::new(rustdoc);
     command.args(env::args_os().skip(1)).env("RUSTC_BOOTSTRAP", "1");
@@ -84,7 +85,7 @@ fn root() -> PathBuf {
     here.ancestors().nth(2).unwrap_or(here).to_owned()
 }
 
-/// Fails if a file of the folder differs from its text.
+/// Fails if a file in the folder differs from its text.
 fn check(folder: &Path, texts: &BTreeMap<String, String>) -> Result<()> {
     let mut names: BTreeSet<String> = texts.keys().cloned().collect();
     for entry in fs::read_dir(folder).with_context(|| format!("cannot read {FOLDER}"))? {
@@ -105,7 +106,7 @@ fn check(folder: &Path, texts: &BTreeMap<String, String>) -> Result<()> {
     Ok(())
 }
 
-/// Returns the first lines that one of two texts has alone.
+/// Returns the first lines that only one of two texts contains.
 fn differences<'a>(found: &'a str, expected: &'a str) -> impl Iterator<Item = String> + 'a {
     const MAX_SHOWN: usize = 10;
     let alone = |one: &'a str, other: &'a str, mark: char| {
@@ -116,7 +117,7 @@ fn differences<'a>(found: &'a str, expected: &'a str) -> impl Iterator<Item = St
     alone(found, expected, '-').chain(alone(expected, found, '+')).take(MAX_SHOWN)
 }
 
-/// Has rustdoc describe the published libraries, and returns their texts.
+/// Lets rustdoc describe the published libraries, and returns their texts.
 fn texts() -> Result<Texts> {
     let mut cargo = Command::new("cargo");
     cargo.current_dir(root()).args(["metadata", "--format-version", "1", "--no-deps"]);
@@ -173,7 +174,8 @@ fn libraries(metadata: &Value) -> Vec<String> {
     chosen.filter_map(|package| package["name"].as_str()).map(str::to_owned).collect()
 }
 
-/// Returns a line for each item. An implementation of a trait is one line: its functions are the trait's.
+/// Returns a line for each item. A trait implementation is one line, because its functions are the
+/// trait's.
 fn text(api: &PublicApi) -> String {
     let lines: Vec<_> =
         api.items().map(|item| (item, without_std_paths(&item.to_string()))).collect();
@@ -184,7 +186,7 @@ fn text(api: &PublicApi) -> String {
     for (item, line) in &lines {
         let is_function = line.contains(" fn ")
             && item.parent_id().is_some_and(|parent| traits.contains(&parent));
-        // Derived with PartialEq.
+        // `PartialEq` derives this, too.
         if !is_function && !line.contains(" StructuralPartialEq for ") {
             text.push_str(line);
             text.push('\n');

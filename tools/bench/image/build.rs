@@ -3,8 +3,7 @@
 use std::{env, fs, path::PathBuf};
 
 fn main() {
-    // The peer links to a user-mode library that a driver does not use, so an empty library is
-    // enough.
+    // The peer links to a user-mode library that drivers do not use, so an empty library suffices.
     let folder = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets it"));
     fs::write(folder.join("rpcrt4.lib"), "!<arch>\n").expect("the folder is cargo's");
     println!("cargo::rustc-link-search={}", folder.display());

@@ -1,7 +1,7 @@
 //! The command line.
 //!
-//! The command line is built by functions, because the code of clap's derive macros allows lints
-//! that this workspace forbids.
+//! The command line is built without clap's derive macros, because their code allows lints that
+//! this workspace forbids.
 
 use clap::{ArgAction, Command};
 
@@ -11,7 +11,7 @@ use crate::{
     package, recipes, trace,
 };
 
-/// Returns the command line in the form in which cargo starts it: `cargo-etw etw …`.
+/// Returns the command line as cargo starts it: `cargo-etw etw …`.
 pub fn command() -> Command {
     Command::new("cargo")
         .bin_name("cargo")
@@ -93,7 +93,7 @@ fn build() -> Command {
     what_to_build(command)
 }
 
-/// Returns the command line of `cargo etw run`.
+/// Returns the command line of `cargo etw run` for systems that do not support it.
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 fn run() -> Command {
     let command = Command::new("run")
@@ -110,13 +110,13 @@ fn run() -> Command {
     standin_kernel::run::arguments(what_to_build(command))
 }
 
-/// Returns the command line of `cargo etw run` for systems on which it cannot run.
+/// Returns the command line of `cargo etw run` for systems that do not support it.
 #[cfg(not(all(target_arch = "x86_64", target_os = "linux")))]
 fn run() -> Command {
     Command::new("run").about("Run a driver in the stand-in kernel; needs x86-64 Linux")
 }
 
-/// Returns the command line of `cargo etw vm`.
+/// Returns the command line of `cargo etw vm` for systems that do not support it.
 #[cfg(unix)]
 fn vm() -> Command {
     crate::vm::command()
@@ -128,14 +128,14 @@ fn vm() -> Command {
     Command::new("vm").about("Run a driver's test stages on Windows in QEMU; needs Linux")
 }
 
-/// The names of the arguments of a build.
+/// The names of a build's arguments.
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 const OF_BUILD: [&str; 14] = [
     "release", "profile", "package", "manifest-path", "target-dir", "features", "all-features",
     "no-default-features", "locked", "offline", "frozen", "verbose", "quiet", "install",
 ];
 
-/// Adds the arguments that name the driver to build, and cargo's options.
+/// Adds the arguments that select the driver to build, and cargo's options.
 fn what_to_build(command: Command) -> Command {
     command
         .arg(

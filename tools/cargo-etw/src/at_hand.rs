@@ -1,4 +1,4 @@
-//! The driver at hand: the package that a command works on, with information from its Cargo
+//! The current driver: the package that a command works on, with information from its Cargo
 //! metadata, source and image.
 
 use std::{
@@ -21,7 +21,7 @@ use crate::{configuration, options, source};
 /// The keys of `[package.metadata.etw]`.
 const KEYS: [&str; 5] = ["declaration", "inf", "manifest", "profile", "recipes"];
 
-/// The paths of a driver's files outside their default places. The paths in
+/// The paths of a driver's files where they differ from the defaults. Paths in
 /// `[package.metadata.etw]` are relative to the package's folder.
 #[derive(Debug, Default)]
 struct Settings {
@@ -33,7 +33,7 @@ struct Settings {
 }
 
 impl Settings {
-    /// Reads `[package.metadata.etw]`; the paths become absolute.
+    /// Reads `[package.metadata.etw]`, and makes the paths absolute.
     fn read(metadata: &Value, folder: &Path, owner: &str) -> Result<Self> {
         let section = match &metadata["etw"] {
             Value::Null => return Ok(Self::default()),
@@ -73,7 +73,7 @@ impl Settings {
     }
 }
 
-/// Returns a path without `.` and `..` that follow a name.
+/// Removes `.` from a path, and `..` together with the name before it.
 fn plain(path: &Path) -> PathBuf {
     use std::path::Component;
     let mut out = PathBuf::new();
@@ -99,7 +99,7 @@ pub struct AtHand {
     settings: Settings,
 }
 
-/// A source file with declarations of providers.
+/// A source file that declares providers.
 #[derive(Debug)]
 pub struct Declaration {
     /// The file.
@@ -108,7 +108,7 @@ pub struct Declaration {
     pub providers: Vec<Provider>,
 }
 
-/// Adds the arguments that choose the driver at hand.
+/// Adds the arguments that select the current driver.
 pub fn arguments(command: Command) -> Command {
     command
         .arg(
@@ -127,7 +127,7 @@ pub fn arguments(command: Command) -> Command {
 }
 
 impl AtHand {
-    /// Finds the driver that the arguments of [`arguments`] choose.
+    /// Finds the driver that the arguments added by [`arguments`] select.
     pub fn of(matches: &ArgMatches) -> Result<Self> {
         let manifest: Option<PathBuf> = options::optional(matches, "manifest-path")?;
         let package: Option<String> = options::optional(matches, "package")?;
@@ -151,17 +151,17 @@ impl AtHand {
         folder.unwrap_or(&self.driver.workspace)
     }
 
-    /// Returns a path in the form used in committed files: relative to the workspace, with slashes.
+    /// Returns a path in the form for committed files: relative to the workspace, with slashes.
     pub fn named(&self, path: &Path) -> String {
         let workspace = &self.driver.workspace;
         let path = path.strip_prefix(workspace).unwrap_or(path);
         path.display().to_string().replace('\\', "/")
     }
 
-    /// Returns the driver's declarations: those that the settings name, or those in the sources of
-    /// the driver's library and the workspace's libraries that it uses.
+    /// Returns the driver's declarations: those in the files that the settings name, or those in
+    /// the sources of the driver's library and of the workspace libraries that it uses.
     ///
-    /// The list is empty if the driver declares no provider.
+    /// The list is empty if the driver declares no providers.
     pub fn declarations(&self) -> Result<Vec<Declaration>> {
         let mut paths = self.settings.declarations.clone();
         if paths.is_empty() {
@@ -197,7 +197,7 @@ impl AtHand {
     ///
     /// # Errors
     ///
-    /// Fails if there is none.
+    /// Fails if there are none.
     pub fn some_declarations(&self) -> Result<Vec<Declaration>> {
         let found = self.declarations()?;
         ensure!(
@@ -242,7 +242,7 @@ impl AtHand {
     ///
     /// # Errors
     ///
-    /// Fails if there is none.
+    /// Fails if the driver has none.
     pub fn some_inf(&self) -> Result<PathBuf> {
         self.inf()?.with_context(|| {
             format!(
@@ -259,7 +259,8 @@ impl AtHand {
         self.settings.inf.clone().unwrap_or_else(beside)
     }
 
-    /// Returns the path of a file beside the INF file, unless the settings name another.
+    /// Returns the path of a file in the INF file's folder, unless the settings specify another
+    /// path.
     fn beside_inf(&self, setting: Option<&PathBuf>, extension: &str) -> Result<PathBuf> {
         if let Some(named) = setting {
             return Ok(named.clone());
@@ -286,12 +287,12 @@ impl AtHand {
         self.settings.recipes.clone().unwrap_or_else(usual)
     }
 
-    /// Returns the path of the installed image, which the manifest contains.
+    /// Returns the path of the installed image, as the manifest contains it.
     pub fn installed(&self) -> String {
         format!(r"%SystemRoot%\System32\drivers\{}.sys", self.driver.image)
     }
 
-    /// Returns the image that `cargo etw build` built last, if there is one.
+    /// Returns the image that `cargo etw build` last built, if any.
     pub fn image(&self) -> Option<PathBuf> {
         let folder = self.driver.target.join("etw").join("x64");
         let written =
@@ -304,7 +305,7 @@ impl AtHand {
     }
 }
 
-/// Returns the files in a folder with an extension, sorted.
+/// Returns the files in a folder with this extension, sorted.
 fn files(folder: &Path, extension: &str) -> Result<Vec<PathBuf>> {
     let Ok(entries) = fs::read_dir(folder) else {
         return Ok(Vec::new());
@@ -322,8 +323,7 @@ fn files(folder: &Path, extension: &str) -> Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-/// Reads the events that an image describes in its resources. Parts that cannot be read are skipped
-/// with a warning.
+/// Reads the events that an image's resources describe. Skips unreadable parts with a warning.
 pub fn described(path: &Path) -> Result<Manifest> {
     let decoded = image::described(path)?;
     for skipped in &decoded.skipped {

@@ -30,7 +30,7 @@ pub fn run(matches: &ArgMatches) -> Result<()> {
     Ok(())
 }
 
-/// Builds the driver that the arguments choose, with their options, and returns its files.
+/// Builds the driver that the arguments select, and returns its files.
 pub fn build(matches: &ArgMatches, machine: Machine, messages: Messages) -> Result<Image> {
     let manifest: Option<PathBuf> = optional(matches, "manifest-path")?;
     let package: Option<String> = optional(matches, "package")?;
@@ -74,7 +74,7 @@ fn options(matches: &ArgMatches) -> Result<Options> {
     })
 }
 
-/// Returns the toolchain for a machine. Installs packages of the operating system if `may_install` is
+/// Returns the toolchain for a machine type. Installs operating system packages if `may_install` is
 /// true or the user agrees.
 pub fn toolchain(machine: Machine, may_install: bool) -> Result<Toolchain> {
     Toolchain::find_or_ask(machine, |command| may_install || agrees(command))

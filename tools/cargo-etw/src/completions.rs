@@ -1,4 +1,4 @@
-//! `cargo etw completions`: writes completions for a shell.
+//! `cargo etw completions`: writes shell completions.
 
 use std::io::{self, Write as _};
 
@@ -8,13 +8,14 @@ use clap_complete::Shell;
 
 use crate::options::required;
 
-/// The name of the program that shells complete.
+/// The name of the program to complete.
 const PROGRAM: &str = "cargo-etw";
 
 /// The program's name in the bash functions.
 const IN_BASH: &str = "cargo_etw";
 
-/// The bash script that completes `cargo etw`, and leaves everything else to cargo's completions.
+/// The bash script that completes `cargo etw`, and leaves all other commands to cargo's
+/// completions.
 const BASH: &str = r#"
 _cargo_etw_function() {
     complete -p "$1" 2>/dev/null | sed -n 's/.* -F \([^ ]*\) .*/\1/p'
@@ -62,13 +63,14 @@ pub fn command() -> Command {
         )
 }
 
-/// Writes the completions for the command line `whole`.
+/// Writes the completions for `whole`, the complete command line.
 pub fn run(matches: &ArgMatches, whole: &Command) -> Result<()> {
     let shell: Shell = required(matches, "shell")?;
     let etw = whole
         .find_subcommand("etw")
         .ok_or_else(|| anyhow!("the command line has no command etw"))?;
-    // clap_complete's script names the functions inconsistently if the program's name has a hyphen.
+    // clap_complete's script uses inconsistent function names if the program's name contains a
+    // hyphen.
     let name = if shell == Shell::Bash { IN_BASH } else { PROGRAM };
     let mut etw = etw.clone().name(name).bin_name(name);
     let mut script = Vec::new();

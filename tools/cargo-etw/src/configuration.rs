@@ -1,5 +1,5 @@
-//! The configuration with which the commands read declarations: x64 Windows, with the default
-//! features of the driver's package.
+//! The configuration in which the commands read declarations: x64 Windows, with the driver
+//! package's default features.
 
 use std::{collections::BTreeSet, path::Path};
 
@@ -8,7 +8,7 @@ use driver_build::files;
 use toml::{Table, Value};
 use wdk_etw_build::{Configuration, configuration, package_folder};
 
-/// Returns the configuration for a source file's package.
+/// Returns the configuration for the package that contains a source file.
 pub fn of(source: &Path) -> Result<Configuration> {
     let manifest = package_folder(source).join("Cargo.toml");
     if !manifest.is_file() {
@@ -21,7 +21,7 @@ pub fn of(source: &Path) -> Result<Configuration> {
     Ok(configuration::of_driver(features.iter().map(String::as_str)))
 }
 
-/// Returns the feature `default` of a package and the features that it enables.
+/// Returns a package's `default` feature and the features that it enables.
 fn default_features(package: &Table) -> BTreeSet<String> {
     let features = package.get("features").and_then(Value::as_table);
     let mut found = BTreeSet::new();

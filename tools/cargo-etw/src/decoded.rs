@@ -1,5 +1,5 @@
-//! Compares the output of Windows' decoders for a trace, copied from a virtual machine, with the
-//! output of `etl`.
+//! Compares the output of `etl` with the output of Windows' decoders for the same trace, copied
+//! from a virtual machine.
 
 use std::{
     fmt::Write as _,
@@ -27,13 +27,13 @@ const TRACE: &str = "decode.etl";
 /// The decoders' output files.
 const FILES: [&str; 3] = ["tracerpt.xml", "winevent.json", "tdh.jsonl"];
 
-/// The number of differences per file that the note lists.
+/// The maximum number of differences per file in the note.
 const NAMED: usize = 3;
 
-/// The number of characters of a value that the note shows.
+/// The maximum number of characters of a value in the note.
 const SHOWN: usize = 80;
 
-/// The information that decodes the events of the driver under test.
+/// The information needed to decode the events of the driver under test.
 #[derive(Clone, Debug)]
 pub struct Traces {
     image: PathBuf,
@@ -41,7 +41,7 @@ pub struct Traces {
 }
 
 impl Traces {
-    /// Returns the information that decodes the events of a kit's driver.
+    /// Returns the information needed to decode the events of a kit's driver.
     pub fn of(contents: &Contents) -> Self {
         Self {
             image: contents.driver.folder.join(&contents.driver.sys),
@@ -49,8 +49,8 @@ impl Traces {
         }
     }
 
-    /// Compares the files in the results of a run, and adds the outcome to the report: a note, and a
-    /// failed stage if anything differs or the trace cannot be read. A run without the trace or the
+    /// Compares the files in the results of a run, and adds a note to the report. Marks the stage
+    /// as failed if anything differs or the trace cannot be read. A run without the trace or the
     /// decoders' files gets no note.
     pub fn examine(&self, out: &Path, report: &mut Report) {
         for leg in [PLAIN, VERIFIER] {
@@ -81,7 +81,7 @@ impl Traces {
     }
 
     /// Returns the schemas of the driver's events: from the image's resources or, if it has none,
-    /// from the manifests beside it. `TraceLogging` events need neither.
+    /// from the manifests in its folder. `TraceLogging` events need neither.
     fn catalog(&self) -> Result<Catalog> {
         let mut catalog = Catalog::new();
         match catalog.load_image(&self.image) {
@@ -97,7 +97,7 @@ impl Traces {
         Ok(catalog)
     }
 
-    /// Returns the note, and true if there is no difference.
+    /// Returns the note, and true if there are no differences.
     fn compare(
         &self,
         catalog: &Catalog,
@@ -126,7 +126,8 @@ impl Traces {
     }
 }
 
-/// Adds a note about a leg to the report, and marks its stage as failed if there is a reason.
+/// Adds a note about a leg to the report, and marks its stage as failed if `failure` gives a
+/// reason.
 fn put(leg: &str, note: &str, failure: Option<&str>, report: &mut Report) {
     report.notes.push(format!("{leg}: {note}"));
     for row in &mut report.rows {
@@ -138,7 +139,7 @@ fn put(leg: &str, note: &str, failure: Option<&str>, report: &mut Report) {
     }
 }
 
-/// Returns the files of a folder that have an extension, sorted.
+/// Returns the files in a folder with this extension, sorted.
 pub fn with_extension(folder: &Path, extension: &str) -> Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     let entries = files::read_dir(folder)?;
@@ -223,7 +224,7 @@ mod tests {
         fs::write(folder.join(TRACE), "").unwrap();
         traces.examine(out.path(), &mut report);
         assert!(report.notes.is_empty(), "{:?}", report.notes);
-        // An unreadable trace fails the stage, although it passed on Windows.
+        // An unreadable trace fails the stage, even if it passed on Windows.
         fs::write(folder.join("tdh.jsonl"), "").unwrap();
         traces.examine(out.path(), &mut report);
         assert!(report.notes[0].contains("was not compared: cannot read"), "{:?}", report.notes);

@@ -1,5 +1,5 @@
-//! `cargo etw doctor`: lists which requirements for building, running and packaging this machine and
-//! the driver at hand meet, and which are missing.
+//! `cargo etw doctor`: lists the requirements for building, running and packaging, and whether this
+//! machine and the current driver meet them.
 
 use std::{env, fs, process::Command as Process};
 
@@ -34,11 +34,11 @@ const WDK_CRATES: [&str; 6] =
 struct Requirement {
     what: &'static str,
     needed_by: &'static str,
-    /// The version or path found, or `None` if it is missing.
+    /// The version or path found, or `None` if the requirement is not met.
     found: Option<String>,
-    /// The remedy if it is missing: a command, or a sentence.
+    /// The remedy if the requirement is not met: a command or a sentence.
     remedy: String,
-    /// True if the commands that need it partly work without it.
+    /// True if the commands that need it work partly without it.
     is_optional: bool,
 }
 
@@ -57,7 +57,7 @@ impl Requirement {
         self
     }
 
-    /// Returns true if it is missing and not optional.
+    /// Returns true if a mandatory requirement is not met.
     const fn is_needed(&self) -> bool {
         self.found.is_none() && !self.is_optional
     }
@@ -71,7 +71,7 @@ pub fn command() -> Command {
     at_hand::arguments(command)
 }
 
-/// Returns a command that installs packages of the operating system.
+/// Returns a command that installs an operating system package.
 fn install(package: &str) -> String {
     if find_program("apt-get").is_some() {
         format!("sudo apt-get install {package}")
@@ -80,7 +80,7 @@ fn install(package: &str) -> String {
     }
 }
 
-/// Returns the requirements on this machine.
+/// Returns this machine's requirements.
 fn machine() -> Vec<Requirement> {
     let mut requirements = vec![
         Requirement::new(
@@ -127,7 +127,7 @@ fn toolchain(what: &'static str, needed_by: &'static str, machine: Machine) -> R
     Requirement::new(what, needed_by, found, &remedy)
 }
 
-/// Returns the versions of the WDK's crates in a lock file.
+/// Returns the versions of the WDK crates in a lock file.
 fn locked(lock: &str) -> Vec<(String, String)> {
     let value = |line: &str, key: &str| {
         let text = line.strip_prefix(key)?.trim_start().strip_prefix('=')?;
@@ -147,7 +147,7 @@ fn locked(lock: &str) -> Vec<(String, String)> {
     found
 }
 
-/// Returns the requirements on the driver.
+/// Returns the driver's requirements.
 fn driver(driver: &AtHand) -> Vec<Requirement> {
     let package = &driver.driver;
     let mut requirements = vec![Requirement::new(
@@ -183,7 +183,8 @@ fn driver(driver: &AtHand) -> Vec<Requirement> {
     };
     let mut requirement =
         Requirement::new("declaration", "manifest, recipes, package", found, &remedy);
-    // A driver without a provider can be built and packaged; a broken declaration cannot.
+    // A driver without providers can be built and packaged; a driver with a broken declaration
+    // cannot.
     requirement.is_optional = declared.is_ok();
     requirements.push(requirement);
     let inf = driver.inf();
@@ -223,7 +224,7 @@ fn framework(driver: &AtHand) -> Requirement {
     Requirement::new("KMDF", "build", Some(text), "")
 }
 
-/// Returns the versions of the WDK's crates that the driver uses, if they are supported.
+/// Returns the versions of the WDK crates that the driver uses, if they are supported.
 fn crates(driver: &AtHand) -> Requirement {
     let supported = REPLACED.map(|one| format!("{} {}", one.name, one.version)).join(", ");
     let lock = driver.driver.workspace.join("Cargo.lock");
@@ -263,7 +264,7 @@ pub fn run(matches: &ArgMatches) -> Result<()> {
     let mut requirements = step("Looking for the tools", || Ok(machine()))?;
     match AtHand::of(matches) {
         Ok(at_hand) => requirements.extend(driver(&at_hand)),
-        // The machine can be examined anywhere, unless a driver is named.
+        // The machine can be checked in any folder, unless the command line names a driver.
         Err(error) if matches.contains_id("package") || matches.contains_id("manifest-path") => {
             return Err(error);
         }

@@ -1,4 +1,4 @@
-//! `cargo etw inf`: writes INF files, and checks them against the driver that they install.
+//! `cargo etw inf`: writes INF files, and checks them against the driver.
 
 use std::{
     env,
@@ -34,9 +34,10 @@ use crate::{
 const SDDL: &str = "D:P(A;;GA;;;SY)(A;;GA;;;BA)";
 /// The setup class of a new INF file.
 const CLASS: &str = "System";
-/// The framework of a driver whose metadata specify none; wdk-build uses the same.
+/// The framework version of a driver whose metadata does not specify one; wdk-build uses the same
+/// version.
 const FRAMEWORK: Framework = Framework { major: 1, minimum: 31, target: 31 };
-/// The time in seconds within which a driver must be loaded, be given a device, and be unloaded.
+/// The time limit in seconds for loading a driver, adding its device, and unloading it.
 const SECONDS: u64 = 60;
 
 /// Returns the command line.
@@ -154,7 +155,8 @@ fn new(matches: &ArgMatches) -> Result<()> {
     Ok(())
 }
 
-/// Returns the channels for administrators whose declarations do not say whether they are enabled.
+/// Returns the channels for administrators whose declarations do not specify whether they are
+/// enabled.
 fn disabled(providers: &[Provider]) -> impl Iterator<Item = &str> {
     let channels = providers.iter().flat_map(|provider| &provider.channels);
     channels
@@ -193,14 +195,14 @@ pub fn framework(driver: &AtHand) -> Framework {
     })
 }
 
-/// Returns the driver's providers: those of its declarations or else of its image's resources.
-/// Returns `None` if neither is known.
+/// Returns the driver's providers: from its declarations or, if it has none, from its image's
+/// resources. Returns `None` if neither is known.
 fn providers(driver: &AtHand, image: Option<&Path>) -> Result<Option<Vec<Provider>>> {
     let declarations = driver.declarations()?;
     let declared: Vec<_> = declarations.iter().flat_map(|one| &one.providers).collect();
     if !declared.is_empty() {
-        // A declaration's channels are in the manifest that is made from it, or in the manifest
-        // that it names.
+        // A declaration's channels are in the manifest generated from it, or in the manifest that
+        // it names.
         let manifest = if declared.iter().any(|provider| !provider.channels.is_empty()) {
             manifest::of_declarations(&declarations, &driver.installed())?
         } else {
@@ -234,7 +236,7 @@ fn providers(driver: &AtHand, image: Option<&Path>) -> Result<Option<Vec<Provide
 
 /// Returns the channels that a provider lists in its manifest.
 fn channels(provider: &etw_manifest::Provider) -> Vec<Channel> {
-    // Resources mark only the channels that events use.
+    // Resources list only the channels that events use.
     let listed = provider.channels.iter().filter(|one| one.declared || !one.imported);
     listed
         .map(|channel| Channel {
@@ -245,7 +247,7 @@ fn channels(provider: &etw_manifest::Provider) -> Vec<Channel> {
         .collect()
 }
 
-/// Returns a channel's settings. An image's resources have neither its type nor its settings.
+/// Returns a channel's settings, or `None` if its type is unknown, as in an image's resources.
 fn settings(channel: &etw_manifest::Channel) -> Option<ChannelSettings> {
     let kind = ChannelKind::ALL.into_iter().find(|kind| kind.name() == channel.kind)?;
     Some(ChannelSettings {
@@ -260,7 +262,7 @@ fn settings(channel: &etw_manifest::Channel) -> Option<ChannelSettings> {
 }
 
 /// Returns the values that the driver's INF file must match. Loads the image, if there is one, in
-/// the stand-in kernel, and takes the other values from the metadata.
+/// the stand-in kernel; the other values come from the metadata.
 pub fn expected(
     driver: &AtHand,
     image: Option<&Path>,
@@ -304,8 +306,8 @@ pub fn expected(
     Ok(expected)
 }
 
-/// Returns why the INF file's security descriptor cannot be compared with a device's. A device
-/// without a descriptor of its own gets the INF file's, so there is nothing to say about it.
+/// Returns the reason why the INF file's security descriptor cannot be compared with a device's. A
+/// device without its own descriptor uses the INF file's, so it needs no note.
 fn note_on_descriptor(found: &Value) -> Option<&'static str> {
     let adds_devices = found["adds_devices"].as_bool() == Some(true);
     (!adds_devices).then_some(
@@ -314,7 +316,8 @@ fn note_on_descriptor(found: &Value) -> Option<&'static str> {
     )
 }
 
-/// Examines an image in another process, so that a driver's crash does not end this one.
+/// Examines an image in a separate process, so that a crash of the driver does not end this
+/// process.
 fn examine_apart(image: &Path) -> Result<Value> {
     let program = env::current_exe().context("cannot find the path of this program")?;
     let mut child = Process::new(program)
@@ -328,7 +331,7 @@ fn examine_apart(image: &Path) -> Result<Value> {
     let start = Instant::now();
     while child.try_wait().context("cannot wait for this program")?.is_none() {
         if start.elapsed() > Duration::from_secs(SECONDS) {
-            // Fails only if the process has just ended.
+            // Fails only if the process has already ended.
             let _ = child.kill();
             let _ = child.wait();
             bail!("the driver did not load, start its device and unload within {SECONDS} s");
@@ -344,12 +347,12 @@ fn examine_apart(image: &Path) -> Result<Value> {
     serde_json::from_slice(&output.stdout).context("cannot read the output of this program")
 }
 
-/// Loads an image in the stand-in kernel, and returns what an INF file must match.
+/// Loads an image in the stand-in kernel, and returns the values that an INF file must match.
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 fn examine(image: &Path) -> Result<Value> {
     let missing = standin_kernel::run::confine(image)?;
     let kernel = standin_kernel::Kernel::new();
-    // After an error, the driver may still be loaded.
+    // After an error, the driver can still be loaded.
     let mut found = examine_in(&kernel, image).inspect_err(|_| kernel.leave_behind())?;
     found["notes"] = missing.into();
     Ok(found)
@@ -385,7 +388,7 @@ fn examine_in(kernel: &standin_kernel::Kernel, image: &Path) -> Result<Value> {
     }))
 }
 
-/// Fails, because the stand-in kernel does not run on this system.
+/// Fails, because the stand-in kernel does not support this system.
 #[cfg(not(all(target_arch = "x86_64", target_os = "linux")))]
 fn examine(image: &Path) -> Result<Value> {
     bail!(
@@ -395,7 +398,7 @@ fn examine(image: &Path) -> Result<Value> {
     )
 }
 
-/// Returns the driver's version with four numbers, from its package's version.
+/// Returns the driver's four-part version, derived from its package's version.
 pub fn driver_version(version: &str) -> Result<String> {
     let numbers = version.split(['-', '+']).next().unwrap_or_default();
     let parts: Vec<&str> = numbers.split('.').collect();
@@ -412,7 +415,7 @@ pub fn read_source(path: &Path) -> Result<Source> {
     source.with_context(|| format!("{} is not UTF-16, though it begins as such", path.display()))
 }
 
-/// Reads an INF file, and stamps it with these values if it is not stamped.
+/// Reads an INF file, and stamps it with these values unless it is already stamped.
 pub fn stamped(path: &Path, stamp: &Stamp<'_>) -> Result<Source> {
     let mut source = read_source(path)?;
     let is_stamped = path.extension().is_some_and(|one| one.eq_ignore_ascii_case("inf"));
@@ -482,7 +485,7 @@ const fn severity(diagnostic: &Diagnostic) -> &'static str {
     }
 }
 
-/// Prints diagnostics in the form of a compiler's messages.
+/// Prints diagnostics in the format of a compiler's messages.
 fn print(path: &Path, diagnostics: &[Diagnostic]) {
     for diagnostic in diagnostics {
         let line = diagnostic.line.map_or_else(String::new, |line| format!(":{line}"));

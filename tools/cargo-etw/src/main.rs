@@ -1,7 +1,7 @@
-//! `cargo etw`: the commands for driver authors who use `wdk-etw`.
+//! `cargo etw`: commands for authors of drivers that use `wdk-etw`.
 //!
-//! Every command works on the driver at hand, and needs neither Windows nor the WDK, except for `trace`,
-//! which traces an installed driver on Windows.
+//! Commands work on the current driver and need neither Windows nor the WDK. The exception is
+//! `trace`, which traces an installed driver on Windows.
 
 mod arguments;
 mod at_hand;
@@ -35,7 +35,7 @@ use driver_build::link;
 use crate::options::{optional, required};
 
 fn main() -> ExitCode {
-    // rustc runs this program as the linker while it builds a driver.
+    // rustc runs this program as the linker when it builds a driver.
     if let Some(code) = link::run_if_asked() {
         return code;
     }
@@ -52,7 +52,7 @@ fn main() -> ExitCode {
 fn run(matches: &ArgMatches) -> Result<ExitCode> {
     let (_, matches) = subcommand(matches)?;
     match subcommand(matches)? {
-        // The commands whose exit code depends on their results.
+        // The commands whose exit code reflects their result.
         ("run", matches) => run_driver(matches),
         ("vm", matches) => run_vm(matches),
         (name, matches) => run_other(name, matches).map(|()| ExitCode::SUCCESS),
@@ -109,8 +109,8 @@ fn run_other(name: &str, matches: &ArgMatches) -> Result<()> {
     }
 }
 
-/// Returns the command line as cargo passes it, with `etw` after the program. A user can also run
-/// the program without cargo.
+/// Returns the command line as cargo passes it, with `etw` after the program name. Users can also
+/// run the program without cargo.
 fn words() -> Vec<OsString> {
     let mut words: Vec<OsString> = env::args_os().collect();
     if words.get(1).is_none_or(|first| first != "etw") {
@@ -119,7 +119,7 @@ fn words() -> Vec<OsString> {
     words
 }
 
-/// Reads the arguments that give the source of wdk-etw for a new driver.
+/// Reads the arguments that specify the source of wdk-etw for a new driver.
 fn wdk_etw(matches: &ArgMatches) -> Result<new::Wanted> {
     let rev = optional(matches, "rev")?.map(new::Version::Rev);
     let tag = optional(matches, "tag")?.map(new::Version::Tag);

@@ -32,7 +32,7 @@ use crate::{
     },
 };
 
-/// The image name for manifests whose image name does not matter.
+/// The image name for manifests in which it is irrelevant.
 const ANY_IMAGE: &str = r"%SystemRoot%\System32\drivers\driver.sys";
 
 /// Returns the command line.
@@ -125,7 +125,7 @@ fn text_of(bytes: &[u8], name: &str) -> Result<String> {
     text.with_context(|| format!("{name} is neither UTF-8 nor UTF-16 text"))
 }
 
-/// Reads the text of a manifest file, and notes what is left out of it.
+/// Parses the text of a manifest file, and reports ignored elements.
 fn parsed(text: &str, name: &str) -> Result<Manifest> {
     let read = manifest::read(text).map_err(|failures| {
         let lines: Vec<String> =
@@ -142,13 +142,13 @@ fn is_source(path: &Path) -> bool {
     path.extension().is_some_and(|extension| extension == "rs")
 }
 
-/// Reads a manifest, or a declaration as a manifest.
+/// Reads a manifest, or generates it from a declaration.
 fn read(path: &Path, image: &str) -> Result<Manifest> {
     if is_source(path) {
         let files = Files { resources: image, messages: image };
         return match manifest_in(path, &files, &configuration::of(path)?) {
             Ok((manifest, _)) => Ok(manifest),
-            // A source file without providers results in empty resources.
+            // A source file without providers yields empty resources.
             Err(BuildError::NoProvider(_)) => Ok(Manifest::default()),
             Err(error) => Err(error.into()),
         };
@@ -240,8 +240,9 @@ fn write(matches: &ArgMatches) -> Result<()> {
     Ok(())
 }
 
-/// Returns the command that registers a manifest with the image in the current folder. An INF file
-/// installs the image in the driver store, so there is no file at the manifest's path, `image`.
+/// Returns the command that registers a manifest with the image in the current folder. The
+/// manifest's path, `image`, does not exist, because an INF file installs the image in the driver
+/// store.
 pub fn install_command(manifest: &str, image: &str) -> String {
     let name = image.rsplit(['\\', '/']).next().unwrap_or(image);
     format!("wevtutil im {manifest} /rf:\"%CD%\\{name}\" /mf:\"%CD%\\{name}\"")
@@ -257,7 +258,7 @@ fn own_manifest(declarations: &[Declaration], out: &Path) -> Option<PathBuf> {
     })
 }
 
-/// A manifest to compare, and its name for messages.
+/// A manifest to compare, and its name in messages.
 struct Compared {
     name: String,
     manifest: Manifest,
@@ -318,7 +319,8 @@ fn from_file(path: &Path) -> Result<Compared> {
     Ok(Compared { name: path.display().to_string(), manifest: read(path, ANY_IMAGE)? })
 }
 
-/// Returns the manifest of the driver's declarations, or else of its image's resources.
+/// Returns the manifest of the driver's declarations or, if there are none, of its image's
+/// resources.
 fn now(driver: &AtHand, declarations: &[Declaration]) -> Result<Compared> {
     if declarations.is_empty()
         && let Some(image) = driver.image()
@@ -337,8 +339,8 @@ fn now(driver: &AtHand, declarations: &[Declaration]) -> Result<Compared> {
     Ok(Compared { name: names.join(", "), manifest: of_declarations(declarations, ANY_IMAGE)? })
 }
 
-/// Returns the driver's manifest in a commit of git, or else the manifest of its declarations in
-/// that commit.
+/// Returns the driver's manifest in a git commit or, if it is not there, the manifest of its
+/// declarations in that commit.
 fn from_git(driver: &AtHand, declarations: &[Declaration], commit: &str) -> Result<Compared> {
     let folder = driver.folder();
     let kept = driver.manifest()?;
@@ -351,7 +353,7 @@ fn from_git(driver: &AtHand, declarations: &[Declaration], commit: &str) -> Resu
              the driver, or name the older manifest with `--base FILE`",
             folder.display()
         );
-        // A checkout of another user, for example, is a repository that git does not read.
+        // For example, git does not read a repository that another user owns.
         let said = git(folder).arg("rev-parse").output().map(|output| output.stderr);
         let said =
             said.map_err(|error| error.to_string().into_bytes()).unwrap_or_else(|error| error);
@@ -400,7 +402,7 @@ fn git(folder: &Path) -> Process {
     git
 }
 
-/// Returns whether the repository that contains a folder has a commit on any branch.
+/// Returns whether a folder's repository has a commit on any branch.
 fn has_commits(folder: &Path) -> bool {
     let listed = git(folder).args(["rev-list", "--all", "--max-count=1"]).output();
     listed.is_ok_and(|listed| !listed.stdout.is_empty())
@@ -410,16 +412,16 @@ fn succeeds(git: &mut Process) -> bool {
     git.output().is_ok_and(|output| output.status.success())
 }
 
-/// Returns a file's contents in a commit, or `None` if the commit does not have the file.
+/// Returns a file's contents in a commit, or `None` if the commit does not contain the file.
 fn show(folder: &Path, commit: &str, path: &Path) -> Result<Option<Vec<u8>>> {
-    // git interprets a path that begins with `./` relative to the folder.
+    // In git, a path that starts with `./` is relative to the folder.
     let top =
         git(folder).args(["rev-parse", "--show-toplevel"]).output().context("cannot start git")?;
     let top = PathBuf::from(String::from_utf8_lossy(&top.stdout).trim_end());
     let top = fs::canonicalize(&top).unwrap_or(top);
     let whole = match fs::canonicalize(path) {
         Ok(whole) => whole,
-        // The commit can have a file that the working tree lacks.
+        // The commit can contain a file that the working tree lacks.
         Err(_) => std::path::absolute(path)
             .with_context(|| format!("cannot find the folder of {}", path.display()))?,
     };
@@ -467,7 +469,7 @@ fn compile_to(manifest: &Manifest, stem: &str, out: &Path, version: Version) -> 
     let template = resources::wevt_template(manifest, version)?;
     put(format!("{stem}.wevt.bin"), template.clone())?;
     let mut all = resources::resources(manifest)?;
-    // The name of the first language's file contains no language number.
+    // The file for the first language has no language number in its name.
     let first = all.first().map_or(res::ENGLISH, |first| first.language);
     for resource in &mut all {
         if resource.kind == res::WEVT_TEMPLATE {
@@ -482,7 +484,7 @@ fn compile_to(manifest: &Manifest, stem: &str, out: &Path, version: Version) -> 
     put(format!("{stem}.res"), res::file(&all)?)
 }
 
-/// `manifest import`: writes a declaration with the events of a manifest.
+/// `manifest import`: writes a declaration of the events in a manifest.
 fn import(path: &Path, out: Option<&Path>) -> Result<()> {
     // A declaration names its manifest relative to its package's folder.
     let declaration = out.unwrap_or(path);
@@ -495,7 +497,7 @@ fn import(path: &Path, out: Option<&Path>) -> Result<()> {
     for note in &imported.notes {
         eprintln!("note: {}:{note}", path.display());
     }
-    // On standard error, like the notes, because the standard output may be the declaration.
+    // On standard error, like the notes, because the declaration can go to standard output.
     eprintln!("{}", imported.counts);
     match out {
         Some(out) => {
@@ -507,7 +509,7 @@ fn import(path: &Path, out: Option<&Path>) -> Result<()> {
     Ok(())
 }
 
-/// Returns whether a driver has events that only a manifest or resources decode.
+/// Returns whether a driver has events that can only be decoded with a manifest or resources.
 pub fn has_manifest_events(declarations: &[Declaration]) -> bool {
     let providers = declarations.iter().flat_map(|one| &one.providers);
     let mut events = providers.flat_map(|provider| &provider.events);

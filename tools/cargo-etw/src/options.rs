@@ -10,7 +10,7 @@ pub fn required<T: Clone + Send + Sync + 'static>(matches: &ArgMatches, name: &s
     optional(matches, name)?.with_context(|| format!("the argument {name} is missing"))
 }
 
-/// Returns an argument, or `None` if the command line does not have it.
+/// Returns an argument, or `None` if it is not on the command line.
 pub fn optional<T: Clone + Send + Sync + 'static>(
     matches: &ArgMatches,
     name: &str,
@@ -21,7 +21,7 @@ pub fn optional<T: Clone + Send + Sync + 'static>(
     Ok(value.cloned())
 }
 
-/// Returns the values of an argument that may be given several times.
+/// Returns the values of a repeatable argument.
 pub fn several<T: Clone + Send + Sync + 'static>(matches: &ArgMatches, name: &str) -> Vec<T> {
     let values = matches.get_many(name);
     values.into_iter().flatten().cloned().collect()
@@ -32,33 +32,33 @@ pub fn is_json(matches: &ArgMatches) -> Result<bool> {
     Ok(required::<String>(matches, "message-format")? == "json")
 }
 
-/// Returns a required file argument, by its position.
+/// Returns a required positional argument for a file.
 pub fn file(name: &'static str, help: &'static str) -> Arg {
     Arg::new(name).help(help).value_name("FILE").required(true).value_parser(value_parser!(PathBuf))
 }
 
-/// Returns an optional file argument, by its position.
+/// Returns an optional positional argument for a file.
 pub fn optional_file(name: &'static str, help: &'static str) -> Arg {
     file(name, help).required(false)
 }
 
-/// Returns a path argument, by its name.
+/// Returns a named argument for a path.
 pub fn path(name: &'static str, value: &'static str, help: &'static str) -> Arg {
     text(name, value, help).value_parser(value_parser!(PathBuf))
 }
 
-/// Returns a string argument, by its name.
+/// Returns a named argument for a string.
 pub fn text(name: &'static str, value: &'static str, help: &'static str) -> Arg {
     Arg::new(name).long(name).help(help).value_name(value)
 }
 
-/// Returns the argument for the command that a written file names as its generator.
+/// Returns the argument for the command to name as a written file's generator.
 pub fn written_by(usual: &'static str) -> Arg {
     text("command", "COMMAND", "The command to name as the generator in the file's first comment")
         .default_value(usual)
 }
 
-/// Returns the argument for the format of a command's result.
+/// Returns the argument for the format of a command's output.
 pub fn message_format() -> Arg {
     text(
         "message-format",

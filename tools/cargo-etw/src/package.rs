@@ -33,7 +33,7 @@ use crate::{
     recipes::{Traced, profile_of},
 };
 
-/// The kernel's version in the catalog.
+/// The operating system version in the catalog.
 const KERNEL_VERSION: &str = "2:10.0";
 
 /// Returns the command line.
@@ -113,7 +113,7 @@ pub fn command() -> Command {
     at_hand::arguments(command)
 }
 
-/// Returns the machine of an image.
+/// Returns an image's machine type.
 fn machine(image: &[u8], path: &Path) -> Result<Machine> {
     const PLACE_OF_OFFSET: usize = 0x3C;
     const PLACE_OF_MACHINE: usize = 4;
@@ -128,7 +128,7 @@ fn machine(image: &[u8], path: &Path) -> Result<Machine> {
     }
 }
 
-/// Returns the version of the catalog's members that the command line names.
+/// Returns the version of the catalog's members from the command line.
 fn catalog_version(matches: &ArgMatches) -> Result<Version> {
     match required::<String>(matches, "catalog")?.as_str() {
         "1" => Ok(Version::One),
@@ -156,17 +156,17 @@ impl Architecture {
     }
 }
 
-/// A file's name, contents and description.
+/// The name, contents and description of a file.
 type Extra = (String, Vec<u8>, &'static str);
 
-/// The files that are generated for a package.
+/// The files generated for a package.
 struct Made {
     inf: (String, Vec<u8>),
     image: (String, Vec<u8>),
     catalog: (String, Vec<u8>),
     certificate: (String, Vec<u8>),
     hardware_ids: Vec<String>,
-    /// Files that the INF file lists, the symbols, the manifest and the profile.
+    /// The files that the INF file lists, the symbols, the manifest and the profile.
     others: Vec<Extra>,
 }
 
@@ -192,7 +192,7 @@ pub fn run(matches: &ArgMatches) -> Result<()> {
     let stamp = Stamp {
         architecture: Architecture::of(architecture).inf,
         framework: &framework(&driver).to_string(),
-        // `inf2cat` rejects a date in the future, and uses UTC.
+        // `inf2cat` rejects dates in the future, and uses UTC.
         date: &now.strftime("%m/%d/%Y").to_string(),
         version: &version,
     };
@@ -239,7 +239,7 @@ pub fn run(matches: &ArgMatches) -> Result<()> {
     Ok(())
 }
 
-/// Returns the named image, or builds one.
+/// Returns the image that the command line names, or builds one.
 fn image(matches: &ArgMatches, driver: &AtHand) -> Result<PathBuf> {
     if let Some(image) = optional(matches, "image")? {
         return Ok(image);
@@ -251,7 +251,8 @@ fn image(matches: &ArgMatches, driver: &AtHand) -> Result<PathBuf> {
     Ok(built.sys)
 }
 
-/// Fails if the driver has events that only resources decode, and the image has no such resources.
+/// Fails if the driver has events that can only be decoded with resources, and the image lacks
+/// them.
 fn check_resources(driver: &AtHand, declarations: &[Declaration], image: &Path) -> Result<()> {
     if !manifest::has_manifest_events(declarations) {
         return Ok(());
@@ -283,7 +284,7 @@ fn check_resources(driver: &AtHand, declarations: &[Declaration], image: &Path) 
     Ok(())
 }
 
-/// Warns about routines that the image imports from a static library of the WDK.
+/// Warns about imported routines that belong to a static library of the WDK.
 fn check_imports(image: &[u8], path: &Path) {
     let mut libraries: Vec<&str> = driver_build::STATIC_LIBRARIES
         .into_iter()
@@ -310,8 +311,8 @@ struct Stamped<'a> {
     parsed: &'a Inf,
 }
 
-/// Returns the files that an INF file lists besides the driver's image: those on the command line, or
-/// else those beside the INF file.
+/// Returns the files that an INF file lists in addition to the driver's image: from the command
+/// line, or otherwise from the INF file's folder.
 fn listed(matches: &ArgMatches, image: &str, inf: &Stamped<'_>) -> Result<Vec<Extra>> {
     let given: Vec<PathBuf> = several(matches, "file");
     let mut found: Vec<Extra> = Vec::new();
@@ -341,7 +342,7 @@ fn listed(matches: &ArgMatches, image: &str, inf: &Stamped<'_>) -> Result<Vec<Ex
     Ok(found)
 }
 
-/// Signs the image and its catalog, and generates the files that derive from the declaration.
+/// Signs the image and the catalog, and generates the files derived from the declaration.
 fn made(
     matches: &ArgMatches,
     driver: &AtHand,
@@ -407,7 +408,7 @@ fn with_windows_lines(source: &Source) -> Vec<u8> {
     Source { text, encoding: source.encoding }.encode()
 }
 
-/// Returns the manifest, if tools may need it, and the profile for Windows Performance Recorder.
+/// Returns the manifest, if tools can need it, and the profile for Windows Performance Recorder.
 fn descriptions(driver: &AtHand, declarations: &[Declaration]) -> Result<Vec<Extra>> {
     let name = &driver.driver.image;
     let providers = declarations.iter().flat_map(|one| &one.providers);
@@ -444,7 +445,7 @@ fn trace(driver: &AtHand) -> Result<String> {
             format!("update trace {session}")
         };
         let (mask, level) = (provider.everything(), provider.highest_level());
-        // Windows knows the providers by name if the INF file registers them.
+        // If the INF file registers the providers, Windows knows their names.
         let has_name = provider.events.iter().any(|event| !event.is_self_describing);
         let name = if has_name && !provider.name.contains(' ') {
             provider.name
@@ -461,8 +462,7 @@ fn trace(driver: &AtHand) -> Result<String> {
     Ok(lines.join("\n"))
 }
 
-/// Returns the files of the archive: first the texts, then the driver's files, then additional
-/// files.
+/// Returns the files of the archive: texts, then the driver's files, then additional files.
 fn files(
     matches: &ArgMatches,
     driver: &AtHand,

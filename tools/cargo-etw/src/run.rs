@@ -1,4 +1,4 @@
-//! `cargo etw run`: builds a driver and runs it in the stand-in kernel.
+//! `cargo etw run`: builds a driver, and runs it in the stand-in kernel.
 
 use std::{path::PathBuf, process::ExitCode};
 

@@ -1,4 +1,4 @@
-//! Finds the provider declarations in the source of a library.
+//! Finds provider declarations in a library's source.
 
 use std::{
     collections::BTreeSet,
@@ -10,12 +10,12 @@ use anyhow::{Result, anyhow};
 use driver_build::files;
 use syn::{Attribute, Expr, ExprLit, Item, ItemMacro, ItemMod, Lit, LitStr, Meta};
 
-/// Returns the source files of a library that contain a module with wdk-etw's provider macro.
-/// Follows the modules from the library's root file.
+/// Returns a library's source files that contain modules with wdk-etw's `provider` macro. Follows
+/// modules from the library's root file.
 ///
 /// # Errors
 ///
-/// Fails if a file of a module is missing, or cannot be read as Rust.
+/// Fails if a module's file is missing or is not valid Rust.
 pub fn declarations(root: &Path) -> Result<Vec<PathBuf>> {
     let mut walk = Walk::default();
     let folder = root.parent().unwrap_or_else(|| Path::new("."));
@@ -23,7 +23,7 @@ pub fn declarations(root: &Path) -> Result<Vec<PathBuf>> {
     Ok(walk.found)
 }
 
-/// A walk through the modules of a library.
+/// A traversal of a library's modules.
 #[derive(Default)]
 struct Walk {
     visited: BTreeSet<PathBuf>,
@@ -31,7 +31,7 @@ struct Walk {
 }
 
 impl Walk {
-    /// Reads a file; `folder` contains the files of its modules.
+    /// Reads a file; `folder` contains the files of its submodules.
     fn file(&mut self, path: &Path, folder: &Path) -> Result<()> {
         let whole = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
         if !self.visited.insert(whole) {
@@ -46,7 +46,7 @@ impl Walk {
         self.items(&file.items, path, folder, false)
     }
 
-    /// Reads items; `inline` is true in a module with braces.
+    /// Reads items; `inline` is true inside a module with braces.
     fn items(&mut self, items: &[Item], path: &Path, folder: &Path, inline: bool) -> Result<()> {
         for item in items {
             match item {
@@ -93,7 +93,7 @@ impl Walk {
         if nested.is_file() {
             return self.file(&nested, &folder.join(name));
         }
-        // The compiler may leave out the module, or find its file through `cfg_attr`.
+        // The compiler can omit the module, or find its file through `cfg_attr`.
         let is_conditional =
             |one: &Attribute| one.path().is_ident("cfg") || one.path().is_ident("cfg_attr");
         if module.attrs.iter().any(is_conditional) {
@@ -109,7 +109,7 @@ impl Walk {
     }
 }
 
-/// Returns whether an attribute is `#[provider]`, with any path.
+/// Returns whether an attribute is `#[provider]`, with any path to the macro.
 fn is_provider(attribute: &Attribute) -> bool {
     let last = attribute.path().segments.last();
     last.is_some_and(|last| last.ident == "provider")
@@ -139,8 +139,8 @@ fn included(called: &ItemMacro) -> Option<String> {
     if !called.mac.path.is_ident("include") {
         return None;
     }
-    // `concat!(env!("OUT_DIR"), …)` names a file that a build script generates, which exists only
-    // during a build.
+    // `concat!(env!("OUT_DIR"), …)` refers to a file that a build script generates, which exists
+    // only during a build.
     let path: LitStr = syn::parse2(called.mac.tokens.clone()).ok()?;
     Some(path.value())
 }

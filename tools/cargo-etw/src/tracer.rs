@@ -1,4 +1,4 @@
-//! The built-in client of `cargo etw vm`: this program, built for Windows, for `cargo etw trace`.
+//! The built-in client of `cargo etw vm`: this program built for Windows, to run `cargo etw trace`.
 
 use std::{
     env, fs,
@@ -11,13 +11,13 @@ use driver_build::packages::Program;
 
 use crate::new::{Source, Wanted};
 
-/// The target, whose libraries rustup has and whose linker Linux distributions have.
+/// The target: rustup has its libraries, and Linux distributions have its linker.
 const TARGET: &str = "x86_64-pc-windows-gnu";
 const LINKER: Program =
     Program { names: &["x86_64-w64-mingw32-gcc"], package: "gcc-mingw-w64-x86-64" };
 
-/// Builds this program for Windows from the source that it was installed from, and returns the
-/// program. `folder` keeps it: a later call builds only what has changed.
+/// Builds this program for Windows from the source that it was installed from, and returns its
+/// path. Build results stay in `folder`, so that later calls build only what has changed.
 pub fn build(folder: &Path) -> Result<PathBuf> {
     let linker = LINKER.path().with_context(|| {
         format!("{} is missing; install the package {}", LINKER.names[0], LINKER.package)
@@ -28,7 +28,7 @@ pub fn build(folder: &Path) -> Result<PathBuf> {
         .with_context(|| format!("cannot find {}", folder.display()))?
         .join("tracer");
     fs::create_dir_all(&root).with_context(|| format!("cannot create {}", root.display()))?;
-    // A toolchain that is not rustup's may have the target, too: cargo decides.
+    // A toolchain without rustup can also have the target, so errors are left to cargo.
     let added = Command::new("rustup").args(["target", "add", TARGET]).current_dir(&root).output();
     let status = command(&source, &root, &linker).status().context("cannot run cargo")?;
     let said = match added {
@@ -50,7 +50,7 @@ fn command(source: &Source, root: &Path, linker: &Path) -> Command {
         .arg(root.join("target"))
         .args(source.install_arguments())
         .env("CARGO_TARGET_X86_64_PC_WINDOWS_GNU_LINKER", linker)
-        // The driver's own settings are not those of this program.
+        // The driver's settings must not affect this program.
         .current_dir(root);
     command
 }

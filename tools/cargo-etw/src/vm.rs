@@ -1,4 +1,4 @@
-//! `cargo etw vm`: installs Windows in QEMU unattended, and runs a driver's stages there.
+//! `cargo etw vm`: installs Windows unattended in QEMU, and runs a driver's stages there.
 
 use std::{
     env,
@@ -34,7 +34,7 @@ use crate::{
 const MIB: u64 = 1 << 20;
 const GIB: u64 = 1 << 30;
 
-/// Returns an argument with a number.
+/// Returns an argument for a number.
 fn number(name: &'static str, unit: &'static str, help: &'static str) -> Arg {
     text(name, unit, help).value_parser(value_parser!(u32).range(1..))
 }
@@ -46,9 +46,10 @@ pub fn command() -> Command {
         .long_about(
             "Install Windows in QEMU unattended, and run a driver's test stages there.\n\n\
              The first run with an installation image installs it, and keeps the disk as a base \
-             image. Each run works on an overlay of it, and copies out everything that the stages \
-             leave. The exit code is 0 if every stage passed or was skipped, 1 if a stage did not \
-             pass, and 3 if the machine hung, was stopped, or ended before its plan was complete.",
+             image. Each run uses an overlay of that image, and copies all results of the stages \
+             to the host. The exit code is 0 if every stage passed or was skipped, 1 if a stage \
+             did not pass, and 3 if the machine hung, was stopped, or ended before its plan was \
+             complete.",
         )
         .arg(
             path(
@@ -84,7 +85,7 @@ pub fn command() -> Command {
     at_hand::arguments(machine(limits(stages(command))))
 }
 
-/// Adds the arguments about the driver and its stages.
+/// Adds the arguments for the driver and its stages.
 fn stages(command: Command) -> Command {
     command
         .arg(path(
@@ -120,8 +121,9 @@ fn stages(command: Command) -> Command {
         .arg(path(
             "tracer",
             "FILE",
-            "cargo-etw.exe, built for Windows, by which the stages trace and decode events without a \
-             client, or `none` [default: built from the source of this program, unless a client is named]",
+            "cargo-etw.exe, built for Windows, with which the stages trace and decode events \
+             without a client, or `none` [default: built from the source of this program, unless \
+             a client is named]",
         ))
         .arg(path(
             "recipes",
@@ -153,7 +155,7 @@ fn stages(command: Command) -> Command {
         )
 }
 
-/// Adds the arguments about the results and the time limits.
+/// Adds the arguments for the results and the time limits.
 fn limits(command: Command) -> Command {
     command
         .arg(
@@ -186,7 +188,7 @@ fn limits(command: Command) -> Command {
         ))
 }
 
-/// Adds the arguments about QEMU and the virtual machine.
+/// Adds the arguments for QEMU and the virtual machine.
 fn machine(command: Command) -> Command {
     command
         .arg(path("qemu", "PROGRAM", "QEMU's program").default_value("qemu-system-x86_64"))
@@ -240,7 +242,7 @@ fn machine(command: Command) -> Command {
         ))
 }
 
-/// Prints a line of progress.
+/// Prints a progress line.
 fn tell(line: &str) {
     eprintln!("{line}");
 }
@@ -257,7 +259,7 @@ pub fn run(matches: &ArgMatches) -> Result<ExitCode> {
     let contents =
         if is_install { None } else { Some(contents(matches, &plan, temporary.path())?) };
     if let Some(contents) = contents.as_ref().filter(|_| !is_connect) {
-        // A stage without a script is reported now, not after an hour of installation.
+        // A stage without a script is reported before the installation, which takes an hour.
         contents.files(&plan, 1)?;
     }
     let (accelerator, alternatives) = accelerators(matches, &program)?;
@@ -298,7 +300,7 @@ pub fn run(matches: &ArgMatches) -> Result<ExitCode> {
     };
     let base = installation.base(&tell)?;
     if let Some(installed) = base.accelerator.filter(|one| alternatives.contains(one)) {
-        // The accelerators before it started nothing.
+        // The accelerators before this one started nothing.
         tell(&format!("Using {}, like the installation", installed.name()));
         settings.accelerator = installed;
     }
@@ -330,7 +332,7 @@ pub fn run(matches: &ArgMatches) -> Result<ExitCode> {
     Ok(ExitCode::from(report.exit_code()))
 }
 
-/// Returns the accelerator to use, and those to try if nothing starts with it.
+/// Returns the accelerator to use, and those to try if it starts nothing.
 fn accelerators(matches: &ArgMatches, program: &Path) -> Result<(Accelerator, Vec<Accelerator>)> {
     let names: Vec<String> = several(matches, "accelerator");
     if names.is_empty() || names.iter().any(|name| name == "auto") {
@@ -346,7 +348,7 @@ fn accelerators(matches: &ArgMatches, program: &Path) -> Result<(Accelerator, Ve
     Ok((chosen.remove(0), chosen))
 }
 
-/// Returns the folder of base images in the user's cache.
+/// Returns the folder for base images in the user's cache.
 fn images() -> Result<PathBuf> {
     let set = |name: &str| env::var_os(name).filter(|value| !value.is_empty());
     let cache = set("XDG_CACHE_HOME")
@@ -362,8 +364,8 @@ fn images() -> Result<PathBuf> {
 /// The stages that trace the driver.
 const TRACING: [&str; 4] = ["recipes", "boot", "booted", "decode"];
 
-/// Returns the program that traces without a client: the named one, or this program for Windows if a stage
-/// of the plan needs it. The stages do without it if it cannot be built.
+/// Returns the program that traces without a client: the one on the command line or, if a planned
+/// stage needs it, this program built for Windows. If the build fails, the stages run without it.
 fn tracer(matches: &ArgMatches, plan: &[Stage]) -> Result<Option<PathBuf>> {
     if let Some(named) = optional::<PathBuf>(matches, "tracer")? {
         return Ok((named.as_os_str() != "none").then_some(named));
@@ -389,8 +391,8 @@ fn tracer(matches: &ArgMatches, plan: &[Stage]) -> Result<Option<PathBuf>> {
     }
 }
 
-/// Returns the recipes: the named ones, or those of the driver. The stages that run recipes are skipped if
-/// nothing declares or describes a provider.
+/// Returns the recipes: from the command line, or generated for the driver. If no provider is
+/// declared or described, the stages that run recipes are skipped.
 fn recipes(matches: &ArgMatches, driver: &Package, temporary: &Path) -> Result<Option<PathBuf>> {
     if let Some(named) = optional(matches, "recipes")? {
         return Ok(Some(named));
@@ -398,7 +400,8 @@ fn recipes(matches: &ArgMatches, driver: &Package, temporary: &Path) -> Result<O
     let data = temporary.join("recipes.json");
     let mut command = this_program("recipes", matches)?;
     command.arg("--data").arg(&data);
-    // The instructions and the profile are files of the author's; the package has the profile.
+    // The instructions and the profile belong to the author; the package already contains the
+    // profile.
     command.arg("--text").arg(temporary.join("tracing.md"));
     let profile = Path::new(&driver.sys).with_extension("wprp");
     command.arg("--profile").arg(temporary.join(profile));
@@ -414,13 +417,13 @@ fn recipes(matches: &ArgMatches, driver: &Package, temporary: &Path) -> Result<O
     Ok(None)
 }
 
-/// Returns a command of this program about the driver that this command line chooses.
+/// Returns a command of this program for the driver that this command line selects.
 fn this_program(name: &str, matches: &ArgMatches) -> Result<Process> {
     let program = env::current_exe().context("cannot find this program's path")?;
     let mut command = Process::new(program);
     command.args(["etw", name]);
     for option in ["package", "manifest-path"] {
-        // The values, strings and paths, all come from this command line.
+        // All values, both strings and paths, come from this command line.
         if let Some(values) = matches.get_raw(option) {
             command.arg(format!("--{option}")).args(values);
         }
@@ -428,7 +431,7 @@ fn this_program(name: &str, matches: &ArgMatches) -> Result<Process> {
     Ok(command)
 }
 
-/// Returns the parts of the kit.
+/// Returns the kit's contents.
 fn contents(matches: &ArgMatches, plan: &[Stage], temporary: &Path) -> Result<Contents> {
     let given: Option<PathBuf> = optional(matches, "driver")?;
     let archive = match given {
@@ -454,7 +457,7 @@ fn contents(matches: &ArgMatches, plan: &[Stage], temporary: &Path) -> Result<Co
     })
 }
 
-/// Builds the package of the driver at hand.
+/// Builds the current driver's package.
 fn packaged(matches: &ArgMatches, temporary: &Path) -> Result<PathBuf> {
     let archive = temporary.join("package.zip");
     let mut command = this_program("package", matches)?;
@@ -464,7 +467,7 @@ fn packaged(matches: &ArgMatches, temporary: &Path) -> Result<PathBuf> {
     Ok(archive)
 }
 
-/// Reads a package: a folder, or an archive that is unpacked into one.
+/// Reads a package: a folder, or an archive, which is unpacked to a folder.
 fn package(path: &Path, unpacked: &Path) -> Result<Package> {
     let folder = if path.is_dir() { path.to_owned() } else { unpack(path, unpacked)? };
     let inf = only(&folder, "inf")?;
@@ -491,7 +494,7 @@ fn name(path: &Path) -> String {
     path.file_name().unwrap_or_default().to_string_lossy().into_owned()
 }
 
-/// Returns a package's only file with an extension.
+/// Returns the only file in a package with this extension.
 fn only(folder: &Path, extension: &str) -> Result<PathBuf> {
     let mut found = with_extension(folder, extension)?;
     match (found.pop(), found.len()) {
@@ -507,7 +510,7 @@ fn only(folder: &Path, extension: &str) -> Result<PathBuf> {
     }
 }
 
-/// Unpacks an archive, and returns the folder of its INF file.
+/// Unpacks an archive, and returns the folder that contains its INF file.
 fn unpack(path: &Path, to: &Path) -> Result<PathBuf> {
     let fail = || format!("cannot unpack {}", path.display());
     let file = fs::File::open(path).with_context(|| format!("cannot open {}", path.display()))?;
@@ -526,7 +529,7 @@ fn unpack(path: &Path, to: &Path) -> Result<PathBuf> {
     bail!("{} is not a driver package: it has no .inf file", path.display())
 }
 
-/// Returns the name and GUID of the provider that the package's manifest describes.
+/// Returns the name and GUID of the provider in the package's manifest.
 fn provider(folder: &Path) -> Result<Option<(String, String)>> {
     let manifests = with_extension(folder, "man")?;
     let Some(path) = manifests.first() else {

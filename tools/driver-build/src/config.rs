@@ -1,4 +1,4 @@
-//! The author's configuration of cargo, and the compiler's options in it.
+//! The author's cargo configuration, and the compiler options in it.
 
 use std::env;
 
@@ -8,19 +8,20 @@ use serde_json::Value;
 
 use crate::{process::output_of, toolchain::Rust};
 
-/// The code generation options that a driver build must not use: this program is the linker, and
-/// the build always includes the PDB.
+/// The code generation options that a driver build must ignore: this program is the linker, and the
+/// build always includes the PDB.
 const LEFT_OUT: [&str; 3] = ["linker", "linker-flavor", "strip"];
 
-/// Returns a value of cargo's configuration in the current folder, if it is set.
+/// Returns a value from the cargo configuration that applies in the current folder, if it is set.
 pub fn get(rust: Rust, key: &str) -> Option<Value> {
     let mut cargo = rust.cargo();
     cargo.args(["-Zunstable-options", "config", "get", "--format", "json-value", key]);
-    // cargo fails if the value is not set. An unreadable file makes every cargo command fail.
+    // cargo fails if the value is not set. If a configuration file is unreadable, every cargo
+    // command fails.
     serde_json::from_str(&output_of(&mut cargo)?).ok()
 }
 
-/// The compiler's options that an author sets for a target.
+/// The compiler options that an author sets for a target.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Flags {
     /// The options that the build uses.
@@ -30,8 +31,8 @@ pub struct Flags {
 }
 
 impl Flags {
-    /// Collects the options as cargo does: from the environment, or else those for the target, or
-    /// else those for every build.
+    /// Collects the options from the same source as cargo: the environment, otherwise the options
+    /// for the target, otherwise those for every build.
     ///
     /// # Errors
     ///
@@ -80,7 +81,7 @@ fn environment() -> Result<Option<Vec<String>>> {
     Ok(flags.map(|flags| words(&Value::String(flags))))
 }
 
-/// Returns the options in cargo's configuration.
+/// Returns the options in the cargo configuration.
 fn configured(rust: Rust, target: &str) -> Vec<String> {
     let own = get(rust, &format!("target.{target}.rustflags"));
     let mut flags = words(&own.unwrap_or_default());
@@ -95,10 +96,10 @@ fn configured(rust: Rust, target: &str) -> Vec<String> {
     flags
 }
 
-/// Returns the options of the tables whose expression fits a target.
+/// Returns the options in the tables whose expression matches a target.
 fn matching(targets: &Value, target: &str, cfgs: &[Cfg]) -> Vec<String> {
     let mut tables: Vec<(&String, &Value)> = targets.as_object().into_iter().flatten().collect();
-    // Cargo takes them in the order of their names.
+    // cargo applies the tables in the order of their names.
     tables.sort_by_key(|(key, _)| *key);
     tables
         .into_iter()
@@ -110,7 +111,7 @@ fn matching(targets: &Value, target: &str, cfgs: &[Cfg]) -> Vec<String> {
         .collect()
 }
 
-/// Returns the options in a value of the configuration: a string with spaces, or a list.
+/// Returns the options in a configuration value: a string with spaces, or a list.
 fn words(value: &Value) -> Vec<String> {
     match value {
         Value::String(text) => text.split_whitespace().map(str::to_owned).collect(),

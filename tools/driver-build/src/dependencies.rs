@@ -1,4 +1,4 @@
-//! The WDK's crates among a driver's dependencies, and the packages outside its workspace.
+//! Finds the WDK crates among a driver's dependencies, and the packages outside its workspace.
 
 use std::path::{Path, PathBuf};
 
@@ -15,8 +15,8 @@ pub fn list(value: &Value) -> impl Iterator<Item = &Value> {
     value.as_array().into_iter().flatten()
 }
 
-/// Returns the compiler options that map the path dependencies outside the workspace to the same
-/// folder on every machine.
+/// Returns the compiler options that map path dependencies outside the workspace to the same folder
+/// on every machine.
 pub fn outside(metadata: &Value, workspace: &Path, standin: &Path) -> Vec<String> {
     let mut packages: Vec<(&Path, &str)> = list(&metadata["packages"])
         .filter(|package| package["source"].is_null())
@@ -24,11 +24,11 @@ pub fn outside(metadata: &Value, workspace: &Path, standin: &Path) -> Vec<String
             let folder = Path::new(package["manifest_path"].as_str()?).parent()?;
             Some((folder, package["name"].as_str()?))
         })
-        // The stand-ins have names of their own.
+        // The stand-ins have their own mapping.
         .filter(|(folder, _)| !folder.starts_with(workspace) && !folder.starts_with(standin))
         .collect();
-    // rustc uses the last matching option, so a package's own option comes after that of a package
-    // around it.
+    // rustc uses the last matching option, so a nested package's option comes after that of the
+    // enclosing package.
     packages.sort_by_key(|(folder, _)| folder.as_os_str().len());
     packages.iter().map(|(folder, name)| link::remap(folder, &format!("packages/{name}"))).collect()
 }
@@ -38,13 +38,13 @@ pub fn outside(metadata: &Value, workspace: &Path, standin: &Path) -> Vec<String
 pub struct Other {
     name: String,
     version: String,
-    /// The crate's source, as cargo's metadata gives it; `None` for a folder.
+    /// The crate's source as in cargo's metadata; `None` for a folder.
     source: Option<String>,
     manifest: PathBuf,
 }
 
 impl Other {
-    /// Returns the stand-in for the crate, and the source in which it replaces the crate.
+    /// Returns the crate's stand-in, and the source in which the stand-in replaces the crate.
     pub fn stand_in(&self) -> Option<(String, Replaced)> {
         let one = Replaced::find(&self.name, &self.version)?;
         let source = self.source.as_deref()?;
@@ -74,8 +74,8 @@ impl Other {
     }
 }
 
-/// Returns the WDK crates among a driver's dependencies that are not stand-ins; fails if the driver
-/// depends on neither.
+/// Returns the WDK crates among a driver's dependencies that are not stand-ins. Fails if the driver
+/// uses neither WDK crates nor stand-ins.
 pub fn others(
     package: &str,
     manifest: &Path,
@@ -109,8 +109,8 @@ pub fn others(
     Ok(others)
 }
 
-/// Returns the packages that a driver's build uses, itself included; other members of the workspace
-/// may use more.
+/// Returns the packages that a driver's build uses, including the driver; other members of the
+/// workspace can use more.
 fn used_packages<'a>(
     package: &str,
     manifest: &Path,
@@ -175,7 +175,7 @@ mod tests {
             "manifest_path": "/r/wdk-build/Cargo.toml",
         });
         let sibling = json!({ "id": "s", "name": "s", "manifest_path": "/w/s/Cargo.toml" });
-        // An old version that a sibling uses, or that the driver's tests use.
+        // An old version that another workspace member uses, or that the driver's tests use.
         let mut metadata = resolved(&d, std::slice::from_ref(&standin_sys));
         let uses_old = |kind: Value| json!({ "pkg": "wdk-build", "dep_kinds": [{ "kind": kind }] });
         if let Some(packages) = metadata["packages"].as_array_mut() {
@@ -186,7 +186,7 @@ mod tests {
         assert!(others_of(&metadata, &standin).unwrap().is_empty());
         metadata["resolve"]["nodes"][0]["deps"][1] = uses_old(json!("build"));
         assert_eq!(others_of(&metadata, &standin).unwrap().len(), 1);
-        // A driver without wdk-sys beside a sibling with it.
+        // A driver without wdk-sys, next to a workspace member with it.
         let mut metadata = resolved(&d, &[standin_sys, sibling]);
         let nodes = &mut metadata["resolve"]["nodes"];
         nodes[0]["deps"] = json!([{ "pkg": "s", "dep_kinds": [{ "kind": "dev" }] }]);
@@ -220,7 +220,7 @@ mod tests {
              wdk-build 0.6, wdk-build 0.5, wdk-build 0.4, wdk-build 0.3, wdk-sys 0.5, wdk-sys 0.4, \
              wdk-sys 0.3 and the versions of wdk, wdk-alloc and wdk-panic that depend on these"
         );
-        // The versions in Microsoft's template and crates from a repository are replaced too.
+        // The versions in Microsoft's template, and crates from a repository, are also replaced.
         let template = other("0.5.1", json!("registry+x")).stand_in().unwrap();
         assert_eq!((template.0.as_str(), template.1.version), ("crates-io", "0.5"));
         let git = other("0.6.2", json!("git+https://example.com/wdk?rev=1#12"));

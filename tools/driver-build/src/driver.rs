@@ -1,4 +1,4 @@
-//! Finds the driver in a cargo workspace, and builds its image.
+//! Finds the driver in a cargo workspace and builds its image.
 
 use std::{
     env, fs,
@@ -42,18 +42,18 @@ impl Profile {
     }
 }
 
-/// The options of a build, which cargo defines.
+/// The build options, which cargo defines.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Options {
     /// The name of the profile.
     pub profile: String,
-    /// cargo's arguments that select features.
+    /// The cargo arguments that select features.
     pub features: Vec<String>,
     /// True if the author's lock file must be up to date.
     pub is_locked: bool,
-    /// True if cargo may not use the network.
+    /// True if cargo must not use the network.
     pub is_offline: bool,
-    /// cargo's verbosity arguments.
+    /// The cargo arguments for verbosity.
     pub output: Vec<String>,
 }
 
@@ -73,13 +73,13 @@ impl From<Profile> for Options {
     }
 }
 
-/// A driver in a cargo workspace: a package with a library of the kind `cdylib` and with
-/// `[package.metadata.wdk]` or a dependency on one of the WDK's crates.
+/// A driver in a cargo workspace: a package with a `cdylib` library, and with
+/// `[package.metadata.wdk]` or a dependency on a WDK crate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Driver {
     /// The package's name.
     pub package: String,
-    /// The image's file name without its extension: the library's name.
+    /// The image's file name without the extension, which is the library's name.
     pub image: String,
     /// The package's manifest.
     pub manifest: PathBuf,
@@ -87,9 +87,10 @@ pub struct Driver {
     pub workspace: PathBuf,
     /// The workspace's target folder.
     pub target: PathBuf,
-    /// The root source file of the library.
+    /// The root source file of the package's library.
     pub library: PathBuf,
-    /// The root source files of the workspace's libraries that the driver uses, directly or not.
+    /// The root source files of the workspace libraries that the driver uses directly or
+    /// indirectly.
     pub used_libraries: Vec<PathBuf>,
     /// The package's version.
     pub version: String,
@@ -97,24 +98,24 @@ pub struct Driver {
     pub description: String,
     /// The package's authors.
     pub authors: Vec<String>,
-    /// The version of the framework in the package's or the workspace's metadata, if there is one.
+    /// The framework version in the package's or workspace's metadata, if any.
     pub framework: Option<Framework>,
-    /// The driver model in the package's or the workspace's metadata, such as `KMDF`, if present.
+    /// The driver model in the package's or workspace's metadata, such as `KMDF`, if any.
     pub model: Option<String>,
-    /// True if the workspace has a package wdk-sys of its own.
+    /// True if the workspace contains its own wdk-sys package.
     pub has_own_wdk_sys: bool,
     /// The package's metadata for tools: `[package.metadata]`.
     pub metadata: Value,
 }
 
-/// A version of KMDF, as a driver's metadata specify it.
+/// A KMDF version, as a driver's metadata specifies it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Framework {
     /// The major version.
     pub major: u32,
     /// The minor version that the driver is built for.
     pub target: u32,
-    /// The oldest minor version that the driver runs with.
+    /// The oldest minor version with which the driver works.
     pub minimum: u32,
 }
 
@@ -127,11 +128,11 @@ pub struct Image {
     pub pdb: PathBuf,
 }
 
-/// The name of the driver model without a framework in the metadata.
+/// The name of the driver model of metadata without a framework.
 const WDM: &str = "WDM";
 
 impl Driver {
-    /// Checks that `cargo etw` can write and check the driver's INF.
+    /// Checks that `cargo etw` can write and check the driver's INF file.
     ///
     /// # Errors
     ///
@@ -146,12 +147,12 @@ impl Driver {
         Ok(())
     }
 
-    /// Checks that the driver's model and its version can be built without the WDK.
+    /// Checks that the driver's model and framework version can be built without the WDK.
     ///
     /// # Errors
     ///
-    /// Fails if the metadata specify a model other than KMDF or WDM, or a version of KMDF that the
-    /// stand-ins do not have.
+    /// Fails if the metadata specifies a model other than KMDF or WDM, or a KMDF version that the
+    /// stand-ins do not support.
     pub fn check_model(&self) -> Result<()> {
         match self.model.as_deref() {
             Some(WDM) => Ok(()),
@@ -176,12 +177,12 @@ impl Driver {
         }
     }
 
-    /// Finds the driver for a command: the named package, or the manifest's package, or the only
-    /// driver of its workspace.
+    /// Finds the driver for a command: the named package, otherwise the manifest's package,
+    /// otherwise the only driver in the workspace.
     ///
     /// # Errors
     ///
-    /// Fails if there is no manifest, no driver, or a choice between several drivers.
+    /// Fails if there is no manifest or no driver, or if there are several drivers to choose from.
     pub fn find(manifest: Option<&Path>, package: Option<&str>) -> Result<Self> {
         let manifest = match manifest {
             Some(manifest) => manifest.to_owned(),
@@ -206,7 +207,7 @@ impl Driver {
         Self::of_workspace(&metadata, &manifest, package)
     }
 
-    /// Chooses a driver from the output of `cargo metadata`.
+    /// Selects a driver from the output of `cargo metadata`.
     fn of_workspace(metadata: &Value, manifest: &Path, package: Option<&str>) -> Result<Self> {
         let drivers = drivers(metadata)?;
         let names = || {
@@ -248,11 +249,11 @@ impl Driver {
     }
 
     /// Builds the driver without the WDK. The stand-ins, cargo's output and the image are in the
-    /// folder `etw` of the target folder; no other file is changed.
+    /// target folder's `etw` folder; no other files are changed.
     ///
     /// # Errors
     ///
-    /// Fails if the driver needs versions of the WDK's crates that have no stand-ins, or if cargo
+    /// Fails if the driver needs versions of the WDK crates that have no stand-ins, or if cargo
     /// fails.
     pub fn build(
         &self,
@@ -264,7 +265,8 @@ impl Driver {
     }
 
     /// Builds the driver like [`Driver::build`], with cargo options. cargo runs in the current
-    /// folder, and uses its configuration and that of the package's folders below the workspace.
+    /// folder, and uses the configuration there and in the folders from the workspace down to the
+    /// package.
     ///
     /// # Errors
     ///
@@ -279,7 +281,7 @@ impl Driver {
         let folder = self.target.join("etw");
         let lock = self.workspace.join("Cargo.lock");
         if options.is_locked {
-            // The build has its own lock file, which contains the stand-ins.
+            // The build has a separate lock file, which contains the stand-ins.
             self.resolve(toolchain, options, |cargo| cargo.arg("--locked"))?;
         }
         let standin_folder = folder.join("standin");
@@ -297,9 +299,10 @@ impl Driver {
         }
         let mut flags = flags.used;
         flags.extend(toolchain.remapped(&self.workspace, &built_in));
-        // wdk-build rejects the dynamic C runtime; this spares the author's workspace the setting.
+        // wdk-build rejects the dynamic C runtime; with this option, authors need not configure the
+        // static one.
         flags.push("-Ctarget-feature=+crt-static".to_owned());
-        // The images name the stand-ins by their default folder, wherever the target folder is.
+        // Images refer to the stand-ins by their default folder, wherever the target folder is.
         flags.push(link::remap(&standin_folder, "target/etw/standin"));
         flags.extend(outside(&metadata, &self.workspace, &standin_folder));
         let manifest = self.workspace.join("Cargo.toml");
@@ -311,7 +314,7 @@ impl Driver {
             .arg("--manifest-path")
             .arg(&self.manifest)
             .args(["--package", &self.package])
-            // A program in the package, if any, is for this machine.
+            // A program in the package is not part of the driver.
             .arg("--lib")
             .args(["--profile", &options.profile])
             .args(own_configuration(&self.workspace, &self.manifest)?)
@@ -339,7 +342,7 @@ impl Driver {
         Ok(image)
     }
 
-    /// Copies the image and its symbols, under the file names of a driver.
+    /// Copies the image and its symbols, using a driver's file names.
     ///
     /// # Errors
     ///
@@ -348,8 +351,8 @@ impl Driver {
         copy_image(&self.image, from, to)
     }
 
-    /// Makes cargo take the stand-ins for all of the driver's WDK crates, and returns the metadata of
-    /// the build's packages. Fails if the driver needs versions that have no stand-ins.
+    /// Makes cargo use the stand-ins for all of the driver's WDK crates, and returns the metadata
+    /// of the build's packages. Fails if the driver needs versions that have no stand-ins.
     fn replace_all(
         &self,
         toolchain: &Toolchain,
@@ -405,17 +408,17 @@ impl Driver {
     }
 }
 
-/// The environment variable that tells the stand-in for wdk-build where the driver's workspace is.
-/// Without it, the stand-in would search above the target folder for a lock file that may not
-/// exist.
+/// The environment variable that tells the wdk-build stand-in where the driver's workspace is.
+/// Without it, the stand-in would search the folders above the target folder for a lock file, which
+/// may not exist.
 const MANIFEST: &str = "WDK_STANDIN_MANIFEST";
 
-/// The error for a workspace without a driver.
+/// The error message for a workspace without a driver.
 const NO_DRIVER: &str = "the workspace has no driver: no package has a `cdylib` library and \
                          depends on wdk-sys, wdk or wdk-build; add `[lib] crate-type = \
                          [\"cdylib\"]` and wdk-sys to the driver's Cargo.toml";
 
-/// Copies an image and its symbols, under the file names of a driver.
+/// Copies an image and its symbols, using a driver's file names.
 ///
 /// # Errors
 ///
@@ -430,9 +433,9 @@ pub fn copy_image(image: &str, from: &Path, to: &Path) -> Result<Image> {
     Ok(Image { sys, pdb })
 }
 
-/// Returns cargo's options that add the configuration of the package's folders below the workspace, which
-/// the WDK's build reads because it runs there. cargo itself reads only the configuration of the current
-/// folder and those above.
+/// Returns the cargo options that add the configuration in the folders from the workspace down to
+/// the package. A WDK build runs in the package's folder and so reads them; cargo reads only the
+/// current folder and those above it.
 fn own_configuration(workspace: &Path, manifest: &Path) -> Result<Vec<String>> {
     let current = env::current_dir().context("cannot read the current folder's path")?;
     let below = |folder: &&Path| *folder != workspace && folder.starts_with(workspace);
@@ -443,7 +446,7 @@ fn own_configuration(workspace: &Path, manifest: &Path) -> Result<Vec<String>> {
         .filter(|file| file.is_file())
         .map(|file| format!("--config={}", file.display()))
         .collect();
-    // Of two settings, the later one wins: the inner folder's.
+    // The later of two settings wins, which must be the inner folder's.
     files.reverse();
     Ok(files)
 }
@@ -470,7 +473,7 @@ fn here() -> Result<PathBuf> {
     )
 }
 
-/// Returns the drivers of a workspace, from the output of `cargo metadata`.
+/// Returns the drivers in a workspace, from the output of `cargo metadata`.
 fn drivers(metadata: &Value) -> Result<Vec<Driver>> {
     let path = |key: &str| {
         let path = metadata[key].as_str().map(PathBuf::from);
@@ -509,7 +512,7 @@ fn drivers(metadata: &Value) -> Result<Vec<Driver>> {
     Ok(drivers)
 }
 
-/// Returns a path without `.` and `..`, as cargo writes paths.
+/// Returns a path without `.` and `..`, in the form that cargo uses.
 fn plain(path: &Path) -> PathBuf {
     let mut plain = PathBuf::new();
     for part in path.components() {
@@ -524,8 +527,7 @@ fn plain(path: &Path) -> PathBuf {
     plain
 }
 
-/// Returns whether a package is built with the WDK's crates; other `cdylib` libraries are for
-/// programs.
+/// Returns whether a package uses the WDK crates; other `cdylib` libraries are for programs.
 fn is_for_the_wdk(package: &Value) -> bool {
     let depends = list(&package["dependencies"])
         .filter(|one| one["kind"] != "dev")
@@ -534,7 +536,7 @@ fn is_for_the_wdk(package: &Value) -> bool {
     depends || !package["metadata"]["wdk"].is_null()
 }
 
-/// Returns the libraries of the workspace's packages that a package uses, directly or not.
+/// Returns the libraries of workspace packages that a package uses directly or indirectly.
 fn used_libraries(metadata: &Value, package: &Value) -> Vec<PathBuf> {
     let mut reached = vec![package];
     let mut at = 0;
@@ -561,7 +563,7 @@ fn used_libraries(metadata: &Value, package: &Value) -> Vec<PathBuf> {
         .collect()
 }
 
-/// Returns the version of KMDF in the section `wdk` of metadata.
+/// Returns the KMDF version in the metadata's `wdk` section.
 fn framework(wdk: &Value) -> Option<Framework> {
     let model = &wdk["driver-model"];
     let number = |key: &str| model[key].as_u64().and_then(|number| u32::try_from(number).ok());
@@ -573,13 +575,13 @@ fn framework(wdk: &Value) -> Option<Framework> {
     })
 }
 
-/// Returns the driver model in the section `wdk` of metadata.
+/// Returns the driver model in the metadata's `wdk` section.
 fn model(wdk: &Value) -> Option<String> {
     let model = wdk["driver-model"]["driver-type"].as_str()?;
     Some(model.to_owned())
 }
 
-/// Returns the machine with a name on the command line.
+/// Returns the machine type with a name on the command line.
 ///
 /// # Errors
 ///
@@ -707,7 +709,7 @@ mod tests {
         let all = [plugin.clone(), package("driver", "cdylib")];
         assert_eq!(choose(&all, "plugin", None).unwrap(), "driver");
         assert!(choose(&all, "plugin", Some("plugin")).is_err());
-        // Either the metadata or the dependency makes a package a driver.
+        // Either the metadata or the dependency is enough to make a package a driver.
         plugin["metadata"] = json!({ "wdk": {} });
         assert_eq!(choose(&[plugin], "x", None).unwrap(), "plugin");
     }

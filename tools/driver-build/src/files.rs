@@ -33,7 +33,7 @@ pub fn write(path: impl AsRef<Path>, content: impl AsRef<[u8]>) -> Result<()> {
     named(fs::write(&path, content), "write", &path)
 }
 
-/// Creates a folder and the folders that it is in, unless they exist.
+/// Creates a folder and its parents, unless they exist.
 pub fn create_dir_all(path: impl AsRef<Path>) -> Result<()> {
     named(fs::create_dir_all(&path), "create", &path)
 }
@@ -50,7 +50,7 @@ pub fn rename(from: impl AsRef<Path>, to: impl AsRef<Path>) -> Result<()> {
     named(fs::rename(&from, &to), &operation, &to)
 }
 
-/// Removes a folder with everything in it, if it exists.
+/// Removes a folder and its contents, if it exists.
 pub fn remove_dir_all(path: impl AsRef<Path>) -> Result<()> {
     if path.as_ref().exists() { named(fs::remove_dir_all(&path), "remove", &path) } else { Ok(()) }
 }

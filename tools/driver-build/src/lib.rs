@@ -5,11 +5,11 @@
 //! - [`standin`] contains the stand-ins for wdk-sys and wdk-build, which the build uses in place of
 //!   Microsoft's crates.
 //! - [`toolchain`] finds or installs a Rust toolchain for Windows and a linker.
-//! - [`link`] makes the image independent of the folder and the user that build it. A program that
-//!   uses this crate calls [`link::run_if_asked`] first, because rustc runs it as the linker.
-//! - [`packages`] installs packages of the operating system.
-//! - [`files`] reads and writes files with errors that name them.
-//! - [`process`] runs other programs, and [`progress`] shows the progress of their steps.
+//! - [`link`] makes the image independent of the folder and user that build it. A program that uses
+//!   this crate calls [`link::run_if_asked`] first, because rustc runs it as the linker.
+//! - [`packages`] installs operating system packages.
+//! - [`files`] reads and writes files with errors that name the files.
+//! - [`process`] runs other programs, and [`progress`] shows the progress of steps.
 
 mod config;
 mod dependencies;
@@ -27,5 +27,5 @@ pub mod toolchain;
 mod version;
 
 /// The WDK's static libraries. The stand-ins import their routines as if from a module, so that a
-/// driver that uses them links, but Windows does not load such an image.
+/// driver that uses them can be linked; Windows does not load such an image.
 pub const STATIC_LIBRARIES: [&str; 2] = ["usbdex.lib", "vhfkm.lib"];

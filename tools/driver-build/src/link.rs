@@ -1,9 +1,9 @@
-//! Links an image reproducibly, independent of the folder and the user that build it.
+//! Links an image reproducibly, independent of the folder and user that build it.
 //!
-//! A linker writes its command line, its working folder and the paths of its inputs to the PDB, and
-//! some of those folders have random names. Debuggers match the image and the PDB by the PDB's
-//! hash. Therefore rustc runs this program as the linker. It runs the real linker in a separate
-//! folder, where every input and output has a relative name that depends only on the command line.
+//! A linker writes its command line, its working folder and the paths of its inputs to the PDB,
+//! whose hash is in the image. Some of those folders have random names. Therefore, rustc runs this
+//! program as the linker; it runs the real linker in a separate folder, where every input and
+//! output has a relative name that depends only on the command line.
 
 use std::{
     env,
@@ -17,31 +17,32 @@ use anyhow::{Context, Result, bail};
 
 use crate::process::symlink;
 
-/// The environment variable that names the real linker; while it is set, this program links.
+/// The environment variable that contains the real linker's path; while it is set, this program
+/// acts as the linker.
 const LINKER: &str = "WDK_ETW_LINKER";
 
 /// The name under which the linker runs. It selects the linker flavor of `rust-lld`, and the PDB
 /// contains it.
 const NAME: &str = "lld-link";
 
-/// The folder that the PDB names as the linker's working folder.
+/// The working folder of the linker according to the PDB.
 const FOLDER: &str = "/pdbsourcepath:C:\\src";
 
-/// The linker's options that name an output file.
+/// The linker options that name an output file.
 const OUTPUTS: [&str; 4] = ["/OUT", "/IMPLIB", "/PDB", "/MAP"];
 
 /// Writes the file that rustc runs as the linker: this program, under a name that rustc recognizes.
 fn program(folder: &Path) -> Result<PathBuf> {
     let link = folder.join(format!("{NAME}{}", env::consts::EXE_SUFFIX));
     // Copies the program, because a cargo build with other features replaces its file. `/proc`
-    // leads to the running program even then.
+    // refers to the running program even then.
     let proc = Path::new("/proc/self/exe");
     let this = if proc.exists() {
         proc.to_owned()
     } else {
         env::current_exe().context("cannot find the path of this program")?
     };
-    // Written under another name first, because the linker may be running.
+    // Writes the file under another name first, because the linker may be running.
     let new = folder.join(format!("{NAME}.{}", std::process::id()));
     fs::create_dir_all(folder)
         .and_then(|()| fs::copy(this, &new))
@@ -50,10 +51,10 @@ fn program(folder: &Path) -> Result<PathBuf> {
     Ok(link)
 }
 
-/// Makes a cargo command link through this program; `folder` is for this function's own use.
+/// Makes a cargo command link with this program; `folder` is for this function's own use.
 ///
-/// On Windows the linker runs directly: rustc passes long command lines in a file there, and only
-/// images built on Linux are compared.
+/// On Windows, the linker runs directly, because rustc passes long command lines in a file there.
+/// Only images built on Linux need to be identical.
 ///
 /// # Errors
 ///
@@ -73,7 +74,7 @@ pub fn wrap(cargo: &mut Command, target: &str, linker: &Path, folder: &Path) -> 
 pub fn run_if_asked() -> Option<ExitCode> {
     let linker = env::var_os(LINKER)?;
     let mut arguments = env::args_os();
-    // A build script has the variable too, and may run this program for something else.
+    // A build script inherits the variable and can run this program for another purpose.
     if !is_linker(&arguments.next()?) {
         return None;
     }
@@ -95,9 +96,9 @@ fn is_linker(program: &OsStr) -> bool {
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Plan {
     arguments: Vec<OsString>,
-    /// The relative names, and the files or folders that they stand for.
+    /// The relative names, and the files or folders that they replace.
     inputs: Vec<(PathBuf, PathBuf)>,
-    /// The folder that every output goes to.
+    /// The folder for all outputs.
     out: Option<PathBuf>,
 }
 
@@ -112,7 +113,7 @@ impl Plan {
         plan
     }
 
-    /// Returns an argument with its absolute path, if it has one, replaced by a relative name.
+    /// Replaces the absolute path in an argument, if any, with a relative name.
     fn change(&mut self, argument: &OsStr, exists: impl Fn(&Path) -> bool) -> Option<OsString> {
         let whole = Path::new(argument);
         if whole.is_absolute() && exists(whole) {
@@ -138,7 +139,7 @@ impl Plan {
         Some(changed)
     }
 
-    /// Returns a relative name for an input: its position among the inputs and its file name.
+    /// Returns a relative name for an input: its number and its file name.
     fn input(&mut self, path: &Path) -> PathBuf {
         let folder = Path::new("in").join(self.inputs.len().to_string());
         let name = folder.join(path.file_name().unwrap_or_else(|| OsStr::new("input")));
@@ -155,7 +156,7 @@ fn link(linker: &OsStr, arguments: &[OsString]) -> Result<ExitCode> {
     };
     let folder = out.join(format!(".link-{}", std::process::id()));
     let result = link_in(&folder, linker, &plan, &out);
-    // The files of a failed link are not needed.
+    // The files of a failed link are discarded.
     let _ = fs::remove_dir_all(&folder);
     result
 }
@@ -188,7 +189,7 @@ fn link_in(folder: &Path, linker: &OsStr, plan: &Plan, out: &Path) -> Result<Exi
     Ok(if status.success() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// The name of the build folder in images, which is the folder that `cargo xtask` builds in.
+/// The name of the build folder in images, in which `cargo xtask` builds.
 const BUILT_IN: &str = "./target/driver-build";
 
 /// Returns the compiler options that keep this machine's folders out of an image: the folders of
@@ -201,11 +202,11 @@ pub fn remapped(root: &Path, target: &Path, cargo_home: &Path, sysroot: &Path) -
         (cargo_home.to_owned(), "cargo"),
         (sysroot.join("lib/rustlib/src/rust"), "rust"),
     ];
-    // The source of Debian's toolchain is reached through a symbolic link.
+    // Debian's toolchain reaches its source through a symbolic link.
     if let Ok(source) = fs::canonicalize(sysroot.join("lib/rustlib/src/rust")) {
         folders.push((source, "rust"));
     }
-    // The packages' folder is named after the registry that this machine uses.
+    // The packages' folder name depends on the registry that this machine uses.
     let registries = fs::read_dir(cargo_home.join("registry/src"));
     folders.extend(
         registries.into_iter().flatten().flatten().map(|registry| (registry.path(), "cargo")),
@@ -213,7 +214,7 @@ pub fn remapped(root: &Path, target: &Path, cargo_home: &Path, sysroot: &Path) -
     folders.into_iter().map(|(folder, name)| remap(&folder, name)).collect()
 }
 
-/// Returns the compiler's option that gives a folder another name in an image.
+/// Returns the compiler option that replaces a folder's name in an image.
 #[must_use]
 pub fn remap(folder: &Path, name: &str) -> String {
     format!("--remap-path-prefix={}={name}", folder.display())
@@ -238,7 +239,7 @@ mod tests {
         .map(OsString::from)
         .to_vec();
         Plan::new(&arguments, |path| {
-            // `/NOLOGO` and `/DEF:…` are absolute paths as well, of files that do not exist.
+            // `/NOLOGO` and `/DEF:…` are also absolute paths, but of files that do not exist.
             let path = path.to_string_lossy();
             path[1..].contains('/') && !path.contains(':') && !path.contains("missing")
         })
@@ -271,7 +272,7 @@ mod tests {
     fn plans_in_two_folders_are_the_same() {
         let mut one = planned("/one/target", "/home/one").arguments;
         let mut two = planned("/elsewhere/two/target", "/root").arguments;
-        // A path that does not exist is passed on unchanged.
+        // Paths that do not exist are passed on unchanged.
         one.pop();
         two.pop();
         assert_eq!(one, two);

@@ -1,4 +1,4 @@
-//! The messages of a build.
+//! Shows the messages of a build.
 
 use std::{
     collections::BTreeSet,
@@ -14,13 +14,13 @@ use crate::{
     process::line,
 };
 
-/// The form in which a build shows the compiler's messages.
+/// The form in which a build shows compiler messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Messages {
     /// For people, on standard error.
     Human,
-    /// cargo's JSON messages on standard output, and a message with the reason `driver-image` for
-    /// the image.
+    /// cargo's JSON messages on standard output, and a message with reason `driver-image` for the
+    /// image.
     Json,
 }
 
@@ -45,7 +45,7 @@ pub fn run(cargo: &mut Command, messages: Messages) -> Result<()> {
             let symbols = undefined_symbols(&message);
             match messages {
                 Messages::Json => println!("{text}"),
-                // The error at the end names the symbols; the compiler shows the linker's
+                // The error at the end names the symbols; the compiler's message shows the linker's
                 // arguments.
                 Messages::Human if !symbols.is_empty() => {}
                 Messages::Human => {

@@ -1,4 +1,4 @@
-//! Finds the names in the compiler's errors that the stand-in for wdk-sys lacks.
+//! Finds the names in compiler errors that the wdk-sys stand-in lacks.
 
 use serde_json::Value;
 
@@ -7,19 +7,19 @@ use crate::standin::has_name;
 /// The error codes for names that do not exist.
 const UNRESOLVED: [&str; 6] = ["E0412", "E0422", "E0425", "E0432", "E0433", "E0531"];
 
-/// The beginning of wdk-macros' error about a function that the framework does not have.
+/// The start of wdk-macros' error about a function that the framework lacks.
 const NO_FUNCTION: &str = "Failed to find function info for ";
 
 /// Returns the wdk-sys names in a cargo message that the stand-in lacks.
 ///
-/// If the stand-in has the name, the author must import it, or use it from another module.
+/// If the stand-in has the name, the author must import it or use it from another module.
 pub fn missing_names(message: &Value) -> Vec<String> {
     let mut names = unresolved_names(&message["message"]);
     names.retain(|name| !has_name(name));
     names
 }
 
-/// Returns the unresolved names of wdk-sys in an error.
+/// Returns the unresolved wdk-sys names in an error.
 fn unresolved_names(error: &Value) -> Vec<String> {
     let text = error["message"].as_str().unwrap_or_default();
     if let Some(name) = text.strip_prefix(NO_FUNCTION) {
@@ -30,7 +30,7 @@ fn unresolved_names(error: &Value) -> Vec<String> {
         return Vec::new();
     }
     let is_of_wdk_sys = |path: &&str| path.split("::").next() == Some("wdk_sys");
-    // The message has each path between backticks.
+    // The message has each path in backticks.
     let quoted: Vec<&str> = text.split('`').skip(1).step_by(2).collect();
     let found: Vec<&str> = match quoted.as_slice() {
         // "unresolved imports `wdk_sys::X`, `wdk_sys::Y`"
@@ -47,8 +47,8 @@ fn unresolved_names(error: &Value) -> Vec<String> {
         .collect()
 }
 
-/// Returns the symbols in the linker's errors in a cargo message that no input defines, each with
-/// the first function that refers to it. Returns none if the linker has other errors too.
+/// Returns the undefined symbols in the linker errors of a cargo message, each with the first
+/// function that refers to it. Returns none if there are also other linker errors.
 pub fn undefined_symbols(message: &Value) -> Vec<String> {
     let error = &message["message"];
     if error["level"] != "error" {

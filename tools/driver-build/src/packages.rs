@@ -1,4 +1,4 @@
-//! Installs packages of the operating system.
+//! Installs operating system packages.
 
 use std::{
     fmt::Write as _,
@@ -16,11 +16,11 @@ use crate::process::{find_program, output_of, run_quietly};
 enum Installer {
     /// apt-get, run by root.
     Root,
-    /// apt-get, run with sudo, which asks for no password.
+    /// apt-get, run with sudo without a password.
     Sudo,
-    /// The system has apt-get, but this user may not run it.
+    /// The system has apt-get, but this user cannot run it.
     Forbidden,
-    /// The system has no apt-get.
+    /// The system does not have apt-get.
     Missing,
 }
 
@@ -44,7 +44,7 @@ impl Installer {
     }
 }
 
-/// Explains why a step cannot install these packages, which the sentence lists.
+/// Explains why a step cannot install these packages, and lists them.
 fn refusal(installer: Installer, names: &[&str]) -> Option<String> {
     let list = names.join(" ");
     let mut sentence =
@@ -72,7 +72,7 @@ fn apt(installer: Installer, arguments: &[&str]) -> Result<()> {
         Command::new("apt-get")
     } else {
         let mut command = Command::new("sudo");
-        // sudo gives the command a new environment.
+        // sudo does not pass on the environment.
         command.args(["--non-interactive", "DEBIAN_FRONTEND=noninteractive", "apt-get"]);
         command
     };
@@ -80,8 +80,8 @@ fn apt(installer: Installer, arguments: &[&str]) -> Result<()> {
     run_quietly(command.args(arguments))
 }
 
-/// Updates the package lists, once in this process. Old lists contain versions that are outdated or
-/// that the archive has removed.
+/// Updates the package lists, once per process. Old lists contain versions that are outdated or no
+/// longer in the archive.
 fn update(installer: Installer) {
     static UPDATED: OnceLock<()> = OnceLock::new();
     UPDATED.get_or_init(|| {
@@ -93,7 +93,7 @@ fn update(installer: Installer) {
     });
 }
 
-/// Returns whether the system has apt-get but the user may not install packages.
+/// Returns whether the system has apt-get but the user cannot install packages.
 #[must_use]
 pub fn are_forbidden() -> bool {
     Installer::find() == Installer::Forbidden
@@ -103,7 +103,7 @@ pub fn are_forbidden() -> bool {
 ///
 /// # Errors
 ///
-/// A sentence that lists the packages.
+/// The error lists the packages.
 pub fn may_install(names: &[&str]) -> Result<()> {
     if names.is_empty() {
         return Ok(());
@@ -115,8 +115,8 @@ pub fn may_install(names: &[&str]) -> Result<()> {
 ///
 /// # Errors
 ///
-/// Fails with a list of the packages if the user may not install them or the system has no apt-get,
-/// and with apt-get's output if apt-get fails.
+/// Fails with a list of the packages if the user cannot install them or the system does not have
+/// apt-get, and with apt-get's output if apt-get fails.
 pub fn install(names: &[&str]) -> Result<()> {
     if names.is_empty() {
         return Ok(());
@@ -145,12 +145,12 @@ fn unknown(names: &[&str]) -> Option<String> {
     })
 }
 
-/// Returns the version of a package that apt-get would install. Updates the package lists first if
-/// the user may.
+/// Returns the version of a package that apt-get would install. First updates the package lists, if
+/// the user can.
 ///
 /// # Errors
 ///
-/// Fails if the system has no apt-get or its lists do not contain the package.
+/// Fails if the system does not have apt-get or its lists do not contain the package.
 pub fn candidate(name: &str) -> Result<String> {
     let installer = Installer::find();
     match installer {
@@ -179,33 +179,34 @@ fn parse_candidate(policy: &str) -> Option<&str> {
         .filter(|version| *version != "(none)")
 }
 
-/// A program, and the Debian package that contains it.
+/// A program and the Debian package that contains it.
 pub struct Program {
-    /// The program's names, or its paths if it is not on the search path. The first that exists is
-    /// used.
+    /// The program's names, or its paths if it is not on the search path. The first one that exists
+    /// is used.
     pub names: &'static [&'static str],
     /// The package's name.
     pub package: &'static str,
 }
 
 impl Program {
-    /// Returns the program's path, if it is installed.
+    /// Returns the program's path if it is installed.
     #[must_use]
     pub fn path(&self) -> Option<PathBuf> {
         self.names.iter().find_map(|name| find_program(name))
     }
 
-    /// Returns the package, if the program is not installed.
+    /// Returns the package if the program is not installed.
     #[must_use]
     pub fn missing(&self) -> Option<&'static str> {
         self.path().is_none().then_some(self.package)
     }
 }
 
-/// The compiler for drivers in C. With `--driver-mode=cl` it takes the options of Microsoft's.
+/// The compiler for C drivers. With `--driver-mode=cl`, it takes the options of Microsoft's
+/// compiler.
 pub const C_COMPILER: Program = Program { names: &["clang-19"], package: "clang-19" };
 
-/// Returns the path of the compiler for drivers in C, and installs it first if it is missing.
+/// Returns the path of the compiler for C drivers, installing the compiler if necessary.
 ///
 /// # Errors
 ///
@@ -239,7 +240,7 @@ mod tests {
         assert_eq!(unknown(&[]), None);
         let found = unknown(&["chromium", "rustc-web"]).unwrap();
         assert!(found.contains("do not contain chromium, rustc-web; "), "{found}");
-        // A name that no archive has.
+        // A name that no archive contains.
         let error = candidate("no-such-package-of-any-archive").unwrap_err().to_string();
         assert!(error.contains("no-such-package-of-any-archive"), "{error}");
     }

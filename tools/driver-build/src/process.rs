@@ -9,17 +9,17 @@ use std::{
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
-/// Finds a program as the shell does, and returns its path.
+/// Finds a program as a shell does, and returns its path.
 #[must_use]
 pub fn find_program(name: &str) -> Option<PathBuf> {
     let file = format!("{name}{}", env::consts::EXE_SUFFIX);
-    // A name with a folder in it is already a path.
+    // A name that includes a folder is already a path.
     env::split_paths(&env::var_os("PATH")?)
         .map(|folder| folder.join(&file))
         .find(|path| path.is_file())
 }
 
-/// Creates a symbolic link to a file or folder, on systems where every user may do so.
+/// Creates a symbolic link to a file or folder, on systems where every user can.
 ///
 /// # Errors
 ///
@@ -34,7 +34,7 @@ pub fn symlink(path: &Path, link: &Path) -> io::Result<()> {
     ))
 }
 
-/// Returns a command's program and arguments on one line, for messages.
+/// Returns a command's program and arguments in one line, for messages.
 #[must_use]
 pub fn line(command: &Command) -> String {
     let mut line = command.get_program().to_string_lossy().into_owned();
@@ -54,7 +54,7 @@ pub fn run_quietly(command: &mut Command) -> Result<()> {
     printed(command).map(drop)
 }
 
-/// Runs a command, and returns what it prints.
+/// Runs a command, and returns its standard output.
 ///
 /// # Errors
 ///
@@ -76,7 +76,7 @@ pub fn printed(command: &mut Command) -> Result<Vec<u8>> {
     Ok(output.stdout)
 }
 
-/// Runs a command, and returns the JSON that it prints.
+/// Runs a command, and returns the JSON in its standard output.
 ///
 /// # Errors
 ///
@@ -103,7 +103,7 @@ pub fn run_shown(command: &mut Command) -> Result<()> {
     Ok(())
 }
 
-/// Returns the errors that a command printed, without the backtrace that rustup adds.
+/// Returns the errors that a command printed, without rustup's backtrace.
 #[must_use]
 pub fn said(output: &Output) -> String {
     let text = String::from_utf8_lossy(&output.stderr);
@@ -111,7 +111,7 @@ pub fn said(output: &Output) -> String {
     text[..end].trim().to_owned()
 }
 
-/// Returns a command's output, if the command can be started and succeeds.
+/// Returns a command's output if the command succeeds.
 pub fn output_of(command: &mut Command) -> Option<String> {
     let output = command.stdin(Stdio::null()).stderr(Stdio::null()).output().ok()?;
     output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim().to_owned())

@@ -1,4 +1,4 @@
-//! Cargo's profiles: their line numbers and their folders.
+//! Cargo profiles: their line number settings and their folders.
 
 use std::{env, path::Path};
 
@@ -16,8 +16,8 @@ pub fn folder(name: &str) -> &str {
     }
 }
 
-/// Returns the cargo options that give a profile's image a PDB with line numbers, unless the author
-/// sets `debug`.
+/// Returns the cargo options that add a PDB with line numbers to a profile's image, unless the
+/// author sets `debug`.
 ///
 /// # Errors
 ///
@@ -31,14 +31,14 @@ pub fn symbols(rust: Rust, manifest: &Path, name: &str) -> Result<Vec<String>> {
     Ok(options(&[&config, &manifest["profile"]], is_set, name))
 }
 
-/// Returns the options for a profile; `sources` are the tables `profile` of the configuration and
-/// of the manifest, and `is_set` returns whether an environment variable is set.
+/// Returns the options for a profile; `sources` holds the `profile` tables of the configuration and
+/// the manifest, and `is_set` returns whether an environment variable is set.
 fn options(sources: &[&Value], is_set: impl Fn(&str) -> bool, name: &str) -> Vec<String> {
     let find = |name: &str, key: &str| {
         let mut values = sources.iter().map(|source| &source[name][key]);
         values.find(|value| !value.is_null())
     };
-    // On Windows, `strip` leaves out the PDB and changes nothing in the image.
+    // On Windows, `strip` omits the PDB and does not affect the image.
     let mut options = vec![format!("--config=profile.{name}.strip=\"none\"")];
     let mut seen = Vec::new();
     let mut at = name;
@@ -54,7 +54,7 @@ fn options(sources: &[&Value], is_set: impl Fn(&str) -> bool, name: &str) -> Vec
             "release" => break,
             "bench" => "release",
             "test" => "dev",
-            // The profile dev has line numbers by default.
+            // The `dev` profile has line numbers by default.
             other => match find(other, "inherits").and_then(Value::as_str) {
                 Some(inherited) => inherited,
                 None => return options,

@@ -7,13 +7,13 @@ use std::{
 
 use anyhow::Result;
 
-/// Erases the terminal's line and returns to its start.
+/// Erases the terminal line and returns to its start.
 const ERASE: &str = "\r\x1b[2K";
 
 /// Runs one step of a command.
 ///
 /// A terminal shows the step's title while the step runs. Afterwards, a line with the result and
-/// the time is printed, even without a terminal.
+/// the time is printed, with or without a terminal.
 ///
 /// # Errors
 ///
@@ -22,7 +22,7 @@ pub fn step<T>(title: &str, body: impl FnOnce() -> Result<T>) -> Result<T> {
     let mut terminal = io::stderr();
     let erase = if terminal.is_terminal() { ERASE } else { "" };
     if !erase.is_empty() {
-        // The step does not depend on the title, so a write error is ignored.
+        // Write errors are ignored, because the step does not depend on its title.
         let _ = write!(terminal, "{erase}       {title} …").and_then(|()| terminal.flush());
     }
     let start = Instant::now();

@@ -16,10 +16,10 @@ use anyhow::{Context, Result};
 use crate::files;
 use serde_json::{Map, Value};
 
-/// The stand-ins' files: their names in the folder of their workspace, and their contents.
+/// The stand-ins' files: their names in the stand-ins' workspace, and their contents.
 const FILES: &[(&str, &[u8])] = include!(concat!(env!("OUT_DIR"), "/standin.rs"));
 
-/// The line of a manifest by which a build can have only one wdk-sys.
+/// The manifest line that limits a build to a single wdk-sys.
 const LINKS: &str = "links = \"wdk\"\n";
 
 /// The manifest of the stand-ins' workspace.
@@ -27,9 +27,9 @@ const MANIFEST: &str = "Cargo.toml";
 
 /// The published crates that the stand-ins replace.
 ///
-/// Drivers and their build scripts use the same items of every version, so the stand-ins for older
+/// Drivers and build scripts use the same items in every version, so the stand-ins for older
 /// versions share the newest version's sources. Drivers from Microsoft's template use wdk-build 0.5
-/// beside the 0.6 that wdk-sys uses.
+/// in addition to the 0.6 that wdk-sys uses.
 pub const REPLACED: [Replaced; 7] = [
     Replaced::newest("wdk-build", "0.6"),
     Replaced::older("wdk-build", "0.5", "0.5.1", "wdk-build-0.5"),
@@ -40,7 +40,7 @@ pub const REPLACED: [Replaced; 7] = [
     Replaced::older("wdk-sys", "0.3", "0.3.0", "wdk-sys-0.3"),
 ];
 
-/// The file that lists the stand-ins that a driver needs in addition to the usual ones.
+/// The file that lists additional stand-ins that a driver needs.
 const ADDED: &str = "added";
 
 /// A published crate that a stand-in replaces.
@@ -48,10 +48,10 @@ const ADDED: &str = "added";
 pub struct Replaced {
     /// The crate's name.
     pub name: &'static str,
-    /// Its version, without the patch level.
+    /// The crate's version, without the patch level.
     pub version: &'static str,
     folder: &'static str,
-    /// The newest patch release of an older version, whose number the stand-in has.
+    /// The newest patch release of an older version, which is the stand-in's version.
     older: Option<&'static str>,
 }
 
@@ -69,8 +69,8 @@ impl Replaced {
         Self { name, version, folder, older: Some(patch) }
     }
 
-    /// Returns the manifest of the stand-in for an older version, derived from the newest version's
-    /// manifest, whose sources it shares. Returns `None` for the newest version.
+    /// Returns the manifest of the stand-in for an older version, derived from that of the newest
+    /// version, whose sources it shares. Returns `None` for the newest version.
     fn manifest(self, newest: &str) -> Option<String> {
         let patch = self.older?;
         let name = self.name;
@@ -107,13 +107,13 @@ impl Replaced {
     }
 }
 
-/// The name of the source of published crates in cargo's configuration.
+/// The name of the published crates' source in cargo's configuration.
 pub const CRATES_IO: &str = "crates-io";
 
-/// The minor versions of KMDF 1 that the stand-ins have.
+/// The minor versions of KMDF 1 that the stand-ins support.
 pub const KMDF_VERSIONS: [u32; 9] = [15, 17, 19, 21, 23, 25, 27, 31, 33];
 
-/// Returns the versions of KMDF that the stand-ins have, for a message.
+/// Returns the KMDF versions that the stand-ins support, for messages.
 #[must_use]
 pub fn kmdf_versions() -> String {
     KMDF_VERSIONS.map(|minor| format!("1.{minor}")).join(", ")
@@ -131,8 +131,8 @@ pub struct Standin {
 }
 
 impl Standin {
-    /// Returns the stand-ins in a checkout's folder, which contains their configuration file and
-    /// lock file.
+    /// Returns the stand-ins in a checkout's folder, which contains their configuration and lock
+    /// file.
     #[must_use]
     pub fn of_checkout(folder: &Path) -> Self {
         let config = folder.join("config.toml").display().to_string();
@@ -144,9 +144,9 @@ impl Standin {
         }
     }
 
-    /// Writes the stand-ins to a folder, and prepares a lock file there from the author's, so that
-    /// cargo resolves the stand-ins with the author's package versions. The author's own lock file
-    /// is not changed. `has_own` is true if the author's workspace has a wdk-sys as a member: cargo
+    /// Writes the stand-ins to a folder, and derives a lock file there from the author's, so that
+    /// cargo resolves the stand-ins with the author's package versions. Does not change the
+    /// author's lock file. `has_own` is true if the author's workspace has a wdk-sys member; cargo
     /// resolves all members, even those that no driver uses.
     ///
     /// # Errors
@@ -179,7 +179,7 @@ impl Standin {
         let lock = lock_folder(folder, authors_lock);
         files::create_dir_all(&lock)?;
         if let Ok(now) = fs::read(authors_lock) {
-            // After the author's lock file changes, the packages are resolved from it again.
+            // The derived lock file is replaced when the author's lock file changes.
             let known = lock.join("known");
             if fs::read(&known).ok().as_ref() != Some(&now) {
                 write_if_new(&lock.join("Cargo.lock"), &unlocked(&now))?;
@@ -211,14 +211,14 @@ impl Standin {
         Ok(standin)
     }
 
-    /// Returns the added stand-ins, each on a line with its source.
+    /// Returns the added stand-ins, one per line with their sources.
     fn added(&self) -> String {
         let added = fs::read_to_string(self.lock.join(ADDED));
         added.unwrap_or_default()
     }
 
-    /// Makes cargo use a stand-in in place of a crate from a source: [`CRATES_IO`], or the URL of a
-    /// git repository. Later builds do the same, until the author changes the lock file.
+    /// Makes cargo use a stand-in in place of a crate from a source: [`CRATES_IO`] or the URL of a
+    /// git repository. Later builds do so, too, until the author changes the lock file.
     ///
     /// # Errors
     ///
@@ -226,7 +226,7 @@ impl Standin {
     pub fn add(&mut self, source: &str, one: Replaced) -> Result<()> {
         let added = self.added() + one.folder + " " + source + "\n";
         write_if_new(&self.lock.join(ADDED), added.as_bytes())?;
-        // cargo has locked the crate that is replaced.
+        // The lock file contains the crate to be replaced.
         let path = self.lock.join("Cargo.lock");
         let now = files::read(&path)?;
         write_if_new(&path, &unlocked(&now))?;
@@ -241,8 +241,8 @@ impl Standin {
         }
     }
 
-    /// Drops the stand-ins that a build with these manifests does not use: cargo would warn about
-    /// each.
+    /// Drops the stand-ins that a build with these manifests does not use; cargo would warn about
+    /// them.
     pub fn keep_used(&mut self, manifests: &[&Path]) {
         let folder = &self.folder;
         self.patches.retain(|(_, one)| {
@@ -256,7 +256,7 @@ impl Standin {
         let mut arguments = self.arguments.clone();
         for (source, one) in &self.patches {
             let source = if source == CRATES_IO { source.clone() } else { toml_string(source) };
-            // The folder's name tells two versions of a crate apart.
+            // The folder's name distinguishes versions of a crate.
             let key = format!("patch.{source}.{}", toml_string(one.folder));
             let path = self.folder.join(one.folder).display().to_string();
             for (field, value) in [("path", path.as_str()), ("package", one.name)] {
@@ -273,14 +273,14 @@ impl Standin {
         manifest.starts_with(&self.folder)
     }
 
-    /// Adds the arguments that make cargo use the stand-ins in place of the published crates, with
-    /// a separate lock file, because the packages resolve differently.
+    /// Adds the arguments that make cargo use the stand-ins in place of the published crates. The
+    /// lock file is separate, because packages resolve differently.
     pub fn replace<'a>(&self, cargo: &'a mut Command) -> &'a mut Command {
         cargo.args(self.arguments()).arg("-Zlockfile-path")
     }
 }
 
-/// The sections of the data that the stand-in for wdk-sys is generated from, each with its file.
+/// The sections of the data from which the wdk-sys stand-in is generated, with their files.
 const SECTIONS: [(&str, &str); 9] = [
     ("constants.json", "constants"),
     ("functions.json", "feature"),
@@ -293,7 +293,7 @@ const SECTIONS: [(&str, &str); 9] = [
     ("types.json", "union"),
 ];
 
-/// The names in these sections.
+/// The names in the sections.
 static NAMES: LazyLock<BTreeSet<String>> = LazyLock::new(|| {
     let mut names = BTreeSet::new();
     for (file, contents) in FILES.iter().filter(|(path, _)| path.starts_with("data/")) {
@@ -310,7 +310,7 @@ static NAMES: LazyLock<BTreeSet<String>> = LazyLock::new(|| {
     names
 });
 
-/// Returns whether the stand-in for wdk-sys defines a name.
+/// Returns whether the wdk-sys stand-in defines a name.
 #[must_use]
 pub fn has_name(name: &str) -> bool {
     let is_part = |letter: char| letter.is_alphanumeric() || letter == '_';
@@ -327,8 +327,9 @@ pub fn has_name(name: &str) -> bool {
     NAMES.contains(name) || (!name.is_empty() && sources.into_iter().any(is_word))
 }
 
-/// Returns the manifest of a stand-in beside a package of the same name in the author's workspace:
-/// only one of the two can have the key `links`, and the lock file tells them apart by the version.
+/// Returns the manifest of a stand-in whose name is also that of a package in the author's
+/// workspace: only one of the two can have the `links` key, and the lock file distinguishes them by
+/// version.
 fn beside_own(manifest: &str) -> String {
     let Some((start, end)) = manifest.split_once(LINKS) else {
         return manifest.to_owned();
@@ -340,7 +341,7 @@ fn beside_own(manifest: &str) -> String {
     start.collect::<String>() + end
 }
 
-/// Returns the manifest of the stand-ins' workspace with the members that are written.
+/// Returns the manifest of the stand-ins' workspace, with the members that were written.
 fn workspace(manifest: &str) -> String {
     let written = FILES.iter().filter_map(|(name, _)| name.strip_suffix("/Cargo.toml"));
     let older = REPLACED.iter().filter(|one| one.older.is_some());
@@ -365,8 +366,8 @@ fn write_if_new(path: &Path, contents: &[u8]) -> Result<()> {
         .with_context(|| format!("cannot write {}", path.display()))
 }
 
-/// Returns the folder for the lock file made from an author's. Each workspace that shares a target
-/// folder has its own.
+/// Returns the folder for the lock file derived from an author's. Workspaces that share a target
+/// folder have separate lock files.
 fn lock_folder(folder: &Path, authors_lock: &Path) -> PathBuf {
     let mut hasher = DefaultHasher::new();
     authors_lock.hash(&mut hasher);
@@ -374,7 +375,7 @@ fn lock_folder(folder: &Path, authors_lock: &Path) -> PathBuf {
     folder.join("lock").join(name)
 }
 
-/// Removes a file, if it exists.
+/// Removes a file if it exists.
 fn remove(path: &Path) -> Result<()> {
     match fs::remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => {
@@ -384,8 +385,8 @@ fn remove(path: &Path) -> Result<()> {
     }
 }
 
-/// Returns a lock file without the crates that the stand-ins replace: with an older version in the
-/// file, cargo would not use the stand-in.
+/// Returns a lock file without the replaced crates: if it contained an older version, cargo would
+/// not use the stand-in.
 fn unlocked(lock: &[u8]) -> Vec<u8> {
     const START: &str = "[[package]]\n";
     let lock = String::from_utf8_lossy(lock).replace("\r\n", "\n");
@@ -421,7 +422,7 @@ mod tests {
         assert!(has_name("NT_INFORMATION"));
         assert!(!has_name("KeGetCurrentIrq"));
         assert!(!has_name("NoSuchName"));
-        // The data contain this inline function of the headers, but the bindings do not.
+        // The data contains this inline function from the headers, but the bindings do not.
         assert!(!has_name("WDF_DRIVER_CONFIG_INIT"));
         assert!(!has_name(""));
     }
@@ -463,11 +464,11 @@ mod tests {
         assert_eq!(again, added.arguments());
         let key = r#"patch."https://example.com/wdk"."wdk-build-0.5".package="wdk-build""#;
         assert!(again.iter().any(|argument| argument == key), "{again:?}");
-        // cargo gets only the stand-ins that the build uses.
+        // cargo receives only the stand-ins that the build uses.
         let manifest = standin.join("wdk-build-0.5").join(MANIFEST);
         added.keep_used(&[&manifest, Path::new("/w/Cargo.toml")]);
         assert_eq!(added.patches.len(), 1);
-        // A workspace with a wdk-sys of its own.
+        // A workspace with its own wdk-sys.
         let own = folder.path().join("own");
         Standin::write(&own, Path::new("none"), true).unwrap();
         for (folder, has_links) in [(&standin, true), (&own, false)] {

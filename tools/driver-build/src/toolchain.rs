@@ -1,9 +1,9 @@
 //! The cross toolchain: a Rust compiler for Windows and a linker for PE images.
 //!
-//! There are two routes to each target. The first is the toolchain that runs cargo: with the
-//! target's libraries, which rustup adds, or with the standard library's source, which rustup
-//! adds too. The second is Debian's rustc-web, which builds the libraries from source; Debian
-//! has old versions of it in some archives, so its version is checked before it is installed.
+//! Two toolchains can build for a target. The first is the one that runs cargo, with the target's
+//! libraries or the standard library's source, both of which rustup can add. The second is Debian's
+//! rustc-web, which builds the libraries from source; some archives contain old versions, so its
+//! version is checked before it is installed.
 
 use std::{
     env, fmt,
@@ -20,7 +20,7 @@ use crate::{
     version::{self, Version},
 };
 
-/// A processor architecture that drivers are built for.
+/// A processor architecture for which drivers are built.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Machine {
     /// x86-64, which the stand-in kernel runs.
@@ -61,13 +61,13 @@ pub enum Rust {
 /// The environment variable that allows unstable options and features.
 const BOOTSTRAP: &str = "RUSTC_BOOTSTRAP";
 
-/// The value that allows nothing beyond the toolchain's default: the value is a list of crates, and
-/// no crate has this name.
+/// The value that allows nothing beyond the toolchain's default: it is a list of crates, and no
+/// crate has this name.
 const NO_BOOTSTRAP: &str = "0";
 
 /// Debian's compiler and the source of its libraries.
 const DEBIAN_PACKAGES: [&str; 3] = ["rustc-web", "cargo-web", "rust-web-src"];
-/// Debian's linker for PE images. Older versions lack options that drivers are linked with.
+/// Debian's linker for PE images. Older versions lack options that driver builds need.
 const DEBIAN_LINKER: Program = Program { names: &["lld-link-19"], package: "lld-19" };
 
 impl Rust {
@@ -84,7 +84,7 @@ impl Rust {
         output_of(Command::new(self.rustc()).arg("--version"))
     }
 
-    /// Returns whether the compiler is recent enough to build the project.
+    /// Returns whether the compiler is recent enough for the project.
     fn is_recent(self) -> bool {
         self.version()
             .and_then(|version| Version::parse(&version))
@@ -97,7 +97,7 @@ impl Rust {
             .is_some_and(|folder| Path::new(&folder).is_dir())
     }
 
-    /// Returns whether the toolchain has a cargo and the standard library source.
+    /// Returns whether the toolchain includes cargo and the standard library's source.
     fn has_source(self) -> bool {
         let has_cargo = self == Self::Current || Path::new("/usr/bin/cargo").exists();
         has_cargo
@@ -119,8 +119,8 @@ impl Rust {
         output_of(Command::new(self.rustc()).args(["--print", "sysroot"])).map(PathBuf::from)
     }
 
-    /// Returns a command of the toolchain's cargo that allows unstable options: they allow a lock
-    /// file in another folder, and libraries built from source.
+    /// Returns a command of the toolchain's cargo with unstable options allowed, which are needed
+    /// for a lock file in another folder and for libraries built from source.
     #[must_use]
     pub fn cargo(self) -> Command {
         let mut command = match self {
@@ -130,7 +130,7 @@ impl Rust {
                 command
                     .env("RUSTC", self.rustc())
                     .env("RUSTDOC", "/usr/bin/rustdoc")
-                    // The cargo that runs this program sets these variables to its own toolchain.
+                    // The cargo that runs this program sets these variables for its own toolchain.
                     .env_remove("RUSTUP_TOOLCHAIN");
                 command
             }
@@ -144,7 +144,7 @@ impl Rust {
         command
     }
 
-    /// Returns the package that the toolchain needs before `cargo clippy` works.
+    /// Returns the package that the toolchain still needs for `cargo clippy`.
     #[must_use]
     pub fn missing_linter(self) -> Option<&'static str> {
         let linter = Program { names: &["/usr/bin/cargo-clippy"], package: "rust-web-clippy" };
@@ -154,8 +154,8 @@ impl Rust {
         }
     }
 
-    /// Returns the toolchain that compiles for a target, and whether it has the target's libraries
-    /// or builds them from source. Installs the toolchain if it is missing.
+    /// Returns the toolchain that compiles for a target, and the origin of the target's libraries.
+    /// Installs the toolchain if it is missing.
     ///
     /// # Errors
     ///
@@ -171,14 +171,14 @@ impl Rust {
         Ok((rust, is_installed(&rust)))
     }
 
-    /// Returns the toolchain that can build the standard library for targets that rustup has
-    /// no libraries for, if it is installed.
+    /// Returns the installed toolchain, if any, that can build the standard library for targets
+    /// whose libraries rustup does not have.
     #[must_use]
     pub fn with_source() -> Option<Self> {
         [Self::Current, Self::Debian].into_iter().find(|rust| rust.has_source() && rust.is_recent())
     }
 
-    /// Returns the toolchain of [`Self::with_source`], and installs it if it is missing.
+    /// Returns the toolchain of [`Self::with_source`], installing it if it is missing.
     ///
     /// # Errors
     ///
@@ -220,17 +220,17 @@ impl fmt::Display for Rust {
     }
 }
 
-/// Runs rustup on the toolchain that runs cargo.
+/// Runs rustup for the toolchain that runs cargo.
 fn rustup(arguments: &[&str]) -> Result<()> {
     if find_program("rustup").is_none() {
         bail!("rustup is not installed");
     }
-    // Without a network or this component, Debian's toolchain is tried next.
+    // Without network access or this component, Debian's toolchain is tried next.
     run_quietly(Command::new("rustup").args(arguments))
         .with_context(|| format!("`rustup {}` fails", arguments.join(" ")))
 }
 
-/// Installs clippy and rustfmt for the toolchain that runs cargo, unless they are installed.
+/// Installs clippy and rustfmt for the toolchain that runs cargo, if they are missing.
 ///
 /// # Errors
 ///
@@ -253,7 +253,7 @@ fn install_debian(others: &[&'static str]) -> Result<()> {
     }
     let wanted = [&DEBIAN_PACKAGES, others].concat();
     if packages::are_forbidden() {
-        // The version that apt-get would install is known only from recent package lists.
+        // Without recent package lists, the version that apt-get would install is unknown.
         return packages::may_install(&wanted);
     }
     let candidate = packages::candidate(DEBIAN_PACKAGES[0])?;
@@ -270,11 +270,11 @@ fn install_debian(others: &[&'static str]) -> Result<()> {
     Ok(())
 }
 
-/// Returns the error for a target that no toolchain can build for.
+/// Returns the error for a target for which no toolchain can build.
 fn no_route(what: &str, rustup: &str, failures: &[String]) -> anyhow::Error {
     let mut text = format!("{what}:");
     for failure in failures {
-        // A failure can contain a program's output, whose last line is the most useful.
+        // A failure can include a program's output, whose last line is the most useful.
         let mut lines = failure.lines().filter(|line| !line.trim().is_empty());
         let first = lines.next().unwrap_or_default();
         text.push_str("\n    - ");
@@ -293,15 +293,15 @@ fn no_route(what: &str, rustup: &str, failures: &[String]) -> anyhow::Error {
 
 /// The way to install missing parts of the toolchain.
 enum Installation<'a> {
-    /// Installs without asking; shows a program's output only if it fails.
+    /// Installs without asking; shows programs' output only if they fail.
     Silent,
-    /// Shows the commands and their progress on standard error, and installs packages of the
-    /// operating system only if the function returns true for the command.
+    /// Shows the commands and their progress on standard error, and installs operating system
+    /// packages only if the function returns true for the command.
     Shown(&'a dyn Fn(&str) -> bool),
 }
 
 impl Installation<'_> {
-    /// Runs rustup on the toolchain that runs cargo.
+    /// Runs rustup for the toolchain that runs cargo.
     fn rustup(&self, arguments: &[&str]) -> Result<()> {
         if matches!(self, Self::Silent) || find_program("rustup").is_none() {
             return rustup(arguments);
@@ -311,7 +311,7 @@ impl Installation<'_> {
         run_shown(Command::new("rustup").args(arguments))
     }
 
-    /// Returns whether a command may install packages of the operating system.
+    /// Returns whether a command may install operating system packages.
     fn may_install(&self, command: &str) -> bool {
         match self {
             Self::Silent => true,
@@ -326,7 +326,7 @@ impl Installation<'_> {
     }
 }
 
-/// Returns the command that installs the missing packages for a machine.
+/// Returns the command that installs the missing packages for a machine type.
 fn apt_command(machine: Machine) -> String {
     let mut packages = Vec::new();
     if !Rust::Current.has_libraries(machine.target()) {
@@ -345,18 +345,18 @@ enum Libraries {
     Source,
 }
 
-/// A compiler, the target's libraries and a linker for drivers.
+/// A compiler, a target's libraries, and a linker for drivers.
 #[derive(Clone, Debug)]
 pub struct Toolchain {
     machine: Machine,
     rust: Rust,
     libraries: Libraries,
     linker: PathBuf,
-    /// The folder that cargo keeps packages in.
+    /// The folder in which cargo keeps packages.
     cargo_home: PathBuf,
 }
 
-/// Returns the linker that came with the toolchain that runs cargo.
+/// Returns the linker that is part of the toolchain that runs cargo.
 fn toolchain_linker() -> Option<PathBuf> {
     let libraries = output_of(Command::new("rustc").args(["--print", "target-libdir"]))?;
     let linker = Path::new(&libraries)
@@ -367,7 +367,7 @@ fn toolchain_linker() -> Option<PathBuf> {
 }
 
 impl Toolchain {
-    /// Returns the toolchain for a machine, if it is installed.
+    /// Returns the toolchain for a machine type, if it is installed.
     #[must_use]
     pub fn find(machine: Machine) -> Option<Self> {
         let target = machine.target();
@@ -378,7 +378,7 @@ impl Toolchain {
             } else {
                 (Rust::with_source()?, Libraries::Source)
             };
-        // Debian's compiler is used with Debian's linker, with which it is tested.
+        // Debian's compiler is used with Debian's linker, because they are tested together.
         let linker = match rust {
             Rust::Current => linker,
             Rust::Debian => DEBIAN_LINKER.path()?,
@@ -386,22 +386,21 @@ impl Toolchain {
         Some(Self { machine, rust, libraries, linker, cargo_home: cargo_home() })
     }
 
-    /// Returns the toolchain for a machine, and installs what is missing.
+    /// Returns the toolchain for a machine type, installing missing parts.
     ///
     /// # Errors
     ///
-    /// Fails, with each reason, if no toolchain for the machine can be found or installed.
+    /// Fails, with all reasons, if no toolchain for the machine type can be found or installed.
     pub fn find_or_install(machine: Machine) -> Result<Self> {
         Self::provide(machine, &Installation::Silent)
     }
 
-    /// Returns the toolchain for a machine, and installs missing parts: rustup components after a
-    /// message, and packages of the operating system if `may_install` returns true for their
-    /// command.
+    /// Returns the toolchain for a machine type, installing missing parts: rustup components after
+    /// a message, and operating system packages if `may_install` returns true for their command.
     ///
     /// # Errors
     ///
-    /// Fails, with each reason, if no toolchain for the machine can be found or installed.
+    /// Fails, with all reasons, if no toolchain for the machine type can be found or installed.
     pub fn find_or_ask(machine: Machine, may_install: impl Fn(&str) -> bool) -> Result<Self> {
         Self::provide(machine, &Installation::Shown(&may_install))
     }
@@ -438,7 +437,7 @@ impl Toolchain {
         if let Some(found) = find() {
             return Ok(found);
         }
-        // Possibly only the linker is missing.
+        // Perhaps only the linker is missing.
         let others: Vec<_> = DEBIAN_LINKER.missing().into_iter().collect();
         let command = apt_command(machine);
         let installed = if !installation.may_install(&command) {
@@ -461,8 +460,8 @@ impl Toolchain {
         })
     }
 
-    /// Returns the command that installs the missing requirements for building for `machine`,
-    /// depending on whether this machine has rustup and the target's libraries.
+    /// Returns the command that installs the missing requirements to build for `machine`, which
+    /// depends on whether rustup and the target's libraries are installed.
     #[must_use]
     pub fn how_to_install(machine: Machine) -> String {
         let target = machine.target();
@@ -493,19 +492,19 @@ impl Toolchain {
         &self.linker
     }
 
-    /// Returns the machine that the toolchain builds for.
+    /// Returns the machine type for which the toolchain builds.
     #[must_use]
     pub const fn machine(&self) -> Machine {
         self.machine
     }
 
-    /// Returns the target that the toolchain builds for.
+    /// Returns the target for which the toolchain builds.
     #[must_use]
     pub const fn target(&self) -> &'static str {
         self.machine.target()
     }
 
-    /// Returns a description of the toolchain for progress messages.
+    /// Describes the toolchain, for progress messages.
     #[must_use]
     pub fn describe(&self) -> String {
         let libraries = match self.libraries {
@@ -516,8 +515,8 @@ impl Toolchain {
         format!("{}, {libraries}, linker {linker}", self.rust)
     }
 
-    /// Returns a cargo command that builds the source in the folder `root` into the folder
-    /// `built_in`. The images do not depend on the two paths.
+    /// Returns a cargo command that builds the source in folder `root` into folder `built_in`.
+    /// Images do not depend on these paths.
     ///
     /// # Errors
     ///
@@ -529,8 +528,8 @@ impl Toolchain {
         Ok(command)
     }
 
-    /// Returns a cargo command that builds into a folder, with the current folder's configuration.
-    /// The compiler also needs the options of [`Toolchain::remapped`].
+    /// Returns a cargo command that builds into a folder, with the current folder's cargo
+    /// configuration. The compiler also needs the options of [`Toolchain::remapped`].
     ///
     /// # Errors
     ///
@@ -558,22 +557,22 @@ impl Toolchain {
     fn build_options(&self) -> Vec<String> {
         let mut options = vec![format!("--target={}", self.target())];
         if self.libraries == Libraries::Installed {
-            // cargo needs the variable for its own options. It is hidden from build scripts and the
-            // compiler: crates that probe for unstable features would use them.
+            // cargo needs the variable for its unstable options. Build scripts and the compiler
+            // must not see it, because crates that probe for unstable features would use them.
             let authors = env::var(BOOTSTRAP).unwrap_or_else(|_| NO_BOOTSTRAP.to_owned());
             let authors = toml_string(&authors);
             options.push(format!("--config=env.{BOOTSTRAP}.value={authors}"));
             options.push(format!("--config=env.{BOOTSTRAP}.force=true"));
         } else {
             options.push("-Zbuild-std=core,alloc".to_owned());
-            // Without optimization, the crate refers to functions of a C library.
+            // Without optimization, the crate refers to C library functions.
             options.push("--config=profile.dev.package.compiler_builtins.opt-level=2".to_owned());
         }
         options
     }
 }
 
-/// Returns the folder that cargo keeps packages in.
+/// Returns the folder in which cargo keeps packages.
 pub fn cargo_home() -> PathBuf {
     let home = || env::home_dir().unwrap_or_default().join(".cargo");
     env::var_os("CARGO_HOME").map_or_else(home, PathBuf::from)

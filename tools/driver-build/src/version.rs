@@ -14,7 +14,7 @@ impl Version {
         Self::parse(env!("CARGO_PKG_RUST_VERSION")).unwrap_or(Self(1, 95))
     }
 
-    /// Reads the first two numbers of `1.96.0+dfsg1-1`, or of `rustc 1.96.0 (…)`.
+    /// Parses the first two numbers of `1.96.0+dfsg1-1` or `rustc 1.96.0 (…)`.
     pub fn parse(text: &str) -> Option<Self> {
         let start = text.find(|letter: char| letter.is_ascii_digit())?;
         let mut numbers = text[start..].split(|letter: char| !letter.is_ascii_digit());
@@ -28,7 +28,7 @@ impl fmt::Display for Version {
     }
 }
 
-/// Explains why the current folder's cargo or rustc cannot build drivers, if one is too old.
+/// Explains why the current folder's cargo or rustc cannot build drivers, if it is too old.
 pub fn too_old() -> Option<String> {
     let found = ["cargo", "rustc"].into_iter().find_map(|program| {
         let text = output_of(Command::new(program).arg("--version"))?;
@@ -50,17 +50,17 @@ fn refusal(program: &str, found: Version, reason: Option<&str>) -> String {
     )
 }
 
-/// Explains why rustup selects the toolchain used here.
+/// Explains why rustup selects the current toolchain.
 fn reason() -> Option<String> {
     const SELECTED: &str = "RUSTUP_TOOLCHAIN";
     let mut rustup = Command::new("rustup");
-    // rustup's cargo sets the variable for the programs that it runs.
+    // rustup's cargo sets this variable for the programs that it runs.
     rustup.args(["show", "active-toolchain"]).env_remove(SELECTED);
     let active = output_of(&mut rustup)?;
     Some(why(&active, env::var(SELECTED).ok().as_deref()))
 }
 
-/// Explains a selection from the output of `rustup show active-toolchain`.
+/// Explains a toolchain selection from the output of `rustup show active-toolchain`.
 fn why(active: &str, selected: Option<&str>) -> String {
     let line = active.lines().next().unwrap_or_default();
     let (name, reason) = line.split_once(' ').unwrap_or((line, ""));

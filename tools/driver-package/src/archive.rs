@@ -8,17 +8,17 @@ use std::{
 
 use zip::{ZipWriter, result::ZipError, write::SimpleFileOptions};
 
-/// Reasons why an archive cannot be written.
+/// The reason why an archive cannot be written.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot write {}", path.display())]
 pub struct ArchiveError {
     /// The archive's path.
     pub path: PathBuf,
-    /// The error of the file system or of the archive's writer.
+    /// The error of the file system or the archive writer.
     pub source: ZipError,
 }
 
-/// Writes an archive with all files in one folder, in the order of the list.
+/// Writes an archive with all files in one folder, in list order.
 ///
 /// # Errors
 ///

@@ -1,8 +1,8 @@
 //! Security catalogs (`.cat`), which contain the hashes of a driver package's files.
 //!
-//! A catalog is a PKCS #7 message whose content is a certificate trust list (`szOID_CTL`), with
-//! members for each file. The members have one of two versions ([`Version`]). The structures have the
-//! names of Microsoft's wincrypt.h and mscat.h. The WDK's `inf2cat` makes the same catalogs.
+//! A catalog is a PKCS #7 message whose content is a certificate trust list (`szOID_CTL`) with
+//! members for each file. Members have one of two versions ([`Version`]). Structures are named as
+//! in Microsoft's wincrypt.h and mscat.h. The WDK's `inf2cat` writes the same catalogs.
 
 use authenticode::authenticode_digest;
 use object::read::pe::PeFile64;
@@ -31,7 +31,7 @@ const MEMBER_INFO_2: &[u64] = &[1, 3, 6, 1, 4, 1, 311, 12, 2, 3];
 const INDIRECT_DATA: &[u64] = &[1, 3, 6, 1, 4, 1, 311, 2, 1, 4];
 /// `SPC_PE_IMAGE_DATA_OBJID`.
 const PE_IMAGE_DATA: &[u64] = &[1, 3, 6, 1, 4, 1, 311, 2, 1, 15];
-/// `SPC_CAB_DATA_OBJID`, which marks any file that is hashed unchanged.
+/// `SPC_CAB_DATA_OBJID`, which marks files that are hashed unchanged.
 const FLAT_DATA: &[u64] = &[1, 3, 6, 1, 4, 1, 311, 2, 1, 25];
 
 /// The subject types of images and of other files.
@@ -40,7 +40,7 @@ const FLAT_SUBJECT: &str = "{DE351A42-8E59-11D0-8C47-00C04FC295EE}";
 
 /// `CRYPTCAT_ATTR_AUTHENTICATED | CRYPTCAT_ATTR_NAMEASCII | CRYPTCAT_ATTR_DATAASCII`.
 const ATTRIBUTE_FLAGS: u32 = 0x1001_0001;
-/// The certificate version of the subjects, the same in every catalog.
+/// The certificate version of the subjects, which is the same in every catalog.
 const CERTIFICATE_VERSION: u32 = 0x200;
 /// The placeholder for a file's name.
 const OBSOLETE: &str = "<<<Obsolete>>>";
@@ -48,24 +48,24 @@ const OBSOLETE: &str = "<<<Obsolete>>>";
 /// The version of a catalog's members.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Version {
-    /// One member per file, whose tag and digest are its SHA-1. Windows has read these catalogs
-    /// since Windows 2000.
+    /// One member per file, whose tag and digest are the file's SHA-1. Windows has read these
+    /// catalogs since Windows 2000.
     #[default]
     One,
     /// Two members per file: one whose tag is the file's SHA-1, without a digest, and one whose tag
-    /// and digest are its SHA-256. Windows has read these catalogs since Windows 8.
+    /// and digest are the file's SHA-256. Windows has read these catalogs since Windows 8.
     Two,
 }
 
-/// Reasons why a file cannot be a catalog's member.
+/// The reason why a file cannot be a member of a catalog.
 #[derive(Debug, thiserror::Error)]
 pub enum CatalogError {
-    /// The file begins like an image but is not one.
+    /// The file starts like an image but is not one.
     #[error("{name} begins with MZ but is not a 64-bit PE image")]
     Image {
         /// The file's name.
         name: String,
-        /// The reader's error.
+        /// The image reader's error.
         source: object::Error,
     },
     /// The image's headers contain offsets past the end of the file.
@@ -93,11 +93,11 @@ pub struct Member<'a> {
 pub struct Catalog<'a> {
     /// The files.
     pub members: &'a [Member<'a>],
-    /// The devices' hardware IDs. The catalog contains them in lower case.
+    /// The devices' hardware IDs, which the catalog contains in lower case.
     pub hardware_ids: &'a [String],
-    /// The operating system, as `inf2cat` names it: `_v100_X64_Vb`.
+    /// The operating system in `inf2cat`'s notation: `_v100_X64_Vb`.
     pub system: &'a str,
-    /// The kernel's versions: `2:10.0`.
+    /// The operating system version: `2:10.0`.
     pub versions: &'a str,
     /// The version of the members.
     pub version: Version,
@@ -105,8 +105,7 @@ pub struct Catalog<'a> {
 
 /// An entry of the list.
 struct Entry<'a> {
-    /// The key by which readers find the entry: the hash, in the form that the catalog's version
-    /// uses.
+    /// The key for finding the entry: the hash, in the form of the catalog's version.
     tag: Vec<u8>,
     is_image: bool,
     /// The algorithm and the hash, if the entry has a digest.
@@ -192,7 +191,7 @@ fn write_indirect_data(writer: DERWriter<'_>, is_image: bool, (algorithm, hash):
     });
 }
 
-/// Returns a member's hash, and whether the member is an image. An image is hashed without its
+/// Returns a member's hash, and true if the member is an image. An image is hashed without its
 /// signature, any other file unchanged.
 fn hash<D: Digest + digest::Update>(member: &Member<'_>) -> Result<(bool, Vec<u8>), CatalogError> {
     let mut hasher = D::new();
@@ -219,11 +218,11 @@ fn digits(hash: &[u8]) -> String {
 }
 
 impl Catalog<'_> {
-    /// Encodes the catalog without a signature; `time` has the form `YYMMDDhhmmssZ`.
+    /// Encodes the unsigned catalog; `time` has the form `YYMMDDhhmmssZ`.
     ///
     /// # Errors
     ///
-    /// Fails if a member begins like an image but is not one.
+    /// Fails if a member starts like an image but is not one.
     pub fn encode(&self, time: &str) -> Result<Vec<u8>, CatalogError> {
         const UTC_TIME: u64 = 23;
         const ID_LENGTH: usize = 16;
@@ -275,7 +274,7 @@ impl Catalog<'_> {
                 writer.next().write_tagged(Tag::context(0), |writer| {
                     writer.write_sequence(|writer| {
                         writer.next().write_u8(1);
-                        // An unsigned catalog has neither algorithms nor signers.
+                        // An unsigned catalog has no algorithms and no signers.
                         writer.next().write_set(|_| {});
                         writer.next().write_sequence(|writer| {
                             writer.next().write_oid(&oid(TRUST_LIST));
@@ -288,7 +287,7 @@ impl Catalog<'_> {
         }))
     }
 
-    /// Returns the list's entries in the order of their tags, in which readers search them.
+    /// Returns the list's entries sorted by tag, as readers expect.
     fn entries(&self) -> Result<Vec<Entry<'_>>, CatalogError> {
         let mut entries = Vec::new();
         for member in self.members {
@@ -316,7 +315,7 @@ impl Catalog<'_> {
         Ok(entries)
     }
 
-    /// Returns the attributes of the catalog as a whole.
+    /// Returns the attributes of the whole catalog.
     fn attributes(&self) -> Vec<(String, String)> {
         let ids = self.hardware_ids.iter().zip(1..);
         let ids = ids.map(|(id, number)| (format!("HWID{number}"), id.to_ascii_lowercase()));

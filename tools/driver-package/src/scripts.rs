@@ -1,4 +1,4 @@
-//! The scripts and the README of a package for a test machine, filled in for its driver.
+//! The scripts and README of a test machine's package, filled in for the driver.
 
 use crate::catalog::Version;
 
@@ -17,24 +17,24 @@ pub struct Installed<'a> {
     pub certificate: &'a str,
     /// The devices' hardware IDs.
     pub hardware_ids: &'a [String],
-    /// The other files of the package, each with its description.
+    /// The other files in the package, each with its description.
     pub files: &'a [(String, String)],
-    /// The commands that trace the driver, one in each line.
+    /// The commands that trace the driver, one per line.
     pub trace: &'a str,
     /// Additional notes on the driver, or an empty string.
     pub notes: &'a str,
-    /// The oldest Windows that the package is for.
+    /// The oldest supported version of Windows.
     pub oldest: &'a str,
-    /// The architecture, as inf2cat names it: `X64` or `ARM64`.
+    /// The architecture in inf2cat's notation: `X64` or `ARM64`.
     pub system: &'a str,
     /// The version of the catalog's members.
     pub catalog_version: Version,
 }
 
-/// A file of a package: its name and its text, with Unix line endings.
+/// A file in a package: its name and its text, with Unix line endings.
 pub type Script = (&'static str, String);
 
-/// Returns whether a device with this hardware ID exists only if a program creates it.
+/// Returns whether a device with this hardware ID exists only after a program has created it.
 fn is_made(id: &str) -> bool {
     let start = id.get(..5);
     start.is_some_and(|start| start.eq_ignore_ascii_case("root\\"))
@@ -115,7 +115,7 @@ impl Installed<'_> {
         let width = list.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
         let list: Vec<String> =
             list.iter().map(|(name, what)| format!("    {name:width$}   {what}")).collect();
-        // Scripts for the command prompt have Windows line endings in some checkouts.
+        // In some checkouts, batch files have Windows line endings.
         template
             .replace("\r\n", "\n")
             .replace("@DESCRIPTION@", self.description)
@@ -134,8 +134,8 @@ impl Installed<'_> {
     }
 }
 
-/// Returns text as it is written between double quotes in a batch file. Other quotes would become part
-/// of the argument: `powershell -File` does not interpret them.
+/// Escapes text for use between double quotes in a batch file. `powershell -File` would pass on any
+/// other quotes as part of the argument.
 fn in_batch(text: &str) -> String {
     text.replace('%', "%%")
 }
@@ -199,7 +199,7 @@ mod tests {
             "{}",
             text("uninstall.cmd")
         );
-        // The PowerShell scripts are not templates, so the files themselves can be checked.
+        // The PowerShell scripts are not templates, so that the files themselves can be checked.
         for name in ["uninstall.ps1", "device.ps1"] {
             assert_eq!(text(name).matches("[Parameter(Mandatory)]").count(), 2);
         }

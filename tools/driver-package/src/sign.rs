@@ -12,12 +12,12 @@ use jiff::{SignedDuration, Timestamp};
 /// The validity of a certificate in days.
 const DAYS: i64 = 3650;
 
-/// The number of days by which a certificate's validity begins early: a test machine's clock may be
-/// behind by its time zone.
+/// The number of days by which a certificate's validity starts early, because a test machine's
+/// clock can be behind by its time zone.
 const DAYS_BEFORE: i64 = 2;
 
-/// The `openssl ca` configuration that defines a certificate's contents. Before OpenSSL 3.4, `-x509`
-/// cannot set the first day.
+/// The `openssl ca` configuration that defines a certificate's contents. Before OpenSSL 3.4,
+/// `-x509` cannot set the first day of validity.
 const AUTHORITY: &str = "[ca]
 default_ca = test
 [test]
@@ -37,7 +37,7 @@ extendedKeyUsage = codeSigning
 subjectKeyIdentifier = hash
 ";
 
-/// Reasons why a file cannot be signed.
+/// The reason why a file cannot be signed.
 #[derive(Debug, thiserror::Error)]
 pub enum SignError {
     /// A program is not installed, or cannot be started.
@@ -81,15 +81,15 @@ pub enum SignError {
     },
 }
 
-/// A test certificate with its key.
+/// A test certificate and its key.
 #[derive(Debug)]
 pub struct Certificate {
     folder: PathBuf,
 }
 
 impl Certificate {
-    /// Returns the certificate in a folder, and creates one for `name` if the folder has none. The
-    /// certificate is kept, so that a machine that trusts one package trusts the next.
+    /// Returns the certificate in a folder, creating one for `name` if there is none. The
+    /// certificate is kept, so that a machine that trusts one package also trusts the next.
     ///
     /// # Errors
     ///
@@ -105,7 +105,7 @@ impl Certificate {
 
     /// Creates the key and the certificate.
     fn make(&self, name: &str) -> Result<(), SignError> {
-        // openssl's own files are in a folder that is removed.
+        // openssl's own files are in a temporary folder.
         let work = self.folder.join(format!("new-{}", process::id()));
         fs::create_dir_all(&work).map_err(|error| file("create", &work, error))?;
         let made = self.make_in(&work, name);
@@ -128,7 +128,7 @@ impl Certificate {
         )?;
         let time = |days: i64| {
             let time = Timestamp::now() + SignedDuration::from_hours(24 * days);
-            // As openssl expects a time.
+            // The time format of openssl.
             time.strftime("%Y%m%d%H%M%SZ").to_string()
         };
         run(
@@ -147,7 +147,7 @@ impl Certificate {
         Ok(())
     }
 
-    /// Returns the certificate in the form that Windows imports (DER).
+    /// Returns the certificate in DER form, which Windows can import.
     ///
     /// # Errors
     ///
@@ -165,8 +165,7 @@ impl Certificate {
         fs::read(&der).map_err(|error| file("read", &der, error))
     }
 
-    /// Signs an image, with hashes of its pages; `description` becomes the description in the
-    /// signature.
+    /// Signs an image, including page hashes; `description` is stored in the signature.
     ///
     /// # Errors
     ///
@@ -203,7 +202,7 @@ impl Certificate {
         from: &Path,
         to: &Path,
     ) -> Result<(), SignError> {
-        // osslsigncode does not overwrite a file.
+        // osslsigncode does not overwrite files.
         if to.exists() {
             fs::remove_file(to).map_err(|error| file("remove", to, error))?;
         }
@@ -234,7 +233,7 @@ fn file(action: &'static str, path: &Path, source: io::Error) -> SignError {
     SignError::File { action, path: path.to_owned(), source }
 }
 
-/// Runs a program; its output appears only in the error if it fails.
+/// Runs a program; if it fails, the error contains its output.
 fn run(program: &'static str, command: &mut Command) -> Result<(), SignError> {
     let output = command
         .stdin(Stdio::null())
@@ -267,7 +266,7 @@ mod tests {
         assert!(told.contains("install it"), "{told}");
     }
 
-    /// A machine whose clock is behind by its time zone must not find the certificate too new.
+    /// A certificate must not appear too new to a machine whose clock is behind by its time zone.
     #[cfg(unix)]
     #[test]
     fn a_certificate_is_valid_since_the_day_before_yesterday() {
@@ -299,7 +298,7 @@ mod tests {
         for text in ["Contoso's test", "CA:FALSE", "Code Signing"] {
             assert!(shown.contains(text), "{text}: {shown}");
         }
-        // No other file is left in the folder.
+        // No other files are left in the folder.
         let mut names: Vec<_> =
             fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
         names.sort();

@@ -1,4 +1,4 @@
-//! Tests the rules for INF files with the sample driver's file.
+//! Tests the rules for INF files with the sample driver's INF file.
 
 use std::fs;
 
@@ -196,7 +196,7 @@ fn values_that_an_inf_file_cannot_have_are_refused() {
     assert!(id.text().unwrap_err().to_string().contains("hardware ID"));
 }
 
-/// Uses the form of Microsoft's samples: another decoration of the install section, an older
+/// Uses the form of Microsoft's samples: a different decoration of the install section, an older
 /// Windows version, no security descriptor and no provider.
 #[test]
 fn a_file_in_the_form_of_the_samples_is_accepted() {
@@ -214,7 +214,7 @@ fn a_file_in_the_form_of_the_samples_is_accepted() {
     assert!(diagnostics[0].message.contains("oldest supported build is 19041"), "{diagnostics:?}");
 }
 
-/// Returns a driver with a provider that has channels of its own and one of Windows.
+/// Returns a driver with a provider that has its own channels and one of Windows' channels.
 fn with_channels() -> Driver {
     let own = |name: &str, value, settings| Channel {
         name: name.to_owned(),
@@ -290,7 +290,7 @@ LoggingAutoBackup = 1
 Value             = 18"#
     );
     assert_eq!(check(&Inf::read(&text).unwrap(), &driver), []);
-    // Other spellings of the same values.
+    // Alternative spellings of the same values.
     let text = text
         .replace("Admin,0x1", "Admin,1")
         .replace("Isolation         = 2", "isolation = 0x2")
@@ -298,7 +298,7 @@ Value             = 18"#
         .replace("Enabled           = 0", "")
         .replace("[Event_Provider_1_Channel_18]", "[Event_Provider_1_Channel_18]\nEnabled = 0");
     assert_eq!(check(&Inf::read(&text).unwrap(), &driver), []);
-    // An image's resources describe neither the types nor the settings.
+    // An image's resources contain neither the types nor the settings of channels.
     let mut described = driver;
     for channel in &mut described.providers.as_mut().unwrap()[0].channels {
         channel.own.iter_mut().for_each(|own| own.settings = None);
@@ -358,7 +358,7 @@ fn every_mistake_in_channels_is_found_once() {
     let [diagnostic] = diagnostics.as_slice() else {
         panic!("{diagnostics:?}");
     };
-    assert!(diagnostic.message.contains("in another order"), "{diagnostic:?}");
+    assert!(diagnostic.message.contains("in a different order"), "{diagnostic:?}");
 }
 
 #[test]

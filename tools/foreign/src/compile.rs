@@ -1,4 +1,4 @@
-//! Compiles and links C drivers with clang, the headers of a WDK, and this project's entry code.
+//! Compiles and links C drivers with clang, WDK headers, and this project's entry code.
 
 use std::{
     collections::BTreeSet,
@@ -23,31 +23,31 @@ use crate::{
     sources::{NEWER, STRINGS, VARIABLES, WITH_RECORDER, WITHOUT_RECORDER},
 };
 
-/// The newest minor version of KMDF whose function table the stand-in kernel has.
+/// The newest KMDF minor version whose function table the stand-in kernel provides.
 const NEWEST_KMDF: u32 = 33;
 
-/// The folders below those that are named in which headers are looked for.
+/// The number of levels of subfolders that are searched for headers.
 const DEPTH: u32 = 6;
 
-/// The name of the library with [`STRINGS`].
+/// The name of the library that contains [`STRINGS`].
 const STRING_LIBRARY: &str = "ntstrsafe.lib";
 
-/// The options for C++, which Microsoft's compiler takes more loosely. TraceLoggingProvider.h declares an
-/// enumeration in two ways, unless a tool that only reads the code does not accept it.
+/// The options for C++, about which Microsoft's compiler is less strict. TraceLoggingProvider.h
+/// declares an enumeration in two different ways, except for IntelliSense.
 const CPP: [&str; 3] = ["/GR-", "-Wno-c++11-narrowing", "/D__INTELLISENSE__"];
 
 /// A compiler for C drivers.
 pub struct Compiler {
     clang: PathBuf,
     toolchain: Toolchain,
-    /// The folders with headers, in the order in which they are searched.
+    /// The header folders, in search order.
     headers: Vec<PathBuf>,
-    /// The header that the WDK includes in every file, if there is one: C's names of exceptions.
+    /// The header with C's exception names, which the WDK includes in every file, if there is one.
     included: Option<PathBuf>,
-    /// The minor version of KMDF that the headers have.
+    /// The KMDF minor version of the headers.
     kmdf: u32,
     functions: Value,
-    /// What the kernel exports.
+    /// The kernel's exports.
     exports: Exports,
 }
 
@@ -57,7 +57,7 @@ pub fn root() -> PathBuf {
     here.ancestors().nth(2).unwrap_or(here).to_owned()
 }
 
-/// Reads a file of the data on the headers.
+/// Reads a file of the header data.
 fn data(name: &str) -> Result<Value> {
     let path = root().join("tools/wdk-standin/data").join(name);
     let text = files::read_to_string(&path)?;
@@ -65,11 +65,11 @@ fn data(name: &str) -> Result<Value> {
 }
 
 impl Compiler {
-    /// Finds the tools, and the newest headers below some folders.
+    /// Finds the tools, and the newest headers in some folders.
     ///
     /// # Errors
     ///
-    /// Fails if a tool or a header is missing; the error names it.
+    /// Fails if a tool or header is missing; the error names it.
     pub fn new(folders: &[PathBuf]) -> Result<Self> {
         ensure!(
             !folders.is_empty(),
@@ -109,11 +109,11 @@ impl Compiler {
         })
     }
 
-    /// Builds a project into a folder, and returns its image.
+    /// Builds a project in a folder, and returns the image.
     ///
     /// # Errors
     ///
-    /// Fails with the compiler's or the linker's message.
+    /// Fails with the message of the compiler or linker.
     pub fn build(&self, project: &Project, repository: &Path, out: &Path) -> Result<PathBuf> {
         let inside = |folder: &Path| {
             let folder = project.folder.join(folder);
@@ -130,7 +130,7 @@ impl Compiler {
         headers.extend(inside(Path::new("")));
         headers.extend(self.headers.iter().cloned());
         let overlay = out.join("overlay.json");
-        // The headers' names differ in case from those by which they are included.
+        // The case of the headers' names differs from the names in `#include` directives.
         files::write(&overlay, &overlay_of(&headers, &self.headers, repository)?)?;
         files::write(out.join("newer.h"), NEWER)?;
         let count = self.function_count();
@@ -178,7 +178,7 @@ impl Compiler {
         link::link(&self.toolchain, &self.exports, project, &objects, out)
     }
 
-    /// Returns the number of entries of the function table of the headers' version.
+    /// Returns the number of entries in the function table of the headers' version.
     fn function_count(&self) -> usize {
         let all = self.functions["kmdf"].as_object().into_iter().flatten();
         all.filter(|(_, function)| {
@@ -189,17 +189,17 @@ impl Compiler {
         .count()
     }
 
-    /// Returns the compiler with the options of all files.
+    /// Returns the compiler with the options for all files.
     fn compiler(&self, project: &Project, out: &Path) -> Command {
         let mut command = Command::new(&self.clang);
         command
             .current_dir(out)
             .args(["--driver-mode=cl", "--target=x86_64-pc-windows-msvc"])
             .args(["/nologo", "/c", "/X", "/Zl", "/O2", "/GS", "/Z7", "-w"])
-            // Clang would inline functions of nonpageable sections in those of pageable ones, which
-            // Microsoft's compiler does not.
+            // Clang would inline nonpageable functions into pageable ones; Microsoft's compiler
+            // does not.
             .arg("/Ob1")
-            // Microsoft's compiler only warns of these.
+            // For these, Microsoft's compiler only warns.
             .args([
                 "-Wno-error=incompatible-function-pointer-types",
                 "-Wno-error=int-conversion",
@@ -217,7 +217,7 @@ impl Compiler {
         command
     }
 
-    /// Writes the library of the functions that a driver with `NTSTRSAFE_LIB` does not have itself.
+    /// Writes the library of functions that a driver with `NTSTRSAFE_LIB` does not contain itself.
     fn write_string_library(&self, project: &Project, overlay: &Path, out: &Path) -> Result<()> {
         let source = out.join("ntstrsafe.c");
         files::write(&source, STRINGS)?;
@@ -228,7 +228,7 @@ impl Compiler {
             command.arg(join("/I", folder));
         }
         run(command.arg(join("/Fo", &object)).arg("--").arg(source))?;
-        // The linker is a librarian only if that is its first argument.
+        // The linker acts as a librarian only if this is its first argument.
         run(Command::new(self.toolchain.linker())
             .current_dir(out)
             .args(["-flavor", "link", "/lib", "/nologo", "/machine:x64"])
@@ -236,8 +236,8 @@ impl Compiler {
             .arg(object))
     }
 
-    /// Writes the files that WPP's preprocessor would write, with empty macros, and returns their
-    /// folder.
+    /// Writes the files that the WPP preprocessor would generate, with empty macros, and returns
+    /// their folder.
     fn write_trace_headers(project: &Project, out: &Path) -> Result<PathBuf> {
         let folder = out.join("tmh");
         files::create_dir_all(&folder)?;
@@ -263,13 +263,13 @@ impl Compiler {
     }
 }
 
-/// Returns the header of a project's WMI classes.
+/// Returns the header for a project's WMI classes.
 fn class_header(project: &Project) -> Result<String> {
     let mut text = String::new();
     for file in &project.classes {
         let file = on_disk(&project.folder.join(file));
         let bytes = files::read(&file)?;
-        // Some are UTF-16.
+        // Some files are UTF-16.
         let mof: Vec<u8> = bytes.into_iter().filter(|byte| *byte != 0).collect();
         let header = mof::header(String::from_utf8_lossy(&mof).trim_start_matches('\u{fffd}'))
             .with_context(|| format!("cannot make a header of {}", file.display()))?;
@@ -283,7 +283,7 @@ fn is_cpp(source: &Path) -> bool {
     ["cpp", "cxx", "cc"].iter().any(|one| extension.eq_ignore_ascii_case(one))
 }
 
-/// Returns the header of a manifest's events.
+/// Returns the header for a manifest's events.
 fn event_header(project: &Project, manifest: &Path) -> Result<String> {
     let file = on_disk(&project.folder.join(manifest));
     let text = files::read_to_string(&file)?;
@@ -291,7 +291,7 @@ fn event_header(project: &Project, manifest: &Path) -> Result<String> {
         .with_context(|| format!("cannot make a header of {}", file.display()))
 }
 
-/// Adds a folder and the folders below it.
+/// Adds a folder and its subfolders.
 fn folders_below(folder: &Path, depth: u32, all: &mut Vec<PathBuf>) {
     all.push(folder.to_owned());
     let Some(depth) = depth.checked_sub(1) else {
@@ -304,7 +304,7 @@ fn folders_below(folder: &Path, depth: u32, all: &mut Vec<PathBuf>) {
     }
 }
 
-/// Returns the folder of a name that has a header, of the newest version among several.
+/// Returns the newest folder with a given name that contains a header.
 fn newest(all: &[PathBuf], name: &str, header: &str) -> Result<PathBuf> {
     all.iter()
         .filter(|folder| folder.ends_with(name) && folder.join(header).is_file())
@@ -313,7 +313,7 @@ fn newest(all: &[PathBuf], name: &str, header: &str) -> Result<PathBuf> {
         .with_context(|| format!("no folder {name} with {header} is below those of --headers"))
 }
 
-/// Returns the numbers of the version that a folder is in, such as `10.0.26100.0`.
+/// Returns the version numbers in a folder's path, such as `10.0.26100.0`.
 fn version(folder: &Path) -> Vec<u32> {
     let name = folder.parent().and_then(Path::file_name).unwrap_or_default();
     name.to_string_lossy().split('.').map_while(|part| part.parse().ok()).collect()
@@ -323,13 +323,13 @@ fn is_in_kmdf(folder: &Path) -> bool {
     folder.parent().is_some_and(|parent| parent.ends_with("kmdf"))
 }
 
-/// Returns the minor version of a folder `1.N`.
+/// Returns the minor version in a folder name `1.N`.
 fn minor(folder: &Path) -> Option<u32> {
     let name = folder.file_name()?.to_str()?;
     name.strip_prefix("1.")?.parse().ok()
 }
 
-/// Returns the path of a file whose name may be of another case on the disk.
+/// Returns the path of a file whose name can differ in case on disk.
 fn on_disk(path: &Path) -> PathBuf {
     let name = path.file_name().unwrap_or_default();
     let entries = path.parent().and_then(|folder| fs::read_dir(folder).ok());
@@ -343,13 +343,14 @@ fn on_disk(path: &Path) -> PathBuf {
         .unwrap_or_else(|| path.to_owned())
 }
 
-/// Returns the name of a source file's object; two folders may have files of one name.
+/// Returns the name of a source file's object, which is distinct for equally named files in
+/// different folders.
 fn object_name(source: &Path) -> String {
     let name = source.to_string_lossy().replace(['/', '\\', '.'], "_");
     format!("{}.obj", name.trim_start_matches('_'))
 }
 
-/// Returns the text of a project's sources and of the headers beside them.
+/// Returns the texts of a project's sources and of the headers in the same folders.
 fn texts(project: &Project) -> Vec<String> {
     let mut folders = vec![project.folder.clone()];
     folders.extend(project.includes.iter().map(|one| project.folder.join(one)));
@@ -366,7 +367,8 @@ fn texts(project: &Project) -> Vec<String> {
         .collect()
 }
 
-/// Returns the trace functions that comments declare for WPP's preprocessor: `// FUNC Name{...}(...)`.
+/// Returns the trace functions that comments declare for the WPP preprocessor: `// FUNC
+/// Name{...}(...)`.
 fn trace_functions(text: &str) -> impl Iterator<Item = &str> {
     text.lines().filter_map(|line| {
         let name = line.trim_start().strip_prefix("//")?.trim_start();
@@ -386,7 +388,7 @@ fn included(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Returns clang's overlay in which the names of headers are compared without regard to case.
+/// Returns an overlay for clang in which header names are case-insensitive.
 fn overlay_of(headers: &[PathBuf], system: &[PathBuf], repository: &Path) -> Result<String> {
     let repository = repository
         .canonicalize()

@@ -1,5 +1,5 @@
-//! Writes the header of a manifest's events, which mc.exe would write with `-km`, as far as the samples
-//! use it: the functions by which a driver registers the provider and writes the events.
+//! Writes the header that mc.exe would generate with `-km` for a manifest, to the extent that the
+//! samples use it: the functions with which a driver registers the provider and writes events.
 
 use std::fmt::Write as _;
 
@@ -8,7 +8,7 @@ use etw_manifest::{Event, InType, Part, PropertyKind, Provider, Size};
 
 use super::mof;
 
-/// What every header begins with.
+/// The start of every header.
 const PROLOGUE: &str = "#pragma once\n#include <wdm.h>\n#include <evntrace.h>\n#include <evntprov.h>\n\
      static __inline void EventField(EVENT_DATA_DESCRIPTOR *field, const void *data, ULONG size)\n\
      { field->Ptr = (ULONGLONG)(ULONG_PTR)data; field->Size = size; field->Reserved = 0; }\n\
@@ -21,10 +21,10 @@ const PROLOGUE: &str = "#pragma once\n#include <wdm.h>\n#include <evntrace.h>\n#
 ///
 /// # Errors
 ///
-/// Fails if the text is not a manifest, or if it has what this code does not write.
+/// Fails if the text is not a manifest, or contains something that this code does not support.
 pub fn header(manifest: &str) -> Result<String> {
     let read = etw_manifest::read_lenient(manifest)?;
-    // The header has neither messages nor maps.
+    // The header contains neither messages nor maps.
     let is_needed = |part| {
         !matches!(
             part,
@@ -79,7 +79,7 @@ fn write_event(
     name: &str,
 ) -> Result<()> {
     let value = |at: Option<usize>, of: &dyn Fn(usize) -> Option<u16>| at.and_then(of).unwrap_or(0);
-    // The bit of the channel is not among the keywords.
+    // The keywords do not include the channel's bit.
     let keywords = event.keywords.iter().filter_map(|at| provider.keywords.get(*at));
     writeln!(
         text,
@@ -119,7 +119,7 @@ fn write_event(
     Ok(())
 }
 
-/// Returns the type of a parameter, and the address and the size of its data.
+/// Returns a parameter's type, and the address and size of its data.
 fn field(kind: InType, number: usize) -> Result<(&'static str, String, String)> {
     let value = |kind| (kind, format!("&a{number}"), format!("sizeof(a{number})"));
     let at = |kind, size: String| (kind, format!("a{number}"), size);

@@ -1,4 +1,4 @@
-//! Links the images of drivers with import libraries for what the kernel and the framework export.
+//! Links driver images with import libraries for the exports of the kernel and the framework.
 
 use std::{
     collections::BTreeSet,
@@ -14,7 +14,7 @@ use serde_json::Value;
 
 use super::project::Project;
 
-/// What drivers may import.
+/// The names that drivers can import.
 pub struct Exports {
     /// The kernel's routines.
     routines: BTreeSet<String>,
@@ -23,18 +23,18 @@ pub struct Exports {
 }
 
 impl Exports {
-    /// Collects the exports of the data on headers and samples.
+    /// Collects the exports from the data about headers and samples.
     pub fn new(functions: &Value, samples: &Value, statics: &Value) -> Self {
         let names = |of: &Value| -> BTreeSet<String> {
             let all = of.as_object().into_iter().flatten();
             all.map(|(name, _)| name.clone()).collect()
         };
         let mut routines = names(&functions["nt"]);
-        // Some are not in the headers any more.
+        // Some are no longer in the headers.
         routines.extend(names(&samples["by_nt"]));
         for name in [
             "memcmp", "memcpy", "memmove", "memset",
-            // The bindings leave it out as deprecated.
+            // The bindings omit this routine, because it is deprecated.
             "ExAllocatePoolWithQuotaTag",
         ] {
             routines.insert(name.to_owned());
@@ -54,7 +54,7 @@ const RECORDER: [&str; 8] = [
     "imp_WppRecorderLogGetDefault", "imp_WppRecorderLogSetIdentifier",
 ];
 
-/// The modules of routines that no header of the data declares, by the start of their names.
+/// The modules of routines that no header in the data declares, by the prefix of their names.
 const MODULES: [(&str, &str); 7] = [
     ("Flt", "FLTMGR.SYS"),
     ("Ndis", "NDIS.SYS"),
@@ -65,8 +65,8 @@ const MODULES: [(&str, &str); 7] = [
     ("", "ntoskrnl.exe"),
 ];
 
-/// Links a project's image. A routine that nobody defines is imported, so that a call of it is what stops
-/// the driver.
+/// Links a project's image. Undefined routines are imported, so that only a call to one stops the
+/// driver.
 ///
 /// # Errors
 ///
@@ -98,7 +98,7 @@ pub fn link(
         Ok::<PathBuf, anyhow::Error>(library)
     };
     let routines = exports.routines.iter().cloned();
-    // Headers declare some variables without `dllimport`, as what the address table has.
+    // Headers declare some variables without `dllimport`, so the address table is used directly.
     let variables = exports.variables.iter().map(|name| format!("{name} CONSTANT"));
     let owned = |names: &'static [&'static str]| names.iter().map(|name| (*name).to_owned());
     let mut libraries = vec![
@@ -137,7 +137,7 @@ pub fn link(
     link(&libraries).map(|()| image)
 }
 
-/// Returns the names of C that the linker does not find.
+/// Returns the C names that the linker does not find.
 fn undefined(message: &str) -> impl Iterator<Item = &str> {
     message.lines().filter_map(|line| {
         let (_, symbol) = line.split_once("undefined symbol: ")?;
@@ -151,7 +151,7 @@ fn undefined(message: &str) -> impl Iterator<Item = &str> {
 ///
 /// # Errors
 ///
-/// Fails if the program does not start, or if it fails.
+/// Fails if the program cannot be started or fails.
 pub fn run(command: &mut Command) -> Result<()> {
     let output = command
         .output()

@@ -1,12 +1,12 @@
-//! `cargo foreign`: builds drivers that others published, runs them in the stand-in kernel, and compares
-//! the results with the expected ones.
+//! `cargo foreign`: builds other publishers' drivers, runs them in the stand-in kernel, and
+//! compares the results with the expected ones.
 //!
-//! The drivers are those of checkouts of Microsoft's repositories of samples and of a book's. This repository has
-//! none of their text: `samples.json` names the projects, the steps to run and the expected result.
-//! C drivers are compiled with clang against the headers of a WDK, or of packages with them; the
-//! entry code is that of this project's own driver in C. Tools of the WDK that only run on Windows
-//! are left out: WPP's macros become empty. The headers of WMI classes are written from MOF files, and
-//! those of events from manifests.
+//! The drivers come from checkouts of Microsoft's sample repositories and of a book's repository.
+//! This repository contains none of their text: `samples.json` lists the projects, the steps to run
+//! and the expected results. C drivers are compiled with clang and the headers of a WDK or of
+//! packages that contain them; the entry code is that of this project's C driver. WDK tools that
+//! only run on Windows are not used: WPP macros expand to nothing, and the headers for WMI classes
+//! and events are generated from MOF files and manifests.
 
 mod compile;
 mod events;
@@ -36,49 +36,50 @@ use serde_json::Value;
 
 use compile::{Compiler, root};
 
-/// The projects and what is expected of them.
+/// The projects and their expected results.
 const SAMPLES: &str = include_str!("../samples.json");
 
-/// The first line of a file of the Registry Editor.
+/// The first line of a Registry Editor file.
 const REGISTRY_FILE: &str = "Windows Registry Editor Version 5.00";
 
-/// A project of a repository.
+/// A project in a repository.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Sample {
     /// The project's path in its repository: a `.vcxproj`, or the folder of a Rust driver.
     project: String,
-    /// The steps to run; the default is the life of a device.
+    /// The steps to run; by default, a device is started and removed.
     #[serde(default)]
     script: Vec<String>,
-    /// The folders that the driver expects on its volume. Without any, it gets no volume.
+    /// The folders that the driver expects on its volume. If there are none, it gets no volume.
     #[serde(default)]
     folders: Vec<String>,
-    /// Lines of a file of the Registry Editor, for values that the driver's INF file sets.
+    /// Lines of a Registry Editor file, for values that the driver's INF file sets.
     #[serde(default)]
     registry: Vec<String>,
-    /// Macros that clang needs beside the project's own.
+    /// The macros that clang needs in addition to the project's.
     #[serde(default)]
     definitions: Vec<String>,
-    /// The projects of the static libraries that the driver is linked with.
+    /// The projects of static libraries to link with the driver.
     #[serde(default)]
     libraries: Vec<String>,
-    /// What is expected.
+    /// The expected result.
     expect: Expected,
-    /// Why, if the driver is not expected to run without findings.
+    /// The reason, if the driver is not expected to run without findings.
     #[serde(default)]
     why: String,
 }
 
-/// What is expected of a project.
+/// The expected result of a project.
 #[derive(Debug, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "kebab-case")]
 enum Expected {
-    /// It builds, and runs without a finding.
+    /// The project builds, and runs without findings.
     Passes,
-    /// It builds, and running it has a finding with this text.
+    /// The project builds, and running it yields a finding with this text.
     Finds(String),
-    /// It does not build with clang, Linux and the headers that are published: the error has this text.
+    /// The project does not build with clang, Linux and the published headers; the error contains
+    /// this text.
     DoesNotBuild(String),
 }
 
@@ -86,41 +87,41 @@ enum Expected {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Repository {
-    /// Who publishes it on github.com.
+    /// The owner on github.com.
     owner: String,
-    /// Its name, which is the name of its folder.
+    /// The name, which is also the folder's name.
     name: String,
     /// The commit for which the expectations were written.
     commit: String,
     samples: Vec<Sample>,
 }
 
-/// What was seen of a project.
+/// The observed result of a project.
 #[derive(Debug, PartialEq, Eq)]
 enum Seen {
     Passed,
     Found(Vec<String>),
     NotBuilt(String),
-    /// It was built, and the program that ran it ended without a summary.
+    /// The project was built, but the program that ran it ended without a summary.
     Broken(String),
-    /// There is no such file in the checkout, although it is that of the expectations.
+    /// The checkout is at the expected commit, but lacks the file.
     Missing,
-    /// There is no such file in another checkout, or its tools are missing.
+    /// The checkout is at another commit and lacks the file, or tools are missing.
     NotTried(String),
 }
 
-/// What to run.
+/// The projects to run.
 #[derive(Debug)]
 struct Options {
-    /// The folder with the checkouts, or one of them.
+    /// The folder that contains the checkouts, or a single checkout.
     from: PathBuf,
-    /// Folders with the WDK's headers.
+    /// The folders that contain the WDK headers.
     headers: Vec<PathBuf>,
-    /// A part of the names of the projects to run.
+    /// A substring of the names of the projects to run.
     only: Option<String>,
 }
 
-/// Reads the command line. (clap's derive macros allow lints that this workspace forbids.)
+/// Parses the command line. (clap's derive macros allow lints that this workspace forbids.)
 fn options() -> Options {
     let folder = |name: &'static str, help: &'static str| {
         Arg::new(name)
@@ -177,11 +178,11 @@ fn target() -> PathBuf {
     env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from)
 }
 
-/// Runs the drivers, and returns whether the results are the expected ones.
+/// Runs the drivers, and returns whether the results match the expected ones.
 ///
 /// # Errors
 ///
-/// Fails if there is no checkout, if a tool is missing, or if no driver was tried.
+/// Fails if there are no checkouts, if tools are missing, or if no driver was tried.
 fn run(options: &Options) -> Result<bool> {
     let repositories: Vec<Repository> =
         serde_json::from_str(SAMPLES).context("samples.json cannot be read")?;
@@ -224,8 +225,8 @@ fn run(options: &Options) -> Result<bool> {
     conclude(&rows)
 }
 
-/// Prints the number of projects that are as expected, and returns whether all are. Fails if none was
-/// tried.
+/// Prints the number of projects with the expected result, and returns whether all have it. Fails
+/// if none was tried.
 fn conclude(rows: &[Option<bool>]) -> Result<bool> {
     ensure!(!rows.is_empty(), "no project has the text of --only in its name");
     let wrong = rows.iter().filter(|right| **right == Some(false)).count();
@@ -239,7 +240,7 @@ fn conclude(rows: &[Option<bool>]) -> Result<bool> {
     Ok(wrong == 0)
 }
 
-/// Returns the folder of a repository: in a folder, or that folder.
+/// Returns the folder of a repository: a subfolder of `from`, or `from` itself.
 fn checkout(from: &Path, name: &str) -> Option<PathBuf> {
     let is_itself = from.file_name().is_some_and(|last| last == name);
     let folder = if is_itself { from.to_owned() } else { from.join(name) };
@@ -349,7 +350,8 @@ fn try_sample(
     Ok(seen(&lines, &String::from_utf8_lossy(&output.stderr), output.status.success(), is_crate))
 }
 
-/// Says of a checkout for which commit the expectations were written, if it is another.
+/// If a checkout is at another commit, returns a note with the commit for which the expectations
+/// were written.
 fn age_of(repository: &Repository, commit: Option<&str>) -> String {
     let expected = repository.commit.as_str();
     match commit {
@@ -361,22 +363,22 @@ fn age_of(repository: &Repository, commit: Option<&str>) -> String {
     }
 }
 
-/// Returns the commit of a checkout.
+/// Returns a checkout's commit.
 fn commit_of(folder: &Path) -> Option<String> {
     let mut git = Command::new("git");
     git.arg("-C").arg(folder).args(["rev-parse", "HEAD"]);
     Some(output_of(&mut git)?.trim().to_owned())
 }
 
-/// Returns whether the files of a checkout are those of its commit.
+/// Returns whether a checkout's files are unchanged.
 fn is_clean(folder: &Path) -> bool {
     let mut git = Command::new("git");
     git.arg("-C").arg(folder).args(["status", "--porcelain"]);
     output_of(&mut git).is_some_and(|changes| changes.trim().is_empty())
 }
 
-/// Returns what the lines of a run say. A crate is built by the program that runs it, which says so
-/// before it runs the driver.
+/// Returns the result that a run's output shows. The program that runs a crate also builds it, and
+/// reports that before it runs the driver.
 fn seen(lines: &str, errors: &str, is_success: bool, is_crate: bool) -> Seen {
     let mut findings = Vec::new();
     let mut has_run = false;
@@ -406,7 +408,7 @@ fn seen(lines: &str, errors: &str, is_success: bool, is_crate: bool) -> Seen {
     }
 }
 
-/// Returns whether what was seen is what is expected, or nothing if it was not tried.
+/// Returns whether the observed result is the expected one, or `None` if the project was not tried.
 fn agrees(expected: &Expected, seen: &Seen) -> Option<bool> {
     Some(match (expected, seen) {
         (_, Seen::NotTried(_)) => return None,
@@ -449,8 +451,8 @@ fn line(sample: &Sample, seen: &Seen, is_right: Option<bool>) -> String {
     text
 }
 
-/// Copies a repository of Rust drivers, so that building them leaves nothing in the checkout. A copy of
-/// the same commit is used again, unless the checkout has changes of its own.
+/// Copies a repository of Rust drivers, so that building them leaves nothing in the checkout. A
+/// copy of the same commit is reused, unless the checkout has uncommitted changes.
 fn copy_folder(from: &Path, to: &Path) -> Result<()> {
     let commit = commit_of(from).filter(|_| is_clean(from));
     let mark = to.with_extension("commit");
@@ -509,7 +511,7 @@ mod tests {
         assert_eq!(agrees(&does_not_build("such thing"), &not_built), Some(true));
         assert_eq!(agrees(&does_not_build("cargo"), &not_built), Some(false));
         assert_eq!(agrees(&does_not_build(""), &Seen::Passed), Some(false));
-        // A crash of the program that runs the driver is no failure to build.
+        // A crash of the program that runs the driver is not a build failure.
         let image = r#"{"reason":"driver-image"}"#;
         for broken in [seen("", "killed\n", false, false), seen(image, "killed\n", false, true)] {
             assert_eq!(broken, Seen::Broken("killed".to_owned()));
@@ -569,7 +571,7 @@ mod tests {
             copy_folder(&from, &to).unwrap();
             fs::read_to_string(to.join("file")).unwrap()
         };
-        // Without a commit, the copy is made each time.
+        // Without a commit, a new copy is made each time.
         fs::write(from.join("file"), "none").unwrap();
         assert_eq!(copied(), "none");
         fs::write(from.join("file"), "still none").unwrap();
@@ -577,7 +579,7 @@ mod tests {
         git(&["init", "-q"]);
         commit("one");
         assert_eq!(copied(), "one");
-        // What a build leaves in the copy stays while the commit does.
+        // Build output in the copy is kept until the commit changes.
         fs::write(to.join("built"), "").unwrap();
         assert_eq!(copied(), "one");
         assert!(to.join("built").exists());

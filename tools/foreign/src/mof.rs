@@ -1,8 +1,8 @@
-//! Writes the C header of the classes in a MOF file, as far as the samples use it.
+//! Writes the C header for the classes in a MOF file, to the extent that the samples use it.
 //!
-//! On Windows, mofcomp compiles the file and wmimofck writes the header: for each class its GUID, a
-//! structure of its data items in the order of their ids, their sizes and ids, and, for each method, its
-//! number and the structure of its parameters.
+//! On Windows, mofcomp compiles the file and wmimofck writes the header: for each class, its GUID,
+//! a structure of its data items in id order, their sizes and ids, and, for each method, its number
+//! and a structure of its parameters.
 
 use std::{collections::BTreeMap, fmt::Write as _, iter::Peekable, vec::IntoIter};
 
@@ -19,7 +19,7 @@ enum Token {
 /// A class, data item, method or parameter.
 #[derive(Debug, Default)]
 struct Item {
-    /// The qualifiers by their names in lower case, with their first argument.
+    /// The first argument of each qualifier, by lower-case name.
     qualifiers: BTreeMap<String, String>,
     kind: String,
     name: String,
@@ -46,7 +46,7 @@ type Class = (Item, Vec<Item>);
 ///
 /// # Errors
 ///
-/// Fails if the text has another form than the samples' files.
+/// Fails if the text's form differs from that of the samples' files.
 pub fn header(text: &str) -> Result<String> {
     let mut tokens = tokens(text).into_iter().peekable();
     let mut classes: Vec<Class> = Vec::new();
@@ -62,7 +62,7 @@ pub fn header(text: &str) -> Result<String> {
     Ok(out)
 }
 
-/// Returns the name of a class in C.
+/// Returns a class's C name.
 fn header_name(class: &Item) -> String {
     let named = class.qualifiers.get("headername");
     named.unwrap_or(&class.name).clone()
@@ -110,7 +110,7 @@ type Tokens = Peekable<IntoIter<Token>>;
 fn sign(tokens: &mut Tokens, wanted: char) -> Result<()> {
     match tokens.next() {
         Some(Token::Sign(found)) if found == wanted => Ok(()),
-        other => bail!("`{wanted}` is expected, not {other:?}"),
+        other => bail!("expected `{wanted}`, found {other:?}"),
     }
 }
 
@@ -121,11 +121,11 @@ fn takes(tokens: &mut Tokens, wanted: char) -> bool {
 fn word(tokens: &mut Tokens) -> Result<String> {
     match tokens.next() {
         Some(Token::Word(word)) => Ok(word),
-        other => bail!("a name is expected, not {other:?}"),
+        other => bail!("expected a name, found {other:?}"),
     }
 }
 
-/// Reads qualifiers, if there are any: `[name, name(argument), name{a, b} : flavor]`.
+/// Reads optional qualifiers: `[name, name(argument), name{a, b} : flavor]`.
 fn qualifiers(tokens: &mut Tokens) -> Result<BTreeMap<String, String>> {
     let mut all = BTreeMap::new();
     if !takes(tokens, '[') {
@@ -164,7 +164,7 @@ fn class(tokens: &mut Tokens) -> Result<Class> {
     let qualifiers = qualifiers(tokens)?;
     let kind = word(tokens)?;
     if kind != "class" {
-        bail!("`class` is expected, not `{kind}`");
+        bail!("expected `class`, found `{kind}`");
     }
     let name = word(tokens)?;
     if takes(tokens, ':') {
@@ -181,7 +181,7 @@ fn class(tokens: &mut Tokens) -> Result<Class> {
     Ok((class, members))
 }
 
-/// Reads a data item, a method or a parameter.
+/// Reads a data item, method or parameter.
 fn member(tokens: &mut Tokens) -> Result<Item> {
     let mut item = Item {
         qualifiers: qualifiers(tokens)?,
@@ -197,7 +197,7 @@ fn member(tokens: &mut Tokens) -> Result<Item> {
         }
         item.parameters = Some(parameters);
     } else if takes(tokens, '[') {
-        // An array of as many elements as another item says ends the structure.
+        // An array whose length is another item ends the structure.
         item.count = Some(if takes(tokens, ']') {
             "1".to_owned()
         } else {
@@ -209,7 +209,7 @@ fn member(tokens: &mut Tokens) -> Result<Item> {
     Ok(item)
 }
 
-/// Returns the type in C, and the number of its elements where it is an array itself.
+/// Returns the C type, and the number of elements if the type itself is an array.
 fn c_type(item: &Item, names: &BTreeMap<String, String>) -> Result<(String, Option<String>)> {
     let plain = match item.kind.to_lowercase().as_str() {
         "boolean" => "BOOLEAN",
@@ -267,7 +267,7 @@ fn write_class(
     Ok(())
 }
 
-/// Writes a structure, and the size of each member and of all.
+/// Writes a structure, and the sizes of its members and of the whole structure.
 fn write_structure(
     name: &str,
     items: &[&Item],
@@ -278,7 +278,7 @@ fn write_structure(
         return Ok(());
     };
     let mut sizes = String::new();
-    // Text has no fixed length: it and what follows it are data behind the structure.
+    // Text has no fixed length: the text and everything after it are data after the structure.
     let fixed = items.iter().position(|item| item.is_text());
     let (items, behind) = items.split_at(fixed.unwrap_or(items.len()));
     let _ = writeln!(out, "typedef struct _{name} {{");
@@ -337,7 +337,7 @@ mod tests {
     use super::*;
 
     const MOF: &str = r#"#pragma autorecover
-        // A comment with [ and ".
+        // A comment that contains [ and ".
         [WMI, HeaderName("Part"), Description("a \"part\"") : amended,
          guid("{01020304-0506-0708-090A-0B0C0D0E0F10}")]
         class Vendor_Part { [WmiDataId(1), read] uint8 First; };
@@ -388,8 +388,8 @@ mod tests {
     #[test]
     fn what_is_not_understood_is_an_error() {
         for (text, sentence) in [
-            ("class A { uint8 x }", "`;` is expected"),
-            ("struct A {};", "`class` is expected"),
+            ("class A { uint8 x }", "expected `;`"),
+            ("struct A {};", "expected `class`"),
             ("class A { [WmiDataId(1)] Other x; };", "`Other` is not a type"),
             ("[guid(\"x\")] class A {};", "`x` is not a GUID"),
             ("[guid(\"x", "the file ends in a qualifier"),

@@ -1,4 +1,4 @@
-//! Reads `MSBuild` projects of drivers, as far as the samples use them.
+//! Reads drivers' `MSBuild` projects, to the extent that the samples use them.
 
 use std::path::{Path, PathBuf};
 
@@ -6,13 +6,13 @@ use anyhow::{Context, Result, ensure};
 use driver_build::files;
 use roxmltree::{Document, Node};
 
-/// The configuration whose settings are taken.
+/// The configuration whose settings are used.
 const CONFIGURATION: &str = "Release|x64";
 
-/// The definition that makes WPP's preprocessor write code for the recorder.
+/// The definition that makes the WPP preprocessor generate code for the recorder.
 const RECORDER: &str = "ENABLE_WPP_RECORDER=1";
 
-/// What is compiled, and how.
+/// The source files of a project and their build settings.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Project {
     /// The project's name.
@@ -21,30 +21,30 @@ pub struct Project {
     pub folder: PathBuf,
     /// The source files, relative to the folder.
     pub sources: Vec<PathBuf>,
-    /// The folders with headers, relative to the folder.
+    /// The header folders, relative to the folder.
     pub includes: Vec<PathBuf>,
     /// The macros, as `NAME` or `NAME=VALUE`.
     pub definitions: Vec<String>,
-    /// The MOF files, relative to the folder, and the header that is made of them.
+    /// The MOF files, relative to the folder, from which the header is generated.
     pub classes: Vec<PathBuf>,
     /// The manifests, relative to the folder, and the names of their headers.
     pub manifests: Vec<(PathBuf, String)>,
-    /// The name of the MOF files' header.
+    /// The name of the header generated from the MOF files.
     pub class_header: Option<String>,
-    /// The functions that WPP's preprocessor turns into trace messages.
+    /// The functions that the WPP preprocessor turns into trace messages.
     pub trace_functions: Vec<String>,
-    /// The standard of C++: `c++17`.
+    /// The C++ standard: `c++17`.
     pub language: Option<String>,
-    /// The image may be loaded only if its signature is right, as some routines demand.
+    /// True if the image can be loaded only with a valid signature, as some routines require.
     pub has_integrity_check: bool,
-    /// The driver uses no framework.
+    /// True if the driver does not use a framework.
     pub is_wdm: bool,
-    /// Whether WPP's preprocessor makes code for the recorder.
+    /// True if the WPP preprocessor generates code for the recorder.
     pub uses_recorder: bool,
 }
 
 impl Project {
-    /// Adds the source files of another project, a library that this one is linked with.
+    /// Adds the source files of a library project that this project is linked with.
     pub fn absorb(&mut self, library: Self) {
         let Self { folder, sources, includes, definitions, trace_functions, .. } = library;
         self.sources.extend(sources.iter().map(|one| folder.join(one)));
@@ -65,7 +65,7 @@ impl Project {
 ///
 /// # Errors
 ///
-/// Fails if the file cannot be read, is not XML, or names no source file.
+/// Fails if the file cannot be read, is not XML, or contains no source files.
 pub fn read(path: &Path) -> Result<Project> {
     let bytes = files::read(path)?;
     let text = String::from_utf8_lossy(&bytes);
@@ -116,7 +116,7 @@ fn parse(text: &str) -> Result<Project> {
                 let header = format!("{}.h", base.unwrap_or(&stem));
                 project.manifests.push((file, header));
             }
-            // Its folder is one that only `MSBuild` knows.
+            // Only `MSBuild` knows the header's folder.
             "HeaderOutputFile" => {
                 let file = path(element.text().unwrap_or_default().trim());
                 let name = file.file_name().map(|name| name.to_string_lossy().into_owned());
@@ -145,7 +145,7 @@ fn parse(text: &str) -> Result<Project> {
     Ok(project)
 }
 
-/// Returns whether an element's condition, if it has one, holds for the configuration.
+/// Returns whether an element has no condition, or its condition is true for the configuration.
 fn applies(node: Node<'_, '_>) -> bool {
     node.attribute("Condition").is_none_or(|condition| {
         !condition.contains("$(Platform)") || condition.contains(CONFIGURATION)
@@ -156,8 +156,8 @@ fn is_of_compiler(element: Node<'_, '_>) -> bool {
     element.parent().is_some_and(|parent| parent.tag_name().name() == "ClCompile")
 }
 
-/// Returns the entries of a list. Those that stand for inherited ones or for folders that only
-/// `MSBuild` knows are left out.
+/// Returns the entries of a list, without entries for inherited values or for folders that only
+/// `MSBuild` knows.
 fn list(text: &str) -> impl Iterator<Item = &str> {
     text.split(';')
         .map(str::trim)

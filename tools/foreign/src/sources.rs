@@ -1,6 +1,6 @@
-//! The C text that the samples are compiled with.
+//! The C text that is compiled with the samples.
 
-/// Declares what headers before Windows 10 2004 lack and newer samples use.
+/// Declares what newer samples use but headers before Windows 10 2004 lack.
 pub const NEWER: &str = "#ifndef POOL_FLAG_NON_PAGED\n\
      typedef unsigned __int64 POOL_FLAGS;\n\
      #define POOL_FLAG_USE_QUOTA 0x1ULL\n\
@@ -21,8 +21,8 @@ pub const NEWER: &str = "#ifndef POOL_FLAG_NON_PAGED\n\
      ExAllocatePoolWithQuotaTag((type) | 0x400, size, tag)\n\
      #endif\n";
 
-/// The variables of the framework's entry code that its headers declare beside those of
-/// `tests/drivers/c/entry.c`, and what wdmsec.lib has.
+/// The variables of the framework's entry code that its headers declare in addition to those in
+/// `tests/drivers/c/entry.c`, and the contents of wdmsec.lib.
 pub const VARIABLES: &str = "unsigned long WdfFunctionCount = FUNCTION_COUNT, WdfStructureCount;\n\
      unsigned char WdfClientVersionHigherThanFramework;\n\
      void *WdfStructures[1];\n\
@@ -44,18 +44,20 @@ pub const VARIABLES: &str = "unsigned long WdfFunctionCount = FUNCTION_COUNT, Wd
      unsigned options, unsigned char exclusive, const void *text, const void *class, void **device)\n\
      { return IoCreateDevice(driver, size, name, type, options, exclusive, device); }\n";
 
-/// What ntstrsafe.lib has: the functions of its header, which implements them itself for others.
+/// The contents of ntstrsafe.lib: the functions of its header, which can also implement them
+/// inline.
 pub const STRINGS: &str =
     "#define NTSTRSAFE_LIB_IMPL\n#include <ntddk.h>\n#include <ntstrsafe.h>\n";
 
-/// What WPP's preprocessor writes into its headers beside the trace functions, without effect.
+/// No-op replacements for the code, other than trace functions, that the WPP preprocessor
+/// generates.
 pub const WITHOUT_RECORDER: &str = "#define WPP_INIT_TRACING(...) ((void)0)\n\
      #define WPP_CLEANUP(...) ((void)0)\n\
      #define WPP_LEVEL_ENABLED(...) 0\n#define WPP_RECORDER_INIT(...) ((void)0)\n\
      #define WPP_SYSTEMCONTROL(...) ((void)0)\n#define WPP_SYSTEMCONTROL2(...) ((void)0)\n";
 
-/// The same for drivers that keep messages in the recorder: its start and its end, with a control
-/// block that all files of the driver share.
+/// The replacements for drivers that keep messages in the recorder: its start and end, with a
+/// control block that all files of the driver share.
 pub const WITH_RECORDER: &str = "#include <WppRecorder.h>\n\
      __declspec(selectany) unsigned __int64 WppControlBlock[16] = { 0 };\n\
      #define WPP_CB ((void *)WppControlBlock)\n\

@@ -1,4 +1,4 @@
-//! The routines of ETW and TDH. In tests, a mock stands in for those that Wine does not have.
+//! The ETW and TDH routines. In tests, a mock replaces those that Wine lacks.
 
 #[cfg(test)]
 pub use crate::mock::{

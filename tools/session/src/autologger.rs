@@ -1,24 +1,24 @@
-//! Sessions that Windows starts while it boots (`AutoLogger`), from the registry.
+//! Sessions that Windows starts at boot (`AutoLogger`), configured in the registry.
 
 use etl_file::Guid;
 
 use crate::{Filter, Source};
 
-/// The key of all sessions that Windows starts, below `HKEY_LOCAL_MACHINE`.
+/// The registry key of all boot sessions, below `HKEY_LOCAL_MACHINE`.
 pub const KEY: &str = r"SYSTEM\CurrentControlSet\Control\WMI\Autologger";
 
-/// The names of the values that [`AutoLogger::values`] returns and that are read back.
+/// The names of the values that [`AutoLogger::values`] returns and that are read again later.
 const FILE_NAME: &str = "FileName";
-/// The error code of the session's last start, which ETW writes.
+/// The name of the value with the error code of the session's last start, which ETW writes.
 #[cfg(windows)]
 const STATUS: &str = "Status";
 
-/// A session that Windows starts while it boots.
+/// A session that Windows starts at boot.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AutoLogger {
     /// The session's name.
     pub session: String,
-    /// The file that the session writes.
+    /// The session's file.
     pub file: String,
     /// The providers and groups that the session enables. Filters by event id are not supported.
     pub enables: Vec<(Source, Filter)>,
@@ -36,18 +36,18 @@ pub enum Data {
 }
 
 impl AutoLogger {
-    /// Returns the session's key, below `HKEY_LOCAL_MACHINE`.
+    /// Returns the session's registry key, below `HKEY_LOCAL_MACHINE`.
     #[must_use]
     pub fn key(&self) -> String {
         key(&self.session)
     }
 
-    /// Returns the registry values of the session: for each, its key below [`Self::key`], its name and
-    /// its data (ETW-5.2).
+    /// Returns the session's registry values: for each, the key below [`Self::key`], the name and
+    /// the data (ETW-5.2).
     #[must_use]
     pub fn values(&self) -> Vec<(String, &'static str, Data)> {
-        /// `EVENT_TRACE_FILE_MODE_SEQUENTIAL`: the buffers are in nonpaged memory, and the file has no
-        /// limit.
+        /// `EVENT_TRACE_FILE_MODE_SEQUENTIAL`: the buffers are in nonpaged memory, and the file's
+        /// size is not limited.
         const SEQUENTIAL: u32 = 1;
         /// The performance counter.
         const CLOCK: u32 = 1;
@@ -60,7 +60,7 @@ impl AutoLogger {
             own("Guid", Data::Text(braced(guid))),
             own(FILE_NAME, Data::Text(self.file.clone())),
             own("LogFileMode", Data::Number(SEQUENTIAL)),
-            // No limit; without this value it is 100 MB.
+            // No limit; without this value, the limit is 100 MB.
             own("MaxFileSize", Data::Number(0)),
             own("ClockType", Data::Number(CLOCK)),
         ];
@@ -76,7 +76,7 @@ impl AutoLogger {
             add("MatchAllKeyword", Data::Mask(filter.all));
             add("EnableProperty", Data::Number(property));
         }
-        // The last one: a session that is only half there does not start.
+        // The last value: a session that is only partly written does not start.
         values.push(own("Start", Data::Number(1)));
         values
     }
@@ -106,34 +106,35 @@ mod windows {
         wide::wide,
     };
 
-    /// A session that Windows no longer starts.
+    /// A session that Windows will no longer start.
     #[derive(Clone, Debug)]
     pub struct Removed {
-        /// The file that the session wrote.
+        /// The session's file.
         pub file: String,
-        /// The error code of the session's last start, or `None` if Windows has not started it.
+        /// The error code of the session's last start, or `None` if Windows has never started it.
         pub status: Option<u32>,
-        /// The counters of the session that was running and that was stopped.
+        /// The counters of the session if it was running and has been stopped.
         pub stopped: Option<Counts>,
     }
 
-    /// Makes Windows start a session at its next boot. A session of this name is replaced.
+    /// Makes Windows start a session from the next boot. Replaces an existing session with this
+    /// name.
     ///
     /// # Errors
     ///
-    /// Fails if the registry cannot be written; a session that is only half there is removed.
+    /// Fails if the registry cannot be written; a partly written session is removed.
     pub fn install(session: &AutoLogger) -> Result<(), Win32Error> {
         delete(&session.session)?;
         let written = session
             .values()
             .iter()
             .try_for_each(|(below, name, data)| set(&session.key(), below, name, data));
-        // A session that is only half there has no value `Start`, so that it would not start.
+        // A partly written session has no `Start` value, so it would not start.
         written.or_else(|error| delete(&session.session).and(Err(error)))
     }
 
-    /// Removes a session that Windows starts, and stops it if it is running. Returns `None` if there is
-    /// no such session.
+    /// Removes a boot session, and stops it if it is running. Returns `None` if there is no such
+    /// session.
     ///
     /// # Errors
     ///
@@ -143,7 +144,7 @@ mod windows {
             return Ok(None);
         };
         let status = number(&key(session), STATUS)?;
-        // The key is what finds the session again if it cannot be stopped.
+        // The key is kept if the session cannot be stopped, so that the session can be found again.
         let stopped = match session::stop(session) {
             Ok(counts) => Some(counts),
             Err(SessionError::Win32(error)) if error.code == ERROR_WMI_INSTANCE_NOT_FOUND => None,
@@ -153,8 +154,8 @@ mod windows {
         Ok(Some(Removed { file, status, stopped }))
     }
 
-    /// Returns an error unless a routine of the registry succeeded. The code for what is missing is no
-    /// error.
+    /// Returns true if a registry routine succeeded, and false if the item does not exist. Other
+    /// codes are errors.
     fn exists(call: &'static str, code: u32) -> Result<bool, Win32Error> {
         if code == ERROR_FILE_NOT_FOUND {
             return Ok(false);

@@ -1,4 +1,4 @@
-//! A consumer of the events of a session in real time, or of a file (`OpenTrace`, `ProcessTrace`).
+//! A consumer of events from a session in real time, or from a file (`OpenTrace`, `ProcessTrace`).
 
 use std::{
     path::Path,
@@ -55,7 +55,7 @@ pub enum Feed<'a> {
 
 impl Consumer {
     /// Attaches to a session or a file. `handler` receives its events until the session stops, the
-    /// file ends or this value is closed.
+    /// file ends, or this value is closed.
     ///
     /// # Errors
     ///
@@ -108,7 +108,7 @@ impl Consumer {
         Ok(Self { handle, over, thread: Some(thread) })
     }
 
-    /// Returns true if there will be no more events.
+    /// Returns true if no more events will arrive.
     #[must_use]
     pub fn is_over(&self) -> bool {
         self.over.load(Ordering::Relaxed)

@@ -30,7 +30,7 @@ impl Win32Error {
     ///
     /// # Errors
     ///
-    /// Fails if the code is another.
+    /// Fails if `code` is any other code.
     pub const fn check(call: &'static str, code: u32) -> Result<(), Self> {
         if code == 0 { Ok(()) } else { Err(Self { call, code }) }
     }
@@ -62,7 +62,7 @@ const fn advice(code: u32) -> &'static str {
     }
 }
 
-/// Reasons why a session cannot be controlled or consumed.
+/// The reason why a session cannot be controlled or consumed.
 #[derive(Debug, thiserror::Error)]
 pub enum SessionError {
     /// A call to a Windows function failed.

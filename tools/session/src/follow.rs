@@ -1,4 +1,4 @@
-//! A session from its start to its stop, whose events a program takes as they are written.
+//! Follows a session from start to stop, and passes on its events as they are written.
 
 use std::{
     io,
@@ -27,23 +27,23 @@ pub struct Live<'a> {
     pub file: Option<&'a Path>,
     /// The providers and groups to enable.
     pub enables: &'a [(Source, Filter)],
-    /// True to have the providers and groups write their state.
+    /// True to make the providers and groups write their state.
     pub capture_state: bool,
-    /// The duration in seconds; without it, Ctrl+C or the end of the output ends the session.
+    /// The duration in seconds; if `None`, Ctrl+C or the end of the output ends the session.
     pub seconds: Option<u64>,
 }
 
 /// Starts a session, passes its events to `handler`, and stops the session.
 ///
-/// The session ends when Ctrl+C is pressed, the console is closed, the time is over or the handler fails.
-/// `ready` is called when the providers are enabled. Returns the session's counters, or `None` if
-/// another program stopped the session.
+/// The session ends when Ctrl+C is pressed, the console is closed, the time has elapsed or the
+/// handler fails. `ready` is called once the providers are enabled. Returns the session's counters,
+/// or `None` if another program stopped the session.
 ///
 /// # Errors
 ///
-/// Fails if the session cannot be started, consumed or stopped, if a provider cannot be enabled, or with
-/// the handler's error. No session is left, except if stopping it fails, which is shown, or if this process
-/// is ended or panics.
+/// Fails if the session cannot be started, consumed or stopped, if a provider cannot be enabled, or
+/// with the handler's error. The session keeps running only if stopping it fails, which is
+/// reported, or if this process is killed or panics.
 pub fn follow(
     live: &Live<'_>,
     ready: impl FnOnce(),
@@ -59,7 +59,7 @@ pub fn follow(
         ready();
         process::wait(live.seconds, || consumer.is_over() || failure.is_set());
     }
-    // Before it ends, the consumer still receives the events in the session's buffers.
+    // Before the consumer ends, it still receives the events in the session's buffers.
     let was_over = consumer.is_over();
     let stopped = session.stop();
     let closed = consumer.close();
@@ -89,7 +89,7 @@ fn enable(session: &OwnSession, live: &Live<'_>) -> Result<(), Win32Error> {
     Ok(())
 }
 
-/// Passes the events of a recorded file to `handler`. Ctrl+C ends it.
+/// Passes the events of a recorded file to `handler`, until the end or Ctrl+C.
 ///
 /// # Errors
 ///
@@ -116,7 +116,7 @@ impl Failed {
         self.0.lock().is_ok_and(|failed| failed.is_some())
     }
 
-    /// Returns the error, unless it is that nobody reads the output any more.
+    /// Returns the error, unless it only means that the reader of the output is gone.
     fn into_result(self) -> Result<(), SessionError> {
         let failed = self.0.lock().ok().and_then(|mut failed| failed.take());
         match failed {

@@ -1,4 +1,4 @@
-//! Conversions between the GUID types of windows-sys and of this project.
+//! Conversions between GUID types: that of windows-sys and this project's.
 
 use etl_file::Guid;
 use windows_sys::core::GUID;

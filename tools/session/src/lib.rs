@@ -1,8 +1,8 @@
 //! Controls ETW sessions on Windows, and consumes and decodes their events.
 //!
 //! `cargo etw trace` and the sample driver's client use this library. [`Source`], [`Filter`] and
-//! [`AutoLogger`] exist on every system; everything that calls Windows exists on Windows only. The
-//! tests run under Wine, which has no ETW: a mock stands in for the routines of ETW and TDH there.
+//! [`AutoLogger`] exist on every system; everything that calls Windows exists only there. The tests
+//! run under Wine, which has no ETW; a mock replaces the ETW and TDH routines.
 
 pub mod autologger;
 mod source;

@@ -1,5 +1,5 @@
-//! A mock of the routines of ETW and TDH, which Wine does not have. It checks its arguments as the
-//! documentation states them, and delivers the events of a test.
+//! A mock of the ETW and TDH routines that Wine lacks. It checks the arguments against the
+//! documentation, and delivers a test's events.
 
 #![allow(non_snake_case, reason = "the routines have the names of Windows")]
 #![allow(
@@ -40,14 +40,14 @@ use etl_file::{EventRecord, Guid};
 
 use crate::guid::{from_windows, to_windows};
 
-/// A call that the mock keeps.
+/// A recorded call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Call {
     /// `StartTrace`: the session's name, its mode and its file.
     Start(String, u32, String),
     /// `EnableTraceEx2`: the provider, the control code, level and masks, and `EnableProperty`.
     Enable(Guid, u32, u8, u64, u64, u32),
-    /// `ControlTrace` with the code for a stop.
+    /// `ControlTrace` with the stop code.
     Stop(String),
     /// `OpenTrace`.
     Open(String),
@@ -66,25 +66,25 @@ struct State {
     calls: Vec<Call>,
     sessions: Vec<Running>,
     handles: u64,
-    /// The names of the traces that consumers have opened, with their callbacks and contexts.
+    /// The traces that consumers have opened: their names, callbacks and contexts.
     consumers: BTreeMap<u64, (String, EVENT_TRACE_LOGFILEW)>,
-    /// The events that enabling or capture state makes a provider write.
+    /// The events that a provider writes when it is enabled or must capture its state.
     events: Vec<EventRecord>,
     /// The events that the session delivers next.
     pending: Vec<EventRecord>,
-    /// By routine, the code that it fails with.
+    /// The error code that each failing routine returns.
     failures: BTreeMap<&'static str, u32>,
-    /// The `TRACE_EVENT_INFO` of events that TDH knows, and their number of requests.
+    /// The `TRACE_EVENT_INFO` of events that TDH knows, and the numbers of requests for them.
     schemas: BTreeMap<(Guid, u16), Vec<u8>>,
     maps: BTreeMap<String, Vec<u8>>,
 }
 
-// SAFETY: the callbacks and contexts in it are used on the thread of `ProcessTrace` only.
+// SAFETY: its callbacks and contexts are used only on the thread of `ProcessTrace`.
 unsafe impl Send for State {}
 
 static STATE: Mutex<Option<State>> = Mutex::new(None);
 static CHANGED: Condvar = Condvar::new();
-/// One test at a time uses the mock.
+/// Only one test at a time uses the mock.
 static TEST: Mutex<()> = Mutex::new(());
 
 /// The mock, for a test.
@@ -108,12 +108,12 @@ impl Mock {
         with(|state| state.failures.insert(routine, code));
     }
 
-    /// Adds a schema to those of TDH.
+    /// Adds a schema to TDH.
     pub fn knows(&self, provider: Guid, id: u16, schema: Vec<u8>) {
         with(|state| state.schemas.insert((provider, id), schema));
     }
 
-    /// Adds a map to those of TDH.
+    /// Adds a map to TDH.
     pub fn knows_map(&self, name: &str, map: Vec<u8>) {
         with(|state| state.maps.insert(name.to_owned(), map));
     }
@@ -129,7 +129,7 @@ pub fn running() -> Vec<String> {
     with(|state| state.sessions.iter().map(|one| one.name.clone()).collect())
 }
 
-/// Starts a session, as Windows does at boot.
+/// Starts a session as Windows does at boot.
 pub fn start_at_boot(name: &str) {
     with(|state| {
         state.handles += 1;
@@ -138,7 +138,7 @@ pub fn start_at_boot(name: &str) {
     });
 }
 
-/// Stops a session, as another program does.
+/// Stops a session as another program would.
 pub fn stop_from_outside(name: &str) {
     with(|state| state.sessions.retain(|one| one.name != name));
     CHANGED.notify_all();
@@ -152,7 +152,7 @@ fn with<T>(action: impl FnOnce(&mut State) -> T) -> T {
     action(lock().as_mut().expect("a test has the mock"))
 }
 
-/// Reads a string that ends with a NUL.
+/// Reads a NUL-terminated string.
 fn text(text: PCWSTR) -> String {
     let units = (0..).map(|index| {
         // SAFETY: the string ends with a NUL, at which reading stops.
@@ -167,7 +167,7 @@ fn failure(state: &State, routine: &str) -> Option<u32> {
     state.failures.get(routine).copied()
 }
 
-/// Checks that both names have room in the properties, and returns the properties.
+/// Checks that the properties have room for both names, and returns the properties.
 unsafe fn properties<'a>(
     properties: *mut EVENT_TRACE_PROPERTIES,
 ) -> Result<&'a mut EVENT_TRACE_PROPERTIES, u32> {
@@ -208,7 +208,7 @@ pub unsafe fn StartTraceW(
             text(unsafe { given.byte_add(offset as usize) }.cast())
         }
     };
-    // A session without a file is for consumers.
+    // A session without a file must have real-time consumers.
     if file.is_empty() && properties.LogFileMode & EVENT_TRACE_REAL_TIME_MODE == 0 {
         return ERROR_INVALID_PARAMETER;
     }
@@ -327,7 +327,7 @@ pub unsafe fn OpenTraceW(file: *mut EVENT_TRACE_LOGFILEW) -> PROCESSTRACE_HANDLE
     }
 }
 
-/// Delivers the session's events until it has stopped or the trace is closed.
+/// Delivers the session's events until the session has stopped or the trace is closed.
 pub unsafe fn ProcessTrace(
     handles: *const PROCESSTRACE_HANDLE,
     count: u32,
@@ -370,7 +370,7 @@ pub fn deliver(event: &EventRecord, file: &EVENT_TRACE_LOGFILEW) {
     });
 }
 
-/// Makes the record that Windows delivers for an event.
+/// Creates the record that Windows delivers for an event.
 pub fn with_record<T>(event: &EventRecord, action: impl FnOnce(&mut EVENT_RECORD) -> T) -> T {
     let mut items: Vec<EVENT_HEADER_EXTENDED_DATA_ITEM> = event
         .extended
@@ -409,7 +409,7 @@ pub unsafe fn CloseTrace(handle: PROCESSTRACE_HANDLE) -> u32 {
         let Some((name, _)) = state.consumers.get(&handle.Value) else {
             return ERROR_INVALID_HANDLE;
         };
-        // The events of a session that has stopped are still delivered.
+        // The events of a stopped session are still delivered.
         if !state.sessions.iter().any(|one| one.name == *name) && !state.pending.is_empty() {
             return ERROR_CTX_CLOSE_PENDING;
         }
@@ -420,7 +420,7 @@ pub unsafe fn CloseTrace(handle: PROCESSTRACE_HANDLE) -> u32 {
     code
 }
 
-/// Copies a structure to a caller's buffer, if it fits.
+/// Copies a structure to the caller's buffer, if it fits.
 unsafe fn copy(from: Option<&Vec<u8>>, to: *mut u8, size: *mut u32) -> u32 {
     let Some(from) = from else {
         return ERROR_NOT_FOUND;

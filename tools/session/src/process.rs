@@ -1,4 +1,4 @@
-//! The process's elevation, its use of Wine, and Ctrl+C.
+//! The process's elevation, the detection of Wine, and Ctrl+C.
 
 use std::{
     ptr,
@@ -29,7 +29,7 @@ use crate::{
 ///
 /// # Errors
 ///
-/// Fails if Windows refuses to describe the process.
+/// Fails if Windows does not provide the information.
 pub fn is_elevated() -> Result<bool, Win32Error> {
     // SAFETY: the call has no preconditions.
     let process = unsafe { GetCurrentProcess() };
@@ -60,8 +60,8 @@ pub fn is_elevated() -> Result<bool, Win32Error> {
     result
 }
 
-/// Returns an error on Wine, which has no ETW and loads no drivers: its routines either report
-/// success without doing anything or end the process. The mock of the tests is an ETW.
+/// Returns an error on Wine, which has no ETW and loads no drivers: its routines either do nothing
+/// and report success, or end the process. In tests, the mock counts as ETW.
 ///
 /// # Errors
 ///
@@ -84,7 +84,7 @@ static INTERRUPTED: AtomicBool = AtomicBool::new(false);
 /// The number of [`Interrupts`] that exist.
 static CAUGHT: AtomicUsize = AtomicUsize::new(0);
 
-/// The pause between two looks at a condition.
+/// The interval at which a condition is checked.
 const STEP: Duration = Duration::from_millis(100);
 
 /// While a value of this type exists, Ctrl+C ends [`wait`] instead of the process.
@@ -98,9 +98,9 @@ impl Drop for Interrupts {
     }
 }
 
-/// Handles Ctrl+C, Ctrl+Break, and the end of the console, on a thread of its own.
+/// Handles Ctrl+C, Ctrl+Break and the closing of the console, on a separate thread.
 unsafe extern "system" fn interrupt(event: u32) -> BOOL {
-    /// Windows ends the process after 5 seconds.
+    /// Windows ends the process 5 seconds after the console is closed.
     const STEPS: u32 = 45;
     if CAUGHT.load(Ordering::Relaxed) == 0 {
         // The next handler ends the process.
@@ -108,19 +108,19 @@ unsafe extern "system" fn interrupt(event: u32) -> BOOL {
     }
     INTERRUPTED.store(true, Ordering::Relaxed);
     if ![CTRL_C_EVENT, CTRL_BREAK_EVENT].contains(&event) {
-        // The console closes or the user signs out: the process ends when this routine returns, and
-        // until then the session is stopped.
+        // The console closes or the user signs out: the process ends when this routine returns, so
+        // it waits until the session has been stopped.
         let is_caught = |_: &u32| CAUGHT.load(Ordering::Relaxed) != 0;
         (0..STEPS).take_while(is_caught).for_each(|_| thread::sleep(STEP));
     }
     1
 }
 
-/// Makes Ctrl+C and the end of the console end [`wait`] instead of the process.
+/// Makes Ctrl+C and the closing of the console end [`wait`] instead of the process.
 ///
 /// # Errors
 ///
-/// Fails if Windows refuses the handler.
+/// Fails if Windows rejects the handler.
 pub fn catch_interrupts() -> Result<Interrupts, Win32Error> {
     // SAFETY: the routine touches atomics only.
     if unsafe { SetConsoleCtrlHandler(Some(interrupt), 1) } == 0 {

@@ -31,13 +31,13 @@ const fn items(record: &EVENT_RECORD) -> &[EVENT_HEADER_EXTENDED_DATA_ITEM] {
     unsafe { slice::from_raw_parts(record.ExtendedData, record.ExtendedDataCount as usize) }
 }
 
-/// Returns the bytes of an extended data item.
+/// Returns an event's data.
 fn item_data(item: &EVENT_HEADER_EXTENDED_DATA_ITEM) -> &[u8] {
     let address = usize::try_from(item.DataPtr).unwrap_or(0);
     if address == 0 {
         return &[];
     }
-    // SAFETY: the item's pointer is to this many bytes, which are valid for as long as the record is.
+    // SAFETY: the item's pointer is to `DataSize` bytes, which are valid as long as the record is.
     unsafe {
         slice::from_raw_parts(ptr::with_exposed_provenance(address), usize::from(item.DataSize))
     }
@@ -60,8 +60,8 @@ pub(crate) fn is_32_bit(record: &EVENT_RECORD) -> bool {
     u32::from(record.EventHeader.Flags) & EVENT_HEADER_FLAG_32_BIT_HEADER != 0
 }
 
-/// Copies an event, so that it can be decoded as an event of a file. The timestamp is the event's time:
-/// consumers get it instead of the reading of the session's clock.
+/// Copies an event, so that it can be decoded like an event in a file. The timestamp is the event's
+/// time, because consumers do not receive the clock reading.
 #[must_use]
 pub fn event(record: &EVENT_RECORD) -> Event {
     let header = &record.EventHeader;

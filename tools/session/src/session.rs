@@ -31,11 +31,11 @@ use crate::{
     wide::wide,
 };
 
-/// The time that enabling a provider may take. With a timeout, the call returns only after the
-/// provider was notified.
+/// The time limit for enabling a provider. With a timeout, the call returns only after the provider
+/// has been notified.
 const ENABLE_TIMEOUT_MS: u32 = 5_000;
 
-/// The capacity, in UTF-16 units, for the name of a session and for the name of its file.
+/// The capacity, in UTF-16 units, for the names of a session and its file.
 const NAME_CAPACITY: usize = 1024;
 
 /// `EVENT_TRACE_PROPERTIES`, followed by both names.
@@ -87,7 +87,8 @@ impl<'a> Delivery<'a> {
         match self {
             Self::File(_) => EVENT_TRACE_FILE_MODE_SEQUENTIAL,
             Self::RealTime => EVENT_TRACE_REAL_TIME_MODE,
-            // The only file mode besides circular ones that goes with real time (ETW-6.4.6).
+            // The only file mode, besides circular ones, that can be combined with real time
+            // (ETW-6.4.6).
             Self::Both(_) => EVENT_TRACE_FILE_MODE_SEQUENTIAL | EVENT_TRACE_REAL_TIME_MODE,
         }
     }
@@ -109,13 +110,13 @@ pub struct Buffers {
 /// The counters of a session (`EVENT_TRACE_PROPERTIES`).
 #[derive(Clone, Copy, Debug)]
 pub struct Counts {
-    /// Events that were lost.
+    /// The number of lost events.
     pub events_lost: u32,
-    /// Buffers that were written.
+    /// The number of written buffers.
     pub buffers_written: u32,
-    /// Buffers that could not be written to the file.
+    /// The number of buffers that could not be written to the file.
     pub buffers_lost: u32,
-    /// Buffers that no consumer read in time.
+    /// The number of buffers that no consumer read in time.
     pub real_time_buffers_lost: u32,
 }
 
@@ -124,7 +125,7 @@ pub struct Session {
     handle: CONTROLTRACE_HANDLE,
 }
 
-/// A session that this process started. It is stopped when this value is dropped.
+/// A session that this process started. Dropping this value stops it.
 pub struct OwnSession {
     session: Session,
     running: bool,
@@ -148,12 +149,12 @@ impl OwnSession {
         properties.base.MaximumBuffers = buffers.maximum;
         properties.base.LogFileMode = delivery.mode();
         if !matches!(delivery, Delivery::File(_)) {
-            // Events are shown after a second at the latest.
+            // Events are shown after at most a second.
             properties.base.FlushTimer = 1;
         }
         if let Some(path) = delivery.file() {
             let path = wide(path);
-            // A name that is too long is truncated, and the system rejects it.
+            // A name that is too long is truncated; the system then rejects it.
             let length = path.len().min(NAME_CAPACITY - 1);
             properties.file[..length].copy_from_slice(&path[..length]);
         } else {
@@ -202,7 +203,7 @@ impl Drop for OwnSession {
     }
 }
 
-/// Warns of a session that cannot be stopped.
+/// Warns about a session that cannot be stopped.
 pub(crate) fn warn_of_running(error: &Win32Error) {
     eprintln!(
         "warning: cannot stop the session, so it is still running (`logman query -ets` lists it): \
@@ -270,12 +271,12 @@ impl Session {
         self.control_with(source, code, filter, None, &filters)
     }
 
-    /// Calls `EnableTraceEx2` with a source id and with `filters`, pairs of a type and data, in place
-    /// of the ids of `filter`.
+    /// Calls `EnableTraceEx2` with a source id and with `filters`, which are pairs of a type and
+    /// data, in place of the ids in `filter`.
     ///
     /// # Errors
     ///
-    /// Fails if Windows refuses.
+    /// Fails if Windows rejects the call.
     pub fn control_with(
         &self,
         source: Source,
@@ -324,7 +325,7 @@ impl Session {
     ///
     /// # Errors
     ///
-    /// Fails if Windows refuses.
+    /// Fails if Windows rejects the call.
     pub fn enable(&self, source: Source, filter: &Filter) -> Result<(), Win32Error> {
         self.control_provider(source, EVENT_CONTROL_CODE_ENABLE_PROVIDER, filter)
     }
@@ -333,7 +334,7 @@ impl Session {
     ///
     /// # Errors
     ///
-    /// Fails if Windows refuses.
+    /// Fails if Windows rejects the call.
     pub fn disable(&self, source: Source) -> Result<(), Win32Error> {
         let code = EVENT_CONTROL_CODE_DISABLE_PROVIDER;
         self.control_provider(source, code, &Filter::default())
@@ -343,17 +344,17 @@ impl Session {
     ///
     /// # Errors
     ///
-    /// Fails if Windows refuses.
+    /// Fails if Windows rejects the call.
     pub fn capture_state(&self, source: Source) -> Result<(), Win32Error> {
         let code = EVENT_CONTROL_CODE_CAPTURE_STATE;
         self.control_provider(source, code, &Filter::default())
     }
 
-    /// Sets the providers that are not enabled through their groups.
+    /// Sets the providers that groups do not enable.
     ///
     /// # Errors
     ///
-    /// Fails if Windows refuses.
+    /// Fails if Windows rejects the call.
     pub fn disallow(&self, providers: &[Guid]) -> Result<(), Win32Error> {
         let guids: Vec<GUID> = providers.iter().copied().map(to_windows).collect();
         // SAFETY: the slice has the given length and outlives the call; an empty list is null.
@@ -368,11 +369,11 @@ impl Session {
         Win32Error::check("TraceSetInformation", code)
     }
 
-    /// Returns the providers that are not enabled through their groups.
+    /// Returns the providers that groups do not enable.
     ///
     /// # Errors
     ///
-    /// Fails if Windows refuses.
+    /// Fails if Windows rejects the call.
     pub fn disallowed(&self) -> Result<Vec<Guid>, Win32Error> {
         const MAX_PROVIDERS: usize = 256;
         let mut guids = [GUID::default(); MAX_PROVIDERS];
@@ -397,13 +398,13 @@ impl Session {
 ///
 /// # Errors
 ///
-/// Fails if no session has this name, or if it cannot be stopped.
+/// Fails if no session has this name, or if the session cannot be stopped.
 pub fn stop(name: &str) -> Result<Counts, SessionError> {
     Ok(Session::named(name)?.control(EVENT_TRACE_CONTROL_STOP)?)
 }
 
-/// Returns an `EVENT_FILTER_EVENT_ID`: a byte that is 1 if the ids pass, a reserved byte, the
-/// number of ids, and the ids.
+/// Returns an `EVENT_FILTER_EVENT_ID`: a byte that is 1 if events with the ids pass, a reserved
+/// byte, the number of ids, and the ids.
 fn event_ids(ids: &Ids) -> Vec<u8> {
     let (pass, ids) = match ids {
         Ids::Only(ids) => (1, ids),
@@ -429,10 +430,10 @@ pub struct EnableInfo {
     pub all: u64,
 }
 
-/// A provider's registrations and the sessions that enable it.
+/// A provider's registrations, and the sessions that enable the provider.
 #[derive(Clone, Debug, Default)]
 pub struct Registrations {
-    /// The number of registered instances, in processes and in drivers.
+    /// The number of registered instances, both in processes and in drivers.
     pub instances: u32,
     /// The enable info of each session that enables the first instance.
     pub enable_infos: Vec<EnableInfo>,
@@ -442,7 +443,7 @@ pub struct Registrations {
 ///
 /// # Errors
 ///
-/// Fails on Wine, and if Windows does not know the provider.
+/// Fails on Wine, and if the provider is unknown to Windows.
 pub fn registrations(provider: Guid) -> Result<Registrations, SessionError> {
     process::require_windows()?;
     let guid = to_windows(provider);
@@ -465,13 +466,13 @@ pub fn registrations(provider: Guid) -> Result<Registrations, SessionError> {
     Ok(parse_registrations(&bytes))
 }
 
-/// A structure of Windows that can be read from bytes.
+/// A Windows structure that can be read from bytes.
 ///
 /// # Safety
 ///
 /// Every bit pattern must be a valid value of the type.
 unsafe trait Plain: Copy {
-    /// Reads a value at `offset`, or returns `None` if the bytes end before it does.
+    /// Reads a value at `offset`, or returns `None` if too few bytes follow.
     fn read(bytes: &[u8], offset: usize) -> Option<Self> {
         let bytes = bytes.get(offset..)?.get(..size_of::<Self>())?;
         // SAFETY: the slice has the size of the type, for which every bit pattern is valid.

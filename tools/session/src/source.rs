@@ -1,4 +1,4 @@
-//! The providers and groups that a session enables, and the filters that it passes.
+//! The providers and groups that a session enables, and the filters for their events.
 
 use std::fmt;
 
@@ -22,7 +22,7 @@ impl fmt::Display for Source {
     }
 }
 
-/// The filter that a session passes when it enables a provider or group (`EnableTraceEx2`).
+/// The filter that a session passes when enabling a provider or group (`EnableTraceEx2`).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Filter {
     /// The highest level that passes; 0 passes all.

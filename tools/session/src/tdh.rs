@@ -30,9 +30,9 @@ pub struct Event {
     pub time: String,
     /// The id of the process that wrote the event.
     pub process: u32,
-    /// The id of the thread.
+    /// The id of the thread that wrote the event.
     pub thread: u32,
-    /// The number of the processor.
+    /// The number of the processor on which the event was written.
     pub processor: u16,
     /// The provider's name, or its GUID.
     pub provider: String,
@@ -52,20 +52,20 @@ pub struct Event {
     pub opcode: u8,
     /// The keyword.
     pub keyword: String,
-    /// The activity.
+    /// The activity id.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub activity: Option<String>,
-    /// The related activity.
+    /// The related activity id.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub related_activity: Option<String>,
     /// The fields, in order.
     pub fields: Vec<(String, String)>,
-    /// The reason why a part could not be decoded.
+    /// The reason why a part of the event could not be decoded.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,
 }
 
-/// The event as a line of a table.
+/// Formats the event as a table row.
 impl fmt::Display for Event {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { time, process, thread, level, keyword, name, .. } = self;
@@ -77,7 +77,7 @@ impl fmt::Display for Event {
     }
 }
 
-/// Loads a manifest that is not installed, so that the system decodes with it.
+/// Loads a manifest that is not installed, so that the system can decode events with it.
 ///
 /// # Errors
 ///
@@ -101,7 +101,7 @@ impl Buffer {
         u32::try_from(size_of_val(self.0.as_slice())).unwrap_or(u32::MAX)
     }
 
-    /// Returns the NUL-terminated text at an offset; offset 0 means that there is none.
+    /// Returns the NUL-terminated text at an offset; offset 0 means that there is no text.
     fn text(&self, offset: u32) -> Option<String> {
         if offset == 0 {
             return None;
@@ -118,7 +118,7 @@ impl Buffer {
     }
 }
 
-/// Pairs of bytes as UTF-16 units.
+/// Splits bytes into pairs, which are UTF-16 units.
 trait ArrayPairs: Iterator<Item = u8> + Sized {
     fn array_pairs(mut self) -> impl Iterator<Item = u16> {
         std::iter::from_fn(move || Some(u16::from_le_bytes([self.next()?, self.next()?])))
@@ -127,8 +127,8 @@ trait ArrayPairs: Iterator<Item = u8> + Sized {
 
 impl<T: Iterator<Item = u8>> ArrayPairs for T {}
 
-/// Calls a routine with larger and larger buffers until it no longer reports that the buffer is too
-/// small.
+/// Calls a routine with increasingly large buffers, until it no longer reports that the buffer is
+/// too small.
 fn with_buffer(
     call: &'static str,
     mut routine: impl FnMut(*mut u64, &mut u32) -> u32,
@@ -169,7 +169,7 @@ impl<'a> Information<'a> {
         unsafe { &*self.head() }
     }
 
-    /// Returns the event's property infos.
+    /// Returns the event's property descriptions.
     fn properties(&self) -> &[EVENT_PROPERTY_INFO] {
         let count = self.info().PropertyCount as usize;
         let start = offset_of!(TRACE_EVENT_INFO, EventPropertyInfoArray);
@@ -195,7 +195,7 @@ impl<'a> Information<'a> {
     }
 }
 
-/// The rest of an event's data, and the decoded values that lengths and counts may refer to.
+/// The remaining event data, and the decoded values that lengths and counts can refer to.
 struct Payload<'a> {
     information: &'a Information<'a>,
     rest: &'a [u8],
@@ -226,7 +226,7 @@ impl Payload<'_> {
         if Self::has(property, PropertyParamLength) { self.number_of(length) } else { length }
     }
 
-    /// Decodes the property with an index, including the members of a structure.
+    /// Decodes the property with this index, including a structure's members.
     fn decode_property(&mut self, index: usize, prefix: &str) -> Result<(), Win32Error> {
         let information = self.information;
         let Some(property) = information.properties().get(index) else {
@@ -285,7 +285,7 @@ impl Payload<'_> {
             }
         })?;
         let (value, rest) = self.rest.split_at(usize::from(consumed).min(self.rest.len()));
-        // The length or count of a later property may refer to this value.
+        // The length or count of a later property can refer to this value.
         if let Some(known) = self.numbers.get_mut(index) {
             *known = match *value {
                 [byte] => Some(u16::from(byte)),
@@ -306,16 +306,16 @@ impl Payload<'_> {
     }
 }
 
-/// Returns the system's schema of an event: the records by which xperf writes it, and the maps that its
-/// fields use, into a merged trace. `etl_file::schemas` reads them (ETL-13.2, ETL-13.3).
+/// Returns the system's schema for an event, with the maps that its fields use, as records that
+/// xperf would write to a merged trace. `etl_file::schemas` reads them (ETL-13.2, ETL-13.3).
 ///
 /// # Errors
 ///
-/// Fails if the system has no schema of the event.
+/// Fails if the system has no schema for the event.
 pub fn schema(record: &EVENT_RECORD) -> Result<Vec<EventRecord>, Win32Error> {
-    /// The type of a record with a `TRACE_EVENT_INFO`.
+    /// The type of a record that contains a `TRACE_EVENT_INFO`.
     const EVENT_INFO: u8 = 32;
-    /// The type of a record with the provider's GUID and an `EVENT_MAP_INFO`.
+    /// The type of a record that contains the provider's GUID and an `EVENT_MAP_INFO`.
     const MAP_INFO: u8 = 33;
     let of = |opcode, user_data| EventRecord {
         provider: METADATA_CLASS,
@@ -340,8 +340,8 @@ pub fn schema(record: &EVENT_RECORD) -> Result<Vec<EventRecord>, Win32Error> {
     Ok(records)
 }
 
-/// Returns the GUIDs of the providers with a name whose manifests or classes are registered on this
-/// system.
+/// Returns the GUIDs of the registered providers with this name: those whose manifests or classes
+/// are registered on this system.
 ///
 /// # Errors
 ///
@@ -367,7 +367,7 @@ pub fn providers_named(name: &str) -> Result<Vec<Guid>, Win32Error> {
     Ok(providers.iter().filter(is_it).map(|one| from_windows(&one.ProviderGuid)).collect())
 }
 
-/// Decodes an event as the system formats it.
+/// Decodes an event in the system's format.
 #[must_use]
 pub fn decode(record: &EVENT_RECORD) -> Event {
     let header = &record.EventHeader;

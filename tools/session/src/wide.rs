@@ -2,14 +2,14 @@
 
 use std::{ffi::OsStr, os::windows::ffi::OsStrExt};
 
-/// Returns a string in UTF-16 with a NUL at the end.
+/// Returns a string as NUL-terminated UTF-16.
 #[must_use]
 pub fn wide(text: impl AsRef<OsStr>) -> Vec<u16> {
     text.as_ref().encode_wide().chain([0]).collect()
 }
 
-/// Returns the strings of a list (`REG_MULTI_SZ`), in which each string ends with a NUL and the
-/// list with another one.
+/// Returns the strings in a list (`REG_MULTI_SZ`), in which each string ends with a NUL and the
+/// list ends with another NUL.
 #[must_use]
 pub fn list(units: &[u16]) -> Vec<String> {
     units

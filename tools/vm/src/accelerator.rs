@@ -1,7 +1,7 @@
-//! Finds the accelerator that runs guests on this machine.
+//! Finds an accelerator that can run guests on this machine.
 //!
 //! `/dev/kvm` can exist but be unusable because of its permissions, the host's own hypervisor or
-//! the processor. So this module runs a guest of a few instructions.
+//! the processor. This module therefore runs a guest of a few instructions.
 
 use std::{
     fmt::Write as _,
@@ -17,7 +17,7 @@ use crate::{
     qemu::{Accelerator, Display, Drive, Firmware, Machine, Settings},
 };
 
-/// The time limit for the guest. It takes one second under TCG.
+/// The time limit for the guest, which takes one second under TCG.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// The text that the guest writes to its serial port.
@@ -26,7 +26,7 @@ const WORD: &[u8] = b"etw-vm runs\n";
 /// Returns a boot sector that waits for a timer interrupt, switches to 64-bit mode, writes [`WORD`]
 /// to COM1 and halts.
 ///
-/// Real mode alone is not enough: some hosts run nothing beyond it.
+/// Real mode alone is not a sufficient test, because some hosts run nothing beyond it.
 fn boot_sector() -> Vec<u8> {
     let mut code = vec![
         0xFC, // cld
@@ -85,8 +85,8 @@ fn boot_sector() -> Vec<u8> {
 ///
 /// # Errors
 ///
-/// Returns [`Error::NoAccelerator`] with the result of each accelerator, or [`Error::Interrupted`]
-/// if the user interrupted the command.
+/// Fails with [`Error::NoAccelerator`], which contains each accelerator's result, or with
+/// [`Error::Interrupted`] if the user interrupted the command.
 pub fn find(program: &Path) -> Result<Accelerator> {
     let mut tried = String::new();
     for accelerator in Accelerator::ALL {
@@ -105,7 +105,7 @@ pub fn find(program: &Path) -> Result<Accelerator> {
     Err(Error::NoAccelerator { tried })
 }
 
-/// Fails unless an accelerator runs the guest.
+/// Fails unless the guest runs with an accelerator.
 fn runs(program: &Path, accelerator: Accelerator) -> Result<()> {
     let folder = tempfile::tempdir().map_err(file("create a folder in", &std::env::temp_dir()))?;
     let disk = folder.path().join("boot.img");

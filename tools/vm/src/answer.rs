@@ -16,16 +16,16 @@ const TEMPLATE: &str = include_str!("../../../tests/windows/unattended/autounatt
 const DISK_UEFI: &str = include_str!("../../../tests/windows/unattended/disk-uefi.xml");
 /// The disk partitions for BIOS.
 const DISK_BIOS: &str = include_str!("../../../tests/windows/unattended/disk-bios.xml");
-/// The settings that let Setup install Windows 11 on a machine without TPM and Secure Boot.
+/// The settings that let Setup install Windows 11 without a TPM and Secure Boot.
 const LAB: &str = include_str!("../../../tests/windows/unattended/lab.xml");
-/// The setting that lets Windows 11 be set up without a network.
+/// The setting that allows Windows 11 to be set up without a network.
 const NO_NETWORK: &str = include_str!("../../../tests/windows/unattended/no-network.xml");
 /// The script that prepares Windows at the first logon.
 const SETUP: &[u8] = include_bytes!("../../../tests/windows/unattended/setup.cmd");
-/// The script that starts a kit's agent each time Windows starts.
+/// The script that starts the kit's agent whenever Windows starts.
 const START: &[u8] = include_bytes!("../../../tests/windows/unattended/start.cmd");
 
-/// A version of Windows that can be installed.
+/// A version of Windows to install.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Windows {
     /// Windows 10 22H2.
@@ -65,15 +65,15 @@ impl Windows {
         }
     }
 
-    /// Returns the system that a command line names.
+    /// Returns the system with a command-line name.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|one| one.name() == name)
     }
 
-    /// Returns the index of the edition that is installed by default: for a client system, the only
-    /// edition of an evaluation or volume image, or Pro from a consumer image; for a server, Standard
-    /// with Desktop Experience.
+    /// Returns the index of the edition to install by default: on a client, the only edition in an
+    /// evaluation or volume image, or Pro in a consumer image; on a server, Standard with Desktop
+    /// Experience.
     #[must_use]
     pub const fn default_index(self, kind: ImageKind) -> u32 {
         match (self, kind) {
@@ -83,7 +83,7 @@ impl Windows {
         }
     }
 
-    /// Recognizes the system by Microsoft's name for its installation image.
+    /// Recognizes the system from Microsoft's name for the installation image.
     #[must_use]
     pub fn of_image(path: &Path) -> Option<Self> {
         let name = path.file_name()?.to_string_lossy().to_ascii_lowercase();
@@ -108,7 +108,7 @@ impl Windows {
     }
 }
 
-/// The kinds of installation images, which differ in the product key that Setup asks for.
+/// The kinds of installation images, which differ in the product key that Setup requires.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ImageKind {
     /// An evaluation image, which needs no product key.
@@ -120,7 +120,7 @@ pub enum ImageKind {
 }
 
 impl ImageKind {
-    /// Recognizes the kind by Microsoft's name for the image.
+    /// Recognizes the kind from Microsoft's name for the image.
     #[must_use]
     pub fn of_image(path: &Path) -> Self {
         let name = path.file_name().unwrap_or_default();
@@ -135,10 +135,10 @@ impl ImageKind {
     }
 }
 
-/// The setup keys that Microsoft publishes for clients of a key management service, by the edition's
-/// index in consumer images. They select an edition and do not activate Windows. Home has none. Source:
-/// Microsoft Learn, "Key Management Services (KMS) client activation and product keys"; the indexes
-/// were read from the images and are not documented.
+/// The setup keys that Microsoft publishes for key management service clients, by the edition's
+/// index in consumer images. They select an edition but do not activate Windows. Home has no key.
+/// Source: Microsoft Learn, "Key Management Services (KMS) client activation and product keys"; the
+/// indexes were read from the images and are not documented.
 const SETUP_KEYS: &[(&[Windows], u32, &str)] = &[
     // Education and Education N.
     (CLIENTS, 4, "NW6C2-QMPVW-D7KKK-3GKT6-VCFB2"),
@@ -168,12 +168,13 @@ const CLIENTS: &[Windows] = &[Windows::Windows10, Windows::Windows11];
 /// The command-line word that means "no product key".
 pub const NO_KEY: &str = "none";
 
-/// Returns the product key for an edition of an image: the requested key, or the edition's published
-/// setup key if the image contains none. Returns `None` for an evaluation image and for [`NO_KEY`].
+/// Returns the product key for an edition of an image: the requested key or, if the image contains
+/// none, the edition's published setup key. Returns `None` for an evaluation image and for
+/// [`NO_KEY`].
 ///
 /// # Errors
 ///
-/// Returns [`Error::Plan`] if the requested key is malformed, or if no key is published for the
+/// Fails with [`Error::Plan`] if the requested key is malformed, or if no key is published for the
 /// edition.
 pub fn product_key(
     image: &Path,
@@ -203,19 +204,19 @@ pub fn product_key(
     }
 }
 
-/// Returns whether text has the form of a product key.
+/// Returns whether a text has the form of a product key.
 fn is_key(text: &str) -> bool {
     let is_group =
         |group: &str| group.len() == 5 && group.chars().all(|one| one.is_ascii_alphanumeric());
     text.split('-').count() == 5 && text.split('-').all(is_group)
 }
 
-/// Returns the system that an image installs: the requested system, or the one that the image's
-/// file name indicates.
+/// Returns the system that an image installs: the requested system, or the one in the image's file
+/// name.
 ///
 /// # Errors
 ///
-/// Returns [`Error::UnknownWindows`] if neither tells the system.
+/// Fails with [`Error::UnknownWindows`] if neither determines the system.
 pub fn windows_of(image: &Path, named: Option<Windows>) -> Result<Windows> {
     named.or_else(|| Windows::of_image(image)).ok_or_else(|| {
         let known: Vec<String> =
@@ -235,7 +236,7 @@ pub struct Answer {
     pub language: String,
     /// True if the machine has UEFI firmware.
     pub is_uefi: bool,
-    /// The product key, for an image that contains none. See [`product_key`].
+    /// The product key for an image that does not contain one. See [`product_key`].
     pub product_key: Option<String>,
 }
 
@@ -244,7 +245,7 @@ impl Answer {
     ///
     /// # Errors
     ///
-    /// Returns [`Error::Plan`] if `language` is not a language name.
+    /// Fails with [`Error::Plan`] if `language` is not a language name.
     pub fn to_xml(&self) -> Result<String> {
         let is_word = |one: char| one.is_ascii_alphanumeric() || one == '-';
         if self.language.is_empty() || !self.language.chars().all(is_word) {
@@ -268,7 +269,7 @@ impl Answer {
         let key = key.map_or_else(String::new, |key| format!("          <Key>{key}</Key>\n"));
         let mut text = TEMPLATE.replace("@key@\n", &key);
         for (word, block) in blocks {
-            // A block consists of whole lines; an empty block leaves no blank line.
+            // A block consists of whole lines; an empty block does not leave a blank line.
             text = text.replace(&format!("{word}\n"), block);
         }
         Ok(text
@@ -281,7 +282,7 @@ impl Answer {
     ///
     /// # Errors
     ///
-    /// Fails as [`Answer::to_xml`] does.
+    /// Fails like [`Answer::to_xml`].
     pub fn files(&self) -> Result<Files> {
         Ok(Files::from([
             ("autounattend.xml".to_owned(), windows_lines(self.to_xml()?.as_bytes())),
@@ -290,12 +291,12 @@ impl Answer {
         ]))
     }
 
-    /// Returns a hash of the CD's contents. Base images made with different hashes are different
-    /// images.
+    /// Returns a hash of the CD's contents. Base images made with different contents are kept
+    /// separately.
     ///
     /// # Errors
     ///
-    /// Fails as [`Answer::to_xml`] does.
+    /// Fails like [`Answer::to_xml`].
     pub fn version(&self) -> Result<String> {
         let mut hash = Sha256::new();
         for (name, contents) in self.files()? {

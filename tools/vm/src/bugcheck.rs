@@ -1,4 +1,4 @@
-//! Bugchecks, read from QEMU's events and from crash dumps.
+//! Bugchecks from QEMU's events and from crash dumps.
 
 use std::{
     fmt,
@@ -18,7 +18,7 @@ pub struct Bugcheck {
     pub parameters: [u64; 4],
 }
 
-/// Names of codes, as in Microsoft's bug check code reference.
+/// The names of bugcheck codes in Microsoft's documentation.
 const NAMES: [(u32, &str); 31] = [
     (0x0A, "IRQL_NOT_LESS_OR_EQUAL"),
     (0x18, "REFERENCE_BY_POINTER"),
@@ -54,7 +54,7 @@ const NAMES: [(u32, &str); 31] = [
 ];
 
 impl Bugcheck {
-    /// Returns the name of the code, if drivers can cause it.
+    /// Returns the code's name, if drivers can cause the bugcheck.
     #[must_use]
     pub fn name(&self) -> Option<&'static str> {
         let found = NAMES.iter().find(|(code, _)| *code == self.code);
@@ -62,7 +62,7 @@ impl Bugcheck {
     }
 
     /// Reads the data of QEMU's `GUEST_PANICKED` event. Windows reports its bugcheck through the
-    /// Hyper-V interface (`hv-crash`); other guests report only that they panicked.
+    /// Hyper-V interface (`hv-crash`); other guests report only the panic.
     #[must_use]
     pub fn of_event(data: &Value) -> Option<Self> {
         let info = &data["info"];
@@ -78,8 +78,8 @@ impl Bugcheck {
 
     /// Reads the header of a crash dump of 64-bit Windows. Returns `None` for other files.
     ///
-    /// The header begins with `PAGEDU64`; the code is at 0x38, the parameters at 0x40 (`DUMP_HEADER64`,
-    /// as the Volatility project and Rekall describe it).
+    /// The header starts with `PAGEDU64`; the code is at 0x38 and the parameters are at 0x40
+    /// (`DUMP_HEADER64`, according to the Volatility project and Rekall).
     ///
     /// # Errors
     ///
@@ -127,7 +127,7 @@ mod tests {
 
     #[test]
     fn the_event_of_hyper_v_has_code_and_parameters() {
-        // From QEMU's QAPI reference, GuestPanicInformationHyperV.
+        // The example comes from GuestPanicInformationHyperV in QEMU's QAPI reference.
         let data = json!({ "action": "run", "info": {
             "type": "hyper-v", "arg1": 0xD1, "arg2": 0x1000, "arg3": 2, "arg4": 0,
             "arg5": 0xffff_f800_1234_5678_u64 } });
@@ -152,7 +152,7 @@ mod tests {
         std::fs::write(&path, &dump).unwrap();
         let bugcheck = Bugcheck::of_dump(&path).unwrap().unwrap();
         assert_eq!(bugcheck.to_string(), "bugcheck 0xDEAD (0x0, 0x1, 0x2, 0x3)");
-        // A dump of 32-bit Windows, and a truncated dump.
+        // A 32-bit Windows dump, and a truncated dump.
         for other in [b"PAGEDUMP".to_vec(), dump[..0x50].to_vec()] {
             std::fs::write(&path, other).unwrap();
             assert_eq!(Bugcheck::of_dump(&path).unwrap(), None);

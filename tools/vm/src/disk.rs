@@ -1,4 +1,4 @@
-//! The disk on which a guest leaves its results: a raw image with one FAT32 partition.
+//! The disk on which a guest stores its results: a raw image with one FAT32 partition.
 
 use std::{
     fs::{self, File, OpenOptions},
@@ -11,23 +11,23 @@ use fscommon::{BufStream, StreamSlice};
 
 use crate::error::{Error, Result, file};
 
-/// The file that identifies the disk to the guest: drive letters and the order of disks change from
-/// boot to boot.
+/// The file that identifies the disk to the guest, because drive letters and disk order change
+/// between boots.
 pub const TAG: &str = "wdk-etw-results.tag";
 
-/// The partition's type: FAT32, addressed by sectors.
+/// The partition type: FAT32 with sector addressing.
 const FAT32_LBA: u8 = 0x0C;
 const SECTOR: u64 = 512;
-/// The partition's first sector: 1 MiB.
+/// The partition's first sector, at 1 MiB.
 const FIRST_SECTOR: u64 = 2048;
-/// The smallest disk that FAT32 allows with its smallest clusters, with some margin.
+/// The minimum disk size for FAT32 with its smallest clusters, plus a margin.
 const MIN_BYTES: u64 = 40 << 20;
-/// The largest disk whose sectors a partition table can count.
+/// The maximum disk size that a partition table can describe.
 const MAX_BYTES: u64 = 1 << 40;
 
 type Partition = BufStream<StreamSlice<File>>;
 
-/// A file that was not copied from a results disk, and why.
+/// A file that could not be copied from a results disk, and the reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NotCopied {
     /// The path on the disk.
@@ -43,12 +43,12 @@ fn failure<'a>(
     move |reason| Error::Disk { action, path: path.to_owned(), reason: reason.to_string() }
 }
 
-/// Creates a disk with the tag file. The image is sparse: it uses only as much of the host's disk
-/// as has been written.
+/// Creates a disk with the tag file. The image is sparse: it uses only as much space as has been
+/// written.
 ///
 /// # Errors
 ///
-/// Returns [`Error::Disk`] if the size is not valid for FAT32, or the file system cannot be
+/// Fails with [`Error::Disk`] if the size is not valid for FAT32, or if the file system cannot be
 /// created.
 pub fn create(path: &Path, bytes: u64) -> Result<()> {
     let fail = failure("make", path);
@@ -84,13 +84,13 @@ pub fn create(path: &Path, bytes: u64) -> Result<()> {
 
 /// Returns the master boot record of a disk with one partition.
 ///
-/// Source: the Microsoft Learn page
-/// "Master boot record (MBR)" describes signature, table and end.
+/// Source: the Microsoft Learn page "Master boot record (MBR)" describes the
+/// signature, the table and the end.
 fn boot_record(sectors: u32) -> Vec<u8> {
     const SIGNATURE_AT: usize = 440;
     const TABLE_AT: usize = 446;
     const END_AT: usize = 510;
-    // The cylinder, head and sector values that mean "not representable".
+    // The cylinder, head and sector values for an address that cannot be represented.
     const BEYOND: [u8; 3] = [0xFE, 0xFF, 0xFF];
     let mut record = vec![0; SIGNATURE_AT];
     // Windows takes a disk offline if another disk has the same signature.
@@ -115,17 +115,17 @@ fn partition(image: File, path: &Path) -> Result<Partition> {
         .map_err(|error| failure("read", path)(&error))
 }
 
-/// Copies everything except the tag from a disk into a folder. Returns the files that could not be
-/// copied; a guest that was stopped in the middle of a write can leave such files.
+/// Copies all files except the tag from a disk to a folder. Returns the files that could not be
+/// copied; stopping a guest during a write can damage files.
 ///
 /// # Errors
 ///
-/// Returns [`Error::Disk`] if the disk has no readable file system.
+/// Fails with [`Error::Disk`] if the disk has no readable file system.
 pub fn copy_out(path: &Path, folder: &Path) -> Result<Vec<NotCopied>> {
     let image = File::open(path).map_err(file("open", path))?;
     let fail = failure("read", path);
     let partition = partition(image, path)?;
-    // Reading must not write: the access dates of files stay as they are.
+    // Reading must not write, so access dates are not updated.
     let options = FsOptions::new().update_accessed_date(false);
     let file_system = FileSystem::new(partition, options).map_err(|error| fail(&error))?;
     let mut not_copied = Vec::new();
@@ -134,7 +134,7 @@ pub fn copy_out(path: &Path, folder: &Path) -> Result<Vec<NotCopied>> {
     Ok(not_copied)
 }
 
-/// Copies a folder. Notes each failure and continues with the rest.
+/// Copies a folder. Records failures and continues.
 fn copy(
     from: &Dir<'_, Partition>,
     shown: &str,
@@ -142,7 +142,7 @@ fn copy(
     depth: usize,
     not_copied: &mut Vec<NotCopied>,
 ) {
-    /// A damaged file system may contain itself.
+    /// A damaged file system can contain cycles.
     const MAX_DEPTH: usize = 32;
     let mut note = |path: &str, reason: String| {
         not_copied.push(NotCopied { path: path.to_owned(), reason });
@@ -184,7 +184,7 @@ fn copy(
     }
 }
 
-/// Returns whether a name refers to an entry of its own folder.
+/// Returns whether a name refers to an entry in the same folder.
 fn is_plain(name: &str) -> bool {
     !name.is_empty() && !name.contains(['/', '\\', '\0', ':'])
 }
@@ -203,11 +203,11 @@ fn copy_file(from: &mut impl Read, length: u64, to: &PathBuf) -> io::Result<()> 
     }
 }
 
-/// Returns the contents of a file on the disk, for tests and tools.
+/// Returns the contents of a file on a disk, for tests and tools.
 ///
 /// # Errors
 ///
-/// Returns [`Error::Disk`] if the disk or the file cannot be read.
+/// Fails with [`Error::Disk`] if the disk or the file cannot be read.
 pub fn read_file(path: &Path, name: &str) -> Result<Vec<u8>> {
     let fail = failure("read", path);
     let image = File::open(path).map_err(file("open", path))?;

@@ -6,16 +6,16 @@ use std::{
     time::Duration,
 };
 
-/// Reasons why a virtual machine cannot be created, started or read.
+/// The reason why a virtual machine cannot be created, started or read.
 ///
-/// A stage that fails inside a virtual machine is not an error; the [report](crate::Report)
-/// contains its result.
+/// A stage that fails in a virtual machine is not an error; the [report](crate::Report) contains
+/// its result.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// A file operation on the host failed.
     #[error("cannot {action} {}: {source}", path.display())]
     File {
-        /// The operation, as a verb.
+        /// The operation, as an infinitive.
         action: &'static str,
         /// The file or folder.
         path: PathBuf,
@@ -42,31 +42,31 @@ pub enum Error {
         /// The folders that were searched.
         folders: String,
     },
-    /// QEMU ended or did not respond before it could be controlled.
+    /// QEMU ended, or did not respond, before it could be controlled.
     #[error("QEMU did not start ({status}): {output}; the command was: {command}")]
     NotStarted {
-        /// QEMU's exit status, or a note that it did not answer.
+        /// QEMU's exit status, or a note that it did not respond.
         status: String,
         /// QEMU's output.
         output: String,
         /// The command line.
         command: String,
     },
-    /// QEMU refused a command, or did not answer.
+    /// QEMU rejected a command or did not respond.
     #[error("QEMU's command {command} failed: {reason}")]
     Control {
         /// The QMP command.
         command: String,
-        /// QEMU's reason, or a note that it did not answer.
+        /// QEMU's reason, or a note that it did not respond.
         reason: String,
     },
-    /// QEMU cannot run a guest with any accelerator.
+    /// No accelerator can run a guest.
     #[error("QEMU cannot run a guest on this machine:\n{tried}")]
     NoAccelerator {
-        /// One line for each accelerator tried.
+        /// The result of each accelerator, one per line.
         tried: String,
     },
-    /// A file cannot be put on a CD image.
+    /// A file cannot be added to a CD image.
     #[error("cannot put {name} on a CD image: {reason}")]
     Iso {
         /// The file's path on the image.
@@ -77,17 +77,17 @@ pub enum Error {
     /// A results disk cannot be created or read.
     #[error("cannot {action} the results disk {}: {reason}", path.display())]
     Disk {
-        /// The operation, as a verb.
+        /// The operation, as an infinitive.
         action: &'static str,
         /// The image.
         path: PathBuf,
         /// The reason.
         reason: String,
     },
-    /// The plan cannot be carried out with the available files.
+    /// The available files do not suffice for the plan.
     #[error("{0}")]
     Plan(String),
-    /// The version of Windows in the installation image is unknown.
+    /// The installation image contains an unknown version of Windows.
     #[error("cannot tell which Windows {} installs; name it with `--windows`: {known}", path.display())]
     UnknownWindows {
         /// The installation image.
@@ -100,16 +100,16 @@ pub enum Error {
     Installation {
         /// The reason.
         reason: String,
-        /// The folder of the installation's logs.
+        /// The folder that contains the installation's logs.
         folder: PathBuf,
     },
     /// Nothing started in the virtual machine during an installation.
     #[error("nothing started in the virtual machine within {} s", limit.as_secs())]
     SaidNothing {
-        /// The time that the host waited.
+        /// The time for which the host waited.
         limit: Duration,
     },
-    /// Another process uses the base image's folder.
+    /// Another process is using the base image's folder.
     #[error(
         "another process has been using {} for {} s; wait until it ends, or stop it",
         path.display(),
@@ -118,10 +118,10 @@ pub enum Error {
     Busy {
         /// The lock file.
         path: PathBuf,
-        /// The time that this process waited.
+        /// The time for which this process waited.
         waited: Duration,
     },
-    /// The user ended the command.
+    /// The user interrupted the command.
     #[error("interrupted; the virtual machine was stopped")]
     Interrupted,
 }
@@ -129,7 +129,7 @@ pub enum Error {
 /// The result of this crate's functions.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// Returns a function that converts an I/O error of a file operation to [`Error::File`].
+/// Returns a function that converts the I/O error of a file operation to [`Error::File`].
 pub fn file(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Error {
     let path = path.to_owned();
     move |source| Error::File { action, path, source }

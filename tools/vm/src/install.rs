@@ -20,11 +20,11 @@ use crate::{
     watch::{self, Ending, Limits, Observer, Seen},
 };
 
-/// The number of restarts allowed during an installation; other projects' CI uses the same limit.
+/// The maximum number of restarts during an installation; other projects' CI uses the same limit.
 const RESTARTS: u32 = 10;
 
-/// The time for which a base image of an evaluation edition is used. Windows shuts itself down after ten
-/// days without activation, which needs a network, and a run must end within the tenth day.
+/// The time for which a base image of an evaluation edition can be used. Activation requires a
+/// network; after ten days without it, Windows shuts itself down, so a run must end before then.
 const EVALUATION: Duration = Duration::from_hours(9 * 24);
 
 /// The options of an installation.
@@ -41,36 +41,36 @@ pub struct Installation {
     /// The settings for QEMU.
     pub settings: Settings,
     /// The accelerators to try in turn if nothing starts in the virtual machine. On some hosts, KVM
-    /// runs a few instructions but not an operating system.
+    /// can run a few instructions but not an operating system.
     pub alternatives: Vec<Accelerator>,
-    /// The longest time without a message; the default depends on the accelerator.
+    /// The maximum time without a message; the default depends on the accelerator.
     pub silence: Option<Duration>,
     /// The time limit for the installation; the default depends on the accelerator.
     pub total: Option<Duration>,
 }
 
-/// An installed Windows. Its image is only read: runs write to overlays.
+/// An installed Windows. Its image is read-only: runs write to overlays.
 #[derive(Clone, Debug)]
 pub struct Base {
-    /// The folder that contains it.
+    /// The folder that contains the base image.
     pub folder: PathBuf,
     /// The system disk.
     pub image: PathBuf,
-    /// The UEFI firmware's code and variables.
+    /// The files with the UEFI firmware's code and variables.
     pub uefi: Option<(PathBuf, PathBuf)>,
-    /// The name that the installed system reported.
+    /// The system name that the installed Windows reported.
     pub system: String,
     /// The accelerator used for the installation.
     pub accelerator: Option<Accelerator>,
 }
 
 impl Base {
-    /// Returns the firmware for a virtual machine that runs an overlay, with a copy of the
+    /// Returns the firmware for a virtual machine that runs an overlay, with its own copy of the
     /// variables.
     ///
     /// # Errors
     ///
-    /// Returns [`Error::File`] if the variables cannot be copied.
+    /// Fails with [`Error::File`] if the variables cannot be copied.
     pub fn firmware(&self, folder: &Path) -> Result<Firmware> {
         let Some((code, variables)) = &self.uefi else {
             return Ok(Firmware::Bios);
@@ -82,13 +82,13 @@ impl Base {
 }
 
 impl Installation {
-    /// Returns the base image. Installs Windows first if no base image exists for this installation
-    /// image and answer file.
+    /// Returns the base image for this installation image and answer file, installing Windows if
+    /// there is none.
     ///
     /// # Errors
     ///
-    /// Returns [`Error::Installation`] if the installation did not finish; the folder that it names
-    /// contains the serial log and screenshots.
+    /// Fails with [`Error::Installation`] if the installation did not finish; the folder in the
+    /// error contains the serial log and screenshots.
     pub fn base(&self, tell: &dyn Fn(&str)) -> Result<Base> {
         check_iso(&self.iso)?;
         fs::create_dir_all(&self.images).map_err(file("create", &self.images))?;
@@ -124,7 +124,7 @@ impl Installation {
         })
     }
 
-    /// Returns the base image in a folder, if its installation finished and Windows still runs
+    /// Returns the base image in a folder, if the installation finished and Windows can still run
     /// without activation.
     fn installed(&self, folder: &Path, tell: &dyn Fn(&str)) -> Result<Option<Base>> {
         let image = folder.join("base.qcow2");
@@ -164,8 +164,8 @@ impl Installation {
         }))
     }
 
-    /// Installs Windows with the first accelerator with which something starts, and returns the
-    /// name that the system reported.
+    /// Installs Windows with the first accelerator that starts anything, and returns the name that
+    /// the system reported.
     fn install_somehow(&self, folder: &Path, tell: &dyn Fn(&str)) -> Result<(String, Accelerator)> {
         let mut settings = self.settings.clone();
         let mut alternatives = self.alternatives.iter();
@@ -194,8 +194,8 @@ impl Installation {
         }
     }
 
-    /// Installs Windows, and returns the name that the system reported. With `can_give_up`, fails
-    /// early if nothing starts.
+    /// Installs Windows, and returns the name that the system reported. If `can_give_up` is true,
+    /// fails early if nothing starts.
     fn install(
         &self,
         settings: &Settings,
@@ -206,7 +206,7 @@ impl Installation {
         let path = |name: &str| folder.join(name);
         let (image, cd) = (path("installing.qcow2"), path("answer.iso"));
         for left in ["installing.qcow2", "base.json", "base.qcow2"] {
-            // Left behind by an interrupted installation.
+            // Files from an interrupted installation.
             let _ = fs::remove_file(path(left));
         }
         qemu::create_image(&settings.program, &image, self.disk)?;
@@ -224,7 +224,7 @@ impl Installation {
         let machine = Machine {
             settings: settings.clone(),
             firmware,
-            // The firmware tries the empty disk first, then the CD; for Setup, it is disk 0.
+            // The firmware tries the empty disk first, then the CD; for Setup, the disk is disk 0.
             drives: vec![Drive::System(image.clone()), Drive::Cd(source), Drive::Cd(cd.clone())],
             display: Display::None,
         };
@@ -232,14 +232,14 @@ impl Installation {
         let minutes = |count: u64| Duration::from_secs(count * 60);
         let limits = Limits {
             silence: self.silence.unwrap_or_else(|| minutes(15) * slow),
-            // Windows PE reports within a minute or two. Without a serial port, it shows by disk
-            // writes that it runs.
+            // Windows PE reports within a minute or two. Without a serial port, disk writes show
+            // that it is running.
             first_message: can_give_up.then(|| self.silence.unwrap_or_else(|| minutes(10) * slow)),
             total: self.total.unwrap_or_else(|| minutes(150) * slow),
             after_interrupt: self.silence.unwrap_or_else(|| minutes(3)),
             restarts: RESTARTS,
             do_writes_count: true,
-            // The CD's UEFI boot loader waits for a key before it starts Setup.
+            // The CD's UEFI boot loader waits for a key press before it starts Setup.
             press_keys: if self.answer.is_uefi {
                 Duration::from_secs(30) * slow.min(3)
             } else {
@@ -269,7 +269,7 @@ impl Installation {
     }
 }
 
-/// Reports the steps of an installation.
+/// Reports an installation's steps.
 struct Steps<'a> {
     tell: &'a dyn Fn(&str),
     start: Instant,
@@ -306,7 +306,7 @@ fn check_iso(path: &Path) -> Result<()> {
     let mut image = File::open(path).map_err(file("open", path))?;
     let mut identifier = [0; 5];
     let found = image.seek(SeekFrom::Start(PLACE)).and_then(|_| image.read_exact(&mut identifier));
-    // UDF-only images have BEA01 there.
+    // UDF-only images have BEA01 at this offset.
     if found.is_err() || !(&identifier == b"CD001" || &identifier == b"BEA01") {
         return Err(Error::Plan(format!(
             "{} is not a CD image; `--iso` expects a Windows installation image, such as one from \
@@ -323,7 +323,7 @@ fn make_writable(path: &Path) -> Result<()> {
     fs::set_permissions(path, fs::Permissions::from_mode(0o644)).map_err(file("change", path))
 }
 
-/// Returns the seconds since 1970.
+/// Returns the number of seconds since 1970.
 fn now() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs())
 }
@@ -333,7 +333,7 @@ fn short(hash: &str) -> &str {
 }
 
 /// Returns the SHA-256 of an installation image. Images are several gigabytes large, so the hash is
-/// kept for later runs, keyed by the file's path, size and time.
+/// cached for later runs, keyed by the file's path, size and time.
 fn hash(image: &Path, folder: &Path, tell: &dyn Fn(&str)) -> Result<String> {
     let known = folder.join("hashes.json");
     let place = image.canonicalize().map_err(file("find", image))?;
@@ -360,7 +360,7 @@ fn hash(image: &Path, folder: &Path, tell: &dyn Fn(&str)) -> Result<String> {
     }
     let hash = hex(&hash.finalize());
     hashes[&key] = json!(hash);
-    // If this fails, the next run just computes the hash again.
+    // If this fails, the next run computes the hash again.
     let _ = fs::write(&known, format!("{hashes:#}\n"));
     Ok(hash)
 }
@@ -394,12 +394,12 @@ fn lock(path: &Path, tell: &dyn Fn(&str)) -> Result<File> {
     }
 }
 
-/// Returns the answer file's contents for an image, with defaults for the omitted values.
+/// Returns the contents of the answer file for an image, with defaults for missing values.
 ///
 /// # Errors
 ///
-/// Returns [`Error::UnknownWindows`] if neither the file name nor the caller tells the system, and
-/// the errors of [`product_key`].
+/// Fails with [`Error::UnknownWindows`] if neither the file name nor the caller specifies the
+/// system, and with the errors of [`product_key`].
 pub fn answer(
     iso: &Path,
     windows: Option<Windows>,

@@ -1,4 +1,4 @@
-//! Handles Ctrl+C and termination signals, which must not leave a virtual machine running.
+//! Handles Ctrl+C and termination signals, so that no virtual machine keeps running.
 
 use std::sync::{
     Once,
@@ -13,7 +13,7 @@ static ASKED: AtomicBool = AtomicBool::new(false);
 pub fn catch() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
-        // If the program has its own handler, that handler stays in effect; QEMU ends with the
+        // If the program already has a handler, that handler stays in effect; QEMU ends with the
         // process anyway.
         let _ = ctrlc::set_handler(|| ASKED.store(true, Ordering::Relaxed));
     });
@@ -23,7 +23,7 @@ pub fn catch() {
 ///
 /// # Errors
 ///
-/// Returns [`Error::Interrupted`].
+/// Fails with [`Error::Interrupted`].
 pub fn check() -> Result<()> {
     if ASKED.load(Ordering::Relaxed) {
         return Err(Error::Interrupted);

@@ -1,12 +1,12 @@
 //! Writes CD images: ISO 9660 with Joliet names.
 //!
-//! Windows and Linux read the Joliet directory tree if there is one, whose names keep case and length; so
-//! the primary tree is empty. Sources: ECMA-119 (the file system), and Microsoft's Joliet
-//! specification of 1995 (the supplementary descriptor and its names).
+//! Windows and Linux prefer the Joliet directory tree, which preserves the case and length of
+//! names, so the primary tree is empty. Sources: ECMA-119 (the file system), and Microsoft's 1995
+//! Joliet specification (the supplementary descriptor and its names).
 //!
-//! A disk with a FAT file system does not replace the CD of the answer file: no test shows that a second disk,
-//! on USB or not, never becomes disk 0, which Windows Setup erases. The kit is on a CD so that no stage can
-//! change it.
+//! The answer file is on a CD instead of a FAT disk, because Windows Setup erases disk 0, and no
+//! test rules out that a second disk, on USB or not, becomes disk 0. The kit is on a CD so that
+//! stages cannot change it.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -17,28 +17,28 @@ use std::{
 
 use crate::error::{Error, Result, file};
 
-/// The size of a sector and logical block, in bytes.
+/// The size of a sector, which is also that of a logical block, in bytes.
 const SECTOR: usize = 2048;
-/// The sectors before the first volume descriptor.
+/// The number of sectors before the first volume descriptor.
 const SYSTEM_AREA: usize = 16;
-/// The longest Joliet name, in UTF-16 units.
+/// The maximum length of a Joliet name, in UTF-16 units.
 const MAX_NAME: usize = 64;
-/// The maximum depth of a path, including the root: ECMA-119, 6.8.2.1.
+/// The maximum depth of a path, including the root (ECMA-119, 6.8.2.1).
 const MAX_DEPTH: usize = 8;
 
-/// The files of an image: their paths, with `/` between folders, and their contents.
+/// The files of an image: paths with `/` between folders, and contents.
 pub type Files = BTreeMap<String, Vec<u8>>;
 
-/// A folder of a directory tree. Its number is its position in the path table.
+/// A folder in a directory tree. Its number is its position in the path table.
 struct Folder {
-    /// The path, without a `/` at the end; empty for the root.
+    /// The path, without a trailing `/`; empty for the root.
     path: String,
-    /// The identifier in the directory of the parent.
+    /// The identifier in the parent's directory.
     name: Vec<u8>,
     parent: usize,
-    /// The identifiers and paths of folders, sorted.
+    /// The subfolders' identifiers and paths, sorted.
     folders: Vec<(Vec<u8>, String)>,
-    /// The identifiers and paths of files, sorted.
+    /// The files' identifiers and paths, sorted.
     files: Vec<(Vec<u8>, String)>,
 }
 
@@ -53,8 +53,8 @@ struct Extent {
 ///
 /// # Errors
 ///
-/// Returns [`Error::Iso`] if a file's path does not fit the format, and [`Error::File`] if the
-/// image cannot be written.
+/// Fails with [`Error::Iso`] if a file's path does not fit the format, and with [`Error::File`] if
+/// the image cannot be written.
 pub fn write(image: &Path, label: &str, files: &Files) -> Result<()> {
     check(files)?;
     let bytes = encode(label, files);
@@ -107,8 +107,8 @@ fn wide(text: &str) -> Vec<u8> {
     text.encode_utf16().flat_map(u16::to_be_bytes).collect()
 }
 
-/// Returns the folders of a tree in the order of the path table: by depth, then by the number of
-/// the parent, then by name.
+/// Returns a tree's folders in path table order: by depth, then by the parent's number, then by
+/// name.
 fn folders(files: &Files) -> Vec<Folder> {
     let mut children: BTreeMap<String, (BTreeSet<&str>, Vec<&str>)> = BTreeMap::new();
     children.entry(String::new()).or_default();
@@ -165,12 +165,12 @@ fn both16(out: &mut Vec<u8>, number: u16) {
     out.extend(number.to_be_bytes());
 }
 
-/// Returns a directory record: ECMA-119, 9.1.
+/// Returns a directory record (ECMA-119, 9.1).
 fn record(name: &[u8], extent: Extent, is_folder: bool) -> Vec<u8> {
     let mut out = vec![0, 0];
     both32(&mut out, extent.sector);
     both32(&mut out, extent.bytes);
-    // 1 January 2024, 00:00:00 UTC: equal files make equal images.
+    // 1 January 2024, 00:00:00 UTC: equal files result in equal images.
     out.extend([124, 1, 1, 0, 0, 0, 0]);
     out.push(if is_folder { 2 } else { 0 });
     out.extend([0, 0]);
@@ -184,7 +184,7 @@ fn record(name: &[u8], extent: Extent, is_folder: bool) -> Vec<u8> {
     out
 }
 
-/// Returns the contents of a directory: records that do not cross sectors.
+/// Returns the contents of a directory; records do not cross sectors.
 fn directory(records: &[Vec<u8>]) -> Vec<u8> {
     let mut out = Vec::new();
     for record in records {
@@ -198,7 +198,7 @@ fn directory(records: &[Vec<u8>]) -> Vec<u8> {
     out
 }
 
-/// Returns the records of a folder, with the extents that the function returns.
+/// Returns a folder's records, with extents from the function.
 fn records(
     folder: &Folder,
     number: usize,
@@ -218,7 +218,7 @@ fn records(
     all
 }
 
-/// Returns a path table: ECMA-119, 9.4.
+/// Returns a path table (ECMA-119, 9.4).
 fn path_table(folders: &[Folder], extents: &[Extent], is_little: bool) -> Vec<u8> {
     let mut out = Vec::new();
     for (folder, extent) in folders.iter().zip(extents) {
@@ -252,14 +252,14 @@ struct Volume<'a> {
     root: Extent,
 }
 
-/// Returns a volume descriptor: ECMA-119, 8.4 and 8.5.
+/// Returns a volume descriptor (ECMA-119, 8.4 and 8.5).
 fn descriptor(volume: &Volume<'_>) -> Vec<u8> {
     let is_joliet = volume.is_joliet;
     let text = |text: &str, length: usize| -> Vec<u8> {
         let mut bytes = if is_joliet { wide(text) } else { text.as_bytes().to_vec() };
         bytes.truncate(length);
         while bytes.len() < length {
-            // A field with an odd length ends with half a character.
+            // A field of odd length ends with half a character.
             bytes.extend(if is_joliet { &[0, b' '][..] } else { &b" "[..] });
         }
         bytes.truncate(length);
@@ -271,7 +271,7 @@ fn descriptor(volume: &Volume<'_>) -> Vec<u8> {
     out.extend(text(volume.label, 32));
     out.extend([0; 8]);
     both32(&mut out, volume.sectors);
-    // UCS-2, level 3.
+    // UCS-2 level 3.
     let mut escapes = if is_joliet { b"%/E".to_vec() } else { Vec::new() };
     escapes.resize(32, 0);
     out.extend(escapes);
@@ -298,7 +298,7 @@ fn descriptor(volume: &Volume<'_>) -> Vec<u8> {
     out
 }
 
-/// A directory tree with its location on the image.
+/// A directory tree and its location on the image.
 struct Placed {
     folders: Vec<Folder>,
     extents: Vec<Extent>,

@@ -1,4 +1,4 @@
-//! The kit: the files on the CD from which a virtual machine runs its stages.
+//! The kit: the files on the CD, from which a virtual machine runs its stages.
 
 use std::{
     fmt::Write as _,
@@ -17,7 +17,7 @@ use crate::{
 /// The file that identifies the CD to the guest; it contains the plan.
 pub const TAG: &str = "wdk-etw-kit.json";
 
-/// The agent, which runs the plan inside Windows.
+/// The agent, which executes the plan inside Windows.
 const AGENT: &[u8] = include_bytes!("../../../tests/windows/agent.cmd");
 
 /// The stages' scripts: names and contents.
@@ -26,13 +26,13 @@ const SCRIPTS: &[(&str, &[u8])] = include!(concat!(env!("OUT_DIR"), "/scripts.rs
 /// A planned stage.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stage {
-    /// Its leg and name.
+    /// The stage's leg and name.
     pub id: StageId,
     /// The time limit with virtualization, in minutes.
     pub minutes: u32,
-    /// True if it may crash Windows; the agent flushes the disks before it runs.
+    /// True if the stage can crash Windows; the agent flushes the disks before it runs.
     pub is_risky: bool,
-    /// The name of its script, without extension.
+    /// The name of the stage's script, without extension.
     pub script: String,
 }
 
@@ -50,10 +50,10 @@ struct Line {
     script: &'static str,
 }
 
-/// The stages of both legs: `tests/windows/stages.txt`, which explains their order.
+/// The stages of both legs, from `tests/windows/stages.txt`, which explains their order.
 const STAGES: &[Line] = include!(concat!(env!("OUT_DIR"), "/stages.rs"));
 
-/// The stages that need the driver, which the stage `install` installs.
+/// The stages that need the driver, which the `install` stage installs.
 const NEED_DRIVER: [&str; 9] =
     ["scenarios", "recipes", "boot", "booted", "decode", "probe", "probe-2", "probe-3", "probe-4"];
 
@@ -69,13 +69,13 @@ pub fn stage_names() -> Vec<&'static str> {
     names
 }
 
-/// Returns the plan: all stages, or the named stages, with `install` before them if one of them
-/// needs the driver. If a leg is named, the plan has only that leg's stages, with `verifier` before
-/// them.
+/// Returns the plan: all stages, or the named ones, preceded by `install` if any of them needs the
+/// driver. If a leg is named, the plan contains only the stages of that leg; those of the verifier
+/// leg are preceded by `verifier`.
 ///
 /// # Errors
 ///
-/// Returns [`Error::Plan`] if the leg lacks a named stage.
+/// Fails with [`Error::Plan`] if the leg lacks a named stage.
 pub fn plan(only: &[String], leg: Option<&str>) -> Result<Vec<Stage>> {
     let is_named = |name: &str| only.is_empty() || only.iter().any(|one| one == name);
     let needs_driver = only.iter().any(|one| NEED_DRIVER.contains(&one.as_str()));
@@ -88,7 +88,7 @@ pub fn plan(only: &[String], leg: Option<&str>) -> Result<Vec<Stage>> {
                 || (line.name == "install" && needs_driver)
                 || (line.name == VERIFIER && leg.is_some())
         })
-        // A named stage runs in the plain leg if no leg is named.
+        // If no leg is named, a named stage runs in the plain leg.
         .filter(|line| has_any_leg || line.leg == PLAIN || line.name == VERIFIER)
         .map(|line| Stage {
             id: StageId { leg: line.leg.to_owned(), stage: line.name.to_owned() },
@@ -112,15 +112,15 @@ pub fn plan(only: &[String], leg: Option<&str>) -> Result<Vec<Stage>> {
 /// A driver package.
 #[derive(Clone, Debug, Default)]
 pub struct Package {
-    /// The folder of its files.
+    /// The folder that contains its files.
     pub folder: PathBuf,
     /// The driver's name.
     pub name: String,
     /// The service's name.
     pub service: String,
-    /// The hardware ID of its device.
+    /// The device's hardware ID.
     pub hardware_id: String,
-    /// The INF's file name.
+    /// The INF file's name.
     pub inf: String,
     /// The image's file name.
     pub sys: String,
@@ -141,36 +141,37 @@ impl Package {
     }
 }
 
-/// The parts of a kit.
+/// The contents of a kit.
 #[derive(Clone, Debug, Default)]
 pub struct Contents {
     /// The driver under test.
     pub driver: Package,
-    /// The provider's name and GUID, if the package declares them.
+    /// The name and GUID of the provider, if the package declares one.
     pub provider: Option<(String, String)>,
-    /// The folder of the same driver, packaged by the WDK.
+    /// The folder of the same driver's package from the WDK.
     pub package_wdk: Option<PathBuf>,
-    /// The folder of the same driver with a version 2 catalog.
+    /// The folder of the same driver's package with a version 2 catalog.
     pub package_catalog_2: Option<PathBuf>,
-    /// The driver of the probes.
+    /// The driver for the probes.
     pub probe: Option<Package>,
     /// The client program.
     pub client: Option<PathBuf>,
     /// `cargo-etw.exe`, which traces and decodes events if there is no client.
     pub tracer: Option<PathBuf>,
-    /// The recipes of the guides, as data.
+    /// The guides' recipes, as data.
     pub recipes: Option<PathBuf>,
-    /// A folder with other scripts for the stages.
+    /// A folder with replacement scripts for the stages.
     pub stages: Option<PathBuf>,
 }
 
 impl Contents {
-    /// Returns the kit's files. The agent's time limits are the plan's, multiplied by `factor`.
+    /// Returns the kit's files. The agent's time limits are those of the plan, multiplied by
+    /// `factor`.
     ///
     /// # Errors
     ///
-    /// Returns [`Error::Plan`] if a stage has no script, and [`Error::File`] if a file cannot be
-    /// read.
+    /// Fails with [`Error::Plan`] if a stage has no script, and with [`Error::File`] if a file
+    /// cannot be read.
     pub fn files(&self, plan: &[Stage], factor: u32) -> Result<Files> {
         let mut files = self.packages()?;
         let scripts = self.scripts()?;
@@ -221,11 +222,11 @@ impl Contents {
         Ok(files)
     }
 
-    /// Returns the files of a kit without a plan and without the agent, for manual work.
+    /// Returns the files of a kit for manual work, without a plan and an agent.
     ///
     /// # Errors
     ///
-    /// Returns [`Error::File`] if a file cannot be read.
+    /// Fails with [`Error::File`] if a file cannot be read.
     pub fn files_by_hand(&self) -> Result<Files> {
         let mut files = self.packages()?;
         for (name, contents) in self.scripts()? {
@@ -304,7 +305,7 @@ fn script<'a>(scripts: &'a [(String, Vec<u8>)], stage: &str) -> Option<&'a str> 
     names.first().copied()
 }
 
-/// Returns text with the line endings that batch files need; with others, cmd misses labels.
+/// Returns text with Windows line endings, without which cmd does not find labels in batch files.
 #[must_use]
 pub fn windows_lines(text: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(text.len());

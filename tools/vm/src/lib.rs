@@ -1,17 +1,17 @@
 //! Runs a driver's test stages on real Windows in QEMU.
 //!
-//! - [`install`] installs Windows unattended from an image, and keeps it as a base image;
+//! - [`install`] installs Windows unattended from an image, and keeps the result as a base image;
 //!   [`answer`] writes the answer file.
 //! - [`kit`] puts the driver's package and the stages on a CD.
-//! - [`run`] runs them on an overlay of the base image, and copies the results out.
+//! - [`run`] runs the stages on an overlay of the base image, and copies the results to the host.
 //! - [`report`] presents the results to the user.
 //!
 //! Below them, [`qemu`], [`qmp`] and [`accelerator`] start and control QEMU, [`watch`] follows a
 //! virtual machine through the messages on its serial port ([`protocol`]), and [`iso`] and [`disk`]
-//! are the images that carry files in and out.
+//! write and read the images that transfer files.
 //!
-//! The guest needs no network, no guest tools and no drivers: disks are SATA, messages go to COM1.
-//! Tests run a small Linux instead of Windows, which follows the same protocol. No Windows has been
+//! The guest needs no network, guest tools or drivers: disks are SATA, and messages go to COM1.
+//! Tests run a small Linux system that follows the same protocol as Windows. No Windows has been
 //! run with this crate yet.
 #![cfg(unix)]
 

@@ -1,53 +1,53 @@
-//! The messages that report a guest's progress on its first serial port.
+//! The messages with which a guest reports progress on its first serial port.
 //!
-//! A line is a prefix, a word and the word's arguments. Firmware and boot loaders write to the
-//! same port, escape codes included, so the prefix can be anywhere in a line.
+//! A line is a prefix, a word and the word's arguments. Firmware and boot loaders write to the same
+//! port, including escape codes, so the prefix can be anywhere in a line.
 
 /// The prefix of each message on the serial port.
 pub const PREFIX: &str = "wdk-etw: ";
 
-/// A stage in one of the legs of a plan.
+/// A stage in a leg of the plan.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct StageId {
-    /// The leg: `plain`, or `verifier` for the one under Driver Verifier.
+    /// The leg: `plain`, or `verifier` for the leg under Driver Verifier.
     pub leg: String,
     /// The stage's name.
     pub stage: String,
 }
 
-/// A message of a guest.
+/// A message from a guest.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Message {
     /// Setup or the first logon has reached a step.
     Setup(String),
-    /// Windows is installed and prepared; the machine is about to turn itself off.
+    /// Windows is installed and prepared; the machine is about to shut down.
     Installed(String),
-    /// The agent has started after the machine booted.
+    /// The agent has started after a boot.
     Boot,
-    /// The agent waits for a stage; the number counts its rounds.
+    /// The agent is waiting for a stage; the number counts its rounds.
     Alive,
-    /// A stage begins.
+    /// A stage has started.
     Begin(StageId),
-    /// A stage's script ended with this exit code.
+    /// A stage's script has ended with this exit code.
     End(StageId, i64),
-    /// The agent ended a stage that exceeded its time.
+    /// The agent stopped a stage that exceeded its time limit.
     TimedOut(StageId),
-    /// The machine restarted during a stage that had not requested it.
+    /// The machine restarted during a stage that had not requested a restart.
     Lost(StageId),
-    /// The machine restarts at a stage's request.
+    /// The machine is restarting at a stage's request.
     Reboot,
-    /// The agent put a crash dump on the results disk.
+    /// The agent copied a crash dump to the results disk.
     Dump(String),
     /// The results disk is full.
     Full,
-    /// The agent cannot continue; the text is the reason.
+    /// The agent cannot continue, for this reason.
     Error(String),
-    /// All stages ended; the machine is about to turn itself off.
+    /// All stages have ended; the machine is about to shut down.
     Finished,
 }
 
 impl Message {
-    /// Reads a line of the serial port. Returns `None` for a line without a message.
+    /// Parses a line from the serial port. Returns `None` for a line without a message.
     #[must_use]
     pub fn read(line: &str) -> Option<Self> {
         let (_, text) = line.split_once(PREFIX)?;
@@ -82,14 +82,14 @@ impl Message {
     }
 }
 
-/// Splits a growing text into lines.
+/// Splits incoming text into lines.
 #[derive(Debug, Default)]
 pub struct Lines {
     pending: Vec<u8>,
 }
 
 impl Lines {
-    /// Adds bytes, and returns the lines that they complete.
+    /// Adds bytes, and returns the lines that are now complete.
     pub fn push(&mut self, bytes: &[u8]) -> Vec<String> {
         self.pending.extend_from_slice(bytes);
         let mut lines = Vec::new();
@@ -113,8 +113,7 @@ mod tests {
     fn messages_are_found_by_their_prefix() {
         let cases = [
             ("wdk-etw: begin plain install", Message::Begin(id("plain", "install"))),
-            // OVMF's escape codes precede the message, and the agent's line has a Windows line
-            // ending.
+            // OVMF's escape codes precede the message, and the agent's line ends in Windows style.
             (
                 "\u{1b}[2J\u{1b}[01;01Hwdk-etw: end verifier install 3010\r",
                 Message::End(id("verifier", "install"), 3010),

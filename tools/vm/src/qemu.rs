@@ -1,4 +1,4 @@
-//! QEMU's command line and process.
+//! The command line and process of QEMU.
 
 use std::{
     ffi::OsString,
@@ -20,19 +20,19 @@ use crate::{
     qmp::{Event, Qmp},
 };
 
-/// QEMU's way of running the guest's processors.
+/// QEMU's method of running the guest's processors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Accelerator {
-    /// The host's virtualization, with the Hyper-V interface for guests that support it.
+    /// The host's virtualization with the Hyper-V interface, for guests that support it.
     KvmHyperV,
-    /// The host's virtualization alone.
+    /// The host's virtualization without the Hyper-V interface.
     Kvm,
-    /// Binary translation, which works on every host and is many times slower.
+    /// Binary translation, which works on every host but is many times slower.
     Tcg,
 }
 
 impl Accelerator {
-    /// All accelerators, the fastest first.
+    /// All accelerators, fastest first.
     pub const ALL: [Self; 3] = [Self::KvmHyperV, Self::Kvm, Self::Tcg];
 
     /// Returns the name used on the command line.
@@ -45,7 +45,7 @@ impl Accelerator {
         }
     }
 
-    /// Returns the factor by which time limits grow compared with virtualization.
+    /// Returns the factor for time limits, relative to virtualization.
     #[must_use]
     pub const fn slowness(self) -> u32 {
         match self {
@@ -54,11 +54,11 @@ impl Accelerator {
         }
     }
 
-    /// Returns `-accel` and `-cpu`.
+    /// Returns the values of `-accel` and `-cpu`.
     ///
-    /// Virtualization inside the guest is masked: it made guests crash, and with it Windows may
-    /// turn on memory integrity. Under TCG, the processor model is one that Windows supports and
-    /// TCG implements almost completely.
+    /// Nested virtualization is masked: it made guests crash, and it lets Windows enable memory
+    /// integrity. Under TCG, the processor model is one that Windows supports and that TCG
+    /// implements almost completely.
     const fn arguments(self) -> (&'static str, &'static str) {
         match self {
             Self::KvmHyperV => (
@@ -78,11 +78,11 @@ impl Accelerator {
 pub enum Firmware {
     /// QEMU's own BIOS.
     Bios,
-    /// UEFI without Secure Boot: the shared code, and this machine's own variables.
+    /// UEFI without Secure Boot: shared code, and separate variables for each machine.
     Uefi {
-        /// The code, which is only read.
+        /// The file with the code, which is read-only.
         code: PathBuf,
-        /// The variables.
+        /// The file with the variables.
         variables: PathBuf,
     },
 }
@@ -94,18 +94,18 @@ pub struct Settings {
     pub program: PathBuf,
     /// The accelerator.
     pub accelerator: Accelerator,
-    /// Virtual processors.
+    /// The number of virtual processors.
     pub processors: u32,
-    /// Memory in MiB. With 8 GiB and more, Windows may turn on memory integrity.
+    /// The memory in MiB. With 8 GiB or more, Windows can enable memory integrity.
     pub memory: u32,
-    /// Additional arguments, after all others.
+    /// Additional arguments, which follow all others.
     pub extra: Vec<OsString>,
 }
 
 /// A disk or CD of a virtual machine. The firmware tries the drives in order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Drive {
-    /// The system disk, qcow2.
+    /// The system disk, in qcow2 format.
     System(PathBuf),
     /// A raw disk.
     Raw(PathBuf),
@@ -129,11 +129,11 @@ pub enum Display {
 pub struct Machine {
     /// The shared settings.
     pub settings: Settings,
-    /// Its firmware.
+    /// The firmware.
     pub firmware: Firmware,
-    /// Its drives.
+    /// The drives.
     pub drives: Vec<Drive>,
-    /// Its display.
+    /// The display.
     pub display: Display,
 }
 
@@ -141,8 +141,8 @@ pub struct Machine {
 ///
 /// # Errors
 ///
-/// Returns [`Error::MissingProgram`] if the path does not exist or the search path has no such
-/// program.
+/// Fails with [`Error::MissingProgram`] if the path does not exist or the program is not on the
+/// search path.
 pub fn find(program: &Path) -> Result<PathBuf> {
     let missing = || Error::MissingProgram {
         program: program.display().to_string(),
@@ -159,11 +159,11 @@ pub fn find(program: &Path) -> Result<PathBuf> {
         .ok_or_else(missing)
 }
 
-/// Returns the UEFI firmware's code and variables files.
+/// Returns the files with the UEFI firmware's code and variables.
 ///
 /// # Errors
 ///
-/// Returns [`Error::MissingFirmware`] with the folders that were searched.
+/// Fails with [`Error::MissingFirmware`], which contains the folders that were searched.
 pub fn find_uefi() -> Result<(PathBuf, PathBuf)> {
     /// The folders of Debian and Ubuntu, Fedora, and Arch Linux.
     const FOLDERS: [&str; 3] = ["/usr/share/OVMF", "/usr/share/edk2/ovmf", "/usr/share/edk2/x64"];
@@ -185,7 +185,7 @@ pub fn find_uefi() -> Result<(PathBuf, PathBuf)> {
 }
 
 impl Machine {
-    /// Returns QEMU's arguments, without those for the serial port and QMP.
+    /// Returns QEMU's arguments, except those for the serial port and QMP.
     #[must_use]
     pub fn arguments(&self) -> Vec<OsString> {
         let Settings { accelerator, processors, memory, .. } = self.settings;
@@ -200,7 +200,8 @@ impl Machine {
         add("-cpu", cpu.to_owned());
         add("-smp", processors.to_string());
         add("-m", format!("{memory}M"));
-        // Windows reads the clock as the local time of its zone, and the answer file sets the zone to UTC.
+        // Windows interprets the clock as local time, and the answer file sets the time zone to
+        // UTC.
         add("-rtc", "base=utc,driftfix=slew".to_owned());
         for setting in ["ICH9-LPC.disable_s3=1", "ICH9-LPC.disable_s4=1"] {
             add("-global", setting.to_owned());
@@ -208,7 +209,7 @@ impl Machine {
         if accelerator != Accelerator::Tcg {
             add("-global", "kvm-pit.lost_tick_policy=discard".to_owned());
         }
-        // A guest that crashed writes its dump and restarts: QEMU must not stop it first.
+        // A crashed guest writes its dump and restarts, so QEMU must not stop it before.
         add("-action", "panic=none,reboot=reset,shutdown=poweroff".to_owned());
         add("-vga", "std".to_owned());
         add("-device", "qemu-xhci,id=usb".to_owned());
@@ -255,11 +256,11 @@ impl Machine {
         all
     }
 
-    /// Starts the machine. Its serial log is written to a file.
+    /// Starts the machine, whose serial output is logged to a file.
     ///
     /// # Errors
     ///
-    /// Returns [`Error::NotStarted`] with QEMU's output.
+    /// Fails with [`Error::NotStarted`], which contains QEMU's output.
     pub fn start(&self, serial: &Path) -> Result<Running> {
         File::create(serial).map_err(file("create", serial))?;
         let mut arguments: Vec<OsString> = self.arguments();
@@ -288,13 +289,14 @@ pub struct Running {
     lines: Lines,
     /// The file with QEMU's standard error.
     log: PathBuf,
-    /// The folder of the socket and the log: a socket's path is at most 107 bytes long.
+    /// The folder of the socket and the log. It is temporary, because a socket's path is limited to
+    /// 107 bytes.
     _folder: TempDir,
 }
 
 /// Starts QEMU with a QMP socket, and connects to it.
 fn launch(program: &Path, arguments: &[OsString]) -> Result<Running> {
-    /// A generous limit, because QEMU may load from a slow disk while the host is busy.
+    /// The limit is generous, because QEMU may load from a slow disk on a busy host.
     const PATIENCE: Duration = Duration::from_mins(1);
     interrupt::catch();
     let folder = TempDir::with_prefix("etw-vm-")
@@ -320,7 +322,7 @@ fn launch(program: &Path, arguments: &[OsString]) -> Result<Running> {
         command: format!("{command:?}"),
     };
     let qmp = loop {
-        // If the connection fails, the process ends next, which the loop detects.
+        // If the connection fails, QEMU is about to end, which the loop detects.
         if let Ok(Some(qmp)) = Qmp::connect(&socket) {
             break qmp;
         }
@@ -338,14 +340,14 @@ fn launch(program: &Path, arguments: &[OsString]) -> Result<Running> {
     Ok(Running { child, qmp, serial: None, lines: Lines::default(), log, _folder: folder })
 }
 
-/// Makes the kernel end the child when this process ends, for whatever reason.
+/// Makes the kernel end the child process when this process ends, for any reason.
 #[cfg(target_os = "linux")]
 fn end_with_this_process(command: &mut Command) {
     use std::os::unix::process::CommandExt as _;
 
     use nix::sys::{prctl, signal::Signal};
 
-    // The terminal's signals go to this process only, which then ends QEMU.
+    // Terminal signals reach only this process, which then ends QEMU.
     command.process_group(0);
     let die = || prctl::set_pdeathsig(Signal::SIGKILL).map_err(Into::into);
     // SAFETY: the closure runs in the forked child before exec and only makes one system call,
@@ -355,7 +357,7 @@ fn end_with_this_process(command: &mut Command) {
     }
 }
 
-/// Other systems have no such signal; dropping [`Running`] ends QEMU.
+/// Other systems lack such a signal; dropping [`Running`] ends QEMU.
 #[cfg(not(target_os = "linux"))]
 fn end_with_this_process(command: &mut Command) {
     use std::os::unix::process::CommandExt as _;
@@ -368,7 +370,7 @@ impl Running {
     ///
     /// # Errors
     ///
-    /// Returns [`Error::File`] if the log cannot be read.
+    /// Fails with [`Error::File`] if the log cannot be read.
     pub fn lines(&mut self) -> Result<Vec<String>> {
         let Some(serial) = &mut self.serial else {
             return Ok(Vec::new());
@@ -378,7 +380,7 @@ impl Running {
         Ok(self.lines.push(&bytes))
     }
 
-    /// Returns the next event of QEMU.
+    /// Returns QEMU's next event.
     pub fn event(&mut self) -> Option<Event> {
         self.qmp.event()
     }
@@ -404,16 +406,16 @@ impl Running {
     ///
     /// # Errors
     ///
-    /// Returns [`Error::Control`].
+    /// Fails with [`Error::Control`].
     pub fn execute(&mut self, command: &str, arguments: &Value) -> Result<Value> {
         self.qmp.execute(command, arguments)
     }
 
-    /// Writes a screenshot as PNG.
+    /// Writes a screenshot as a PNG file.
     ///
     /// # Errors
     ///
-    /// Returns [`Error::Control`].
+    /// Fails with [`Error::Control`].
     pub fn screenshot(&mut self, to: &Path) -> Result<()> {
         let arguments = json!({ "filename": to.display().to_string(), "format": "png" });
         self.execute("screendump", &arguments).map(|_| ())
@@ -423,21 +425,22 @@ impl Running {
     ///
     /// # Errors
     ///
-    /// Returns [`Error::Control`].
+    /// Fails with [`Error::Control`].
     pub fn written(&mut self) -> Result<u64> {
         let all = self.execute("query-blockstats", &json!({}))?;
         let each = all.as_array().into_iter().flatten();
         Ok(each.filter_map(|one| one["stats"]["wr_bytes"].as_u64()).sum())
     }
 
-    /// Asks QEMU to flush its data and quit, and waits until it has.
+    /// Asks QEMU to flush its data and quit, and waits until it has ended.
     ///
     /// # Errors
     ///
-    /// Returns [`Error::Control`] if QEMU is still running; dropping it kills the process.
+    /// Fails with [`Error::Control`] if QEMU is still running; dropping the value kills the
+    /// process.
     pub fn quit(mut self) -> Result<()> {
         const PATIENCE: Duration = Duration::from_mins(1);
-        // QEMU may close the connection before it answers.
+        // QEMU may close the connection before it responds.
         let _ = self.execute("quit", &json!({}));
         let until = Instant::now() + PATIENCE;
         while self.ended().is_none() {
@@ -463,11 +466,11 @@ impl Drop for Running {
 
 /// Creates an empty system disk in qcow2 format.
 ///
-/// QEMU itself creates the image, so its tools are not needed.
+/// A QEMU process creates the image, so QEMU's other tools are not needed.
 ///
 /// # Errors
 ///
-/// Returns [`Error::Control`] with QEMU's reason.
+/// Fails with [`Error::Control`], which contains QEMU's reason.
 pub fn create_image(program: &Path, path: &Path, bytes: u64) -> Result<()> {
     create(program, path, |_| Ok(json!({ "size": bytes })))
 }
@@ -476,7 +479,7 @@ pub fn create_image(program: &Path, path: &Path, bytes: u64) -> Result<()> {
 ///
 /// # Errors
 ///
-/// Returns [`Error::Control`] with QEMU's reason.
+/// Fails with [`Error::Control`], which contains QEMU's reason.
 pub fn create_overlay(program: &Path, path: &Path, base: &Path) -> Result<()> {
     let name = base.display().to_string();
     create(program, path, |qemu| {
@@ -495,7 +498,7 @@ pub fn create_overlay(program: &Path, path: &Path, base: &Path) -> Result<()> {
     })
 }
 
-/// Creates a qcow2 image with additional options, through a running QEMU.
+/// Creates a qcow2 image with additional options, in a running QEMU.
 fn create(
     program: &Path,
     path: &Path,
@@ -515,7 +518,7 @@ fn create(
     qemu.quit()
 }
 
-/// Runs a job that creates an image, and waits until it ends.
+/// Runs a job that creates an image, and waits for its end.
 fn job(qemu: &mut Running, options: &Value) -> Result<()> {
     const COMMAND: &str = "blockdev-create";
     qemu.execute(COMMAND, &json!({ "job-id": "create", "options": options }))?;

@@ -1,4 +1,4 @@
-//! A client of QMP, QEMU's control protocol.
+//! A client for QMP, QEMU's control protocol.
 
 use std::{
     collections::VecDeque,
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use crate::error::{Error, Result};
 
-/// The time limit for one command. Under TCG on a busy host, a screenshot takes a second.
+/// The time limit for a command. Under TCG on a busy host, a screenshot takes a second.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// An event that QEMU reported.
@@ -26,7 +26,7 @@ pub struct Event {
 
 /// A connection to a running QEMU.
 ///
-/// Incomplete lines are kept here, so a read that times out loses nothing.
+/// Incomplete lines are kept, so that a read that times out loses nothing.
 #[derive(Debug)]
 pub struct Qmp {
     stream: UnixStream,
@@ -36,11 +36,11 @@ pub struct Qmp {
 }
 
 impl Qmp {
-    /// Connects to a socket on which QEMU listens. Returns `None` if QEMU does not listen yet.
+    /// Connects to QEMU's socket. Returns `None` if QEMU does not listen yet.
     ///
     /// # Errors
     ///
-    /// Returns [`Error::Control`] if QEMU listens but does not follow the QMP protocol.
+    /// Fails with [`Error::Control`] if QEMU listens but does not follow the QMP protocol.
     pub fn connect(socket: &Path) -> Result<Option<Self>> {
         let Ok(stream) = UnixStream::connect(socket) else {
             return Ok(None);
@@ -50,11 +50,11 @@ impl Qmp {
         Ok(Some(qmp))
     }
 
-    /// Runs a command and returns its result. Events that arrive meanwhile are kept.
+    /// Runs a command and returns its result. Keeps events that arrive in the meantime.
     ///
     /// # Errors
     ///
-    /// Returns [`Error::Control`] with QEMU's reason, or if it does not answer within 30 s.
+    /// Fails with [`Error::Control`] if QEMU rejects the command or does not respond within 30 s.
     pub fn execute(&mut self, command: &str, arguments: &Value) -> Result<Value> {
         let fail = |reason: String| Error::Control { command: command.to_owned(), reason };
         let mut line = json!({ "execute": command, "arguments": arguments }).to_string();
@@ -90,7 +90,7 @@ impl Qmp {
     /// Returns the next event, if one has arrived.
     pub fn event(&mut self) -> Option<Event> {
         if self.events.is_empty() && self.is_open {
-            // A broken connection shows up as the end of the QEMU process.
+            // A broken connection becomes visible when the QEMU process ends.
             if self.read(Duration::from_millis(1)).is_err() {
                 self.is_open = false;
             }
@@ -108,7 +108,7 @@ impl Qmp {
         }
     }
 
-    /// Reads what has arrived, or waits for the first bytes.
+    /// Reads the bytes that have arrived, or waits for the first ones.
     fn read(&mut self, wait: Duration) -> io::Result<()> {
         let mut bytes = [0; 4096];
         self.stream.set_read_timeout(Some(wait))?;
@@ -127,7 +127,7 @@ impl Qmp {
         Ok(())
     }
 
-    /// Removes and returns one complete line of JSON.
+    /// Removes and returns one complete JSON line.
     fn line(&mut self) -> Option<Value> {
         loop {
             let end = self.pending.iter().position(|byte| *byte == b'\n')?;
@@ -149,7 +149,7 @@ mod tests {
 
     use super::*;
 
-    /// Sends these parts, each after a pause, once a command has arrived.
+    /// Returns a client whose peer sends these parts after a command, each after a pause.
     fn answering(parts: &'static [&'static [&'static str]]) -> (tempfile::TempDir, Qmp) {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("qmp");
@@ -194,7 +194,7 @@ mod tests {
         assert_eq!(stop.name, "STOP");
         let error = qmp.execute("screendump", &json!({})).unwrap_err().to_string();
         assert_eq!(error, "QEMU's command screendump failed: No such node");
-        // The other side has closed the connection.
+        // The peer has closed the connection.
         assert_eq!(qmp.event(), None);
         let error = qmp.execute("quit", &json!({})).unwrap_err().to_string();
         assert!(error.starts_with("QEMU's command quit failed: "), "{error}");

@@ -1,4 +1,4 @@
-//! The result of a run: a table for people, JSON for programs.
+//! The result of a run, as a table and as JSON.
 
 use std::{fmt::Write as _, time::Duration};
 
@@ -10,28 +10,28 @@ use crate::protocol::StageId;
 /// The outcome of a stage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// All its checks passed.
+    /// All checks passed.
     Passed,
-    /// It ended, and a check failed.
+    /// The stage ended, and a check failed.
     Failed,
-    /// It had nothing to do.
+    /// There was nothing to do.
     Skipped,
     /// Windows stopped with a bugcheck.
     Bugcheck,
     /// The virtual machine stopped sending messages.
     Hung,
-    /// It exceeded its time limit and was stopped.
+    /// The stage exceeded its time limit and was stopped.
     TimedOut,
-    /// The machine restarted, for an unknown reason.
+    /// The machine restarted for an unknown reason.
     Restarted,
     /// The run ended during the stage.
     Unfinished,
-    /// The run ended before the stage began.
+    /// The run ended before the stage started.
     NotRun,
 }
 
 impl Outcome {
-    /// Returns the word that reports show.
+    /// Returns the word for reports.
     #[must_use]
     pub const fn word(self) -> &'static str {
         match self {
@@ -54,7 +54,7 @@ impl Outcome {
     }
 }
 
-/// A stage's result.
+/// The result of a stage.
 #[derive(Clone, Debug)]
 pub struct Row {
     /// The stage.
@@ -63,18 +63,18 @@ pub struct Row {
     pub outcome: Outcome,
     /// The duration measured by the host.
     pub time: Option<Duration>,
-    /// The reason why it did not pass.
+    /// The reason why the stage did not pass.
     pub reason: Option<String>,
 }
 
 /// The result of a run.
 #[derive(Clone, Debug)]
 pub struct Report {
-    /// A row for each stage of the plan, in order.
+    /// A row for each planned stage, in order.
     pub rows: Vec<Row>,
-    /// The reason why the run ended before its plan was complete, if it did.
+    /// The reason if the run ended before the plan was complete.
     pub ended_early: Option<String>,
-    /// Further notes: files that could not be copied, and messages from the agent.
+    /// Additional notes: files that could not be copied, and messages from the agent.
     pub notes: Vec<String>,
 }
 
@@ -114,7 +114,7 @@ impl Report {
         text
     }
 
-    /// Returns the report as JSON for programs.
+    /// Returns the report as JSON, for programs.
     #[must_use]
     pub fn to_json(&self) -> Value {
         let rows: Vec<Value> = self

@@ -1,4 +1,4 @@
-//! Runs the stages of a kit on an overlay of a base image.
+//! Runs a kit's stages on an overlay of a base image.
 
 use std::{
     fs,
@@ -22,10 +22,10 @@ use crate::{
     watch::{self, Ending, Limits, Observer, Seen},
 };
 
-/// The report of a finished run. A later run replaces a folder that contains one.
+/// The report of a finished run. A later run can replace a folder that contains it.
 const REPORT: &str = "report.json";
 
-/// The number of restarts allowed beyond one per stage, for crashes and hangs.
+/// The number of restarts allowed for crashes and hangs, in addition to one per stage.
 const MORE_RESTARTS: u32 = 4;
 
 /// The options of a run.
@@ -35,7 +35,7 @@ pub struct Run {
     pub settings: Settings,
     /// The stages to run.
     pub plan: Vec<Stage>,
-    /// The parts of the kit.
+    /// The contents of the kit.
     pub contents: Contents,
     /// The folder for the results.
     pub out: PathBuf,
@@ -43,20 +43,21 @@ pub struct Run {
     pub results: u64,
     /// True to keep the run's disks.
     pub keep: bool,
-    /// The longest time without a message; the default depends on the accelerator.
+    /// The maximum time without a message; the default depends on the accelerator.
     pub silence: Option<Duration>,
-    /// The time limit for the run; the default is the sum of the stages' limits plus half an hour.
+    /// The time limit for the run; the default is the sum of the stages' time limits plus half an
+    /// hour.
     pub total: Option<Duration>,
 }
 
 impl Run {
-    /// Runs the stages, and copies their results out. `examine` adds to the report what it finds in the
-    /// results folder.
+    /// Runs the stages, and copies their results to the host. `examine` adds its findings in the
+    /// results folder to the report.
     ///
     /// # Errors
     ///
     /// Fails if the virtual machine cannot be created or started, or its results disk cannot be
-    /// read. A failed stage or a machine that ends early appears in the report.
+    /// read. Failed stages, and machines that end early, appear in the report instead.
     pub fn run(
         &self,
         base: &Base,
@@ -82,7 +83,7 @@ impl Run {
         let minutes = |count: u64| Duration::from_secs(count * 60);
         let planned: u32 = self.plan.iter().map(|stage| stage.minutes).sum();
         let limits = Limits {
-            // Windows takes minutes to start, and sends no message before its agent runs.
+            // Windows takes minutes to start, and sends no messages until its agent runs.
             silence: self.silence.unwrap_or_else(|| minutes(6) * slow),
             first_message: None,
             total: self.total.unwrap_or_else(|| minutes(u64::from(planned) + 30) * slow),
@@ -101,7 +102,7 @@ impl Run {
             Ok(files) => report.notes.extend(
                 files.iter().map(|one| format!("{} was not copied: {}", one.path, one.reason)),
             ),
-            // The guest may have been stopped during a write; its messages are still known.
+            // The guest can have been stopped during a write; its messages are still known.
             Err(error) => report.notes.push(error.to_string()),
         }
         examine(&self.out, &mut report);
@@ -116,7 +117,7 @@ impl Run {
 }
 
 /// Starts a virtual machine for manual work, with the kit's files on a CD and without the agent.
-/// Returns when the machine is turned off.
+/// Returns when the machine is shut down.
 ///
 /// # Errors
 ///
@@ -150,7 +151,7 @@ pub fn connect(
     };
     tell(&format!(
         "The virtual machine is shown in {place}; the user is tester, the password Wdk-etw-1. To \
-         end, turn it off or press Ctrl+C."
+         end, shut it down or press Ctrl+C."
     ));
     while running.ended().is_none() {
         crate::interrupt::check()?;
@@ -162,12 +163,13 @@ pub fn connect(
     Ok(())
 }
 
-/// Creates a run's folder beside the base image, because the run's disk is an overlay of it.
+/// Creates a run's folder next to the base image, because the run's disk is an overlay of that
+/// image.
 fn own_folder(base: &Base) -> Result<TempDir> {
     TempDir::with_prefix_in("run-", &base.folder).map_err(file("create a folder in", &base.folder))
 }
 
-/// Returns a virtual machine whose system disk is an overlay of a base image.
+/// Returns a virtual machine whose system disk is an overlay of the base image.
 fn machine(
     settings: &Settings,
     base: &Base,
@@ -176,7 +178,7 @@ fn machine(
     display: Display,
 ) -> Result<Machine> {
     let overlay = folder.join("overlay.qcow2");
-    // The overlay has the size of the base image.
+    // The overlay has the same size as the base image.
     qemu::create_overlay(&settings.program, &overlay, &base.image)?;
     drives.insert(0, Drive::System(overlay));
     Ok(Machine { settings: settings.clone(), firmware: base.firmware(folder)?, drives, display })
@@ -209,11 +211,11 @@ fn prepare(out: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Returns the time after which the host considers a stage hung. The agent normally stops the stage
-/// earlier and reports that. It counts rounds of 5 seconds plus the time of its own commands, so its
-/// minutes are longer than the host's.
+/// Returns the time after which the host considers a stage hung. Normally, the agent stops the
+/// stage before that and reports it. The agent's minutes are longer than the host's, because it
+/// counts rounds of 5 seconds and does not count the time of its own commands.
 fn limit(minutes: u32) -> Duration {
-    /// The time that the agent needs to stop the stage.
+    /// The time that the agent needs to stop a stage.
     const GRACE: Duration = Duration::from_mins(2);
     let time = Duration::from_secs(u64::from(minutes) * 60);
     time + time / 2 + GRACE
@@ -230,7 +232,7 @@ struct State {
     code: Option<i64>,
     outcome: Option<Outcome>,
     reason: Option<String>,
-    /// True if the results disk was full when it ended.
+    /// True if the results disk was full when the stage ended.
     is_full: bool,
 }
 
@@ -277,7 +279,7 @@ impl<'a> Progress<'a> {
         self.stages.get_mut(self.current?)
     }
 
-    /// Ends the current stage and sets its outcome, unless that is already known.
+    /// Ends the current stage and sets its outcome, unless the outcome is already known.
     fn settle(&mut self, outcome: Outcome, reason: Option<String>) {
         if let Some(stage) = self.now() {
             stage.time = stage.begun.map(|begun| begun.elapsed());
@@ -321,7 +323,7 @@ impl<'a> Progress<'a> {
                 self.current = None;
             }
             Message::Full => {
-                // The stage has already ended, or is about to.
+                // The stage has ended or is about to end.
                 let last = self.stages.iter_mut().rev().find(|stage| stage.begun.is_some());
                 if let Some(stage) = last {
                     stage.is_full = true;
@@ -339,14 +341,12 @@ impl<'a> Progress<'a> {
         }
     }
 
-    /// Returns the report, including the results that the stages left in a folder.
+    /// Returns the report, including the results that the stages stored in a folder.
     fn report(self, ending: &Ending, out: &Path) -> Report {
         let is_off = *ending == Ending::PoweredOff;
         let ended_early = match (is_off, self.is_finished) {
             (true, true) => None,
-            (true, false) => {
-                Some("the machine turned itself off before its plan was complete".to_owned())
-            }
+            (true, false) => Some("the machine shut down before its plan was complete".to_owned()),
             (false, _) => Some(ending.to_string()),
         };
         let mut notes = self.notes;
@@ -360,7 +360,7 @@ impl<'a> Progress<'a> {
             let (outcome, dump) = with_dump(outcome, &folder, &mut notes);
             if let Some(dump) = dump {
                 reason = Some(match (outcome, reason) {
-                    // QEMU and the dump report the same bugcheck, or only the dump reports one.
+                    // QEMU and the dump report the same bugcheck, or only the dump reports it.
                     (Outcome::Bugcheck, _) | (_, None) => dump,
                     (_, Some(reason)) => format!("{reason}; its dump: {dump}"),
                 });
@@ -409,7 +409,7 @@ impl Observer for Progress<'_> {
     }
 }
 
-/// Determines the outcome of a stage from its exit code and its result file.
+/// Determines a stage's outcome from its exit code and result file.
 fn judge(stage: &State, folder: &Path, ended_early: Option<&str>) -> (Outcome, Option<String>) {
     /// The exit code that requests a restart before the next stage.
     const RESTART: i64 = 3010;
@@ -427,7 +427,7 @@ fn judge(stage: &State, folder: &Path, ended_early: Option<&str>) -> (Outcome, O
     let Ok(bytes) = fs::read(&path) else {
         return failed(format!("it left no result.json (exit code {code})"));
     };
-    // PowerShell 5.1 begins files in UTF-8 with a byte order mark.
+    // PowerShell 5.1 starts UTF-8 files with a byte order mark.
     let text = bytes.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(&bytes);
     let result: Value = match serde_json::from_slice(text) {
         Ok(result) => result,
@@ -469,7 +469,7 @@ fn failed_checks(result: &Value) -> String {
     }
 }
 
-/// Reads the crash dump that a stage left, if there is one.
+/// Reads the crash dump that a stage left, if any.
 fn with_dump(
     outcome: Outcome,
     folder: &Path,
@@ -502,7 +502,7 @@ mod tests {
 
     #[test]
     fn the_agent_ends_a_stage_before_the_host_does() {
-        // A round of the agent takes 5 seconds plus the time of its commands on a slow machine.
+        // On a slow machine, a round of the agent takes 5 seconds plus the time of its commands.
         let round = Duration::from_secs(7);
         for minutes in [10, 20, 90] {
             let agent = round * 12 * minutes;

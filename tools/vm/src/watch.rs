@@ -1,4 +1,4 @@
-//! Watches a virtual machine until it turns itself off or exceeds a limit.
+//! Watches a virtual machine until it shuts down or exceeds a limit.
 
 use std::{
     path::{Path, PathBuf},
@@ -14,20 +14,20 @@ use crate::{bugcheck::Bugcheck, error::Result, interrupt, protocol::Message, qem
 /// The time limits of a virtual machine.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// The longest time without a message.
+    /// The maximum time without a message.
     pub silence: Duration,
-    /// The longest time until the first message; after it, nothing is assumed to run in the machine. If
-    /// `do_writes_count` is set, many disk writes count as a message, because Windows PE may have no serial
-    /// port.
+    /// The maximum time until the first message; after that, nothing is assumed to run in the
+    /// machine. If `do_writes_count` is true, many disk writes count as a message, because Windows
+    /// PE may not have a serial port.
     pub first_message: Option<Duration>,
-    /// The longest time from the start to the end.
+    /// The maximum time from start to end.
     pub total: Duration,
-    /// The longest time from a non-maskable interrupt to the restart that it causes; Windows writes
-    /// a crash dump in between.
+    /// The maximum time from a non-maskable interrupt to the resulting restart; Windows writes a
+    /// crash dump in between.
     pub after_interrupt: Duration,
-    /// The number of restarts allowed.
+    /// The maximum number of restarts.
     pub restarts: u32,
-    /// True if disk writes count as activity, as during an installation.
+    /// True to count disk writes as activity, as during an installation.
     pub do_writes_count: bool,
     /// The time after the start during which a key is pressed every second, until the first
     /// restart.
@@ -37,43 +37,43 @@ pub struct Limits {
 /// The way in which a virtual machine ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Ending {
-    /// It turned itself off.
+    /// The machine shut down.
     PoweredOff,
-    /// It sent no message for too long, and an interrupt did not restart it.
+    /// The machine sent no message for too long, and an interrupt did not restart it.
     Hung {
         /// The time without a message.
         silent: Duration,
     },
-    /// It never sent a message.
+    /// The machine never sent a message.
     SaidNothing {
-        /// The limit.
+        /// The time limit.
         limit: Duration,
     },
     /// The total time ran out.
     OutOfTime {
-        /// The limit.
+        /// The time limit.
         limit: Duration,
     },
-    /// It restarted more often than allowed.
+    /// The machine restarted more often than allowed.
     RestartLoop {
-        /// The allowed restarts.
+        /// The allowed number of restarts.
         allowed: u32,
     },
-    /// QEMU ended without being asked.
+    /// QEMU ended unexpectedly.
     QemuEnded {
-        /// The exit status.
+        /// QEMU's exit status.
         status: ExitStatus,
         /// QEMU's output.
         output: String,
     },
-    /// The host's disk is full: QEMU could not write to an image.
+    /// The host's disk is full, so QEMU could not write to an image.
     HostDiskFull,
 }
 
 impl std::fmt::Display for Ending {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Self::PoweredOff => out.write_str("the virtual machine turned itself off"),
+            Self::PoweredOff => out.write_str("the virtual machine shut down"),
             Self::Hung { silent } => write!(
                 out,
                 "the virtual machine hung: it sent no message for {} s, and a non-maskable \
@@ -115,13 +115,13 @@ pub enum Seen {
     Message(Message),
     /// The guest restarted.
     Restart,
-    /// The guest crashed; the bugcheck, if QEMU knows it.
+    /// The guest crashed, with the bugcheck if QEMU knows it.
     Crash(Option<Bugcheck>),
     /// The guest sent no message for this time, or exceeded [`Observer::deadline`].
     Hang(Duration),
 }
 
-/// Receives the observations about a virtual machine.
+/// Receives observations about a virtual machine.
 pub trait Observer {
     /// Receives an observation.
     fn see(&mut self, seen: &Seen);
@@ -132,25 +132,25 @@ pub trait Observer {
     }
 }
 
-/// The interval between two checks of the machine.
+/// The interval between checks of the machine.
 const PAUSE: Duration = Duration::from_millis(50);
-/// The interval between two key presses.
+/// The interval between key presses.
 const PAUSE_OF_KEYS: Duration = Duration::from_secs(1);
-/// The interval between two checks of the written bytes.
+/// The interval between checks of the written bytes.
 const PAUSE_OF_WRITES: Duration = Duration::from_secs(10);
-/// The number of written bytes that shows that an operating system runs: firmware and boot loaders
-/// write kilobytes, Setup gigabytes.
+/// The number of written bytes that proves that an operating system is running: firmware and boot
+/// loaders write kilobytes, Setup gigabytes.
 const SYSTEM_BYTES: u64 = 256 << 20;
-/// The shortest time between two starts.
+/// The minimum time between two starts.
 const MIN_UPTIME: Duration = Duration::from_secs(3);
 /// The number of hangs after which the machine is stopped, even if interrupts restart it.
 const MAX_HANGS: u32 = 3;
 
-/// Watches a virtual machine until it ends. Saves screenshots of hangs in a folder.
+/// Watches a virtual machine until it ends. Saves screenshots of hangs to a folder.
 ///
 /// # Errors
 ///
-/// Fails if the serial log cannot be read, or the user interrupts the command. In every case, the
+/// Fails if the serial log cannot be read, or if the user interrupts the command. In all cases, the
 /// QEMU process has ended when this function returns.
 pub fn watch(
     mut machine: Running,
@@ -164,7 +164,7 @@ pub fn watch(
     let mut pressed = start;
     loop {
         interrupt::check()?;
-        // Checks for the end of the process first, so that everything written before it is then
+        // Checks first whether the process has ended, so that everything written before its end is
         // read.
         let ended = machine.ended();
         watched.look(&mut machine, observer)?;
@@ -199,12 +199,12 @@ pub fn watch(
         let is_first_start = watched.restarts == 0 && now.duration_since(start) < limits.press_keys;
         if is_first_start && now.duration_since(pressed) > PAUSE_OF_KEYS {
             let key = json!({ "keys": [{ "type": "qcode", "data": "ret" }] });
-            // Firmware that does not listen yet loses the key.
+            // Firmware that does not read the keyboard yet loses the key press.
             let _ = machine.execute("send-key", &key);
             pressed = now;
         }
         if limits.do_writes_count && now.duration_since(written.0) > PAUSE_OF_WRITES {
-            // A machine that has just ended has no counters; the next round detects the end.
+            // A machine that has just ended has no counters; the next round detects its end.
             let bytes = machine.written().unwrap_or(written.1);
             watched.note_writes(written.1, bytes, now);
             written = (now, bytes);
@@ -217,15 +217,15 @@ pub fn watch(
     }
 }
 
-/// The state of a watched virtual machine.
+/// The state of a virtual machine that is being watched.
 struct Watched {
-    /// The time of its last activity.
+    /// The time of the machine's last activity.
     alive: Instant,
-    /// The time of an interrupt without any activity since, and the time without a message before
-    /// it.
+    /// The time of the last interrupt, if no activity followed it, and the time without a message
+    /// before the interrupt.
     interrupted: Option<(Instant, Duration)>,
     restarts: u32,
-    /// The time of its last restart.
+    /// The time of the machine's last restart.
     restarted: Option<Instant>,
     hangs: u32,
     has_spoken: bool,
@@ -248,8 +248,8 @@ impl Watched {
         }
     }
 
-    /// Records the number of bytes that the machine has written to its disks since its start; `before` is
-    /// the number at the last check.
+    /// Records the number of bytes that the machine has written to its disks since its start;
+    /// `before` is the number at the previous check.
     const fn note_writes(&mut self, before: u64, bytes: u64, now: Instant) {
         if bytes != before {
             self.alive = now;
@@ -257,11 +257,11 @@ impl Watched {
         self.has_spoken |= bytes > SYSTEM_BYTES;
     }
 
-    /// Reads the messages of the machine and QEMU's events.
+    /// Reads the guest's messages and QEMU's events.
     fn look(&mut self, machine: &mut Running, observer: &mut impl Observer) -> Result<()> {
         let mut seen: Vec<Seen> = Vec::new();
-        // The guest's messages precede QEMU's events about the same thing, so its lines are read
-        // first.
+        // The guest's messages precede QEMU's events about the same occurrence, so its lines are
+        // read first.
         let mut events = Vec::new();
         while let Some(event) = machine.event() {
             events.push(event);
@@ -272,7 +272,7 @@ impl Watched {
         for event in events {
             match event.name.as_str() {
                 "RESET" if event.data["guest"] == true => {
-                    // A guest that tries several reset methods at once is reset several times.
+                    // A guest that uses several reset methods at once is reset several times.
                     let now = Instant::now();
                     let is_another =
                         self.restarted.is_none_or(|last| now.duration_since(last) > MIN_UPTIME);
@@ -299,7 +299,7 @@ impl Watched {
         Ok(())
     }
 
-    /// Interrupts a machine that has sent no message for too long, and stops one that stays silent.
+    /// Interrupts a machine that has sent no message for too long, and stops it if it stays silent.
     fn check_silence(
         &mut self,
         machine: &mut Running,

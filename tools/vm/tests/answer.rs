@@ -1,10 +1,10 @@
-//! Checks the answer file against the rules of Windows Setup, as far as they are documented, for each
-//! image that `cargo etw vm` names.
+//! Checks the answer file for each image that `cargo etw vm` supports against the documented rules
+//! of Windows Setup.
 //!
 //! Sources: Microsoft Learn, "Unattended Windows Setup Reference" (components, their settings and
-//! passes), "Hard Drives and Partitions" and "UEFI/GPT-based hard drive partitions" (the partitions),
-//! "Add a Custom Command to an Answer File" (order and length of commands). No Windows Setup has read
-//! the files yet.
+//! passes), "Hard Drives and Partitions" and "UEFI/GPT-based hard drive partitions" (the
+//! partitions), "Add a Custom Command to an Answer File" (the order and length of commands). The
+//! files have not been used by Windows Setup yet.
 
 #![cfg(unix)]
 
@@ -20,8 +20,8 @@ use roxmltree::{Document, Node};
 const NAMESPACE: &str = "urn:schemas-microsoft-com:unattend";
 const WCM: &str = "http://schemas.microsoft.com/WMIConfig/2002/State";
 
-/// The components that the file may use: pass, name, and the settings directly in it. Each has a page
-/// of its own in the reference, which lists the passes and the child elements.
+/// The components that the file can use: pass, name, and child elements. The reference has a page
+/// for each component, which lists its passes and child elements.
 const COMPONENTS: [(&str, &str, &str); 7] = [
     (
         "windowsPE",
@@ -58,7 +58,7 @@ const COMPONENTS: [(&str, &str, &str); 7] = [
     ),
 ];
 
-/// The elements that are items of lists, and the elements that they may contain. Each item has
+/// The elements that are list items, and their allowed child elements. Each item has
 /// `wcm:action="add"`.
 const ITEMS: [(&str, &str); 8] = [
     ("CreatePartition", "Extend Order Size Type"),
@@ -71,12 +71,12 @@ const ITEMS: [(&str, &str); 8] = [
     ("SynchronousCommand", "CommandLine Description Order RequiresUserInput"),
 ];
 
-/// Returns whether a list of words has a word.
+/// Returns whether a list contains a word.
 fn has(list: &str, word: &str) -> bool {
     list.split_whitespace().any(|one| one == word)
 }
 
-/// Returns an answer for every image that the guide names, with each firmware, and the edition's
+/// Returns an answer for every image that the guide lists with every firmware, and the edition's
 /// name.
 fn images() -> Vec<(Answer, &'static str)> {
     let named = [
@@ -187,7 +187,7 @@ fn items_of_lists_are_added_in_order() {
                     assert!(has(known, child), "{image}: {child} in {name}");
                 }
             }
-            // Order numbers begin with 1, without gaps or duplicates.
+            // Order numbers start at 1, without gaps or duplicates.
             let orders: Vec<usize> =
                 children(node).filter_map(|child| text(child, "Order").parse().ok()).collect();
             let wanted: Vec<usize> = (1..=orders.len()).collect();
@@ -264,8 +264,8 @@ fn nothing_is_asked() {
         let [source] = named(document.root(), "MetaData")[..] else { panic!() };
         assert_eq!(text(source, "Key"), "/IMAGE/INDEX");
         assert_eq!(text(source, "Value"), answer.index.to_string());
-        // Evaluation images need no product key, and Setup rejects an empty one. Other images ask
-        // for one.
+        // Evaluation images need no product key, and Setup rejects an empty one. Other images
+        // require one.
         let [key] = named(document.root(), "ProductKey")[..] else { panic!() };
         let elements: Vec<&str> = children(key).map(|one| one.tag_name().name()).collect();
         if image.contains("EVAL") {
@@ -276,7 +276,7 @@ fn nothing_is_asked() {
             assert_eq!(text(key, "Key"), "W269N-WFGWX-YVC9B-4J6C9-T83GX", "{image}");
         }
         assert_eq!(text(key, "WillShowUI"), "OnError");
-        // Windows 11 checks the hardware, and asks for a network.
+        // Windows 11 checks the hardware, and requires a network.
         let is_11 = answer.windows == Windows::Windows11;
         for word in [
             "BypassTPMCheck", "BypassSecureBootCheck", "BypassRAMCheck", "BypassCPUCheck",
@@ -284,7 +284,7 @@ fn nothing_is_asked() {
         ] {
             assert_eq!(xml.contains(word), is_11, "{image}: {word}");
         }
-        // The user that logs on exists, is an administrator, and has the password.
+        // The user who logs on exists, is an administrator, and has the password.
         let [logon] = named(document.root(), "AutoLogon")[..] else { panic!() };
         let [account] = named(document.root(), "LocalAccount")[..] else { panic!() };
         assert_eq!(text(logon, "Username"), text(account, "Name"));
@@ -303,7 +303,7 @@ fn an_image_that_asks_for_a_product_key_gets_one() {
     };
     let key = |text: &str| Some(text.to_owned());
     let consumer = "Win11_24H2_English_x64.iso";
-    // Pro is the default: its key is published.
+    // Pro is the default, because its key is published.
     let pro = key("W269N-WFGWX-YVC9B-4J6C9-T83GX");
     assert_eq!(made(consumer, None, None), Ok((6, pro)));
     let education = key("NW6C2-QMPVW-D7KKK-3GKT6-VCFB2");
@@ -323,7 +323,7 @@ fn an_image_that_asks_for_a_product_key_gets_one() {
     assert_eq!(made("server_2025.iso", None, None), Ok((2, standard)));
     let datacenter = key("WX4NM-KYWYW-QJJR4-XV3QB-6VM33");
     assert_eq!(made("server_2022.iso", Some(4), None), Ok((4, datacenter)));
-    // Evaluation and volume-license images get no key, unless one is requested.
+    // Evaluation and volume-license images get a key only if one is requested.
     let evaluation = "26100.1742.240906-0331.ge_release_svc_refresh_SERVER_EVAL_x64FRE_en-us.iso";
     assert_eq!(made(evaluation, None, None), Ok((2, None)));
     assert_eq!(made(evaluation, None, named), Ok((2, own)));
@@ -370,8 +370,8 @@ fn batch_files_have_the_line_ends_that_cmd_needs() {
     }
 }
 
-/// Windows reads the machine's clock as the local time of its zone. With a clock in another zone, a
-/// certificate just created would not be valid yet.
+/// Windows interprets the machine's clock as local time. With a clock in another time zone, a new
+/// certificate would not be valid yet.
 #[test]
 fn the_clock_and_the_zone_are_those_of_one_time() {
     for windows in Windows::ALL {

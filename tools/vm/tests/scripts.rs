@@ -1,7 +1,7 @@
-//! Runs the batch files of the guest under Wine: the agent, and the scripts that prepare Windows.
+//! Runs the guest's batch files under Wine: the agent, and the scripts that prepare Windows.
 //!
-//! Wine's cmd is a separate implementation. Batch files stand in for the programs that Wine lacks,
-//! and record their command lines. No Windows has run these files yet.
+//! Wine's cmd is a separate implementation. Batch files replace the programs that Wine lacks, and
+//! record their command lines. The files have not run on Windows yet.
 
 #![cfg(unix)]
 
@@ -18,12 +18,12 @@ use std::{
 use etw_test_support::root;
 use tempfile::TempDir;
 
-/// A stage. `exit` ends the process, so its code becomes the exit code of the process, as with
+/// A stage. `exit` ends the process, so that its code becomes the process's exit code, as with
 /// PowerShell.
 const STAGES: &str = "@echo off\necho stage %WDK_ETW_STAGE%\ngoto %~n1\n:machine\nexit 0\n:install\nexit 3010\n:uninstall\nexit 1\n\
                       :late\nping -n 60 127.0.0.1 >nul\nexit 0\n";
 
-/// Programs of Windows that Wine does not have or must not run.
+/// The Windows programs that Wine lacks or must not run.
 const PROGRAMS: [&str; 6] =
     ["shutdown", "bcdedit", "powercfg", "schtasks", "powershell", "taskkill"];
 
@@ -68,7 +68,7 @@ impl Bench {
         self.path(name).display().to_string().replace('/', "\\")
     }
 
-    /// Writes a text with Windows' line ends.
+    /// Writes a text with Windows line endings.
     fn write(&self, name: &str, text: &str) {
         fs::write(self.path(name), text.replace('\n', "\r\n")).unwrap();
     }
@@ -77,10 +77,10 @@ impl Bench {
         self.write("kit/agent/plan.txt", lines);
     }
 
-    /// Runs a batch file, and returns its serial port output and the command lines of the programs
-    /// it called.
+    /// Runs a batch file, and returns the output on its serial port and the command lines of the
+    /// programs that it called.
     fn run(&self, script: &str, arguments: &[&str]) -> (Vec<String>, Vec<String>) {
-        // The batch files use the clock to detect a stage that takes too long, so the tests run one
+        // The batch files use the clock to detect stages that take too long, so only one test runs
         // at a time.
         static ALONE: Mutex<()> = Mutex::new(());
         let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
@@ -89,7 +89,7 @@ impl Bench {
         let serial = self.path("serial");
         let made = Command::new("mkfifo").arg(&serial).status().unwrap();
         assert!(made.success());
-        // Opening a pipe waits for the other side. This side keeps it open for all messages.
+        // Opening a pipe waits for the other end. The test keeps its end open for all messages.
         let holder = fs::OpenOptions::new().read(true).write(true).open(&serial).unwrap();
         let reader = thread::spawn(move || fs::read_to_string(serial).unwrap());
         let status = wine(&self.path("wine"))
@@ -102,7 +102,7 @@ impl Bench {
             .env("ETW_HOME", format!("Z:{}", self.windows("home")))
             .env("ETW_POWERSHELL", format!("cmd /c Z:{}", self.windows("bin/stage.cmd")))
             .env("ETW_PAUSE", "ping -n 2 127.0.0.1 >nul")
-            // Under load, Wine may take long to start a stage.
+            // Under load, Wine can take a long time to start a stage.
             .env("ETW_TICKS", "300")
             .env("ETW_DUMP_ROUNDS", "3")
             .stdout(Stdio::null())
@@ -110,7 +110,7 @@ impl Bench {
             .status()
             .unwrap();
         drop(alone);
-        // The batch files' exit codes carry no information.
+        // The batch files' exit codes are meaningless.
         assert!(status.code().is_some(), "{status}");
         drop(holder);
         let said = reader.join().unwrap();
@@ -129,7 +129,7 @@ impl Bench {
     }
 }
 
-/// Returns a command of Wine.
+/// Returns a Wine command.
 fn wine(prefix: &Path) -> Command {
     let program = env::var_os("WDK_ETW_WINE").filter(|path| !path.is_empty());
     let program = program.expect("WDK_ETW_WINE does not name Wine; `cargo xtask test` sets it");
@@ -141,7 +141,7 @@ fn wine(prefix: &Path) -> Command {
     command
 }
 
-/// Returns a fresh Wine prefix to copy.
+/// Returns a new Wine prefix to copy.
 fn installed() -> PathBuf {
     static FOLDER: OnceLock<TempDir> = OnceLock::new();
     let folder = FOLDER.get_or_init(|| {
@@ -151,8 +151,8 @@ fn installed() -> PathBuf {
             .stderr(Stdio::null())
             .status();
         assert!(status.unwrap().success());
-        // The Wine server writes the registry when it ends. Until then, a copy has no search path for
-        // programs.
+        // The Wine server writes the registry when it ends. A copy made before that has no search
+        // path for programs.
         let _ = wine(&folder.path().join("wine")).args(["wineboot", "--kill"]).status();
         let registry = folder.path().join("wine/system.reg");
         let until = Instant::now() + Duration::from_mins(1);
@@ -180,7 +180,8 @@ fn the_agent_runs_a_plan_over_restarts_and_crashes() {
         "01 plain machine 1 0 stages\\machine.ps1\n02 plain install 1 1 stages\\install.ps1\n\
          03 plain uninstall 1 0 stages\\uninstall.ps1\n04 verifier machine 1 0 stages\\machine.ps1\n",
     );
-    // As Windows starts it: start.cmd finds the kit, the agent the results disk, both by their tags.
+    // As when Windows starts: start.cmd finds the kit and the agent finds the results disk, both by
+    // their tags.
     let (said, calls) = bench.run("start.cmd", &[]);
     assert_eq!(
         said,
@@ -215,7 +216,7 @@ fn the_agent_runs_a_plan_over_restarts_and_crashes() {
     let of_stage = bench.path("results/plain/uninstall");
     assert_eq!(fs::read_to_string(of_stage.join("MEMORY.DMP")).unwrap(), "dump");
     assert_eq!(fs::read_to_string(of_stage.join("1.dmp")).unwrap(), "small");
-    // The next crash has a dump of its own.
+    // The next crash has its own dump.
     assert!(!bench.path("system/MEMORY.DMP").exists());
     // The crash is attributed to the leg's stage.
     let crashes = fs::read_to_string(bench.path("results/plain/crashed.txt")).unwrap();
@@ -249,11 +250,11 @@ fn a_crash_dump_that_is_missing_or_cannot_be_copied_is_told() {
             "wdk-etw: finished",
         ]
     );
-    // A script that several stages share gets the stage's name.
+    // A script that several stages share receives the stage's name.
     let output = fs::read_to_string(bench.path("results/plain/probe-2/output.txt")).unwrap();
     assert_eq!(output.trim(), "stage probe-2");
 
-    // A folder with the dump's name prevents the copy.
+    // A folder with the dump's name prevents copying.
     let bench = Bench::new();
     bench.drive("d", "kit");
     bench.drive("e", "results");
@@ -272,7 +273,7 @@ fn a_crash_dump_that_is_missing_or_cannot_be_copied_is_told() {
             "wdk-etw: finished",
         ]
     );
-    // The dump stays on the disk, and the minidump is copied out.
+    // The dump stays on the system disk, and the minidump is copied.
     assert!(bench.path("system/MEMORY.DMP").exists());
     assert!(bench.path("results/plain/machine/1.dmp").exists());
 }
@@ -344,8 +345,8 @@ fn setup_prepares_windows_and_tells_what_it_could_not() {
     let shown = String::from_utf8_lossy(&output.stdout);
     assert!(shown.contains("0x1"), "{shown}");
 
-    // The next start checks the effective settings: bcdedit's success message alone does not make a
-    // base image.
+    // The next start checks the effective settings, because bcdedit's success message alone does
+    // not prove that the base image is usable.
     let (said, calls) = bench.run("start.cmd", &[]);
     assert_eq!(
         said,
@@ -371,7 +372,7 @@ fn setup_prepares_windows_and_tells_what_it_could_not() {
     start_with(" NOEXECUTE=OPTOUT  FLIGHTSIGNING");
     let (said, _) = bench.run("start.cmd", &[]);
     assert!(said[0].starts_with("wdk-etw: error test signing"), "{said:?}");
-    // A removed component may need another start, but not indefinitely.
+    // Removing a component can require another start, but not indefinitely.
     start_with(" NOEXECUTE=OPTOUT  TESTSIGNING");
     set(&[
         r"HKLM\SOFTWARE\Microsoft\Windows\CurrentVersion\Component Based Servicing\RebootPending",
@@ -384,7 +385,7 @@ fn setup_prepares_windows_and_tells_what_it_could_not() {
     assert_eq!(calls, ["shutdown /s /f /t 0"]);
     assert!(bench.path("home/settled").exists());
 
-    // A failure that would break every run is an error; others are only noted.
+    // A failure that would break every run is an error; other failures are only reported.
     bench.write("bin/bcdedit.cmd", "@exit /b 1\n");
     let (said, calls) = bench.run("setup.cmd", &[]);
     let noted = "wdk-etw: setup bcdedit /set {current} could not be run";

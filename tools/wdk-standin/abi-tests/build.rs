@@ -1,4 +1,4 @@
-//! Names the folder of the sources that the build script of wdk-sys wrote.
+//! Passes on the folder of the sources that wdk-sys's build script wrote.
 
 use std::{env, error::Error};
 

@@ -1,10 +1,10 @@
-//! Writes the types of the framework's functions, which wdk-macros reads.
+//! Writes the types of the framework's functions for wdk-macros.
 
 use std::{error::Error, fs, io};
 
 use wdk_sys_generator::{framework, write_for_build};
 
-/// The folder and the file in which wdk-macros caches these types. It never updates them.
+/// The folder and file in which wdk-macros caches these types. It never updates them.
 const CACHE: (&str, &str) = ("wdk_macros_ast_fragments", "cached_function_info_map.json");
 
 fn main() -> Result<(), Box<dyn Error>> {

@@ -1,4 +1,4 @@
-//! Selects the driver model and the version of the framework, and generates the bindings.
+//! Selects the driver model and the framework version, and generates the bindings.
 
 use std::{env, error::Error, path::Path};
 
@@ -29,7 +29,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         data.set_kmdf(target)?;
         sources(data, is_enabled)
     })?;
-    // The tests of the definitions read the sources.
+    // The tests of the definitions read these sources.
     println!("cargo::metadata=sources={}", folder.display());
     if env::var("CARGO_CFG_TARGET_ENV").is_ok_and(|found| found == "msvc")
         && !is_enabled("suppress_wdk_linking")
@@ -39,8 +39,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Links the libraries that every driver links, by which its own declarations of the kernel's
-/// routines get an address. Those of other modules are where the linker finds them.
+/// Links the libraries that every driver links, which resolve the driver's own declarations of
+/// kernel routines. The linker also finds the other modules' libraries.
 fn link_kernel(folder: &Path) -> Result<(), Box<dyn Error>> {
     let is_arm = env::var("CARGO_CFG_TARGET_ARCH").is_ok_and(|found| found == "aarch64");
     write_import_libraries(folder, if is_arm { Machine::Arm64 } else { Machine::X64 })?;

@@ -9,9 +9,9 @@ import sys
 import tree_sitter_powershell
 from tree_sitter import Language, Parser
 
-# Nodes that only PowerShell 7 parses.
+# Nodes that only PowerShell 7 can parse.
 NEW_NODES = {"pipeline_chain_tail": "`&&` and `||` need PowerShell 7"}
-# Parameters, variables and values that Windows PowerShell 5.1 does not have.
+# Parameters, variables and values that Windows PowerShell 5.1 lacks.
 NEW_WORDS = {
     "command_parameter": {"-parallel", "-ashashtable", "-noproxy", "-skipcertificatecheck", "-asbytestream"},
     "variable": {"$iswindows", "$islinux", "$ismacos", "$psnativecommanduseerroractionpreference"},

@@ -16,10 +16,10 @@ pub fn run(check_only: bool) -> Result<()> {
     pass_on(writer().args(check_only.then_some("--check")))
 }
 
-/// Fails if a text differs from the API of the sources. Returns why the texts were not compared if the
-/// compiler describes the API in a format that `api-text` does not read.
+/// Fails if a text differs from the sources' API. If the compiler describes the API in a format
+/// that `api-text` cannot read, returns a note that the texts were not compared.
 pub fn check() -> Result<Option<String>> {
-    /// The exit code for such a format.
+    /// The exit code for an unreadable format.
     const UNKNOWN_FORMAT: i32 = 3;
     let output = writer().arg("--check").output().context("cannot run cargo")?;
     let errors = String::from_utf8_lossy(&output.stderr).trim().to_owned();

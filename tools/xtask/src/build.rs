@@ -17,10 +17,10 @@ use crate::{
     sample,
 };
 
-/// The driver of the probes.
+/// The driver for the probes.
 pub const PROBES: (&str, &str) = ("etw-probes-driver", "etw_probes_driver");
 
-/// The packages of the drivers that the checks use, and their images.
+/// The packages of the drivers needed by the checks, and their images.
 pub const DRIVERS: [(&str, &str); 15] = [
     sample::DRIVER,
     ("etw-rules-driver", "etw_rules_driver"),
@@ -42,7 +42,7 @@ pub const DRIVERS: [(&str, &str); 15] = [
 /// The drivers that tests also load in a debug build.
 pub const IN_DEBUG: [&str; 2] = [sample::DRIVER.0, "etw-rules-driver"];
 
-/// Returns the folder of built drivers, where tests expect them.
+/// Returns the folder for built drivers, where tests expect them.
 pub fn drivers(profile: Profile) -> PathBuf {
     target().join("drivers").join(profile.folder())
 }
@@ -62,23 +62,24 @@ fn standin(root: &Path) -> Standin {
     Standin::of_checkout(&root.join("tools/wdk-standin"))
 }
 
-/// Adds the arguments that replace the WDK crates by the stand-ins, with a locked lock file.
+/// Adds the arguments that replace the WDK crates with the stand-ins, with a locked lock file.
 pub fn with_standin(command: &mut Command) -> &mut Command {
     patch_standin(command).arg("--locked")
 }
 
-/// Adds the arguments that replace the WDK crates by the stand-ins, with a separate lock file,
-/// since the patched packages resolve differently.
+/// Adds the arguments that replace the WDK crates with the stand-ins, with a separate lock file,
+/// because the patched packages resolve differently.
 pub fn patch_standin(command: &mut Command) -> &mut Command {
     let root = root();
     standin(&root).replace(command.current_dir(&root))
 }
 
-/// The configuration with the drivers' profiles. The WDK's build runs in the driver's folder, where
+/// The configuration with the drivers' profiles. A WDK build runs in the driver's folder, where
 /// cargo finds the file; here, cargo runs in the workspace's folder.
 pub const PROFILE: &str = "driver/.cargo/config.toml";
 
-/// Builds a driver from the source in the folder `root`, and returns the folder with its image.
+/// Builds a driver from the source in folder `root`, and returns the folder that contains the
+/// image.
 pub fn compile(
     root: &Path,
     built_in: &Path,
@@ -97,12 +98,12 @@ pub fn compile(
     Ok(built_in.join(toolchain.target()).join(profile.folder()))
 }
 
-/// Returns the target folder of driver builds.
+/// Returns the target folder for driver builds.
 pub fn built_in() -> PathBuf {
     target().join("driver-build")
 }
 
-/// Builds a driver and returns its .sys; the .pdb is in the same folder.
+/// Builds a driver, and returns its .sys file; the .pdb file is in the same folder.
 pub fn build(toolchain: &Toolchain, driver: (&str, &str), profile: Profile) -> Result<PathBuf> {
     let (_, image) = driver;
     let built_in = built_in();

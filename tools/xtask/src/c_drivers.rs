@@ -1,7 +1,7 @@
-//! Builds the test driver in C, with clang and the linker of the cross toolchain.
+//! Builds the C test driver, with clang and the cross toolchain's linker.
 //!
-//! Its source is in `tests/drivers/c`. Each variant is a separate image, which the stand-in
-//! kernel's tests load.
+//! Its source is in `tests/drivers/c`. Each variant is a separate image, which tests load in the
+//! stand-in kernel.
 
 use std::{
     path::{Path, PathBuf},
@@ -22,16 +22,16 @@ use crate::{
     process::{output_of, root, run_quietly, target},
 };
 
-/// The driver's name on the command line, in place of a package's.
+/// The driver's name on the command line, in place of a package name.
 pub const PACKAGE: &str = "etw-c-driver";
 
-/// The folder of the source, in the repository.
+/// The folder of the source, relative to the repository's root.
 const SOURCE: &str = "tests/drivers/c";
 
 /// The source files.
 const FILES: [&str; 4] = ["entry", "driver", "provider", "messages"];
 
-/// The modules that the driver imports from. `NAME.def` lists their routines.
+/// The modules from which the driver imports. `NAME.def` lists their routines.
 const IMPORTS: [&str; 2] = ["ntoskrnl", "wdfldr"];
 
 /// A way to build the driver.
@@ -41,7 +41,7 @@ struct Variant {
     link: &'static [&'static str],
 }
 
-/// The variants. `/Z7` and `/debug` make a PDB.
+/// The variants. `/Z7` and `/debug` create a PDB.
 const VARIANTS: [Variant; 8] = [
     Variant { name: "od", compile: &["/Od", "/Z7"], link: &["/debug"] },
     Variant { name: "o2", compile: &["/O2", "/Z7"], link: &["/debug"] },
@@ -56,7 +56,7 @@ const VARIANTS: [Variant; 8] = [
         link: &["/debug", "/guard:cf"],
     },
     Variant { name: "no_pdb", compile: &["/O2"], link: &[] },
-    // The load configuration as an older linker writes it: it ends after the cookie.
+    // A load configuration like an older linker's, which ends after the cookie.
     Variant { name: "old_config", compile: &["/O2", "/DOLD_LOAD_CONFIG"], link: &[] },
     Variant { name: "no_config", compile: &["/O2", "/DNO_LOAD_CONFIG"], link: &[] },
     // Without relocations.
@@ -69,16 +69,16 @@ pub fn compiler() -> Option<String> {
     version.lines().next().map(str::to_owned)
 }
 
-/// Returns the package of the compiler, if it is not installed.
+/// Returns the compiler's package, if the compiler is not installed.
 pub fn missing_package() -> Option<&'static str> {
     C_COMPILER.missing()
 }
 
-/// Builds every variant, and returns the folder with their images.
+/// Builds every variant, and returns the folder that contains the images.
 ///
 /// # Errors
 ///
-/// Fails if the compiler cannot be installed, or if the driver does not compile or link.
+/// Fails if the compiler cannot be installed, or if the driver cannot be compiled or linked.
 pub fn build(toolchain: &Toolchain) -> Result<PathBuf> {
     let compiler = c_compiler()?;
     let to = drivers(Profile::Release);
@@ -95,7 +95,7 @@ pub fn build(toolchain: &Toolchain) -> Result<PathBuf> {
     Ok(to)
 }
 
-/// Compiles a file of the folder `source` to an object.
+/// Compiles a file in the folder `source` to an object.
 fn compile(
     compiler: &Path,
     options: &[&str],
@@ -105,14 +105,14 @@ fn compile(
 ) -> Result<()> {
     let mut command = Command::new(compiler);
     let object = objects.join(file).with_extension("obj");
-    // Paths in the image are relative, so that it does not depend on the checkout's path.
+    // Paths in the image are relative, so that the image does not depend on the checkout's path.
     command
         .current_dir(root())
         .args(["--driver-mode=cl", "--target=x86_64-pc-windows-msvc"])
         .args(["/nologo", "/c", "/X", "/Zl", "/W4", "/WX", "/Brepro"])
         .args([
             "/clang:-fdebug-compilation-dir=.",
-            // Only useful with debug information.
+            // These options are useful only with debug information.
             "/clang:-gno-codeview-command-line", "-Wno-unused-command-line-argument", "-Xclang",
         ])
         .arg(format!("-object-file-name={file}.obj"))
@@ -122,7 +122,7 @@ fn compile(
     run_quietly(&mut command)
 }
 
-/// Returns the command of the linker.
+/// Returns the linker's command.
 fn linker(toolchain: &Toolchain) -> Command {
     let mut command = Command::new(toolchain.linker());
     command.current_dir(root()).args(["-flavor", "link"]);
@@ -142,7 +142,7 @@ fn import_library(toolchain: &Toolchain, list: &Path, library: &Path) -> Result<
     run_quietly(&mut command)
 }
 
-/// Links a variant's objects with import libraries for its imports.
+/// Links a variant's objects with the import libraries.
 fn link(toolchain: &Toolchain, variant: &Variant, objects: &Path, to: &Path) -> Result<()> {
     for module in IMPORTS {
         let list = Path::new(SOURCE).join(module).with_extension("def");
@@ -156,9 +156,10 @@ fn link(toolchain: &Toolchain, variant: &Variant, objects: &Path, to: &Path) -> 
         .args(["/entry:FxDriverEntry", "/nodefaultlib", "/release", "/brepro"])
         .args(variant.link)
         .arg(format!("/pdbaltpath:{image}.pdb"))
-        // The PDB contains absolute paths below this folder, which the stand-in kernel removes.
+        // The PDB contains absolute paths below this folder, a prefix that the stand-in kernel
+        // removes.
         .arg("/pdbsourcepath:C:\\src")
-        // It also contains the objects' names, so they are given without a folder.
+        // The PDB also contains the objects' names, so they are given without a folder.
         .current_dir(objects)
         .arg(format!("/out:{image}.sys"))
         .args(FILES.map(|file| format!("{file}.obj")))
@@ -173,11 +174,11 @@ fn link(toolchain: &Toolchain, variant: &Variant, objects: &Path, to: &Path) -> 
     Ok(())
 }
 
-/// The source that runs as a driver and as a program, relative to the repository's root.
+/// The source that runs both as a driver and as a program, relative to the repository's root.
 const ROUTINES: &str = "tests/drivers/c/routines";
 
-/// One form of the source that runs as a driver and as a program: its own source file, its additional
-/// imports and their module, the linker's options, and the file to build.
+/// A form of the source that runs as a driver and as a program: the form's own source file, its
+/// additional imports and their module, the linker options, and the file to build.
 struct Form {
     file: &'static str,
     routines_of: &'static str,
@@ -207,7 +208,7 @@ const FORMS: [Form; 2] = [
 ///
 /// # Errors
 ///
-/// Fails as [`build`] does.
+/// Fails like [`build`].
 pub fn build_routines(toolchain: &Toolchain) -> Result<PathBuf> {
     let compiler = c_compiler()?;
     let to = drivers(Profile::Release);
@@ -217,7 +218,7 @@ pub fn build_routines(toolchain: &Toolchain) -> Result<PathBuf> {
     for form in &FORMS {
         let objects = target().join("driver-build/c-routines").join(form.file);
         files::create_dir_all(&objects)?;
-        // Otherwise the compiler would replace calls to routines that it knows.
+        // Without these options, the compiler would replace calls to routines that it knows.
         let options = ["/O1", "/GS-", "/clang:-fno-builtin"];
         for file in ["routines", form.file] {
             compile(&compiler, &options, ROUTINES, file, &objects)?;
@@ -249,7 +250,7 @@ pub fn build_routines(toolchain: &Toolchain) -> Result<PathBuf> {
 ///
 /// # Errors
 ///
-/// Fails as [`build`] does.
+/// Fails like [`build`].
 pub fn run() -> Result<()> {
     let toolchain = Toolchain::find_or_install(Machine::X64)?;
     build(&toolchain)?;

@@ -1,8 +1,8 @@
-//! The commands that run `cargo etw` on the sample driver: its manifest, tracing instructions, INF
+//! Commands that run `cargo etw` for the sample driver: its manifest, tracing instructions, INF
 //! file and package.
 //!
-//! This program runs `cargo etw` and does not link its crates, so the other commands work while
-//! those crates do not compile.
+//! This program runs `cargo etw` instead of linking its crates, so that the other commands work
+//! even if those crates do not compile.
 
 use std::{ffi::OsStr, path::Path, process::Command};
 
@@ -14,8 +14,8 @@ use crate::{
     sample::{CLIENT, DRIVER, GUIDE, HARDWARE_ID, SESSION, TITLE},
 };
 
-/// Returns a `cargo etw` command with its first arguments. It runs in the user's current folder, so
-/// relative paths on the command line work.
+/// Returns a `cargo etw` command with its first arguments. The command runs in the user's current
+/// folder, so that relative paths on the command line work.
 ///
 /// # Errors
 ///
@@ -49,7 +49,7 @@ pub fn write_manifest(only_check: bool) -> Result<()> {
 }
 
 /// `manifest check`: compares a declaration or manifest, by default the sample driver's, with an
-/// older one.
+/// older version.
 pub fn check_manifest(base: &Path, now: Option<&Path>) -> Result<()> {
     let mut command = for_sample(["manifest", "check"])?;
     pass_on(command.arg("--base").arg(base).args(now))
@@ -61,7 +61,7 @@ pub fn compile_manifest(path: &Path, out: &Path, format: &str) -> Result<()> {
     pass_on(command.arg(out).arg(path))
 }
 
-/// `manifest import`: writes a declaration with the events of a manifest.
+/// `manifest import`: writes a declaration of the events in a manifest.
 pub fn import_manifest(path: &Path, out: Option<&Path>) -> Result<()> {
     let mut command = command(["manifest", "import"])?;
     if let Some(out) = out {
@@ -82,7 +82,7 @@ pub fn write_recipes(only_check: bool) -> Result<()> {
 
 /// `recipes --data`: writes the commands of the tracing instructions as data.
 pub fn write_recipe_data(out: &Path) -> Result<()> {
-    // The instructions and the profile are also written, but not used.
+    // This also writes the instructions and the profile, which are not used.
     let folder = out.with_extension("");
     files::create_dir_all(&folder)?;
     let mut command = for_sample(["recipes", "--session", SESSION])?;
@@ -94,7 +94,7 @@ pub fn write_recipe_data(out: &Path) -> Result<()> {
     pass_on(&mut command)
 }
 
-/// `inf`: checks a stamped INF file against its image.
+/// `inf`: checks a stamped INF file against an image.
 pub fn check_inf(inf: &Path, image: &Path) -> Result<()> {
     let mut command = for_sample(["inf", "check", "--hardware-id", HARDWARE_ID])?;
     pass_on(command.arg(inf).arg("--image").arg(image))

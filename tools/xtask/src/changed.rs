@@ -1,5 +1,6 @@
-//! The packages that a change can affect: those with changed files, those whose sources name a changed
-//! file outside all packages, and those that depend on them; and the inputs of the last run that passed.
+//! Finds the packages that a change can affect: those with changed files, those whose sources name
+//! a changed file outside all packages, and those that depend on them. Also records the inputs of
+//! the last run that passed.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -21,35 +22,36 @@ pub const IMAGE_USERS: [&str; 4] = ["standin-kernel", "etw-scenarios", "etw-prob
 /// The workspace of the stand-ins, which all driver builds use.
 const STANDINS: &str = "tools/wdk-standin";
 
-/// A package of the workspace.
+/// A workspace package.
 struct Package {
     folder: String,
-    /// The workspace's packages that it depends on, including those for its tests and build script.
+    /// The workspace packages on which the package depends, including those for its tests and build
+    /// script.
     uses: BTreeSet<String>,
 }
 
 /// A change and the packages that it can affect.
 #[derive(Debug)]
 pub struct Change {
-    /// The changed files' paths from the repository's root.
+    /// The changed files' paths, relative to the repository's root.
     pub files: Vec<String>,
-    /// The names of the affected packages, with the paths of their manifests.
+    /// The affected packages' names, with the paths of their manifests.
     pub packages: BTreeMap<String, String>,
     /// The number of packages in the workspace.
     pub of: usize,
-    /// True if the stand-ins for the WDK's crates changed.
+    /// True if the WDK stand-ins changed.
     pub has_standins: bool,
 }
 
 impl Change {
-    /// Returns whether one of the packages is affected.
+    /// Returns whether at least one of these packages is affected.
     pub fn affects(&self, packages: &[&str]) -> bool {
         packages.iter().any(|package| self.packages.contains_key(*package))
     }
 }
 
-/// Returns the change since a commit, including untracked files. The default is the commit at which the
-/// current branch left its upstream, or else the last commit.
+/// Returns the changes since a commit, including untracked files. The default is the commit at
+/// which the current branch diverged from its upstream, or otherwise the last commit.
 pub fn since(base: Option<&str>) -> Result<Change> {
     let base = base.map_or_else(
         || {
@@ -63,7 +65,7 @@ pub fn since(base: Option<&str>) -> Result<Change> {
     let files: Vec<String> = files.lines().map(str::to_owned).collect();
     let packages = workspace()?;
     let named = |file: &str| {
-        // Sources name a file by its path from a package, or they name its folder.
+        // Sources name a file by its path relative to a package, or name the file's folder.
         let path = Path::new(file);
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let folder = path.parent().map_or_else(String::new, |folder| folder.display().to_string());
@@ -77,8 +79,7 @@ pub fn since(base: Option<&str>) -> Result<Change> {
     Ok(affected(files, &packages, named))
 }
 
-/// Returns the change that consists of these files; `named` returns the source lines that name a
-/// file.
+/// Returns the change to these files; `named` returns the source lines that name a file.
 fn affected(
     files: Vec<String>,
     packages: &BTreeMap<String, Package>,
@@ -138,10 +139,10 @@ fn affected(
 pub struct Inputs(String);
 
 impl Inputs {
-    /// Reads the current inputs, or returns `None` without a git repository. Files that git does not
-    /// ignore count, whether or not they are committed.
+    /// Reads the current inputs, or returns `None` if there is no git repository. Includes all
+    /// files that git does not ignore, committed or not.
     pub fn read() -> Option<Self> {
-        // An index of its own, so that the author's stays as it is.
+        // A separate index leaves the author's index unchanged.
         let index = target().join("inputs.index");
         fs::create_dir_all(target()).ok()?;
         let git = |arguments: &[&str]| {
@@ -154,13 +155,13 @@ impl Inputs {
         Some(Self(format!("{files}{compiler}{:?}", env::var_os("WDK_ETW_SAMPLES"))))
     }
 
-    /// Records that all checks passed with these inputs, except for those that were not run.
+    /// Records that all checks passed with these inputs, except for `not_run`.
     pub fn record(&self, not_run: &[String]) -> Result<()> {
         Ok(fs::write(target().join("passed"), format!("{}\n\n{}", self.0, not_run.join("\n")))?)
     }
 
-    /// Returns the checks that were not run when all others passed with these inputs, or `None` if
-    /// the last run that passed had other inputs.
+    /// If the last run that passed had these inputs, returns the checks that it did not run;
+    /// otherwise returns `None`.
     pub fn passed(&self) -> Option<Vec<String>> {
         let recorded = fs::read_to_string(target().join("passed")).ok()?;
         let (inputs, not_run) = recorded.split_once("\n\n")?;
@@ -190,7 +191,7 @@ fn workspace() -> Result<BTreeMap<String, Package>> {
     Ok(packages)
 }
 
-/// Runs git in the repository, and returns what it prints.
+/// Runs git in the repository, and returns its output.
 fn git(arguments: &[&str]) -> Result<String> {
     let printed = printed(Command::new("git").current_dir(root()).args(arguments))?;
     Ok(String::from_utf8_lossy(&printed).into_owned())
@@ -215,7 +216,7 @@ mod tests {
         assert!(!found.iter().any(|name| name == "wdk-etw"), "{found:?}");
         assert!(of(&["formats/etw-wire/src/lib.rs"], "").len() > 20);
         assert_eq!(of(&["tools/vm/src/lib.rs"], ""), ["cargo-etw", "etw-vm"]);
-        // The nested package is affected, but not the one around it.
+        // The nested package is affected, but not the enclosing package.
         assert!(
             !of(&["provider-lib/log/src/lib.rs"], "").iter().any(|name| name == "wdk-etw-build")
         );

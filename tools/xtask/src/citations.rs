@@ -1,4 +1,4 @@
-//! Ids that comments, messages and documents cite, and links between documents.
+//! Checks the ids that comments, messages and documents cite, and the links between documents.
 //!
 //! | id | defined in |
 //! |---|---|
@@ -7,9 +7,10 @@
 //! | O8 | unspecified behaviour: O and one or two digits |
 //! | R-T4 | the requirements |
 //!
-//! The documents of `docs/reference` define them, each at an anchor. [`check`] fails if a file cites an id that
-//! no document defines, if an id is defined twice, if a comment names a document that does not exist, or if a
-//! relative link of a document leads nowhere. rustdoc checks the links of Rust's documentation.
+//! The documents in `docs/reference` define them, each with an anchor. [`check`] fails if a file
+//! cites an undefined id, if an id is defined twice, if a comment names a document that does not
+//! exist, or if a document's relative link is broken. rustdoc checks the links in Rust
+//! documentation.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -23,7 +24,7 @@ use crate::{process::root, tree};
 
 /// The folder of the documents that define ids.
 const REFERENCE: &str = "docs/reference/";
-/// The requirements' document.
+/// The document that defines the requirements.
 pub const REQUIREMENTS: &str = "docs/reference/requirements.md";
 
 /// Returns whether a word is an id.
@@ -49,7 +50,8 @@ fn is_short_id(word: &str) -> bool {
             || word.starts_with('O') && matches!(number.len(), 1 | 2) && !number.starts_with('0'))
 }
 
-/// Returns the ids that a reference document defines, with their lines. Readers see each behind its anchor.
+/// Returns the ids that a reference document defines, with their line numbers. Readers see each id
+/// after its anchor.
 pub fn definitions(text: &str) -> Vec<(usize, String)> {
     let mut found = Vec::new();
     for (number, line) in (1..).zip(text.lines()) {
@@ -68,8 +70,8 @@ pub fn definitions(text: &str) -> Vec<(usize, String)> {
     found
 }
 
-/// Returns the ids that a line cites. A short one counts in comments and documents; in code, where it is a
-/// whole string or stands in parentheses.
+/// Returns the ids that a line cites. Short ids count in comments and documents; in code, only if
+/// they are a whole string or in parentheses.
 fn cited(line: &str, comment_at: usize) -> Vec<&str> {
     let is_part = |letter: char| letter.is_alphanumeric() || "-_./".contains(letter);
     let mut found = Vec::new();
@@ -77,7 +79,7 @@ fn cited(line: &str, comment_at: usize) -> Vec<&str> {
     for word in line.split_inclusive(|letter| !is_part(letter)) {
         let start = at;
         at += word.len();
-        // Of V40/V41, the first part counts, and of a path none.
+        // The first part of V40/V41 counts; a path does not count.
         let word = word.trim_end_matches(|letter| !is_part(letter));
         let id = word.split('/').next().unwrap_or_default().trim_end_matches('.');
         let is_enclosed = || {
@@ -91,26 +93,26 @@ fn cited(line: &str, comment_at: usize) -> Vec<&str> {
     found
 }
 
-/// Returns the place in a line at which its comment begins; a document is a comment throughout.
+/// Returns the offset in a line at which a comment starts; a document is all comment.
 fn comment_at(line: &str, extension: &str) -> usize {
     let mark = match extension {
         "md" => return 0,
         "rs" => "//",
         _ => "#",
     };
-    // Behind another character, a mark is part of a word or an address.
+    // After another character, the mark is part of a word or an address.
     let is_start = |at: &usize| {
         line.get(..*at).is_some_and(|before| before.is_empty() || before.ends_with(' '))
     };
     line.match_indices(mark).map(|(at, _)| at).find(is_start).unwrap_or(line.len())
 }
 
-/// Returns the part of a path behind its last dot.
+/// Returns the part of a path after its last dot.
 fn extension_of(path: &str) -> &str {
     path.rsplit_once('.').map_or("", |(_, extension)| extension)
 }
 
-/// Returns the documents of `docs` that a comment names by their paths.
+/// Returns the documents in `docs` that a comment names by path.
 fn documents(comment: &str) -> impl Iterator<Item = &str> {
     let is_part = |letter: char| letter.is_alphanumeric() || "/-_.".contains(letter);
     let words = comment.split(move |letter| !is_part(letter));
@@ -119,12 +121,12 @@ fn documents(comment: &str) -> impl Iterator<Item = &str> {
         .filter(|word| word.starts_with("docs/") && extension_of(word) == "md")
 }
 
-/// The links, and the places that links can name, in a document.
+/// A document's links, and the targets that it offers to links.
 #[derive(Default)]
 struct Markdown {
-    /// The destinations of links that have no scheme, with their lines.
+    /// The destinations of links without a scheme, with their line numbers.
     links: Vec<(usize, String)>,
-    /// The names of items that are the text of a link, with the line and the link's destination.
+    /// The item names that are link texts, with the line number and the link's destination.
     items: Vec<(usize, String, String)>,
     /// The anchors: explicit ones, and those that GitHub generates for headings.
     anchors: BTreeSet<String>,
@@ -183,7 +185,8 @@ fn slug(heading: &str) -> String {
         .collect()
 }
 
-/// Returns whether a source has the last part of an item's path as a word. The name of a file does not count.
+/// Returns whether a source contains the last part of an item's path as a word. File names do not
+/// count.
 fn has_item(source: &str, name: &str) -> bool {
     let is_part = |letter: char| letter.is_alphanumeric() || letter == '_';
     let last =
@@ -214,7 +217,8 @@ fn resolved(from: &str, path: &str) -> Option<String> {
     Some(parts.join("/"))
 }
 
-/// A file tree: paths relative to its root, with `/`, and the text of the files that can cite.
+/// A file tree: paths relative to the root, with `/`, and the texts of files that can contain
+/// citations.
 #[derive(Default)]
 struct Tree {
     paths: BTreeSet<String>,
@@ -222,14 +226,14 @@ struct Tree {
 }
 
 impl Tree {
-    /// Adds a file, and the folders that it is in.
+    /// Adds a file and its folders.
     fn add(&mut self, path: &str, text: Option<String>) {
         let folders = path.match_indices('/').map(|(end, _)| &path[..end]);
         self.paths.extend(folders.map(str::to_owned).chain([String::new(), path.to_owned()]));
         self.texts.extend(text.map(|text| (path.to_owned(), text)));
     }
 
-    /// Returns every problem, each as a sentence that begins with its place.
+    /// Returns every problem as a sentence that starts with the location.
     fn problems(&self) -> Vec<String> {
         let mut problems = Vec::new();
         let mut defined: BTreeMap<String, String> = BTreeMap::new();
@@ -280,7 +284,7 @@ impl Tree {
         problems
     }
 
-    /// Follows a link of a document, and returns the problem if the link is broken.
+    /// Follows a document's link, and returns the problem if the link is broken.
     fn follow(
         &self,
         from: &str,
@@ -304,7 +308,7 @@ impl Tree {
     }
 }
 
-/// Fails if an id or a relative link of the checkout does not resolve.
+/// Fails if an id or a relative link in the checkout does not resolve.
 pub fn check() -> Result<()> {
     let mut tree = Tree::default();
     for path in tree::files(&root())? {
@@ -338,7 +342,7 @@ mod tests {
         tree.problems()
     }
 
-    /// An id, written so that this file does not cite it.
+    /// Returns an id; this file does not cite it, because the id is composed.
     fn id(kind: &str, number: &str) -> String {
         format!("{kind}{number}")
     }
@@ -382,7 +386,7 @@ mod tests {
             ("a.toml", format!("[a]\nb = 1 # {rule}\n"), "a.toml:2: "),
             ("a.py", format!("x = 1\n# {etw}\n"), "a.py:2: "),
             ("README.md", format!("# A\n\nSee {etw}.\n"), "README.md:3: "),
-            // An id is defined only where readers see it.
+            // An id is defined only if readers see it.
             (
                 "docs/reference/more.md",
                 format!("- <a id=\"{}\"></a>a rule\n{rule}\n", rule.to_lowercase()),

@@ -1,7 +1,8 @@
-//! Builds, lints and tests the client, a Windows program, without Windows; builds `etl` for Windows.
+//! Builds, lints and tests the client, a Windows program, without Windows. Also builds `etl` for
+//! Windows.
 //!
-//! The target is that of Windows 7, whose programs also start in Debian's Wine. rustup has no
-//! standard library for it, so the library is built from source. On Windows, cargo builds
+//! The target is that of Windows 7, because its programs also start in Debian's Wine. rustup has no
+//! standard library for this target, so the library is built from source. On Windows, cargo builds
 //! the client's package directly.
 
 use std::{
@@ -22,7 +23,7 @@ use crate::{
 
 /// The client's package.
 pub const PACKAGE: &str = crate::sample::CLIENT;
-/// The package of the code that controls sessions, which `cargo etw trace` uses too.
+/// The package of the session control library, which `cargo etw trace` also uses.
 pub const SESSION: &str = "etw-session";
 const TARGET: &str = "x86_64-win7-windows-gnu";
 const LINKER: Program =
@@ -32,12 +33,12 @@ const LINKER: Program =
 pub const WINE: Program =
     Program { names: &["/usr/lib/wine/wine64", "wine64", "wine"], package: "wine64" };
 
-/// Returns the missing packages that building, linting and testing the client needs.
+/// Returns the missing packages that are needed to build, lint and test the client.
 pub fn missing_packages(rust: Rust) -> Vec<&'static str> {
     [LINKER.missing(), WINE.missing(), rust.missing_linter()].into_iter().flatten().collect()
 }
 
-/// Returns the compiler for the client, and installs what is missing.
+/// Returns the compiler for the client, installing missing parts.
 pub fn find_or_install_compiler() -> Result<Rust> {
     let rust = Rust::with_source_or_install()?;
     if let Some(package) = LINKER.missing() {
@@ -46,7 +47,7 @@ pub fn find_or_install_compiler() -> Result<Rust> {
     Ok(rust)
 }
 
-/// Describes the compiler for the client's target, if it is fully installed.
+/// Describes the compiler for the client's target if it is completely installed.
 pub fn compiler() -> Option<String> {
     let linker = LINKER.path()?;
     let version = output_of(Command::new(&linker).arg("-dumpversion"))?;
@@ -59,11 +60,11 @@ pub fn wine() -> Option<String> {
     output_of(with_wine(Command::new(WINE.path()?).arg("--version")))
 }
 
-/// Makes a command run under Wine with a separate Windows installation.
+/// Makes a command run under Wine with a separate Wine prefix.
 pub fn with_wine(command: &mut Command) -> &mut Command {
     command
         .env("WINEPREFIX", target().join("wine"))
-        // Suppresses Wine's own messages and its dialogs for installing components.
+        // Suppresses Wine's own messages and its installation dialogs.
         .env("WINEDEBUG", "-all")
         .env("WINEDLLOVERRIDES", "mscoree,mshtml=")
 }
@@ -72,14 +73,14 @@ fn built_in() -> PathBuf {
     target().join("client-build")
 }
 
-/// The package of the program that reads traces, which is `tools/etl.exe` in the kit.
+/// The package of the trace reader, which is `tools/etl.exe` in the kit.
 const READER_PACKAGE: &str = "etl-file";
 const READER: &str = "etl";
 
 fn cargo(rust: Rust, chore: &str) -> Result<Command> {
     let mut command = rust.cargo();
     if rust == Rust::Debian {
-        // Cargo finds clippy on the search path, which may contain another toolchain's first.
+        // cargo finds clippy on the search path, on which another toolchain can come first.
         let path = env::var_os("PATH").unwrap_or_default();
         let path = env::join_paths(iter::once("/usr/bin".into()).chain(env::split_paths(&path)))
             .context("cannot extend PATH")?;
@@ -97,8 +98,8 @@ fn cargo(rust: Rust, chore: &str) -> Result<Command> {
     Ok(command)
 }
 
-/// Builds the client and `etl` for Windows, and returns the client's .exe. One command builds both,
-/// so that they share every dependency.
+/// Builds the client and `etl` for Windows, and returns the client's .exe. A single command builds
+/// both, so that they share all dependencies.
 pub fn build(rust: Rust) -> Result<PathBuf> {
     let mut command = cargo(rust, "build")?;
     run_quietly(command.args(["--package", READER_PACKAGE, "--bins"]))?;
@@ -125,14 +126,14 @@ fn copy(name: &str, to: &Path) -> Result<()> {
     files::copy(&from, to)
 }
 
-/// Lints the client and the code that controls sessions.
+/// Lints the client and the session control library.
 pub fn lint(rust: Rust) -> Result<()> {
     let mut command = cargo(rust, "clippy")?;
     command.args(["--package", SESSION, "--all-targets", "--", "-D", "warnings"]);
     run_quietly(&mut command)
 }
 
-/// Runs the tests of the client and of the code that controls sessions under Wine.
+/// Runs the tests of the client and of the session control library under Wine.
 pub fn test(rust: Rust) -> Result<()> {
     let mut command = cargo(rust, "test")?;
     command.args(["--package", SESSION]);

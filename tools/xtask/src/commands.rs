@@ -1,14 +1,14 @@
-//! Checks the command lines for Windows in guides and scripts against Microsoft's documentation of
-//! the commands, because no Windows can run them here.
+//! Checks the Windows command lines in guides and scripts against Microsoft's documentation of the
+//! commands, because they cannot be run without Windows.
 
 use std::{collections::BTreeMap, fs};
 
 use crate::{process::root, tree};
 
-/// The documented syntax: `COMMAND VERB | OPTIONS | PAGE` in each line.
+/// The documented syntax: one `COMMAND VERB | OPTIONS | PAGE` per line.
 const SYNTAX: &str = include_str!("../lint/commands.txt");
 
-/// Returns the options of each command with its verb.
+/// Returns each command and verb with its options.
 fn syntax() -> BTreeMap<&'static str, Vec<&'static str>> {
     let lines = SYNTAX.lines().filter(|line| !line.starts_with('#'));
     let fields = |line: &'static str| {
@@ -25,7 +25,7 @@ fn is_of(file: &str, extensions: &[&str]) -> bool {
     extensions.iter().any(|one| file.rsplit_once('.').is_some_and(|(_, own)| own == *one))
 }
 
-/// Returns the parts of a file's line that may be commands.
+/// Returns the parts of a file's line that can be commands.
 fn candidates(file: &str, line: &str, is_in_block: bool) -> Vec<String> {
     let plain = line.trim_start().trim_start_matches("call ").to_owned();
     if is_of(file, &["md"]) {
@@ -35,7 +35,7 @@ fn candidates(file: &str, line: &str, is_in_block: bool) -> Vec<String> {
     // A stage passes a program and its arguments: 'logman.exe' "stop $session -ets".
     let called = line.split_once(".exe' ").and_then(|(before, after)| {
         let arguments = match after.strip_prefix('"') {
-            // A double quote within double quotes has a grave accent before it.
+            // Within double quotes, a grave accent precedes a double quote.
             Some(rest) => rest.replace("`\"", "'").split('"').next()?.to_owned(),
             None => after.strip_prefix('\'')?.split('\'').next()?.to_owned(),
         };
@@ -44,13 +44,13 @@ fn candidates(file: &str, line: &str, is_in_block: bool) -> Vec<String> {
     vec![called.unwrap_or(plain)]
 }
 
-/// Returns what is wrong with a command line, or `None` if it is in order or no listed command.
+/// Returns the mistake in a command line, or `None` if the line is correct or not a listed command.
 fn fault(syntax: &BTreeMap<&str, Vec<&str>>, line: &str) -> Option<String> {
     let is_end = |word: &&str| !matches!(*word, "|" | "||" | "&&" | ">" | ">nul");
     let words: Vec<&str> = line.split_whitespace().take_while(is_end).collect();
     let program = words.first()?;
     let is_known = syntax.keys().any(|one| one.split(' ').next() == Some(program));
-    // Prose names a program alone, and a script may choose the verb.
+    // Prose can name only the program, and a script can choose the verb.
     if !is_known || words.len() == 1 || words[1].contains('$') {
         return None;
     }
@@ -93,7 +93,7 @@ fn the_command_lines_for_windows_follow_the_documentation() {
             }
         }
     }
-    // cargo-make's tasks name the program and its arguments apart.
+    // cargo-make's tasks list the program and its arguments separately.
     let makefile: toml::Table =
         fs::read_to_string(root().join("Makefile.toml")).unwrap().parse().unwrap();
     for (name, task) in makefile["tasks"].as_table().unwrap() {

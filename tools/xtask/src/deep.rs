@@ -11,17 +11,17 @@ use crate::{
     standin, windows,
 };
 
-/// This machine's target. Naming it explicitly keeps sanitizers out of build scripts.
+/// This machine's target. Specifying it explicitly keeps sanitizers out of build scripts.
 const HOST: &str = "x86_64-unknown-linux-gnu";
 
-/// The tests that sanitizers run. Tests that start compilers would not benefit.
+/// The tests to run with sanitizers. Tests that start compilers would not benefit.
 const PROVIDER_TESTS: &[&str] = &[
-    "--lib", "--test", "it", "--", // Unit tests are in modules of this name.
+    "--lib", "--test", "it", "--", // Unit tests are in modules with this name.
     "tests::", "declared::", "enable_state::", "parallel::", "registration::", "writing::",
 ];
 
-/// A test of how stacks of threads are distinguished. It is skipped because `ThreadSanitizer`, unlike
-/// a kernel, places stacks at multiples of several pages.
+/// A test of how threads' stacks are distinguished. It is skipped because `ThreadSanitizer`, unlike
+/// a kernel, aligns stacks to several pages.
 const SPACED_STACKS: &str = "the_stacks_of_threads_use_most_stripes";
 
 /// The number of cases that a property test tries, instead of 256.
@@ -30,7 +30,7 @@ const CASES: &str = "4096";
 const SEEDS: &str = "1000";
 /// The time in seconds for which threads use the stand-in kernel concurrently, instead of 3.
 const SECONDS: &str = "60";
-/// The preemptions that the model checker tries in each run, instead of 3.
+/// The number of preemptions that the model checker tries in each run, instead of 3.
 const PREEMPTIONS: &str = "8";
 
 fn nightly() -> Result<()> {
@@ -66,7 +66,8 @@ fn sanitized(sanitizer: &str, packages: &[&str], tests: &[&str]) -> Command {
     command
 }
 
-/// Runs every check that `cargo xtask test` leaves out. Returns the check that this machine cannot run.
+/// Runs all checks that `cargo xtask test` omits. Returns the check that this machine cannot run,
+/// if any.
 pub fn run() -> Result<Option<String>> {
     windows::check_tests()?;
     step("Building the documentation of the stand-ins", standin::document)?;
@@ -88,7 +89,7 @@ pub fn run() -> Result<Option<String>> {
     })?;
     step_with_output("Testing threads in the stand-in kernel under ThreadSanitizer", || {
         process::run(
-            // One test at a time: otherwise one test would read data that the standard library
+            // Tests run one at a time: otherwise, a test could read data that the standard library
             // initialized in another test, and ThreadSanitizer does not see that synchronization.
             sanitized("thread", &["standin-kernel"], &["--test", "it"])
                 .args(["--", "--test-threads=1", "parallel::"])
@@ -130,7 +131,7 @@ pub fn model_check() -> Command {
     let mut command = cargo(&["test", "--locked", "--package", "etw-loom", "--release"]);
     command
         .env("RUSTFLAGS", "--cfg loom")
-        // With the drivers' link options, the tests would take longer to build than to run.
+        // With the drivers' link options, building the tests would take longer than running them.
         .env("CARGO_PROFILE_RELEASE_LTO", "off")
         .env("CARGO_PROFILE_RELEASE_CODEGEN_UNITS", "16")
         .arg("--target-dir")

@@ -1,4 +1,4 @@
-//! `cargo xtask demo`: builds the sample driver, traces it and shows the decoded events.
+//! `cargo xtask demo`: builds the sample driver, traces it, and shows the decoded events.
 
 use std::{path::Path, process::Command};
 
@@ -13,7 +13,7 @@ use crate::{
     sample::DRIVER,
 };
 
-/// Runs the demo, and writes the sessions' files to the folder `out`.
+/// Runs the demo, and writes the sessions' files to folder `out`.
 pub fn run(out: &Path) -> Result<()> {
     let toolchain =
         step("Finding the cross toolchain", || Toolchain::find_or_install(Machine::X64))?;

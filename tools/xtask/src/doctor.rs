@@ -1,4 +1,4 @@
-//! `cargo xtask doctor`: lists the required tools, found and missing.
+//! `cargo xtask doctor`: lists the required tools that were found, and those that are missing.
 
 use std::{process::Command, thread};
 
@@ -68,7 +68,7 @@ pub struct Tools {
     pub client: Rust,
 }
 
-/// Finds every tool that the checks need, and installs the missing ones.
+/// Finds all tools that the checks need, installing missing ones.
 ///
 /// # Errors
 ///
@@ -77,7 +77,7 @@ pub fn install() -> Result<Tools> {
     let mut failures = Failures::default();
     let x64 = failures
         .keep(step("Finding the cross toolchain", || Toolchain::find_or_install(Machine::X64)));
-    // The error for ARM64 would be the same, so only x64 reports it.
+    // The error for ARM64 would be the same, so only the one for x64 is reported.
     let arm64 = x64.as_ref().and_then(|_| {
         failures.keep(step("Finding the cross toolchain for ARM64", || {
             Toolchain::find_or_install(Machine::Arm64)
@@ -92,10 +92,10 @@ pub fn install() -> Result<Tools> {
     missing.extend(guest::missing_packages());
     missing.extend(c_drivers::missing_package());
     failures.keep(packages::may_install(&missing));
-    // Packages are installed only when all of them can be.
+    // Packages are installed only if all of them can be installed.
     failures.check()?;
     thread::scope(|scope| {
-        // It is compiled while the rest is downloaded.
+        // Cargo compiles cargo-make while the rest is downloaded.
         let cargo_make =
             scope.spawn(|| step("Installing cargo-make", packages::install_cargo_make));
         let installed =
@@ -117,12 +117,12 @@ pub fn install() -> Result<Tools> {
     Ok(Tools { x64, arm64, client })
 }
 
-/// The reasons why some tools cannot be installed.
+/// The reasons why tools cannot be installed.
 #[derive(Default)]
 struct Failures(Vec<String>);
 
 impl Failures {
-    /// Keeps the error of a result, unless it is already kept.
+    /// Keeps a result's error, unless the same error has already been kept.
     fn keep<T>(&mut self, result: Result<T>) -> Option<T> {
         match result {
             Ok(value) => Some(value),
@@ -176,7 +176,7 @@ mod tests {
 
     use crate::process::root;
 
-    /// The commands, `doctor` above all, work while the crates of the workspace do not compile.
+    /// The commands, especially `doctor`, work even if the workspace's crates do not compile.
     #[test]
     fn the_chores_link_no_crate_of_the_workspace_but_one() {
         const LINKED: &str = "driver-build";
@@ -185,7 +185,7 @@ mod tests {
         assert_eq!(linked("tools/driver-build"), none);
     }
 
-    /// Returns the crates of the workspace that a package depends on, tests aside.
+    /// Returns the workspace crates on which a package depends, except for its tests.
     fn linked(package: &str) -> Vec<String> {
         let manifest = fs::read_to_string(root().join(package).join("Cargo.toml")).unwrap();
         let workspace = fs::read_to_string(root().join("Cargo.toml")).unwrap();

@@ -10,7 +10,7 @@ use crate::{
     process::{output_of, root, run_quietly, target},
 };
 
-/// An environment and its requirements.
+/// A Python environment and its requirements.
 #[derive(Clone, Copy, Debug)]
 pub struct Environment {
     /// The folder's name.
@@ -27,7 +27,7 @@ pub const ORACLES: Environment =
 pub const BENCH: Environment =
     Environment { name: "bench", requirements: "tools/bench/requirements.txt" };
 
-/// The checkers of workflows and scripts.
+/// Linters for workflows and scripts.
 pub const LINT: Environment =
     Environment { name: "lint", requirements: "tools/xtask/lint/requirements.txt" };
 
@@ -40,7 +40,7 @@ impl Environment {
         target().join(self.name)
     }
 
-    /// Returns the path of a copy of the requirements that the environment was made from.
+    /// Returns the path of a copy of the requirements with which the environment was created.
     fn stamp(self) -> PathBuf {
         self.folder().join("requirements.installed")
     }
@@ -50,13 +50,13 @@ impl Environment {
         self.folder().join("bin/python")
     }
 
-    /// Returns whether the environment exists and was made from the current requirements.
+    /// Returns whether the environment exists and was created with the current requirements.
     pub fn is_ready(self) -> bool {
         let wanted = fs::read(self.requirements()).ok();
         wanted.is_some() && fs::read(self.stamp()).ok() == wanted && self.python().exists()
     }
 
-    /// Returns the missing packages that creating the environment needs.
+    /// Returns the missing packages that are needed to create the environment.
     pub fn missing_packages(self) -> &'static [&'static str] {
         let can_make = || output_of(Command::new("python3").args(["-c", "import ensurepip, venv"]));
         if self.is_ready() || can_make().is_some() { &[] } else { &["python3-venv"] }

@@ -1,8 +1,8 @@
-//! `cargo xtask fresh-machine`: runs the README's two commands on freshly installed machines.
+//! `cargo xtask fresh-machine`: runs the README's two commands on newly installed machines.
 //!
-//! Each machine is a folder with a minimal Debian made by debootstrap, a Rust toolchain without
+//! Each machine is a folder with a minimal Debian system from debootstrap, a Rust toolchain without
 //! libraries for Windows, and a clone of the current commit. Each machine lacks something: recent
-//! package lists, permission to install packages, or apt-get itself.
+//! package lists, permission to install packages, or apt-get.
 
 use std::{
     env,
@@ -76,7 +76,7 @@ struct Machine {
     test: Expected,
 }
 
-/// An ordinary machine, whose package lists date from the installation and can be updated.
+/// An ordinary machine, whose package lists date from its installation and can be updated.
 const ORDINARY: Machine = Machine {
     name: "debian-12",
     release: "bookworm",
@@ -127,12 +127,12 @@ const MACHINES: [Machine; 7] = [
 /// The packages that are installed in addition to the minimal system.
 const INSTALLED: &str = "ca-certificates,gcc,git,libc6-dev,sudo";
 
-/// The outcome of a command.
+/// The result of a command.
 struct Outcome {
     took: Duration,
-    /// The difference from the expected result, if there is one.
+    /// The difference from the expected result, if any.
     failure: Option<String>,
-    /// The error of an expected refusal.
+    /// The error, if a refusal was expected.
     refusal: Option<String>,
 }
 
@@ -144,8 +144,8 @@ fn succeed(command: &mut Command) -> Result<()> {
     run_quietly(command)
 }
 
-/// Creates a release's minimal system unless it exists, and returns its folder. Machines are copies
-/// of it.
+/// Creates a release's minimal system, unless it exists, and returns its folder. Machines are
+/// copies of it.
 fn base(release: &str) -> Result<PathBuf> {
     let base = folder().join("base").join(release);
     let finished = base.join("finished");
@@ -165,7 +165,7 @@ fn base(release: &str) -> Result<PathBuf> {
     Ok(base.join("root"))
 }
 
-/// Copies a file of this machine, if it exists.
+/// Copies a file from this machine, if it exists.
 fn copy_file(from: &Path, root: &Path) -> Result<()> {
     if !from.exists() {
         return Ok(());
@@ -175,16 +175,16 @@ fn copy_file(from: &Path, root: &Path) -> Result<()> {
     files::copy(from, &to)
 }
 
-/// Returns whether a file of a toolchain is for Windows or belongs to the standard library's
+/// Returns whether a file in a toolchain is for Windows or is part of the standard library's
 /// source.
 fn is_left_out(name: &str) -> bool {
     name.contains("windows") || matches!(name, "src" | "doc" | "manifest-rust-src")
 }
 
-/// The line that begins a component in rustup's list of a toolchain's components.
+/// The line that starts a component in rustup's list of a toolchain's components.
 const COMPONENT: &str = "[[components]]";
 
-/// Copies a toolchain, without its libraries for Windows and the standard library source.
+/// Copies a toolchain, without its Windows libraries and the standard library's source.
 fn copy_toolchain(from: &Path, to: &Path) -> io::Result<()> {
     fs::create_dir_all(to)?;
     for entry in fs::read_dir(from)? {
@@ -210,7 +210,7 @@ fn copy_toolchain(from: &Path, to: &Path) -> io::Result<()> {
             }
             fs::write(to, kept)?;
         } else if name == "multirust-config.toml" {
-            // rustup does not add a component that this file lists.
+            // rustup does not add components that this file lists.
             let text = fs::read_to_string(entry.path())?;
             let mut parts = text.split(COMPONENT);
             let mut kept = parts.next().unwrap_or_default().to_owned();
@@ -298,7 +298,7 @@ impl Machine {
         copy_toolchain(&sysroot, &toolchain)
             .with_context(|| format!("cannot copy the toolchain to {}", toolchain.display()))?;
         if self.rustup {
-            // rustup reads the channel, host and version from a toolchain's name.
+            // rustup takes the channel, host and version from a toolchain's name.
             let name = sysroot.file_name().context("the sysroot has no name")?;
             let folder = toolchain.with_file_name(name);
             files::rename(&toolchain, &folder)?;
@@ -329,8 +329,8 @@ impl Machine {
         Ok(())
     }
 
-    /// Returns a command that runs a shell line in the machine; its mounts disappear when the
-    /// command ends.
+    /// Returns a command that runs a shell line in the machine; the machine's mounts disappear when
+    /// it ends.
     fn shell(&self, line: &str, user: User) -> Command {
         let root = self.root();
         let root = root.display();
@@ -390,7 +390,7 @@ impl Machine {
         let text = fs::read(&log).with_context(open)?;
         let start_of_log = usize::try_from(start_of_log).unwrap_or(0);
         let text = String::from_utf8_lossy(text.get(start_of_log..).unwrap_or_default());
-        // The error begins a line after the progress steps, and can have several lines.
+        // The error is on a line after the progress steps, and can continue on further lines.
         let error = text.find("\nerror: ").map(|at| text[at..].trim().to_owned());
         let (failure, refusal) = match expected {
             Expected::Success if status.success() => (self.uncommitted(), None),
@@ -409,7 +409,7 @@ impl Machine {
         Ok(Outcome { took, failure, refusal })
     }
 
-    /// Returns a description of the changes in the clone, if there are any.
+    /// Describes the changes in the clone, if there are any.
     fn uncommitted(&self) -> Option<String> {
         let status =
             output_of(&mut self.shell("cd ~/wdk-etw && git status --porcelain", self.user));
@@ -420,7 +420,7 @@ impl Machine {
         }
     }
 
-    /// Creates the machine, runs both commands, and returns the table's row and whether the machine
+    /// Creates the machine and runs both commands. Returns the table row, and whether the machine
     /// passed.
     fn try_out(&self) -> Result<(String, bool)> {
         match fs::remove_file(self.log()) {
@@ -428,7 +428,7 @@ impl Machine {
                 return Err(error)
                     .with_context(|| format!("cannot remove {}", self.log().display()));
             }
-            // The commands append to the log.
+            // Both commands append to the log.
             _ => {}
         }
         self.make().with_context(|| format!("cannot create the machine {}", self.name))?;
@@ -461,7 +461,7 @@ impl Machine {
             }
         }
         if passed {
-            // A machine takes several gigabytes.
+            // A machine takes up several gigabytes.
             files::remove_dir_all(self.root())?;
         }
         Ok((row, passed))
@@ -497,7 +497,7 @@ pub fn names() -> impl Iterator<Item = &'static str> {
     MACHINES.iter().map(|machine| machine.name)
 }
 
-/// Runs the machines with these names, or all of them, `jobs` at a time.
+/// Tests the machines with these names, or all machines, `at_once` at a time.
 pub fn run(wanted: &[String], at_once: usize) -> Result<()> {
     ensure!(
         output_of(Command::new("id").arg("-u")).is_some_and(|id| id == "0"),

@@ -1,7 +1,7 @@
 //! `cargo xtask fuzz`: fuzzes every reader of untrusted bytes.
 //!
-//! The targets are in `fuzz/`, which documents what they check. They run one after the other, on one core,
-//! each for an equal share of the time.
+//! The targets are in `fuzz/`, which documents their checks. They run one after the other, on one
+//! core, each for an equal share of the time.
 
 use std::{
     path::{Path, PathBuf},
@@ -17,14 +17,14 @@ use crate::{
     progress::{step, step_with_output},
 };
 
-/// The maximum memory that a target may use, in MiB; exceeding it is a failure.
+/// The maximum memory of a target in MiB; exceeding it is a failure.
 const MAX_MEMORY: u32 = 2048;
-/// The maximum number of seconds for one input; exceeding it is a failure.
+/// The maximum time for one input in seconds; exceeding it is a failure.
 const LONGEST: u32 = 20;
-/// The target that `cargo fuzz` builds for; sanitizers need it by name.
+/// The target that `cargo fuzz` builds for; sanitizers require it to be specified.
 const HOST: &str = "x86_64-unknown-linux-gnu";
 
-/// The number of lines shown of a failure's report.
+/// The number of lines to show of a failure's report.
 const SHOWN_LINES: usize = 15;
 
 /// The result of running a target.
@@ -73,7 +73,7 @@ fn targets() -> Result<Vec<String>> {
     Ok(targets)
 }
 
-/// Writes the targets' seeds, and replaces older ones.
+/// Writes the targets' seeds, replacing older ones.
 fn write_seeds() -> Result<()> {
     let mut cargo = Command::new("cargo");
     run_quietly(cargo.current_dir(folder()).args(["run", "--locked", "--example", "seeds"]))
@@ -87,7 +87,7 @@ fn build() -> Result<PathBuf> {
     Ok(built_in)
 }
 
-/// Runs a built target for some seconds.
+/// Runs a built target for a number of seconds.
 fn run_target(name: &str, built_in: &Path, seconds: u64) -> Result<Run> {
     let folder = folder();
     let corpus = folder.join("corpus").join(name);
@@ -95,7 +95,7 @@ fn run_target(name: &str, built_in: &Path, seconds: u64) -> Result<Run> {
     for folder in [&corpus, &artifacts] {
         files::create_dir_all(folder)?;
     }
-    // Runs the program itself, because `cargo fuzz run` might rebuild it.
+    // Runs the program directly, because `cargo fuzz run` might rebuild it.
     let program = built_in.join(HOST).join("release").join(name);
     let mut command = Command::new(&program);
     command
@@ -118,7 +118,7 @@ fn run_target(name: &str, built_in: &Path, seconds: u64) -> Result<Run> {
     Ok(read_run(name, &output))
 }
 
-/// Reads the fuzzer's output.
+/// Parses the fuzzer's output.
 fn read_run(name: &str, output: &Output) -> Run {
     let log = String::from_utf8_lossy(&output.stderr);
     Run {
@@ -129,13 +129,13 @@ fn read_run(name: &str, output: &Output) -> Run {
     }
 }
 
-/// Returns the number after the last occurrence of some words in a string.
+/// Returns the number after the last occurrence of `words` in a text.
 fn number_after(text: &str, words: &str) -> Option<u64> {
     let (_, rest) = text.rsplit_once(words)?;
     rest.split_whitespace().next()?.parse().ok()
 }
 
-/// Returns the part of a log to show: the failure and the file that reproduces it.
+/// Returns the part of a log to show: the failure, and the file that reproduces it.
 fn failure(log: &str) -> String {
     let lines: Vec<&str> = log.lines().collect();
     let start =
@@ -147,7 +147,7 @@ fn failure(log: &str) -> String {
     shown.join("\n")
 }
 
-/// Runs every target for an equal share of some minutes.
+/// Runs all targets, for equal shares of a number of minutes.
 pub fn run(minutes: u64) -> Result<()> {
     step("Finding cargo-fuzz and the nightly toolchain", find_tools)?;
     let targets = targets()?;

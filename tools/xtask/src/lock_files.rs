@@ -1,7 +1,7 @@
 //! The workspaces' lock files. Builds are locked, so each file must match its manifests.
 //!
-//! Each workspace of the repository has one. The drivers have a second one for builds with the
-//! stand-ins, since the patched packages resolve differently.
+//! Each workspace in the repository has one. The drivers have a second one for builds with the
+//! stand-ins, because the patched packages resolve differently.
 
 use std::process::Command;
 
@@ -13,14 +13,13 @@ use crate::{
     tree,
 };
 
-/// The lock file of the drivers for builds with the stand-ins.
+/// The drivers' lock file for builds with the stand-ins.
 const PATCHED_DRIVERS: &str = "tools/wdk-standin/patched-drivers/Cargo.lock";
 
-/// The command that updates every lock file; `cargo xtask` itself refuses to build with a stale
-/// one.
+/// The command that updates all lock files; `cargo xtask` itself cannot be built with a stale one.
 const RENEW: &str = "cargo run --package xtask -- lock";
 
-/// Lists the lock files by their paths from the repository's root.
+/// Lists the lock files' paths, relative to the repository's root.
 fn lock_files() -> Result<Vec<String>> {
     let mut files = tree::files(&root())?;
     files.retain(|file| file.rsplit('/').next() == Some("Cargo.lock"));
@@ -31,8 +30,7 @@ fn lock_files() -> Result<Vec<String>> {
     Ok(files)
 }
 
-/// Returns a cargo command that resolves a lock file's packages in the same way as the builds that
-/// use it.
+/// Returns a cargo command that resolves a lock file's packages like the builds that use it.
 fn resolve(lock_file: &str) -> Result<Command> {
     let mut cargo = Command::new("cargo");
     cargo.args(["metadata", "--format-version", "1", "--quiet"]);

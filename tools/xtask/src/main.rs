@@ -1,8 +1,8 @@
 //! The commands for working on this repository, run as `cargo xtask …`.
 //!
 //! `demo` builds and traces the sample driver, `test` runs every check that can run on this
-//! machine, `build` builds only a driver's .sys file, and `doctor` lists which required tools are
-//! found and which are missing.
+//! machine, `build` builds only a driver's .sys file, and `doctor` lists the required tools that
+//! were found and those that are missing.
 
 mod api;
 mod bench;
@@ -70,12 +70,12 @@ fn path_option(name: &'static str, value: &'static str, help: &'static str) -> A
     option(name, value, help).value_parser(value_parser!(PathBuf))
 }
 
-/// Returns a required path, by its position.
+/// Returns a required positional argument for a path.
 fn path(name: &'static str, help: &'static str) -> Arg {
     Arg::new(name).help(help).required(true).value_parser(value_parser!(PathBuf))
 }
 
-/// Returns an argument whose value is a number of things that run at the same time.
+/// Returns an argument for the number of things to run at the same time.
 fn jobs(help: &'static str) -> Arg {
     option("jobs", "N", help).value_parser(value_parser!(usize))
 }
@@ -398,7 +398,7 @@ fn run(chore: &str, arguments: &ArgMatches) -> Result<()> {
         }
         "recipes" => cargo_etw::write_recipes(arguments.get_flag("check")),
         "doctor" => doctor::run(arguments.get_flag("install")),
-        // clap rejects every other name.
+        // clap rejects all other names.
         other => anyhow::bail!("`cargo xtask` has no command {other}"),
     }
 }
@@ -425,7 +425,7 @@ fn run_manifest(arguments: &ArgMatches) -> Result<()> {
     }
 }
 
-/// Returns the values of an argument that may be given several times.
+/// Returns the values of a repeatable argument.
 fn several(arguments: &ArgMatches, name: &str) -> Vec<String> {
     let values = arguments.get_many::<String>(name);
     values.into_iter().flatten().cloned().collect()

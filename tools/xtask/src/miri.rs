@@ -1,4 +1,4 @@
-//! Runs the library's tests in Miri, which finds undefined behaviour.
+//! Runs the library's tests in Miri, which detects undefined behaviour.
 
 use std::process::Command;
 
@@ -9,27 +9,27 @@ use crate::{
     progress::{step, step_with_output},
 };
 
-/// Flags of every run. ETW takes addresses as integers, so that pointers must be restored from them,
-/// and property tests look for the file with earlier failures.
+/// The flags for every run: ETW takes addresses as integers, from which pointers must be restored,
+/// and property tests look for a file of earlier failures.
 const FLAGS: &str = "-Zmiri-permissive-provenance -Zmiri-disable-isolation";
 
-/// The models of aliasing, with the flag of each.
+/// The aliasing models, with their flags.
 const MODELS: [(&str, &str); 2] =
     [("Stacked Borrows", ""), ("Tree Borrows", "-Zmiri-tree-borrows")];
 
 /// The number of cases that a property test tries, instead of 256.
 const CASES: &str = "4";
 
-/// The tests of `cargo xtask test`. They take about 15 seconds.
+/// The tests for `cargo xtask test`, which take about 15 seconds.
 const QUICK: &[&str] = &[
     "--package", "wdk-etw", "--test", "it", "--", "registration::", "writing::", "enable_state::",
     "--skip", "the_last_of_many_writes", "--skip", "match_all_keywords_come_and_go", "--skip",
     "the_check_is_level_any_and_all", "--skip", "readers_never_see_a_mixture",
 ];
 
-/// The tests of `cargo xtask test --deep`: those without other processes.
+/// The tests for `cargo xtask test --deep`: those without other processes.
 const DEEP: [&[&str]; 3] = [
-    // Of those that are left out, one needs a kernel's stacks, one computes for a minute, and one needs
+    // Of the skipped tests, one needs a kernel's stacks, one computes for a minute, and one needs
     // more cases.
     &[
         "--package",
@@ -61,7 +61,7 @@ fn miri(tests: &[&str], model: &str) -> Command {
     command
 }
 
-/// Returns why Miri cannot run, if it cannot.
+/// Returns the reason why Miri cannot run, or `None` if it can.
 fn missing() -> Option<String> {
     let mut version = Command::new("cargo");
     version.args(["+nightly", "miri", "--version"]);
@@ -72,7 +72,7 @@ fn missing() -> Option<String> {
     })
 }
 
-/// Runs a part of the tests, or returns the reason why Miri cannot run.
+/// Runs some of the tests, or returns the reason why Miri cannot run.
 pub fn check() -> Result<Option<String>> {
     if let Some(reason) = missing() {
         return Ok(Some(reason));
@@ -81,8 +81,8 @@ pub fn check() -> Result<Option<String>> {
     Ok(None)
 }
 
-/// Runs the tests that have no other processes, with both models of aliasing, or returns the reason why
-/// Miri cannot run.
+/// Runs the tests without other processes with both aliasing models, or returns the reason why Miri
+/// cannot run.
 pub fn check_deeply() -> Result<Option<String>> {
     if let Some(reason) = missing() {
         return Ok(Some(reason));

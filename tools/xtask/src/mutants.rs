@@ -1,9 +1,9 @@
-//! `cargo xtask mutants`: breaks the code in one place at a time, and finds the breaks that no test
-//! notices.
+//! `cargo xtask mutants`: changes the code in one place at a time, and finds changes that no test
+//! detects.
 //!
-//! cargo-mutants makes the mutants, each with one change, in a copy of the workspace, and runs the tests that
-//! speak for the mutated package. Its configuration, `.cargo/mutants.toml`, lists the mutants that behave as
-//! the original does, each with its reason. Every other mutant that passes the tests fails the command.
+//! cargo-mutants creates mutants, each with one change, in a copy of the workspace, and runs the
+//! tests that cover the mutated package. Its configuration, `.cargo/mutants.toml`, lists equivalent
+//! mutants, each with a reason. If any other mutant passes the tests, the command fails.
 
 use std::process::Command;
 
@@ -17,16 +17,16 @@ use crate::{
     progress::{step, step_with_output},
 };
 
-/// The file of the library that only programs in user mode compile.
+/// The library's file that only user-mode programs compile.
 const USER_MODE: &str = "provider-lib/src/ffi/user.rs";
 
-/// Mutants that run against the same tests.
+/// Mutants that are tested with the same tests.
 struct Group {
     /// The name on the command line.
     name: &'static str,
-    /// The arguments of cargo-mutants that select the mutants.
+    /// The cargo-mutants arguments that select the mutants.
     mutants: &'static [&'static str],
-    /// The packages with the tests.
+    /// The packages that contain the tests.
     tests: &'static [&'static str],
 }
 
@@ -34,13 +34,13 @@ const GROUPS: [Group; 7] = [
     Group {
         name: "etw-wire",
         mutants: &["--package=etw-wire"],
-        // A provider's keyword outside the provider's bits is a compile error.
+        // A keyword outside the provider's bits is a compile error.
         tests: &["etw-wire", "etw-compile-fail"],
     },
     Group {
         name: "wdk-etw",
         mutants: &["--package=wdk-etw", "--exclude", USER_MODE],
-        // The events of the facades are written by functions that nothing else calls.
+        // The facades' events are written by functions that have no other callers.
         tests: &["wdk-etw", "wdk-etw-log", "wdk-etw-tracing"],
     },
     Group {
@@ -66,20 +66,20 @@ const GROUPS: [Group; 7] = [
     Group { name: "etl-file", mutants: &["--package=etl-file"], tests: &["etl-file"] },
 ];
 
-/// The number of mutants in a share of `cargo xtask test --deep`. A share takes about five minutes: most of
-/// a mutant's time is the build, and so is most of the time before the first.
+/// The number of mutants in a share for `cargo xtask test --deep`. A share takes about five
+/// minutes, most of which is builds: one before the first mutant, and one for each mutant.
 const MUTANTS_IN_SHARE: usize = 8;
 
 /// The mutants to run.
 #[derive(Debug, Default)]
 pub struct Selection {
-    /// The names of groups; empty for all.
+    /// The names of groups; empty means all groups.
     pub groups: Vec<String>,
-    /// The share of each group's mutants, as cargo-mutants reads it.
+    /// The share of each group's mutants, in cargo-mutants' notation.
     pub shard: Option<String>,
-    /// The patterns of the files; empty for all.
+    /// The file patterns; empty means all files.
     pub files: Vec<String>,
-    /// The number of mutants that run at the same time.
+    /// The number of mutants to test at the same time.
     pub jobs: usize,
 }
 
@@ -95,7 +95,7 @@ fn cargo_mutants(group: &Group, files: &[String]) -> Command {
     for file in files {
         command.args(["--file", file]);
     }
-    // The copy of the workspace has a target folder of its own, and the third-party readers are not in it.
+    // The copy of the workspace has its own target folder, which lacks the third-party readers.
     command.env_remove("CARGO_TARGET_DIR").env("WDK_ETW_PYTHON", ORACLES.python());
     command
 }
@@ -112,7 +112,7 @@ fn count(group: &Group, files: &[String]) -> Result<usize> {
     Ok(list.lines().count())
 }
 
-/// Runs a share of a group's mutants, and returns whether the tests notice all of them.
+/// Tests a share of a group's mutants, and returns whether the tests detect all of them.
 fn run_group(group: &Group, selection: &Selection) -> Result<bool> {
     let mut command = cargo_mutants(group, &selection.files);
     if let Some(shard) = &selection.shard {
@@ -127,7 +127,8 @@ fn run_group(group: &Group, selection: &Selection) -> Result<bool> {
     let status = command.status().context("cannot start `cargo mutants`")?;
     match status.code() {
         Some(0) => Ok(true),
-        // A mutant ran into the time limit, as endless loops do. Others may be missed nevertheless.
+        // A mutant exceeded the time limit, for example in an endless loop. Others can still be
+        // missed.
         Some(3) => Ok(files::read_to_string(out.join("mutants.out/missed.txt"))?.trim().is_empty()),
         Some(2) => Ok(false),
         _ => bail!(
@@ -138,12 +139,12 @@ fn run_group(group: &Group, selection: &Selection) -> Result<bool> {
     }
 }
 
-/// Runs the selected mutants. cargo-mutants prints those that no test notices.
+/// Tests the selected mutants. cargo-mutants prints those that no test detects.
 ///
 /// # Errors
 ///
-/// Fails if a mutant is missed that the configuration does not list, if the tests fail without a mutant, and
-/// if no mutant is selected.
+/// Fails if the tests miss a mutant that is not in the configuration, if they fail without a
+/// mutant, or if no mutant is selected.
 pub fn run(selection: &Selection) -> Result<()> {
     step("Finding cargo-mutants", packages::install_cargo_mutants)?;
     let is_selected = |group: &&Group| {
@@ -167,8 +168,8 @@ pub fn run(selection: &Selection) -> Result<()> {
     Ok(())
 }
 
-/// Runs the share of the mutants that `cargo xtask test --deep` runs. The number of commits chooses it, so
-/// that one commit always has the same share, and successive commits go through all groups.
+/// Tests the share of mutants for `cargo xtask test --deep`. The number of commits selects the
+/// share, so that a commit always gets the same share and successive commits go through all groups.
 pub fn run_share() -> Result<()> {
     step("Finding cargo-mutants", packages::install_cargo_mutants)?;
     let commits =
@@ -187,7 +188,7 @@ pub fn run_share() -> Result<()> {
         groups: vec![group.name.to_owned()],
         shard: Some(shard),
         files: Vec::new(),
-        // Each job builds everything once, which takes longer than the mutants of a share.
+        // Each job builds everything once, which takes longer than testing a share's mutants.
         jobs: 1,
     })
 }

@@ -1,4 +1,4 @@
-//! Checks that the crates that drivers use compile with the oldest Rust that they support.
+//! Checks that the crates that drivers use compile with the oldest supported version of Rust.
 
 use std::process::Command;
 
@@ -16,7 +16,7 @@ const PACKAGES: [&str; 7] = [
     "wdk-etw-tracing",
 ];
 
-/// Reads `rust-version` of `[workspace.package]`.
+/// Reads `rust-version` from `[workspace.package]`.
 fn oldest() -> Result<String> {
     let path = root().join("Cargo.toml");
     let text = files::read_to_string(&path)?;
@@ -29,7 +29,7 @@ fn parse(manifest: &str) -> Option<&str> {
     manifest.lines().find_map(|line| line.strip_prefix("rust-version = \"")?.strip_suffix('"'))
 }
 
-/// Checks the crates with that version of Rust, if rustup has it or can install it. Otherwise
+/// Checks the crates with that version of Rust, if rustup has it or can install it. Otherwise,
 /// returns the name of the skipped check and the reason.
 pub fn check() -> Result<Option<String>> {
     let version = oldest()?;

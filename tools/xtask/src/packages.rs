@@ -1,4 +1,4 @@
-//! Third-party programs that this repository's checks use.
+//! Third-party programs that the repository's checks use.
 
 use std::process::Command;
 
@@ -17,8 +17,8 @@ pub fn install_cargo_make() -> Result<()> {
     if cargo_make().is_none() {
         run_quietly(
             Command::new("cargo")
-                // Without TLS, which the project's tasks do not use, and without LTO, to build
-                // quickly.
+                // Without TLS, which the project's tasks do not use, and without LTO, for a fast
+                // build.
                 .args(["install", "--locked", "--no-default-features"])
                 .args(["--config", "profile.release.lto=false"])
                 .args(["--config", "profile.release.codegen-units=16"])
@@ -42,7 +42,7 @@ pub fn install_cargo_mutants() -> Result<()> {
     Ok(())
 }
 
-/// The browser in which pages are tested.
+/// The browser for testing pages.
 pub const BROWSER: Program =
     Program { names: &["chromium", "chromium-browser", "google-chrome"], package: "chromium" };
 

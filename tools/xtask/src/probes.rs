@@ -12,7 +12,7 @@ use crate::{
     progress::step,
 };
 
-/// Builds the probes' driver, runs all probes, and writes the answers to the file `out`.
+/// Builds the probe driver, runs all probes, and writes the answers to file `out`.
 pub fn run(out: &Path) -> Result<()> {
     let toolchain =
         step("Finding the cross toolchain", || Toolchain::find_or_install(Machine::X64))?;

@@ -24,20 +24,20 @@ pub fn target() -> PathBuf {
     env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from)
 }
 
-/// The folder of the programs that `cargo xtask test` has built with a single command: building one package
-/// selects other features of its dependencies, and so recompiles most of them.
+/// The folder of programs that `cargo xtask test` has built with a single command. Building a
+/// single package would select other dependency features and so recompile most dependencies.
 static PROGRAMS: OnceLock<PathBuf> = OnceLock::new();
-/// The variable with that folder, for the commands that `cargo xtask test` runs.
+/// The environment variable with that folder, for commands that `cargo xtask test` runs.
 const PROGRAMS_VARIABLE: &str = "WDK_ETW_PROGRAMS";
 
-/// Makes [`program`] return programs from the target folder without building them, here and in a
+/// Makes [`program`] return programs in the target folder without building them, both here and in a
 /// command.
 pub fn use_built_programs(command: &mut Command) -> &mut Command {
     command.env(PROGRAMS_VARIABLE, PROGRAMS.get_or_init(|| target().join("debug")))
 }
 
-/// Returns a program of the workspace, built unless it is built already. cargo shows the progress
-/// of the build if `is_shown`.
+/// Returns a program in the workspace, building it if necessary. cargo shows the build's progress
+/// if `is_shown` is true.
 pub fn program(package: &str, name: &str, is_shown: bool) -> Result<PathBuf> {
     let folder =
         PROGRAMS.get().cloned().or_else(|| env::var_os(PROGRAMS_VARIABLE).map(PathBuf::from));
@@ -49,7 +49,7 @@ pub fn program(package: &str, name: &str, is_shown: bool) -> Result<PathBuf> {
     Ok(target().join("debug").join(name))
 }
 
-/// Returns a command of cargo in the main workspace.
+/// Returns a cargo command in the main workspace.
 pub fn cargo(arguments: &[&str]) -> Command {
     let mut command = Command::new("cargo");
     command.current_dir(root()).args(arguments);
@@ -68,7 +68,7 @@ pub fn run(command: &mut Command) -> Result<()> {
     Ok(())
 }
 
-/// The error of a command that has already reported its failure to the user, with its exit code.
+/// The error of a command that has already reported its failure to the user, with the exit code.
 #[derive(Debug)]
 pub struct Told(pub u8);
 
@@ -84,15 +84,15 @@ impl Error for Told {}
 ///
 /// # Errors
 ///
-/// Fails with [`Told`] and the command's exit code if the command fails, and with a message if it cannot
-/// be started.
+/// Fails with [`Told`] and the command's exit code if the command fails, or with a message if it
+/// cannot be started.
 pub fn pass_on(command: &mut Command) -> Result<()> {
     let status = command
         .stdin(Stdio::null())
         .status()
         .with_context(|| format!("cannot start: {}", line(command)))?;
     if !status.success() {
-        // A command that a signal terminated has no exit code.
+        // A command terminated by a signal has no exit code.
         let code = status.code().and_then(|code| u8::try_from(code).ok());
         bail!(Told(code.unwrap_or(1)));
     }
@@ -102,7 +102,7 @@ pub fn pass_on(command: &mut Command) -> Result<()> {
 /// Runs tests, and shows their result lines, or their whole output if they fail.
 pub fn run_for_results(command: &mut Command) -> Result<()> {
     let printed = printed(command)?;
-    // Skips the lines of programs whose tests the filter excludes.
+    // Skips the lines of programs whose tests were all filtered out.
     let is_result = |line: &&str| line.starts_with("test result: ") && !line.contains(" 0 passed");
     for result in String::from_utf8_lossy(&printed).lines().filter(is_result) {
         println!("{result}");

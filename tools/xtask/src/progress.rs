@@ -1,3 +1,3 @@
-//! Shows progress on standard error, as `cargo etw` does.
+//! Shows progress on standard error, like `cargo etw`.
 
 pub use driver_build::progress::{step, step_with_output};

@@ -1,6 +1,6 @@
-//! Checks the published crates: the keys of their manifests and the files of their packages.
+//! Checks the published crates: their manifests' keys and their packages' files.
 //!
-//! The published crates are those of the main workspace without `publish = false`.
+//! The published crates are those in the main workspace without `publish = false`.
 
 use std::{collections::BTreeSet, path::Path};
 
@@ -12,18 +12,18 @@ use crate::{
     tree,
 };
 
-/// The files of every package other than its sources.
+/// The files in every package, apart from its sources.
 const FILES: [&str; 6] =
     ["Cargo.lock", "Cargo.toml", "Cargo.toml.orig", "LICENSE-APACHE", "LICENSE-MIT", "README.md"];
 
 /// A file that cargo adds in a git checkout.
 const ONLY_IN_GIT: &str = ".cargo_vcs_info.json";
 
-/// The keys that a manifest must have, with their names in `cargo metadata`.
+/// The required manifest keys, with their names in `cargo metadata`.
 const KEYS: [&str; 7] =
     ["categories", "description", "documentation", "keywords", "license", "readme", "rust_version"];
 
-/// Checks the manifests and the packages' files, then creates all packages as `cargo publish`
+/// Checks the manifests and packages' files, and then creates all packages as `cargo publish`
 /// would.
 pub fn check() -> Result<()> {
     let packages = published()?;
@@ -35,8 +35,8 @@ pub fn check() -> Result<()> {
     run_quietly(&mut pack)
 }
 
-/// Fails if a manifest has no value for a required key, or if a package does not contain a required
-/// file or contains one that does not belong in it.
+/// Fails if a manifest lacks a required key, or if a package lacks a required file or contains an
+/// unexpected one.
 fn check_contents(packages: &[Value]) -> Result<()> {
     ensure!(!packages.is_empty(), "the workspace publishes no crate");
     let files = tree::files(&root())?;
@@ -64,8 +64,8 @@ pub fn published() -> Result<Vec<Value>> {
     Ok(packages.iter().filter(|package| is_published(package)).cloned().collect())
 }
 
-/// Returns true unless a manifest has `publish = false`, which cargo shows as an empty list of
-/// registries.
+/// Returns true unless a manifest has `publish = false`, which is an empty list of registries in
+/// cargo's metadata.
 fn is_published(package: &Value) -> bool {
     let registries = package["publish"].as_array();
     registries.is_none_or(|registries| !registries.is_empty())
@@ -73,7 +73,7 @@ fn is_published(package: &Value) -> bool {
 
 fn list(name: &str) -> Result<String> {
     let list = printed(&mut cargo(&["package", "--list", "--allow-dirty", "--package", name]))?;
-    // On Windows cargo lists paths with backslashes.
+    // On Windows, cargo lists paths with backslashes.
     Ok(String::from_utf8(list).context("cargo's output is not UTF-8")?.replace('\\', "/"))
 }
 
@@ -101,7 +101,7 @@ fn lacking(package: &Value) -> impl Iterator<Item = &'static str> {
     })
 }
 
-/// Returns the files that belong to the package in a folder: its sources and the files of every
+/// Returns the expected files of the package in a folder: its sources and the files in every
 /// package.
 fn expected(files: &[String], folder: &str) -> BTreeSet<String> {
     let folder = format!("{folder}/");
@@ -112,7 +112,7 @@ fn expected(files: &[String], folder: &str) -> BTreeSet<String> {
     sources.chain(FILES).map(str::to_owned).collect()
 }
 
-/// Returns the differences between a package's files and the files that belong in it.
+/// Returns the differences between a package's files and the expected files.
 fn compare(name: &str, expected: &BTreeSet<String>, listed: &BTreeSet<String>) -> Vec<String> {
     let missing = expected
         .difference(listed)

@@ -1,6 +1,5 @@
-//! Builds the sample driver a second time, as another user in another folder would, and compares
-//! the results: the image and its PDB must be identical, and must not contain a path of this
-//! machine.
+//! Builds the sample driver a second time, as another user in another folder, and compares the
+//! results: the image and its PDB must be identical, and must not contain paths from this machine.
 
 use std::{
     env, fs,
@@ -34,7 +33,7 @@ fn copy(from: &Path, to: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Creates a second path to the folder of cargo's packages, like another user's.
+/// Creates a second path to cargo's package folder, like another user's path.
 fn other_home(folder: &Path) -> Result<PathBuf> {
     let home = folder.join("home of another user");
     let write = || format!("cannot write {}", home.display());
@@ -48,8 +47,9 @@ fn other_home(folder: &Path) -> Result<PathBuf> {
     Ok(home)
 }
 
-/// Copies the first build's artifacts of registry packages for this machine: macros, build scripts and their
-/// dependencies, none of which is in the image. cargo builds missing artifacts, so a failure only costs time.
+/// Copies the first build's artifacts of registry packages for this machine: macros, build scripts
+/// and their dependencies, which are not part of the image. cargo rebuilds missing artifacts, so a
+/// failure only costs time.
 fn reuse_programs(built_in: &Path) {
     let profile = Profile::Release.folder();
     if fs::create_dir_all(built_in).is_ok() {
@@ -59,14 +59,14 @@ fn reuse_programs(built_in: &Path) {
     }
 }
 
-/// Returns the folders of this machine whose paths no build output may contain.
+/// Returns the folders on this machine whose paths build outputs must not contain.
 fn folders(toolchain: &Toolchain) -> Vec<String> {
     let mut folders = vec![root(), target(), cargo_home(), env::temp_dir()];
     folders.extend(env::home_dir());
     folders.extend(toolchain.rust().sysroot());
     folders
         .into_iter()
-        // A folder such as `/` would be found in every path.
+        // A folder such as `/` would be found in any path.
         .filter(|folder| folder.components().count() > 1)
         .map(|folder| folder.display().to_string())
         .collect()
@@ -77,8 +77,7 @@ const fn is_of_a_name(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-' | b':' | b'~')
 }
 
-/// Returns whether bytes contain a path that is neither the end of a longer path nor the start of a
-/// longer name.
+/// Returns whether bytes contain a path that is not just part of a longer path or name.
 fn has_path(bytes: &[u8], path: &[u8], is_wide: bool) -> bool {
     let step = if is_wide { 2 } else { 1 };
     bytes.windows(path.len()).enumerate().filter(|(_, window)| *window == path).any(|(at, _)| {
@@ -88,7 +87,7 @@ fn has_path(bytes: &[u8], path: &[u8], is_wide: bool) -> bool {
     })
 }
 
-/// Fails if a file contains the path of one of the folders, in UTF-8 or UTF-16.
+/// Fails if a file contains the path of any of the folders, in UTF-8 or UTF-16.
 fn ensure_names_none(path: &Path, bytes: &[u8], folders: &[String]) -> Result<()> {
     for folder in folders {
         let wide: Vec<u8> = folder.encode_utf16().flat_map(u16::to_le_bytes).collect();
@@ -101,7 +100,7 @@ fn ensure_names_none(path: &Path, bytes: &[u8], folders: &[String]) -> Result<()
     Ok(())
 }
 
-/// Fails if a built image or PDB contains a path of this machine.
+/// Fails if a built image or PDB contains a path from this machine.
 fn ensure_all_name_none(toolchain: &Toolchain) -> Result<()> {
     let folders = folders(toolchain);
     let drivers = target().join("drivers");
@@ -127,7 +126,7 @@ pub fn run() -> Result<()> {
 }
 
 /// Builds the sample driver in a copy of the source, compares it with the one in `target/drivers`,
-/// and checks that no driver there contains a path of this machine.
+/// and checks that no driver there contains a path from this machine.
 pub fn check(toolchain: &Toolchain) -> Result<()> {
     ensure_all_name_none(toolchain)?;
     let folder = target().join("reproducible");

@@ -1,4 +1,4 @@
-//! The tests that prove each requirement.
+//! Finds the tests that prove each requirement.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -14,7 +14,7 @@ use crate::{
     tree,
 };
 
-/// Requirements without a test, each with the reason.
+/// The requirements without a test, with the reasons.
 const OPEN: &[(&str, &str)] = &[("R-C7", "needs the WDK and a machine with Windows")];
 
 /// The folders that contain tests.
@@ -76,8 +76,7 @@ fn is_id(word: &str) -> bool {
     word.starts_with("R-") && citations::is_id(word)
 }
 
-/// Finds the ids in comments before functions that are tests, and at the head of files
-/// that must not compile.
+/// Finds the ids in comments before test functions, and at the top of files that must not compile.
 fn read(path: &Path, text: &str, tests: &mut BTreeMap<String, BTreeSet<String>>) {
     let stem = path.file_stem().unwrap_or_default().to_string_lossy();
     let mut put = |ids: &[&str], name: &str| {
@@ -100,7 +99,7 @@ fn read(path: &Path, text: &str, tests: &mut BTreeMap<String, BTreeSet<String>>)
         } else if line.starts_with("#[test]") {
             is_test = true;
         } else if let Some((_, rest)) = line.split_once("fn ") {
-            // Property tests have their `#[test]` inside a macro, before the function too.
+            // Property tests have their `#[test]` inside a macro, also before the function.
             if is_test {
                 let name = rest.split(['(', '<']).next().unwrap_or(rest);
                 put(&pending, &format!("{stem}::{name}"));

@@ -1,6 +1,6 @@
-//! The workspace's own driver: the values that its commands pass to the tools.
+//! The sample driver's values, which commands pass to the tools.
 
-/// The driver's package and the name of its image.
+/// The driver's package and its image's name.
 pub const DRIVER: (&str, &str) = ("etw-sample-driver", "etw_sample_driver");
 /// The hardware ID of the driver's device, as in `etw-sample-interface`.
 pub const HARDWARE_ID: &str = r"Root\EtwSampleDriver";
@@ -16,7 +16,7 @@ pub const TITLE: &str = "Trace the sample driver";
 pub const GUIDE: &str = "[the VM guide](vm-guide.md)";
 /// The name of the client's package and program.
 pub const CLIENT: &str = "etw-sample-client";
-/// The scripts and notes of the driver's package, from the workspace's root.
+/// The scripts and notes in the driver's package, relative to the workspace's root.
 pub const PACKAGE_FILES: &str = "tools/xtask/src/package";
 
 #[cfg(test)]
@@ -25,7 +25,7 @@ mod tests {
     fn the_hardware_id_is_the_interfaces() {
         assert_eq!(super::HARDWARE_ID, etw_sample_interface::HARDWARE_ID);
         assert_eq!(super::PROVIDER.0, etw_sample_interface::PROVIDER_NAME);
-        // The manifest, which is generated from the declaration, contains the GUID.
+        // The manifest, generated from the declaration, contains the GUID.
         let manifest = include_str!("../../../inf/etw_sample_driver.man");
         let (_, guid) = super::PROVIDER;
         assert!(manifest.contains(&format!("guid=\"{{{guid}}}\"")));

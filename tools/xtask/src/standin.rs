@@ -1,4 +1,4 @@
-//! Lints, documents and tests the workspace of the stand-ins for wdk-sys and wdk-build.
+//! Lints, documents and tests the workspace of the wdk-sys and wdk-build stand-ins.
 
 use std::process::Command;
 
@@ -6,7 +6,7 @@ use anyhow::Result;
 
 use crate::process::{self, root, run_quietly, target};
 
-/// The workspace's manifest, from the repository's root.
+/// The workspace's manifest, relative to the repository's root.
 pub const MANIFEST: &str = "tools/wdk-standin/Cargo.toml";
 
 fn cargo(chore: &str) -> Command {
@@ -15,7 +15,7 @@ fn cargo(chore: &str) -> Command {
         .current_dir(root())
         .args([chore, "--locked", "--workspace"])
         .args(["--manifest-path", MANIFEST, "--target-dir"])
-        // Most dependencies are those of the other workspace.
+        // Most dependencies are the same as in the main workspace.
         .arg(target());
     command
 }
@@ -34,7 +34,7 @@ pub fn document() -> Result<()> {
     )
 }
 
-/// Tests the stand-ins, which compares every definition with data from the WDK's headers.
+/// Tests the stand-ins, comparing every definition with data from the WDK headers.
 pub fn test() -> Result<()> {
     process::run_for_results(&mut cargo("test"))
 }

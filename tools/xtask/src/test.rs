@@ -23,20 +23,20 @@ use crate::{
 };
 
 /// The module of the tests that build drivers in other folders. They spend most of their time in
-/// builds that use one processor, and run in parallel with the others.
+/// single-processor builds, and run in parallel with the other tests.
 const BUILT_DRIVERS: &str = "built_drivers::";
 
-/// The module of the tests with unpublished samples.
+/// The module of the tests that need unpublished samples.
 const SAMPLES: &str = "samples::";
 
-/// The module of the tests of packages with resources from mc.exe.
+/// The module of the tests with published packages that contain mc.exe's resources.
 const GOLDENS: &str = "goldens::";
 
-/// The module of the tests that start the stand-in guest often. They run with `--deep`.
+/// The module of the tests that start the stand-in guest many times; they run with `--deep`.
 const WHOLE: &str = "whole::";
 
-/// Builds the default members with their programs and tests, with a single command: building one package
-/// would select other features of its dependencies, and recompile most of them.
+/// Builds the default members with their programs and tests, in a single command. Building a single
+/// package would select other dependency features and so recompile most dependencies.
 fn build_host_crates() -> Result<()> {
     step("Building the host crates and their tests", || {
         run_quietly(&mut cargo(&["build", "--locked", "--all-targets"]))
@@ -66,7 +66,7 @@ fn check_sources(client: Rust, not_run: &mut Vec<String>) -> Result<()> {
     })
 }
 
-/// Lints the drivers, and the driver-only code of libraries.
+/// Lints the drivers, and the libraries' driver-only code.
 fn lint_drivers() -> Result<()> {
     step("Linting the drivers", || {
         let mut command = cargo(&["clippy"]);
@@ -89,7 +89,7 @@ fn lint_drivers() -> Result<()> {
     })
 }
 
-/// Lints and tests the stand-ins for the WDK's crates.
+/// Lints and tests the WDK stand-ins.
 fn check_standins() -> Result<()> {
     step("Linting the stand-ins", standin::lint)?;
     step("Testing the stand-ins against the WDK's headers", standin::test)
@@ -118,12 +118,13 @@ fn check_drivers(tools: &Tools) -> Result<()> {
     let title = format!("Building {}.sys for ARM64", sample::DRIVER.1);
     step(&title, || build::build(&tools.arm64, sample::DRIVER, Profile::Release))?;
     step("Building the sample driver again in another folder", || reproducible::check(&tools.x64))?;
-    // Last, as the others have separate target folders, and this waits until the host crates are built.
+    // This is last, because the other steps have separate target folders, and this step must wait
+    // until the host crates are built.
     check_standins()
 }
 
-/// Runs two groups of steps at the same time. They build in different folders, and each uses one
-/// processor most of the time.
+/// Runs two groups of steps at the same time. The groups build in different folders, and each
+/// mostly uses one processor.
 fn at_once<A, B: Send>(
     here: impl FnOnce() -> Result<A>,
     beside: impl FnOnce() -> Result<B> + Send,
@@ -139,14 +140,14 @@ fn at_once<A, B: Send>(
     })
 }
 
-/// Returns the command that tests the default members with the products of earlier steps.
+/// Returns the command that tests the default members with the outputs of earlier steps.
 fn host_test(arguments: &[&str]) -> Command {
     let mut command = cargo(&["test", "--locked"]);
     with_products(command.args(arguments));
     command
 }
 
-/// Tells the tests where to find the products of earlier steps.
+/// Tells tests where to find the outputs of earlier steps.
 fn with_products(command: &mut Command) -> &mut Command {
     command
         .env("WDK_ETW_PYTHON", ORACLES.python())
@@ -156,7 +157,7 @@ fn with_products(command: &mut Command) -> &mut Command {
         .env("WDK_ETW_WINE", client::WINE.path().unwrap_or_default())
 }
 
-/// Runs the tests of the default members, including those that need earlier steps' results:
+/// Runs the tests of the default members, including those that need the outputs of earlier steps:
 /// drivers, third-party decoders, a browser, the driver package and published packages.
 fn test_host_crates(goldens: &Path, not_run: &mut Vec<String>) -> Result<()> {
     let command = |arguments: &[&str]| {
@@ -188,7 +189,8 @@ fn test_host_crates(goldens: &Path, not_run: &mut Vec<String>) -> Result<()> {
 /// Lints and tests the library for user-mode programs.
 fn test_user_mode() -> Result<()> {
     step("Linting and testing the library for user mode", || {
-        // These are commands of their own because the feature would also apply to the kernel-mode tests.
+        // These are separate commands, because the feature would otherwise also apply to the
+        // kernel-mode tests.
         let command = |chore| cargo(&[chore, "--locked", "--package", "etw-user-mode"]);
         run_quietly(command("clippy").args(["--all-targets", "--", "-D", "warnings"]))?;
         run_quietly(
@@ -214,7 +216,7 @@ fn test_beside(tools: &Tools) -> Result<()> {
     step("Testing the client under Wine", || client::test(tools.client))?;
     test_user_mode()?;
     model_check()?;
-    // These build in the host crates' target folder, and wait until the host crates are built.
+    // These build in the host crates' target folder, so they wait until the host crates are built.
     bench::run(bench::Mode::Quick)?;
     step("Testing cargo etw with drivers in other folders", || {
         let arguments = ["--tests", "--", "--include-ignored", BUILT_DRIVERS];
@@ -222,12 +224,12 @@ fn test_beside(tools: &Tools) -> Result<()> {
     })
 }
 
-/// Compares the public API with its texts, or returns why it cannot.
+/// Compares the public API with its texts, or returns the reason why it cannot.
 fn compare_api() -> Result<Option<String>> {
     step("Comparing the public API with docs/api", api::check)
 }
 
-/// Runs the checks that take seconds: formatting, scripts, ids, links and lists.
+/// Runs the checks that take only seconds: formatting, scripts, ids, links and lists.
 fn check_quickly() -> Result<()> {
     step("Checking the lock files", lock_files::check)?;
     step("Checking the formatting", || {
@@ -244,8 +246,8 @@ fn check_quickly() -> Result<()> {
     step("Checking ids and links", citations::check)
 }
 
-/// Runs every check, unless all passed with the same inputs before and `again` is false; with `deep`,
-/// also the checks that take longer.
+/// Runs all checks, unless they have already passed with the same inputs and `again` is false. With
+/// `deep`, also runs the checks that take longer.
 pub fn run(deep: bool, again: bool) -> Result<()> {
     let inputs = Inputs::read();
     let passed = inputs.as_ref().and_then(Inputs::passed);
@@ -266,7 +268,7 @@ pub fn run(deep: bool, again: bool) -> Result<()> {
         },
         || {
             check_drivers(&tools)?;
-            // The package's programs are among them.
+            // This also builds the package's programs.
             build_host_crates()?;
             step("Building the driver package", || {
                 run_quietly(use_built_programs(&mut cargo(&["make", "package"])))
@@ -284,7 +286,7 @@ pub fn run(deep: bool, again: bool) -> Result<()> {
         not_run.extend(deep::run()?);
     }
     report(&not_run);
-    // A check may have written a file, or an author during the run.
+    // A check, or an author, may have written a file during the run.
     match inputs {
         Some(inputs) if Some(&inputs) == Inputs::read().as_ref() => inputs.record(&not_run),
         _ => Ok(()),
@@ -311,7 +313,7 @@ const LEFT_OUT: [&str; 9] = [
     "the benchmark's goals",
 ];
 
-/// Runs the checks that a change since a commit can affect, and lists those that it leaves out.
+/// Runs the checks that can be affected by changes since a commit, and lists the omitted checks.
 pub fn run_changed(base: Option<&str>) -> Result<()> {
     let change = changed::since(base)?;
     println!("{} changed files can affect:", change.files.len());
@@ -329,7 +331,7 @@ pub fn run_changed(base: Option<&str>) -> Result<()> {
         check_standins()?;
     }
     if !change.packages.is_empty() {
-        // Missing images are built, too; cargo detects the ones that are up to date.
+        // This also builds missing images; cargo skips images that are up to date.
         if change.affects(&changed::IMAGE_USERS) {
             build_drivers(&tools)?;
         }
@@ -360,8 +362,8 @@ pub fn run_changed(base: Option<&str>) -> Result<()> {
     Ok(())
 }
 
-/// Runs the tests of the default members that a change affects. The programs are those that
-/// [`build_host_crates`] has built; cargo would build selected packages with other features.
+/// Runs the tests of the default members that a change affects. Uses the programs that
+/// [`build_host_crates`] built, because cargo would build selected packages with other features.
 fn test_packages(change: &Change) -> Result<()> {
     let mut list = cargo(&["test", "--locked", "--tests", "--no-run", "--message-format=json"]);
     let list = list.output().context("cannot start cargo test")?;

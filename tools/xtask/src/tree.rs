@@ -1,4 +1,4 @@
-//! Lists the files of the repository, a git checkout or an unpacked archive.
+//! Lists the files of the repository, in a git checkout or an unpacked archive.
 
 use std::{
     fs,
@@ -8,8 +8,8 @@ use std::{
 
 use anyhow::{Context, Result};
 
-/// Lists the files of a folder by their relative paths, with `/`. In a git checkout these are the
-/// files that git tracks or would track; elsewhere, all files except build output.
+/// Lists the relative paths, with `/`, of the files in a folder: in a git checkout, all files that
+/// git does not ignore; elsewhere, all files except build output.
 pub fn files(root: &Path) -> Result<Vec<String>> {
     let mut files = match by_git(root) {
         Some(files) => files,
@@ -25,7 +25,7 @@ fn by_git(root: &Path) -> Option<Vec<String>> {
     }
     let output = Command::new("git")
         .current_dir(root)
-        // The checkout may belong to another user, and this only lists names.
+        // The checkout can belong to another user, and this command only lists names.
         .args(["-c", "safe.directory=*"])
         .args(["ls-files", "-z", "--cached", "--others", "--exclude-standard"])
         .output()
@@ -78,8 +78,8 @@ fn visit(folder: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
 mod tests {
     use super::*;
 
-    /// Windows makes symbolic links in Developer Mode only; without it, git writes their targets' names
-    /// into files.
+    /// On Windows, symbolic links need Developer Mode; without it, git creates files that contain
+    /// the targets' names.
     #[test]
     fn every_crate_has_its_licenses_as_files() {
         let root = crate::process::root();

@@ -1,7 +1,7 @@
-//! Finds dependencies that no source file of a package names.
+//! Finds dependencies that a package's source files do not name.
 //!
-//! A dependency that is there for another reason is listed under `package.metadata.cargo-machete.ignored`,
-//! which cargo-machete reads too.
+//! Dependencies needed for other reasons are listed under `package.metadata.cargo-machete.ignored`,
+//! which cargo-machete also reads.
 
 use std::path::Path;
 
@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use crate::{modules, process::root, tree};
 
-/// Fails with each dependency that is not used.
+/// Fails with a list of all unused dependencies.
 pub fn check() -> Result<()> {
     let root = root();
     let packages = modules::all_packages()?;
@@ -25,13 +25,13 @@ pub fn check() -> Result<()> {
         if Path::new(&file).extension().is_none_or(|extension| extension != "rs") {
             continue;
         }
-        // A package's folder may have other packages in it.
+        // A package's folder can contain other packages.
         let of = folders.iter().enumerate().filter(|(_, folder)| file.starts_with(*folder));
         let Some((number, _)) = of.max_by_key(|(_, folder)| folder.len()) else { continue };
         let Some(text) = texts.get_mut(number) else { continue };
         let path = root.join(&file);
         let own = files::read_to_string(&path)?;
-        // Modules that packages share.
+        // Modules that several packages share.
         for shared in own.split("#[path = \"").skip(1).filter_map(|rest| rest.split('"').next()) {
             text.push_str(&files::read_to_string(path.with_file_name(shared)).unwrap_or_default());
         }
@@ -43,7 +43,7 @@ pub fn check() -> Result<()> {
     Ok(())
 }
 
-/// Returns the dependencies of a package, as cargo describes it, that its sources do not name.
+/// Returns the dependencies of a package, given its cargo metadata, that its sources do not name.
 fn unused(package: &Value, sources: &str) -> Vec<String> {
     let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
     let ignored = list(&package["metadata"]["cargo-machete"]["ignored"]);
@@ -58,7 +58,7 @@ fn unused(package: &Value, sources: &str) -> Vec<String> {
         .collect()
 }
 
-/// Returns whether a text has a word.
+/// Returns whether a text contains a word.
 fn names(text: &str, word: &str) -> bool {
     let is_of_word = |one: char| one.is_alphanumeric() || one == '_';
     text.match_indices(word).any(|(at, _)| {

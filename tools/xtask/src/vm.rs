@@ -10,7 +10,7 @@ use crate::{
     progress::step,
 };
 
-/// Builds the parts of the sample driver's kit, and passes the other arguments on.
+/// Builds the contents of the sample driver's kit, and passes on the other arguments.
 pub fn run(arguments: &[OsString]) -> Result<()> {
     if let Some(package) = crate::guest::missing_packages() {
         step("Installing QEMU", || packages::install(&[package]))?;

@@ -15,21 +15,21 @@ use crate::{
 /// The target that driver authors use.
 const MSVC: &str = "x86_64-pc-windows-msvc";
 
-/// The target for which tests are checked.
+/// The target for which the tests are checked.
 const GNU: &str = "x86_64-pc-windows-gnu";
 
-/// Checks every default member for the target that driver authors use.
+/// Checks all default members for the target that driver authors use.
 pub fn check() -> Result<()> {
     check_for(MSVC, &[])
 }
 
-/// Checks every default member with its tests. The tests do not depend on which of the two targets
-/// is used; the C code of dependencies needs the tools of [`GNU`].
+/// Checks every default member with its tests. The target makes no difference to the tests, but the
+/// C code in dependencies needs the tools of [`GNU`].
 pub fn check_tests() -> Result<()> {
     check_for(GNU, &["--all-targets"])
 }
 
-/// Checks parts of the default members for a target; `what` are the arguments that select them.
+/// Checks some default members for a target; `what` holds the arguments that select them.
 fn check_for(name: &str, what: &[&str]) -> Result<()> {
     let (rust, is_installed) = Rust::for_target(name)?;
     let libraries = if is_installed { "the target's libraries" } else { "libraries from source" };
@@ -48,9 +48,9 @@ fn check_for(name: &str, what: &[&str]) -> Result<()> {
     })
 }
 
-/// Lints the client, the code that controls sessions, and `cargo etw`. If the libraries of [`MSVC`] are
-/// installed, lints for that target, whose dependencies [`check`] has built, with the same result; the
-/// libraries of the client's own target would have to be built first.
+/// Lints the client, the session control library and `cargo etw`. If the libraries for [`MSVC`] are
+/// installed, lints for that target, because [`check`] has built its dependencies; the result is
+/// the same, but the libraries for the client's own target would have to be built first.
 pub fn lint_client(client: Rust) -> Result<()> {
     step("Linting the client", || match Rust::for_target(MSVC)? {
         (rust, true) => {
@@ -67,7 +67,7 @@ pub fn lint_client(client: Rust) -> Result<()> {
     })
 }
 
-/// Removes a variable that dependencies' build scripts read, so that they do not run again after a
+/// Removes a variable that dependencies' build scripts read, so that they do not rerun after a
 /// build for this machine.
 fn without_bootstrap(command: &mut Command) -> &mut Command {
     command.env_remove("RUSTC_BOOTSTRAP")

@@ -1,7 +1,7 @@
-//! Checks every file of the driver package with independent verifiers.
+//! Checks every file in the driver package with independent verifiers.
 //!
-//! The package must have been built (`cargo make package` or `cargo xtask package`), so the test is
-//! ignored by default; `cargo xtask test` builds the package and runs the test.
+//! The test is ignored by default, because the package must first be built (`cargo make package` or
+//! `cargo xtask package`); `cargo xtask test` builds the package and runs the test.
 
 use std::{
     collections::BTreeMap,
@@ -26,7 +26,7 @@ fn target() -> PathBuf {
     env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from)
 }
 
-/// The package's files, unpacked.
+/// The unpacked package.
 struct Package {
     folder: TempDir,
     files: BTreeMap<String, Vec<u8>>,
@@ -67,7 +67,7 @@ impl Package {
         str::from_utf8(&self.files[name]).unwrap()
     }
 
-    /// Writes the image with one changed byte of code, and returns its path.
+    /// Writes the image with one byte of code changed, and returns its path.
     fn changed_image(&self) -> PathBuf {
         let mut data = self.files[&format!("{SERVICE}.sys")].clone();
         data[0x800] ^= 1;
@@ -76,7 +76,7 @@ impl Package {
         changed
     }
 
-    /// Returns the certificate in the form that osslsigncode reads.
+    /// Writes the certificate in a form that osslsigncode can read, and returns its path.
     fn certificate(&self) -> PathBuf {
         let pem = self.folder.path().join("certificate.pem");
         let output = Command::new("openssl")
@@ -131,12 +131,12 @@ fn the_package_contains_the_files_of_its_readme() {
         assert!(readme.contains(name.as_str()), "{name} is not in the README");
     }
     assert!(readme.contains("WdkEtw.SampleDriver 0xff 5"), "{readme}");
-    // The command prompt needs Windows line endings.
+    // The command prompt requires Windows line endings.
     for name in ["README.txt", "install.cmd", "prepare.cmd", "restore.cmd"] {
         let text = package.text(name);
         assert_eq!(text.matches('\n').count(), text.matches("\r\n").count());
     }
-    // The WDK's package has a certificate with a different name, so the scripts accept every
+    // The WDK package has a certificate with a different name, so the scripts accept any
     // certificate.
     for name in ["prepare.cmd", "restore.cmd"] {
         let commands: Vec<&str> =
@@ -198,8 +198,8 @@ fn the_image_is_the_driver_with_a_version_and_a_checksum() {
     assert!(help.status.success());
 }
 
-/// signify is the second reader of catalogs, because osslsigncode supports only signatures and
-/// images, and no file without a known format. Python and LIEF compute the hashes.
+/// signify is the second catalog reader, because osslsigncode only supports signatures and images,
+/// and rejects files of unknown formats. Python and LIEF compute the hashes.
 #[test]
 #[ignore = "needs the package"]
 fn both_versions_of_the_catalog_have_every_file_by_its_hashes() {
@@ -233,7 +233,7 @@ fn both_versions_of_the_catalog_have_every_file_by_its_hashes() {
         let read = etw_test_support::run_python([dump.as_os_str(), catalog.as_os_str()]);
         let read = String::from_utf8(read).unwrap();
         let mut found: Vec<&str> = read.lines().collect();
-        // Readers search the entries by tag, so the tags must be sorted.
+        // Readers search the entries by tag, so they must be sorted by tag.
         let tags: Vec<&str> = found.iter().map(|line| line.split(' ').nth(2).unwrap()).collect();
         assert!(tags.is_sorted(), "{read}");
         expected.sort_unstable();

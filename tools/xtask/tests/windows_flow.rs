@@ -1,21 +1,21 @@
-//! Tests the two flows that build the driver's package with the WDK, as far as that is possible
-//! without it.
+//! Tests the two flows that build the driver package with the WDK, as far as possible without the
+//! WDK.
 //!
-//! wdk-build 0.6.0 and cargo-wdk 0.2.0 compile only for Windows, so their rules are reimplemented
-//! here from their sources. cargo-make itself runs on a copy of this project's makefiles.
+//! wdk-build 0.6.0 and cargo-wdk 0.2.0 compile only for Windows, so the tests reimplement their
+//! rules from their sources. cargo-make itself runs on a copy of this project's makefiles.
 
 use std::{collections::BTreeSet, fs, path::Path, process::Command};
 
 use etw_test_support::root;
 use serde_json::Value;
 
-/// The drivers with metadata for the WDK, by the folder of their manifest.
+/// The folders of the drivers with WDK metadata.
 const DRIVERS: [&str; 7] = [
     "driver", "driver/examples/minimal", "tests/drivers/filter", "tests/drivers/interrupt",
     "tests/drivers/kmdf", "tests/drivers/rules", "tests/drivers/usb",
 ];
 
-/// Runs `cargo metadata` in a folder in the same way as wdk-build.
+/// Runs `cargo metadata` in a folder, like wdk-build.
 fn metadata(folder: &Path) -> Value {
     let output = Command::new(env!("CARGO"))
         .current_dir(folder)
@@ -31,8 +31,8 @@ fn packages(metadata: &Value) -> &[Value] {
 }
 
 /// Returns the manifest of the package named wdk-build, whose makefile `load_rust_driver_makefile`
-/// of wdk-build 0.6.0 uses. Fails, as that function does, if the workspace has no such package or
-/// more than one.
+/// in wdk-build 0.6.0 loads. Like that function, fails if the workspace does not have exactly one
+/// such package.
 fn makefiles_package(metadata: &Value) -> Result<&Value, String> {
     let found: Vec<&Value> =
         packages(metadata).iter().filter(|package| package["name"] == "wdk-build").collect();
@@ -48,7 +48,7 @@ fn wdk_build_finds_its_makefile_from_every_driver() {
         let metadata = metadata(&root().join(driver));
         let package =
             makefiles_package(&metadata).unwrap_or_else(|error| panic!("{driver}: {error}"));
-        // The published crate has the makefile; the stand-in does not.
+        // The published crate contains the makefile; the stand-in does not.
         let source = package["source"].as_str().unwrap_or_default();
         assert!(source.starts_with("registry+"), "{driver}: {package}");
         let manifest = Path::new(package["manifest_path"].as_str().unwrap());
@@ -71,8 +71,8 @@ fn the_drivers_agree_on_one_configuration() {
     assert_eq!(configurations.len(), 1, "{configurations:?}");
 }
 
-/// Returns the path at which wdk-build's makefile and cargo-wdk expect a package's .inx: beside its
-/// manifest, under the package's name with underscores.
+/// Returns the path at which wdk-build's makefile and cargo-wdk expect a package's .inx file: next
+/// to its manifest, named after the package with underscores.
 fn inx(package: &Value) -> std::path::PathBuf {
     let name = package["name"].as_str().unwrap().replace('-', "_");
     Path::new(package["manifest_path"].as_str().unwrap()).with_file_name(format!("{name}.inx"))
@@ -96,7 +96,7 @@ fn the_inx_is_where_both_flows_look_for_it() {
     );
 }
 
-/// PowerShell continues after a program fails, and the last command determines a step's result.
+/// PowerShell continues after a program fails, and a step's last command determines the result.
 #[test]
 fn no_step_of_the_windows_workflow_swallows_a_failing_command() {
     let workflow = root().join(".github/workflows/windows.yml");
@@ -114,7 +114,7 @@ fn no_step_of_the_windows_workflow_swallows_a_failing_command() {
     }
 }
 
-/// Runs cargo-make on a copy of the makefiles, with Linux in the role of Windows.
+/// Runs cargo-make on a copy of the makefiles, with Linux in place of Windows.
 #[cfg(target_os = "linux")]
 mod cargo_make {
     use std::{
@@ -126,7 +126,7 @@ mod cargo_make {
     use etw_test_support::root;
     use tempfile::TempDir;
 
-    /// The stand-in for wdk-build's makefile, which prints the inputs of the flow.
+    /// A replacement for wdk-build's makefile that prints the flow's inputs.
     const MAKEFILE: &str = r#"
 [tasks.default]
 alias = "package-driver-flow"
@@ -136,7 +136,7 @@ script = ['echo "flow: crate $CARGO_MAKE_CRATE_FS_NAME in $CARGO_MAKE_WORKING_DI
 script_runner = "bash"
 "#;
 
-    /// The stand-in for wdk-build: the code that links its makefile.
+    /// A replacement for wdk-build: the code that links its makefile.
     const WDK_BUILD: &str = r#"
 pub mod cargo_make {
     pub fn load_rust_driver_makefile() -> std::io::Result<()> {
@@ -150,8 +150,8 @@ pub mod cargo_make {
 }
 "#;
 
-    /// A workspace with this project's makefiles, whose Windows tasks apply to this system, and
-    /// with a compiled load script in place of a rust-script.
+    /// A workspace with this project's makefiles, modified so that the Windows tasks apply to this
+    /// system and the load script is compiled instead of run by rust-script.
     struct Workspace {
         folder: TempDir,
     }
@@ -188,7 +188,7 @@ pub mod cargo_make {
         }
 
         fn path(&self, path: &str) -> PathBuf {
-            // cargo-make shows paths with links resolved.
+            // cargo-make shows paths with symbolic links resolved.
             self.folder.path().canonicalize().unwrap().join(path)
         }
 
@@ -206,8 +206,8 @@ pub mod cargo_make {
             self.write(&format!("{folder}/src/{file}"), source);
         }
 
-        /// Returns a makefile whose Windows tasks apply to this system and whose load script is
-        /// compiled.
+        /// Modifies a makefile so that its Windows tasks apply to this system and its load script
+        /// is compiled.
         fn on_this_system(&self, makefile: &str) -> String {
             let mut makefile = makefile.replace(".linux]", ".mac]").replace(".windows]", ".linux]");
             if let Some((before, rest)) = makefile.split_once("windows_load_script = '''") {
@@ -215,7 +215,7 @@ pub mod cargo_make {
                 let script = script.trim_start().strip_prefix("#!@rust").unwrap();
                 self.write("tools/wdk_build.rs", WDK_BUILD);
                 let is_program = script.contains("fn main");
-                // rust-script runs lines without a `main` in one that returns any error.
+                // rust-script puts lines without a `main` into one that can return any error.
                 let lines = "fn main() -> Result<(), Box<dyn std::error::Error>> {\n";
                 let lines = format!("{lines}{script};\nOk(())\n}}\n");
                 self.write("tools/load.rs", if is_program { script } else { &lines });
@@ -234,7 +234,7 @@ pub mod cargo_make {
 
         fn cargo_make(&self, folder: &str, arguments: &[&str]) -> (Output, String) {
             let mut command = Command::new("cargo");
-            // Removes the variables that an outer cargo or cargo-make has set.
+            // Removes variables that an outer cargo or cargo-make has set.
             for (name, _) in std::env::vars_os() {
                 if name.to_string_lossy().starts_with("CARGO_MAKE") {
                     command.env_remove(name);
@@ -298,7 +298,7 @@ pub mod cargo_make {
         workspace.assert_flow_ran(&ran, "");
     }
 
-    /// cargo-make runs the load script in the folder of each package, too.
+    /// cargo-make also runs the load script in the folder of each package.
     #[test]
     #[ignore = "needs cargo-make; `cargo xtask test` installs it and runs this"]
     fn a_new_drivers_flow_leaves_no_folders_beside_its_packages() {

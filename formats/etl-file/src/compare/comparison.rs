@@ -17,13 +17,13 @@ use crate::decode::{Decoded, Problem, Value};
 /// The channel of `TraceLogging` events.
 const TRACE_LOGGING: u8 = 11;
 
-/// A property or a field that two decoders show differently, or an event that one of them lacks.
+/// A property or field that two decoders show differently, or an event that one of them lacks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Difference {
     /// The event: its time, provider, id and name.
     pub event: String,
-    /// The property or the field; `event` for an event that one decoder lacks, `problem` for a part
-    /// that one of them could not decode.
+    /// The property or field; `event` if a decoder lacks the event, `problem` if a decoder could
+    /// not decode a part of it.
     pub field: String,
     /// The value that this crate decodes; `None` if it has no such field.
     pub ours: Option<String>,
@@ -31,7 +31,7 @@ pub struct Difference {
     pub theirs: Option<String>,
 }
 
-/// A property that the other decoder does not state for some events.
+/// A property that the other decoder omits from some events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Silence {
     /// The property.
@@ -43,33 +43,33 @@ pub struct Silence {
 /// The result of a comparison.
 #[derive(Clone, Debug, Default)]
 pub struct Comparison {
-    /// The number of events that both decoders have.
+    /// The number of events that both decoders returned.
     pub compared: u64,
-    /// The number of events that only the trace has.
+    /// The number of events that only the trace contains.
     pub only_ours: u64,
-    /// The number of events that only the other decoder's file has.
+    /// The number of events that only the other decoder's file contains.
     pub only_theirs: u64,
     /// The number of compared properties.
     pub properties: u64,
-    /// The number of compared values of fields.
+    /// The number of compared field values.
     pub fields: u64,
     /// The number of differences.
     pub differences: u64,
-    /// The differences in the order of the events, as many as are wanted.
+    /// The differences in event order, up to the requested number.
     pub listed: Vec<Difference>,
-    /// The properties that the other decoder does not state, so that they are not compared.
+    /// The properties that the other decoder omits, which are therefore not compared.
     pub unstated: Vec<Silence>,
-    /// The number of status codes for which the other decoder shows the system's text and no number.
-    /// They are not compared, but each code has one text.
+    /// The number of status codes for which the other decoder shows only the system's text. They
+    /// are not compared, but each code must always have the same text.
     pub described: u64,
-    /// The number of compared `TraceLogging` events whose fields Get-WinEvent does not show, so that
-    /// they are not compared.
+    /// The number of compared `TraceLogging` events whose fields were not compared because
+    /// Get-WinEvent does not show them.
     pub undecoded: u64,
 }
 
 impl Comparison {
-    /// Compares the events of a trace with another decoder's output for it. `limit` is the number
-    /// of differences to list.
+    /// Compares a trace's events with another decoder's output for it. `limit` is the number of
+    /// differences to list.
     #[must_use]
     pub fn new(ours: &Ours, other: &Other, limit: usize) -> Self {
         let mut work = Work {
@@ -107,7 +107,7 @@ impl Comparison {
         comparison
     }
 
-    /// Returns true if at least one event was compared, and nothing differs.
+    /// Returns true if at least one event was compared and there are no differences.
     #[must_use]
     pub const fn agrees(&self) -> bool {
         self.differences == 0 && self.compared > 0
@@ -118,10 +118,10 @@ impl Comparison {
 struct Work {
     comparison: Comparison,
     unstated: BTreeMap<Property, u64>,
-    /// The system's texts for status codes, by the names of their types and their values.
+    /// The system's texts for status codes, by type and code.
     texts: HashMap<(Discriminant<Value>, u32), String>,
     limit: usize,
-    /// True if the events are those of Get-WinEvent, which looks for a manifest only.
+    /// True if the events come from Get-WinEvent, which only uses manifests.
     is_win_event: bool,
 }
 
@@ -145,8 +145,8 @@ impl Work {
         for property in Property::ALL {
             self.property(ours, theirs, property);
         }
-        // A manifest describes no TraceLogging event, so that Get-WinEvent shows no fields of it, or an
-        // error where they would be.
+        // No manifest describes a TraceLogging event, so Get-WinEvent shows no fields, or an error
+        // in their place.
         let is_described = ours.descriptor.channel != TRACE_LOGGING;
         if self.is_win_event && !is_described && !theirs.has_data {
             self.comparison.undecoded += 1;
@@ -245,7 +245,7 @@ impl Work {
                         continue;
                     }
                 }
-                // No data is nothing to show.
+                // A decoder shows nothing for a field without data.
                 if text.is_none() && matches!(value, Some(Value::Null)) {
                     continue;
                 }
@@ -263,8 +263,7 @@ impl Work {
     }
 }
 
-/// The values of an event that are no arrays and no structures, by the names of their fields. The
-/// elements of an array have one name.
+/// The scalar values of an event by field name. The elements of an array share a name.
 #[derive(Default)]
 struct Leaves<'a> {
     order: Vec<String>,
@@ -295,7 +294,7 @@ impl<'a> Leaves<'a> {
     }
 }
 
-/// Returns a name without the numbers of elements: `parts.size` for `parts[0].size`.
+/// Returns a name without element numbers: `parts.size` for `parts[0].size`.
 fn without_numbers(name: &str) -> String {
     let parts = name.split('.').map(|part| {
         let number = part.strip_suffix(']').and_then(|rest| rest.rsplit_once('['));
@@ -311,7 +310,7 @@ fn without_numbers(name: &str) -> String {
     parts.collect::<Vec<_>>().join(".")
 }
 
-/// Compares an activity id; a decoder may leave out the null GUID.
+/// Compares an activity id; a decoder may omit the null GUID.
 fn activity(own: Guid, stated: Option<&str>) -> (String, bool) {
     let is_same = stated.map_or_else(|| own == Guid::default(), |text| is_guid(own, text));
     (own.to_string(), is_same)

@@ -1,4 +1,4 @@
-//! An event as another decoder shows it, and the reasons why it cannot be read.
+//! An event in another decoder's output, and the reasons why the output cannot be read.
 
 use std::collections::BTreeMap;
 use std::{fmt, io};
@@ -6,37 +6,39 @@ use std::{fmt, io};
 use super::property::Property;
 use crate::show::Escaped;
 
-/// The largest file of another decoder that is read, in bytes.
+/// The maximum size of another decoder's file, in bytes.
 pub const MAX_FILE_SIZE: u64 = 256 << 20;
 
-/// The deepest nesting of structures.
+/// The maximum nesting of structures.
 pub(super) const MAX_DEPTH: usize = 16;
 
-/// An event as another decoder shows it: all texts are as that decoder wrote them.
+/// An event in another decoder's output; all texts are as that decoder wrote them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OtherEvent {
-    /// The properties that the decoder states.
+    /// The properties that the decoder shows.
     pub properties: BTreeMap<Property, String>,
-    /// True if the event has an element for fields, and something is in it.
+    /// True if the event has a non-empty element for fields.
     pub has_data: bool,
-    /// The fields with their names, in order. A member of a structure is named `structure.member`.
+    /// The names and values of fields, in order. A structure's member is named `structure.member`.
     pub fields: Vec<(String, String)>,
-    /// The reason why the decoder could not decode a part of the event.
+    /// The reason why the decoder could not decode part of the event.
     pub problem: Option<String>,
-    /// True for an event of a classic provider, whose descriptor says nothing.
+    /// True for an event of a classic provider, whose descriptor is meaningless.
     pub is_classic: bool,
 }
 
-/// The form of a decoder's file.
+/// The format of a decoder's file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
-    /// Events in XML, as tracerpt writes them.
+    /// XML events, as tracerpt writes them.
     Xml,
-    /// JSON with the XML of each event, as the stage `decode` writes Get-WinEvent's.
+    /// JSON that contains each event's XML, as the `decode` stage writes the output of
+    /// Get-WinEvent.
     XmlInJson,
-    /// A JSON object for each event, as `trace --json` of the sample driver's client writes TDH's.
+    /// A JSON object for each event, as `trace --json` of the sample driver's client writes TDH's
+    /// output.
     Lines,
-    /// A file without a character.
+    /// An empty file.
     Empty,
 }
 
@@ -51,7 +53,7 @@ impl fmt::Display for Form {
     }
 }
 
-/// A reason why the events of another decoder cannot be read.
+/// The reason why another decoder's events cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum Content {
     /// The file could not be read.
@@ -75,13 +77,13 @@ pub enum Content {
     /// An event has no properties.
     #[error("event {number} has no element System")]
     NoSystem {
-        /// The event's number in the file; the first has 1.
+        /// The event's number in the file, counting from 1.
         number: usize,
     },
     /// Elements of an event are nested too deeply.
-    #[error("event {number} has structures in structures, more than {} deep", MAX_DEPTH)]
+    #[error("event {number} has structures nested more than {} levels deep", MAX_DEPTH)]
     Depth {
-        /// The event's number in the file; the first has 1.
+        /// The event's number in the file, counting from 1.
         number: usize,
     },
     /// The JSON is not well-formed.
@@ -90,32 +92,32 @@ pub enum Content {
     /// A line is not well-formed JSON.
     #[error("line {line} is not well-formed JSON: {}", Escaped(&.source.to_string()))]
     Line {
-        /// The line's number; the first has 1.
+        /// The line's number, counting from 1.
         line: usize,
         /// The reason.
         source: serde_json::Error,
     },
-    /// An object has another form than the events before it, or an unknown one.
+    /// An object's form is unknown or differs from that of the events before it.
     #[error(
-        "event {number} has an unknown form; expected the event's XML in `xml`, or an event of the \
-         client's `trace --json`, as all others in the file"
+        "event {number} has an unknown form; expected the event's XML in `xml`, or an event of \
+         the client's `trace --json`, like all other events in the file"
     )]
     Record {
-        /// The event's number in the file; the first has 1.
+        /// The event's number in the file, counting from 1.
         number: usize,
     },
-    /// An event of the client has an unexpected member.
+    /// An event from the client has an unexpected member.
     #[error("event {number} is not an event of the client's `trace --json`: {}", Escaped(&.source.to_string()))]
     Client {
-        /// The event's number in the file; the first has 1.
+        /// The event's number in the file, counting from 1.
         number: usize,
         /// The reason.
         source: serde_json::Error,
     },
-    /// The XML of an event in JSON cannot be read.
+    /// The XML of an event inside the JSON cannot be read.
     #[error("the XML of event {number}: {source}")]
     Inner {
-        /// The event's number in the file; the first has 1.
+        /// The event's number in the file, counting from 1.
         number: usize,
         /// The reason.
         source: Box<Self>,

@@ -1,4 +1,4 @@
-//! Events in JSON: those of Get-WinEvent with their XML, and those of the sample driver's client.
+//! Events in JSON: from Get-WinEvent with their XML, and from the sample driver's client.
 
 use std::collections::BTreeMap;
 
@@ -10,14 +10,14 @@ use super::event::{Content, Form, OtherEvent};
 use super::property::Property;
 use super::xml;
 
-/// Reads all events of a text: an array of events, an object with the array `events`, an event in each
-/// line, or one event.
+/// Reads all events in a text: an array of events, an object with an `events` array, one event per
+/// line, or a single event.
 pub(super) fn events(text: &str) -> Result<(Form, Vec<OtherEvent>), Content> {
     let records = match serde_json::from_str::<Value>(text) {
         Ok(Value::Array(list)) => list,
         Ok(Value::Object(mut object)) => match object.remove("events") {
             Some(Value::Array(list)) => list,
-            // ConvertTo-Json of Windows PowerShell writes a list without a member as null.
+            // Windows PowerShell's ConvertTo-Json writes an empty list as null.
             Some(Value::Null) => Vec::new(),
             Some(one) => vec![one],
             None => vec![Value::Object(object)],
@@ -38,8 +38,8 @@ pub(super) fn events(text: &str) -> Result<(Form, Vec<OtherEvent>), Content> {
     Ok((form.unwrap_or(Form::Empty), events))
 }
 
-/// Reads a value in each line. Returns the error of the whole text if the first line is not a JSON
-/// value.
+/// Reads a value from each line. If the first line is not JSON, returns the error of the whole
+/// text.
 fn lines(text: &str, whole: serde_json::Error) -> Result<Vec<Value>, Content> {
     let mut records = Vec::new();
     for (at, line) in text.lines().enumerate() {
@@ -80,14 +80,14 @@ fn event(record: Value, number: usize) -> Result<(Form, OtherEvent), Content> {
     Ok((Form::Lines, event.into()))
 }
 
-/// An event of the sample driver's client. Its clients before `guid` and `task` do not write these.
+/// An event from the sample driver's client. Older clients do not write `guid` and `task`.
 #[derive(Deserialize)]
 struct Client {
     time: String,
     process: u32,
     thread: u32,
     processor: Option<u16>,
-    /// The provider's name or, if TDH knows none, its GUID.
+    /// The provider's name or, if TDH does not know it, its GUID.
     provider: String,
     guid: Option<String>,
     id: u16,

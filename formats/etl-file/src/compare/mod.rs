@@ -1,13 +1,13 @@
 //! Comparison of decoded events with the output of other decoders for the same trace.
 //!
-//! [`Other`] holds the events of a file that another decoder wrote: the XML of tracerpt, the events of
-//! Get-WinEvent as JSON with the XML of each, or the lines of the sample driver's client, which
-//! decodes with TDH. [`Ours`] holds the events that this crate decodes. A [`Comparison`] pairs the two
-//! and lists the properties and fields that differ.
+//! [`Other`] holds the events of another decoder's file: tracerpt's XML, JSON with the XML of
+//! Get-WinEvent's events, or the JSON lines of the sample driver's client, which decodes with TDH.
+//! [`Ours`] holds the events that this crate decodes. A [`Comparison`] pairs the two and lists the
+//! differing properties and fields.
 //!
-//! Values are compared by their meaning: a number may be decimal or hexadecimal, a GUID may have
-//! braces. The accepted forms are listed in the package's README. Text in any other form is a
-//! difference, so that nothing is equal only because it was not understood.
+//! Values are compared by meaning: a number may be decimal or hexadecimal, and a GUID may have
+//! braces. The package's README lists the accepted forms. A text in any other form counts as a
+//! difference, so that a form that is not understood never counts as equal.
 
 mod comparison;
 mod event;

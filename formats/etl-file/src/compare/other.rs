@@ -1,4 +1,4 @@
-//! The output of another decoder for a trace.
+//! Another decoder's output for a trace.
 
 use std::collections::HashSet;
 use std::fs::File;
@@ -12,18 +12,18 @@ use super::ours::Ours;
 use super::property::Property;
 use super::{json, xml};
 
-/// The events of another decoder's file.
+/// The events in another decoder's file.
 #[derive(Clone, Debug)]
 pub struct Other {
-    /// The file's form.
+    /// The file's format.
     pub form: Form,
-    /// The events, in order; without those of classic providers.
+    /// The events in order, except those of classic providers.
     pub events: Vec<OtherEvent>,
     /// The number of events of classic providers, which are not compared.
     pub left_out: u64,
 }
 
-/// A file of another decoder cannot be read.
+/// Another decoder's file cannot be read.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot read {}: {content}", path.display())]
 pub struct OtherError {
@@ -35,10 +35,10 @@ pub struct OtherError {
 }
 
 impl Other {
-    /// Reads a file that another decoder wrote.
+    /// Reads another decoder's file.
     ///
-    /// # Errors
-    /// Fails if the file cannot be read, is larger than [`MAX_FILE_SIZE`], or has an unknown form.
+    /// # Errors Fails if the file cannot be read, is larger than [`MAX_FILE_SIZE`], or has an
+    /// unknown format.
     pub fn open(path: &Path) -> Result<Self, OtherError> {
         let failed = |content| OtherError { path: path.to_owned(), content };
         let file = File::open(path).map_err(|source| failed(Content::Io(source)))?;
@@ -48,8 +48,7 @@ impl Other {
 
     /// Reads another decoder's output, in UTF-8 or in UTF-16 with a byte order mark.
     ///
-    /// # Errors
-    /// Fails if the text has an unknown form.
+    /// # Errors Fails if the text has an unknown format.
     pub fn parse(bytes: &[u8]) -> Result<Self, Content> {
         let text = etw_manifest::text(bytes).ok_or(Content::Encoding)?;
         let text = text.trim();
@@ -64,8 +63,8 @@ impl Other {
         Ok(Self { form, left_out: (all - events.len()) as u64, events })
     }
 
-    /// Removes the events of providers that are not selected by GUID or name. The names may be
-    /// those that only `ours` have. An event whose provider is not stated stays.
+    /// Removes the events of providers that are not selected by GUID or name. Names may also come
+    /// from `ours`. Events without a provider are kept.
     pub fn select(&mut self, providers: &[String], ours: &Ours) {
         if providers.is_empty() {
             return;
@@ -88,7 +87,7 @@ impl Other {
     }
 }
 
-/// Reads a source to its end, unless it has more than `limit` bytes.
+/// Reads a source to its end; fails if it has more than `limit` bytes.
 fn read_all(source: impl Read, limit: u64) -> Result<Vec<u8>, Content> {
     let mut bytes = Vec::new();
     source.take(limit + 1).read_to_end(&mut bytes).map_err(Content::Io)?;

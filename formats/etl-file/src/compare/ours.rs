@@ -1,4 +1,4 @@
-//! The events that this crate decodes of a trace.
+//! The events that this crate decodes from a trace.
 
 use std::io::{Read, Seek};
 
@@ -8,19 +8,19 @@ use crate::read::{ReadError, TraceFile};
 use crate::select::Selection;
 use crate::stream::{Contents, Events};
 
-/// The most events that a comparison holds.
+/// The maximum number of events in a comparison.
 pub const MAX_EVENTS: usize = 500_000;
 
-/// The decoded events of a trace that are compared.
+/// A trace's decoded events, for comparison.
 #[derive(Clone, Debug, Default)]
 pub struct Ours {
-    /// The events of providers, in the order of time.
+    /// The providers' events, in time order.
     pub events: Vec<Decoded>,
     /// The number of selected kernel events, classic events and WPP messages, which are not compared.
     pub left_out: u64,
 }
 
-/// The events of a trace cannot be compared.
+/// The reason why a trace's events cannot be compared.
 #[derive(Debug, thiserror::Error)]
 pub enum OursError {
     /// The trace cannot be read.
@@ -28,14 +28,14 @@ pub enum OursError {
     Read(#[from] ReadError),
     /// There are too many events.
     #[error(
-        "more than {MAX_EVENTS} events are selected, the limit of a comparison; select less, for \
-         instance a provider"
+        "more than {MAX_EVENTS} events are selected, the limit of a comparison; select fewer, for \
+         example those of one provider"
     )]
     TooMany,
 }
 
 impl Ours {
-    /// Decodes a trace by a catalog and by the schemas that the trace contains itself.
+    /// Decodes a trace with a catalog and with the schemas that the trace contains.
     ///
     /// # Errors
     /// Fails if the trace cannot be read, or more than [`MAX_EVENTS`] events are selected.
@@ -54,10 +54,9 @@ impl Ours {
         Ok(ours)
     }
 
-    /// Adds an event. Events are added in the order of time.
+    /// Adds an event. Events must be added in time order.
     ///
-    /// # Errors
-    /// Fails if there are [`MAX_EVENTS`] already.
+    /// # Errors Fails if there are already [`MAX_EVENTS`].
     pub fn add(&mut self, event: Decoded) -> Result<(), OursError> {
         if event.kind != Kind::Event {
             self.left_out += 1;

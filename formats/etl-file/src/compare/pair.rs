@@ -1,4 +1,4 @@
-//! Finds the event of another decoder that is the same as one of ours.
+//! Pairs each of our events with the same event in another decoder's output.
 
 use std::cmp::Ordering;
 use std::collections::HashMap;
@@ -12,7 +12,7 @@ use super::value::unsigned;
 use crate::decode::Decoded;
 use crate::time::FileTime;
 
-/// The parts of an event's identity that two events of a pair share, and how near their times are.
+/// The parts of an event's identity that a pair must share, and how close its times must be.
 struct Pass {
     provider: bool,
     id: bool,
@@ -24,15 +24,15 @@ struct Pass {
 enum Nearness {
     /// The times are equal.
     Equal,
-    /// The times may be equal.
+    /// The times can be equal, given their precision.
     Near,
-    /// The times do not matter: the events are paired in their order.
+    /// The times are ignored: events are paired in order.
     Any,
 }
 
-/// The passes over the events that have no partner yet, the strictest first. The later ones find an
-/// event of which the decoders state something of its identity differently, so that this is a
-/// difference of one event instead of two events without a partner.
+/// The passes over the unpaired events, strictest first. Later passes pair events whose identities
+/// differ in part, so that this is reported as one event's difference instead of two events without
+/// a partner.
 const PASSES: [Pass; 8] = [
     Pass::new(true, true, true, Nearness::Equal),
     Pass::new(true, true, true, Nearness::Near),
@@ -49,7 +49,7 @@ impl Pass {
         Self { provider, id, process_and_thread, time }
     }
 
-    /// Returns the parts of an identity that matter in this pass.
+    /// Returns the parts of an identity that this pass compares.
     fn key(&self, identity: &Identity) -> Identity {
         Identity {
             provider: identity.provider.filter(|_| self.provider),
@@ -68,7 +68,7 @@ struct Identity {
     thread: Option<u64>,
 }
 
-/// Returns the number of the other decoder's event for each of ours.
+/// Returns the index of the other decoder's event for each of ours.
 pub(super) fn pair(ours: &[Decoded], theirs: &[OtherEvent]) -> Vec<Option<usize>> {
     let mut names: HashMap<&str, Guid> = HashMap::new();
     for event in ours {
@@ -106,7 +106,7 @@ pub(super) fn pair(ours: &[Decoded], theirs: &[OtherEvent]) -> Vec<Option<usize>
                 found.extend(left.into_iter().zip(right));
             } else {
                 right.retain(|at| time_of(*at).and_then(|time| time.unix_nanos()).is_some());
-                // Stable: events of one time stay in the order of the file.
+                // The sort is stable: events with equal times stay in file order.
                 right.sort_by_key(|at| time_of(*at).and_then(|time| time.unix_nanos()));
                 let our_time = |at: usize| ours.get(at).map(|event| event.time);
                 along(&left, &right, &our_time, &time_of, pass.time, &mut found);
@@ -124,7 +124,7 @@ pub(super) fn pair(ours: &[Decoded], theirs: &[OtherEvent]) -> Vec<Option<usize>
     partners
 }
 
-/// Walks two lists along the time, and pairs the events whose times are equal or near.
+/// Walks two lists in time order, and pairs the events whose times are equal or close.
 fn along(
     left: &[usize],
     right: &[usize],

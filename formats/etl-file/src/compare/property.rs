@@ -1,8 +1,8 @@
-//! The properties that every event has, in the words of the event schema.
+//! The properties that every event has, named as in the event schema.
 
 use std::fmt;
 
-/// A property of an event, in contrast to its fields.
+/// A property of an event, as opposed to a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Property {
     /// The provider's GUID.
@@ -29,9 +29,9 @@ pub enum Property {
     Thread,
     /// The processor on which the event was written.
     Processor,
-    /// The activity's id; the null GUID if there is none.
+    /// The activity id; the null GUID if there is none.
     Activity,
-    /// The related activity's id; the null GUID if there is none.
+    /// The related activity id; the null GUID if there is none.
     RelatedActivity,
 }
 

@@ -1,4 +1,4 @@
-//! The result of comparisons as text and as JSON.
+//! Renders comparison results as text and as JSON.
 
 use std::fmt::Write as _;
 
@@ -10,7 +10,7 @@ use super::other::Other;
 use super::ours::Ours;
 use crate::show::Escaped;
 
-/// The characters of a text that the table shows.
+/// The maximum number of characters of a text in the table.
 const SHOWN: usize = 120;
 
 /// Returns the results as text: a line for each file, and a table of the differences.
@@ -97,7 +97,7 @@ fn left_out(count: u64) -> String {
     }
 }
 
-/// Returns a value for the table; a missing one is a dash.
+/// Returns a value for the table, or a dash if it is missing.
 fn cell(value: Option<&str>) -> String {
     let Some(value) = value else {
         return "-".to_owned();
@@ -112,7 +112,7 @@ fn cell(value: Option<&str>) -> String {
     Escaped(&shown).to_string()
 }
 
-/// Returns the results for programs.
+/// Returns the results as JSON, for programs.
 #[must_use]
 pub fn to_json(trace: &str, ours: &Ours, results: &[(String, Other, Comparison)]) -> Value {
     let difference = |one: &Difference| {

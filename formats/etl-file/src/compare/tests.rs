@@ -1,4 +1,4 @@
-//! Comparisons of events that are made here, without a file of another decoder.
+//! Compares events that the tests create, without a file from another decoder.
 
 use std::io::Cursor;
 
@@ -12,7 +12,7 @@ use crate::select::Selection;
 use crate::time::FileTime;
 use crate::write::{Buffer, Finish, LogFile, WppRecord};
 
-/// Returns an event at a second after the Unix epoch.
+/// Returns an event at a number of seconds after the Unix epoch.
 fn own(second: u8) -> Decoded {
     Decoded {
         time: FileTime::from_unix_nanos(i128::from(second) * 1_000_000_000),
@@ -20,7 +20,7 @@ fn own(second: u8) -> Decoded {
     }
 }
 
-/// Returns an event of another decoder that states the same as [`own`].
+/// Returns another decoder's event with the same contents as [`own`].
 fn other(second: u8) -> OtherEvent {
     let event = own(second);
     let properties = [
@@ -41,7 +41,7 @@ fn compare(own: Decoded, other: OtherEvent) -> Comparison {
     result
 }
 
-/// A difference: the field, ours and theirs.
+/// A difference: the field, our value and the other decoder's value.
 type Found = (String, Option<String>, Option<String>);
 
 fn found(result: &Comparison) -> Vec<Found> {
@@ -140,7 +140,7 @@ fn values_are_counted_and_those_of_a_list_are_numbered() {
 #[test]
 fn properties_are_counted_if_they_are_stated() {
     let result = compare(own(1), other(1));
-    // An activity that is not stated is the null GUID.
+    // A missing activity means the null GUID.
     assert_eq!((result.properties, found(&result)), (7, vec![]));
     let mut silent = other(1);
     silent.properties.remove(&Property::Thread);
@@ -242,7 +242,7 @@ fn a_line_of_the_client_states_all_properties() {
         is_classic: false,
     };
     assert_eq!((other.form, &other.events[..]), (Form::Lines, &[expected][..]));
-    // The client writes the GUID of a provider without a known name instead of it.
+    // For a provider without a known name, the client writes the GUID.
     let guid = "00000000-0000-0000-0000-000000000007";
     let unnamed = line.replace("Name", guid).replace(r#""guid": "G","#, "");
     let other = Other::parse(unnamed.as_bytes()).unwrap();
@@ -251,7 +251,7 @@ fn a_line_of_the_client_states_all_properties() {
     assert_eq!(properties.get(&Property::ProviderName), None);
 }
 
-/// Returns an event whose field is in as many structures.
+/// Returns an event whose field is nested in this many structures.
 fn nested(element: &str, depth: usize) -> String {
     let (open, close) = match element {
         "EventData" => ("<ComplexData Name='s'>", "</ComplexData>"),

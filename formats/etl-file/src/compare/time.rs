@@ -1,29 +1,28 @@
-//! Times as other decoders write them: ISO 8601, with any number of digits.
+//! Times in other decoders' output: ISO 8601, with any number of digits.
 
 use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
 
 use crate::time::{FileTime, SystemTime};
 
-/// A time as another decoder writes it.
+/// A time in another decoder's output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct OtherTime {
-    /// Nanoseconds since the Unix epoch; in UTC if there is an offset.
+    /// Nanoseconds since the Unix epoch; in UTC if the text has an offset.
     nanos: i128,
-    /// The digits after the decimal point of the second.
+    /// The number of digits after the decimal point.
     digits: u32,
-    /// True if the text says its distance from UTC.
+    /// True if the text contains the offset from UTC.
     has_offset: bool,
 }
 
 impl OtherTime {
     /// Reads a time such as `2026-01-02T03:04:05.1234567Z` or `2026-01-01T22:04:05.123456700-05:00`.
     ///
-    /// Windows puts marks of the writing direction between the parts of times in messages; they are
-    /// ignored.
+    /// Ignores the text direction marks that Windows inserts into the times of messages.
     pub(super) fn parse(text: &str) -> Option<Self> {
         let text: String = text.trim().chars().filter(|c| *c != '\u{200E}').collect();
-        // Jiff also accepts basic and partial forms, which no decoder writes.
+        // Jiff also accepts basic and partial formats, which no decoder writes.
         if text.as_bytes().get(10) != Some(&b'T') {
             return None;
         }
@@ -37,18 +36,18 @@ impl OtherTime {
         Some(Self { nanos: nanos_of(civil)?, digits, has_offset: false })
     }
 
-    /// Returns the nanoseconds since the Unix epoch, if the text says its distance from UTC.
+    /// Returns the nanoseconds since the Unix epoch, if the text contains the offset from UTC.
     pub(super) const fn unix_nanos(&self) -> Option<i128> {
         if self.has_offset { Some(self.nanos) } else { None }
     }
 
-    /// Returns the smallest step of the text, in nanoseconds.
+    /// Returns the precision of the text, in nanoseconds.
     const fn step(&self) -> i128 {
         10_i128.pow(9 - self.digits)
     }
 
-    /// Returns true if the text is a time with all digits that it has. Fewer digits may be cut off
-    /// or rounded.
+    /// Returns true if the text is this time in all of its digits. Missing digits may have been cut
+    /// off or rounded.
     const fn is_nanos(&self, nanos: i128) -> bool {
         let step = self.step();
         let cut = nanos.div_euclid(step) * step;
@@ -56,19 +55,19 @@ impl OtherTime {
         self.nanos == cut || self.nanos == rounded
     }
 
-    /// Returns true if the text is this time in UTC.
+    /// Returns true if the text denotes this time in UTC.
     pub(super) fn is(&self, time: FileTime) -> bool {
         self.has_offset && self.is_nanos(time.unix_nanos())
     }
 
-    /// Returns true if the time may be that of the same event, though a decoder may have converted
-    /// it with less precision: it is nearer than a microsecond or than the step of the text.
+    /// Returns true if the text can denote the same time after a conversion that lost precision: it
+    /// is less than a microsecond, or less than the text's precision, away.
     pub(super) fn is_near(&self, time: FileTime) -> bool {
         let step = self.step().max(1_000);
         self.has_offset && (self.nanos - time.unix_nanos()).abs() <= step
     }
 
-    /// Returns true if the text is this time of day, in UTC or without a zone.
+    /// Returns true if the text denotes this date and time, in UTC or without a zone.
     pub(super) fn is_system_time(&self, time: SystemTime) -> bool {
         let parts = (|| {
             DateTime::new(
@@ -86,7 +85,7 @@ impl OtherTime {
     }
 }
 
-/// Returns the nanoseconds between the Unix epoch and a time in UTC.
+/// Returns the nanoseconds from the Unix epoch to a time in UTC.
 fn nanos_of(time: DateTime) -> Option<i128> {
     let zoned = time.to_zoned(TimeZone::UTC).ok()?;
     Some(zoned.timestamp().as_nanosecond())

@@ -1,4 +1,4 @@
-//! Values and the texts that stand for them.
+//! Compares values with the texts that denote them.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -8,10 +8,10 @@ use super::time::OtherTime;
 use crate::decode::Value;
 use crate::show::Hex;
 
-/// The least digits after the decimal point of a rounded number.
+/// The minimum number of digits after the decimal point of a rounded number.
 const ROUNDED_DIGITS: usize = 6;
 
-/// Returns true if a text stands for a value. Every form that is not known is different.
+/// Returns true if a text denotes a value. Texts in unknown forms count as different.
 pub(super) fn is_same(value: &Value, text: &str) -> bool {
     let bare = text.trim();
     match value {
@@ -65,13 +65,13 @@ pub(super) fn is_same(value: &Value, text: &str) -> bool {
                     is_unsigned(*value, bare)
                 }
         }
-        // Both are compared part by part.
+        // Arrays and structures are compared element by element.
         Value::Array(_) | Value::Struct(_) => false,
     }
 }
 
-/// Returns the code that a text of the system stands for, if it does not state the code itself. Which
-/// text that is depends on the system and its language.
+/// Returns the code that one of the system's texts denotes, if the text does not contain the code.
+/// The texts depend on the system and its language.
 pub(super) fn described_code(value: &Value, text: &str) -> Option<u32> {
     let (Value::NtStatus(code) | Value::HResult(code) | Value::Win32Error(code)) = value else {
         return None;
@@ -81,23 +81,23 @@ pub(super) fn described_code(value: &Value, text: &str) -> Option<u32> {
     (is_sentence && codes(text).next().is_none()).then_some(*code)
 }
 
-/// Returns the codes that a text contains, in hexadecimal: `Unknown HResult Error code: 0xddcd`.
+/// Returns the hexadecimal codes in a text: `Unknown HResult Error code: 0xddcd`.
 fn codes(text: &str) -> impl Iterator<Item = u64> {
     text.split(|one: char| !one.is_ascii_alphanumeric())
         .filter_map(|word| hexadecimal(without_0x(word)?))
 }
 
-/// Returns true if a text is a GUID, with or without braces, in any case.
+/// Returns true if a text is this GUID, with or without braces, in upper or lower case.
 pub(super) fn is_guid(guid: Guid, text: &str) -> bool {
     text.trim().parse() == Ok(guid)
 }
 
-/// Returns the number that a text is, decimal or hexadecimal after 0x.
+/// Parses a text as a number: decimal, or hexadecimal after 0x.
 pub(super) fn unsigned(text: &str) -> Option<u64> {
     let text = text.trim();
     match without_0x(text) {
         Some(digits) => hexadecimal(digits),
-        // `parse` would take a plus sign.
+        // `parse` would accept a plus sign.
         None if text.bytes().all(|byte| byte.is_ascii_digit()) => text.parse().ok(),
         None => None,
     }
@@ -116,7 +116,7 @@ fn is_unsigned(number: u64, text: &str) -> bool {
     unsigned(text) == Some(number)
 }
 
-/// Returns true if a text is a signed number: decimal, or its bits in hexadecimal in a width that
+/// Returns true if a text is this signed number: in decimal, or as hexadecimal bits of a width that
 /// holds the number.
 fn is_signed(number: i64, text: &str) -> bool {
     let Some(digits) = without_0x(text) else {
@@ -146,7 +146,7 @@ fn is_double(own: f64, other: f64) -> bool {
     own == other || own.is_nan() && other.is_nan()
 }
 
-/// Returns true if a text is a number that was rounded to the digits after its decimal point.
+/// Returns true if a text is this number, rounded to the digits after its decimal point.
 fn is_rounded(number: f64, text: &str) -> bool {
     let Some((_, fraction)) = text.split_once('.') else {
         return false;
@@ -159,8 +159,8 @@ fn is_rounded(number: f64, text: &str) -> bool {
         && format!("{number:.digits$}") == text
 }
 
-/// Returns true if a text is a name of a map. The texts of maps end with a space in the resources that
-/// the message compiler writes. The names of bits are separated by bars.
+/// Returns true if a text is this name from a map. In the message compiler's resources, the texts
+/// of maps end with a space. Vertical bars separate the names of bits.
 fn is_name(name: &str, text: &str) -> bool {
     fn parts(text: &str) -> impl Iterator<Item = &str> {
         text.split('|').map(str::trim)
@@ -168,7 +168,7 @@ fn is_name(name: &str, text: &str) -> bool {
     name.trim() == text || parts(name).eq(parts(text))
 }
 
-/// Returns a text whose lines end with a line feed, as XML readers return it.
+/// Returns a text with line feeds as line ends, as XML readers do.
 fn line_ends(text: &str) -> String {
     text.replace("\r\n", "\n").replace('\r', "\n")
 }
@@ -288,7 +288,7 @@ mod tests {
         let value = Value::Text("a\r\nb ".to_owned());
         all(&value, &["a\nb ", "a\r\nb ", "a\rb "], &["a\nb", " a\nb ", "A\nb ", "a b "]);
         all(&Value::Text(String::new()), &[""], &[" ", "null"]);
-        // A number as text has one form.
+        // A number that is text has only one form.
         all(&Value::Text("16".to_owned()), &["16"], &["0x10", " 16", "16.0"]);
         all(&Value::Null, &["", " "], &["null", "0"]);
     }

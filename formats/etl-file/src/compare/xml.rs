@@ -1,6 +1,7 @@
-//! Events in XML, by the event schema (`http://schemas.microsoft.com/win/2004/08/events/event`).
+//! Events in XML that follows the event schema
+//! (`http://schemas.microsoft.com/win/2004/08/events/event`).
 //!
-//! Elements are found by their local names: decoders do not agree on namespaces.
+//! Elements are found by local name, because decoders use different namespaces.
 
 use roxmltree::{Document, Node};
 
@@ -9,7 +10,7 @@ use super::property::Property;
 
 /// Reads all events of a document.
 pub(super) fn events(text: &str) -> Result<Vec<OtherEvent>, Content> {
-    // The default options refuse document types, and with them entities.
+    // By default, the parser rejects document types and therefore entities.
     let document = Document::parse(text).map_err(|error| Content::Xml(Box::new(error)))?;
     let root = document.root_element();
     match root.tag_name().name() {
@@ -33,7 +34,7 @@ fn child<'a, 'i>(node: Node<'a, 'i>, name: &'static str) -> Option<Node<'a, 'i>>
     children(node, name).next()
 }
 
-/// Returns an element's whole text; comments divide it into several nodes.
+/// Returns all text in an element; comments split it into several nodes.
 fn text(node: Node<'_, '_>) -> String {
     node.children().filter_map(|child| child.text().filter(|_| child.is_text())).collect()
 }
@@ -50,7 +51,7 @@ fn event(node: Node<'_, '_>, number: usize) -> Result<OtherEvent, Content> {
     for part in elements(node) {
         match part.tag_name().name() {
             "EventData" => fields.members(part, "", 0)?,
-            // The element in it is the template's; its members have the names of the fields.
+            // The inner element comes from the template; its children are named after the fields.
             "UserData" => {
                 for fragment in elements(part) {
                     fields.fragment(fragment, "", 0)?;
@@ -62,14 +63,14 @@ fn event(node: Node<'_, '_>, number: usize) -> Result<OtherEvent, Content> {
             }
             "ProcessingErrorData" => event.problem = Some(processing_error(part)),
             "ExtendedTracingInfo" => event.is_classic = child(part, "EventGuid").is_some(),
-            // The names that a viewer shows; they depend on the language.
+            // The names that a viewer shows depend on the language.
             _ => {}
         }
     }
     Ok(event)
 }
 
-/// Reads the element `System`.
+/// Reads the `System` element.
 fn properties(system: Node<'_, '_>, event: &mut OtherEvent) {
     let mut set = |property, value: Option<String>| {
         if let Some(value) = value.filter(|value| !value.trim().is_empty()) {
@@ -123,14 +124,14 @@ impl Fields<'_> {
         Ok(())
     }
 
-    /// Reads the elements `Data` and `ComplexData`. Elements of an array repeat their name.
+    /// Reads `Data` and `ComplexData` elements. The elements of an array share a name.
     fn members(&mut self, node: Node<'_, '_>, prefix: &str, depth: usize) -> Result<(), Content> {
         self.check(depth)?;
         for member in elements(node) {
             let element = member.tag_name().name();
             let name = match element {
                 "Data" | "ComplexData" => member.attribute("Name").unwrap_or_default(),
-                // Our events have no fields for other elements.
+                // This crate's events have no fields for other elements.
                 other => other,
             };
             let name = format!("{prefix}{name}");
@@ -143,7 +144,7 @@ impl Fields<'_> {
         Ok(())
     }
 
-    /// Reads the elements of a template's own XML.
+    /// Reads the elements of a template's `UserData`.
     fn fragment(&mut self, node: Node<'_, '_>, prefix: &str, depth: usize) -> Result<(), Content> {
         self.check(depth)?;
         for member in elements(node) {

@@ -7,7 +7,7 @@ fn event() -> Event {
     Event { record: EventRecord::default(), ..Event::default() }
 }
 
-/// Returns an event's cells by the names of their columns.
+/// Returns an event's cells by column name.
 fn cells(decoded: &Decoded, columns: Option<FieldColumns>) -> Vec<(String, String)> {
     let mut out = Vec::new();
     let mut writer = Writer::new(&mut out, columns).unwrap();

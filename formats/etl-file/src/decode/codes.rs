@@ -6,14 +6,14 @@ use std::sync::LazyLock;
 
 use etw_wire::NtStatus;
 
-/// The upper half of an NTSTATUS that holds a Win32 error (`FACILITY_NTWIN32`).
+/// The upper half of an NTSTATUS that contains a Win32 error (`FACILITY_NTWIN32`).
 const NTSTATUS_OF_WIN32: u32 = 0xC007;
-/// The upper half of an HRESULT that holds a Win32 error (`FACILITY_WIN32`).
+/// The upper half of an HRESULT that contains a Win32 error (`FACILITY_WIN32`).
 const HRESULT_OF_WIN32: u32 = 0x8007;
-/// The bit of an HRESULT that holds an NTSTATUS (`FACILITY_NT_BIT`).
+/// The flag of an HRESULT that contains an NTSTATUS (`FACILITY_NT_BIT`).
 const NT_BIT: u32 = 0x1000_0000;
 
-/// The names by codes.
+/// Names by code.
 type Names = HashMap<u32, &'static str>;
 
 /// The names of each kind of code.
@@ -25,12 +25,12 @@ struct Tables {
 }
 
 static TABLES: LazyLock<Tables> = LazyLock::new(|| {
-    // A test proves that no word is malformed.
+    // A test checks that no word is malformed.
     let (tables, _) = parse(include_str!("codes.txt"));
     tables
 });
 
-/// Reads the tables. Returns the words that are malformed and thus skipped.
+/// Reads the tables. Returns the malformed words, which are skipped.
 fn parse(text: &'static str) -> (Tables, Vec<&'static str>) {
     let mut tables = Tables::default();
     let mut malformed = Vec::new();

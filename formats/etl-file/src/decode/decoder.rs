@@ -1,4 +1,4 @@
-//! Decodes events, and caches the data that events of one kind share.
+//! Decodes events, and caches the data that events of the same kind share.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
@@ -11,7 +11,7 @@ use super::event::Decoded;
 use crate::read::{Event, EventRef};
 use crate::record::{EventDescriptor, ext_type};
 
-/// Decodes an event with its own metadata, or with a manifest. For many events, a [`Decoder`] is
+/// Decodes an event with its own metadata or with the catalog. For many events, a [`Decoder`] is
 /// faster.
 #[must_use]
 pub fn decode(event: &Event, catalog: &Catalog) -> Decoded {
@@ -21,18 +21,18 @@ pub fn decode(event: &Event, catalog: &Catalog) -> Decoded {
 
 /// Decodes the events of a trace.
 ///
-/// A decoder reads the metadata of a kind of events once. The memory for this is limited, whatever
-/// a trace contains.
+/// A decoder reads the metadata of each kind of event once. The memory that it uses for this is
+/// limited, whatever a trace contains.
 #[derive(Debug)]
 pub struct Decoder<'c> {
     catalog: &'c Catalog,
     known: HashMap<u64, Known, BuildHasherDefault<Unchanged>>,
-    /// The sizes of the metadata of all known kinds.
+    /// The total size of the metadata of all known kinds.
     size: usize,
     next: u64,
 }
 
-/// A known kind of events.
+/// A known kind of event.
 #[derive(Debug)]
 struct Known {
     provider: Guid,
@@ -43,10 +43,10 @@ struct Known {
     description: Description,
 }
 
-/// The limit of the metadata of all known kinds, in bytes. A parsed schema takes at most some 50
-/// times as much as its metadata.
+/// The maximum total size of the metadata of all known kinds, in bytes. A parsed schema is at most
+/// about 50 times as large as its metadata.
 const MAX_SIZE: usize = 128 << 10;
-/// The size in bytes that a kind counts in addition to its metadata.
+/// The size in bytes that a kind adds to the total besides its metadata.
 const KIND: usize = 64;
 
 impl<'c> Decoder<'c> {
@@ -62,15 +62,15 @@ impl<'c> Decoder<'c> {
         self.catalog
     }
 
-    /// Decodes an event with its own metadata, or with the catalog.
+    /// Decodes an event with its own metadata or with the catalog.
     #[must_use]
     pub fn decode(&mut self, event: &EventRef<'_>) -> Decoded {
         let (_, description) = self.describe(event);
         description.decode(event)
     }
 
-    /// Returns the data that all events of an event's kind share, and the number of the kind. A
-    /// kind may get another number later, but a number stands for one kind only.
+    /// Returns the data that all events of the same kind share, and the kind's number. A kind can
+    /// get a new number later, but a number always identifies one kind.
     pub fn describe(&mut self, event: &EventRef<'_>) -> (u64, &Description) {
         let (mut metadata, mut traits) = (None, None);
         for (ext_type, data) in event.items.iter() {
@@ -119,7 +119,7 @@ impl<'c> Decoder<'c> {
     }
 }
 
-/// Returns a hash of everything that makes a kind.
+/// Returns a hash of everything that defines a kind.
 fn hash(event: &EventRef<'_>, metadata: Option<&[u8]>, traits: Option<&[u8]>) -> u64 {
     let descriptor = &event.descriptor;
     let mut hash = Mix(0);
@@ -154,8 +154,8 @@ fn hash(event: &EventRef<'_>, metadata: Option<&[u8]>, traits: Option<&[u8]>) ->
     hash.0 ^ hash.0 >> 32
 }
 
-/// A hash that is fast on short data. Whoever makes two kinds collide only makes the decoder read
-/// their metadata again.
+/// A hash that is fast for short data. A collision of two kinds only makes the decoder read their
+/// metadata again.
 struct Mix(u64);
 
 impl Mix {
@@ -166,7 +166,7 @@ impl Mix {
     }
 }
 
-/// The hasher of keys that are hashes already.
+/// A hasher for keys that are already hashes.
 #[derive(Debug, Default)]
 struct Unchanged(u64);
 
@@ -186,7 +186,7 @@ impl Hasher for Unchanged {
     }
 }
 
-/// Decodes an event by its own metadata alone.
+/// Decodes an event with its own metadata only.
 #[cfg(test)]
 pub fn decoded(record: crate::record::EventRecord) -> Decoded {
     let event = Event { record, ..Event::default() };
@@ -235,7 +235,7 @@ mod tests {
         assert!(std::ptr::eq(decoder.catalog(), &raw const catalog));
         let mut numbers = Vec::new();
         let items = |schema: u8, traits: u8| [(SCHEMA, vec![schema; 9]), (TRAITS, vec![traits; 9])];
-        // The first item of each type counts.
+        // Only the first item of each type counts.
         let mut more = items(1, 1).to_vec();
         more.extend(items(2, 2));
         for event in [
@@ -334,9 +334,9 @@ mod tests {
         let count = hashes.len();
         hashes.sort_unstable();
         hashes.dedup();
-        // A word that only has the highest bit is like one with a bit of the word behind it.
+        // A word whose only set bit is the highest resembles one with a set bit in the next word.
         assert!(hashes.len() * 100 > count * 98, "{} of {count}", hashes.len());
-        // The table takes the low bits of a hash.
+        // The hash table uses the low bits of a hash.
         let mut low: Vec<u32> = hashes
             .iter()
             .map(|hash| {

@@ -1,4 +1,4 @@
-//! The data that all events of one kind share.
+//! The data that all events of the same kind share.
 
 use std::sync::Arc;
 
@@ -14,10 +14,10 @@ use super::traits::ProviderTraits;
 use crate::read::{EventRef, PointerSize};
 use crate::record::{EventDescriptor, ext_type};
 
-/// The data that all events with the same provider, descriptor, metadata and traits share.
+/// The data that is common to all events with the same provider, descriptor, metadata and traits.
 #[derive(Clone, Debug)]
 pub struct Description {
-    /// The provider's name, if its traits or a manifest give it.
+    /// The provider's name, if traits or a manifest contain it.
     pub provider_name: Option<Arc<str>>,
     /// The event's name.
     pub event_name: Option<Arc<str>>,
@@ -29,16 +29,17 @@ pub struct Description {
     opcode_name: Option<Arc<str>>,
     task_name: Option<Arc<str>>,
     schema: Option<Schema>,
-    /// The size of the events' data with pointers of 4 and of 8 bytes, if it is the same for all.
+    /// The size of the events' data with 4-byte and 8-byte pointers, if it is the same for all of
+    /// them.
     sizes: [Option<usize>; 2],
     message: Option<String>,
     problems: Vec<Problem>,
-    /// True if nothing describes the events, which is a problem for events with user data.
+    /// True if no definition was found, which is a problem for events with user data.
     unknown: bool,
 }
 
 impl Description {
-    /// Describes the events of the kind of one event.
+    /// Returns the data for events of the same kind as `event`.
     pub(super) fn new(event: &EventRef<'_>, catalog: &Catalog) -> Self {
         let descriptor = event.descriptor;
         let mut problems = Vec::new();
@@ -95,7 +96,7 @@ impl Description {
         }
     }
 
-    /// Returns true if an event's user data cannot be decoded because nothing describes it.
+    /// Returns true if an event's user data cannot be decoded because no definition was found.
     #[must_use]
     pub fn is_unknown(&self, event: &EventRef<'_>) -> bool {
         self.schema.is_none()
@@ -103,8 +104,8 @@ impl Description {
             && schemas::chunk_fields(&event.descriptor, event.user_data).is_none()
     }
 
-    /// Returns true if an event of this kind cannot be decoded completely. A cheaper answer than the
-    /// decoded event for those who only count.
+    /// Returns true if an event of this kind cannot be decoded completely. For counting, this is
+    /// cheaper than decoding the event.
     #[must_use]
     pub fn has_problems(&self, event: &EventRef<'_>) -> bool {
         let Some(schema) = &self.schema else {
@@ -179,7 +180,7 @@ impl Description {
     }
 }
 
-/// Returns the call stack that the extended items hold, or for which they hold keys (ETL-15.1).
+/// Returns the call stack in an event's extended items, or the keys that refer to it (ETL-15.1).
 fn stack(event: &EventRef<'_>) -> Option<Stack> {
     let mut stack: Option<Stack> = None;
     for (kind, item) in event.items.iter() {
@@ -211,8 +212,8 @@ fn stack(event: &EventRef<'_>) -> Option<Stack> {
     stack
 }
 
-/// Looks up the names of a descriptor's numbers, first among the provider's own and then among
-/// those that Windows predefines.
+/// Looks up the names of a descriptor's values, first in the provider's definitions and then in
+/// Windows' predefined ones.
 struct Names<'a> {
     provider: Option<&'a Provider>,
     definition: Option<&'a EventDefinition>,
@@ -271,7 +272,7 @@ impl Names<'_> {
                 unnamed &= !channel.bit;
             }
         }
-        // These names come without masks, so the bits that they stand for are not known.
+        // These names have no masks, so their bits are not known.
         let of_event = self.definition.map(|definition| &definition.keywords);
         if let Some(of_event) = of_event.filter(|all| unnamed != 0 && !all.is_empty()) {
             return Keywords { names: Arc::clone(of_event), unnamed: 0 };

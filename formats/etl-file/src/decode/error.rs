@@ -5,68 +5,68 @@ use std::sync::Arc;
 use crate::cursor::Cursor;
 use crate::show::Escaped;
 
-/// Provider traits or `TraceLogging` metadata that cannot be read.
+/// The reason why provider traits or `TraceLogging` metadata cannot be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MetadataError {
-    /// The block gives an impossible size.
+    /// The block states an impossible size.
     #[error("the metadata's size field is {size}, but the metadata has {present} bytes")]
     Size {
-        /// Size that the block gives.
+        /// The stated size.
         size: usize,
         /// The number of bytes present.
         present: usize,
     },
-    /// A name has no final NUL.
+    /// A name has no terminating NUL.
     #[error("the name at metadata offset {offset} has no terminating NUL")]
     UnterminatedName {
-        /// Offset of the name.
+        /// The offset of the name.
         offset: usize,
     },
-    /// A part extends beyond the end of the metadata.
+    /// A part extends past the end of the metadata.
     #[error("the {what} at metadata offset {offset} extends beyond the end of the metadata")]
     Overrun {
-        /// Offset of the part.
+        /// The offset of the part.
         offset: usize,
         /// The part.
         what: &'static str,
     },
-    /// A trait that holds a GUID does not have the size of one.
+    /// A trait that contains a GUID has the wrong size.
     #[error("the trait of type {trait_type} at metadata offset {offset} cannot have {size} bytes")]
     TraitSize {
-        /// Offset of the trait.
+        /// The offset of the trait.
         offset: usize,
         /// The trait's type.
         trait_type: u8,
-        /// Size that the trait gives.
+        /// The size that the trait states.
         size: u16,
     },
     /// A structure has no member count.
     #[error("the structure at metadata offset {offset} has no member count")]
     StructWithoutCount {
-        /// Offset of the field.
+        /// The offset of the field.
         offset: usize,
     },
     /// Structures are nested more deeply than the decoder accepts.
     #[error("the structure at metadata offset {offset} is nested too deeply")]
     TooDeep {
-        /// Offset of the field.
+        /// The offset of the field.
         offset: usize,
     },
 }
 
-/// The error for user data that does not match its schema.
+/// The reason why user data does not match its schema.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("field `{}` at payload offset {offset}: {kind}", Escaped(field))]
 pub struct PayloadError {
     /// The field that could not be decoded.
     pub field: Arc<str>,
-    /// Offset in the user data.
+    /// The offset in the user data.
     pub offset: usize,
     /// The reason.
     pub kind: PayloadErrorKind,
 }
 
-/// Reasons why a field cannot be decoded.
+/// The reasons why a field cannot be decoded.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PayloadErrorKind {
     /// The data ends within the field.
@@ -75,8 +75,8 @@ pub enum PayloadErrorKind {
     /// The type is unknown.
     #[error("the type {0} is unknown")]
     UnknownType(u8),
-    /// The provider uses an encoding of its own for the field.
-    #[error("the provider uses an encoding of its own for the field")]
+    /// The provider uses a private encoding for the field.
+    #[error("the provider uses a private encoding for the field")]
     Custom,
     /// The count or length refers to a field that is not an earlier integer.
     #[error("the field's count or length refers to `{}`, which is not an earlier integer field", Escaped(.0))]
@@ -87,15 +87,15 @@ pub enum PayloadErrorKind {
     /// A security identifier has more than 15 subauthorities.
     #[error("the security identifier has {0} subauthorities; the maximum is 15")]
     Sid(u8),
-    /// A compressed text is damaged, or has another size than the record states.
+    /// A compressed text is damaged, or its size differs from the record's.
     #[error("the compressed text is damaged, or does not have the size that the record states")]
     Compressed,
-    /// Arrays of values without data have too many values.
+    /// Arrays contain too many values without data.
     #[error("the field has too many values")]
     TooManyValues,
 }
 
-/// Returns the block of metadata at the start of `bytes`; its first two bytes give its size.
+/// Returns the metadata block at the start of `bytes`; its first two bytes are its size.
 pub(super) fn sized_block(bytes: &[u8]) -> Result<&[u8], MetadataError> {
     let size = Cursor::new(bytes).u16().map_or(0, usize::from);
     bytes

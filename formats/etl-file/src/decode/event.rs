@@ -16,11 +16,11 @@ use crate::time::FileTime;
 /// A decoded event.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Decoded {
-    /// The form of the record.
+    /// The kind of record.
     pub kind: Kind,
     /// The time of the event.
     pub time: FileTime,
-    /// The reading of the session's clock.
+    /// The raw timestamp: a reading of the session's clock.
     pub timestamp: i64,
     /// The processor on which the event was written.
     pub processor: u16,
@@ -30,9 +30,9 @@ pub struct Decoded {
     pub thread_id: u32,
     /// The provider's GUID.
     pub provider: Guid,
-    /// The provider's name, if its traits or a manifest give it.
+    /// The provider's name, if traits or a manifest contain it.
     pub provider_name: Option<Arc<str>>,
-    /// The provider group, if the traits give one.
+    /// The provider group, if the traits contain one.
     pub group: Option<Guid>,
     /// The id, version, channel, level, opcode, task and keyword.
     pub descriptor: EventDescriptor,
@@ -42,7 +42,7 @@ pub struct Decoded {
     pub level_name: Option<Arc<str>>,
     /// The channel's name, unless the channel is 0.
     pub channel_name: Option<Arc<str>>,
-    /// The names of the keyword's bits, without the bit of the event's channel.
+    /// The names of the keyword's bits, except the bit of the event's channel.
     pub keywords: Keywords,
     /// The opcode's name.
     pub opcode_name: Option<Arc<str>>,
@@ -52,27 +52,27 @@ pub struct Decoded {
     pub activity: Guid,
     /// The related activity's id.
     pub related_activity: Option<Guid>,
-    /// The manifest's message with the fields' values inserted.
+    /// The manifest's message with field values inserted.
     pub message: Option<String>,
-    /// The fields with their names.
+    /// The names and values of the fields.
     pub fields: Fields,
     /// The user data after the last decoded field.
     pub leftover: Vec<u8>,
     /// The parts that could not be decoded, with the reasons.
     pub problems: Vec<Problem>,
-    /// The duration of the operation that ends with the event, such as a DPC or an ISR, if the event
-    /// has the time of its start.
+    /// The duration of the operation that the event completes, such as a DPC or an ISR, if the
+    /// event contains its start time.
     pub duration: Option<Duration>,
     /// The call stack, if one was recorded.
     pub stack: Option<Stack>,
-    /// The file name of the process's image, if the trace's own events were searched for names.
+    /// The file name of the process's image, if names were looked up in the trace.
     pub process_name: Option<Arc<str>>,
-    /// The name of the thread, if it has one and names were searched.
+    /// The thread's name, if it has one and names were looked up.
     pub thread_name: Option<Arc<str>>,
 }
 
 impl Decoded {
-    /// Returns the value of the first field with a name.
+    /// Returns the value of the first field with this name.
     #[must_use]
     pub fn field(&self, name: &str) -> Option<&Value> {
         let (_, value) = self.fields.iter().find(|(known, _)| &**known == name)?;
@@ -80,20 +80,20 @@ impl Decoded {
     }
 }
 
-/// The form of the record from which an event was decoded.
+/// The kind of record that an event was decoded from.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Kind {
-    /// An event of a provider: a manifest event or a `TraceLogging` event.
+    /// A provider's event: a manifest event or a `TraceLogging` event.
     #[default]
     Event,
-    /// An event of the kernel's own logger.
+    /// An event of the kernel logger.
     Kernel {
-        /// Group and type of the event.
+        /// The event's group and type.
         hook: u16,
     },
     /// A classic event.
     Classic {
-        /// GUID of the event's class.
+        /// The GUID of the event's class.
         class: Guid,
         /// The event's type within its class.
         opcode: u8,
@@ -105,16 +105,15 @@ pub enum Kind {
 /// A call stack.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Stack {
-    /// The frames, the innermost first.
+    /// The frames, innermost first.
     pub frames: Vec<Frame>,
-    /// The process whose code the frames are, if the record of the stack names it. Otherwise it is
-    /// the process of the event.
+    /// The process that the frames belong to, if the stack's record names it. Otherwise, it is the
+    /// event's process.
     pub process_id: Option<u32>,
-    /// The number that this stack shares with that of another event, whose frames belong to the
-    /// same call: the one has the frames of the kernel, the other those of user mode. 0 if there
-    /// is no such event.
+    /// The number that links two halves of one call stack: one event has the kernel frames, and
+    /// another the user-mode frames. 0 if there is only one half.
     pub match_id: u64,
-    /// The keys of stacks whose frames other records define and are not known yet.
+    /// The keys of stacks whose frames are defined in other records and are not known yet.
     pub keys: Vec<u64>,
 }
 
@@ -127,7 +126,7 @@ pub struct Frame {
     pub place: Option<Arc<str>>,
 }
 
-/// Formats the address and, if it is known, the place.
+/// Formats the address and, if known, the location.
 impl fmt::Display for Frame {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:#x}", self.address)?;
@@ -135,18 +134,18 @@ impl fmt::Display for Frame {
     }
 }
 
-/// The bits of a keyword by name.
+/// The named and unnamed bits of a keyword.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Keywords {
-    /// The names of the bits that have a name.
+    /// The names of the named bits.
     pub names: Arc<[Arc<str>]>,
-    /// The bits without a name.
+    /// The bits without names.
     pub unnamed: u64,
 }
 
 impl Problem {
-    /// Returns true if the record is one of the system whose layout no source describes, so that a
-    /// user has nothing to name for it.
+    /// Returns true if the record is a system record with an undocumented layout, for which the
+    /// user cannot load a definition.
     #[must_use]
     pub const fn is_of_system(&self) -> bool {
         matches!(self, Self::UnknownKernelEvent | Self::UnknownVersion { .. })
@@ -156,10 +155,10 @@ impl Problem {
 /// A part of an event that could not be decoded.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Problem {
-    /// The event has user data that nothing describes.
+    /// The event has user data, but no definition was found.
     #[error("no loaded manifest or image describes this event")]
     NoSchema,
-    /// No class of a loaded MOF file describes the classic event.
+    /// No loaded MOF file defines the class of the classic event.
     #[error("no loaded MOF file describes this classic event; name one with --mof")]
     NoClass,
     /// The provider traits are damaged.
@@ -171,8 +170,8 @@ pub enum Problem {
     /// The user data does not match its schema.
     #[error(transparent)]
     Payload(PayloadError),
-    /// Bytes follow the last field: the event has fields that its schema does not have, or the schema
-    /// ends before a field whose size nothing tells. TDH ignores such bytes.
+    /// Bytes follow the last field: the schema lacks fields of the event, or ends before a field of
+    /// unknown size. TDH ignores such bytes.
     #[error("{bytes} bytes follow the last known field")]
     Surplus {
         /// The number of bytes.
@@ -183,20 +182,20 @@ pub enum Problem {
     UnknownVersion {
         /// The version.
         version: u16,
-        /// The last version that is known.
+        /// The latest known version.
         last: u8,
     },
-    /// The layout of an event of the system is unknown.
-    #[error("the layout of this event of the system is unknown")]
+    /// The layout of a system event is unknown.
+    #[error("the layout of this system event is unknown")]
     UnknownKernelEvent,
-    /// No format of the WPP message is loaded.
+    /// No loaded format describes the WPP message.
     #[error("no loaded TMF file or PDB describes this message")]
     NoFormat,
     /// The bytes of the WPP message do not match its format.
     #[error(transparent)]
     Argument(ArgumentError),
-    /// The event's stack is given by a key that no record of the trace defines.
-    #[error("no record of the trace defines the stack with the key {key:#x}")]
+    /// The event's stack is identified by a key that no record in the trace defines.
+    #[error("no record in the trace defines the stack with the key {key:#x}")]
     UnknownStack {
         /// The key.
         key: u64,

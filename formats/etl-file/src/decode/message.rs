@@ -1,13 +1,13 @@
-//! Messages of events.
+//! The messages of events.
 
 use super::printf::{Argument, Spec, put};
 use super::{Fields, Value};
 use crate::read::PointerSize;
 
-/// Inserts fields into a message: `%1` to `%99` stand for fields, optionally with a printf format
-/// between exclamation marks (`%1!08x!`); `%n`, `%t`, `%r` and `%b` for white space; `%` before
-/// another character for that character, and `%0` for the end. A number without a field is left
-/// unchanged.
+/// Inserts fields into a message. `%1` to `%99` stand for fields, optionally with a printf format
+/// between exclamation marks (`%1!08x!`); `%n`, `%t`, `%r` and `%b` stand for white space; `%0`
+/// ends the message; `%` before any other character stands for that character. A number without a
+/// field is left unchanged.
 pub fn fill(message: &str, fields: &Fields) -> String {
     let mut out = String::new();
     let mut rest = message;
@@ -29,7 +29,7 @@ pub fn fill(message: &str, fields: &Fields) -> String {
         }
         let (number, tail) = after.split_at(digits);
         if number == "0" {
-            // The rest, including the line break, is not shown.
+            // `%0` also ends the line, so the rest is not shown.
             return out;
         }
         let value =
@@ -48,15 +48,15 @@ pub fn fill(message: &str, fields: &Fields) -> String {
     out
 }
 
-/// Returns a format between exclamation marks, and the text after it.
+/// Returns the format between exclamation marks, and the text after it.
 fn format_of(text: &str) -> (Option<&str>, &str) {
     text.strip_prefix('!')
         .and_then(|format| format.split_once('!'))
         .map_or((None, text), |(format, rest)| (Some(format), rest))
 }
 
-/// Returns a formatted value. If the format is invalid or does not fit the value, returns the value
-/// as it appears in a sentence.
+/// Returns a formatted value. If the format is invalid or does not fit the value, returns the plain
+/// value.
 fn show(value: &Value, format: Option<&str>) -> String {
     let formatted = || {
         let mut spec = Spec::parse(format?)?;
@@ -74,7 +74,7 @@ fn show(value: &Value, format: Option<&str>) -> String {
             }
             _ => return None,
         };
-        // The number of a pointer's digits is not known here.
+        // The pointer's number of digits is unknown here.
         if spec.conversion == 'p' {
             spec.conversion = 'x';
         }
@@ -85,8 +85,8 @@ fn show(value: &Value, format: Option<&str>) -> String {
     formatted().unwrap_or_else(|| value.in_sentence())
 }
 
-/// Returns a value as a number with its size. A negative number that fits in 32 bits has these, as an
-/// argument of printf.
+/// Returns a value as a number with its size. A negative number that fits in 32 bits becomes a
+/// 32-bit number, as in printf.
 fn integer(value: &Value) -> Option<(u64, u8)> {
     let signed = |number: i64| {
         i32::try_from(number).map_or_else(
@@ -139,7 +139,7 @@ mod tests {
         assert_eq!(filled("%10 %3 %0 more"), "%10 %3 ");
     }
 
-    /// Returns a formatted value, as C's printf writes it.
+    /// Checks that a value is formatted as C's printf does.
     #[track_caller]
     fn assert_shown(format: &str, value: Value, expected: &str) {
         let message = format!("[%1!{format}!]");
@@ -190,11 +190,11 @@ mod tests {
         assert_shown("", Value::UInt(1), "1");
         assert_shown("dd", Value::UInt(1), "1");
         assert_shown("c", Value::Int(-1), "-1");
-        // A width applies unchanged, up to a limit.
+        // A width is applied as written, up to a limit.
         for wide in ["9999d", "99999999999999999999d"] {
             assert_eq!(filled(&format!("%2!{wide}!")).len(), MAX_WIDTH);
         }
-        // No second mark: no format.
+        // Without a second exclamation mark, there is no format.
         assert_eq!(filled("%2!x"), "2!x");
     }
 
@@ -218,7 +218,7 @@ mod tests {
     fn zero_has_no_sign_and_a_kind_ends_its_format() {
         assert_shown("d", Value::Int(0), "0");
         assert_shown("+d", Value::Int(0), "+0");
-        // Text that is not a format is left out.
+        // Text that is not a valid format is dropped.
         for format in ["5dx", "5d ", "5q", "5"] {
             assert_shown(format, Value::Int(7), "7");
         }

@@ -1,7 +1,7 @@
 //! Decodes events.
 //!
-//! A `TraceLogging` event carries its own [`Schema`]; the schema of a manifest event comes from a
-//! [`Catalog`](crate::Catalog). [`decode`] uses the one that exists.
+//! A `TraceLogging` event contains its own [`Schema`]; the schema of a manifest event comes from a
+//! [`Catalog`](crate::Catalog). [`decode`] uses whichever exists.
 
 pub mod catalog;
 mod codes;

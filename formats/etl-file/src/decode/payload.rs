@@ -1,4 +1,4 @@
-//! Decodes user data by its schema.
+//! Decodes user data according to its schema.
 
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
 use std::sync::Arc;
@@ -12,19 +12,19 @@ use crate::cursor::Cursor;
 use crate::read::PointerSize;
 use crate::time::{FileTime, SystemTime};
 
-/// The limit on the cost of decoding an event, which is about the number of bytes of its values.
-/// Without it, arrays of values without data could multiply without bound. An ordinary event of 64
-/// KiB stays far below the limit.
+/// The maximum cost of decoding an event, roughly the size of its values in bytes. Without a limit,
+/// nested arrays of values without data could grow arbitrarily. An ordinary 64 KiB event stays far
+/// below it.
 const BUDGET: usize = 16 << 20;
-/// The cost of a value in addition to its name.
+/// The cost of a value besides its name.
 const VALUE_COST: usize = 16;
-/// The number of values without data that every event may have.
+/// The number of values without data that every event is allowed.
 const EMPTY_VALUES: usize = 1024;
 /// The number of additional values without data for each byte of an event's data. Without this
-/// limit, a file of small events could take any amount of memory.
+/// limit, small events could use any amount of memory.
 const EMPTY_VALUES_PER_BYTE: usize = 4;
 
-/// Fields and their names.
+/// The names and values of fields.
 pub type Fields = Vec<(Arc<str>, Value)>;
 
 /// Decoded user data.
@@ -32,15 +32,15 @@ pub type Fields = Vec<(Arc<str>, Value)>;
 pub struct Payload {
     /// The fields that could be decoded.
     pub fields: Fields,
-    /// The remaining bytes: those after the last field, or from the first field that could not be
-    /// decoded.
+    /// The remaining bytes: everything after the last field, or from the first field that could not
+    /// be decoded.
     pub leftover: Vec<u8>,
     /// The reason why decoding stopped before the last field.
     pub error: Option<PayloadError>,
 }
 
 impl Schema {
-    /// Returns the size of an event's user data, if all events have the same.
+    /// Returns the size of an event's user data, if it is the same for all events.
     pub(super) fn size(&self, pointer_size: PointerSize) -> Option<usize> {
         self.fields
             .iter()
@@ -75,21 +75,21 @@ impl Schema {
 
 struct Decoder<'a> {
     c: Cursor<'a>,
-    /// True if a count or a length refers to a number.
+    /// True if a count or length refers to another field.
     refers: bool,
     pointer_size: PointerSize,
     budget: usize,
     /// The number of values without data that are still allowed.
     empty: usize,
-    /// The numbers decoded so far, to which counts and lengths refer.
+    /// The integers decoded so far, for counts and lengths that refer to them.
     numbers: Vec<(&'a Arc<str>, u64)>,
 }
 
 /// The reason why a value could not be decoded.
 enum Fault {
-    /// The error is in the field itself.
+    /// The error is in the field.
     Here(Kind),
-    /// The error is in a member of the field.
+    /// The error is in one of the field's members.
     Member(PayloadError),
 }
 
@@ -125,7 +125,7 @@ impl<'a> Decoder<'a> {
         Ok(Value::Array(values))
     }
 
-    /// Decodes one value of a field, whatever its count.
+    /// Decodes a single value of a field, regardless of its count.
     fn one(&mut self, field: &'a Field) -> Result<Value, PayloadError> {
         let offset = self.c.position();
         let located = |kind| PayloadError { field: Arc::clone(&field.name), offset, kind };
@@ -212,7 +212,7 @@ impl<'a> Decoder<'a> {
         Ok(())
     }
 
-    /// Returns the number to which a count or a length refers.
+    /// Returns the number that a count or length refers to.
     fn number(&self, name: &Arc<str>) -> Result<u64, Kind> {
         self.numbers
             .iter()
@@ -230,7 +230,7 @@ impl<'a> Decoder<'a> {
         self.c.array().ok_or(Kind::TooShort)
     }
 
-    /// Returns the bytes of a string or a byte sequence, whose unit is `unit` bytes.
+    /// Returns the bytes of a string or byte sequence with units of `unit` bytes.
     fn run(&mut self, field: &Field, unit: usize, end: End) -> Result<&[u8], Kind> {
         let units = match &field.length {
             Length::Fixed(units) => u64::from(*units),
@@ -262,7 +262,7 @@ impl<'a> Decoder<'a> {
     }
 
     /// Returns the bytes up to a NUL, and consumes the NUL. Without a NUL, returns all remaining
-    /// bytes, as decoders on Windows do.
+    /// bytes, as Windows' decoders do.
     fn terminated(&mut self, unit: usize) -> &[u8] {
         let rest = self.c.rest();
         let text = rest
@@ -287,7 +287,7 @@ impl<'a> Decoder<'a> {
     }
 }
 
-/// Returns the size of a field's values, if all events have the same.
+/// Returns the size of a field's values, if it is the same for all events.
 fn size_of_field(field: &Field, pointer_size: PointerSize) -> Option<usize> {
     let Encoding::Known(in_type) = field.in_type else {
         return None;
@@ -309,28 +309,28 @@ fn size_of_field(field: &Field, pointer_size: PointerSize) -> Option<usize> {
         Count::Fixed(count) => size.checked_mul(count.into()),
         Count::Variable | Count::Field(_) | Count::Custom(_) => None,
     }
-    // Values without data are limited in number.
+    // The number of values without data is limited.
     .filter(|_| size != 0)
 }
 
-/// Returns true if the count or the length of a field, or of one of its members, is the value of
-/// another field.
+/// Returns true if the count or length of a field or of one of its members is another field's
+/// value.
 fn refers(field: &Field) -> bool {
     matches!(field.count, Count::Field(_))
         || matches!(field.length, Length::Field(_))
         || field.fields.iter().any(refers)
 }
 
-/// The end of a string or a byte sequence without a length.
+/// The end of a string or byte sequence without a length.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum End {
-    /// A NUL after the string.
+    /// It is terminated by a NUL.
     Nul,
-    /// A 16-bit count of bytes before it.
+    /// It follows a 16-bit byte count.
     Count,
 }
 
-/// Returns true if an array of this field is a string by its presentation.
+/// Returns true if the presentation makes an array of this field a string.
 const fn is_character(field: &Field) -> bool {
     use Encoding::Known;
     use Presentation::{Json, String, Utf8, Xml};
@@ -341,7 +341,7 @@ const fn is_character(field: &Field) -> bool {
     }
 }
 
-/// The kinds of integers, by which a value is shown without a presentation.
+/// The kinds of integers, which determine the format of values without a presentation.
 #[derive(Clone, Copy)]
 enum Integer {
     Signed,
@@ -378,7 +378,8 @@ impl Number {
         }
     }
 
-    /// Returns the value by the field's map and presentation or, without these, by its encoding.
+    /// Returns the value according to the field's map and presentation or, without these, its
+    /// encoding.
     fn value(&self, field: &Field, kind: Integer) -> Value {
         if let Some(map) = &field.map {
             let signed = !map.bits && Self::is_signed(field.out_type, kind);
@@ -407,7 +408,7 @@ impl Number {
         }
     }
 
-    /// Returns the value in a presentation, if it fits the size.
+    /// Returns the value in a presentation that fits its size.
     fn presented(&self, presentation: Presentation) -> Option<Value> {
         let small = u32::try_from(self.raw).ok();
         let memory = self.raw.to_le_bytes();
@@ -454,14 +455,14 @@ fn utf16(bytes: &[u8]) -> Result<String, Kind> {
     Ok(String::from_utf16_lossy(&units))
 }
 
-/// Decodes 8-bit text as UTF-8 if it is valid UTF-8. Otherwise treats each byte as a character,
+/// Decodes 8-bit text as UTF-8 if it is valid UTF-8. Otherwise decodes each byte as one character,
 /// because the writer's code page is unknown.
 fn eight_bit(bytes: &[u8]) -> String {
     std::str::from_utf8(bytes)
         .map_or_else(|_| bytes.iter().copied().map(char::from).collect(), str::to_owned)
 }
 
-/// Returns bytes in a presentation, if they fit it.
+/// Returns bytes in a presentation that fits them.
 fn binary(bytes: &[u8], presentation: Presentation) -> Value {
     let address = match presentation {
         Presentation::Ipv6 => {
@@ -476,7 +477,7 @@ fn binary(bytes: &[u8], presentation: Presentation) -> Value {
     address.unwrap_or_else(|| Value::Binary(bytes.to_vec()))
 }
 
-/// Decodes `SOCKADDR_IN` and `SOCKADDR_IN6`, with the address families of Windows.
+/// Decodes `SOCKADDR_IN` and `SOCKADDR_IN6`, with Windows' address families.
 fn socket_address(bytes: &[u8]) -> Option<SocketAddr> {
     const INET: u16 = 2;
     const INET6: u16 = 23;

@@ -1,20 +1,20 @@
-//! Numbers and text in the forms of C's `printf`.
+//! Numbers and text in the formats of C's `printf`.
 
 use crate::read::PointerSize;
 
-/// The greatest width and precision.
+/// The maximum width and precision.
 pub const MAX_WIDTH: usize = 1024;
 
-/// An argument in the forms that a place in a text may need.
+/// An argument in every form that a placeholder can need.
 #[derive(Clone, Debug, Default)]
 pub struct Argument {
     pub text: Option<String>,
-    /// The number, and its size in bytes.
+    /// The number and its size in bytes.
     pub number: Option<(u64, u8)>,
     pub float: Option<f64>,
 }
 
-/// The form of an argument at its place: the text between the exclamation marks.
+/// The format of a placeholder: the text between the exclamation marks.
 #[derive(Debug, PartialEq, Eq)]
 #[expect(clippy::struct_excessive_bools, reason = "the flags of C's printf")]
 pub struct Spec {
@@ -29,7 +29,7 @@ pub struct Spec {
 }
 
 impl Spec {
-    /// Reads a form such as `08x`, `I64d`, `-10s` or `.2f`.
+    /// Parses a format such as `08x`, `I64d`, `-10s` or `.2f`.
     pub fn parse(text: &str) -> Option<Self> {
         let flags = text.len() - text.trim_start_matches(['-', '+', ' ', '#', '0']).len();
         let (flags, rest) = text.split_at_checked(flags)?;
@@ -41,7 +41,7 @@ impl Spec {
             }
             None => (None, rest),
         };
-        // The argument's type has its size.
+        // The argument's type determines its size, so the length modifiers are skipped.
         let lengths = ["I64", "I32", "I", "hh", "h", "ll", "l", "L", "w", "z", "j", "t"];
         let letters = lengths
             .iter()
@@ -94,7 +94,7 @@ pub fn put(argument: &Argument, spec: &Spec, pointer: PointerSize, out: &mut Str
     }
 }
 
-/// Returns an argument in the form that it has where none is given.
+/// Returns an argument in the default format.
 fn plain(argument: &Argument) -> String {
     let number = argument.number.map(|(number, size)| signed(number, size).to_string());
     let text = argument.text.clone().or(number);
@@ -143,7 +143,7 @@ fn integer(
     with_sign(sign, &digits, spec.precision.is_none(), spec, out);
 }
 
-/// Writes a number of a sign or prefix and digits. `zeros` allows zeros between them.
+/// Writes a sign or prefix, then digits. `zeros` allows zeros between them.
 fn with_sign(sign: &str, digits: &str, zeros: bool, spec: &Spec, out: &mut String) {
     if spec.zero && !spec.left && zeros {
         out.push_str(sign);
@@ -177,7 +177,7 @@ fn float(number: f64, spec: &Spec, out: &mut String) {
     with_sign(sign, &digits, true, spec, out);
 }
 
-/// Writes a number as C's `%e` does, with a sign and two digits of the exponent.
+/// Writes a number as C's `%e` does, with a sign and at least two digits in the exponent.
 fn exponential(number: f64, precision: usize) -> String {
     let text = format!("{number:.precision$e}");
     let (digits, exponent) = text.split_once('e').unwrap_or((&text, "0"));
@@ -186,7 +186,7 @@ fn exponential(number: f64, precision: usize) -> String {
     format!("{digits}e{sign}{exponent:0>2}")
 }
 
-/// Writes a number as C's `%g` does: with or without an exponent, and without zeros at its end.
+/// Writes a number as C's `%g` does: with an exponent if necessary, and without trailing zeros.
 fn general(number: f64, precision: usize, keep_zeros: bool) -> String {
     let text = exponential(number, precision - 1);
     let exponent = text.split_once('e').and_then(|(_, exponent)| exponent.parse::<i32>().ok());
@@ -224,7 +224,7 @@ fn pad(text: &str, spec: &Spec, out: &mut String) {
     }
 }
 
-/// Returns a number of some bytes with its sign.
+/// Sign-extends a number of `size` bytes.
 pub fn signed(number: u64, size: u8) -> i64 {
     let unused = 64 - 8 * u32::from(size.clamp(1, 8));
     (number << unused).cast_signed() >> unused

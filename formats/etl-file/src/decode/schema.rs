@@ -4,22 +4,22 @@ use std::sync::Arc;
 
 use etw_wire::{InType, OutType, TlgOutType};
 
-/// The layout of an event's user data, from `TraceLogging` metadata or from a
+/// The layout of an event's user data, from `TraceLogging` metadata or a
 /// manifest's template.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Schema {
-    /// The event's name; empty if a manifest gives none.
+    /// The event's name; empty if the manifest does not name the event.
     pub event_name: String,
     /// The event's 28 tag bits.
     pub tags: u32,
-    /// The fields, in the order of the data. Events with the same template share them.
+    /// The fields, in data order. Events with the same template share them.
     pub fields: Arc<[Field]>,
 }
 
 /// A field of an event, or a member of a structure.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Field {
-    /// Name of the field.
+    /// The field's name.
     pub name: Arc<str>,
     /// The encoding of the data.
     pub in_type: Encoding,
@@ -38,9 +38,9 @@ pub struct Field {
 }
 
 impl Schema {
-    /// Returns the schema with field names of its own, and with the integers among the fields of
-    /// these names in hexadecimal. The threads that decode would else wait for each other to count
-    /// the references to shared names.
+    /// Returns the schema with copies of the field names, and with hexadecimal integers in the
+    /// fields `in_hex`. With shared names, decoding threads would contend for their reference
+    /// counts.
     pub(super) fn prepared(&self, in_hex: &[String]) -> Self {
         let fields = self.fields.iter().map(|field| field.prepared(in_hex));
         Self { fields: fields.collect(), event_name: self.event_name.clone(), tags: self.tags }
@@ -72,23 +72,23 @@ pub enum Count {
     Variable,
     /// An array whose count is the value of an earlier field.
     Field(Arc<str>),
-    /// An encoding defined by the provider, with its description.
+    /// A provider-defined encoding and its description.
     Custom(Vec<u8>),
 }
 
 /// The length of a string or a byte sequence.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Length {
-    /// The length by the type: a final NUL, or a 16-bit byte count before the data.
+    /// The length that the type implies: up to a NUL, or as a 16-bit byte count before the data.
     #[default]
     Natural,
-    /// This number of bytes or UTF-16 units.
+    /// A fixed number of bytes or UTF-16 units.
     Fixed(u16),
-    /// The number of bytes or UTF-16 units in an earlier field.
+    /// The number of bytes or UTF-16 units, given by an earlier field.
     Field(Arc<str>),
 }
 
-/// The encoding of data. `TraceLogging` and manifests use the same codes.
+/// The encoding of the data. `TraceLogging` and manifests use the same codes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Encoding {
     /// A documented encoding.
@@ -98,7 +98,7 @@ pub enum Encoding {
 }
 
 impl Encoding {
-    /// Reads a code of five bits.
+    /// Converts a 5-bit code.
     #[must_use]
     pub fn from_code(code: u8) -> Self {
         InType::from_code(code).map_or(Self::Unknown(code), Self::Known)
@@ -127,61 +127,61 @@ impl From<InType> for Encoding {
     }
 }
 
-/// The presentation of a value. It combines the numberings of manifests and of `TraceLogging`
-/// ([`OutType`], [`TlgOutType`]), and ignores differences that do not change the output.
+/// The presentation of a value. It unifies the codes of manifests and `TraceLogging` ([`OutType`],
+/// [`TlgOutType`]), and ignores differences that do not affect the output.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Presentation {
-    /// As the encoding suggests.
+    /// The default for the encoding.
     #[default]
     Default,
     /// Not meant to be shown.
     NoPrint,
     /// Characters.
     String,
-    /// True unless zero.
+    /// A truth value: false if zero.
     Boolean,
-    /// Hexadecimal.
+    /// A hexadecimal number.
     Hex,
-    /// Process id.
+    /// A process id.
     ProcessId,
-    /// Thread id.
+    /// A thread id.
     ThreadId,
-    /// TCP or UDP port, big-endian.
+    /// A TCP or UDP port, big-endian.
     Port,
-    /// IPv4 address.
+    /// An IPv4 address.
     Ipv4,
-    /// IPv6 address.
+    /// An IPv6 address.
     Ipv6,
-    /// `SOCKADDR` structure.
+    /// A `SOCKADDR` structure.
     SocketAddress,
     /// XML text.
     Xml,
     /// JSON text.
     Json,
-    /// Win32 error code.
+    /// A Win32 error code.
     Win32Error,
-    /// `NTSTATUS`.
+    /// An `NTSTATUS`.
     NtStatus,
-    /// `HRESULT`.
+    /// An `HRESULT`.
     HResult,
-    /// FILETIME or SYSTEMTIME, in any of the date formats.
+    /// A FILETIME or SYSTEMTIME, in any date format.
     DateTime,
-    /// Signed decimal.
+    /// A signed decimal number.
     Signed,
-    /// Unsigned decimal.
+    /// An unsigned decimal number.
     Unsigned,
     /// UTF-8 text.
     Utf8,
-    /// PKCS #7 message with type information.
+    /// A PKCS #7 message with type information.
     Pkcs7,
-    /// Address of code.
+    /// The address of code.
     CodePointer,
     /// An undocumented code.
     Unknown(u8),
 }
 
 impl Presentation {
-    /// Converts a code of winmeta.xml, which manifests and the resources of images use.
+    /// Converts a code from winmeta.xml, as used in manifests and image resources.
     #[must_use]
     pub fn from_winmeta(code: u8) -> Self {
         match OutType::from_code(code) {
@@ -191,7 +191,7 @@ impl Presentation {
         }
     }
 
-    /// Reads a `TraceLogging` code of seven bits.
+    /// Converts a 7-bit `TraceLogging` code.
     #[must_use]
     pub fn from_trace_logging(code: u8) -> Self {
         TlgOutType::from_code(code).map_or(Self::Unknown(code), Self::from)
@@ -268,19 +268,19 @@ impl From<TlgOutType> for Presentation {
     }
 }
 
-/// The names of a field's values (`valueMap` and `bitMap` of a manifest).
+/// The names of a field's values (`valueMap` and `bitMap` in manifests).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ValueMap {
-    /// True if the values are bit masks with separate names.
+    /// True if the values are bit masks, each with its own name.
     pub bits: bool,
-    /// The values or masks, with their names.
+    /// The values or masks and their names.
     pub entries: Vec<(u32, Arc<str>)>,
 }
 
 impl ValueMap {
     /// Returns the name of a value. For a bit map, returns the names of its bits joined by `|`,
-    /// with the remaining bits in hexadecimal; 0 has the name of the mask 0. Returns `None` if no
-    /// name fits.
+    /// with the remaining bits in hexadecimal; 0 gets the name of the mask 0. Returns `None` if no
+    /// name applies.
     #[must_use]
     pub fn name(&self, value: u64) -> Option<Arc<str>> {
         if !self.bits || value == 0 {
@@ -311,7 +311,7 @@ impl ValueMap {
         Some(names.join("|").into())
     }
 
-    /// Returns the name of a negative number of any size, which a map has as 32 bits.
+    /// Returns the name of a negative number of any size; maps store values in 32 bits.
     #[must_use]
     pub fn name_of_negative(&self, value: i64) -> Option<Arc<str>> {
         let entry = self.entries.iter().find(|(known, _)| i64::from(known.cast_signed()) == value);

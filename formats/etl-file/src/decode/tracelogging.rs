@@ -1,7 +1,7 @@
 //! `TraceLogging` event metadata, extended item type 11.
 //!
-//! `wdk-etw-schema` encodes it with code of its own (`provider-lib/schema/src/tracelogging.rs`): tests
-//! compare the two, so neither uses the other.
+//! The encoder in `wdk-etw-schema` (`provider-lib/schema/src/tracelogging.rs`) shares no code with
+//! this decoder, so that tests can compare the two.
 
 use std::sync::Arc;
 
@@ -18,9 +18,9 @@ const MAX_DEPTH: usize = 32;
 const CHAIN: u8 = 0x80;
 /// `InMeta`: the kind of array.
 const COUNT_MASK: u8 = 0x60;
-/// `InMeta`: the array's count follows in the metadata.
+/// `InMeta`: an array whose count follows in the metadata.
 const COUNT_FIXED: u8 = 0x20;
-/// `InMeta`: the array's count precedes it in the data.
+/// `InMeta`: an array whose count precedes the values in the data.
 const COUNT_VARIABLE: u8 = 0x40;
 /// `InMeta`: the encoding.
 const TYPE_MASK: u8 = 0x1F;
@@ -37,8 +37,8 @@ impl Schema {
         }
     }
 
-    /// Reads event metadata, and returns its damage. There is a schema if the event's name can be
-    /// read; it has no fields if the metadata is damaged.
+    /// Reads event metadata, and also returns any damage. There is a schema if the event's name can
+    /// be read; in damaged metadata, it has no fields.
     pub(super) fn read_trace_logging(blob: &[u8]) -> (Option<Self>, Option<MetadataError>) {
         let (blob, mut error) = match sized_block(blob) {
             Ok(block) => (block, None),
@@ -67,8 +67,8 @@ impl Schema {
     }
 }
 
-/// Reads tags: seven bits in each byte, the most significant first; the top bit marks that more
-/// bytes follow. Tags have 28 bits; bytes after the fourth are ignored.
+/// Reads tags: seven bits in each byte, most significant first; the top bit means that another byte
+/// follows. Tags have 28 bits; bytes after the fourth are ignored.
 fn tags(c: &mut Cursor<'_>) -> Result<u32, MetadataError> {
     let offset = c.position();
     let mut tags = 0;
@@ -148,8 +148,8 @@ fn field(c: &mut Cursor<'_>, depth: usize) -> Result<Field, MetadataError> {
 mod tests {
     use super::*;
 
-    /// The worked example of the format's description: a scalar, an out type,
-    /// both kinds of arrays and a structure.
+    /// The example in the format's documentation: a scalar, an out type, both
+    /// kinds of arrays and a structure.
     const EVT: [u8; 46] = *b"\x2E\0\0Evt\0count\0\x08status\0\x88\x0Edata\0\x44\
         S\0\x98\x02a\0\x07b\0\x16fix\0\x26\x03\0";
 

@@ -5,24 +5,24 @@ use etw_wire::Guid;
 use super::error::MetadataError;
 use crate::cursor::Cursor;
 
-/// The data about a provider that each of its events carries.
+/// The data about the provider that each of its events contains.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ProviderTraits {
     /// The provider's name.
     pub name: String,
     /// The provider's group (trait type 1).
     pub group: Option<Guid>,
-    /// The GUID by which the provider's manifest is found (trait type 2).
+    /// The GUID under which the provider's manifest is registered (trait type 2).
     pub decode_guid: Option<Guid>,
-    /// Traits of other types, with their data.
+    /// Other traits: their types and data.
     pub others: Vec<(u8, Vec<u8>)>,
 }
 
-/// Type of the trait that holds the provider group.
+/// The type of the trait that contains the provider group.
 const TYPE_GROUP: u8 = 1;
-/// Type of the trait that holds the decode GUID.
+/// The type of the trait that contains the decode GUID.
 const TYPE_DECODE_GUID: u8 = 2;
-/// The size of the size and type fields before a trait's data.
+/// The size of the two fields before a trait's data: its size and type.
 const TRAIT_HEADER: usize = 3;
 
 impl ProviderTraits {
@@ -35,7 +35,7 @@ impl ProviderTraits {
         error.map_or(Ok(traits), Err)
     }
 
-    /// Reads the parts of a traits blob before its first damage, and returns them with the damage.
+    /// Reads a traits blob up to the first damage, and returns the parts and the damage.
     pub(super) fn read(blob: &[u8]) -> (Self, Option<MetadataError>) {
         let mut traits = Self::default();
         let (blob, error) = match super::error::sized_block(blob) {
@@ -81,7 +81,7 @@ impl ProviderTraits {
 mod tests {
     use super::*;
 
-    /// Name, group and a custom trait of type 128.
+    /// A name, a group and a custom trait of type 128.
     const BLOB: [u8; 43] = *b"\x2B\0Contoso.Sample\0\
         \x13\0\x01\x61\x2F\xAF\xFA\x26\x9B\x91\x45\x9B\xB1\xB9\xB8\xBA\xE2\xD3\x4C\
         \x07\0\x80\x01\x02\x03\x04";

@@ -1,4 +1,4 @@
-//! Values of fields.
+//! The values of fields.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
@@ -18,93 +18,93 @@ use crate::time::{FileTime, SystemTime};
 
 /// A field's value.
 ///
-/// `Display` writes the form for a table: one line, with control characters escaped; in the alternate
-/// form (`{:#}`), well-known status codes have their names. `Serialize` writes the form for JSON:
-/// numbers as numbers, addresses and codes as strings, bytes as hexadecimal digits, and numbers and
-/// codes with a name as an object of both.
+/// `Display` writes one line for a table, with control characters escaped; the alternate form
+/// (`{:#}`) adds the names of well-known status codes. `Serialize` writes JSON: numbers as numbers,
+/// addresses and codes as strings, bytes as hexadecimal digits, and named numbers and codes as
+/// objects with number and name.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Value {
     /// No data.
     Null,
-    /// Signed number.
+    /// A signed number.
     Int(i64),
-    /// Unsigned number.
+    /// An unsigned number.
     UInt(u64),
-    /// Number that is written in hexadecimal.
+    /// A number to be shown in hexadecimal.
     Hex(u64),
-    /// Number of single precision.
+    /// A single-precision number.
     Float(f32),
-    /// Number of double precision.
+    /// A double-precision number.
     Double(f64),
-    /// Truth value.
+    /// A truth value.
     Bool(bool),
     /// Text.
     Text(String),
     /// Bytes.
     Binary(Vec<u8>),
-    /// GUID.
+    /// A GUID.
     Guid(Guid),
-    /// Point in time.
+    /// A point in time.
     FileTime(FileTime),
-    /// Date and time of day.
+    /// A date and time of day.
     SystemTime(SystemTime),
-    /// Security identifier.
+    /// A security identifier.
     Sid(Sid),
-    /// IPv4 address.
+    /// An IPv4 address.
     Ipv4(Ipv4Addr),
-    /// IPv6 address.
+    /// An IPv6 address.
     Ipv6(Ipv6Addr),
-    /// TCP or UDP port.
+    /// A TCP or UDP port.
     Port(u16),
-    /// Internet address with port.
+    /// An IP address and a port.
     SocketAddress(SocketAddr),
-    /// `NTSTATUS`.
+    /// An `NTSTATUS`.
     NtStatus(u32),
-    /// `HRESULT`.
+    /// An `HRESULT`.
     HResult(u32),
-    /// Win32 error code.
+    /// A Win32 error code.
     Win32Error(u32),
-    /// Process id.
+    /// A process id.
     ProcessId(u64),
-    /// Thread id.
+    /// A thread id.
     ThreadId(u64),
-    /// Address.
+    /// An address.
     Pointer(u64),
-    /// Address of code in a known image.
+    /// The address of code in a known image.
     Code {
         /// The address.
         address: u64,
-        /// The image and the offset in it, such as `driver.sys+0x1a2c`, or the function in it.
+        /// The image and the offset in it, such as `driver.sys+0x1a2c`, or the function.
         place: Arc<str>,
     },
-    /// Number with a name from a manifest's map.
+    /// A number that a map names.
     Named {
-        /// The number, or the bits of a signed number of 64 bits.
+        /// The number, or the bits of a signed 64-bit number.
         value: u64,
         /// True if the number is signed.
         signed: bool,
         /// The number's name.
         name: Arc<str>,
     },
-    /// Array.
+    /// An array.
     Array(Vec<Self>),
-    /// Structure: its members with their names.
+    /// A structure: the names and values of its members.
     Struct(Vec<(Arc<str>, Self)>),
 }
 
 /// A security identifier.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sid {
-    /// Revision; 1.
+    /// The revision, 1.
     pub revision: u8,
-    /// Identifier authority, 48 bits.
+    /// The 48-bit identifier authority.
     pub authority: u64,
-    /// Subauthorities, at most 15.
+    /// The subauthorities, at most 15.
     pub subauthorities: Vec<u32>,
 }
 
 impl Sid {
-    /// Reads the bytes of the structure.
+    /// Reads a security identifier.
     pub(crate) fn read(c: &mut Cursor<'_>) -> Result<Self, PayloadErrorKind> {
         let [revision, count] = c.array().ok_or(PayloadErrorKind::TooShort)?;
         if count > 15 {
@@ -144,7 +144,7 @@ impl Value {
         }
     }
 
-    /// Returns about the number of bytes that the value occupies in memory.
+    /// Returns the approximate memory size of the value in bytes.
     pub(crate) fn size(&self) -> usize {
         let content = match self {
             Self::Text(text) => text.len(),
@@ -159,7 +159,7 @@ impl Value {
         size_of::<Self>() + content
     }
 
-    /// Returns the value as it appears in a sentence: text without quotation marks.
+    /// Returns the value as it appears in a message: text without quotation marks.
     pub(crate) fn in_sentence(&self) -> String {
         match self {
             Self::Text(text) => Escaped(text).to_string(),
@@ -225,7 +225,7 @@ impl fmt::Display for Value {
     }
 }
 
-/// Writes a status code, in the alternate form with its name.
+/// Writes a status code; the alternate form includes its name.
 fn status(value: &Value, code: fmt::Arguments<'_>, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     let name = value.status_name().filter(|_| f.alternate());
     if let Some(name) = name {
@@ -290,7 +290,7 @@ impl Serialize for Value {
     }
 }
 
-/// Serializes ASCII text that a function of [`text`] writes, which is faster than `Display`.
+/// Serializes the ASCII text that a function of [`text`] writes; this is faster than `Display`.
 fn written<S: Serializer>(
     serializer: S,
     write: impl FnOnce(&mut Vec<u8>),
@@ -300,7 +300,7 @@ fn written<S: Serializer>(
     serializer.serialize_str(str::from_utf8(&out).unwrap_or_default())
 }
 
-/// Serializes named values as an object, each with the name that [`distinct_names`] gives it.
+/// Serializes named values as an object, with the names from [`distinct_names`].
 pub fn serialize_fields<S: Serializer>(
     fields: &[(Arc<str>, Value)],
     serializer: S,
@@ -312,11 +312,11 @@ pub fn serialize_fields<S: Serializer>(
     }))
 }
 
-/// The number of fields up to which their names are compared with one another.
+/// The maximum number of fields whose names are compared pairwise.
 const FEW: usize = 16;
 
-/// Returns distinct names for fields, some of which have the same name: `x`, `x#2`. Numbers that would
-/// produce another field's name are skipped. Returns `None` if all names are distinct already.
+/// Makes the names of fields distinct: `x`, `x#2`. Skips numbers that would produce another field's
+/// name. Returns `None` if all names are already distinct.
 pub fn distinct_names(fields: &[(Arc<str>, Value)]) -> Option<Vec<String>> {
     let are_distinct = if fields.len() <= FEW {
         let earlier = |at| fields.iter().take(at).map(|(name, _)| name);

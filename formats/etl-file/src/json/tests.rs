@@ -6,7 +6,7 @@ use crate::decode::{Value, decoded};
 use crate::read::Event;
 use crate::record::EventRecord;
 
-/// An output that notes the length of each write.
+/// An output that records the length of each write.
 #[derive(Clone, Default)]
 struct Noted(Rc<RefCell<(Vec<usize>, Vec<u8>)>>);
 
@@ -41,7 +41,7 @@ fn named() -> Decoded {
 
 #[test]
 fn the_text_of_a_kind_is_of_events_that_are_equal_in_all_its_parts() {
-    // Equal names need not share their memory.
+    // Equal names can be in different memory.
     let kind = KindText::new(&named());
     assert!(kind.is_of(&named()));
     assert!(kind.is_of(&Decoded { fields: vec![("a".into(), Value::UInt(1))], ..named() }));

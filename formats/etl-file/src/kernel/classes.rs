@@ -1,4 +1,4 @@
-//! The classes of `classes.txt`, found by GUID and by hook.
+//! The classes in `classes.txt`, by GUID and by hook.
 
 use std::collections::HashMap;
 use std::ops::RangeInclusive;
@@ -9,9 +9,9 @@ use etw_wire::Guid;
 use super::payload::HARDWARE;
 use crate::mof::{Class, Event, Field, Layout, Type};
 
-/// The one hook whose upper byte is not the group of its class.
+/// The only hook whose upper byte differs from its class's group.
 const IMAGE_LOAD: u16 = 0x030a;
-/// The group of images.
+/// The group of image events.
 const IMAGE_GROUP: u8 = 0x14;
 
 impl Class {
@@ -21,8 +21,8 @@ impl Class {
         self.events.get(at)
     }
 
-    /// Returns the hook that system records give the events with this opcode. Classes that only
-    /// classic records have give none.
+    /// Returns the hook of system records with this opcode, or `None` for a class that exists only
+    /// in classic records.
     pub(super) fn hook(&self, opcode: u8) -> Option<u16> {
         let group = self.group?;
         let [load, _] = IMAGE_LOAD.to_le_bytes();
@@ -35,25 +35,24 @@ impl Class {
 }
 
 impl Event {
-    /// Returns the layouts of a version. Several are alternatives, of which the record's size
-    /// decides.
+    /// Returns the layouts of a version. If there are several, the record's size selects one.
     pub(super) fn of_version(&self, version: u8) -> impl Iterator<Item = &Layout> + Clone {
         self.layouts.iter().filter(move |layout| (layout.first..=layout.last).contains(&version))
     }
 
-    /// Returns true if a version starts with a reading of the session's clock.
+    /// Returns true if events of a version start with a reading of the session's clock.
     pub(super) fn starts_with_ticks(&self) -> bool {
         let mut first = self.layouts.iter().filter_map(|layout| layout.fields.first());
         first.any(|field| field.kind == Type::Ticks)
     }
 
-    /// Returns true if a version has the address of a network adapter.
+    /// Returns true if events of a version contain the address of a network adapter.
     pub(super) fn has_hardware_addresses(&self) -> bool {
         let mut fields = self.layouts.iter().flat_map(|layout| &layout.fields);
         fields.any(|field| HARDWARE.contains(&&*field.name))
     }
 
-    /// Returns the last version that is known.
+    /// Returns the latest known version.
     pub(super) fn last_version(&self) -> Option<u8> {
         self.layouts.iter().map(|layout| layout.last).max()
     }
@@ -67,7 +66,7 @@ struct Index {
 }
 
 static INDEX: LazyLock<Index> = LazyLock::new(|| {
-    // A test proves that no line is malformed.
+    // A test checks that no line is malformed.
     let (classes, _) = parse(include_str!("classes.txt"));
     Index {
         by_guid: (0..).zip(&classes).map(|(at, class)| (class.guid, at)).collect(),
@@ -90,16 +89,16 @@ pub fn by_hook(hook: u16) -> Option<&'static Class> {
     INDEX.classes.get(*at)
 }
 
-/// Returns all classes.
+/// Returns all known classes.
 pub fn all() -> &'static [Class] {
     &INDEX.classes
 }
 
-/// Reads tables. Returns the classes, and the lines that are malformed and thus skipped.
+/// Parses tables. Returns the classes, and the malformed lines, which are skipped.
 fn parse(text: &'static str) -> (Vec<Class>, Vec<&'static str>) {
     let mut classes: Vec<Class> = Vec::new();
     let mut malformed = Vec::new();
-    // The number of events of the last line of events.
+    // The number of events in the last event line.
     let mut together = 0;
     for line in text.lines() {
         let content = line.trim_start();
@@ -116,7 +115,7 @@ fn parse(text: &'static str) -> (Vec<Class>, Vec<&'static str>) {
             }
             (4, Some(class)) => {
                 let events = class.events.iter_mut().rev().take(together);
-                // Each event has a layout of its own: a layout is small, and events share its names.
+                // Each event has its own copy of the layout, which is small; names are shared.
                 layout(content)
                     .map(|layout| events.for_each(|event| event.layouts.push(layout.clone())))
             }
@@ -166,7 +165,7 @@ fn field(word: &'static str) -> Option<Field> {
     Some(Field { name: required.unwrap_or(name).into(), kind, optional: required.is_some() })
 }
 
-/// Returns a layout of version 0 with these fields.
+/// Returns a version 0 layout with these fields.
 #[cfg(test)]
 pub fn layout_of(fields: &'static str) -> Layout {
     let fields = fields.split(' ').map(field).collect::<Option<_>>().unwrap();

@@ -1,4 +1,4 @@
-//! The headers of records of the kernel and of classic providers (ETL-14.1 to ETL-14.3).
+//! The record headers of kernel and classic events (ETL-14.1 to ETL-14.3).
 
 use etw_wire::Guid;
 
@@ -6,35 +6,35 @@ use crate::cursor::Cursor;
 use crate::layout::{self, wpp_flags};
 use crate::read::{EventRef, PointerSize, RecordRef, pointer_size};
 
-/// The form of a record, which its first four bytes state.
+/// The form of a record, given by its first four bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Form {
     /// A kernel event with a 32-byte header (`SYSTEM_TRACE_HEADER`).
     System,
     /// A kernel event with a 24-byte header.
     CompactSystem,
-    /// A kernel event with a 16-byte header, which names neither process nor thread.
+    /// A kernel event with a 16-byte header, which contains no process or thread.
     PerfInfo,
     /// A classic event (`EVENT_TRACE_HEADER`).
     Classic,
-    /// A classic event with an instance (`EVENT_INSTANCE_GUID_HEADER`).
+    /// A classic event that belongs to an instance (`EVENT_INSTANCE_GUID_HEADER`).
     ClassicInstance,
     /// A WPP message.
     Wpp,
 }
 
-/// The header of a record.
+/// A record's header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RecordHeader {
     /// The form of the record.
     pub form: Form,
-    /// The pointer size that the header's type states.
+    /// The pointer size that the header type implies.
     pub pointer_size: PointerSize,
     /// The version of the event's layout.
     pub version: u16,
-    /// Group and opcode of a kernel event.
+    /// The group and opcode of a kernel event.
     pub hook: Option<u16>,
-    /// The GUID of a classic event's class or of a WPP message.
+    /// The class GUID of a classic event, or the GUID of a WPP message.
     pub guid: Option<Guid>,
     /// The opcode: the hook's lower byte, or `Class.Type`.
     pub opcode: u8,
@@ -42,21 +42,21 @@ pub struct RecordHeader {
     pub level: u8,
     /// The number of a WPP message.
     pub message: u16,
-    /// The thread, if the header names it.
+    /// The thread, if the header contains it.
     pub thread_id: Option<u32>,
-    /// The process, if the header names it.
+    /// The process, if the header contains it.
     pub process_id: Option<u32>,
-    /// Reading of the session's clock, if the header has one.
+    /// The reading of the session's clock, if the header contains one.
     pub timestamp: Option<i64>,
-    /// Processor time in kernel mode, in ticks.
+    /// The processor time in kernel mode, in ticks.
     pub kernel_time: u32,
-    /// Processor time in user mode, in ticks.
+    /// The processor time in user mode, in ticks.
     pub user_time: u32,
     /// The instance and its parent.
     pub instance: Option<Instance>,
-    /// The parts of a WPP message's header.
+    /// The WPP-specific parts of the header.
     pub wpp: Wpp,
-    /// Offset of the payload in the record.
+    /// The offset of the payload in the record.
     pub payload: usize,
 }
 
@@ -67,14 +67,14 @@ pub struct Instance {
     pub id: u32,
     /// The parent instance.
     pub parent: u32,
-    /// The class of the parent instance.
+    /// The parts of a WPP message's header that other headers do not have.
     pub parent_class: Guid,
 }
 
-/// The parts of a WPP message's header that other records do not have.
+/// The parts of a WPP message's header that other headers do not have.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Wpp {
-    /// The flags that state which parts the header has.
+    /// The flags that define which parts the header has.
     pub flags: u16,
     /// The sequence number.
     pub sequence: Option<u32>,
@@ -82,16 +82,16 @@ pub struct Wpp {
     pub component: Option<u32>,
 }
 
-/// Version bit of a kernel record: 8 more header bytes.
+/// A version bit of kernel records: the header is 8 bytes longer.
 const EXTRA_HEADER: u16 = 0x8000;
-/// Version bits of a kernel record: 8 more header bytes for each unit.
+/// Version bits of kernel records: the header is 8 bytes longer for each unit.
 const EXTRA_ITEMS: u16 = 0x0700;
 /// The size of `EVENT_INSTANCE_GUID_HEADER`.
 const INSTANCE_HEADER: usize = 72;
 
 impl RecordHeader {
-    /// Reads the header of a record. Returns `None` if the record has another form, or is shorter
-    /// than its header.
+    /// Reads a record's header. Returns `None` if the record has another form or is shorter than
+    /// its header.
     #[must_use]
     pub fn parse(record: &[u8]) -> Option<Self> {
         let c = Cursor::new(record);
@@ -108,8 +108,8 @@ impl RecordHeader {
         }
     }
 
-    /// Reads the header of a record of a trace. Where the record does not state the size of its
-    /// pointers, it is that of the trace.
+    /// Reads the header of a record of a trace. If the record does not imply a pointer size, the
+    /// trace's applies.
     #[must_use]
     pub fn of(record: &RecordRef<'_>) -> Option<Self> {
         let header = Self::parse(record.bytes)?;
@@ -137,8 +137,8 @@ impl RecordHeader {
         }
     }
 
-    /// Returns the header of a classic event in an event record, which selects the layout of the
-    /// payload. The event has the rest.
+    /// Returns the header of a classic event in an event record. It contains only the values that
+    /// select the payload's layout.
     pub(super) fn of_event(event: &EventRef<'_>) -> Self {
         Self {
             version: event.descriptor.version.into(),
@@ -226,7 +226,7 @@ impl RecordHeader {
     }
 }
 
-/// Returns a process or thread id, unless it is the one for "none".
+/// Returns a process or thread id, or `None` for the id that means "none".
 const fn known_id(id: u32) -> Option<u32> {
     if id == u32::MAX { None } else { Some(id) }
 }

@@ -1,12 +1,12 @@
-//! Decodes records of the kernel's own events, of classic providers and of WPP.
+//! Decodes kernel events, classic events and WPP messages.
 //!
-//! [`decode()`] takes one record and needs nothing else: no file, no clock, no state. A kernel record
-//! names its event by a hook (group and opcode), a classic record by a class GUID and a type; both
-//! lead to the same tables, which state the fields by class, event and version (ETL-14.1).
+//! [`decode()`] needs only a record: no file, no clock, no state. A hook (group and opcode)
+//! identifies a kernel record's event; a class GUID and a type identify a classic record's event.
+//! Both lead to the same tables of fields by class, event and version (ETL-14.1).
 //!
-//! Numbers that depend on the pointer size are read with the size that the record's header states,
-//! and with the other one if only that consumes the record exactly. What no table describes stays
-//! as bytes, with a [`Problem`] that says why.
+//! Pointer-sized numbers are read with the pointer size from the record's header, or with the other
+//! size if only that fits the record exactly. Data that no table describes remains bytes, with a
+//! [`Problem`] that explains why.
 
 mod classes;
 mod header;
@@ -25,23 +25,23 @@ use crate::record::{EventDescriptor, ext_type};
 use crate::time::Clock;
 pub use header::{Form, Instance, RecordHeader, Wpp};
 
-/// The hooks of events that other parts of a trace's analysis refer to: group and opcode.
+/// The hooks (group and opcode) that other parts of the analysis need.
 pub mod hook {
-    /// A process's start, end, or state at the start or end of the trace.
+    /// The start or end of a process, or its state at the start or end of the trace.
     pub const PROCESS: [u16; 5] = [0x0301, 0x0302, 0x0303, 0x0304, 0x0327];
-    /// A switch of a processor to another thread.
+    /// A processor switches to another thread.
     pub const CSWITCH: u16 = 0x0524;
     /// A thread becomes ready to run.
     pub const READY_THREAD: u16 = 0x0532;
-    /// A sample of the program counter.
+    /// A sample of the instruction pointer.
     pub const SAMPLED_PROFILE: u16 = 0x0f2e;
     /// The stack of another event.
     pub const STACK: u16 = 0x1820;
-    /// The kernel part of another event's stack, by key.
+    /// The kernel part of another event's stack, given by key.
     pub const STACK_KEY_KERNEL: u16 = 0x1825;
-    /// The user part of another event's stack, by key.
+    /// The user part of another event's stack, given by key.
     pub const STACK_KEY_USER: u16 = 0x1826;
-    /// The definitions of stacks that are referred to by key.
+    /// The definitions of stacks that other records refer to by key.
     pub const STACK_DEFINITIONS: [u16; 3] = [0x1822, 0x1823, 0x1824];
 }
 
@@ -50,25 +50,25 @@ pub mod hook {
 pub struct Record {
     /// The header.
     pub header: RecordHeader,
-    /// The GUID of the class; of a WPP message, its GUID. Null if nothing names it.
+    /// The class GUID, or the GUID of a WPP message; null if unknown.
     pub class: Guid,
-    /// The name of the class, if it is known.
+    /// The class's name, if known.
     pub class_name: Option<Arc<str>>,
-    /// The name of the event, if it is known.
+    /// The event's name, if known.
     pub event_name: Option<Arc<str>>,
-    /// The format of a WPP message, once [`described_by`](Self::described_by) has found it.
+    /// The format of a WPP message, if [`described_by`](Self::described_by) found it.
     pub format: Option<Arc<Format>>,
-    /// The text of a WPP message with its arguments, if its format is known.
+    /// The text of a WPP message with its arguments, if the format is known.
     pub message: Option<String>,
     /// The pointer size of the payload.
     pub pointer_size: PointerSize,
-    /// The process, from the header or from the payload.
+    /// The process, from the header or the payload.
     pub process_id: Option<u32>,
-    /// The thread, from the header or from the payload.
+    /// The thread, from the header or the payload.
     pub thread_id: Option<u32>,
     /// The fields.
     pub fields: Fields,
-    /// The bytes of the payload that no field has.
+    /// The bytes of the payload that belong to no field.
     pub leftover: Vec<u8>,
     /// The parts that could not be decoded, with the reasons.
     pub problems: Vec<Problem>,
@@ -82,8 +82,8 @@ impl Record {
         Some(value)
     }
 
-    /// Returns the record with the text and the arguments of its WPP message, if one of the formats
-    /// describes it. Other records stay as they are.
+    /// Adds the text and the arguments of a WPP message, if one of the formats describes it. Other
+    /// records stay unchanged.
     #[must_use]
     pub fn described_by(mut self, formats: &Formats) -> Self {
         if self.header.form != Form::Wpp {
@@ -94,7 +94,7 @@ impl Record {
             self.problems.push(Problem::NoFormat);
             return self;
         };
-        // The last field has the bytes of all arguments.
+        // The last field contains the bytes of all arguments.
         let Some((_, Value::Binary(arguments))) = self.fields.pop() else {
             return self;
         };
@@ -122,8 +122,8 @@ impl Record {
         self
     }
 
-    /// Returns the record with the names and fields of its class, if it is a classic event of which
-    /// only MOF files tell the class. Other records stay as they are.
+    /// Adds the names and fields of a classic event whose class is known only from MOF files. Other
+    /// records stay unchanged.
     #[must_use]
     pub fn described_by_classes(self, classes: &Classes) -> Self {
         let class = self.header.guid.filter(|_| self.class_name.is_none());
@@ -135,11 +135,11 @@ impl Record {
         }
     }
 
-    /// Converts the record to a decoded event. The caller knows the clock and the processor, and
-    /// `timestamp` is for records without a time of their own, as some WPP messages are.
+    /// Converts the record to a decoded event. The caller provides the clock, the processor, and a
+    /// `timestamp` for records without one, such as some WPP messages.
     ///
-    /// A process or thread that is not known is `u32::MAX`, as in the records of Windows. The class
-    /// is the provider. An event without a name is named after its opcode.
+    /// An unknown process or thread becomes `u32::MAX`, as in Windows' records. The class becomes
+    /// the provider. An event without a name is named after its opcode.
     #[must_use]
     pub fn into_decoded(self, clock: &Clock, processor: u16, timestamp: i64) -> Decoded {
         let header = &self.header;
@@ -179,7 +179,7 @@ impl Record {
                 names: self.format.iter().filter_map(|format| format.flags.clone()).collect(),
                 unnamed: 0,
             },
-            // Of all names of an event, this one says best where a message comes from.
+            // This name best tells the user where a message comes from.
             task_name: self.format.as_ref().and_then(|format| format.function.clone()),
             message: self.message,
             fields: self.fields,
@@ -191,8 +191,8 @@ impl Record {
     }
 }
 
-/// Decodes a record of the kernel, of a classic provider or of WPP. Returns `None` if the record
-/// has another form, or is shorter than its header.
+/// Decodes a record of a kernel event, classic event or WPP message. Returns `None` if the record
+/// has another form or is shorter than its header.
 #[must_use]
 pub fn decode(record: &[u8]) -> Option<Record> {
     decode_with(RecordHeader::parse(record)?, record)
@@ -207,31 +207,31 @@ fn decode_with(header: RecordHeader, record: &[u8]) -> Option<Record> {
     })
 }
 
-/// Decodes a record of a trace, of the kernel, of a classic provider or of WPP. Where the record does
-/// not state the size of its pointers, it is that of the trace. Otherwise as [`decode()`].
+/// Decodes a record of a trace like [`decode()`]. If the record does not imply a pointer size, the
+/// trace's applies.
 #[must_use]
 pub fn decode_record(record: &RecordRef<'_>) -> Option<Record> {
     decode_with(RecordHeader::of(record)?, record.bytes)
 }
 
-/// Returns the classes with the layouts that are known.
+/// Returns the classes with known layouts.
 #[must_use]
 pub fn classes() -> &'static [Class] {
     classes::all()
 }
 
-/// Returns the name of a class of classic events, if it is known.
+/// Returns the name of a class of classic events, if known.
 pub(crate) fn name_of_class(class: Guid) -> Option<&'static str> {
     classes::by_guid(class).map(|class| &*class.name)
 }
 
-/// Returns the hook of a record: its own, or that of a classic event of a class of the kernel.
+/// Returns a record's hook: its own, or that of a classic event in a kernel class.
 fn hook_of(header: &RecordHeader) -> Option<u16> {
     header.hook.or_else(|| classes::by_guid(header.guid?)?.hook(header.opcode))
 }
 
-/// Returns the class of an event record that may be a classic event: traces that were written again
-/// have classic and kernel events with an `EVENT_HEADER`, the id 0 and the class's GUID.
+/// Returns the class of an event record that can be a classic event: relogged traces store classic
+/// and kernel events with an `EVENT_HEADER`, the id 0 and the class's GUID.
 fn class_of_event(event: &EventRef<'_>) -> Option<&'static Class> {
     if event.descriptor.id != 0 || event.item(ext_type::EVENT_SCHEMA_TL).is_some() {
         return None;
@@ -239,8 +239,7 @@ fn class_of_event(event: &EventRef<'_>) -> Option<&'static Class> {
     classes::by_guid(event.provider)
 }
 
-/// Returns the names of the class and of the event of an event record, if it is an event of a known
-/// class.
+/// Returns the class and event names of an event record, if it belongs to a known class.
 pub(crate) fn names_of_event(
     event: &EventRef<'_>,
     classes: &Classes,
@@ -253,7 +252,7 @@ pub(crate) fn names_of_event(
     Some((Arc::clone(&class.name), name))
 }
 
-/// Decodes an event record by its class. Returns `None` if it is not an event of a known class.
+/// Decodes an event record by its class. Returns `None` if the class is unknown.
 pub(crate) fn decode_event(event: &EventRef<'_>, classes: &Classes) -> Option<Record> {
     let is_classic = event.descriptor.id == 0 && event.item(ext_type::EVENT_SCHEMA_TL).is_none();
     let class =
@@ -262,7 +261,7 @@ pub(crate) fn decode_event(event: &EventRef<'_>, classes: &Classes) -> Option<Re
     Some(classified_by(Some(class?), header, event.user_data))
 }
 
-/// Returns an event record as it was decoded or, if nothing described it, as an event of its class.
+/// Returns an event record as decoded or, if it has no schema, as an event of its class.
 pub(crate) fn or_by_class(
     decoded: Decoded,
     event: &EventRef<'_>,
@@ -288,10 +287,10 @@ pub(crate) fn or_by_class(
     }
 }
 
-/// The group of the events of the class Thread.
+/// The group of thread events.
 const THREAD_GROUP: u8 = 0x05;
 
-/// Decodes a payload by the layouts of an event. Returns `None` if the version is not known.
+/// Decodes a payload with an event's layouts. Returns `None` if the version is unknown.
 fn attempt(event: &Event, header: &RecordHeader, payload: &[u8]) -> Option<payload::Attempt> {
     let version = u8::try_from(header.version).ok()?;
     payload::decode(&event.of_version(version), payload, header.pointer_size)
@@ -306,9 +305,10 @@ fn class_of(header: &RecordHeader) -> Option<&'static Class> {
     }
 }
 
-/// Returns the event of a record by its class, with the record's header and the start of its payload.
+/// Returns the event that a record's class defines, with the record's header and the offset of its
+/// payload.
 fn event_of(record: &RecordRef<'_>) -> Option<(&'static Event, RecordHeader, usize)> {
-    // Event records have no header of the other forms, and the other way round.
+    // An event record's header has a different form from the other records' headers.
     let of_event = record.event().and_then(|event| {
         class_of_event(&event)?;
         let start = record.bytes.len().checked_sub(event.user_data.len())?;
@@ -323,8 +323,7 @@ fn event_of(record: &RecordRef<'_>) -> Option<(&'static Event, RecordHeader, usi
 }
 
 /// Replaces the hardware addresses in a decoded record, and returns its payload with zeros in their
-/// places. Returns `None` if it has none. A payload of which no layout tells where they are is hidden
-/// as a whole.
+/// place. Returns `None` if it has none. If no layout fits, hides the whole payload.
 pub(crate) fn hide_hardware_addresses(
     record: &RecordRef<'_>,
     decoded: &mut Decoded,
@@ -353,9 +352,9 @@ pub(crate) fn hide_hardware_addresses(
     Some(payload)
 }
 
-/// Returns the offsets in a record of the readings of the session's clock and of the durations in its
-/// payload, as [`decode()`] finds them. If the version is not known, a reading at the start of the
-/// payload is one if the event has one there in another version.
+/// Returns the offsets of clock readings and durations in a record's payload, as [`decode()`] finds
+/// them. If the version is unknown, the payload is assumed to start with a reading if it does in
+/// another version of the event.
 pub(crate) fn clock_values(record: &RecordRef<'_>) -> Vec<(usize, Type)> {
     let Some((event, header, start)) = event_of(record) else {
         return Vec::new();
@@ -370,12 +369,12 @@ pub(crate) fn clock_values(record: &RecordRef<'_>) -> Vec<(usize, Type)> {
     found.map(|(at, kind)| (start + at, kind)).collect()
 }
 
-/// Decodes a record of the kernel or of a classic provider.
+/// Decodes a record of a kernel event or classic event.
 fn classified(header: RecordHeader, payload: &[u8]) -> Record {
     classified_by(class_of(&header), header, payload)
 }
 
-/// Decodes a record by a class.
+/// Decodes a record according to a class.
 fn classified_by(class: Option<&Class>, header: RecordHeader, payload: &[u8]) -> Record {
     let event = class.and_then(|class| class.event(header.opcode));
     let is_of_system = class.is_some_and(|class| classes::by_guid(class.guid).is_some());
@@ -420,9 +419,8 @@ fn classified_by(class: Option<&Class>, header: RecordHeader, payload: &[u8]) ->
     record
 }
 
-/// Takes process and thread from the payload, where the header does not name them. Events of the
-/// class Thread other than context switches name the thread that they are about there, which is not
-/// the one that runs.
+/// Takes the process and thread from the payload if the header has none. Except in context
+/// switches, the payload of a Thread event contains the affected thread, not the running one.
 fn from_payload(record: &mut Record) {
     if record.process_id.is_some() && record.thread_id.is_some() {
         return;
@@ -445,7 +443,7 @@ fn from_payload(record: &mut Record) {
     record.thread_id = record.thread_id.or(thread);
 }
 
-/// Decodes a WPP message, whose arguments have no types in the file.
+/// Decodes a WPP message; the file does not contain the types of its arguments.
 fn message(header: RecordHeader, payload: &[u8]) -> Record {
     let number = |value: u32| Value::UInt(value.into());
     let mut fields = Fields::new();
@@ -541,7 +539,8 @@ mod tests {
             let values = clock_values(&record).into_iter();
             values.map(|(at, kind)| (at - start, kind)).collect::<Vec<_>>()
         };
-        // A deferred procedure call starts with a reading, and a process with an address.
+        // A deferred procedure call's payload starts with a reading, and a process's with an
+        // address.
         let (call, process) = (0x0F42, 0x0301);
         assert_eq!(values(call, 2, 16), [(0, Type::Ticks)]);
         assert_eq!(values(call, 99, 16), [(0, Type::Ticks)]);
@@ -570,7 +569,7 @@ mod tests {
         assert_eq!(ids(Some(8), None, 0x0F42), (Some(8), Some(2)));
         assert_eq!(ids(None, Some(9), 0x0F42), (Some(1), Some(9)));
         assert_eq!(ids(Some(8), Some(9), 0x0F42), (Some(8), Some(9)));
-        // Events of threads name the thread that they are about.
+        // Thread events contain the affected thread.
         assert_eq!(ids(Some(8), None, 0x0501), (Some(8), None));
     }
 }

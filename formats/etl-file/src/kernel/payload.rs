@@ -1,4 +1,4 @@
-//! Decodes payloads by their layouts.
+//! Decodes payloads according to their layouts.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::ops::Range;
@@ -13,35 +13,35 @@ use crate::mof::{Layout, Type};
 use crate::read::PointerSize;
 use crate::time::FileTime;
 
-/// The result of decoding a payload by one layout and one pointer size.
+/// The result of decoding a payload with one layout and one pointer size.
 pub struct Attempt {
     pub fields: Fields,
-    /// Offset of the first byte that no field has.
+    /// The offset of the first byte after the fields.
     pub used: usize,
     pub error: Option<PayloadError>,
-    /// True if every text ends with its NUL, and no list has parts of wide addresses.
+    /// True if every text ends with a NUL, and no list contains halves of 64-bit addresses.
     clean: bool,
     pub pointer_size: PointerSize,
-    /// The offsets of the readings of the session's clock and of durations, with their types.
+    /// The offsets and types of clock readings and durations.
     pub clock_values: Vec<(usize, Type)>,
-    /// The places of hardware addresses.
+    /// The ranges of hardware addresses.
     pub hardware: Vec<Range<usize>>,
 }
 
-/// The names of fields with hardware addresses.
+/// The names of fields that contain hardware addresses.
 pub const HARDWARE: [&str; 3] = ["PhysicalAddr", "PhysicalAddress", "PermanentPhysicalAddress"];
 
-/// The largest size in bytes of a compressed text.
+/// The maximum size in bytes of a compressed text.
 const MAX_TEXT: usize = 1 << 20;
 
-/// A score for choosing among attempts: larger is better.
+/// The rank of an attempt; larger is better.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Fit {
-    /// The payload ends within a field.
+    /// The payload ends inside a field.
     Short,
     /// Bytes follow the last field.
     Surplus,
-    /// Every byte belongs to a field, but a text or a list ends in a way that is not usual.
+    /// Every byte belongs to a field, but a text or list ends unusually.
     Whole,
     /// Every byte belongs to a field.
     Exact,
@@ -61,18 +61,18 @@ impl Attempt {
     }
 }
 
-/// The two readings of four zero bytes where a SID is expected (ETL-14.6).
+/// The two interpretations of four zero bytes in place of a SID (ETL-14.6).
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum NoSid {
-    /// The four bytes stand for no SID.
+    /// The four bytes mean that there is no SID.
     FourBytes,
-    /// They are the lower half of an address.
+    /// The four bytes are the lower half of an address.
     Structure,
 }
 
-/// Decodes a payload by the first layout and pointer size that fits exactly, or else by the one
-/// that fits best. The pointer size of the record's header is tried first: 32-bit headers have
-/// 64-bit payloads at times (ETL-14.5).
+/// Decodes a payload with the first layout and pointer size that fit exactly, or otherwise with
+/// those that fit best. The header's pointer size is tried first; some 32-bit headers have 64-bit
+/// payloads (ETL-14.5).
 pub fn decode<'a>(
     layouts: &(impl Iterator<Item = &'a Layout> + Clone),
     payload: &[u8],
@@ -136,13 +136,13 @@ struct Reader<'a> {
     pointer_size: PointerSize,
     no_sid: NoSid,
     clean: bool,
-    /// The last 32-bit number, which counts the GUIDs after it.
+    /// The last 32-bit number, which is the count of the GUIDs after it.
     count: u32,
 }
 
 type Result<T> = std::result::Result<T, PayloadErrorKind>;
 
-/// Takes a value for which the payload may be too short.
+/// Returns a value, or an error if the payload was too short for it.
 fn present<T>(value: Option<T>) -> Result<T> {
     value.ok_or(PayloadErrorKind::TooShort)
 }
@@ -259,8 +259,8 @@ impl Reader<'_> {
         let rest = self.c.rest();
         let addresses: Vec<Value> = match self.pointer_size {
             PointerSize::Four => {
-                // A list of 64-bit addresses is a list of 32-bit ones as well, and so is the upper
-                // half of the field before it, followed by such a list.
+                // A list of 64-bit addresses could also be read as 32-bit addresses, even when the
+                // upper half of the preceding field comes first.
                 let after_half = rest.split_first_chunk::<4>();
                 let has_half = after_half.is_some_and(|(&half, wide)| {
                     is_upper_half(u32::from_le_bytes(half)) && are_wide(wide)
@@ -280,7 +280,7 @@ impl Reader<'_> {
         Value::Array(addresses)
     }
 
-    /// Reads a `TOKEN_USER`, whose address is of no use, and the SID behind it.
+    /// Reads a `TOKEN_USER`, whose address is useless, and the SID after it.
     fn sid(&mut self) -> Result<Value> {
         let rest = self.c.rest();
         if rest.starts_with(&[0; 4]) && self.no_sid == NoSid::FourBytes {
@@ -289,12 +289,12 @@ impl Reader<'_> {
         }
         present(self.c.take(2 * self.pointer_size.bytes()))?;
         let sid = Sid::read(&mut self.c)?;
-        // Another revision means that this is no SID.
+        // With another revision, this is not a SID.
         self.clean &= sid.revision == 1;
         Ok(Value::Sid(sid))
     }
 
-    /// Reads 8-bit text up to its NUL, or up to the end.
+    /// Reads 8-bit text up to a NUL or to the end.
     fn ansi(&mut self) -> Result<Value> {
         let rest = self.c.rest();
         let length = rest.iter().position(|&byte| byte == 0);
@@ -305,7 +305,7 @@ impl Reader<'_> {
         Ok(Value::Text(text))
     }
 
-    /// Reads UTF-16 text up to its NUL, or up to the end.
+    /// Reads UTF-16 text up to a NUL or to the end.
     fn utf16(&mut self) -> Result<Value> {
         let rest = self.c.rest();
         let (units, odd) = rest.as_chunks::<2>();
@@ -315,7 +315,7 @@ impl Reader<'_> {
             return Err(PayloadErrorKind::OddLength(rest.len()));
         }
         let length = length.unwrap_or(units.len());
-        // The last unit of the upper half of every address of the kernel; no character.
+        // This unit is not a character, but the end of every kernel address.
         self.clean &= !units.iter().take(length).any(|&unit| unit == [0xFF, 0xFF]);
         let text = utf16_until_nul(present(self.c.take(2 * length))?);
         self.c.take(2);
@@ -323,8 +323,8 @@ impl Reader<'_> {
     }
 }
 
-/// Returns true if bytes are a list of 64-bit addresses: the upper half of each address is that of
-/// user or kernel space, which no 32-bit address of code resembles.
+/// Returns true if bytes are a list of 64-bit addresses: their upper halves are those of user or
+/// kernel space, which do not resemble 32-bit code addresses.
 fn are_wide(bytes: &[u8]) -> bool {
     let (addresses, rest) = bytes.as_chunks::<8>();
     rest.is_empty()
@@ -335,7 +335,7 @@ fn are_wide(bytes: &[u8]) -> bool {
         })
 }
 
-/// Returns true if a number may be the upper half of an address in user or kernel space.
+/// Returns true if a number can be the upper half of an address in user or kernel space.
 fn is_upper_half(number: u32) -> bool {
     !(0x8000..0xFFFF_8000).contains(&number)
 }
@@ -353,12 +353,12 @@ mod tests {
     const TEXT: &str = "Name:Utf16";
     const SID: &str = "Sid:Sid";
 
-    /// Decodes a payload by a layout with these fields.
+    /// Decodes a payload with a layout of these fields.
     fn decoded(fields: &'static str, payload: &[u8], stated: PointerSize) -> Attempt {
         decode(&std::iter::once(&layout_of(fields)), payload, stated).unwrap()
     }
 
-    /// Returns the values, the size of the pointers and the number of used bytes.
+    /// Returns the values, the pointer size and the number of used bytes.
     fn whole(attempt: Attempt) -> (Vec<Value>, PointerSize, usize) {
         assert_eq!(attempt.error, None);
         let values = attempt.fields.into_iter().map(|(_, value)| value);
@@ -373,7 +373,7 @@ mod tests {
         };
         assert_eq!(sizes(8, Eight), (Eight, 8));
         assert_eq!(sizes(4, Eight), (Four, 4));
-        // Too long is better than too short; of two that are too long, that of the header.
+        // A surplus is better than a shortage; of two surpluses, the header's pointer size wins.
         assert_eq!(sizes(5, Eight), (Four, 4));
         assert_eq!(sizes(9, Eight), (Eight, 8));
         assert_eq!(sizes(9, Four), (Four, 4));
@@ -437,7 +437,7 @@ mod tests {
         );
         assert!(sid(16).error.is_some());
 
-        // With 64-bit pointers, it would have revision 2 and no part.
+        // With 64-bit pointers, the SID would have revision 2 and no subauthorities.
         let mut payload = vec![0xAB; 8];
         payload.extend([1, 2, 0, 0, 0, 0, 0, 5]);
         payload.extend([2, 0, 0, 0, 9, 0, 0, 0]);
@@ -446,7 +446,7 @@ mod tests {
         assert_eq!((values, size, used), (vec![expected], Four, 24));
     }
 
-    /// Returns true if a payload is clean in one reading.
+    /// Returns true if one interpretation of a payload is clean.
     fn is_clean(fields: &'static str, payload: &[u8]) -> bool {
         let known = layout_of(fields);
         attempt(&known, payload, Four, NoSid::FourBytes).clean
@@ -461,7 +461,7 @@ mod tests {
         assert!(is_clean(TEXT, b"a\0\0\0"));
         assert!(!is_clean(TEXT, b"a\0"));
         assert!(!is_clean(TEXT, b"\xFF\xFF\0\0"));
-        // Nothing that follows makes it clean.
+        // Following text does not make the payload clean.
         assert!(!is_clean(TWO, b"\xFF\xFF\0\0b\0\0\0"));
         assert!(is_clean(TWO, b"a\0\0\0b\0\0\0"));
     }
@@ -473,7 +473,7 @@ mod tests {
         let narrow = 0x1234_5678_u32.to_le_bytes();
         assert!(is_clean(LIST, &narrow));
         assert!(!is_clean(LIST, &wide));
-        // The upper half of a field before the list.
+        // The upper half of the field before the list.
         assert!(!is_clean(LIST, &[&upper[..], &wide].concat()));
         assert!(is_clean(LIST, &[&narrow[..], &wide].concat()));
         assert!(is_clean(LIST, &[upper, narrow, narrow].concat()));

@@ -1,4 +1,4 @@
-//! Descriptors of the kernel's event classes, as `classes.txt` states them.
+//! Definitions of the kernel's event classes, as `classes.txt` contains them.
 
 use std::sync::Arc;
 
@@ -7,31 +7,31 @@ use serde::Deserialize;
 use serde::de::IntoDeserializer;
 use serde::de::value::{Error, StrDeserializer};
 
-/// A class of events.
+/// An event class.
 #[derive(Clone, Debug)]
 pub struct Class {
-    /// The GUID by which sessions and classic events name the class.
+    /// The GUID that identifies the class to sessions and in classic events.
     pub guid: Guid,
     /// The class's name in Microsoft's documentation.
     pub name: Arc<str>,
-    /// The upper byte of the hooks of the class's events, if system records carry them.
+    /// The upper byte of the hooks of the class's events, if the class has system records.
     pub group: Option<u8>,
-    /// The events that have a name, by opcode.
+    /// The named events, by opcode.
     pub events: Vec<Event>,
 }
 
 /// An event of a class.
 #[derive(Clone, Debug)]
 pub struct Event {
-    /// The lower byte of the hook, and `Class.Type` of a classic record.
+    /// The lower byte of the hook, and the `Class.Type` of a classic record.
     pub opcode: u8,
     /// The name (`EventTypeName`).
     pub name: Arc<str>,
-    /// The layouts by version. Empty if only the name is known.
+    /// The layouts, by version; empty if only the name is known.
     pub layouts: Vec<Layout>,
 }
 
-/// The fields of an event in a range of versions.
+/// The fields of an event for a range of versions.
 #[derive(Clone, Debug)]
 pub struct Layout {
     /// The first version with these fields.
@@ -47,108 +47,109 @@ pub struct Layout {
 pub struct Field {
     /// The name (the MOF property).
     pub name: Arc<str>,
-    /// The type on disk and in the output.
+    /// The type, on disk and in the output.
     pub kind: Type,
-    /// True if a record may end before this field.
+    /// True if a record can end before this field.
     pub optional: bool,
 }
 
 /// The type of a field. Numbers are little-endian unless stated otherwise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 pub enum Type {
-    /// 8-bit unsigned number.
+    /// An 8-bit unsigned number.
     U8,
-    /// 8-bit signed number.
+    /// An 8-bit signed number.
     I8,
-    /// 16-bit unsigned number.
+    /// A 16-bit unsigned number.
     U16,
-    /// 16-bit signed number.
+    /// A 16-bit signed number.
     I16,
-    /// 32-bit unsigned number.
+    /// A 32-bit unsigned number.
     U32,
-    /// 32-bit signed number.
+    /// A 32-bit signed number.
     I32,
-    /// 64-bit unsigned number.
+    /// A 64-bit unsigned number.
     U64,
-    /// 64-bit signed number.
+    /// A 64-bit signed number.
     I64,
-    /// 32-bit mask.
+    /// A 32-bit mask.
     Hex32,
-    /// 64-bit mask.
+    /// A 64-bit mask.
     Hex64,
-    /// Number of single precision.
+    /// A single-precision number.
     F32,
-    /// Number of double precision.
+    /// A double-precision number.
     F64,
-    /// Truth value, 32 bits.
+    /// A 32-bit truth value.
     Bool,
-    /// Reading of the session's clock, 64 bits.
+    /// A 64-bit reading of the session's clock.
     Ticks,
-    /// Duration in ticks of the session's clock, 64 bits unsigned.
+    /// A duration in ticks of the session's clock, as a 64-bit unsigned number.
     TickDuration,
-    /// Time, 100 ns since 1601.
+    /// A time in units of 100 ns since 1601.
     FileTime,
-    /// Address, of the payload's pointer size.
+    /// An address, with the payload's pointer size.
     Pointer,
-    /// Number of the payload's pointer size.
+    /// A number with the payload's pointer size.
     Size,
-    /// Process id, 32 bits.
+    /// A 32-bit process id.
     Process,
-    /// Thread id, 32 bits.
+    /// A 32-bit thread id.
     Thread,
-    /// Process id, of the payload's pointer size.
+    /// A process id with the payload's pointer size.
     WideProcess,
-    /// Thread id, of the payload's pointer size.
+    /// A thread id with the payload's pointer size.
     WideThread,
-    /// `NTSTATUS`.
+    /// An `NTSTATUS`.
     Status,
-    /// `NTSTATUS`, of the payload's pointer size.
+    /// An `NTSTATUS` with the payload's pointer size.
     WideStatus,
-    /// GUID.
+    /// A GUID.
     Guid,
-    /// `TOKEN_USER` and its SID, or four zero bytes.
+    /// A `TOKEN_USER` and its SID, or four zero bytes.
     Sid,
-    /// 8-bit text with a NUL.
+    /// NUL-terminated 8-bit text.
     Ansi,
-    /// UTF-16 text with a NUL.
+    /// NUL-terminated UTF-16 text.
     Utf16,
-    /// 8-bit text after its size in bytes, a 16-bit number.
+    /// 8-bit text after its 16-bit size in bytes.
     CountedAnsi,
-    /// UTF-16 text after its size in bytes, a 16-bit number.
+    /// UTF-16 text after its 16-bit size in bytes.
     CountedUtf16,
-    /// This number of UTF-16 units, padded with NULs.
+    /// A fixed number of UTF-16 units, padded with NULs.
     #[serde(skip)]
     Units(u16),
-    /// This number of bytes.
+    /// A fixed number of bytes.
     #[serde(skip)]
     Bytes(u16),
-    /// Hardware address in this number of bytes, as long as the last 32-bit number before it says.
+    /// A hardware address in a fixed number of bytes; the last 32-bit number before it is the
+    /// address's length.
     #[serde(skip)]
     Hardware(u16),
-    /// UTF-16 text up to the end of the record, compressed by LZNT1; its size in bytes is the 32-bit
-    /// number before it.
+    /// LZNT1-compressed UTF-16 text up to the end of the record; the 32-bit number before it is its
+    /// size in bytes.
     Compressed,
-    /// Bytes up to the end of the record.
+    /// The bytes up to the end of the record.
     Rest,
-    /// IPv4 address in network order.
+    /// An IPv4 address in network byte order.
     Ipv4,
-    /// IPv6 address in network order.
+    /// An IPv6 address in network byte order.
     Ipv6,
-    /// TCP or UDP port in network order.
+    /// A TCP or UDP port in network byte order.
     Port,
-    /// Addresses up to the end of the record, each of the payload's pointer size.
+    /// Addresses up to the end of the record, each with the payload's pointer size.
     Pointers,
     /// Clock readings up to the end of the record.
     TicksList,
-    /// GUIDs, as many as the field before says.
+    /// GUIDs; the field before them is their number.
     Guids,
-    /// UTF-16 texts, each with a NUL, as many as the named field says.
+    /// NUL-terminated UTF-16 texts; the named field is their number.
     #[serde(skip)]
     Texts(&'static str),
 }
 
 impl Type {
-    /// Returns the type of this name in the tables.
+    /// Returns the type with this name in the tables.
     pub(crate) fn named(name: &'static str) -> Option<Self> {
         let (name, argument) = match name.split_once('(') {
             Some((name, argument)) => (name, argument.strip_suffix(')')?),

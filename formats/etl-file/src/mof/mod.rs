@@ -1,5 +1,5 @@
-//! Classes of classic events in MOF files (ETL-14.15), as providers of Windows 2000 publish them, and
-//! as they are exported from the WMI repository.
+//! Classes of classic events in MOF files (ETL-14.15), as Windows 2000 providers publish them and
+//! as the WMI repository exports them.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
@@ -13,18 +13,18 @@ pub use descriptor::{Class, Event, Field, Layout, Type};
 
 mod descriptor;
 
-/// The largest MOF file that is read, in bytes.
+/// The maximum size of a MOF file, in bytes.
 const MAX_SIZE: u64 = 64 << 20;
-/// The largest number of fields of all events of a file.
+/// The maximum number of fields in all events of a file.
 const MAX_FIELDS: usize = 1 << 20;
-/// The depth of inheritance.
+/// The maximum depth of inheritance.
 const MAX_DEPTH: usize = 16;
 
-/// The classes of classic events that MOF files describe, by their GUIDs.
+/// The classes of classic events in MOF files, by GUID.
 #[derive(Clone, Debug, Default)]
 pub struct Classes(BTreeMap<Guid, Class>);
 
-/// A MOF file cannot be read.
+/// The reason why a MOF file cannot be read, with the file.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot read {}: {kind}", path.display())]
 pub struct MofError {
@@ -44,7 +44,8 @@ pub enum MofErrorKind {
     /// The file is too large.
     #[error("it has more than {} MiB", MAX_SIZE >> 20)]
     TooLarge,
-    /// The events have too many fields in all, each counted for every type of event that has it.
+    /// The events have too many fields in total; a field counts once for each event type that has
+    /// it.
     #[error("its events have more than {MAX_FIELDS} fields in all")]
     TooManyFields,
     /// The file is not text.
@@ -53,27 +54,26 @@ pub enum MofErrorKind {
          exported as text"
     )]
     Encoding,
-    /// A part is not MOF.
+    /// A part of the file is not valid MOF.
     #[error("line {line}: expected {expected}, found `{}`", crate::show::Escaped(found))]
     Syntax {
-        /// The line, from 1.
+        /// The line, counting from 1.
         line: usize,
         /// The expected part.
         expected: &'static str,
         /// The word that was found.
         found: String,
     },
-    /// The file describes no events.
-    #[error("it has no class of events: none with a GUID and an EventType")]
+    /// The file contains no event classes.
+    #[error("it contains no event class: no class has a GUID and an EventType")]
     NoEvents,
 }
 
 impl Classes {
-    /// Adds the classes of a MOF file. Of two descriptions of a class, the events of both are kept;
-    /// those of the last file are stronger.
+    /// Adds the classes of a MOF file. If a class is already known, its events are merged; those of
+    /// the last file take precedence.
     ///
-    /// # Errors
-    /// Fails with [`MofError`] if the file cannot be read, or describes no event.
+    /// # Errors Fails with [`MofError`] if the file cannot be read, or contains no event classes.
     pub fn load(&mut self, path: &Path) -> Result<(), MofError> {
         let failed = |kind| MofError { path: path.to_owned(), kind };
         let mut bytes = Vec::new();
@@ -87,10 +87,9 @@ impl Classes {
         self.add(&text).map_err(failed)
     }
 
-    /// Adds the classes of a MOF text.
+    /// Adds the classes in a MOF file's text.
     ///
-    /// # Errors
-    /// Fails if the text is not MOF, or describes no event.
+    /// # Errors Fails if the text is not MOF, or contains no event classes.
     pub fn add(&mut self, text: &str) -> Result<(), MofErrorKind> {
         let found = classes(&Parser::new(text).file()?)?;
         if found.is_empty() {
@@ -105,7 +104,7 @@ impl Classes {
             });
             for event in class.events {
                 match known.events.binary_search_by_key(&event.opcode, |one| one.opcode) {
-                    // Of equally good layouts, the first one is used.
+                    // Of equally good layouts, the first one wins.
                     Ok(at) => {
                         if let Some(one) = known.events.get_mut(at) {
                             one.layouts.splice(0..0, event.layouts);
@@ -125,7 +124,7 @@ impl Classes {
     }
 }
 
-/// A class as it is written.
+/// A class as written in the file.
 #[derive(Debug, Default)]
 struct Written {
     name: String,
@@ -138,12 +137,12 @@ struct Written {
 struct Property {
     name: String,
     of_type: String,
-    /// The number of elements of an array: 0 if it is not stated.
+    /// The number of elements of an array, or 0 if the file does not state it.
     array: Option<u16>,
     qualifiers: Qualifiers,
 }
 
-/// Qualifiers by their names in lower case, with their values.
+/// The values of qualifiers, by lower-case name.
 type Qualifiers = HashMap<String, Vec<String>>;
 
 /// Returns the value of a qualifier.
@@ -151,7 +150,7 @@ fn value<'a>(qualifiers: &'a Qualifiers, name: &str) -> Option<&'a str> {
     qualifiers.get(name)?.first().map(String::as_str)
 }
 
-/// Returns the classes of events.
+/// Returns the event classes.
 fn classes(all: &[Written]) -> Result<Vec<Class>, MofErrorKind> {
     let mut room = MAX_FIELDS;
     let by_name: HashMap<String, &Written> =
@@ -172,7 +171,7 @@ fn classes(all: &[Written]) -> Result<Vec<Class>, MofErrorKind> {
         let Some(guid) = inherited("guid").and_then(|text| text.parse::<Guid>().ok()) else {
             continue;
         };
-        // The class is named by the first one with the GUID; those of versions follow it.
+        // The first class with the GUID provides the name; the classes of versions follow it.
         let has_guid = |one: &&&Written| {
             value(&one.qualifiers, "guid").and_then(|text| text.parse().ok()) == Some(guid)
         };
@@ -213,8 +212,8 @@ fn classes(all: &[Written]) -> Result<Vec<Class>, MofErrorKind> {
     Ok(found)
 }
 
-/// Returns the fields of a class with those that it inherits and does not describe again, in the order of
-/// the data.
+/// Returns the fields of a class in data order, including those that it inherits and does not
+/// redefine.
 fn fields(ancestors: &[&Written]) -> Vec<Field> {
     let properties = ancestors.iter().rev().flat_map(|one| &one.properties);
     let by_name: HashMap<String, &Property> =
@@ -230,14 +229,14 @@ fn fields(ancestors: &[&Written]) -> Vec<Field> {
         let name = property.name.as_str().into();
         fields.push(Field { name, kind: kind.unwrap_or(Type::Rest), optional: false });
         if kind.is_none() {
-            // Nothing tells where the next field is.
+            // The next field's position is unknown.
             break;
         }
     }
     fields
 }
 
-/// Returns the type of a property, or `None` if its size or form is not known.
+/// Returns a property's type, or `None` if its size or form is unknown.
 fn kind(property: &Property) -> Option<Type> {
     let qualifiers = &property.qualifiers;
     let lower = |name| value(qualifiers, name).map(str::to_lowercase).unwrap_or_default();
@@ -294,19 +293,19 @@ fn kind(property: &Property) -> Option<Type> {
     })
 }
 
-/// Returns a number in decimal or hexadecimal digits.
+/// Parses a decimal or hexadecimal number.
 fn number(text: &str) -> Option<u64> {
     etw_manifest::number(text)
 }
 
-/// A word of a MOF text.
+/// A token of a MOF text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Token {
     /// A name or a number.
     Word(String),
     /// A string without its quotation marks.
     Text(String),
-    /// Another character.
+    /// Any other character.
     Mark(char),
 }
 
@@ -325,7 +324,7 @@ impl<'a> Parser<'a> {
         parser
     }
 
-    /// Reads the next word.
+    /// Reads the next token.
     fn advance(&mut self) -> Option<Token> {
         let before = self.token.take();
         loop {
@@ -396,7 +395,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Reads all classes; instances and directives are left out.
+    /// Reads all classes; skips instances and directives.
     fn file(mut self) -> Parsed<Vec<Written>> {
         let mut all = Vec::new();
         while self.token.is_some() {
@@ -423,7 +422,7 @@ impl<'a> Parser<'a> {
         Ok(all)
     }
 
-    /// Skips words up to a mark on the level of this one.
+    /// Skips tokens up to a mark at the current nesting level.
     fn skip_to(&mut self, end: char) {
         let mut depth = 0_usize;
         while let Some(token) = self.advance() {
@@ -455,7 +454,7 @@ impl<'a> Parser<'a> {
                     match self.advance() {
                         Some(Token::Word(word)) => values.push(word),
                         Some(Token::Text(mut text)) => {
-                            // Strings that follow one another are one.
+                            // Adjacent strings are concatenated.
                             while let Some(Token::Text(more)) = &self.token {
                                 text.push_str(more);
                                 self.advance();
@@ -519,7 +518,7 @@ impl<'a> Parser<'a> {
     }
 }
 
-/// Returns a string up to its closing quotation mark, and the text after it.
+/// Returns the string up to its closing quotation mark, and the text after it.
 fn quoted(text: &str) -> (String, &str) {
     let mut out = String::new();
     let mut characters = text.char_indices();

@@ -1,4 +1,4 @@
-//! Activities: the lanes of their spans, and the places that related activities point to.
+//! Activities: the lanes of their spans, and the tracks that related activities point to.
 
 use std::collections::HashMap;
 use std::io::{self, Write};
@@ -8,23 +8,23 @@ use etw_wire::Guid;
 use super::packets::Packets;
 use super::tracks::{Track, Tracks};
 
-/// The number of activities whose last place is remembered at least.
+/// The minimum number of activities whose last track is remembered.
 const MAX_PLACES: usize = 32_768;
-/// The most sets of lanes.
+/// The maximum number of sets of lanes.
 const MAX_SETS: usize = 4096;
 
-/// The lanes of a process's activities of one provider.
+/// The lanes for the activities of one process and provider.
 pub type Set = (u32, Guid);
 
-/// The free lanes of activities. A lane belongs to the spans of one activity and task, which are
-/// nested, until the outermost one has ended.
+/// The free lanes of activities. A lane belongs to the nested spans of one activity and task until
+/// the outermost span ends.
 #[derive(Debug, Default)]
 pub struct ActivityLanes {
     free: HashMap<Set, Vec<u64>>,
 }
 
 impl ActivityLanes {
-    /// Returns a lane that is free.
+    /// Returns a free lane.
     pub fn take<W: Write>(
         &mut self,
         set: Set,
@@ -40,25 +40,25 @@ impl ActivityLanes {
         tracks.add(process, &format!("{provider} activities"), None, packets)
     }
 
-    /// Gives a lane back.
+    /// Returns a lane to the set.
     pub fn give_back(&mut self, set: Set, track: u64) {
         if self.free.len() >= MAX_SETS && !self.free.contains_key(&set) {
-            // New lanes have the same names: a timeline shows them together.
+            // New lanes have the same names, and a timeline shows equal names together.
             self.free.clear();
         }
         self.free.entry(set).or_default().push(track);
     }
 }
 
-/// The place of an activity: the track on which a related activity finds it.
+/// The place of an activity: the track at which flows to related activities start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Place {
     pub track: u64,
-    /// The number of the activity's spans that are open.
+    /// The number of the activity's open spans.
     pub open: u32,
 }
 
-/// The last places of activities. Old entries are dropped.
+/// The last place of each activity. Old entries are dropped.
 #[derive(Debug, Default)]
 pub struct Places {
     new: HashMap<Guid, Place>,

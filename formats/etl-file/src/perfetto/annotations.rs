@@ -1,16 +1,16 @@
-//! Debug annotations: an event's fields, with their types.
+//! Debug annotations: an event's fields and their types.
 
 use super::intern::{Interned, Table};
 use super::schema::annotation;
 use super::wire::Message;
 use crate::decode::{Fields, Value, distinct_names};
 
-/// The depth from which values are written as text. Readers of protocol buffers limit the depth of
-/// messages.
+/// The nesting depth from which values are written as text. Protocol buffer readers limit the
+/// nesting of messages.
 const MAX_DEPTH: usize = 24;
 
-/// Adds the fields of an event to a message, each as an annotation in the field `number`. A
-/// repeated name gets a number, so that no value is hidden.
+/// Adds the fields of an event to a message, each as an annotation in the field `number`. Repeated
+/// names are numbered, so that no value is hidden.
 pub fn add_fields(to: &mut Message<'_>, number: u32, fields: &Fields, interned: &mut Interned) {
     let numbered = distinct_names(fields);
     for (at, (name, value)) in fields.iter().enumerate() {
@@ -24,7 +24,7 @@ pub fn add_fields(to: &mut Message<'_>, number: u32, fields: &Fields, interned: 
     }
 }
 
-/// Adds an annotation whose text repeats.
+/// Adds an annotation whose text is likely to recur.
 pub fn add_repeated(
     to: &mut Message<'_>,
     number: u32,

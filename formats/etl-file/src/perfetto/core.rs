@@ -1,4 +1,4 @@
-//! The state of a timeline, and the packets that all forms of events share.
+//! The state of a timeline, and the packets that all kinds of events share.
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -26,19 +26,19 @@ use crate::show::Hex;
 use crate::spans::OpenSpans;
 use crate::time::{Clock, FileTime};
 
-/// The most slices of activities that are open at the same time.
+/// The maximum number of activity slices that are open at the same time.
 const MAX_OPEN: usize = 65_536;
-/// The most kinds of events whose properties are kept in encoded form.
+/// The maximum number of event kinds whose encoded properties are cached.
 const MAX_KINDS: usize = 4096;
 
 /// The state of a timeline.
 pub struct Core<W> {
     pub(super) packets: Packets<W>,
     pub(super) session: Session,
-    /// The time of time stamp 0, once it is known.
+    /// The time of timestamp 0, once it is known.
     pub(super) origin: Option<FileTime>,
     pub(super) interned: Interned,
-    /// True if the next packet must say that interned data was cleared.
+    /// True if the next packet must state that interned data was cleared.
     pub(super) cleared: bool,
     pub(super) tracks: Tracks,
     pub(super) intervals: Intervals,
@@ -46,16 +46,16 @@ pub struct Core<W> {
     pub(super) open: OpenSpans<Slice>,
     pub(super) places: Places,
     pub(super) rates: Rates,
-    /// The threads that run, by processor.
+    /// The running threads, by processor.
     pub(super) running: HashMap<u16, u32>,
     pub(super) kinds: HashMap<u64, EventKind>,
     pub(super) last_flow: u64,
     pub(super) summary: Summary,
-    /// The encoded track event, whose memory is used again.
+    /// The encoded track event; its memory is reused.
     pub(super) body: Vec<u8>,
 }
 
-/// The properties of the session that a timeline shows.
+/// The session properties that a timeline shows.
 #[derive(Clone, Debug)]
 pub(super) struct Session {
     pub(super) clock: Clock,
@@ -72,7 +72,7 @@ pub(super) struct Slice {
     pub(super) track: u64,
 }
 
-/// The properties that all events of a kind have in common, encoded.
+/// The encoded properties that all events of a kind share.
 #[derive(Clone, Debug)]
 pub(super) struct EventKind {
     provider: Guid,
@@ -82,7 +82,7 @@ pub(super) struct EventKind {
     pub(super) category: u64,
     pub(super) name: u64,
     annotations: Vec<u8>,
-    /// The counter of the provider.
+    /// The index of the provider's counter.
     pub(super) rate: usize,
 }
 
@@ -95,17 +95,17 @@ impl EventKind {
     }
 }
 
-/// The parts of a track event besides its properties.
+/// The links of a track event to other things.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Links {
-    /// The flow that the event ends.
+    /// The flow that ends at the event.
     pub(super) flow: Option<u64>,
-    /// True if the track is not the track of the event's thread.
+    /// True if the track is not that of the event's thread.
     pub(super) elsewhere: bool,
 }
 
 impl<W: Write> Core<W> {
-    /// Returns the state of a timeline without events.
+    /// Returns the state of an empty timeline.
     pub fn new(out: W, header: &LogFileHeader) -> Self {
         Self {
             packets: Packets::new(out),
@@ -172,10 +172,10 @@ impl<W: Write> Core<W> {
         Ok(origin)
     }
 
-    /// Returns the time stamp of a time. Times before the origin become 0.
+    /// Returns the timestamp for a time. Times before the origin become 0.
     pub(super) fn since(&mut self, origin: FileTime, time: FileTime) -> u64 {
         let nanos = time.unix_nanos() - origin.unix_nanos();
-        // Perfetto's times are signed.
+        // Perfetto's times are signed numbers.
         let within = nanos.clamp(0, i128::from(i64::MAX));
         if within != nanos {
             self.summary.clamped += 1;
@@ -183,7 +183,7 @@ impl<W: Write> Core<W> {
         u64::try_from(within).unwrap_or_default()
     }
 
-    /// Returns the hash of the event's kind, which is in the table.
+    /// Returns the hash of the event's kind, and adds the kind to the table.
     pub(super) fn kind(&mut self, event: &Decoded) -> u64 {
         let mut hasher = DefaultHasher::new();
         event.provider.hash(&mut hasher);
@@ -219,7 +219,7 @@ impl<W: Write> Core<W> {
         hash
     }
 
-    /// Adds a packet that can refer to interned data, with all new data.
+    /// Adds a packet that can refer to interned data, together with all new interned data.
     pub(super) fn send(&mut self, time: Option<u64>, field: u32, body: &[u8]) -> io::Result<()> {
         let cleared = std::mem::take(&mut self.cleared);
         let new = if self.interned.has_new() { self.interned.take_new() } else { Vec::new() };
@@ -289,7 +289,7 @@ impl<W: Write> Core<W> {
         }
     }
 
-    /// Adds the parts that differ from event to event of a kind.
+    /// Adds the parts that differ between events of a kind.
     pub(super) fn add_contents(
         &mut self,
         to: &mut Message<'_>,

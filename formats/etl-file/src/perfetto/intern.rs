@@ -1,8 +1,8 @@
 //! Interned data: texts and call stacks that packets refer to by number.
 //!
-//! The tables are bounded. When they are full they are cleared, and the next packet says so
-//! (`SEQ_INCREMENTAL_STATE_CLEARED`). Numbers are not used again, because readers cache their
-//! meanings.
+//! The tables are limited. Full tables are cleared, and the next packet states this
+//! (`SEQ_INCREMENTAL_STATE_CLEARED`). Numbers are never reused, because readers cache their
+//! meaning.
 
 use std::collections::HashMap;
 
@@ -10,9 +10,9 @@ use super::schema::interned;
 use super::wire::Message;
 use crate::decode::Stack;
 
-/// The number of entries in all tables from which they are cleared.
+/// The total number of entries at which the tables are cleared.
 const MAX_ENTRIES: usize = 32_768;
-/// The bytes of all texts and stacks from which the tables are cleared.
+/// The total size of texts and stacks, in bytes, at which the tables are cleared.
 const MAX_BYTES: usize = 4 << 20;
 
 /// The tables of texts.
@@ -48,16 +48,16 @@ const TABLES: usize = 7;
 #[derive(Debug, Default)]
 pub struct Interned {
     texts: [HashMap<Box<str>, u64>; TABLES],
-    /// Mappings by the number of their path.
+    /// Mappings, by the number of their path.
     mappings: HashMap<u64, u64>,
-    /// Frames by the numbers of their mapping and function, and by their offset.
+    /// Frames, by mapping, function and offset.
     frames: HashMap<(u64, u64, u64), u64>,
-    /// Call stacks by the numbers of their frames.
+    /// Call stacks, by the numbers of their frames.
     stacks: HashMap<Box<[u64]>, u64>,
     last: u64,
     entries: usize,
     bytes: usize,
-    /// The encoded entries since the last packet.
+    /// The encoded entries that no packet contains yet.
     new: Vec<u8>,
 }
 
@@ -67,7 +67,7 @@ impl Interned {
         self.entries >= MAX_ENTRIES || self.bytes >= MAX_BYTES
     }
 
-    /// Forgets all entries, but not the numbers that were used.
+    /// Removes all entries, but remembers which numbers were used.
     pub fn clear(&mut self) {
         *self = Self { last: self.last, ..Self::default() };
     }
@@ -111,7 +111,7 @@ impl Interned {
 
     /// Returns the number of a stack, or `None` if the stack has no frames.
     pub fn stack(&mut self, stack: &Stack) -> Option<u64> {
-        // Perfetto wants the outermost frame first.
+        // Perfetto expects the outermost frame first.
         let frames: Box<[u64]> = stack
             .frames
             .iter()
@@ -138,12 +138,12 @@ impl Interned {
         Some(iid)
     }
 
-    /// Returns the number of a frame. `place` is an image and an offset, such as
+    /// Returns the number of a frame. `place` is the image and the offset, such as
     /// `driver.sys+0x1a2c`.
     fn frame(&mut self, address: u64, place: Option<&str>) -> u64 {
         let (image, offset) =
             place.and_then(split).unwrap_or_else(|| (place.unwrap_or("(no image)"), address));
-        // Behind the name of an image, the name of a function; the offset is one in the function.
+        // A function name follows the image name; the offset is then relative to the function.
         let (image, offset) = match image.split_once('!') {
             Some((image, _)) => (image, address),
             None => (image, offset),
@@ -171,7 +171,7 @@ impl Interned {
         iid
     }
 
-    /// Returns the number of the mapping of an image.
+    /// Returns the number of an image's mapping.
     fn mapping(&mut self, path: u64) -> u64 {
         if let Some(iid) = self.mappings.get(&path) {
             return *iid;
@@ -188,7 +188,7 @@ impl Interned {
     }
 }
 
-/// Splits an image and an offset.
+/// Splits a location into image and offset.
 fn split(place: &str) -> Option<(&str, u64)> {
     let (image, offset) = place.rsplit_once("+0x")?;
     Some((image, u64::from_str_radix(offset, 16).ok()?))
@@ -239,7 +239,7 @@ mod tests {
         let (first, entries, bytes) = add(&[1, 2]);
         assert!(entries >= 3 && bytes >= 16, "{entries} {bytes}");
         assert_eq!(add(&[1, 2]), (first, 0, 0));
-        // The frames are known.
+        // The frames are already interned.
         assert_eq!(add(&[2, 1]), (first + 1, 1, 16));
         let last = tables.last;
         tables.clear();

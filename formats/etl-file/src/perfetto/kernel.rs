@@ -1,20 +1,20 @@
-//! The forms that the kernel's own events have in a timeline.
+//! The timeline forms of kernel events.
 
 use super::lanes::Lanes;
 use super::schema::{etw, sample};
 use super::wire::Message;
 use crate::decode::{Decoded, Kind, Value};
 
-/// The most processors that Perfetto accepts.
+/// The maximum number of processors in Perfetto.
 const MAX_PROCESSORS: u16 = 1024;
-/// From this address on, code of 64-bit Windows belongs to the kernel.
+/// The lowest address of kernel code in 64-bit Windows.
 const KERNEL_SPACE: u64 = 0xFFFF_8000_0000_0000;
-/// Below this address, code belongs to a process, on every Windows.
+/// Code below this address belongs to a process, in every version of Windows.
 const USER_SPACE: u64 = 0x8000_0000;
 
-/// The operations on files of Perfetto's schema, which are those of the classes `FileIo_Create`,
-/// `FileIo_ReadWrite` and so on: the hooks, the number of the message, and the names of its fields,
-/// whose numbers are consecutive.
+/// The file operations in Perfetto's schema, which correspond to the classes `FileIo_Create`,
+/// `FileIo_ReadWrite` and so on: hooks, message number, and the names of the consecutively numbered
+/// fields.
 const FILE_OPERATIONS: [(&[u16], u32, &str); 7] = [
     (
         &[0x0440],
@@ -45,19 +45,19 @@ const FILE_OPERATIONS: [(&[u16], u32, &str); 7] = [
     ),
 ];
 
-/// The form of a kernel event.
+/// The timeline form of a kernel event.
 #[derive(Debug)]
 pub enum Form {
-    /// An event that Perfetto's schema has: the number and the encoded fields of its message.
+    /// An event that Perfetto's schema defines: the number and the encoded fields of its message.
     Etw(u32, Vec<u8>),
     /// An interval that ends with the event.
     Interval(Lanes, Begin),
-    /// A sample of the program counter.
+    /// A sample of the instruction pointer.
     Sample {
-        /// The address of the code that ran.
+        /// The address of the running code.
         address: u64,
     },
-    /// A fact about a process or a thread, besides the event itself.
+    /// A fact about a process or thread, in addition to the event itself.
     Fact(Fact),
 }
 
@@ -66,26 +66,26 @@ pub enum Form {
 pub enum Begin {
     /// A reading of the session's clock.
     Clock(i64),
-    /// Ticks of the performance counter before the event.
+    /// The event's time minus a number of performance counter ticks.
     Ticks(u64),
 }
 
-/// A fact about a process or a thread.
+/// A fact about a process or thread.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Fact {
-    /// A process with its image's name and its command line. `started` is true if it did not exist
-    /// before.
+    /// A process, its image's name and its command line. `started` is true if the process did not
+    /// exist before.
     Process { id: u32, name: String, command_line: String, started: bool },
     /// A process has ended.
     ProcessEnded(u32),
-    /// A thread, with its name if it has one.
+    /// A thread and its name, if it has one.
     Thread { process: u32, id: u32, name: String, started: bool },
     /// A thread has ended.
     ThreadEnded { process: u32, id: u32 },
 }
 
-/// Returns the form of a kernel event. `None` stands for an instant: the event has no other form,
-/// or misses the fields that the form needs.
+/// Returns the form of a kernel event. `None` means an instant: the event has no other form, or
+/// lacks the fields that the form needs.
 pub fn form(event: &Decoded) -> Option<Form> {
     let Kind::Kernel { hook } = event.kind else {
         return None;
@@ -107,7 +107,7 @@ pub fn form(event: &Decoded) -> Option<Form> {
     }
 }
 
-/// Returns true if a kernel event is one for which [`form`] exists.
+/// Returns true if [`form`] can return a form for a kernel event.
 pub const fn is_special(event: &Decoded) -> bool {
     matches!(
         event.kind,
@@ -118,12 +118,12 @@ pub const fn is_special(event: &Decoded) -> bool {
     )
 }
 
-/// Returns the id of a thread in a field.
+/// Returns the thread id in a field.
 pub fn thread_field(event: &Decoded, name: &str) -> Option<u32> {
     Reader(event).narrow(name)
 }
 
-/// Returns the mode of the processor at an address, if the address tells it.
+/// Returns the processor mode of the code at an address, if the address determines it.
 pub const fn mode(address: u64) -> Option<u64> {
     if address >= KERNEL_SPACE {
         Some(sample::MODE_KERNEL)
@@ -138,7 +138,7 @@ pub const fn mode(address: u64) -> Option<u64> {
 struct Reader<'a>(&'a Decoded);
 
 impl Reader<'_> {
-    /// Returns a number; a negative one as its two's complement.
+    /// Returns a number; negative numbers become their two's complement.
     fn number(&self, name: &str) -> Option<u64> {
         match self.0.field(name)? {
             Value::UInt(number)
@@ -169,9 +169,9 @@ impl Reader<'_> {
         }
     }
 
-    /// Encodes a message of the processor's own events.
+    /// Encodes a message in the processor's ETW event bundle.
     fn message(&self, content: impl FnOnce(&mut Message<'_>) -> Option<()>) -> Option<Vec<u8>> {
-        // The message has no place for bytes without a field.
+        // The message has no field for surplus bytes.
         let complete = self.0.problems.is_empty() && self.0.leftover.is_empty();
         if !complete || self.0.processor >= MAX_PROCESSORS {
             return None;
@@ -194,7 +194,7 @@ impl Reader<'_> {
             if let Some(state) = self.narrow("PreviousCState") {
                 to.uint(5, u64::from(state));
             }
-            // The reason and the mode as numbers: Perfetto reads no other form of the reason.
+            // The reason and mode are numbers, because Perfetto reads the reason in no other form.
             for (number, name) in [(11, "OldThreadWaitReason"), (12, "OldThreadWaitMode")] {
                 if let Some(value) = self.signed(name) {
                     to.int(number, value);
@@ -241,12 +241,12 @@ impl Reader<'_> {
         Some(Form::Interval(lanes(self.narrow("DiskNumber")?), begin))
     }
 
-    /// Encodes the message of an event about an operation on a file.
+    /// Encodes the message of a file operation.
     fn file(&self, hook: u16) -> Option<Form> {
         let [opcode, _] = hook.to_le_bytes();
         let (_, form, fields) = FILE_OPERATIONS.iter().find(|(hooks, ..)| hooks.contains(&hook))?;
         let message = self.message(|to| {
-            // Without the request's address, Perfetto cannot find the end of the operation.
+            // Without the request's address, Perfetto cannot find the operation's end.
             self.number("IrpPtr")?;
             for (number, name) in (1..).zip(fields.split(' ')) {
                 match name {

@@ -1,8 +1,8 @@
-//! Lanes: tracks for intervals that may overlap.
+//! Lanes: tracks for intervals that can overlap.
 //!
-//! Slices of one track must be nested. Intervals whose end comes first, such as those of a disk,
-//! need not be, so each goes to the first lane that is free at its start. Lanes have the same name,
-//! and a timeline shows them as one track.
+//! Slices on one track must be nested, but intervals that are recorded at their end, such as disk
+//! requests, can overlap. Each therefore goes to the first lane that is free at its start. All
+//! lanes of a set have the same name, so a timeline shows them as one track.
 
 use std::collections::HashMap;
 use std::io::{self, Write};
@@ -10,12 +10,12 @@ use std::io::{self, Write};
 use super::packets::Packets;
 use super::tracks::{Group, Track, Tracks};
 
-/// The most lanes of one kind.
+/// The maximum number of lanes in a set.
 const MAX_LANES: usize = 256;
-/// The most kinds of lanes.
+/// The maximum number of sets of lanes.
 const MAX_KINDS: usize = 16_384;
 
-/// The properties that the intervals of a set of lanes share.
+/// A set of lanes, identified by the properties that its intervals share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Lanes {
     /// Deferred procedure calls of a processor.
@@ -64,7 +64,7 @@ pub struct Intervals {
 
 impl Intervals {
     /// Returns the track of a lane that is free from `start`, and occupies the lane until `end`.
-    /// Returns `None` if there are too many lanes.
+    /// Returns `None` if there are already too many lanes.
     pub fn lane<W: Write>(
         &mut self,
         kind: Lanes,

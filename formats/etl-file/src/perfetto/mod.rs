@@ -1,34 +1,34 @@
 //! Output for timelines: Perfetto's own format, for <https://ui.perfetto.dev>.
 //!
-//! A [`Writer`] takes events in the order of time and needs bounded memory. Each event appears once:
+//! A [`Writer`] takes events in time order and uses a limited amount of memory. Each event appears
+//! once:
 //!
-//! - An event of a provider is an instant on the track of its thread.
+//! - A provider's event is an instant on the track of its thread.
 //! - A start event and its stop event, paired as in [`spans`](crate::spans), are a slice on a track
-//!   of the process that started it. The stop event's fields are in the dictionary `stop`. A slice
-//!   whose stop event is missing stays open.
-//! - An event with a related activity ends a flow from that activity: from an instant `flow to …` that
-//!   the writer adds to the track of the activity's open slice or last event.
-//! - Context switches and readied threads are packets of Perfetto's ETW schema, from which it shows
-//!   scheduling, thread states and wakers. So are the operations on files.
-//! - DPCs and ISRs are slices on tracks of their processors, and the requests of disks are slices on
-//!   tracks of the disks: from the initial time in the event, or from the response time, to the time
-//!   of the event.
-//! - Samples of the program counter are profile samples with their call stacks. The call stacks of
-//!   other events belong to the events.
-//! - All other events of the kernel are instants.
+//!   of the process that wrote the start event. The dictionary `stop` contains the stop event's
+//!   fields. A slice without a stop event stays open.
+//! - An event with a related activity ends a flow from that activity: the flow starts at an instant
+//!   `flow to …`, which the writer adds to the track of the activity's open slice or last event.
+//! - Context switches and readied threads are packets of Perfetto's ETW schema, from which Perfetto
+//!   shows scheduling, thread states and wakers. File operations are such packets, too.
+//! - DPCs and ISRs are slices on their processors' tracks, and disk requests are slices on the
+//!   disks' tracks. A slice ends at the event's time; its start is derived from the initial time or
+//!   response time in the event.
+//! - Instruction pointer samples are profile samples with call stacks. The call stacks of other
+//!   events are attached to the events.
+//! - All other kernel events are instants.
 //!
 //! In addition, a counter shows each provider's events per second, in windows of 100 ms. Fields are
-//! not shown as counters: nothing in an event says which of its numbers are levels of something.
+//! not shown as counters, because an event does not tell which of its numbers are levels.
 //!
-//! Fields are debug annotations with their types. The event's own properties are annotations as well:
-//! `etw_level`, `etw_id`, `etw_keyword`, `etw_about` (the names of the keyword, opcode and task, and
-//! the version and channel), `etw_message`, `etw_leftover`, `etw_problem`, and `etw_thread` where the
-//! track is not the thread's. The category is the provider's name. The activity id is the correlation
-//! id.
+//! Fields are typed debug annotations. The event's properties are annotations as well: `etw_level`,
+//! `etw_id`, `etw_keyword`, `etw_about` (the names of the keyword, opcode and task, and the version
+//! and channel), `etw_message`, `etw_leftover`, `etw_problem`, and `etw_thread` if the track is not
+//! the thread's. The category is the provider's name, and the correlation id is the activity id.
 //!
-//! Times are nanoseconds since the session's start, or since the first event if that is earlier. Their
-//! clock is Perfetto's `BOOTTIME`, the clock in which it expects kernel events; a clock snapshot
-//! relates it to UTC.
+//! Times are nanoseconds since the session's start, or since the first event if it is earlier. The
+//! clock is Perfetto's `BOOTTIME`, which it expects for kernel events; a clock snapshot relates it
+//! to UTC.
 
 mod activities;
 mod annotations;

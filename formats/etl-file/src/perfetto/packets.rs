@@ -5,9 +5,9 @@ use std::io::{self, Write};
 use super::schema::{packet, trace};
 use super::wire::Message;
 
-/// The one sequence of packets of a timeline.
+/// A timeline's only sequence of packets.
 const SEQUENCE: u64 = 1;
-/// The size from which the buffer is written.
+/// The size at which the buffer is written out.
 const FLUSH: usize = 64 << 10;
 
 /// Writes packets through a buffer.
@@ -22,7 +22,7 @@ impl<W: Write> Packets<W> {
         Self { out, buffer: Vec::new(), count: 0 }
     }
 
-    /// Adds a packet of the sequence, which `content` completes.
+    /// Adds a packet to the sequence; `content` fills it.
     pub fn add(
         &mut self,
         timestamp: Option<u64>,
@@ -53,7 +53,7 @@ impl<W: Write> Packets<W> {
         Ok(())
     }
 
-    /// Writes the rest, and returns the output.
+    /// Writes the remaining packets, and returns the output.
     pub fn finish(mut self) -> io::Result<W> {
         self.write()?;
         self.out.flush()?;

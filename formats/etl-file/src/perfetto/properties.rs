@@ -1,4 +1,4 @@
-//! The properties of an event besides its fields.
+//! The properties of an event other than its fields.
 
 use super::annotations;
 use super::intern::Interned;
@@ -6,10 +6,10 @@ use super::schema::annotation;
 use super::wire::Message;
 use crate::decode::{Decoded, Kind};
 
-/// The channel of `TraceLogging` events, which nothing needs to mention.
+/// The channel of `TraceLogging` events, which is not worth mentioning.
 const TRACE_LOGGING_CHANNEL: u8 = 11;
 
-/// Returns the name of an event, or its id.
+/// Returns an event's name or, if it has none, its id.
 pub fn name(event: &Decoded) -> String {
     match (event.event_name.as_deref(), event.kind) {
         (Some(name), _) if !name.is_empty() => name.to_owned(),
@@ -19,7 +19,7 @@ pub fn name(event: &Decoded) -> String {
     }
 }
 
-/// Adds the properties that all events of a kind have in common.
+/// Adds the properties that all events of a kind share.
 pub fn add_properties(to: &mut Message<'_>, number: u32, event: &Decoded, interned: &mut Interned) {
     let descriptor = &event.descriptor;
     annotations::add(to, number, "etw_level", interned, |to| {
@@ -41,7 +41,7 @@ pub fn add_properties(to: &mut Message<'_>, number: u32, event: &Decoded, intern
     }
 }
 
-/// Returns the names of the event's keyword, opcode and task, and the rare numbers.
+/// Returns the names of the event's keyword, opcode and task, and rarely used numbers.
 fn about(event: &Decoded) -> String {
     let descriptor = &event.descriptor;
     let mut parts = Vec::new();

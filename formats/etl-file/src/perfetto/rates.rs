@@ -12,13 +12,13 @@ use super::tracks::{Group, Track, Tracks};
 
 /// The length of the window in which events are counted, in nanoseconds.
 const WINDOW: u64 = 100_000_000;
-/// The windows per second.
+/// The number of windows per second.
 const PER_SECOND: i64 = 10;
-/// The most providers with a counter; the others share one.
+/// The maximum number of providers with a separate counter; the others share one.
 const MAX_PROVIDERS: usize = 1024;
 const OTHERS: &str = "other providers";
 
-/// A provider, and the events of its current window.
+/// A provider, and the number of its events in the current window.
 #[derive(Clone, Debug)]
 pub struct Provider {
     pub name: Arc<str>,
@@ -106,14 +106,14 @@ impl Rates {
         Ok(())
     }
 
-    /// Returns the providers, in the order of their first events.
+    /// Returns the providers, in the order of their first event.
     pub fn providers(&self) -> &[Provider] {
         &self.providers
     }
 }
 
 impl Provider {
-    /// Writes the rate of the window, if there is an event in it.
+    /// Writes the window's rate, if it contains an event.
     fn write<W: Write>(&mut self, tracks: &mut Tracks, packets: &mut Packets<W>) -> io::Result<()> {
         if self.in_window == 0 {
             return Ok(());
@@ -125,7 +125,7 @@ impl Provider {
         self.write_known(packets)
     }
 
-    /// Writes the rate of the window, if the counter has a track.
+    /// Writes the window's rate, if the counter has a track.
     fn write_known<W: Write>(&self, packets: &mut Packets<W>) -> io::Result<()> {
         let Some(track) = self.track else {
             return Ok(());

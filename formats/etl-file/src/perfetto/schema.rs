@@ -1,4 +1,4 @@
-//! The numbers of the fields of Perfetto's messages, as its published schema assigns them.
+//! The field numbers of Perfetto's messages, as in its published schema.
 
 /// `Trace`.
 pub mod trace {
@@ -20,7 +20,7 @@ pub mod packet {
     pub const ETW_EVENTS: u32 = 95;
     pub const TRACE_ATTRIBUTES: u32 = 126;
 
-    /// `SequenceFlags`: the interned data of earlier packets is void.
+    /// `SequenceFlags`: the interned data of earlier packets is invalid.
     pub const INCREMENTAL_STATE_CLEARED: u64 = 1;
     /// `SequenceFlags`: the packet refers to interned data.
     pub const NEEDS_INCREMENTAL_STATE: u64 = 2;
@@ -48,9 +48,9 @@ pub mod clock {
     pub const PRIMARY_TRACE_CLOCK: u32 = 2;
     pub const CLOCK_ID: u32 = 1;
     pub const TIMESTAMP: u32 = 2;
-    /// Time since 1970.
+    /// The time since 1970.
     pub const REALTIME: u64 = 1;
-    /// Time since the start of the machine.
+    /// The time since the machine started.
     pub const BOOTTIME: u64 = 6;
 }
 
@@ -138,7 +138,7 @@ pub mod interned {
     pub const DEBUG_ANNOTATION_STRING_VALUES: u32 = 29;
     pub const CORRELATION_ID_STR: u32 = 43;
 
-    /// Every entry has its number and, if it is text, its text in these fields.
+    /// The fields of every entry: its number and, if it is a text, the text.
     pub const IID: u32 = 1;
     pub const TEXT: u32 = 2;
 

@@ -1,4 +1,4 @@
-//! The instants of events, the slices of activities, and the flows between them.
+//! Event instants, activity slices, and the flows between them.
 
 use std::io::{self, Write};
 
@@ -29,7 +29,7 @@ impl<W: Write> Core<W> {
         self.track_event(event, hash, time, track, slot::INSTANT, links)
     }
 
-    /// Starts a flow at the related activity of an event, and returns its number.
+    /// Starts a flow at an event's related activity, and returns the flow's number.
     pub(super) fn flow(
         &mut self,
         event: &Decoded,
@@ -68,7 +68,7 @@ impl<W: Write> Core<W> {
         Ok(Some(flow))
     }
 
-    /// Adds a start event as the beginning of a slice.
+    /// Adds a start event as the start of a slice.
     pub(super) fn start(
         &mut self,
         event: &Decoded,
@@ -86,7 +86,7 @@ impl<W: Write> Core<W> {
             let track = self.lanes.take(set, provider, &mut self.tracks, &mut self.packets)?;
             Slice { set, track }
         };
-        // The lanes of slices that are given up stay open, and are not used again.
+        // The lanes of abandoned slices stay open and are not reused.
         self.summary.open_slices += self.open.start(key, slice).len() as u64;
         let place = self.places.get(&event.activity).unwrap_or_default();
         self.places

@@ -1,46 +1,46 @@
-//! The counts of shown and omitted parts of a timeline.
+//! The numbers of shown and omitted parts of a timeline.
 
 use std::fmt;
 
-/// The counts of a timeline.
+/// The counts for a timeline.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Summary {
-    /// The events.
+    /// The number of events.
     pub events: u64,
-    /// The packets of the file.
+    /// The number of packets in the file.
     pub packets: u64,
-    /// The events that are instants.
+    /// The number of events shown as instants.
     pub instants: u64,
-    /// The slices of activities: pairs of events.
+    /// The number of activity slices, each made of two events.
     pub slices: u64,
-    /// The slices of activities without an end: start events whose stop event is missing, or came
-    /// after too many other start events.
+    /// The number of activity slices without an end: the stop event is missing, or came after too
+    /// many other start events.
     pub open_slices: u64,
-    /// The stop events without a start event. They are instants.
+    /// The number of stop events without a start event, shown as instants.
     pub unmatched_stops: u64,
-    /// The flows from related activities.
+    /// The number of flows from related activities.
     pub flows: u64,
-    /// The events whose related activity has no earlier event. They have no flow.
+    /// The number of events without a flow because their related activity has no earlier event.
     pub unknown_related: u64,
-    /// The context switches and readied threads.
+    /// The number of context switches and readied threads.
     pub scheduling: u64,
-    /// The DPCs, ISRs and requests of disks that are slices.
+    /// The number of DPCs, ISRs and disk requests, shown as slices.
     pub intervals: u64,
-    /// The operations on files, and their ends.
+    /// The number of file operations and their ends.
     pub file_operations: u64,
-    /// The samples of the program counter.
+    /// The number of instruction pointer samples.
     pub samples: u64,
-    /// The kernel events with a form of their own that lack its fields, or have bytes without a
-    /// field. They are instants.
+    /// The number of kernel events shown as instants because they lack their form's fields, or have
+    /// surplus bytes.
     pub incomplete: u64,
-    /// The events with parts that could not be decoded.
+    /// The number of events with parts that could not be decoded.
     pub problems: u64,
-    /// The times outside of the range of the timeline, which were moved to its start or end.
+    /// The number of times outside the timeline's range, which were moved to its start or end.
     pub clamped: u64,
 }
 
 impl Summary {
-    /// Returns the counts with the names that they have among the trace's attributes.
+    /// Returns the counts and their names as trace attributes.
     pub(super) const fn attributes(&self) -> [(&'static str, u64); 14] {
         [
             ("etl.events", self.events),
@@ -61,8 +61,8 @@ impl Summary {
     }
 }
 
-/// Formats the parts of the trace that the timeline cannot show unchanged, one line each. Empty if
-/// there is nothing.
+/// Formats the parts of the trace that the timeline cannot show unchanged, one per line. Empty if
+/// there are none.
 impl fmt::Display for Summary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let parts = [

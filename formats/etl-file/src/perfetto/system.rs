@@ -1,4 +1,4 @@
-//! The events of the kernel that have a form of their own.
+//! The kernel events that have their own timeline form.
 
 use std::io::{self, Write};
 use std::sync::Arc;
@@ -25,7 +25,7 @@ impl<W: Write> Core<W> {
     ) -> io::Result<()> {
         let thread = match number {
             etw::C_SWITCH => None,
-            // The thread that makes another one ready is the one that runs.
+            // The running thread is the one that readies the other thread.
             etw::READY_THREAD => self.running.get(&event.processor).copied(),
             _ => Some(event.thread_id),
         };
@@ -53,7 +53,7 @@ impl<W: Write> Core<W> {
         Ok(())
     }
 
-    /// Adds an event to Perfetto's ETW events.
+    /// Adds an event to Perfetto's ETW event bundle.
     pub(super) fn etw_event(
         &mut self,
         event: &Decoded,
@@ -105,7 +105,7 @@ impl<W: Write> Core<W> {
             None => None,
         };
         let (Some(start), Some(track)) = (start, lane) else {
-            // The interval would end before it starts, or there are too many at the same time.
+            // The interval would end before it starts, or too many intervals overlap.
             self.summary.incomplete += 1;
             return self.instant(event, hash, time);
         };
@@ -119,7 +119,7 @@ impl<W: Write> Core<W> {
         self.send(Some(time), packet::TRACK_EVENT, &body)
     }
 
-    /// Adds a sample of the program counter.
+    /// Adds an instruction pointer sample.
     pub(super) fn sample(&mut self, event: &Decoded, time: u64, address: u64) -> io::Result<()> {
         self.summary.samples += 1;
         let place = event.fields.iter().find_map(|(_, value)| match value {
@@ -150,7 +150,7 @@ impl<W: Write> Core<W> {
         self.send(Some(time), packet::PERF_SAMPLE, &body)
     }
 
-    /// Uses a fact about a process or a thread.
+    /// Applies a fact about a process or thread.
     pub(super) fn fact(&mut self, fact: Fact) -> io::Result<()> {
         match fact {
             Fact::Process { id, name, command_line, started } => {
@@ -170,7 +170,7 @@ impl<W: Write> Core<W> {
                     self.tracks.start(thread);
                 }
                 if name.is_empty() {
-                    // Perfetto learns which process the thread belongs to.
+                    // This tells Perfetto which process the thread belongs to.
                     self.tracks.of(thread, &mut self.packets).map(drop)
                 } else {
                     self.tracks.name(thread, &name, "", &mut self.packets)
@@ -244,7 +244,7 @@ mod tests {
         }
     }
 
-    /// Returns which of two images a sample names, for each of three addresses.
+    /// Returns which of two images are named in a sample, for each of three addresses.
     fn places_of(event: &Decoded) -> [[bool; 2]; 3] {
         let places = |address| {
             let out = written(|core| core.sample(event, 0, address).unwrap());

@@ -1,4 +1,4 @@
-//! The tracks of a timeline, each described before its first event.
+//! A timeline's tracks; each is described before its first event.
 
 use std::collections::{HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -7,14 +7,14 @@ use std::io::{self, Write};
 use super::packets::Packets;
 use super::schema::{packet, track};
 
-/// The number of tracks that are remembered with a small number.
+/// The maximum number of tracks that get small numbers and are remembered.
 const MAX_TRACKS: usize = 65_536;
-/// The number of process and thread names that are remembered.
+/// The maximum number of process and thread names that are remembered.
 const MAX_NAMES: usize = 65_536;
-/// The bit of the numbers of tracks that are computed instead of remembered.
+/// The bit that marks track numbers that are computed instead of remembered.
 const COMPUTED: u64 = 1 << 63;
 
-/// A track that has a fixed number.
+/// A track with a fixed number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Track {
     /// A process.
@@ -23,11 +23,11 @@ pub enum Track {
     Thread { process: u32, thread: u32 },
     /// A group of tracks.
     Group(Group),
-    /// The events of a processor that belong to no process.
+    /// The events of a processor that do not belong to a process.
     Processor(u16),
 }
 
-/// A group of tracks that belong to no process.
+/// A group of tracks that do not belong to a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Group {
     Processors,
@@ -57,10 +57,10 @@ struct Name {
 pub struct Tracks {
     last: u64,
     known: HashMap<Track, u64>,
-    /// The tracks with computed numbers that were described lately.
+    /// The tracks with computed numbers that were described recently.
     computed: HashSet<Track>,
     names: HashMap<Track, Name>,
-    /// The processes and threads that have ended, whose ids can be used again.
+    /// The processes and threads that have ended, whose ids can be reused.
     ended: HashSet<Track>,
 }
 
@@ -81,7 +81,7 @@ impl Tracks {
         wanted.hash(&mut hasher);
         let uuid = hasher.finish() | COMPUTED;
         if self.computed.len() >= MAX_TRACKS {
-            // A track may be described again: its number is the same.
+            // Describing a track again is harmless, because its number stays the same.
             self.computed.clear();
         }
         if self.computed.insert(wanted) {
@@ -106,7 +106,7 @@ impl Tracks {
         self.of(wanted, packets)
     }
 
-    /// Describes a new track among others of the same name, which a timeline shows as one.
+    /// Describes a new track with the same name as others; a timeline shows them as one track.
     pub fn add<W: Write>(
         &mut self,
         parent: u64,
@@ -131,7 +131,7 @@ impl Tracks {
         Ok(uuid)
     }
 
-    /// Sets the name of a process or a thread, and describes the track again if the name is new.
+    /// Sets the name of a process or thread; describes the track again if the name is new.
     pub fn name<W: Write>(
         &mut self,
         named: Track,
@@ -153,7 +153,7 @@ impl Tracks {
         }
     }
 
-    /// Sets the name of a process or a thread, unless it has a name.
+    /// Sets the name of a process or thread that has none.
     pub fn suggest<W: Write>(
         &mut self,
         named: Track,
@@ -166,7 +166,7 @@ impl Tracks {
         self.name(named, name, "", packets)
     }
 
-    /// Notes the end of a process or thread.
+    /// Records the end of a process or thread.
     pub fn end(&mut self, ended: Track) {
         if self.ended.len() >= MAX_TRACKS {
             self.ended.clear();
@@ -174,8 +174,8 @@ impl Tracks {
         self.ended.insert(ended);
     }
 
-    /// Notes the start of a process or thread: if an earlier one with the same id has ended, this
-    /// one has a track of its own.
+    /// Records the start of a process or thread: if an earlier one with the same id has ended, the
+    /// new one gets a new track.
     pub fn start(&mut self, started: Track) {
         if self.ended.remove(&started) {
             self.known.remove(&started);

@@ -1,9 +1,10 @@
 //! The encoding of protocol buffers.
 //!
-//! The crates for protocol buffers encode messages that are generated from a schema: they build a
-//! message in memory and visit it twice, once for its size. Perfetto's schema generates tens of
-//! thousands of lines. This timeline needs a few of its messages and writes millions of them, so
-//! the fields go directly to the output, and a length is filled in when its message is complete.
+//! Protocol buffer crates encode messages generated from a schema: they build each message in
+//! memory and traverse it twice, once for its size. Perfetto's schema would generate tens of
+//! thousands of lines, but timelines need only a few kinds of messages and write millions of them.
+//! Fields therefore go directly to the output, and a length is filled in when its message is
+//! complete.
 
 /// The wire types of fields.
 const VARINT: u32 = 0;
@@ -28,46 +29,46 @@ impl<'a> Message<'a> {
         varint(self.out, u64::from(field << 3 | wire_type));
     }
 
-    /// Adds a field of the types `uint32`, `uint64`, `bool` or an enumeration.
+    /// Adds a field of type `uint32`, `uint64`, `bool` or an enumeration.
     pub fn uint(&mut self, field: u32, value: u64) {
         self.tag(field, VARINT);
         varint(self.out, value);
     }
 
-    /// Adds a field of the types `int32` or `int64`.
+    /// Adds a field of type `int32` or `int64`.
     pub fn int(&mut self, field: u32, value: i64) {
         self.uint(field, value.cast_unsigned());
     }
 
-    /// Adds a field of the types `sint32` or `sint64`.
+    /// Adds a field of type `sint32` or `sint64`.
     pub fn sint(&mut self, field: u32, value: i64) {
         self.uint(field, (value << 1 ^ value >> 63).cast_unsigned());
     }
 
-    /// Adds a field of the type `fixed64`.
+    /// Adds a field of type `fixed64`.
     pub fn fixed(&mut self, field: u32, value: u64) {
         self.tag(field, FIXED64);
         self.out.extend_from_slice(&value.to_le_bytes());
     }
 
-    /// Adds a field of the type `double`.
+    /// Adds a field of type `double`.
     pub fn double(&mut self, field: u32, value: f64) {
         self.fixed(field, value.to_bits());
     }
 
-    /// Adds a field of the type `bytes`, or an encoded message.
+    /// Adds a field of type `bytes`, or an encoded message.
     pub fn bytes(&mut self, field: u32, value: &[u8]) {
         self.tag(field, LENGTH_DELIMITED);
         varint(self.out, value.len() as u64);
         self.out.extend_from_slice(value);
     }
 
-    /// Adds a field of the type `string`.
+    /// Adds a field of type `string`.
     pub fn text(&mut self, field: u32, value: &str) {
         self.bytes(field, value.as_bytes());
     }
 
-    /// Adds encoded fields.
+    /// Adds fields that are already encoded.
     pub fn fields(&mut self, encoded: &[u8]) {
         self.out.extend_from_slice(encoded);
     }
@@ -75,7 +76,7 @@ impl<'a> Message<'a> {
     /// Adds a message, which `content` encodes.
     pub fn message(&mut self, field: u32, content: impl FnOnce(&mut Message<'_>)) {
         self.tag(field, LENGTH_DELIMITED);
-        // One byte for the length, which most messages need. A longer one moves the message.
+        // Most messages need one byte for the length; a longer length moves the message.
         self.out.push(0);
         let start = self.out.len();
         content(&mut Message { out: self.out });
@@ -92,7 +93,7 @@ impl<'a> Message<'a> {
     }
 }
 
-/// Appends a number with seven bits per byte, the lowest first.
+/// Appends a number with seven bits per byte, lowest bits first.
 fn varint(out: &mut Vec<u8>, mut value: u64) {
     loop {
         let [low, ..] = value.to_le_bytes();
@@ -115,7 +116,7 @@ mod tests {
         out
     }
 
-    // The examples are those of the encoding's specification, protobuf.dev.
+    // The examples come from the encoding's specification, protobuf.dev.
     #[test]
     fn fields_are_encoded_as_the_specification_says() {
         assert_eq!(encoded(|m| m.uint(1, 150)), [0x08, 0x96, 0x01]);

@@ -10,7 +10,7 @@ use crate::decode::Decoded;
 use crate::header::LogFileHeader;
 use crate::spans::Part;
 
-/// The most providers in the trace's attributes.
+/// The maximum number of providers in the trace's attributes.
 const MAX_ATTRIBUTES: usize = 256;
 
 /// Writes a timeline in Perfetto's format.
@@ -19,16 +19,15 @@ pub struct Writer<W> {
 }
 
 impl<W: Write> Writer<W> {
-    /// Returns a writer to `out`, which should not be buffered: the writer has a buffer. `header`
-    /// is the header of the trace.
+    /// Returns a writer to `out`, which should be unbuffered because the writer has a buffer.
+    /// `header` is the header of the trace.
     pub fn new(out: W, header: &LogFileHeader) -> Self {
         Self { core: Core::new(out, header) }
     }
 
     /// Adds an event, which must not be earlier than the events before it.
     ///
-    /// # Errors
-    /// Returns the error of the output.
+    /// # Errors Fails with the output's error.
     pub fn event(&mut self, event: &Decoded) -> io::Result<()> {
         let origin = match self.core.origin {
             Some(origin) => origin,
@@ -69,11 +68,10 @@ impl<W: Write> Writer<W> {
         }
     }
 
-    /// Adds a property of the trace, which Perfetto shows among its information about the trace.
-    /// Attributes that report omissions of a timeline should be added before [`Writer::finish`].
+    /// Adds an attribute, which Perfetto shows in its information about the trace. Attributes that
+    /// report a timeline's omissions should be added before [`Writer::finish`].
     ///
-    /// # Errors
-    /// Returns the error of the output.
+    /// # Errors Fails with the output's error.
     pub fn attribute(&mut self, key: &str, value: &str) -> io::Result<()> {
         self.core.packets.add(None, |packet| {
             packet.message(packet::TRACE_ATTRIBUTES, |to| {
@@ -85,10 +83,9 @@ impl<W: Write> Writer<W> {
         })
     }
 
-    /// Writes the rest of the timeline. Returns the output and the timeline's counts.
+    /// Writes the rest of the timeline. Returns the output and the counts.
     ///
-    /// # Errors
-    /// Returns the error of the output.
+    /// # Errors Fails with the output's error.
     pub fn finish(mut self) -> io::Result<(W, Summary)> {
         if self.core.origin.is_none() {
             self.core.begin(self.core.session.start)?;

@@ -6,11 +6,11 @@ use crate::layout;
 /// The header of a buffer (`WMI_BUFFER_HEADER`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BufferInfo {
-    /// Offset of the buffer in the file.
+    /// The offset of the buffer in the file.
     pub offset: u64,
     /// `BufferSize`.
     pub size: u32,
-    /// `SavedOffset`: bytes used, including the header.
+    /// `SavedOffset`: the number of used bytes, including the header.
     pub saved_offset: u32,
     /// `CurrentOffset`; meaningless on disk.
     pub current_offset: u32,
@@ -18,15 +18,15 @@ pub struct BufferInfo {
     pub reference_count: i32,
     /// `TimeStamp`: the clock's reading at the flush or, in merged files, the time as a FILETIME.
     pub timestamp: i64,
-    /// `SequenceNumber`: the order in which buffers were handed out.
+    /// `SequenceNumber`: the order in which the buffers were handed out.
     pub sequence: i64,
     /// The processor that the buffer belongs to.
     pub processor: u16,
-    /// The logger id of the session.
+    /// The session's logger id.
     pub logger_id: u16,
     /// `State`; 3 on disk.
     pub state: u32,
-    /// `Offset`: bytes used, including the header.
+    /// `Offset`: the number of used bytes, including the header.
     pub used: u32,
     /// `BufferFlag`.
     pub flags: u16,
@@ -46,7 +46,7 @@ impl BufferInfo {
             reference_count: c.i32()?,
             timestamp: c.i64()?,
             sequence: c.i64()?,
-            // Behind the clock's type and frequency, or a pointer.
+            // After the clock's type and frequency, or a pointer.
             processor: c.skip(8)?.u16()?,
             logger_id: c.u16()?,
             state: c.u32()?,

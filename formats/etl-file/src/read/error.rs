@@ -1,4 +1,4 @@
-//! Errors of files, and damage in them.
+//! Errors of files, and damage in files.
 
 use std::io;
 
@@ -6,13 +6,13 @@ use super::format::OtherFormat;
 use crate::compression::CompressionError;
 use crate::header::HeaderError;
 
-/// A file that cannot be read at all: it has no usable first buffer.
+/// The reason why a file cannot be read at all: it has no usable first buffer.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
     /// The file itself could not be read.
     #[error("cannot read the file: {0}")]
     Io(#[from] io::Error),
-    /// The file ends before the end of its header.
+    /// The file ends before its header does.
     #[error("at offset {offset:#x}: the file ends within the {what}")]
     TooShort {
         /// The offset of the truncated structure.
@@ -23,7 +23,7 @@ pub enum ReadError {
     /// The file has another format.
     #[error("not an .etl file, but {0}")]
     OtherFormat(OtherFormat),
-    /// The first buffer's size is not one that a buffer can have.
+    /// The first buffer's size is not a valid buffer size.
     #[error("at offset 0x0: not an .etl file: a buffer cannot have {size} bytes")]
     BufferSize {
         /// The size in the first buffer header.
@@ -47,15 +47,15 @@ pub enum ReadError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("at offset {offset:#x}, in buffer {buffer}: {kind}")]
 pub struct Damage {
-    /// Offset in the file.
+    /// The offset in the file.
     pub offset: u64,
-    /// Number of the buffer, in the order of the file.
+    /// The number of the buffer, in file order.
     pub buffer: u32,
     /// The kind of damage.
     pub kind: DamageKind,
 }
 
-/// The damaged parts of a file: the first ones, and the number of all.
+/// The damaged parts of a file: the first ones, and the total number.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Damages {
     listed: Vec<Damage>,
@@ -63,10 +63,10 @@ pub struct Damages {
 }
 
 impl Damages {
-    /// The number of parts that are listed.
+    /// The maximum number of listed parts.
     pub const MAX_LISTED: usize = 1000;
 
-    /// Adds a part. It is counted only, if the list is full.
+    /// Adds a part. If the list is full, only counts it.
     pub(super) fn push(&mut self, damage: Damage) {
         self.count += 1;
         if self.listed.len() < Self::MAX_LISTED {
@@ -74,7 +74,7 @@ impl Damages {
         }
     }
 
-    /// Sorts the listed parts by their buffers and offsets.
+    /// Sorts the listed parts by buffer and offset.
     pub(super) fn sort(&mut self) {
         self.listed.sort_by_key(|damage| (damage.buffer, damage.offset));
     }
@@ -85,7 +85,7 @@ impl Damages {
         &self.listed
     }
 
-    /// Returns the number of damaged parts, those included that are not listed.
+    /// Returns the number of damaged parts, including those that are not listed.
     #[must_use]
     pub const fn count(&self) -> u64 {
         self.count
@@ -98,7 +98,7 @@ impl Damages {
         self.count.saturating_sub(listed)
     }
 
-    /// Returns true if there is no damaged part.
+    /// Returns true if there are no damaged parts.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.count == 0
@@ -108,79 +108,79 @@ impl Damages {
 /// The kinds of damage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DamageKind {
-    /// The file ends within a buffer.
+    /// The file ends inside a buffer.
     #[error("the file ends {present} bytes into the buffer")]
     Truncated {
         /// The number of bytes that are present.
         present: usize,
     },
-    /// The header counts more buffers than the file contains.
+    /// The header states more buffers than the file contains.
     #[error("the header counts {expected} buffers, but the file contains {present}")]
     MissingBuffers {
-        /// Buffers that the header counts.
+        /// The number of buffers that the header states.
         expected: u32,
-        /// Buffers in the file.
+        /// The number of buffers in the file.
         present: u32,
     },
-    /// The session has ended, and its header counts fewer buffers than the file contains.
+    /// The session has ended, and its header states fewer buffers than the file contains.
     #[error(
         "the header counts {expected} buffers, but the file contains {present}; buffers of another \
          session may be among them"
     )]
     UncountedBuffers {
-        /// Buffers that the header counts.
+        /// The number of buffers that the header states.
         expected: u32,
-        /// Buffers in the file.
+        /// The number of buffers in the file.
         present: u32,
     },
     /// A second header event.
     #[error(
-        "a second header event is here; the times after it may be those of another clock, and are \
-         converted by the first header"
+        "this is a second header event; later times may be in another clock, but are converted \
+         with the first header"
     )]
     SecondHeader,
-    /// The header event does not tell how to convert time stamps.
+    /// The header event does not define how to convert timestamps.
     #[error("times are unknown, and all are shown as the start of the session: {0}")]
     Clock(HeaderError),
-    /// All bytes of a buffer header are zero, though buffers follow.
+    /// A buffer header is all zeros, but other buffers follow.
     #[error("the buffer was never written")]
     NeverWritten,
     /// A buffer's size differs from that of the first buffer.
     #[error("the buffer's size is {found}, but that of the first buffer is {expected}")]
     BufferSize {
-        /// Size of the first buffer.
+        /// The size of the first buffer.
         expected: u32,
-        /// Size in this buffer.
+        /// The size of this buffer.
         found: u32,
     },
     /// The number of used bytes is impossible.
     #[error("the buffer claims to use {used} bytes, but it has {size}")]
     Used {
-        /// Used bytes according to the buffer's header.
+        /// The number of used bytes that the buffer's header states.
         used: u32,
-        /// Size of a buffer.
+        /// The size of the buffer.
         size: u32,
     },
-    /// The buffer is compressed, and its content is damaged. The bytes before the damage are read.
+    /// The content of a compressed buffer is damaged. The bytes before the damage are read.
     #[error("cannot decompress the buffer: {0}")]
     Compression(CompressionError),
-    /// No record starts where one is expected.
+    /// The bytes are not the start of a record, but a record is expected.
     #[error("{marker:#010x} does not start a record; skipping the rest of the buffer")]
     NotARecord {
-        /// The four bytes found.
+        /// The four bytes that were found.
         marker: u32,
     },
-    /// A record is smaller than its header, or ends beyond the used bytes of the buffer.
+    /// A record is smaller than its header, or extends past the buffer's used bytes.
     #[error(
         "invalid record size {size}; expected {minimum} to {room} bytes; skipping the rest of the \
          buffer"
     )]
     RecordSize {
-        /// The size in the record.
+        /// The size that the record states.
         size: usize,
-        /// Size of the record's header.
+        /// The size of the record's header.
         minimum: usize,
-        /// Bytes left in the buffer.
+        /// The number of bytes left in the buffer.
         room: usize,
     },
     /// An extended item ends beyond its record. The item and the bytes after it are kept as user

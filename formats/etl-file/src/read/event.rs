@@ -1,4 +1,4 @@
-//! Event records of a file.
+//! The event records of a file.
 
 use etw_wire::Guid;
 
@@ -7,7 +7,7 @@ use crate::layout;
 use crate::record::{EventDescriptor, EventRecord, ExtendedItem, ext_type};
 use crate::time::FileTime;
 
-/// Size of the pointers in an event's user data.
+/// The size of the pointers in an event's user data.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum PointerSize {
     /// The event was written by 32-bit code.
@@ -18,8 +18,8 @@ pub enum PointerSize {
 }
 
 impl PointerSize {
-    /// Returns the size of a machine's pointers, as `PointerSize` of a trace's header states it. That
-    /// is 8 on all machines but 32-bit ones.
+    /// Returns a machine's pointer size, given the `PointerSize` in a trace's header. It is 8 on
+    /// all but 32-bit machines.
     pub(crate) const fn of_trace(bytes: u32) -> Self {
         if bytes == 4 { Self::Four } else { Self::Eight }
     }
@@ -34,27 +34,27 @@ impl PointerSize {
     }
 }
 
-/// An event in a file.
+/// An event from a file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Event {
-    /// The event itself.
+    /// The event record.
     pub record: EventRecord,
     /// The time at which the event was written.
     pub time: FileTime,
     /// The processor on which the event was written.
     pub processor: u16,
-    /// Number of the buffer, in the order of the file.
+    /// The number of the buffer, in file order.
     pub buffer: u32,
-    /// Offset of the record in the file.
+    /// The offset of the record in the file.
     pub offset: u64,
-    /// Size of the pointers in the user data.
+    /// The size of the pointers in the user data.
     pub pointer_size: PointerSize,
-    /// `Flags` of the `EVENT_HEADER`.
+    /// The `Flags` of the `EVENT_HEADER`.
     pub flags: u16,
 }
 
 impl Event {
-    /// Returns the event with its data borrowed.
+    /// Returns the event with borrowed data.
     #[must_use]
     pub fn view(&self) -> EventRef<'_> {
         let record = &self.record;
@@ -80,26 +80,26 @@ impl Event {
     }
 }
 
-/// An event whose data is borrowed, for example from the buffer that contains it.
+/// An event with borrowed data, for example from the buffer that contains the event.
 #[derive(Clone, Copy, Debug)]
 pub struct EventRef<'a> {
     /// The thread that wrote the event.
     pub thread_id: u32,
     /// The process that wrote the event.
     pub process_id: u32,
-    /// Reading of the session's clock.
+    /// The raw timestamp: a reading of the session's clock.
     pub timestamp: i64,
     /// The provider's GUID.
     pub provider: Guid,
-    /// Id, version, channel, level, opcode, task and keyword.
+    /// The id, version, channel, level, opcode, task and keyword.
     pub descriptor: EventDescriptor,
-    /// Activity id; the null GUID means none.
+    /// The activity id; the null GUID means none.
     pub activity_id: Guid,
-    /// Processor time in kernel mode, in ticks.
+    /// The processor time in kernel mode, in ticks.
     pub kernel_time: u32,
-    /// Processor time in user mode, in ticks.
+    /// The processor time in user mode, in ticks.
     pub user_time: u32,
-    /// `EventProperty` bits.
+    /// The `EventProperty` bits.
     pub event_property: u16,
     /// The extended items.
     pub items: Items<'a>,
@@ -109,19 +109,19 @@ pub struct EventRef<'a> {
     pub time: FileTime,
     /// The processor on which the event was written.
     pub processor: u16,
-    /// Number of the buffer, in the order of the file.
+    /// The number of the buffer, in file order.
     pub buffer: u32,
-    /// Offset of the record: the offset of its buffer in the file plus its offset in the
+    /// The offset of the record: its buffer's offset in the file plus its offset in the
     /// uncompressed buffer.
     pub offset: u64,
-    /// Size of the pointers in the user data.
+    /// The size of the pointers in the user data.
     pub pointer_size: PointerSize,
-    /// `Flags` of the `EVENT_HEADER`.
+    /// The `Flags` of the `EVENT_HEADER`.
     pub flags: u16,
 }
 
 impl<'a> EventRef<'a> {
-    /// Returns the data of the first extended item of a type, see [`ext_type`].
+    /// Returns the data of the first extended item of a type (see [`ext_type`]).
     #[must_use]
     pub fn item(&self, ext_type: u16) -> Option<&'a [u8]> {
         let mut items = self.items.iter();
@@ -135,7 +135,7 @@ impl<'a> EventRef<'a> {
         Some(Guid::from_bytes(id.try_into().ok()?))
     }
 
-    /// Returns the event with data of its own.
+    /// Returns the event with owned data.
     #[must_use]
     pub fn to_event(&self) -> Event {
         Event {
@@ -166,7 +166,7 @@ impl<'a> EventRef<'a> {
     }
 }
 
-/// The extended items of an event, in the order of the file.
+/// An event's extended items, in file order.
 #[derive(Clone, Copy, Debug)]
 pub struct Items<'a>(Source<'a>);
 
@@ -178,13 +178,13 @@ impl Default for Items<'_> {
 
 #[derive(Clone, Copy, Debug)]
 enum Source<'a> {
-    /// The items as they are in a record, checked by [`items_end`].
+    /// The bytes of the items in a record, checked by [`items_end`].
     Raw(&'a [u8]),
     Owned(&'a [ExtendedItem]),
 }
 
 impl<'a> Items<'a> {
-    /// Returns the items: their types, see [`ext_type`], and their data.
+    /// Returns the types (see [`ext_type`]) and data of the items.
     pub fn iter(&self) -> impl Iterator<Item = (u16, &'a [u8])> + use<'a> {
         let (raw, owned): (&[u8], &[ExtendedItem]) = match self.0 {
             Source::Raw(bytes) => (bytes, &[]),
@@ -199,11 +199,11 @@ impl<'a> Items<'a> {
     }
 }
 
-/// `Flags` bit: extended items precede the user data.
+/// The bit in `Flags` that is set if extended items precede the user data.
 const FLAG_EXTENDED_INFO: u16 = 1;
 
 /// Returns the offset of the user data in a record of [`layout::EVENT_HEADER`] bytes or more, and
-/// whether an extended item that starts there ends beyond the record. Such an item is treated as
+/// true if an extended item that starts there extends past the record. Such an item is treated as
 /// user data.
 pub(super) fn items_end(record: &[u8]) -> (usize, bool) {
     let mut c = Cursor::new(record);
@@ -222,7 +222,7 @@ pub(super) fn items_end(record: &[u8]) -> (usize, bool) {
     }
 }
 
-/// The location of a record, and the time when it was written.
+/// The location of a record, and its time.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Place {
     pub time: FileTime,
@@ -232,7 +232,7 @@ pub struct Place {
     pub pointer_size: PointerSize,
 }
 
-/// Reads a record whose user data starts at `user_data`, see [`items_end`].
+/// Reads a record whose user data starts at `user_data` (see [`items_end`]).
 pub(super) fn view(bytes: &[u8], user_data: usize, place: Place) -> Option<EventRef<'_>> {
     let mut c = Cursor::new(bytes);
     c.take(4)?; // size and header type
@@ -258,7 +258,7 @@ pub(super) fn view(bytes: &[u8], user_data: usize, place: Place) -> Option<Event
 }
 
 /// Reads a whole record. Returns `None` if it is shorter than its header, or if an extended item
-/// ends beyond it.
+/// extends past it.
 pub fn parse(bytes: &[u8]) -> Option<EventRecord> {
     let header = layout::EVENT_HEADER <= bytes.len();
     let (user_data, false) = header.then(|| items_end(bytes))? else {
@@ -267,7 +267,7 @@ pub fn parse(bytes: &[u8]) -> Option<EventRecord> {
     Some(view(bytes, user_data, Place::default())?.to_event().record)
 }
 
-/// Reads an extended item (ETL-5.12), and the flag for a following item.
+/// Reads an extended item (ETL-5.12), and the flag that another item follows.
 fn next_item<'a>(c: &mut Cursor<'a>) -> Option<(u16, &'a [u8], bool)> {
     let start = *c;
     let item = item(c);
@@ -284,8 +284,8 @@ fn item<'a>(c: &mut Cursor<'a>) -> Option<(u16, &'a [u8], bool)> {
     let linkage = c.u16()?;
     let data_size = usize::from(c.u16()?);
     let data = c.take(data_size)?;
-    // The item's own size includes its padding. An impossible size is replaced by the size of the
-    // data. Padding may be missing at the end of the record.
+    // The item's size includes its padding. An impossible size is replaced by the size of the data.
+    // At the end of the record, the padding can be missing.
     let used = layout::ITEM_HEADER + data_size;
     let total = if total >= used && total.is_multiple_of(8) { total } else { layout::align8(used) };
     c.take(total.min(available).checked_sub(used)?)?;

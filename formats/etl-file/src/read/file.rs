@@ -1,4 +1,4 @@
-//! Traces that are read buffer by buffer.
+//! Reads traces buffer by buffer.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -17,25 +17,25 @@ use crate::header::log_file_mode;
 use crate::layout::{self, Form};
 use crate::time::Clock;
 
-/// The maximum size of a buffer: that of a session of Windows.
+/// The maximum buffer size, which is that of a Windows session.
 const MAX_BUFFER: usize = compression::MAX_SIZE;
-/// The minimum size of a buffer: its header and the header of a record.
+/// The minimum buffer size: a buffer header and a record header.
 const MIN_BUFFER: usize = layout::BUFFER_HEADER + layout::SYSTEM_HEADER;
 /// The size of a buffer without records.
 const MIN_SIZE: u64 = 72;
-/// The bytes at the start of a compressed buffer from which its first record is decompressed.
+/// The number of bytes of a compressed buffer that are read to decompress its first record.
 const COMPRESSED_PROBE: usize = 1024;
-/// The bytes of a buffer that the index needs: the buffer's header and the part of the first
-/// record that contains its time stamp.
+/// The number of bytes of a buffer that the index needs: the buffer's header, and the first record
+/// up to its timestamp.
 const PROBE: usize = layout::BUFFER_HEADER + layout::SYSTEM_HEADER;
 
-/// A trace of any length. Only a few of its buffers are in memory.
+/// A trace of any length. Only a few of its buffers are in memory at a time.
 ///
-/// The file is opened in one pass over the headers of its buffers. [`records`](Self::records) then
-/// reads the buffers and gives out their records in the order of time; it keeps one buffer of each
-/// processor in memory. [`buffer`](Self::buffer) reads one buffer.
+/// Opening the file reads the headers of its buffers in one pass. [`records`](Self::records) then
+/// reads the buffers and returns their records in time order; it keeps one buffer of each processor
+/// in memory. [`buffer`](Self::buffer) reads a single buffer.
 ///
-/// The index takes 12 bytes for each buffer, 20 if the buffers are compressed.
+/// The index uses 12 bytes for each buffer, or 20 if buffers are compressed.
 #[derive(Debug)]
 pub struct TraceFile<R = File> {
     source: R,
@@ -46,33 +46,32 @@ pub struct TraceFile<R = File> {
     damages: Damages,
 }
 
-/// The places of the buffers and the times of their first records.
+/// The offsets of the buffers, and the times of their first records.
 #[derive(Debug, Default)]
 struct Index {
-    /// The distance between two buffers of equal size.
+    /// The distance between buffers of equal size.
     stride: u64,
-    /// The size of every buffer, if they have equal sizes.
+    /// The size of every buffer, if the sizes are equal.
     size: u32,
     /// True if each buffer has its own size, as in compressed files.
     by_size: bool,
-    /// The offsets of the buffers, if they have different sizes.
+    /// The offsets of the buffers, if the sizes differ.
     offsets: Vec<u64>,
-    /// The time stamp of the first record of each buffer.
+    /// The timestamp of each buffer's first record.
     first: Vec<i64>,
-    /// The buffers with records, by the time of the first one.
+    /// The buffers with records, by the time of their first record.
     order: Vec<u32>,
     /// The number of processors that have buffers.
     processors: usize,
-    /// The largest used part of a buffer.
+    /// The size of the largest used part of a buffer.
     largest: usize,
 }
 
 impl TraceFile<File> {
     /// Opens a file.
     ///
-    /// # Errors
-    /// Returns [`ReadError::Io`] if the file cannot be read, otherwise the errors of
-    /// [`new`](Self::new).
+    /// # Errors Fails with [`ReadError::Io`] if the file cannot be read, otherwise with the errors
+    /// of [`new`](Self::new).
     pub fn open(path: impl AsRef<Path>) -> Result<Self, ReadError> {
         Self::new(File::open(path)?)
     }
@@ -81,9 +80,8 @@ impl TraceFile<File> {
 impl<R: Read + Seek> TraceFile<R> {
     /// Opens a trace, and reads the headers of its buffers.
     ///
-    /// # Errors
-    /// Returns [`ReadError`] if the source cannot be read, or if the first buffer does not describe
-    /// a trace. Any other damage is listed.
+    /// # Errors Fails with [`ReadError`] if the source cannot be read, or if the first buffer does
+    /// not describe a trace. Other damage is listed.
     pub fn new(mut source: R) -> Result<Self, ReadError> {
         let length = source.seek(SeekFrom::End(0))?;
         let mut start = Vec::new();
@@ -103,7 +101,7 @@ impl<R: Read + Seek> TraceFile<R> {
         if first.flags & layout::FLAG_COMPRESSED != 0 {
             return Err(ReadError::Compressed);
         }
-        // The header event, whose size has 16 bits.
+        // The header event can have up to 65,535 bytes.
         let wanted = stride.min(layout::BUFFER_HEADER + layout::MAX_RECORD);
         read_at(&mut source, 0, wanted, &mut start)?;
         let event = start.get(layout::BUFFER_HEADER..).unwrap_or_default();
@@ -132,37 +130,36 @@ impl<R: Read + Seek> TraceFile<R> {
         &self.header
     }
 
-    /// Returns the clock, which converts the trace's time stamps to absolute times.
+    /// Returns the clock, which converts the trace's timestamps to absolute times.
     #[must_use]
     pub const fn clock(&self) -> Clock {
         self.clock
     }
 
-    /// Returns the number of buffers, damaged ones included, without the preallocated rest of the
-    /// file.
+    /// Returns the number of buffers, including damaged ones, but without the preallocated end of
+    /// the file.
     #[must_use]
     pub fn buffers(&self) -> u32 {
         u32::try_from(self.index.first.len()).unwrap_or(u32::MAX)
     }
 
-    /// Returns the damage of whole buffers, in the order of the file. Damage within a buffer is
-    /// found when its records are read.
+    /// Returns the damage to whole buffers, in file order. Damage inside a buffer is found when its
+    /// records are read.
     #[must_use]
     pub const fn damages(&self) -> &Damages {
         &self.damages
     }
 
-    /// Reads a buffer by its number in the order of the file. Returns `None` if there is no such
-    /// buffer, or if its header is damaged.
+    /// Reads a buffer, given its number in file order. Returns `None` if there is no such buffer,
+    /// or if its header is damaged.
     ///
-    /// # Errors
-    /// Returns [`ReadError::Io`] if the source cannot be read.
+    /// # Errors Fails with [`ReadError::Io`] if the source cannot be read.
     pub fn buffer(&mut self, number: u32) -> Result<Option<LoadedBuffer>, ReadError> {
         self.load(number, Reused::default())
     }
 
-    /// Returns the header of a buffer, or `None` if there is no such buffer, or if the file ends
-    /// within its header or it was never written.
+    /// Returns a buffer's header, or `None` if the buffer does not exist, was never written, or is
+    /// truncated inside its header.
     pub(crate) fn info(&mut self, number: u32) -> Result<Option<BufferInfo>, ReadError> {
         let Some(offset) = self.offset(number) else {
             return Ok(None);
@@ -198,7 +195,7 @@ impl<R: Read + Seek> TraceFile<R> {
             let mut records = Vec::new();
             let wanted = used - layout::BUFFER_HEADER;
             if let Err(error) = compression::decompress_into(content, wanted, &mut records)
-                // The end of the file is listed already.
+                // The end of the file is already listed.
                 && whole
             {
                 damages.push(Damage {
@@ -207,7 +204,7 @@ impl<R: Read + Seek> TraceFile<R> {
                     kind: DamageKind::Compression(error),
                 });
             }
-            // Keeps the place of the header, so that offsets count from the buffer's start.
+            // Reserves space for the header, so that offsets count from the buffer's start.
             bytes.clear();
             bytes.resize(layout::BUFFER_HEADER, 0);
             bytes.append(&mut records);
@@ -223,15 +220,16 @@ impl<R: Read + Seek> TraceFile<R> {
         Ok(Some(LoadedBuffer::new(part, reused, self.clock)))
     }
 
-    /// Returns the buffers with records, by the time of their first record, and this time.
+    /// Returns the buffer at a position in the order of first records, and the time of its first
+    /// record.
     pub(super) fn order(&self, position: usize) -> Option<(i64, u32)> {
         let number = *self.index.order.get(position)?;
         let first = *self.index.first.get(number as usize)?;
         Some((first, number))
     }
 
-    /// Returns the number of bytes that the buffers of all processors take, which are in memory at
-    /// the same time.
+    /// Returns the total size in bytes of the buffers of all processors, which are in memory at the
+    /// same time.
     pub(super) const fn working_set(&self) -> usize {
         // A buffer's successor is opened before the buffer is closed.
         self.index.largest.saturating_mul(self.index.processors.saturating_add(2))
@@ -245,7 +243,7 @@ impl<R: Read + Seek> TraceFile<R> {
         known.or_else(|| self.index.stride.checked_mul(u64::from(number)))
     }
 
-    /// Returns the number of used bytes of a buffer, if it can be read, and the buffer's damage.
+    /// Returns the number of a buffer's used bytes, if the buffer can be read, and its damage.
     fn used(&self, info: &BufferInfo) -> (Option<usize>, Option<(usize, DamageKind)>) {
         let size = info.size;
         if !self.index.by_size && size != self.index.size {
@@ -278,9 +276,9 @@ impl<R: Read + Seek> TraceFile<R> {
         let mut distance = self.index.stride;
         read_at(&mut self.source, distance, PROBE, &mut probe)?;
         let second = BufferInfo::parse(&probe, distance);
-        // In a file whose buffers have one size, the header event states that of the first buffer. In
-        // others it states the size in memory, and the first buffer takes less; a second one of
-        // another size than the first is then no damage.
+        // If all buffers have the same size, the header event states it. Otherwise, the header
+        // event states the size in memory and the first buffer is smaller; a second buffer of
+        // another size is then not damage.
         let smaller = self.header.session.buffer_size != self.index.size;
         self.index.by_size = self.header.session.is_compressed()
             || second.is_some_and(|second| {
@@ -316,7 +314,7 @@ impl<R: Read + Seek> TraceFile<R> {
                     break;
                 }
             }
-            // The space after the last written buffer is preallocated.
+            // The space after the last written buffer was preallocated.
             if is_blank(&probe) {
                 never_written += 1;
             } else {
@@ -342,7 +340,7 @@ impl<R: Read + Seek> TraceFile<R> {
         }
         self.index.processors = processors.len();
         let first = &self.index.first;
-        // The sort is stable: buffers of equal time stay in the order of the file.
+        // The sort is stable: buffers with equal times stay in file order.
         self.index.order.sort_by_key(|number| first.get(*number as usize));
         let (expected, present) = (self.header.buffers_written, self.buffers());
         let circular = self.header.session.log_file_mode & log_file_mode::CIRCULAR != 0;
@@ -353,7 +351,7 @@ impl<R: Read + Seek> TraceFile<R> {
                 kind: DamageKind::MissingBuffers { expected, present },
             });
         }
-        // The header of a session that has not ended does not count all buffers yet.
+        // Until a session has ended, its header does not count all buffers.
         let is_counted = self.header.end_time.is_some()
             && self.header.session.log_file_mode & log_file_mode::APPEND == 0;
         if expected < present && is_counted && !circular {
@@ -367,7 +365,7 @@ impl<R: Read + Seek> TraceFile<R> {
         Ok(())
     }
 
-    /// Lists buffers before a written one that were never written.
+    /// Lists never-written buffers that precede a written one.
     fn note_never_written(&mut self, never_written: &mut u64, offset: u64) {
         for missing in (1..=*never_written).rev() {
             let buffer = self.buffers();
@@ -404,14 +402,14 @@ impl<R: Read + Seek> TraceFile<R> {
         let first = if let Some(first) = first {
             first
         } else {
-            // The first record has no time stamp, or is the header event.
+            // The first record has no timestamp, or is the header event.
             let loaded = self.load(number, Reused::default())?;
             let timestamp = loaded.as_ref().and_then(|loaded| loaded.timestamp(0));
             let is_damaged = loaded.is_some_and(|loaded| !loaded.damages().is_empty());
             match timestamp {
                 Some(first) => first,
                 None if is_damaged => self.clock.reading_of_buffer(info.timestamp),
-                None => return Ok(()), // no record
+                None => return Ok(()), // not a record
             }
         };
         if let Some(place) = self.index.first.last_mut() {
@@ -425,7 +423,7 @@ impl<R: Read + Seek> TraceFile<R> {
 }
 
 impl<R: Read + Seek> TraceFile<R> {
-    /// Returns the time stamp of a compressed buffer's first record, if the start of the buffer
+    /// Returns the timestamp of a compressed buffer's first record, if the start of the buffer
     /// contains it.
     fn first_compressed(
         &mut self,
@@ -438,13 +436,13 @@ impl<R: Read + Seek> TraceFile<R> {
         read_at(&mut self.source, info.offset, wanted, &mut content)?;
         let content = content.get(layout::BUFFER_HEADER..).unwrap_or_default();
         let mut start = Vec::new();
-        // The rest of the buffer is missing, but the bytes before it are decompressed.
+        // The input is truncated, but everything before the truncation is decompressed.
         let _truncated = compression::decompress_into(content, used, &mut start);
         Ok(Form::of(&start).and_then(|form| form.timestamp(&start)))
     }
 }
 
-/// Returns the time stamp of a buffer's first record, if the bytes at the buffer's start contain it.
+/// Returns the timestamp of a buffer's first record, if the start of the buffer contains it.
 fn first_timestamp(probe: &[u8], used: usize, number: u32) -> Option<i64> {
     if number == 0 {
         return None;

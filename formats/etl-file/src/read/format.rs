@@ -1,8 +1,8 @@
-//! Files of other formats, which users open by mistake.
+//! Recognizes files of other formats that users open by mistake.
 
 use std::fmt;
 
-/// The format of a file that is not a trace, and advice for its user.
+/// The format of a file that is not a trace, and advice for the user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OtherFormat {
     name: &'static str,
@@ -21,8 +21,8 @@ const EVENT_LOG: &str = "open it with Event Viewer or evtx_dump";
 const DEBUGGER: &str = "open it with a debugger";
 const TEXT: &str = "if a decoder wrote it, name the .etl file that the decoder read";
 
-/// The offsets of magic bytes, these bytes, the name of their format and the advice. No trace starts
-/// with any of them: a trace starts with the size of a buffer.
+/// Offset and magic bytes, the format's name, and advice. Traces cannot be mistaken for these
+/// formats, because they start with a buffer size.
 #[rustfmt::skip]
 const FORMATS: &[(usize, &[u8], &str, &str)] = &[
     (0, b"version https://git-lfs", "a Git LFS pointer", "fetch the file that it stands for with `git lfs pull`"),
@@ -72,24 +72,24 @@ const FORMATS: &[(usize, &[u8], &str, &str)] = &[
     (0, b"[{\"", "JSON text", TEXT),
 ];
 
-/// The end of the marker of a trace's header event: its offset and its forms.
+/// The end of the marker of a trace's header event: its offset and possible values.
 const TRACE: (usize, [&[u8]; 2]) = (0x4A, [&[1, 0xC0], &[2, 0xC0]]);
 
 impl OtherFormat {
-    /// A trace, for files that should be something else.
+    /// A trace, in place of a file that should be something else.
     pub const TRACE: Self = Self { name: "a trace (.etl)", advice: "name it without an option" };
-    /// The bytes at the start of a file that [`of`](Self::of) needs.
+    /// The number of bytes at the start of a file that [`of`](Self::of) needs.
     pub const PROBE: usize = 512;
 
-    /// Recognizes the format of a file by its first [`PROBE`](Self::PROBE) bytes, or fewer if the
-    /// file is shorter. Returns `None` for unknown formats.
+    /// Recognizes the format of a file by its first [`PROBE`](Self::PROBE) bytes, or by all bytes
+    /// of a shorter file. Returns `None` for unknown formats.
     #[must_use]
     pub fn of(start: &[u8]) -> Option<Self> {
         if start.is_empty() {
             return Some(Self { name: "an empty file", advice: "nothing was written to it" });
         }
         let is_at = |at: usize, magic: &[u8]| {
-            // A few bytes may be anything if the file has no more.
+            // Short magic bytes in a very short file can be a coincidence.
             let is_long = magic.len() > 3 || start.len() >= 0x40;
             is_long && start.get(at..).is_some_and(|rest| rest.starts_with(magic))
         };

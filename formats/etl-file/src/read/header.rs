@@ -7,31 +7,31 @@ use crate::header::{LogFileHeader, TimeZone};
 use crate::layout;
 use crate::time::{ClockType, FileTime, SystemTime};
 
-/// The header of a trace: the settings that its session chose, and the totals at its end.
+/// A trace's header: the settings of the session, and the totals at its end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TraceHeader {
-    /// The settings that the session chose.
+    /// The settings of the session.
     pub session: LogFileHeader,
-    /// Layout version, major and minor: 1.5 or 2.0 (ETL-4.12).
+    /// The layout version, major and minor: 1.5 or 2.0 (ETL-4.12).
     pub layout_version: (u8, u8),
-    /// Size of a pointer on the machine that recorded the trace.
+    /// The pointer size of the machine that recorded the trace.
     pub pointer_size: u32,
-    /// Number of buffers at the start; 1.
+    /// The number of buffers at the start: 1.
     pub start_buffers: u32,
-    /// Buffers that the header counts. The file may contain more or fewer if the recording was cut
-    /// short.
+    /// The number of buffers that the header states. If recording was interrupted, the file can
+    /// contain more or fewer.
     pub buffers_written: u32,
-    /// The time at which the session stopped, if it did.
+    /// The time at which the session stopped, if it stopped.
     pub end_time: Option<FileTime>,
-    /// Events that were not recorded.
+    /// The number of events that were not recorded.
     pub events_lost: u32,
-    /// Buffers that were not written.
+    /// The number of buffers that were not written.
     pub buffers_lost: u32,
 }
 
 impl TraceHeader {
-    /// Reads the header event, the first record of a trace. `offset` is the offset of `bytes` in
-    /// the file; `logger_id` comes from the buffer header.
+    /// Reads the header event, which is a trace's first record. `offset` is the offset of `bytes`
+    /// in the file; `logger_id` comes from the buffer header.
     pub(super) fn parse(bytes: &[u8], offset: u64, logger_id: u16) -> Result<Self, ReadError> {
         let too_short = || ReadError::TooShort { offset, what: "trace's header event" };
         let system = bytes.get(..layout::SYSTEM_HEADER).ok_or_else(too_short)?;
@@ -41,7 +41,7 @@ impl TraceHeader {
             _ => return Err(ReadError::NoHeaderEvent { offset }),
         };
         let mut c = Cursor::new(system);
-        // The caller has checked version and type; the hook of a header event is 0.
+        // The caller has checked the version and type; the hook of a header event is 0.
         let size = c.u32().and_then(|_| c.u16()).ok_or_else(too_short)?;
         if c.u16() != Some(0) {
             return Err(ReadError::NoHeaderEvent { offset });
@@ -52,8 +52,8 @@ impl TraceHeader {
             PointerSize::Eight => PointerSize::Four,
         };
         let parsed = parse_fields(record, width, logger_id);
-        // The type can contradict the layout of the fields behind the names' pointers, which are
-        // then read as other fields.
+        // The header type can contradict the pointer size of the layout; the fields after the name
+        // pointers would then be misread.
         if !parsed.as_ref().is_some_and(is_plausible)
             && let Some(found) = parse_fields(record, other, logger_id).filter(is_plausible)
         {
@@ -64,15 +64,15 @@ impl TraceHeader {
 }
 
 impl TraceHeader {
-    /// Returns true if a record with the hook 0 has the fields of a header event.
+    /// Returns true if a record with hook 0 has the fields of a header event.
     pub(super) fn is_header(record: &[u8]) -> bool {
         let found = Self::parse(record, 0, 0);
         found.is_ok_and(|found| is_plausible(&found) && matches!(found.pointer_size, 4 | 8))
     }
 }
 
-/// Returns true if the fields whose places depend on the pointer size have values as Windows writes
-/// them.
+/// Returns true if the fields whose offsets depend on the pointer size have values that Windows
+/// writes.
 const fn is_plausible(header: &TraceHeader) -> bool {
     let session = &header.session;
     !matches!(session.clock, ClockType::Other(_))
@@ -80,14 +80,14 @@ const fn is_plausible(header: &TraceHeader) -> bool {
         && session.start_time.raw() > 0
 }
 
-/// Reads the fields after the first eight bytes, which are already checked.
+/// Reads the fields after the first eight bytes, which have been checked.
 fn parse_fields(record: &[u8], width: PointerSize, logger_id: u16) -> Option<TraceHeader> {
     let c = &mut Cursor::new(record);
     let mut session = LogFileHeader {
         thread_id: c.skip(8)?.u32()?,
         process_id: c.u32()?,
         start_clock: c.i64()?,
-        // Behind the kernel and user time.
+        // After the kernel and user times.
         buffer_size: c.skip(8)?.u32()?,
         os_major: c.u8()?,
         os_minor: c.u8()?,
@@ -108,7 +108,7 @@ fn parse_fields(record: &[u8], width: PointerSize, logger_id: u16) -> Option<Tra
     session.cpu_mhz = c.u32()?;
     c.skip(2 * width.bytes())?; // LoggerName, LogFileName (ETL-4.24)
     session.time_zone = parse_zone(c)?;
-    // Behind the alignment of BootTime in both widths (ETL-4.26).
+    // After the padding that aligns BootTime with either pointer size (ETL-4.26).
     session.boot_time = FileTime::from_raw(c.skip(4)?.i64()?);
     session.perf_frequency = c.i64()?;
     session.start_time = FileTime::from_raw(c.i64()?);
@@ -129,7 +129,7 @@ fn parse_fields(record: &[u8], width: PointerSize, logger_id: u16) -> Option<Tra
     })
 }
 
-/// Returns the number of UTF-16 code units in the name at the start of `bytes`, without its NUL.
+/// Returns the number of UTF-16 code units of the name at the start of `bytes`, without the NUL.
 fn session_name_units(bytes: &[u8]) -> usize {
     bytes.as_chunks::<2>().0.iter().take_while(|&&unit| unit != [0, 0]).count()
 }

@@ -9,21 +9,21 @@ use super::to_u64;
 use crate::layout::{self, Form};
 use crate::time::Clock;
 
-/// A buffer in memory, with the places of its records.
+/// A buffer in memory and the locations of its records.
 #[derive(Clone, Debug)]
 pub struct LoadedBuffer {
     info: BufferInfo,
     number: u32,
     clock: Clock,
-    /// The size of the pointers on the machine that recorded the trace.
+    /// The pointer size of the machine that recorded the trace.
     pointer_size: PointerSize,
-    /// The used part, uncompressed, as far as the file contains it.
+    /// The used part, uncompressed, to the extent that the file contains it.
     bytes: Vec<u8>,
     entries: Vec<Entry>,
     damages: Vec<Damage>,
 }
 
-/// The place of a record in its buffer.
+/// The location of a record in its buffer.
 #[derive(Clone, Copy, Debug)]
 struct Entry {
     timestamp: i64,
@@ -34,9 +34,8 @@ struct Entry {
 }
 
 impl LoadedBuffer {
-    /// Walks the records of a buffer. `bytes` is its used part; if `cut` is true, its last record
-    /// may be missing. `damages` lists the damage to the buffer itself. The memory of `entries` is
-    /// reused.
+    /// Finds the records of a buffer. If `part.cut` is true, the last record can be missing. Reuses
+    /// the memory of `reused`.
     pub(super) fn new(part: Part, reused: Reused, clock: Clock) -> Self {
         let Reused { mut entries, .. } = reused;
         entries.clear();
@@ -59,31 +58,31 @@ impl LoadedBuffer {
         &self.info
     }
 
-    /// Returns the number of the buffer, in the order of the file.
+    /// Returns the number of the buffer, in file order.
     #[must_use]
     pub const fn number(&self) -> u32 {
         self.number
     }
 
-    /// Returns the damaged parts of the buffer, in the order of the file.
+    /// Returns the buffer's damaged parts, in file order.
     #[must_use]
     pub fn damages(&self) -> &[Damage] {
         &self.damages
     }
 
-    /// Returns the number of records, without the header event of the trace.
+    /// Returns the number of records, not counting the trace's header event.
     #[must_use]
     pub const fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// Returns true if the buffer has no record.
+    /// Returns true if the buffer has no records.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
-    /// Returns a record by its position among the records.
+    /// Returns the record at a position in the list of records.
     #[must_use]
     pub fn record(&self, position: usize) -> Option<RecordRef<'_>> {
         let entry = self.entries.get(position)?;
@@ -101,32 +100,33 @@ impl LoadedBuffer {
         })
     }
 
-    /// Returns the records, in the order of the buffer.
+    /// Returns the records, in buffer order.
     pub fn records(&self) -> impl Iterator<Item = RecordRef<'_>> {
         (0..self.entries.len()).filter_map(|position| self.record(position))
     }
 
-    /// Returns the number of bytes that the buffer takes in memory.
+    /// Returns the memory size of the buffer in bytes.
     pub(super) const fn size(&self) -> usize {
         self.bytes.len()
     }
 
-    /// Returns the time stamp of a record.
+    /// Returns a record's timestamp.
     pub(super) fn timestamp(&self, position: usize) -> Option<i64> {
         self.entries.get(position).map(|entry| entry.timestamp)
     }
 
-    /// Sorts the records by time; records of equal time keep their order.
+    /// Sorts the records by time; records with equal times keep their order.
     pub(super) fn sort(&mut self) {
         self.entries.sort_by_key(|entry| entry.timestamp);
     }
 
-    /// Returns the memory of the buffer, to be reused.
+    /// Returns the buffer's memory for reuse.
     pub(super) fn recycle(self) -> Reused {
         Reused { bytes: self.bytes, entries: self.entries }
     }
 
-    /// Finds the records, up to the end of the buffer or to bytes that do not start a record.
+    /// Finds the records, up to the end of the buffer or to bytes that are not the start of a
+    /// record.
     fn walk(&mut self, cut: bool) {
         let (number, start) = (self.number, self.info.offset);
         let damages = &mut self.damages;
@@ -135,7 +135,7 @@ impl LoadedBuffer {
         };
         let mut timestamp = None;
         let of_buffer = self.clock.reading_of_buffer(self.info.timestamp);
-        // Records without a time stamp that no record with one precedes.
+        // The number of records without a timestamp before the first record with one.
         let mut undated = 0;
         let mut at = layout::BUFFER_HEADER;
         loop {
@@ -155,7 +155,7 @@ impl LoadedBuffer {
             let minimum = form.header_size();
             let record = left.get(..usize::from(size)).filter(|record| record.len() >= minimum);
             let Some(record) = record else {
-                // A record that is truncated by the end of the file is listed already.
+                // A record truncated by the end of the file is already listed.
                 if !cut || usize::from(size) <= left.len() {
                     let kind = DamageKind::RecordSize {
                         size: usize::from(size),
@@ -190,7 +190,7 @@ impl LoadedBuffer {
             }
             let (Ok(position), Ok(user_data)) = (u32::try_from(here), u16::try_from(user_data))
             else {
-                break; // not reached: a buffer and a record have these sizes
+                break; // unreachable: a buffer and a record have these sizes
             };
             self.entries.push(Entry {
                 timestamp: timestamp.unwrap_or(of_buffer),
@@ -200,7 +200,7 @@ impl LoadedBuffer {
                 form,
             });
         }
-        // The first time stamp is the best that is known of the records before it.
+        // The first timestamp is the best estimate for the records before it.
         let first = self.entries.get(undated).map(|entry| entry.timestamp);
         if let Some(first) = first {
             for entry in self.entries.iter_mut().take(undated) {
@@ -214,10 +214,10 @@ impl LoadedBuffer {
 pub(super) struct Part {
     pub info: BufferInfo,
     pub number: u32,
-    /// The size of the pointers on the machine that recorded the trace.
+    /// The pointer size of the machine that recorded the trace.
     pub pointer_size: PointerSize,
     pub bytes: Vec<u8>,
-    /// True if the file ends within the used part.
+    /// True if the file ends inside the used part.
     pub cut: bool,
     /// The damage to the buffer itself.
     pub damages: Vec<Damage>,

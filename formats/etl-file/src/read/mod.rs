@@ -1,9 +1,9 @@
 //! Reads .etl files, including damaged ones.
 //!
-//! [`TraceFile`] reads files of any length: it gives out the records of a trace in the order of
-//! time, and keeps one buffer of each processor in memory. [`Trace`] has all records of a small
-//! trace in memory. Both return event records (`EVENT_HEADER`) as events, and all other kinds of
-//! records with their bytes. Damaged parts are listed and do not hide the records after them.
+//! [`TraceFile`] reads files of any length: it returns a trace's records in time order, and keeps
+//! one buffer of each processor in memory. [`Trace`] keeps all records of a small trace in memory.
+//! Both return event records (`EVENT_HEADER`) as events, and all other records as bytes. Damaged
+//! parts are listed and do not hide the records after them.
 
 mod buffer;
 mod error;

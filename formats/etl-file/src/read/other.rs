@@ -12,44 +12,44 @@ use crate::layout::{Form, wpp_flags};
 pub struct Other {
     /// The kind of record.
     pub kind: OtherKind,
-    /// Offset in the file.
+    /// The offset in the file.
     pub offset: u64,
-    /// Size in bytes, including the header but not the padding.
+    /// The size in bytes, including the header but not the padding.
     pub size: u16,
-    /// Number of the buffer, in the order of the file.
+    /// The number of the buffer, in file order.
     pub buffer: u32,
     /// The processor that the buffer belongs to.
     pub processor: u16,
-    /// Reading of the session's clock, if the record has one.
+    /// The reading of the session's clock, if the record has one.
     pub timestamp: Option<i64>,
 }
 
-/// Kinds of records that are recognised but not decoded.
+/// The kinds of records that are recognized but not decoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum OtherKind {
-    /// Kernel event with a 32-byte header.
+    /// A kernel event with a 32-byte header.
     System {
-        /// Group and type of the event.
+        /// The event's group and type.
         hook: u16,
     },
-    /// Kernel event with a 24-byte header.
+    /// A kernel event with a 24-byte header.
     CompactSystem {
-        /// Group and type of the event.
+        /// The event's group and type.
         hook: u16,
     },
-    /// Kernel event with a 16-byte header.
+    /// A kernel event with a 16-byte header.
     PerfInfo {
-        /// Group and type of the event.
+        /// The event's group and type.
         hook: u16,
     },
-    /// Classic event (`EVENT_TRACE_HEADER`).
+    /// A classic event (`EVENT_TRACE_HEADER`).
     Classic {
-        /// GUID of the event's class.
+        /// The GUID of the event's class.
         class: Guid,
     },
-    /// Classic event with an instance (`EVENT_INSTANCE_HEADER`).
+    /// A classic event that belongs to an instance (`EVENT_INSTANCE_HEADER`).
     ClassicInstance,
-    /// WPP message.
+    /// A WPP message.
     Wpp,
     /// A trace header of an undocumented type.
     Unknown {
@@ -88,8 +88,8 @@ impl fmt::Display for OtherKind {
     }
 }
 
-/// Returns the size of the pointers in a record, as its header type or its flags give it; if they do
-/// not, that of the trace.
+/// Returns the pointer size that a record's header type or flags imply or, if they imply none, that
+/// of the trace.
 pub fn pointer_size(form: Form, record: &[u8], of_trace: PointerSize) -> PointerSize {
     let byte = |at| record.get(at).copied().unwrap_or_default();
     match form {
@@ -100,14 +100,14 @@ pub fn pointer_size(form: Form, record: &[u8], of_trace: PointerSize) -> Pointer
             _ => of_trace,
         },
         Form::Unknown(_) => of_trace,
-        // The types of classic and kernel records.
+        // The header types of classic and kernel records.
         _ if matches!(byte(2), 0x01 | 0x03 | 0x0A | 0x0B | 0x10) => PointerSize::Four,
         _ => PointerSize::Eight,
     }
 }
 
-/// Returns the kind and the time stamp of a record, or `None` for an event record and if the record is
-/// shorter than its header.
+/// Returns the kind and timestamp of a record, or `None` if it is an event record or shorter than
+/// its header.
 pub(super) fn describe(form: Form, record: &[u8]) -> Option<(OtherKind, Option<i64>)> {
     let hook = || form.hook(record);
     let kind = match form {

@@ -8,23 +8,23 @@ use crate::time::{Clock, FileTime};
 /// A record of any form, borrowed from the buffer that contains it.
 #[derive(Clone, Copy, Debug)]
 pub struct RecordRef<'a> {
-    /// The whole record: its header and its payload, without the padding.
+    /// The whole record: header and payload, without padding.
     pub bytes: &'a [u8],
     /// The processor that the buffer belongs to.
     pub processor: u16,
-    /// Number of the buffer, in the order of the file.
+    /// The number of the buffer, in file order.
     pub buffer: u32,
-    /// Offset of the record: the offset of its buffer in the file plus its offset in the
+    /// The offset of the record: its buffer's offset in the file plus its offset in the
     /// uncompressed buffer.
     pub offset: u64,
-    /// The reading of the session's clock by which the record is sorted: its own or, for a record
-    /// without one, that of the record before it.
+    /// The clock reading by which the record is sorted: its own or, if it has none, that of the
+    /// record before it.
     pub timestamp: i64,
     pub(super) clock: &'a Clock,
     pub(super) form: Form,
-    /// The size of the pointers on the machine that recorded the trace.
+    /// The pointer size of the machine that recorded the trace.
     pub(super) of_trace: PointerSize,
-    /// Offset of the user data in an event record.
+    /// The offset of the user data in an event record.
     pub(super) user_data: usize,
 }
 
@@ -41,9 +41,9 @@ impl<'a> RecordRef<'a> {
         self.clock
     }
 
-    /// Returns the size of the pointers on the machine or in the process that wrote the record, as
-    /// the record's header type or flags give it. Records that do not state it have the size of the
-    /// machine that recorded the trace.
+    /// Returns the pointer size of the machine or process that wrote the record, as the record's
+    /// header type or flags imply it. If they do not, returns that of the machine that recorded the
+    /// trace.
     #[must_use]
     pub fn pointer_size(&self) -> PointerSize {
         other::pointer_size(self.form, self.bytes, self.of_trace)
@@ -87,7 +87,7 @@ impl<'a> RecordRef<'a> {
     }
 }
 
-/// The parts of a [`RecordRef`] beside its bytes and its clock.
+/// The parts of a [`RecordRef`] besides its bytes and clock.
 #[derive(Clone, Copy, Debug)]
 struct Properties {
     processor: u16,
@@ -127,7 +127,7 @@ impl Properties {
     }
 }
 
-/// A record of any form with bytes of its own, so that it outlives its buffer.
+/// A record of any form with owned bytes, so that it can outlive its buffer.
 #[derive(Clone, Debug)]
 pub struct RecordBuf {
     bytes: Box<[u8]>,
@@ -142,7 +142,7 @@ impl RecordBuf {
         self.properties.with(&self.bytes, &self.clock)
     }
 
-    /// Returns the number of bytes that the record takes in memory.
+    /// Returns the memory size of the record in bytes.
     pub(crate) fn size(&self) -> usize {
         size_of::<Self>() + self.bytes.len()
     }
@@ -158,12 +158,12 @@ impl From<&RecordRef<'_>> for RecordBuf {
     }
 }
 
-/// Consecutive records of a trace, with bytes of their own.
+/// Consecutive records of a trace, with owned bytes.
 #[derive(Debug)]
 pub struct RecordBatch {
     clock: Clock,
     bytes: Vec<u8>,
-    /// The records, and the ends of their bytes.
+    /// The records and the ends of their bytes.
     records: Vec<(Properties, usize)>,
 }
 
@@ -171,12 +171,12 @@ impl RecordBatch {
     /// The number of bytes at which a batch is full.
     pub const FULL: usize = 64 << 10;
 
-    /// Returns a batch of records with times of this clock.
+    /// Returns a batch for records of a trace with this clock.
     pub fn new(clock: Clock) -> Self {
         Self { clock, bytes: Vec::with_capacity(Self::FULL), records: Vec::new() }
     }
 
-    /// Adds a record. Returns true if the batch is full then.
+    /// Adds a record. Returns true if the batch is then full.
     pub fn push(&mut self, record: &RecordRef<'_>) -> bool {
         self.bytes.extend_from_slice(record.bytes);
         self.records.push((Properties::of(record), self.bytes.len()));

@@ -1,4 +1,4 @@
-//! The records of a trace in the order of time.
+//! A trace's records in time order.
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
@@ -9,35 +9,35 @@ use super::file::TraceFile;
 use super::loaded::{LoadedBuffer, Reused};
 use super::record::{RecordBatch, RecordRef};
 
-/// The buffers that may be in memory at the same time in any case, in bytes.
+/// The total size in bytes of the buffers that can always be in memory at the same time.
 const MIN_LIMIT: usize = 16 << 20;
 
 impl<R: Read + Seek> TraceFile<R> {
-    /// Returns all records except the header event, in the order of time. Records of equal time are
-    /// in the order of the file (ETL-9.6).
+    /// Returns all records except the header event, in time order. Records with equal times are in
+    /// file order (ETL-9.6).
     pub fn records(&mut self) -> Records<'_, R> {
         Records::new(self)
     }
 }
 
-/// The records of a trace in the order of time; see [`TraceFile::records`].
+/// A trace's records in time order; see [`TraceFile::records`].
 ///
 /// A buffer is read when its first record is next in time, and released after its last record.
-/// Records of one buffer that are not in the order of time are sorted. If so many buffers overlap
-/// in time that they would take more memory than one buffer of each processor, some records come
-/// late; [`late`](Self::late) counts them.
+/// Records inside a buffer are sorted by time. If so many buffers overlap in time that they would
+/// need more memory than one buffer of each processor, some records are late; [`late`](Self::late)
+/// counts them.
 #[derive(Debug)]
 pub struct Records<'t, R> {
     file: &'t mut TraceFile<R>,
-    /// The position of the next buffer to read in the order of their first records.
+    /// The next buffer to read, as a position in the order of first records.
     next: usize,
-    /// The buffers that were read and are not in use.
+    /// The loaded buffers that are not current.
     waiting: BinaryHeap<Open>,
     current: Option<Open>,
-    /// The record with which another buffer continues: its time and its buffer.
+    /// The next record of any other buffer: its time and buffer.
     bound: (i64, u32),
     spare: Vec<Reused>,
-    /// The used bytes of all open buffers, and their limit.
+    /// The total used bytes of all open buffers, and the limit.
     open: usize,
     limit: usize,
     last: i64,
@@ -55,7 +55,7 @@ struct Open {
 }
 
 impl Open {
-    /// Updates the key by the next record, if there is one.
+    /// Sets the key to that of the next record, if there is one.
     fn update(&mut self) -> bool {
         match self.buffer.timestamp(self.next) {
             Some(timestamp) => {
@@ -82,7 +82,7 @@ impl PartialOrd for Open {
 }
 
 impl Ord for Open {
-    /// Orders by time, reversed: the earliest buffer compares as the greatest.
+    /// Orders by time in reverse: the earliest buffer compares as the greatest.
     fn cmp(&self, other: &Self) -> Ordering {
         other.key.cmp(&self.key)
     }
@@ -110,8 +110,7 @@ impl<'t, R: Read + Seek> Records<'t, R> {
 
     /// Returns the next record.
     ///
-    /// # Errors
-    /// Returns [`ReadError::Io`] if the source cannot be read.
+    /// # Errors Fails with [`ReadError::Io`] if the source cannot be read.
     #[expect(clippy::should_implement_trait, reason = "the record borrows from the iterator")]
     pub fn next(&mut self) -> Result<Option<RecordRef<'_>>, ReadError> {
         Ok(if self.advance()? { self.get() } else { None })
@@ -119,8 +118,7 @@ impl<'t, R: Read + Seek> Records<'t, R> {
 
     /// Moves to the next record, which [`get`](Self::get) then returns. Returns false at the end.
     ///
-    /// # Errors
-    /// Returns [`ReadError::Io`] if the source cannot be read.
+    /// # Errors Fails with [`ReadError::Io`] if the source cannot be read.
     pub fn advance(&mut self) -> Result<bool, ReadError> {
         loop {
             if let Some(open) = &mut self.current
@@ -146,10 +144,9 @@ impl<'t, R: Read + Seek> Records<'t, R> {
         open.buffer.record(open.next.checked_sub(1)?)
     }
 
-    /// Passes all records on in batches, until `push` returns false.
+    /// Passes on all records in batches, until `push` returns false.
     ///
-    /// # Errors
-    /// Returns [`ReadError::Io`] if the source cannot be read.
+    /// # Errors Fails with [`ReadError::Io`] if the source cannot be read.
     pub(crate) fn in_batches(
         &mut self,
         push: &mut dyn FnMut(RecordBatch) -> bool,
@@ -175,13 +172,13 @@ impl<'t, R: Read + Seek> Records<'t, R> {
         self.file
     }
 
-    /// Returns the number of records so far.
+    /// Returns the number of records returned so far.
     #[must_use]
     pub const fn count(&self) -> u64 {
         self.count
     }
 
-    /// Returns the number of records so far that came after a later one.
+    /// Returns the number of records so far that followed a record with a later time.
     #[must_use]
     pub const fn late(&self) -> u64 {
         self.late

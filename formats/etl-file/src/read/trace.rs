@@ -32,17 +32,15 @@ pub struct Trace {
 impl Trace {
     /// Reads a file.
     ///
-    /// # Errors
-    /// Returns [`ReadError::Io`] if the file cannot be read, otherwise the error of
-    /// [`parse`](Self::parse).
+    /// # Errors Fails with [`ReadError::Io`] if the file cannot be read, otherwise with the error
+    /// of [`parse`](Self::parse).
     pub fn open(path: impl AsRef<Path>) -> Result<Self, ReadError> {
         Self::read(TraceFile::open(path)?)
     }
 
     /// Reads the bytes of a file.
     ///
-    /// # Errors
-    /// Returns [`ReadError`] if the first buffer does not describe a trace. Any other
+    /// # Errors Fails with [`ReadError`] if the first buffer does not describe a trace. Other
     /// damage is listed in [`damages`](Self::damages).
     pub fn parse(file: &[u8]) -> Result<Self, ReadError> {
         Self::read(TraceFile::new(Cursor::new(file))?)
@@ -50,8 +48,7 @@ impl Trace {
 
     /// Reads all records of a trace into memory.
     ///
-    /// # Errors
-    /// Returns [`ReadError::Io`] if the source cannot be read.
+    /// # Errors Fails with [`ReadError::Io`] if the source cannot be read.
     pub fn read<R: Read + Seek>(mut file: TraceFile<R>) -> Result<Self, ReadError> {
         let mut trace = Self {
             header: file.header().clone(),
@@ -82,25 +79,25 @@ impl Trace {
         &self.header
     }
 
-    /// Returns the buffers, in the order of the file.
+    /// Returns the buffers, in file order.
     #[must_use]
     pub fn buffers(&self) -> &[BufferInfo] {
         &self.buffers
     }
 
-    /// Returns all records except the header event, in the order of the file.
+    /// Returns all records except the header event, in file order.
     #[must_use]
     pub fn records(&self) -> &[Record] {
         &self.records
     }
 
-    /// Returns the damaged parts, in the order of the file.
+    /// Returns the damaged parts, in file order.
     #[must_use]
     pub fn damages(&self) -> &[Damage] {
         &self.damages
     }
 
-    /// Returns the events, in the order of the file.
+    /// Returns the events, in file order.
     pub fn events(&self) -> impl Iterator<Item = &Event> {
         self.records.iter().filter_map(|record| match record {
             Record::Event(event) => Some(event),
@@ -108,7 +105,7 @@ impl Trace {
         })
     }
 
-    /// Returns the records that are not decoded, in the order of the file.
+    /// Returns the records that are not decoded, in file order.
     pub fn others(&self) -> impl Iterator<Item = &Other> {
         self.records.iter().filter_map(|record| match record {
             Record::Event(_) => None,
@@ -116,8 +113,7 @@ impl Trace {
         })
     }
 
-    /// Returns the events sorted by time stamp; events with the same time stamp are in the order of
-    /// the file.
+    /// Returns the events sorted by timestamp; events with equal timestamps are in file order.
     #[must_use]
     pub fn events_by_time(&self) -> Vec<&Event> {
         let mut events: Vec<&Event> = self.events().collect();
@@ -125,7 +121,7 @@ impl Trace {
         events
     }
 
-    /// Returns the clock, which converts the trace's time stamps to absolute times.
+    /// Returns the clock, which converts the trace's timestamps to absolute times.
     #[must_use]
     pub const fn clock(&self) -> Clock {
         self.header.session.session_clock()

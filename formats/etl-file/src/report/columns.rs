@@ -1,14 +1,14 @@
-//! The parts of a page that hold events.
+//! The parts of a page that contain events.
 //!
-//! Each part is compressed and written as text in base64, in an element of its own. A block has the
-//! columns of many events, which the script reads when the page loads: the values that filters and
-//! the timeline need. A chunk has the details of some events, which the script reads when they are
+//! Each part is compressed and written in base64 to its own element. A block contains the columns
+//! of many events, with the values that filters and the timeline need; the script reads it when the
+//! page loads. A chunk contains the details of some events; the script reads it when they are
 //! shown.
 //!
-//! A block starts with the number of its events as 32 bits. The times follow, each as the difference
-//! to the one before in groups of seven bits, the lowest first. Then come the columns: the number of
-//! bytes of its values, then all lowest bytes, all second bytes and so on, which compresses better
-//! than the values one by one.
+//! A block starts with its number of events as 32 bits. The times follow, each as the difference
+//! from the previous time in groups of seven bits, lowest first. Then come the columns, each with
+//! its value size in bytes, followed by all lowest bytes, all second bytes and so on, which
+//! compresses better than consecutive values.
 
 use std::collections::HashMap;
 use std::io::{self, Write};
@@ -21,26 +21,26 @@ use flate2::write::DeflateEncoder;
 
 use super::spill::Row;
 
-/// The number of events of a block.
+/// The maximum number of events in a block.
 const BLOCK_EVENTS: usize = 1 << 16;
-/// The most events of a chunk.
+/// The maximum number of events in a chunk.
 const CHUNK_EVENTS: u32 = 4096;
-/// The most bytes of a chunk, unless it has a single event.
+/// The maximum number of bytes in a chunk with several events.
 const CHUNK_BYTES: usize = 1 << 19;
 
-/// Writes a part as an element. `name` is from this program.
+/// Writes a part as an element. `name` comes from this program and needs no escaping.
 pub fn write_part(name: &str, bytes: &[u8], out: &mut impl Write) -> io::Result<()> {
     let mut encoder = DeflateEncoder::new(Vec::new(), Compression::default());
     encoder.write_all(bytes)?;
     let packed = STANDARD.encode(encoder.finish()?);
-    // The media type keeps the browser from executing it; base64 has no character of markup.
+    // The media type prevents the browser from executing the data; base64 contains no markup.
     writeln!(
         out,
         "<script type=\"application/octet-stream\" data-part=\"{name}\">{packed}</script>"
     )
 }
 
-/// The columns of a block after the times.
+/// The number of columns in a block after the times.
 const COLUMNS: usize = 6;
 
 /// Writes rows, sorted by time, as blocks and chunks.
@@ -52,7 +52,7 @@ pub struct Columns {
     blocks: u32,
     chunk: Vec<u8>,
     chunk_events: u32,
-    /// The number of the first event of each chunk.
+    /// The index of each chunk's first event.
     chunks: Vec<u64>,
     activities: HashMap<Guid, u32>,
     guids: Vec<u8>,
@@ -60,7 +60,7 @@ pub struct Columns {
 }
 
 impl Columns {
-    /// Starts a table whose times count from `origin`.
+    /// Starts a table whose times are relative to `origin`.
     pub fn new(origin: i64) -> Self {
         Self {
             origin,
@@ -82,12 +82,12 @@ impl Columns {
         self.rows
     }
 
-    /// Returns the numbers of the chunks' first events.
+    /// Returns the indexes of the chunks' first events.
     pub fn chunks(&self) -> &[u64] {
         &self.chunks
     }
 
-    /// Returns the number of an activity; the null GUID has the number 0.
+    /// Returns an activity's number; the null GUID has number 0.
     fn activity(&mut self, guid: Guid) -> u32 {
         if guid.is_null() {
             return 0;
@@ -122,7 +122,7 @@ impl Columns {
         for (column, value) in self.values.iter_mut().zip(values) {
             column.push(value);
         }
-        // The line ends with a byte of its own.
+        // The line feed at the end takes one byte.
         let full =
             self.chunk_events == CHUNK_EVENTS || self.chunk.len() + row.line.len() >= CHUNK_BYTES;
         if full {
@@ -173,12 +173,12 @@ impl Columns {
         }
         write_part(&format!("block-{}", self.blocks), &block, out)?;
         self.blocks += 1;
-        // The times of a block count from the start of the trace.
+        // The times in a block are relative to the start of the trace.
         self.last = self.origin;
         Ok(())
     }
 
-    /// Writes the remaining block, and the activities' GUIDs.
+    /// Writes the last block, and the GUIDs of the activities.
     pub fn finish(&mut self, out: &mut impl Write) -> io::Result<()> {
         self.flush_chunk(out)?;
         self.flush_block(out)?;
@@ -224,7 +224,7 @@ mod tests {
         }
     }
 
-    /// Returns the table of rows, and the page.
+    /// Returns the table with these rows, and the page.
     fn written(rows: impl IntoIterator<Item = Row>) -> (Columns, String) {
         let mut out = Vec::new();
         let mut columns = Columns::new(1_000);
@@ -257,7 +257,7 @@ mod tests {
         assert_eq!(part(&page, "details-16"), b"x\n");
         let whole = part(&page, "block-0");
         assert_eq!(whole[..6], [0, 0, 1, 0, 0, 1]);
-        // The times of a block count from the start.
+        // The times in a block are relative to the start.
         let last = part(&page, "block-1");
         assert_eq!(last[..7], [1, 0, 0, 0, 0x80, 0x80, 4]);
     }

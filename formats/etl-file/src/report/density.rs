@@ -1,15 +1,15 @@
 //! The number of events in each interval of a trace, by level.
 
-/// The most intervals. Screens have fewer columns, so that a view can be enlarged some times before
-/// the intervals show.
+/// The maximum number of intervals. Screens are narrower, so a view can be enlarged several times
+/// before intervals become visible.
 const MAX_BINS: usize = 8192;
 
-/// Levels 0 to 4, and 5 with all greater ones.
+/// Levels 0 to 4, and one for 5 and above.
 pub const LEVELS: usize = 6;
 
-/// Counts of events by interval and level.
+/// The number of events by interval and level.
 ///
-/// All intervals have the same width. It doubles whenever an event lies beyond the last possible
+/// All intervals have the same width. The width doubles when an event lies after the last possible
 /// interval, so that any trace fits in the same memory.
 pub struct Density {
     /// The time at which the first interval starts, in units of 100 ns.
@@ -24,7 +24,7 @@ impl Density {
         Self { origin: 0, width: 1, bins: Vec::new() }
     }
 
-    /// Counts an event. Events before the first one are counted in the first interval.
+    /// Counts an event. Events before the first one count in the first interval.
     pub fn add(&mut self, time: i64, level: u8) {
         if self.bins.is_empty() {
             self.origin = time;
@@ -47,7 +47,7 @@ impl Density {
         }
     }
 
-    /// Joins each pair of intervals.
+    /// Merges each pair of intervals.
     fn widen(&mut self) {
         self.width = self.width.saturating_mul(2);
         let joined = self.bins.chunks(2).map(|pair| {
@@ -72,7 +72,7 @@ impl Density {
         self.width
     }
 
-    /// Returns the counts as little-endian numbers of 32 bits, interval by interval.
+    /// Returns the counts as little-endian 32-bit numbers, interval by interval.
     pub fn to_bytes(&self) -> Vec<u8> {
         let counts = self.bins.iter().flatten();
         counts.flat_map(|count| count.to_le_bytes()).collect()

@@ -1,14 +1,14 @@
-//! The details of an event as a line of JSON, from which a page's script shows its fields.
+//! The details of an event as a line of JSON, from which a page's script displays the fields.
 //!
-//! A line is an array: the number of the event's list of field names, the values of the fields, and
-//! an object with everything that few events have. A value keeps its type where the page needs it:
+//! A line is an array: the number of the event's list of field names, the field values, and an
+//! object with the rare properties. A value keeps its type where the page needs it:
 //!
 //! | in the line | value |
 //! |---|---|
-//! | number, `true`, `null` | the same |
+//! | number, `true`, `null` | itself |
 //! | string that starts with `'` | text |
 //! | string that starts with `#` | bytes, in hexadecimal |
-//! | other string | a value that is shown as it is: a code, an address, a time |
+//! | other string | a value to show as written: a code, an address, a time |
 //! | array | array |
 //! | `{"n": name, "v": value}` | number with a name |
 //! | `{"s": [[name, value], …]}` | structure |
@@ -21,7 +21,7 @@ use serde::{Serialize, Serializer};
 use crate::decode::{Decoded, Stack, Value};
 use crate::show::Hex;
 
-/// The greatest integer up to which scripts represent every integer exactly.
+/// The greatest integer below which scripts represent every integer exactly.
 const MAX_SAFE: u64 = (1 << 53) - 1;
 
 /// A value as part of a line.
@@ -67,7 +67,7 @@ impl Serialize for Plain<'_> {
     }
 }
 
-/// The members that few events have.
+/// The properties that few events have.
 #[derive(Serialize)]
 struct Extra<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -76,10 +76,10 @@ struct Extra<'a> {
     leftover: String,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     problems: Vec<String>,
-    /// The frames of the call stack, the innermost first.
+    /// The frames of the call stack, innermost first.
     #[serde(skip_serializing_if = "Option::is_none")]
     stack: Option<Vec<String>>,
-    /// The names of the fields, if they have no number.
+    /// The names of the fields, if their list has no number.
     #[serde(skip_serializing_if = "Option::is_none")]
     names: Option<Vec<&'a str>>,
 }
@@ -124,15 +124,15 @@ fn frames(stack: &Stack) -> Vec<String> {
     frames.collect()
 }
 
-/// The most lists of field names that have a number.
+/// The maximum number of numbered lists of field names.
 const MAX_SHAPES: usize = 1 << 16;
 
-/// The lists of field names, each with a number: its position.
+/// The lists of field names, numbered by position.
 #[derive(Default)]
 pub struct Shapes {
     lists: Vec<Vec<Arc<str>>>,
     numbers: std::collections::HashMap<Vec<Arc<str>>, usize>,
-    /// The names of the event at hand; kept to save its allocation.
+    /// The names of the current event's fields; reused to save an allocation.
     names: Vec<Arc<str>>,
 }
 
@@ -151,13 +151,13 @@ impl Shapes {
         })
     }
 
-    /// Returns the lists, in the order of their numbers.
+    /// Returns the lists, in numerical order.
     pub fn lists(&self) -> Vec<Vec<&str>> {
         let lists = self.lists.iter();
         lists.map(|list| list.iter().map(AsRef::as_ref).collect()).collect()
     }
 
-    /// Returns the line of an event.
+    /// Returns the line that describes an event.
     pub fn line(&mut self, event: &Decoded) -> serde_json::Result<Vec<u8>> {
         let shape = self.number(event);
         let names = || event.fields.iter().map(|(name, _)| name.as_ref()).collect();

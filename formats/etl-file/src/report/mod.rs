@@ -1,12 +1,12 @@
 //! Reports: HTML pages that show traces in a browser.
 //!
-//! A page is a single file without dependencies, which loads nothing. It starts with the problems
-//! of the trace, and has a timeline of processors, threads and activities, counts, and a table of
-//! events that can be filtered, searched and opened. [`Writer`] makes one from events that come one
-//! at a time.
+//! A page is a single file that loads nothing else. It starts with the trace's problems, and has a
+//! timeline of processors, threads and activities, counts, and a table of events that can be
+//! filtered, searched and expanded. [`Writer`] creates a page from a stream of events.
 //!
-//! The contents of a trace are untrusted. The page has them as data that no browser takes for markup
-//! or script, shows them as text only, and has a policy that permits its own script and style only.
+//! The contents of a trace are untrusted. The page stores them as data that no browser interprets
+//! as markup or script, shows them only as text, and has a policy that permits only its own script
+//! and style.
 
 mod columns;
 mod density;
@@ -36,11 +36,10 @@ pub struct Input<'a> {
     pub trace: &'a Trace,
 }
 
-/// Writes the page for traces in memory, with at most `limit` of their events.
+/// Writes a page for traces in memory, with at most `limit` of their events.
 /// [`Writer::add_files`] reads traces of any length.
 ///
-/// # Errors
-/// Returns the error of `out` or of a temporary file.
+/// # Errors Fails with the error of `out` or of a temporary file.
 pub fn write(
     inputs: &[Input<'_>],
     catalog: &Catalog,

@@ -1,4 +1,4 @@
-//! The page around the data: markup, style and script.
+//! The page that surrounds the data: markup, style and script.
 
 use std::io::{self, Write};
 
@@ -10,7 +10,7 @@ use sha2::{Digest, Sha256};
 /// The template of the page, with placeholders for policy, style, data and script.
 const PAGE: &str = include_str!("page/page.html");
 const STYLE: &str = include_str!("page/page.css");
-/// The script, in the order in which its parts need each other.
+/// The script's parts, in order of dependency.
 const SCRIPT: &str = concat!(
     "'use strict';\n(() => {\n",
     include_str!("page/dom.js"),
@@ -31,15 +31,15 @@ const SCRIPT: &str = concat!(
     "})();\n"
 );
 
-/// Returns the source expression by which a policy permits one text.
+/// Returns the source expression that permits this text in a policy.
 fn permit(text: &str) -> String {
     format!("'sha256-{}'", STANDARD.encode(Sha256::digest(text)))
 }
 
-/// Writes the page up to its data.
+/// Writes the page up to the data.
 pub fn write_head(out: &mut impl Write) -> io::Result<()> {
-    // The browser runs this script and applies this style, and loads nothing: whatever a trace
-    // contains, it cannot become either of them.
+    // The browser runs only this script, applies only this style and loads nothing: whatever a
+    // trace contains cannot become script or style.
     let policy = format!(
         "default-src 'none'; script-src {}; style-src {}; base-uri 'none'; form-action 'none'",
         permit(SCRIPT),
@@ -56,10 +56,10 @@ pub fn write_head(out: &mut impl Write) -> io::Result<()> {
     out.write_all(rest.as_bytes())
 }
 
-/// Writes the description of the data, and the rest of the page.
+/// Writes the description of the data, and the remainder of the page.
 pub fn write_tail(description: &impl Serialize, out: &mut impl Write) -> io::Result<()> {
-    // In JSON, `<` only occurs in strings, where it can be escaped. Nothing in the data can then
-    // look like the end of the script element.
+    // In JSON, `<` occurs only in strings, where it can be escaped, so nothing in the data can end
+    // the script element.
     let description = serde_json::to_string(description)?.replace('<', "\\u003c");
     let (_, tail) = PAGE.split_once("{{data}}").unwrap_or((PAGE, ""));
     let (before, after) = tail.split_once("{{script}}").unwrap_or((tail, ""));

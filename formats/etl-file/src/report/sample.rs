@@ -1,39 +1,39 @@
-//! The choice of the events that a page shows, if it cannot show all.
+//! Selects the events to show if a page cannot show all of them.
 //!
-//! Events belong to classes. A class gets the room that the classes before it leave. The first
-//! events of each kind get a quarter of it, or more if the classes after them do not need it, and
-//! starts and stops leave a quarter to all others, so that no kind is missing only because another
-//! one is frequent.
+//! Events are divided into classes, each of which gets the space that the classes before it leave.
+//! The first events of each kind get a quarter of it, or more if later classes do not need it;
+//! starts and stops leave a quarter for all other events. No kind of event is thus displaced by a
+//! more frequent one.
 //!
-//! Within a class, each event has a rank, and a page shows the events whose ranks are below a limit.
-//! The ranks spread evenly over the events of a class, so that any limit leaves events everywhere;
-//! the events of an activity share theirs, so that a start is not shown without its stop.
+//! Each event has a rank in its class, and the page shows the events with ranks below a limit.
+//! Ranks are spread evenly over a class, so that any limit leaves events everywhere; an activity's
+//! events share a rank, so that a start is not shown without its stop.
 
 use etw_wire::Guid;
 
 /// The number of ranks.
 const RANKS: usize = 1 << 16;
 
-/// The number of events of a kind that are in [`Class::First`].
+/// The number of events of each kind in [`Class::First`].
 pub const FIRST_OF_KIND: u64 = 100;
 
-/// The classes of events, the most important one first.
+/// The classes of events, most important first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Class {
-    /// Critical events, errors, warnings, and events that are not decoded completely.
+    /// Critical events, errors, warnings, and events that could not be decoded completely.
     Alarm,
     /// The first events of each kind.
     First,
-    /// Starts and stops of activities.
+    /// The starts and stops of activities.
     Activity,
-    /// All others.
+    /// All other events.
     Other,
 }
 
 impl Class {
     pub const ALL: [Self; 4] = [Self::Alarm, Self::First, Self::Activity, Self::Other];
 
-    /// Returns the class by its number, which is its position in [`ALL`](Self::ALL).
+    /// Returns the class with a number, which is its index in [`ALL`](Self::ALL).
     pub fn from_number(number: u8) -> Self {
         let known = Self::ALL.get(usize::from(number)).copied();
         known.unwrap_or(Self::Other)
@@ -44,11 +44,11 @@ impl Class {
     }
 }
 
-/// The counts of events by class and rank, and the limits that follow.
+/// The numbers of events by class and rank, and the resulting limits.
 pub struct Sample {
     ranks: [Vec<u32>; 4],
     totals: [u64; 4],
-    /// For each class, the events of lower ranks are shown.
+    /// For each class, the rank below which events are shown.
     limits: [u32; 4],
 }
 
@@ -57,14 +57,14 @@ impl Sample {
         Self { ranks: std::array::from_fn(|_| vec![0; RANKS]), totals: [0; 4], limits: [65_536; 4] }
     }
 
-    /// Counts an event and returns its rank. The ranks of an activity's events depend only on the
+    /// Counts an event and returns its rank. The rank of an activity's event depends only on the
     /// activity.
     pub fn add(&mut self, class: Class, activity: Guid) -> u16 {
         let at = class as usize;
         let Some(total) = self.totals.get_mut(at) else {
             return 0;
         };
-        // The reverse of a counter's bits: each new rank lies in the middle of the widest gap.
+        // The reversed bits of a counter: each new rank lies in the middle of the widest gap.
         #[expect(clippy::cast_possible_truncation, reason = "the low bits are wanted")]
         let rank = match class {
             Class::Activity => spread(activity),
@@ -78,13 +78,13 @@ impl Sample {
         rank
     }
 
-    /// Returns true if an event of this class and rank is shown, by the events so far.
+    /// Returns true if an event of this class and rank is shown, according to the events so far.
     pub fn shows(&self, class: Class, rank: u16) -> bool {
         let limit = self.limits.get(class as usize);
         limit.is_none_or(|limit| u32::from(rank) < *limit)
     }
 
-    /// Lowers the limits so that at most `room` of the events so far are shown.
+    /// Lowers the limits so that at most `room` of the previous events are shown.
     pub fn fit(&mut self, room: u64) {
         let mut room = room;
         let [.., activities, others] = self.totals;
@@ -109,7 +109,7 @@ impl Sample {
                 shown = next;
                 fitting += 1;
             }
-            // Events that were left out cannot return: a limit never rises.
+            // Omitted events cannot return, so a limit never rises.
             *limit = fitting.min(*limit);
             room -= shown;
         }
@@ -132,8 +132,8 @@ fn spread(guid: Guid) -> u16 {
     u16::from_le_bytes([low, high])
 }
 
-/// Mixes the bits of a number by the finalizer of `SplitMix64`: neighbours, which activities often
-/// are, get unrelated numbers.
+/// Mixes the bits of a number with the finalizer of `SplitMix64`, so that adjacent numbers, which
+/// activity ids often are, become unrelated.
 const fn mix(seed: u64) -> u64 {
     let mixed = (seed ^ (seed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
     let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
@@ -146,7 +146,7 @@ mod tests {
 
     #[test]
     fn numbers_are_mixed_as_by_split_mix_64() {
-        // The first numbers of the generator with the seed 0.
+        // The first numbers that the generator produces from the seed 0.
         let expected = [0xE220_A839_7B1D_CDAF, 0x6E78_9E6A_A1B9_65F4, 0x06C4_5D18_8009_454F];
         let mut state = 0_u64;
         for number in expected {
@@ -260,7 +260,7 @@ mod tests {
             numbers.map(|number| spread(Guid::from_u128(number))).collect()
         };
         evenly(&ranks(&mut (0..4096)));
-        // The counter of an activity may be anywhere in its GUID.
+        // An activity's counter can be anywhere in its GUID.
         for shift in [12, 40, 64, 80, 104, 116] {
             evenly(&ranks(&mut (0..4096).map(|number| number << shift)));
         }

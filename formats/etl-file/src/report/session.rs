@@ -1,26 +1,26 @@
-//! A page's data about its sources.
+//! The data on a page about its sources.
 
 use serde::Serialize;
 
 use crate::read::{Trace, TraceHeader};
 use crate::time::FileTime;
 
-/// The data of a session whose events a page shows, from the session's file.
+/// The data of a session whose events a page shows, taken from the session's file.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Session {
     /// The name of the file.
     pub file: String,
     /// The session's name.
     pub name: String,
-    /// When the session started.
+    /// The time at which the session started.
     pub start: FileTime,
-    /// When the session stopped, if it did.
+    /// The time at which the session stopped, if it stopped.
     pub end: Option<FileTime>,
-    /// The version of Windows, and other facts of the system, as text.
+    /// The version of Windows and other properties of the system, as text.
     pub system: String,
     /// The number of processors.
     pub processors: u32,
-    /// The number of events that the file has.
+    /// The number of events in the file.
     pub events: u64,
     /// The number of events that the session lost.
     pub events_lost: u64,
@@ -28,31 +28,31 @@ pub struct Session {
     pub buffers_lost: u64,
     /// The damaged parts. The page lists the first hundred.
     pub damages: Vec<String>,
-    /// The number of damaged parts, which can be more than [`damages`](Self::damages) has.
+    /// The number of damaged parts, which can exceed the length of [`damages`](Self::damages).
     pub damage_count: u64,
-    /// The records that are not events, or that are not decoded.
+    /// The records that are not events or were not decoded.
     pub skipped: Vec<Skipped>,
-    /// The call stacks that belong to no event.
+    /// The number of call stacks without an event.
     pub unmatched_stacks: u64,
-    /// The records that came after a later one.
+    /// The number of records that followed a record with a later time.
     pub late: u64,
-    /// The entries for names and stacks that did not fit in memory.
+    /// The number of entries for names and stacks that were dropped because the tables were full.
     pub dropped: u64,
 }
 
-/// The records of one kind that are not decoded.
+/// The skipped records of one kind.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Skipped {
     /// The kind of the records.
     pub kind: String,
     /// The number of records.
     pub records: u64,
-    /// Their bytes.
+    /// The total size of the records in bytes.
     pub bytes: u64,
 }
 
 impl Session {
-    /// Describes a session by the header of its file. `file` is the name that the page shows.
+    /// Creates the description of a session from its file's header. `file` is the name to show.
     #[must_use]
     pub fn new(file: &str, header: &TraceHeader) -> Self {
         let session = &header.session;
@@ -72,7 +72,7 @@ impl Session {
         }
     }
 
-    /// Describes the session of a trace. `file` is the name that the page shows.
+    /// Creates the description of a trace's session. `file` is the name to show.
     #[must_use]
     pub fn of(file: &str, trace: &Trace) -> Self {
         let mut skipped: Vec<Skipped> = Vec::new();

@@ -1,4 +1,4 @@
-//! The events of files, read buffer by buffer and completed with data from the files themselves.
+//! The events of files, read buffer by buffer and completed with other data from the files.
 
 use std::io::{self, Read, Seek};
 
@@ -13,19 +13,19 @@ use crate::symbols::Symbols;
 
 /// A file and its name.
 pub struct Source<'a, R> {
-    /// The name that the page shows.
+    /// The name to show.
     pub name: &'a str,
     /// The file.
     pub file: &'a mut TraceFile<R>,
-    /// The catalog that decodes the file's events; with the file's own [`schemas`](crate::schemas),
-    /// it decodes more.
+    /// The catalog with which the file's events are decoded; it should include the file's own
+    /// [`schemas`](crate::schemas).
     pub catalog: &'a Catalog,
-    /// True if the file has events that may complete its other events; see
+    /// True if the file has events that can complete its other events; see
     /// [`Contents::completes`](crate::stream::Contents::completes).
     pub completes: bool,
 }
 
-/// Events of files could not be added to a page.
+/// The reason why files' events could not be added to a page.
 #[derive(Debug, thiserror::Error)]
 pub enum SourceError {
     /// A file could not be read.
@@ -41,7 +41,7 @@ pub enum SourceError {
     Write(#[from] io::Error),
 }
 
-/// The events of one file, in the order of time.
+/// The events of one file, in time order.
 struct Stream<'a, R> {
     name: String,
     events: Events<'a, R>,
@@ -78,7 +78,7 @@ impl<'a, R: Read + Seek> Stream<'a, R> {
         Ok(())
     }
 
-    /// Returns the data that is known only at the end.
+    /// Returns the data that is only known at the end.
     fn finish(self) -> (Session, Damages) {
         let summary = self.events.summary();
         let session = Session::new(&self.name, self.events.file().header());
@@ -86,7 +86,7 @@ impl<'a, R: Read + Seek> Stream<'a, R> {
     }
 }
 
-/// Adds the counts of a stream to the description of its session.
+/// Adds a stream's counts to the description of its session.
 fn with_counts(session: Session, summary: &Summary) -> Session {
     let skipped = summary.skipped.iter().map(|(kind, count)| Skipped {
         kind: kind.to_owned(),
@@ -107,14 +107,14 @@ fn with_counts(session: Session, summary: &Summary) -> Session {
 }
 
 impl Writer {
-    /// Adds the events of files, merged by time, with the names and stacks that the files have
-    /// themselves. A file with events that complete others is read twice; memory does not grow with
-    /// it. `symbols` name the functions of stack frames.
+    /// Adds the events of files, merged by time, with the names and stacks that the files contain.
+    /// A file with events that complete others is read twice; memory use does not depend on its
+    /// size. `symbols` provides the function names of stack frames.
     ///
     /// Returns the damaged parts of each file.
     ///
-    /// # Errors
-    /// Returns [`SourceError`] if a file or the page's temporary file cannot be read or written.
+    /// # Errors Fails with [`SourceError`] if a file or the page's temporary file cannot be read or
+    /// written.
     pub fn add_files<R: Read + Seek>(
         &mut self,
         sources: &mut [Source<'_, R>],

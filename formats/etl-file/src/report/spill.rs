@@ -1,4 +1,4 @@
-//! A temporary file of the events that a page may show.
+//! A temporary file of the events that a page can show.
 
 use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Read, Seek, SeekFrom, Write};
@@ -7,26 +7,26 @@ use etw_wire::Guid;
 
 use super::sample::Class;
 
-/// The data of one event that a page needs.
+/// The data that a page needs for one event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Row {
     pub class: Class,
     /// The event's rank in its class.
     pub rank: u16,
-    /// Time in units of 100 ns since 1601.
+    /// The time in units of 100 ns since 1601.
     pub time: i64,
     pub kind: u16,
     pub thread: u32,
     pub processor: u16,
     pub activity: Guid,
     pub related: Guid,
-    /// The number of the event's problem; 0 for none.
+    /// The number of the event's problem; 0 means none.
     pub problem: u16,
     /// The details: a line of JSON.
     pub line: Vec<u8>,
 }
 
-/// The bytes of a row before its line.
+/// The size of a row before its line, in bytes.
 const FIXED: usize = 1 + 2 + 8 + 2 + 4 + 2 + 16 + 16 + 2 + 4;
 
 impl Row {
@@ -79,7 +79,7 @@ pub struct Spill {
     file: BufWriter<File>,
     rows: u64,
     last: i64,
-    /// True if a row's time is before that of its predecessor.
+    /// True if a row's time is earlier than that of the previous row.
     disordered: bool,
 }
 
@@ -105,7 +105,7 @@ impl Spill {
         row.write(&mut self.file)
     }
 
-    /// Passes each row to `visit`, in the order in which they were pushed.
+    /// Passes each row to `visit`, in the order of insertion.
     fn visit(self, mut visit: impl FnMut(Row) -> io::Result<()>) -> io::Result<()> {
         let mut file = BufReader::new(rewound(self.file)?);
         for _ in 0..self.rows {
@@ -114,7 +114,7 @@ impl Spill {
         Ok(())
     }
 
-    /// Removes the rows that are not wanted.
+    /// Removes all rows except the wanted ones.
     pub fn retain(self, wanted: impl Fn(&Row) -> bool) -> io::Result<Self> {
         let mut kept = Self::new()?;
         self.visit(|row| {

@@ -1,4 +1,4 @@
-//! A page, made of events that come one at a time.
+//! Creates a page from a stream of events.
 
 use std::collections::hash_map::DefaultHasher;
 use std::collections::{BTreeMap, HashMap};
@@ -19,24 +19,24 @@ use crate::decode::{Decoded, Kind as Form};
 use crate::record::EventDescriptor;
 use crate::time::FileTime;
 
-/// The number of events that a page shows unless told otherwise.
+/// The default number of events on a page.
 pub const DEFAULT_LIMIT: u32 = 1_000_000;
 
-/// The most kinds of events, which rows refer to in 16 bits.
+/// The maximum number of kinds of events, to which rows refer with 16 bits.
 const MAX_KINDS: usize = 65_535;
-/// The most pairs of a process and a thread.
+/// The maximum number of threads.
 const MAX_THREADS: usize = 1 << 20;
-/// The most problems with counts of their own; the last number counts all others.
+/// The maximum number of separately counted problems; the last number counts all others.
 const MAX_PROBLEMS: usize = 1000;
-/// The number of damaged parts of a file that a page lists.
+/// The maximum number of damaged parts that a page lists for a file.
 const MAX_DAMAGES: usize = 100;
 
 /// Writes a page that shows events.
 ///
-/// Memory does not grow with the number of events: they wait in a temporary file. If there are more
-/// than the limit, the page shows a sample. It has every critical event, error, warning and event
-/// with a problem, then the first events of each kind, the starts and stops of activities, and others
-/// at even distances, as far as there is room. Counts and densities are always those of all events.
+/// Memory use does not depend on the number of events, which are stored in a temporary file. If
+/// there are too many, the page shows a sample: as far as they fit, all critical events, errors,
+/// warnings and events with problems, then the first events of each kind, starts and stops of
+/// activities, and evenly spaced others. Counts and densities always include all events.
 ///
 /// ```
 /// # fn main() -> std::io::Result<()> {
@@ -67,7 +67,7 @@ pub struct Writer {
     spill: Spill,
     times: Option<(i64, i64)>,
     events: u64,
-    /// Events of kinds or threads beyond the limits.
+    /// The number of events of kinds or threads beyond the limits.
     unlisted: u64,
 }
 
@@ -76,11 +76,11 @@ pub struct Writer {
 pub struct Written {
     /// The number of events that were pushed.
     pub events: u64,
-    /// The number of events that the page's table has.
+    /// The number of events in the page's table.
     pub shown: u64,
 }
 
-/// A kind of events: equal in everything but time, place and data.
+/// A kind of event: events that differ only in time, location and data.
 #[derive(Serialize)]
 struct Kind {
     provider: usize,
@@ -107,7 +107,7 @@ struct Kind {
     of: Form,
 }
 
-/// Returns the name of a record's form, unless it is the usual one.
+/// Returns the name of a record's form, unless it is an event record.
 fn form_text(form: Form) -> Option<String> {
     match form {
         Form::Event => None,
@@ -129,7 +129,7 @@ struct Kinds {
     list: Vec<Kind>,
     providers: Vec<Provider>,
     provider_numbers: HashMap<(Guid, Option<String>), usize>,
-    /// The kinds by their hashes.
+    /// The numbers of kinds, by hash.
     numbers: HashMap<u64, Vec<u16>>,
 }
 
@@ -147,7 +147,7 @@ impl Kinds {
         })
     }
 
-    /// Returns the number of an event's kind, or `None` if there are too many.
+    /// Returns the number of an event's kind, or `None` if there are too many kinds.
     fn number(&mut self, event: &Decoded) -> Option<u16> {
         let mut hasher = DefaultHasher::new();
         let descriptor = event.descriptor;
@@ -158,7 +158,7 @@ impl Kinds {
         self.number_of(event, hasher.finish())
     }
 
-    /// Returns the number of the kind of an event with a hash, which other kinds may have too.
+    /// Returns the number of an event's kind, given its hash, which other kinds can share.
     fn number_of(&mut self, event: &Decoded, hash: u64) -> Option<u16> {
         let descriptor = event.descriptor;
         let known = self.numbers.get(&hash).into_iter().flatten().copied();
@@ -213,10 +213,10 @@ impl Kinds {
     }
 }
 
-/// A process, a thread of it, the thread's number of events, and its name.
+/// A process, one of its threads, the thread's number of events, and its name.
 type Thread = (u32, u32, u64, Option<String>);
 
-/// The threads, each with a number.
+/// The numbered threads.
 #[derive(Default)]
 struct Threads {
     list: Vec<Thread>,
@@ -250,7 +250,7 @@ impl Threads {
     }
 }
 
-/// The texts of problems with their counts. Number 0 means none.
+/// The texts of problems and their counts. Number 0 means no problem.
 #[derive(Default)]
 struct Problems {
     list: Vec<(String, u64)>,
@@ -258,7 +258,7 @@ struct Problems {
 }
 
 impl Problems {
-    /// Counts the first problem of an event, and returns its number.
+    /// Counts an event's first problem, and returns the problem's number.
     fn number(&mut self, event: &Decoded) -> u16 {
         let Some(problem) = event.problems.first() else {
             return 0;
@@ -283,13 +283,13 @@ impl Problems {
 const START: u8 = 1;
 const STOP: u8 = 2;
 
-/// Returns the class of an event, which is the `nth` of its kind.
+/// Returns the class of an event that is the `nth` of its kind.
 const fn class(event: &Decoded, nth: u64) -> Class {
     let descriptor = &event.descriptor;
     if matches!(descriptor.level, 1..=3) || !event.problems.is_empty() {
         Class::Alarm
     } else if matches!(descriptor.opcode, START | STOP) && !event.activity.is_null() {
-        // Not among the first of their kind: a start belongs to its stop.
+        // Starts and stops are not among the first of their kind, so that they stay together.
         Class::Activity
     } else if nth < FIRST_OF_KIND {
         Class::First
@@ -303,16 +303,16 @@ const fn class(event: &Decoded, nth: u64) -> Class {
 struct Description<'a> {
     title: &'a str,
     sessions: &'a [Session],
-    /// The time from which the others count.
+    /// The time to which other times are relative.
     start: FileTime,
-    /// The same in units of 100 ns since 1601.
+    /// `start` in units of 100 ns since 1601.
     origin: String,
     /// The time from the first to the last event, in units of 100 ns.
     span: i64,
     events: u64,
     shown: u64,
     unlisted: u64,
-    /// For each class, the number of events, and the number that is shown.
+    /// For each class, the number of events and the number of events shown.
     classes: Vec<(u64, u64)>,
     first_of_kind: u64,
     providers: &'a [Provider],
@@ -324,15 +324,14 @@ struct Description<'a> {
     shapes: Vec<Vec<&'a str>>,
     blocks: u32,
     chunks: &'a [u64],
-    /// The start and the width of the first interval of the density, in units of 100 ns.
+    /// The start and width of the density's first interval, in units of 100 ns.
     bins: (i64, i64),
 }
 
 impl Writer {
-    /// Starts a page that shows at most `limit` events; at least one.
+    /// Starts a page that shows at most `limit` events, but at least one.
     ///
-    /// # Errors
-    /// Returns the error of creating a temporary file.
+    /// # Errors Fails if a temporary file cannot be created.
     pub fn new(title: impl Into<String>, limit: u32) -> io::Result<Self> {
         Ok(Self {
             title: title.into(),
@@ -353,21 +352,20 @@ impl Writer {
         })
     }
 
-    /// Describes a session that the events are from.
+    /// Adds the description of a session whose events are shown.
     pub fn add_session(&mut self, mut session: Session) {
         session.damages.truncate(MAX_DAMAGES);
         self.sessions.push(session);
     }
 
-    /// Names a process. The last name given to an id is shown.
+    /// Names a process. The last name of an id is shown.
     pub fn name_process(&mut self, process_id: u32, name: impl Into<String>) {
         self.processes.insert(process_id, name.into());
     }
 
-    /// Adds an event. Events come in the order of time; the page sorts those that do not.
+    /// Adds an event. Events should be in time order; the page sorts those that are not.
     ///
-    /// # Errors
-    /// Returns the error of writing the temporary file.
+    /// # Errors Fails if the temporary file cannot be written.
     pub fn push(&mut self, event: &Decoded) -> io::Result<()> {
         let time = event.time.raw();
         self.events += 1;
@@ -421,8 +419,8 @@ impl Writer {
 
     /// Writes the page.
     ///
-    /// # Errors
-    /// Returns the error of reading the temporary file or of writing to `out`.
+    /// # Errors Fails if the temporary file cannot be read or `out` cannot be
+    /// written.
     pub fn finish(mut self, mut out: impl Write) -> io::Result<Written> {
         self.sample.fit(self.limit);
         page::write_head(&mut out)?;

@@ -1,12 +1,12 @@
-//! The buffer of a session in memory.
+//! A session's buffer in memory.
 
 use crate::layout::{self, Form};
 use crate::read::parse_event as parse;
 use crate::record::{EncodeError, EncodedRecord, EventRecord};
 
-/// A buffer of one processor, which is filled in memory and flushed to a log file as a whole.
+/// A processor's buffer, which is filled in memory and flushed to a log file as a whole.
 ///
-/// The buffer holds encoded records, each padded to 8 bytes. The flush adds the header and the
+/// The buffer contains encoded records, each padded to 8 bytes. Flushing adds the header and the
 /// filler.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Buffer {
@@ -18,24 +18,24 @@ pub struct Buffer {
     last_timestamp: Option<i64>,
 }
 
-/// A record was not appended; the buffer is unchanged.
+/// The reason why a record was not appended. The buffer is unchanged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AppendError {
     /// The buffer is full: flush it and try again.
     #[error("the buffer is full")]
     Full,
-    /// The record does not fit even in an empty buffer of this size.
+    /// The record does not even fit in an empty buffer of this size.
     #[error("the record takes {size} bytes with its padding, but an empty buffer holds {capacity}")]
     NeverFits {
-        /// Size of the record, padded to 8 bytes.
+        /// The size of the record, padded to 8 bytes.
         size: usize,
-        /// Capacity of an empty buffer.
+        /// The capacity of an empty buffer.
         capacity: usize,
     },
     /// The event cannot be encoded as a record.
     #[error(transparent)]
     Encode(#[from] EncodeError),
-    /// The bytes are not one whole record of an event.
+    /// The bytes are not exactly one event record.
     #[error("cannot append {size} bytes: expected one whole event record with a 64-bit header")]
     NotARecord {
         /// The number of bytes.
@@ -44,8 +44,8 @@ pub enum AppendError {
 }
 
 impl Buffer {
-    /// Returns an empty buffer of `size` bytes on disk, including the header, for the processor
-    /// with this index.
+    /// Returns an empty buffer for a processor. `size` is the buffer's size on disk, including the
+    /// header.
     #[must_use]
     pub const fn new(size: u32, processor: u16) -> Self {
         Self {
@@ -58,7 +58,7 @@ impl Buffer {
         }
     }
 
-    /// Returns the buffer, for the processor with this index.
+    /// Returns the buffer, reassigned to the processor with this index.
     #[must_use]
     pub const fn on_processor(mut self, processor: u16) -> Self {
         self.processor = processor;
@@ -67,12 +67,11 @@ impl Buffer {
 
     /// Appends a record; on error, the buffer is unchanged.
     ///
-    /// The time stamps within a buffer should not decrease, so the caller should append in the
-    /// order of its clock.
+    /// Timestamps within a buffer should not decrease, so the caller should append records in clock
+    /// order.
     ///
-    /// # Errors
-    /// Returns [`AppendError::Full`] if the record only fits in an empty buffer, and
-    /// [`AppendError::NeverFits`] or [`AppendError::Encode`] if it fits in no buffer.
+    /// # Errors Fails with [`AppendError::Full`] if the record only fits in an empty buffer, and
+    /// with [`AppendError::NeverFits`] or [`AppendError::Encode`] if it fits in no buffer.
     pub fn try_append(&mut self, record: &EventRecord) -> Result<(), AppendError> {
         self.check(record.encoded_size())?;
         record.encode_into(&mut self.records)?;
@@ -81,11 +80,10 @@ impl Buffer {
         Ok(())
     }
 
-    /// Appends a record of any form that is encoded already, with a timestamp; on error, the buffer
-    /// is unchanged. A record whose form has no timestamp, as some WPP messages, stays as it is.
+    /// Appends an encoded record of any form with a timestamp; on error, the buffer is unchanged. A
+    /// record without a timestamp, such as some WPP messages, stays unchanged.
     ///
-    /// # Errors
-    /// Returns the errors of [`try_append`](Self::try_append).
+    /// # Errors Fails with the errors of [`try_append`](Self::try_append).
     pub fn try_append_record(
         &mut self,
         record: &EncodedRecord,
@@ -103,19 +101,17 @@ impl Buffer {
         Ok(())
     }
 
-    /// Counts a record that was appended.
+    /// Counts an appended record.
     fn note(&mut self, timestamp: i64) {
         self.count += 1;
         self.first_timestamp.get_or_insert(timestamp);
         self.last_timestamp = Some(timestamp);
     }
 
-    /// Appends a record that is encoded already, as [`EventRecord::encode`] does it; on error, the
-    /// buffer is unchanged.
+    /// Appends a record that [`EventRecord::encode`] encoded; on error, the buffer is unchanged.
     ///
-    /// # Errors
-    /// Returns [`AppendError::NotARecord`] if the bytes are not such a record, and otherwise the
-    /// errors of [`try_append`](Self::try_append).
+    /// # Errors Fails with [`AppendError::NotARecord`] if the bytes are not such a record, and
+    /// otherwise with the errors of [`try_append`](Self::try_append).
     pub fn try_append_encoded(&mut self, record: &[u8]) -> Result<(), AppendError> {
         let size = record.len();
         let parsed = parse(record)
@@ -142,41 +138,41 @@ impl Buffer {
         self.count
     }
 
-    /// Returns true if the buffer contains no record. Such a buffer is never flushed.
+    /// Returns true if the buffer contains no records. Empty buffers are never flushed.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.count == 0
     }
 
-    /// Returns the bytes used, including the header; a multiple of 8.
+    /// Returns the number of used bytes, including the header; a multiple of 8.
     #[must_use]
     pub const fn used(&self) -> usize {
         layout::BUFFER_HEADER + self.records.len()
     }
 
-    /// Returns the time stamp of the first record.
+    /// Returns the timestamp of the first record.
     #[must_use]
     pub const fn first_timestamp(&self) -> Option<i64> {
         self.first_timestamp
     }
 
-    /// Returns the time stamp of the last record.
+    /// Returns the timestamp of the last record.
     #[must_use]
     pub const fn last_timestamp(&self) -> Option<i64> {
         self.last_timestamp
     }
 
-    /// Returns the records as they will be on disk, each padded to 8 bytes.
+    /// Returns the records as they are stored on disk, each padded to 8 bytes.
     #[must_use]
     pub fn records(&self) -> &[u8] {
         &self.records
     }
 
-    /// Returns each record without its padding, in the order in which they were appended.
+    /// Returns each record without its padding, in the order of appending.
     pub fn each_record(&self) -> impl Iterator<Item = &[u8]> {
         let mut rest = self.records.as_slice();
         std::iter::from_fn(move || {
-            // Only whole records are appended.
+            // Only whole records can be appended.
             let size = layout::record_size(rest).filter(|size| *size != 0)?;
             let record = rest.get(..size)?;
             rest = rest.get(layout::align8(size)..).unwrap_or_default();
@@ -184,8 +180,7 @@ impl Buffer {
         })
     }
 
-    /// Returns the event records, in the order in which they were appended, without records of
-    /// other forms.
+    /// Returns only the event records, in the order of appending.
     #[must_use]
     pub fn events(&self) -> Vec<EventRecord> {
         let is_event = |record: &&[u8]| Form::of(record).is_some_and(Form::is_event);
@@ -193,10 +188,9 @@ impl Buffer {
         events.filter_map(parse).collect()
     }
 
-    /// Checks that a record of `size` bytes fits now. See [`EventRecord::encoded_size`].
+    /// Checks that a record of `size` bytes currently fits. See [`EventRecord::encoded_size`].
     ///
-    /// # Errors
-    /// Returns the same errors as [`try_append`](Self::try_append).
+    /// # Errors Fails with the same errors as [`try_append`](Self::try_append).
     pub const fn check(&self, size: usize) -> Result<(), AppendError> {
         if size > layout::MAX_RECORD {
             return Err(AppendError::Encode(EncodeError::TooLarge { size }));
@@ -212,7 +206,7 @@ impl Buffer {
         Ok(())
     }
 
-    /// Removes the records and keeps the memory.
+    /// Removes the records but keeps the memory.
     pub fn reset(&mut self) {
         self.records.clear();
         self.count = 0;
@@ -220,7 +214,7 @@ impl Buffer {
         self.last_timestamp = None;
     }
 
-    /// Returns the capacity of an empty buffer for records.
+    /// Returns the number of bytes for records in an empty buffer.
     const fn capacity(&self) -> usize {
         (self.size as usize).saturating_sub(layout::BUFFER_HEADER)
     }

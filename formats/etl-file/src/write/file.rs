@@ -1,4 +1,4 @@
-//! The log file of a session.
+//! A session's log file.
 
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind, IoSlice, Seek, SeekFrom, Write};
@@ -10,34 +10,34 @@ use crate::layout::{self, file_offset};
 use crate::read::{DamageKind, Trace};
 use crate::time::FileTime;
 
-/// A log file could not be written.
+/// The reason why a log file could not be written.
 #[derive(Debug, thiserror::Error)]
 pub enum WriteError {
     /// The header does not describe a valid file.
     #[error("the log file's header is invalid: {0}")]
     Header(#[from] HeaderError),
-    /// A buffer without records is never written.
+    /// The buffer has no records; such buffers are never written.
     #[error("a buffer without records cannot be written")]
     EmptyBuffer,
     /// The buffer's size differs from that of the file's buffers.
     #[error("a buffer of {buffer} bytes cannot be written to a file with {file}-byte buffers")]
     BufferSize {
-        /// Size of the buffer.
+        /// The size of the buffer.
         buffer: u32,
-        /// Size of the file's buffers.
+        /// The size of the file's buffers.
         file: u32,
     },
-    /// The processor index of the buffer is not below the number of processors in the header.
+    /// The buffer's processor index is not less than the number of processors in the header.
     #[error(
         "a buffer of processor {processor} cannot be written to a trace of {processors} processors"
     )]
     Processor {
-        /// Processor index of the buffer.
+        /// The processor index of the buffer.
         processor: u16,
-        /// Number of processors in the header.
+        /// The number of processors in the header.
         processors: u32,
     },
-    /// The buffers of a compressed file differ in size, so none can take another's place.
+    /// The buffers of a compressed file differ in size, so none can replace another.
     #[error("a buffer of a compressed file cannot be overwritten; a circular file is uncompressed")]
     Compressed,
     /// There is no data buffer to overwrite.
@@ -46,7 +46,7 @@ pub enum WriteError {
     /// The file already contains as many buffers as its header can count.
     #[error("the file cannot contain more buffers: its header cannot count them")]
     TooManyBuffers,
-    /// The recording of the file cannot be continued.
+    /// The file cannot be continued.
     #[error(
         "the file cannot be continued: {0}; write the events that can be read to a new file, as `etl \
          merge` does"
@@ -57,50 +57,51 @@ pub enum WriteError {
     Io(#[from] io::Error),
 }
 
-/// The reason that the recording of a file cannot be continued.
+/// The reason why a file cannot be continued.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Obstacle {
-    /// The file ends within a buffer.
+    /// The file ends inside a buffer.
     #[error(
-        "its last buffer is cut: the file ends at offset 0x{end:X}, within a buffer of {size} bytes"
+        "its last buffer is truncated: the file ends at offset 0x{end:X}, inside a buffer of \
+         {size} bytes"
     )]
     Cut {
-        /// Size of the file.
+        /// The size of the file.
         end: u64,
-        /// Size of the file's buffers.
+        /// The size of the file's buffers.
         size: u32,
     },
-    /// A buffer is not where the buffers before it end.
+    /// There is a gap before a buffer.
     #[error("expected a buffer at offset 0x{expected:X}; the next buffer is at 0x{found:X}")]
     Place {
-        /// Offset of the place without a buffer.
+        /// The offset at which the buffer was expected.
         expected: u64,
-        /// Offset of the next buffer.
+        /// The offset of the buffer.
         found: u64,
     },
-    /// A buffer has another size than the first one.
+    /// A buffer's size differs from that of the first buffer.
     #[error(
         "the buffer at offset 0x{offset:X} has {found} bytes; the file's buffers have {expected}"
     )]
     Size {
-        /// Offset of the buffer.
+        /// The offset of the buffer.
         offset: u64,
-        /// Size of the buffer.
+        /// The size of the buffer.
         found: u32,
-        /// Size of the file's first buffer.
+        /// The size of the file's first buffer.
         expected: u32,
     },
-    /// No buffer can follow in the sequence.
+    /// No sequence number is left for the next buffer.
     #[error(
         "the buffer at offset 0x{offset:X} has the sequence number {sequence}, which is the last one"
     )]
     Sequence {
-        /// Offset of the buffer.
+        /// The offset of the buffer.
         offset: u64,
-        /// Sequence number of the buffer.
+        /// The sequence number of the buffer.
         sequence: i64,
     },
-    /// The file has no buffer.
+    /// The file has no buffers.
     #[error("it has no buffer")]
     Empty,
     /// The file's buffers are compressed.
@@ -108,61 +109,61 @@ pub enum Obstacle {
     Compressed,
 }
 
-/// Losses of a session since its start.
+/// A session's losses since its start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Losses {
-    /// Events that were not recorded.
+    /// The number of events that were not recorded.
     pub events_lost: u32,
-    /// Buffers that were not written.
+    /// The number of buffers that were not written.
     pub buffers_lost: u32,
 }
 
-/// The totals of a session when it stops.
+/// A session's totals when it stops.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Finish {
     /// The time at which the session stopped.
     pub end_time: FileTime,
-    /// Events that were not recorded since the session's start.
+    /// The number of events that were not recorded since the session's start.
     pub events_lost: u32,
-    /// Buffers that were not written since the session's start.
+    /// The number of buffers that were not written since the session's start.
     pub buffers_lost: u32,
 }
 
 /// A log file being written.
 ///
-/// The header is updated after every buffer, so that a recording that is cut short stays readable.
+/// The header is updated after every buffer, so that an interrupted recording stays readable.
 /// [`finish`](Self::finish) completes it.
 ///
-/// With [`log_file_mode::COMPRESSED`](crate::header::log_file_mode::COMPRESSED) in the header's mode,
-/// the buffers are compressed, except those that would not become smaller.
+/// If the header's mode includes
+/// [`log_file_mode::COMPRESSED`](crate::header::log_file_mode::COMPRESSED), buffers are compressed
+/// unless that would not make them smaller.
 ///
-/// Each call seeks to its position from the start of `W`, so a call that failed can be repeated.
+/// Each call seeks to its position from the start of `W`, so a failed call can be repeated.
 #[derive(Debug)]
 pub struct LogFile<W> {
     out: W,
     header: LogFileHeader,
-    /// Buffers in the file, the first one included.
+    /// The number of buffers in the file, including the first.
     buffers: u32,
-    /// Sequence number of the next buffer.
+    /// The sequence number of the next buffer.
     next_sequence: i64,
-    /// Size of the file.
+    /// The size of the file.
     end: u64,
-    /// Offset of the buffer that was written last, and its flags.
+    /// The offset and flags of the buffer that was written last.
     last: (u64, u16),
-    /// Offsets of the data buffers, the oldest first.
+    /// The offsets of the data buffers, oldest first.
     by_age: VecDeque<u64>,
     losses: Losses,
     pending_flags: u16,
-    /// The bytes that fill the buffers after their records.
+    /// The bytes that fill buffers after their records.
     filler: Vec<u8>,
 }
 
 impl<W: Write + Seek> LogFile<W> {
-    /// Starts a file by writing the first buffer, which describes the trace.
+    /// Creates a file by writing the first buffer, which describes the trace.
     ///
-    /// # Errors
-    /// Returns [`WriteError::Header`] if the header is invalid, and [`WriteError::Io`] if the
-    /// output fails.
+    /// # Errors Fails with [`WriteError::Header`] if the header is invalid, and with
+    /// [`WriteError::Io`] if the output fails.
     pub fn create(mut out: W, header: LogFileHeader) -> Result<Self, WriteError> {
         let mut record = header.encode()?;
         record.resize(layout::align8(record.len()), 0);
@@ -194,12 +195,11 @@ impl<W: Write + Seek> LogFile<W> {
         })
     }
 
-    /// Continues a file whose recording was cut short. `trace` is the result of [`Trace::open`] for
-    /// the file, and `out` is the same file.
+    /// Continues a file whose recording was interrupted. `trace` is the result of [`Trace::open`]
+    /// for the file, and `out` is the same file.
     ///
-    /// # Errors
-    /// Returns [`WriteError::NotContinuable`] if the file ends within a buffer, or if its buffers are
-    /// not those of one session that this type could have written.
+    /// # Errors Fails with [`WriteError::NotContinuable`] if the file ends inside a buffer, or if
+    /// this type could not have written its buffers in one session.
     pub fn resume(out: W, trace: &Trace) -> Result<Self, WriteError> {
         let header = trace.header().session.clone();
         let size = header.buffer_size;
@@ -262,8 +262,7 @@ impl<W: Write + Seek> LogFile<W> {
 
     /// Appends a buffer. `flush_time` is the clock's reading at the flush.
     ///
-    /// # Errors
-    /// Returns [`WriteError`]. On error, the file contains the same buffers as before.
+    /// # Errors Fails with [`WriteError`]. On error, the file contains the same buffers as before.
     pub fn append(&mut self, buffer: &Buffer, flush_time: i64) -> Result<(), WriteError> {
         self.check(buffer)?;
         let offset = self.end;
@@ -278,13 +277,12 @@ impl<W: Write + Seek> LogFile<W> {
         Ok(())
     }
 
-    /// Overwrites the oldest data buffer, as a circular log file does at its maximum size. The
-    /// first buffer is kept.
+    /// Overwrites the oldest data buffer, like a circular log file at its maximum size. Keeps the
+    /// first buffer.
     ///
-    /// # Errors
-    /// Returns [`WriteError::NothingToReplace`] if the file has no data buffer yet,
-    /// [`WriteError::Compressed`] if the file is compressed, and otherwise the errors of
-    /// [`append`](Self::append). If the output fails, the overwritten buffer may be lost.
+    /// # Errors Fails with [`WriteError::NothingToReplace`] if the file has no data buffer yet,
+    /// with [`WriteError::Compressed`] if the file is compressed, and otherwise with the errors of
+    /// [`append`](Self::append). If the output fails, the overwritten buffer can be lost.
     pub fn replace_oldest(&mut self, buffer: &Buffer, flush_time: i64) -> Result<(), WriteError> {
         self.check(buffer)?;
         if self.header.is_compressed() {
@@ -297,8 +295,8 @@ impl<W: Write + Seek> LogFile<W> {
         Ok(())
     }
 
-    /// Sets the losses since the session's start. The next buffer that is written is marked, and
-    /// the header then counts the losses.
+    /// Sets the losses since the session's start. Writing the next buffer marks it and updates the
+    /// losses in the header.
     pub const fn note_losses(&mut self, losses: Losses) {
         if losses.events_lost != self.losses.events_lost {
             self.pending_flags |= layout::FLAG_EVENTS_LOST;
@@ -321,7 +319,7 @@ impl<W: Write + Seek> LogFile<W> {
         self.end
     }
 
-    /// Returns true if the file contains no data buffer.
+    /// Returns true if the file contains no data buffers.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.buffers == 1
@@ -329,8 +327,7 @@ impl<W: Write + Seek> LogFile<W> {
 
     /// Completes the header, marks the last buffer, and returns the output.
     ///
-    /// # Errors
-    /// Returns [`WriteError::Io`] if the output fails.
+    /// # Errors Fails with [`WriteError::Io`] if the output fails.
     pub fn finish(mut self, finish: Finish) -> Result<W, WriteError> {
         let (offset, flags) = self.last;
         let flag_at = offset.saturating_add(file_offset::BUFFER_FLAG);
@@ -364,7 +361,7 @@ impl<W: Write + Seek> LogFile<W> {
         Ok(())
     }
 
-    /// Writes a buffer, records its place, and returns its size on disk.
+    /// Writes a buffer, remembers its offset, and returns its size on disk.
     fn write_at(&mut self, offset: u64, buffer: &Buffer, time: i64) -> Result<u32, WriteError> {
         let records = buffer.records();
         let compressed = self.header.is_compressed();
@@ -409,7 +406,7 @@ impl<W: Write + Seek> LogFile<W> {
     }
 }
 
-/// Writes several slices one after the other, without copying them into one buffer.
+/// Writes consecutive slices without first copying them into one buffer.
 fn write_all(to: &mut impl Write, mut pieces: &mut [IoSlice<'_>]) -> io::Result<()> {
     // Skips empty slices at the start.
     IoSlice::advance_slices(&mut pieces, 0);
@@ -424,21 +421,21 @@ fn write_all(to: &mut impl Write, mut pieces: &mut [IoSlice<'_>]) -> io::Result<
     Ok(())
 }
 
-/// The content of a buffer on disk. The records are padded and fit in the file's buffers.
+/// The content of a buffer on disk. The records are padded, and they fit in the file's buffers.
 enum Content<'a> {
-    /// Records, and filler up to the size of the file's buffers.
+    /// Records, with filler up to the size of the file's buffers.
     Whole(&'a [u8]),
-    /// Records, and filler up to the next sector: a plain buffer of a compressed file.
+    /// Records, with filler up to the next sector: a plain buffer in a compressed file.
     Short(&'a [u8]),
-    /// Compressed records, whose size was `size`.
+    /// Compressed records, whose uncompressed size is `size`.
     Compressed { bytes: &'a [u8], size: usize },
 }
 
 impl Content<'_> {
-    /// Returns the bytes on disk, the number of bytes used, and the size of the buffer; the numbers
-    /// include the buffer's header.
+    /// Returns the bytes on disk, the number of used bytes, and the buffer's size; both numbers
+    /// include the buffer header.
     fn layout(&self, buffer_size: u32) -> (&[u8], u32, u32) {
-        // A buffer has at most 1 MiB, so the numbers fit.
+        // A buffer is at most 1 MiB large, so the numbers fit.
         let with_header = |size: usize| {
             let whole = layout::BUFFER_HEADER.saturating_add(size);
             u32::try_from(whole).unwrap_or(u32::MAX)
@@ -457,7 +454,7 @@ impl Content<'_> {
     }
 }
 
-/// The fields of a buffer header that differ between buffers.
+/// The fields of a buffer header that differ from buffer to buffer.
 struct BufferHeader {
     timestamp: i64,
     sequence: i64,
@@ -467,7 +464,7 @@ struct BufferHeader {
 }
 
 impl BufferHeader {
-    /// Writes the whole buffer: header, content and filler; `filler` is long enough for every
+    /// Writes a whole buffer: header, content and filler. `filler` must be long enough for every
     /// buffer. Returns the buffer's size on disk.
     fn write(
         &self,
@@ -485,14 +482,14 @@ impl BufferHeader {
         out.extend([0; 4]); // ReferenceCount
         out.extend(self.timestamp.to_le_bytes());
         out.extend(self.sequence.to_le_bytes());
-        out.extend([0; 8]); // clock type and frequency, in memory only
+        out.extend([0; 8]); // clock type and frequency, only used in memory
         out.extend(self.processor.to_le_bytes());
         out.extend(file.logger_id.to_le_bytes());
         out.extend(layout::STATE_FLUSH.to_le_bytes());
         out.extend(used); // Offset
         out.extend(self.flags.to_le_bytes());
         out.extend(self.buffer_type.to_le_bytes());
-        out.extend([0; 16]); // list links, in memory only
+        out.extend([0; 16]); // list links, only used in memory
         let rest = (size as usize).saturating_sub(out.len() + content.len());
         filler.resize(filler.len().max(rest), layout::FILLER);
         let filler = filler.get(..rest).unwrap_or_default();

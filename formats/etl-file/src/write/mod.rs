@@ -1,8 +1,8 @@
 //! Session buffers and the log file to which they are flushed.
 //!
-//! A session keeps a [`Buffer`] per processor and appends records to it. When
-//! the next record does not fit, or the flush timer fires, the session writes
-//! the buffer to its [`LogFile`] and clears it.
+//! A session has a [`Buffer`] for each processor, to which it appends records.
+//! When a record does not fit, or the flush timer fires, it writes the buffer
+//! to its [`LogFile`] and clears the buffer.
 
 mod buffer;
 mod file;

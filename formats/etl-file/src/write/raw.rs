@@ -1,4 +1,4 @@
-//! Records of the kernel, of classic providers and of WPP, for writers.
+//! Encodes kernel records, classic records and WPP messages for writers.
 
 use etw_wire::Guid;
 
@@ -19,28 +19,28 @@ pub enum KernelForm {
     PerfInfo,
 }
 
-/// A kernel event as a record.
+/// A kernel event to be encoded as a record.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct KernelRecord {
     /// The header.
     pub form: KernelForm,
-    /// The pointer size that the header states.
+    /// The pointer size that the header implies.
     pub pointer_size: PointerSize,
-    /// Group and opcode.
+    /// The group and the opcode.
     pub hook: u16,
     /// The version of the event's layout.
     pub version: u8,
-    /// Further header bytes, 8 for each item, up to 8 items.
+    /// Additional header bytes, 8 for each item, up to 8 items.
     pub extra: Vec<u64>,
-    /// The thread; a performance record does not have it.
+    /// The thread; performance records do not contain it.
     pub thread_id: u32,
-    /// The process; a performance record does not have it.
+    /// The process; performance records do not contain it.
     pub process_id: u32,
-    /// Reading of the session's clock.
+    /// The reading of the session's clock.
     pub timestamp: i64,
-    /// Processor time in kernel mode; only system records have it.
+    /// The processor time in kernel mode; only system records contain it.
     pub kernel_time: u32,
-    /// Processor time in user mode; only system records have it.
+    /// The processor time in user mode; only system records contain it.
     pub user_time: u32,
     /// The payload.
     pub payload: Vec<u8>,
@@ -49,9 +49,9 @@ pub struct KernelRecord {
 impl KernelRecord {
     /// Encodes the record, without trailing padding.
     ///
-    /// # Errors
-    /// Returns [`EncodeError::TooLarge`] if the record exceeds 65535 bytes, and
-    /// [`EncodeError::ExtraHeader`] if it has more than 8 further header items.
+    /// # Errors Fails with [`EncodeError::TooLarge`] if the record exceeds
+    /// 65,535 bytes, and with [`EncodeError::ExtraHeader`] if it has more than
+    /// 8 additional header items.
     pub fn encode(&self) -> Result<Vec<u8>, EncodeError> {
         let (narrow, header) = match self.form {
             KernelForm::System => (layout::HEADER_SYSTEM32, layout::SYSTEM_HEADER),
@@ -62,7 +62,7 @@ impl KernelRecord {
             PointerSize::Four => narrow,
             PointerSize::Eight => narrow + 1,
         };
-        // One item has a bit of its own; up to seven more are counted.
+        // One item has a separate bit; up to seven more are counted.
         let extra = u16::try_from(self.extra.len()).unwrap_or(u16::MAX);
         let extra = match extra {
             0..=7 => extra << 8,
@@ -93,10 +93,10 @@ impl KernelRecord {
     }
 }
 
-/// A classic event as a record (`EVENT_TRACE_HEADER`).
+/// A classic event to be encoded as a record (`EVENT_TRACE_HEADER`).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ClassicRecord {
-    /// The pointer size that the header states.
+    /// The pointer size that the header implies.
     pub pointer_size: PointerSize,
     /// The class.
     pub class: Guid,
@@ -110,11 +110,11 @@ pub struct ClassicRecord {
     pub thread_id: u32,
     /// The process.
     pub process_id: u32,
-    /// Reading of the session's clock.
+    /// The reading of the session's clock.
     pub timestamp: i64,
-    /// Processor time in kernel mode.
+    /// The processor time in kernel mode.
     pub kernel_time: u32,
-    /// Processor time in user mode.
+    /// The processor time in user mode.
     pub user_time: u32,
     /// The instance, its parent and the parent's class, if the event has an instance
     /// (`EVENT_INSTANCE_GUID_HEADER`).
@@ -126,8 +126,8 @@ pub struct ClassicRecord {
 impl ClassicRecord {
     /// Encodes the record, without trailing padding.
     ///
-    /// # Errors
-    /// Returns [`EncodeError::TooLarge`] if the record exceeds 65535 bytes.
+    /// # Errors Fails with [`EncodeError::TooLarge`] if the record exceeds
+    /// 65,535 bytes.
     pub fn encode(&self) -> Result<Vec<u8>, EncodeError> {
         let header = match (self.instance.is_some(), self.pointer_size) {
             (false, PointerSize::Four) => 0x0A,
@@ -153,7 +153,7 @@ impl ClassicRecord {
     }
 }
 
-/// A WPP message as a record. The parts of the header that are `None` are absent.
+/// A WPP message to be encoded as a record. Parts of the header that are `None` are omitted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WppRecord {
     /// The message's number.
@@ -164,11 +164,11 @@ pub struct WppRecord {
     pub guid: Option<Guid>,
     /// The component id, which replaces the GUID.
     pub component: Option<u32>,
-    /// Reading of the session's clock.
+    /// The reading of the session's clock.
     pub timestamp: Option<i64>,
-    /// Thread and process.
+    /// The thread and the process.
     pub thread_and_process: Option<(u32, u32)>,
-    /// The size of pointers among the arguments.
+    /// The pointer size of the arguments.
     pub pointer_size: PointerSize,
     /// The arguments.
     pub arguments: Vec<u8>,
@@ -177,8 +177,8 @@ pub struct WppRecord {
 impl WppRecord {
     /// Encodes the record, without trailing padding.
     ///
-    /// # Errors
-    /// Returns [`EncodeError::TooLarge`] if the record exceeds 65535 bytes.
+    /// # Errors Fails with [`EncodeError::TooLarge`] if the record exceeds
+    /// 65,535 bytes.
     pub fn encode(&self) -> Result<Vec<u8>, EncodeError> {
         let mut flags = match self.pointer_size {
             PointerSize::Four => wpp_flags::POINTER32,
@@ -214,7 +214,7 @@ impl WppRecord {
     }
 }
 
-/// Writes the size of a record into its first two bytes.
+/// Stores the size of a record in its first two bytes.
 fn with_size(mut record: Vec<u8>) -> Result<Vec<u8>, EncodeError> {
     let size = record.len();
     let size = u16::try_from(size).map_err(|_| EncodeError::TooLarge { size })?;

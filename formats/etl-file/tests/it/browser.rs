@@ -1,4 +1,4 @@
-//! A browser that a test drives: Chromium's `DevTools` protocol over two pipes.
+//! Controls a browser for tests: Chromium's `DevTools` protocol over two pipes.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-/// A browser with one page. Dropping it ends the browser.
+/// A browser with one page. Dropping it closes the browser.
 pub struct Browser {
     process: Child,
     to: ChildStdin,
@@ -20,14 +20,14 @@ pub struct Browser {
     _profile: tempfile::TempDir,
 }
 
-/// The longest time that a browser may take for one answer. Machines that run other tests are slow.
+/// The maximum time for one answer of the browser. A machine may be slow due to other tests.
 const PATIENCE: Duration = Duration::from_mins(3);
 
 impl Browser {
     /// Starts a browser whose window has this size.
     pub fn start(width: u32, height: u32) -> Self {
         let profile = tempfile::tempdir().expect("a temporary folder");
-        // The browser reads from descriptor 3 and writes to descriptor 4.
+        // The browser reads from file descriptor 3 and writes to file descriptor 4.
         let mut process = Command::new("sh")
             .args(["-c", "exec \"$0\" \"$@\" 3<&0 4>&1 1>&2"])
             .arg(etw_test_support::program("WDK_ETW_BROWSER", "chromium"))
@@ -77,7 +77,7 @@ impl Browser {
         browser
     }
 
-    /// Calls a method of the protocol, and returns its result.
+    /// Calls a method of the protocol, and returns the result.
     #[expect(clippy::needless_pass_by_value, reason = "calls are written in place")]
     pub fn call(&mut self, method: &str, parameters: Value) -> Value {
         self.calls += 1;
@@ -99,7 +99,7 @@ impl Browser {
         }
     }
 
-    /// Keeps the messages that report an error in the page.
+    /// Keeps messages that report an error in the page.
     fn note(&mut self, event: &Value) {
         let parameters = &event["params"];
         let is_error = match event["method"].as_str() {
@@ -113,10 +113,9 @@ impl Browser {
         }
     }
 
-    /// Opens a page, and waits until its script is ready. Returns the time that it took.
+    /// Opens a page, and waits until its script is ready. Returns the time this took.
     pub fn open(&mut self, page: &Path, hash: &str) -> Duration {
-        // A page with another address than the current one only in the part after # is not loaded
-        // again.
+        // A browser does not reload a page if only the part after # differs.
         self.call("Page.navigate", json!({"url": "about:blank"}));
         let start = Instant::now();
         let url = format!("file://{}{hash}", page.display());
@@ -125,7 +124,7 @@ impl Browser {
         start.elapsed()
     }
 
-    /// Returns the value of an expression, or of the promise that it is.
+    /// Returns the value of an expression; waits for the value of a promise.
     pub fn eval(&mut self, script: &str) -> Value {
         let call = json!({"expression": script, "awaitPromise": true, "returnByValue": true});
         let answer = self.call("Runtime.evaluate", call);
@@ -134,7 +133,7 @@ impl Browser {
         answer["result"]["value"].clone()
     }
 
-    /// Returns the text of a string, or of another value in JSON.
+    /// Returns a string's text, or another value as JSON.
     pub fn text(&mut self, script: &str) -> String {
         let value = self.eval(script);
         value.as_str().map_or_else(|| value.to_string(), str::to_owned)
@@ -177,7 +176,7 @@ impl Browser {
         self.call("Input.dispatchKeyEvent", json!({"type": "keyUp", "key": key}));
     }
 
-    /// Drags with the mouse between two places of an element, in pixels from its corner.
+    /// Drags the mouse between two points of an element, in pixels from its corner.
     pub fn drag(&mut self, selector: &str, from: (f64, f64), to: (f64, f64)) {
         let corner = self.eval(&format!(
             "(() => {{ const box = document.querySelector('{selector}'); box.scrollIntoView({{block: 'center'}});
@@ -210,7 +209,7 @@ impl Browser {
     /// Panics if the page reported an error.
     #[track_caller]
     pub fn assert_no_errors(&mut self) {
-        self.eval("0"); // whatever came before is in
+        self.eval("0"); // all earlier messages have arrived
         assert!(self.errors.is_empty(), "{:#?}", self.errors);
     }
 }

@@ -1,4 +1,4 @@
-//! The command `etl`: its output, its error messages and its exit codes.
+//! The `etl` command: its output, error messages and exit codes.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -26,7 +26,7 @@ struct Sample {
     path: String,
 }
 
-/// Writes a file of a few events whose bytes are modified first.
+/// Writes a file with a few events, after `change` has modified its bytes.
 fn sample(change: impl FnOnce(&mut Vec<u8>)) -> Sample {
     let header = trace::header(ClockType::Qpc, 0x1000, 1);
     let (mut file, _) = trace::file(header, 20, Losses::default());
@@ -99,7 +99,7 @@ fn damaged_parts_beyond_the_limit_are_counted() {
         let buffer = file[0x1000..0x2000].to_vec();
         let damaged = |number: usize| {
             let mut buffer = buffer.clone();
-            // The buffer's number, and a record that does not start as one.
+            // The buffer's number, and bytes that are not the start of a record.
             buffer[0x18..0x20].copy_from_slice(&(number as u64 + 1).to_le_bytes());
             buffer[0x4B] = 0x11;
             buffer
@@ -346,7 +346,7 @@ fn a_report_says_how_many_events_it_leaves_out() {
     }
 }
 
-/// Returns the events that a selection keeps, as JSON lines without the header.
+/// Returns the selected events as JSON lines, without the header.
 fn selected(arguments: &[&str]) -> Vec<serde_json::Value> {
     let sample = sample(|_| {});
     let manifest = manifest();

@@ -1,5 +1,5 @@
-//! `etl compare`: what another decoder says about a trace, as files whose forms follow Microsoft's
-//! documents. No file of a Windows machine is among them.
+//! `etl compare`: comparisons with files whose form follows Microsoft's documentation of the
+//! decoders. None of these files comes from a Windows machine.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -56,7 +56,7 @@ impl Trace {
             .unwrap()
     }
 
-    /// Compares with one file, and returns the exit code and the report for the file.
+    /// Compares with one file, and returns the exit code and the report about the file.
     fn json(&self, name: &str, more: &[&str]) -> (i32, Value) {
         let output = self.compare(&[&["--json", name], more].concat());
         let said: Value = serde_json::from_slice(&output.stdout).unwrap();
@@ -78,7 +78,7 @@ fn utf16(bytes: &[u8]) -> String {
     String::from_utf16(&units).unwrap()
 }
 
-/// The file of each form, in UTF-8.
+/// Returns a UTF-8 file in each form.
 fn files(trace: &Trace) -> [(&'static str, String); 3] {
     [
         ("tracerpt.xml", utf16(&trace.foreign("tracerpt"))),
@@ -99,7 +99,8 @@ fn an_independent_decoder_agrees_in_every_form() {
     let said = text(&output.stdout);
     assert_eq!(output.status.code(), Some(0), "{said}");
     assert_eq!(text(&output.stderr), "");
-    // 14 properties of each event; 3 fields of each event of the manifest, 10 values of each other.
+    // 14 properties for each event; 3 fields for each manifest event and 10 values for each other
+    // event.
     let counts = format!(
         "40 events compared, 0 only in the trace, 0 only in the file, {} properties and {} fields \
          compared",
@@ -121,7 +122,7 @@ fn an_independent_decoder_agrees_in_every_form() {
 #[ignore = "needs the third-party readers: cargo xtask doctor --install"]
 fn each_changed_value_is_found_in_every_form() {
     let trace = Trace::new();
-    // Each change: the event's time in each form, and the name of the difference.
+    // Each change: the event's time in each form, and the name of the expected difference.
     let changes = [
         ("provider", "29d5a000-45bd", "29d5a001-45bd"),
         ("provider name", "Contoso.Sample", "Contoso.Simple"),
@@ -190,7 +191,7 @@ fn missing_and_additional_events_are_found() {
     let with = [&lines[..7], &lines[6..]].concat().join("\n");
     let (code, said) = trace.write("tdh.jsonl", with).json("tdh.jsonl", &[]);
     assert_eq!((code, &said["only_ours"], &said["only_theirs"]), (1, &json!(0), &json!(1)));
-    // The file of another decoder may have the events of one provider only.
+    // The other decoder's file can contain the events of one provider only.
     let (code, said) = trace
         .write("tdh.jsonl", lines.iter().step_by(2).copied().collect::<Vec<_>>().join("\n"))
         .json("tdh.jsonl", &["--provider", "contoso.sample"]);
@@ -201,7 +202,7 @@ fn missing_and_additional_events_are_found() {
     assert_eq!((code, &said["compared"]), (0, &json!(20)));
 }
 
-/// An event of the fixture in XML as Get-WinEvent returns it: the first one of the manifest.
+/// Returns an event of the fixture as XML from Get-WinEvent: the first manifest event.
 fn event(system: &str, data: &str) -> String {
     format!(
         "<Event xmlns='http://schemas.microsoft.com/win/2004/08/events/event'><System>\
@@ -218,7 +219,7 @@ const SYSTEM: &str = "<TimeCreated SystemTime='2026-01-02T03:04:05.0020000Z'/>\
 const DATA: &str = "<EventData><Data Name='request'>0</Data><Data Name='kind'>Read </Data>\
     <Data Name='path'>path</Data></EventData>";
 
-/// Compares one event with a file, and returns the exit code and the differences other than events
+/// Compares one event with a file, and returns the exit code and the differences, except for events
 /// that the file lacks.
 fn differences(contents: &[u8]) -> (i32, Vec<Value>) {
     let trace = Trace::new();
@@ -238,7 +239,7 @@ fn an_event_written_by_hand_is_equal_in_every_container() {
         [0xFE, 0xFF].into_iter().chain(units).collect()
     };
     let objects = json!({ "events": [{ "id": 1, "xml": xml }] });
-    // ConvertTo-Json may unwrap a list with one member.
+    // ConvertTo-Json can unwrap a list with one member.
     let unwrapped = json!({ "events": { "id": 1, "xml": xml } });
     let containers = [
         xml.clone().into_bytes(),
@@ -267,7 +268,7 @@ fn get_win_event_states_no_fields_of_trace_logging_events() {
         .iter()
         .map(|one| one["event"].as_str().unwrap())
         .collect();
-    // The other events have the provider of the manifest.
+    // The other events come from the manifest's provider.
     let name = names.iter().find(|name| !name.contains("Fixture.Device"));
     let time = name.unwrap().split(' ').next().unwrap();
     let error = "<ProcessingErrorData><ErrorCode>15003</ErrorCode></ProcessingErrorData>";
@@ -289,14 +290,14 @@ fn get_win_event_states_no_fields_of_trace_logging_events() {
         let shown = text(&trace.compare(&["winevent.json"]).stdout);
         let line = "the fields are not stated for 1 TraceLogging events";
         assert!(shown.contains(line), "{shown}");
-        // tracerpt decodes such events: a field that it lacks is a difference.
+        // tracerpt can decode such events, so a missing field is a difference.
         let (_, said) = trace
             .write("tracerpt.xml", format!("<Events>{xml}</Events>"))
             .json("tracerpt.xml", &["--limit", "100"]);
         assert_eq!(said["undecoded"], 0, "{said:#}");
         assert_ne!(others(&said), 0, "{said:#}");
     }
-    // An event of a manifest has fields.
+    // A manifest event has fields.
     let xml = event(SYSTEM, "");
     let contents = json!({ "events": [{ "xml": xml }] }).to_string();
     let (_, said) = trace.write("winevent.json", contents).json("winevent.json", &[]);
@@ -360,7 +361,7 @@ fn what_is_not_stated_is_not_compared_and_said() {
     let system = "<TimeCreated SystemTime='2026-01-02T03:04:05.002Z'/>";
     let said = trace.write("other.xml", event(system, DATA)).json("other.xml", &[]).1;
     assert_eq!(said["unstated"], json!({ "process": 1, "thread": 1, "processor": 1 }));
-    // The null GUID may be left out, another may not.
+    // The null GUID can be omitted, but no other GUID.
     let fields: Vec<&Value> = said["listed"]
         .as_array()
         .unwrap()
@@ -380,7 +381,7 @@ fn a_file_without_events_does_not_agree() {
         assert_eq!(said["only_ours"], EVENTS);
         assert_eq!(said["listed"].as_array().unwrap().len(), 3);
     }
-    // Neither side has an event of this provider: nothing was compared.
+    // Neither side has events from this provider, so nothing was compared.
     let output = trace.compare(&["other", "--provider", "No.Such"]);
     assert_eq!(output.status.code(), Some(1));
     let said = text(&output.stdout);
@@ -403,7 +404,7 @@ fn files_that_cannot_be_read_cause_one_clear_error() {
         (cut.as_bytes(), "the XML is not well-formed: "),
         (b"<html></html>", "the XML's root element is \"html\"; expected Events or Event"),
         (b"<Events><Event/></Events>", "event 1 has no element System"),
-        (deep.as_bytes(), "event 1 has structures in structures, more than 16 deep"),
+        (deep.as_bytes(), "event 1 has structures nested more than 16 levels deep"),
         (b"<!DOCTYPE a [<!ENTITY b 'c'>]><Events/>", "the XML is not well-formed: "),
         (b"{\"events\": [", "the JSON is not well-formed: "),
         (b"{\"events\": [1]}", "event 1 has an unknown form"),

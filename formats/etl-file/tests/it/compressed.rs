@@ -1,4 +1,4 @@
-//! Tests compressed files, which the writer makes, with our reader and with dissect.
+//! Tests compressed files from our writer with our reader and with dissect.
 
 use std::cmp::Ordering;
 use std::fs;
@@ -31,7 +31,7 @@ fn u32_at(bytes: &[u8], at: usize) -> u32 {
     u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap())
 }
 
-/// Returns the offsets of the buffers, each from its own size.
+/// Returns the offsets of the buffers, which follow from the buffers' sizes.
 fn offsets(file: &[u8]) -> Vec<usize> {
     let mut offsets = Vec::new();
     let mut at = 0;
@@ -48,7 +48,7 @@ fn by_time(trace: &Trace) -> Vec<EventRecord> {
     events.map(|event| event.record.clone()).collect()
 }
 
-/// Bytes that repeat nothing.
+/// Returns bytes without repetitions.
 fn noise(length: usize) -> Vec<u8> {
     let mut state = 0x9E37_79B9_7F4A_7C15_u64;
     let mut bytes = Vec::new();
@@ -170,7 +170,7 @@ fn a_compressed_file_is_recognised_without_its_mode() {
     assert_eq!(by_time(&Trace::parse(&file).unwrap()), written);
 }
 
-/// A merged file may store its buffers as they are, and only round up the size of the first one.
+/// A merged file can store its buffers uncompressed, and round up only the size of the first one.
 #[test]
 fn a_plain_file_with_a_smaller_first_buffer_is_read() {
     let header = trace::header(ClockType::Qpc, 0x1000, 2);
@@ -206,7 +206,7 @@ fn records_before_the_damage_of_a_compressed_buffer_are_read() {
         (events.count(), trace)
     };
     let (all, _) = count(&whole, 1);
-    // The uncompressed size is larger than the content.
+    // The stated uncompressed size is larger than the content.
     let mut file = whole.clone();
     let used = u32_at(&file, second + 0x30);
     file[second + 0x30..second + 0x34].copy_from_slice(&(used + 8).to_le_bytes());
@@ -220,7 +220,7 @@ fn records_before_the_damage_of_a_compressed_buffer_are_read() {
     };
     assert_eq!((present, expected), (used as usize - 72, used as usize - 64));
     assert_eq!(trace.events().count(), written.len());
-    // A match in the middle starts before the buffer.
+    // A match in the middle refers to bytes before the buffer.
     let mut file = whole.clone();
     let middle = second + (offsets[2] - second) / 2;
     file[middle..middle + 12].fill(0xFF);
@@ -228,7 +228,7 @@ fn records_before_the_damage_of_a_compressed_buffer_are_read() {
     assert!((1..all).contains(&read), "{read} of {all}");
     assert!(trace.events().count() >= written.len() - all);
     assert!(!trace.damages().is_empty());
-    // The file ends within a buffer.
+    // The file ends inside a buffer.
     let cut = &whole[..middle];
     let (read, trace) = count(cut, 1);
     assert!((1..all).contains(&read), "{read} of {all}");

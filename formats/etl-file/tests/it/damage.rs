@@ -29,7 +29,7 @@ fn put(file: &mut [u8], at: usize, bytes: &[u8]) {
     file[at..at + bytes.len()].copy_from_slice(bytes);
 }
 
-/// Returns the time stamps of the events outside a buffer.
+/// Returns the timestamps of the events outside a buffer.
 fn outside(trace: &Trace, buffer: u32) -> Vec<i64> {
     trace
         .events()
@@ -38,8 +38,8 @@ fn outside(trace: &Trace, buffer: u32) -> Vec<i64> {
         .collect()
 }
 
-/// Reads a file in the order of time, and calls every function that shows it. Returns the table's
-/// last lines.
+/// Reads a file in time order, and calls every function that shows it. Returns the last lines of
+/// the table.
 fn exercise(file: &[u8]) -> String {
     let mut file = TraceFile::new(Cursor::new(file)).unwrap();
     let (catalog, selection) = (Catalog::new(), Selection::default());
@@ -58,8 +58,7 @@ fn exercise(file: &[u8]) -> String {
     out[out.rfind("Holds").unwrap()..].to_owned()
 }
 
-/// Damages the second buffer, checks that nothing else is lost, and returns the damage that is
-/// found.
+/// Damages the second buffer, checks that nothing else is lost, and returns the reported damage.
 fn damage_of(change: impl FnOnce(&mut [u8])) -> Vec<(u64, DamageKind)> {
     let mut file = sample();
     let whole = Trace::parse(&file).unwrap();
@@ -261,7 +260,7 @@ fn every_changed_byte_is_tolerated_and_hides_no_other_buffer() {
         (0..=buffer_of(file.len())).map(|buffer| outside(&whole, buffer)).collect();
     let mut changed = file.clone();
     for at in 0..file.len() {
-        // Changes every byte once, and in headers also the lowest and the highest bit of each byte.
+        // Changes every byte once; in headers, also the lowest and highest bit of each byte.
         let flips: &[u8] = if at % SIZE < 0x100 { &[0x01, 0x80, 0xFF] } else { &[0xFF] };
         for flip in flips {
             changed[at] = file[at] ^ flip;
@@ -309,7 +308,7 @@ fn a_file_that_is_not_a_trace_is_refused_with_the_offset() {
     assert!(matches!(Trace::open("no such file"), Err(ReadError::Io(_))));
 }
 
-/// Returns a record of a kind that the writer does not write.
+/// Returns a record of a kind that the writer does not support.
 fn raw_record(first: [u8; 8], rest: &[u8], size: usize) -> Vec<u8> {
     let mut record = first.to_vec();
     record.extend(rest);
@@ -422,7 +421,7 @@ fn event_of_32_bit_code_has_pointers_of_four_bytes() {
 #[test]
 fn header_of_a_32_bit_machine_is_read() {
     let mut file = sample();
-    // The two name pointers take 8 bytes less, so the later fields move up.
+    // The two name pointers are 8 bytes shorter in total, so the later fields move up.
     let used = usize::from(u16::from_le_bytes([file[0x30], file[0x31]]));
     file.copy_within(0xB0..used, 0xA8);
     file[0x4A] = 1;
@@ -436,13 +435,13 @@ fn header_of_a_32_bit_machine_is_read() {
 #[test]
 fn a_header_whose_type_contradicts_its_layout_is_read() {
     let expected = trace::header(ClockType::Qpc, 0x1000, 2);
-    // The record of a 64-bit machine, with the type of the 32-bit form.
+    // A 64-bit record with the header type of the 32-bit form.
     let mut file = sample();
     file[0x4A] = 1;
     let trace = Trace::parse(&file).unwrap();
     assert_eq!(trace.header().session, expected);
     assert_eq!(trace.header().pointer_size, 8);
-    // The other way round.
+    // A 32-bit record with the header type of the 64-bit form.
     let mut file = sample();
     let used = usize::from(u16::from_le_bytes([file[0x30], file[0x31]]));
     file.copy_within(0xB0..used, 0xA8);
@@ -458,11 +457,11 @@ fn records_that_state_no_pointer_size_have_that_of_the_trace() {
 
     let time = [&[0; 8], &0x1122_3344_i64.to_le_bytes()[..]].concat();
     let mut file = with_records(&[
-        // WPP messages without and with flags for the size.
+        // WPP messages without and with flags for the pointer size.
         raw_record([12, 0, 1, 0x90, 0, 0, 0, 0], &[], 12),
         raw_record([12, 0, 1, 0x90, 0, 0, 0x40, 0], &[], 12),
         raw_record([12, 0, 1, 0x90, 0, 0, 0x80, 0], &[], 12),
-        // Kernel records whose types state it.
+        // Kernel records whose header types imply the pointer size.
         raw_record([2, 0, 1, 0xC0, 36, 0, 0x0b, 0x03], &time, 36),
         raw_record([2, 0, 2, 0xC0, 36, 0, 0x0b, 0x03], &time, 36),
     ]);
@@ -479,7 +478,7 @@ fn records_that_state_no_pointer_size_have_that_of_the_trace() {
         sizes.collect()
     };
     assert_eq!(sizes(&file), [Eight, Four, Eight, Four, Eight]);
-    // The field lies before those whose places depend on the size.
+    // The field precedes those whose offsets depend on the pointer size.
     file[0x94] = 4;
     assert_eq!(sizes(&file), [Four, Four, Eight, Four, Eight]);
 }
@@ -544,7 +543,7 @@ fn the_oldest_buffer_is_the_one_written_longest_ago() {
     log.append(&buffer(0), start).unwrap();
     log.append(&buffer(1), start).unwrap();
     log.replace_oldest(&buffer(2), start).unwrap();
-    // The file may grow after the writer has wrapped around.
+    // The file can still grow after the writer has wrapped around.
     log.append(&buffer(3), start).unwrap();
     log.replace_oldest(&buffer(4), start).unwrap();
     log.replace_oldest(&buffer(5), start).unwrap();
@@ -563,7 +562,7 @@ fn the_stated_size_of_an_item_counts_if_it_is_possible() {
         ..trace::manifest_event(0, 2_745_263_251_600)
     };
     let encoded = event.encode().unwrap();
-    // An item begins with its size, its type, its linkage and the size of its data.
+    // An item starts with its size, its type, its linkage and the size of its data.
     let items = |size: u8, data: u8| {
         let mut bytes = encoded.clone();
         assert_eq!((bytes[80], bytes[86]), (16, 8));
@@ -575,7 +574,7 @@ fn the_stated_size_of_an_item_counts_if_it_is_possible() {
     for size in [0, 8, 13, 16, 17] {
         assert_eq!(items(size, 8), event.extended, "{size}");
     }
-    // With less data, the rest is padding.
+    // If the data is shorter, the rest is padding.
     let mut padded = event.extended;
     padded[0].data.clear();
     assert_eq!(items(16, 0), padded);
@@ -612,14 +611,14 @@ fn a_record_of_an_unknown_type_has_the_pointers_of_the_trace() {
 fn a_header_without_boot_time_or_frequency_is_read_by_its_plausible_layout() {
     let mut header = trace::header(ClockType::Qpc, 0x1000, 1);
     header.boot_time = FileTime::from_raw(0);
-    // Read as that of a 32-bit machine, the low half is the type of the clock.
+    // In a 32-bit interpretation, the low half would be the clock type.
     header.start_time = FileTime::from_raw(0x01DC_7B00_0000_0001);
     let (whole, _) = trace::file(header.clone(), 3, Losses::default());
     let mut file = whole.clone();
     file[0x4A] = 1;
     let session = |file: &[u8]| Trace::parse(file).unwrap().header().session.clone();
     assert_eq!(session(&file), header);
-    // No layout is plausible without a frequency: the type decides.
+    // Without a frequency, neither layout is plausible, so the header type decides.
     let at =
         whole.windows(8).position(|bytes| bytes == header.perf_frequency.to_le_bytes()).unwrap();
     for boot_time in [0, 5_i64] {

@@ -1,4 +1,4 @@
-//! Compares our reader with two independent decoders, on files of our writer and on a genuine
+//! Compares our reader with two independent decoders, on files from our writer and on a genuine
 //! trace, and checks properties that neither decoder checks.
 
 use std::fs;

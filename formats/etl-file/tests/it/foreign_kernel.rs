@@ -1,5 +1,5 @@
-//! Compares our decoding of kernel records with that of dissect.etl, which has schemas of its own,
-//! on files of our writer.
+//! Compares our decoding of kernel records with that of dissect.etl, which has its own schemas, on
+//! files from our writer.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -13,7 +13,7 @@ use etl_fixtures::kernel_records::generated;
 use etl_fixtures::{decoders, kernel_records, trace};
 use serde_json::{Value as Json, json};
 
-/// Returns the values that dissect.etl reads from records in a file, without the header event.
+/// Returns the values that dissect.etl reads from the records in a file, without the header event.
 fn dissect(records: &[Vec<u8>]) -> Vec<Json> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("kernel.etl");
@@ -22,7 +22,7 @@ fn dissect(records: &[Vec<u8>]) -> Vec<Json> {
     decoders::dump("dissect_kernel.py", &path).split_off(1)
 }
 
-/// Returns a value as dissect.etl has it: without the meaning that the type gives it.
+/// Returns a value in dissect.etl's form: without the interpretation that the type implies.
 fn raw(value: &Value) -> Json {
     match value {
         Value::UInt(number)
@@ -52,8 +52,8 @@ fn hex(bytes: &[u8]) -> String {
     })
 }
 
-/// The events that dissect.etl reads differently or not at all, and the reason. The key is the
-/// start of an event's name, version and pointer size, and must be of use.
+/// The events that dissect.etl reads differently or not at all, with the reason. Each key is the
+/// start of an event's name, version and pointer size, and must match an event.
 const DISAGREEMENTS: &[(&str, &str)] = &[
     ("PerfInfo/ISR v2", VECTOR),
     ("PerfInfo/ISR-MSI v2", VECTOR),
@@ -90,11 +90,11 @@ const DISAGREEMENTS: &[(&str, &str)] = &[
     ("PerfInfo/Mark v0", "its padding is a character"),
 ];
 
-/// Microsoft's page, `TraceEvent` and `LinuxKI` have a vector of 8 bits and 16 reserved bits.
+/// Microsoft's documentation, `TraceEvent` and `LinuxKI` have an 8-bit vector and 16 reserved bits.
 const VECTOR: &str = "its vector has 16 bits, and 8 bits are reserved";
 /// `Extension("WmiTime")` has 64 bits on every machine.
 const WMI_TIME: &str = "its InitialTime has the size of a pointer";
-/// Genuine records of 64-bit machines are consumed exactly with an address.
+/// Genuine records from 64-bit machines are consumed exactly if this is an address.
 const CONNECTION: &str = "its connection id has 32 bits";
 const STATUS: &str = "our status is an NTSTATUS, the lower half of its pointer";
 const NAME: &str = "the thread's name is not part of its version 3";
@@ -108,7 +108,7 @@ fn compare(theirs: &Json, ours: &kernel::Record) -> Result<bool, String> {
     };
     let same = ours.fields.len() == fields.len()
         && ours.fields.iter().zip(fields.values()).all(|((_, value), theirs)| match value {
-            // It has 8-bit text as bytes.
+            // dissect.etl returns 8-bit text as bytes.
             Value::Text(text) => *theirs == **text || *theirs == hex(text.as_bytes()),
             value => raw(value) == *theirs,
         });
@@ -152,7 +152,7 @@ fn dissect_reads_the_same_values() {
     assert!(same > 750, "{same} of {} records agree", records.len());
 }
 
-/// Compares the parts of the header that dissect.etl has for every form.
+/// Compares the parts of the header that dissect.etl returns for every form.
 fn assert_header(name: &str, line: &Json, ours: &kernel::Record) {
     let header = &ours.header;
     let expected = match header.form {
@@ -176,7 +176,7 @@ fn assert_header(name: &str, line: &Json, ours: &kernel::Record) {
     }
 }
 
-// The header bytes that the version counts move the payload for both decoders.
+// Both decoders skip the additional header bytes that the version states.
 #[test]
 fn dissect_skips_the_same_header_bytes() {
     let mut records = Vec::new();

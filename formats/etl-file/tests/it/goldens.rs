@@ -1,5 +1,5 @@
-//! Images of published packages, whose resources mc.exe compiled, read by this crate and by
-//! third-party readers (`docs/reference/goldens.md`).
+//! Checks the images of published packages, whose resources mc.exe compiled: this crate and
+//! third-party readers must agree (`docs/reference/goldens.md`).
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -14,7 +14,7 @@ use evtx::wevt_templates::extract_wevt_template_resources;
 use evtx::wevt_templates::manifest::{CrimManifest, ProviderElements};
 use serde_json::Value;
 
-/// The images, with the names of their providers, which format 3 does not have.
+/// The images and the names of their providers, which format version 3 does not contain.
 const IMAGES: [(&str, &[&str]); 9] = [
     ("nodejs-bin-16.15.1a4/node.exe", &["NodeJS-ETW-provider"]),
     ("nodejs-bin-18.4.0a4/node.exe", &["NodeJS-ETW-provider"]),
@@ -62,8 +62,8 @@ fn foreign(image: &Path) -> Foreign {
     }
 }
 
-/// The names that viewers show, by number: the message or, without a message, the name. Names of
-/// winmeta.xml are excluded.
+/// Maps numbers to the names that viewers show: the message or, if there is none, the name.
+/// Excludes names from winmeta.xml.
 macro_rules! titles {
     ($list:expr, $messages:expr) => {
         $list
@@ -78,7 +78,7 @@ macro_rules! titles {
     };
 }
 
-/// Compares with the resources that the crate `evtx` and pywrc read.
+/// Compares our names with those that the crate `evtx` and pywrc read.
 fn assert_names(
     ours: &Provider,
     theirs: &ProviderElements<'_>,
@@ -116,11 +116,11 @@ fn assert_names(
     }
 }
 
-/// A field as pyfwevt returns it: its name, types, count and length.
+/// A field from pyfwevt: its name, types, count and length.
 type Item = (String, u8, u8, u16, u16);
 
-/// Returns the fields in the order of the resources: the members of structures follow all other
-/// fields.
+/// Returns the fields in the order of the resources, where the members of structures follow all
+/// other fields.
 fn flat(fields: &[Field]) -> Vec<(usize, &Field)> {
     let mut all: Vec<(usize, &Field)> = fields.iter().map(|field| (0, field)).collect();
     for field in fields {
@@ -130,7 +130,7 @@ fn flat(fields: &[Field]) -> Vec<(usize, &Field)> {
     all
 }
 
-/// Compares the fields of an event with pyfwevt's.
+/// Compares an event's fields with pyfwevt's.
 fn assert_fields(ours: &[Field], theirs: &[Item], place: &str) {
     let all = flat(ours);
     assert_eq!(all.len(), theirs.len(), "{place}");
@@ -155,7 +155,7 @@ fn assert_fields(ours: &[Field], theirs: &[Item], place: &str) {
         };
         assert_eq!(found, *length, "{place}");
         if field.in_type == Encoding::Known(InType::Struct) {
-            // A structure's first member index is stored in place of the types.
+            // In a structure, the index of the first member is stored in place of the types.
             let first =
                 all.iter().position(|(_, one)| std::ptr::eq(*one, &raw const field.fields[0]));
             assert_eq!(Some(usize::from(*in_type)), first, "{place}");
@@ -166,7 +166,7 @@ fn assert_fields(ours: &[Field], theirs: &[Item], place: &str) {
     }
 }
 
-/// Returns the presentation with a number of winmeta.xml.
+/// Returns the presentation with a number from winmeta.xml.
 fn presentation_of(code: u8) -> Presentation {
     match code {
         0 | 11 | 12 | 14 | 15 => Presentation::Default,
@@ -181,11 +181,11 @@ fn presentation_of(code: u8) -> Presentation {
     }
 }
 
-/// The versions that the images' events can have.
+/// The versions that events in the images can have.
 const VERSIONS: RangeInclusive<u8> = 0..=7;
 
-/// Compares the events with pyfwevt's, and the strings of their maps with pywrc's. Returns the
-/// number of events.
+/// Compares the events with pyfwevt's, and their maps' strings with pywrc's. Returns the number of
+/// events.
 fn assert_events(
     ours: &Provider,
     theirs: &Value,
@@ -243,8 +243,8 @@ fn published_images_are_read_as_third_party_readers_read_them() {
     assert_eq!(events, 2041);
 }
 
-/// Compares the providers of a published manifest with those of its image, except for some events'
-/// messages. Returns the number of events.
+/// Compares the providers of a published manifest with those of its image, except for the messages
+/// of some events. Returns the number of events.
 fn assert_same(manifest: &str, image: &str, guid: &str, corrected: &[u16]) -> usize {
     let guid: Guid = guid.parse().unwrap();
     let mut by_manifest = Catalog::new();
@@ -286,7 +286,7 @@ fn assert_same(manifest: &str, image: &str, guid: &str, corrected: &[u16]) -> us
                 };
                 assert_eq!(shape(found), shape(expected), "event {id}");
                 assert_eq!(found.map.is_some(), expected.map.is_some(), "event {id}");
-                // The manifest may be of a later version and contain more values.
+                // The manifest can be of a later version and contain additional values.
                 for entry in found.map.iter().flat_map(|map| &map.entries) {
                     let map = expected.map.as_ref().unwrap();
                     assert!(map.entries.contains(entry), "event {id}: {entry:?}");

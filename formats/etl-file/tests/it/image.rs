@@ -1,5 +1,5 @@
-//! Compares providers from the resources of images with the manifests that the resources were
-//! compiled from.
+//! Compares providers from images' resources with the manifests from which the resources were
+//! compiled.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -13,7 +13,7 @@ use etl_fixtures::trace;
 use etw_manifest::resources::DecodeError;
 use proptest::prelude::*;
 
-/// Returns the folder of manifests' resources compiled by mc.exe.
+/// Returns the folder of resources that mc.exe compiled from manifests.
 fn compiled() -> PathBuf {
     etw_test_support::sample("mc")
 }
@@ -23,7 +23,7 @@ fn read(name: &str) -> Vec<u8> {
     fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// Returns the presentation that the compiler writes for a field without an `outType`.
+/// Returns the presentation that the compiler uses for a field without an `outType`.
 const fn usual(encoding: Encoding) -> Presentation {
     let Encoding::Known(in_type) = encoding else {
         return Presentation::Default;
@@ -43,7 +43,7 @@ const fn usual(encoding: Encoding) -> Presentation {
     }
 }
 
-/// Returns fields with the default output type written out.
+/// Returns fields whose default presentation is replaced with the explicit one.
 fn spelled_out(fields: &[Field]) -> Vec<Field> {
     fields
         .iter()
@@ -70,7 +70,7 @@ fn guids(manifest: &str) -> Vec<Guid> {
         .collect()
 }
 
-/// Compares the catalogs of a manifest and of its resources. Returns the number of events.
+/// Compares a manifest's catalog with that of its resources. Returns the number of events.
 fn compare(name: &str, version: &str) -> usize {
     let manifest = String::from_utf8(read(&format!("{name}.man"))).unwrap();
     let manifest = manifest.trim_start_matches('\u{FEFF}');
@@ -142,7 +142,7 @@ mod samples {
     }
 }
 
-/// Builds a resource from its parts.
+/// Assembles a resource from its parts.
 struct Builder(Vec<u8>);
 
 impl Builder {
@@ -190,7 +190,7 @@ fn resource() -> Vec<u8> {
     let template = made.at();
     made.0.extend(b"TEMP");
     made.numbers(&[40, 4, 5, template + 40, 1, 0, 0, 0, 0]);
-    // Flags; types, or members; map; count and length; name.
+    // Flags; types or members; map; count and length; name.
     let fields = made.at();
     made.numbers(&[0, 0x08_08, map, 0, 0]); // number: u32 as unsignedInt, with a map
     made.numbers(&[4, 0x0F_0E, 0, 0, 0]); // data: its length is `number`
@@ -244,7 +244,7 @@ fn errors_contain_their_offset() {
     assert!(error.to_string().contains("at offset 0x"), "{error}");
 }
 
-/// The offset of a tag in the resources.
+/// Returns the offset of a tag in the resources.
 fn tag(resource: &[u8], tag: &[u8]) -> usize {
     let at = resource.windows(tag.len()).position(|bytes| bytes == tag);
     at.expect("the resource has the tag")
@@ -261,7 +261,7 @@ fn damaged_maps_are_skipped_and_returned() {
     assert_eq!(skipped, [tag]);
     let schema = catalog.schema(PROVIDER, 7, 2).unwrap();
     assert_eq!(schema.fields[0].map, None);
-    // The command reports the records that it skips.
+    // The command reports the skipped records.
     let folder = tempfile::tempdir().unwrap();
     let image = image_with(folder.path(), "x64", damaged);
     let trace = folder.path().join("sample.etl");
@@ -296,7 +296,7 @@ fn cut_resources_are_refused() {
 
 #[test]
 fn a_small_resource_cannot_describe_endless_fields() {
-    /// The number of templates, which share one list of fields.
+    /// The number of templates that share one list of fields.
     const TEMPLATES: u32 = 600;
     const FIELDS: u32 = 600;
     let described = |templates: u32| {
@@ -344,15 +344,15 @@ proptest! {
     }
 }
 
-/// Links an image for a machine with the resources.
+/// Links an image with the resources, for a machine type.
 fn image(folder: &Path, machine: &str) -> PathBuf {
     image_with(folder, machine, resource())
 }
 
-/// Links an image for a machine with a `WEVT_TEMPLATE` resource.
+/// Links an image with a `WEVT_TEMPLATE` resource, for a machine type.
 fn image_with(folder: &Path, machine: &str, data: Vec<u8>) -> PathBuf {
     let mut res = Builder(Vec::new());
-    // The empty entry at the start of a `.res` file.
+    // The empty entry at the start of the `.res` file.
     res.numbers(&[0, 0x20, 0xFFFF, 0xFFFF, 0, 0, 0, 0]);
     let mut kind: Vec<u8> = "WEVT_TEMPLATE\0".encode_utf16().flat_map(u16::to_le_bytes).collect();
     kind.extend(0xFFFF_u16.to_le_bytes());

@@ -1,4 +1,4 @@
-//! Kernel events, names and stacks in the output of `etl`.
+//! Kernel events, names and stacks in the `etl` command's output.
 
 use std::fs;
 use std::io::Cursor;
@@ -49,7 +49,7 @@ pub fn image(time: i64, process: u32, base: u64, path: &str) -> EncodedRecord {
     kernel(0x1403, 1, time, kernel_records::image(base, process, path))
 }
 
-/// Returns the records of a file with their times.
+/// Returns the records of a file, with times.
 fn records() -> Vec<(i64, EncodedRecord)> {
     let mut dpc = 390_i64.to_le_bytes().to_vec();
     dpc.extend((NTOSKRNL + 0x50).to_le_bytes());
@@ -87,12 +87,12 @@ fn records() -> Vec<(i64, EncodedRecord)> {
     records.into()
 }
 
-/// Returns the bytes of a file with records.
+/// Returns the bytes of a file that contains the records.
 fn bytes_of(records: Vec<(i64, EncodedRecord)>) -> Vec<u8> {
     trace::of_records(LogFileHeader::default(), 1000, records)
 }
 
-/// Writes the file of the records.
+/// Writes the records to a file.
 fn file() -> (TempDir, PathBuf) {
     let bytes = bytes_of(records());
     let folder = tempfile::tempdir().unwrap();
@@ -101,7 +101,7 @@ fn file() -> (TempDir, PathBuf) {
     (folder, path)
 }
 
-/// Runs the program, and returns its output and its messages.
+/// Runs the program, and returns its standard output and standard error.
 fn etl(arguments: &[&str]) -> (String, String) {
     let (_folder, path) = file();
     let (command, options) = arguments.split_first().unwrap();
@@ -204,12 +204,12 @@ fn only_events_that_say_something_about_others_need_another_pass() {
         Contents::of(&mut file).unwrap().completes
     };
     let event = || (600, EncodedRecord::new(&EventRecord::default()).unwrap());
-    // Every trace of Windows has records of the trace itself.
+    // Every Windows trace has records about the trace itself.
     assert!(!completes(vec![(1, kernel(0x0050, 2, 1, vec![0; 56])), event()]));
     let image_of = image(1, 4, NTOSKRNL, "ntoskrnl.exe");
     assert!(completes(vec![(1, image_of), event()]));
     assert!(completes(vec![event(), (700, perfinfo(0x0524, 700, vec![0; 24]))]));
-    // The key of a stack waits for a definition, which may be missing.
+    // A stack key waits for its definition, which can be missing.
     assert!(completes(vec![with_item(600, 18, &[0, 5])]));
     assert!(!completes(vec![with_item(600, 6, &[0, APP])]));
 }
@@ -305,7 +305,7 @@ fn a_file_without_symbols_is_named_in_the_error() {
     assert!(message.contains("cannot read the symbols of"), "{message}");
 }
 
-/// An event of a provider with an extended item about its stack.
+/// Returns a provider's event with an extended item about its stack.
 fn with_item(timestamp: i64, ext_type: u16, words: &[u64]) -> (i64, EncodedRecord) {
     let event = EventRecord {
         thread_id: 9,
@@ -320,7 +320,7 @@ fn with_item(timestamp: i64, ext_type: u16, words: &[u64]) -> (i64, EncodedRecor
     (timestamp, EncodedRecord::new(&event).unwrap())
 }
 
-/// Returns the stacks of the events of providers in a file.
+/// Returns the stacks of providers' events in a file.
 fn stacks_in(records: Vec<(i64, EncodedRecord)>) -> (Vec<Json>, Json) {
     let bytes = bytes_of(records);
     let folder = tempfile::tempdir().unwrap();
@@ -357,7 +357,7 @@ fn an_event_with_the_key_of_its_stack_has_the_frames_of_the_definition() {
     assert_eq!(events[1]["stack"][0], "0x7ff600000031 app.exe+0x31");
     assert_eq!(
         events[2]["problems"][0],
-        "no record of the trace defines the stack with the key 0x5"
+        "no record in the trace defines the stack with the key 0x5"
     );
     assert_eq!((&end["stacks_joined"], &end["stacks_unmatched"]), (&2.into(), &1.into()));
 }
@@ -383,7 +383,7 @@ fn the_addresses_of_network_adapters_are_hidden() {
         let record = ClassicRecord { class, opcode: 36, payload, ..ClassicRecord::default() };
         (0, EncodedRecord::try_from(&record).unwrap())
     };
-    // The second one is cut off within an address.
+    // The second one ends inside an address.
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("merged.etl");
     fs::write(&path, bytes_of(vec![record(&payload), record(&payload[..1070])])).unwrap();
@@ -403,7 +403,7 @@ fn the_addresses_of_network_adapters_are_hidden() {
     }
 }
 
-/// A `TraceLogging` event with a number and, if wanted, a text.
+/// Returns a `TraceLogging` event with a number and, optionally, a text.
 fn described(timestamp: i64, with_text: bool, data: &[u8]) -> (i64, EncodedRecord) {
     let mut metadata = b"\0\0\0E\0number\0\x08".to_vec();
     if with_text {
@@ -438,8 +438,8 @@ fn stats_count_the_same_problems_as_the_events_have() {
         described(60, true, b"\x01\0"),
         (70, EncodedRecord::new(&unknown).unwrap()),
         (71, EncodedRecord::try_from(&class).unwrap()),
-        // Kernel events: sound, of an unknown version, with too many and too few bytes, and without a
-        // known layout.
+        // Kernel events: valid, of an unknown version, with too many and too few bytes, and without
+        // a known layout.
         (80, kernel(0x030b, 2, 80, vec![7, 0, 0, 0])),
         (90, kernel(0x0301, 99, 90, vec![0xAB; 3])),
         (100, kernel(0x030b, 2, 100, vec![7, 0, 0, 0, 1])),
@@ -466,7 +466,7 @@ fn stats_count_the_same_problems_as_the_events_have() {
 
 #[test]
 fn calls_have_their_durations_in_the_table_and_in_csv() {
-    // The call begins at the reading 390 and ends at 400, with 100 ns each.
+    // The call starts at reading 390 and ends at 400; a tick is 100 ns.
     let (table, _) = etl(&["dump"]);
     let call = table.lines().find(|line| line.contains("InitialTime=390")).unwrap();
     assert!(call.ends_with("(took 1µs)"), "{call}");
@@ -490,6 +490,6 @@ fn calls_have_their_durations_in_the_table_and_in_csv() {
 fn chosen_integers_of_kernel_events_are_shown_in_hexadecimal() {
     let (table, _) = etl(&["dump", "--hex", "InitialTime", "--hex", "ProcessId"]);
     assert!(table.contains("InitialTime=0x186"), "{table}");
-    // An id of a process is not a plain integer.
+    // A process id is not a plain integer.
     assert!(table.contains("ProcessId=7"), "{table}");
 }

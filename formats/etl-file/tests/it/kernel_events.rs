@@ -1,4 +1,4 @@
-//! Decodes kernel events, classic events and WPP messages that our writer generates.
+//! Decodes kernel events, classic events and WPP messages from our writer.
 
 use etl_file::decode::{Problem, Value};
 use etl_file::kernel::{self, Form};
@@ -63,7 +63,8 @@ fn every_layout_consumes_its_records_exactly() {
                         assert_eq!(decoded.problems, [], "{what}");
                         assert_eq!(decoded.leftover, [0_u8; 0], "{what}");
                         assert_eq!(names(&decoded), (Some(&*class.name), Some(&*event.name)));
-                        // Alternative layouts of one version may differ only in the form of a text.
+                        // The alternative layouts of a version can differ only in the form of a
+                        // text.
                         assert_eq!(decoded.fields, expected, "{what}");
                         count += 1;
                     }
@@ -74,7 +75,7 @@ fn every_layout_consumes_its_records_exactly() {
     assert!(count > 500, "{count} layouts");
 }
 
-// The bytes of this test are written by hand, from the table of ETL-14.4.
+// The bytes of this test are written by hand from the table in ETL-14.4.
 #[test]
 fn a_process_has_its_sid_and_names() {
     let mut payload = Vec::new();
@@ -103,7 +104,7 @@ fn a_process_has_its_sid_and_names() {
             "PackageFullName=\"Contoso.Sample_1.0\"", "ApplicationId=\"App\"",
         ]
     );
-    // The header names the creator.
+    // The header contains the creator.
     assert_eq!((decoded.process_id, decoded.thread_id), (Some(0x55), Some(0x44)));
     payload.extend(134_117_966_450_000_000_u64.to_le_bytes());
     let ended = decode_kernel(&system(0x0327, 5, payload));
@@ -221,7 +222,7 @@ fn a_32_bit_header_may_have_a_64_bit_payload() {
     assert_eq!(decoded.pointer_size, PointerSize::Eight);
     let address = Value::Pointer(0x7FF6_1234_5678);
     assert_eq!(decoded.field("InstructionPointer"), Some(&address));
-    // Lists of addresses fit both sizes; their upper halves decide.
+    // Address lists fit both pointer sizes, so the upper halves decide.
     let mut stack = vec![0; 16];
     stack.extend(0xFFFF_F801_0000_1000_u64.to_le_bytes());
     stack.extend(0x7FF6_1234_5678_u64.to_le_bytes());
@@ -254,7 +255,7 @@ fn header_bytes_that_the_version_counts_are_skipped() {
     }
     let record = KernelRecord { extra: vec![0; 9], ..system(0x030b, 2, Vec::new()) };
     let error = record.encode().unwrap_err().to_string();
-    assert_eq!(error, "the record's header has 9 further items, but it can have at most 8");
+    assert_eq!(error, "the record's header has 9 additional items, but it can have at most 8");
 }
 
 #[test]
@@ -355,8 +356,8 @@ fn classic_events_of_any_class_keep_their_payload() {
     assert_eq!(decoded.leftover, [1, 2, 3]);
 }
 
-/// Addresses of 64 bits behind a header that states 32 bits, before a text or a list: either width
-/// consumes such a payload exactly.
+/// 64-bit addresses before a text or a list, after a header that implies 32 bits: both pointer
+/// sizes consume such a payload exactly.
 #[test]
 fn upper_halves_of_addresses_are_neither_text_nor_frames() {
     const OBJECT: u64 = 0xFFFF_E001_2345_6780;
@@ -394,7 +395,7 @@ fn upper_halves_of_addresses_are_neither_text_nor_frames() {
     assert_eq!(decoded.field("StackKey"), Some(&Value::Pointer(OBJECT)));
     let expected = Value::Array(frames.map(Value::Pointer).into());
     assert_eq!(decoded.field("StackFrame"), Some(&expected));
-    // Genuine lists of 32 bits with an odd number of frames.
+    // Genuine lists of 32-bit addresses with an odd number of frames.
     let stack = [0x8345_6780_u32, 0x8210_0000, 0x8210_1000, 0x7700_2000];
     let stack = stack.into_iter().flat_map(u32::to_le_bytes).collect();
     let decoded = narrow(0x1822, KernelForm::PerfInfo, stack);
@@ -534,7 +535,7 @@ fn the_assessment_of_a_system_is_decompressed() {
         let record = ClassicRecord { class, opcode: 33, payload, ..ClassicRecord::default() };
         kernel::decode(&record.encode().unwrap()).unwrap()
     };
-    // A stored chunk, and a compressed one of a literal and a match.
+    // A stored chunk, and a compressed chunk with a literal and a match.
     let stored: Vec<u8> = "<a/>".encode_utf16().flat_map(u16::to_le_bytes).collect();
     let stored = [&[7, 0x30][..], &stored].concat();
     let decoded = of(8, &stored);

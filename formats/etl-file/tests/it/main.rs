@@ -1,4 +1,4 @@
-//! The tests of the crate and of the command `etl`, by subject.
+//! The tests of the crate and of the `etl` command, by subject.
 
 mod browser;
 mod cli;

@@ -1,4 +1,4 @@
-//! Tests manifests and the events that are decoded with them.
+//! Tests manifests, and the events that are decoded with them.
 
 use std::fs;
 
@@ -33,7 +33,7 @@ fn a_provider_has_the_names_of_its_own_levels_tasks_and_opcodes() {
     assert_eq!(provider.level(4), None);
     assert_eq!(provider.task(7), Some("Transfer"));
     assert_eq!(provider.task(8), None);
-    // The opcode of a task comes before one of all tasks.
+    // A task's own opcode takes precedence over an opcode for all tasks.
     assert_eq!(provider.opcode(7, 20), Some("Pause"));
     assert_eq!(provider.opcode(8, 20), Some("Halt"));
     assert_eq!(provider.opcode(7, 21), None);
@@ -221,14 +221,14 @@ fn manifest_files_may_be_utf_16() {
     assert!(matches!(missing, Err(LoadError::Io { .. })));
 }
 
-/// Returns the sample with one part replaced, which must occur once.
+/// Returns the sample with one part replaced; the part must occur exactly once.
 fn replaced(from: &str, to: &str) -> String {
     assert_eq!(MANIFEST.matches(from).count(), 1, "{from}");
     MANIFEST.replace(from, to)
 }
 
-/// A part of the sample, its replacement, and the kind and message of the part that is then
-/// skipped.
+/// A part of the sample, its replacement, and the kind and error message of the part that is
+/// skipped as a result.
 const MALFORMED: &[(&str, &str, Part, &str)] = &[
     (
         " guid=\"{2f4c8a60-7d1b-4c35-9e02-51a60b7cd8e9}\"",
@@ -351,8 +351,7 @@ fn malformed_parts_are_skipped_with_line_and_column() {
         let line =
             MANIFEST.split_once(*from).map(|(before, _)| before.matches('\n').count() + 1).unwrap();
         // A missing attribute is reported at the start of its element, and a duplicate at the
-        // second definition. Each element is on one line, except for the provider's, which has
-        // several lines.
+        // second definition. Every element except the provider is on a single line.
         let near = line.abs_diff(first.why.at.line) <= 1;
         assert!(near, "{sentence}: line {} for {line}", first.why.at.line);
         assert!(first.why.at.column > 1, "{sentence}");

@@ -11,7 +11,7 @@ use etl_file::{ClockType, EventRecord, FileTime, Guid, LogFileHeader, Trace};
 use etl_fixtures::decoders;
 use etl_fixtures::trace;
 
-/// Returns the trace of a session that started `later` × 100 ns after the fixture's start.
+/// Returns the trace of a session that started `later` × 100 ns after the fixture's.
 fn trace(clock: ClockType, later: i64, events: u32, losses: Losses) -> Vec<u8> {
     let mut header = trace::header(clock, 0x1000, 2);
     header.start_time = FileTime::from_raw(trace::START.raw() + later);
@@ -36,8 +36,8 @@ fn merged(files: &[Vec<u8>]) -> Trace {
     Trace::parse(&file).unwrap()
 }
 
-/// Returns the events by time, each with its time instead of its time stamp, which depends on the
-/// clock.
+/// Returns the events by time. Each has its absolute time in place of its timestamp, which depends
+/// on the clock.
 fn by_time(trace: &Trace) -> Vec<(FileTime, u16, EventRecord)> {
     let events = trace.events_by_time().into_iter();
     events
@@ -63,7 +63,7 @@ fn every_event_is_merged_in_order_of_time() {
     expected.sort_by_key(|(time, ..)| *time);
     let mut found = by_time(&all);
     assert!(found.is_sorted_by_key(|(time, ..)| *time));
-    // Events with the same time are in the order of their files, which requires a stable sort.
+    // Events with equal times are in the order of their files, which requires a stable sort.
     let key = |(time, processor, record): &(FileTime, u16, EventRecord)| {
         (*time, *processor, format!("{record:?}"))
     };
@@ -103,7 +103,7 @@ fn what_can_be_read_of_damaged_traces_is_merged() {
     let header = trace::header(ClockType::Qpc, 0x1000, 1);
     let (mut file, _) = trace::file(header, 200, Losses::default());
     file.truncate(file.len() - 0x1000);
-    // A buffer that was never written, in the middle.
+    // A buffer in the middle was never written.
     file[0x2000..0x3000].fill(0);
     let rest = Trace::parse(&file).unwrap().events().count();
     assert!((1..200).contains(&rest), "{rest}");
@@ -156,7 +156,7 @@ fn the_command_names_the_damage() {
     assert!(said.contains("none.etl"), "{said}");
 }
 
-/// The ticks of the kernel trace's counter in a second.
+/// The ticks per second of the kernel trace's counter.
 const FREQUENCY: i64 = 2_500_000;
 
 fn kernel(hook: u16, timestamp: i64, payload: &[&[u8]]) -> Vec<u8> {
@@ -205,7 +205,7 @@ fn kernel_trace() -> Vec<u8> {
         (0, at(1000), kernel(0x0524, at(1000), &[&[7; 24]])),
         // An interval of 400 ticks.
         (1, at(1100), kernel(0x0F44, at(1100), &[&at(700).to_le_bytes(), &[0; 8]])),
-        // The stack of the context switch, from another processor.
+        // The context switch's stack, from another processor.
         (1, at(1200), kernel(0x1820, at(1200), &[&at(1000).to_le_bytes(), &pair, &frames])),
         (0, at(1300), kernel(0x010A, at(1300), &[&disk, &[0; 4]])),
         (0, at(1400), kernel(0x0008, at(1400), &[&[0; 4]])),
@@ -220,7 +220,7 @@ fn kernel_trace() -> Vec<u8> {
     trace::of_buffers(header, at(2000), buffers)
 }
 
-/// Returns the times in 100 ns since the fixture's start, and the bytes, of all records.
+/// Returns all records' bytes, and their times in 100 ns since the fixture's start.
 fn records(file: &[u8]) -> Vec<(i64, Vec<u8>)> {
     let mut trace = TraceFile::new(Cursor::new(file)).unwrap();
     let mut records = trace.records();
@@ -239,7 +239,7 @@ fn u64_at(bytes: &[u8], at: usize) -> u64 {
 
 #[test]
 fn a_drivers_trace_and_a_kernel_trace_have_one_timeline() {
-    // A tick of the driver's clock is 100 ns, one of the kernel's 400 ns.
+    // A tick of the driver's clock is 100 ns; a tick of the kernel's clock is 400 ns.
     let driver = trace(ClockType::SystemTime, 2050, 40, Losses::default());
     let (file, found) = merge(&[driver.clone(), kernel_trace()], Options::default()).unwrap();
     assert_eq!((found.events, found.others, found.left_out), (41, 7, 2));
@@ -261,7 +261,7 @@ fn a_drivers_trace_and_a_kernel_trace_have_one_timeline() {
     assert_eq!(since_start(u64_at(hooks[1].2, 0)), 2800);
     assert_eq!(since_start(u64_at(hooks[2].2, 0)), hooks[0].0);
     assert_eq!(u64_at(hooks[3].2, 40), 4000);
-    // The other forms are in their places.
+    // Records of the other forms are present.
     let forms = |bytes: &[u8]| matches!((bytes[2], bytes[3]), (0x14 | 0x12, 0xC0) | (_, 0x90));
     let others: Vec<i64> =
         all.iter().filter(|(_, bytes)| forms(bytes)).map(|(time, _)| *time).collect();
@@ -269,13 +269,13 @@ fn a_drivers_trace_and_a_kernel_trace_have_one_timeline() {
     let header = Trace::parse(&file).unwrap().header().session.clone();
     assert_eq!(header.session_name, "Session 2050 + NT Kernel Logger");
     assert_eq!(header.clock, ClockType::SystemTime);
-    // Every event of the driver is between them.
+    // Every driver event lies between them.
     let before: Vec<i64> = records(&driver).into_iter().map(|(time, _)| time).collect();
     assert!(before.iter().all(|time| all.iter().any(|(found, _)| found == time)));
 }
 
-/// Returns the records of a trace, with another clock than 100 ns, after it is merged with a trace of
-/// system time.
+/// Merges the records of a trace whose ticks are not 100 ns with a trace in system time, and
+/// returns the merged records.
 fn converted(of: &[KernelRecord]) -> Vec<Vec<u8>> {
     let mut header = trace::header(ClockType::Qpc, 0x1000, 1);
     header.perf_frequency = FREQUENCY;
@@ -302,7 +302,8 @@ fn durations_are_found_by_the_layout_of_the_payload() {
     };
     let [irp, ticks] = [IRP, 1000].map(u64::to_le_bytes);
     let narrow = 0x8345_6780_u32.to_le_bytes();
-    // Wide payloads behind a narrow header, without and with the Irp; narrow ones; and flushes.
+    // 64-bit payloads after a 32-bit header, without and with the Irp; 32-bit payloads; and
+    // flushes.
     let third = [&[0; 24][..], &irp, &irp, &ticks, &[7; 4]].concat();
     let payloads = [
         (0x010A, 3, 40, third.clone()),
@@ -418,7 +419,7 @@ fn the_command_counts_records_that_it_cannot_sort() {
     let (one, out) = (path("one.etl"), path("out.etl"));
     let header = trace::header(ClockType::Qpc, 0x1000, 1);
     let start = header.start_clock;
-    // The last record is older than the first one of its buffer.
+    // The last record is earlier than the first record of its buffer.
     let buffers = [[10, 15], [20, 12]].map(|times| {
         let events = times.map(|time| trace::manifest_event(0, start + time));
         trace::buffer(0x1000, 0, events)
@@ -429,8 +430,8 @@ fn the_command_counts_records_that_it_cannot_sort() {
     assert_eq!(
         said,
         format!(
-            "4 events of 1 files in {out}\nwarning: 1 records were not in the order of time and could \
-             not be sorted\n"
+            "4 events of 1 files in {out}\nwarning: 1 records were out of order and could not be \
+             sorted\n"
         )
     );
 }
@@ -463,7 +464,7 @@ fn the_header_of_a_merged_trace_is_made_for_all_sessions() {
 fn processors_that_the_header_does_not_count_keep_their_events() {
     let mut file = trace(ClockType::Qpc, 0, 40, Losses::default());
     let events = Trace::parse(&file).unwrap().events().count();
-    // NumberOfProcessors; the buffers are of two.
+    // The header states one processor (NumberOfProcessors), but the buffers come from two.
     file[0x74..0x78].copy_from_slice(&1_u32.to_le_bytes());
     let all = merged(&[file]);
     assert_eq!(all.events().count(), events);
@@ -471,7 +472,7 @@ fn processors_that_the_header_does_not_count_keep_their_events() {
     assert!(all.events().any(|event| event.processor == 1));
 }
 
-/// The offsets in a file, of the header's frequency, clock type and processor speed.
+/// The offsets of the header's frequency, clock type and processor speed in a file.
 const PERF_FREQUENCY: usize = 0x168;
 const CLOCK: usize = 0x178;
 const CPU_SPEED: usize = 0x9C;
@@ -509,7 +510,7 @@ fn header_values_that_the_clock_does_not_use_do_not_prevent_merging() {
     let mut system = trace(ClockType::SystemTime, 3, 9, Losses::default());
     system[CPU_SPEED..CPU_SPEED + 4].fill(0);
     system[PERF_FREQUENCY..PERF_FREQUENCY + 8].fill(0);
-    // The clock's reading at the start is not the time of the start.
+    // The clock's reading at the start differs from the start time.
     let mut anchored = trace(ClockType::SystemTime, 6, 9, Losses::default());
     let start = i64::from_le_bytes(anchored[0x58..0x60].try_into().unwrap());
     anchored[0x58..0x60].copy_from_slice(&(start - 1_000).to_le_bytes());

@@ -1,4 +1,4 @@
-//! Tests classic events that MOF classes describe.
+//! Tests classic events with MOF classes.
 
 use std::fs;
 use std::process::Command;
@@ -11,7 +11,7 @@ use etl_fixtures::trace;
 
 const CLASS: Guid = Guid::from_u128(0x3f2a_11c0_0dbe_11d2_895b_00c0_4f79_ab01);
 
-/// As a provider of Windows 2000 publishes its classes, and as they are exported.
+/// Classes as a Windows 2000 provider publishes them, and as the WMI repository exports them.
 const MOF: &str = r#"
 #pragma autorecover
 #pragma namespace("\\\\.\\root\\wmi")
@@ -94,7 +94,7 @@ fn what_no_class_describes_stays_as_bytes_with_the_reason() {
         (other.class_name.as_deref(), other.problems),
         (Some("Contoso"), vec![Problem::NoClass])
     );
-    // A class without a version describes all.
+    // A class without a version describes all versions.
     let old = ClassicRecord { payload: b"abc\0".to_vec(), ..record(3, 77) };
     let old = decoded(&old, &classes());
     assert_eq!(old.field("Name"), Some(&Value::Text("abc".to_owned())));

@@ -101,11 +101,11 @@ fn a_start_without_the_end_before_it_ends_the_older_process() {
 fn an_event_without_a_process_in_its_header_is_of_the_first_one_in_its_payload() {
     let of_process = |opcode: u16, payload| decoded(&perfinfo(0x0300 + opcode, 5, payload), 0);
     let mut payload = kernel_records::process(50, "a.exe");
-    payload[12..16].copy_from_slice(&4_u32.to_le_bytes()); // the parent
+    payload[12..16].copy_from_slice(&4_u32.to_le_bytes()); // the parent process
     let start = of_process(1, payload);
     assert_eq!(start.problems, []);
     assert_eq!(start.process_id, 50);
-    // No event is known by this type, and without data nothing is missing.
+    // The type is unknown; without data, nothing is missing.
     let unknown = of_process(0xFE, Vec::new());
     assert_eq!((unknown.problems, unknown.process_id), (vec![], u32::MAX));
 }
@@ -229,7 +229,7 @@ fn definition(hook: u16, at: i64, key: u64, frames: &[u64]) -> Decoded {
     event(hook, 2, at, all.into_iter().flat_map(u64::to_le_bytes).collect())
 }
 
-/// Joins events, and returns them with their counts.
+/// Joins events with their stacks, and returns the events and the counts.
 fn joined(events: &[Decoded]) -> (Vec<Decoded>, StackCounts) {
     let mut definitions = Definitions::new();
     for event in events {
@@ -254,7 +254,7 @@ fn frames(event: &Decoded) -> Vec<u64> {
     stack.flat_map(|stack| stack.frames.iter().map(|frame| frame.address)).collect()
 }
 
-/// An event of thread 9 at a time.
+/// Returns an event of thread 9 at a time.
 fn plain(time: i64) -> Decoded {
     event(0x030b, 2, time, vec![1, 0, 0, 0])
 }
@@ -268,10 +268,10 @@ fn a_stack_joins_the_event_with_its_time_and_thread() {
         plain(100),
         plain(101),
         stack(5000, 100, 9, &[APP + 1, APP + 2]),
-        // The kernel's half comes later, and is shown first.
+        // The kernel half comes later, but is shown first.
         stack(5001, 100, 9, &[NTOSKRNL + 1]),
         stack(5002, 102, 9, &[1]),
-        // Two events have this time.
+        // Two events have the same time.
         stack(5003, 100, 11, &[1]),
     ]);
     assert_eq!(counts, StackCounts { joined: 2, unmatched: 2 });
@@ -288,7 +288,7 @@ fn a_performance_record_gets_its_stack_by_time() {
     assert_eq!(frames(&out[0]), [NTOSKRNL]);
 }
 
-// Events about a thread, such as its becoming ready, may name it in the header.
+// Events about a thread, such as that it becomes ready, can name it in the header.
 #[test]
 fn the_only_event_of_a_time_gets_its_stack_whatever_thread_it_names() {
     let (out, counts) = joined(&[plain(101), stack(5003, 101, 11, &[NTOSKRNL])]);
@@ -353,7 +353,7 @@ fn a_key_stands_for_its_first_definition_at_or_after_the_reference() {
 fn the_window_is_bounded_and_keeps_the_order() {
     let count = Joiner::<()>::MAX_EVENTS + 100;
     let mut events: Vec<Decoded> = (0..count).map(|n| plain(i64::try_from(n).unwrap())).collect();
-    // The first event has left the window, the last one has not.
+    // The first event has left the window; the last one has not.
     let last = i64::try_from(count - 1).unwrap();
     events.push(stack(1 << 40, 0, 9, &[APP]));
     events.push(stack(1 << 40, last, 9, &[APP]));
@@ -418,7 +418,7 @@ fn the_frames_of_a_stack_are_those_of_the_process_that_its_record_names() {
             *value = Value::ProcessId(50);
         }
     }
-    // The event's header names process 7.
+    // The event's header contains process 7.
     let (mut out, _) = joined(&[plain(100), of_50]);
     names.place_frames(&mut out[0], &Symbols::new());
     let found = out[0].stack.as_ref().unwrap();
@@ -426,7 +426,7 @@ fn the_frames_of_a_stack_are_those_of_the_process_that_its_record_names() {
     assert_eq!(found.frames[0].place.as_deref(), Some("app.exe+0x10"));
 }
 
-/// An event whose stack is given by keys.
+/// Returns an event with a stack given by keys.
 fn with_keys(time: i64, keys: &[u64]) -> Decoded {
     Decoded { stack: Some(Stack { keys: keys.to_vec(), ..Stack::default() }), ..plain(time) }
 }
@@ -435,7 +435,7 @@ fn with_keys(time: i64, keys: &[u64]) -> Decoded {
 fn the_keys_of_an_events_own_stack_stand_for_the_next_definitions() {
     let (out, counts) = joined(&[
         definition(0x1822, 50, 5, &[NTOSKRNL + 1]),
-        // The user half has another key than that of the kernel.
+        // The user half and the kernel half have different keys.
         with_keys(100, &[6, 5]),
         definition(0x1822, 110, 5, &[NTOSKRNL + 2]),
         definition(0x1822, 111, 6, &[APP + 3]),
@@ -450,7 +450,7 @@ fn the_keys_of_an_events_own_stack_stand_for_the_next_definitions() {
     assert_eq!(events[1].problems, [Problem::UnknownStack { key: 5 }]);
 }
 
-/// An event that has a half of a stack.
+/// Returns an event with half of a stack.
 fn half(time: i64, match_id: u64, frames: &[u64]) -> Decoded {
     let frames = frames.iter().map(|&address| Frame { address, place: None });
     Decoded {
@@ -466,7 +466,7 @@ fn the_halves_of_a_stack_come_together_at_the_first_event() {
         half(101, 0x78, &[APP + 9]),
         half(102, 0x77, &[APP + 2]),
         half(103, 0x78, &[NTOSKRNL + 8]),
-        // The id is used again, and its other half is lost.
+        // The id is reused, but its other half is lost.
         half(104, 0x77, &[NTOSKRNL + 3]),
         half(105, 0, &[APP]),
     ];
@@ -537,7 +537,7 @@ fn only_the_end_of_a_process_unloads_its_images_and_never_those_of_the_kernel() 
     const SYSTEM: u32 = 4;
     for (process_id, opcode, stays) in [
         (50, 2, false),
-        // A rundown at the start or the end of the session.
+        // A rundown at the start or end of the session.
         (50, 3, true),
         (50, 4, true),
         (SYSTEM, 2, true),

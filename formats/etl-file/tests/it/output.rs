@@ -54,7 +54,7 @@ fn lines(mut trace: Bytes, catalog: &Catalog) -> String {
     String::from_utf8(out).unwrap()
 }
 
-/// Returns the lines of CSV, with a column for each field if `by_field` is true.
+/// Returns the CSV rows; `by_field` selects a column for each field.
 fn rows(mut trace: Bytes, catalog: &Catalog, by_field: bool) -> Vec<Vec<String>> {
     let selection = Selection::default();
     let mut columns = csv::FieldColumns::default();
@@ -76,7 +76,7 @@ fn rows(mut trace: Bytes, catalog: &Catalog, by_field: bool) -> Vec<Vec<String>>
     rows.map(|row| row.iter().map(str::to_owned).collect()).collect()
 }
 
-/// Returns the cells of a column, with its heading.
+/// Returns the cells of a column, including its heading.
 fn column<'a>(rows: &'a [Vec<String>], name: &str) -> Vec<&'a str> {
     let at = rows[0].iter().position(|heading| heading == name);
     let at = at.unwrap_or_else(|| panic!("no column {name} in {:?}", rows[0]));
@@ -104,7 +104,7 @@ fn csv_has_a_column_for_each_field() {
     let rows = rows(generated(), &catalog(), true);
     assert_eq!(column(&rows, "count"), ["count", "0", "", "2", "", "4", ""]);
     assert_eq!(column(&rows, "request"), ["request", "", "0", "", "1", "", "2"]);
-    // Text has no quotation marks of its own.
+    // Text is not additionally quoted.
     assert_eq!(column(&rows, "path"), ["path", "", "path", "", "path", "", "path"]);
     assert!(!rows[0].contains(&"fields".to_owned()));
 }
@@ -138,7 +138,7 @@ fn shortened(lines: &str) -> String {
         .map(|line| {
             let mut value: serde_json::Value = serde_json::from_str(line).unwrap();
             cut(&mut value);
-            // The order depends on the features that other packages enable in the library.
+            // The order depends on which features of the library other packages enable.
             value.sort_all_objects();
             value.to_string()
         })
@@ -194,7 +194,7 @@ fn events_of_several_days_show_the_day() {
     let shown = table::render(&events, None);
     assert_eq!(days(&shown), ["1601-01-01", "2026-01-02"]);
     assert!(shown.contains("\n00:00:00.0000000 "), "{shown}");
-    // A time that no calendar has.
+    // A time outside the calendar.
     events[0].time = etl_file::FileTime::from_raw(i64::MAX);
     let shown = table::render(&events, None);
     assert!(shown.contains("FILETIME 9223372036854775807 "), "{shown}");

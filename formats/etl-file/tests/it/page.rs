@@ -1,4 +1,4 @@
-//! The data of a report's page.
+//! Reads the data in a report's page.
 
 use std::io::Read;
 
@@ -7,7 +7,7 @@ use etl_file::show::Hex;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-/// Returns the text between two others.
+/// Returns the text between two other texts.
 fn between<'a>(text: &'a str, before: &str, after: &str) -> Option<&'a str> {
     Some(text.split_once(before)?.1.split_once(after)?.0)
 }
@@ -21,9 +21,9 @@ fn part(page: &str, name: &str) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-/// Returns all of the data as text: the description, the details of the events, their rows, their
-/// activities, and the numbers of events in the intervals of time that have some. Checks that the
-/// page's policy permits its script and its style.
+/// Returns all of the data as text: the description, the events' details and rows, the activities,
+/// and the numbers of events in the non-empty time intervals. Checks that the page's policy permits
+/// the script and the style.
 pub fn data(page: &str) -> String {
     let policy = between(page, "default-src 'none'; ", "\"").unwrap();
     for (element, directive) in [("script", "script-src"), ("style", "style-src")] {

@@ -1,16 +1,16 @@
-//! PDB files that are made here.
+//! Generates PDB files.
 
-/// The bytes of a page.
+/// The size of a page in bytes.
 const PAGE: usize = 0x200;
 /// The number of a stream that does not exist.
 const NO_STREAM: u16 = 0xFFFF;
 
-/// A PDB of an image with one section of code at the address 0x1000.
+/// The PDB of an image with one code section, at address 0x1000.
 pub struct Pdb<'a> {
     pub guid: [u8; 16],
-    /// The age of the PDB, and that of its debug information, which is the image's.
+    /// The age of the PDB, and the age of its debug information, which equals the image's.
     pub ages: [u32; 2],
-    /// The functions: offset in the section, length and name. Each has one argument.
+    /// The functions: offset in the section, length and name. Each has one parameter.
     pub functions: &'a [(u32, u32, &'a str)],
     /// The strings of annotations.
     pub annotations: &'a [&'a [&'a str]],
@@ -42,7 +42,7 @@ impl Pdb<'_> {
         out
     }
 
-    /// Returns the symbols of the only module that has some.
+    /// Returns the symbols of the only module that has any.
     fn symbols(&self) -> Vec<u8> {
         const PROCEDURE: u16 = 0x1110;
         const ANNOTATION: u16 = 0x1019;
@@ -69,7 +69,7 @@ impl Pdb<'_> {
 
     fn debug_information(&self, symbols: usize) -> Vec<u8> {
         let symbols = u32::try_from(symbols).unwrap();
-        // A module without symbols comes first.
+        // The first module has no symbols.
         let modules = [module(NO_STREAM, 0), module(6, symbols)].concat();
         let contributions = [words(&[0xF12E_BA2D]), contribution(1)].concat();
         let mut streams = [NO_STREAM; 11];
@@ -100,7 +100,7 @@ fn record(kind: u16, data: &[u8]) -> Vec<u8> {
     out
 }
 
-/// Returns the types 0x1000, a list of one argument, and 0x1001, a function with it.
+/// Returns two types: 0x1000, a list of one argument, and 0x1001, a function with these arguments.
 fn types() -> Vec<u8> {
     const INT: u32 = 0x74;
     let arguments = record(0x1201, &words(&[1, INT]));
@@ -136,9 +136,9 @@ fn section() -> Vec<u8> {
     out
 }
 
-/// Returns a file of streams.
+/// Returns a PDB file with these streams.
 fn container(streams: &[Vec<u8>]) -> Vec<u8> {
-    // The header and two maps of free pages, which readers ignore.
+    // The header and two free page maps, which readers ignore.
     let mut pages = vec![0; 3 * PAGE];
     let mut put = |bytes: &[u8]| -> Vec<u32> {
         let first = pages.len() / PAGE;

@@ -1,5 +1,5 @@
-//! Kernel events in the forms that relogging gives them: with an `EVENT_HEADER` and with the header of
-//! classic events.
+//! Kernel events as relogging writes them: with an `EVENT_HEADER`, and with the header of classic
+//! events.
 
 use std::io::Cursor;
 
@@ -78,7 +78,7 @@ fn events(form: Form) -> Vec<Decoded> {
     all
 }
 
-/// Returns a trace with records, each with the ticks of its time.
+/// Returns a trace with records, each at a time in ticks.
 fn file(records: &[(i64, Vec<u8>)]) -> TraceFile<Cursor<Vec<u8>>> {
     let header = trace::header(ClockType::Qpc, 0x1000, 1);
     let start = header.start_clock;
@@ -97,7 +97,7 @@ fn assert_recognised(form: Form, of_others: Kind) {
     };
     assert_eq!(switch.provider_name.as_deref(), Some("Thread"));
     assert_eq!(switch.event_name.as_deref(), Some("CSwitch"));
-    // The context switch says who runs, and that thread readied the other one.
+    // The context switch determines the running thread, which readied the other thread.
     assert_eq!((switch.thread_id, ready.thread_id), (8, 8));
     let stack = ready.stack.as_ref().unwrap();
     let frames: Vec<u64> = stack.frames.iter().map(|frame| frame.address).collect();
@@ -115,7 +115,7 @@ fn kernel_events_in_classic_records_are_recognised() {
     assert_recognised(classic, of_others);
 }
 
-/// Returns the only event of a trace with an event record.
+/// Returns the only event in a trace with one event record.
 fn only(event: &EventRecord, catalog: &Catalog) -> Decoded {
     let mut file = file(&[(100, event.encode().unwrap())]);
     let mut records = file.records();
@@ -123,7 +123,7 @@ fn only(event: &EventRecord, catalog: &Catalog) -> Decoded {
     stream::decode_record(&record, &mut Decoder::new(catalog)).unwrap()
 }
 
-/// An event of the class Thread: a thread that becomes ready.
+/// Returns a Thread event: a thread becomes ready.
 fn ready() -> EventRecord {
     let mut stack = 77_u64.to_le_bytes().to_vec();
     stack.extend(0x1000_u64.to_le_bytes());

@@ -29,18 +29,18 @@ fn etl_report(folder: &Path, file: &[u8], options: &[&str]) -> (PathBuf, Output)
     (page, output)
 }
 
-/// Returns a number that looks random.
+/// Returns a pseudo-random number.
 const fn noise(n: u32) -> u32 {
     let n = (n ^ (n >> 16)).wrapping_mul(0x45D9_F3B5);
     (n ^ (n >> 15)).wrapping_mul(0x2C1B_3C6D) >> 4
 }
 
-/// The events of one request of [`driver_trace`].
+/// The number of events for one request of [`driver_trace`].
 const EVENTS_OF_REQUEST: u32 = 6;
 
-/// Writes events of a driver: requests, each an activity with a related activity within, from four
-/// processes with two threads each, on four processors. Each tenth request fails, each fourth one
-/// has a warning, and each twentieth an event that nothing describes.
+/// Writes events of a driver: requests, each an activity that contains a related activity, from
+/// four processes with two threads each, on four processors. Every tenth request fails, every
+/// fourth has a warning, and every twentieth has an event without a schema.
 fn driver_trace(requests: u32) -> Vec<u8> {
     let mut header = trace::header(ClockType::SystemTime, 0x10000, 4);
     "Driver session".clone_into(&mut header.session_name);
@@ -126,7 +126,7 @@ fn driver_trace(requests: u32) -> Vec<u8> {
 
 const SHOWN: &str = "document.getElementById('table').dataset.shown";
 
-/// Returns the script that clicks a value of a filter.
+/// Returns the script that clicks a filter's value.
 fn click_value(facet: &str, text: &str) -> String {
     format!(
         "[...document.querySelectorAll('.facet[data-facet={facet}] .value')].find((one) => one.textContent.includes('{text}')).click()"
@@ -156,7 +156,7 @@ fn the_page_tells_what_went_wrong_first() {
         order.as_array().unwrap().iter().map(|top| top.as_i64().unwrap()).collect();
     assert!(order.is_sorted(), "{order:?}");
     assert!(browser.number("document.getElementById('timeline').dataset.spans") > 0);
-    // The counts have all events.
+    // The counts include all events.
     let counts = browser.text("document.getElementById('panel-counts').textContent");
     assert!(counts.contains("RequestStart") && counts.contains("Contoso.Sample"), "{counts}");
     browser.assert_no_errors();
@@ -170,7 +170,7 @@ fn filters_search_and_ranges_change_what_is_shown_and_the_address_keeps_them() {
     let mut browser = Browser::start(1400, 900);
     browser.open(&page, "");
     assert_eq!(browser.text(SHOWN), "1200");
-    // A filter of one facet; its count is the number of events that it leaves.
+    // A filter on one facet; its count is the number of events that it leaves.
     let promised = browser.text(
         "document.querySelector('.facet[data-facet=level] .value[data-value=\"2\"] .number').textContent",
     );
@@ -178,7 +178,7 @@ fn filters_search_and_ranges_change_what_is_shown_and_the_address_keeps_them() {
     assert_eq!(browser.text(SHOWN), promised);
     assert_eq!(promised, "20");
     assert_eq!(browser.text("location.hash"), "#level=2");
-    // The facet's other values stay, with the numbers of events that they would leave; other facets
+    // The facet's other values stay, with the numbers of events that they would leave. Other facets
     // count the remaining events.
     assert!(
         browser
@@ -217,7 +217,7 @@ fn filters_search_and_ranges_change_what_is_shown_and_the_address_keeps_them() {
         let shown = browser.text(SHOWN);
         assert_eq!(shown, expected, "{query}");
     }
-    // A new page with the same address shows the same.
+    // A new page with the same address shows the same view.
     browser.eval("location.hash = '#'");
     browser.wait_for(&format!("{SHOWN} === '1200'"));
     browser.eval(&click_value("process", "41"));
@@ -240,7 +240,7 @@ fn filters_search_and_ranges_change_what_is_shown_and_the_address_keeps_them() {
     browser.wait_for("!document.querySelector('.row').innerText.includes('…')");
     assert_eq!(browser.text("document.querySelector('.row').innerText"), first);
     assert_eq!(browser.text("document.getElementById('timeline').dataset.lanes"), "8");
-    // Addresses that make no sense are taken as far as they do.
+    // Of nonsensical addresses, the valid parts apply.
     browser.open(&page, "#range=x&open=99999999999&sort=nothing&view=7&lanes=x&level=2");
     assert_eq!(browser.text(SHOWN), "20");
     browser.assert_no_errors();
@@ -295,13 +295,13 @@ fn keys_reach_everything_and_an_event_opens_with_all_its_parts() {
     browser.press("Escape");
     assert_eq!(browser.text("document.getElementById('event').hidden"), "true");
     assert_eq!(browser.text(focus), "table");
-    // An event that nothing describes shows its bytes and says why.
+    // An event without a schema shows its bytes and the reason.
     browser.open(&page, "#open=3");
     browser.wait_for("document.getElementById('event').dataset.event === '3'");
     let event = browser.text("document.getElementById('event').innerText");
     assert!(event.contains("no loaded manifest or image describes this event"), "{event}");
     assert!(event.contains("0000  00 00 00 00"), "{event}");
-    // The timeline by keys.
+    // Keyboard control of the timeline.
     browser.press("l");
     assert_eq!(browser.text(focus), "timeline");
     browser.press("w");
@@ -315,7 +315,7 @@ fn keys_reach_everything_and_an_event_opens_with_all_its_parts() {
     assert_eq!(browser.text(SHOWN), "600");
     browser.press("0");
     browser.wait_for("!location.hash.includes('view=')");
-    // The themes differ, and each can be had.
+    // The themes differ, and each can be selected.
     let background = "getComputedStyle(document.documentElement).backgroundColor";
     let before = browser.text(background);
     browser.eval("document.getElementById('theme').click()");
@@ -323,7 +323,7 @@ fn keys_reach_everything_and_an_event_opens_with_all_its_parts() {
     browser.assert_no_errors();
 }
 
-/// Strings that a page could mistake for its own markup or script.
+/// Strings that could be interpreted as markup or script.
 const HOSTILE: &str = "</script><script>document.title='owned'</script><img src=x onerror=\"document.title='owned'\">{{script}}{{data}}\u{2028}\u{202e}'\"&amp;";
 
 /// Writes a file with one `TraceLogging` event whose name, field and text are hostile.
@@ -371,7 +371,7 @@ fn contents_of_a_trace_are_shown_as_text_and_nothing_is_loaded() {
     assert!(shown.contains("<img src=x onerror="), "{shown}");
     assert!(!shown.contains('\u{202e}'), "a control character is shown as it is");
     browser.assert_no_errors();
-    // An injected script would not run: the policy permits only the page's own script.
+    // An injected script would not run, because the policy permits only the page's own script.
     for blocked in [
         "(() => { const made = document.createElement('script'); made.textContent = 'document.title=\"owned\"'; document.body.append(made); })()",
         "(() => { document.body.insertAdjacentHTML('beforeend', '<img src=x onerror=\"document.title=1\"><style>body { color: red }</style>'); })()",
@@ -383,7 +383,7 @@ fn contents_of_a_trace_are_shown_as_text_and_nothing_is_loaded() {
     assert_eq!(refused, "refused");
     assert!(!browser.text("document.title").contains("owned"));
     assert_ne!(browser.text("getComputedStyle(document.body).color"), "rgb(255, 0, 0)");
-    // The page itself names nothing outside.
+    // The page refers to nothing outside itself.
     let (page, _) = etl_report(folder.path(), &driver_trace(1), &[]);
     let markup = fs::read_to_string(&page).unwrap();
     for outside in ["http://", "https://", "src=", "@import", "url("] {
@@ -403,7 +403,7 @@ fn a_sample_says_what_it_has_and_keeps_what_matters() {
     let shown = browser.number(SHOWN);
     assert!((2_900..=3_000).contains(&shown), "{shown}");
     let said = browser.text("document.getElementById('sampling').innerText");
-    // 200 errors, 300 warnings besides them and what is not decoded, 100 of these.
+    // 200 errors, 300 other warnings, and 100 other events that are not decoded.
     assert!(said.contains("of 12,000 events"), "{said}");
     assert!(said.contains("all 700 errors, warnings and events with problems"), "{said}");
     assert!(said.contains("of 8,000 ("), "{said}");
@@ -451,8 +451,8 @@ fn a_trace_without_events_has_a_page() {
     browser.assert_no_errors();
 }
 
-/// Writes a file in which the kernel names processes, threads and images, and adds a stack to an
-/// event of a driver.
+/// Writes a file in which kernel events name processes, threads and images, and add a stack to a
+/// driver's event.
 fn kernel_trace() -> Vec<u8> {
     const KERNEL: u64 = 0xFFFF_F801_0000_0000;
     let header = trace::header(ClockType::Qpc, 0x10000, 1);
@@ -503,7 +503,7 @@ fn kernel_events_are_shown_and_name_processes_and_stacks() {
     {
         assert!(event.contains(expected), "{expected}: {event}");
     }
-    // The kernel's events are events like any other.
+    // Kernel events are shown like other events.
     browser.open(&page, "#provider=Process&open=0");
     assert_eq!(browser.text(SHOWN), "1");
     browser.wait_for("document.getElementById('event').dataset.event === '0'");
@@ -514,12 +514,12 @@ fn kernel_events_are_shown_and_name_processes_and_stacks() {
     browser.assert_no_errors();
 }
 
-/// The most bytes of a page with a million events.
+/// The maximum size of a page with a million events, in bytes.
 const MAX_BYTES: u64 = 60_000_000;
 
-/// Makes a page with a million events, and prints its size and how long a browser loads it. Without
-/// optimization, which takes minutes for a million, there are fewer; still more than an element of a
-/// row for each could show.
+/// Creates a page with a million events, and prints its size and loading time. Uses fewer events
+/// without optimization, where a million would take minutes, but still more than fit if each row
+/// were an element.
 #[test]
 #[ignore = "needs a browser; `cargo xtask test` runs it"]
 fn a_million_events_fit_and_scroll_to_the_last() {
@@ -544,7 +544,7 @@ fn a_million_events_fit_and_scroll_to_the_last() {
     browser.wait_for(&inside);
     browser.eval("document.getElementById('table').scrollTop = 0");
     browser.wait_for("document.getElementById('row-0') !== null");
-    // The scroll bar's end is the last row as well.
+    // The scroll bar's end is also the last row.
     browser.eval("document.getElementById('table').scrollTop = 1e9");
     browser.wait_for(&inside);
     assert!(browser.number("document.querySelectorAll('.row').length") < 100);
@@ -560,14 +560,14 @@ fn size_of_picture(png: &[u8]) -> (u32, u32) {
     (number(16), number(20))
 }
 
-/// The documentation's pictures: the name, the view, and whether it is dark.
+/// The documentation's pictures: name, view, and true for the dark theme.
 const PICTURES: [(&str, &str, bool); 2] = [
     ("report-light.png", "#lanes=thread&view=0-300", false),
     ("report-dark.png", "#lanes=thread&view=0-300&open=16", true),
 ];
 
-/// Checks the documentation's pictures. With `WDK_ETW_RENEW=1` it takes them anew, of the trace that
-/// `cargo xtask demo` leaves.
+/// Checks the documentation's pictures. With `WDK_ETW_RENEW=1`, takes new pictures of the trace
+/// that `cargo xtask demo` writes.
 #[test]
 #[ignore = "needs a browser; `cargo xtask test` runs it"]
 fn the_documentation_has_pictures_of_the_page() {
@@ -601,7 +601,7 @@ fn the_documentation_has_pictures_of_the_page() {
             if hash.contains("open=") {
                 browser.wait_for("document.getElementById('event').dataset.event !== undefined");
             }
-            std::thread::sleep(std::time::Duration::from_secs(1)); // the canvas is drawn
+            std::thread::sleep(std::time::Duration::from_secs(1)); // the canvas has been drawn
             fs::write(images.join(name), browser.screenshot()).unwrap();
             browser.assert_no_errors();
         }

@@ -1,5 +1,5 @@
-//! Tests that the reader returns the written events, for any input, and that no input makes the
-//! reader panic.
+//! Tests that the reader returns exactly the written events, and that no input makes the reader
+//! panic.
 
 use etl_file::decode::{ProviderTraits, Schema};
 use etl_file::header::log_file_mode;
@@ -82,7 +82,7 @@ fn header() -> impl Strategy<Value = LogFileHeader> {
         })
 }
 
-/// Writes records into a file of one processor.
+/// Writes records to a single-processor file.
 fn write(header: LogFileHeader, records: &[EventRecord]) -> Vec<u8> {
     let mut buffer = Buffer::new(header.buffer_size, 0);
     let mut log = LogFile::create(std::io::Cursor::new(Vec::new()), header).unwrap();
@@ -135,7 +135,7 @@ proptest! {
         bytes in vec(any::<u8>(), 0..(0x1000 - 72)),
         kinds in vec((0_usize..0x1000 - 80, 0_usize..17), 0..40),
     ) {
-        // Records of every kind among random bytes, so that the reader passes the first marker.
+        // Records of every kind with random bytes, so that the reader gets past the first marker.
         const TYPES: [u8; 17] = [
             1, 2, 3, 4, 0x0A, 0x0B, 0x10, 0x11, 0x12, 0x13, 0x14, 0x15, 0x16, 0, 0x0D, 0xFF, 0x80,
         ];
@@ -276,7 +276,7 @@ fn buffers_that_do_not_belong_to_the_file_are_refused() {
     assert!(!log.is_empty());
 }
 
-/// An output that fails from a given offset on.
+/// An output that fails after a given offset.
 #[derive(Debug)]
 struct Full {
     inner: std::io::Cursor<Vec<u8>>,
@@ -328,7 +328,8 @@ fn a_file_that_was_cut_short_is_continued() {
         buffer
     };
     let header = trace::header(ClockType::Qpc, 0x1000, 1);
-    // The same buffers: at once, and with a stop after each without a call of `finish`.
+    // The same buffers: written at once, and with an interruption after each, without a call to
+    // `finish`.
     let finish = Finish { events_lost: 3, ..Finish::default() };
     let start = || LogFile::create(std::io::Cursor::new(Vec::new()), header.clone()).unwrap();
     let mut whole = start();
@@ -368,12 +369,12 @@ fn a_file_whose_buffers_moved_is_not_continued() {
         let file = std::io::Cursor::new(bytes.to_vec());
         LogFile::resume(file, &trace).unwrap_err().to_string()
     };
-    // The file ends within the data buffer, before and behind its header.
+    // The file ends in the data buffer, before and after the end of its header.
     for end in [0x1800, 0x1010] {
         let expected = format!(
-            "the file cannot be continued: its last buffer is cut: the file ends at offset \
-             0x{end:X}, within a buffer of 4096 bytes; write the events that can be read to a new \
-             file, as `etl merge` does"
+            "the file cannot be continued: its last buffer is truncated: the file ends at \
+             offset 0x{end:X}, inside a buffer of 4096 bytes; write the events that can be read to \
+             a new file, as `etl merge` does"
         );
         assert_eq!(refused(&bytes[..end]), expected);
     }
@@ -384,7 +385,7 @@ fn a_file_whose_buffers_moved_is_not_continued() {
     bytes[0x1000..0x1004].copy_from_slice(&0x800_u32.to_le_bytes());
     let expected = "the buffer at offset 0x1000 has 2048 bytes; the file's buffers have 4096;";
     assert!(refused(&bytes).contains(expected), "{}", refused(&bytes));
-    // A buffer that was never written, between two others.
+    // A buffer between two others was never written.
     let mut bytes =
         write(trace::header(ClockType::Qpc, 0x1000, 1), &vec![EventRecord::default(); 60]);
     bytes[0x1000..0x2000].fill(0);
@@ -409,10 +410,10 @@ fn losses_are_in_the_next_buffer_and_in_the_header_while_the_session_records() {
     let file = log.finish(finish).unwrap().into_inner();
     let trace = Trace::parse(&file).unwrap();
     let flags: Vec<u16> = trace.buffers().iter().map(|one| one.flags).collect();
-    // 0x20: the processor's index; 0x02 and 0x04: losses; 0x01: the start and the end.
+    // 0x20: the processor index has 16 bits; 0x02 and 0x04: losses; 0x01: the start and the end.
     assert_eq!(flags, [0x21, 0x20, 0x22, 0x20, 0x24, 0x20, 0x26, 0x21]);
 
-    // A session that is not closed has the losses up to its last buffer.
+    // A session that was not closed states its losses up to the last buffer.
     let mut bytes = Vec::new();
     let header = trace::header(ClockType::Qpc, 0x1000, 1);
     let mut log = LogFile::create(std::io::Cursor::new(&mut bytes), header).unwrap();
@@ -461,8 +462,8 @@ fn names_and_records_may_fill_their_room() {
         header.log_file_name = "f".repeat(900);
         LogFile::create(std::io::Cursor::new(Vec::new()), header)
     };
-    // 4096 bytes without the headers of the buffer (72), the record (32) and the trace (280), and
-    // the two NULs: 1854 units.
+    // 4096 bytes minus the headers of the buffer (72), the record (32) and the trace (280), and
+    // minus the two NULs: 1854 units.
     let log = named(954).unwrap();
     let file = log.finish(Finish::default()).unwrap().into_inner();
     let session = Trace::parse(&file).unwrap().header().session.clone();
@@ -488,7 +489,7 @@ fn names_of_time_zones_are_cut_to_their_field() {
     assert_eq!(zone.daylight_name, "d".repeat(31));
 }
 
-/// An output that is interrupted before each write, and then takes a few bytes.
+/// An output that is interrupted before each write, and then accepts only a few bytes.
 struct Interrupted {
     inner: std::io::Cursor<Vec<u8>>,
     is_next: bool,

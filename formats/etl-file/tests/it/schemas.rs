@@ -1,4 +1,4 @@
-//! Tests schemas that traces contain themselves.
+//! Tests schemas that traces themselves contain.
 
 use std::collections::HashSet;
 use std::io::{Cursor, Read as _};
@@ -20,7 +20,7 @@ use etl_fixtures::schema_events::{
 };
 use etl_fixtures::trace::{self, Recorded};
 
-/// Returns a catalog with the schemas of records, and their numbers.
+/// Returns a catalog with the schemas in the records, the counts and the defects.
 fn collect(records: &[Vec<u8>], catalog: Catalog) -> (Catalog, Counts, Vec<Defect>) {
     let mut collector = Collector::new();
     for record in records {
@@ -40,7 +40,7 @@ fn info(info: &EventInfo) -> Vec<u8> {
     classic(32, info.encode())
 }
 
-/// Returns the event that a description describes, decoded.
+/// Returns the decoded event that a schema describes.
 fn decoded(info: &EventInfo, user_data: &[u8], catalog: &Catalog) -> Decoded {
     let event = Event {
         record: EventRecord {
@@ -74,7 +74,7 @@ const DECODED: [&str; 9] = [
 #[test]
 fn an_event_is_decoded_by_the_schema_in_its_trace() {
     let [kinds, flags] = schema_events::sample_maps();
-    // The schemas may come in any order.
+    // The schemas can be in any order.
     let records = [classic(33, kinds), info(&sample()), classic(33, flags)];
     let (catalog, counts, defects) = collect(&records, Catalog::new());
     assert_eq!(defects, []);
@@ -95,7 +95,7 @@ fn an_event_is_decoded_by_the_schema_in_its_trace() {
     assert_eq!(event.message.as_deref(), Some("4096 bytes by Network"));
 }
 
-/// Returns the event record that a relogged trace has instead of a classic record.
+/// Returns the event record with which relogging replaces a classic record.
 fn relogged(opcode: u8, payload: &[u8]) -> EventRecord {
     EventRecord {
         provider: schema_events::METADATA,
@@ -117,7 +117,7 @@ fn schemas_in_event_records_are_those_of_classic_records() {
     let event = decoded(&sample(), &schema_events::sample_data(), &catalog);
     assert_eq!(fields(&event), DECODED);
 
-    // The events themselves are shown as those in classic records.
+    // The schema events are shown like those in classic records.
     let file = trace::of_records(LogFileHeader::default(), 1, &records);
     let mut trace = TraceFile::new(Cursor::new(file)).unwrap();
     let (catalog, selection) = (Catalog::new(), Selection::default());
@@ -197,12 +197,12 @@ fn a_manifest_of_an_event_source_is_put_together() {
         chunk(PROVIDER, process, xml, total, number).encode().unwrap()
     };
     let mut records = vec![
-        // Another process writes at the same time, and the order of chunks does not matter.
+        // Another process writes at the same time; the order of chunks is irrelevant.
         part(1, second, 2, 1),
         part(2, first, 2, 0),
         part(1, first, 2, 0),
         part(2, second, 2, 1),
-        // Written again, for another session.
+        // The manifest is written again, for another session.
         part(1, first, 2, 0),
         part(1, second, 2, 1),
     ];
@@ -264,7 +264,7 @@ fn fields_after_one_of_unknown_size_are_left_as_bytes() {
     assert_eq!(event.leftover, data[17..]);
 }
 
-/// Returns the error of a damaged description.
+/// Returns the error for a damaged schema.
 fn refused(payload: Vec<u8>) -> SchemaError {
     let (catalog, counts, mut defects) = collect(&[classic(32, payload)], Catalog::new());
     assert_eq!((counts.events, counts.defective), (0, 1));
@@ -297,7 +297,7 @@ fn damaged_descriptions_are_refused() {
     assert_eq!(put(100, u32::MAX), short(present, expected));
     let top = SchemaError::Index { property: 0, index: 12, count: 11 };
     assert_eq!(put(104, 12), top);
-    // The count of `Sizes` refers to a property behind the last one.
+    // The count of `Sizes` refers to a property after the last one.
     let index = SchemaError::Index { property: 4, index: 11, count: 11 };
     assert_eq!(put(112 + 4 * 24 + 16, 11), index);
     // `Pairs` contains itself.
@@ -326,7 +326,7 @@ fn no_damage_makes_the_collector_panic() {
 
 #[test]
 fn structures_that_share_members_do_not_multiply_without_limit() {
-    // Each level contains the next one many times.
+    // Each level contains the next level many times.
     let level = |start: u16, members: u16| Property {
         name: "x",
         flags: 1,
@@ -373,8 +373,8 @@ fn the_total_size_of_schemas_is_limited() {
     assert!(counts.dropped >= 400 - counts.events + 490, "{counts}");
 }
 
-/// Returns a file whose events are described at its end, and by a manifest that is written after
-/// the first event.
+/// Returns a file whose events are described by schemas at its end, and by a manifest that is
+/// written after the first event.
 fn file() -> Vec<u8> {
     let event = EventRecord {
         provider: PROVIDER,
@@ -445,7 +445,7 @@ fn warnings(payloads: impl IntoIterator<Item = Vec<u8>>) -> Vec<String> {
     said.lines().map(about_the_file).collect()
 }
 
-/// Returns the description of an event with an id.
+/// Returns the schema of an event with an id.
 fn with_id(id: u16) -> Vec<u8> {
     let mut payload = sample().encode();
     payload[32..34].copy_from_slice(&id.to_le_bytes());
@@ -518,7 +518,7 @@ fn descriptions_of_other_sources_are_no_defects_and_hide_none() {
         let one = EventInfo { source, ..sample() };
         info(&one)
     };
-    // One of them is in the trace twice.
+    // The trace contains one of them twice.
     let records = [of(3), of(3), of(1), of(2), of(0)];
     let (catalog, counts, defects) = collect(&records, Catalog::new());
     assert_eq!(defects, []);
@@ -586,7 +586,7 @@ fn the_manifests_of_an_event_source_in_several_processes_complete_one_another() 
         let other = decoded(&of_six, &[8, 0, 0, 0], &catalog);
         assert_eq!(fields(&other), ["Six=8"]);
     }
-    // Of two that describe an event differently, the last one is used.
+    // Of two contradictory schemas for an event, the last one is used.
     for names in [["Old", "New"], ["New", "Old"]] {
         let records = names.map(|name| part(1, &manifest(name)));
         let (catalog, counts, defects) = collect(&records, Catalog::new());
@@ -635,19 +635,19 @@ fn an_incomplete_copy_of_a_complete_manifest_is_no_defect() {
         let xml = if number == 0 { first } else { second };
         chunk(PROVIDER, process, xml, 2, number).encode().unwrap()
     };
-    // Two copies, interleaved; and one that is cut.
+    // Two interleaved copies, and a truncated copy.
     for numbers in [&[0, 0, 1, 1][..], &[0, 1, 0]] {
         let mut records: Vec<_> = numbers.iter().map(|number| part(1, *number)).collect();
         let (_, counts, defects) = collect(&records, Catalog::new());
         assert_eq!((counts.manifests, defects), (1, vec![]));
-        // That of another process is not known to be the same.
+        // Another process's manifest cannot be assumed to be the same.
         records.push(part(2, 0));
         let (_, counts, _) = collect(&records, Catalog::new());
         assert_eq!((counts.manifests, counts.defective), (1, 1));
     }
 }
 
-/// Returns everything that a report page has as compressed data.
+/// Returns all compressed data in a report page.
 fn page_data(page: &str) -> Vec<u8> {
     let parts = page.split("data-part=\"").skip(1);
     let parts = parts.filter_map(|part| part.split_once('>')?.1.split_once('<'));
@@ -710,7 +710,7 @@ fn the_schemas_of_a_file_are_gathered_from_all_of_its_records() {
 #[test]
 fn a_field_is_an_array_by_its_flag_or_by_its_count() {
     let mut info = sample();
-    // The flag of a fixed count.
+    // The flag for a fixed count.
     info.properties[1].flags = 0x20;
     info.properties[4].flags = 0;
     let (catalog, ..) = collect(&[self::info(&info)], Catalog::new());

@@ -1,5 +1,4 @@
-//! Traces that are read buffer by buffer: their order, and files that are not as a closed session
-//! leaves them.
+//! Traces read buffer by buffer: their order, and files that differ from those of a closed session.
 
 use std::cell::RefCell;
 use std::io::{self, Cursor, ErrorKind, Read, Seek, SeekFrom};
@@ -17,7 +16,7 @@ fn open(file: Vec<u8>) -> Bytes {
     TraceFile::new(Cursor::new(file)).unwrap()
 }
 
-/// Returns the events in the order of the stream, the number of late records, and the damage.
+/// Returns the events in stream order, the number of late records, and the damage.
 fn streamed(file: &mut Bytes) -> (Vec<EventRecord>, u64, Vec<DamageKind>) {
     let mut records = file.records();
     let mut events = Vec::new();
@@ -30,7 +29,7 @@ fn streamed(file: &mut Bytes) -> (Vec<EventRecord>, u64, Vec<DamageKind>) {
     (events, records.late(), damages)
 }
 
-/// Writes buffers, each a processor and its events, in this order.
+/// Writes buffers in this order, each with a processor and its events.
 fn buffers(header: LogFileHeader, buffers: &[(u16, Vec<EventRecord>)]) -> Vec<u8> {
     let size = header.buffer_size;
     let buffers = buffers.iter();
@@ -49,7 +48,7 @@ fn times(events: &[EventRecord]) -> Vec<i64> {
     events.iter().map(|event| event.timestamp - start).collect()
 }
 
-/// A closed file of 200 events on two processors, and its events.
+/// Returns a closed file with 200 events on two processors, and the events.
 fn closed() -> (Vec<u8>, Vec<EventRecord>) {
     let header = trace::header(ClockType::Qpc, 0x1000, 2);
     trace::file(header, 200, Losses::default())
@@ -246,7 +245,7 @@ fn buffers_and_records_are_accessible_by_position() {
     assert!(file.buffer(file.buffers()).unwrap().is_none());
 }
 
-/// A source whose every other read is interrupted, or fails.
+/// A source in which every other read is interrupted or fails.
 struct Uneven {
     source: Cursor<Vec<u8>>,
     error: ErrorKind,
@@ -259,7 +258,7 @@ impl Read for Uneven {
         if self.fails {
             return Err(self.error.into());
         }
-        // Few bytes at a time.
+        // Returns few bytes at a time.
         let most = out.len().min(100);
         self.source.read(&mut out[..most])
     }
@@ -304,7 +303,7 @@ fn only_the_first_damages_are_listed_but_all_are_counted() {
 
 #[test]
 fn buffers_that_overlap_beyond_the_limit_come_late_and_are_counted() {
-    // 20 buffers of a MiB that all start at the same time; 16 MiB of them may be in memory.
+    // 20 buffers of 1 MiB that all start at the same time; 16 MiB of them can be in memory.
     let header = trace::header(ClockType::Qpc, 1 << 20, 1);
     let full = |number: i64| {
         let mut events = at(&(0..16).map(|n| n * 100 + number).collect::<Vec<_>>());
@@ -318,7 +317,7 @@ fn buffers_that_overlap_beyond_the_limit_come_late_and_are_counted() {
     assert_eq!(events.len(), 320);
     let times = times(&events);
     assert!(times[..256].is_sorted());
-    // The remaining buffers start when one of the others has ended.
+    // The remaining buffers start when another one has ended.
     assert!((1..=4 * 16).contains(&late), "{late}");
     let mut last = i64::MIN;
     let mut expected = 0;
@@ -348,7 +347,7 @@ fn buffers_that_were_read_make_room_for_others() {
         }
         (0, events)
     };
-    // More than 16 MiB one after the other, then two buffers that overlap.
+    // More than 16 MiB of consecutive buffers, then two overlapping buffers.
     let mut all: Vec<_> = (0..20).map(full).collect();
     all.push((0, at(&[5000, 5010])));
     all.push((0, at(&[5005, 5015])));
@@ -358,7 +357,7 @@ fn buffers_that_were_read_make_room_for_others() {
     assert_eq!(late, 0);
 }
 
-/// A source that records the reads from it: offsets and lengths.
+/// A source that records the offsets and lengths of reads.
 struct Noted<'a> {
     source: Cursor<Vec<u8>>,
     reads: &'a RefCell<Vec<(u64, usize)>>,
@@ -379,7 +378,7 @@ impl Seek for Noted<'_> {
     }
 }
 
-/// Returns events whose data repeats nothing, so that it stays large when it is compressed.
+/// Returns events whose data has no repetitions, so that it stays large when compressed.
 fn incompressible(first: i64) -> Vec<EventRecord> {
     let mut events = at(&(first..first + 6).collect::<Vec<_>>());
     let mut state = 0x9E37_79B9_7F4A_7C15_u64.wrapping_add(first.unsigned_abs());
@@ -389,7 +388,7 @@ fn incompressible(first: i64) -> Vec<EventRecord> {
                 state ^= state << 13;
                 state ^= state >> 7;
                 state ^= state << 17;
-                // Some bytes repeat, so that the buffer becomes a little smaller.
+                // Some bytes repeat, so that the buffer becomes slightly smaller.
                 [state.to_le_bytes(), [0; 8]].concat()
             })
             .collect();
@@ -414,7 +413,8 @@ fn opening_reads_the_starts_of_buffers_and_each_buffer_is_read_when_its_time_has
         let reads = RefCell::default();
         let source = Noted { source: Cursor::new(file), reads: &reads };
         let mut trace = TraceFile::new(source).unwrap();
-        // The header event may take 64 KiB. Compressed buffers are decompressed a little.
+        // The header event can take up to 64 KiB. Only the start of compressed buffers is
+        // decompressed.
         let of_buffers = |reads: &[(u64, usize)]| -> Vec<(u64, usize)> {
             let later = reads.iter().filter(|(at, _)| *at >= offsets[1]);
             later.copied().collect()
@@ -423,7 +423,7 @@ fn opening_reads_the_starts_of_buffers_and_each_buffer_is_read_when_its_time_has
         let bytes: usize = opening.iter().map(|(_, length)| length).sum();
         let limit = if mode == 0 { 500 } else { 5000 };
         assert!((72 * 3..=limit).contains(&bytes), "{bytes} {opening:?}");
-        // The second buffer is the earliest: the others wait.
+        // The second buffer is the earliest, so the others wait.
         let mut records = trace.records();
         assert!(records.next().unwrap().is_some());
         let first = reads.take();

@@ -1,4 +1,4 @@
-//! Functions of images from PDBs.
+//! Function names in images, from PDBs.
 
 use std::fs;
 
@@ -18,7 +18,7 @@ fn a_file_that_is_no_pdb_is_skipped_in_a_folder_and_refused_alone() {
     assert!(matches!(error, SymbolError::Malformed { .. }), "{error}");
     let skipped = symbols.load_folder(folder.path()).unwrap();
     assert_eq!(skipped.len(), 1, "{skipped:?}");
-    // A symbol store has its files three folders deep.
+    // A symbol store has files three folders deep.
     let mut deep = folder.path().to_owned();
     for (name, found) in [("1", 2), ("2", 3), ("3", 4), ("4", 4)] {
         deep = deep.join(name);
@@ -33,7 +33,7 @@ fn a_file_that_is_no_pdb_is_skipped_in_a_folder_and_refused_alone() {
     assert_eq!(symbols.function("damaged.sys", None, 0), None);
 }
 
-/// Returns symbols that a process of `etl` reads.
+/// Returns a table whose PDBs are read by a separate process of `etl`.
 fn read_by_etl() -> Symbols {
     Symbols::new().read_by(env!("CARGO_BIN_EXE_etl"), ["read-symbols"])
 }
@@ -52,7 +52,7 @@ fn a_process_that_reads_a_pdb_says_why_it_cannot() {
     let mut nobody = Symbols::new().read_by(program, ["x"]);
     let error = nobody.load(&path).unwrap_err();
     assert!(matches!(error, SymbolError::Reader { .. }), "{error}");
-    // A process that ends without an answer, whatever the reason.
+    // A process that ends without an answer, for any reason.
     let mut wrong = Symbols::new().read_by(env!("CARGO_BIN_EXE_etl"), ["no such command"]);
     let error = wrong.load(&path).unwrap_err();
     assert!(matches!(error, SymbolError::Malformed { .. }), "{error}");
@@ -85,7 +85,7 @@ const SAMPLE: Pdb<'_> = Pdb {
     ],
 };
 
-/// Checks that formats are those of [`SAMPLE`].
+/// Checks that these are the formats of [`SAMPLE`].
 fn check_formats(formats: &Formats) {
     let guid = "4ed73968-00d8-34f3-557f-85fe0ce17799".parse().unwrap();
     let text = |number| formats.find(guid, number).map(|format| format.text.clone());
@@ -176,13 +176,13 @@ mod built_drivers {
         assert_eq!(symbols.function(name, Some(&older), entry), None);
         assert_eq!(symbols.function(name, Some(&other), u64::MAX), None);
 
-        // A PDB that the user names serves images of its name.
+        // A PDB that the user specifies is used for images with the same name.
         symbols.load(&pdb).unwrap();
         let named = symbols.function(r"ETW_Sample_Driver.SYS", None, entry);
         assert_eq!(named, Some(function));
         assert_eq!(symbols.function("other.sys", None, entry), None);
     }
-    /// Changes some bytes of a PDB, mostly those that say where its parts are.
+    /// Changes some bytes of a PDB, mostly in structures that locate its parts.
     fn damaged(pdb: &[u8], seed: u64) -> Vec<u8> {
         let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
         let mut random = |below: usize| {
@@ -197,7 +197,7 @@ mod built_drivers {
             return bytes;
         }
         for _ in 0..=random(12) {
-            // Pages with few zeros are full of structures.
+            // Pages with few zeros contain many structures.
             let at = match random(3) {
                 0 => random(0x1000),
                 _ => random(bytes.len()),
@@ -231,7 +231,7 @@ mod built_drivers {
             });
             panics += u64::from(read.is_err());
             refused += u64::from(matches!(read, Ok(true)));
-            // A process for each is slow.
+            // A process for each damaged PDB would be slow.
             if read.is_err() || seed.is_multiple_of(50) {
                 let found = read_by_etl().load(&path);
                 let is_sound = matches!(read, Ok(false));

@@ -1,4 +1,4 @@
-//! The output of `etl` on any number of threads: the same bytes as on one.
+//! The output of `etl` is the same on any number of threads.
 
 use std::fs;
 use std::io::Cursor;
@@ -16,7 +16,7 @@ use etl_file::{
 };
 use etl_fixtures::{kernel_records, trace};
 
-/// The outputs: the command and its arguments.
+/// The commands and their arguments.
 const OUTPUTS: [&[&str]; 10] = [
     &["dump"],
     &["dump", "--width", "100", "--names"],
@@ -36,7 +36,7 @@ fn etl(arguments: &[&str], path: &Path, threads: &str) -> Output {
     command.arg("--man").arg(trace::manifest_path()).output().unwrap()
 }
 
-/// Checks that outputs of a file are the same on several threads. Returns the lines of its JSON.
+/// Checks that a file's outputs are the same on several threads. Returns its JSON lines.
 fn assert_same_output(name: &str, file: &[u8], outputs: &[&[&str]]) -> String {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("trace.etl");
@@ -59,7 +59,7 @@ fn assert_same_output(name: &str, file: &[u8], outputs: &[&[&str]]) -> String {
     lines
 }
 
-/// Returns a file of so many events that they make several batches for each thread.
+/// Returns a file with enough events for several batches per thread.
 fn many() -> Vec<u8> {
     let header = trace::header(ClockType::Qpc, 0x4000, 3);
     trace::file(header, 2500, Losses { events_lost: 3, buffers_lost: 1 }).0
@@ -78,7 +78,7 @@ fn events_of_providers_have_the_same_output_as_in_one_stream() {
     assert!(lines.as_bytes() == expected);
 }
 
-/// Returns a file in which events get their stacks, threads and names from other events.
+/// Returns a file in which other events provide the events' stacks, threads and names.
 fn completed() -> Vec<u8> {
     let mut records: Vec<(i64, EncodedRecord)> = vec![
         (100, kernel(0x0303, 2, 100, kernel_records::process(7, "app.exe"))),
@@ -90,7 +90,7 @@ fn completed() -> Vec<u8> {
         let time = 1000 + 10 * n;
         let mut dpc = time.to_le_bytes().to_vec();
         dpc.extend((NTOSKRNL + 0x50).to_le_bytes());
-        // Each hundredth stack is of no event.
+        // Every hundredth stack belongs to no event.
         let of = if n % 100 == 0 { 1 } else { time - 29 };
         let stack = kernel_records::stack(of, 7, 9, &[NTOSKRNL + 0x10, APP + 0x20]);
         records.push((time, perfinfo(0x0524, time, kernel_records::switch(9))));
@@ -122,8 +122,8 @@ fn records_of_every_form_have_the_same_output() {
     assert_same_output("forms", &trace::of_records(header, 50_000, records), &OUTPUTS);
 }
 
-/// Returns a file with so many addresses of network adapters that they make several batches, in
-/// records of both forms, whole and cut off.
+/// Returns a file with enough network adapter addresses for several batches, in records of both
+/// forms, complete and truncated.
 fn with_hardware_addresses(records: Vec<(i64, EncodedRecord)>) -> Vec<u8> {
     let class = Guid::from_u128(0x9b79_ee91_b5fd_41c0_a243_4248_e266_e9d0);
     let whole = kernel_records::network_interface();
@@ -159,7 +159,7 @@ fn with_hardware_addresses(records: Vec<(i64, EncodedRecord)>) -> Vec<u8> {
 fn the_addresses_of_network_adapters_are_hidden_on_any_number_of_threads() {
     let process = kernel(0x0303, 2, 100, kernel_records::process(7, "app.exe"));
     let folder = tempfile::tempdir().unwrap();
-    // Events of the first file are completed, those of the second are not.
+    // Events of the first file are completed; those of the second are not.
     for records in [vec![(100, process)], vec![]] {
         let path = folder.path().join("trace.etl");
         fs::write(&path, with_hardware_addresses(records)).unwrap();
@@ -188,7 +188,7 @@ fn the_addresses_of_network_adapters_are_hidden_on_any_number_of_threads() {
     }
 }
 
-/// Returns the output of `etl dump` for events with a status code, on one thread and on three.
+/// Returns the output of `etl dump` for events with a status code, on one and on three threads.
 fn statuses(arguments: &[&str]) -> String {
     let mut metadata = b"\0\0\0E\0status\0\x88\x0E".to_vec();
     metadata[0] = u8::try_from(metadata.len()).unwrap();
@@ -229,7 +229,7 @@ fn damaged_and_truncated_files_have_the_same_output_and_messages() {
         cut.push((format!("cut after {length}"), whole[..length].to_vec()));
     }
     let mut changed = whole.clone();
-    // The sizes of records, and bytes of metadata and payloads.
+    // Changes record sizes, and bytes of metadata and payloads.
     for at in (0x4050..changed.len()).step_by(0x2F1D) {
         changed[at] ^= 0x5A;
     }
@@ -260,7 +260,7 @@ fn the_number_of_threads_is_positive_and_bounded() {
     }
 }
 
-/// An error of a pass, and the events that were taken before it.
+/// The error of a pass, and the events that were taken before it.
 #[derive(Debug, PartialEq)]
 enum Stopped {
     Read,

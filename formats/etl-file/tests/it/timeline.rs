@@ -1,7 +1,7 @@
-//! Compares timelines with the values that Perfetto's published protocol buffers read in them.
+//! Checks timelines by reading them with Perfetto's published protocol buffers.
 //!
-//! The script that reads them also checks the properties of every timeline: `perfetto_dump.py`
-//! lists them.
+//! `perfetto_dump.py` reads the timelines, and checks and lists the properties that every timeline
+//! must have.
 
 use std::collections::HashSet;
 use std::fs;
@@ -37,7 +37,7 @@ fn header() -> LogFileHeader {
     }
 }
 
-/// Returns an event of a provider, so many microseconds after the session's start.
+/// Returns a provider's event at a number of microseconds after the session's start.
 fn event(micros: i64, name: &str) -> Decoded {
     Decoded {
         time: FileTime::from_raw(START.raw() + micros * 10),
@@ -53,7 +53,7 @@ fn event(micros: i64, name: &str) -> Decoded {
     }
 }
 
-/// Returns an event of the kernel on a processor, without a process and a thread.
+/// Returns a kernel event on a processor, without a process or thread.
 fn kernel(micros: i64, hook: u16, name: &str, fields: &[(&str, Field)]) -> Decoded {
     let [opcode, _] = hook.to_le_bytes();
     Decoded {
@@ -77,7 +77,7 @@ const fn activity(n: u128) -> Guid {
     Guid::from_u128(0xA000 + n)
 }
 
-/// Returns a start (opcode 1) or stop event (opcode 2) of an activity.
+/// Returns an activity's start event (opcode 1) or stop event (opcode 2).
 fn part(micros: i64, opcode: u8, n: u128) -> Decoded {
     let mut event = event(micros, "Request");
     event.descriptor.opcode = opcode;
@@ -103,7 +103,7 @@ impl Timeline {
     fn of(events: &[Decoded]) -> Self {
         let (bytes, summary) = written(events);
         let timeline = Self { lines: read(&bytes), summary };
-        // The summary is in the timeline as well.
+        // The timeline also contains the summary.
         assert_eq!(timeline.attribute("etl.events"), json!(timeline.summary.events));
         timeline
     }
@@ -119,19 +119,19 @@ impl Timeline {
         found.unwrap_or_else(|| panic!("no attribute {key}"))["value"].clone()
     }
 
-    /// Returns the last description of the track of a line.
+    /// Returns the last description of a line's track.
     fn track(&self, line: &Value) -> &Value {
         let tracks = self.all("track").into_iter().rev();
         let mut tracks = tracks.filter(|track| track["uuid"] == line["track"]);
         tracks.next().expect("the track is described")
     }
 
-    /// Returns the name of the track of a line.
+    /// Returns the name of a line's track.
     fn track_name(&self, line: &Value) -> &str {
         self.track(line)["name"].as_str().expect("a named track")
     }
 
-    /// Returns the name, start and end of the slices, in nanoseconds, by the name of their track.
+    /// Returns the slices' names, start and end in nanoseconds, by track name.
     fn slices(&self) -> Vec<(&str, &str, u64, Option<u64>)> {
         let slices = self.all("slice").into_iter();
         let mut slices: Vec<_> = slices
@@ -307,7 +307,7 @@ fn activities_are_slices_that_do_not_cross() {
     start.fields = named(&[("status", Field::UInt(1))]);
     let timeline = Timeline::of(&[
         start,
-        // The same activity again, inside of the first slice.
+        // The same activity again, inside the first slice.
         part(20, 1, 1),
         // Another activity, which ends after the first one.
         part(30, 1, 2),
@@ -379,7 +379,7 @@ fn too_many_open_activities_give_up_the_oldest() {
     assert_eq!(summary.open_slices, LIMIT as u64);
 }
 
-/// Encodes a kernel record, decodes it, and returns its event.
+/// Encodes and decodes a kernel record, and returns its event.
 fn recorded(micros: i64, hook: u16, version: u8, payload: &[&[u8]]) -> Decoded {
     let record = KernelRecord {
         form: KernelForm::PerfInfo,
@@ -402,7 +402,7 @@ fn recorded(micros: i64, hook: u16, version: u8, payload: &[&[u8]]) -> Decoded {
     }
 }
 
-// The forms find the fields of records by the names that the decoder gives them.
+// The timeline finds fields by the names that the decoder gives them.
 #[test]
 fn decoded_records_of_the_kernel_have_their_forms() {
     let [p, long, n] = [0xFFFF_F800_0000_1000_u64, 3, 0].map(u64::to_le_bytes);
@@ -461,7 +461,7 @@ fn related_activities_are_flows() {
     let timeline = Timeline::of(&[
         part(10, 1, 1),
         plain,
-        // From an open slice, twice.
+        // From an open slice, two flows.
         related(part(20, 1, 2), 1),
         related(part(30, 1, 3), 1),
         // From an instant, to a stop event.
@@ -470,7 +470,7 @@ fn related_activities_are_flows() {
         part(60, 2, 1),
         // From a slice that has ended.
         related(event(70, "After"), 1),
-        // From an activity that is not in the trace.
+        // From an activity that the trace does not contain.
         related(event(80, "Stranger"), 77),
     ]);
     let flows = timeline.all("flow");
@@ -593,7 +593,7 @@ fn kernel_events_without_their_fields_are_instants() {
     let timeline = Timeline::of(&[
         kernel(0, 0x0524, "CSwitch", &[("NewThreadId", Field::ThreadId(1))]),
         kernel(1, 0x0F44, "DPC", &[]),
-        // It would end before it starts.
+        // The interval would end before it starts.
         kernel(2, 0x0F44, "DPC", &[("InitialTime", Field::Int(START_CLOCK + 1_000_000))]),
         far,
         damaged,
@@ -620,11 +620,11 @@ fn interrupts_are_slices_of_their_processors() {
         event
     };
     let timeline = Timeline::of(&[
-        // The end of an interval is the time of its event.
+        // An interval ends at its event's time.
         routine(30, 0x0F43, "ISR", 20, 0),
         routine(40, 0x0F44, "DPC", 10, 0),
         routine(41, 0x0F44, "DPC", 11, 1),
-        // It overlaps with the one before on the same processor.
+        // The interval overlaps the one before it on the same processor.
         routine(50, 0x0F45, "TimerDPC", 35, 0),
         routine(60, 0x0F42, "ThreadDPC", 50, 0),
         routine(70, 0x0F32, "ISR-MSI", 65, 0),
@@ -664,12 +664,12 @@ fn requests_of_disks_are_slices_from_their_response_time() {
         event
     };
     let timeline = Timeline::of(&[
-        // Three ticks are a microsecond.
+        // A microsecond is three ticks.
         request(100, 0x010A, "Read", 30, 0),
         request(105, 0x010A, "Read", 60, 0),
         request(110, 0x010B, "Write", 1, 0),
         request(120, 0x010E, "FlushBuffers", 3, 1),
-        // It began before the session.
+        // The interval started before the session.
         request(130, 0x010A, "Read", 3_000_000, 2),
     ]);
     let expected = [
@@ -816,7 +816,7 @@ fn samples_and_events_have_their_stacks() {
     with_stack.stack = sampled.stack.clone();
     let timeline = Timeline::of(&[sampled, alone, with_stack]);
     let found = timeline.all("sample");
-    // The outermost frame is the first one.
+    // The outermost frame comes first.
     let frames = json!([
         ["0x7ff600001000", "(no image)", 0x7FF6_0000_1000_u64],
         ["driver.sys+0x5678", "driver.sys", 0x5678],
@@ -935,7 +935,7 @@ fn each_provider_has_a_counter_of_its_events_per_second() {
 
 #[test]
 fn interned_data_is_cleared_when_there_is_too_much() {
-    // One kind of event, whose properties are kept, and new texts in each event.
+    // One kind of event, whose properties are cached, with new texts in each event.
     let events: Vec<Decoded> = (0..33_500)
         .map(|n| {
             let mut event = event(n, "A");
@@ -1017,7 +1017,7 @@ fn the_command_writes_a_timeline_and_says_what_it_lacks() {
     assert_eq!(files.count(), 2, "no temporary file is left");
     let lines = read(&bytes);
     let count = |kind: &str| lines.iter().filter(|line| line["kind"] == kind).count();
-    // A start and a stop event, and a start event whose stop event is missing.
+    // A start and stop event, and a start event without a stop event.
     assert_eq!((count("instant"), count("slice")), (4, 2));
     let attribute = |key: &str| {
         let mut lines = lines.iter();
@@ -1029,7 +1029,7 @@ fn the_command_writes_a_timeline_and_says_what_it_lacks() {
     assert_eq!(dump(&[]).stdout, bytes, "standard output has the same");
 }
 
-/// Any value, of few levels.
+/// Returns an arbitrary value with few levels.
 fn any_value() -> impl Strategy<Value = Field> {
     let leaf = prop_oneof![
         any::<i64>().prop_map(Field::Int),
@@ -1050,14 +1050,14 @@ fn any_value() -> impl Strategy<Value = Field> {
     })
 }
 
-/// The names that kernel events look for, and some others.
+/// The names that the timeline looks for in kernel events, and other names.
 const NAMES: &[&str] = &[
     "NewThreadId", "OldThreadId", "OldThreadState", "TThreadId", "InitialTime", "DiskNumber",
     "HighResResponseTime", "InstructionPointer", "IrpPtr", "ProcessId", "ImageFileName",
     "ThreadName", "x", "x", "",
 ];
 
-/// The hooks of kernel events with a form of their own, and others.
+/// The hooks of kernel events with a separate timeline form, and other hooks.
 const HOOKS: &[u16] = &[
     0x0524, 0x0532, 0x0F2E, 0x0F44, 0x0F43, 0x010A, 0x010E, 0x0440, 0x0443, 0x044C, 0x0301, 0x0302,
     0x0501, 0x0502, 0x0F99,
@@ -1111,7 +1111,7 @@ prop_compose! {
 }
 
 proptest! {
-    // A case starts an interpreter; it has many events.
+    // Each case starts an interpreter, so there are few cases with many events.
     #![proptest_config(ProptestConfig::with_cases(12))]
 
     #[test]

@@ -16,7 +16,7 @@ fn run(arguments: &[&str]) -> (Option<i32>, String) {
     (output.status.code(), String::from_utf8(text).unwrap())
 }
 
-/// A file in a folder of its own, and a place for a part of it.
+/// A file in a temporary folder, and the path for a part of it.
 struct Files {
     _folder: tempfile::TempDir,
     whole: PathBuf,
@@ -40,7 +40,7 @@ impl Files {
     }
 }
 
-/// Returns the events of a file as JSON, without their places in the file.
+/// Returns a file's events as JSON, without their offsets in the file.
 fn events(path: &Path, options: &[&str]) -> Vec<Json> {
     let path = path.to_str().unwrap();
     let (code, out) = run(&[&["dump", "--format", "json", "--names", path], options].concat());
@@ -57,18 +57,18 @@ fn events(path: &Path, options: &[&str]) -> Vec<Json> {
     placeless.collect()
 }
 
-/// Returns the time of a reading of the fixtures' clock as an option.
+/// Formats the time of a clock reading for use as an option.
 fn time(reading: i64) -> String {
     LogFileHeader::default().session_clock().to_file_time(reading).to_string()
 }
 
-/// Returns the event's name and the reading of its clock, of each event.
+/// Returns the name and clock reading of each event.
 fn names(events: &[Json]) -> Vec<(&str, i64)> {
     let name = |event: &'_ Json| event["timestamp"].as_i64().unwrap();
     events.iter().map(|event| (event["event"].as_str().unwrap_or("-"), name(event))).collect()
 }
 
-/// Returns a file of the kernel's events of two processes.
+/// Returns a file with kernel events about two processes.
 fn kernel_trace() -> Vec<u8> {
     let stack = |at: i64, of: i64| {
         (at, kernel(0x1820, 2, at, kernel_records::stack(of, 7, 9, &[NTOSKRNL + 16, APP + 32])))
@@ -121,7 +121,7 @@ fn a_part_by_time_has_what_its_events_need() {
         ("Name", 910),
     ];
     assert_eq!(names(&part), expected);
-    // They have the names and stacks that they have in the whole trace.
+    // The events have the same names and stacks as in the whole trace.
     let whole = events(&files.whole, &[]);
     assert!(part.iter().all(|event| whole.contains(event)), "{part:#?}");
     assert!(part[4]["stack"].to_string().contains("app.exe+0x20"));

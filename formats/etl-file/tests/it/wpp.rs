@@ -1,4 +1,4 @@
-//! Reads TMF files, and shows WPP messages by them.
+//! Tests TMF files and the WPP messages that they describe.
 
 use std::fs;
 
@@ -190,7 +190,7 @@ fn an_unknown_type_ends_the_arguments() {
     assert_eq!(expanded.error, Some(unknown));
     assert_eq!(expanded.text, "1 %11!s! %12!d!");
     assert_eq!(expanded.leftover, [7, 7]);
-    // Equal names are made different.
+    // Equal names become distinct.
     assert_eq!(&*expanded.fields[0].0, "Arg#10");
 }
 
@@ -394,7 +394,7 @@ fn the_place_of_an_argument_says_what_its_value_is() {
             assert_eq!(value(place, item), Value::Hex(0xFFFF_FFC1), "{place}");
         }
     }
-    // Without a place, and with one that does not say it, the type does.
+    // If there is no placeholder, or if it does not specify the style, the type determines it.
     for place in ["none", "%10!s!"] {
         assert_eq!(value(place, "ItemLong"), Value::Int(-63));
         assert_eq!(value(place, "ItemULong"), Value::UInt(0xFFFF_FFC1));
@@ -418,11 +418,11 @@ fn edges_of_types_are_read() {
     assert_eq!(one("%10!u!", "ItemChar4", b"\x01\0\0\0"), "1");
     assert_eq!(one("%10!x!", "ItemTimestamp", &0x1234_i64.to_le_bytes()), "1234");
     assert_eq!(one("%10!d!", "ItemWaitTime", &(-7_i64).to_le_bytes()), "-7");
-    // A set of more bits than a number has.
+    // A set with more bits than the number has.
     let names: Vec<String> = (0..70).map(|bit| format!("b{bit}")).collect();
     let set = format!("ItemSetLong({})", names.join(","));
     assert_eq!(one("%10!s!", &set, &0x8000_0001_u32.to_le_bytes()), "[b0,b31]");
-    // Other words are no types.
+    // Other words are not types.
     for item in ["Itemized list", "Item-Long", "Long"] {
         let file = format!("{GUID} driver\n#typev a_c1 10 \"%10!d!\"\n{{\nx, {item} -- 10\n}}\n");
         let defects = Formats::new().add_text(&file);
@@ -483,7 +483,7 @@ fn an_annotation_ends_at_the_words_of_who_may_see_it() {
     let mut formats = Formats::new();
     formats.add_annotation(&strings).unwrap();
     assert_eq!(formats.len(), 1);
-    // Without these words, the following text is an argument.
+    // Without these words, the following text would be read as an argument.
     let others = [strings[0], strings[1], "#typev b_c1 12 \"text\"", "no argument"];
     assert_eq!(formats.add_annotation(&others), Err(DefectKind::Argument));
 }

@@ -1,4 +1,4 @@
-//! The diagnostics of a check.
+//! Collects a check's diagnostics.
 
 use std::{collections::HashSet, hash::Hash};
 
@@ -7,14 +7,14 @@ use crate::{
     model::{Manifest, Position},
 };
 
-/// Collects the rules that a manifest breaks.
+/// Collects the rules that a manifest violates.
 pub struct Check<'a> {
     pub manifest: &'a Manifest,
     pub errors: Vec<ManifestError>,
 }
 
-/// Returns whether a provider or a channel can have a name: it has 1 to 255 characters, and no
-/// character with a meaning in paths or XML.
+/// Returns whether a provider or a channel can have a name: it has 1 to 255 characters, and none
+/// that is special in paths or XML.
 #[must_use]
 pub fn is_name(name: &str) -> bool {
     (1..=255).contains(&name.chars().count()) && !name.contains(is_forbidden)

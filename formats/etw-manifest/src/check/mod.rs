@@ -1,5 +1,5 @@
-//! Checks a manifest beyond the form of its XML: the rules that eventman.xsd states in words, and
-//! those that mc.exe enforces.
+//! Checks a manifest beyond its XML syntax: the rules that eventman.xsd documents but does not
+//! encode, and the rules that mc.exe enforces.
 
 mod diagnostics;
 mod template;
@@ -15,13 +15,13 @@ use diagnostics::Check;
 pub use diagnostics::is_name;
 pub use template::layout;
 
-/// The maximum number of providers whose generated message ids are distinct.
+/// The maximum number of providers for which generated message ids are distinct.
 const MAX_PROVIDERS: usize = 16;
-/// The maximum number of channels for which keywords have bits.
+/// The maximum number of channels; keywords have this many bits for them.
 const MAX_CHANNELS: usize = 8;
 
 /// Checks a manifest: references, ranges, and the uniqueness of names and numbers. Returns each
-/// broken rule with its place.
+/// violation with its location.
 #[must_use]
 pub fn check(manifest: &Manifest) -> Vec<ManifestError> {
     let mut check = Check { manifest, errors: Vec::new() };
@@ -34,12 +34,11 @@ impl<'a> Check<'a> {
         let manifest = self.manifest;
         let own = manifest.texts.iter().filter(|text| !text.standard);
         self.unique("text", own.map(|text| (text.id.as_str(), text.id.clone(), text.at)));
-        // Explicit and generated ids. Generated ids have fewer bits than their sources: the opcodes
-        // of the tasks 1 and 257 get the same id.
+        // Explicit and generated ids. Generated ids truncate their inputs: opcodes of the tasks 1
+        // and 257 get the same id.
         let ids = crate::resources::message_ids(manifest);
         let mut texts: Vec<_> = manifest.texts.iter().zip(ids).collect();
-        // winmeta.xml's definitions have no place in this file, so the other definition is
-        // reported.
+        // Definitions from winmeta.xml have no location in this file, so the other one is reported.
         texts.sort_by_key(|(text, _)| !text.standard);
         let ids = texts.into_iter().filter_map(|(text, id)| {
             let is_used = id != crate::resources::NO_MESSAGE;
@@ -71,7 +70,7 @@ impl<'a> Check<'a> {
         }
     }
 
-    /// Returns whether a string of a provider has no id in a message table.
+    /// Returns whether a provider's string lacks a message id.
     fn needs_generated_ids(&self, provider: &Provider) -> bool {
         let texts = &self.manifest.texts;
         let lacks = |text: &Option<usize>| {
@@ -100,8 +99,8 @@ impl<'a> Check<'a> {
                 self.refuse(provider.at, Rule::Missing { element, attribute });
             }
         }
-        // The name of a provider with a control GUID is not shown to users, and may contain other
-        // characters.
+        // Users never see the name of a provider with a control GUID, so other characters are
+        // allowed.
         let has_control_guid = provider.control_guid.is_some();
         self.name("provider", &provider.name, provider.at, has_control_guid);
         if has_control_guid {
@@ -345,7 +344,7 @@ impl<'a> Check<'a> {
         }
     }
 
-    /// Checks that a message refers to existing fields.
+    /// Checks that a message refers only to existing fields.
     fn message(&mut self, message: &str, fields: usize, at: Position) {
         let mut rest = message;
         while let Some((_, after)) = rest.split_once('%') {

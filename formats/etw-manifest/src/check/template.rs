@@ -50,7 +50,7 @@ impl Check<'_> {
         );
         for property in properties {
             for size in [property.count, property.length] {
-                // No known compiler accepts this.
+                // No known compiler accepts this reference.
                 if matches!(size, Size::Outer(_)) {
                     let name = size_field(size, properties, outer);
                     self.refuse(property.at, Rule::SizeField(name));
@@ -84,7 +84,7 @@ impl Check<'_> {
     }
 }
 
-/// Checks that counts and lengths determine the end of each field; otherwise the event cannot be
+/// Checks that counts and lengths determine the end of each field; otherwise events cannot be
 /// decoded.
 pub fn layout(properties: &[Property]) -> Vec<ManifestError> {
     let mut errors = Vec::new();
@@ -119,7 +119,7 @@ fn lay_out(properties: &[Property], outer: &[Property], errors: &mut Vec<Manifes
             PropertyKind::Unknown { .. } => {}
             PropertyKind::Data { in_type, out_type, .. } => {
                 let has_length = property.length != Size::None;
-                // The value is always 16 bytes long.
+                // An IPv6 address is always 16 bytes long.
                 let is_fixed_address = *out_type == OutType::Ipv6;
                 if *in_type == InType::Binary && !has_length && !is_fixed_address {
                     let rule = Rule::LengthMissing;

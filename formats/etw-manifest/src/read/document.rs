@@ -1,4 +1,4 @@
-//! Reads the document: its strings, its message table and its providers.
+//! Reads the document: strings, the message table and providers.
 
 use std::collections::HashMap;
 
@@ -25,7 +25,7 @@ impl<'a, 'i> Reader<'a, 'i> {
             return;
         };
         if self.mode == Mode::Lenient {
-            // Decoders prefer this language; compilers use the file's first one.
+            // Decoders prefer this language; compilers use the first one in the file.
             languages.sort_by_key(|one| one.attribute("culture") != Some("en-US"));
         }
         let mut is_first = true;
@@ -34,7 +34,7 @@ impl<'a, 'i> Reader<'a, 'i> {
             let Some((culture, texts)) = read else {
                 continue;
             };
-            // A skipped language is neither the first one nor a translation.
+            // A skipped language is neither the first language nor a translation.
             if is_first {
                 is_first = false;
                 self.manifest.culture = culture;
@@ -61,8 +61,8 @@ impl<'a, 'i> Reader<'a, 'i> {
             self.refuse(at, Rule::NoProvider);
         }
         let mut providers = events.iter().flat_map(|it| named(mode, *it, "provider"));
-        // No provider was found: the file has none, or the provider is in a place where providers
-        // are not read.
+        // No provider was found: either the file has none, or its providers are where the reader
+        // does not look.
         let is_elsewhere = || root.descendants().any(|it| it.tag_name().name() == "provider");
         if mode == Mode::Lenient
             && providers.next().is_none()
@@ -92,7 +92,7 @@ impl<'a, 'i> Reader<'a, 'i> {
                 Text { id, value, at: it.position(string), ..Text::default() }
             });
             if let Some(text) = text {
-                // Decoders ignore a repeated text; for compilers, the checker reports it.
+                // Decoders ignore repeated texts; for compilers, the checker reports them.
                 let repeated = known.insert(text.id.clone(), text.value.clone());
                 if mode == Mode::Strict || repeated.is_none() {
                     texts.push(text);
@@ -113,8 +113,8 @@ impl<'a, 'i> Reader<'a, 'i> {
         }
     }
 
-    /// Completes imported channels from their definitions, which are found by the id or the name in
-    /// the element. winmeta.xml's definitions have precedence.
+    /// Completes imported channels from their definitions, found by the id or name in the element.
+    /// Definitions in winmeta.xml take precedence.
     fn import_channels(&mut self) {
         let own: Vec<Channel> = self
             .manifest

@@ -104,7 +104,7 @@ impl<'a, 'i> Reader<'a, 'i> {
             return found;
         }
         let local = match (self.mode, wanted.local()) {
-            // Exporters of manifests write this for level 0.
+            // Tools that export manifests write this name for level 0.
             (Mode::Lenient, "Always") => "LogAlways",
             (_, local) => local,
         };
@@ -138,8 +138,7 @@ impl<'a, 'i> Reader<'a, 'i> {
         None
     }
 
-    /// Resolves an opcode: first among the task's, then among the provider's, then among
-    /// winmeta.xml's.
+    /// Resolves an opcode: first among the task's opcodes, then the provider's, then winmeta.xml's.
     fn opcode_of(
         &mut self,
         node: Xml<'a, 'i>,

@@ -1,5 +1,4 @@
-//! Finds items by their names without searching whole lists, because manifests are untrusted and
-//! can be long.
+//! Finds items by name without searching whole lists: manifests are untrusted and can be long.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -10,11 +9,11 @@ use etw_wire::Guid;
 
 use crate::model::QName;
 
-/// The first item of a growing list with each key.
+/// Maps each key to the first item with it in a growing list.
 #[derive(Debug)]
 pub struct Index<K> {
     places: HashMap<K, usize>,
-    /// The number of the list's items in the index.
+    /// The number of the list's items that are already indexed.
     known: usize,
 }
 
@@ -25,8 +24,8 @@ impl<K> Default for Index<K> {
 }
 
 impl<K: Eq + Hash> Index<K> {
-    /// Returns the first item with a key. The list must be the same each time, except for added
-    /// items.
+    /// Returns the first item with a key. Each call must pass the same list, possibly with items
+    /// appended.
     pub fn find<T, I: IntoIterator<Item = K>>(
         &mut self,
         items: &[T],
@@ -59,14 +58,14 @@ pub struct Names {
     pub events: HashSet<(u16, u8)>,
 }
 
-/// An element or attribute that is left out: its kind, name, enclosing element and namespace.
+/// An ignored element or attribute: its kind, name, enclosing element and namespace.
 type LeftOut = (&'static str, Box<str>, &'static str, Box<str>);
 
-/// The names of the document.
+/// Names that apply to the whole document.
 #[derive(Debug, Default)]
 pub struct Globals {
     pub texts: Index<String>,
     pub providers: Index<Guid>,
-    /// The places of the elements and attributes that are left out in their list.
+    /// The indexes of the ignored elements and attributes in their list.
     pub left_out: HashMap<LeftOut, usize>,
 }

@@ -1,4 +1,4 @@
-//! The result of a lenient reader, which skips parts that a decoder cannot use.
+//! The result of a lenient reader, which skips the parts that decoders cannot use.
 
 use std::fmt;
 
@@ -12,7 +12,7 @@ use crate::{
 pub struct Lenient {
     /// The usable parts.
     pub manifest: Manifest,
-    /// The skipped parts, in the order of the file.
+    /// The skipped parts, in file order.
     pub skipped: Vec<Skipped>,
 }
 
@@ -24,7 +24,7 @@ pub struct Skipped {
     pub part: Part,
     /// The part's name in the manifest.
     pub name: String,
-    /// The first reason, with its place.
+    /// The first reason, with its location.
     pub why: ManifestError,
 }
 
@@ -57,7 +57,7 @@ pub enum Part {
     Keyword,
     /// A map.
     Map,
-    /// An entry of a map that is kept.
+    /// An entry of a map; the map itself is kept.
     MapEntry,
     /// A named query.
     Query,
@@ -71,14 +71,14 @@ pub enum Part {
     Text,
     /// A table of strings in a language.
     Language,
-    /// A character that is markup by mistake, or that XML does not allow. It is taken literally.
+    /// A character that is accidentally markup, or that XML forbids. The reader takes it literally.
     Character,
     /// A comment that is not well-formed XML.
     Comment,
-    /// Elements or attributes that manifests of events do not have.
+    /// Elements or attributes that do not belong in event manifests.
     Element,
-    /// A reference in a kept part, which is read as if the reference were absent: an event without
-    /// its level, a field without its map.
+    /// A broken reference in a part that is kept without it: an event without its level, a field
+    /// without its map.
     Reference,
 }
 

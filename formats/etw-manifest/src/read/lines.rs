@@ -1,10 +1,10 @@
-//! The lines of a manifest, for the positions in errors.
+//! The lines of a manifest, for the locations of errors.
 
 use std::iter;
 
 use crate::model::Position;
 
-/// Finds the lines and columns of offsets, efficiently even in very long lines.
+/// Converts offsets to lines and columns, efficiently even in very long lines.
 pub struct Lines {
     /// The offsets of the text's lines.
     starts: Vec<usize>,
@@ -40,7 +40,7 @@ impl Lines {
     }
 }
 
-/// Returns the number of characters that start in UTF-8 bytes.
+/// Returns the number of characters that start in these UTF-8 bytes.
 fn count(bytes: &[u8]) -> usize {
     let starts = bytes.iter().filter(|byte| **byte & 0xC0 != 0x80);
     starts.count()

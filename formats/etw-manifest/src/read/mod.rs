@@ -1,8 +1,7 @@
 //! Reads the XML of a manifest.
 //!
-//! Compilers and decoders share one reader. For compilers it is strict: every broken rule is an
-//! error. For decoders it is lenient: it skips and reports parts that it cannot use, and reads the
-//! rest.
+//! Compilers and decoders share one reader. For compilers it is strict: every violation of a rule
+//! is an error. For decoders it is lenient: it skips and reports the parts that it cannot use.
 
 mod document;
 mod event;
@@ -33,7 +32,7 @@ use repair::repair;
 pub use xml::number;
 
 /// Returns the text of a file in UTF-8 or in UTF-16; `None` if the bytes are neither. UTF-16 is
-/// recognised by a byte order mark or, without one, by its first character, `<`.
+/// recognized by its byte order mark or by its first character, `<`.
 #[must_use]
 pub fn text(bytes: &[u8]) -> Option<String> {
     let wide = |bytes: &[u8], unit: fn([u8; 2]) -> u16| {
@@ -53,12 +52,11 @@ pub fn text(bytes: &[u8]) -> Option<String> {
     }
 }
 
-/// Reads a manifest for a compiler, and checks its form (eventman.xsd) and the rules of
-/// [`check()`].
+/// Reads a manifest for a compiler, and checks its XML (eventman.xsd) and the rules of [`check()`].
 ///
 /// # Errors
 ///
-/// Fails with all mistakes, each with its place.
+/// Fails with all mistakes and their locations.
 pub fn read(text: &str) -> Result<Manifest, Failures> {
     let (manifest, _, mut errors) = parse(text, Mode::Strict)?;
     if errors.is_empty() {
@@ -73,18 +71,18 @@ pub fn read(text: &str) -> Result<Manifest, Failures> {
 
 /// Reads a manifest for a decoder.
 ///
-/// Skips and reports each event, template, map and so on that cannot be used, including the second
-/// of two with the same name or number. Ignores rules that matter only to compilers (symbols,
-/// files, reserved numbers). Takes characters literally that are not well-formed XML, such as
-/// quotation marks in an attribute, and leaves comments out that are not well-formed.
+/// Skips and reports each definition that cannot be used, including the second of two with the same
+/// name or number. Ignores rules that matter only to compilers (symbols, files, reserved numbers).
+/// Takes characters that are not well-formed XML literally, such as quotation marks in an
+/// attribute, and drops malformed comments.
 ///
 /// # Errors
 ///
-/// Fails if the text cannot be read as XML or is another kind of document.
+/// Fails if the text cannot be read as XML or is not a manifest.
 pub fn read_lenient(text: &str) -> Result<Lenient, ManifestError> {
     let (mut literal, mut comments) = (Vec::new(), Vec::new());
     let read = parse(text, Mode::Lenient).or_else(|failures| {
-        // The error in the original text is the one to report.
+        // Report the error in the original text.
         let repaired = repair(text);
         let again = parse(&repaired.text, Mode::Lenient).map_err(|_| failures)?;
         literal = repaired.places;
@@ -116,7 +114,7 @@ pub fn read_lenient(text: &str) -> Result<Lenient, ManifestError> {
         name: String::new(),
         why: ManifestError { at: lines.position(text, at), rule: Rule::Comment },
     }));
-    // Errors within a part are reasons to skip it; these errors concern the document itself.
+    // Errors within a part are reasons to skip the part; these errors concern the whole document.
     if let Some(error) = errors.into_iter().next() {
         return Err(error);
     }
@@ -124,16 +122,16 @@ pub fn read_lenient(text: &str) -> Result<Lenient, ManifestError> {
     Ok(Lenient { manifest, skipped })
 }
 
-/// Reads the usable parts of a manifest, and returns them with the skipped parts and the errors.
-/// Fails if the XML is not well-formed.
+/// Reads the usable parts of a manifest, and returns them with the skipped parts and errors. Fails
+/// if the XML is not well-formed.
 fn parse(text: &str, mode: Mode) -> Result<(Manifest, Vec<Skipped>, Vec<ManifestError>), Failures> {
     let options = ParsingOptions {
-        // A document type could only define entities, which manifests do not use.
+        // A document type definition could only define entities, which manifests do not use.
         allow_dtd: false,
         ..ParsingOptions::default()
     };
     let document = Document::parse_with_options(text, options).map_err(|error| {
-        // The parser names the start of the comment.
+        // The parser reports the start of the comment.
         if let roxmltree::Error::InvalidComment(_) = error
             && let Some(at) = repair(text).comments.first()
         {
@@ -142,7 +140,7 @@ fn parse(text: &str, mode: Mode) -> Result<(Manifest, Vec<Skipped>, Vec<Manifest
         }
         let at = error.pos();
         let what = error.to_string();
-        // The error contains the place separately.
+        // The error already contains the position.
         let what = what.strip_suffix(&format!(" at {at}")).unwrap_or(&what);
         Failures(vec![ManifestError {
             at: Position { line: at.row as usize, column: at.col as usize },

@@ -18,7 +18,7 @@ use crate::{
     winmeta,
 };
 
-/// The first number of a provider's own channels.
+/// The lowest number of a provider's own channels.
 const FIRST_CHANNEL: u8 = 16;
 
 impl<'a, 'i> Reader<'a, 'i> {
@@ -44,7 +44,7 @@ impl<'a, 'i> Reader<'a, 'i> {
         let known = known.is_some();
         self.refuse_second(node, "provider", &provider.guid.to_string(), known);
         self.names = Names::default();
-        // Definitions are read before the definitions that refer to them.
+        // Definitions are read before the elements that refer to them.
         for list in elements(mode, node) {
             match name(list) {
                 "channels" => self.channels(list, &mut provider),
@@ -58,7 +58,7 @@ impl<'a, 'i> Reader<'a, 'i> {
                     provider.group_guid = self.optional_guid(list, "groupGuid");
                     provider.include_name = self.optional_flag(list, "includeName");
                 }
-                // These elements refer to earlier ones; unknown elements have been rejected.
+                // These elements were read above; unknown elements have been rejected.
                 _ => {}
             }
         }
@@ -266,7 +266,7 @@ impl<'a, 'i> Reader<'a, 'i> {
                 let known = names.find(&provider.keywords, keys, &keyword.name);
                 let known = known.is_some();
                 it.refuse_second(node, "keyword", &keyword.name.written, known);
-                // For compilers, the checker does this.
+                // For compilers, the checker reports this.
                 if it.mode == Mode::Lenient && !keyword.mask.is_power_of_two() {
                     let (name, mask) = (keyword.name.written.clone(), keyword.mask);
                     it.refuse_at(node, "mask", Rule::KeywordMask { name, mask });
@@ -338,7 +338,7 @@ impl<'a, 'i> Reader<'a, 'i> {
     }
 }
 
-/// Assigns the lowest free numbers to channels without one.
+/// Assigns the lowest free numbers to channels that have none.
 fn number_channels(provider: &mut Provider) {
     let mut used: HashSet<u8> = provider.channels.iter().map(|one| one.value).collect();
     for channel in &mut provider.channels {

@@ -1,4 +1,4 @@
-//! The state of a reader, and its handling of unusable parts.
+//! A reader's state, and its handling of unusable parts.
 
 use roxmltree::{Document, Node as Xml};
 
@@ -34,7 +34,7 @@ impl<'a, 'i> Reader<'a, 'i> {
         self.lines.position(self.document.input_text(), offset)
     }
 
-    /// Reads a part. A decoder skips it if an error was found in it.
+    /// Reads a part. A decoder skips the part if it contains an error.
     pub fn part<T>(
         &mut self,
         part: Part,
@@ -52,7 +52,7 @@ impl<'a, 'i> Reader<'a, 'i> {
         None
     }
 
-    /// Reports an error that makes a part unusable for decoders, too.
+    /// Reports an error that makes a part unusable even for decoders.
     pub fn refuse(&mut self, at: Position, rule: Rule) {
         self.errors.push(ManifestError { at, rule });
     }
@@ -93,7 +93,7 @@ impl<'a, 'i> Reader<'a, 'i> {
     }
 }
 
-/// Returns the name of a part in the manifest.
+/// Returns a part's name in the manifest.
 fn name_of(part: Part, node: Xml<'_, '_>) -> String {
     let attribute = match part {
         Part::Provider

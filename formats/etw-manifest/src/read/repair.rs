@@ -1,21 +1,21 @@
-//! Makes text well-formed XML, for decoders.
+//! Repairs text that is not well-formed XML, for decoders.
 //!
 //! Tools that export manifests do not always escape their output: `"`, `<` and `&` in attributes,
-//! and characters that XML does not allow. Authors write `--` in comments. A parser refuses the whole
-//! document for one of them.
+//! and characters that XML does not allow. Authors write `--` in comments. Any of these makes a
+//! parser reject the whole document.
 
 /// The characters of a text that were taken literally.
 pub struct Repaired {
-    /// The well-formed text. Lines have the numbers that they have in the original.
+    /// The well-formed text. Its line numbers match the original.
     pub text: String,
-    /// Line and characters of each repaired place.
+    /// The line and the characters of each repair.
     pub places: Vec<(usize, String)>,
-    /// The offsets, in the original text, of the first `--` in each comment that contains one. These
-    /// comments are left out.
+    /// The offsets, in the original text, of the first `--` in each comment that contains one.
+    /// These comments are dropped.
     pub comments: Vec<usize>,
 }
 
-/// Escapes characters that are markup by mistake, and replaces those that XML does not allow.
+/// Escapes characters that are accidentally markup, and replaces those that XML forbids.
 pub fn repair(text: &str) -> Repaired {
     let mut out = Repaired {
         text: String::with_capacity(text.len() + text.len() / 64),
@@ -53,10 +53,10 @@ pub fn repair(text: &str) -> Repaired {
     out
 }
 
-/// Returns the offset of the first `--` within a comment at the start of a text, if XML forbids it.
+/// Returns the offset of the first `--` in the comment at the start of a text, if XML forbids it.
 fn forbidden_hyphens(text: &str) -> Option<usize> {
     let inside = text.strip_prefix(COMMENT.0)?;
-    // The hyphen before the end of `--->` counts, too.
+    // The first hyphen of `--->` counts, too.
     let at = inside.find("--")?;
     let ends = inside.get(at..).is_some_and(|rest| rest.starts_with(COMMENT.1));
     (!ends && inside.contains(COMMENT.1)).then_some(COMMENT.0.len() + at)
@@ -66,7 +66,7 @@ fn forbidden_hyphens(text: &str) -> Option<usize> {
 const COMMENT: (&str, &str) = ("<!--", "-->");
 
 impl Repaired {
-    /// Appends text that is not markup, or the value of an attribute between quotation marks.
+    /// Appends text outside markup, or an attribute's value in quotation marks.
     fn push_text(&mut self, text: &str, quote: Option<char>, line: &mut usize) {
         let mut rest = text;
         while let Some(first) = rest.chars().next() {
@@ -95,7 +95,7 @@ impl Repaired {
         }
     }
 
-    /// Appends a tag and returns the text behind it.
+    /// Appends a tag and returns the text after it.
     fn push_tag<'a>(&mut self, tag: &'a str, line: &mut usize) -> &'a str {
         let mut rest = tag;
         loop {
@@ -127,11 +127,11 @@ impl Repaired {
     }
 }
 
-/// Returns the offset of the quotation mark that ends an attribute's value: the first one that is
-/// followed by the end of the tag or by another attribute.
+/// Returns the offset of the quotation mark that ends an attribute's value: the first one before
+/// the end of the tag or before another attribute.
 fn value_end(text: &str, quote: char) -> Option<usize> {
     let quotes = text.match_indices(quote).map(|(at, _)| at);
-    // A value ends in its line, so a missing quotation mark does not swallow the rest of the
+    // A value ends on its line, so that a missing quotation mark does not swallow the rest of the
     // document.
     let line = text.find('\n').unwrap_or(text.len());
     let mut first = None;
@@ -147,7 +147,7 @@ fn value_end(text: &str, quote: char) -> Option<usize> {
     first
 }
 
-/// Returns true if the text continues as a tag does behind a value.
+/// Returns true if the text continues as a tag does after a value.
 fn is_end(text: &str) -> bool {
     let trimmed = text.trim_start();
     if ["/>", ">", "?>"].iter().any(|end| trimmed.starts_with(end)) {
@@ -159,7 +159,7 @@ fn is_end(text: &str) -> bool {
     trimmed.len() < text.len() && name.len() < trimmed.len() && is_value
 }
 
-/// Returns true if a text starts with an entity or a character reference that XML knows.
+/// Returns true if a text starts with an entity or character reference that XML defines.
 fn is_entity(text: &str) -> bool {
     let Some(name) = text.find(';').and_then(|end| text.get(1..end.min(11))) else {
         return false;

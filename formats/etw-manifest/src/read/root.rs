@@ -1,9 +1,9 @@
-//! Finds a manifest's parts below the root element.
+//! Finds the parts of a manifest below the root element.
 //!
 //! The root is `instrumentationManifest`, or the `assembly` of a component of Windows or of an
-//! application. An assembly contains either a whole `instrumentationManifest`, or only its children
-//! beside elements of its own. In an assembly, `instrumentation`, `events` and `localization` may
-//! each be in the assembly's namespace or in the manifest namespace.
+//! application. An assembly contains either a whole `instrumentationManifest`, or only its
+//! children, mixed with other elements. In an assembly, `instrumentation`, `events` and
+//! `localization` may each be in the assembly's namespace or in the manifest namespace.
 
 use roxmltree::Node as Xml;
 
@@ -36,8 +36,8 @@ fn inside<'a, 'i>(
 }
 
 impl<'a, 'i> Reader<'a, 'i> {
-    /// Returns the parts of the manifest, after a check of their form; `None` if the document is
-    /// not a manifest.
+    /// Checks the syntax of the manifest and returns its parts; `None` if the document is not a
+    /// manifest.
     pub fn parts(&mut self) -> Option<Parts<'a, 'i>> {
         let root = self.document.root_element();
         let is_assembly = name(root) == "assembly";
@@ -77,7 +77,7 @@ impl<'a, 'i> Reader<'a, 'i> {
                 self.shape(shape::check_localization(mode, localization));
                 parts.languages.extend(named(mode, localization, "resources"));
             }
-            // An assembly without providers is the manifest of something else.
+            // An assembly without providers is not an event manifest.
             if mode == Mode::Strict && parts.events.is_empty() {
                 let at = self.position(root);
                 self.refuse(at, Rule::NoProvider);
@@ -103,7 +103,7 @@ impl<'a, 'i> Reader<'a, 'i> {
         }
     }
 
-    /// Notes an element or attribute that is left out; equal ones are counted at the first one.
+    /// Records an ignored element or attribute; repetitions are counted at the first one.
     fn leave_out(&mut self, note: ManifestError) {
         let Rule::LeftOut { what, inner, outer, namespace, .. } = &note.rule else {
             return;

@@ -1,4 +1,4 @@
-//! Reads templates: the fields of events, and the XML that shows them.
+//! Reads templates: the fields of events, and the XML that event logs show.
 
 use std::{borrow::Cow, collections::HashMap};
 
@@ -43,14 +43,14 @@ impl<'a, 'i> Reader<'a, 'i> {
         let known = names.find(&provider.templates, keys, &template.id);
         let known = known.is_some();
         self.refuse_second(node, "template", &template.id, known);
-        // For compilers, the checker does this.
+        // For compilers, the checker reports this.
         if self.mode == Mode::Lenient {
             self.errors.extend(layout(&template.properties));
         }
         template
     }
 
-    /// Reads the fields of a template, or the members of a structure; `outer` are the template's
+    /// Reads the fields of a template, or the members of a structure; `outer` holds the template's
     /// fields before the structure.
     fn properties(
         &mut self,
@@ -60,8 +60,8 @@ impl<'a, 'i> Reader<'a, 'i> {
     ) -> Vec<Property> {
         let mode = self.mode;
         let mut properties: Vec<Property> = Vec::new();
-        // A count or length that refers to a later field is a mistake, which is reported when all
-        // fields are known.
+        // A count or length must not refer to a later field; this is reported when all fields are
+        // known.
         let fields = elements(mode, node)
             .filter(|inner| matches!(name(*inner), "data" | "struct"))
             .map(|inner| inner.attribute("name").unwrap_or_default());
@@ -76,7 +76,7 @@ impl<'a, 'i> Reader<'a, 'i> {
                 }
                 ("UserData", None) => continue,
                 (other, _) => {
-                    // For compilers, the form has already been checked.
+                    // For compilers, the syntax has already been checked.
                     if self.mode == Mode::Lenient {
                         let at = self.position(inner);
                         self.refuse(
@@ -108,7 +108,7 @@ impl<'a, 'i> Reader<'a, 'i> {
             return found;
         }
         if self.mode == Mode::Lenient {
-            // Exporters of manifests remove the spaces of names, but not everywhere.
+            // Tools that export manifests remove spaces from names, but not everywhere.
             let joined: String = text.split_whitespace().collect();
             if let Some(found) = scope.find(&joined) {
                 return found;
@@ -125,7 +125,7 @@ impl<'a, 'i> Reader<'a, 'i> {
         }
     }
 
-    /// Finds a type without regard to its prefix, for decoders.
+    /// Finds a type regardless of its prefix, for decoders.
     fn local_type<T>(&self, written: &str, find: impl Fn(&str) -> Option<T>) -> Option<T> {
         if self.mode == Mode::Strict {
             return None;
@@ -171,7 +171,7 @@ impl<'a, 'i> Reader<'a, 'i> {
     }
 }
 
-/// The positions of a list's fields by their names, in ascending order.
+/// The positions of a list's fields by name, in ascending order.
 struct Fields<'a>(HashMap<&'a str, Vec<usize>>);
 
 impl<'a> Fields<'a> {
@@ -183,8 +183,7 @@ impl<'a> Fields<'a> {
         Self(places)
     }
 
-    /// Returns the last field with a name before the position `end`, and the first one from there
-    /// on.
+    /// Returns the last field with a name before position `end`, and the first one at or after it.
     fn around(&self, name: &str, end: usize) -> (Option<usize>, Option<usize>) {
         let places = self.0.get(name).map(Vec::as_slice).unwrap_or_default();
         let (before, behind) = places.split_at(places.partition_point(|at| *at < end));
@@ -195,16 +194,16 @@ impl<'a> Fields<'a> {
 /// The fields to which a size can refer.
 #[derive(Clone, Copy)]
 struct Scope<'a, 'b> {
-    /// The fields of the list that has the size.
+    /// The fields in the same list as the size.
     fields: &'b Fields<'a>,
-    /// The position of the field that has the size.
+    /// The position of the field whose size this is.
     at: usize,
-    /// The template's fields and the structure's position, for a size in a structure.
+    /// For a size in a structure: the template's fields and the structure's position.
     outer: Option<(&'b Fields<'a>, usize)>,
 }
 
 impl Scope<'_, '_> {
-    /// Finds the nearest earlier field; failing that, a field to which the size must not refer.
+    /// Finds the nearest earlier field; otherwise, a later field, which the size must not refer to.
     fn find(self, name: &str) -> Option<Size> {
         let (before, behind) = self.fields.around(name, self.at);
         let outer = || {
@@ -218,7 +217,7 @@ impl Scope<'_, '_> {
     }
 }
 
-/// Returns the name of a type with the usual prefix of its namespace.
+/// Returns a type's name with the usual prefix of its namespace.
 fn type_name<'a>(node: Xml<'_, '_>, written: &'a str) -> Cow<'a, str> {
     const XML_SCHEMA: &str = "http://www.w3.org/2001/XMLSchema";
     let Some((prefix, local)) = written.split_once(':') else {
@@ -235,7 +234,7 @@ fn type_name<'a>(node: Xml<'_, '_>, written: &'a str) -> Cow<'a, str> {
 const MAX_DEPTH: usize = 32;
 
 /// Reads the root of a template's `UserData`, unless it is nested too deeply. mc.exe inserts white
-/// space between its elements, as the template's GUID shows.
+/// space between the elements, which affects the template's GUID.
 fn user_data(node: Xml<'_, '_>) -> Option<Element> {
     let mut root = element(node, MAX_DEPTH)?;
     let mut nodes = Vec::new();

@@ -16,8 +16,9 @@ pub fn name<'a>(node: Xml<'a, '_>) -> &'a str {
     node.tag_name().name()
 }
 
-/// Returns an element's children in the same namespace; manifests ignore others. For decoders, one
-/// of the two may also have no namespace, or the child may return to the manifests' namespace.
+/// Returns an element's children in the same namespace; manifests ignore other children. For
+/// decoders, the element or the child may also have no namespace, or the child may have the
+/// manifests' namespace.
 pub fn elements<'a, 'i>(
     mode: Mode,
     node: Xml<'a, 'i>,
@@ -31,7 +32,7 @@ pub fn elements<'a, 'i>(
     })
 }
 
-/// Returns an element's children with a name; for decoders, in any namespace.
+/// Returns an element's children with this name; for decoders, in any namespace.
 pub fn named<'a, 'i>(
     mode: Mode,
     node: Xml<'a, 'i>,
@@ -49,13 +50,13 @@ pub fn optional(node: Xml<'_, '_>, attribute: &str) -> Option<String> {
     node.attribute(attribute).map(str::to_owned)
 }
 
-/// Returns attributes that are kept unchanged.
+/// Returns the attributes to keep unchanged.
 pub fn others(node: Xml<'_, '_>, names: &[&str]) -> Others {
     let there = node.attributes().filter(|attribute| names.contains(&attribute.name()));
     there.map(|attribute| (attribute.name().to_owned(), attribute.value().to_owned())).collect()
 }
 
-/// Parses a number of a manifest: decimal digits, or hexadecimal digits after `0x`.
+/// Parses a number in a manifest: decimal digits, or hexadecimal digits after `0x`.
 #[must_use]
 pub fn number(text: &str) -> Option<u64> {
     let text = text.trim();
@@ -67,7 +68,8 @@ pub fn number(text: &str) -> Option<u64> {
 }
 
 impl<'a, 'i> Reader<'a, 'i> {
-    /// Returns the place of an attribute's value or, without the attribute, of the element.
+    /// Returns the location of an attribute's value or, if the attribute is missing, of the
+    /// element.
     pub fn attribute_position(&self, node: Xml<'a, 'i>, attribute: &str) -> Position {
         node.attribute_node(attribute).map_or_else(
             || self.position(node),
@@ -98,8 +100,8 @@ impl<'a, 'i> Reader<'a, 'i> {
         optional(node, attribute).unwrap_or_default()
     }
 
-    /// Reads a number, if the attribute exists. A number that fits its type but is out of its range
-    /// is an error only for compilers.
+    /// Reads a number, if the attribute exists. A number that fits its type but is out of range is
+    /// an error only for compilers.
     pub fn optional_number<T: TryFrom<u64>>(
         &mut self,
         node: Xml<'a, 'i>,
@@ -188,7 +190,7 @@ impl<'a, 'i> Reader<'a, 'i> {
         Some(text.to_owned())
     }
 
-    /// Reads a GUID, if the attribute exists; a decoder ignores a malformed one.
+    /// Reads a GUID, if the attribute exists; decoders ignore malformed GUIDs.
     pub fn optional_guid(&mut self, node: Xml<'a, 'i>, attribute: &'static str) -> Option<Guid> {
         let text = node.attribute(attribute)?;
         text.trim().parse().map_or_else(
@@ -213,7 +215,7 @@ impl<'a, 'i> Reader<'a, 'i> {
         })
     }
 
-    /// Reads a name, whose prefix must be bound to a namespace.
+    /// Reads a qualified name; its prefix must be bound to a namespace.
     pub fn resolve(&mut self, node: Xml<'a, 'i>, attribute: &'static str, written: &str) -> QName {
         let Some((prefix, _)) = written.split_once(':') else {
             return QName::plain(written);
@@ -232,7 +234,7 @@ impl<'a, 'i> Reader<'a, 'i> {
         self.resolve(node, "name", &written)
     }
 
-    /// Resolves the text that an attribute refers to (`strTableRef` of eventman.xsd):
+    /// Resolves an attribute's reference to a string (`strTableRef` in eventman.xsd):
     /// `$(string.ID)` refers to the manifest's strings. `$(mc.SYMBOL)` refers to a message file,
     /// which mc.exe reads in addition to the manifest.
     pub fn message(&mut self, node: Xml<'a, 'i>) -> Option<TextRef> {

@@ -1,8 +1,8 @@
 //! The resources that decoders read: `WEVT_TEMPLATE` and the message table.
 //!
 //! Microsoft does not document their formats. `docs/reference/decoding-resources.md` describes
-//! them, based on the libfwevt project's description and on the resources that mc.exe writes, with
-//! which the encoder is compared byte for byte.
+//! them, based on the libfwevt project's documentation and the output of mc.exe. Tests compare the
+//! encoder's output with mc.exe's byte for byte.
 
 mod decode;
 mod encode;

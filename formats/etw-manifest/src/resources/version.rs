@@ -5,7 +5,7 @@
 pub enum Version {
     /// 3.1, which mc.exe wrote up to the SDK for Windows 10 1703.
     V3,
-    /// 5.1, which newer versions of mc.exe write; it adds names and attributes of providers and
+    /// 5.1, which newer versions of mc.exe write; it adds names and attributes to providers and
     /// events.
     V5,
 }

@@ -1,5 +1,5 @@
-//! Writes the XML of a manifest. The output is deterministic and has a line for each item, so that
-//! differences are easy to read.
+//! Writes a manifest's XML. The output is deterministic, with one item per line so that differences
+//! are easy to read.
 
 mod template;
 mod xml;
@@ -17,7 +17,7 @@ use crate::model::{
 };
 use xml::{Attributes, Writer, written};
 
-/// Writes a manifest, with `comment` as a comment at the start.
+/// Writes a manifest, preceded by `comment`.
 #[must_use]
 pub fn write(manifest: &Manifest, comment: &str) -> String {
     let mut out = Writer { manifest, xml: XmlWriter::new_with_indent(Vec::new(), b' ', 2) };
@@ -50,11 +50,11 @@ pub fn write(manifest: &Manifest, comment: &str) -> String {
     out.close("instrumentationManifest");
     let mut bytes = out.xml.into_inner();
     bytes.push(b'\n');
-    // Everything written is valid UTF-8.
+    // The writer produces only valid UTF-8.
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// Returns the namespaces of the prefixes in the manifest's names.
+/// Returns the namespaces of the prefixes in the manifest's qualified names.
 fn prefixes(manifest: &Manifest) -> impl Iterator<Item = (String, String)> + '_ {
     manifest
         .providers
@@ -244,7 +244,7 @@ impl<'a> Writer<'a> {
 
     fn logging(&mut self, logging: Logging) {
         let Logging { auto_backup, retention, max_size } = logging;
-        // The order is eventman.xsd's.
+        // The order is that of eventman.xsd.
         let properties = [
             ("autoBackup", auto_backup.map(|on| on.to_string())),
             ("retention", retention.map(|on| on.to_string())),
@@ -366,7 +366,7 @@ impl<'a> Writer<'a> {
     }
 }
 
-/// Returns the opcodes of a task, or without a task, that winmeta.xml does not define.
+/// Returns the opcodes of a task, or of no task, that winmeta.xml does not define.
 fn own_opcodes(provider: &Provider, task: Option<usize>) -> Vec<&Opcode> {
     provider.opcodes.iter().filter(|opcode| !opcode.standard && opcode.task == task).collect()
 }

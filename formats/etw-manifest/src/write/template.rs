@@ -53,7 +53,7 @@ impl Writer<'_> {
                     self.empty("data", attributes);
                 }
                 PropertyKind::Unknown { in_type, .. } => {
-                    // The type has no name, and readers do not accept its number.
+                    // The type has no name, and readers reject its number.
                     self.empty("data", attributes.with("inType", in_type.to_string()));
                 }
                 PropertyKind::Struct(members) => {
@@ -66,8 +66,8 @@ impl Writer<'_> {
         }
     }
 
-    /// Writes the root of a template's `UserData`: each element on a separate line. The end tag
-    /// gets a separate line only if it had one, since the template's GUID depends on it.
+    /// Writes the root of a template's `UserData`, one element per line. The end tag is on its own
+    /// line only if it was before, because the template's GUID depends on it.
     fn user_data(&mut self, root: &Element) {
         if root.nodes.is_empty() {
             self.empty(&root.name, element_attributes(root));
@@ -92,7 +92,7 @@ impl Writer<'_> {
         self.close(&root.name);
     }
 
-    /// Writes an element of `UserData` with unchanged content.
+    /// Writes an element of `UserData` with its content unchanged.
     fn element(&mut self, element: &Element) {
         self.stay_on_line();
         if element.nodes.is_empty() {

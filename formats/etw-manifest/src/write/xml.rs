@@ -61,7 +61,7 @@ fn tag<'n>(name: &'n str, attributes: Attributes<'_>) -> BytesStart<'n> {
     tag
 }
 
-/// Writes one manifest.
+/// Keeps the next tag on the same line, by writing empty character data.
 pub struct Writer<'a> {
     pub manifest: &'a Manifest,
     pub xml: XmlWriter<Vec<u8>>,
@@ -95,7 +95,7 @@ impl Writer<'_> {
     }
 }
 
-/// Checks the result of writing to memory, which cannot fail.
+/// Checks a write to memory, which cannot fail.
 pub fn written(result: &io::Result<()>) {
     debug_assert!(result.is_ok(), "{result:?}");
 }

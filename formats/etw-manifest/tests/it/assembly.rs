@@ -1,4 +1,4 @@
-//! Reads manifests inside an assembly, as components of Windows have them.
+//! Reads manifests inside an assembly, as Windows components ship them.
 
 use etw_manifest::{Lenient, Rule, read, read_lenient};
 
@@ -7,12 +7,12 @@ use crate::SOUND;
 const EVENTS: &str = "http://schemas.microsoft.com/win/2004/08/events";
 const ASSEMBLY: &str = "urn:schemas-microsoft-com:asm.v3";
 
-/// Returns the manifest's element without the XML declaration.
+/// Returns the manifest's root element, without the XML declaration.
 fn element() -> &'static str {
     &SOUND[SOUND.find("<instrumentationManifest").unwrap()..]
 }
 
-/// Returns a whole manifest below an assembly.
+/// Returns an assembly that contains a whole manifest.
 fn below() -> String {
     let element = element();
     format!(
@@ -21,7 +21,8 @@ fn below() -> String {
     )
 }
 
-/// Returns the manifest's parts in an assembly, with only `events` in the manifests' namespace.
+/// Returns an assembly with the manifest's parts, of which only `events` is in the manifests'
+/// namespace.
 fn spread() -> String {
     let text = element().replacen("<instrumentationManifest", "<assembly", 1);
     let text = text.replace("</instrumentationManifest>", "</assembly>");
@@ -31,7 +32,7 @@ fn spread() -> String {
     text.replacen("<instrumentation>", "<file name=\"c.sys\"/><instrumentation>", 1)
 }
 
-/// Returns a model's text without places, which differ.
+/// Returns a model's text without locations, which differ.
 fn placeless(model: &impl std::fmt::Debug) -> String {
     let text = format!("{model:?}");
     let mut parts = text.split("Position {");

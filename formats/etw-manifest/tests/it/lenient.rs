@@ -4,7 +4,7 @@ use etw_manifest::{Lenient, Manifest, Part, Rule, Size, read, read_lenient};
 
 use crate::SOUND;
 
-/// The parts that are skipped, with their names.
+/// Returns the manifest and its skipped parts with their names.
 fn skipped(text: &str) -> (Manifest, Vec<(Part, String)>) {
     let Lenient { manifest, skipped } = read_lenient(text).unwrap();
     let parts = skipped.into_iter().map(|one| (one.part, one.name));
@@ -45,7 +45,7 @@ fn decoders_ignore_rules_that_only_compilers_need() {
     }
 }
 
-/// As `wincache_etw.man` of PHP has them.
+/// PHP's `wincache_etw.man` contains such comments.
 #[test]
 fn decoders_skip_comments_with_two_hyphens() {
     let banner = "<!--\n  +------+\n--><instrumentationManifest ";
@@ -94,8 +94,8 @@ fn parts_are_counted_and_listed_in_the_order_of_the_file() {
     assert!(loud.ends_with("must be a number from 16 to 255; skipping level \"Loud\""), "{loud}");
 }
 
-/// `strTableRef` of eventman.xsd has two forms; mc.exe looks the second one up in a message file,
-/// which neither a compiler nor a decoder has here.
+/// `strTableRef` of eventman.xsd has two forms; for the second, mc.exe needs a message file, which
+/// neither reader has.
 #[test]
 fn a_text_from_a_message_file_is_not_in_the_manifest() {
     for reference in ["$(mc.CONTOSO_NAME)", "$(MC.CONTOSO_NAME)"] {
@@ -133,7 +133,7 @@ fn a_member_may_be_counted_by_a_field_before_its_structure() {
         panic!("{template:?}");
     };
     assert_eq!(members[0].count, Size::Outer(0));
-    // No known compiler accepts this.
+    // No known compiler accepts this reference.
     let failures = read(text).unwrap_err();
     assert_eq!(failures.0.len(), 1, "{failures}");
     assert_eq!(failures.0[0].rule, Rule::SizeField("n".to_owned()));
@@ -145,7 +145,7 @@ fn a_document_that_is_not_a_manifest_is_refused() {
     assert!(matches!(read_lenient("<a/>").unwrap_err().rule, Rule::NotAManifest(_)));
 }
 
-/// Returns a manifest with these parts in its provider.
+/// Returns a manifest whose provider contains these parts.
 fn around(localization: &str, provider: &str) -> String {
     format!(
         "<instrumentationManifest xmlns='http://schemas.microsoft.com/win/2004/08/events' \
@@ -185,7 +185,7 @@ fn a_skipped_language_leaves_no_texts() {
     assert_eq!(texts, ["kept"]);
 }
 
-/// The time must not grow with the square of the size, even if all is on one line.
+/// The time must not grow quadratically with the size, even if everything is on one line.
 #[test]
 fn long_manifests_are_read_in_proportionate_time() {
     const COUNT: usize = 30_000;
@@ -212,7 +212,7 @@ fn long_manifests_are_read_in_proportionate_time() {
     let (manifest, parts) = skipped(&text);
     assert_eq!(parts, []);
     assert_eq!(manifest.providers[0].events.len(), COUNT);
-    // With searches of whole lists, this took minutes.
+    // Searching whole lists took minutes.
     assert!(start.elapsed().as_secs() < 30, "{:?}", start.elapsed());
 }
 
@@ -256,8 +256,8 @@ fn decoders_accept_types_without_a_prefix() {
     assert_eq!(kinds(&manifest), kinds(&read(SOUND).unwrap()));
 }
 
-/// A manifest as exporters write it: values are not escaped, `win:Always` stands for level 0, names
-/// lose their spaces in one place, and strings are repeated.
+/// A manifest as export tools write it: with unescaped values, `win:Always` for level 0, names that
+/// lose their spaces in one place, and repeated strings.
 const EXPORTED: &str = r#"<instrumentationManifest xmlns="http://schemas.microsoft.com/win/2004/08/events">
  <instrumentation xmlns:win="http://manifests.microsoft.com/win/2004/08/windows/events">
   <events><provider name="Contoso-Exported" guid="{1d5f8a60-7d1b-4c35-9e02-51a60b7c0003}"

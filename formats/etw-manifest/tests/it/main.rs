@@ -1,4 +1,4 @@
-//! The tests of the crate, by subject.
+//! The crate's tests, by subject.
 
 mod assembly;
 mod lenient;

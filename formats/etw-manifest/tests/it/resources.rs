@@ -1,4 +1,4 @@
-//! Reads the encoder's output with the decoder, which shares no code with the encoder.
+//! Reads the encoder's output with the decoder; the two share no code.
 
 use etw_manifest::{
     Manifest, read,
@@ -60,8 +60,8 @@ fn cut_resources_are_refused_or_read_without_the_cut_parts() {
     }
 }
 
-/// A resource whose providers have the same list of levels, each with its own header or all with
-/// one.
+/// Returns a resource whose providers use the same list of levels, with separate headers or one
+/// common header.
 fn shared_levels(providers: u32, levels: u32, one_header: bool) -> Vec<u8> {
     let mut bytes = b"CRIM".to_vec();
     let put = |bytes: &mut Vec<u8>, values: &[u32]| {
@@ -97,13 +97,13 @@ fn providers_cannot_repeat_the_same_list_endlessly() {
     assert!(matches!(read(&shared_levels(700, 1000, false)), Err(DecodeError::Repetition(_))));
 }
 
-/// Other compilers write tokens that this reader does not support.
+/// Other compilers write tokens that the reader does not support.
 #[test]
 fn damage_that_decoders_can_ignore_is_skipped() {
     let (templates, messages) = encode(&read(SOUND).unwrap(), Version::V5);
     let whole = decode(&templates, &messages).unwrap().manifest;
     let whole = &whole.providers[0];
-    // The first bytes of elements' content, of an attribute's value and of parts.
+    // The offsets where elements' content, an attribute's value and parts start.
     let fragment = find(&templates, b"\x0F\x01\x01\0").unwrap();
     for (tag, value) in [
         (fragment + find(&templates[fragment..], b"\x0D").unwrap(), 0x0E),

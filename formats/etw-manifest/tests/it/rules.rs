@@ -1,4 +1,4 @@
-//! Breaks each rule in an otherwise valid manifest, and checks the message and its place.
+//! Violates each rule in an otherwise valid manifest, and checks the message and its location.
 
 use etw_manifest as manifest;
 
@@ -16,7 +16,7 @@ fn a_written_manifest_compiles_to_the_same_resources() {
     use etw_manifest::resources::{Version, message_table, wevt_template};
     for (from, to) in [
         ("", ""),
-        // White space at the end of a template's own XML is part of the template's GUID.
+        // White space at the end of the XML in a template affects the template's GUID.
         ("</Code></Own>", "</Code>\n  </Own>"),
         ("<Code>%1</Code>", "<Code> %1 </Code>"),
         ("<Code>%1</Code>", "<In a=\"1&lt;\"><Code>%1</Code> and </In>"),
@@ -32,7 +32,7 @@ fn a_written_manifest_compiles_to_the_same_resources() {
     }
 }
 
-/// Returns the errors for the manifest with a replacement, and the place of the replacement.
+/// Returns the errors for the manifest with a replacement, and the location of the replacement.
 fn broken(from: &str, to: &str) -> (Vec<String>, (usize, usize)) {
     assert!(SOUND.contains(from), "{from} is not in the manifest");
     let text = SOUND.replacen(from, to, 1);
@@ -105,7 +105,7 @@ fn errors_have_the_line_and_column() {
 
 #[test]
 fn definitions_that_an_event_adds_have_the_events_place() {
-    // `win:None` has the number that this task takes.
+    // `win:None` has the same number as this task.
     let text = SOUND.replace("name=\"Pnp\" value=\"2\"", "name=\"Pnp\" value=\"0\"");
     let line = text.lines().position(|line| line.contains("win:None")).unwrap() + 1;
     let failures = manifest::read(&text).unwrap_err();
@@ -220,10 +220,10 @@ fn elements_and_attributes_of_other_namespaces_are_left_out_and_counted() {
         skipped.iter().map(|one| one.why.rule.to_string()).collect::<Vec<_>>()
     };
     assert_eq!(lenient(&text), expected);
-    // A decoder also leaves out what a compiler refuses.
+    // Decoders also ignore what compilers reject.
     let text = SOUND.replacen("<instrumentation>", "<instrumentation><more/>", 1);
     assert_eq!(lenient(&text), ["leaving out 1 element `more` of `instrumentation`"]);
-    // So do the manifests of components of Windows.
+    // Manifests of Windows components do so, too.
     let assembly = "<assembly xmlns='urn:schemas-microsoft-com:asm.v3'><instrumentation><more/>\
                     <events/></instrumentation></assembly>";
     let more = "leaving out 1 element `more` of `instrumentation` (namespace \
@@ -263,13 +263,13 @@ fn the_properties_of_a_log_file_are_read_and_written() {
         let text = with(&format!("<logging>{inside}</logging>"));
         let failures = manifest::read(&text).unwrap_err().to_string();
         assert!(failures.contains(message), "{failures}");
-        // Decoders do without.
+        // Decoders do not need it.
         let read = manifest::read_lenient(&text).unwrap();
         assert!(read.manifest.providers[0].channels.iter().any(|one| one.enabled == Some(true)));
     }
 }
 
-/// As manifests of performance counters are, which ctrpp compiles.
+/// Manifests of performance counters, which ctrpp compiles, have this form.
 #[test]
 fn a_manifest_without_events_is_refused() {
     let counters = "<counters xmlns=\"http://schemas.microsoft.com/win/2005/12/counters\"/>";
@@ -284,7 +284,7 @@ fn a_manifest_without_events_is_refused() {
         let error = etw_manifest::read(&of(inside)).unwrap_err().to_string();
         assert_eq!(error, "line 1, column 1: the manifest contains no provider", "{inside}");
     }
-    // The message compiler accepts this.
+    // The message compiler accepts this manifest.
     let empty = etw_manifest::read(&of("<instrumentation><events/></instrumentation>")).unwrap();
     assert_eq!(empty.providers.len(), 0);
 }

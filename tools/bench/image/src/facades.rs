@@ -1,4 +1,4 @@
-//! The reference event through the facades, beside the declared one.
+//! The reference event, written through facade crates and as a declared event.
 
 use core::{
     alloc::{GlobalAlloc, Layout},
@@ -43,7 +43,7 @@ fn sessions_changed(_provider: &Provider, _notification: &Notification<'_>) {
 #[allow(non_upper_case_globals, reason = "the linker looks for this name")]
 static _fltused: i32 = 0;
 
-/// An allocator for the single allocation of `tracing-core`, and for the earlier one that requests
+/// An allocator for `tracing-core`'s only allocation, and for the earlier allocation that requests
 /// memory.
 struct Memory {
     bytes: UnsafeCell<[u64; 64]>,
@@ -98,7 +98,7 @@ macro_rules! fields {
 }
 callers!(fields: tracing_five, tracing_four, tracing_request, tracing_leaf, tracing_evaluated);
 
-/// Creates a span and drops it.
+/// Creates and drops a span.
 macro_rules! span {
     ($status:expr, $bytes:expr, $text:expr) => {
         drop(tracing::info_span!("read", status = $status, bytes = $bytes, name = $text))
@@ -106,7 +106,7 @@ macro_rules! span {
 }
 callers!(span: span_five, span_four, span_request, span_leaf, span_evaluated);
 
-/// A text of 1 MiB, which no event holds.
+/// A text of 1 MiB, which is too long for an event.
 struct Long;
 
 impl Display for Long {

@@ -1,4 +1,4 @@
-//! This project's events with helpers, in the caller with five arguments.
+//! This project's event with helpers, in the caller with five arguments.
 
 use wdk_etw::{HexDump, NtStatus, RateLimit, Traced as _, emit};
 
@@ -19,7 +19,7 @@ mod trace {
     pub fn dumped(status: u32, bytes: u64, name: HexDump<'_>);
 }
 
-/// The same event of a provider that counts its events.
+/// The same event from a provider that counts its events.
 #[wdk_etw::provider(name = "Contoso.Counted", statistics)]
 mod counted {
     #[keyword]
@@ -29,7 +29,7 @@ mod counted {
     pub fn read_complete(status: u32, bytes: u64, name: &str);
 }
 
-/// The same event of a provider with one stripe.
+/// The same event from a provider with one stripe.
 #[wdk_etw::provider(name = "Contoso.Single", stripes = 1)]
 mod single {
     #[keyword]

@@ -1,17 +1,17 @@
 //! The code that the benchmark measures.
 //!
-//! For each way to write the reference event there are functions with the event and without it;
-//! the difference is the event's cost. The cost depends on the caller, so there are four callers:
+//! For each way to write the reference event, there are functions with and without the event; the
+//! difference is the event's cost. The cost depends on the caller, so there are four callers:
 //!
-//! - `five` calls routines with five arguments before and after, so that its frame always has room
-//!   for a fifth argument;
-//! - `four` calls routines with four arguments, all in registers;
-//! - `request` gets the event's values from a request, and the status from the preceding call;
+//! - `five` calls routines with five arguments before and after, so its frame always has room for a
+//!   fifth argument;
+//! - `four` calls routines with four arguments, all of which are in registers;
+//! - `request` takes the event's values from a request, and the status from the preceding call;
 //! - `leaf` calls nothing and only computes.
 //!
-//! The reference event has the name `ReadComplete`, level 4, keyword 2, a status (32 bits), a
-//! number of bytes (64 bits), and a string. Like drivers, the callers also use these values for
-//! other purposes.
+//! The reference event is named `ReadComplete` and has level 4, keyword 2, a status (32 bits), a
+//! byte count (64 bits) and a string. Like drivers, the callers also use these values for other
+//! purposes.
 
 #![no_std]
 #![allow(clippy::missing_safety_doc)]
@@ -35,13 +35,13 @@ fn panic(_info: &PanicInfo<'_>) -> ! {
 
 #[link(name = "ntoskrnl.exe", kind = "raw-dylib", modifiers = "+verbatim")]
 unsafe extern "system" {
-    /// Represents another call that a driver makes, with five arguments, like the framework's
-    /// routines for a request's buffers.
+    /// Represents another call in a driver, with five arguments, like the framework's routines for
+    /// request buffers.
     fn Other(context: usize, status: u32, bytes: u64, start: *const u8, length: usize) -> u32;
     /// Represents a second call with five arguments.
     fn Another(context: usize, status: u32, bytes: u64, start: *const u8, length: usize) -> u32;
 
-    /// Represents a call with four arguments, all in registers.
+    /// Represents a call with four arguments, all of which are in registers.
     fn OtherOfFour(status: u32, bytes: u64, start: *const u8, length: usize) -> u32;
     /// Represents a second call with four arguments.
     fn AnotherOfFour(status: u32, bytes: u64, start: *const u8, length: usize) -> u32;
@@ -73,7 +73,7 @@ pub struct Request {
     length: usize,
 }
 
-/// The routines that compiler-generated code and the peer call by name.
+/// The routines that compiler-generated code and the peer reference by name.
 #[repr(transparent)]
 struct Routines([*const (); 10]);
 
@@ -204,7 +204,7 @@ macro_rules! callers {
             crate::mixed(status, bytes)
         }
 
-        /// Writes an event one of whose arguments is a call.
+        /// Writes an event whose argument is the result of a call.
         #[unsafe(no_mangle)]
         pub unsafe extern "system" fn $evaluated(
             status: u32,
@@ -222,8 +222,8 @@ macro_rules! callers {
 
 pub(crate) use callers;
 
-/// Defines a function that writes one event or nine between the same calls. The difference is the size of
-/// eight events in the image.
+/// Defines functions that write one event, or nine, between the same calls. The size difference is
+/// that of eight events in the image.
 macro_rules! many {
     ($many:ident, $feature:literal, $write:ident: $first:tt; $($more:tt),*) => {
         #[unsafe(no_mangle)]

@@ -1,8 +1,8 @@
-//! Loops around the reference event, which the benchmark times on a processor.
+//! Loops with the reference event, which the benchmark times on a processor.
 //!
-//! `…_writes` writes the event again and again. `…_sum` and `…_checksum` compute a value from an
-//! array, with the event in the loop: the compiler vectorizes a sum if the loop contains nothing
-//! else, and each step of a checksum waits for the step before.
+//! `…_writes` writes the event repeatedly. `…_sum` and `…_checksum` compute a value from an array,
+//! with the event in the loop: the compiler vectorizes a sum if the loop contains nothing else,
+//! whereas each step of a checksum depends on the previous one.
 
 use core::ptr;
 
@@ -45,7 +45,7 @@ struct DataDescriptor {
 /// The prime of the FNV-1a checksum.
 pub const PRIME: u64 = 0x0100_0000_01B3;
 
-/// Defines the loop that only writes, for one way to write the reference event.
+/// Defines the loop that only writes events, for one way to write the reference event.
 macro_rules! writes {
     ($write:ident: $writes:ident) => {
         #[unsafe(no_mangle)]
@@ -62,7 +62,7 @@ macro_rules! writes {
 
 pub(crate) use writes;
 
-/// Calls `EtwWriteEx` with data descriptors that are ready before the loop.
+/// Calls `EtwWriteEx` with data descriptors that are prepared before the loop.
 #[unsafe(no_mangle)]
 pub unsafe extern "system" fn bare_writes(count: u64, start: *const u8, length: usize) {
     static EVENT: EventDescriptor =

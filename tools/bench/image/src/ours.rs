@@ -32,7 +32,7 @@ pub mod trace {
     pub fn read_complete8(status: u32, bytes: u64, name: &str);
 }
 
-/// The same events in a manifest. They have a provider of their own, because a provider with only
+/// The same events in a manifest. They have a separate provider, because a provider with only
 /// manifest events is registered without traits.
 #[wdk_etw::provider(name = "Contoso.Driver")]
 pub mod manifest {
@@ -62,7 +62,7 @@ pub mod manifest {
     pub fn read_complete8(status: u32, bytes: u64, name: &str);
 }
 
-/// The events of `trace`, without a rundown.
+/// The events of `trace`, without rundown protection.
 #[wdk_etw::provider(name = "Contoso.Driver", rundown = none)]
 pub mod unprotected {
     #[keyword]

@@ -70,8 +70,8 @@ impl Image {
         })
     }
 
-    /// Returns the loop over an array that contains the event written in one way. The loop's
-    /// parameters are the array and the number of passes.
+    /// Returns the loop over an array with the event written in one way. The loop's parameters are
+    /// the array and the number of passes.
     pub fn array<'image>(
         &'image self,
         way: &str,

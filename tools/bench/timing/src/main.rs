@@ -1,10 +1,10 @@
-//! Times the benchmark's loops on this machine's processors.
+//! Times the benchmark's loops on this machine.
 //!
-//! `bench-timing IMAGE` maps the benchmark's image into this process, binds its imports to routines
-//! of ETW that do nothing, and calls the loops that the image exports. The measured code is
-//! the compiled Windows code. The output is JSON with one figure for each round; `cargo xtask
-//! bench` computes the medians. With `--check`, the program only checks that each loop writes the
-//! events that it should.
+//! `bench-timing IMAGE` maps the benchmark's image into this process, binds its imports to ETW
+//! routines that do nothing, and calls the loops that the image exports. The measured code is the
+//! code compiled for Windows. The output is JSON with one figure per round; `cargo xtask bench`
+//! computes medians. With `--check`, the program only checks that each loop writes the expected
+//! events.
 
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 mod image;
@@ -48,7 +48,7 @@ fn run() -> anyhow::Result<()> {
         .arg(
             Arg::new("check")
                 .long("check")
-                .help("Only check that each loop writes the events that it should")
+                .help("Only check that each loop writes the expected events")
                 .action(ArgAction::SetTrue),
         )
         .get_matches();

@@ -13,7 +13,7 @@ use crate::{
     threads::{Time, once, together},
 };
 
-/// The ways to write the reference event in a loop that only writes: the prefixes of the image's
+/// The ways to write the reference event in a loop that only writes, as prefixes of the image's
 /// functions. `bare` only calls `EtwWriteEx`. To time another declaration of the provider, add an
 /// entry here and one in `cargo xtask bench`.
 const WRITES: [&str; 6] = ["described", "manifest", "single", "unprotected", "peer", "bare"];
@@ -21,24 +21,25 @@ const WRITES: [&str; 6] = ["described", "manifest", "single", "unprotected", "pe
 /// The ways to write the reference event in a loop over an array. `nothing` writes no event.
 const ARRAYS: [&str; 5] = ["nothing", "described", "manifest", "unprotected", "peer"];
 
-/// The loops over an array: the suffixes of the image's functions.
+/// The loops over an array, as suffixes of the image's functions.
 const LOOPS: [&str; 2] = ["sum", "checksum"];
 
 /// The number of rounds. Each round measures everything once, so that a disturbance affects all
-/// ways.
+/// ways alike.
 const ROUNDS: usize = 11;
 
-/// The time that a loop takes on one thread.
+/// The approximate duration of a loop on one thread.
 const LONG: Duration = Duration::from_millis(60);
 
-/// The number of elements of the array, which fits into a processor's first-level cache.
+/// The number of elements in the array, which fits in a processor's first-level cache.
 const ELEMENTS: usize = 2048;
 
 fn array() -> Vec<u64> {
     (0..ELEMENTS as u64).map(|number| number.wrapping_mul(0x9E37_79B9_7F4A_7C15)).collect()
 }
 
-/// Fails unless each loop writes one event in each step, and none while no session wants events.
+/// Fails unless each loop writes one event in each step while a session wants events, and none
+/// otherwise.
 pub fn check(path: &Path) -> Result<()> {
     const STEPS: u64 = 10;
     let image = Image::load(path, counted_write)?;
@@ -77,7 +78,7 @@ pub fn check(path: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Returns the number of steps with which a loop takes [`LONG`] on one thread.
+/// Returns the number of steps in which a loop takes about [`LONG`] on one thread.
 fn times(run: impl Fn(u64)) -> Result<u64> {
     let mut times = 1;
     loop {
@@ -104,9 +105,9 @@ fn scaled(times: u64, factor: f64) -> u64 {
 /// The figures of one loop, one for each round.
 #[derive(Default)]
 struct Figures {
-    /// The nanoseconds per step during which the thread had a processor, averaged over the threads.
+    /// The nanoseconds of processor time per step, averaged over the threads.
     nanoseconds: Vec<f64>,
-    /// The largest share of time that a thread waited for its processor.
+    /// The largest fraction of the time that a thread waited for its processor.
     waited: Vec<f64>,
 }
 
@@ -132,7 +133,7 @@ fn thread_counts(processors: usize) -> Vec<usize> {
     counts
 }
 
-/// Times the loops of an image.
+/// Times an image's loops.
 pub fn measure(path: &Path) -> Result<Value> {
     let processors = processors::usable()?;
     ensure!(

@@ -1,7 +1,7 @@
 //! The routines of ntoskrnl.exe that the image imports.
 //!
-//! They have the calling convention of Windows, in which the caller removes the arguments, so one
-//! function without parameters serves routines with any number of parameters.
+//! In Windows' calling convention, the caller removes the arguments, so a function without
+//! parameters can stand for routines with any number of parameters.
 
 use std::{
     ffi::c_void,
@@ -52,15 +52,15 @@ impl Registration {
 /// The registrations that [`take_registrations`] has not returned yet.
 static REGISTRATIONS: Mutex<Vec<Registration>> = Mutex::new(Vec::new());
 
-/// The calls of [`counted_write`].
+/// The number of calls of [`counted_write`].
 static WRITES: AtomicU64 = AtomicU64::new(0);
 
-/// Returns the registrations since the last call.
+/// Returns the registrations since the previous call.
 pub fn take_registrations() -> Vec<Registration> {
     mem::take(&mut *REGISTRATIONS.lock().unwrap_or_else(PoisonError::into_inner))
 }
 
-/// Returns the number of calls of [`counted_write`] since the last call of this function.
+/// Returns the number of calls of [`counted_write`] since this function was last called.
 pub fn take_writes() -> u64 {
     WRITES.swap(0, Ordering::Relaxed)
 }
@@ -97,13 +97,13 @@ const extern "win64" fn succeed() -> u32 {
     0
 }
 
-/// A routine that no loop calls.
+/// A routine that the loops never call.
 extern "win64" fn unexpected() -> u32 {
     eprintln!("error: a loop of the image called a routine other than ETW's");
     process::abort()
 }
 
-/// Returns the address to bind an import to. `write` is the routine for writes.
+/// Returns the address to which an import is bound. `write` is the routine for writes.
 pub fn routine(name: &str, write: extern "win64" fn() -> u32) -> u64 {
     let routine = match name {
         "EtwRegister" => register as *const (),

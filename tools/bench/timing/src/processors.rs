@@ -9,7 +9,7 @@ use nix::{
 };
 
 /// Returns the processors that this process may use. Processors that share a core with an earlier
-/// one come last, so that two threads share a core only if the machine has no other.
+/// one come last, so that two threads share a core only if there are no other cores.
 pub fn usable() -> Result<Vec<usize>> {
     let set = sched_getaffinity(Pid::from_raw(0))
         .context("cannot read the processors that this process may use")?;
@@ -18,10 +18,10 @@ pub fn usable() -> Result<Vec<usize>> {
     Ok(cores_first(&with_cores))
 }
 
-/// Returns a name of a processor's core.
+/// Returns a name for a processor's core.
 fn core(processor: usize) -> String {
     let path = format!("/sys/devices/system/cpu/cpu{processor}/topology/thread_siblings_list");
-    // Without the file, it is unknown which processors share a core.
+    // If the file does not exist, it is unknown which processors share a core.
     fs::read_to_string(path).unwrap_or_else(|_| processor.to_string())
 }
 

@@ -18,17 +18,17 @@ const STACK: usize = 24 << 10;
 /// The size of a page.
 const PAGE: usize = 4 << 10;
 
-/// The elapsed and processor time of one thread.
+/// The elapsed time and processor time of one thread.
 #[derive(Clone, Copy, Debug)]
 pub struct Time {
     /// The elapsed time.
     pub passed: Duration,
-    /// The time in which the thread had its processor.
+    /// The time for which the thread had its processor.
     pub on_processor: Duration,
 }
 
 impl Time {
-    /// Returns the share of the time in which the thread waited for its processor.
+    /// Returns the fraction of the time that the thread waited for its processor.
     pub fn waited(&self) -> f64 {
         1.0 - (self.on_processor.as_secs_f64() / self.passed.as_secs_f64()).min(1.0)
     }
@@ -53,9 +53,9 @@ pub fn once(work: impl Fn()) -> Result<Time> {
 
 /// Runs `work` on one thread per processor, all at the same time.
 ///
-/// The stacks have the size of the Windows kernel's plus a few pages, a different number in each
-/// call, so that their distances vary: a provider may choose the memory that a thread writes by the
-/// address of its stack.
+/// The stacks have the size of Windows kernel stacks plus a few pages. The number of pages varies
+/// between calls, so that the distances vary: a provider can select the memory that a thread writes
+/// to by its stack address.
 pub fn together(processors: &[usize], rng: &mut Rng, work: impl Fn() + Sync) -> Result<Vec<Time>> {
     let ready = AtomicUsize::new(0);
     let is_cancelled = AtomicBool::new(false);
@@ -77,7 +77,7 @@ pub fn together(processors: &[usize], rng: &mut Rng, work: impl Fn() + Sync) -> 
             let size = STACK + PAGE * rng.usize(0..16);
             let started =
                 thread::Builder::new().stack_size(size).spawn_scoped(scope, || one(*processor));
-            // The scope waits for the threads that have started.
+            // The scope waits for the threads that have already started.
             threads.push(started.inspect_err(|_| is_cancelled.store(true, Ordering::Release)));
         }
         let mut times = Vec::new();
@@ -103,7 +103,7 @@ mod tests {
     #[test]
     fn threads_run_at_the_same_time() {
         let processors: Vec<usize> = usable().unwrap().into_iter().take(2).collect();
-        // Each thread waits for the others, so none would end if they ran sequentially.
+        // Each thread waits for the others, so sequential threads would never end.
         let all = Barrier::new(processors.len());
         let times = together(&processors, &mut Rng::with_seed(1), || {
             all.wait();

@@ -25,9 +25,9 @@ pub use self::source::{Source, Version, Wanted};
 pub struct New {
     /// The folder to create.
     pub folder: PathBuf,
-    /// The package's name, if it differs from the folder's.
+    /// The package's name, if it differs from the folder's name.
     pub name: Option<String>,
-    /// The provider's name, if it is not derived from the package's.
+    /// The provider's name, if it is not derived from the package's name.
     pub provider: Option<String>,
     /// The requested source of wdk-etw.
     pub source: Wanted,
@@ -48,7 +48,7 @@ pub fn run(new: &New) -> Result<()> {
     for (path, contents) in template::files(&names, &source.relative_to(&folder))? {
         write(&folder.join(path), &contents)?;
     }
-    // The folder exists now, so the search starts at its parent.
+    // The folder now exists, so the search starts at its parent.
     let parent = folder.parent().unwrap_or(&folder);
     start_repository(&folder, parent);
     if let Some(outer) = workspace_of(parent) {
@@ -70,12 +70,12 @@ pub fn run(new: &New) -> Result<()> {
     Ok(())
 }
 
-/// Returns the names of the new driver, or an error that explains which name is invalid.
+/// Returns the new driver's names, or an error about the invalid name.
 fn names(new: &New) -> Result<Names> {
     let name = if let Some(name) = &new.name {
         name.clone()
     } else {
-        // `.` and `..` are not names, and exist.
+        // `.` and `..` exist but are not names.
         let name = new.folder.file_name().with_context(|| {
             format!(
                 "{} does not name a new folder; name one, such as `cargo etw new contoso-sensor`",
@@ -103,7 +103,7 @@ fn names(new: &New) -> Result<Names> {
     }
 }
 
-/// Writes a new file, and creates its folders.
+/// Writes a new file, and creates missing folders.
 fn write(path: &Path, contents: &str) -> Result<()> {
     path.parent()
         .map_or(Ok(()), fs::create_dir_all)
@@ -135,7 +135,7 @@ fn start_repository(folder: &Path, parent: &Path) {
     }
 }
 
-/// Returns the manifest of the cargo workspace that a folder is in.
+/// Returns the manifest of the cargo workspace that contains a folder.
 fn workspace_of(folder: &Path) -> Option<PathBuf> {
     let mut cargo = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     cargo

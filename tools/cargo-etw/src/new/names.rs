@@ -9,7 +9,7 @@ use thiserror::Error;
 pub struct Names {
     /// The driver's package: `contoso-sensor`.
     pub package: String,
-    /// The image without its extension, and the service: `contoso_sensor`.
+    /// The image's name without extension, and the service's name: `contoso_sensor`.
     pub image: String,
     /// The company in the INF file: `Contoso`.
     pub company: String,
@@ -17,16 +17,16 @@ pub struct Names {
     pub provider: String,
     /// The provider's GUID.
     pub guid: Guid,
-    /// The device's interface class.
+    /// The device interface class.
     pub interface: Guid,
     /// The device's hardware ID: `Root\ContosoSensor`.
     pub hardware_id: String,
 }
 
-/// Reasons why a name is invalid for a driver.
+/// The reasons why a name is invalid for a driver.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum NameError {
-    /// The name has no characters.
+    /// The name is empty.
     #[error("the package's name is empty; name it, such as contoso-sensor")]
     Empty,
     /// The name starts with a digit or a hyphen.
@@ -34,13 +34,13 @@ pub enum NameError {
         "`{0}` cannot be a driver's package name: it starts with {1:?}; start with a letter or `_`"
     )]
     Start(String, char),
-    /// A character that is not allowed in the name of a package, service or file.
+    /// The name contains a character that is not allowed in a package, service or file name.
     #[error(
         "`{0}` cannot be a driver's package name: it contains {1:?}; use ASCII letters, digits, \
          `-` and `_`, because the file's and the service's names are derived from it"
     )]
     Character(String, char),
-    /// A name with another meaning.
+    /// The name already has another meaning.
     #[error("`{0}` cannot be a driver's package name: it is {1}; choose another name")]
     Reserved(String, &'static str),
     /// The name is too long.
@@ -55,8 +55,8 @@ pub enum NameError {
     Provider(String, String),
 }
 
-/// The maximum length of a package's name in characters: a hardware ID has at most 199, of which
-/// `Root\` takes five (`MAX_DEVICE_ID_LEN` is 200 with the terminator).
+/// The maximum length of a package's name in characters: a hardware ID has at most 199, including
+/// five for `Root\` (`MAX_DEVICE_ID_LEN` is 200, including the terminator).
 const MAX_LENGTH: usize = 194;
 
 /// Rust's keywords, strict and reserved.
@@ -68,10 +68,10 @@ const KEYWORDS: &[&str] = &[
     "unsafe", "unsized", "use", "virtual", "where", "while", "yield", "_",
 ];
 
-/// Folders that cargo creates in a target folder.
+/// Folders that cargo creates in the target folder.
 const CARGO_FOLDERS: &[&str] = &["build", "deps", "examples", "incremental"];
 
-/// Crates of Rust's distribution.
+/// The crates in Rust's distribution.
 const RUST_CRATES: &[&str] = &["alloc", "core", "proc_macro", "std", "test"];
 
 /// The crates that the new driver uses.
@@ -80,10 +80,10 @@ const USED_CRATES: &[&str] = &[
     "wdk_macros", "wdk_panic", "wdk_sys",
 ];
 
-/// Device names, which no file on Windows can have.
+/// Device names, which Windows does not allow as file names.
 const DEVICES: &[&str] = &["aux", "con", "nul", "prn", "conin", "conout"];
 
-/// Services of drivers that come with Windows, whose names a driver could get by accident.
+/// The services of Windows' own drivers whose names a new driver could get by accident.
 const SERVICES: &[&str] = &[
     "acpi", "afd", "beep", "bowser", "bthenum", "bthusb", "cdrom", "cng", "disk", "dxgkrnl",
     "fastfat", "fileinfo", "hidclass", "hidusb", "http", "i8042prt", "kbdclass", "ks", "monitor",
@@ -94,7 +94,7 @@ const SERVICES: &[&str] = &[
 ];
 
 impl Names {
-    /// Derives the names from a package's name; `provider` replaces the provider's name.
+    /// Derives the names from a package name; `provider`, if given, is the provider's name.
     pub fn new(package: &str, provider: Option<&str>) -> Result<Self, NameError> {
         check(package)?;
         let image = package.replace('-', "_");
@@ -146,7 +146,7 @@ fn check(name: &str) -> Result<(), NameError> {
         return Err(NameError::Length(name.to_owned()));
     }
     let reserved = |what| Err(NameError::Reserved(name.to_owned(), what));
-    // The library's name. Windows ignores case in the names of files and services.
+    // The library's name. Windows ignores case in file and service names.
     let library = name.replace('-', "_").to_ascii_lowercase();
     let is_in = |list: &[&str]| list.contains(&library.as_str());
     if !name.contains(|letter: char| letter.is_ascii_alphanumeric()) {

@@ -31,7 +31,7 @@ pub enum Version {
 }
 
 impl Version {
-    /// Returns the key that dependencies and `cargo install` use for it, and its value.
+    /// Returns the key that dependencies and `cargo install` use for the version, and its value.
     fn parts(&self) -> (&'static str, &str) {
         match self {
             Self::Rev(value) => ("rev", value),
@@ -50,12 +50,12 @@ pub enum Source {
     Git(String, Option<Version>),
 }
 
-/// A file that identifies a checkout of wdk-etw.
+/// A file that exists in every checkout of wdk-etw.
 const MARK: &str = "tools/cargo-etw/Cargo.toml";
 
 impl Source {
-    /// Finds the source: the one on the command line, or else the one that this program was
-    /// installed from, or else the repository in its manifest.
+    /// Finds the source: the one on the command line, otherwise the one that this program was
+    /// installed from, otherwise the repository in its package manifest.
     pub fn find(wanted: &Wanted) -> Result<Self> {
         let Wanted { path, git, version } = wanted;
         if let Some(path) = path {
@@ -83,7 +83,7 @@ impl Source {
         )
     }
 
-    /// Returns a checkout's folder; a relative path stays relative.
+    /// Returns the folder of a checkout; a relative path stays relative.
     fn of_checkout(path: &Path) -> Result<Self> {
         ensure!(
             path.join(MARK).is_file(),
@@ -93,10 +93,10 @@ impl Source {
         Ok(Self::Path(path.to_owned()))
     }
 
-    /// Returns the source from which `cargo install` installed a program, or the checkout that it
-    /// was built in.
+    /// Returns the source from which `cargo install` installed a program, or the checkout in which
+    /// it was built.
     fn of_installed(program: &Path) -> Option<Self> {
-        // cargo keeps the list beside the folder `bin`.
+        // cargo stores the list next to the `bin` folder.
         let root = program.parent()?.parent()?;
         if let Ok(list) = fs::read(root.join(".crates2.json"))
             && let Ok(list) = serde_json::from_slice(&list)
@@ -128,8 +128,7 @@ impl Source {
         checkout.join(MARK).is_file().then(|| Self::Path(checkout.to_owned()))
     }
 
-    /// Converts a checkout's path that is relative to the current folder to one that is relative to
-    /// `folder`.
+    /// Changes a checkout's path from relative to the current folder to relative to `folder`.
     pub fn relative_to(&self, folder: &Path) -> Self {
         match self {
             Self::Path(path) if path.is_relative() => {
@@ -169,7 +168,7 @@ impl Source {
         format!("cargo install --locked {}", words.join(" "))
     }
 
-    /// Returns the arguments of `cargo install` that name the source of cargo-etw.
+    /// Returns the arguments of `cargo install` that specify the source of cargo-etw.
     pub fn install_arguments(&self) -> Vec<String> {
         match self {
             Self::Path(path) => {
@@ -210,7 +209,7 @@ fn between(from: &Path, to: &Path) -> PathBuf {
         if one != other {
             break;
         }
-        // On Windows, there is no relative path from one drive to another.
+        // On Windows, no relative path leads from one drive to another.
         up.next();
         down.next();
     }

@@ -24,7 +24,7 @@ const FILES: &[(&str, &str)] = &[
     ("tests/driver.rs", include_str!("templates/driver_test.rs.in")),
 ];
 
-/// The crates of wdk-etw's repository that a new driver and its test depend on, and their folders.
+/// The crates in wdk-etw's repository that a new driver and its test depend on, and their folders.
 const CRATES: [(&str, &str); 4] = [
     ("etl-file", "formats/etl-file"),
     ("standin-kernel", "standin-kernel"),
@@ -61,7 +61,8 @@ pub fn files(names: &Names, source: &Source) -> Result<Vec<(String, String)>> {
     Ok(files)
 }
 
-/// Replaces each `{{name}}` in a template by its value. `${{ … }}`, with spaces, belongs to GitHub.
+/// Replaces each `{{name}}` in a template with its value. `${{ … }}`, with spaces, belongs to
+/// GitHub.
 fn fill(template: &str, values: &[(&str, String)]) -> Result<String> {
     let mut text = template.to_owned();
     for (name, value) in values {
@@ -76,7 +77,7 @@ fn fill(template: &str, values: &[(&str, String)]) -> Result<String> {
 
 /// Returns the four fields of a GUID as Rust literals.
 fn rust_fields(guid: Guid) -> [String; 4] {
-    // The text form of a GUID has the digits in the order of the fields.
+    // The text form of a GUID has the digits in field order.
     let digits = guid.to_string().replace('-', "");
     let field = |from: usize, to: usize| digits.get(from..to).unwrap_or_default();
     let last: Vec<String> =

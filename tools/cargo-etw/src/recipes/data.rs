@@ -1,4 +1,4 @@
-//! The instructions for tracing as data, for programs that run them on a test machine.
+//! The tracing instructions as data, for programs that follow them on a test machine.
 
 use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
@@ -12,7 +12,7 @@ use super::{
 /// The version of the format.
 const VERSION: u32 = 1;
 
-/// An enable request of a recipe: the GUID of a provider or of its group, a level and a mask.
+/// An enable request in a recipe: the GUID of a provider or group, a level and a mask.
 #[derive(Default, PartialEq, Eq, Serialize)]
 pub(super) struct Enable<'a> {
     guid: &'a str,
@@ -21,7 +21,7 @@ pub(super) struct Enable<'a> {
     level: u8,
     #[serde(rename = "match_any", serialize_with = "hexadecimal")]
     mask: u64,
-    /// The ids of events that are left out.
+    /// The ids of excluded events.
     except_ids: Vec<u16>,
 }
 
@@ -30,25 +30,25 @@ fn hexadecimal<S: Serializer>(mask: &u64, serializer: S) -> Result<S::Ok, S::Err
     serializer.collect_str(&format_args!("{mask:#x}"))
 }
 
-/// A recipe: commands that start a session and stop it.
+/// A recipe: the commands that start and stop a session.
 #[derive(Default, Serialize)]
 pub(super) struct Recipe<'a> {
     name: String,
-    /// The required program or cmdlet.
+    /// The program or cmdlet that is required.
     needs: String,
     shell: Shell,
     pub(super) start: Vec<String>,
-    /// Commands that run while the driver writes events, and end on their own.
+    /// Commands that run while the driver writes events, and that end without being stopped.
     pub(super) during: Vec<String>,
     pub(super) stop: Vec<String>,
-    /// The file with the events.
+    /// The file that contains the events.
     trace: String,
     enables: Vec<Enable<'a>>,
     /// True if the machine restarts between start and stop.
     boots: bool,
-    /// True if the driver writes more events than a program requests.
+    /// True if the driver writes additional events that programs do not request.
     at_least: bool,
-    /// True if the recipe records all events of the providers.
+    /// True if the recipe records all events of its providers.
     whole: bool,
 }
 
@@ -60,7 +60,7 @@ enum Shell {
     PowerShell,
 }
 
-/// Returns requests that enable all events of the providers.
+/// Returns requests that enable all of the providers' events.
 pub(super) fn everything(providers: &[Traced]) -> Vec<Enable<'_>> {
     providers.iter().map(whole).collect()
 }
@@ -82,8 +82,8 @@ pub(super) fn whole_groups(providers: &[Traced]) -> impl Iterator<Item = Enable<
     groups.map(|(guid, level)| Enable { guid, is_group: true, level, ..Enable::default() })
 }
 
-/// Returns the recipes, with the same commands as the instructions. `profile` is the file with the
-/// Windows Performance Recorder profiles, `client` the driver's own tracing program.
+/// Returns the recipes, which contain the same commands as the instructions. `profile` is the file
+/// with the Windows Performance Recorder profiles; `client` is the driver's own tracing program.
 pub fn recipes(providers: &[Traced], session: &str, profile: &str, client: Option<&str>) -> Value {
     let mut all = vec![
         logman(session, everything(providers)),
@@ -105,8 +105,8 @@ pub fn recipes(providers: &[Traced], session: &str, profile: &str, client: Optio
     if providers.iter().any(|one| !one.keywords.is_empty()) {
         all.push(recipe);
     }
-    // The first recipe records everything, the second one the first keyword of each provider that
-    // has one.
+    // The first recipe records everything; the second records the first keyword of each provider
+    // that has keywords.
     let keywords = profiles(providers).into_iter().skip(1);
     for (number, (made, enable)) in keywords.zip(providers.iter().filter_map(selected)).enumerate()
     {
@@ -155,7 +155,7 @@ pub(super) fn logman<'a>(session: &str, enables: Vec<Enable<'a>>) -> Recipe<'a> 
         } else {
             format!("update trace {session}")
         };
-        // In PowerShell, braces without quotes are a script block.
+        // In PowerShell, unquoted braces denote a script block.
         format!("logman {verb} -p \"{{{}}}\" {:#x} {} -ets", one.guid, one.mask, one.level)
     };
     Recipe {
@@ -211,7 +211,7 @@ fn wpr<'a>(
 }
 
 pub(super) fn power_shell<'a>(name: &str, session: &str, enables: Vec<Enable<'a>>) -> Recipe<'a> {
-    // The service behind the session does not know the current folder.
+    // The service that writes the session's file does not know the current folder.
     let trace = format!("C:\\{session}.etl");
     let mut start =
         vec![format!("Start-EtwTraceSession -Name {session} -LocalFilePath {trace} -NonPaged")];
@@ -257,7 +257,7 @@ pub(super) fn capture_state(session: &str) -> String {
     format!("tracelog -capturestate {session}")
 }
 
-/// Returns the recipe that enables groups in addition to their providers.
+/// Returns the recipe that enables provider groups in addition to providers.
 fn tracelog_group<'a>(providers: &'a [Traced], session: &str) -> Recipe<'a> {
     let mut recipe = tracelog(session, everything(providers));
     "tracelog-group".clone_into(&mut recipe.name);
@@ -270,7 +270,7 @@ fn tracelog_group<'a>(providers: &'a [Traced], session: &str) -> Recipe<'a> {
     recipe
 }
 
-/// Returns the recipe that restricts a session to some events of each provider, if possible.
+/// Returns the recipe that limits a session to some events of each provider, if possible.
 fn tracelog_filter<'a>(providers: &'a [Traced], session: &str) -> Option<Recipe<'a>> {
     let mut recipe = tracelog(session, everything(providers));
     "tracelog-filter".clone_into(&mut recipe.name);
@@ -286,7 +286,8 @@ fn tracelog_filter<'a>(providers: &'a [Traced], session: &str) -> Option<Recipe<
     is_filtered.then_some(recipe)
 }
 
-/// Returns the command that shows the events of a provider's first keyword as JSON, if it has one.
+/// Returns the command that shows the events of a provider's first keyword as JSON, if it has
+/// keywords.
 pub(super) fn client_trace(client: &str, session: &str, provider: &Traced) -> Option<String> {
     let mask = provider.keywords.first()?.mask;
     Some(format!(
@@ -299,7 +300,7 @@ pub(super) fn client_record(client: &str, session: &str) -> String {
     format!("{client} record --out {session}.etl --seconds 10")
 }
 
-/// Returns the recipes of the driver's own client, which traces the first provider.
+/// Returns the recipes for the driver's own client, which traces the first provider.
 fn client_recipes<'a>(client: &str, session: &str, provider: &'a Traced) -> Vec<Recipe<'a>> {
     let recipe = |name: &str, line, trace, enable| Recipe {
         name: name.to_owned(),
@@ -322,7 +323,7 @@ fn client_recipes<'a>(client: &str, session: &str, provider: &'a Traced) -> Vec<
     all
 }
 
-/// Returns the command by which `cargo etw` shows the providers' events.
+/// Returns the `cargo etw` command that shows the providers' events.
 pub(super) fn cargo_etw_trace(providers: &[Traced]) -> String {
     let names: Vec<String> =
         providers.iter().map(|provider| format!(" --provider {}", provider.guid)).collect();
@@ -342,7 +343,7 @@ pub(super) fn cargo_etw<'a>(session: &str, providers: &'a [Traced]) -> Recipe<'a
     }
 }
 
-/// Returns the recipe that records from the next start of Windows.
+/// Returns the recipe that records from the next boot of Windows.
 pub(super) fn autologger<'a>(providers: &'a [Traced], session: &str) -> Recipe<'a> {
     let trace = "C:\\boot.etl".to_owned();
     let mut start = vec![format!(

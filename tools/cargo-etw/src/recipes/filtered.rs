@@ -13,7 +13,7 @@ pub struct Filtered {
 }
 
 impl Filtered {
-    /// Returns the events of the first and the last keyword, except for some ids, if the provider has
+    /// Selects the events of the first and last keyword, except for some ids, if the provider has
     /// two keywords or events with ids.
     pub fn of(provider: &Traced) -> Option<Self> {
         let (first, last) = (provider.keywords.first(), provider.keywords.last());
@@ -40,7 +40,7 @@ impl Filtered {
         }
     }
 
-    /// Returns the command.
+    /// Returns the tracelog command.
     pub fn line(&self, session: &str, provider: &Traced) -> String {
         let (guid, level, mask) = (&provider.guid, provider.highest_level(), self.mask);
         let listed: Vec<String> = self.ids.iter().map(u16::to_string).collect();

@@ -89,7 +89,7 @@ pub fn run(matches: &ArgMatches) -> Result<()> {
     let image: Option<PathBuf> = optional(matches, "image")?;
     let driver = match AtHand::of(matches) {
         Ok(driver) => Some(driver),
-        // An image describes itself, so no package is needed.
+        // The image contains the descriptions, so no package is needed.
         Err(_) if image.is_some() => None,
         Err(error) => return Err(error),
     };
@@ -119,8 +119,8 @@ pub fn run(matches: &ArgMatches) -> Result<()> {
     Ok(())
 }
 
-/// Returns the providers and the names of the files that describe them: the named image or
-/// declaration, or the driver's declarations, or the resources of the last built image.
+/// Returns the providers and the names of the files that describe them: the image or declaration on
+/// the command line, otherwise the driver's declarations, otherwise the last built image.
 fn providers(
     matches: &ArgMatches,
     driver: Option<&AtHand>,
@@ -203,7 +203,7 @@ fn profile_text(recipes: &Recipes, providers: &[Traced]) -> Result<String> {
     Ok(profile::text(providers, title, &comment)?)
 }
 
-/// Returns the profile of a driver's providers for its package.
+/// Returns the profile for a driver's package.
 pub fn profile_of(providers: &[Traced], image: &str) -> Result<String> {
     let comment = "Written by `cargo etw package`.";
     Ok(profile::text(providers, image, comment)?)
@@ -250,7 +250,7 @@ mod tests {
         let text = recipes().text(&providers).unwrap();
         assert!(text.contains("# Trace A\n"), "{text}");
         assert!(!text.contains("group's") && !text.contains("by its group"), "{text}");
-        // A session in paged memory gets no events from drivers.
+        // A session in paged memory receives no events from drivers.
         assert!(text.contains("-LocalFilePath C:\\trace.etl -NonPaged\n"), "{text}");
         let autologger = "New-AutologgerConfig -Name trace -LogFileMode 0x1 -Local";
         assert!(text.contains(autologger), "{text}");
@@ -258,7 +258,7 @@ mod tests {
         assert!(!text.contains("0x20"), "{text}");
         assert!(!text.contains("client"), "{text}");
         assert!(text.contains("[`driver.wprp`](../driver.wprp)"), "{text}");
-        // Its events describe themselves, and have no ids.
+        // The provider's events are self-describing and have no ids.
         assert!(text.contains("All events are self-describing"), "{text}");
         assert!(text.contains("etl dump trace.etl"), "{text}");
         let timeline = "etl dump --format perfetto --out trace.pftrace trace.etl";
@@ -266,7 +266,7 @@ mod tests {
         assert!(!text.contains("EventIdFilter"), "{text}");
     }
 
-    /// The data has the same commands as the text.
+    /// The data contains the same commands as the text.
     #[test]
     fn the_data_has_the_commands_of_the_text() {
         let providers = declared(
@@ -338,7 +338,7 @@ mod tests {
             assert_eq!(recipe(name)["boots"], boots, "{name}");
             assert_eq!(recipe(name)["at_least"], at_least, "{name}");
         }
-        // Without the requests of a client, a script can expect events only if all are recorded.
+        // A script without a client's requests can expect events only if all of them are recorded.
         for (name, whole) in [
             ("logman", true),
             ("wpr-boot", true),
@@ -353,7 +353,7 @@ mod tests {
         }
     }
 
-    /// The beginnings of lines in the text that are in no recipe, with the reasons.
+    /// The starts of command lines in the text that belong to no recipe, with the reasons.
     const EXCEPTIONS: [(&str, &str); 7] = [
         ("cargo-etw trace --provider ", "shows events until Ctrl+C, or asks for a restart"),
         ("client trace --any ", "shows events until Ctrl+C, which no script sends"),
@@ -364,7 +364,7 @@ mod tests {
         ("wpa ", "is a window"),
     ];
 
-    /// Returns the command lines in a text that are neither commands of recipes nor exceptions.
+    /// Returns the command lines in a text that are neither in the recipes nor exceptions.
     fn left_out<'a>(text: &'a str, commands: &[&str]) -> Vec<&'a str> {
         let mut language = None;
         let mut found = Vec::new();
@@ -426,7 +426,7 @@ mod tests {
             "{text}"
         );
         assert!(text.contains("| First | `0x10` |"), "{text}");
-        // Enabling a group does not change what is enabled for the provider itself.
+        // Enabling a group does not affect what is enabled for the provider itself.
         assert!(!text.contains("instead of the provider"), "{text}");
         assert!(text.contains("and by its group is enabled twice"), "{text}");
         assert!(text.contains("| Error | 2 | `X` |"), "{text}");

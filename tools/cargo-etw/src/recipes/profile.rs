@@ -7,10 +7,10 @@ use super::provider::Traced;
 /// The level of the profiles that filter by keyword: Info.
 pub const SELECTED_LEVEL: u8 = 4;
 
-/// A profile: its name, and for each provider the number, the mask and the level.
+/// A profile: its name, and the number, mask and level for each provider.
 #[derive(Debug)]
 pub struct Profile {
-    /// The profile's name, as on wpr's command line.
+    /// The profile's name on wpr's command line.
     pub name: String,
     /// A description of the recorded events.
     pub what: String,
@@ -32,7 +32,8 @@ fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('"', "&quot;")
 }
 
-/// Returns the profiles: everything, and the first keyword of each provider that has one.
+/// Returns the profiles: one for everything, and one for the first keyword of each provider that
+/// has keywords.
 pub fn profiles(providers: &[Traced]) -> Vec<Profile> {
     const EVERYTHING: &str = "Everything";
     let whole = providers.iter().enumerate();
@@ -63,7 +64,7 @@ pub fn profiles(providers: &[Traced]) -> Vec<Profile> {
     profiles
 }
 
-/// Returns the profile's text; `title` names the driver, and `comment` tells how the file was
+/// Returns the profile's text; `title` names the driver, and `comment` describes how the file was
 /// generated.
 pub fn text(providers: &[Traced], title: &str, comment: &str) -> Result<String, fmt::Error> {
     let title = escaped(title);

@@ -1,4 +1,4 @@
-//! A provider as the tracing tools see it: its keywords, levels and events.
+//! A provider as tracing tools see it: its keywords, levels and events.
 
 use etw_manifest::Manifest;
 use etw_wire::winmeta;
@@ -39,14 +39,14 @@ pub struct Event {
     pub id: u16,
     /// The level.
     pub level: u8,
-    /// The keyword mask of its descriptor.
+    /// The keyword mask in its descriptor.
     pub mask: u64,
     /// True if the event contains its own metadata.
     pub is_self_describing: bool,
 }
 
 impl Traced {
-    /// Returns the provider of a declaration.
+    /// Returns the provider in a declaration.
     pub fn declared(provider: &Provider) -> Self {
         Self {
             name: provider.name.clone(),
@@ -75,7 +75,7 @@ impl Traced {
         }
     }
 
-    /// Returns the providers of a manifest or of an image's resources.
+    /// Returns the providers in a manifest or in an image's resources.
     pub fn described(manifest: &Manifest) -> Vec<Self> {
         let text = |at: Option<usize>| {
             let text = at.and_then(|at| manifest.texts.get(at));
@@ -121,15 +121,15 @@ impl Traced {
         traced.collect()
     }
 
-    /// Returns the mask of all keywords of the provider's events; 0 if no event has a keyword.
+    /// Returns the mask of all keywords of the provider's events, or 0 if no event has a keyword.
     pub fn everything(&self) -> u64 {
         let keywords = self.keywords.iter().map(|keyword| keyword.mask);
         let events = self.events.iter().map(|event| event.mask);
         keywords.chain(events).fold(0, |mask, one| mask | one)
     }
 
-    /// Returns the highest level of the events. A provider without declared events can write events
-    /// of every level, declared at their write sites.
+    /// Returns the highest level of the events. A provider without declared events can have events
+    /// of every level, declared where they are written.
     pub fn highest_level(&self) -> u8 {
         const VERBOSE: u8 = 5;
         let levels = self.events.iter().map(|event| event.level);
@@ -149,20 +149,20 @@ impl Traced {
     }
 }
 
-/// Returns the bit with which the event log enables a channel's events.
+/// Returns the bit by which the event log enables a channel's events.
 fn channel_bit(channel: Option<usize>) -> u64 {
     const FIRST: usize = 63;
     let bit = channel.and_then(|place| FIRST.checked_sub(place));
     bit.map_or(0, |bit| 1 << bit)
 }
 
-/// Returns a level's name, or its number.
+/// Returns a level's name or, if it has none, its number.
 pub fn level_name(level: u8) -> String {
     let named = winmeta::LEVELS.iter().find(|named| named.value == level);
     named.map_or_else(|| level.to_string(), |named| named.ident.to_owned())
 }
 
-/// Returns each group of the providers once, with the highest level of its providers.
+/// Returns each provider group once, with the highest level of its providers.
 pub fn groups(providers: &[Traced]) -> Vec<(&str, u8)> {
     let mut groups: Vec<(&str, u8)> = Vec::new();
     for provider in providers {

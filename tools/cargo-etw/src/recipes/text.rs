@@ -14,15 +14,15 @@ use super::{
 };
 use etw_wire::winmeta;
 
-/// The section on reading a trace. Words between at signs are placeholders.
+/// The section about reading a trace. Words between at signs are placeholders.
 const READING: &str = include_str!("reading.md.in");
 
 /// The settings for one driver's tracing instructions.
 #[derive(Debug)]
 pub struct Recipes {
-    /// The files that describe the providers, for the comments.
+    /// The files that describe the providers, to name in comments.
     pub source: String,
-    /// The Markdown file for the instructions.
+    /// The Markdown file to write.
     pub text: PathBuf,
     /// The Windows Performance Recorder profile.
     pub profile: PathBuf,
@@ -62,7 +62,7 @@ fn list(events: &[&Event]) -> String {
     names.join(", ")
 }
 
-/// Returns the suffix of a comment that names one of several providers.
+/// Returns a comment's suffix that names the provider, if there are several.
 fn of(provider: &Traced, providers: &[Traced]) -> String {
     if providers.len() > 1 { format!(" of {}", provider.name) } else { String::new() }
 }
@@ -114,7 +114,7 @@ impl Recipes {
         Ok(out)
     }
 
-    /// Returns the commands as JSON.
+    /// Returns the recipes as JSON.
     pub fn data(&self, providers: &[Traced]) -> String {
         let profile = self.profile.file_name().unwrap_or_default();
         let profile = profile.display().to_string();
@@ -218,7 +218,7 @@ impl Recipes {
         )
     }
 
-    /// Writes the section on Windows Performance Recorder.
+    /// Writes the section about Windows Performance Recorder.
     fn recorder(&self, providers: &[Traced], out: &mut String) -> fmt::Result {
         let session = &self.session;
         let file = self.profile.file_name().unwrap_or_default().display();
@@ -284,7 +284,7 @@ impl Recipes {
         writeln!(out, "## xperf\n\n```bat\n{start}\n{stop}\n```\n")
     }
 
-    /// Writes the section on `cargo etw trace`.
+    /// Writes the section about `cargo etw trace`.
     fn cargo_etw(&self, providers: &[Traced], out: &mut String) -> fmt::Result {
         let line = data::cargo_etw_trace(providers);
         let recorded = data::cargo_etw(&self.session, providers).during;
@@ -304,7 +304,7 @@ impl Recipes {
         )
     }
 
-    /// Writes the section on the driver's client.
+    /// Writes the section about the driver's client.
     fn own_client(&self, providers: &[Traced], out: &mut String) -> fmt::Result {
         let (Some(client), Some(provider)) = (&self.client, providers.first()) else {
             return Ok(());
@@ -352,7 +352,7 @@ impl Recipes {
     }
 }
 
-/// Writes a table of a provider's values.
+/// Writes a table of values that a provider defines.
 fn values(provider: &Traced, has_others: bool, out: &mut String) -> fmt::Result {
     let Traced { name, guid, .. } = provider;
     if has_others {

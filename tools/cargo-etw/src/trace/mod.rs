@@ -1,7 +1,7 @@
-//! `cargo etw trace`: shows the events of a driver on Windows as it writes them.
+//! `cargo etw trace`: shows a driver's events on Windows while the driver writes them.
 //!
-//! The command line, the choice of providers and the output are the same on every system, so that
-//! they are tested on Linux; `windows` controls the session.
+//! The command line, the selection of providers and the output are the same on every system, so
+//! that Linux can test them; `windows` controls the session.
 
 #[cfg(any(windows, test))]
 mod plan;
@@ -24,26 +24,20 @@ pub fn command() -> Command {
         .about("Show a driver's events on Windows as it writes them")
         .long_about(
             "Show a driver's events on Windows as it writes them.\n\n\
-             Starts a session for the providers of the driver at hand, or for those that `--provider` \
-             and `--group` name, and shows their events as `cargo etw run` does until Ctrl+C is \
-             pressed. Then the session is stopped. Run it from an elevated prompt. Events are decoded by \
-             the driver's declaration or image, or else by what is registered on this system.",
+             Starts a session for the current driver's providers, or for those that `--provider` \
+             and `--group` name, and shows their events like `cargo etw run` until Ctrl+C is \
+             pressed; then stops the session. Run it from an elevated prompt. Events are decoded \
+             with the driver's declaration or image, or otherwise with the definitions that are \
+             registered on this system.",
         );
     let command = sources(command)
-        .arg(path("image", "FILE", "Decode events by the resources of this image"))
-        .arg(path("man", "FILE", "Decode events by this manifest"))
+        .arg(path("image", "FILE", "Decode events with the resources of this image"))
+        .arg(path("man", "FILE", "Decode events with this manifest"))
         .arg(path("etl", "FILE", "Keep the events in this trace file as well"))
         .arg(
             path("file", "FILE", "Show the events of this trace file instead of a session's")
                 .conflicts_with_all([
-                    "etl",
-                    "capture-state",
-                    "seconds",
-                    "session",
-                    "at-boot",
-                    "level",
-                    "any",
-                    "all",
+                    "etl", "capture-state", "seconds", "session", "at-boot", "level", "any", "all",
                 ]),
         )
         .arg(text("session", "NAME", "The session's name [default: cargo-etw-DRIVER]"))
@@ -57,8 +51,9 @@ pub fn command() -> Command {
             text(
                 "at-boot",
                 "STATE",
-                "on: have Windows start the session at every boot, before most drivers are loaded; off: \
-                 stop that session, have Windows start it no more, and name its trace file",
+                "on: have Windows start the session at every boot, before most drivers are \
+                 loaded; off: stop that session, no longer start it at boot, and print its trace \
+                 file's path",
             )
             .value_parser(["on", "off"])
             .conflicts_with_all(["capture-state", "seconds", "tdh", "json"]),
@@ -66,7 +61,7 @@ pub fn command() -> Command {
     at_hand::arguments(command)
 }
 
-/// Adds the arguments about the providers to trace.
+/// Adds the arguments that select the providers to trace.
 fn sources(command: Command) -> Command {
     let several = |name, help| text(name, "NAME|GUID", help).action(ArgAction::Append);
     let mask = |name, help, usual| {
@@ -81,13 +76,13 @@ fn sources(command: Command) -> Command {
         .arg(several(
             "provider",
             "Trace this provider instead of the driver's: a GUID, the name of a provider that is \
-             registered on this system, or a name that the GUID is computed from; may be given several \
-             times",
+             registered on this system, or a name from which the GUID is computed; may be given \
+             several times",
         ))
         .arg(several(
             "group",
-            "Trace this provider group: a GUID, or a name that it is computed from; may be given several \
-             times",
+            "Trace this provider group: a GUID, or a name from which it is computed; may be given \
+             several times",
         ))
         .arg(
             text(
@@ -104,10 +99,10 @@ fn sources(command: Command) -> Command {
             "0xffffffffffffffff",
         ))
         .arg(mask("all", "Show only events that have all of these keywords, or none at all", "0"))
-        .arg(flag("capture-state", "Have the providers write their state at first"))
+        .arg(flag("capture-state", "Have the providers write their state first"))
 }
 
-/// Parses a decimal number, or a hexadecimal one after 0x.
+/// Parses a decimal number, or a hexadecimal number after 0x.
 fn number(text: &str) -> Result<u64, String> {
     text.strip_prefix("0x")
         .or_else(|| text.strip_prefix("0X"))
@@ -121,7 +116,7 @@ pub fn run(matches: &ArgMatches) -> Result<()> {
     windows::run(matches)
 }
 
-/// Reports that the command cannot run on this system.
+/// Fails, because the command does not support this system.
 #[cfg(not(windows))]
 pub fn run(_: &ArgMatches) -> Result<()> {
     anyhow::bail!(

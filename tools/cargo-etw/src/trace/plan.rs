@@ -1,4 +1,4 @@
-//! The providers to trace, and what decodes their events.
+//! The providers to trace, and the schemas of their events.
 
 use std::path::PathBuf;
 
@@ -13,24 +13,24 @@ use crate::{
     options::{optional, required, several},
 };
 
-/// The beginning of the names of sessions.
+/// The prefix of session names.
 const PREFIX: &str = "cargo-etw";
 
-/// The providers to trace, and what decodes their events.
+/// The providers to trace, and the schemas of their events.
 #[derive(Debug)]
 pub struct Plan {
-    /// The providers and groups to enable, or to choose from a file. None are chosen from a file
-    /// whose events are all shown.
+    /// The providers and groups to enable, or to select from a file. If empty, all events of the
+    /// file are shown.
     pub enables: Vec<(Source, Filter)>,
-    /// The descriptions of events.
+    /// The events' schemas.
     pub catalog: Catalog,
     /// The session's name.
     pub session: String,
 }
 
 impl Plan {
-    /// Returns what the arguments say. `registered` returns the GUIDs of the providers with a name that
-    /// are registered on this system.
+    /// Creates the plan from the arguments. `registered` returns the GUIDs of the providers with a
+    /// given name that are registered on this system.
     pub fn of(
         matches: &ArgMatches,
         registered: &dyn Fn(&str) -> Result<Vec<Guid>>,
@@ -61,7 +61,7 @@ impl Plan {
                         sources = of_driver;
                     }
                 }
-                // The events of a file may describe themselves, or the system may know them.
+                // A file's events may be self-describing, or the system may have their schemas.
                 Err(error) if !names_driver && matches.contains_id("file") => {
                     eprintln!("note: no driver's declaration decodes the events: {error:#}");
                 }
@@ -93,8 +93,8 @@ impl Plan {
         format!("{}-boot", self.session)
     }
 
-    /// Returns whether an event of a file is to be shown. A group's members are not known, so all of
-    /// the file's events are shown.
+    /// Returns whether to show a file's event. A group's members are unknown, so selecting a group
+    /// shows all events.
     pub fn chooses(&self, event: Guid) -> bool {
         let is_it = |source: &Source| match source {
             Source::Provider(guid) => *guid == event,
@@ -104,8 +104,8 @@ impl Plan {
     }
 }
 
-/// Adds the descriptions of a driver's events to a catalog: those of its declarations or, if it has none,
-/// of its last built image. Returns its providers.
+/// Adds a driver's event schemas to a catalog: from its declarations or, if it has none, from its
+/// last built image. Returns its providers.
 fn add_driver(driver: &AtHand, catalog: &mut Catalog) -> Result<Vec<Source>> {
     let declarations = driver.declarations()?;
     let declared = declarations.iter().flat_map(|one| &one.providers);
@@ -145,7 +145,7 @@ fn provider(name: &str, registered: &dyn Fn(&str) -> Result<Vec<Guid>>) -> Resul
     }
 }
 
-/// Returns a GUID, or the one that is computed from a name.
+/// Parses a GUID, or computes one from a name.
 fn of_name(name: &str) -> Result<Guid> {
     name.parse()
         .or_else(|_| Guid::of_name(name))
@@ -187,7 +187,7 @@ mod tests {
         assert_eq!(sources(&plan), expected);
         assert_eq!(plan.session, "cargo-etw");
         assert_eq!(plan.boot_session(), "cargo-etw-boot");
-        // Everything, as `cargo etw run` enables it.
+        // Everything, as in `cargo etw run`.
         let everything = Filter { level: 255, any: u64::MAX, all: 0, ids: None };
         assert!(plan.enables.iter().all(|(_, filter)| *filter == everything));
         let registered = plan_with(&["--provider", "Contoso.Io"], &[guid]).unwrap();
@@ -215,7 +215,8 @@ mod tests {
         assert_eq!(sources(&plan), [Source::Provider(guid)]);
         assert_eq!(plan.session, "cargo-etw-etw_sample_driver");
         assert!(plan.catalog.provider(guid).is_some());
-        // A named provider is traced instead; the declaration still decodes its events.
+        // The provider on the command line is traced instead; the declaration still decodes its
+        // events.
         let other = self::plan(&["--manifest-path", driver, "--provider", "Contoso.Io"]).unwrap();
         assert_eq!(sources(&other), [Source::Provider(Guid::of_name("Contoso.Io").unwrap())]);
         assert!(other.catalog.provider(guid).is_some());

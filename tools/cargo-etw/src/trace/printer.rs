@@ -1,4 +1,4 @@
-//! The events on standard output, in the form of `cargo etw run`.
+//! Prints events to standard output, in the format of `cargo etw run`.
 
 use std::{
     collections::BTreeSet,
@@ -11,8 +11,8 @@ use etl_file::{
     record::ext_type, schemas::Collector, table,
 };
 
-/// The providers of the records that a session writes about itself: its header, and the events that
-/// consumers have lost. The session's counters have the latter.
+/// The providers of records that a session writes about itself: its header and the consumers' lost
+/// events, which the session's counters include.
 const OF_SESSIONS: [Guid; 2] = [
     Guid::from_u128(0x68fd_d900_4a3e_11d1_84f4_0000_f804_64e3),
     Guid::from_u128(0x6a39_9ae0_4bc6_4de9_870b_3657_f894_7e7e),
@@ -23,16 +23,16 @@ pub fn is_of_session(provider: Guid) -> bool {
     OF_SESSIONS.contains(&provider)
 }
 
-/// A kind of events: provider, id and version.
+/// A kind of event: provider, id and version.
 type Kind = (Guid, u16, u8);
 
 /// Prints events.
 pub struct Printer<W> {
     out: W,
     catalog: Catalog,
-    /// The JSON of events, or `None` for lines for people.
+    /// The JSON formatter, or `None` for text output.
     json: Option<Members>,
-    /// The kinds of events for which the system was asked.
+    /// The kinds of events whose schema has been requested from the system.
     asked: BTreeSet<Kind>,
     printed: u64,
     /// Shows a warning.
@@ -51,8 +51,8 @@ impl<W: Write> Printer<W> {
         self.printed
     }
 
-    /// Prints an event. If no loaded description fits, calls `schema` once for each kind of events.
-    /// `schema` returns the system's schema in the records of `etl_file::schemas`; its error is shown.
+    /// Prints an event. If no loaded schema describes the event, calls `schema` once for each kind
+    /// of event. `schema` returns records for `etl_file::schemas`; its error is shown.
     pub fn event<E: Display>(
         &mut self,
         event: &Event,
@@ -108,7 +108,7 @@ fn unusable(defect: &dyn Display) -> String {
     format!("Windows' description of an event cannot be used: {defect}")
 }
 
-/// Returns whether nothing describes an event that does not describe itself.
+/// Returns whether an event is not self-describing and has no schema.
 fn is_unknown(event: &Event, decoded: &Decoded) -> bool {
     let has_metadata = event.record.item(ext_type::EVENT_SCHEMA_TL).is_some();
     !has_metadata && (decoded.event_name.is_none() || decoded.problems.contains(&Problem::NoSchema))

@@ -35,7 +35,7 @@ pub fn run(matches: &ArgMatches) -> Result<()> {
     if let Some(state) = optional::<String>(matches, "at-boot")? {
         return if state == "on" { at_boot(matches, plan) } else { not_at_boot(&plan) };
     }
-    // The plan's catalog has the manifest already; only TDH's own text needs it again.
+    // The plan's catalog already has the manifest; only TDH's own text needs it loaded here.
     if let (true, Some(manifest)) = (matches.get_flag("tdh"), optional::<PathBuf>(matches, "man")?)
     {
         tdh::load_manifest(&manifest)?;
@@ -69,7 +69,7 @@ pub fn run(matches: &ArgMatches) -> Result<()> {
     finish(is_json, events, counts, etl.as_ref())
 }
 
-/// Returns the function that prints an event.
+/// Returns the callback that prints an event.
 fn show(
     matches: &ArgMatches,
     printer: &Shared,
@@ -101,7 +101,7 @@ fn finish(is_json: bool, events: u64, counts: Option<Counts>, etl: Option<&PathB
             "real_time_buffers_lost": counts.map(|counts| counts.real_time_buffers_lost),
             "etl": etl,
         });
-        // Nobody may read the output any more.
+        // The reader of the output can already be gone.
         match writeln!(io::stdout(), "{message}") {
             Err(error) if error.kind() != io::ErrorKind::BrokenPipe => return Err(error.into()),
             _ => return Ok(()),
@@ -122,13 +122,13 @@ fn finish(is_json: bool, events: u64, counts: Option<Counts>, etl: Option<&PathB
     Ok(())
 }
 
-/// Windows resolves the names of files in a folder of its own.
+/// Returns an absolute path, because Windows resolves relative paths in another folder.
 fn absolute(path: &Path) -> Result<PathBuf> {
     std::path::absolute(path)
         .with_context(|| format!("cannot find the folder of {}", path.display()))
 }
 
-/// Has Windows start the session at every boot.
+/// Configures Windows to start the session at every boot.
 fn at_boot(matches: &ArgMatches, plan: Plan) -> Result<()> {
     let session = plan.boot_session();
     let file = if let Some(path) = optional::<PathBuf>(matches, "etl")? {
@@ -141,20 +141,20 @@ fn at_boot(matches: &ArgMatches, plan: Plan) -> Result<()> {
     let folder = file.parent();
     ensure!(
         folder.is_some_and(Path::is_dir),
-        "{} has no folder, which the session does not create",
+        "the folder of {} does not exist, and the session does not create it",
         file.display()
     );
     let file = file.display().to_string();
     autologger::install(&AutoLogger { session, file: file.clone(), enables: plan.enables })?;
     println!("{file}");
     eprintln!(
-        "Windows starts the session at its next boot, and writes this file. After it, stop the session \
-         with `cargo etw trace --at-boot off` and the same arguments."
+        "Windows will start the session at the next boot, and write this file. After that, stop \
+         the session with `cargo etw trace --at-boot off` and the same arguments."
     );
     Ok(())
 }
 
-/// Stops the session that Windows has started, and has Windows start it no more.
+/// Stops the session that Windows started, and removes it from those that start at boot.
 fn not_at_boot(plan: &Plan) -> Result<()> {
     let session = plan.boot_session();
     let removed = autologger::remove(&session)?;

@@ -14,7 +14,7 @@ use crate::common;
 /// The paths and contents of the files in an author's folder.
 type Files = BTreeMap<PathBuf, Vec<u8>>;
 
-/// Returns the files of a folder outside its target folder.
+/// Returns the files in a folder, except those in its target folder.
 fn files(folder: &Path) -> Files {
     let mut found = Files::new();
     for entry in fs::read_dir(folder).unwrap() {
@@ -42,8 +42,8 @@ fn run(folder: &Path, arguments: &[&str]) -> (Option<i32>, String, String) {
     (output.status.code(), text(output.stdout), text(output.stderr))
 }
 
-/// Inserts a statement after the first line of a driver's source that contains a text, and returns
-/// its location.
+/// Inserts a statement after the first line of a driver's source that contains `after`, and returns
+/// the statement's location.
 fn insert(folder: &Path, after: &str, statement: &str) -> String {
     let path = folder.join("src/lib.rs");
     let source = fs::read_to_string(&path).unwrap();
@@ -90,7 +90,7 @@ fn what_cannot_be_run_is_a_sentence() {
     }
 }
 
-/// Tests that build drivers, which `cargo xtask test` runs in parallel with the others.
+/// Tests that build drivers; `cargo xtask test` runs them in parallel with the other tests.
 mod built_drivers {
     use super::*;
 
@@ -113,14 +113,14 @@ mod built_drivers {
         assert_eq!(*sys, built_in.join("contoso_sensor.sys"), "{printed}");
         assert_eq!(*pdb, built_in.join("contoso_sensor.pdb"), "{printed}");
         let image = fs::read(sys).unwrap();
-        // The image names its symbols without a folder.
+        // The image refers to its symbols without a folder.
         let has = |text: &str| image.windows(text.len()).any(|bytes| bytes == text.as_bytes());
         assert!(has("contoso_sensor.pdb"));
         assert!(!has(folder.to_str().unwrap()));
         assert_eq!(files(folder), before);
 
-        // Providers are enabled even if they are not named, and the trace is written beside the
-        // image.
+        // Providers are enabled even if the command line does not name them, and the trace is
+        // written next to the image.
         let (code, shown, errors) = run(folder, &[]);
         assert_eq!(code, Some(0), "{shown}{errors}");
         for event in ["Loaded [Information, Start", "DeviceAdded", "Unloaded"] {
@@ -167,7 +167,7 @@ mod built_drivers {
         assert!(errors.contains(&place), "{errors}");
         assert!(elsewhere.path().join("contoso_sensor.etl").exists());
 
-        // The build reports any unknown name of wdk-sys as one that the stand-in may lack.
+        // The build reports unknown names in wdk-sys as names that the stand-in may lack.
         let library = folder.join("src/lib.rs");
         let source = fs::read_to_string(&library).unwrap();
         fs::write(&library, source + "\nuse wdk_sys::NoSuchName;\n").unwrap();

@@ -2,14 +2,15 @@
 //!
 //! The info strings of the guide's fenced blocks control the test:
 //!
-//! - `sh`: a script that must succeed. A following `text` block contains lines that its output must
-//!   contain in this order; `…` matches anything.
-//! - `file=NAME` after the language: a new file. In a `diff`, the changes to a file, separated by `@@`.
-//! - `new`, `existing`, `path`, `git`: the block belongs to one route only.
+//! - `sh`: a script that must succeed. A `text` block after it contains lines that the script's
+//!   output must contain in this order; `…` matches anything.
+//! - `file=NAME` after the language: a new file. In a `diff` block: changes to a file, separated by
+//!   `@@`.
+//! - `new`, `existing`, `path`, `git`: the block belongs only to this route.
 //!
-//! To save time and be repeatable, the test deviates from the guide: it installs cargo-etw without
-//! optimizations, builds everything in the checkout's target folder, and uses the package versions
-//! in the checkout's lock file.
+//! To save time and to be repeatable, the test deviates from the guide: it installs cargo-etw
+//! without optimizations, builds everything in the checkout's target folder, and uses the package
+//! versions in the checkout's lock file.
 
 use std::{
     env, fs,
@@ -24,7 +25,7 @@ use tempfile::TempDir;
 
 use crate::common;
 
-/// A fenced block of the guide.
+/// A fenced block in the guide.
 #[derive(Debug)]
 struct Block {
     line: usize,
@@ -39,7 +40,7 @@ impl Block {
         self.tags.iter().find_map(|tag| tag.strip_prefix("file="))
     }
 
-    /// Returns whether the block belongs to the route with these tags.
+    /// Returns whether the block belongs to a route, given by its tags.
     fn is_on(&self, route: &[&str]) -> bool {
         const ALL: [&str; 4] = ["new", "existing", "path", "git"];
         self.tags
@@ -49,7 +50,7 @@ impl Block {
     }
 }
 
-/// Returns the fenced blocks of a Markdown text.
+/// Returns the fenced blocks in a Markdown text.
 fn blocks(text: &str) -> Vec<Block> {
     let mut blocks = Vec::new();
     let mut open: Option<Block> = None;
@@ -88,7 +89,7 @@ fn matches(pattern: &str, line: &str) -> bool {
     })
 }
 
-/// Returns the first expected line that does not follow the earlier ones in the output.
+/// Returns the first expected line that is not in the output after the lines before it.
 fn missing<'a>(expected: &'a str, output: &str) -> Option<&'a str> {
     let mut lines = output.lines();
     expected.lines().find(|pattern| !lines.any(|line| matches(pattern, line)))
@@ -111,7 +112,7 @@ fn apply(diff: &str, text: &str) -> Result<String, String> {
     Ok(text)
 }
 
-/// The folders in which the guide is executed.
+/// The folders in which the guide is followed.
 struct Machine {
     folder: TempDir,
     /// The current folder.
@@ -147,7 +148,7 @@ impl Machine {
             .env("CARGO_INSTALL_ROOT", installed)
             .env("PATH", env::join_paths(path).unwrap())
             .env("CARGO_TARGET_DIR", &self.target)
-            // The checkout's value, so that its build output is reused.
+            // The checkout's setting, so that its build output is reused.
             .env("CARGO_PROFILE_DEV_DEBUG", "line-tables-only")
             .env("CARGO_TERM_COLOR", "never")
             .env("WDK_ETW", root())
@@ -155,7 +156,7 @@ impl Machine {
         shell
     }
 
-    /// Returns the URL of the repository that [`Self::make_repository`] makes.
+    /// Returns the URL of the repository that [`Self::make_repository`] creates.
     fn url(&self) -> String {
         format!("file://{}", self.repository().display())
     }
@@ -164,8 +165,8 @@ impl Machine {
         self.target.join("guide/wdk-etw")
     }
 
-    /// Creates a repository from the checkout's current files. Its path is fixed, and equal files
-    /// give an equal commit, so cargo does not keep many copies of it.
+    /// Creates a repository from the checkout's current files. Its path is fixed, and identical
+    /// files result in an identical commit, so that cargo does not accumulate copies.
     fn make_repository(&self) {
         const DATE: &str = "2026-01-01T00:00:00Z";
         let repository = self.repository();
@@ -174,7 +175,7 @@ impl Machine {
             let output = Command::new("git")
                 .current_dir(folder)
                 .args(["-c", "user.name=guide", "-c", "user.email=guide@localhost"])
-                // The checkout may belong to another user.
+                // The checkout can belong to another user.
                 .args(["-c", "safe.directory=*"])
                 .args(arguments)
                 .env("GIT_AUTHOR_DATE", DATE)
@@ -188,7 +189,7 @@ impl Machine {
         let list = ["ls-files", "-z", "--cached", "--others", "--exclude-standard"];
         for name in git(&root(), &list).split_terminator('\0') {
             let (from, to) = (root().join(name), repository.join(name));
-            // git still lists removed files.
+            // git also lists files that have been removed.
             if from.exists() {
                 fs::create_dir_all(to.parent().unwrap()).unwrap();
                 fs::copy(from, to).unwrap();
@@ -202,7 +203,7 @@ impl Machine {
     /// Runs a script, and returns its output.
     fn run(&mut self, script: &str) -> String {
         let place = self.folder.path().join("place");
-        // An unoptimized build is shared with other tests.
+        // The unoptimized build is shared with other tests.
         let script = script.replace("cargo install ", "cargo install --debug ");
         let output = self
             .shell()
@@ -215,8 +216,8 @@ impl Machine {
         assert!(output.status.success(), "{script}\n{said}");
         let here = fs::read_to_string(place).unwrap();
         self.here = PathBuf::from(here.trim_end());
-        // A new driver has no lock file yet. The checkout's lock file has the versions that are on
-        // this machine.
+        // A new driver has no lock file yet. The checkout's lock file contains versions that are
+        // present on this machine.
         let lock = self.here.join("Cargo.lock");
         if self.here.join("Cargo.toml").exists() && !lock.exists() {
             fs::copy(root().join("Cargo.lock"), lock).unwrap();
@@ -225,10 +226,10 @@ impl Machine {
     }
 }
 
-/// Held while the guide is executed: the routes share the target folder.
+/// Locked while the guide is followed, because the routes share the target folder.
 static ONE: Mutex<()> = Mutex::new(());
 
-/// Executes the guide on a route.
+/// Follows the guide on a route.
 fn execute(machine: &mut Machine, route: &[&str]) {
     let _one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
     let path = root().join("docs/your-own-driver.md");
@@ -285,7 +286,7 @@ fn blocks_patterns_and_changes_are_read() {
     assert!(apply(" a\n+y\n", "a\na\n").is_err());
 }
 
-/// Tests that build drivers, which `cargo xtask test` runs beside the others.
+/// Tests that build drivers; `cargo xtask test` runs them in parallel with the other tests.
 mod built_drivers {
     use super::*;
 

@@ -1,4 +1,4 @@
-//! Tests `cargo etw` by its program.
+//! Tests the `cargo etw` program.
 
 mod build;
 mod common;

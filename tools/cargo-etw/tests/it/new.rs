@@ -1,4 +1,4 @@
-//! Creates new drivers. `guide.rs` builds, runs and tests one.
+//! Creates new drivers. `guide.rs` builds, runs and tests a new driver.
 
 use std::{
     fs,
@@ -130,6 +130,6 @@ fn wrong_folders_names_and_sources_are_refused() {
     assert!(said.contains("cannot be used with"), "{said}");
     let said = refused(folder, &["x", "--path", "full"]);
     assert!(said.contains("full is not a checkout of wdk-etw"), "{said}");
-    // A refused command creates nothing.
+    // A rejected command creates nothing.
     assert!(!folder.join("x").exists());
 }

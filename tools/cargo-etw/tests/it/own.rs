@@ -1,5 +1,5 @@
-//! Runs the commands on a driver in a separate folder, outside every checkout, which is unlike the
-//! sample: another name, another layout, two providers, another version of the framework.
+//! Runs the commands on a driver in a separate folder, outside every checkout, that differs from
+//! the sample in its name, layout, number of providers and framework version.
 
 use std::{
     fs,
@@ -19,7 +19,7 @@ const FILES: [&str; 4] =
 
 const EVENTS: &str = "source/telemetry/events.rs";
 
-/// A driver in a separate folder, with a git repository.
+/// A driver in a separate folder with a git repository.
 struct Own {
     folder: TempDir,
 }
@@ -37,7 +37,7 @@ impl Own {
         let manifest = fs::read_to_string(fixture.join("Cargo.toml.in")).unwrap();
         let manifest = manifest.replace("@LIBRARY@", library.to_str().unwrap());
         fs::write(folder.path().join("Cargo.toml"), manifest).unwrap();
-        // A lock file with this repository's versions, which are already on this machine.
+        // A lock file with this repository's versions, which are already present on this machine.
         fs::copy(root().join("Cargo.lock"), folder.path().join("Cargo.lock")).unwrap();
         let own = Self { folder };
         own.git(&["init", "--quiet"]);
@@ -81,7 +81,7 @@ impl Own {
         etw(&self.path(folder), arguments)
     }
 
-    /// Runs a command that must succeed, and returns what it prints.
+    /// Runs a command that must succeed, and returns its output.
     fn succeed(&self, arguments: &[&str]) -> String {
         let output = self.etw_in(".", arguments);
         let said = String::from_utf8_lossy(&output.stderr);
@@ -97,7 +97,7 @@ impl Own {
     }
 }
 
-/// Returns the values of an attribute of the elements with a name.
+/// Returns an attribute's values in all elements with a name.
 fn attributes(xml: &str, element: &str, attribute: &str) -> Vec<String> {
     let document = roxmltree::Document::parse(xml).unwrap();
     let elements = document.descendants();
@@ -113,7 +113,7 @@ fn the_manifest_is_found_written_and_compared_with_git() {
     let own = Own::new();
     let printed = own.succeed(&["manifest", "write"]);
     assert!(printed.trim().ends_with("/lidar.man"), "{printed}");
-    // After an installation by INF, there is no file at the manifest's path.
+    // After an installation by INF file, the manifest's path does not exist.
     let output = own.etw_in(".", &["manifest", "write"]);
     let said = String::from_utf8_lossy(&output.stderr);
     let command = r#"`wevtutil im lidar.man /rf:"%CD%\lidar.sys" /mf:"%CD%\lidar.sys"`"#;
@@ -126,7 +126,7 @@ fn the_manifest_is_found_written_and_compared_with_git() {
     assert_eq!(images, [r"%SystemRoot%\System32\drivers\lidar.sys"; 2]);
     own.succeed(&["manifest", "write", "--check"]);
 
-    // Before the manifest is committed, the declaration in git is the base.
+    // Until the manifest is committed, the declaration in git is the base.
     let printed = own.succeed(&["manifest", "check"]);
     assert!(printed.contains("HEAD:source/telemetry/events.rs"), "{printed}");
     own.commit();
@@ -142,8 +142,8 @@ fn the_manifest_is_found_written_and_compared_with_git() {
     assert_eq!(json["reason"], "manifest-check");
     assert_eq!(json["success"], false);
     assert_eq!(json["breaks"][0]["line"], 18);
-    // The working tree's file is stale. A commit without an incompatible change also works as a
-    // base.
+    // The file in the working tree is stale. A commit without an incompatible change also works as
+    // a base.
     assert!(own.fail(&["manifest", "write", "--check"]).contains("lidar.man is stale"));
     own.commit();
     let said = own.fail(&["manifest", "check", "--base", "HEAD~1"]);
@@ -289,7 +289,7 @@ fn the_recipes_have_every_provider() {
         attributes(&own.text("lidar.man"), "provider", "guid")
     };
     let guids: Vec<&str> = guids.iter().map(|guid| guid.trim_matches(['{', '}'])).collect();
-    // Each tool's section contains every provider.
+    // Each tool's section contains all providers.
     for tool in ["logman", "tracelog", "PowerShell", "xperf"] {
         let (_, section) = text.split_once(&format!("\n## {tool}\n")).unwrap();
         let section = section.split("\n## ").next().unwrap();
@@ -297,7 +297,7 @@ fn the_recipes_have_every_provider() {
             assert!(section.contains(guid), "{tool} has no {guid}:\n{section}");
         }
     }
-    // Every line of PowerShell is a comment or a cmdlet with balanced quotes.
+    // Every PowerShell line is a comment or a cmdlet with balanced quotes.
     let (_, script) = text.split_once("```powershell\n").unwrap();
     for line in script.split("```").next().unwrap().lines() {
         let word = line.split(' ').next().unwrap();
@@ -363,7 +363,7 @@ fn completions_know_the_commands() {
             assert!(script.contains(word), "{shell} has no {word}");
         }
     }
-    // bash completes `cargo etw`, and leaves the rest to cargo's completions.
+    // bash completes `cargo etw`, and leaves all other commands to cargo's completions.
     let script = own.path("etw.bash");
     fs::write(&script, own.succeed(&["completions", "bash"])).unwrap();
     let complete = |words: &str| {
@@ -420,8 +420,8 @@ fn are_signed(folder: &Path) {
     assert!(!is_sound);
 }
 
-/// Checks that a driver that calls a routine of a static library of the WDK is built, and that the
-/// stand-in kernel names the routine when it is called.
+/// Checks that a driver that calls a routine in a static WDK library can be built, and that the
+/// stand-in kernel reports the routine's name when it is called.
 fn a_routine_of_a_static_library_links_and_is_named(own: &Own) {
     own.change(
         "Cargo.toml",
@@ -450,7 +450,7 @@ fn a_routine_of_a_static_library_links_and_is_named(own: &Own) {
     assert!(said.contains("uses routines of usbdex.lib"), "{said}");
 }
 
-/// Unpacks an archive, whose files are in one folder.
+/// Unpacks an archive whose files are in one folder.
 fn unpack(archive: &Path) -> TempDir {
     let folder = tempfile::tempdir().unwrap();
     let mut zip = zip::ZipArchive::new(fs::File::open(archive).unwrap()).unwrap();
@@ -464,7 +464,7 @@ fn unpack(archive: &Path) -> TempDir {
     folder
 }
 
-/// Tests that build drivers, which `cargo xtask test` runs beside the others.
+/// Tests that build drivers; `cargo xtask test` runs them in parallel with the other tests.
 mod built_drivers {
     use super::*;
 
@@ -473,7 +473,7 @@ mod built_drivers {
     fn a_driver_without_a_device_is_accepted() {
         let own = Own::new();
         own.succeed(&["inf", "new"]);
-        // This driver has an EvtDriverDeviceAdd only under a certain service name.
+        // This driver provides an EvtDriverDeviceAdd only under a certain service name.
         let image = etw_test_support::drivers("release").join("etw_rules_driver.sys");
         let image = image.to_str().unwrap();
         let examined = own.succeed(&["inf", "examine", image]);
@@ -506,7 +506,7 @@ mod built_drivers {
     fn the_package_is_the_drivers() {
         let own = Own::new();
         own.succeed(&["inf", "new"]);
-        // The package contains every file that the INF file lists, and the catalog contains their
+        // The package contains all files listed in the INF file, and the catalog contains their
         // hashes.
         own.change(
             "lidar.inx",
@@ -529,7 +529,7 @@ mod built_drivers {
         let file = |name: &str| unpacked.path().join(name);
         let read = |name: &str| fs::read_to_string(file(name)).unwrap();
 
-        // The README lists the files of the archive.
+        // The README lists the archive's files.
         let readme = read("README.txt");
         for name in json["files"].as_array().unwrap() {
             let name = name.as_str().unwrap();
@@ -551,7 +551,7 @@ mod built_drivers {
         let tag: Vec<u8> = tag.encode_utf16().flat_map(u16::to_le_bytes).collect();
         assert!(catalog.windows(tag.len()).any(|bytes| bytes == tag));
 
-        // The symbols name the author's files relative to the workspace, and contain no folder of this
+        // The symbols contain the author's files relative to the workspace, and no folder of this
         // machine.
         let symbols = fs::read(file("lidar.pdb")).unwrap();
         let has = |text: &str| symbols.windows(text.len()).any(|bytes| bytes == text.as_bytes());
@@ -563,7 +563,7 @@ mod built_drivers {
 
         are_signed(unpacked.path());
 
-        // The built image describes itself: its resources suffice without the source.
+        // The built image is self-describing: its resources suffice without the source.
         own.change(EVENTS, "#[wdk_etw::provider(", "#[other(");
         let printed = own.succeed(&["recipes"]);
         assert!(printed.contains("tracing.md"), "{printed}");

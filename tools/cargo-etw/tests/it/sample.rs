@@ -49,7 +49,7 @@ fn the_committed_recipes_are_the_declarations() {
     succeed(&arguments);
 }
 
-/// The guide's driver has the INF file that `inf new` writes.
+/// The guide's driver has the same INF file that `inf new` writes.
 #[test]
 fn the_minimal_drivers_inf_file_is_the_drivers() {
     let committed = root().join("driver/examples/minimal/etw_minimal_driver.inx");
@@ -107,7 +107,7 @@ fn a_break_is_refused_with_its_place() {
     let arguments = ["manifest", "check", "--base", text(&path), DECLARATION];
     let said = fail(&arguments);
     assert!(said.contains("trace.rs:") && said.contains("event 3 version 0"), "{said}");
-    // The result is the same for UTF-16.
+    // UTF-16 gives the same result.
     let units = std::iter::once(0xFEFF).chain(sample.encode_utf16());
     let bytes: Vec<u8> = units.flat_map(u16::to_le_bytes).collect();
     fs::write(&path, bytes).unwrap();

@@ -1,4 +1,4 @@
-//! Builds drivers in the workspaces and with the settings of typical authors.
+//! Builds drivers with the workspaces and settings of typical authors.
 
 use std::{
     fs,
@@ -30,7 +30,7 @@ pub unsafe extern "system" fn driver_entry(
 }
 "#;
 
-/// A driver without a framework, which traces with another project's crate.
+/// A driver without a framework that traces with another project's crate.
 const WDM: &str = include_str!("../fixture/strangers/wdm/Cargo.toml.in");
 
 const WDM_LIBRARY: &str = r#"#![no_std]
@@ -59,8 +59,8 @@ unsafe extern "C" fn unload(_driver: *mut DRIVER_OBJECT) {
 }
 "#;
 
-/// A KMDF driver that uses older versions of Microsoft's crates. `WDK` stands for the version of wdk,
-/// wdk-alloc and wdk-panic, and `SYS` for that of wdk-sys and wdk-build.
+/// A KMDF driver that uses older versions of Microsoft's crates. `WDK` stands for the version of
+/// wdk, wdk-alloc and wdk-panic; `SYS` stands for that of wdk-sys and wdk-build.
 const OLDER: &str = include_str!("../fixture/strangers/older/Cargo.toml.in");
 
 const OLDER_LIBRARY: &str = r#"#![no_std]
@@ -145,7 +145,7 @@ use wdk_sys::{
 };
 unsafe extern "system" {
     fn PsGetProcessImageFileName(process: PEPROCESS) -> *const c_char;
-    // wdm.h does not declare it.
+    // wdm.h does not declare this variable.
     static NtBuildNumber: *const u32;
 }
 static ALTITUDE: [u16; 6] = [b'3' as u16, b'2' as u16, b'1' as u16, b'0' as u16, b'0' as u16, b'0' as u16];
@@ -213,7 +213,7 @@ rustflags = ["--cfg", "of_config", "--check-cfg", "cfg(of_config)", "-C", "linke
 
 const PROFILE: &str = "[profile.release]\npanic = \"abort\"\n";
 
-/// Returns a build script that runs `cargo etw`, like one that writes a manifest.
+/// Returns a build script that runs `cargo etw`, for example to write a manifest.
 fn build_script() -> String {
     let program = env!("CARGO_BIN_EXE_cargo-etw");
     format!(
@@ -247,13 +247,13 @@ fn errors(output: &Output, is_success: bool) -> String {
     errors
 }
 
-/// Runs `cargo etw build` with a fake rustc, and without any other part of a toolchain except
+/// Runs `cargo etw build` with a fake rustc and without the rest of the toolchain, except for
 /// cargo.
 #[cfg(unix)]
 fn with_rustc(version: &str) -> Option<String> {
     use std::os::unix::fs::{PermissionsExt as _, symlink};
 
-    // Debian's toolchain is recent enough, so nothing is refused.
+    // Debian's toolchain is recent enough, so the build does not reject it.
     if Path::new("/usr/bin/cargo").exists() {
         return None;
     }
@@ -303,7 +303,7 @@ fn a_toolchain_that_is_not_installed_is_named() {
     write(&driver.join("Cargo.toml"), &format!("{DRIVER}[workspace]\n"));
     write(&driver.join("src/lib.rs"), LIBRARY);
     write(&driver.join("rust-toolchain.toml"), "[toolchain]\nchannel = \"nowhere\"\n");
-    // The tests' cargo tells the programs that it starts which toolchain to use.
+    // The cargo that runs the tests passes its toolchain to the programs that it starts.
     let output =
         common::command(driver, &["build"]).env_remove("RUSTUP_TOOLCHAIN").output().unwrap();
     let shown = String::from_utf8_lossy(&output.stderr);
@@ -314,7 +314,7 @@ fn a_toolchain_that_is_not_installed_is_named() {
     }
 }
 
-/// Tests that build drivers, which `cargo xtask test` runs beside the others.
+/// Tests that build drivers; `cargo xtask test` runs them in parallel with the other tests.
 mod built_drivers {
     use super::*;
 
@@ -334,14 +334,14 @@ mod built_drivers {
         write(&driver.join("Cargo.toml"), DRIVER);
         write(&driver.join("src/lib.rs"), LIBRARY);
         write(&driver.join("build.rs"), &build_script());
-        // A program and a library for programs, which are built for the host.
+        // A program, and a library for programs, both built for the host.
         write(&driver.join("src/main.rs"), "fn main() {}\n");
         write(
             &all.join("plugin/Cargo.toml"),
             "[package]\nname = \"plugin\"\nedition = \"2024\"\n[lib]\ncrate-type = [\"cdylib\"]\n",
         );
         write(&all.join("plugin/src/lib.rs"), "");
-        // The configuration of the folder in which the author runs the command.
+        // The cargo configuration in the folder in which the author runs the command.
         let config = driver.join(".cargo/config.toml");
         write(&config, CONFIG);
 
@@ -357,7 +357,7 @@ mod built_drivers {
         let has_lines = pdb.windows(6).any(|bytes| bytes == b"lib.rs");
         assert!(has_lines, "the PDB has no line numbers");
 
-        // Passes cargo's options.
+        // cargo's options are passed on.
         let shown = errors(&etw(&driver, &["--features", "extra"], None), false);
         assert!(shown.contains("built with extra"), "{shown}");
         // The lock file of another workspace is not up to date.
@@ -375,7 +375,7 @@ mod built_drivers {
         assert!(sys.exists());
         assert!(!driver.join("Cargo.lock").exists());
 
-        // A target folder in the configuration, and one on the command line.
+        // A target folder in the configuration, and another on the command line.
         write(&config, &format!("{CONFIG}target-dir = \"../target\"\n"));
         fs::remove_file(&sys).unwrap();
         errors(&etw(&driver, &["--offline", "-q"], None), true);
@@ -421,7 +421,7 @@ mod built_drivers {
     fn a_driver_for_an_older_framework_finds_the_kernels_exports() {
         let folder = tempfile::tempdir().unwrap();
         let all = folder.path();
-        // A wdk-sys of the author's, which the workspace patches, and which is a member.
+        // The author's own wdk-sys, which patches the published one and is a workspace member.
         let workspace = "[workspace]\nmembers = [\"driver\", \"wdk-sys\"]\nresolver = \"3\"\n\
              [patch.crates-io]\nwdk-sys = { path = \"wdk-sys\" }\n[profile.dev]\npanic = \"abort\"\n";
         write(&all.join("Cargo.toml"), workspace);
@@ -442,7 +442,7 @@ mod built_drivers {
             assert!(said.contains("driver: registered: 0x0"), "{said}");
             assert!(said.contains("found: 0 errors, 0 warnings"), "{said}");
         }
-        // A routine that nobody knows.
+        // A routine that does not exist.
         let library = WATCHER_LIBRARY.replace("ImageFileName(", "ImageFileNames(");
         write_driver(&driver, &WATCHER.replace("MINOR", "27"), &library);
         let shown = errors(&common::etw_in_target(&driver, &["build"]), false);
@@ -453,7 +453,7 @@ mod built_drivers {
             "{shown}"
         );
         assert!(!shown.contains("/LIBPATH"), "{shown}");
-        // A version without the function, and one that has no headers.
+        // A version without the function, and a version without headers.
         let newer =
             WATCHER_LIBRARY.replace("WdfDriverCreate,", "WdfDeviceSetDeviceInterfaceStateEx,");
         write_driver(&driver, &WATCHER.replace("MINOR", "27"), &newer);

@@ -1,4 +1,4 @@
-//! The event log's channels of a provider, as an INF file adds them ("INF
+//! A provider's event log channels, as an INF file adds them ("INF
 //! `AddEventProvider` Directive" in Microsoft's driver documentation).
 
 use super::read::number;
@@ -8,8 +8,8 @@ use super::read::number;
 pub struct Channel {
     /// The full name, such as `Contoso-Driver/Operational`.
     pub name: String,
-    /// The provider's own channel; `None` for a channel that another provider or Windows defines,
-    /// such as `System`.
+    /// The definition if it is the provider's own channel; `None` if another provider or Windows
+    /// defines it, such as `System`.
     pub own: Option<OwnChannel>,
 }
 
@@ -18,11 +18,11 @@ pub struct Channel {
 pub struct OwnChannel {
     /// The number, 16 to 255.
     pub value: u8,
-    /// The channel's settings, if they are known.
+    /// The channel's settings, if known.
     pub settings: Option<ChannelSettings>,
 }
 
-/// A channel's settings in the event log. `None` is the event log's default.
+/// A channel's settings in the event log. `None` means the event log's default.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ChannelSettings {
     /// The channel's type.
@@ -37,11 +37,11 @@ pub struct ChannelSettings {
     pub max_size: Option<u64>,
     /// True if a full log file keeps its events (sequential).
     pub retention: Option<bool>,
-    /// True if a full log file is kept and a new one begun.
+    /// True if a full log file is kept and a new one started.
     pub auto_backup: Option<bool>,
 }
 
-/// The type of a channel, with its number in an INF file.
+/// The type of a channel, whose value is its number in an INF file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the names are those of the event log")]
 pub enum ChannelKind {
@@ -67,33 +67,33 @@ impl ChannelKind {
         }
     }
 
-    /// Returns whether Event Viewer shows the channel while it is enabled, for administrators.
+    /// Returns whether Event Viewer shows the channel to administrators while it is enabled.
     #[must_use]
     pub const fn is_for_administrators(self) -> bool {
         matches!(self, Self::Admin | Self::Operational)
     }
 }
 
-/// The words for the isolation, by their numbers from 1 on.
+/// The names of the isolations, numbered from 1.
 pub(super) const ISOLATIONS: [&str; 3] = ["Application", "System", "Custom"];
 
 /// An entry of a channel's section.
 pub(super) struct Value {
     /// The key.
     pub key: &'static str,
-    /// The value; `None` is the default.
+    /// The value; `None` means the default.
     pub text: Option<String>,
-    /// The value without an entry; empty if there is none.
+    /// The default value, or an empty string if there is none.
     pub default: &'static str,
 }
 
 impl Value {
-    /// Returns the value that applies.
+    /// Returns the value, or the default if there is none.
     pub fn effective(&self) -> &str {
         self.text.as_deref().unwrap_or(self.default)
     }
 
-    /// Returns whether a value of an INF file means the same.
+    /// Returns whether a value in an INF file has the same meaning.
     pub fn is(&self, found: &str) -> bool {
         let wanted = self.effective();
         match (number(found), number(wanted)) {
@@ -104,7 +104,7 @@ impl Value {
 }
 
 impl OwnChannel {
-    /// Returns the entries of the channel's section that are known.
+    /// Returns the known entries of the channel's section.
     pub(super) fn values(&self) -> Vec<Value> {
         let value = |key, text: Option<String>, default| Value { key, text, default };
         let bit = |flag: bool| u32::from(flag).to_string();

@@ -1,8 +1,8 @@
-//! The rules of a driver package's INF file.
+//! The rules for a driver package's INF file.
 //!
-//! The rules are those of `infverif /w` that a KMDF driver's file can break, with their numbers,
-//! and the rule that the file installs this driver. `docs/reference/driver-packaging.md` lists the
-//! sources.
+//! The rules are those of `infverif /w` that a KMDF driver's file can violate, with infverif's
+//! numbers, and the requirement that the file installs this driver.
+//! `docs/reference/driver-packaging.md` lists the sources.
 
 use std::{collections::BTreeSet, fmt, ops::RangeInclusive};
 
@@ -12,8 +12,8 @@ use super::{
     read::{Entry, Inf, Section, number},
 };
 
-/// The driver that an INF file installs, as the driver's image, declaration and Cargo metadata
-/// describe it. Rules about unknown values are skipped.
+/// The driver that an INF file should install, according to its image, declaration and Cargo
+/// metadata. Rules about unknown values are skipped.
 #[derive(Clone, Debug, Default)]
 pub struct Driver {
     /// The image's file name.
@@ -24,24 +24,24 @@ pub struct Driver {
     pub framework: Option<Framework>,
     /// The driver's providers.
     pub providers: Option<Vec<Provider>>,
-    /// The security descriptor that the driver gives its device.
+    /// The security descriptor that the driver assigns to its device.
     pub sddl: Option<String>,
 }
 
-/// A version of KMDF that a driver is built for.
+/// The KMDF version for which a driver is built.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Framework {
     /// The major version.
     pub major: u32,
-    /// The oldest minor version that the driver runs with.
+    /// The oldest minor version with which the driver works.
     pub minimum: u32,
     /// The minor version that the driver is built for.
     pub target: u32,
 }
 
 impl Framework {
-    /// Returns the first build of Windows that the driver can run on: the first with this version
-    /// of the framework and with `ExAllocatePool2`.
+    /// Returns the first Windows build on which the driver can run: the first with this framework
+    /// version and `ExAllocatePool2`.
     #[must_use]
     pub const fn oldest_build(self) -> u32 {
         // KMDF 1.33 came with Windows Server 2022.
@@ -66,7 +66,7 @@ pub struct Provider {
     /// True if decoders need the resources in the driver's image, because the provider has
     /// manifest-based events.
     pub has_resources: bool,
-    /// The channels of the event log that the provider writes to, in the order of its manifest.
+    /// The event log channels to which the provider writes, in manifest order.
     pub channels: Vec<Channel>,
 }
 
@@ -75,16 +75,16 @@ pub struct Provider {
 pub enum Severity {
     /// Windows or `infverif` can reject the file, or the file does not install the driver.
     Error,
-    /// The file works, but something about it is unusual.
+    /// The file works, but is unusual.
     Warning,
 }
 
-/// A violation of a rule by an INF file.
+/// A violation of a rule in an INF file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnostic {
     /// The severity.
     pub severity: Severity,
-    /// The line, counted from 1; `None` if something is missing from the file.
+    /// The line, counting from 1; `None` if something is missing from the file.
     pub line: Option<usize>,
     /// The message.
     pub message: String,
@@ -99,10 +99,10 @@ impl fmt::Display for Diagnostic {
     }
 }
 
-/// The oldest build of Windows that a file should name: the first with `ExAllocatePool2`, which
+/// The oldest Windows build that a file should specify: the first with `ExAllocatePool2`, which
 /// wdk-alloc calls.
 const OLDEST_BUILD: u32 = 19041;
-/// The first build that supports the driver store as a destination (DIRID 13).
+/// The first Windows build in which the driver store can be a destination (DIRID 13).
 const DRIVER_STORE_BUILD: u32 = 16299;
 
 /// The sections that Windows finds by name.
@@ -111,13 +111,13 @@ const KNOWN_SECTIONS: [&str; 10] = [
     "Manufacturer", "ControlFlags", "ClassInstall32", "InterfaceInstall32", "DefaultInstall",
 ];
 
-/// The name endings of sections that belong to an install section.
+/// The suffixes of sections that belong to an install section.
 const PARTS: [&str; 13] = [
     "HW", "Services", "Wdf", "Events", "CoInstallers", "Interfaces", "Filters", "Components",
     "Software", "FactDef", "LogConfigOverride", "PosDup", "WMI",
 ];
 
-/// The entries of a channel's section, with the numbers that are allowed.
+/// The entries of a channel's section, with the allowed numbers.
 const CHANNEL_VALUES: [(&str, Option<RangeInclusive<u64>>); 7] = [
     ("Isolation", Some(1..=ISOLATIONS.len() as u64)),
     ("Access", None),
@@ -128,7 +128,7 @@ const CHANNEL_VALUES: [(&str, Option<RangeInclusive<u64>>); 7] = [
     ("LoggingAutoBackup", Some(0..=1)),
 ];
 
-/// Returns the line that registers a channel.
+/// Returns the INF line that registers a channel.
 pub fn line(channel: &Channel, section: &str) -> String {
     let Channel { name, own } = channel;
     match own {
@@ -140,7 +140,7 @@ pub fn line(channel: &Channel, section: &str) -> String {
     }
 }
 
-/// Returns a sentence that lists the lines that register channels.
+/// Returns a sentence with the INF lines that register channels.
 fn lines(channels: &[Channel]) -> String {
     if channels.is_empty() {
         return "the provider declares no channels".to_owned();
@@ -190,7 +190,7 @@ fn is_date(text: &str) -> bool {
     }
 }
 
-/// Returns a section's name without the decoration of a platform, in lower case.
+/// Returns a section's name in lower case, without the platform decoration.
 fn undecorated(name: &str) -> String {
     let name = name.to_ascii_lowercase();
     let at = [".nt", ".amd64", ".arm64"].iter().filter_map(|mark| name.find(mark)).min();
@@ -214,7 +214,7 @@ impl<'a> Check<'a> {
         });
     }
 
-    /// Adds a diagnostic unless the first entry with the key has the expected value.
+    /// Adds a diagnostic unless the first entry with the key has this value.
     fn must_be(&mut self, section: &str, key: &str, wanted: &str) {
         match self.inf.entry(section, key) {
             Some(entry) if entry.value(0).eq_ignore_ascii_case(wanted) => {}
@@ -229,7 +229,7 @@ impl<'a> Check<'a> {
         }
     }
 
-    /// Returns the section that an entry refers to; a missing section is reported.
+    /// Returns the section that an entry refers to; reports missing sections.
     fn reach(&mut self, entry: &Entry, name: &str) -> Option<&'a Section> {
         let found = self.inf.section(name);
         if found.is_none() {
@@ -238,14 +238,14 @@ impl<'a> Check<'a> {
         found
     }
 
-    /// Returns an entry of a section or of its platform-specific variants.
+    /// Returns an entry of a section or its platform-specific variants.
     fn in_variants(&self, section: &str, key: &str) -> Option<&'a Entry> {
         ["", ".amd64", ".arm64"]
             .iter()
             .find_map(|end| self.inf.entry(&format!("{section}{end}"), key))
     }
 
-    /// Warns about comments that Windows reads in a code page that the file does not name.
+    /// Warns about comments with characters that Windows interprets in an unknown code page.
     fn comments(&mut self) {
         let [first, others @ ..] = self.inf.foreign_comments() else {
             return;
@@ -457,7 +457,7 @@ impl<'a> Check<'a> {
         }
     }
 
-    /// Checks the decoration of a section of models, and returns its architecture.
+    /// Checks a models section's decoration, and returns the architecture.
     fn decoration<'d>(&mut self, entry: &Entry, decoration: &'d str) -> &'d str {
         let parts: Vec<&str> = decoration.split('.').collect();
         let architecture = parts.first().copied().unwrap_or_default();
@@ -495,7 +495,7 @@ impl<'a> Check<'a> {
         architecture
     }
 
-    /// Checks a model and the install section that Windows chooses for it by the decoration.
+    /// Checks a model, and the install section that Windows selects for it by the decoration.
     fn model(&mut self, model: &Entry, decoration: &str, architecture: &str) {
         let name = model.value(0);
         if model.value(1).is_empty() {
@@ -563,7 +563,7 @@ impl<'a> Check<'a> {
         for key in ["CopyFiles", "AddReg", "DelReg"] {
             for entry in entries(section, key) {
                 for name in &entry.values {
-                    // A value with an at sign is a file name.
+                    // A value that starts with an at sign is a file name.
                     if !name.starts_with('@') {
                         self.reach(entry, name);
                     }
@@ -590,7 +590,7 @@ impl<'a> Check<'a> {
         }
     }
 
-    /// Checks the service of the function driver, and returns its name.
+    /// Checks the function driver's service, and returns the service's name.
     fn services(&mut self, section: &'a Section) -> Option<&'a str> {
         const ASSOCIATED: u64 = 2;
         let services: Vec<&Entry> =
@@ -676,7 +676,7 @@ impl<'a> Check<'a> {
         }
     }
 
-    /// Checks that the providers are registered whose events decoders look up in the image.
+    /// Checks that the file registers the providers whose events are decoded with the image.
     fn events(&mut self, install: &Section, section: Option<&'a Section>) {
         let mut registered = Vec::new();
         for entry in section.into_iter().flat_map(|one| entries(one, "AddEventProvider")) {
@@ -747,7 +747,7 @@ impl<'a> Check<'a> {
         }
     }
 
-    /// Checks the form of an `AddChannel` line and of its section.
+    /// Checks the syntax of an `AddChannel` line and its section.
     fn channel(&mut self, entry: &Entry) {
         let kinds = 1..=ChannelKind::ALL.len() as u64;
         if !number(entry.value(1)).is_some_and(|kind| kinds.contains(&kind)) {
@@ -808,7 +808,7 @@ impl<'a> Check<'a> {
         }
     }
 
-    /// Compares the channels in a provider's section with those that the provider declares.
+    /// Compares the channels in a provider's section with those in its declaration.
     fn declared_channels(&mut self, provider: &Provider, section: &'a Section) {
         let name = &section.name;
         let is_key = |entry: &Entry, key: &str| {
@@ -863,8 +863,8 @@ impl<'a> Check<'a> {
             self.report(
                 section.line,
                 format!(
-                    "the channels in [{name}] are in another order than those of the provider {}, \
-                     which decides which bit of an event's keyword stands for which channel; {}",
+                    "the channels in [{name}] are in a different order from those of the provider \
+                     {}, and the order determines the channels' keyword bits; {}",
                     provider.name,
                     lines(&provider.channels)
                 ),
@@ -872,7 +872,7 @@ impl<'a> Check<'a> {
         }
     }
 
-    /// Compares the type and the settings of a channel with those that its provider declares.
+    /// Compares a channel's type and settings with those in the provider's declaration.
     fn declared_channel(&mut self, name: &str, own: &OwnChannel, entry: &Entry) {
         if let Some(settings) = &own.settings {
             let kind = settings.kind;
@@ -929,7 +929,7 @@ impl<'a> Check<'a> {
         }
     }
 
-    /// Checks that the file writes only to the keys of the device and the service.
+    /// Checks that the file writes only to the registry keys of the device and the service.
     fn registry(&mut self) {
         let inf = self.inf;
         let class = |section: &&Section| undecorated(&section.name) != "classinstall32";
@@ -938,7 +938,7 @@ impl<'a> Check<'a> {
         for name in lists.flat_map(|entry| &entry.values) {
             for entry in self.inf.section(name).into_iter().flat_map(|it| &it.entries) {
                 if !entry.value(0).eq_ignore_ascii_case("HKR") {
-                    // infverif numbers keys and values differently.
+                    // infverif has different rule numbers for keys and values.
                     let names_value = entry.values.len() > 2;
                     self.report(
                         entry.line,
@@ -990,7 +990,7 @@ impl<'a> Check<'a> {
     }
 }
 
-/// Returns the entries of a section with a key.
+/// Returns a section's entries with a key.
 fn entries<'s>(section: &'s Section, key: &str) -> impl Iterator<Item = &'s Entry> {
     let has_key = move |entry: &&Entry| {
         let found = entry.key.as_deref();
@@ -999,7 +999,7 @@ fn entries<'s>(section: &'s Section, key: &str) -> impl Iterator<Item = &'s Entr
     section.entries.iter().filter(has_key)
 }
 
-/// Returns whether a section's name in lower case ends with a dot and the part.
+/// Returns whether a lower-case section name ends with a dot and `part`.
 fn ends_with_part(name: &str, part: &str) -> bool {
     let start = name.strip_suffix(&part.to_ascii_lowercase());
     start.is_some_and(|start| start.ends_with('.'))

@@ -1,12 +1,12 @@
-//! The device setup classes of Windows that drivers use.
+//! Windows' device setup classes for vendors' drivers.
 //!
 //! Source: "System-Defined Device Setup Classes Available to Vendors" in Microsoft's driver
 //! documentation.
 
-/// The GUID of the class "System".
+/// The GUID of the "System" class.
 pub const SYSTEM: &str = "{4d36e97d-e325-11ce-bfc1-08002be10318}";
 
-/// The names and GUIDs of classes.
+/// The names and GUIDs of the classes.
 const CLASSES: [(&str, &str); 36] = [
     ("Battery", "{72631e54-78a4-11d0-bcf7-00aa00b7b32a}"),
     ("Biometric", "{53d29ef7-377c-4d14-864b-eb3a85769359}"),

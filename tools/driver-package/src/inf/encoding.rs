@@ -4,28 +4,28 @@
 /// The encoding of an INF file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Encoding {
-    /// UTF-16 with a byte order mark: the form in which a file can have any characters.
+    /// UTF-16 with a byte order mark, the form that allows all characters.
     Utf16 {
-        /// True if the high byte of a unit comes first.
+        /// True if the high byte of each unit comes first.
         big_endian: bool,
     },
-    /// UTF-8. Windows reads such a file in its ANSI code page.
+    /// UTF-8. Windows reads such a file in its ANSI code page instead.
     Utf8,
-    /// An ANSI code page, which the file does not name.
+    /// An ANSI code page, which the file does not specify.
     Ansi,
 }
 
-/// The text of an INF file, in the encoding of the file.
+/// The text of an INF file and its encoding.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Source {
-    /// The text. Each byte of an ANSI file that is not ASCII is the character with its number.
+    /// The text. In an ANSI file, each non-ASCII byte becomes the character with the same number.
     pub text: String,
-    /// The encoding.
+    /// The file's encoding.
     pub encoding: Encoding,
 }
 
 impl Source {
-    /// Decodes a file. Returns `None` if it is damaged UTF-16.
+    /// Decodes a file. Returns `None` for damaged UTF-16.
     #[must_use]
     pub fn decode(bytes: &[u8]) -> Option<Self> {
         let wide = |bytes: &[u8], big_endian: bool| {
@@ -56,7 +56,7 @@ impl Source {
             Encoding::Utf16 { big_endian: false } => marked().flat_map(u16::to_le_bytes).collect(),
             Encoding::Utf16 { big_endian: true } => marked().flat_map(u16::to_be_bytes).collect(),
             Encoding::Utf8 => self.text.clone().into_bytes(),
-            // Other characters than those of the file are not added to it.
+            // Characters that the file did not contain are never added to it.
             Encoding::Ansi => {
                 self.text.chars().map(|one| u8::try_from(one).unwrap_or(b'?')).collect()
             }
@@ -91,7 +91,7 @@ mod tests {
         assert_eq!(source.encode(), ansi);
         assert_eq!(Source::decode(b"\xFF\xFE["), None);
         assert_eq!(Source::decode(b"\xFF\xFE\x00\xD8"), None);
-        // A byte order mark of UTF-8 is dropped, since Windows would take it for text.
+        // The UTF-8 byte order mark is dropped, because Windows would interpret it as text.
         assert_eq!(Source::decode(b"\xEF\xBB\xBF; \xC3\xBC").unwrap().text, "; \u{fc}");
     }
 }

@@ -1,7 +1,7 @@
 //! Reads, writes, stamps and checks the INF files of driver packages.
 //!
 //! `stampinf` and `infverif` are part of the WDK. This module replaces them, and also compares the
-//! file with the driver that it installs.
+//! file with the driver.
 
 mod channel;
 mod check;
@@ -25,7 +25,7 @@ pub struct Stamp<'a> {
     pub framework: &'a str,
     /// The driver's date: `MM/DD/YYYY`.
     pub date: &'a str,
-    /// The driver's version, four numbers.
+    /// The driver's version: four numbers.
     pub version: &'a str,
 }
 
@@ -40,7 +40,7 @@ impl Stamp<'_> {
                 let (date, version) = (self.date, self.version);
                 inf.extend(["DriverVer   = ", date, ",", version, "\r\n"]);
             } else if line.starts_with(';') {
-                // Placeholders in comments stay.
+                // Placeholders in comments stay unchanged.
                 inf.push_str(line);
             } else {
                 inf.push_str(

@@ -11,34 +11,34 @@ use super::{
 /// The driver for which to write an INF file.
 #[derive(Clone, Copy, Debug)]
 pub struct New<'a> {
-    /// The image's file name without its extension, which becomes the service's name.
+    /// The image's file name without extension, which is also the service's name.
     pub image: &'a str,
     /// The device's hardware ID.
     pub hardware_id: &'a str,
     /// The device's setup class.
     pub class: &'a str,
-    /// The company, which is both provider and manufacturer.
+    /// The company, as both provider and manufacturer.
     pub company: &'a str,
     /// The driver's description.
     pub description: &'a str,
     /// The framework's version.
     pub framework: Framework,
-    /// The ETW providers. The file registers them if decoders need the image for any of them.
+    /// The ETW providers. The file registers them if any of them needs the image for decoding.
     pub providers: &'a [Provider],
     /// The device's security descriptor.
     pub sddl: &'a str,
 }
 
-/// Reasons why an INF file cannot be written.
+/// The reason why an INF file cannot be written.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NewError {
-    /// The setup class is not known.
+    /// The setup class is unknown.
     #[error(
         "this command does not know the setup class {0}; write the INF file with another class, \
          then change Class and ClassGuid in it"
     )]
     Class(String),
-    /// A value contains a character that is not allowed in a string of an ASCII INF file.
+    /// A value contains a character that strings in an ASCII INF file must not contain.
     #[error("the {what} {text:?} has characters outside ASCII or a percent sign")]
     Characters {
         /// The value.
@@ -53,12 +53,12 @@ pub enum NewError {
         what: &'static str,
         /// The text.
         text: String,
-        /// The other characters that are allowed.
+        /// The special characters that are allowed.
         allowed: &'static str,
     },
 }
 
-/// Returns a string of `[Strings]`.
+/// Returns a string for the `[Strings]` section.
 fn quoted(text: &str) -> String {
     format!("\"{}\"", text.replace('"', "\"\""))
 }
@@ -92,12 +92,13 @@ fn entries(own: &OwnChannel) -> Result<String, NewError> {
 impl New<'_> {
     /// Returns the text of an unstamped INF file (`.inx`) that installs the driver.
     ///
-    /// As Windows requires of drivers for all its editions, the file copies only to the driver
-    /// store, writes only to the device's and the service's keys, and needs no co-installer.
+    /// As Windows requires of drivers for all of its editions, the file copies files only to the
+    /// driver store, writes only to the registry keys of the device and the service, and needs no
+    /// co-installer.
     ///
     /// # Errors
     ///
-    /// Fails if the class is not known, or if a value is not allowed in an INF file.
+    /// Fails if the class is unknown, or if a value is not allowed in an INF file.
     pub fn text(&self) -> Result<String, NewError> {
         let Self { image, hardware_id, sddl, .. } = *self;
         let guid = class::guid(self.class).ok_or_else(|| NewError::Class(self.class.to_owned()))?;

@@ -4,69 +4,69 @@ use std::collections::HashMap;
 
 use super::encoding::{Encoding, Source};
 
-/// Reasons why a file's text is not valid INF syntax.
+/// The reason why a file's text is not valid INF syntax.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ReadError {
-    /// A character outside ASCII, in a file that is not UTF-16.
+    /// A non-ASCII character in a file that is not UTF-16.
     #[error(
         "line {line}, column {column}: not an ASCII character; write it in ASCII, or save the INF file as UTF-16"
     )]
     NotAscii {
-        /// The line, counted from 1.
+        /// The line, counting from 1.
         line: usize,
-        /// The column, counted from 1.
+        /// The column, counting from 1.
         column: usize,
     },
-    /// A section's name without its closing bracket.
+    /// A section name without its closing bracket.
     #[error("line {line}: the section name has no closing ]")]
     SectionName {
-        /// The line, counted from 1.
+        /// The line, counting from 1.
         line: usize,
     },
     /// An entry before the first section.
     #[error("line {line}: expected a section before this line")]
     NoSection {
-        /// The line, counted from 1.
+        /// The line, counting from 1.
         line: usize,
     },
-    /// A quotation mark that is not closed.
+    /// A quotation mark without its counterpart.
     #[error("line {line}: the closing quotation mark is missing")]
     QuotationMark {
-        /// The line, counted from 1.
+        /// The line, counting from 1.
         line: usize,
     },
     /// A continuation backslash at the end of the file.
     #[error("line {line}: the file ends after the line's continuation mark")]
     Continued {
-        /// The line, counted from 1.
+        /// The line, counting from 1.
         line: usize,
     },
     /// A string without a name.
     #[error("line {line}: expected `name = string`")]
     UnnamedString {
-        /// The line, counted from 1.
+        /// The line, counting from 1.
         line: usize,
     },
     /// A string that is defined twice.
     #[error("line {line}: the string {name} is defined twice")]
     StringTwice {
-        /// The line, counted from 1.
+        /// The line, counting from 1.
         line: usize,
         /// The name.
         name: String,
     },
-    /// A percent sign that is not closed.
+    /// A percent sign without its counterpart.
     #[error("line {line}: the closing percent sign is missing in {text}")]
     PercentSign {
-        /// The line, counted from 1.
+        /// The line, counting from 1.
         line: usize,
-        /// The value that lacks the percent sign.
+        /// The value with the unpaired percent sign.
         text: String,
     },
-    /// A name in percent signs that `[Strings]` does not define.
+    /// A name between percent signs that `[Strings]` does not define.
     #[error("line {line}: [Strings] does not define {name}")]
     NoString {
-        /// The line, counted from 1.
+        /// The line, counting from 1.
         line: usize,
         /// The name.
         name: String,
@@ -77,41 +77,41 @@ pub enum ReadError {
 #[derive(Debug)]
 pub struct Inf {
     sections: Vec<Section>,
-    /// The lines with comments that have characters outside ASCII, in a file that is not UTF-16.
+    /// In a file that is not UTF-16, the lines whose comments contain non-ASCII characters.
     foreign_comments: Vec<usize>,
 }
 
 /// A section. Sections with the same name are merged.
 #[derive(Debug)]
 pub struct Section {
-    /// The name as it is first written.
+    /// The name as first written.
     pub name: String,
-    /// The first line, counted from 1.
+    /// The first line, counting from 1.
     pub line: usize,
     /// The section's entries.
     pub entries: Vec<Entry>,
 }
 
-/// A line of a section.
+/// A line in a section.
 #[derive(Clone, Debug)]
 pub struct Entry {
-    /// The line, counted from 1.
+    /// The line, counting from 1.
     pub line: usize,
     /// The text before the equals sign.
     pub key: Option<String>,
-    /// The values after the equals sign, or of a line without one.
+    /// The values after the equals sign, or all values if there is none.
     pub values: Vec<String>,
 }
 
 impl Entry {
-    /// Returns a value, or an empty string if the entry has fewer values.
+    /// Returns a value, or an empty string if the entry has too few values.
     #[must_use]
     pub fn value(&self, at: usize) -> &str {
         self.values.get(at).map_or("", String::as_str)
     }
 }
 
-/// Splits a line at a character outside quotation marks.
+/// Splits a line at a character that is not inside quotation marks.
 fn split_outside_quotes(text: &str, at: char) -> Vec<&str> {
     let mut parts = Vec::new();
     let mut start = 0;
@@ -140,16 +140,16 @@ impl Inf {
     ///
     /// # Errors
     ///
-    /// Fails at the first line that does not have the form of an INF file.
+    /// Fails at the first line with invalid INF syntax.
     pub fn read(text: &str) -> Result<Self, ReadError> {
         Self::parse(text, false)
     }
 
-    /// Reads an INF file of any encoding.
+    /// Reads an INF file in any encoding.
     ///
     /// # Errors
     ///
-    /// Fails at the first line that does not have the form of an INF file.
+    /// Fails at the first line with invalid INF syntax.
     pub fn read_source(source: &Source) -> Result<Self, ReadError> {
         Self::parse(&source.text, matches!(source.encoding, Encoding::Utf16 { .. }))
     }
@@ -220,7 +220,7 @@ impl Inf {
         Ok(Self { sections: Self::expand(sections)?, foreign_comments })
     }
 
-    /// Replaces `%name%` by the string of that name.
+    /// Replaces `%name%` with the string of that name.
     fn expand(mut sections: Vec<Section>) -> Result<Vec<Section>, ReadError> {
         let mut strings = HashMap::new();
         if let Some(section) =
@@ -247,8 +247,7 @@ impl Inf {
         Ok(sections)
     }
 
-    /// Returns the lines with comments that have characters outside ASCII, if the file is not
-    /// UTF-16.
+    /// Returns the lines whose comments contain non-ASCII characters, if the file is not UTF-16.
     #[must_use]
     pub fn foreign_comments(&self) -> &[usize] {
         &self.foreign_comments
@@ -260,7 +259,7 @@ impl Inf {
         &self.sections
     }
 
-    /// Returns a section by its name.
+    /// Returns the section with a name.
     #[must_use]
     pub fn section(&self, name: &str) -> Option<&Section> {
         self.sections.iter().find(|section| section.name.eq_ignore_ascii_case(name))
@@ -283,7 +282,7 @@ impl Inf {
     }
 }
 
-/// Replaces `%name%` by the string of that name. Numbers denote folders and are kept.
+/// Replaces `%name%` with the string of that name. Numbers refer to folders and are kept.
 fn expand(text: &str, strings: &HashMap<String, String>, line: usize) -> Result<String, ReadError> {
     let mut out = String::new();
     let mut rest = text;
@@ -309,7 +308,7 @@ fn expand(text: &str, strings: &HashMap<String, String>, line: usize) -> Result<
     Ok(out)
 }
 
-/// Returns a number of an INF file, decimal or hexadecimal.
+/// Parses a decimal or hexadecimal number in an INF file.
 pub fn number(text: &str) -> Option<u64> {
     let text = text.trim();
     let hexadecimal = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X"));
@@ -351,7 +350,7 @@ mod tests {
             let error = Inf::read_source(&source).unwrap_err();
             assert_eq!(error, ReadError::NotAscii { line: 3, column: 6 });
         }
-        // A semicolon in quotation marks begins no comment.
+        // A semicolon in quotation marks does not start a comment.
         let error = Inf::read("[A]\nx = \"; \u{fc}\"\n").unwrap_err();
         assert_eq!(error, ReadError::NotAscii { line: 2, column: 8 });
     }

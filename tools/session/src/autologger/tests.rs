@@ -43,11 +43,11 @@ fn the_values_are_those_that_windows_reads() {
     let provider = "{00000000-0000-0000-0000-000000000001}";
     assert_eq!(of(provider), enabled(0xFFFF_0000_0000_0003, 0));
     assert_eq!(of("{00000000-0000-0000-0000-000000000002}"), enabled(0, 0x20));
-    // A session that is only half there does not start.
+    // A partly written session does not start.
     assert_eq!(values.last().map(|(_, name, _)| *name), Some("Start"));
 }
 
-/// The registry of Wine or Windows keeps the values.
+/// The registry of Wine or Windows stores the values.
 #[cfg(windows)]
 #[test]
 fn a_session_is_added_replaced_and_removed() {
@@ -60,14 +60,14 @@ fn a_session_is_added_replaced_and_removed() {
     session.file = format!(r"C:\{}.etl", "long".repeat(200));
     session.enables.pop();
     install(&session).unwrap();
-    // The mock's sessions are those that Windows has started.
+    // The mock's sessions are those that Windows started.
     mock::start_at_boot(&session.session);
     let removed = remove(&session.session).unwrap().unwrap();
     assert_eq!(removed.file, session.file);
     assert_eq!(removed.status, None);
     assert!(removed.stopped.is_some());
     assert_eq!(mock::running(), Vec::<String>::new());
-    // A session that Windows has not started is removed as well.
+    // A session that Windows has not started is also removed.
     install(&session).unwrap();
     assert!(remove(&session.session).unwrap().unwrap().stopped.is_none());
     assert!(remove(&session.session).unwrap().is_none());

@@ -49,7 +49,7 @@ fn filter() -> Filter {
     Filter { level: 5, any: 3, all: 1, ids: None }
 }
 
-/// Follows a session for a second at most, and returns the result and the events.
+/// Follows a session for at most a second, and returns the result and the events.
 fn followed(live: Live<'_>) -> (Result<Option<Counts>, SessionError>, Vec<etl_file::Event>) {
     let (sender, events) = mpsc::channel();
     let result = follow(
@@ -82,7 +82,7 @@ fn a_session_is_started_followed_and_stopped() {
     assert_eq!(
         mock.calls(),
         [
-            // Sequential, and real-time.
+            // Sequential and real-time.
             Call::Start(SESSION.to_owned(), 0x101, r"C:\x.etl".to_owned()),
             Call::Open(SESSION.to_owned()),
             enable(PROVIDER, EVENT_CONTROL_CODE_ENABLE_PROVIDER, 0),
@@ -109,7 +109,7 @@ fn nothing_is_left_after_a_failure() {
         assert_eq!(events, []);
         assert_eq!(mock::running(), [""; 0], "{routine}");
     }
-    // A session that another program has started is left alone.
+    // A session that another program started is not touched.
     let mock = Mock::new();
     mock::start_at_boot(SESSION);
     let (result, _) = followed(live(&enables, None));
@@ -163,7 +163,7 @@ fn another_program_may_stop_the_session() {
     assert_eq!(mock.calls().last(), Some(&Call::Close));
 }
 
-/// Appends a string in UTF-16 with a NUL, and returns its offset.
+/// Appends a NUL-terminated UTF-16 string, and returns its offset.
 fn append(bytes: &mut Vec<u8>, text: &str) -> u32 {
     let offset = u32::try_from(bytes.len()).unwrap();
     bytes.extend(crate::wide::wide(text).iter().flat_map(|unit| unit.to_le_bytes()));
@@ -174,7 +174,7 @@ fn put(bytes: &mut [u8], at: usize, number: u32) {
     bytes[at..at + 4].copy_from_slice(&number.to_le_bytes());
 }
 
-/// Returns a `TRACE_EVENT_INFO` of an event with one field, a byte with a map.
+/// Returns the `TRACE_EVENT_INFO` of an event with one field, a byte with a map.
 fn event_info() -> Vec<u8> {
     const PROPERTIES: usize = 112;
     const UINT8: u8 = 4;
@@ -234,6 +234,6 @@ fn the_schemas_of_tdh_decode_events() {
     assert_eq!(decoded.event_name.as_deref(), Some("Started"));
     let line = etl_file::table::line(&decoded);
     assert!(line.contains("Started") && line.contains("Running"), "{line}");
-    // Windows has no schema of other events.
+    // Windows has no schema for other events.
     assert!(mock::with_record(&event(6), |record| tdh::schema(record)).is_err());
 }

@@ -2,8 +2,7 @@ use std::cell::RefCell;
 
 use super::*;
 
-/// Returns whether a base image that was installed `days` days ago is used, and the reported
-/// message.
+/// Returns whether a base image installed `days` days ago is used, and the reported message.
 fn is_used(iso: &str, days: Option<u64>) -> (bool, String) {
     let folder = tempfile::tempdir().unwrap();
     let iso = folder.path().join(iso);
@@ -41,9 +40,9 @@ fn an_evaluation_edition_is_installed_again_before_it_turns_itself_off() {
     let (is_base, told) = is_used(evaluation, Some(10));
     assert!(!is_base);
     assert!(told.contains("is 10 days old"), "{told}");
-    // A file without a time was written by a version that did not record it.
+    // A file without a time comes from a version that did not record it.
     assert!(!is_used(evaluation, None).0);
-    // Other editions keep running without activation.
+    // Other editions continue to run without activation.
     let consumer = "windows-server-2025.iso";
     assert_eq!(is_used(consumer, Some(400)), (true, String::new()));
 }

@@ -1,4 +1,4 @@
-//! Tests of the wdk-sys stand-in: they compare its sources with data on the WDK's headers, and run
+//! Tests of the wdk-sys stand-in: they compare its sources with data from the WDK headers, and run
 //! its entry code with a simulated loader.
 //!
-//! The comparison does not share code with wdk-sys-generator, which wrote the sources.
+//! The comparison shares no code with wdk-sys-generator, which wrote the sources.

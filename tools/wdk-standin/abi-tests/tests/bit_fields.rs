@@ -1,4 +1,4 @@
-//! Tests the accessors of bit fields and the support types of the bindings.
+//! Tests the bit field accessors and the support types of the bindings.
 
 use wdk_sys::{DEVICE_CAPABILITIES, WDFDEVICE_INIT};
 
@@ -52,6 +52,6 @@ fn a_unions_bit_fields_overlay_its_other_member() {
 #[test]
 fn a_type_that_the_headers_only_declare_has_no_size() {
     assert_eq!(size_of::<WDFDEVICE_INIT>(), 0);
-    // The headers define the structure, but the bindings show a single byte.
+    // The headers define the structure, but in the bindings it is a single byte.
     assert_eq!(size_of::<wdk_sys::_EPROCESS>(), 1);
 }

@@ -1,4 +1,4 @@
-//! Tests the entry code of a driver with a simulated loader and driver.
+//! Tests a driver's entry code with a simulated loader and driver.
 
 use std::{
     cell::RefCell,
@@ -12,7 +12,7 @@ use wdk_sys::{
     WDF_DRIVER_GLOBALS, driver_entry::FxDriverEntry,
 };
 
-/// The simulated events of a test and their expected results.
+/// A test's simulated events and their expected results.
 #[derive(Default)]
 struct Play {
     log: Vec<&'static str>,
@@ -37,7 +37,7 @@ fn log(what: &'static str) {
     PLAY.with_borrow_mut(|play| play.log.push(what));
 }
 
-// SAFETY: the entry code calls the loader by this name; nothing else has it.
+// SAFETY: the entry code calls the loader by this name; no other symbol has it.
 #[unsafe(no_mangle)]
 extern "C" fn WdfVersionBind(
     _driver: PDRIVER_OBJECT,
@@ -53,7 +53,7 @@ extern "C" fn WdfVersionBind(
     PLAY.with_borrow_mut(|play| {
         let public = play.globals.insert(Box::default());
         public.DisplaceDriverUnload = u8::from(play.displace);
-        // SAFETY: the entry code passes a variable of its own.
+        // SAFETY: the entry code passes its own variable.
         unsafe { globals.write(&raw mut **public) };
         play.bind
     })
@@ -70,7 +70,7 @@ extern "C" fn WdfVersionUnbind(
     0
 }
 
-// SAFETY: the entry code calls the driver by this name; nothing else has it.
+// SAFETY: the entry code calls the driver by this name; no other symbol has it.
 #[unsafe(no_mangle)]
 extern "system" fn DriverEntry(_driver: PDRIVER_OBJECT, path: PCUNICODE_STRING) -> NTSTATUS {
     log("entry");
@@ -79,7 +79,7 @@ extern "system" fn DriverEntry(_driver: PDRIVER_OBJECT, path: PCUNICODE_STRING) 
     PLAY.with_borrow(|play| play.entry)
 }
 
-// SAFETY: the entry code calls the routine by this name; nothing else has it.
+// SAFETY: the entry code calls the routine by this name; no other symbol has it.
 #[unsafe(no_mangle)]
 extern "C" fn RtlCopyUnicodeString(to: PUNICODE_STRING, from: PCUNICODE_STRING) {
     // SAFETY: the entry code passes its own string.
@@ -93,7 +93,7 @@ extern "C" fn own_unload(_driver: PDRIVER_OBJECT) {
     log("driver's unload");
 }
 
-/// Calls the entry point as the system does, then the unload routine if there is one.
+/// Calls the entry point as the system does, and then the unload routine, if there is one.
 fn run(play: Play) -> (NTSTATUS, Vec<&'static str>) {
     let _turn = turn();
     PLAY.set(play);

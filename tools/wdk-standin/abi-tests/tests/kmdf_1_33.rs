@@ -1,9 +1,9 @@
-//! Compiles the stand-in for drivers whose manifests ask for other versions of KMDF than 1.31.
+//! Compiles the stand-in for drivers whose manifests specify KMDF versions other than 1.31.
 
 use std::{env, fs, path::Path, process::Command};
 
-/// Checks a package with these metadata and this source, and returns cargo's messages. All packages are
-/// checked in one folder, one after the other, so that their dependencies are built once.
+/// Checks a package with this metadata and source, and returns cargo's messages. All packages are
+/// checked in the same folder, one after the other, so that their dependencies are built only once.
 fn check(minor: u8, more: &str, source: &str) -> (bool, String) {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("newer-driver");
     let standin = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
@@ -17,12 +17,12 @@ fn check(minor: u8, more: &str, source: &str) -> (bool, String) {
     );
     fs::write(folder.join("Cargo.toml"), manifest).expect("a manifest");
     fs::write(folder.join("src/lib.rs"), source).expect("a source");
-    // With these versions of the dependencies, which are already downloaded, cargo works offline.
+    // These versions of the dependencies have already been downloaded, so cargo can work offline.
     fs::copy(standin.join("Cargo.lock"), folder.join("Cargo.lock")).expect("a lock file");
     let output = Command::new(env::var_os("CARGO").expect("cargo runs the tests"))
         .args(["check", "--offline", "--quiet"])
         .current_dir(&folder)
-        // This build must not use the target folder of the tests.
+        // This build must not use the tests' target folder.
         .env_remove("CARGO_TARGET_DIR")
         .env_remove("WDK_STANDIN_MANIFEST")
         .output()
@@ -45,7 +45,7 @@ fn a_manifest_selects_a_version_of_kmdf() {
     );
     assert!(succeeded, "{messages}");
 
-    // A manifest can name an older version as the least.
+    // A manifest can specify an older version as the minimum.
     let (succeeded, messages) = check(
         33,
         "minimum-kmdf-version-minor = 31\n",
@@ -57,7 +57,7 @@ fn a_manifest_selects_a_version_of_kmdf() {
     );
     assert!(succeeded, "{messages}");
 
-    // A version that the stand-in does not have is named.
+    // The error names a version that the stand-in does not support.
     let (succeeded, messages) = check(13, "", "#![no_std]\n");
     assert!(!succeeded);
     assert!(
@@ -66,7 +66,8 @@ fn a_manifest_selects_a_version_of_kmdf() {
         "{messages}"
     );
 
-    // The number of functions of older versions, one that each lacks, and a structure that grew.
+    // For older versions: the number of functions, a function that the version lacks, and the size
+    // of a structure that later grew.
     for (minor, count, lacked) in [
         (15, 444, "WdfDmaTransactionSetSingleTransferRequirement"),
         (25, 453, "WdfDeviceSetDeviceInterfaceStateEx"),

@@ -1,8 +1,8 @@
-//! The errors of the crate.
+//! The crate's errors.
 
 use std::{fmt, io, path::PathBuf};
 
-/// The build cannot be configured.
+/// The reason why the build cannot be configured.
 #[derive(thiserror::Error)]
 pub enum ConfigError {
     /// `crt-static` is off, but drivers must not link the dynamic C runtime.
@@ -20,7 +20,7 @@ pub enum ConfigError {
         /// The cause.
         what: String,
     },
-    /// No manifest of the workspace has a configuration.
+    /// No manifest in the workspace has a configuration.
     #[error(
         "no WDK configuration: add a section [package.metadata.wdk.driver-model] with driver-type = \
          \"KMDF\", kmdf-version-major = 1 and target-kmdf-version-minor = 31 to the driver's \
@@ -35,7 +35,7 @@ pub enum ConfigError {
     Metadata {
         /// The package, or the workspace.
         owner: String,
-        /// The defect.
+        /// The problem.
         what: String,
     },
     /// An empty library cannot be written.
@@ -60,7 +60,8 @@ pub enum ConfigError {
     },
 }
 
-/// A build script that returns the error prints its `Debug` form, so that form is the sentence too.
+/// A build script that returns the error prints its `Debug` form, so that form is also the
+/// sentence.
 impl fmt::Debug for ConfigError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, formatter)

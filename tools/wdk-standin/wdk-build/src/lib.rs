@@ -1,9 +1,9 @@
 //! A stand-in for Microsoft's wdk-build, for machines without the WDK.
 //!
-//! The crate provides the functions that the build scripts of the published wdk, wdk-alloc,
-//! wdk-panic and of drivers call: they set the `cfg` that selects the driver model, and the link
-//! options of a KMDF or a WDM driver. The model and the version of KMDF are read from the manifests, as
-//! the published crate does. The crate does not look for a WDK and does not run bindgen.
+//! The crate provides the functions that the build scripts of drivers and of the published wdk,
+//! wdk-alloc and wdk-panic call: they set the `cfg` that selects the driver model, and the link
+//! options of a KMDF or WDM driver. Like the published crate, it reads the model and the KMDF
+//! version from the manifests. It neither looks for a WDK nor runs bindgen.
 
 mod error;
 mod metadata;
@@ -29,10 +29,10 @@ impl Default for Config {
     }
 }
 
-/// The link options of a driver of each model, in wdk-build's order.
+/// The link options of drivers of each model, in wdk-build's order.
 ///
 /// `/RELEASE` is not in wdk-build's list: Microsoft's linker writes the image's checksum for every
-/// `/DRIVER`, but lld-link only for `/RELEASE`. `/Brepro` writes hashes instead of times, and
+/// `/DRIVER`, but lld-link needs `/RELEASE`. `/Brepro` writes hashes instead of times, and
 /// `/PDBALTPATH` keeps the PDB's folder out of the image, so that the same source produces the same
 /// image on every machine. `/INTEGRITYCHECK` is also Microsoft's; it only sets a flag in the image.
 const LINK_OPTIONS: [&str; 15] = [
@@ -41,11 +41,11 @@ const LINK_OPTIONS: [&str; 15] = [
     "/RELEASE", "/Brepro", "/PDBALTPATH:%_PDB%",
 ];
 
-/// The user-mode libraries that published crates for drivers name without using them: `tracelogging`
-/// names this one in kernel mode, too. The Windows SDK has it.
+/// The user-mode libraries that published crates for drivers link without using them:
+/// `tracelogging` links this one even in kernel mode. It is part of the Windows SDK.
 const USER_MODE_LIBRARIES: [&str; 1] = ["rpcrt4.lib"];
 
-/// Makes empty libraries in the driver's build folder, where the linker finds them.
+/// Creates empty libraries in the driver's build folder, where the linker finds them.
 fn provide_user_mode_libraries(folder: &Path) -> Result<(), ConfigError> {
     for library in USER_MODE_LIBRARIES {
         let path = folder.join(library);
@@ -63,13 +63,13 @@ impl Config {
         Self::default()
     }
 
-    /// Reads the configuration from the manifests of the workspace that is being built. Cargo runs
-    /// the build script again when one of them changes.
+    /// Reads the configuration from the manifests of the workspace that is being built. cargo
+    /// reruns the build script if one of them changes.
     ///
     /// # Errors
     ///
-    /// Returns an error if the manifests cannot be read, if they have no configuration or several,
-    /// or if the stand-ins do not support it.
+    /// Fails if the manifests cannot be read, if they have no configuration or several, or if the
+    /// stand-ins do not support it.
     pub fn from_env_auto() -> Result<Self, ConfigError> {
         let manifest = metadata::manifest().ok_or(ConfigError::NoConfiguration)?;
         Self::from_manifest(&manifest)
@@ -95,7 +95,7 @@ impl Config {
     ///
     /// # Errors
     ///
-    /// Never returns an error; the published crate can.
+    /// Never fails; the published crate can.
     pub fn configure_library_build(&self) -> Result<(), ConfigError> {
         Self::emit_check_cfg_settings();
         let model = match self.driver_config {
@@ -106,17 +106,17 @@ impl Config {
         Ok(())
     }
 
-    /// Configures the build of a driver as for a library, and sets its link options.
+    /// Configures the build of a driver like that of a library, and sets its link options.
     ///
     /// # Errors
     ///
-    /// Returns [`ConfigError::StaticCrtNotEnabled`] if the target is Windows and the C runtime
+    /// Fails with [`ConfigError::StaticCrtNotEnabled`] if the target is Windows and the C runtime
     /// would be linked dynamically.
     pub fn configure_binary_build(&self) -> Result<(), ConfigError> {
         self.configure_library_build()?;
         let variable = |name| env::var(name).unwrap_or_default();
         if variable("CARGO_CFG_TARGET_ENV") != "msvc" {
-            // Nothing is linked when the crate is checked for another target.
+            // Checking the crate for another target links nothing.
             return Ok(());
         }
         if !variable("CARGO_CFG_TARGET_FEATURE").split(',').any(|feature| feature == "crt-static") {
@@ -152,17 +152,17 @@ impl Config {
 ///
 /// # Errors
 ///
-/// Returns an error if the manifests have a configuration that the stand-ins do not support.
+/// Fails if the manifests have a configuration that the stand-ins do not support.
 pub fn configure_wdk_library_build() -> Result<(), ConfigError> {
     configure_wdk_library_build_and_then(|_| Ok(()))
 }
 
-/// Configures the build of a library like [`configure_wdk_library_build`], then calls a function with
-/// the configuration. A library that is built without a driver gets the default configuration.
+/// Configures the build of a library like [`configure_wdk_library_build`], then calls a function
+/// with the configuration. A library built without a driver gets the default configuration.
 ///
 /// # Errors
 ///
-/// Returns an error if the manifests have a configuration that the stand-ins do not support, or the
+/// Fails if the manifests have a configuration that the stand-ins do not support, or with the
 /// function's error.
 pub fn configure_wdk_library_build_and_then<F, E>(mut then: F) -> Result<(), E>
 where
@@ -177,12 +177,12 @@ where
     then(config)
 }
 
-/// Configures the build of a driver as for a library, and sets its link options.
+/// Configures the build of a driver like that of a library, and sets its link options.
 ///
 /// # Errors
 ///
-/// Returns an error if the driver's manifest has no configuration or one that the stand-ins do not
-/// support, or if the target is Windows and the C runtime would be linked dynamically.
+/// Fails if the driver's manifest has no configuration, or one that the stand-ins do not support,
+/// or if the target is Windows and the C runtime would be linked dynamically.
 pub fn configure_wdk_binary_build() -> Result<(), ConfigError> {
     Config::from_env_auto()?.configure_binary_build()
 }

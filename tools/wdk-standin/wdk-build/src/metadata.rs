@@ -1,5 +1,5 @@
-//! The driver model in the manifests: `[package.metadata.wdk.driver-model]` or
-//! `[workspace.metadata.wdk.driver-model]`.
+//! Reads the driver model in manifests: `[package.metadata.wdk.driver-model]`
+//! or `[workspace.metadata.wdk.driver-model]`.
 
 use std::{
     collections::BTreeSet,
@@ -15,15 +15,16 @@ use crate::{
     model::{DriverConfig, KmdfConfig, VERSIONS},
 };
 
-/// The environment variable that names the driver's manifest, for builds whose target folder is not
-/// in the folder of the driver's workspace.
+/// The environment variable with the path of the driver's manifest, for builds whose target folder
+/// is outside the driver's workspace.
 pub const MANIFEST: &str = "WDK_STANDIN_MANIFEST";
 
-/// The oldest minor version that a driver for a newer one can run with, as the WDK's headers check it.
+/// The oldest minor version that a driver for a newer version can specify as its minimum, as in the
+/// WDK headers.
 const OLDEST_MINIMUM: u8 = 25;
 
-/// Returns the manifest of the workspace that is being built: the one beside the `Cargo.lock` in the
-/// nearest folder above `OUT_DIR`, as the published crate does.
+/// Returns the manifest of the workspace that is being built. Like the published crate, finds it
+/// next to the `Cargo.lock` in the nearest folder above `OUT_DIR`.
 pub fn manifest() -> Option<PathBuf> {
     println!("cargo::rerun-if-env-changed={MANIFEST}");
     if let Some(named) = env::var_os(MANIFEST) {
@@ -35,10 +36,10 @@ pub fn manifest() -> Option<PathBuf> {
         .map(|folder| folder.join("Cargo.toml"))
 }
 
-/// Reads the configuration of the workspace of a manifest, and the paths of its manifests.
+/// Reads the configuration of a manifest's workspace, and the paths of the workspace's manifests.
 ///
-/// Dependencies outside the workspace are not read: cargo would have to resolve them, with a lock
-/// file that may differ from this build's.
+/// Dependencies outside the workspace are not read, because cargo would have to resolve them,
+/// possibly with another lock file than this build's.
 pub fn read(manifest: &Path) -> Result<(DriverConfig, Vec<String>), ConfigError> {
     let failed = |what: String| ConfigError::CargoMetadata { manifest: manifest.to_owned(), what };
     let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
@@ -67,13 +68,13 @@ fn packages(metadata: &Value) -> impl Iterator<Item = &Value> {
     metadata["packages"].as_array().into_iter().flatten()
 }
 
-/// Returns the one configuration that cargo's metadata contain.
+/// Returns the only configuration in cargo's metadata.
 fn configuration(metadata: &Value) -> Result<DriverConfig, ConfigError> {
     let mut found = BTreeSet::new();
     for package in packages(metadata) {
         match &package["metadata"]["wdk"] {
             Value::Null => {}
-            // An empty section marks a driver that uses the workspace's configuration.
+            // An empty section means that a driver uses the workspace's configuration.
             Value::Object(empty) if empty.is_empty() => {}
             section => {
                 let name = package["name"].as_str().unwrap_or_default();

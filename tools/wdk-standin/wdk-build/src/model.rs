@@ -2,26 +2,26 @@
 
 use std::fmt;
 
-/// The minor versions of KMDF 1 that the stand-ins support: those of the WDK since the function
-/// table is a pointer, as wdk-sys needs it.
+/// The minor versions of KMDF 1 that the stand-ins support: those in which the function table is a
+/// pointer, as wdk-sys requires.
 pub const VERSIONS: [u8; 9] = [15, 17, 19, 21, 23, 25, 27, 31, 33];
 
-/// The version of libraries that are built without a driver.
+/// The version for libraries built without a driver.
 const DEFAULT: u8 = 31;
 
-/// The version of KMDF that a driver is built for.
+/// The KMDF version for which a driver is built.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct KmdfConfig {
     /// The major version.
     pub kmdf_version_major: u8,
     /// The minor version.
     pub target_kmdf_version_minor: u8,
-    /// The oldest minor version that the driver runs with, if it is not the target.
+    /// The oldest minor version with which the driver works, if it is not the target.
     pub minimum_kmdf_version_minor: Option<u8>,
 }
 
 impl Default for KmdfConfig {
-    /// Returns the configuration of libraries that are built without a driver.
+    /// Returns the configuration for libraries built without a driver.
     fn default() -> Self {
         Self {
             kmdf_version_major: 1,

@@ -11,30 +11,31 @@ use crate::{
     types::integer,
 };
 
-/// The condition under which routines are linked to the modules that export them.
+/// The condition under which routines are imported from the modules that export them.
 const LINKS: &str =
     "all(target_os = \"windows\", not(any(test, feature = \"suppress-wdk-linking\")))";
 
 /// The library whose variables the stand-in's entry code defines, and the condition under which it
-/// does not. A driver would export variables that Rust code defines under fixed names, so the entry
-/// code's names are mangled.
+/// does not. The entry code's names are mangled, because a driver would export variables that Rust
+/// code defines under fixed names.
 const ENTRY_LIBRARY: &str = "WdfDriverEntry.lib";
 const NO_ENTRY: &str = "#[cfg(feature = \"suppress-wdk-linking\")]\n";
 
-/// The constant that a driver's metadata set. It is written by hand.
+/// The constant that a driver's metadata determines. It is written by hand.
 const MINIMUM_VERSION: &str = "WdfMinimumVersionRequired";
 
-/// The headers whose routines are in a static library of the WDK. A driver imports them as if from a
-/// module of the library's name, so that it links, and the stand-in kernel names a routine that is
-/// called. Windows has no such module.
+/// The headers whose routines are in a static library of the WDK. A driver imports them as if from
+/// a module with the library's name, so that the driver can be linked and the stand-in kernel can
+/// report a called routine's name. Windows has no such module.
 const STATIC_LIBRARIES: [(&str, &str); 2] = [("usbdlib.h", "usbdex.lib"), ("vhf.h", "vhfkm.lib")];
 
-/// The kernel's routines whose module the data do not name are in its headers and begin with one
-/// of these. Other routines are declared only, as in the published bindings.
+/// The prefixes of kernel routines whose module is missing from the data; they are declared in the
+/// kernel's headers. Other routines without a module are only declared, as in the published
+/// bindings.
 const KERNEL_PREFIXES: [&str; 9] = ["Ex", "FsRtl", "Io", "Ke", "Mm", "Nt", "Rtl", "Se", "Vsl"];
 const KERNEL_HEADERS: [&str; 3] = ["ntddk.h", "ntifs.h", "wdm.h"];
 
-/// Returns the source of a set's constants and of the variables that other modules define.
+/// Returns the source of a set's constants, and of the variables that other modules define.
 pub fn constants(data: &Data, set: &str) -> Result<String, Error> {
     let mut text = String::new();
     for (name, one) in &data.constants {
@@ -58,9 +59,8 @@ pub fn constants(data: &Data, set: &str) -> Result<String, Error> {
         if set_of(name, &one.feature)? != set {
             continue;
         }
-        // The others are declared without a module, as in the published bindings. A variable of the
-        // kernel gets its value from the import library, and the driver would have to link a static
-        // library.
+        // The others are declared without a module, as in the published bindings. Kernel variables
+        // need the import library; other variables need a static library that the driver must link.
         let module = one.from.as_deref().filter(|from| *from == ENTRY_LIBRARY);
         let block = modules.entry(module.unwrap_or_default()).or_default();
         for (condition, symbol) in symbols(data, name, one) {
@@ -79,8 +79,8 @@ pub fn constants(data: &Data, set: &str) -> Result<String, Error> {
     Ok(text)
 }
 
-/// Returns the symbols of a variable whose name is not its symbol, each with the condition under
-/// which it applies.
+/// Returns the symbols of a variable whose symbol differs from its name, each with the condition
+/// under which it applies.
 fn symbols<'a>(
     data: &'a Data,
     name: &str,
@@ -95,8 +95,8 @@ fn symbols<'a>(
     }
 }
 
-/// Returns the source of a macro that gives the pointer to the framework's function table its
-/// symbol.
+/// Returns the source of a macro that assigns the symbol of the pointer to the framework's function
+/// table.
 pub fn table(data: &Data) -> String {
     let mut text =
         String::from("#[allow(unused_macros)]\nmacro_rules! table {\n    ($($item:tt)*) => {\n");
@@ -128,7 +128,7 @@ fn value(name: &str, one: &Constant) -> Result<String, Error> {
     })
 }
 
-/// Returns the source of the module of a set's functions.
+/// Returns the source of the module that contains a set's functions.
 pub fn functions(data: &Data, set: &str) -> String {
     let mut modules: BTreeMap<&str, String> = BTreeMap::new();
     for (name, one) in data.functions.nt.iter().chain(&data.functions.feature) {
@@ -155,12 +155,12 @@ pub fn functions(data: &Data, set: &str) -> String {
     format!("\n/// Functions of {headers}.\npub mod {name} {{\n{items}}}\n")
 }
 
-/// Returns the module that a routine is imported from, or an empty name if it is declared only.
+/// Returns the module from which a routine is imported, or an empty name if it is only declared.
 pub fn module<'a>(name: &str, one: &'a Function) -> &'a str {
     match one.dll.as_deref() {
-        // Since Windows 10 2004, both modules export it; ntoskrnl.lib is linked first.
+        // Since Windows 10 2004, both modules export the routine; ntoskrnl.lib is linked first.
         _ if name == "KeQueryPerformanceCounter" => KERNEL,
-        // The name as import libraries spell it.
+        // The name's spelling in import libraries.
         Some("hal.dll") => "HAL.dll",
         Some(dll) => dll,
         None if one.header == "storport.h" => "storport.sys",

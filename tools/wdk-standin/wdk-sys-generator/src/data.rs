@@ -1,4 +1,4 @@
-//! The data on the WDK's headers, in the form of its files. `tools/wdk-standin/data/README.md`
+//! The data from the WDK headers, in the form of its files. `tools/wdk-standin/data/README.md`
 //! describes every entry.
 
 use std::{collections::BTreeMap, fs, path::Path};
@@ -11,27 +11,27 @@ use serde_json::Value;
 
 use crate::error::Error;
 
-/// The names of the files that make up the sources.
+/// The names of the generated source files.
 pub const FILES: [&str; 5] =
     ["types.json", "constants.json", "functions.json", "statics.json", "exports.json"];
 
-/// The enumeration of the framework's functions. wdk-macros looks for it, and for the function
-/// pointer types, in one file.
+/// The enumeration of the framework's functions. wdk-macros expects it in the same file as the
+/// function pointer types.
 pub const FUNCTIONS: &str = "_WDFFUNCENUM";
 
-/// The value of [`FUNCTIONS`] that is the number of functions.
+/// The value of [`FUNCTIONS`] that states the number of functions.
 const FUNCTION_COUNT: &str = "WdfFunctionTableNumEntries";
 
-/// The pointer to the framework's function table. Its symbol has the version.
+/// The pointer to the framework's function table, whose symbol contains the version.
 pub const FUNCTION_TABLE: &str = "WdfFunctions";
 
-/// The oldest minor version of KMDF whose definitions are in the data with conditions.
+/// The oldest KMDF minor version whose definitions are in the data with conditions.
 const OLDEST_TOGETHER: u8 = 31;
 
 /// The kernel's module.
 pub const KERNEL: &str = "ntoskrnl.exe";
 
-/// The whole data.
+/// All of the data.
 #[derive(Debug)]
 pub struct Data {
     /// `types.json`.
@@ -51,7 +51,7 @@ impl Data {
     ///
     /// # Errors
     ///
-    /// Returns an error if a file cannot be read or is not what the data's README describes.
+    /// Fails if a file cannot be read or does not match the description in the data's README.
     pub fn read(folder: &Path) -> Result<Self, Error> {
         #[derive(Deserialize)]
         struct Constants {
@@ -74,12 +74,12 @@ impl Data {
 }
 
 impl Data {
-    /// Changes the data to those of an older version of KMDF. Those of 1.31 and 1.33 are in the
-    /// data together, with conditions.
+    /// Changes the data to that of an older KMDF version. The data for 1.31 and 1.33 is combined,
+    /// with conditions.
     ///
     /// # Errors
     ///
-    /// Returns an error if the data do not have the definition of an older version.
+    /// Fails if the data does not contain an older version's definition.
     pub fn set_kmdf(&mut self, minor: u8) -> Result<(), Error> {
         if minor >= OLDEST_TOGETHER {
             return Ok(());
@@ -130,33 +130,34 @@ fn read<T: DeserializeOwned>(path: &Path) -> Result<T, Error> {
 /// The types.
 #[derive(Debug, Deserialize)]
 pub struct Types {
-    /// Structures by name.
+    /// The structures, by name.
     #[serde(rename = "struct")]
     pub structures: BTreeMap<String, Composite>,
-    /// Unions by name.
+    /// The unions, by name.
     #[serde(rename = "union")]
     pub unions: BTreeMap<String, Composite>,
-    /// Enumerations by name.
+    /// The enumerations, by name.
     #[serde(rename = "enum")]
     pub enumerations: BTreeMap<String, Enumeration>,
-    /// Aliases by name.
+    /// The aliases, by name.
     #[serde(rename = "alias")]
     pub aliases: BTreeMap<String, Alias>,
-    /// Function pointer types by name.
+    /// The function pointer types, by name.
     #[serde(rename = "fnptr")]
     pub pointers: BTreeMap<String, Signature>,
-    /// The differences of KMDF 1.33 by the name that differs.
+    /// The differences in KMDF 1.33, by the name of the affected item.
     #[serde(rename = "kmdf_1_33")]
     pub changes: BTreeMap<String, Change>,
-    /// The differences of versions before KMDF 1.31 by the name that differs, the oldest first.
+    /// The differences in versions before KMDF 1.31, by the name of the affected item, oldest
+    /// first.
     #[serde(rename = "kmdf_older", default)]
     pub older: BTreeMap<String, Vec<Older>>,
 }
 
-/// A definition of older versions.
+/// A definition in older versions.
 #[derive(Debug, Deserialize)]
 pub struct Older {
-    /// The newest minor version that has it.
+    /// The newest minor version with the definition.
     pub until: u8,
     /// The definition.
     #[serde(flatten)]
@@ -166,29 +167,29 @@ pub struct Older {
 /// A structure or union.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Composite {
-    /// Its size in bytes.
+    /// The size in bytes.
     pub size: u64,
-    /// Its alignment in bytes.
+    /// The alignment in bytes.
     pub align: u64,
-    /// The arguments of its `repr` attributes.
+    /// The arguments of the `repr` attributes.
     #[serde(default = "plain")]
     pub repr: Vec<String>,
-    /// The traits that it derives.
+    /// The derived traits.
     pub derive: Vec<String>,
-    /// The way it implements `Default`.
+    /// The implementation of `Default`.
     pub default: Option<DefaultKind>,
-    /// Names, types and offsets of the fields.
+    /// The names, types and offsets of the fields.
     pub fields: Vec<(String, String, u64)>,
     /// The bit fields.
     #[serde(default)]
     pub bits: Vec<Bits>,
-    /// True if the headers declare it without its fields.
+    /// True if the headers declare the type without its fields.
     #[serde(default)]
     pub opaque: bool,
-    /// True if it is opaque in a build without its feature.
+    /// True if the type is opaque in a build without its feature.
     #[serde(default)]
     pub opaque_without_feature: bool,
-    /// The cargo features that add it.
+    /// The cargo features that add the type.
     #[serde(default)]
     pub feature: Vec<String>,
 }
@@ -197,30 +198,30 @@ fn plain() -> Vec<String> {
     vec!["C".to_owned()]
 }
 
-/// The way in which a type implements `Default`.
+/// A type's implementation of `Default`.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "lowercase")]
 pub enum DefaultKind {
     /// By a derive.
     Derive,
-    /// As all bits zero.
+    /// With all bits zero.
     Zeroed,
 }
 
-/// A bit field: its name, its unit, its offset and width in bits, the accessors' type, and the
-/// unsigned type of the same size.
+/// A bit field: its name, its unit, its offset and width in bits, the type in its accessors, and
+/// the unsigned type of the same size.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Bits(pub String, pub String, pub u32, pub u32, pub String, pub String);
 
 /// An enumeration.
 #[derive(Debug, Deserialize)]
 pub struct Enumeration {
-    /// The type of its values.
+    /// The type of the values.
     #[serde(rename = "type")]
     pub kind: String,
     /// The values by name.
     pub values: BTreeMap<String, Value>,
-    /// The cargo features that add it.
+    /// The cargo features that add the enumeration.
     #[serde(default)]
     pub feature: Vec<String>,
 }
@@ -231,13 +232,13 @@ pub struct Enumeration {
 pub struct Alias {
     /// The type.
     pub target: String,
-    /// True for a re-export instead of a type definition.
+    /// True for a re-export, false for a type definition.
     pub is_use: bool,
-    /// The cargo features that add it.
+    /// The cargo features that add the alias.
     pub feature: Vec<String>,
 }
 
-/// The entry of an alias, whose last words may be left out.
+/// The entry of an alias, whose last elements can be missing.
 #[derive(Deserialize)]
 struct AliasEntry(String, IgnoredAny, #[serde(default)] String, #[serde(default)] Vec<String>);
 
@@ -247,47 +248,48 @@ impl From<AliasEntry> for Alias {
     }
 }
 
-/// A function's parameters and result.
+/// The parameters and the result of a function.
 #[derive(Debug, Deserialize)]
 pub struct Signature {
-    /// Name, type, and notes of each parameter.
+    /// The name, type and notes of each parameter.
     pub params: Vec<Vec<String>>,
-    /// The result's type.
+    /// The type of the result.
     pub ret: Option<String>,
-    /// The cargo features that add it.
+    /// The cargo features that add the type.
     #[serde(default)]
     pub feature: Vec<String>,
 }
 
-/// A change of KMDF 1.33.
+/// A change in KMDF 1.33.
 #[derive(Debug, Deserialize)]
 #[serde(tag = "kind", rename_all = "lowercase")]
 pub enum Change {
     /// A static with a different symbol.
     Static {
-        /// The symbol.
+        /// The new symbol.
         link_name: String,
     },
     /// A constant with a different value.
     Const {
-        /// The value.
+        /// The new value.
         value: i64,
     },
     /// An enumeration with different values.
     Enum {
-        /// The values by name.
+        /// The new values, by name.
         changed_values: BTreeMap<String, Value>,
     },
     /// A structure with a different layout.
     Struct {
-        /// Its size in bytes.
+        /// The size in bytes.
         size: u64,
-        /// Its alignment in bytes.
+        /// The alignment in bytes.
         align: u64,
-        /// Names, types and offsets of the fields.
+        /// The names, types and offsets of the fields.
         fields: Vec<(String, String, u64)>,
     },
-    /// An initialization helper (`WDF_*_INIT`) with different code; the bindings do not contain it.
+    /// An initialization helper (`WDF_*_INIT`) with different code; the bindings do not contain
+    /// such helpers.
     Init {},
 }
 
@@ -295,15 +297,15 @@ pub enum Change {
 #[derive(Debug, Deserialize)]
 #[serde(from = "ConstantEntry")]
 pub struct Constant {
-    /// Its type.
+    /// The type.
     pub kind: String,
-    /// Its value: a number, a text, or null for a null pointer.
+    /// The value: a number, a text, or null for a null pointer.
     pub value: Value,
-    /// The cargo features that add it.
+    /// The cargo features that add the constant.
     pub feature: Vec<String>,
 }
 
-/// The entry of a constant, whose last elements may be left out.
+/// The entry of a constant, whose last elements can be missing.
 #[derive(Deserialize)]
 struct ConstantEntry(String, Value, #[serde(default)] IgnoredAny, #[serde(default)] Vec<String>);
 
@@ -316,67 +318,67 @@ impl From<ConstantEntry> for Constant {
 /// The functions.
 #[derive(Debug, Deserialize)]
 pub struct Functions {
-    /// The framework's, by name.
+    /// The framework's functions, by name.
     pub kmdf: BTreeMap<String, FrameworkFunction>,
-    /// Those of the module `ntddk`, by name.
+    /// The functions in the module `ntddk`, by name.
     pub nt: BTreeMap<String, Function>,
-    /// Those that features add, by name.
+    /// The functions that features add, by name.
     pub feature: BTreeMap<String, Function>,
 }
 
-/// A function of the framework's table.
+/// A function in the framework's table.
 #[derive(Debug, Deserialize)]
 pub struct FrameworkFunction {
-    /// The first version that has it: `1.15`.
+    /// The first version with the function: `1.15`.
     pub kmdf: String,
-    /// The type of a pointer to it, if the bindings have one.
+    /// The function pointer type, if the bindings have one.
     pub pfn: Option<String>,
 }
 
 /// A function that a driver imports or links.
 #[derive(Debug, Deserialize)]
 pub struct Function {
-    /// Name, type, and notes of each parameter.
+    /// The name, type and notes of each parameter.
     pub params: Vec<Vec<String>>,
-    /// The result's type.
+    /// The type of the result.
     pub ret: Option<String>,
-    /// The header that declares it.
+    /// The header that declares the function.
     #[serde(default)]
     pub header: String,
-    /// True if it is variadic.
+    /// True if the function is variadic.
     #[serde(default)]
     pub variadic: bool,
     /// True if the result must be used.
     #[serde(default)]
     pub must_use: bool,
-    /// The module that exports it.
+    /// The module that exports the function.
     pub dll: Option<String>,
-    /// The cargo feature that adds it.
+    /// The cargo feature that adds the function.
     pub feature: Option<String>,
 }
 
 /// A variable that another module or library defines.
 #[derive(Debug, Deserialize)]
 pub struct Static {
-    /// Its type.
+    /// The type.
     #[serde(rename = "type")]
     pub kind: String,
-    /// True if it is mutable.
+    /// True if the variable is mutable.
     #[serde(rename = "mut")]
     pub mutable: bool,
-    /// Its symbol, if not its name.
+    /// The symbol, if it differs from the name.
     pub link_name: Option<String>,
-    /// The module or library that defines it.
+    /// The module or library that defines the variable.
     pub from: Option<String>,
-    /// The cargo features that add it.
+    /// The cargo features that add the variable.
     #[serde(default)]
     pub feature: Vec<String>,
 }
 
-/// Names that modules export and that the headers do not declare.
+/// Exported names that the headers do not declare.
 #[derive(Debug, Deserialize)]
 pub struct Exports {
-    /// The routines by module.
+    /// The routines, by module.
     pub functions: BTreeMap<String, Vec<String>>,
     /// The variables of ntoskrnl.exe.
     pub variables: Vec<String>,

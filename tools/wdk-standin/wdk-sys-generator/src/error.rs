@@ -1,11 +1,11 @@
-//! The errors of the crate.
+//! The crate's errors.
 
 use std::{io, path::PathBuf};
 
-/// The sources cannot be generated.
+/// The reason why the sources cannot be generated.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// A file of the data cannot be read, or a source cannot be written.
+    /// A data file cannot be read, or a source file cannot be written.
     #[error("cannot access {}: {source}", path.display())]
     File {
         /// The file.
@@ -13,7 +13,7 @@ pub enum Error {
         /// The operating system's error.
         source: io::Error,
     },
-    /// A file of the data is not what its README describes.
+    /// A data file does not match the README's description.
     #[error("{}: {source}", path.display())]
     Data {
         /// The file.
@@ -21,12 +21,12 @@ pub enum Error {
         /// The parser's error.
         source: serde_json::Error,
     },
-    /// An entry of the data is invalid.
+    /// An entry in the data is invalid.
     #[error("{name}: {what}")]
     Entry {
         /// The entry.
         name: String,
-        /// The defect.
+        /// The problem.
         what: String,
     },
 }

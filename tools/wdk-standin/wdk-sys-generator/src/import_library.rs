@@ -1,5 +1,5 @@
-//! Import libraries, such as the WDK's ntoskrnl.lib, for the routines and variables that a driver
-//! declares itself.
+//! Writes import libraries, such as the WDK's ntoskrnl.lib, for the routines and variables that a
+//! driver declares itself.
 //!
 //! A library is a COFF archive of short import objects, one for each name ([PE
 //! format](https://learn.microsoft.com/windows/win32/debug/pe-format#import-library-format)).
@@ -11,7 +11,7 @@ use crate::{
     data::{Data, KERNEL},
 };
 
-/// The processor of an import library.
+/// The processor for which an import library is made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Machine {
     /// x64.
@@ -20,19 +20,18 @@ pub enum Machine {
     Arm64,
 }
 
-/// The kind of an exported object, as the field "Type" of its import object has it.
+/// The kind of an exported item, as in the "Type" field of its import object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
-    /// A routine: its name is that of a thunk that calls it.
+    /// A routine; its name refers to a thunk that calls it.
     Code = 0,
-    /// A variable: its name is that of the pointer to it, in the import address table. wdm.h
-    /// declares such a variable with one more level of indirection (`extern POBJECT_TYPE
-    /// *PsProcessType`).
+    /// A variable; its name refers to the pointer to it in the import address table. wdm.h declares
+    /// such a variable with one more level of indirection (`extern POBJECT_TYPE *PsProcessType`).
     Constant = 2,
 }
 
-/// Returns the import libraries of all modules whose exports the data name: the file names and
-/// contents.
+/// Returns the names and contents of the import libraries for all modules whose exports the data
+/// contains.
 pub fn libraries(data: &Data, machine: Machine) -> Vec<(String, Vec<u8>)> {
     let mut modules: BTreeMap<&str, BTreeMap<&str, Kind>> = BTreeMap::new();
     let declared = data.functions.nt.iter().chain(&data.functions.feature);
@@ -48,7 +47,7 @@ pub fn libraries(data: &Data, machine: Machine) -> Vec<(String, Vec<u8>)> {
         modules.entry(KERNEL).or_default().insert(name, Kind::Constant);
     }
     let libraries = modules.into_iter().filter_map(|(module, exports)| {
-        // The routines of static libraries have no module.
+        // Routines in static libraries have no module.
         let (stem, "exe" | "dll" | "sys") = module.rsplit_once('.')? else { return None };
         let name = format!("{}.lib", stem.to_lowercase());
         Some((name, archive(module, &exports, machine)))
@@ -56,14 +55,13 @@ pub fn libraries(data: &Data, machine: Machine) -> Vec<(String, Vec<u8>)> {
     libraries.collect()
 }
 
-/// Returns an archive of the import objects of a module.
+/// Returns an archive of a module's import objects.
 fn archive(module: &str, exports: &BTreeMap<&str, Kind>, machine: Machine) -> Vec<u8> {
-    /// The size of a member's header.
+    /// The size of an archive member's header.
     const HEADER: usize = 60;
     let objects: Vec<Vec<u8>> =
         exports.iter().map(|(name, kind)| object(module, name, *kind, machine)).collect();
-    // Each object defines the pointer and the name. The second index is sorted by the symbols'
-    // names.
+    // Each object defines the pointer and the name. The second index is sorted by symbol name.
     let symbols = exports.keys().enumerate();
     let symbols =
         symbols.flat_map(|(at, name)| [(format!("__imp_{name}"), at), ((*name).to_owned(), at)]);
@@ -100,14 +98,14 @@ fn archive(module: &str, exports: &BTreeMap<&str, Kind>, machine: Machine) -> Ve
     archive
 }
 
-/// Returns a size with the padding of a member.
+/// Returns a size including the padding of an archive member.
 const fn even(size: usize) -> usize {
     size.next_multiple_of(2)
 }
 
-/// Returns the import object of a name.
+/// Returns a name's import object.
 fn object(module: &str, name: &str, kind: Kind, machine: Machine) -> Vec<u8> {
-    /// The field "Name Type": the module exports the symbol's name.
+    /// The "Name Type" field: the export's name is the symbol's name.
     const NAME: u16 = 1;
     let names = [name.as_bytes(), &[0], module.as_bytes(), &[0]].concat();
     let machine: u16 = match machine {
@@ -116,9 +114,9 @@ fn object(module: &str, name: &str, kind: Kind, machine: Machine) -> Vec<u8> {
     };
     let size = u32::try_from(names.len()).unwrap_or(u32::MAX);
     let mut object = Vec::new();
-    // The signature, and the version.
+    // The signature and the version.
     object.extend([0_u16, 0xFFFF, 0, machine].map(u16::to_le_bytes).concat());
-    // The time, the size of the names, and the export table's index to look at first.
+    // The time, the size of the names, and the hint, which is an index in the export table.
     object.extend([0, size].map(u32::to_le_bytes).concat());
     object.extend([0, NAME << 2 | kind as u16].map(u16::to_le_bytes).concat());
     object.extend(names);
@@ -131,8 +129,8 @@ mod tests {
 
     use super::*;
 
-    /// Returns the number of the first member that the second index names for a symbol, and the
-    /// members.
+    /// Returns the number of the first member that defines a symbol according to the second index,
+    /// and the members.
     fn look_up<'a>(archive: &'a [u8], symbol: &str) -> (Option<usize>, Vec<&'a [u8]>) {
         let mut members = Vec::new();
         let mut at = 8;
@@ -165,7 +163,7 @@ mod tests {
         let all: BTreeMap<String, Vec<u8>> = all.into_iter().collect();
         let kernel = &all["ntoskrnl.lib"];
         for (name, kind) in [
-            // Declared by the headers, and not; of newer systems.
+            // Declared by the headers, not declared, and from newer systems.
             ("IoGetCurrentProcess", Some(4)),
             ("PsGetProcessImageFileName", Some(4)),
             ("ExAcquirePushLockExclusiveEx", Some(4)),

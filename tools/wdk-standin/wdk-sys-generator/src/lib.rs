@@ -1,10 +1,10 @@
-//! Generates the bindings of the wdk-sys stand-in from the data in `tools/wdk-standin/data`, in its
-//! build scripts.
+//! Generates the bindings of the wdk-sys stand-in from the data in `tools/wdk-standin/data`, in the
+//! stand-in's build scripts.
 //!
-//! The data describe the bindings that the published wdk-sys 0.5.2 generates from the WDK's
-//! headers. The sources have the same items in a shorter form: macros of the stand-in
-//! (`wdk-sys/src/bindings.rs`) expand to the layout assertions, the accessors of bit fields and the
-//! zeroed defaults.
+//! The data describes the bindings that the published wdk-sys 0.5.2 generates from the WDK headers.
+//! The generated sources contain the same items in a shorter form: the stand-in's macros
+//! (`wdk-sys/src/bindings.rs`) expand to layout assertions, bit field accessors and zeroed
+//! defaults.
 
 mod bindings;
 pub mod data;
@@ -24,14 +24,15 @@ pub use error::Error;
 pub use import_library::Machine;
 use text::{BASE, FEATURES};
 
-/// The text of each file of sources by its name.
+/// The texts of the source files, by file name.
 pub type Sources = BTreeMap<&'static str, String>;
 
-/// Returns the sources of wdk-sys with the enabled features, which the data spell with underscores.
+/// Returns the sources of wdk-sys with the enabled features; the data spells features with
+/// underscores.
 ///
 /// # Errors
 ///
-/// Returns an error if an entry of the data is invalid.
+/// Fails if an entry in the data is invalid.
 pub fn sources(data: &Data, is_enabled: impl Fn(&str) -> bool) -> Result<Sources, Error> {
     let mut types = text::heading("Types");
     let mut constants = text::heading("Constants and variables");
@@ -53,25 +54,23 @@ pub fn sources(data: &Data, is_enabled: impl Fn(&str) -> bool) -> Result<Sources
     Ok(sources)
 }
 
-/// Returns the source of the framework's functions, which wdk-macros reads too.
+/// Returns the source of the framework's functions, which wdk-macros also reads.
 ///
 /// # Errors
 ///
-/// Returns an error if an entry of the data is invalid.
+/// Fails if an entry in the data is invalid.
 pub fn framework(data: &Data) -> Result<Sources, Error> {
     Ok([("framework.rs", types::framework(data)?)].into())
 }
 
-/// Writes sources to the output folder of the build script that calls this function, and returns the
-/// folder.
+/// Writes sources to the output folder of the calling build script, and returns the folder.
 ///
-/// The script's package must be in a folder beside the data. Cargo runs the script again after a change
-/// of the data.
+/// The script's package must be in the same folder as the data. cargo reruns the script if the data
+/// changes.
 ///
 /// # Errors
 ///
-/// Returns an error if the data cannot be read, if an entry is invalid, or if a source cannot be
-/// written.
+/// Fails if the data cannot be read, if an entry is invalid, or if a source cannot be written.
 pub fn write_for_build(
     generate: impl FnOnce(&mut Data) -> Result<Sources, Error>,
 ) -> Result<PathBuf, Error> {
@@ -86,22 +85,22 @@ pub fn write_for_build(
     Ok(out)
 }
 
-/// Returns the folder that a variable of the build script names.
+/// Returns the folder in one of the build script's environment variables.
 fn folder(variable: &str) -> PathBuf {
     env::var_os(variable).map(PathBuf::from).unwrap_or_default()
 }
 
-/// Returns the folder of the data, which is beside that of the build script's package.
+/// Returns the data's folder, which is next to the folder of the build script's package.
 fn data_folder() -> PathBuf {
     folder("CARGO_MANIFEST_DIR").join("../data")
 }
 
-/// Writes the import libraries of the modules whose exports the data name, as `ntoskrnl.lib`, to a
-/// folder.
+/// Writes the import libraries of the modules whose exports the data contains, such as
+/// `ntoskrnl.lib`, to a folder.
 ///
 /// # Errors
 ///
-/// Returns an error if the data cannot be read, or a library cannot be written.
+/// Fails if the data cannot be read or a library cannot be written.
 pub fn write_import_libraries(folder: &Path, machine: Machine) -> Result<(), Error> {
     fs::create_dir_all(folder).map_err(|source| Error::File { path: folder.to_owned(), source })?;
     for (name, contents) in import_library::libraries(&Data::read(&data_folder())?, machine) {

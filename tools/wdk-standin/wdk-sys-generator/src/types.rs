@@ -11,12 +11,12 @@ use crate::{
     text::{BASE, feature, heading, rust_type, set_of, signature},
 };
 
-/// The prefixes of fields that bindgen generates and asserts nothing about.
+/// The prefixes of fields that bindgen generates without assertions.
 const BINDGEN_PREFIXES: [&str; 5] = [
     "__bindgen_anon_", "__bindgen_padding_", "_bindgen_align", "_bitfield_", "bindgen_union_field",
 ];
 
-/// The attribute of an item that KMDF 1.33 replaces, and that of its replacement.
+/// The attribute of an item that KMDF 1.33 replaces, and the attribute of its replacement.
 const BEFORE_33: &str = "#[cfg(not(kmdf_1_33))]\n";
 const SINCE_33: &str = "#[cfg(kmdf_1_33)]\n";
 
@@ -130,7 +130,7 @@ fn opaque(name: &str) -> String {
     format!("#[repr(C)]\n#[derive(Debug)]\npub struct {name} {{\n    _unused: [u8; 0],\n}}\n")
 }
 
-/// Returns a structure or union, and its other form if KMDF 1.33 changes it.
+/// Returns a structure or union and, if KMDF 1.33 changes it, its other form.
 fn composite_with_changes(
     data: &Data,
     keyword: &str,
@@ -144,7 +144,7 @@ fn composite_with_changes(
     Ok(composite(keyword, name, one, BEFORE_33)? + &composite(keyword, name, &now, SINCE_33)?)
 }
 
-/// Returns a structure or union with its assertions, default and accessors, each with the attribute
+/// Returns a structure or union with its assertions, default and accessors, all with the attribute
 /// `condition`.
 fn composite(keyword: &str, name: &str, one: &Composite, condition: &str) -> Result<String, Error> {
     let mut text = String::from(condition);
@@ -159,7 +159,7 @@ fn composite(keyword: &str, name: &str, one: &Composite, condition: &str) -> Res
         let _ = writeln!(text, "    {visibility}{field}: {},", rust_type(kind));
     }
     text += "}\n";
-    // The type has no layout in the headers, and bindgen asserts none.
+    // In the headers, the type has no layout, so bindgen asserts none.
     if !one.opaque {
         let _ = write!(text, "{condition}layout!({name}, {}, {}", one.size, one.align);
         for (field, _, offset) in &one.fields {
@@ -176,7 +176,7 @@ fn composite(keyword: &str, name: &str, one: &Composite, condition: &str) -> Res
     Ok(text)
 }
 
-/// Returns the accessors of a type's bit fields.
+/// Returns the accessors for a type's bit fields.
 fn bit_fields(name: &str, one: &Composite, condition: &str) -> Result<String, Error> {
     let mut text = String::new();
     for (unit, kind, _) in &one.fields {

@@ -1,4 +1,4 @@
-//! Tests that wrong data do not compile, and that only the enabled features are generated.
+//! Tests that sources from wrong data do not compile, and that only enabled features are generated.
 
 use std::{
     env, fs,
@@ -12,7 +12,7 @@ fn standin() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
 }
 
-/// A structure with a bit field and a union in it, as the data have them.
+/// A structure that contains a bit field and a union, in the data's notation.
 const TYPES: &str = r#"{
     "struct": {
         "_PIECE": {
@@ -37,7 +37,7 @@ const TYPES: &str = r#"{
 }"#;
 
 /// Generates sources from these types, and compiles them with the stand-in's macros. Returns the
-/// compiler's messages if it fails.
+/// compiler's messages if that fails.
 fn compile(name: &str, types: &str) -> Result<(), String> {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     fs::create_dir_all(&folder).expect("a folder");
@@ -55,7 +55,7 @@ fn compile(name: &str, types: &str) -> Result<(), String> {
     let sys = standin().join("wdk-sys/src");
     let read = |name: &str| fs::read_to_string(sys.join(name)).expect("a source");
     let macros = read("bindings.rs");
-    // Inner documentation comments are allowed only at a module's start.
+    // Inner doc comments are allowed only at the start of a module.
     let macros = macros.replace("//!", "//");
     let support = read("support.rs").replace("//!", "//").replace("#![", "#[");
     let (attribute, support) = support.split_once(")]").expect("an attribute");

@@ -1,20 +1,20 @@
 //! A macro that calls the framework's functions by name.
 //!
 //! Microsoft's macro in wdk-macros takes the path of the file with the functions' types as a
-//! literal. The published wdk-sys generates a file with a macro that contains the path. The
-//! compiler puts the hash of that file into debug information, so the same source would produce
-//! different images in different folders. This macro passes the path of a file that this crate's
-//! build script writes.
+//! literal, which the published wdk-sys writes into a generated source file. The compiler puts that
+//! file's hash into debug information, so the same source would produce different images in
+//! different folders. This macro instead passes the path of a file that this crate's build script
+//! writes.
 
 use proc_macro::{Delimiter, Group, Literal, Punct, Spacing, TokenStream, TokenTree};
 
 /// The types of the framework's functions.
 const TYPES: &str = concat!(env!("OUT_DIR"), "/framework.rs");
 
-/// Calls a function of the framework by its name, and returns its result.
+/// Calls a framework function by name, and returns its result.
 ///
-/// The expansion must be in an `unsafe` block of the caller, who must pass arguments that satisfy
-/// the function's documentation. The driver must be bound to the framework.
+/// The expansion must be in an `unsafe` block, and the arguments must satisfy the function's
+/// documentation. The driver must be bound to the framework.
 #[proc_macro]
 pub fn call_unsafe_wdf_function_binding(arguments: TokenStream) -> TokenStream {
     let mut call: TokenStream =

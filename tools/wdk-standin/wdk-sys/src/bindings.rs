@@ -1,8 +1,8 @@
 //! The macros that the generated bindings use.
 //!
-//! wdk-sys-generator writes the bindings from the data in `tools/wdk-standin/data`.
+//! wdk-sys-generator writes the bindings, from the data in `tools/wdk-standin/data`.
 
-/// Fails to compile if the size, the alignment or a field's offset is not that of the headers.
+/// Fails to compile if the size, the alignment or a field's offset differs from the headers.
 macro_rules! layout {
     ($name:ident, $size:literal, $align:literal $(, $field:ident = $offset:literal)*) => {
         const _: () = {
@@ -27,7 +27,7 @@ macro_rules! layout {
     };
 }
 
-/// Implements `Default` as all bits zero.
+/// Implements `Default` with all bits zero.
 macro_rules! zeroed {
     ($name:ident) => {
         impl Default for $name {
@@ -41,7 +41,7 @@ macro_rules! zeroed {
     };
 }
 
-/// Implements the accessors of the bit fields in one unit, and the function that creates the unit.
+/// Implements accessors for the bit fields in a unit, and the function that creates the unit.
 macro_rules! bits {
     (
         $name:ident $unit:ident $storage:tt $new:ident
@@ -95,8 +95,8 @@ macro_rules! bits {
     };
 }
 
-/// Panics, which is a compile error in a constant, if a size, alignment or offset differs from the
-/// headers'.
+/// Panics, which is a compile error in a constant, if a size, alignment or offset differs from that
+/// in the headers.
 pub const fn same(found: usize, expected: usize, what: &str) {
     assert!(found == expected, "{}", what);
 }

@@ -1,8 +1,8 @@
-//! The entry code of a KMDF driver, which the WDK links from `WdfDriverEntry.lib`.
+//! The entry code of KMDF drivers, in place of the WDK's `WdfDriverEntry.lib`.
 //!
-//! The image's entry point is [`FxDriverEntry`]: it binds the driver to the
-//! framework, runs the driver's `DriverEntry`, and hooks the driver's unload so
-//! that the binding ends after it. `docs/reference/kmdf-binding.md` describes each step.
+//! The image's entry point is [`FxDriverEntry`]: it binds the driver to the framework, runs the
+//! driver's `DriverEntry`, and hooks the unload routine, so that the binding ends after it.
+//! `docs/reference/kmdf-binding.md` describes each step.
 
 use core::{
     cell::UnsafeCell,
@@ -16,8 +16,8 @@ use crate::{
     PWDF_DRIVER_GLOBALS, STATUS_SUCCESS, ULONG, UNICODE_STRING, WCHAR, ntddk::RtlCopyUnicodeString,
 };
 
-/// The variables that the framework fills and the bindings read. Names and types
-/// are those of the WDK's entry library.
+/// The variables that the framework sets and the bindings read. Their names and types are those of
+/// the WDK's entry library.
 #[allow(non_upper_case_globals, reason = "names are those of the WDK's entry library")]
 pub mod globals {
     use core::ptr;
@@ -25,7 +25,7 @@ pub mod globals {
     use crate::{_WDFFUNCENUM, BOOLEAN, PWDF_DRIVER_GLOBALS, ULONG, WDF_STRUCT_INFO, WDFFUNC};
 
     /// The number of functions in the table. The bindings use it as the table's length with every
-    /// version of the framework, so it is initialized statically.
+    /// framework version, so it is initialized statically.
     pub static mut WdfFunctionCount: ULONG = _WDFFUNCENUM::WdfFunctionTableNumEntries as ULONG;
     /// The number of structures whose sizes the framework has set.
     pub static mut WdfStructureCount: ULONG = 0;
@@ -33,9 +33,9 @@ pub mod globals {
         /// The framework's function table.
         pub static mut WdfFunctions: *const WDFFUNC = ptr::null();
     }
-    /// The driver's globals in the framework.
+    /// The framework's globals for the driver.
     pub static mut WdfDriverGlobals: PWDF_DRIVER_GLOBALS = ptr::null_mut();
-    /// True if the driver was built for a newer framework than the one that it is bound to.
+    /// True if the driver was built for a newer framework than the one to which it is bound.
     pub static mut WdfClientVersionHigherThanFramework: BOOLEAN = 0;
     /// The sizes of structures, if the framework has set them.
     pub static mut WdfStructures: WDF_STRUCT_INFO = ptr::null_mut();
@@ -43,7 +43,7 @@ pub mod globals {
     pub static mut WdfDriverMiniportUnloadOverride: WDFFUNC = None;
 }
 
-/// The version of the framework that the driver was built for.
+/// The framework version for which the driver was built.
 #[repr(C)]
 struct Version {
     major: ULONG,
@@ -79,18 +79,18 @@ const _: () = {
     assert!(mem::offset_of!(BindInfo, structure_table) == 80);
 };
 
-/// Memory that the entry code shares with the loader and the framework. They use it only while they
-/// serve a call from the entry code; such calls are sequential, on system threads.
+/// Memory that the entry code shares with the loader and the framework. They use it only during
+/// calls from the entry code; such calls are sequential, on system threads.
 struct Shared<T>(UnsafeCell<T>);
 
 // SAFETY: the system loads and unloads a driver on one thread at a time, and
 // nothing else touches these.
 unsafe impl<T> Sync for Shared<T> {}
 
-/// The capacity of the copy of the registry path in characters.
+/// The capacity, in characters, of the copy of the registry path.
 const PATH_LENGTH: usize = 260;
 
-/// `KmdfLibrary`, NUL-terminated.
+/// `KmdfLibrary` with a NUL.
 static COMPONENT: [WCHAR; 12] = {
     let name = b"KmdfLibrary\0";
     let mut units = [0; 12];
@@ -123,7 +123,7 @@ static BIND_INFO: Shared<BindInfo> = Shared(UnsafeCell::new(BindInfo {
     version: Version {
         major: 1,
         minor: crate::version::TARGET,
-        // The framework does not read it.
+        // The framework does not read this field.
         build: 0,
     },
     function_count: crate::_WDFFUNCENUM::WdfFunctionTableNumEntries as ULONG,
@@ -136,7 +136,7 @@ static BIND_INFO: Shared<BindInfo> = Shared(UnsafeCell::new(BindInfo {
     structure_table: (&raw mut globals::WdfStructures).cast(),
 }));
 
-/// The unload routine that was in the driver object before the hook.
+/// The unload routine that the hook replaced.
 static DISPLACED_UNLOAD: AtomicPtr<c_void> = AtomicPtr::new(ptr::null_mut());
 
 type Unload = unsafe extern "C" fn(PDRIVER_OBJECT);
@@ -167,8 +167,8 @@ unsafe extern "system" {
 
 /// The image's entry point. IRQL: `PASSIVE_LEVEL`.
 ///
-/// Returns the failure of the binding or of `DriverEntry`; any success becomes
-/// `STATUS_SUCCESS`.
+/// Returns the failure of the binding or of `DriverEntry`; `STATUS_SUCCESS`
+/// replaces any other success.
 ///
 /// # Safety
 ///
@@ -206,12 +206,12 @@ pub unsafe extern "system" fn FxDriverEntry(
     STATUS_SUCCESS
 }
 
-/// Replaces the unload routine that the framework or the driver has set with that of the entry
-/// code, if the framework requests it.
+/// If the framework requests it, replaces the unload routine that the framework or the driver has
+/// set with the entry code's own.
 ///
 /// # Safety
 ///
-/// `driver_object` must be the object of this driver, and the driver must be bound.
+/// `driver_object` must be this driver's object, and the driver must be bound.
 unsafe fn hook_unload(driver_object: *mut DRIVER_OBJECT) {
     /// `WdfDriverInitNoDispatchOverride`.
     const NO_DISPATCH_OVERRIDE: ULONG = 2;
@@ -237,7 +237,7 @@ unsafe fn hook_unload(driver_object: *mut DRIVER_OBJECT) {
     }
 }
 
-/// The hooked unload routine: calls the replaced routine, then ends the binding.
+/// The hook: calls the replaced unload routine, and then ends the binding.
 unsafe extern "C" fn unload_driver(driver_object: PDRIVER_OBJECT) {
     let displaced = DISPLACED_UNLOAD.load(Ordering::Relaxed);
     if !displaced.is_null() && displaced != unload_driver as *mut c_void {

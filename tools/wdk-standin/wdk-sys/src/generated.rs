@@ -1,5 +1,5 @@
-//! The definitions that the build script generates. They are included as text, as the published crate
-//! includes what bindgen writes: types refer to one another, so they are one module.
+//! The definitions that the build script generates. Like bindgen's output in the published crate,
+//! they are included as text in one module, because types refer to one another.
 
 #![allow(
     missing_docs,
@@ -19,7 +19,7 @@
               items of every kind, and only unions need unsafe code for their bit fields"
 )]
 
-/// All constants of the bindings, and the variables that other modules define.
+/// All constants in the bindings, and the variables that other modules define.
 pub mod constants {
     use super::types::*;
     #[cfg(driver_model__driver_type = "KMDF")]
@@ -28,12 +28,12 @@ pub mod constants {
     include!(concat!(env!("OUT_DIR"), "/constants.rs"));
 }
 
-/// The functions of the headers, in a module for each feature.
+/// The functions in the headers, with a module for each feature.
 pub mod functions {
     include!(concat!(env!("OUT_DIR"), "/functions.rs"));
 }
 
-/// All types of the bindings, and the framework's functions.
+/// All types in the bindings, and the framework's functions.
 pub mod types {
     pub use crate::support::*;
 

@@ -2,8 +2,8 @@
 //!
 //! The crate contains the names, types and values of the published crate's generated bindings for
 //! KMDF 1.15 to 1.33, so that drivers, wdk, wdk-alloc, wdk-panic and wdk-macros compile unchanged
-//! with it. The build script generates them from data on Microsoft's headers, and tests compare the
-//! two. Imports come directly from the modules that export them, without an import library. The
+//! with it. The build script generates them from data about Microsoft's headers, and tests compare
+//! the two. Imports come directly from the modules that export them, without an import library. The
 //! entry code that the WDK links from `WdfDriverEntry.lib` is in `driver_entry`.
 
 #![no_std]
@@ -14,7 +14,7 @@
 
 #[macro_use]
 mod bindings;
-// The macro `table`, which gives the pointer to the framework's function table its symbol.
+// The macro `table`, which assigns the symbol of the pointer to the framework's function table.
 include!(concat!(env!("OUT_DIR"), "/table.rs"));
 
 #[cfg(all(driver_model__driver_type = "KMDF", not(feature = "suppress-wdk-linking")))]
@@ -46,36 +46,36 @@ pub use crate::generated::{constants::*, functions::*, types::*};
 #[cfg(driver_model__driver_type = "KMDF")]
 pub use wdk_sys_macros::call_unsafe_wdf_function_binding;
 
-/// Returns true if a status is a success or informational (`NT_SUCCESS` of ntdef.h).
+/// Returns true if a status is a success or informational (`NT_SUCCESS` in ntdef.h).
 #[must_use]
 #[allow(non_snake_case, reason = "the name is the macro's in the WDK's headers")]
 pub const fn NT_SUCCESS(status: NTSTATUS) -> bool {
     status >= 0
 }
 
-/// Returns true if a status is informational (`NT_INFORMATION` of ntdef.h).
+/// Returns true if a status is informational (`NT_INFORMATION` in ntdef.h).
 #[must_use]
 #[allow(non_snake_case, reason = "the name is the macro's in the WDK's headers")]
 pub const fn NT_INFORMATION(status: NTSTATUS) -> bool {
     status.cast_unsigned() >> 30 == 1
 }
 
-/// Returns true if a status is a warning (`NT_WARNING` of ntdef.h).
+/// Returns true if a status is a warning (`NT_WARNING` in ntdef.h).
 #[must_use]
 #[allow(non_snake_case, reason = "the name is the macro's in the WDK's headers")]
 pub const fn NT_WARNING(status: NTSTATUS) -> bool {
     status.cast_unsigned() >> 30 == 2
 }
 
-/// Returns true if a status is an error (`NT_ERROR` of ntdef.h).
+/// Returns true if a status is an error (`NT_ERROR` in ntdef.h).
 #[must_use]
 #[allow(non_snake_case, reason = "the name is the macro's in the WDK's headers")]
 pub const fn NT_ERROR(status: NTSTATUS) -> bool {
     status.cast_unsigned() >> 30 == 3
 }
 
-/// Asserts, in debug builds, that the code runs at an IRQL at which paged memory
-/// may be accessed (`PAGED_CODE` of wdm.h).
+/// Asserts, in debug builds, that the code runs at an IRQL at which paged memory can be accessed
+/// (`PAGED_CODE` in wdm.h).
 #[macro_export]
 #[allow(non_snake_case, reason = "the name is the macro's in the WDK's headers")]
 macro_rules! PAGED_CODE {
@@ -85,15 +85,15 @@ macro_rules! PAGED_CODE {
     };
 }
 
-/// The symbol by which Microsoft's linker finds floating-point code. The compiler references it
+/// The symbol that marks floating-point code for Microsoft's linker. The compiler references it
 /// wherever a float occurs, even as a bit pattern.
 // SAFETY: no other symbol has this name, and nothing reads it.
 #[unsafe(no_mangle)]
 pub static _fltused: () = ();
 
-/// A C++ exception handler that precompiled parts of `core` reference, for frames of older code. It
+/// A C++ exception handler, referenced by precompiled parts of `core`, for frames of older code. It
 /// is never called if panics abort. Each of the three handlers returns a different value, so that
-/// identical code folding does not merge them.
+/// identical code folding cannot merge them.
 // SAFETY: no other symbol has this name, and nothing calls it.
 #[cfg(panic = "abort")]
 #[unsafe(no_mangle)]

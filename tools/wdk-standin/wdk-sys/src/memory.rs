@@ -1,5 +1,5 @@
-//! The memory routines that compiled code calls implicitly. Drivers get them from the WDK's
-//! ntoskrnl.lib; here they are imported from ntoskrnl.exe.
+//! The memory routines that compiled code calls implicitly, imported from ntoskrnl.exe. WDK builds
+//! take them from ntoskrnl.lib.
 
 use core::ffi::{c_char, c_int, c_void};
 

@@ -1,9 +1,9 @@
-//! `__chkstk`, which functions with a page or more of locals call first. Such functions are most
-//! common in debug builds, where frames are not optimized.
+//! `__chkstk`, which functions with at least a page of locals call first. Such functions are most
+//! common in debug builds, whose frames are not optimized.
 //!
 //! The probe touches each page of the frame in order, so that a stack overflow hits the guard page
-//! and not memory beyond it. The WDK's libraries provide it for drivers. Each definition is in its
-//! own section, which the linker omits if nothing calls it.
+//! and not memory beyond it. In WDK builds, a library provides it. Each definition is in its own
+//! section, which the linker omits if nothing calls the definition.
 
 use core::arch::global_asm;
 
@@ -16,8 +16,8 @@ global_asm!(
     ".p2align 4",
     ".def __chkstk; .scl 2; .type 32; .endef",
     "__chkstk:",
-    // R11 descends from the caller's stack pointer to R10, the end of the frame. If the frame is
-    // larger than the stack's address, R10 is 0, which the loop never reaches without a fault.
+    // R11 descends from the caller's stack pointer to R10, the end of the frame. If the frame size
+    // exceeds the stack address, R10 is 0, which the loop cannot reach without a fault.
     "lea r11, [rsp + 8]",
     "mov r10, r11",
     "sub r10, rax",

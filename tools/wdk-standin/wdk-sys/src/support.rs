@@ -1,5 +1,5 @@
 //! The types that bindgen adds to bindings: bit fields, arrays of unknown length, and opaque parts.
-//! The names and methods are bindgen's.
+//! Names and methods are those of bindgen.
 
 #![allow(
     non_camel_case_types,
@@ -17,14 +17,14 @@ pub struct __BindgenBitfieldUnit<Storage> {
     storage: Storage,
 }
 
-/// Returns a byte with the given bit replaced.
+/// Returns a byte with one bit replaced.
 const fn with_bit(byte: u8, index: usize, value: bool) -> u8 {
     let mask = 1 << (index % 8);
     if value { byte | mask } else { byte & !mask }
 }
 
 impl<Storage> __BindgenBitfieldUnit<Storage> {
-    /// Creates a unit from its bytes.
+    /// Creates a unit from bytes.
     #[inline]
     pub const fn new(storage: Storage) -> Self {
         Self { storage }
@@ -82,7 +82,7 @@ impl<const N: usize> __BindgenBitfieldUnit<[u8; N]> {
         self.set(OFFSET, WIDTH, value);
     }
 
-    /// Returns a bit of the unit behind a pointer.
+    /// Returns a bit of the unit that a pointer refers to.
     ///
     /// # Panics
     ///
@@ -102,7 +102,7 @@ impl<const N: usize> __BindgenBitfieldUnit<[u8; N]> {
         byte >> (index % 8) & 1 == 1
     }
 
-    /// Sets a bit of the unit behind a pointer.
+    /// Sets a bit of the unit that a pointer refers to.
     ///
     /// # Panics
     ///
@@ -122,7 +122,7 @@ impl<const N: usize> __BindgenBitfieldUnit<[u8; N]> {
         unsafe { byte.write(with_bit(before, index, value)) };
     }
 
-    /// Returns the `width` bits that start at `offset` in the unit behind a pointer.
+    /// Returns the `width` bits that start at `offset` in the unit that a pointer refers to.
     ///
     /// # Safety
     ///
@@ -141,7 +141,7 @@ impl<const N: usize> __BindgenBitfieldUnit<[u8; N]> {
         value
     }
 
-    /// Sets the `width` bits that start at `offset` in the unit behind a pointer.
+    /// Sets the `width` bits that start at `offset` in the unit that a pointer refers to.
     ///
     /// # Safety
     ///
@@ -156,7 +156,7 @@ impl<const N: usize> __BindgenBitfieldUnit<[u8; N]> {
         }
     }
 
-    /// Returns the `WIDTH` bits that start at `OFFSET` in the unit behind a pointer.
+    /// Returns the `WIDTH` bits that start at `OFFSET` in the unit that a pointer refers to.
     ///
     /// # Safety
     ///
@@ -170,7 +170,7 @@ impl<const N: usize> __BindgenBitfieldUnit<[u8; N]> {
         unsafe { Self::raw_get(this, OFFSET, WIDTH) }
     }
 
-    /// Sets the `WIDTH` bits that start at `OFFSET` in the unit behind a pointer.
+    /// Sets the `WIDTH` bits that start at `OFFSET` in the unit that a pointer refers to.
     ///
     /// # Safety
     ///
@@ -185,7 +185,7 @@ impl<const N: usize> __BindgenBitfieldUnit<[u8; N]> {
     }
 }
 
-/// A flexible array member: the array of unknown length at the end of a structure.
+/// A flexible array member: an array of unknown length at the end of a structure.
 #[repr(C)]
 #[derive(Default)]
 pub struct __IncompleteArrayField<T>(PhantomData<T>, [T; 0]);
@@ -216,7 +216,7 @@ impl<T> __IncompleteArrayField<T> {
     /// # Safety
     ///
     /// The structure must be followed by `len` elements, and the pointer that the reference was
-    /// made from must be valid for all of them.
+    /// created from must be valid for all of them.
     #[inline]
     #[must_use]
     pub const unsafe fn as_slice(&self, len: usize) -> &[T] {
@@ -228,7 +228,7 @@ impl<T> __IncompleteArrayField<T> {
     ///
     /// # Safety
     ///
-    /// As for [`Self::as_slice`].
+    /// The same as for [`Self::as_slice`].
     #[inline]
     pub const unsafe fn as_mut_slice(&mut self, len: usize) -> &mut [T] {
         // SAFETY: the caller guarantees the elements.
@@ -242,7 +242,8 @@ impl<T> fmt::Debug for __IncompleteArrayField<T> {
     }
 }
 
-/// A member of a union that is a structure in the bindings, because its members are not `Copy`.
+/// A member of a union that the bindings represent as a structure, because its members are not
+/// `Copy`.
 #[repr(C)]
 pub struct __BindgenUnionField<T>(PhantomData<T>);
 
@@ -298,7 +299,7 @@ impl<T> fmt::Debug for __BindgenUnionField<T> {
     }
 }
 
-/// Bytes whose fields the bindings do not show.
+/// Bytes whose fields are not in the bindings.
 #[repr(C)]
 #[derive(Copy, Clone, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub struct __BindgenOpaqueArray<T>(pub T);

@@ -1,5 +1,5 @@
-//! Definitions of the symbols that a driver's image defines or gets from the WDK's libraries, so
-//! that tests of a library on top of wdk-sys link. Nothing calls them.
+//! Definitions of symbols that a driver's image or the WDK libraries define, so that the tests of
+//! libraries that use wdk-sys can be linked. Nothing calls them.
 
 #![allow(non_upper_case_globals, reason = "names are those of the WDK's entry library")]
 
@@ -11,7 +11,7 @@ use crate::{NTSTATUS, PCUNICODE_STRING, PDRIVER_OBJECT, PWDF_DRIVER_GLOBALS, ULO
 ///
 /// # Safety
 ///
-/// The function does nothing.
+/// This function does nothing.
 // SAFETY: a test that enables the feature defines no other symbol with this name.
 #[unsafe(export_name = "DriverEntry")]
 pub const unsafe extern "system" fn driver_entry_stub(
@@ -26,7 +26,7 @@ pub const unsafe extern "system" fn driver_entry_stub(
 #[unsafe(no_mangle)]
 pub static mut WdfFunctionCount: ULONG = 0;
 
-/// The driver's globals in the framework.
+/// The framework's globals for the driver.
 // SAFETY: as above.
 #[unsafe(no_mangle)]
 pub static mut WdfDriverGlobals: PWDF_DRIVER_GLOBALS = ptr::null_mut();

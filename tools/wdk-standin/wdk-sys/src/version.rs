@@ -1,16 +1,16 @@
-//! The version of the framework that the driver was built for, and the oldest that it runs with.
+//! The framework version for which the driver was built, and the oldest one with which it works.
 
 use crate::ULONG;
 
-/// The minor version that the driver was built for.
+/// The minor version for which the driver was built.
 pub const TARGET: ULONG = number(env!("WDK_STANDIN_KMDF_TARGET"));
 
-/// The oldest minor version of KMDF that the driver runs with: `minimum-kmdf-version-minor` in its
-/// metadata, or the version that it was built for.
+/// The oldest KMDF minor version with which the driver works: `minimum-kmdf-version-minor` in its
+/// metadata, or the version for which it was built.
 #[allow(non_upper_case_globals, reason = "the name is that of the WDK's headers")]
 pub const WdfMinimumVersionRequired: ULONG = number(env!("WDK_STANDIN_KMDF_MINIMUM"));
 
-/// Returns a decimal number that the build script wrote.
+/// Parses a decimal number that the build script wrote.
 const fn number(digits: &str) -> ULONG {
     let digits = digits.as_bytes();
     let mut value = 0;

@@ -1,4 +1,4 @@
-//! The framework's part of the bindings. Its functions are called with
+//! The framework's part of the bindings. Call its functions with
 //! [`call_unsafe_wdf_function_binding!`](crate::call_unsafe_wdf_function_binding).
 
 pub use crate::ntddk::RtlAssert;

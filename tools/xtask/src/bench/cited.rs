@@ -1,5 +1,5 @@
-//! The figures of C code, which the benchmark cites instead of measuring: the compiler and headers
-//! are not available here.
+//! The figures for C code, which the benchmark cites instead of measuring because the compiler and
+//! headers are not available.
 
 use serde_json::Value;
 
@@ -13,14 +13,14 @@ use super::{
 enum Cited {
     One(f64),
     Range(f64, f64),
-    /// The source has no figure for this row.
+    /// The source contains no figure for this row.
     Unknown,
 }
 
 use Cited::{One, Range, Unknown};
 
 impl Cited {
-    /// Returns the figure to compare with: for a range, its lowest value.
+    /// Returns the figure to compare with; for a range, the lowest value.
     const fn best(self) -> Option<f64> {
         match self {
             One(figure) | Range(figure, _) => Some(figure),
@@ -36,21 +36,21 @@ impl Cited {
     }
 }
 
-/// The location of this run's figures for a row.
+/// The location of a row's figures in this run's results.
 #[derive(Clone, Copy)]
 enum Place {
-    /// The state, the caller and the figure's name.
+    /// A state, a caller and a figure's name.
     State(&'static str, &'static str, &'static str),
-    /// The size that one more event adds to a part of the image.
+    /// The size that each additional event adds to a part of the image.
     Size(&'static str),
 }
 
 use Place::{Size, State};
 
-/// The titles of the cited columns: the earlier measurement of the peer, and the C code.
+/// The titles of the cited columns: the peer as measured earlier, and C code.
 const TITLES: [&str; 3] = ["cited peer", "TraceLoggingProvider.h", "mc.exe -km"];
 
-/// The rows: the title, where this run's figures are, and the cited figures in the order of
+/// The rows: the title, the location of this run's figures, and the cited figures in the order of
 /// [`TITLES`]. All are from docs/reference/event-cost.md, whose first caller corresponds to the
 /// caller with four arguments: the peer uses 128 bytes of stack in both.
 const ROWS: [(&str, Place, [Cited; 3]); 13] = [
@@ -113,7 +113,7 @@ const ROWS: [(&str, Place, [Cited; 3]); 13] = [
     ("an event more: read-only data, bytes", Size("read-only"), [One(38.0), One(50.0), One(16.0)]),
 ];
 
-/// Returns the table of the cited figures beside this run's.
+/// Returns the table of this run's and the cited figures.
 pub fn table(measured: &Value) -> String {
     let mut text = String::from(concat!("\n", include_str!("prose/cited.md.in"), "\n"));
     text.push_str(&header(&TITLES));
@@ -176,7 +176,7 @@ mod tests {
         assert!(table.contains("| an event more: code, bytes | – | 88 | – | – | 288 | 336 | 64 |"));
     }
 
-    /// Returns the numbers in the lines of the source that contain a text.
+    /// Returns the numbers in those lines of the source that contain a text.
     fn numbers(source: &str, text: &str) -> BTreeSet<String> {
         source
             .lines()

@@ -4,8 +4,8 @@ use serde_json::Value;
 
 use super::table::{Column, number, verdict};
 
-/// The ways of writing, in the order of the tables' columns: the name in `count.py`, and the title.
-/// This project's come first, then the peer.
+/// The ways of writing, in column order: the name in `count.py` and the title. This project's ways
+/// come first, then the peer.
 pub const WAYS: [(&str, &str); 4] = [
     ("described", "TraceLogging"),
     ("manifest", "manifest"),
@@ -13,13 +13,13 @@ pub const WAYS: [(&str, &str); 4] = [
     ("peer", "peer"),
 ];
 
-/// The number of this project's ways.
+/// The number of this project's ways of writing.
 pub const OURS: usize = WAYS.len() - 1;
 
 /// A figure for every way of writing.
 pub type Figures = [Option<f64>; WAYS.len()];
 
-/// Returns a figure of one way of writing, in one state and caller.
+/// Returns a figure for one way of writing, in one state and caller.
 pub fn figure(measured: &Value, way: &str, state: &str, caller: &str, name: &str) -> Option<f64> {
     measured["states"][state][format!("{way} {caller}")][name].as_f64()
 }
@@ -29,24 +29,25 @@ pub fn figures(measured: &Value, state: &str, caller: &str, name: &str) -> Figur
     WAYS.map(|(way, _)| figure(measured, way, state, caller, name))
 }
 
-/// Returns the size that one more event adds to the image, for every way of writing.
+/// Returns the size that each additional event adds to the image, for every way of writing.
 pub fn sizes(measured: &Value, name: &str) -> Figures {
     WAYS.map(|(way, _)| measured["per event"][way][name].as_f64())
 }
 
-/// Returns the first lines of a table with a column for every way of writing and with more columns.
+/// Returns the first lines of a table that has a column for every way of writing, and additional
+/// columns.
 pub fn header(more: &[&str]) -> String {
     let titles = WAYS.iter().map(|(_, title)| title).chain(more);
     let titles = titles.map(|title| format!(" {title} |")).collect::<Vec<_>>().concat();
     format!("| |{titles} |\n|---|{}---|\n", "--:|".repeat(WAYS.len() + more.len()))
 }
 
-/// Returns a row's figures as the tables show them.
+/// Returns a row's figures as table cells.
 pub fn cells(figures: Figures) -> String {
     figures.map(number).join(" | ")
 }
 
-/// Returns the verdict on a row that has these figures, compared with the peer's and with others.
+/// Returns the verdict for a row with these figures, compared with the peer's and with others.
 pub fn verdict_on(is_met: Option<bool>, figures: Figures, others: &[Column<'_>]) -> String {
     let columns: Vec<Column<'_>> =
         WAYS.iter().zip(figures).map(|((_, title), figure)| (*title, figure)).collect();

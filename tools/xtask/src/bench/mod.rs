@@ -3,7 +3,7 @@
 //!
 //! The benchmark executes compiled Windows code under a CPU emulator and counts instructions
 //! (tools/bench/count.py), so the counts do not depend on the machine. It also times the code on
-//! the machine's processors (tools/bench/timing).
+//! this machine (tools/bench/timing).
 
 mod cited;
 mod counted;
@@ -36,7 +36,7 @@ use crate::{
 /// The file with the last result.
 const RESULT: &str = "docs/benchmark.md";
 
-/// The columns of the table, and the image's feature that adds eight events of each kind.
+/// The additional columns of the table, and the image features that add eight events of each kind.
 const MORE: [(&str, &str); 4] = [
     ("described", "more-described"),
     ("manifest", "more-in-manifest"),
@@ -44,10 +44,10 @@ const MORE: [(&str, &str); 4] = [
     ("peer", "more-of-the-peer"),
 ];
 
-/// The image's feature that adds events through the facades.
+/// The image feature that adds events through the facades.
 const FACADES: &str = "facades";
 
-/// The image's feature that adds the loops to time.
+/// The image feature that adds the loops to time.
 const TIMING: &str = "timing";
 
 /// A row of the table: the figures, and the goal for this project's ways of writing.
@@ -65,8 +65,8 @@ fn image(toolchain: &Toolchain, feature: Option<&str>) -> Result<PathBuf> {
         command.args(["--features", feature]);
     }
     if feature == Some(TIMING) {
-        // Otherwise one of two equal loops can take twice the other's time, depending on its position in
-        // cache lines.
+        // Without this option, one of two equal loops can take twice as long as the other,
+        // depending on its position in cache lines.
         let target = toolchain.target();
         command
             .arg(format!("--config=target.{target}.rustflags=[\"-Cllvm-args=-align-loops=64\"]"));
@@ -91,8 +91,8 @@ fn measure(toolchain: &Toolchain) -> Result<Value> {
     json(&mut command).context("cannot count with the emulator")
 }
 
-/// The callers that the event is measured in: the name in `count.py`, the name in the table, and
-/// whether the goals apply. In the callers without goals, any event costs a frame, space for a
+/// The callers in which the event is measured: the name in `count.py`, the name in the table, and
+/// true if the goals apply. In the callers without goals, any event costs a frame, space for a
 /// fifth argument, or loads of the values.
 const CALLERS: [(&str, &str, bool); 4] = [
     ("five", "five arguments", true),
@@ -108,8 +108,8 @@ const WITHOUT: [(&str, &str); 3] = [
     ("by keyword", "filtered by keyword"),
 ];
 
-/// Returns the maximum of a figure over all callers and all states in which the event is not
-/// written, or `None` if one of them lacks it.
+/// Returns the maximum of a figure over all callers and all states without a written event, or
+/// `None` if one of them lacks the figure.
 fn max_when_not_written(measured: &Value, name: &str) -> Figures {
     WAYS.map(|(way, _)| {
         let mut all = WITHOUT.iter().flat_map(|(state, _)| {
@@ -119,7 +119,7 @@ fn max_when_not_written(measured: &Value, name: &str) -> Figures {
     })
 }
 
-/// Returns the rows for an event that is not written.
+/// Returns the rows for events that are not written.
 fn filtered(measured: &Value) -> Vec<Row> {
     let mut rows = Vec::new();
     for (state, title) in WITHOUT {
@@ -155,7 +155,7 @@ fn filtered(measured: &Value) -> Vec<Row> {
     rows
 }
 
-/// Returns the rows for an event that is written.
+/// Returns the rows for events that are written.
 fn enabled(measured: &Value) -> Vec<Row> {
     let in_callers = |what: &'static str, name: &'static str, most: Option<f64>| {
         CALLERS.map(|(caller, title, goal)| Row {
@@ -184,7 +184,7 @@ fn enabled(measured: &Value) -> Vec<Row> {
     rows
 }
 
-/// Returns the rows for an event's bytes in the image.
+/// Returns the rows for the size of events in the image.
 fn sizes(measured: &Value) -> impl Iterator<Item = Row> {
     let parts = [
         ("code", "code", 64.0),
@@ -199,7 +199,7 @@ fn sizes(measured: &Value) -> impl Iterator<Item = Row> {
     })
 }
 
-/// Returns the row that compares the record of a manifest event with that of a `TraceLogging`
+/// Returns the row that compares the record size of a manifest event with that of a `TraceLogging`
 /// event.
 fn ratio(measured: &Value) -> Row {
     let [described, manifest, ..] = figures(measured, "enabled", "five", "record");
@@ -211,7 +211,7 @@ fn ratio(measured: &Value) -> Row {
 }
 
 impl Row {
-    /// Returns the row as text, and whether its goal is not met.
+    /// Returns the row as text, and true if its goal is not met.
     fn text(&self) -> (String, bool) {
         let met = is_met(self.figures.into_iter().take(OURS), self.most);
         let text = format!(
@@ -253,8 +253,8 @@ fn table(measured: &Value, toolchain: &Toolchain) -> Result<(String, usize)> {
     Ok((text, missed))
 }
 
-/// The helpers of an event: the name in `count.py`, the name in the table, and the goal for an event that
-/// is written.
+/// The helpers for events: the name in `count.py`, the name in the table, and the goal for a
+/// written event.
 const HELPERS: [(&str, &str, f64); 7] = [
     ("every", "`emit!(…, every = 100)`", 59.0),
     ("once", "`emit!(…, once)`", 53.0),
@@ -285,7 +285,7 @@ fn helpers_table(measured: &Value) -> Result<(String, usize)> {
     Ok((text, missed))
 }
 
-/// The ways of writing in the image with the facades: the name in `count.py`, and the name in the
+/// The ways of writing in the image with the facades: the name in `count.py` and the name in the
 /// table.
 const THROUGH_FACADES: [(&str, &str); 5] = [
     ("native", "declared"),
@@ -295,8 +295,7 @@ const THROUGH_FACADES: [(&str, &str); 5] = [
     ("span", "`tracing`, span"),
 ];
 
-/// The rows of the table of the facades: the state and the figure in `count.py`, the title, and the
-/// goal.
+/// The rows of the facades' table: the state and the figure in `count.py`, the title, and the goal.
 const OF_FACADES: [(&str, &str, &str, Option<f64>); 10] = [
     ("disabled", "delta", "disabled: difference", Some(8.0)),
     ("by level", "delta", "filtered by level: difference", Some(8.0)),
@@ -312,7 +311,8 @@ const OF_FACADES: [(&str, &str, &str, Option<f64>); 10] = [
 ];
 
 /// Returns the table of the facades' costs, and the number of missed goals. For an enabled event,
-/// only the stack has a goal: the other costs come from assembling metadata and formatting values.
+/// only the stack has a goal, because the other costs come from assembling metadata and formatting
+/// values.
 fn facades_table(measured: &Value) -> (String, usize) {
     let mut text = String::from(concat!("\n", include_str!("prose/facades.md.in"), "\n|"));
     text.extend(THROUGH_FACADES.map(|(_, title)| format!(" | {title}")));
@@ -340,12 +340,12 @@ fn throughput() -> Result<Value> {
     json(Command::new(target().join("release/examples/throughput")).arg(&sys))
 }
 
-/// Returns the text of the throughput result, and the number of missed goals. Only the ratios have goals,
-/// because the rates depend on the machine.
+/// Returns the throughput result as text, and the number of missed goals. Only the ratios have
+/// goals, because the rates depend on the machine.
 fn throughput_table(measured: &Value) -> (String, usize) {
-    /// The minimum throughput of two threads, if one thread's is 1.
+    /// The minimum throughput of two threads, relative to one thread.
     const TWO_THREADS: f64 = 1.7;
-    /// The maximum cost of an event for eight sessions, if one for one session costs 1.
+    /// The maximum cost of an event for eight sessions, relative to one session.
     const EIGHT_SESSIONS: f64 = 3.0;
     let verdict = |met| if met { "met" } else { "**not met**" };
     let ratio = |name: &str| measured[name].as_f64().unwrap_or(f64::NAN);
@@ -431,14 +431,14 @@ pub fn run(mode: Mode) -> Result<()> {
         println!("Written to {RESULT}.");
     }
     match timing::ensure_quiet(&noise) {
-        // The times of a noisy run do not count against their goals.
+        // The times of a noisy run do not count towards the goals.
         Err(error) => eprintln!("warning: the times above do not count: {error:#}"),
         Ok(()) => missed += missed_by_times + missed_by_throughput,
     }
     ensure_met(missed)
 }
 
-/// Measures how fast traces are read and in how much memory, and fails if a goal is missed.
+/// Measures how fast traces are read and how much memory this takes; fails if a goal is missed.
 pub fn run_traces(write: bool) -> Result<()> {
     let document = root().join(RESULT);
     let document = Some(document.as_path()).filter(|_| write);

@@ -1,9 +1,9 @@
-//! Figures, goals and marks of the benchmark's tables.
+//! The figures, goals and marks in the benchmark's tables.
 
-/// A column of a table in one row: the title and the figure.
+/// A column of one row in a table: the title and the figure.
 pub type Column<'a> = (&'a str, Option<f64>);
 
-/// Returns a figure as the tables show it.
+/// Returns a figure in table format.
 pub fn number(figure: Option<f64>) -> String {
     figure.map_or_else(
         || "–".to_owned(),
@@ -14,27 +14,27 @@ pub fn number(figure: Option<f64>) -> String {
     )
 }
 
-/// Rounds a figure as the tables show it: to two decimal places, or to none from 100 on.
+/// Rounds a figure as in the tables: to two decimal places, or to none from 100 up.
 fn rounded(figure: f64) -> f64 {
     if figure >= 100.0 { figure.round() } else { (figure * 100.0).round() / 100.0 }
 }
 
-/// Returns a goal as the tables show it.
+/// Returns a goal in table format.
 pub fn goal(most: Option<f64>) -> String {
     most.map_or_else(String::new, |most| format!("≤ {}", number(Some(most))))
 }
 
-/// Returns whether all of this project's figures meet a goal, or `None` without a goal. A goal
-/// without a figure is not met.
+/// Returns whether all of this project's figures meet a goal, or `None` if there is no goal. A
+/// missing figure does not meet a goal.
 pub fn is_met(ours: impl IntoIterator<Item = Option<f64>>, most: Option<f64>) -> Option<bool> {
     let most = most?;
     let mut ours = ours.into_iter().flatten().peekable();
     Some(ours.peek().is_some() && ours.all(|figure| rounded(figure) <= most))
 }
 
-/// Returns a row's mark, which lists each column of this project that is behind, with the other
-/// columns that are ahead of it. Compares the figures as shown; lower is better in every row.
-/// Returns nothing if no column is behind.
+/// Returns a row's mark: each of this project's columns that is behind, with the other columns that
+/// are ahead of it. Compares figures as shown; lower is always better. Returns nothing if no column
+/// is behind.
 fn behind(ours: &[Column<'_>], others: &[Column<'_>]) -> Option<String> {
     let behind: Vec<String> = ours
         .iter()
@@ -51,7 +51,7 @@ fn behind(ours: &[Column<'_>], others: &[Column<'_>]) -> Option<String> {
     (!behind.is_empty()).then(|| format!("**behind**: {}", behind.join(", ")))
 }
 
-/// Returns the text of a row's last cell: the verdict on the goal, and the mark.
+/// Returns the text of a row's last cell: the verdict for the goal, and the mark.
 pub fn verdict(is_met: Option<bool>, ours: &[Column<'_>], others: &[Column<'_>]) -> String {
     let met = is_met.map(|met| if met { "met" } else { "**not met**" }.to_owned());
     let parts: Vec<String> = met.into_iter().chain(behind(ours, others)).collect();

@@ -1,7 +1,7 @@
-//! The time of a write and of a check, on this machine's processors.
+//! The time of a write and of a check on this machine.
 //!
-//! The program in tools/bench/timing calls the loops of the benchmark's image. This module computes
-//! medians and ratios of its rounds.
+//! The program in tools/bench/timing calls the loops in the benchmark's image. This module computes
+//! medians and ratios from its rounds.
 
 use std::{fmt, fs, path::Path, process::Command};
 
@@ -14,9 +14,9 @@ use crate::{
     process::{self, cargo, json, run_quietly, target},
 };
 
-/// The ways to write in a loop that only writes: the name in the program's output and the title. This
-/// project's come first, then the peer, then the call of `EtwWriteEx` alone. To time another
-/// declaration of the provider, add a line here, before the peer's, and one in
+/// The ways of writing in a loop that only writes: the name in the program's output and the title.
+/// This project's ways come first, then the peer, then only the call of `EtwWriteEx`. To time
+/// another declaration of the provider, add a line here, before the peer's, and one in
 /// tools/bench/timing/src/measure.rs.
 const WRITES: [(&str, &str); 6] = [
     ("described", "TraceLogging"),
@@ -27,11 +27,11 @@ const WRITES: [(&str, &str); 6] = [
     ("bare", "bare call"),
 ];
 
-/// The number of ways with goals; they come first. A provider with one stripe has no goal, because it is for drivers
-/// that write rarely and from one processor at a time.
+/// The number of ways with goals, which come first. A provider with one stripe has no goal, because
+/// it is meant for drivers that write rarely and from one processor at a time.
 const GOALS: usize = 2;
 
-/// The ways in a loop over an array.
+/// The ways of writing in a loop over an array.
 const ARRAYS: [(&str, &str); 5] = [
     ("described", "TraceLogging"),
     ("manifest", "manifest"),
@@ -43,14 +43,14 @@ const ARRAYS: [(&str, &str); 5] = [
 /// The loops over an array.
 const LOOPS: [(&str, &str); 2] = [("sum", "a sum"), ("checksum", "a checksum")];
 
-/// The maximum cost of a write with two threads, if it costs 1 with one. A machine on which a bare
-/// call exceeds it is not quiet.
+/// The maximum cost of a write with two threads, relative to one thread. If a bare call exceeds it,
+/// the machine is not quiet.
 const MAX_OF_TWO: f64 = 1.15;
 
-/// The largest share of the time that threads wait for a processor on a quiet machine.
+/// The maximum fraction of the time that threads wait for a processor on a quiet machine.
 const MAX_WAITED: f64 = 0.02;
 
-/// The median and extremes of some rounds.
+/// The median and the extremes of several rounds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Spread {
     median: f64,
@@ -59,7 +59,7 @@ struct Spread {
 }
 
 impl Spread {
-    /// Returns the spread of the rounds, or `None` without rounds.
+    /// Returns the spread of the rounds, or `None` if there are none.
     fn of(rounds: &[f64]) -> Option<Self> {
         let mut sorted = rounds.to_vec();
         sorted.sort_by(f64::total_cmp);
@@ -83,7 +83,7 @@ impl fmt::Display for Spread {
 /// The program's output.
 pub struct Timing(Value);
 
-/// Returns the numbers at some keys of the program's output.
+/// Returns the numbers under these keys in the program's output.
 fn rounds(output: &Value, keys: [&str; 4]) -> Result<Vec<f64>> {
     let [kind, one, other, name] = keys;
     let rounds = output[kind][one][other][name].as_array();
@@ -96,8 +96,8 @@ fn rounds(output: &Value, keys: [&str; 4]) -> Result<Vec<f64>> {
     Ok(numbers)
 }
 
-/// Builds the program that calls the loops. The loops themselves are in the image, which is optimized
-/// in any case.
+/// Builds the program that calls the loops. The loops themselves are in the image, which is always
+/// optimized.
 fn program(profile: Profile) -> Result<Command> {
     if profile == Profile::Debug {
         return Ok(Command::new(process::program("bench-timing", "bench-timing", false)?));
@@ -106,13 +106,13 @@ fn program(profile: Profile) -> Result<Command> {
     Ok(Command::new(target().join("release/bench-timing")))
 }
 
-/// Checks that the loops of an image write the events that they should, without timing them.
+/// Checks that an image's loops write the expected events, without timing them.
 pub fn check(image: &Path) -> Result<()> {
     // The debug build shares its dependencies with the tests.
     run_quietly(program(Profile::Debug)?.arg(image).arg("--check"))
 }
 
-/// Times the loops of an image.
+/// Times an image's loops.
 pub fn measure(image: &Path) -> Result<Timing> {
     json(program(Profile::Release)?.arg(image)).map(Timing)
 }
@@ -129,14 +129,14 @@ impl Row {
         Self { what: what.into(), most: None, spreads }
     }
 
-    /// Returns whether this project's ways meet the goal, or `None` without a goal.
+    /// Returns whether this project's ways meet the goal, or `None` if there is no goal.
     fn is_met(&self) -> Option<bool> {
         let ours = self.spreads.iter().take(GOALS);
         is_met(ours.map(|spread| spread.map(|spread| spread.median)), self.most)
     }
 
-    /// Returns the row as text, for columns with these titles. The last column is a lower limit
-    /// and not a way to write the event, so no row is marked for it.
+    /// Returns the row as text, for columns with these titles. The last column is a lower bound and
+    /// not a way of writing events, so rows are never marked because of it.
     fn text(&self, titles: &[(&str, &str)]) -> String {
         let columns: Vec<_> = titles
             .iter()
@@ -177,7 +177,7 @@ fn threads(count: u64) -> String {
     }
 }
 
-/// Returns a row with the ratio of two figures in the same round, for each way to write.
+/// Returns a row with the ratio of two figures from the same round, for each way of writing.
 fn ratios(
     what: String,
     one: impl Fn(&str) -> Result<Vec<f64>>,
@@ -194,7 +194,7 @@ fn ratios(
 }
 
 impl Timing {
-    /// Returns the numbers of threads, which begin with one and two.
+    /// Returns the numbers of threads, which start with one and two.
     fn counts(&self) -> Result<Vec<u64>> {
         let counts = self.0["threads"].as_array();
         let counts =
@@ -260,8 +260,7 @@ impl Timing {
         Ok(rows)
     }
 
-    /// Returns the signs that the machine was not quiet during this run, or an empty list if it
-    /// was.
+    /// Returns the signs that the machine was not quiet during this run; empty if there are none.
     pub fn noise(&self) -> Result<Vec<String>> {
         let mut reasons = Vec::new();
         let bare = ratios(
@@ -298,7 +297,7 @@ impl Timing {
         Ok(reasons)
     }
 
-    /// Returns the text of the result, and the number of missed goals.
+    /// Returns the result as text, and the number of missed goals.
     pub fn table(&self) -> Result<(String, usize)> {
         let model = model(&fs::read_to_string("/proc/cpuinfo").unwrap_or_default()).to_owned();
         let mut text = concat!("\n", include_str!("prose/time.md.in"))
@@ -316,7 +315,7 @@ impl Timing {
     }
 }
 
-/// Returns the processor's name, from the text of `/proc/cpuinfo`.
+/// Returns the processor's name from the text of `/proc/cpuinfo`.
 fn model(cpuinfo: &str) -> &str {
     cpuinfo
         .lines()
@@ -325,7 +324,7 @@ fn model(cpuinfo: &str) -> &str {
         .map_or("unknown", |(_, model)| model.trim())
 }
 
-/// Fails if [`Timing::noise`] returned signs of a noisy run.
+/// Fails if [`Timing::noise`] found signs of a noisy run.
 pub fn ensure_quiet(noise: &[String]) -> Result<()> {
     ensure!(
         noise.is_empty(),
@@ -341,7 +340,7 @@ mod tests {
 
     use super::*;
 
-    /// The figures of a loop in three rounds around a median.
+    /// Returns a loop's figures in three rounds around a median.
     fn loop_of(median: f64, waited: f64) -> Value {
         json!({
             "ns": [median * 0.9, median * 2.0, median],
@@ -349,8 +348,8 @@ mod tests {
         })
     }
 
-    /// Returns an output in which a write of this project costs `ours` times as much with two threads
-    /// as with one, and a bare call `bare` times.
+    /// Returns an output in which, with two threads instead of one, this project's write costs
+    /// `ours` times as much and a bare call `bare` times as much.
     fn timing(ours: f64, bare: f64, waited: f64) -> Timing {
         let writes = |one: f64, ratio: f64| {
             json!({

@@ -1,4 +1,4 @@
-//! Tests the kit, and the text of the scripts in it.
+//! Tests the kit and the text of its scripts.
 
 use super::*;
 
@@ -60,7 +60,7 @@ fn a_kit_has_the_plan_the_scripts_the_packages_and_the_expected_counts() {
         .collect();
     assert_eq!(counts, [17, 4, 17, 0, 5]);
     assert_eq!(recipes["traffic"][0], "send write hello");
-    // A second kit does not mix with the first.
+    // A second kit is not mixed with the first.
     let error = make(&contents, RECIPES.as_bytes()).unwrap_err();
     assert!(error.to_string().contains("is not empty"), "{error}");
 }
@@ -83,7 +83,7 @@ fn a_kit_with_a_probe_names_its_driver() {
     assert!(inf.is_file(), "{}", inf.display());
 }
 
-/// Returns the stages of windows.yml in order, the names and the minutes, and the job's time limit.
+/// Returns the names and minutes of the stages in windows.yml, in order, and the job's time limit.
 fn stages_of_workflow() -> (Vec<(String, u32)>, u32) {
     let text = fs::read_to_string(root().join(".github/workflows/windows.yml")).unwrap();
     let (_, job) = text.split_once("\n  stages:\n").unwrap();
@@ -116,15 +116,15 @@ fn the_workflow_runs_the_stages_of_the_table_in_their_order_and_in_its_time() {
     }
     for (name, minutes) in &ran {
         let longest = planned.iter().filter(|stage| stage.name == *name).map(|one| one.minutes);
-        // The table has no stage for the minimal driver, which only hosted runners install.
+        // The table has no stage for the minimal driver, which is only installed on hosted runners.
         assert_eq!(*minutes, longest.max().unwrap_or(15), "{name}");
     }
-    // Half an hour remains for the kit; a hosted runner ends every job after six hours.
+    // Half an hour remains for the kit; hosted runners end every job after six hours.
     let sum: u32 = ran.iter().map(|(_, minutes)| minutes).sum();
     assert!(sum + 30 <= limit && limit < 360, "{sum} minutes of stages in {limit}");
 }
 
-/// A run's own limit is half an hour more than its stages' (`tools/vm/src/run.rs`).
+/// A run's own limit exceeds its stages' total by half an hour (`tools/vm/src/run.rs`).
 #[test]
 fn an_installation_and_a_leg_end_in_the_time_of_the_virtual_machines_job() {
     let text = fs::read_to_string(root().join(".github/workflows/windows-vm.yml")).unwrap();
@@ -137,12 +137,13 @@ fn an_installation_and_a_leg_end_in_the_time_of_the_virtual_machines_job() {
     for leg in ["plain", "verifier"] {
         let of_leg = planned.iter().filter(|stage| stage.leg == leg);
         let run = of_leg.map(|stage| stage.minutes).sum::<u32>() + 30;
-        // The steps before them download and build.
+        // Before that, 20 minutes are for downloads and builds.
         assert!(20 + installation + run <= limit && limit < 360, "{leg}: {run} minutes");
     }
 }
 
-/// The tools' programs are on no path by default, and a recipe without its program is skipped.
+/// The tools' programs are not on the search path by default, and a recipe without its program is
+/// skipped.
 #[test]
 fn the_recipes_find_the_kits_programs_and_the_summary_names_those_that_did_not_run() {
     let common = script("common");
@@ -174,7 +175,7 @@ fn script(name: &str) -> String {
     fs::read_to_string(root().join(format!("tests/windows/{name}.ps1"))).unwrap()
 }
 
-/// No Windows can run the scripts here, so the test checks their text.
+/// The scripts cannot run without Windows, so the test checks their text.
 #[test]
 fn the_framework_verifies_what_stays_installed_and_driver_verifier_both_drivers() {
     let verifier = script("verifier");
@@ -182,7 +183,7 @@ fn the_framework_verifies_what_stays_installed_and_driver_verifier_both_drivers(
     for call in ["/standard /driver $names", "/adddriver $Names", "/now /driver $Names"] {
         assert!(verifier.contains(call), "{call}");
     }
-    // The next uninstallation removes the registry key of a service that is not installed.
+    // The next uninstallation would remove the registry key of a service that is not installed.
     assert!(!verifier.contains("VerifierOn"));
     for (name, driver) in [("install", "$driver"), ("probe", "$probe")] {
         let text = script(name);

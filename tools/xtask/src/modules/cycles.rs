@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use super::{edges::Edges, tree::Id};
 
-/// Returns a set of cycles that contains every module on a cycle. Each returned cycle is the
-/// shortest for one of its modules.
+/// Returns cycles that together contain every module on a cycle. Each of them is the shortest for
+/// one of its modules.
 pub fn cycles(edges: &Edges) -> Vec<Vec<Id>> {
     let mut found: BTreeSet<Vec<Id>> = BTreeSet::new();
     for start in 0..edges.len() {
@@ -13,7 +13,7 @@ pub fn cycles(edges: &Edges) -> Vec<Vec<Id>> {
             continue;
         }
         if let Some(mut cycle) = shortest(edges, start) {
-            // Each cycle begins with its first module, so that it is found once.
+            // Each cycle starts with its lowest module, so that it is found only once.
             let first = cycle.iter().enumerate().min_by_key(|(_, id)| **id);
             let at = first.map_or(0, |(at, _)| at);
             cycle.rotate_left(at);

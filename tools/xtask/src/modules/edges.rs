@@ -1,4 +1,4 @@
-//! The uses between modules.
+//! Finds uses between modules.
 
 use std::collections::BTreeMap;
 
@@ -15,10 +15,10 @@ use super::{
     tree::{Crate, Id, Name, attributes, is_for_tests, used},
 };
 
-/// For each module, the modules that it uses and the first place of each use.
+/// For each module, the modules that it uses, with the location of the first use.
 pub type Edges = Vec<BTreeMap<Id, Place>>;
 
-/// A place in a module's file.
+/// A location in a module's file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Place {
     /// The module.
@@ -43,7 +43,7 @@ impl Crate {
             for item in &self.modules[id].items {
                 finder.visit_item(item);
             }
-            // Modules that `cfg` selects alternatively count as one.
+            // Alternative modules, of which `cfg` selects one, count as one module.
             let id = self.first_of_name(id);
             for (to, place) in finder.found {
                 let to = self.first_of_name(to);
@@ -55,7 +55,8 @@ impl Crate {
         edges
     }
 
-    /// Returns the edges between modules of one parent, each together with all modules within it.
+    /// Returns the edges between modules with the same parent, each together with all modules
+    /// inside it.
     pub fn edges_of_siblings(&self, edges: &Edges) -> Edges {
         let mut lifted = vec![BTreeMap::new(); self.modules.len()];
         for (from, uses) in edges.iter().enumerate() {
@@ -109,9 +110,9 @@ impl Finder<'_> {
         let is_use = match first.as_str() {
             // This is a receiver or a visibility.
             "crate" | "self" | "super" => path.len() > 1,
-            // A `use` is an edge by itself; a re-export is an edge where its name is used.
+            // A `use` is itself an edge; a re-export is an edge where the name is used.
             name => match module.names.get(name) {
-                // The path may lead through the imported module to one of its re-exports.
+                // The path can lead through the imported module to one of its re-exports.
                 Some(Name::Imported(import)) => import.is_reexport || path.len() > 1,
                 Some(Name::Own) => false,
                 None => {
@@ -144,8 +145,8 @@ impl Finder<'_> {
         }
     }
 
-    /// Adds the modules that implement a method. The type of a variable or field is unknown: its
-    /// method counts if only one type of the crate has a method with that name.
+    /// Adds the modules that implement a method. The types of variables and fields are unknown, so
+    /// their methods count only if a single type in the crate has a method with that name.
     fn method(&mut self, call: &ExprMethodCall) {
         let name = call.method.to_string();
         let is_self = match &*call.receiver {
@@ -184,12 +185,12 @@ impl Finder<'_> {
                 TokenTree::Punct(mark) if mark.as_char() == ':' => colons += 1,
                 TokenTree::Punct(mark) => {
                     self.end(&mut path);
-                    // Two dots are a range, whose end is a separate name.
+                    // Two dots are a range, and the range's end is a separate name.
                     (colons, after_dot) = (0, mark.as_char() == '.' && !after_dot);
                 }
                 TokenTree::Group(group) => {
                     self.end(&mut path);
-                    // The names in the braces of a `use` are not separate paths.
+                    // Names in the braces of a `use` are not separate paths.
                     if colons != 2 || group.delimiter() != Delimiter::Brace {
                         self.tokens(group.stream());
                     }
@@ -213,7 +214,7 @@ impl Finder<'_> {
     }
 }
 
-/// Adds the modules of the methods that an expression in a macro calls; its paths are found in the
+/// Adds the modules of the methods that an expression in a macro calls; paths are found in the
 /// tokens.
 struct Calls<'f, 'a>(&'f mut Finder<'a>);
 
@@ -229,7 +230,7 @@ impl<'ast> Visit<'ast> for Calls<'_, '_> {
 struct TokenPath {
     names: Vec<String>,
     line: usize,
-    /// True if the path is a field, a method, or a name of another crate.
+    /// True if the path is a field, a method, or a name in another crate.
     is_other: bool,
 }
 
@@ -264,7 +265,7 @@ impl<'ast> Visit<'ast> for Finder<'_> {
     fn visit_macro(&mut self, invoked: &'ast Macro) {
         self.visit_path(&invoked.path);
         self.tokens(invoked.tokens.clone());
-        // Where the tokens are expressions, as those of `format!`, they may call methods.
+        // Tokens that are expressions, like those of `format!`, can call methods.
         let expressions = Punctuated::<Expr, Token![,]>::parse_terminated;
         for expression in expressions.parse2(invoked.tokens.clone()).iter().flatten() {
             Calls(self).visit_expr(expression);

@@ -1,4 +1,4 @@
-//! The modules that implement a type's functions, methods and constants.
+//! Finds the modules that implement types' functions, methods and constants.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,10 +17,10 @@ pub struct Methods {
     of_traits: BTreeSet<String>,
 }
 
-/// A function, method or constant of a type.
+/// A type's function, method or constant.
 #[derive(Default)]
 struct Method {
-    /// The modules of the `impl`s that define it.
+    /// The modules with the defining `impl`s.
     modules: BTreeSet<Id>,
     /// The number of arguments after the receiver.
     arguments: usize,
@@ -73,8 +73,9 @@ impl Methods {
         method.map_or_else(BTreeSet::new, |method| method.modules.clone())
     }
 
-    /// Returns the modules that implement a method if it is not in its type's own module, has this
-    /// number of arguments, and no other type or trait of the crate has a method of that name.
+    /// Returns the modules that implement a method, if the method is outside its type's module and
+    /// has this number of arguments, and no other type or trait in the crate has a method with that
+    /// name.
     pub fn of_any(&self, name: &str, arguments: usize) -> BTreeSet<Id> {
         let types = self.by_name.get(name).filter(|types| types.len() == 1);
         let only = types.and_then(|types| types.iter().next());

@@ -1,16 +1,16 @@
-//! Dependency cycles between modules.
+//! Finds dependency cycles between modules.
 //!
-//! A module uses another if its code names one of its items, by a `use` or by a path that begins
-//! with `crate`, `self`, `super` or a module's name, including paths in macros and attributes. A
-//! re-exported name belongs to the module that defines it; declaring a module or re-exporting its
-//! names is not a use. Code for tests does not count.
+//! A module uses another if its code names an item of the other module in a `use` or in a path that
+//! starts with `crate`, `self`, `super` or a module's name, including paths in macros and
+//! attributes. A re-exported name belongs to the module that defines it; declaring a module or
+//! re-exporting its names is not a use. Test code does not count.
 //!
-//! A type's inherent functions, methods and constants belong to the module of their `impl`. A method
-//! of a receiver other than `self` counts only if no other type or trait of the crate has a method
-//! of that name, because the types of expressions are not known here.
+//! A type's inherent functions, methods and constants belong to the module of their `impl`. A
+//! method call on a receiver other than `self` counts only if no other type or trait in the crate
+//! has a method with that name, because the types of expressions are unknown.
 //!
-//! Cycles are of two kinds: between single modules, and between modules with one parent, each taken
-//! together with all modules within it.
+//! There are two kinds of cycles: between single modules, and between modules with the same parent,
+//! each taken together with all modules inside it.
 
 mod cycles;
 mod edges;
@@ -37,15 +37,15 @@ use crate::{
 /// The manifests of the workspaces whose crates are checked.
 const WORKSPACES: [&str; 3] = ["Cargo.toml", standin::MANIFEST, "tools/bench/image/Cargo.toml"];
 
-/// A crate: a library or a program of a package.
+/// A crate: a library or a program in a package.
 pub struct Target {
-    /// The package's name, followed by the program's if it differs.
+    /// The package's name, followed by the program's name if it differs.
     pub name: String,
     /// The root file.
     pub file: PathBuf,
 }
 
-/// Returns the packages of all workspaces, as `cargo metadata` describes them.
+/// Returns the packages of all workspaces, as in the output of `cargo metadata`.
 pub fn all_packages() -> Result<Vec<Value>> {
     let mut all = Vec::new();
     for workspace in WORKSPACES {
@@ -54,7 +54,7 @@ pub fn all_packages() -> Result<Vec<Value>> {
     Ok(all)
 }
 
-/// Fails if modules of a crate form a cycle, and shows each.
+/// Fails if a crate's modules form a cycle, and shows each cycle.
 pub fn check() -> Result<()> {
     let mut problems = Vec::new();
     for target in targets()? {
@@ -125,8 +125,8 @@ fn packages(manifest: &Path) -> Result<Vec<Value>> {
     packages.with_context(|| format!("{} has no packages", manifest.display()))
 }
 
-/// Returns each cycle as a chain of modules, with the places where each uses the next: first the
-/// cycles of single modules, then those of modules together with all modules within them.
+/// Returns each cycle as a chain of modules, with the locations where each module uses the next:
+/// first cycles of single modules, then those of modules together with all modules inside them.
 fn shown(modules: &Crate) -> Vec<String> {
     let edges = modules.edges();
     let siblings = modules.edges_of_siblings(&edges);
@@ -196,7 +196,7 @@ mod tests {
             ("a.rs", a),
             ("b.rs", "pub struct B;\n"),
         ]);
-        // A name that the module defines itself is an edge to that module, and so is a use of a
+        // A name that the module itself defines is an edge to that module, and so is a use of a
         // child.
         let found = cycles(&[("lib.rs", "mod a;\npub use a::A;\npub struct B(A);\n"), ("a.rs", a)]);
         assert_eq!(found, ["  crate (lib.rs:3) -> crate::a (a.rs:1) -> crate"]);
@@ -273,11 +273,11 @@ mod tests {
             assert_eq!(found, [cycle(line)], "{reader}");
         }
         for other in [
-            // Another method of the same name.
+            // Another method with the same name.
             "impl Reader { fn f(&self, other: &Other) { other.levels() } }",
             "fn f(any: &Any) { any.levels(1) } trait Levels { fn levels(&self, _: u8); }",
             "fn f(any: &Any) { any.levels(1) } struct Own; impl Own { fn levels(&self, _: u8) {} }",
-            // An unknown type, which may be of another crate.
+            // An unknown type, which can be from another crate.
             "fn f(any: &Any) { any.get().levels(1) }",
         ] {
             let reader = format!("pub struct Reader; {other}");

@@ -4,20 +4,20 @@ use std::collections::BTreeSet;
 
 use super::tree::{Crate, Id, Name, ROOT};
 
-/// The maximum number of re-exports that a name is followed through.
+/// The maximum number of re-exports to follow for a name.
 const MAX_STEPS: usize = 32;
 
-/// The target of a path: an item of a module, or the module itself.
+/// The target of a path: an item in a module, or the module itself.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Found {
     /// The module.
     pub module: Id,
-    /// The item's name there.
+    /// The item's name in the module.
     pub item: Option<String>,
 }
 
 impl Crate {
-    /// Returns the target of a path in a module, or `None` for names of other crates and of the
+    /// Returns the target of a path in a module, or `None` for names in other crates or in the
     /// language.
     pub fn resolve(&self, from: Id, path: &[String]) -> Option<Found> {
         self.follow(from, path, MAX_STEPS)
@@ -45,8 +45,8 @@ impl Crate {
         Some(Found { module: at, item: None })
     }
 
-    /// Resolves a name in a module and then the rest of the path. If `is_there` is true, a name
-    /// without a visible definition counts as the module's own, defined by a macro.
+    /// Resolves a name in a module, and then the rest of the path. If `is_there` is true, a name
+    /// without a visible definition is assumed to be defined in the module by a macro.
     fn find(
         &self,
         at: Id,
@@ -112,12 +112,13 @@ impl Crate {
         all.and_then(|all| all.get(at)).map_or(&[], Vec::as_slice)
     }
 
-    /// Returns the first of the modules with one path, of which a `cfg` selects one.
+    /// Returns the first of several modules with the same path, of which `cfg` selects one.
     pub fn first_of_name(&self, id: Id) -> Id {
         self.modules[id].twin_of.unwrap_or(id)
     }
 
-    /// Returns true if a module defines or imports a name; `seen` contains the modules that do not.
+    /// Returns true if a module defines or imports a name; `seen` holds modules already known not
+    /// to.
     fn has(&self, at: Id, name: &str, seen: &mut BTreeSet<Id>) -> bool {
         if !seen.insert(at) {
             return false;

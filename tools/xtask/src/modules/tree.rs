@@ -1,4 +1,4 @@
-//! A crate's modules, as its source files define them.
+//! A crate's modules, according to its source files.
 
 use std::{
     cell::{Cell, OnceCell},
@@ -25,18 +25,18 @@ pub struct Crate {
     pub modules: Vec<Module>,
     /// The modules whose names each module's globs import; computed on demand.
     pub(super) globs: OnceCell<Vec<Vec<Id>>>,
-    /// True once the globs are being resolved.
+    /// True while the globs are being resolved.
     pub(super) is_resolving: Cell<bool>,
 }
 
-/// A module, in its own file or within another's.
+/// A module, in a separate file or inside another module.
 #[derive(Default)]
 pub struct Module {
     /// The path: `crate::etw::session`.
     pub path: String,
     /// The module that declares this module.
     pub parent: Option<Id>,
-    /// The previous module of the same path, if a `cfg` selects one of them.
+    /// The previous module with the same path, if `cfg` selects one of them.
     pub twin_of: Option<Id>,
     /// The file, relative to the repository's root.
     pub file: String,
@@ -44,21 +44,21 @@ pub struct Module {
     pub children: BTreeMap<String, Id>,
     /// The other names that the module defines or imports.
     pub names: BTreeMap<String, Name>,
-    /// The paths of the module's `use …::*`.
+    /// The paths of the module's glob imports (`use …::*`).
     pub globs: Vec<Import>,
-    /// The items, without modules and test code.
+    /// The items, except for modules and test code.
     pub items: Vec<Item>,
 }
 
 /// A name in a module.
 pub enum Name {
-    /// The module defines it.
+    /// The module defines the name.
     Own,
-    /// The module imports it.
+    /// The module imports the name.
     Imported(Import),
 }
 
-/// A path that a module imports from.
+/// A path from which a module imports a name.
 pub struct Import {
     /// The path.
     pub path: Vec<String>,
@@ -66,25 +66,25 @@ pub struct Import {
     pub is_reexport: bool,
 }
 
-/// A path within a `use` and the name that it imports; a glob has no name.
+/// A path in a `use` and the name that it imports; a glob has no name.
 pub struct Used {
     /// The path.
     pub path: Vec<String>,
-    /// The name.
+    /// The imported name.
     pub name: Option<String>,
-    /// The line.
+    /// The line number.
     pub line: usize,
 }
 
 impl Crate {
-    /// Reads a crate from its root file; file names are relative to the folder `root`.
+    /// Reads a crate from its root file; file names are relative to folder `root`.
     pub fn read(file: &Path, root: &Path) -> Result<Self> {
         let folder =
             file.parent().with_context(|| format!("{} has no parent folder", file.display()))?;
         Self::build(file, folder, root, &|path| files::read_to_string(path))
     }
 
-    /// Reads a crate whose root file is `lib.rs`, from the contents of its files by path.
+    /// Reads a crate whose root file is `lib.rs`, from its files' contents by path.
     #[cfg(test)]
     pub fn of_texts(files: &[(&str, &str)]) -> Self {
         let text = |path: &Path| {
@@ -208,7 +208,7 @@ impl Reader<'_> {
         for used in used(item) {
             match used.name {
                 Some(name) if name == "_" => {}
-                // `pub use name;` makes a macro reachable by paths.
+                // `pub use name;` makes a macro reachable by path.
                 Some(name) if used.path == [name.as_str()] => {}
                 Some(name) => {
                     module.names.insert(name, Name::Imported(import(used.path)));
@@ -233,7 +233,7 @@ impl Reader<'_> {
     }
 }
 
-/// Returns the paths of a `use`.
+/// Returns the paths in a `use`.
 pub fn used(item: &ItemUse) -> Vec<Used> {
     fn walk(tree: &UseTree, before: &[String], found: &mut Vec<Used>) {
         let line = tree.span().start().line;
@@ -264,14 +264,14 @@ pub fn used(item: &ItemUse) -> Vec<Used> {
         }
     }
     let mut found = Vec::new();
-    // `use ::name` names another crate.
+    // `use ::name` refers to another crate.
     if item.leading_colon.is_none() {
         walk(&item.tree, &[], &mut found);
     }
     found
 }
 
-/// Returns true for attributes that limit an item to tests.
+/// Returns true for attributes that restrict an item to tests.
 pub fn is_for_tests(attributes: &[Attribute]) -> bool {
     attributes.iter().any(|attribute| {
         let path = attribute.path();
@@ -300,7 +300,7 @@ fn needs_test(predicate: &Meta) -> bool {
     }
 }
 
-/// Returns the file that `#[path = "…"]` names.
+/// Returns the file in `#[path = "…"]`.
 fn named_file(attributes: &[Attribute]) -> Result<Option<PathBuf>> {
     let Some(attribute) = attributes.iter().find(|attribute| attribute.path().is_ident("path"))
     else {

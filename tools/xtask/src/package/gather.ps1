@@ -11,7 +11,7 @@ $root = (Resolve-Path -LiteralPath (Join-Path $PSScriptRoot '..\..\..\..')).Prov
 if (-not (Test-Path -LiteralPath (Join-Path $Package 'etw_sample_driver.inf'))) {
     throw "$Package has no etw_sample_driver.inf: run cargo wdk build in the folder driver, or name the package with -Package"
 }
-# Also for a package for ARM64, whose Windows runs programs for x64.
+# Also for an ARM64 package, because Windows on ARM64 runs x64 programs.
 cargo build --locked --manifest-path (Join-Path $root 'Cargo.toml') --package etw-sample-client --target-dir (Join-Path $root 'target')
 if ($LASTEXITCODE) { exit $LASTEXITCODE }
 New-Item -ItemType Directory -Force -Path $To | Out-Null

@@ -32,16 +32,16 @@ pub fn signer() -> Option<String> {
     Some(first.trim_end_matches(", using:").to_owned())
 }
 
-/// Returns the packages of the signing tools that are not installed.
+/// Returns the packages of missing signing tools.
 pub fn missing_packages() -> Vec<&'static str> {
     TOOLS.iter().filter_map(Program::missing).collect()
 }
 
-/// The hardware ID of the probes' device.
+/// The hardware ID of the probe driver's device.
 pub const PROBES_HARDWARE_ID: &str = r"Root\EtwProbesDriver";
 
-/// Runs `cargo xtask package`: builds the package, a second one with a version 2 catalog, and the
-/// package of the probes' driver.
+/// Runs `cargo xtask package`: builds the package, the same package with a version 2 catalog, and
+/// the probe driver's package.
 pub fn run() -> Result<()> {
     let toolchain =
         step("Finding the cross toolchain", || Toolchain::find_or_install(Machine::X64))?;
@@ -66,7 +66,7 @@ pub fn run() -> Result<()> {
         let mut command = cargo_etw::for_sample(["package", "--hardware-id", HARDWARE_ID])?;
         command.args(["--description", DESCRIPTION, "--catalog", catalog]);
         command.arg("--image").arg(&image);
-        // The client installs the driver, and shows its state.
+        // The client installs the driver and shows its state.
         command.arg("--text").arg(texts.join("install.cmd"));
         command.arg("--notes").arg(texts.join("notes.txt"));
         command.arg("--file").arg(&client);
@@ -86,7 +86,7 @@ pub fn archive_with_catalog_2() -> PathBuf {
     archive_named("x64-catalog-2")
 }
 
-/// Returns the path of the probes' driver package.
+/// Returns the path of the probe driver's package.
 pub fn archive_of_probes() -> PathBuf {
     archive_of(PROBES.1, "x64")
 }

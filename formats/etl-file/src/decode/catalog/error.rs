@@ -1,11 +1,11 @@
-//! Manifest files that cannot be loaded.
+//! The reasons why manifest files cannot be loaded.
 
 use std::io;
 use std::path::PathBuf;
 
 use etw_manifest::ManifestError;
 
-/// A manifest file could not be loaded.
+/// The reason why a manifest file could not be loaded.
 #[derive(Debug, thiserror::Error)]
 pub enum LoadError {
     /// The file could not be read.
@@ -27,7 +27,7 @@ pub enum LoadError {
     Manifest {
         /// The file.
         path: PathBuf,
-        /// The mistake, with its place.
+        /// The mistake and its location.
         source: Box<ManifestError>,
     },
 }

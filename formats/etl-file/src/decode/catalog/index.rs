@@ -1,4 +1,4 @@
-//! Indexes manifests for the lookup of events.
+//! Indexes manifests so that events can be looked up.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ pub fn providers(manifest: &Manifest) -> Vec<Provider> {
 /// The strings of a manifest.
 struct Texts<'a> {
     manifest: &'a Manifest,
-    /// The strings in English, if the manifest's first language is another.
+    /// The English strings, if the manifest's first language is another.
     english: HashMap<&'a str, &'a str>,
 }
 
@@ -43,7 +43,7 @@ impl<'a> Texts<'a> {
         Some(translated.filter(|_| !text.standard).unwrap_or(&text.value))
     }
 
-    /// Returns the text shown for a definition: its message or, without one, its name.
+    /// Returns the text to show for a definition: its message, or its name if it has no message.
     fn title(&self, message: Option<TextRef>, name: &QName) -> Arc<str> {
         self.get(message).unwrap_or(&name.written).into()
     }
@@ -114,10 +114,10 @@ impl<'a> Texts<'a> {
     }
 }
 
-/// Returns the layout of fields; for the members of a structure, `outer` are the template's fields.
+/// Returns the fields' layout; for the members of a structure, `outer` holds the template's fields.
 fn fields(properties: &[Property], outer: &[Property], maps: &[Arc<ValueMap>]) -> Vec<Field> {
     let name = |property: &Property| -> Arc<str> { property.name.as_str().into() };
-    // A reference to a missing field becomes a reference to a field without a number.
+    // A reference to a missing field becomes a reference to a non-numeric field.
     let referred = |list: &[Property], at: usize| list.get(at).map(name).unwrap_or_default();
     let field = |property: &Property| {
         let (in_type, out_type, map, members) = match &property.kind {
@@ -167,10 +167,10 @@ fn fields(properties: &[Property], outer: &[Property], maps: &[Arc<ValueMap>]) -
     properties.iter().map(field).collect()
 }
 
-/// The length of `win:Binary` without a length that is shown as an IPv6 address.
+/// The implied length of a `win:Binary` field that is shown as an IPv6 address.
 const IPV6_LENGTH: u16 = 16;
 
-/// Returns the tag bits of a field, which manifests give in decimal or hexadecimal digits.
+/// Returns the tag bits of a field, which manifests give in decimal or hexadecimal.
 fn tags(property: &Property) -> u32 {
     let tags = property.others.iter().find(|(name, _)| name == "tags");
     tags.and_then(|(_, text)| model::number(text))

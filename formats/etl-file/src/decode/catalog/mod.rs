@@ -1,7 +1,7 @@
-//! The providers of manifests and images, by which events are decoded.
+//! The providers of manifests and images, which describe how to decode events.
 //!
 //! The crate `etw-manifest` reads manifests (`.man`) and the resources of images; a [`Catalog`]
-//! stores the descriptions of events, by provider, event id and version.
+//! stores event definitions by provider, event id and version.
 
 mod error;
 mod index;
@@ -33,14 +33,14 @@ pub struct Catalog {
 }
 
 impl Catalog {
-    /// Returns a catalog without providers, which suffices for `TraceLogging` events.
+    /// Returns an empty catalog, which is sufficient for `TraceLogging` events.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Loads a manifest file, in UTF-8 or, with a byte order mark, in UTF-16. A provider that is
-    /// already in the catalog is replaced. Returns the parts of the manifest that cannot be used;
+    /// Loads a manifest file, in UTF-8 or, with a byte order mark, in UTF-16. Replaces providers
+    /// that are already in the catalog. Returns the parts of the manifest that cannot be used;
     /// events are decoded without them.
     ///
     /// # Errors
@@ -56,8 +56,8 @@ impl Catalog {
         })
     }
 
-    /// Loads the formats of WPP messages from a TMF file or from the TMF files of a folder. What was
-    /// loaded before is stronger. Returns the parts that cannot be used.
+    /// Loads the formats of WPP messages from a TMF file or from the TMF files in a folder. Formats
+    /// that were loaded earlier take precedence. Returns the parts that cannot be used.
     ///
     /// # Errors
     /// Fails with [`FormatsError`] if a file or the folder cannot be read.
@@ -70,8 +70,7 @@ impl Catalog {
 
     /// Loads the classes of classic events from a MOF file.
     ///
-    /// # Errors
-    /// Fails with [`MofError`] if the file cannot be read, or describes no event.
+    /// # Errors Fails with [`MofError`] if the file cannot be read, or contains no event classes.
     pub fn load_classes(&mut self, path: impl AsRef<Path>) -> Result<(), MofError> {
         self.classes.load(path.as_ref())
     }
@@ -82,18 +81,18 @@ impl Catalog {
         &self.classes
     }
 
-    /// Adds formats of WPP messages, for messages that have none yet.
+    /// Adds formats for WPP messages that have none yet.
     pub fn add_formats(&mut self, formats: &Formats) {
         self.formats.extend(formats);
     }
 
-    /// Shows the integers in fields of these names in hexadecimal, also in place of the names of
-    /// their values.
+    /// Shows the integers in fields with these names in hexadecimal, even if their values have
+    /// names.
     pub fn show_in_hex(&mut self, fields: impl IntoIterator<Item = String>) {
         self.in_hex.extend(fields);
     }
 
-    /// Returns the names of fields that are shown in hexadecimal.
+    /// Returns the names of fields to show in hexadecimal.
     pub(crate) fn in_hex(&self) -> &[String] {
         &self.in_hex
     }
@@ -104,8 +103,8 @@ impl Catalog {
         &self.formats
     }
 
-    /// Adds a manifest's text. A provider that is already in the catalog is replaced. Returns the
-    /// parts of the manifest that cannot be used.
+    /// Adds a manifest from its text. Replaces providers that are already in the catalog. Returns
+    /// the parts of the manifest that cannot be used.
     ///
     /// # Errors
     /// Fails with [`ManifestError`] if the text is not a manifest; the catalog is then unchanged.
@@ -115,16 +114,16 @@ impl Catalog {
         Ok(skipped)
     }
 
-    /// Adds the providers of a manifest, and replaces those that are already in the catalog.
+    /// Adds a manifest's providers, replacing those that are already in the catalog.
     pub fn add_model(&mut self, manifest: &Manifest) {
         self.insert(providers(manifest));
     }
 
-    /// Adds providers, and replaces those that are already in the catalog.
+    /// Adds providers, replacing those that are already in the catalog.
     fn insert(&mut self, providers: Vec<Provider>) {
         for provider in providers.into_iter().map(Arc::new) {
-            // Events carry the control GUID, if the provider has one. Several providers can share
-            // it; then only their traits distinguish them.
+            // Events contain the control GUID, if the provider has one. If several providers share
+            // it, only their traits distinguish them.
             if let Some(control) = provider.control_guid {
                 self.providers.entry(control).or_insert_with(|| Arc::clone(&provider));
             }
@@ -132,7 +131,8 @@ impl Catalog {
         }
     }
 
-    /// Adds the parts of a provider that the catalog lacks: all of it, or single events and names.
+    /// Adds what the catalog lacks of a provider: the whole provider, or individual events and
+    /// names.
     pub(crate) fn complete(&mut self, provider: &Provider) {
         let Some(known) = self.providers.get(&provider.guid) else {
             self.insert(vec![provider.clone()]);
@@ -141,7 +141,7 @@ impl Catalog {
         let mut completed = Provider::clone(known);
         completed.complete(provider);
         let completed = Arc::new(completed);
-        // The provider may be there with its control GUID, too.
+        // The catalog may also list the provider under its control GUID.
         let known = Arc::clone(known);
         for place in self.providers.values_mut() {
             if Arc::ptr_eq(place, &known) {
@@ -156,8 +156,8 @@ impl Catalog {
         self.providers.get(&guid).map(Arc::as_ref)
     }
 
-    /// Returns the providers in the order of their GUIDs. A provider with a control GUID of its own is
-    /// there once.
+    /// Returns the providers in GUID order. A provider with a separate control GUID is returned
+    /// once.
     pub fn providers(&self) -> impl Iterator<Item = &Provider> {
         let all = self.providers.iter();
         all.filter(|(guid, provider)| **guid == provider.guid)

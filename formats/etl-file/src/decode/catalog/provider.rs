@@ -31,7 +31,7 @@ pub struct Provider {
 pub struct Channel {
     /// The name, such as `Company-Product/Operational`.
     pub name: Arc<str>,
-    /// The bit that the keywords of the channel's events have; 0 if there is none.
+    /// The channel's bit in the keywords of its events; 0 if it has none.
     pub bit: u64,
 }
 
@@ -44,12 +44,12 @@ pub struct EventDefinition {
     pub symbol: Option<String>,
     /// The event's message, with `%1` to `%99` for the fields.
     pub message: Option<String>,
-    /// The names of the event's keywords, of a definition that does not tell their masks.
+    /// The names of the event's keywords, for a definition without keyword masks.
     pub keywords: Arc<[Arc<str>]>,
 }
 
 impl EventDefinition {
-    /// Returns the event's name or, without one, its symbol.
+    /// Returns the event's name or, if it has none, its symbol.
     #[must_use]
     pub fn name(&self) -> Option<String> {
         let name = &self.schema.event_name;
@@ -58,7 +58,7 @@ impl EventDefinition {
 }
 
 impl Provider {
-    /// Adds the events and names of another description of the provider that this one lacks.
+    /// Adds the events and names that only another definition of the same provider contains.
     pub(crate) fn complete(&mut self, other: &Self) {
         if self.name.is_empty() {
             self.name.clone_from(&other.name);
@@ -85,8 +85,8 @@ impl Provider {
         }
     }
 
-    /// Returns the ids and versions of the events whose fields another description of the provider
-    /// states differently, in order.
+    /// Returns the ids and versions, in order, of the events whose fields differ in another
+    /// definition of the same provider.
     pub(crate) fn contradictions(&self, other: &Self) -> Vec<(u16, u8)> {
         let differs = |key: &(u16, u8), event: &EventDefinition| {
             let known = self.events.get(key);
@@ -117,7 +117,7 @@ impl Provider {
         self.tasks.get(&value).map(AsRef::as_ref)
     }
 
-    /// Returns the name of an opcode: the task's or, without one, the provider's.
+    /// Returns the name of an opcode: the task's or, if it has none, the provider's.
     #[must_use]
     pub fn opcode(&self, task: u16, value: u8) -> Option<&str> {
         self.opcode_name(task, value).map(AsRef::as_ref)

@@ -166,7 +166,7 @@ fn binary_addresses_are_read() {
 fn security_identifier_gives_its_own_length() {
     let data = b"\x01\x02\0\0\0\0\0\x05\x20\0\0\0\x20\x02\0\0";
     assert_eq!(plain(InType::Sid, data).to_string(), "S-1-5-32-544");
-    // The highest number of subauthorities.
+    // The maximum number of subauthorities.
     let longest = [&[1, 15, 0, 0, 0, 0, 0, 5][..], &[0; 60]].concat();
     let Value::Sid(longest) = plain(InType::Sid, &longest) else {
         panic!("a SID is no other value");
@@ -390,12 +390,12 @@ fn small_events_do_not_take_much_memory() {
         count: Count::Fixed(u16::MAX),
         ..field(name, InType::Null, Presentation::Default)
     };
-    // Metadata of 60 bytes describes such an event; a file has thousands of them.
+    // 60 bytes of metadata describe such an event; a file can contain thousands of them.
     let payload = decode(vec![array(""); 15], &[1, 2, 3]);
     let values: usize = payload.fields.iter().map(|(_, value)| count(value)).sum();
     assert!(values < 10_000, "{values}");
     assert_eq!(payload.error.unwrap().kind, Kind::TooManyValues);
-    // Values that have data may have others without data among them.
+    // Values with data can contain values without data.
     let member = |in_type| field("m", in_type, Presentation::Default);
     let mut parts = field("parts", InType::Struct, Presentation::Default);
     parts.count = Count::Fixed(60_000);
@@ -410,13 +410,13 @@ fn the_values_of_an_event_cost_their_names_too() {
         count: Count::Fixed(60_000),
         ..field(name, InType::UInt8, Presentation::Default)
     };
-    // Each value of the first arrays costs 100 of 16 MiB: there is room for 167,772 of them.
+    // Each value of the first arrays costs 100 bytes of the 16 MiB, so 167,772 of them fit.
     let long = "n".repeat(100 - VALUE_COST);
     let payload = decode(vec![array(&long); 4], &vec![7; 240_000]);
     let error = payload.error.unwrap();
     assert_eq!((error.kind, error.offset), (Kind::TooManyValues, 167_772));
     assert_eq!(payload.fields.len(), 2);
-    // The others cost less.
+    // The others are cheaper.
     let payload = decode(vec![array("n"); 4], &vec![7; 240_000]);
     assert_eq!(payload.error, None);
 }

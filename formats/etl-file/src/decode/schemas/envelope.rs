@@ -1,9 +1,8 @@
-//! Puts the manifests of .NET's event sources together, which are in the trace in chunks
-//! (ETL-13.4).
+//! Assembles the manifests of .NET event sources, which traces contain in chunks (ETL-13.4).
 
 use crate::cursor::Cursor;
 
-/// The id, opcode and task of an event with a chunk.
+/// The id, opcode and task of an event that contains a chunk.
 const ID: u16 = 0xFFFE;
 const OPCODE: u8 = 0xFE;
 /// `ManifestEnvelope.Format`: XML in UTF-8.
@@ -20,7 +19,7 @@ pub struct Chunk<'a> {
     pub bytes: &'a [u8],
 }
 
-/// Returns true if an event's id, opcode and task are those of a chunk.
+/// Returns true if an event with this id, opcode and task contains a chunk.
 pub const fn is_chunk(id: u16, opcode: u8, task: u16) -> bool {
     id == ID && opcode == OPCODE && task == ID
 }
@@ -39,7 +38,7 @@ impl<'a> Chunk<'a> {
     }
 }
 
-/// The chunks of a manifest that have been found.
+/// The chunks of a manifest that have been found so far.
 #[derive(Clone, Debug, Default)]
 pub struct Assembly {
     version: (u8, u8),
@@ -47,14 +46,14 @@ pub struct Assembly {
 }
 
 impl Assembly {
-    /// Returns true if a chunk is present already, or is part of another manifest.
+    /// Returns true if a chunk is already present or belongs to another manifest.
     pub fn contradicts(&self, chunk: &Chunk<'_>) -> bool {
         self.version != chunk.version
             || self.chunks.len() != usize::from(chunk.total)
             || self.chunks.get(usize::from(chunk.number)).is_some_and(Option::is_some)
     }
 
-    /// Returns an assembly without chunks, for the manifest of a chunk.
+    /// Returns an empty assembly for the manifest that a chunk belongs to.
     pub fn new(chunk: &Chunk<'_>) -> Self {
         Self { version: chunk.version, chunks: vec![None; chunk.total.into()] }
     }
@@ -66,18 +65,18 @@ impl Assembly {
         }
     }
 
-    /// Returns the version and the number of chunks of the manifest.
+    /// Returns the manifest's version and number of chunks.
     pub const fn identity(&self) -> ((u8, u8), usize) {
         (self.version, self.chunks.len())
     }
 
-    /// Returns the bytes of memory that the chunks take.
+    /// Returns the memory size of the chunks in bytes.
     pub fn cost(&self) -> usize {
         let found: usize = self.chunks.iter().flatten().map(Vec::len).sum();
         found.saturating_add(size_of_val(self.chunks.as_slice()))
     }
 
-    /// Returns the manifest, if all chunks have been found.
+    /// Returns the manifest once all chunks have been found.
     pub fn whole(&self) -> Option<Vec<u8>> {
         let chunks: Option<Vec<&Vec<u8>>> = self.chunks.iter().map(Option::as_ref).collect();
         Some(chunks?.into_iter().flatten().copied().collect())
@@ -88,7 +87,7 @@ impl Assembly {
 mod tests {
     use super::*;
 
-    /// Returns the user data of a chunk of one byte.
+    /// Returns the user data of an event with a one-byte chunk.
     fn data(version: (u8, u8), total: u16, number: u16) -> Vec<u8> {
         let mut data = vec![FORMAT, version.0, version.1, MAGIC];
         data.extend(total.to_le_bytes());

@@ -1,5 +1,5 @@
-//! Reads `TRACE_EVENT_INFO` and `EVENT_MAP_INFO` (tdh.h), as they are in merged traces
-//! (ETL-13.2, ETL-13.3). The bytes are untrusted.
+//! Reads `TRACE_EVENT_INFO` and `EVENT_MAP_INFO` (tdh.h) from merged traces (ETL-13.2, ETL-13.3).
+//! The bytes are untrusted.
 
 use std::sync::Arc;
 
@@ -9,18 +9,18 @@ use crate::cursor::Cursor;
 use crate::decode::schema::{Count, Encoding, Field, Length, Presentation, ValueMap};
 use crate::record::EventDescriptor;
 
-/// A schema in a trace cannot be read.
+/// The reason why a schema in a trace cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SchemaError {
     /// The data ends within its fixed part.
     #[error("it has {present} bytes; its fixed part takes {expected}")]
     Short {
-        /// Bytes that are present.
+        /// The number of bytes present.
         present: usize,
-        /// Bytes of the fixed part, with the items that it counts.
+        /// The size of the fixed part, including the items that it counts.
         expected: usize,
     },
-    /// An offset of a string points outside the data, or the string has no end.
+    /// The offset of a string points outside the data, or the string has no end.
     #[error(
         "the offset {offset:#x} of the {what} does not lead to a string in its {present} bytes"
     )]
@@ -29,10 +29,10 @@ pub enum SchemaError {
         what: &'static str,
         /// Its offset.
         offset: u32,
-        /// Bytes that are present.
+        /// The number of bytes present.
         present: usize,
     },
-    /// A property refers to a property that does not exist or that it cannot refer to.
+    /// A property refers to a property that is missing or that it must not refer to.
     #[error("property {property} refers to property {index}; there are {count}")]
     Index {
         /// The number of the property.
@@ -42,19 +42,19 @@ pub enum SchemaError {
         /// The number of properties.
         count: usize,
     },
-    /// Structures contain one another, or too many members.
+    /// Structures contain one another, or have too many members.
     #[error("its structures are nested too deeply or have too many members")]
     Nesting,
-    /// The schema is for events of another kind.
+    /// The schema is for another kind of event.
     #[error("it describes events of another source ({0}), not of a manifest")]
     Source(u32),
 }
 
-/// `DecodingSource` of the events of manifests (`DecodingSourceXMLFile`).
+/// The `DecodingSource` of manifest events (`DecodingSourceXMLFile`).
 const SOURCE_MANIFEST: u32 = 0;
-/// `DecodingSource` of the events of WBEM, WPP and `TraceLogging`.
+/// The `DecodingSource` values of WBEM, WPP and `TraceLogging` events.
 const OTHER_SOURCES: std::ops::RangeInclusive<u32> = 1..=3;
-/// The size of the key of other sources' schemas: the GUIDs of provider and event, the event's
+/// The size of the key of other sources' schemas: the provider and event GUIDs, the event
 /// descriptor and the source.
 pub const IDENTITY: usize = 52;
 /// The size of `TRACE_EVENT_INFO` without its properties.
@@ -65,9 +65,9 @@ const PROPERTY: usize = 24;
 const MAP_INFO: usize = 16;
 /// The size of `EVENT_MAP_ENTRY`.
 const MAP_ENTRY: usize = 8;
-/// The number of levels of structures; manifests have one.
+/// The maximum nesting of structures; manifests use one level.
 const MAX_DEPTH: usize = 4;
-/// The number of fields of an event with the members of its structures.
+/// The maximum number of fields of an event, including structure members.
 const MAX_FIELDS: usize = 4096;
 
 /// `EVENT_PROPERTY_INFO.Flags`.
@@ -78,20 +78,21 @@ mod property_flags {
     pub const PARAM_LENGTH: u32 = 0x02;
     /// The count is the value of another property.
     pub const PARAM_COUNT: u32 = 0x04;
-    /// The count is fixed, also if it is 1.
+    /// The count is fixed, even if it is 1.
     pub const FIXED_COUNT: u32 = 0x20;
-    /// The offset of the map's name is that of a custom schema.
+    /// The offset of the map's name is the offset of a custom schema instead.
     pub const CUSTOM_SCHEMA: u32 = 0x80;
 }
 
-/// `EVENT_MAP_INFO.Flag`: a map of the kind that names bits.
+/// `EVENT_MAP_INFO.Flag`: the map names bits.
 const MAP_BITMAP: u32 = 0x2;
-/// All kinds of maps: value map, bit map, pattern map, and three kinds of WBEM maps.
+/// All kinds of maps: value maps, bit maps, pattern maps, and three kinds of WBEM maps.
 const MAP_FLAGS: u32 = 0x3F;
-/// Kinds of maps whose entries are strings, not numbers: pattern maps and maps of WBEM strings.
+/// The kinds of maps whose entries are strings instead of numbers: pattern maps and WBEM string
+/// maps.
 const MAP_OF_TEXTS: u32 = 0x4;
 
-/// An event that a `TRACE_EVENT_INFO` describes.
+/// The event definition in a `TRACE_EVENT_INFO`.
 #[derive(Clone, Debug, Default)]
 pub struct EventInfo {
     pub provider: Guid,
@@ -107,12 +108,12 @@ pub struct EventInfo {
     pub fields: Vec<Field>,
 }
 
-/// The opcode of events that have none of their own (`WINEVENT_OPCODE_INFO`).
+/// The opcode of events without an opcode (`WINEVENT_OPCODE_INFO`).
 const OPCODE_INFO: u8 = 0;
 
 impl EventInfo {
-    /// Returns the event's name or, without one, those of its task and opcode. Empty if there is
-    /// neither a name nor a task.
+    /// Returns the event's name or, if it has none, the names of its task and opcode. Empty if
+    /// there is neither a name nor a task.
     pub fn name(&self) -> String {
         if let Some(name) = &self.event_name {
             return name.as_ref().to_owned();
@@ -127,25 +128,26 @@ impl EventInfo {
     }
 }
 
-/// A map, and its name.
+/// A map and its name.
 #[derive(Clone, Debug)]
 pub struct MapInfo {
     pub name: Arc<str>,
     pub map: ValueMap,
 }
 
-/// The event that a `TRACE_EVENT_INFO` describes.
+/// The identity of the event that a `TRACE_EVENT_INFO` describes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Key {
     pub provider: Guid,
     pub id: u16,
     pub version: u8,
-    /// `DecodingSource`: descriptions from other sources have ids of their own.
+    /// `DecodingSource`: each source has its own ids.
     source: u32,
 }
 
 impl Key {
-    /// Reads the key of a `TRACE_EVENT_INFO`. The source of a cut one is a manifest.
+    /// Reads the key of a `TRACE_EVENT_INFO`. If it is truncated, the source is assumed to be a
+    /// manifest.
     pub fn parse(bytes: &[u8]) -> Option<Self> {
         let mut c = Cursor::new(bytes);
         let provider = Guid::from_bytes(c.array()?);
@@ -155,19 +157,19 @@ impl Key {
         Some(Self { provider, id, version, source: source.unwrap_or(SOURCE_MANIFEST) })
     }
 
-    /// Returns true if the event is one of WBEM, WPP or `TraceLogging`.
+    /// Returns true if the source of the event's schema is WBEM, WPP or `TraceLogging`.
     pub fn is_of_another_source(&self) -> bool {
         OTHER_SOURCES.contains(&self.source)
     }
 }
 
-/// The strings of a structure, by their offsets from its start.
+/// The strings of a structure, by offset from its start.
 #[derive(Clone, Copy)]
 struct Texts<'a>(&'a [u8]);
 
 impl Texts<'_> {
-    /// Returns the string at an offset, without white space at its end: TDH appends a space to the
-    /// strings of manifests. Offset 0 stands for no string.
+    /// Returns the string at an offset, without trailing white space: TDH appends a space to
+    /// manifests' strings. Offset 0 means no string.
     fn get(self, what: &'static str, offset: u32) -> Result<Option<Arc<str>>, SchemaError> {
         if offset == 0 {
             return Ok(None);
@@ -177,12 +179,13 @@ impl Texts<'_> {
         Ok((!text.is_empty()).then(|| text.into()))
     }
 
-    /// Returns the string at an offset, or none if it cannot be read: an event is decoded without it.
+    /// Returns the string at an offset, or `None` if it cannot be read: the event can be decoded
+    /// without it.
     fn optional(self, what: &'static str, offset: u32) -> Option<Arc<str>> {
         self.get(what, offset).ok().flatten()
     }
 
-    /// Returns the strings at an offset, up to an empty one or to one that cannot be read.
+    /// Returns the consecutive strings at an offset, up to an empty or unreadable one.
     fn list(self, what: &'static str, offset: u32) -> Vec<Arc<str>> {
         let mut all = Vec::new();
         let mut next = offset;
@@ -199,7 +202,7 @@ impl Texts<'_> {
         all
     }
 
-    /// Returns the string at an offset, and its size with the NUL.
+    /// Returns the string at an offset, and its size including the NUL.
     fn at(self, what: &'static str, offset: u32) -> Result<(String, u32), SchemaError> {
         let error = SchemaError::Text { what, offset, present: self.0.len() };
         let start = usize::try_from(offset).unwrap_or(usize::MAX);
@@ -213,7 +216,7 @@ impl Texts<'_> {
     }
 }
 
-/// Reads a `TRACE_EVENT_INFO`. `map` finds a map of a provider by its name.
+/// Reads a `TRACE_EVENT_INFO`. `map` finds a provider's map by name.
 pub fn event_info(
     bytes: &[u8],
     map: &dyn Fn(Guid, &str) -> Option<Arc<ValueMap>>,
@@ -254,7 +257,7 @@ pub fn event_info(
     })
 }
 
-/// The members of `TRACE_EVENT_INFO` before its properties. The names are offsets.
+/// The fixed part of `TRACE_EVENT_INFO`, before the properties. Names are offsets.
 struct Fixed {
     provider: Guid,
     descriptor: EventDescriptor,
@@ -274,7 +277,7 @@ struct Fixed {
 fn fixed_part(c: &mut Cursor<'_>) -> Option<Fixed> {
     let fixed = Fixed {
         provider: Guid::from_bytes(c.array()?),
-        // Behind EventGuid, of events without a manifest.
+        // After EventGuid, which events from manifests do not use.
         descriptor: EventDescriptor::read(c.skip(16)?)?,
         source: c.u32()?,
         provider_name: c.u32()?,
@@ -284,9 +287,9 @@ fn fixed_part(c: &mut Cursor<'_>) -> Option<Fixed> {
         task: c.u32()?,
         opcode: c.u32()?,
         message: c.u32()?,
-        // Behind ProviderMessageOffset, BinaryXMLOffset and BinaryXMLSize.
+        // After ProviderMessageOffset, BinaryXMLOffset and BinaryXMLSize.
         event_name: c.skip(12)?.u32()?,
-        // Behind EventAttributesOffset.
+        // After EventAttributesOffset.
         properties: c.skip(4)?.u32()?,
         top_level: c.u32()?,
     };
@@ -298,7 +301,7 @@ fn fixed_part(c: &mut Cursor<'_>) -> Option<Fixed> {
 struct Property {
     flags: u32,
     name: u32,
-    /// The encoding, or the number of a structure's first member.
+    /// The encoding, or the index of a structure's first member.
     first: u16,
     /// The presentation, or the number of a structure's members.
     second: u16,
@@ -338,7 +341,7 @@ struct Properties<'a> {
 }
 
 impl Properties<'_> {
-    /// Returns the fields of a range of properties. Ends before a field whose size nothing tells.
+    /// Returns the fields of a range of properties, up to a field of unknown size.
     fn fields(
         &self,
         start: usize,
@@ -417,7 +420,7 @@ impl Properties<'_> {
         } else {
             Length::Natural
         };
-        // With a schema of its own, the offset leads to that instead of a name.
+        // For a custom schema, the offset does not refer to a name.
         let map = if property.has(property_flags::CUSTOM_SCHEMA) {
             None
         } else {
@@ -436,7 +439,7 @@ impl Properties<'_> {
     }
 }
 
-/// Returns the encoding with a code of TDH, which has further codes for counted strings.
+/// Returns the encoding with this TDH code; TDH has additional codes for counted strings.
 fn encoding(code: u16) -> Encoding {
     match code {
         300 => InType::CountedUnicodeString.into(),
@@ -445,7 +448,7 @@ fn encoding(code: u16) -> Encoding {
     }
 }
 
-/// Reads an `EVENT_MAP_INFO`. Returns `None` for a map from texts, which no field of an event uses.
+/// Reads an `EVENT_MAP_INFO`. Returns `None` for a map from strings, which fields cannot use.
 pub fn map_info(bytes: &[u8]) -> Result<Option<MapInfo>, SchemaError> {
     let short = |expected| SchemaError::Short { present: bytes.len(), expected };
     let mut c = Cursor::new(bytes);
@@ -465,7 +468,7 @@ pub fn map_info(bytes: &[u8]) -> Result<Option<MapInfo>, SchemaError> {
     for entry in entries.as_chunks::<MAP_ENTRY>().0 {
         let mut entry = Cursor::new(entry);
         let (Some(text), Some(value)) = (entry.u32(), entry.u32()) else {
-            continue; // not reached: an entry has two words
+            continue; // unreachable: an entry has two words
         };
         if let Some(text) = texts.get("map entry's text", text)? {
             map.entries.push((value, text));
@@ -493,7 +496,7 @@ mod tests {
         assert_eq!(Property::parse(&bytes).unwrap().tags, 0x0123_4567);
     }
 
-    /// Returns an `EVENT_MAP_INFO` with a name and one entry, which share their text.
+    /// Returns an `EVENT_MAP_INFO` whose name and only entry share their text.
     fn map(flags: u32, value_type: u32) -> Vec<u8> {
         let text = 24_u32;
         let mut bytes: Vec<u8> = [text, flags, 1, value_type, text, 5]

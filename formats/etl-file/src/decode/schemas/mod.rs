@@ -1,9 +1,9 @@
-//! The schemas that a trace contains itself.
+//! The schemas that a trace itself contains.
 //!
-//! xperf and `PerfView` write the system's schemas of the events into a trace when they merge it
-//! (`TRACE_EVENT_INFO`, `EVENT_MAP_INFO`), and .NET's event sources write their manifests. A
-//! [`Collector`] takes the records of a trace, in any order, and gathers them for a [`Catalog`].
-//! Memory is bounded: schemas beyond the limit are counted.
+//! When xperf and `PerfView` merge a trace, they add the system's schemas for its events
+//! (`TRACE_EVENT_INFO`, `EVENT_MAP_INFO`); .NET event sources write their manifests. A
+//! [`Collector`] takes a trace's records, in any order, and collects these schemas for a
+//! [`Catalog`]. Memory use is limited: schemas beyond the limit are only counted.
 
 mod envelope;
 mod event_info;
@@ -31,19 +31,19 @@ use envelope::{Assembly, Chunk};
 pub use event_info::SchemaError;
 use event_info::{EventInfo, Key};
 
-/// The class of the classic events that hold schemas.
+/// The class of classic events that contain schemas.
 pub const METADATA_CLASS: Guid = Guid::from_u128(0xbbcc_f6c1_6cd1_48c4_80ff_8394_82e3_7671);
-/// The type of an event that holds a `TRACE_EVENT_INFO`.
+/// The type of an event that contains a `TRACE_EVENT_INFO`.
 const EVENT_INFO: u8 = 32;
-/// The type of an event that holds a provider's GUID and an `EVENT_MAP_INFO`.
+/// The type of an event that contains a provider's GUID and an `EVENT_MAP_INFO`.
 const MAP_INFO: u8 = 33;
 
-/// The largest total size in bytes of the schemas of a trace.
+/// The maximum total size in bytes of a trace's schemas.
 const MAX_BYTES: usize = 16 << 20;
-/// The largest number of defects that are listed.
+/// The maximum number of defects to list.
 const MAX_DEFECTS: usize = 32;
 
-/// Returns the fields of an event that holds a part of an event source's manifest.
+/// Returns the fields of an event that contains a chunk of an event source's manifest.
 pub(super) fn chunk_fields(descriptor: &EventDescriptor, user_data: &[u8]) -> Option<Fields> {
     if !is_chunk(descriptor.id, descriptor.opcode, descriptor.task) {
         return None;
@@ -59,10 +59,10 @@ pub(super) fn chunk_fields(descriptor: &EventDescriptor, user_data: &[u8]) -> Op
     ])
 }
 
-/// The name of an event that holds a part of an event source's manifest.
+/// The name of an event that contains a chunk of an event source's manifest.
 pub(super) const CHUNK_NAME: &str = "ManifestData";
 
-/// A schema in a trace that is not used.
+/// A schema in a trace that cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Defect {
     /// The schema of an event is damaged.
@@ -90,7 +90,7 @@ pub enum Defect {
         /// The damage.
         why: ManifestError,
     },
-    /// A part of an event source's manifest is not used.
+    /// A part of an event source's manifest that is skipped.
     #[error("the trace's manifest of provider {provider} in process {process}: {why}")]
     Part {
         /// The provider.
@@ -100,8 +100,8 @@ pub enum Defect {
         /// The part.
         why: Skipped,
     },
-    /// Manifests of an event source describe an event differently. The last one in the trace is
-    /// used.
+    /// The manifests of an event source contradict each other about an event. The last manifest in
+    /// the trace is used.
     #[error(
         "the trace's manifests of provider {provider} describe the fields of event {id} version \
          {version} differently; the last one is used"
@@ -130,25 +130,24 @@ pub enum Defect {
 /// A summary of a trace's schemas.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Events that are described by themselves.
+    /// Individual event schemas.
     pub events: usize,
     /// Maps.
     pub maps: usize,
     /// Manifests of event sources.
     pub manifests: usize,
-    /// Descriptions of events of WBEM, WPP and `TraceLogging`, which are not used: such events need
-    /// none, or are not decoded.
+    /// Schemas of WBEM, WPP and `TraceLogging` events. They are not used: such events need no
+    /// schemas or are not decoded.
     pub other_sources: usize,
-    /// Schemas that are left out because their total size exceeds the limit.
+    /// Schemas dropped because the total size exceeds the limit.
     pub dropped: usize,
-    /// Schemas that are damaged, or that contain parts that cannot be used.
+    /// Schemas that are damaged or contain unusable parts.
     pub defective: usize,
 }
 
-/// Gathers the schemas of a file, in a pass over all of its records.
+/// Collects a file's schemas, in a pass over all of its records.
 ///
-/// # Errors
-/// Returns [`ReadError::Io`] if the file cannot be read.
+/// # Errors Fails with [`ReadError::Io`] if the file cannot be read.
 pub fn collect<R: Read + Seek>(file: &mut TraceFile<R>) -> Result<Schemas, ReadError> {
     let mut collector = Collector::new();
     for number in 0..file.buffers() {
@@ -161,47 +160,47 @@ pub fn collect<R: Read + Seek>(file: &mut TraceFile<R>) -> Result<Schemas, ReadE
     Ok(collector.finish())
 }
 
-/// A manifest that a process wrote: provider and process, version and number of chunks.
+/// The identity of a manifest that a process wrote: provider and process, version and number of
+/// chunks.
 type Written = ((Guid, u32), ((u8, u8), usize));
 
-/// The place of a complete manifest in a trace.
+/// The origin of a complete manifest.
 #[derive(Clone, Copy, Debug)]
 struct Source {
-    /// The number of the manifest.
+    /// The position of the manifest among the trace's manifests.
     number: usize,
-    /// The provider and the process that first wrote it.
+    /// The provider, and the process that wrote it first.
     writer: (Guid, u32),
 }
 
-/// Gathers the schemas of a trace.
+/// Collects the schemas of a trace.
 #[derive(Debug, Default)]
 pub struct Collector {
-    /// By event, the first `TRACE_EVENT_INFO`.
+    /// The first `TRACE_EVENT_INFO` of each event.
     events: BTreeMap<Key, Vec<u8>>,
-    /// The starts of the descriptions of events without a manifest.
+    /// The keys of the schemas of events without a manifest.
     other_sources: BTreeSet<[u8; event_info::IDENTITY]>,
-    /// `EVENT_MAP_INFO`, each with the provider's GUID if one precedes it: their numbers in the order
-    /// of the trace.
+    /// The position in the trace of each `EVENT_MAP_INFO`, which includes the provider's GUID if
+    /// one precedes it.
     maps: BTreeMap<Vec<u8>, usize>,
-    /// By provider and process, the incomplete manifest.
+    /// The incomplete manifest of each provider and process.
     pending: BTreeMap<(Guid, u32), Assembly>,
-    /// The providers and processes with a complete manifest, with its identity.
+    /// The complete manifests, by provider, process and identity.
     complete: BTreeSet<Written>,
-    /// Complete manifests: by text, their numbers in the order of the trace.
+    /// The positions of the complete manifests in the trace, by text.
     manifests: BTreeMap<Vec<u8>, Source>,
     bytes: usize,
     dropped: usize,
 }
 
 impl Collector {
-    /// Returns a collector without schemas.
+    /// Returns an empty collector.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Takes a record: its header and payload, without padding. Ignores records that hold no
-    /// schema.
+    /// Takes a record: its header and payload, without padding. Ignores records without a schema.
     pub fn record(&mut self, record: &[u8]) {
         match Form::of(record) {
             Some(Form::Classic) => self.classic(record),
@@ -274,7 +273,7 @@ impl Collector {
         let before = self.pending.get(&key).map_or(0, Assembly::cost);
         let starts = self.pending.get(&key).is_none_or(|pending| pending.contradicts(chunk));
         if starts {
-            // An incomplete manifest that is written again is replaced.
+            // A new copy replaces an incomplete manifest.
             self.bytes = self.bytes.saturating_sub(before);
             self.pending.remove(&key);
             let assembly = Assembly::new(chunk);
@@ -304,7 +303,7 @@ impl Collector {
         }
     }
 
-    /// Counts bytes, or a dropped schema if they exceed the limit.
+    /// Adds to the total size or, if that would exceed the limit, to the dropped schemas.
     const fn has_room(&mut self, bytes: usize) -> bool {
         let total = self.bytes.saturating_add(bytes);
         if total > MAX_BYTES {
@@ -315,7 +314,7 @@ impl Collector {
         true
     }
 
-    /// Reads the schemas that were gathered.
+    /// Reads the collected schemas.
     #[must_use]
     pub fn finish(mut self) -> Schemas {
         let mut schemas = Schemas {
@@ -327,8 +326,8 @@ impl Collector {
             ..Schemas::default()
         };
         let mut maps = Maps::default();
-        // The gathered data is freed as it is read, so that it does not occupy memory together with
-        // the result.
+        // The collected data is freed while it is read, so that it does not occupy memory together
+        // with the result.
         let mut payloads: Vec<_> = std::mem::take(&mut self.maps).into_iter().collect();
         payloads.sort_unstable_by_key(|(_, number)| *number);
         for (payload, _) in payloads {
@@ -353,7 +352,7 @@ impl Collector {
             }
         }
         let mut manifests: Vec<_> = self.manifests.into_iter().collect();
-        // The last one first, which is stronger.
+        // The last manifest comes first, because it takes precedence.
         manifests.sort_unstable_by_key(|(_, source)| Reverse(source.number));
         for (xml, source) in manifests {
             let (provider, process) = source.writer;
@@ -371,7 +370,7 @@ impl Collector {
             }
         }
         for (key, assembly) in self.pending {
-            // A manifest is written for each session. Copies can be interleaved or cut.
+            // Each session gets a copy of the manifest. Copies can be interleaved or truncated.
             if self.complete.contains(&(key, assembly.identity())) {
                 continue;
             }
@@ -384,13 +383,13 @@ impl Collector {
     }
 }
 
-/// The maps of a trace, by provider and name.
+/// A trace's maps, by provider and name.
 #[derive(Default)]
 struct Maps(BTreeMap<(Option<Guid>, Arc<str>), Arc<ValueMap>>);
 
 impl Maps {
-    /// Adds a map: a provider's GUID and an `EVENT_MAP_INFO`, or an `EVENT_MAP_INFO` alone. Returns
-    /// true if a field can use it.
+    /// Adds a map: an `EVENT_MAP_INFO`, with or without a provider's GUID before it. Returns true
+    /// if fields can use it.
     fn add(&mut self, payload: &[u8]) -> Result<bool, SchemaError> {
         let with_provider = payload.split_first_chunk::<16>();
         let with_provider = with_provider.map(|(guid, map)| {
@@ -408,7 +407,7 @@ impl Maps {
         let Some(info) = map? else {
             return Ok(false);
         };
-        // The first map of a name is used.
+        // Of several maps with the same name, the first is used.
         let map = Arc::new(info.map);
         self.0.entry((provider, info.name)).or_insert(map);
         Ok(true)
@@ -420,9 +419,9 @@ impl Maps {
     }
 }
 
-/// The opcodes that providers define.
+/// The range of provider-defined opcodes.
 const OWN_OPCODES: std::ops::RangeInclusive<u8> = 10..=239;
-/// The first level that providers define.
+/// The lowest provider-defined level.
 const FIRST_OWN_LEVEL: u8 = 16;
 
 /// Adds an event to its provider.
@@ -454,7 +453,7 @@ fn add_event(provider: &mut Provider, info: EventInfo) {
     if let Some(name) = info.channel
         && descriptor.channel != 0
     {
-        // A schema does not tell the channel's bit, but no other reserved bit is in use.
+        // A schema does not contain the channel's bit, but no other reserved bit is in use.
         let bit = descriptor.keyword & winmeta::RESERVED_KEYWORDS;
         let bit = if bit.is_power_of_two() { bit } else { 0 };
         provider.channels.entry(descriptor.channel).or_insert(Channel { name, bit });
@@ -468,19 +467,18 @@ fn add_event(provider: &mut Provider, info: EventInfo) {
     provider.events.insert((descriptor.id, descriptor.version), definition);
 }
 
-/// The schemas of a trace.
+/// The schemas that a trace contains.
 #[derive(Clone, Debug, Default)]
 pub struct Schemas {
     providers: Vec<Provider>,
-    /// The providers of manifests.
+    /// The providers from manifests.
     sources: BTreeMap<Guid, Provider>,
     counts: Counts,
     defects: Vec<Defect>,
 }
 
 impl Schemas {
-    /// Adds the schemas to a catalog, which keeps its own: loaded manifests and images take
-    /// precedence.
+    /// Adds the schemas to a catalog. Manifests and images that are already loaded take precedence.
     pub fn add_to(&self, catalog: &mut Catalog) {
         for provider in &self.providers {
             catalog.complete(provider);
@@ -490,7 +488,7 @@ impl Schemas {
         }
     }
 
-    /// Returns the numbers of schemas.
+    /// Returns the numbers of schemas of each kind.
     #[must_use]
     pub const fn counts(&self) -> Counts {
         self.counts
@@ -502,8 +500,8 @@ impl Schemas {
         &self.defects
     }
 
-    /// Adds the missing parts of an event source, because several programs can write manifests that
-    /// differ.
+    /// Adds an event source, or the parts that its other manifests lack: programs can write
+    /// different manifests for the same source.
     fn add_source(&mut self, provider: Provider) {
         let guid = provider.guid;
         let Some(known) = self.sources.get_mut(&guid) else {

@@ -1,4 +1,4 @@
-//! The text of a message with its arguments.
+//! Inserts arguments into the text of a message.
 
 use std::sync::Arc;
 
@@ -9,10 +9,10 @@ use crate::decode::payload::Fields;
 use crate::decode::printf::{Argument, Spec, put};
 use crate::read::PointerSize;
 
-/// The longest text of a message, in bytes.
+/// The maximum length of a message's text, in bytes.
 const MAX_TEXT: usize = 1 << 20;
 
-/// The values of a message's header that its text can show.
+/// The values in a message's header that its text can refer to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Header {
     /// The thread.
@@ -21,25 +21,25 @@ pub struct Header {
     pub process: Option<u32>,
     /// The sequence number.
     pub sequence: Option<u32>,
-    /// The size of pointers among the arguments.
+    /// The pointer size of the arguments.
     pub pointer_size: PointerSize,
 }
 
-/// A message with its arguments.
+/// A message with its arguments inserted.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Expanded {
     /// The text.
     pub text: String,
-    /// The arguments with their names.
+    /// The names and values of the arguments.
     pub fields: Fields,
-    /// The bytes that no argument has.
+    /// The bytes after the last argument.
     pub leftover: Vec<u8>,
-    /// The reason that an argument could not be read.
+    /// The reason why an argument could not be read.
     pub error: Option<ArgumentError>,
 }
 
 impl Format {
-    /// Returns the level as a number, if its name or number is known.
+    /// Returns the level as a number, if it is a known name or a number.
     #[must_use]
     pub fn level_number(&self) -> Option<u8> {
         let level = self.level.as_deref()?;
@@ -55,9 +55,9 @@ impl Format {
         })
     }
 
-    /// Reads a message's arguments, and puts them in its text. The prefix `%0`, which tools replace
-    /// by values of the header, is left out. A place whose argument could not be read stays as it
-    /// is.
+    /// Reads a message's arguments, and inserts them into its text. Drops the prefix `%0`, which
+    /// tools replace with values from the header. A placeholder whose argument cannot be read stays
+    /// unchanged.
     #[must_use]
     pub fn expand(&self, arguments: &[u8], header: Header) -> Expanded {
         let mut c = Cursor::new(arguments);
@@ -100,7 +100,7 @@ impl Format {
     }
 
     /// Writes the value of the placeholder whose percent sign precedes `after`, and returns the
-    /// text that follows it.
+    /// text after it.
     fn place<'t>(
         &self,
         after: &'t str,
@@ -135,7 +135,7 @@ impl Format {
                 return rest;
             }
         }
-        // The escapes of message texts.
+        // The escape sequences of message texts.
         let escapes = [("%", "%"), ("n", "\n"), ("r", "\r"), ("t", "\t"), ("b", " "), (".", ".")];
         for (escape, text) in escapes {
             if let Some(rest) = after.strip_prefix(escape) {
@@ -147,7 +147,7 @@ impl Format {
         after
     }
 
-    /// Returns the value of a name such as `FUNC`.
+    /// Returns the value of a key such as `FUNC`.
     fn key(&self, name: &str) -> Option<&str> {
         let known = match name {
             "LEVEL" => self.level.as_deref(),
@@ -169,7 +169,7 @@ impl Format {
         known.or_else(of_words)
     }
 
-    /// Returns a part of the header that a place such as `%3!x!` stands for.
+    /// Returns the header value that a placeholder such as `%3!x!` stands for.
     fn of_header(&self, number: u16, header: Header) -> Option<Argument> {
         let text = |text: &str| Argument { text: Some(text.to_owned()), ..Argument::default() };
         let of_number =

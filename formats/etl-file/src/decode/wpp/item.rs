@@ -1,4 +1,4 @@
-//! The types of messages' arguments, and their bytes.
+//! The types of message arguments, and how to read them.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
@@ -15,25 +15,25 @@ use crate::time::FileTime;
 /// The type of an argument.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Item {
-    /// A number of some bytes. Its sign is that of its place in the text.
+    /// An integer of `size` bytes. Its placeholder determines the signedness.
     Integer {
         size: u8,
         style: Style,
     },
-    /// A number of the size of a pointer.
+    /// A pointer-sized number.
     Pointer,
     Float,
     Double,
-    /// Four characters in a number.
+    /// Four characters, stored as a number.
     Characters,
-    /// Text of bytes with a zero at its end.
+    /// 8-bit text, terminated by a NUL.
     Ansi,
-    /// Text of UTF-16 with a zero at its end.
+    /// UTF-16 text, terminated by a NUL.
     Wide,
-    /// Text after its number of bytes.
+    /// 8-bit text after a byte count.
     CountedAnsi,
     CountedWide,
-    /// Bytes after their number.
+    /// Bytes after a byte count.
     Bytes,
     Guid,
     NtStatus,
@@ -41,7 +41,7 @@ pub enum Item {
     Win32Error,
     Ipv4,
     Ipv6,
-    /// A hardware address of six bytes.
+    /// A six-byte hardware address.
     Mac,
     Port,
     Sid,
@@ -49,24 +49,24 @@ pub enum Item {
     Time,
     /// A time span in units of 100 ns.
     Span,
-    /// A number with names for values.
+    /// A number whose values have names.
     List {
         size: u8,
         names: Names,
     },
-    /// A number with names for bits.
+    /// A number whose bits have names.
     Set {
         size: u8,
         names: Names,
     },
-    /// An unknown type, whose size is unknown too.
+    /// An unknown type, whose size is also unknown.
     Unknown(Arc<str>),
 }
 
-/// The names of numbers.
+/// The names of values or bits.
 pub type Names = Arc<[(u64, Arc<str>)]>;
 
-/// The way in which a number is written.
+/// The notation of a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Style {
     Signed,
@@ -76,7 +76,7 @@ pub enum Style {
 }
 
 impl Style {
-    /// Returns the style of the first place of an argument in a text.
+    /// Returns the style of an argument's first placeholder in a text.
     pub fn in_text(text: &str, number: u16) -> Option<Self> {
         let place = format!("%{number}!");
         let (_, rest) = text.split_once(place.as_str())?;
@@ -91,16 +91,16 @@ impl Style {
     }
 }
 
-/// An argument's bytes do not fit its type.
+/// The reason why an argument cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ArgumentError {
-    /// The message ends before or in the argument.
+    /// The message ends before or inside the argument.
     #[error("the message ends before the end of argument {number}")]
     Truncated {
         /// The argument's number.
         number: u16,
     },
-    /// The argument's type is not known, so neither its end nor the arguments after it are.
+    /// The argument's type is unknown, so this argument and those after it cannot be read.
     #[error("the type {item} of argument {number} is unknown")]
     UnknownType {
         /// The argument's number.
@@ -110,11 +110,11 @@ pub enum ArgumentError {
     },
 }
 
-/// An argument's value, and the argument as its places in a text need it.
+/// An argument's value, and the argument in the form that placeholders need.
 pub type Read = (Value, Argument);
 
 impl Item {
-    /// Reads a type's name. Returns `None` if it is no name of a type.
+    /// Parses a type's name. Returns `None` for other text.
     pub fn parse(text: &str) -> Option<Self> {
         let (name, list) = match text.split_once('(') {
             Some((name, rest)) => (name.trim_end(), Some(rest.strip_suffix(')')?)),
@@ -135,7 +135,7 @@ impl Item {
             "ItemUChar" => integer(1, Style::Unsigned),
             "ItemCharShort" | "ItemShort" => integer(2, Style::Signed),
             "ItemUShort" => integer(2, Style::Unsigned),
-            // The names of an enumeration's values are in the PDB's types.
+            // The names of an enumeration's values are only in the PDB's type information.
             "ItemLong" | "ItemInt" | "ItemEnum" | "ItemFlagsEnum" => integer(4, Style::Signed),
             "ItemULong" | "ItemUInt" => integer(4, Style::Unsigned),
             "ItemULongX" | "ItemLongX" => integer(4, Style::Hexadecimal),
@@ -174,7 +174,7 @@ impl Item {
         })
     }
 
-    /// Returns the style of a number whose place in the text does not say it.
+    /// Returns the style of a number whose placeholder does not specify one.
     pub const fn style(&self) -> Style {
         match self {
             Self::Integer { style, .. } => *style,
@@ -182,7 +182,7 @@ impl Item {
         }
     }
 
-    /// Reads an argument's bytes. Returns `None` if there are too few, or if the type is unknown.
+    /// Reads an argument. Returns `None` if bytes are missing or the type is unknown.
     #[expect(clippy::too_many_lines, reason = "there is one arm for each type")]
     pub fn read(&self, c: &mut Cursor<'_>, pointer: PointerSize, style: Style) -> Option<Read> {
         Some(match self {
@@ -304,7 +304,7 @@ impl Item {
     }
 }
 
-/// An argument that its text stands for, or its number if it has one.
+/// Returns an argument that is shown as text; it is also a number if `number` is given.
 const fn of_text(value: Value, text: String, number: Option<(u64, u8)>) -> Read {
     (value, Argument { text: Some(text), number, float: None })
 }
@@ -321,7 +321,7 @@ fn text(text: String) -> Read {
     of_text(Value::Text(text.clone()), text, None)
 }
 
-/// A value that its own text stands for in a message.
+/// Returns a value that is shown as its own text.
 fn shown(value: Value, number: Option<(u64, u8)>) -> Read {
     let text = value.in_sentence();
     of_text(value, text, number)
@@ -332,8 +332,8 @@ fn status(c: &mut Cursor<'_>, value: impl FnOnce(u32) -> Value) -> Option<Read> 
     Some(shown(value(code), Some((code.into(), 4))))
 }
 
-/// Reads the names in the parentheses of a list: `a,b=5,c`. The first has the number 0 unless another is
-/// given, and each following one the next. The names of a set's bits have no numbers of their own.
+/// Reads the names in a list's parentheses: `a,b=5,c`. Numbers start at 0 and increase by one,
+/// unless a number is given. The bits of a set are never numbered explicitly.
 fn names(list: &str, is_set: bool) -> Names {
     let mut next = 0_u64;
     let mut names = Vec::new();
@@ -355,25 +355,25 @@ fn number(text: &str) -> Option<u64> {
     digits.map_or_else(|| text.parse().ok(), |digits| u64::from_str_radix(digits, 16).ok())
 }
 
-/// Reads a number of some bytes.
+/// Reads an unsigned number of `size` bytes.
 fn unsigned(c: &mut Cursor<'_>, size: u8) -> Option<u64> {
     let bytes = c.take(size.into())?.iter().rev();
     Some(bytes.fold(0, |sum, byte| sum << 8 | u64::from(*byte)))
 }
 
-/// Returns text of bytes, which is UTF-8 or of some code page.
+/// Decodes 8-bit text, which is UTF-8 or in an unknown code page.
 fn ansi(bytes: &[u8]) -> String {
     std::str::from_utf8(bytes).map_or_else(|_| latin1(bytes), str::to_owned)
 }
 
-/// Returns text of UTF-16.
+/// Decodes UTF-16 text.
 fn wide(bytes: &[u8]) -> String {
     let (units, _) = bytes.as_chunks::<2>();
     let units: Vec<u16> = units.iter().map(|unit| u16::from_le_bytes(*unit)).collect();
     String::from_utf16_lossy(&units)
 }
 
-/// Returns bytes as text of one byte for each character.
+/// Decodes each byte as one character.
 pub fn latin1(bytes: &[u8]) -> String {
     bytes.iter().copied().map(char::from).collect()
 }

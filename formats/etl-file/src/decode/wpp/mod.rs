@@ -1,9 +1,9 @@
 //! The formats of WPP messages: the text of each message and the types of its arguments.
 //!
 //! A message in a trace has a GUID, a number and the bytes of its arguments. Its format is in a TMF
-//! file, or in an annotation of the PDB from which tools make such files. Microsoft does not
-//! document the files; this module reads the form that WPP's published configuration and tools
-//! write (ETL-14.12).
+//! file, or in a PDB annotation, from which tools generate TMF files. Microsoft does not document
+//! TMF files; this module reads the form that WPP's published configuration and tools produce
+//! (ETL-14.12).
 
 mod expand;
 mod item;
@@ -21,13 +21,13 @@ pub use expand::{Expanded, Header};
 pub use item::ArgumentError;
 pub use tmf::{Defect, DefectKind, Format};
 
-/// The formats of messages, by GUID and number.
+/// Message formats, by GUID and number.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Formats {
     by_key: BTreeMap<(Guid, u16), Arc<Format>>,
 }
 
-/// A file or folder with formats cannot be read.
+/// The reason why a file or folder with formats cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum FormatsError {
     /// The file or folder cannot be read.
@@ -39,28 +39,28 @@ pub enum FormatsError {
         source: io::Error,
     },
     /// The file is too large for a TMF file.
-    #[error("{} is larger than {} MiB, which no TMF file is", path.display(), Formats::MAX_FILE >> 20)]
+    #[error("{} is larger than {} MiB, the limit for a TMF file", path.display(), Formats::MAX_FILE >> 20)]
     TooLarge {
         /// The file.
         path: PathBuf,
     },
 }
 
-/// A part of a file that is not used.
+/// An unusable part of a file.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{}: {defect}", path.display())]
 pub struct SkippedFormat {
     /// The file.
     pub path: PathBuf,
-    /// The part, and its defect.
+    /// The part and its defect.
     pub defect: Defect,
 }
 
 impl Formats {
-    /// The largest TMF file that is read, in bytes.
+    /// The maximum size of a TMF file, in bytes.
     pub const MAX_FILE: u64 = 64 << 20;
 
-    /// Returns no formats.
+    /// Returns an empty collection.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -89,8 +89,8 @@ impl Formats {
         self.by_key.get(&(guid, number))
     }
 
-    /// Loads a TMF file, or all files of a folder whose names end with `.tmf`. Formats of messages
-    /// that have one already are not used. Returns the parts that cannot be used.
+    /// Loads a TMF file, or all files in a folder whose names end with `.tmf`. The first format of
+    /// a message wins. Returns the parts that cannot be used.
     ///
     /// # Errors
     /// Fails with [`FormatsError`] if a file or the folder cannot be read, or if a file is too large.
@@ -127,14 +127,14 @@ impl Formats {
         if bytes.len() as u64 > Self::MAX_FILE {
             return Err(FormatsError::TooLarge { path: path.to_owned() });
         }
-        // Older tools write the code page of their machine.
+        // Older tools write in their machine's code page.
         let text = etw_manifest::text(&bytes).unwrap_or_else(|| item::latin1(&bytes));
         let defects = self.add_text(&text).into_iter();
         Ok(defects.map(|defect| SkippedFormat { path: path.to_owned(), defect }).collect())
     }
 
-    /// Adds the formats in the text of a TMF file. Formats of messages that have one already are not
-    /// used. Returns the parts that cannot be used, at most [`Self::MAX_DEFECTS`].
+    /// Adds the formats in a TMF file's text. The first format of a message wins. Returns the parts
+    /// that cannot be used, at most [`Self::MAX_DEFECTS`].
     pub fn add_text(&mut self, text: &str) -> Vec<Defect> {
         let (formats, defects) = tmf::parse(text);
         for format in formats {
@@ -143,14 +143,12 @@ impl Formats {
         defects
     }
 
-    /// The most defects of a text that are named.
+    /// The maximum number of defects to report for a text.
     pub const MAX_DEFECTS: usize = tmf::MAX_DEFECTS;
 
-    /// Adds the format in an annotation of a PDB, whose strings start with `TMF:`. Annotations of other
-    /// kinds are ignored.
+    /// Adds the format in a PDB annotation whose first string is `TMF:`. Ignores other annotations.
     ///
-    /// # Errors
-    /// Fails with [`DefectKind`] if a string is not what a TMF file has in its place.
+    /// # Errors Fails with [`DefectKind`] if a string differs from what a TMF file would contain.
     pub fn add_annotation<S: AsRef<str>>(&mut self, strings: &[S]) -> Result<(), DefectKind> {
         let mut strings = strings.iter().map(AsRef::as_ref);
         if strings.next() != Some("TMF:") {
@@ -161,7 +159,7 @@ impl Formats {
         Ok(())
     }
 
-    /// Adds the formats of messages that have none yet.
+    /// Adds formats for messages that have none yet.
     pub fn extend(&mut self, others: &Self) {
         for (key, format) in &others.by_key {
             let known = self.by_key.entry(*key);

@@ -1,4 +1,4 @@
-//! TMF files: a line for each GUID, then for each message its text and its arguments.
+//! Parses TMF files: a line for each GUID, and then the text and arguments of each message.
 
 use std::sync::Arc;
 
@@ -6,70 +6,70 @@ use etw_wire::Guid;
 
 use super::item::{Item, Style};
 
-/// The most defects of a text that are named.
+/// The maximum number of defects to report for a text.
 pub const MAX_DEFECTS: usize = 100;
-/// The most lines of a message's text.
+/// The maximum number of lines of a message's text.
 const MAX_TEXT_LINES: usize = 64;
-/// The most arguments of a message.
+/// The maximum number of arguments of a message.
 const MAX_ARGUMENTS: usize = 256;
 
 /// The format of a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Format {
-    /// The GUID of the messages of a source file.
+    /// The GUID of the source file's messages.
     pub guid: Guid,
     /// The message's number in the source file.
     pub number: u16,
     /// The name of the component.
     pub component: Arc<str>,
-    /// The name of the source file, if it is given.
+    /// The name of the source file, if the TMF file contains it.
     pub source: Option<Arc<str>>,
-    /// The name of the message: that of the source file with the number of the line.
+    /// The message's name: the name of the source file and the line number.
     pub name: Arc<str>,
-    /// The function that writes the message, if it is given.
+    /// The function that writes the message, if the TMF file names it.
     pub function: Option<Arc<str>>,
-    /// The name of the level, if it is given.
+    /// The level's name, if the TMF file contains it.
     pub level: Option<Arc<str>>,
-    /// The name of the flag, if it is given.
+    /// The flag's name, if the TMF file contains it.
     pub flags: Option<Arc<str>>,
-    /// The text with places for arguments, such as `%10!s!`.
+    /// The text with placeholders such as `%10!s!`.
     pub text: String,
-    /// All words of the form `KEY=value` after the text.
+    /// All `KEY=value` words after the text.
     pub(super) keys: Vec<(String, Arc<str>)>,
-    /// The arguments in the order of their bytes.
+    /// The arguments, in data order.
     pub(super) arguments: Vec<Argument>,
 }
 
 /// An argument of a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Argument {
-    /// The number of the argument's places in the text.
+    /// The number in the argument's placeholders.
     pub number: u16,
-    /// The expression in the source, or a placeholder, made unique in the message.
+    /// The expression in the source code, or a generated name; unique within the message.
     pub name: Arc<str>,
     pub item: Item,
     /// The notation of a number.
     pub style: Style,
 }
 
-/// A part of a TMF file that cannot be used.
+/// An unusable part of a TMF file.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}: {kind}")]
 pub struct Defect {
-    /// The number of the line, from 1.
+    /// The line number, counting from 1.
     pub line: usize,
-    /// The kind of the defect.
+    /// The kind of defect.
     pub kind: DefectKind,
 }
 
 /// The kinds of defects in a TMF file or an annotation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DefectKind {
-    /// A line has no known form.
+    /// A line that is not recognized.
     #[error("expected a GUID with the name of a component, `#typev`, `{{`, `}}` or a comment")]
     Unexpected,
-    /// A message comes before the GUID that it belongs to.
-    #[error("the message belongs to no GUID")]
+    /// A message precedes the GUID that it belongs to.
+    #[error("no GUID precedes the message")]
     NoGuid,
     /// A message is malformed.
     #[error("expected `#typev NAME NUMBER \"TEXT\"`, with a number below 65,536")]
@@ -82,7 +82,7 @@ pub enum DefectKind {
     TooManyArguments,
 }
 
-/// The line of a GUID.
+/// A GUID line.
 #[derive(Clone)]
 struct Origin {
     guid: Guid,
@@ -90,7 +90,7 @@ struct Origin {
     source: Option<Arc<str>>,
 }
 
-/// Returns the formats in a text, and its first defects.
+/// Returns the formats in a text, and the first defects.
 pub fn parse(text: &str) -> (Vec<Format>, Vec<Defect>) {
     let mut formats: Vec<Format> = Vec::new();
     let mut defects = Vec::new();
@@ -100,7 +100,7 @@ pub fn parse(text: &str) -> (Vec<Format>, Vec<Defect>) {
         }
     };
     let mut origin: Option<Origin> = None;
-    // Set while the arguments of the last format follow; false for those of a malformed one.
+    // Set while the last format's arguments are read; false if that format is malformed.
     let mut inside: Option<bool> = None;
     let mut usable = false;
     let mut lines = text.lines().enumerate();
@@ -116,7 +116,7 @@ pub fn parse(text: &str) -> (Vec<Format>, Vec<Defect>) {
                 let added = format.map_or(Ok(()), |format| add_argument(format, argument));
                 if let Err(kind) = added {
                     complain(number, kind);
-                    // The end of the argument cannot be found.
+                    // The end of the arguments is unknown.
                     if inside == Some(true) {
                         formats.pop();
                     }
@@ -128,7 +128,7 @@ pub fn parse(text: &str) -> (Vec<Format>, Vec<Defect>) {
                 let mut whole = trimmed.to_owned();
                 let mut more = lines.clone();
                 let mut read = 1;
-                // A text can have line ends.
+                // A text can contain line breaks.
                 let has_text = whole.contains('"');
                 while has_text && text_of(&whole).is_none() && read < MAX_TEXT_LINES {
                     let Some((_, next)) = more.next() else {
@@ -160,7 +160,7 @@ pub fn parse(text: &str) -> (Vec<Format>, Vec<Defect>) {
     (formats, defects)
 }
 
-/// Returns the format in the strings of an annotation, without the first one.
+/// Returns the format in an annotation's strings, without the first string.
 pub fn parse_annotation<'s>(
     mut strings: impl Iterator<Item = &'s str>,
 ) -> Result<Format, DefectKind> {
@@ -171,7 +171,7 @@ pub fn parse_annotation<'s>(
     for line in strings.map(str::trim) {
         match line {
             "" | "{" => {}
-            // Words that say who may see the message can follow.
+            // Words can follow that define who may see the message.
             "}" => break,
             _ if line.ends_with(':') => break,
             _ => add_argument(&mut format, argument(line).ok_or(DefectKind::Argument))?,
@@ -192,7 +192,7 @@ fn add_argument(
     Ok(())
 }
 
-/// Puts the arguments in the order of their bytes, and gives them different names.
+/// Sorts the arguments in data order, and makes their names unique.
 fn finish(format: &mut Format) {
     format.arguments.sort_by_key(|argument| argument.number);
     let names: Vec<Arc<str>> =
@@ -210,7 +210,8 @@ fn finish(format: &mut Format) {
     }
 }
 
-/// Reads the line of a GUID: the GUID, the name of the component, and words with the source's name.
+/// Reads a GUID line: the GUID, the name of the component, and words with the name of the source
+/// file.
 fn guid_line(line: &str) -> Option<Origin> {
     let (head, words) = line.split_once("//").unwrap_or((line, ""));
     let head = head.trim();
@@ -222,8 +223,7 @@ fn guid_line(line: &str) -> Option<Origin> {
     })
 }
 
-/// Reads the words of the form `KEY=value`. A value ends before the next such word, and can have
-/// spaces.
+/// Reads `KEY=value` words. A value can contain spaces; it ends before the next such word.
 fn keys(words: &str) -> Vec<(String, Arc<str>)> {
     let mut found: Vec<(String, String)> = Vec::new();
     for word in words.split_whitespace() {
@@ -244,10 +244,11 @@ fn keys(words: &str) -> Vec<(String, Arc<str>)> {
     found.map(|(key, value)| (key, value.into())).collect()
 }
 
-/// Splits the rest of a line after `#typev` into the words before the text, the text, and the rest.
+/// Splits the rest of a line after `#typev` into the words before the text, the text, and the
+/// remainder.
 fn text_of(line: &str) -> Option<(&str, &str, &str)> {
     let (before, rest) = line.split_once('"')?;
-    // The text can have quotation marks; words after a comment sign can have them too.
+    // The text can contain quotation marks, and so can a comment after it.
     let end = rest.find("\" //").or_else(|| rest.trim_end().strip_suffix('"').map(str::len))?;
     let (text, after) = rest.split_at_checked(end)?;
     Some((before, text, after.strip_prefix('"')?))
@@ -285,12 +286,12 @@ fn message(line: &str, origin: &Origin) -> Option<Format> {
     })
 }
 
-/// Reads an argument: an expression, which can have commas, its type and its number.
+/// Reads an argument: an expression, which can contain commas, a type and a number.
 fn argument(line: &str) -> Option<Argument> {
     let (before, number) = line.rsplit_once("--").or_else(|| line.rsplit_once("//"))?;
     let number = number.trim().parse().ok()?;
     let before = before.trim_end();
-    // The type is the last one that reaches to the end.
+    // The type starts at the last match from which it extends to the end.
     let starts = before.match_indices(", Item").map(|(at, _)| at);
     let (at, item) = starts.collect::<Vec<_>>().into_iter().rev().find_map(|at| {
         let (_, item) = before.split_at_checked(at + 2)?;

@@ -1,6 +1,6 @@
 // ---- Counts and sessions ----
 
-/** The most kinds of events that are listed at once. */
+/** The maximum number of kinds of events to list at once. */
 const MOST_KINDS = 1000;
 
 function dataTable(caption, headings, lines) {
@@ -23,7 +23,7 @@ function only(facet, value) {
   goTo('events');
 }
 
-/** All counts are exact: those of all events, also of the ones that the table does not have. */
+/** All counts are exact: they include events that are not in the table. */
 function showCounts() {
   const box = byId('panel-counts');
   const exact = trace.events;

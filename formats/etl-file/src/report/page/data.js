@@ -2,9 +2,9 @@
 
 /** The description of the trace; `writer.rs` describes its parts. */
 let trace;
-/** The columns, by event: `columns.rs` describes their form. */
+/** The columns, indexed by event; `columns.rs` describes their form. */
 const columns = { time: null, kind: null, thread: null, processor: null, activity: null, related: null, problem: null };
-/** The number of events that the page has. */
+/** The number of events on the page. */
 let total = 0;
 let activityBytes = new Uint8Array(0);
 let density = new Uint32Array(0);
@@ -54,7 +54,7 @@ function readBlock(bytes, first) {
   return first + rows;
 }
 
-/** Reads everything that filters and the timeline need. */
+/** Reads all data that the filters and the timeline need. */
 async function load() {
   for (const element of document.querySelectorAll('script[data-part]')) parts.set(element.dataset.part, element);
   const description = byId('description');
@@ -101,7 +101,7 @@ function activityText(number) {
   return text;
 }
 
-/** What an activity is called where there is no room for its GUID. */
+/** The name of an activity where its GUID does not fit. */
 const activityShort = (number) => (number === 0 ? '' : `#${number}`);
 
 /** The number of an activity by its GUID; 0 if there is none. */
@@ -123,7 +123,7 @@ const kindOf = (event) => trace.kinds[columns.kind[event]];
 const processOf = (event) => trace.threads[columns.thread[event]][0];
 const threadOf = (event) => trace.threads[columns.thread[event]][1];
 
-/** The text of a process id or a thread id; the largest number stands for none. */
+/** The text of a process or thread id; the largest number means none. */
 const idText = (id) => (id === 0xffffffff ? 'unknown' : String(id));
 
 /** The name of a thread, as `name (id)` if it has one. */
@@ -137,11 +137,11 @@ function processText(id) {
   return name ? `${visible(name)} (${id})` : idText(id);
 }
 
-/** Chunks of details that were read, the latest one last. */
+/** The chunks of details that have been read, latest last. */
 const chunks = new Map();
 const MOST_CHUNKS = 24;
 
-/** Returns the number of the chunk that has an event. */
+/** Returns the number of the chunk that contains an event. */
 function chunkOf(event) {
   let [low, high] = [0, trace.chunks.length - 1];
   while (low < high) {
@@ -154,12 +154,12 @@ function chunkOf(event) {
 
 const decoder = new TextDecoder();
 
-/** Returns the lines of a chunk, unparsed. */
+/** Returns the unparsed lines of a chunk. */
 async function chunkText(number) {
   return decoder.decode(await part(`details-${number}`));
 }
 
-/** Returns a chunk's rows if they are at hand. */
+/** Returns a chunk's rows if they have been read. */
 const chunkNow = (number) => chunks.get(number)?.rows;
 
 /** Reads a chunk's rows. */
@@ -181,7 +181,7 @@ function chunkRows(number) {
   return entry.promise;
 }
 
-/** Turns a line into an object with the event's names, values and what else it has. */
+/** Parses a line into an object with the event's names, values and other properties. */
 function parseLine(line) {
   const [shape, ...values] = JSON.parse(line);
   const names = shape === null ? values[values.length - 1].names : trace.shapes[shape];
@@ -189,7 +189,7 @@ function parseLine(line) {
   return { ...extra, names, values };
 }
 
-/** Returns the details of an event if they are at hand. */
+/** Returns the details of an event if they have been read. */
 function detailsNow(event) {
   const chunk = chunkOf(event);
   const rows = chunkNow(chunk);
@@ -203,7 +203,7 @@ async function details(event) {
   return parseLine(rows[event - trace.chunks[chunk]]);
 }
 
-/** What a row of the table says of an event. */
+/** The text about an event in a row of the table. */
 function summaryText(one) {
   const text = one.message ? visible(one.message)
     : one.values.map((value, at) => `${visible(one.names[at])}=${valueText(value, true)}`).join('  ');

@@ -1,9 +1,9 @@
 // ---- One event ----
 
-/** The event that is open, or null. */
+/** The expanded event, or null. */
 let selected = null;
 let opener = null;
-/** The most events of an activity that are listed. */
+/** The maximum number of an activity's events to list. */
 const MOST_LISTED = 200;
 
 function openEvent(event, how = 'push') {
@@ -37,7 +37,7 @@ function pair(name, ...value) {
   return [make('dt', {}, name), make('dd', {}, ...value)];
 }
 
-/** Shows a value; structures and arrays get tables of their own. */
+/** Shows a value; structures and arrays get separate tables. */
 function valueElement(value) {
   if (value !== null && typeof value === 'object') {
     const parts = Array.isArray(value) ? value.map((one, at) => [`[${at}]`, one]) : value.s;
@@ -71,7 +71,7 @@ function hexDump(digits) {
 
 const filterButton = (text, facet, value, title) => button(text, () => toggleFilter(facet, value, true), { class: 'link', title: title ?? `Show only this ${FACET_TITLES[facet].toLowerCase()}` });
 
-/** Lists the events of an activity, and what is related to it. */
+/** Lists an activity's events and related activities. */
 function activitySection(event) {
   const activity = columns.activity[event];
   const related = columns.related[event];

@@ -3,7 +3,7 @@
 /** Returns the element with an id. */
 const byId = (id) => document.getElementById(id);
 
-/** Makes an element. Children that are strings become text, never markup. */
+/** Creates an element. Children that are strings become text, never markup. */
 function make(name, options = {}, ...children) {
   const made = document.createElement(name);
   for (const [key, value] of Object.entries(options)) {
@@ -21,7 +21,7 @@ function button(text, act, options = {}) {
   return make('button', { type: 'button', ...options, on: { click: act } }, text);
 }
 
-/** Calls `act` at most once for each frame that is drawn. */
+/** Calls `act` at most once per drawn frame. */
 function perFrame(act) {
   let waiting = false;
   return () => {
@@ -34,5 +34,5 @@ function perFrame(act) {
   };
 }
 
-/** Lets the browser draw and react. */
+/** Lets the browser draw and handle input. */
 const breathe = () => new Promise((resolve) => setTimeout(resolve, 0));

@@ -2,7 +2,7 @@
 
 const FACET_TITLES = { provider: 'Provider', event: 'Event', level: 'Level', keyword: 'Keyword', process: 'Process', thread: 'Thread', cpu: 'Processor', activity: 'Activity', problem: 'Problem' };
 const FACET_ORDER = ['level', 'provider', 'event', 'keyword', 'process', 'activity', 'problem', 'cpu', 'thread'];
-/** The number of values of a facet that are listed before "more". */
+/** The number of a facet's values to list before "more". */
 const FEW_VALUES = 8;
 const longFacets = new Set();
 const facetQueries = new Map();
@@ -14,14 +14,14 @@ function levelName(level) {
 
 const threadNumbers = new Map();
 
-/** What a thread is called by its process and its id. */
+/** The name of a thread, from its process and id. */
 function threadLabel(value) {
   if (threadNumbers.size === 0) trace.threads.forEach(([process, thread], number) => threadNumbers.set(`${process}:${thread}`, number));
   const number = threadNumbers.get(value);
   return number === undefined ? value : threadText(number);
 }
 
-/** What a value of a facet is called. */
+/** The name of a facet's value. */
 function valueLabel(facet, value) {
   if (facet === 'event') return value.slice(value.indexOf('/') + 1);
   if (facet === 'level') return levelName(value);
@@ -33,7 +33,7 @@ function valueLabel(facet, value) {
   return value;
 }
 
-/** Shows only a value, or hides it; a second time takes that back. */
+/** Shows only this value, or hides it; a second call undoes that. */
 function toggleFilter(facet, value, show) {
   if (filter[facet].get(value) === show) filter[facet].delete(value);
   else filter[facet].set(value, show);
@@ -98,7 +98,7 @@ function facetBox(facet) {
   return make('div', { class: 'facet', data: { facet } }, ...children);
 }
 
-/** Shows each filter that is set, with a button that removes it. */
+/** Shows each active filter with a button that removes it. */
 function showChips() {
   const chips = [];
   const chip = (text, remove) => chips.push(make('button', { type: 'button', class: 'chip', 'aria-label': `Remove the filter: ${text}`, on: { click: () => { remove(); changed('push'); } } }, text, make('span', { 'aria-hidden': 'true' }, ' ×')));

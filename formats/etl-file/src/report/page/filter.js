@@ -1,23 +1,23 @@
 // ---- Filters ----
 
-/** The bits of what keeps an event from being shown. */
+/** The bits for the reasons why an event is not shown. */
 const MISS = { provider: 1, event: 2, level: 4, keyword: 8, process: 16, thread: 32, cpu: 64, activity: 128, problem: 256, search: 512, range: 1024 };
 const KIND_FACETS = ['provider', 'event', 'level', 'keyword'];
 const FACETS = [...KIND_FACETS, 'process', 'thread', 'cpu', 'activity', 'problem'];
 const NO_KEYWORD = '(none)';
 
 /**
- * What the reader asked for. A facet maps values to true (show these) or false (hide these);
+ * The user's filters. A facet maps values to true (show these) or false (hide these);
  * a range has two times.
  */
 const filter = { range: null, query: '' };
 for (const facet of FACETS) filter[facet] = new Map();
 
-/** The event numbers that all filters leave, in the order of the table. */
+/** The numbers of the events that pass all filters, in table order. */
 let rows = new Uint32Array(0);
-/** The event numbers that all filters but the range leave, in the order of time. */
+/** The numbers of the events that pass all filters except the range, in time order. */
 let matched = new Uint32Array(0);
-/** The counts of events that the other filters leave, by facet. */
+/** The numbers of events that pass the other filters, by facet. */
 let facetCounts = {};
 
 const eventKey = (kind) => `${kind.from.label}/${kind.label}`;
@@ -152,7 +152,7 @@ function countFacets(all, only) {
   });
   for (const [cpu] of trace.processors) add('cpu', String(cpu), all.cpu[cpu] + only[MISS.cpu][0][cpu]);
   trace.problems.forEach(([text], at) => add('problem', text, all.problem[at + 1] + only[MISS.problem][0][at + 1]));
-  // There can be very many activities: the largest are enough.
+  // There can be very many activities; the largest ones suffice.
   const sums = all.activity.map((events, number) => events + only[MISS.activity][0][number]);
   const largest = [];
   let least = 0;
@@ -170,7 +170,7 @@ function countFacets(all, only) {
   return counts;
 }
 
-/** The column that the table is sorted by, and the direction. */
+/** The column by which the table is sorted, and the direction. */
 const order = { by: 'time', down: false };
 
 const orderKeys = {
@@ -182,7 +182,7 @@ const orderKeys = {
   activity: () => [columns.activity, activityBytes.length / 16 + 1],
 };
 
-/** Returns the rank of each event by a key of what its column refers to. */
+/** Returns each event's rank, by a key of the item that its column refers to. */
 function ranksOf(things, key, column) {
   const keys = things.map(key);
   const sorted = [...new Set(keys)].sort((a, b) => (typeof a === 'number' ? a - b : a.localeCompare(b)));
@@ -191,7 +191,7 @@ function ranksOf(things, key, column) {
   return [{ at: (event) => ranks[column[event]] }, sorted.length];
 }
 
-/** Sorts the rows; rows with equal keys stay in the order of time. */
+/** Sorts the rows; rows with equal keys stay in time order. */
 function sortRows() {
   if (order.by !== 'time') {
     const [keys, size] = orderKeys[order.by]();

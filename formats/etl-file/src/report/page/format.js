@@ -9,7 +9,7 @@ function plural(value, one, many = `${one}s`) {
 
 const TICKS_PER_SECOND = 1e7;
 
-/** A span of time, in the unit that suits it. Times are in ticks of 100 ns. */
+/** A duration in a suitable unit. Times are in ticks of 100 ns. */
 function duration(ticks) {
   const size = Math.abs(ticks);
   if (size === 0) return '0 s';
@@ -36,7 +36,7 @@ function since(ticks) {
 
 const FILETIME_OF_UNIX_EPOCH = 116444736000000000n;
 
-/** The time of day in UTC of a time since the start. */
+/** The time of day, in UTC, of a time since the start. */
 function absolute(ticks) {
   const unix = BigInt(trace.origin) + BigInt(Math.round(ticks)) - FILETIME_OF_UNIX_EPOCH;
   let seconds = unix / 10000000n;
@@ -64,14 +64,14 @@ function bytesText(size) {
   return size < 1e7 ? `${trim(size / 1e3, 1)} kB` : `${trim(size / 1e6, 1)} MB`;
 }
 
-/** Characters that would reorder, hide or break the text around them. */
+/** Characters that would reorder, hide or break other text. */
 const CONTROL = /[\u0000-\u001f\u007f-\u009f\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]/g;
 const ESCAPES = { '\n': '\\n', '\r': '\\r', '\t': '\\t' };
 function visible(text) {
   return text.replace(CONTROL, (c) => ESCAPES[c] ?? `\\u{${c.codePointAt(0).toString(16)}}`);
 }
 
-/** A value of a field as one line; `details.rs` describes its form. */
+/** A field's value as one line; `details.rs` describes the value's form. */
 function valueText(value, inner = false) {
   if (typeof value === 'string') {
     if (value.startsWith("'")) return inner ? `"${visible(value.slice(1))}"` : visible(value.slice(1));
@@ -84,7 +84,7 @@ function valueText(value, inner = false) {
   return `${visible(value.n)} (${valueText(value.v)})`;
 }
 
-/** Levels by number: what they are called, and the class of style. */
+/** The levels by number: their names and CSS classes. */
 const LEVELS = [
   { name: 'Always', letter: 'A', style: 'other' },
   { name: 'Critical', letter: 'C', style: 'critical' },

@@ -75,15 +75,15 @@ function startTheme() {
     try {
       localStorage.setItem(THEME_KEY, next);
     } catch {
-      // The choice lasts as long as the page.
+      // The choice applies until the page is closed.
     }
   });
 }
 
-/** The most rows of a printed page. */
+/** The maximum number of rows to print. */
 const MOST_PRINTED = 500;
 
-/** Before printing, puts the rows themselves on the page: paper does not scroll. */
+/** Before printing, adds all rows to the page, because paper does not scroll. */
 function startPrinting() {
   window.addEventListener('beforeprint', () => {
     const element = byId('rows');

@@ -1,6 +1,6 @@
 // ---- Start ----
 
-/** Says what failed; the page stays as it is. */
+/** Shows the failure; the rest of the page stays unchanged. */
 function fail(error) {
   const status = byId('status');
   status.hidden = false;

@@ -1,12 +1,12 @@
 // ---- Search ----
 
-/** The events that match the search: one byte for each event, or null without a search. */
+/** The events that match the search, as one byte for each event, or null without a search. */
 const search = { hits: null, found: 0, done: true, progress: 1, running: 0 };
 
-/** The number of chunks that are decompressed at the same time. */
+/** The number of chunks to decompress at the same time. */
 const READ_AHEAD = 6;
 
-/** Returns true if a value, or a part of it, contains the text. */
+/** Returns true if a value, or an element of it, contains the text. */
 function valueHas(value, wanted) {
   if (value !== null && typeof value === 'object' && value.s) {
     return value.s.some(([name, one]) => name.toLowerCase().includes(wanted) || valueHas(one, wanted));
@@ -14,7 +14,7 @@ function valueHas(value, wanted) {
   return valueText(value).toLowerCase().includes(wanted);
 }
 
-/** Returns true if a value is the text, or a text that contains it. */
+/** Returns true if a value equals the text, or is a text that contains it. */
 function valueIs(value, wanted) {
   if (typeof value === 'string' && value.startsWith("'")) return value.slice(1).toLowerCase().includes(wanted);
   if (value !== null && typeof value === 'object' && value.n) return value.n.toLowerCase().includes(wanted) || valueText(value.v) === wanted;
@@ -35,7 +35,7 @@ function detailsHave(one, wanted, pair) {
 
 /**
  * Finds the events whose names, ids, message, fields or values contain the query, or whose field has
- * the value in `name=value`. `report` is called from time to time.
+ * the value in `name=value`. Calls `report` from time to time.
  */
 async function runSearch(query, report) {
   const run = (search.running += 1);
@@ -62,13 +62,13 @@ async function runSearch(query, report) {
   }
   const equals = wanted.indexOf('=');
   const pair = equals > 0 ? { name: wanted.slice(0, equals).trim(), value: wanted.slice(equals + 1).trim() } : null;
-  // Most chunks are only looked through as text: a line that does not contain the text in this form
-  // has no value that does. A field's name is not in the line, so that shapes are looked at first.
+  // Most chunks are only searched as text: if a line does not contain the text in this form, none
+  // of its values does. Lines do not contain field names, so the shapes are searched first.
   const shapes = trace.shapes.some((names) => names.some((name) => name.toLowerCase().includes(wanted)));
   const inLine = JSON.stringify(pair ? pair.value : wanted).slice(1, -1);
   const plain = !shapes && /^[\x20-\x7e]+$/.test(inLine) && !/[\\"(){}[\],=]|hex:/.test(inLine);
   let reported = performance.now();
-  // The browser decompresses some chunks while others are looked through.
+  // The browser decompresses some chunks while others are being searched.
   const ahead = [];
   const readAhead = () => {
     while (ahead.length < READ_AHEAD && next < trace.chunks.length) {

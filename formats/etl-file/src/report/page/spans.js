@@ -2,15 +2,15 @@
 
 const OPCODE_START = 1;
 const OPCODE_STOP = 2;
-/** The most rows of spans; what overlaps more is drawn in the last one. */
+/** The maximum number of rows of spans; further overlapping spans are drawn in the last row. */
 const MOST_SPAN_ROWS = 64;
 
-/** The spans: start and stop by event number, and the row; `stop` is -1 while there is no stop. */
+/** The spans: the event numbers of start and stop, and the row; `stop` is -1 without a stop. */
 const spans = { start: new Uint32Array(0), stop: new Int32Array(0), row: new Uint8Array(0), rows: 0, open: [] };
 
 /**
- * Pairs each stop with the last open start of the same provider, activity and task. A span is placed
- * below the one of its activity, or of the activity that its start names as related.
+ * Pairs each stop with the latest open start with the same provider, activity and task. A span is
+ * placed below a span of the same activity, or of the related activity that its start names.
  */
 function findSpans() {
   const tasks = new Map();
@@ -63,7 +63,7 @@ function findSpans() {
   spans.rows = ends.length;
 }
 
-/** The times of a span; one without a stop lasts until the end of the trace. */
+/** The times of a span; a span without a stop lasts until the end of the trace. */
 function spanTimes(span) {
   const stop = spans.stop[span];
   return [columns.time[spans.start[span]], stop < 0 ? trace.span : columns.time[stop]];

@@ -34,7 +34,7 @@ const CLASS_TEXTS = [
   'other events',
 ];
 
-/** Says exactly how many of how many events the page has. */
+/** Shows how many of the trace's events are on the page. */
 function showSampling() {
   if (trace.shown >= trace.events) return;
   const box = byId('sampling');
@@ -56,7 +56,7 @@ function showSampling() {
 /** The name of a session's file, without its folder. */
 const fileName = (session) => visible(session.file.split(/[\\/]/).at(-1) || session.name);
 
-/** Lists what went wrong, the worst first. */
+/** Lists the problems, worst first. */
 function showProblems() {
   const lines = [];
   const line = (style, letter, text, events, act, title) => lines.push(make('li', { class: style },

@@ -1,7 +1,7 @@
 // ---- Table ----
 
 const ROW_HEIGHT = 24;
-/** Browsers limit the height of elements: a longer table scrolls by a scale. */
+/** Browsers limit the height of elements, so longer tables scroll in larger steps. */
 const MOST_HEIGHT = 8e6;
 
 const TABLE_COLUMNS = [
@@ -15,7 +15,7 @@ const TABLE_COLUMNS = [
   { key: null, title: 'Message or fields' },
 ];
 
-/** The first row in view, with a fraction; the row that the keyboard is at. */
+/** The first row in view, with a fraction, and the row that has the keyboard focus. */
 const table = { top: 0, at: 0, scroll: 0 };
 
 const visibleRows = () => Math.max(1, Math.floor(byId('table').clientHeight / ROW_HEIGHT));
@@ -28,7 +28,7 @@ function scrollRange() {
 
 const scaled = () => rows.length * ROW_HEIGHT > MOST_HEIGHT;
 
-/** Scrolls to a row at the top of the table. */
+/** Scrolls so that a row is at the top of the table. */
 function setTop(top) {
   table.top = Math.min(Math.max(0, top), lastTop());
   const box = byId('table');
@@ -47,7 +47,7 @@ function scrolled() {
   drawSoon();
 }
 
-/** Draws the rows that can be seen, and no others: there may be very many. */
+/** Draws only the visible rows, because there can be very many. */
 function drawRows() {
   const box = byId('table');
   const first = Math.max(0, Math.floor(table.top) - 4);
@@ -63,7 +63,7 @@ function drawRows() {
 
 const drawSoon = perFrame(drawRows);
 
-/** Reads the details of rows that are drawn without them. */
+/** Reads the details of rows that were drawn without them. */
 async function readMissing(first, end) {
   const wanted = new Set();
   for (let at = first; at < end; at += 1) wanted.add(chunkOf(rows[at]));
@@ -99,7 +99,7 @@ function rowElement(at) {
   return row;
 }
 
-/** Moves the keyboard's row, and brings it into view. */
+/** Moves the keyboard focus to a row, and scrolls the row into view. */
 function moveTo(at, open = selected !== null) {
   if (rows.length === 0) return;
   table.at = Math.min(Math.max(0, at), rows.length - 1);
@@ -142,7 +142,7 @@ function showHead() {
   }));
 }
 
-/** Shows the rows anew, after filters or the order changed. */
+/** Redraws the rows after the filters or the order have changed. */
 function showTable(keep) {
   showHead();
   byId('room').style.height = `${Math.min(rows.length * ROW_HEIGHT, MOST_HEIGHT)}px`;

@@ -1,17 +1,17 @@
 // ---- Timeline ----
 
-/** The width of the labels; narrow screens have less room for them. */
+/** The width of the labels, which is smaller on narrow screens. */
 let GUTTER = 132;
 const RULER = 20;
 const DENSITY_HEIGHT = 52;
 const LANE_HEIGHT = 18;
-/** The most lanes; a trace can have very many threads. */
+/** The maximum number of lanes; a trace can have very many threads. */
 const MOST_LANES = 500;
-/** The styles of levels, the least important one first: a later one hides an earlier one. */
+/** The styles of levels, least important first; a later style covers an earlier one. */
 const STYLES = ['other', 'verbose', 'info', 'warning', 'error', 'critical'];
 const styleIndex = (level) => Math.max(0, STYLES.indexOf(levelOf(level).style));
 
-/** What the timeline shows: times from and to, and the lanes. */
+/** The visible part of the timeline: start and end times, and lanes. */
 const timeline = { from: 0, to: 1, lanes: 'cpu', drag: null, rects: [], marks: [] };
 let colors = {};
 
@@ -22,7 +22,7 @@ function readColors() {
   colors = Object.fromEntries(['text', 'muted', 'line', 'panel', 'accent', 'range', 'span', 'span-text', 'faint', ...STYLES].map((name) => [name, color(name)]));
 }
 
-/** Makes a canvas as fine as the screen, and returns its context in units of CSS pixels. */
+/** Gives a canvas the resolution of the screen, and returns its context in CSS pixels. */
 function prepare(canvas, width, height) {
   const scale = window.devicePixelRatio || 1;
   const [wide, high] = [Math.round(width * scale), Math.round(height * scale)];
@@ -42,7 +42,7 @@ const xOf = (time) => GUTTER + ((time - timeline.from) / (timeline.to - timeline
 const timeOf = (x) => timeline.from + ((x - GUTTER) / plotWidth()) * (timeline.to - timeline.from);
 const fullSpan = () => Math.max(1, trace.span);
 
-/** The lanes: label, the values of facets that they stand for, and the number of events. */
+/** The lanes: label, the facet values that they represent, and the number of events. */
 let lanes = [];
 /** The lane of each processor or thread; MOST_LANES if there is none. */
 let laneOf = new Uint16Array(0);
@@ -85,14 +85,14 @@ function ticks(from, to, width) {
   return [list, step];
 }
 
-/** Writes a time of the ruler, with as many digits as the distance of the marks needs. */
+/** Formats a time on the ruler, with as many digits as the distance between marks requires. */
 function tickText(time, step) {
   if (step < 1e4) return `${trim(time / 10, 1)} µs`;
   if (step < 1e7) return `${trim(time / 1e4, 3)} ms`;
   return `${trim(time / 1e7, 3)} s`;
 }
 
-/** Adds the counts of the whole trace to columns; an interval that lies in two is divided. */
+/** Adds the counts of the whole trace to columns, splitting intervals that span two columns. */
 function addBins(counts, width, place) {
   const [bin, widthOfBin] = trace.bins;
   for (let at = 0; at < density.length; at += 6) {
@@ -109,7 +109,7 @@ function addBins(counts, width, place) {
   }
 }
 
-/** Counts events by column of the screen and style. */
+/** Counts events by screen column and style. */
 function countColumns(width) {
   const counts = new Float64Array(width * STYLES.length);
   const scale = width / (timeline.to - timeline.from);
@@ -128,7 +128,7 @@ function countColumns(width) {
 let kindStyles = new Uint8Array(0);
 const anyOtherFilter = () => filter.query !== '' || FACETS.some((facet) => filter[facet].size > 0);
 
-/** Calls `act` with each event in view that the filters leave, and its column. */
+/** Calls `act` with each visible event that passes the filters, and its column. */
 function eachMatched(act, width) {
   const scale = width / (timeline.to - timeline.from);
   const { time } = columns;
@@ -161,7 +161,7 @@ function drawDensity(context, width) {
     for (let style = 0; style < STYLES.length; style += 1) {
       const value = counts[x * STYLES.length + style];
       if (value === 0) continue;
-      // The least count can still be seen.
+      // Even the smallest count is visible.
       const size = Math.max(style >= 3 ? 3 : 1, (value / most) * height);
       context.fillStyle = colors[STYLES[style]];
       context.fillRect(GUTTER + x, Math.max(RULER, y - size), sparse ? 2 : 1, size);
@@ -228,7 +228,7 @@ function drawLanes(context, width, top, height) {
   const first = Math.max(0, Math.floor((top + spanTop() - lanesTop()) / LANE_HEIGHT));
   const end = Math.min(lanes.length, Math.ceil((top + height - lanesTop()) / LANE_HEIGHT));
   if (end <= first) return;
-  // For each column, what is usual and what is a problem: one must not hide the other.
+  // Ordinary events and problems, counted separately so that neither covers the other.
   const usual = new Uint8Array((end - first) * width);
   const alarms = new Uint8Array((end - first) * width);
   const amounts = new Uint32Array((end - first) * width);
@@ -268,7 +268,7 @@ function drawLanes(context, width, top, height) {
         context.fillRect(GUTTER + x, y + 3, sparse ? 2 : 1.25, LANE_HEIGHT - 6);
       }
       if (alarms[at] > 0) {
-        // Problems are at the top of a lane: color is not all that tells them apart.
+        // Problems are at the top of a lane, so that color is not the only distinction.
         context.globalAlpha = 1;
         context.fillStyle = colors[STYLES[alarms[at] - 1]];
         context.fillRect(GUTTER + x, y, 2, 8);
@@ -346,7 +346,7 @@ function drawTimeline() {
   byId('view-text').textContent = `${duration(timeline.to - timeline.from)} in view, from ${tickText(timeline.from, Math.max(1, (timeline.to - timeline.from) / 100))}${note}`;
 }
 
-/** Draws the whole trace, with the part in view and the range. */
+/** Draws the whole trace, the visible part and the range. */
 function drawOverview() {
   const scroll = byId('lanes-scroll');
   const width = Math.floor(plotWidth());
@@ -387,7 +387,7 @@ function drawOverview() {
 
 const redraw = perFrame(drawTimeline);
 
-/** Sets the times in view, within the trace. */
+/** Sets the visible times, limited to the trace. */
 function setView(from, to) {
   const least = 20;
   let size = Math.min(Math.max(to - from, least), fullSpan());
@@ -422,7 +422,7 @@ function setRange(from, to) {
   changed('push');
 }
 
-/** Brings an event into view. */
+/** Scrolls the timeline to an event. */
 function showInTimeline(event) {
   const time = columns.time[event];
   if (time < timeline.from || time > timeline.to) {
@@ -431,7 +431,7 @@ function showInTimeline(event) {
   } else redraw();
 }
 
-/** Finds what is drawn at a place: a span, an event or a lane. */
+/** Finds the span, event or lane at a position. */
 function hit(x, y) {
   if (y > spanTop()) {
     for (const [left, top, right, bottom, span] of timeline.rects) {

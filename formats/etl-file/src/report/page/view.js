@@ -20,7 +20,7 @@ function viewText() {
   return text.toString();
 }
 
-/** Puts the view into the address; `push` makes a step that the browser can take back. */
+/** Stores the view in the address; `push` adds a browser history entry. */
 function save(how) {
   if (restoring) return;
   const hash = `#${viewText()}`;
@@ -31,13 +31,13 @@ function save(how) {
 }
 
 let timer = 0;
-/** Saves the part in view once it stays the same. */
+/** Stores the visible part once it has stopped changing. */
 function saveSoon() {
   clearTimeout(timer);
   timer = setTimeout(() => save('replace'), 250);
 }
 
-/** Applies the filters and shows what they leave. */
+/** Applies the filters and shows the remaining events. */
 function changed(how) {
   const query = filter.query;
   if (byId('search').value !== query) byId('search').value = query;
@@ -58,7 +58,7 @@ function changed(how) {
 changed.query = '';
 changed.search = Promise.resolve();
 
-/** Shows what the filters leave; `stay` keeps the place in the table. */
+/** Shows the filtered events; `stay` keeps the position in the table. */
 function showResult(stay = false) {
   const { top, at } = table;
   showFacets();
@@ -96,7 +96,7 @@ function readTimes(text) {
   return [Number(match[1]), Number(match[2])].sort((a, b) => a - b);
 }
 
-/** Shows what the address says. Parts that make no sense for this trace are left out. */
+/** Shows the view in the address, ignoring parts that do not apply to this trace. */
 function restore() {
   restoring = true;
   const text = new URLSearchParams(location.hash.slice(1));

@@ -6,12 +6,12 @@ use crate::model::{Element, Node};
 /// The maximum nesting of elements.
 const MAX_DEPTH: usize = 32;
 const FRAGMENT: [u8; 4] = [0x0F, 1, 1, 0];
-/// The flag for an element with attributes, or for an attribute that another one follows.
+/// The flag of an element with attributes, or of an attribute that is not the last.
 const MORE: u8 = 0x40;
 const WHAT: &str = "template's XML";
 
-/// Reads the element of a fragment at an offset, if there is one. White space is dropped; `%1`
-/// stands for the first field.
+/// Reads the element of a fragment at an offset, if there is one. Drops white space; `%1` stands
+/// for the first field.
 pub fn read(
     bytes: Bytes<'_>,
     at: usize,
@@ -41,7 +41,7 @@ impl Cursor<'_> {
         Ok(token)
     }
 
-    /// Reads a token that must have a kind, and returns whether more follows.
+    /// Reads a token, which must be of a given kind, and returns whether more follows.
     fn expect(&mut self, wanted: u8) -> Result<bool, DecodeError> {
         let bad = self.bad();
         let token = self.token()?;

@@ -18,7 +18,7 @@ impl<'a> Bytes<'a> {
         self.data.len()
     }
 
-    /// Returns a number of bytes at an offset.
+    /// Returns `length` bytes at an offset.
     pub fn slice(
         &self,
         offset: usize,
@@ -62,9 +62,9 @@ impl<'a> Bytes<'a> {
         self.array(offset, what)
     }
 
-    /// Reads a 32-bit offset or number as a `usize`.
+    /// Reads a 32-bit offset or count as a `usize`.
     pub fn place(&self, offset: usize, what: &'static str) -> Result<usize, DecodeError> {
-        // Larger than every resource if it does not fit.
+        // A value that does not fit is larger than every resource.
         self.u32(offset, what).map(|value| value as usize)
     }
 
@@ -74,7 +74,7 @@ impl<'a> Bytes<'a> {
         if found == tag { Ok(()) } else { Err(DecodeError::Tag { tag, offset }) }
     }
 
-    /// Returns the offsets of entries of a fixed size, which must all be inside the resource.
+    /// Returns the offsets of fixed-size entries, all of which must be inside the resource.
     pub fn entries(
         &self,
         start: usize,
@@ -101,13 +101,13 @@ impl<'a> Bytes<'a> {
         Ok(String::from_utf16_lossy(&units))
     }
 
-    /// Reads text that a NUL terminates.
+    /// Reads NUL-terminated text.
     pub fn open_text(&self, offset: usize, what: &'static str) -> Result<String, DecodeError> {
         self.slice(offset, 2, what)?;
         self.text(offset, self.len() - offset, what)
     }
 
-    /// Reads text that is preceded by its size.
+    /// Reads text preceded by its size.
     pub fn sized_text(&self, offset: usize, what: &'static str) -> Result<String, DecodeError> {
         let size = self.place(offset, what)?;
         let length = size.checked_sub(4).ok_or(DecodeError::Overrun {

@@ -1,9 +1,9 @@
 //! Errors in resources.
 
-/// The error for a resource that cannot be read.
+/// The reason why a resource cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DecodeError {
-    /// A part extends beyond the end of its resource.
+    /// A part extends past the end of its resource.
     #[error("the resource {resource} ends inside the {what} at offset 0x{offset:x}")]
     Overrun {
         /// The resource.
@@ -13,7 +13,7 @@ pub enum DecodeError {
         /// The offset in the resource, in bytes.
         offset: usize,
     },
-    /// Another tag was expected.
+    /// An expected tag is missing.
     #[error(
         "the resource WEVT_TEMPLATE has no {} at offset 0x{offset:x}",
         tag.escape_ascii()
@@ -24,15 +24,15 @@ pub enum DecodeError {
         /// The offset in the resource, in bytes.
         offset: usize,
     },
-    /// A reference leads nowhere.
+    /// A reference to an entry that does not exist.
     #[error("the {what} at offset 0x{offset:x} refers to an entry that does not exist")]
     Reference {
-        /// The part with the reference.
+        /// The part that contains the reference.
         what: &'static str,
         /// The offset in the resource, in bytes.
         offset: usize,
     },
-    /// The version of the format is unknown.
+    /// The format's version is unknown.
     #[error("the WEVT_TEMPLATE resource has version {0}.{1}; supported versions: 3 and 5")]
     Version(u16, u16),
     /// The resource describes more fields than the reader accepts.
@@ -41,7 +41,7 @@ pub enum DecodeError {
     /// The resource refers to more text than the reader accepts.
     #[error("the WEVT_TEMPLATE resource contains more than {0} bytes of names")]
     TooMuchText(usize),
-    /// The resource's lists overlap so that the reader would read them too often.
+    /// The resource's lists overlap so much that reading them all would take too long.
     #[error(
         "the lists of the WEVT_TEMPLATE resource overlap: together, they are larger than {0} times \
          the resource"
@@ -50,7 +50,7 @@ pub enum DecodeError {
 }
 
 impl DecodeError {
-    /// Returns whether the resource exceeds a limit of the reader.
+    /// Returns whether the error is an exceeded limit of the reader.
     pub(super) const fn is_limit(&self) -> bool {
         matches!(self, Self::TooManyFields(_) | Self::TooMuchText(_) | Self::Repetition(_))
     }

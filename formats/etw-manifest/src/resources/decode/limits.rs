@@ -2,16 +2,16 @@
 
 use super::error::DecodeError;
 
-/// The maximum total number of fields, map entries and events' keywords in a resource.
+/// The maximum number of fields, map entries and event keywords in a resource, in total.
 const MAX_FIELDS: usize = 1 << 18;
-/// The maximum total number of UTF-16 units of names, counting each reference.
+/// The maximum total length of names in UTF-16 units; each reference to a name counts.
 const MAX_TEXT: usize = 1 << 24;
-/// The maximum total size of the lists that are read, as a multiple of the resource's size. The
-/// lists of an image do not overlap; a resource in which they do could otherwise be read as an
-/// arbitrary number of entries.
+/// The maximum total size of the lists that are read, as a multiple of the resource's size. Real
+/// lists do not overlap; without a limit, a malicious resource could reuse the same bytes for any
+/// number of entries.
 const MAX_REPETITION: usize = 4;
 
-/// The remaining allowance of a resource.
+/// The amount of data that the rest of a resource can describe.
 pub struct Limits {
     fields: usize,
     text: usize,
@@ -20,7 +20,7 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// Returns the full allowance of a resource with a size in bytes.
+    /// Returns the full limits for a resource of a size in bytes.
     pub const fn new(size: usize) -> Self {
         Self { fields: MAX_FIELDS, text: MAX_TEXT, lists: size.saturating_mul(MAX_REPETITION) }
     }
@@ -31,7 +31,7 @@ impl Limits {
         Ok(())
     }
 
-    /// Charges a list's size in bytes.
+    /// Deducts a list's size in bytes.
     pub fn list(&mut self, size: usize) -> Result<(), DecodeError> {
         let left = self.lists.checked_sub(size);
         self.lists = left.ok_or(DecodeError::Repetition(MAX_REPETITION))?;

@@ -1,4 +1,4 @@
-//! Reads the lists to which a provider's events refer, and its queries.
+//! Reads the lists to which a provider's events refer, and the queries.
 
 use std::collections::HashMap;
 
@@ -7,7 +7,7 @@ use etw_wire::Guid;
 use super::{error::DecodeError, reader::Reader};
 use crate::model::{Channel, Keyword, Level, Map, MapItem, Opcode, Query, Task};
 
-/// The sizes in bytes of the headers of a map and of a query.
+/// The sizes in bytes of the header of a map and of a query.
 const MAP_HEAD: usize = 20;
 const QUERY_HEAD: usize = 20;
 
@@ -112,7 +112,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Reads the maps. The list is sorted by name; the maps themselves are in the manifest's order.
+    /// Reads the maps. The list is sorted by name, but the maps are stored in the manifest's order.
     pub fn maps(&mut self, at: usize) -> Result<(), DecodeError> {
         let entries = self.list(at, *b"MAPS", 4, "maps")?;
         let mut places = Vec::new();

@@ -5,14 +5,14 @@ use std::collections::BTreeMap;
 use super::bytes::Bytes;
 use super::error::DecodeError;
 
-/// Reads a table (`MESSAGE_RESOURCE_DATA`): the strings by their ids, without the final line break.
+/// Reads a table (`MESSAGE_RESOURCE_DATA`): strings by id, without the final line break.
 pub fn read(data: &[u8]) -> Result<BTreeMap<u32, String>, DecodeError> {
     const UTF16: u16 = 1;
     let table = Bytes::new("MESSAGETABLE", data);
     let count = table.place(0, "number of blocks")?;
     let mut messages = BTreeMap::new();
-    // Messages do not overlap, so their sizes add up to at most the table's. Overlapping blocks
-    // could otherwise repeat the same messages without bound.
+    // Messages do not overlap, so their total size is at most the table's. Otherwise, overlapping
+    // blocks could repeat the same messages without limit.
     let mut left = data.len();
     for block in table.entries(4, count, 12, "blocks")? {
         let (low, high) = (table.u32(block, "block")?, table.u32(block + 4, "block")?);
@@ -20,7 +20,7 @@ pub fn read(data: &[u8]) -> Result<BTreeMap<u32, String>, DecodeError> {
         for id in low..=high {
             let size = usize::from(table.u16(at, "message")?);
             let flags = table.u16(at + 2, "message")?;
-            // A message has at least the size of its header, so the loop terminates.
+            // A message is at least as large as its header, so the loop terminates.
             let length = size.checked_sub(4).filter(|length| *length > 0);
             let length = length.ok_or(DecodeError::Overrun {
                 resource: "MESSAGETABLE",
@@ -82,7 +82,7 @@ mod tests {
         let texts = ["t"; TEXTS as usize];
         let one = table(0, &texts);
         let entries = &one[16..];
-        // All blocks refer to the same strings, with different ids or with the same ids.
+        // All blocks refer to the same strings, with different ids or with equal ids.
         for step in [TEXTS, 0] {
             let mut bad = BLOCKS.to_le_bytes().to_vec();
             for number in 0..BLOCKS {

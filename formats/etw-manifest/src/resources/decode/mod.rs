@@ -1,10 +1,10 @@
 //! Reads the resources that decoders use: `WEVT_TEMPLATE` and the message table.
 //!
-//! Deliberately independent: this reader shares neither code nor constants with the encoder,
-//! because tests check one against the other. Both follow `docs/reference/decoding-resources.md`.
+//! This reader deliberately shares neither code nor constants with the encoder, so that tests can
+//! check one against the other. Both follow `docs/reference/decoding-resources.md`.
 //!
-//! The bytes are untrusted. An inconsistency is an error with its offset, and the amount of data
-//! that a resource can describe is limited.
+//! The bytes are untrusted. An inconsistency is an error that contains its offset, and the amount
+//! of data that a resource can describe is limited.
 
 mod binxml;
 mod bytes;
@@ -29,30 +29,30 @@ pub use error::DecodeError;
 use limits::Limits;
 use reader::Reader;
 
-/// The id that stands for no message.
+/// The id that means "no message".
 const NO_MESSAGE: u32 = u32::MAX;
-/// The providers that the resources of an image describe.
+/// The providers that an image's resources describe.
 #[derive(Clone, Debug)]
 pub struct Decoded {
-    /// The providers and their strings. Resources do not contain symbols, template names and
-    /// languages; these are empty.
+    /// The providers and their strings. Symbols, template names and languages are empty, because
+    /// resources do not contain them.
     pub manifest: Manifest,
-    /// The version of the format, 3 or 5.
+    /// The format's version, 3 or 5.
     pub version: Version,
     /// Damage in parts that were skipped because they are not needed to decode events: queries,
     /// filters, channels, maps and the XML of templates.
     pub skipped: Vec<DecodeError>,
 }
 
-/// Reads the bytes of a `WEVT_TEMPLATE` resource, with the strings of the bytes of a message table
+/// Reads the bytes of a `WEVT_TEMPLATE` resource, and the strings in the bytes of a message table
 /// (`MESSAGE_RESOURCE_DATA`), which may be empty.
 ///
-/// References to missing list entries and to missing messages are read as no reference, because an
-/// event can be decoded without its names.
+/// References to missing list entries and messages are ignored, because an event can be decoded
+/// without its names.
 ///
 /// # Errors
 ///
-/// Fails with a [`DecodeError`] that describes the inconsistency and contains its offset.
+/// Fails with a [`DecodeError`] that describes the inconsistency and gives its offset.
 pub fn decode(templates: &[u8], message_table: &[u8]) -> Result<Decoded, DecodeError> {
     let mut manifest = Manifest::default();
     let mut texts: HashMap<u32, TextRef> = HashMap::new();
@@ -82,7 +82,7 @@ pub fn decode(templates: &[u8], message_table: &[u8]) -> Result<Decoded, DecodeE
     for entry in bytes.entries(16, count, 20, "providers")? {
         let guid = Guid::from_bytes(bytes.guid(entry, "provider")?);
         let at = bytes.place(entry + 16, "provider")?;
-        // Each provider has its own lists; otherwise, the same lists could be read endlessly.
+        // Providers do not share lists; otherwise, the same lists could be read without limit.
         if !known.insert(at) {
             return Err(DecodeError::Reference { what: "second provider", offset: entry });
         }

@@ -1,4 +1,4 @@
-//! Reads a provider of a `WEVT_TEMPLATE` resource: its parts in their order, and its events.
+//! Reads a provider of a `WEVT_TEMPLATE` resource: its parts in the right order, and its events.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -10,7 +10,7 @@ use super::{
 };
 use crate::model::Event;
 
-/// The parts of a provider, by their types.
+/// The types of a provider's parts.
 const LEVELS: u32 = 0;
 const TASKS: u32 = 1;
 const OPCODES: u32 = 2;
@@ -37,12 +37,12 @@ impl<'a> Reader<'a> {
         for part in self.entries(at + 16, count, 8, "parts")? {
             let kind = bytes.u32(part, "part")?;
             let place = bytes.place(part + 4, "part")?;
-            // Version 3 has entries for missing parts.
+            // Version 3 has directory entries for missing parts.
             if place != 0 {
                 parts.insert(kind, place);
             }
         }
-        // Items are read before the items that refer to them.
+        // Lists are read before the lists that refer to them.
         let order: [(u32, ReadList<'a>); 12] = [
             (LEVELS, Self::levels),
             (TASKS, Self::tasks),
@@ -122,7 +122,7 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// Reads the names of events and their attributes that are not localized.
+    /// Reads the names of events and their language-independent attributes.
     fn event_attributes(&mut self, at: usize) -> Result<(), DecodeError> {
         const NAME: u8 = 0x11;
         const ATTRIBUTE: u8 = 0x12;

@@ -1,4 +1,4 @@
-//! The state of the reader of one provider, and the kinds of entries that all lists have.
+//! The state of the reader of one provider, and the kinds of entries that are common to all lists.
 //!
 //! All offsets count from the resource's start.
 
@@ -9,10 +9,10 @@ use etw_wire::{Guid, winmeta};
 use super::{bytes::Bytes, error::DecodeError, limits::Limits};
 use crate::model::{Provider, QName, TextRef};
 
-/// The maximum number of reported skipped parts of a provider.
+/// The maximum number of skipped parts to report for a provider.
 const MAX_REPORTS: usize = 16;
 
-/// The indexes of a list's items, by their offsets.
+/// The indexes of a list's items, by offset.
 pub type Places = HashMap<usize, usize>;
 
 /// Reads one provider.
@@ -55,8 +55,8 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Returns `None` for damage in a part that is not needed to decode events, and reports it.
-    /// Exceeded limits are errors even there.
+    /// Reports damage in a part that is not needed to decode events, and returns `None`. Exceeded
+    /// limits are errors even in such parts.
     pub fn tolerate<T>(&mut self, part: Result<T, DecodeError>) -> Result<Option<T>, DecodeError> {
         match part {
             Ok(part) => Ok(Some(part)),
@@ -70,7 +70,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Returns the offsets of a list's entries, and charges their size to the limits.
+    /// Returns the offsets of a list's entries, and deducts their size from the limits.
     pub fn list(
         &mut self,
         at: usize,
@@ -83,7 +83,7 @@ impl<'a> Reader<'a> {
         self.entries(at + 12, count, size, what)
     }
 
-    /// Returns the offsets of entries of a fixed size, and charges their size to the limits.
+    /// Returns the offsets of fixed-size entries, and deducts their size from the limits.
     pub fn entries(
         &mut self,
         start: usize,
@@ -92,12 +92,12 @@ impl<'a> Reader<'a> {
         what: &'static str,
     ) -> Result<impl Iterator<Item = usize> + use<>, DecodeError> {
         let entries = self.bytes.entries(start, count, size, what)?;
-        // The entries are inside the resource, so the product fits.
+        // The entries are inside the resource, so the product cannot overflow.
         self.limits.list(count * size)?;
         Ok(entries)
     }
 
-    /// Returns the text of the message id at an offset, if there is one.
+    /// Returns the text for the message id at an offset, if there is one.
     pub fn message(
         &self,
         offset: usize,
@@ -107,14 +107,14 @@ impl<'a> Reader<'a> {
         Ok(self.texts.get(&id).copied())
     }
 
-    /// Reads the name whose offset is stored at an offset.
+    /// Reads the name whose offset is stored at this offset.
     pub fn name(&mut self, offset: usize, what: &'static str) -> Result<String, DecodeError> {
         let place = self.bytes.place(offset, what)?;
         let name = self.bytes.sized_text(place, what)?;
         self.limits.text(name)
     }
 
-    /// Reads a name that can be one of winmeta.xml's, which start with `win:`.
+    /// Reads a name; names from winmeta.xml start with `win:`.
     pub fn qualified(&mut self, offset: usize, what: &'static str) -> Result<QName, DecodeError> {
         let written = self.name(offset, what)?;
         let namespace = if written.starts_with("win:") { winmeta::NAMESPACE } else { "" };

@@ -5,7 +5,7 @@ use etw_wire::{InType, OutType};
 use super::{binxml, error::DecodeError, reader::Reader};
 use crate::model::{Position, Property, PropertyKind, Size, Template};
 
-/// The sizes in bytes of a template's header and of a field's descriptor.
+/// The sizes in bytes of a template's header and a field's descriptor.
 const HEAD: usize = 40;
 const DESCRIPTOR: usize = 20;
 
@@ -18,7 +18,7 @@ const VARIABLE_COUNT: u32 = 0x10;
 /// The input type `win:SID`. A fixed length of this type is stored without `FIXED_LENGTH`.
 const SID: u8 = 19;
 
-/// A field whose sizes have not been resolved.
+/// A field whose references to counts and lengths have not been resolved.
 struct Descriptor {
     flags: u32,
     in_type: u8,
@@ -31,12 +31,12 @@ struct Descriptor {
     name: String,
 }
 
-/// The fields to which a size can refer, by the indexes of their descriptors.
+/// The fields to which a size can refer, by descriptor index.
 #[derive(Clone, Copy)]
 struct Scope {
     /// The first field of the same list, and the number of fields.
     list: (usize, usize),
-    /// The number of the template's fields, which come first.
+    /// The number of the template's own fields, which come first.
     outer: usize,
 }
 
@@ -54,7 +54,7 @@ impl Scope {
 }
 
 impl Reader<'_> {
-    /// Reads the consecutive templates, including those without events.
+    /// Reads the templates, which are stored consecutively, including templates without events.
     pub fn templates(&mut self, at: usize) -> Result<(), DecodeError> {
         self.bytes.tag(at, *b"TTBL")?;
         let count = self.bytes.place(at + 8, "number of templates")?;
@@ -62,7 +62,7 @@ impl Reader<'_> {
         for _ in 0..count {
             self.template(at)?;
             let length = self.bytes.place(at + 4, "template")?;
-            // A template has at least the size of its header, so the loop terminates.
+            // A template is at least as large as its header, so the loop terminates.
             if length < HEAD {
                 return Err(DecodeError::Reference { what: "template", offset: at });
             }
@@ -157,7 +157,7 @@ impl Reader<'_> {
             let scope = Scope { list: (first, count), outer: scope.outer };
             let mut properties = Vec::with_capacity(members.len());
             for member in members {
-                // Structures do not contain structures.
+                // Structures cannot be nested.
                 if member.flags & STRUCT != 0 {
                     return Err(bad.clone());
                 }
@@ -173,7 +173,7 @@ impl Reader<'_> {
                     self.tolerate(map)?
                 }
             };
-            // A structure is marked by a flag, not by a type.
+            // A flag, not a type, marks a structure.
             let in_type = InType::from_code(it.in_type).filter(|one| one.name().is_some());
             match (in_type, OutType::from_code(it.out_type)) {
                 (Some(in_type), Some(out_type)) => {

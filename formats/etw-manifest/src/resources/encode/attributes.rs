@@ -1,8 +1,8 @@
-//! The attributes of events that are not localized.
+//! The language-independent attributes of events.
 
 use crate::model::Event;
 
-/// Splits an event's attributes into pairs; semicolons in quotation marks do not end a pair.
+/// Splits an event's attributes into pairs; a semicolon in quotation marks does not end a pair.
 #[must_use]
 pub fn attributes(event: &Event) -> Vec<String> {
     let mut pairs = Vec::new();

@@ -13,12 +13,12 @@ const VALUE: u8 = 0x05;
 const ATTRIBUTE: u8 = 0x06;
 const SUBSTITUTION: u8 = 0x0D;
 const END: u8 = 0x00;
-/// The flag for an element with attributes, or for an attribute that another one follows.
+/// The flag of an element with attributes, or of an attribute that is not the last.
 const MORE: u8 = 0x40;
 const STRING: u8 = 1;
 const NO_DEPENDENCY: u16 = 0xFFFF;
 
-/// Writes the fragment of an element; `types` are the types of the template's fields.
+/// Writes the fragment of an element; `types` holds the types of the template's fields.
 pub fn fragment(root: &Element, types: &[u8]) -> Result<Vec<u8>, TryFromIntError> {
     let mut out = Bytes::default();
     out.slice(&FRAGMENT);
@@ -68,7 +68,7 @@ fn element(node: &Element, types: &[u8], out: &mut Bytes) -> Result<(), TryFromI
     out.put_length(size, size + 4)
 }
 
-/// Returns the field that a string such as `%1` stands for, counted from 0.
+/// Returns the index of the field that a string such as `%1` stands for, counting from 0.
 #[must_use]
 pub fn field_of(text: &str) -> Option<u16> {
     let (_, after) = text.split_once('%')?;
@@ -92,7 +92,7 @@ fn hash(text: &str) -> u16 {
     u16::try_from(whole & 0xFFFF).unwrap_or_default()
 }
 
-/// Returns the XML as the text that is hashed for a template's GUID.
+/// Returns the XML in the textual form that is hashed for a template's GUID.
 pub fn text(root: &Element) -> String {
     let mut out = String::new();
     write(root, true, &mut out);

@@ -1,4 +1,4 @@
-//! Writes little-endian integers and UTF-16, at the end or in reserved places.
+//! Writes little-endian integers and UTF-16, at the end or in reserved space.
 
 use std::num::TryFromIntError;
 
@@ -6,8 +6,8 @@ use std::num::TryFromIntError;
 #[derive(Debug, Default)]
 pub struct Bytes(pub Vec<u8>);
 
-/// The size of the prefix of a prefixed string, which consists of its size, its characters, a NUL,
-/// and zeros up to a multiple of four.
+/// The size of the length prefix of a string. The prefixed string consists of its size, its
+/// characters, a NUL, and zeros up to a multiple of four.
 const PREFIX: usize = 4;
 
 impl Bytes {
@@ -36,7 +36,7 @@ impl Bytes {
         self.0.extend_from_slice(bytes);
     }
 
-    /// Appends zeros up to a multiple of a number of bytes from the start.
+    /// Appends zeros up to a multiple of `to` bytes from the start.
     pub fn align(&mut self, to: usize) {
         self.0.resize(self.0.len().next_multiple_of(to), 0);
     }
@@ -48,19 +48,19 @@ impl Bytes {
         at
     }
 
-    /// Writes a value to the place that is reserved for it.
+    /// Writes a value to its reserved space.
     pub fn put_u32(&mut self, at: usize, value: u32) {
         if let Some(place) = self.0.get_mut(at..at + 4) {
             place.copy_from_slice(&value.to_le_bytes());
         }
     }
 
-    /// Appends characters without a NUL.
+    /// Appends the characters without a NUL.
     pub fn utf16(&mut self, text: &str) {
         self.0.extend(text.encode_utf16().flat_map(u16::to_le_bytes));
     }
 
-    /// Appends a string with a NUL.
+    /// Appends a NUL-terminated string.
     pub fn zero_terminated(&mut self, text: &str) {
         self.utf16(text);
         self.u16(0);
@@ -83,7 +83,7 @@ impl Bytes {
     }
 }
 
-/// Returns the bytes of a prefixed string.
+/// Returns the size of a prefixed string in bytes.
 pub fn prefixed_size(text: &str) -> usize {
     let units = text.encode_utf16().count() + 1;
     (PREFIX + units * 2).next_multiple_of(4)

@@ -96,7 +96,7 @@ impl Writer<'_> {
         self.out.put_length(length, start)
     }
 
-    /// Appends zeros up to a multiple of four bytes from a block's start.
+    /// Appends zeros up to a multiple of four bytes from the start of a block.
     fn align_block(&mut self, start: usize) {
         let length = (self.out.0.len() - start).next_multiple_of(4);
         self.out.0.resize(start + length, 0);
@@ -123,7 +123,7 @@ impl Writer<'_> {
         let length = self.out.reserve(4);
         self.out.u32(u32::try_from(entries.len())?);
         let mut place = self.out.reserve(entries.len() * ENTRY);
-        // Each string once, sorted by UTF-16 code units.
+        // Each string is written once, sorted by UTF-16 code units.
         let mut texts: BTreeMap<Vec<u16>, u32> =
             entries.iter().map(|(_, _, text)| (text.encode_utf16().collect(), 0)).collect();
         for (units, offset) in &mut texts {

@@ -1,4 +1,4 @@
-//! The languages of strings, by their names in manifests.
+//! The languages of strings, by name.
 
 /// The names and numbers (`LANGID`) of languages. Source: Microsoft's "Windows Language Code
 /// Identifier Reference".

@@ -9,7 +9,7 @@ use super::{
 };
 use crate::model::{Map, Provider, Query, TextRef};
 
-/// The offsets of items to which others refer.
+/// The offsets of items to which other items refer.
 #[derive(Default)]
 pub struct Offsets {
     pub channels: Vec<u32>,
@@ -28,7 +28,7 @@ pub struct Writer<'a> {
     pub offsets: Offsets,
 }
 
-/// An entry of a list: the parts before and after the offset of its name.
+/// An entry of a list: the parts before and after the offset of the entry's name.
 struct Entry<'a> {
     before: Vec<u8>,
     name: &'a str,
@@ -75,7 +75,7 @@ impl<'a> Writer<'a> {
         Ok(offsets)
     }
 
-    /// Writes a list in an order, and returns the offsets by the items' indexes.
+    /// Writes a list in a given order, and returns the offsets by item index.
     fn ordered<T>(
         &mut self,
         tag: [u8; 4],
@@ -160,8 +160,8 @@ impl<'a> Writer<'a> {
         Ok(())
     }
 
-    /// Writes the maps. Their offsets and names are sorted by name, because maps are found by name;
-    /// the maps themselves are in the manifest's order.
+    /// Writes the maps. Their offsets and names are sorted by name for lookup, but the maps are
+    /// stored in the manifest's order.
     pub fn maps(&mut self) -> Result<(), TryFromIntError> {
         let maps = &self.provider.maps;
         let by_name = sorted(maps, |map| map.name.encode_utf16().collect::<Vec<u16>>());
@@ -223,8 +223,8 @@ impl<'a> Writer<'a> {
         at.and_then(|at| self.offsets.templates.get(at).copied()).unwrap_or(0)
     }
 
-    /// Writes the named queries. Each query's length extends to the end of its strings, including
-    /// the queries in between.
+    /// Writes the named queries. Each query's length reaches to the end of its strings and so
+    /// includes the queries in between.
     pub fn queries(&mut self) -> Result<(), TryFromIntError> {
         const HEAD: usize = 20;
         const ITEM: usize = 8;
@@ -277,7 +277,7 @@ impl<'a> Writer<'a> {
         self.out.slice(b"FLTR");
         let length = self.out.reserve(4);
         self.out.u32(u32::try_from(filters.len())?);
-        // mc.exe leaves the previous value here.
+        // mc.exe repeats the previous value here.
         let last = filters.last().and_then(|filter| filter.template);
         let junk = self.template(last);
         self.out.u32(junk);

@@ -6,14 +6,14 @@ use std::{collections::HashMap, iter, num::TryFromIntError};
 use super::{bytes::Bytes, error::EncodeError};
 use crate::model::{Manifest, Provider, TextRef, Translation};
 
-/// The id of a message that nothing refers to.
+/// The id of a message without references.
 pub const NONE: u32 = u32::MAX;
 
-/// The highest four bits of an id, by the kind of the message's owner.
+/// The highest four bits of an id, by the kind of item that owns the message.
 #[derive(Clone, Copy)]
 #[repr(u32)]
 enum Tag {
-    /// Events of winmeta.xml's channels, whose strings older viewers look up without a tag.
+    /// Events in winmeta.xml's channels; older viewers look up their strings without a tag.
     GlobalEvent = 0x0,
     Keyword = 0x1,
     Opcode = 0x3,
@@ -31,7 +31,7 @@ struct Ids {
 }
 
 impl Ids {
-    /// Assigns an id to a message, unless it has one.
+    /// Assigns an id to a message that has none.
     fn give(&mut self, text: Option<TextRef>, tag: Tag, value: u32) -> bool {
         const VALUE: u32 = 0x00FF_FFFF;
         let Some(id) = text.and_then(|text| self.ids.get_mut(text)) else {
@@ -61,7 +61,7 @@ pub fn message_ids(manifest: &Manifest) -> Vec<u32> {
 }
 
 fn give_provider(ids: &mut Ids, provider: &Provider) {
-    // The provider and its channels have no values from which ids could be derived.
+    // Providers and channels have no values from which to derive ids.
     let mut next = 1;
     let names = provider.channels.iter().map(|channel| channel.message);
     for text in iter::once(provider.message).chain(names) {
@@ -116,13 +116,13 @@ fn give_provider(ids: &mut Ids, provider: &Provider) {
 /// The size of a block's header in the table, in bytes.
 const BLOCK: usize = 12;
 
-/// Returns the table of the strings that have ids.
+/// Returns the table of strings that have ids.
 pub fn table(manifest: &Manifest, ids: &[u32]) -> Result<Option<Vec<u8>>, EncodeError> {
     of_texts(ids, manifest.texts.iter().map(|text| text.value.as_str()))
 }
 
 /// Returns the table of a translation. Untranslated strings are included in the first language,
-/// since a message is looked up in one table only.
+/// because a viewer looks in only one table.
 pub fn translated(
     manifest: &Manifest,
     translation: &Translation,

@@ -1,7 +1,7 @@
 //! Writes the resources that decoders read.
 //!
-//! Deliberately independent: the decoder of these formats shares no code with this encoder, because
-//! tests check one against the other. Both follow `docs/reference/decoding-resources.md`.
+//! This encoder deliberately shares no code with the decoder of these formats, so that tests can
+//! check one against the other. Both follow `docs/reference/decoding-resources.md`.
 
 mod attributes;
 mod binxml;
@@ -25,7 +25,7 @@ pub use binxml::field_of;
 pub use error::EncodeError;
 pub use messages::{NONE as NO_MESSAGE, message_ids};
 
-/// Returns the bytes of the `WEVT_TEMPLATE` resource of a manifest, in a version of the format.
+/// Returns the bytes of a manifest's `WEVT_TEMPLATE` resource in a version of the format.
 ///
 /// # Errors
 ///
@@ -34,8 +34,8 @@ pub fn wevt_template(manifest: &Manifest, version: Version) -> Result<Vec<u8>, E
     wevt::encode(manifest, &message_ids(manifest), version)
 }
 
-/// Returns the bytes of the message table (`MESSAGE_RESOURCE_DATA`) of a manifest in its first
-/// language, or `None` if it has no strings.
+/// Returns the bytes of the message table (`MESSAGE_RESOURCE_DATA`) in the manifest's first
+/// language, or `None` if there are no strings.
 ///
 /// # Errors
 ///
@@ -44,7 +44,7 @@ pub fn message_table(manifest: &Manifest) -> Result<Option<Vec<u8>>, EncodeError
     messages::table(manifest, &message_ids(manifest))
 }
 
-/// Returns both resources for an image, with a message table for each language of the manifest.
+/// Returns both resources for an image, with a message table for each language.
 ///
 /// # Errors
 ///
@@ -63,7 +63,7 @@ pub fn resources(manifest: &Manifest) -> Result<Vec<Resource>, EncodeError> {
         })
         .transpose()
     };
-    // A manifest without strings of its own has only the strings of winmeta.xml, which are English.
+    // A manifest without strings has only those of winmeta.xml, which are English.
     let first = if manifest.culture.is_empty() { "en-US" } else { &manifest.culture };
     let mut resources = Vec::new();
     resources.extend(table(first, message_table(manifest)?)?);

@@ -1,4 +1,4 @@
-//! Writes templates (`TEMP`): the fields of an event, and the XML that shows them.
+//! Writes templates (`TEMP`): the fields of an event, and the XML that event logs show.
 
 use std::num::TryFromIntError;
 
@@ -17,12 +17,12 @@ const VARIABLE_LENGTH: u32 = 4;
 const FIXED_COUNT: u32 = 8;
 const VARIABLE_COUNT: u32 = 0x10;
 
-/// `win:Binary`, the type of structures in binary XML.
+/// `win:Binary`, the type that binary XML uses for structures.
 const BINARY: u8 = InType::Binary.code();
-/// The flag in binary XML for several values of a type.
+/// The binary XML flag for an array.
 const ARRAY: u8 = 0x80;
 
-/// Returns the type of a field in binary XML.
+/// Returns a field's type in binary XML.
 fn value_type(property: &Property) -> u8 {
     let one = match &property.kind {
         PropertyKind::Data { in_type, .. } => in_type.code(),
@@ -32,7 +32,7 @@ fn value_type(property: &Property) -> u8 {
     if property.count == Size::None { one } else { one | ARRAY }
 }
 
-/// Returns the XML that shows an event.
+/// Returns the XML that event logs show for an event.
 fn xml(template: &Template) -> Element {
     if let Some(own) = &template.user_data {
         return own.clone();
@@ -56,9 +56,9 @@ fn xml(template: &Template) -> Element {
     }
 }
 
-/// Returns the GUID by which event logs identify equal templates: a hash of the XML and the types.
+/// Returns the GUID by which event logs recognize equal templates: a hash of the XML and the types.
 fn guid(xml: &Element, types: &[u8]) -> Guid {
-    /// The version of a GUID that is derived from a name, at its position in the byte.
+    /// The version of a GUID that is derived from a name, in its bit position.
     const VERSION: u8 = 0x50;
     let mut hash = Sha256::new();
     hash.update(b"MS-WEVT\0");
@@ -77,7 +77,7 @@ fn guid(xml: &Element, types: &[u8]) -> Guid {
     Guid::from_bytes(bytes)
 }
 
-/// Writes a template; `maps` are the offsets of the provider's maps.
+/// Writes a template; `maps` holds the offsets of the provider's maps.
 pub fn write(template: &Template, maps: &[u32], out: &mut Bytes) -> Result<(), TryFromIntError> {
     const DESCRIPTOR: usize = 20;
     let properties = &template.properties;
@@ -127,7 +127,7 @@ pub fn write(template: &Template, maps: &[u32], out: &mut Bytes) -> Result<(), T
     out.put_length(length, start)
 }
 
-/// The names of fields, which follow the descriptors.
+/// The fields' names, which follow the descriptors.
 struct Names<'a> {
     offset: u32,
     names: Vec<&'a str>,
@@ -177,7 +177,7 @@ fn descriptor<'a>(
             out.u32(map.and_then(|map| maps.get(map).copied()).unwrap_or(0));
         }
         PropertyKind::Data { in_type, out_type, map, .. } => {
-            // The value contains its length.
+            // The data contains its length.
             if *in_type == InType::Sid {
                 flags &= !FIXED_LENGTH;
             }

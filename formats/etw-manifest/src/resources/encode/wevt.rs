@@ -1,4 +1,4 @@
-//! Writes the `WEVT_TEMPLATE` resource: its providers, and the directory of each one's lists.
+//! Writes the `WEVT_TEMPLATE` resource: its providers, each with a directory of its lists.
 
 use std::num::TryFromIntError;
 
@@ -11,7 +11,7 @@ use super::{
 };
 use crate::model::{Event, Manifest, Provider};
 
-/// The numbers of the lists in a provider's directory.
+/// The type numbers of lists in a provider's directory.
 #[derive(Clone, Copy)]
 #[repr(u32)]
 enum List {
@@ -29,7 +29,7 @@ enum List {
     ProviderAttributes = 13,
 }
 
-/// The number of entries in the directory of version 3.
+/// The number of directory entries in version 3.
 const V3_PLACES: usize = 11;
 
 /// Encodes a manifest.
@@ -55,7 +55,7 @@ pub fn encode(manifest: &Manifest, ids: &[u32], version: Version) -> Result<Vec<
         out = writer.out;
     }
     out.put_length(length, 0)?;
-    // Two bytes that are not included in any length.
+    // Two bytes that no length includes.
     out.u16(0);
     Ok(out.0)
 }

@@ -19,11 +19,11 @@ fn event(id: u16, extended: Vec<ExtendedItem>, user_data: Vec<u8>) -> Event {
     Event { record, time, ..Event::default() }
 }
 
-/// Returns a `TraceLogging` event with one field, a number.
+/// Returns a `TraceLogging` event with a single field, a number.
 fn self_describing() -> Event {
     let mut metadata = vec![0, 0, 0];
     metadata.extend(b"Ticked\0count\0");
-    // The type: UInt8.
+    // The field's type: UInt8.
     metadata.push(4);
     metadata[0] = u8::try_from(metadata.len()).unwrap();
     let traits = b"\x0a\0Contoso\0".to_vec();

@@ -27,21 +27,21 @@ pub fn driver(folder: &Path) {
          [profile.dev]\npanic = \"abort\"\n[profile.release]\npanic = \"abort\"\n"
     );
     fs::write(folder.join("Cargo.toml"), manifest).unwrap();
-    // A lock file with this repository's versions, which are already on this machine.
+    // A lock file with this repository's versions, which are already present on this machine.
     fs::copy(root().join("Cargo.lock"), folder.join("Cargo.lock")).unwrap();
 }
 
-/// Returns the checkout's target folder. Drivers that tests build in it share their dependencies.
+/// Returns the checkout's target folder, in which drivers built by tests share their dependencies.
 pub fn target() -> PathBuf {
     Path::new(env!("CARGO_TARGET_TMPDIR")).parent().unwrap().to_owned()
 }
 
-/// Returns `cargo etw` with these arguments, in a folder.
+/// Returns a `cargo etw` command with these arguments, in a folder.
 pub fn command(folder: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_cargo-etw"));
     command
         .current_dir(folder)
-        // cargo sets these variables for tests; an author's environment has none of them.
+        // cargo sets these variables for tests; an author's environment does not contain them.
         .env_remove("CARGO_TARGET_DIR")
         .env_remove("CARGO_MANIFEST_DIR")
         .arg("etw")
@@ -54,7 +54,7 @@ pub fn etw(folder: &Path, arguments: &[&str]) -> Output {
     command(folder, arguments).output().unwrap()
 }
 
-/// Runs `cargo etw`, which builds in the checkout's target folder.
+/// Runs `cargo etw` so that it builds in the checkout's target folder.
 pub fn etw_in_target(folder: &Path, arguments: &[&str]) -> Output {
     command(folder, arguments).env("CARGO_TARGET_DIR", target()).output().unwrap()
 }

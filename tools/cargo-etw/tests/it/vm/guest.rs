@@ -1,7 +1,7 @@
-//! The guest that stands in for Windows: a Linux kernel and busybox, from Debian's packages.
+//! The guest that stands in for Windows: a Linux kernel and busybox from Debian packages.
 //!
-//! `cargo xtask test` fetches them into `target/guest`; `WDK_ETW_GUEST` names another folder with
-//! `vmlinuz`, `busybox` and `modules/*.ko`.
+//! `cargo xtask test` downloads them to `target/guest`; `WDK_ETW_GUEST` can name another folder
+//! with `vmlinuz`, `busybox` and `modules/*.ko`.
 
 use std::{
     collections::BTreeMap,
@@ -11,7 +11,7 @@ use std::{
 
 use etw_test_support::root;
 
-/// The modules, in loading order; some kernels lack some of them.
+/// The kernel modules in loading order; some kernels lack some of them.
 const MODULES: [&str; 23] = [
     "crct10dif_common", "crct10dif_generic", "crc-t10dif", "crc64", "crc64-rocksoft", "t10-pi",
     "scsi_common", "scsi_mod", "libata", "libahci", "ahci", "sd_mod", "cdrom", "sr_mod",
@@ -19,7 +19,7 @@ const MODULES: [&str; 23] = [
     "pvpanic_pci",
 ];
 
-/// Returns the folder of the kernel and busybox.
+/// Returns the folder that contains the kernel and busybox.
 fn folder() -> PathBuf {
     let folder =
         env::var_os("WDK_ETW_GUEST").map_or_else(|| root().join("target/guest"), PathBuf::from);
@@ -37,7 +37,7 @@ pub fn kernel() -> PathBuf {
     folder().join("vmlinuz")
 }
 
-/// Writes the file system that the kernel starts with.
+/// Writes the initial file system for the kernel.
 pub fn write_initramfs(to: &Path) {
     let folder = folder();
     let mut files: BTreeMap<String, (u32, Vec<u8>)> = BTreeMap::new();

@@ -1,11 +1,11 @@
 #!/bin/busybox sh
 # The whole userland of the guest that stands in for Windows in the tests of `cargo etw vm`.
 #
-# It follows the same protocol: what Setup, setup.cmd, start.cmd and agent.cmd do on Windows, this
-# script does on Linux. The system disk is one FAT file system; stages are shell scripts.
+# It follows the same protocol: this script does the work of Setup, setup.cmd, start.cmd and agent.cmd
+# on Windows. The system disk is one FAT file system; stages are shell scripts.
 #
-# The kernel's command line may have: etw.install=hang|error|loop (what the installation does
-# instead), etw.seconds=N (each stage's time).
+# The kernel's command line can contain etw.install=hang|error|loop (how the installation fails) and
+# etw.seconds=N (the duration of each stage).
 
 /bin/busybox mkdir -p /proc /sys /dev /system /results /kit /answer /media
 /bin/busybox --install -s /bin
@@ -45,7 +45,7 @@ option() {
     sed -n "s/.*etw\.$1=\([^ ]*\).*/\1/p" /proc/cmdline
 }
 
-# Mounts the first CD that has a file.
+# Mounts the first CD that contains a file.
 cd_with() {
     for device in /dev/sr*; do
         [ -b "$device" ] || continue
@@ -56,7 +56,7 @@ cd_with() {
     return 1
 }
 
-# Mounts the disk that has a file. Disks change places from start to start.
+# Mounts the disk that contains a file. The order of disks changes from start to start.
 disk_with() {
     for device in $3; do
         [ -b "$device" ] || continue
@@ -72,7 +72,7 @@ fail() {
     off
 }
 
-# Setup: four starts, as of Windows; at the last one, start.cmd looks at what setup.cmd has changed.
+# Setup: four starts, as on Windows; at the last one, start.cmd checks the changes by setup.cmd.
 install() {
     case $(option install) in
     hang) while :; do sleep 60; done ;;
@@ -124,7 +124,7 @@ room() {
     rm -f /results/room.tmp
 }
 
-# The arguments of a line of the plan: number, leg, stage, minutes, risky, script.
+# The arguments are those in a line of the plan: number, leg, stage, minutes, risky, script.
 stage() {
     number=$1 leg=$2 name=$3 minutes=$4 script=$(echo "$6" | tr '\\' '/')
     place=/system/place/$number
@@ -162,7 +162,7 @@ stage() {
             return
         fi
         say "alive $left"
-        # The loop looks more often than it speaks.
+        # The loop checks more often than it sends messages.
         for part in 1 2 3 4 5; do
             [ -e "$place.code" ] && break
             usleep 200000
@@ -192,7 +192,7 @@ agent() {
     off
 }
 
-# Drives show up a little after the start.
+# Drives appear shortly after the start.
 for try in 1 2 3 4 5 6 7 8 9 10; do
     [ -b /dev/sda ] && break
     usleep 200000

@@ -1,7 +1,7 @@
-//! Runs all of `cargo etw vm` with a guest that stands in for Windows.
+//! Tests the whole of `cargo etw vm` with a guest that stands in for Windows.
 //!
 //! The guest is a Linux kernel with [a script](init.sh) that follows the same protocol as Setup and
-//! the agent in Windows. It proves the host side: images, QEMU, limits, results, exit codes. It
+//! the agent in Windows. This tests the host side: images, QEMU, limits, results, exit codes. It
 //! proves nothing about Windows.
 
 mod guest;
@@ -23,13 +23,13 @@ use etw_vm::{bugcheck::Bugcheck, iso};
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// A stage that passes.
+/// The script of a stage that passes.
 const PASS: &str = "result passed null\nexit 0\n";
 
 /// A folder with everything that a run needs.
 struct Bench {
     folder: TempDir,
-    /// Additional words of the kernel's command line.
+    /// Additional words for the kernel's command line.
     words: String,
 }
 
@@ -42,7 +42,7 @@ struct Ended {
 }
 
 impl Bench {
-    /// Makes a bench without a base image.
+    /// Creates a bench without a base image.
     fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path();
@@ -67,11 +67,11 @@ impl Bench {
         Self { folder, words: String::new() }
     }
 
-    /// Makes a bench with a copy of a base image that is installed once.
+    /// Creates a bench with a copy of a base image, which is only installed once.
     fn installed() -> Self {
         let base = &base().0;
         let bench = Self::new();
-        // The cached hash depends on the image's time, which a copy does not keep.
+        // The cached hash depends on the image's modification time, which a copy would change.
         let copy = Command::new("cp")
             .args(["-a"])
             .arg(base.path("images"))
@@ -85,7 +85,7 @@ impl Bench {
         self.folder.path().join(name)
     }
 
-    /// Gives a stage a script, which can use `$out`, the results folder, and `result STATUS
+    /// Gives a stage a script, which can use `$out` (the results folder) and `result STATUS
     /// REASON`.
     fn stage(&self, name: &str, script: &str) {
         let text = format!(
@@ -96,14 +96,14 @@ impl Bench {
         fs::write(self.path("stages").join(format!("{name}.sh")), text).unwrap();
     }
 
-    /// Returns the time for which a guest that does not hang may be silent: on a busy machine, it
-    /// starts slowly.
+    /// Returns the maximum time without output from a guest that does not hang; on a busy machine,
+    /// it starts slowly.
     fn silence() -> String {
         let start = base().1 / 4;
         (start * 2).as_secs().max(15).to_string()
     }
 
-    /// Returns the command, with these arguments after the common ones.
+    /// Returns the command with these arguments after the common ones.
     fn command(&self, arguments: &[&str]) -> Command {
         self.command_with(&["tcg"], arguments)
     }
@@ -127,7 +127,7 @@ impl Bench {
             command.arg(option).arg(self.path(name));
         }
         command
-            // No test needs cargo-etw to be built for Windows.
+            // No test needs cargo-etw built for Windows.
             .args(["--tracer", "none"])
             .args(["--disk", "1"])
             .args(["--memory", "192", "--processors", "1"])
@@ -163,7 +163,7 @@ impl Bench {
         }
     }
 
-    /// Starts the command, and waits until the guest has sent `said`.
+    /// Starts the command, and waits until the guest has printed `said`.
     fn start_until(&self, arguments: &[&str], said: &str) -> Child {
         let child =
             self.command(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
@@ -180,7 +180,7 @@ impl Bench {
         self.ended(output.status.code(), &output.stdout, &output.stderr)
     }
 
-    /// Returns the QEMU processes of this bench, whose command lines contain its folder.
+    /// Returns this bench's QEMU processes, whose command lines contain its folder.
     fn machines(&self) -> Vec<u32> {
         let folder = self.folder.path().to_str().unwrap();
         let ids = fs::read_dir("/proc").unwrap().filter_map(|entry| {
@@ -201,7 +201,7 @@ impl Bench {
         assert_eq!(self.runs(), Vec::<PathBuf>::new());
     }
 
-    /// Returns the runs' folders, which are beside the base images.
+    /// Returns the folders of the runs, which are next to the base images.
     fn runs(&self) -> Vec<PathBuf> {
         let images = fs::read_dir(self.path("images")).into_iter().flatten();
         images
@@ -213,8 +213,8 @@ impl Bench {
     }
 }
 
-/// Returns the bench whose base image others copy, and the duration of its installation, which
-/// includes four starts.
+/// Returns the bench whose base image others copy, and the duration of its installation, during
+/// which the guest starts four times.
 fn base() -> &'static (Bench, Duration) {
     static BASE: OnceLock<(Bench, Duration)> = OnceLock::new();
     BASE.get_or_init(|| {
@@ -227,7 +227,7 @@ fn base() -> &'static (Bench, Duration) {
 }
 
 impl Ended {
-    /// Returns the report's results: stage, leg, outcome.
+    /// Returns the results in the report: stage, leg, outcome.
     fn results(&self) -> Vec<(&str, &str, &str)> {
         let rows = self.report["stages"].as_array().unwrap();
         let text = |row: &'_ Value, name: &str| -> &'static str {
@@ -236,7 +236,7 @@ impl Ended {
         rows.iter().map(|row| (text(row, "stage"), text(row, "leg"), text(row, "result"))).collect()
     }
 
-    /// Returns the reason of a stage in the plain leg.
+    /// Returns the reason in the result of a stage in the plain leg.
     fn reason(&self, stage: &str) -> &str {
         let rows = self.report["stages"].as_array().unwrap();
         let row = rows.iter().find(|row| row["stage"] == stage && row["leg"] == "plain");
@@ -256,7 +256,7 @@ impl Ended {
     }
 }
 
-/// The short tests, which `cargo xtask test` runs.
+/// Short tests, which `cargo xtask test` runs.
 mod short {
     use super::*;
 
@@ -265,7 +265,7 @@ mod short {
     fn windows_is_installed_and_the_stages_run_over_a_restart() {
         let bench = Bench::new();
         bench.stage("machine", "echo 26100 >$out/machine/build.txt\nresult passed null\n");
-        // The kit contains the planned files with their contents and long names.
+        // The kit contains the planned files, with contents and long names unchanged.
         bench.stage(
             "install",
             "set -e\ngrep -q '\"service\": \"contoso_service\"' /kit/wdk-etw-kit.json\n\
@@ -287,7 +287,7 @@ mod short {
         let log = fs::read_to_string(bench.path("out/serial.log")).unwrap();
         assert_eq!(log.matches("wdk-etw: boot").count(), 2, "{log}");
         assert_eq!(ended.report["ended_early"], Value::Null);
-        // An evaluation edition is installed again some days after this time.
+        // An evaluation edition is reinstalled some days after this time.
         let image = fs::read_dir(bench.path("images")).unwrap();
         let about =
             image.filter_map(|entry| fs::read(entry.unwrap().path().join("base.json")).ok());
@@ -298,7 +298,7 @@ mod short {
     }
 }
 
-/// The tests that `cargo xtask test --deep` runs.
+/// Tests that only `cargo xtask test --deep` runs.
 mod whole {
     use super::*;
 
@@ -375,9 +375,9 @@ mod whole {
         // A requested restart happens before the next stage.
         bench.stage("boot", "echo '{}' >$out/boot/started.json\nresult passed null\nexit 194\n");
         bench.stage("booted", "[ -e $out/boot/started.json ] && result passed null\n");
-        // Longer than its time limit.
+        // The stage exceeds its time limit.
         bench.stage("decode", "sleep 1000\n");
-        // One script serves several stages, and gets the stage's name.
+        // One script serves several stages, and receives the stage's name.
         bench.stage(
             "probe",
             "result passed null\n[ $WDK_ETW_STAGE = probe ] && exit 1\n\
@@ -427,7 +427,7 @@ mod whole {
         for stage in ["boot", "verifier"] {
             bench.stage(stage, &format!("{pass}exit 194\n"));
         }
-        // The driver of the verifier leg crashes Windows in the scenarios.
+        // In the verifier leg, the scenarios stage crashes Windows.
         bench.stage(
             "scenarios",
             &format!("{pass}case $out in */verifier) sync; echo c >/proc/sysrq-trigger; esac\n"),
@@ -462,12 +462,12 @@ mod whole {
         let verifier = ["verifier", "install", "scenarios", "probe", "uninstall"];
         assert_eq!(order, [&plain[..], &verifier[..]].concat());
         let log = fs::read_to_string(bench.path("out/serial.log")).unwrap();
-        // The restarts that the boot and verifier stages request, and the crash.
+        // The restarts that the boot and verifier stages request, and the restart after the crash.
         assert_eq!(log.matches("wdk-etw: boot").count(), 4, "{log}");
         assert!(ended.shown.contains("left no crash dump"), "{}", ended.shown);
     }
 
-    /// A QEMU with a KVM that runs firmware but no operating system.
+    /// A QEMU whose KVM runs firmware but no operating system.
     const KVM_WITHOUT_SYSTEMS: &str = r#"#!/bin/bash
 for one in "$@"; do [ "$one" = kvm ] && has_kvm=1; done
 [ -n "$has_kvm" ] || exec qemu-system-x86_64 "$@"
@@ -503,7 +503,7 @@ exec qemu-system-x86_64 "${all[@]}"
         ended.assert(0, &[("machine", "passed")]);
         let told = format!("Nothing started with kvm within {silence} s; trying tcg");
         assert!(ended.errors.contains(&told), "{}", ended.errors);
-        // The next run remembers that.
+        // The next run remembers the failure.
         let ended = run();
         ended.assert(0, &[("machine", "passed")]);
         assert!(ended.errors.contains("Using tcg, like the installation"), "{}", ended.errors);
@@ -594,7 +594,7 @@ exec qemu-system-x86_64 "${all[@]}"
     #[ignore = "needs QEMU and the stand-in guest; `cargo xtask test --deep` runs it"]
     fn a_loop_of_restarts_ends_the_run() {
         let bench = Bench::installed();
-        // The agent's position in the plan is lost at each restart.
+        // The agent loses its position in the plan at each restart.
         bench.stage("machine", "rm -r /system/place\nsync\nreboot -f\n");
         let ended = bench.run(&["--only", "machine"]);
         ended.assert(3, &[("machine", "unfinished")]);
@@ -640,7 +640,7 @@ exec qemu-system-x86_64 "${all[@]}"
                 assert!(errors.contains("error: interrupted"), "{signal}: {errors}");
                 bench.check_nothing_is_left();
             } else {
-                // The kernel ends QEMU a moment after the command.
+                // The kernel ends QEMU a moment after the command ends.
                 let until = Instant::now() + Duration::from_secs(10);
                 while !bench.machines().is_empty() {
                     assert!(Instant::now() < until, "the machine is still running");
@@ -658,7 +658,7 @@ exec qemu-system-x86_64 "${all[@]}"
         let arguments = ["--firmware", "uefi", "--only", "machine"];
         let ended = bench.run(&arguments);
         ended.assert(0, &[("machine", "passed")]);
-        // Each run has its own variables; the installation's variables stay unchanged.
+        // Each run has its own firmware variables; those of the installation stay unchanged.
         let ended = bench.run(&arguments);
         ended.assert(0, &[("machine", "passed")]);
     }
@@ -684,7 +684,7 @@ exec qemu-system-x86_64 "${all[@]}"
         let mut version = [0; 4];
         TcpStream::connect(place.unwrap()).unwrap().read_exact(&mut version).unwrap();
         assert_eq!(&version, b"RFB ");
-        // The guest finds no plan, and turns itself off.
+        // The guest finds no plan, and shuts down.
         assert_eq!(child.wait().unwrap().code(), Some(0));
         bench.check_nothing_is_left();
     }
@@ -711,7 +711,7 @@ exec qemu-system-x86_64 "${all[@]}"
             assert!(ended.errors.contains(&sentence), "{}", ended.errors);
             assert!(ended.errors.contains("has the serial log"), "{}", ended.errors);
         }
-        // The same folder can be used again.
+        // The same folder can be reused.
         bench.words = String::new();
         let ended = bench.run(&NEEDS);
         ended.assert(0, &[("install", "passed")]);
@@ -748,7 +748,7 @@ fn what_cannot_be_run_is_a_sentence() {
     let sentence = "error: cannot find /nowhere/qemu; install the Debian package qemu-system-x86, or \
                     name the program's path with --qemu";
     assert!(errors.contains(sentence), "{errors}");
-    // Any program will do, because the package is checked before it starts.
+    // Any program suffices, because the package is checked before the program starts.
     let (code, errors) = run(&["--iso", "notes.iso", "--qemu", "/bin/sh", "--driver", "empty"]);
     assert_eq!(code, Some(1), "{errors}");
     assert!(errors.contains("is not a driver package: it has no .inf file"), "{errors}");

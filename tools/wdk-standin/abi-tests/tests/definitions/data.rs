@@ -1,4 +1,4 @@
-//! The definitions that the data on the WDK's headers contain.
+//! The definitions in the data from the WDK headers.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -31,7 +31,7 @@ fn entries(value: &Value) -> impl Iterator<Item = (&str, &Value)> {
     entries.iter().map(|(name, value)| (name.as_str(), value))
 }
 
-/// Returns the set that an entry belongs to, by its list of features.
+/// Returns the set that contains an entry, according to the entry's features.
 fn set_of(features: &Value) -> &str {
     match features {
         Value::String(one) => one,
@@ -39,7 +39,7 @@ fn set_of(features: &Value) -> &str {
     }
 }
 
-/// Returns a type in the sources' notation, in which `long` has 32 bits.
+/// Returns a type in the notation of the sources, in which `long` has 32 bits.
 fn kind(short: &Value) -> String {
     let words: Vec<String> = compact(text(short))
         .split_inclusive(|one: char| !one.is_alphanumeric() && one != '_')
@@ -76,7 +76,7 @@ fn pointer(name: &str, function: &Value) -> String {
     format!("type {name} = Option<unsafeextern\"C\"fn{parameters}>")
 }
 
-/// The lines of an enumeration. `changed` are its values with KMDF 1.33.
+/// Returns the lines of an enumeration. `changed` holds its values with KMDF 1.33.
 fn enumeration(name: &str, one: &Value, changed: &Value, lines: &mut BTreeSet<String>) {
     lines.insert(format!("mod {name}: type Type = {}", kind(&one["type"])));
     for (value_name, value) in entries(&one["values"]) {
@@ -88,7 +88,7 @@ fn enumeration(name: &str, one: &Value, changed: &Value, lines: &mut BTreeSet<St
     }
 }
 
-/// True for a field that bindgen generates, and whose offset it does not assert.
+/// Returns true for a field that bindgen generates, without an offset assertion.
 fn is_added_by_bindgen(field: &str) -> bool {
     field.starts_with("__bindgen_anon_")
         || field.starts_with("__bindgen_padding_")
@@ -97,7 +97,7 @@ fn is_added_by_bindgen(field: &str) -> bool {
         || field.starts_with("_bitfield_")
 }
 
-/// The lines of a structure or union.
+/// Returns the lines of a structure or union.
 fn composite(keyword: &str, name: &str, one: &Value, condition: &str, to: &mut BTreeSet<String>) {
     let words = |value: &Value| -> Vec<String> {
         list(value).iter().map(|word| compact(text(word))).collect()
@@ -215,7 +215,7 @@ pub fn types(set: &str) -> BTreeSet<String> {
     lines
 }
 
-/// The enumeration of the framework's functions, and their function pointer types.
+/// The enumeration of the framework's functions, and the function pointer types.
 pub fn framework() -> BTreeSet<String> {
     let data = read("types.json");
     let mut lines = BTreeSet::new();
@@ -249,7 +249,8 @@ pub fn constants(set: &str) -> BTreeSet<String> {
     let data = read("constants.json");
     let mut lines = BTreeSet::new();
     for (name, one) in entries(&data["constants"]) {
-        // A driver's metadata set this one; another test sees that its values are those of the data.
+        // The driver's metadata determines this one; another test checks that its possible values
+        // are those in the data.
         if set_of(&one[3]) != set || name == "WdfMinimumVersionRequired" {
             continue;
         }
@@ -274,7 +275,8 @@ pub fn variables(set: &str) -> BTreeSet<String> {
             continue;
         }
         let mutable = if one["mut"] == true { "mut " } else { "" };
-        // No variable names its module: the import library decides its level of indirection.
+        // The line does not name the module, because the import library determines the level of
+        // indirection.
         let line = format!("{mutable}{name}: {} from ", kind(&one["type"]));
         match one["link_name"].as_str() {
             None => drop(lines.insert(line)),
@@ -296,7 +298,7 @@ pub fn entry_variables() -> BTreeSet<String> {
         .collect()
 }
 
-/// Calls `each` with the functions of the kernel and of the features.
+/// Calls `each` with the functions of the kernel and of all features.
 fn for_each_function(mut each: impl FnMut(&str, &Value)) {
     let data = read("functions.json");
     for part in ["nt", "feature"] {

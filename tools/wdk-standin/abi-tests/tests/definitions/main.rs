@@ -1,7 +1,7 @@
-//! Compares every definition of the stand-in's generated sources with the data on the WDK's
+//! Compares every definition in the stand-in's generated sources with the data from the WDK
 //! headers, in both directions.
 //!
-//! Each side is a set of lines, one per definition, in a notation that both sides share.
+//! Each side is a set of lines, one for each definition, in a common notation.
 
 mod data;
 mod sources;
@@ -10,10 +10,10 @@ use std::collections::BTreeSet;
 
 /// The features that add definitions.
 const FEATURES: [&str; 6] = ["gpio", "hid", "parallel_ports", "spb", "storage", "usb"];
-/// The definitions that every build has.
+/// The set of definitions that every build contains.
 const BASE: &str = "base";
 
-/// Removes whitespace from text, and abbreviates the paths of C's types.
+/// Removes white space, and abbreviates the paths of C types.
 fn compact(text: &str) -> String {
     let text: String = text.split_whitespace().collect();
     text.replace("::core::ffi::", "")
@@ -102,7 +102,7 @@ fn functions_are_those_of_the_bindings() {
     assert_eq!(all, 2413 + 108);
 }
 
-/// The data do not name a module for every routine, and one routine is an exception.
+/// The data does not name a module for every routine, and one routine is an exception.
 #[test]
 fn routines_are_imported_from_the_modules_in_the_data() {
     let data = data::modules();
@@ -110,18 +110,18 @@ fn routines_are_imported_from_the_modules_in_the_data() {
     for (name, module) in sources::modules() {
         let (header, theirs) = &data[&name];
         match theirs {
-            // Windows 10 2004 and newer export it from ntoskrnl.exe too.
+            // Windows 10 2004 and later also export it from ntoskrnl.exe.
             _ if name == "KeQueryPerformanceCounter" => assert_eq!(module, "ntoskrnl.exe"),
             Some(theirs) => {
                 assert!(module.eq_ignore_ascii_case(theirs), "{name}: {module}");
                 named += 1;
             }
-            // The data name no module: a routine of the kernel, one of Storport, or one that is
-            // declared only.
+            // The data names no module: the routine is a kernel routine, belongs to Storport, or is
+            // only declared.
             None => assert!(
                 module.is_empty()
                     || (module == "storport.sys" && header == "storport.h")
-                    // Static libraries, whose routines link as if from modules.
+                    // Static libraries whose routines are linked as if from modules.
                     || (module == "usbdex.lib" && header == "usbdlib.h")
                     || (module == "vhfkm.lib" && header == "vhf.h")
                     || (module == "ntoskrnl.exe"

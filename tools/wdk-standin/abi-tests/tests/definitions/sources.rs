@@ -1,4 +1,4 @@
-//! The definitions that the stand-in's generated sources contain.
+//! The definitions in the stand-in's generated sources.
 
 use std::{
     cell::RefCell,
@@ -20,11 +20,11 @@ use crate::{BASE, compact};
 type Sets = BTreeMap<String, Vec<Item>>;
 
 thread_local! {
-    /// The files that the thread has read.
+    /// The files that this thread has read.
     static FILES: RefCell<BTreeMap<String, Rc<Sets>>> = RefCell::default();
 }
 
-/// Returns a file's items. If the file is divided into sets, returns only those of the given set.
+/// Returns a file's items; if the file is divided into sets, only those of one set.
 fn items(name: &str, set: &str) -> Vec<Item> {
     let sets = FILES.with_borrow_mut(|files| {
         let file = files.entry(name.to_owned());
@@ -37,7 +37,7 @@ fn read(name: &str) -> Sets {
     let path = Path::new(env!("WDK_SYS_SOURCES")).join(name);
     let text =
         fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-    // A line names the set of the items that follow. A file without such lines has one set.
+    // A line names the set of the items after it. A file without such lines contains one set.
     let titled = text.split("\n// Set: ").skip(1).map(|part| part.split_once('\n').expect("items"));
     let mut sets: Vec<_> = titled.collect();
     if sets.is_empty() {
@@ -51,7 +51,7 @@ fn tokens(part: &impl ToTokens) -> String {
     compact(&part.to_token_stream().to_string())
 }
 
-/// Returns the arguments of the first attribute with a name.
+/// Returns the arguments of the first attribute with this name.
 fn attribute(attributes: &[Attribute], name: &str) -> Option<String> {
     attributes.iter().find_map(|one| match &one.meta {
         Meta::List(list) if list.path.is_ident(name) => Some(tokens(&list.tokens)),
@@ -80,7 +80,7 @@ fn fields(named: &FieldsNamed) -> String {
     fields.join("; ")
 }
 
-/// The lines of an item; none for an import.
+/// Returns the lines of an item; none for an import.
 fn lines(item: &Item) -> Vec<String> {
     let described = |keyword, name: &syn::Ident, attributes: &[Attribute], named| {
         format!(
@@ -136,7 +136,7 @@ fn lines(item: &Item) -> Vec<String> {
     }
 }
 
-/// Returns a constant's value as in the data.
+/// Returns a constant's value in the data's notation.
 fn value(expression: &Expr) -> String {
     match expression {
         Expr::Lit(literal) => match &literal.lit {
@@ -164,7 +164,7 @@ pub fn types(set: &str) -> BTreeSet<String> {
     items.iter().flat_map(lines).collect()
 }
 
-/// The enumeration of the framework's functions, and their function pointer types.
+/// The enumeration of the framework's functions, and the function pointer types.
 pub fn framework() -> BTreeSet<String> {
     items("framework.rs", BASE).iter().flat_map(lines).collect()
 }
@@ -195,7 +195,7 @@ pub fn constants(set: &str) -> BTreeSet<String> {
     constants.collect()
 }
 
-/// The module that the items of a block are imported from.
+/// Returns the module from which a block's items are imported.
 fn module(block: &ItemForeignMod) -> String {
     let Some(attribute) = attribute(&block.attrs, "cfg_attr") else {
         return String::new();
@@ -205,7 +205,7 @@ fn module(block: &ItemForeignMod) -> String {
     rest.split('"').next().expect("a module").to_owned()
 }
 
-/// Calls `each` with every declaration of foreign items, and its module.
+/// Calls `each` with every declaration of foreign items and its module.
 fn for_each_declaration(items: Vec<Item>, mut each: impl FnMut(&ForeignItem, &str)) {
     for item in items {
         if let Item::ForeignMod(block) = item {
@@ -244,8 +244,7 @@ pub fn variables(set: &str) -> BTreeSet<String> {
     lines
 }
 
-/// The variables that are declared only where the stand-in's entry code, which defines them, is
-/// compiled out.
+/// The variables that are declared only if the entry code that defines them is compiled out.
 pub fn entry_variables() -> BTreeSet<String> {
     let blocks = items("constants.rs", BASE).into_iter();
     let blocks = blocks.filter_map(|item| match item {
@@ -262,7 +261,7 @@ pub fn entry_variables() -> BTreeSet<String> {
     variables.collect()
 }
 
-/// Returns the items of the module of a set's functions.
+/// Returns the items in the module of a set's functions.
 fn function_items(set: &str) -> Vec<Item> {
     let wanted = if set == BASE { "ntddk" } else { set };
     items("functions.rs", BASE)
@@ -290,7 +289,7 @@ pub fn functions(set: &str) -> BTreeSet<String> {
     lines
 }
 
-/// The module that each function is imported from, or an empty name.
+/// The module from which each function is imported, or an empty name.
 pub fn modules() -> BTreeMap<String, String> {
     let mut all = BTreeMap::new();
     for set in std::iter::once(BASE).chain(crate::FEATURES) {
@@ -303,7 +302,7 @@ pub fn modules() -> BTreeMap<String, String> {
     all
 }
 
-/// The number of layout assertions that a set compiles to with KMDF 1.31.
+/// Returns the number of layout assertions in a set with KMDF 1.31.
 pub fn assertions(set: &str) -> usize {
     types(set)
         .iter()
