@@ -43,7 +43,14 @@ impl<W: Write> Printer<W> {
     /// Returns a printer to `out`.
     pub fn new(out: W, catalog: Catalog, is_json: bool) -> Self {
         let json = is_json.then(Members::default);
-        Self { out, catalog, json, asked: BTreeSet::new(), printed: 0, warn: |text| eprintln!("warning: {text}") }
+        Self {
+            out,
+            catalog,
+            json,
+            asked: BTreeSet::new(),
+            printed: 0,
+            warn: |text| eprintln!("warning: {text}"),
+        }
     }
 
     /// Returns the number of printed events.
