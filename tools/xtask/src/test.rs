@@ -78,12 +78,12 @@ fn lint_drivers() -> Result<()> {
             command.args(["--package", library]);
         }
         command.arg("--no-deps");
-        let built_in = target().join("driver-lint");
         with_standin(&mut command)
             .args(["--config", build::PROFILE])
             .env("RUSTC_BOOTSTRAP", "1")
+            // Its macros and build scripts are those of the images in debug builds.
             .arg("--target-dir")
-            .arg(built_in)
+            .arg(build::built_in())
             .args(["--", "-D", "warnings"]);
         run_quietly(&mut command)
     })
