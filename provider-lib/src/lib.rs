@@ -33,7 +33,7 @@
 //! }
 //!
 //! fn unload() {
-//!     An error here is a defect of the driver, so print it in the debugger; see `unregister`.
+//!     // An error here is a defect of the driver, so print it in the debugger; see `unregister`.
 //!     if let Err(error) = trace::unregister() {
 //!         debug_print(format_args!("contoso_driver: {error}"));
 //!     }
