@@ -82,7 +82,7 @@ pub fn print(text: &CStr) {
 )]
 unsafe extern "system" {
     /// IRQL: any. wdm.h for x64 has an inline function that reads CR8 instead. The export is the
-    /// documented routine on both processors; on ARM64 an inline version would read an undocumented
+    /// documented routine on both architectures; on ARM64 an inline version would read an undocumented
     /// field of the processor's control region.
     fn KeGetCurrentIrql() -> u8;
 }

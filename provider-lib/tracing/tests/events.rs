@@ -48,7 +48,7 @@ fn enabled(level: u8) -> Turn {
     etw
 }
 
-/// An event: its name, its opcode, and its fields after the first four, which are the same for all.
+/// Returns an event's name, opcode, and fields after the first four, which all events share.
 fn decoded(written: &Written) -> (String, Opcode, Vec<String>) {
     let (name, fields) = written.described();
     (name, written.event.opcode(), fields[4..].to_vec())

@@ -24,7 +24,7 @@ enum Class {
         is_signed: bool,
     },
     Enumeration,
-    /// A structure whose size differs from all integers, which the calling convention passes by address.
+    /// A structure whose size is not that of an integer type, so it is passed by address.
     Structure,
 }
 

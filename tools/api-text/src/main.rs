@@ -3,8 +3,8 @@
 //!
 //! `api-text --check` compares the texts instead. rustdoc describes the crates as JSON in a
 //! compiler-specific format; if the crate `public-api` cannot read it, the program reports this and
-//! exits with [`UNKNOWN_FORMAT`]. The program also acts as rustdoc wrapper that enables JSON
-//! output. Setting `RUSTC_BOOTSTRAP` for all of cargo would rebuild the dependencies that check it.
+//! exits with [`UNKNOWN_FORMAT`]. The program also acts as a rustdoc wrapper that enables
+//! JSON output: setting `RUSTC_BOOTSTRAP` for all of cargo would rebuild dependencies that look at it.
 
 use std::{
     collections::{BTreeMap, BTreeSet},

@@ -67,8 +67,8 @@ impl Other {
         }
         let all = REPLACED.map(|one| format!("{} {}", one.name, one.version));
         format!(
-            "{driver} depends on {name} {version}, which has no stand-in; drivers build without the \
-             WDK with {} and the versions of wdk, wdk-alloc and wdk-panic that depend on these",
+            "{driver} depends on {name} {version}, which has no stand-in; to build without the WDK, \
+             use {} and the versions of wdk, wdk-alloc and wdk-panic that depend on these",
             all.join(", ")
         )
     }
@@ -216,7 +216,7 @@ mod tests {
         assert!(old.stand_in().is_none());
         assert_eq!(
             old.refusal("d"),
-            "d depends on wdk-build 0.2.0, which has no stand-in; drivers build without the WDK with \
+            "d depends on wdk-build 0.2.0, which has no stand-in; to build without the WDK, use \
              wdk-build 0.6, wdk-build 0.5, wdk-build 0.4, wdk-build 0.3, wdk-sys 0.5, wdk-sys 0.4, \
              wdk-sys 0.3 and the versions of wdk, wdk-alloc and wdk-panic that depend on these"
         );

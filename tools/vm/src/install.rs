@@ -182,7 +182,7 @@ impl Installation {
             match (installed, next) {
                 (Err(Error::SaidNothing { limit }), Some(next)) => {
                     tell(&format!(
-                        "Nothing started with {} within {} s; trying {}",
+                        "The guest did not start with {} within {} s; trying {}",
                         accelerator.name(),
                         limit.as_secs(),
                         next.name()

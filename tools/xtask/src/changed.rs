@@ -79,7 +79,7 @@ pub fn since(base: Option<&str>) -> Result<Change> {
     Ok(affected(files, &packages, named))
 }
 
-/// Returns the change to these files; `named` returns the source lines that name a file.
+/// Returns what these files affect; `named` lists the source files that name a file.
 fn affected(
     files: Vec<String>,
     packages: &BTreeMap<String, Package>,

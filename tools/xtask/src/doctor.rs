@@ -72,7 +72,7 @@ pub struct Tools {
 ///
 /// # Errors
 ///
-/// Fails with a sentence for each tool that cannot be installed.
+/// Fails with a message for each tool that cannot be installed.
 pub fn install() -> Result<Tools> {
     let mut failures = Failures::default();
     let x64 = failures

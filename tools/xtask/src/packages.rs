@@ -17,11 +17,10 @@ pub fn install_cargo_make() -> Result<()> {
     if cargo_make().is_none() {
         run_quietly(
             Command::new("cargo")
-                // Without TLS, which the project's tasks do not use, and without LTO, for a fast
-                // build.
-                .args(["install", "--locked", "--no-default-features"])
-                .args(["--config", "profile.release.lto=false"])
-                .args(["--config", "profile.release.codegen-units=16"])
+                // Without TLS, which the project's tasks do not use, and without optimization, for a
+                // fast build.
+                .args(["install", "--locked", "--debug", "--no-default-features"])
+                .args(["--config", "profile.dev.debug=false"])
                 .args(["--bin", "cargo-make", "cargo-make"]),
         )
         .context("cannot install cargo-make")?;

@@ -211,7 +211,7 @@ fn model_check() -> Result<()> {
     })
 }
 
-/// Runs the tests that have separate target folders.
+/// Runs the tests that can run beside the host crates' tests.
 fn test_beside(tools: &Tools) -> Result<()> {
     step("Testing the client under Wine", || client::test(tools.client))?;
     test_user_mode()?;

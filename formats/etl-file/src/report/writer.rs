@@ -147,7 +147,7 @@ impl Kinds {
         })
     }
 
-    /// Returns the number of an event's kind, or `None` if there are too many kinds.
+    /// Returns the index of an event's kind, or `None` if there are too many kinds.
     fn number(&mut self, event: &Decoded) -> Option<u16> {
         let mut hasher = DefaultHasher::new();
         let descriptor = event.descriptor;

@@ -93,7 +93,7 @@ fn written(events: &[Decoded]) -> (Vec<u8>, Summary) {
     writer.finish().unwrap()
 }
 
-/// The contents of a timeline.
+/// A timeline that was read back.
 struct Timeline {
     lines: Vec<Value>,
     summary: Summary,

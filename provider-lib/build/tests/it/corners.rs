@@ -535,7 +535,7 @@ fn a_count_that_a_declaration_cannot_have_is_named() {
              unsigned integer"]
     );
 
-    // Only resources can have a count outside the structure.
+    // Unlike XML, resources can refer to a count outside a structure.
     for is_count in [false, true] {
         let mut manifest = with_template(
             "<data name='N' inType='win:UInt16'/><struct name='S'>\

@@ -103,7 +103,7 @@ fn an_imported_declaration_compiles_to_the_same_resources() {
         let (again, read) = manifest_of(&source, &FILES).unwrap();
         assert_eq!(read.len(), 2);
         assert_matches_mc(&again, &path);
-        // The declaration can also be the only source of the same events.
+        // Without the manifest, the declaration alone yields the same events.
         let alone = import::declaration(&manifest, None);
         fs::write(&source, &alone.source).unwrap();
         let (alone, read) = manifest_of(&source, &FILES).unwrap();

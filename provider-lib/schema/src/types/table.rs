@@ -115,7 +115,7 @@ mod summary {
     pub const NETWORK: &str = "the bytes in network byte order";
     pub const UTF8: &str =
         "the length, then the UTF-8 bytes; `#[json]` and `#[xml]` mark the text as JSON or XML";
-    pub const FORMATTED: &str = "the length, then at most 256 bytes of the formatted text in UTF-8; a longer text is cut and counted";
+    pub const FORMATTED: &str = "the length, then at most 256 bytes of the formatted text in UTF-8; the provider counts texts that it truncates";
     pub const UTF16: &str =
         "the length, then the UTF-16 text; `#[json]` and `#[xml]` mark the text as JSON or XML";
     pub const TERMINATED: &str = "the string with a NUL";

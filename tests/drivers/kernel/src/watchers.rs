@@ -93,7 +93,7 @@ impl Handles {
     }
 }
 
-/// Registers routines that need no integrity check; the others are refused.
+/// Registers routines; those that need an image linked with `/INTEGRITYCHECK` are refused.
 pub fn run() {
     let process = of(process as *const c_void);
     same!(low(call!("PsSetCreateProcessNotifyRoutine", process, 0)), 0);

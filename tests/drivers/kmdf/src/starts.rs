@@ -33,7 +33,7 @@ fn selected() -> (&'static str, &'static str) {
     SERVICES.get(SELECTED.load(Ordering::Relaxed)).copied().unwrap_or_default()
 }
 
-/// Returns the status of a step.
+/// Returns a step's status: an error for the selected step.
 pub fn result_of(step: &str) -> NTSTATUS {
     if selected().1 == step { STATUS_DEVICE_CONFIGURATION_ERROR } else { STATUS_SUCCESS }
 }

@@ -28,7 +28,7 @@ pub enum ConfigError {
     )]
     NoConfiguration,
     /// The manifests have different configurations.
-    #[error("a workspace can have one WDK configuration, but its manifests have several: {0}")]
+    #[error("a workspace can have only one WDK configuration, but its manifests have several: {0}")]
     SeveralConfigurations(String),
     /// A section that wdk-build does not recognize.
     #[error("metadata.wdk of {owner}: {what}")]

@@ -86,7 +86,7 @@ impl Data {
         }
         let missing = |name: &str| Error::Entry {
             name: name.to_owned(),
-            what: "the data do not contain it".to_owned(),
+            what: "not in the data".to_owned(),
         };
         let types = &mut self.types;
         types.changes.clear();

@@ -26,7 +26,7 @@ pub fn framework(data: &Data) -> Result<String, Error> {
     let mut text = heading("The framework's functions");
     let functions = data.types.enumerations.get(FUNCTIONS).ok_or_else(|| Error::Entry {
         name: FUNCTIONS.to_owned(),
-        what: "the data do not contain it".to_owned(),
+        what: "not in the data".to_owned(),
     })?;
     text += &enumeration(data, FUNCTIONS, functions)?;
     for name in framework_pointers(data) {

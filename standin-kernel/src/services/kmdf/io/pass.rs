@@ -462,7 +462,7 @@ pub fn call_routine(context: &Context, request: u64) {
     );
 }
 
-/// Bugchecks if a driver deletes a request that is currently sent. Releases its format's memory.
+/// Bugchecks if a driver deletes a request that is in flight. Releases its format's memory.
 fn before_delete(context: &Context, request: u64) {
     if context.with::<RequestData, _>(request, |data| data.is_created) {
         ending::must_not_be_under_way(context, request);

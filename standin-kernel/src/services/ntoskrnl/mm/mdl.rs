@@ -198,7 +198,7 @@ fn unlock(context: &Context, mdl: At<Mdl>) {
     mdl.write(context, value);
 }
 
-/// Maps a descriptor's pages, which are already mapped at their address.
+/// Marks a descriptor as mapped; its pages are already accessible.
 fn map(
     context: &Context,
     mdl: At<Mdl>,

@@ -501,7 +501,7 @@ exec qemu-system-x86_64 "${all[@]}"
         };
         let ended = run();
         ended.assert(0, &[("machine", "passed")]);
-        let told = format!("Nothing started with kvm within {silence} s; trying tcg");
+        let told = format!("The guest did not start with kvm within {silence} s; trying tcg");
         assert!(ended.errors.contains(&told), "{}", ended.errors);
         // The next run remembers the failure.
         let ended = run();

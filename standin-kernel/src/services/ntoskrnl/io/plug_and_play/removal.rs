@@ -1,4 +1,4 @@
-//! The removal of a device of drivers without the framework: orderly, by surprise, or after a failure.
+//! Removal of devices whose drivers use no framework: orderly, by surprise, or after a failure.
 
 use super::{
     minor::pnp,
