@@ -256,7 +256,7 @@ macro_rules! event {
 ///     /// The provider's own channels, for events in the manifest: 16 to 255.
 ///     #[channels]
 ///     enum Channel {
-///         #[channel(Operational)]
+///         #[channel(Operational, enabled = true)]
 ///         Operational = 16,
 ///     }
 ///
@@ -311,7 +311,8 @@ macro_rules! event {
 /// # fn main() { transfer(); }
 /// ```
 ///
-/// In a `message`, `%1` is the first field of the declaration, and `%%` a percent sign.
+/// In a `message`, `%1` is the first field of the declaration, and `%%` a percent sign. A structure is
+/// one field. Without `message`, viewers show the first paragraph of a manifest event's doc comment.
 ///
 /// Every event has a level (`Critical`, `Error`, `Warning`, `Info`, `Verbose`, `LogAlways`, or
 /// one of the provider's own, 16 to 255) and keywords (`READ | WRITE`, or explicitly `none`). Without
@@ -324,7 +325,7 @@ macro_rules! event {
 ///
 #[doc = include_str!("field-types.md")]
 ///
-/// `usize`, `isize` and `Pointer` have 64 bits in the event, on x64 and on ARM64; `#[repr(u32)] length: usize`
+/// Borrowed types can have a lifetime: `UnicodeString<'_>`. `usize`, `isize` and `Pointer` have 64 bits in the event, on x64 and on ARM64; `#[repr(u32)] length: usize`
 /// has fewer. The declaration's own types take precedence over field types of the same name.
 ///
 /// Attributes of a field change its metadata, for authors who follow a manifest:
@@ -342,11 +343,7 @@ macro_rules! event {
 /// `Direction(7)`. A map's `#[name = "…"]` is its name in the manifest. Two maps of the same name
 /// and different integer types are one map in the manifest. An entry of a bit map may be a mask of
 /// several bits, written in hexadecimal or with `|`. `#[opcodes(task = Transfer)]` lists the
-/// opcodes of a task, `#[levels]` names the provider's own levels, and a channel with
-/// `#[channel(Import)]` is a Windows log: System (8), Application (9) or Security (10). A channel
-/// of the provider can have settings, as in `#[channel(Operational, enabled = true, isolation =
-/// System)]`: `enabled`, `isolation`, `access`, `max_size`, `retention` and `auto_backup`. Without
-/// `enabled = true`, Windows installs it disabled.
+/// opcodes of a task, and `#[levels]` names the provider's own levels.
 ///
 /// [`HexDump`], a structure that the library provides, is the type of a field for a range of bytes
 /// with its offset, such as part of a buffer or of a device's registers.
@@ -357,6 +354,19 @@ macro_rules! event {
 /// difference:
 ///
 #[doc = include_str!("encodings.md")]
+///
+/// # Channels
+///
+/// A channel is a log of Event Viewer: `#[channel(Admin)]`, `Operational`, `Analytic` or `Debug`. The
+/// log's name is that of the provider and of the variant, such as `Contoso.Disk/Operational`.
+/// `#[channel(Import)]` is a Windows log: `System = 8`, `Application = 9` or `Security = 10`. A
+/// channel of the provider can have settings, as in `#[channel(Operational, enabled = true, isolation =
+/// System)]`: `enabled`, `isolation`, `access`, `max_size`, `retention` and `auto_backup`. Without
+/// `enabled = true`, Windows installs it disabled.
+///
+/// An event of a channel has the channel's keyword bit, which the macro adds. The events reach the log
+/// on machines where the provider is installed: by the INF file, which `cargo etw inf new` writes, or by
+/// the manifest, which `cargo etw manifest write` writes and `wevtutil im` installs.
 ///
 /// # Conditional compilation
 ///
@@ -407,8 +417,9 @@ macro_rules! event {
 /// `Copy`. Tasks, opcodes, channels and levels are names for the declaration only. Call methods on
 /// `PROVIDER` as on a `&Provider`: `trace::PROVIDER.failures()`.
 ///
-/// An event has a function that writes it, for [`emit!`](macro@emit), and a module of the same name with its
-/// `DESCRIPTOR`, `is_enabled()`, and `write(&options, …)`, which returns a [`WriteError`] if ETW does not
+/// An event has a function `fn(fields)`, which writes it if a session enables it; [`emit!`](macro@emit) calls
+/// the function and evaluates the arguments only then. It also has a module of the same name with its
+/// `DESCRIPTOR`, `is_enabled()`, and `write(&options, fields)`, which returns a [`WriteError`] if ETW does not
 /// accept the event.
 pub use wdk_etw_macros::provider;
 

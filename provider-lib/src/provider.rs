@@ -544,8 +544,8 @@ impl Provider {
     /// An unload routine cannot fail, and it gets no error in a correct driver: the driver has
     /// stopped the threads that register or unregister the provider, and no document names a status
     /// with which `EtwUnregister` refuses a valid handle at `PASSIVE_LEVEL`. So an error is a
-    /// defect. A driver prints it ([`debug_print`](crate::debug_print)), and can call
-    /// `KeBugCheckEx` to stop the system here and not at ETW's next notification.
+    /// defect: print it ([`debug_print`](crate::debug_print)). A driver may also call `KeBugCheckEx`,
+    /// to stop the system here and not at ETW's next notification.
     pub fn unregister(&'static self) -> Result<(), UnregisterError> {
         if !self.rundown.protects() {
             return Err(UnregisterError::NoRundown);

@@ -23,8 +23,7 @@ use crate::{NtStatus, WriteError};
 ///     // With other fields, and a WDK routine's status, which is an `i32`:
 ///     let status = NtStatus(read_at(offset));
 ///     let status = status.traced(|status| emit!(trace::read_failed(offset, status)));
-///     # assert!(status.is_success());
-///     Ok(())
+///     if status.is_success() { Ok(()) } else { Err(status) }
 /// }
 /// ```
 ///
@@ -32,7 +31,8 @@ use crate::{NtStatus, WriteError};
 ///
 /// # IRQL
 ///
-/// Any, like the event's own function.
+/// Any, like the event's own function. The event has the thread's activity; where that is wrong, at
+/// `DISPATCH_LEVEL` and above, use [`emit!`](macro@crate::emit) with an activity instead.
 pub trait Traced: Sized {
     /// Passes the status to `write` if this is an error, and returns `self`. `write` can be the
     /// function of an event whose only field is an `NtStatus`.

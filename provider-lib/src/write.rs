@@ -388,7 +388,8 @@ impl Provider {
 /// keywords exclude the event, which is rare, the arguments are evaluated and ETW discards the
 /// event.
 ///
-/// [`Provider::failures`] counts failed writes. Call the event's own `write` to get the result.
+/// [`Provider::failures`] counts failed writes. Call the event's own `write` to get the result. While the
+/// provider is not registered, no event is written and none fails.
 ///
 /// # IRQL
 ///

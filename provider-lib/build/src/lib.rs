@@ -13,14 +13,15 @@
 //! The result equals the output of mc.exe and rc.exe for a manifest with the same events: a
 //! `WEVT_TEMPLATE` resource, a message table and a version resource. With these, `tracerpt`, Event
 //! Viewer, Windows Performance Analyzer and `wevtutil` decode the driver's events from its image.
-//! `TraceLogging` events do not need the resources.
+//! `TraceLogging` events do not need the resources. Windows finds the image if the provider is installed:
+//! by the driver's INF file or by a manifest, which `cargo etw inf new` and `cargo etw manifest write` write.
 //!
-//! The source file contains the module with `#[wdk_etw::provider(…)]`, as `pub mod trace { … }`,
-//! and may contain other items, such as hooks. A driver can have several providers, in one source
+//! The source file contains the module with `#[wdk_etw::provider(…)]`, and may contain other items, such
+//! as hooks; it may be `src/lib.rs`. A driver can have several providers, in one source
 //! file or in several, and library crates can have their own: see [`Image::declaration`] and
 //! [`export`]. The image's resources cover all of them.
 //!
-//! The crate `etw-manifest`, re-exported as [`manifest`], reads, checks and writes manifests and
+//! The crate `etw-manifest`, re-exported as `manifest`, reads, checks and writes manifests and
 //! their resources.
 
 pub mod configuration;
