@@ -164,9 +164,13 @@ pub use crate::{
     write::{WriteError, WriteFlags, WriteOptions},
 };
 
+/// In a driver: `wdk_etw::guid!("…")`.
+pub use etw_wire::guid;
+/// In a driver: `wdk_etw::guid_of_name!("…")`.
+pub use etw_wire::guid_of_name;
 pub use etw_wire::{
-    Channel, EventDescriptor, Guid, GuidError, Keyword, Level, NtStatus, Opcode, guid,
-    guid_of_name, limits::MAX_DATA_DESCRIPTORS,
+    Channel, EventDescriptor, Guid, GuidError, Keyword, Level, NtStatus, Opcode,
+    limits::MAX_DATA_DESCRIPTORS,
 };
 
 /// Declares and writes a `TraceLogging` event in one place, if a session enables it.
@@ -364,7 +368,8 @@ macro_rules! event {
 /// System)]`: `enabled`, `isolation`, `access`, `max_size`, `retention` and `auto_backup`. Without
 /// `enabled = true`, Windows installs it disabled.
 ///
-/// An event of a channel has the channel's keyword bit, which the macro adds. The events reach the log
+/// An event of a channel has the channel's keyword bit, which the macro adds to the event's keywords, also to
+/// `none`. The events reach the log
 /// on machines where the provider is installed: by the INF file, which `cargo etw inf new` writes, or by
 /// the manifest, which `cargo etw manifest write` writes and `wevtutil im` installs.
 ///
@@ -414,7 +419,8 @@ macro_rules! event {
 ///   none` it is an `unsafe fn` and [`Provider::unregister_without_rundown`].
 ///
 /// Keywords, maps and structures keep the visibility of their declarations. Maps and structures are
-/// `Copy`. Tasks, opcodes, channels and levels are names for the declaration only. Call methods on
+/// `Copy`; values of a bit map combine with `|`. A structure of an array is packed, so that code copies its
+/// members instead of borrowing them. Tasks, opcodes, channels and levels are names for the declaration only. Call methods on
 /// `PROVIDER` as on a `&Provider`: `trace::PROVIDER.failures()`.
 ///
 /// An event has a function `fn(fields)`, which writes it if a session enables it; [`emit!`](macro@emit) calls
