@@ -4,7 +4,7 @@ use std::{io, num::NonZeroUsize, sync::LazyLock};
 
 use etl_file::{
     Catalog, Decoded, Event, LogFileHeader, Selection, Trace, TraceFile, csv, decode, json, merge,
-    perfetto,
+    pcapng, perfetto,
     read::{BufferInfo, Damage, DamageKind, PointerSize, ReadError, Record},
     report,
     stats::Stats,
@@ -77,6 +77,7 @@ pub fn check(data: &[u8]) -> Result<Contents, String> {
     check_report(&trace);
     check_merge(&trace, data);
     let spans = check_perfetto(&trace, &decoded);
+    check_pcapng(&trace, &events);
     let width = data.last().map(|byte| u16::from(*byte));
     let few = decoded.get(..TABLED).unwrap_or(&decoded);
     for width in [None, width] {
@@ -341,6 +342,42 @@ fn check_perfetto(trace: &Trace, decoded: &[Decoded]) -> u64 {
         + summary.samples;
     assert_eq!(shown, decoded.len() as u64);
     summary.slices
+}
+
+/// Checks that a file of packets is a sequence of blocks, with as many packets and interfaces as counted.
+fn check_pcapng(trace: &Trace, events: &[&Event]) {
+    let capture = pcapng::Capture::default();
+    let writer = pcapng::Writer::new(Vec::new(), trace.header(), capture);
+    let mut writer = writer.expect("memory takes everything");
+    for event in events {
+        writer.event(&event.view()).expect("memory takes everything");
+    }
+    let (file, summary) = writer.finish();
+    let parts = events.iter().filter(|event| pcapng::concerns(&event.view())).count();
+    assert_eq!(summary.events, parts as u64);
+    assert_harmless(&summary.to_string());
+    let at = |bytes: &[u8], at: usize| {
+        let number = bytes[at..at + 4].try_into().expect("four bytes");
+        u64::from(u32::from_le_bytes(number))
+    };
+    let (mut rest, mut interfaces, mut packets) = (file.as_slice(), 0, 0);
+    while !rest.is_empty() {
+        let (block, after) = rest.split_at(place(at(rest, 4)));
+        assert_eq!(block.len() % 4, 0);
+        assert_eq!(at(block, block.len() - 4), block.len() as u64);
+        match at(block, 0) {
+            0x0A0D_0D0A => assert_eq!(rest.len(), file.len(), "the section comes first"),
+            1 => interfaces += 1,
+            6 => {
+                assert!(at(block, 8) < interfaces, "an interface comes before its packets");
+                assert!(at(block, 20) <= at(block, 24).min(0x4_0000));
+                packets += 1;
+            }
+            kind => panic!("no block has the type {kind}"),
+        }
+        rest = after;
+    }
+    assert_eq!((packets, interfaces), (summary.packets, summary.interfaces));
 }
 
 /// Reads a protocol buffers varint.

@@ -190,6 +190,7 @@ fn etl_read_seeds() {
             // One of these events has no fields.
             ("by_manifest.etl", Ok(sound(4, 3, 0))),
             ("undescribed.etl", Ok(sound(3, 0, 0))),
+            ("packets.etl", Ok(sound(8, 0, 0))),
             // Bytes follow the last field of one of these events.
             ("types.etl", Ok(sound(3, 2, 0))),
             ("out_types.etl", Ok(sound(2, 2, 0))),

@@ -23,8 +23,8 @@
 //! - [`select`]: selection of events; [`trim`]: selection of the records that a part of a trace
 //!   needs.
 //! - [`show`]: printable forms of bytes and untrusted text.
-//! - [`table`], [`json`], [`mod@csv`] and [`perfetto`]: output as tables, for programs, for
-//!   spreadsheets and for timelines; [`stats`]: counts.
+//! - [`table`], [`json`], [`mod@csv`], [`perfetto`] and [`pcapng`]: output as tables, for programs,
+//!   for spreadsheets, for timelines and for analyzers of packets; [`stats`]: counts.
 
 pub mod analysis;
 pub mod compare;
@@ -43,6 +43,7 @@ mod mof;
 pub mod names;
 mod ordered;
 pub mod pass;
+pub mod pcapng;
 pub mod perfetto;
 pub mod read;
 pub mod record;

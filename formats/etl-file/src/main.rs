@@ -17,7 +17,8 @@ use etl_file::kernel::MofError;
 use etl_file::merge::{self, MergeError};
 use etl_file::names::Names;
 use etl_file::pass::{self, Pass};
-use etl_file::read::{Damages, EventRef, OtherFormat, ReadError, RecordRef};
+use etl_file::pcapng::{self, Capture};
+use etl_file::read::{Damages, Event, EventRef, OtherFormat, ReadError, RecordRef};
 use etl_file::show::Escaped;
 use etl_file::stacks::StackCounts;
 use etl_file::stats::Stats;
@@ -409,11 +410,12 @@ enum Format {
     Json,
     Csv,
     Perfetto,
+    Pcapng,
 }
 
 impl ValueEnum for Format {
     fn value_variants<'a>() -> &'a [Self] {
-        &[Self::Table, Self::Json, Self::Csv, Self::Perfetto]
+        &[Self::Table, Self::Json, Self::Csv, Self::Perfetto, Self::Pcapng]
     }
 
     fn to_possible_value(&self) -> Option<PossibleValue> {
@@ -426,6 +428,9 @@ impl ValueEnum for Format {
             Self::Perfetto => PossibleValue::new("perfetto").help(
                 "A timeline for ui.perfetto.dev: threads, activities, scheduling, interrupts, \
                  disks, files and samples",
+            ),
+            Self::Pcapng => PossibleValue::new("pcapng").help(
+                "The packets of Microsoft-Windows-NDIS-PacketCapture (netsh trace) for Wireshark",
             ),
         })
     }
@@ -468,10 +473,12 @@ enum Failure {
     #[error("cannot write to standard output: {0}")]
     Output(#[from] io::Error),
     #[error(
-        "a Perfetto timeline is not text, and standard output is a terminal: name a file with \
-         --out, and open it at https://ui.perfetto.dev"
+        "{what} is not text, and standard output is a terminal: name a file with --out, and open it \
+         {viewer}"
     )]
-    Terminal,
+    Terminal { what: &'static str, viewer: &'static str },
+    #[error("{}: the trace contains no packets of Microsoft-Windows-NDIS-PacketCapture", file.display())]
+    NoPackets { file: PathBuf },
 }
 
 fn main() -> ExitCode {
@@ -631,8 +638,13 @@ fn dump(arguments: &ArgMatches) -> Result<ExitCode, Failure> {
     let by_field = arguments.get_flag("fields");
     let file = arguments.get_one::<PathBuf>("out").map(PathBuf::as_path);
     let stdout = io::stdout();
-    if file.is_none() && matches!(format, Format::Perfetto) && stdout.is_terminal() {
-        return Err(Failure::Terminal);
+    let binary = match format {
+        Format::Perfetto => Some(("a Perfetto timeline", "at https://ui.perfetto.dev")),
+        Format::Pcapng => Some(("a pcapng file", "with Wireshark")),
+        Format::Table | Format::Json | Format::Csv => None,
+    };
+    if let Some((what, viewer)) = binary.filter(|_| file.is_none() && stdout.is_terminal()) {
+        return Err(Failure::Terminal { what, viewer });
     }
     let width = arguments.get_one("width").copied();
     let width = width.or_else(|| file.map_or_else(|| terminal_width(&stdout), |_| None));
@@ -711,6 +723,7 @@ fn print(
             Ok(summary)
         }
         Format::Perfetto => timeline(input, selection, out),
+        Format::Pcapng => packets(input, selection, out),
     }
 }
 
@@ -770,6 +783,58 @@ fn timeline(
     Ok(summary)
 }
 
+/// Prints the selected packets as a pcapng file, and reports on standard error what that leaves out.
+fn packets(
+    input: &mut Input,
+    selection: &Selection,
+    out: &mut impl Write,
+) -> Result<Summary, Failure> {
+    let path = input.path.clone();
+    let say = |what: &dyn std::fmt::Display| complain(&format_args!("{}: {what}", path.display()));
+    let header = input.file.header().clone();
+    let capture = Capture::of(&mut input.file)
+        .map_err(|source| Failure::Read { file: path.clone(), source })?;
+    if capture.of_pktmon != 0 {
+        say(&format_args!(
+            "leaving out {} packets of Microsoft-Windows-PktMon; `pktmon etl2pcap` converts them",
+            capture.of_pktmon
+        ));
+    }
+    if capture.events == 0 {
+        return Err(Failure::NoPackets { file: path });
+    }
+    // Only the names of processes can matter to packets, by which they are selected.
+    input.completes &= input.additions.names;
+    let mut writer = pcapng::Writer::new(out, &header, capture)?;
+    let keep = |(): &mut (), event: &EventRef<'_>, _, batch: &mut Vec<Event>| {
+        if pcapng::concerns(event) {
+            batch.push(event.to_event());
+        }
+        Ok(())
+    };
+    let summary = input.events(
+        selection,
+        || (),
+        keep,
+        |batch| Ok(batch.iter().try_for_each(|event| writer.event(&event.view()))?),
+    )?;
+    let (_, written) = writer.finish();
+    let skipped: u64 = summary.skipped.iter().map(|(_, count)| count.records).sum();
+    say(&format_args!(
+        "{} packets of {} interfaces; {} other records are left out",
+        written.packets,
+        written.interfaces,
+        summary.selected - written.events + skipped
+    ));
+    written.to_string().lines().for_each(|line| say(&line));
+    if header.events_lost != 0 || header.buffers_lost != 0 {
+        let (events, buffers) = (header.events_lost, header.buffers_lost);
+        say(&format_args!("the session lost {events} events and {buffers} buffers"));
+    }
+    tell_late(&path, &summary);
+    Ok(summary)
+}
+
 /// Prints the numbers of stacks, and of processes, threads, images and stacks that were dropped
 /// because the tables were full.
 fn tell_stacks(file: &Path, summary: &Summary) {
@@ -809,6 +874,11 @@ fn tell_skipped(file: &Path, summary: &Summary) {
     }
     tell_stacks(file, summary);
     tell_without_format(file, summary);
+    tell_late(file, summary);
+}
+
+/// Prints the number of records that are out of order.
+fn tell_late(file: &Path, summary: &Summary) {
     if summary.late != 0 {
         complain(&format_args!("{}: {} records are out of order", file.display(), summary.late));
     }
@@ -852,13 +922,19 @@ fn write_through<T>(
     beside.push(".part");
     let mut out =
         io::BufWriter::with_capacity(OUTPUT_BUFFER, File::create(&beside).map_err(failed)?);
-    let written = write(&mut out).map_err(|failure| match failure {
-        Failure::Output(source) => failed(source),
-        other => other,
-    })?;
-    out.flush().map_err(failed)?;
-    std::fs::rename(&beside, file).map_err(failed)?;
-    Ok(written)
+    let written = write(&mut out).and_then(|written| {
+        out.flush()?;
+        std::fs::rename(&beside, file)?;
+        Ok(written)
+    });
+    written.map_err(|failure| {
+        // The first failure is the one to report.
+        let _unheard = std::fs::remove_file(&beside);
+        match failure {
+            Failure::Output(source) => failed(source),
+            other => other,
+        }
+    })
 }
 
 fn merge(arguments: &ArgMatches) -> Result<ExitCode, Failure> {

@@ -10,7 +10,7 @@ use etl_file::{
     record::ext_type,
     write::{Buffer, Finish, LogFile, Losses},
 };
-use etl_fixtures::trace;
+use etl_fixtures::{packets, trace};
 
 use super::{
     metadata,
@@ -115,6 +115,7 @@ pub fn etl_read() -> Vec<Seed> {
         Seed::new("every_item.etl", file(SMALL, &[&[every_item()]])),
         Seed::new("by_manifest.etl", file(SMALL, &[&by_manifest()])),
         Seed::new("undescribed.etl", file(SMALL, &[&undescribed()])),
+        Seed::new("packets.etl", file(LARGE, &[&captured()])),
     ];
     let every_type = (metadata::every_type(), metadata::data_of_every_type());
     let arrays = metadata::ARRAYS_AND_STRUCTURES.to_vec();
@@ -274,6 +275,22 @@ fn undescribed() -> Vec<EventRecord> {
     let mut short = trace::manifest_event(0, 0);
     short.user_data.truncate(9);
     vec![unknown, damaged, short]
+}
+
+/// Returns the events of packets: of every form, in fragments, and without their start.
+fn captured() -> Vec<EventRecord> {
+    let ethernet = packets::ethernet(0x0800, &packets::ipv4(b"x"));
+    let part = |keywords, bytes: &[u8]| packets::fragment(0, keywords, 8, bytes);
+    vec![
+        part(packets::WHOLE | packets::ETHERNET | packets::SEND, &ethernet),
+        packets::reception(0, 8),
+        part(packets::WHOLE | packets::WLAN, &packets::wlan(0x42, &packets::ipv4(b"y"))),
+        part(packets::WHOLE | packets::TUNNEL, &packets::ipv6(b"z")),
+        part(packets::START | packets::WIRELESS_WAN, &[0x45]),
+        part(packets::END | packets::WIRELESS_WAN, &[0, 0, 1]),
+        part(packets::END | packets::ETHERNET, &ethernet),
+        packets::switched(0, packets::WHOLE, 3, 17, &ethernet),
+    ]
 }
 
 /// Returns files with damaged buffers, with damaged records, with a buffer that was never written,

@@ -9,5 +9,6 @@
 
 pub mod decoders;
 pub mod kernel_records;
+pub mod packets;
 pub mod schema_events;
 pub mod trace;

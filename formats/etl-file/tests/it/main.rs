@@ -17,6 +17,7 @@ mod mof;
 mod names;
 mod output;
 mod page;
+mod pcapng;
 mod pdb_fixture;
 mod relogged;
 mod report;
