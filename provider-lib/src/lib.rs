@@ -225,6 +225,7 @@ macro_rules! event {
 /// | `trait_(128, b"…")` | a custom trait, of a type from 128 to 255 |
 /// | `encoding = manifest` or `tracelogging` | the default encoding of the provider's events |
 /// | `manifest = "…"` | a manifest, relative to the package's folder, from which `wdk-etw-build` generates the image's resources; it must agree with the declaration |
+/// | `autologger`, `autologger(session = "…", …)` | a session that Windows 11 starts while it boots (`AutoLogger`) and that enables the provider; `cargo etw inf new` writes it to the INF file |
 /// | `binary_tracking` | every session that records the provider's events also records the path of the driver's image (`EventProviderBinaryTrackInfo`), so that decoders find the decoding resources in it |
 /// | `statistics` | the provider counts the events that ETW accepts ([`Statistics::written`]), and writes an event `ProviderStatistics` when a session requests its state; this costs each written event some instructions and an atomic addition |
 /// | `stripes = 1` | the number of cache lines in which writes in progress are tracked, a power of two up to 64; the default is 16; two threads share a line with a probability of 1 in this number; use 1 for a driver that writes few events, and 64 for a driver that writes from every processor of a large machine |

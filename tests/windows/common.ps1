@@ -141,7 +141,16 @@ function Enable-FrameworkVerifier($Stage, $Driver) {
 }
 
 # Restarts the devices of a driver, so that Windows unloads the driver and loads it again.
+# A driver without a device is a service that is stopped and started.
 function Restart-Devices($Stage, $Driver) {
+    if (-not $Driver.hardware_id) {
+        $verbs = @('start')
+        if ((Get-DriverState $Driver.service) -eq 'Running') { $verbs = 'stop', 'start' }
+        foreach ($verb in $verbs) {
+            [void] (Invoke-Checked $Stage "$verb-$($Driver.service)" 'sc.exe' "$verb $($Driver.service)" 120)
+        }
+        return
+    }
     $number = 0
     foreach ($device in Get-Devices $Driver.hardware_id) {
         $number += 1
@@ -265,7 +274,9 @@ function Get-DriverState([string] $Service) {
 }
 
 # Returns the root-enumerated devices with a hardware ID, including those that are not present.
+# A driver without a device has no hardware ID.
 function Get-Devices([string] $HardwareId) {
+    if (-not $HardwareId) { return @() }
     return @(Get-PnpDevice | Where-Object { @($_.HardwareID) -contains $HardwareId })
 }
 
@@ -287,13 +298,23 @@ function Get-PackageScript([string] $Folder, [string] $Name) {
     return Join-Path $PSScriptRoot "package-$Name.ps1"
 }
 
-# Installs a driver package and creates its device, with the client if the kit has one, otherwise
-# with a script. A program can create only devices whose IDs start with Root\.
+# Returns the arguments of PowerShell for the script of a driver without a device.
+function Get-ServiceArguments($Driver, [string] $Folder, [string] $Inf) {
+    $script = Get-PackageScript $Folder 'service'
+    return "-NoProfile -ExecutionPolicy Bypass -File `"$script`" -Inf `"$Inf`" -Service `"$($Driver.service)`""
+}
+
+# Installs a driver package and creates its device, or starts its service if it has no device: with the
+# client if the kit has one, otherwise with a script. A program can create only devices whose IDs start
+# with Root\.
 function Install-Package($Stage, [string] $Log, $Driver, [string] $Folder) {
     $inf = Join-Path $Folder $Driver.inf
     $client = Get-Client $Stage
     if ($client -and $Driver.service -eq $Stage.Plan.driver.service) {
         return Invoke-Checked $Stage $Log $client "install `"$inf`""
+    }
+    if (-not $Driver.hardware_id) {
+        return Invoke-Checked $Stage $Log 'powershell.exe' (Get-ServiceArguments $Driver $Folder $inf)
     }
     if ($Driver.hardware_id -match '^Root\\') {
         $script = Get-PackageScript $Folder 'device'
@@ -309,6 +330,10 @@ function Uninstall-Package($Stage, [string] $Log, $Driver, [string] $Folder) {
     $client = Get-Client $Stage
     if ($client -and $Driver.service -eq $Stage.Plan.driver.service) {
         return Invoke-Checked $Stage $Log $client "uninstall `"$inf`""
+    }
+    if (-not $Driver.hardware_id) {
+        $arguments = "$(Get-ServiceArguments $Driver $Folder $inf) -Remove"
+        return Invoke-Checked $Stage $Log 'powershell.exe' $arguments
     }
     $script = Get-PackageScript $Folder 'uninstall'
     $arguments = "-NoProfile -ExecutionPolicy Bypass -File `"$script`" -Inf `"$inf`" -HardwareId `"$($Driver.hardware_id)`""
@@ -354,7 +379,7 @@ function Invoke-Traffic($Stage, [string] $Log, $Recipes) {
         return $true
     }
     $driver = $Stage.Plan.driver
-    if (@(Get-Devices $driver.hardware_id).Count -eq 0) {
+    if ($driver.hardware_id -and @(Get-Devices $driver.hardware_id).Count -eq 0) {
         throw "no device has the hardware ID $($driver.hardware_id), so the driver writes no events"
     }
     Restart-Devices $Stage $driver

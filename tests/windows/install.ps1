@@ -39,7 +39,7 @@ Invoke-Stage 'install' $Kit $Out {
     # Done after the last package, because uninstalling a package removes the settings.
     Enable-FrameworkVerifier $Stage $driver
     $devices = @(Get-Devices $driver.hardware_id)
-    Add-Check $Stage 'number of devices' 1 $devices.Count
+    Add-Check $Stage 'number of devices' ([int] [bool] $driver.hardware_id) $devices.Count
     foreach ($device in $devices) { Add-Check $Stage "status of $($device.InstanceId)" 'OK' $device.Status }
     $client = Get-Client $Stage
     if ($client) { [void] (Invoke-Checked $Stage 'status' $client 'status') }

@@ -21,7 +21,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
     found.retain(|(_, path)| is_script(path));
     // WDK packages do not contain these scripts; the uninstall stage's file has a different name.
-    for name in ["device", "uninstall"] {
+    for name in ["device", "service", "uninstall"] {
         let path = root.join(format!("tools/driver-package/src/scripts/{name}.ps1"));
         println!("cargo::rerun-if-changed={}", path.display());
         found.push((format!("package-{name}.ps1"), path));

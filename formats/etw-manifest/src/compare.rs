@@ -9,7 +9,7 @@ use etw_wire::{InType, OutType};
 
 use crate::{
     error::printable,
-    model::{Event, Manifest, Position, Property, PropertyKind, Provider, Size},
+    model::{Channel, Event, Logging, Manifest, Position, Property, PropertyKind, Provider, Size},
     types::in_type_name,
 };
 
@@ -77,6 +77,27 @@ pub enum Change {
         version: u8,
         /// A description of the difference.
         difference: String,
+    },
+    /// The manifest lacks a channel.
+    #[error("the manifest has no channel of the provider with the number {0}")]
+    ChannelNotInManifest(u8),
+    /// A channel has another setting in the manifest.
+    #[error(
+        "the channel {channel}: its {what} is {now}; the manifest says {before} (line {}), and its value \
+         is the one that counts; write the same value in both",
+        place.line
+    )]
+    Channel {
+        /// The channel's number.
+        channel: u8,
+        /// The setting.
+        what: &'static str,
+        /// The value in the manifest.
+        before: String,
+        /// The value in the declaration.
+        now: String,
+        /// The place in the manifest.
+        place: Position,
     },
     /// A value in the event's descriptor differs.
     #[error("event {id} version {version}: the {what} is {now}; expected {before}")]
@@ -269,8 +290,55 @@ fn properties<'a>(event: &Event, provider: &'a Provider) -> &'a [Property] {
     event.template.map_or(&[], |template| &provider.templates[template].properties)
 }
 
+/// A setting of a channel: its name in a declaration, and its value if the channel has it.
+type ChannelSetting = (&'static str, Option<String>);
+
+/// Returns the settings of a channel, each with the value that the event log uses without it.
+fn settings(channel: &Channel) -> [(ChannelSetting, String); 7] {
+    const MIN_SIZE: u64 = 1 << 20;
+    let flag = |flag: Option<bool>| flag.map(|flag| flag.to_string());
+    let Logging { auto_backup, retention, max_size } = channel.logging;
+    let is_sequential = matches!(channel.kind.as_str(), "Analytic" | "Debug");
+    let no = || false.to_string();
+    [
+        (("type", Some(channel.kind.clone())), String::new()),
+        (("enabled", flag(channel.enabled)), no()),
+        (("isolation", channel.isolation.clone()), "Application".to_owned()),
+        (("access", channel.access.clone()), "nothing".to_owned()),
+        (("max_size", max_size.map(|size| size.to_string())), MIN_SIZE.to_string()),
+        (("retention", flag(retention)), is_sequential.to_string()),
+        (("auto_backup", flag(auto_backup)), no()),
+    ]
+}
+
+/// Compares the channels of a declaration with those of the manifest. A setting that the declaration does
+/// not have may be anything in the manifest.
+fn compare_channels(ours: &Provider, theirs: &Provider, report: &mut impl FnMut(Position, Change)) {
+    for channel in ours.channels.iter().filter(|one| !one.imported) {
+        let same = |one: &&Channel| !one.imported && one.value == channel.value;
+        let Some(other) = theirs.channels.iter().find(same) else {
+            report(channel.at, Change::ChannelNotInManifest(channel.value));
+            continue;
+        };
+        for (((what, now), _), ((_, before), default)) in
+            settings(channel).into_iter().zip(settings(other))
+        {
+            let before = before.unwrap_or(default);
+            if let Some(now) = now
+                && now != before
+            {
+                let (place, channel_number) = (other.at, channel.value);
+                report(
+                    channel.at,
+                    Change::Channel { channel: channel_number, what, before, now, place },
+                );
+            }
+        }
+    }
+}
+
 /// Compares a declaration with the manifest that it names. Returns the events that the manifest
-/// lacks or gives a different layout.
+/// lacks or gives a different layout, and the channels that have other settings there.
 #[must_use]
 pub fn disagreements(declared: &Manifest, file: &Manifest) -> Vec<Break> {
     let mut found = Vec::new();
@@ -282,6 +350,7 @@ pub fn disagreements(declared: &Manifest, file: &Manifest) -> Vec<Break> {
             report(ours.at, Change::NotInManifest(ours.guid.to_string()));
             continue;
         };
+        compare_channels(ours, theirs, &mut report);
         for event in &ours.events {
             let (id, version) = (event.id, event.version);
             let same = |one: &&Event| (one.id, one.version) == (id, version);

@@ -8,6 +8,7 @@
 //! - [`NtStatus`], with the statuses' names;
 //! - [`EventDescriptor`] and its parts: [`Level`], [`Opcode`], [`Channel`], [`Keyword`];
 //! - [`InType`], [`OutType`] and [`TlgOutType`]: the codes of field types;
+//! - [`autologger`]: the values of sessions that Windows starts while it boots;
 //! - [`limits`]: the sizes that ETW does not exceed;
 //! - [`winmeta`]: the names that every manifest can use without defining them.
 //!
@@ -23,6 +24,7 @@
     )
 )]
 
+pub mod autologger;
 mod descriptor;
 mod guid;
 pub mod limits;

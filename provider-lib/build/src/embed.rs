@@ -2,7 +2,7 @@
 
 use std::{fs, path::PathBuf};
 
-use etw_manifest::{res, resources};
+use etw_manifest::{printable, res, resources};
 use wdk_etw_schema::Configuration;
 
 use crate::{
@@ -10,7 +10,7 @@ use crate::{
     declaration::Files,
     image::{BuildError, variable},
     library::of_dependencies,
-    several::manifest_of_all,
+    several::{Read, read_all},
     version::Version,
 };
 
@@ -113,9 +113,13 @@ impl Image {
         if !declarations.is_empty() {
             let image = &self.version.file;
             let files = Files { resources: image, messages: image };
-            let (manifest, read) = manifest_of_all(&declarations, &files)?;
-            for path in read {
+            let Read { manifest, files, left_out } = read_all(&declarations, &files)?;
+            for path in files {
                 println!("cargo::rerun-if-changed={}", path.display());
+            }
+            for (path, note) in left_out {
+                let (at, what) = (note.at, printable(&note.rule.to_string()));
+                println!("cargo::warning={}:{}:{}: {what}", path.display(), at.line, at.column);
             }
             all.extend(resources::resources(&manifest)?);
         }

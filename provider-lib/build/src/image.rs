@@ -109,10 +109,12 @@ pub enum BuildError {
     )]
     Path(Vec<PathBuf>),
     /// A declaration disagrees with its manifest.
-    #[error("{}", disagreeing(path, disagreements))]
+    #[error("{}", disagreeing(path, manifest, disagreements))]
     Disagreement {
         /// The declaration's file.
         path: PathBuf,
+        /// The manifest.
+        manifest: PathBuf,
         /// The differences.
         disagreements: Vec<Break>,
     },
@@ -170,9 +172,11 @@ fn in_manifest(path: &Path, failures: &Failures) -> String {
     lines.join("\n")
 }
 
-fn disagreeing(path: &Path, disagreements: &[Break]) -> String {
+fn disagreeing(path: &Path, manifest: &Path, disagreements: &[Break]) -> String {
+    let (path, manifest) = (path.display(), manifest.display());
     let lines = disagreements.iter();
-    let lines: Vec<String> = lines.map(|one| format!("{}:{one}", path.display())).collect();
+    let lines: Vec<String> =
+        lines.map(|one| format!("{path}:{one} (the manifest is {manifest})")).collect();
     lines.join("\n")
 }
 
@@ -240,7 +244,7 @@ pub fn manifest_in(
     if disagreements.is_empty() {
         Ok((kept, vec![path.to_owned(), file]))
     } else {
-        Err(BuildError::Disagreement { path: path.to_owned(), disagreements })
+        Err(BuildError::Disagreement { path: path.to_owned(), manifest: file, disagreements })
     }
 }
 

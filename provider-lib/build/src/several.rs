@@ -5,7 +5,7 @@
 
 use std::path::{Path, PathBuf};
 
-use etw_manifest::{self as manifest, Manifest, Provider, TextRef, Translation};
+use etw_manifest::{self as manifest, Manifest, ManifestError, Provider, TextRef, Translation};
 use wdk_etw_schema::Configuration;
 
 use crate::{
@@ -24,11 +24,35 @@ pub fn manifest_of_all(
     sources: &[(PathBuf, Configuration)],
     files: &Files<'_>,
 ) -> Result<(Manifest, Vec<PathBuf>), BuildError> {
+    let Read { manifest, files, .. } = read_all(sources, files)?;
+    Ok((manifest, files))
+}
+
+/// The declarations of several source files.
+pub struct Read {
+    /// The manifest that decodes their providers.
+    pub manifest: Manifest,
+    /// The files that were read.
+    pub files: Vec<PathBuf>,
+    /// What was left out of the manifests that declarations name, each with the manifest's file.
+    pub left_out: Vec<(PathBuf, ManifestError)>,
+}
+
+/// Reads the declarations of several source files, as [`manifest_of_all`] does.
+pub fn read_all(
+    sources: &[(PathBuf, Configuration)],
+    files: &Files<'_>,
+) -> Result<Read, BuildError> {
     let mut all = Manifest::default();
     let mut read = Vec::new();
+    let mut left_out = Vec::new();
     let mut seen: Vec<(PathBuf, Provider)> = Vec::new();
     for (number, (path, configuration)) in sources.iter().enumerate() {
         let (one, of_one) = manifest_in(path, files, configuration)?;
+        // The manifest that the declaration names is the last file.
+        if let Some(file) = of_one.last() {
+            left_out.extend(one.left_out.iter().map(|note| (file.clone(), note.clone())));
+        }
         read.extend(of_one);
         for provider in &one.providers {
             for (other_path, other) in &seen {
@@ -56,7 +80,7 @@ pub fn manifest_of_all(
     // with generated message ids.
     let errors = manifest::check(&all);
     if errors.is_empty() {
-        Ok((all, read))
+        Ok(Read { manifest: all, files: read, left_out })
     } else {
         Err(BuildError::Together(errors.iter().map(|error| error.rule.to_string()).collect()))
     }

@@ -25,8 +25,8 @@ pub use etw_wire::Guid;
 pub use event::{Encoding, Event, Field, Level};
 pub use layout::{BlockPart, DataDescriptor, Layout, Leaf, MAX_CONTENT, Wire};
 pub use provider::{
-    Channel, ChannelSettings, Hooks, Isolation, Keyword, MIN_LOG_SIZE, Map, MapKind, Named,
-    Provider, Structure, TaskOpcodes, Trait,
+    AutoLogger, Channel, ChannelSettings, Hooks, Isolation, Keyword, MIN_LOG_SIZE, Map, MapKind,
+    Named, Provider, Structure, TaskOpcodes, Trait,
 };
 pub use types::{
     Block, Counter, FieldType, Form, Format, Representation, Row, Scalar, Shape, Text, type_names,

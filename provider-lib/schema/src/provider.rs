@@ -31,6 +31,8 @@ pub struct Provider {
     /// The path of the manifest from which the image's resources are generated, relative to the
     /// package's folder, or `None` to generate them from the declaration.
     pub manifest: Option<String>,
+    /// The session that the driver's INF file adds, for the events from the start of Windows on.
+    pub autologger: Option<AutoLogger>,
     /// The module's name.
     pub module: Ident,
     /// The module's visibility.
@@ -87,6 +89,23 @@ impl Provider {
             || self.events.is_empty()
             || self.events.iter().any(describes)
     }
+}
+
+/// A session that Windows starts while it boots (`AutoLogger`), and that enables the provider.
+///
+/// The values have the names and ranges of [`etw_wire::autologger`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AutoLogger {
+    /// The session's name. Providers of a driver that name the same session share it.
+    pub session: String,
+    /// The session's GUID.
+    pub guid: Guid,
+    /// The path of the log file, below the folder for drivers' data (`%DriverData%`).
+    pub file: Option<String>,
+    /// The values of the session.
+    pub values: Vec<(&'static str, u64)>,
+    /// The values of the provider in the session.
+    pub provider_values: Vec<(&'static str, u64)>,
 }
 
 /// A custom trait.

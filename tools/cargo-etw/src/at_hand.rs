@@ -10,6 +10,7 @@ use std::{
 use anyhow::{Context, Result, bail, ensure};
 use clap::{ArgMatches, Command};
 use driver_build::driver::Driver;
+use driver_package::inf::Mode;
 use etl_file::image;
 use etw_manifest::{Manifest, resources::DecodeError};
 use serde_json::Value;
@@ -19,14 +20,15 @@ use wdk_etw_schema::Provider;
 use crate::{configuration, options, source};
 
 /// The keys of `[package.metadata.etw]`.
-const KEYS: [&str; 5] = ["declaration", "inf", "manifest", "profile", "recipes"];
+const KEYS: [&str; 6] = ["declaration", "inf", "inf-mode", "manifest", "profile", "recipes"];
 
-/// The paths of a driver's files where they differ from the defaults. Paths in
-/// `[package.metadata.etw]` are relative to the package's folder.
+/// The settings of a driver: the paths of its files outside their default places, which are relative to
+/// the package's folder, and the requirements for its INF file.
 #[derive(Debug, Default)]
 struct Settings {
     declarations: Vec<PathBuf>,
     inf: Option<PathBuf>,
+    inf_mode: Option<Mode>,
     manifest: Option<PathBuf>,
     profile: Option<PathBuf>,
     recipes: Option<PathBuf>,
@@ -63,9 +65,18 @@ impl Settings {
             }
             Some(value) => vec![path(value, "declaration")?],
         };
+        let mode = section.get("inf-mode").map(|value| {
+            value.as_str().and_then(Mode::named).with_context(|| {
+                let known = Mode::ALL.map(Mode::name).join(", ");
+                format!(
+                    "inf-mode in [package.metadata.etw] of {owner} is {value}; expected one of {known}"
+                )
+            })
+        });
         Ok(Self {
             declarations,
             inf: one("inf")?,
+            inf_mode: mode.transpose()?,
             manifest: one("manifest")?,
             profile: one("profile")?,
             recipes: one("recipes")?,
@@ -253,6 +264,11 @@ impl AtHand {
         })
     }
 
+    /// Returns the requirements for the driver's INF file, if the settings name them.
+    pub const fn inf_mode(&self) -> Option<Mode> {
+        self.settings.inf_mode
+    }
+
     /// Returns the path for a new INF file.
     pub fn new_inf(&self) -> PathBuf {
         let beside = || self.folder().join(format!("{}.inx", self.driver.image));
@@ -369,6 +385,8 @@ mod tests {
             kind.contains("inf in [package.metadata.etw] of contoso is not a string"),
             "{kind}"
         );
+        let mode = read(json!({ "inf-mode": "legacy" }));
+        assert!(mode.contains("is \"legacy\"; expected one of desktop, declarative"), "{mode}");
         assert!(read(json!("x")).contains("is not a table"));
     }
 }

@@ -204,7 +204,7 @@ fn framework(driver: &AtHand) -> Requirement {
     if let Err(error) = driver.driver.check_model() {
         return Requirement::new("KMDF", "build, run", None, &error.to_string());
     }
-    if driver.driver.check_framework().is_err() {
+    if driver.driver.is_wdm() {
         let found = Some("WDM, without a framework".to_owned());
         return Requirement::new("driver model", "build, run", found, "");
     }

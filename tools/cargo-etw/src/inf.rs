@@ -1,6 +1,7 @@
 //! `cargo etw inf`: writes INF files, and checks them against the driver.
 
 use std::{
+    collections::BTreeSet,
     env,
     path::{Path, PathBuf},
     process::{Command as Process, Stdio},
@@ -9,12 +10,12 @@ use std::{
 };
 
 use anyhow::{Context, Result, anyhow, bail, ensure};
-use clap::{ArgMatches, Command};
+use clap::{Arg, ArgMatches, Command};
 use driver_package::{
     archive,
     inf::{
-        self, Channel, ChannelKind, ChannelSettings, Diagnostic, Framework, Inf, New, NewError,
-        OwnChannel, Provider, Severity, Source, Stamp,
+        self, AutoLogger, Channel, ChannelKind, ChannelSettings, Diagnostic, Framework, Inf, Mode,
+        New, NewError, OwnChannel, Provider, Severity, Source, Stamp,
     },
 };
 use etw_manifest::Manifest;
@@ -37,6 +38,8 @@ const CLASS: &str = "System";
 /// The framework version of a driver whose metadata does not specify one; wdk-build uses the same
 /// version.
 const FRAMEWORK: Framework = Framework { major: 1, minimum: 31, target: 31 };
+/// The source of a channel's settings in messages, unless a declaration names a manifest.
+const DECLARATION: &str = "its declaration";
 /// The time limit in seconds for loading a driver, adding its device, and unloading it.
 const SECONDS: u64 = 60;
 
@@ -49,6 +52,14 @@ pub fn command() -> Command {
             "ID",
             "The device's hardware ID [default: Root\\ followed by the driver's name]",
         ))
+        .arg(
+            flag(
+                "primitive",
+                "Write the file of a driver without a device, a primitive driver [default: for a WDM driver \
+                 without an AddDevice routine in its last built image, or without such an image]",
+            )
+            .conflicts_with("hardware-id"),
+        )
         .arg(text("class", "NAME", "The device's setup class").default_value(CLASS))
         .arg(text(
             "company",
@@ -73,6 +84,7 @@ pub fn command() -> Command {
             "The driver's image [default: the one that `cargo etw build` built last, if any]",
         ))
         .arg(text("hardware-id", "ID", "The hardware ID that the file must list"))
+        .arg(mode_argument())
         .arg(message_format());
     let examine = Command::new("examine")
         .about("Load an image in the stand-in kernel, and print the values that an INF file must match")
@@ -85,6 +97,23 @@ pub fn command() -> Command {
         .subcommand(at_hand::arguments(new))
         .subcommand(at_hand::arguments(check))
         .subcommand(examine)
+}
+
+/// Returns the argument that chooses the mode of `infverif`.
+pub fn mode_argument() -> Arg {
+    text(
+        "mode",
+        "MODE",
+        "The requirements for the INF file, by the modes of infverif: `windows` (/w), `universal` (/u), \
+         `declarative` (/k) or `desktop` (/h) [default: `inf-mode` in [package.metadata.etw], or `windows`]",
+    )
+    .value_parser(Mode::ALL.map(Mode::name))
+}
+
+/// Returns the mode of `infverif`.
+pub fn mode(matches: &ArgMatches, driver: &AtHand) -> Result<Mode> {
+    let name: Option<String> = optional(matches, "mode")?;
+    Ok(name.as_deref().and_then(Mode::named).or_else(|| driver.inf_mode()).unwrap_or_default())
 }
 
 /// Runs the command.
@@ -103,7 +132,6 @@ pub fn run(name: &str, matches: &ArgMatches) -> Result<()> {
 /// `inf new`: writes the driver's unstamped INF file.
 fn new(matches: &ArgMatches) -> Result<()> {
     let driver = AtHand::of(matches)?;
-    driver.driver.check_framework()?;
     let out = optional(matches, "out")?.unwrap_or_else(|| driver.new_inf());
     ensure!(
         matches.get_flag("force") || !out.exists(),
@@ -111,16 +139,20 @@ fn new(matches: &ArgMatches) -> Result<()> {
         out.display()
     );
     let image = &driver.driver.image;
-    let hardware_id = optional(matches, "hardware-id")?.unwrap_or_else(|| format!("Root\\{image}"));
+    let hardware_id: Option<String> = optional(matches, "hardware-id")?;
+    let is_primitive = matches.get_flag("primitive")
+        || hardware_id.is_none() && driver.driver.is_wdm() && !adds_devices(&driver);
+    let hardware_id =
+        (!is_primitive).then(|| hardware_id.unwrap_or_else(|| format!("Root\\{image}")));
     let company = optional(matches, "company")?.unwrap_or_else(|| company(&driver));
     let providers = providers(&driver, None)?.unwrap_or_default();
     let text = New {
         image,
-        hardware_id: &hardware_id,
+        hardware_id: hardware_id.as_deref(),
         class: &required::<String>(matches, "class")?,
         company: &company,
         description: &description(&driver),
-        framework: framework(&driver),
+        framework: (!driver.driver.is_wdm()).then(|| framework(&driver)),
         providers: &providers,
         sddl: SDDL,
     };
@@ -138,12 +170,20 @@ fn new(matches: &ArgMatches) -> Result<()> {
     let text = archive::windows_lines(&text);
     files::write(&out, text)?;
     println!("{}", out.display());
-    for channel in disabled(&providers) {
+    if is_primitive {
+        eprintln!(
+            "note: the file installs a service without a device (a primitive driver), for Windows 10 1903 or \
+             later; for a driver with an AddDevice routine, name its device with `--hardware-id`"
+        );
+    }
+    for (channel, remedy) in disabled(&providers) {
         eprintln!(
             "note: the channel {channel} is disabled until someone enables it; to enable it with \
-             the installation, write `enabled = true` in its `#[channel(…)]`, and \
-             `isolation = System` for a driver"
+             the installation, {remedy}"
         );
+    }
+    for session in sessions(&providers) {
+        eprintln!("note: only Windows 11 and later add the session {session}, at the next boot");
     }
     if manifest::has_manifest_events(&driver.declarations()?) {
         eprintln!(
@@ -155,18 +195,51 @@ fn new(matches: &ArgMatches) -> Result<()> {
     Ok(())
 }
 
-/// Returns the channels for administrators whose declarations do not specify whether they are
-/// enabled.
-fn disabled(providers: &[Provider]) -> impl Iterator<Item = &str> {
-    let channels = providers.iter().flat_map(|provider| &provider.channels);
+/// Returns whether the image that was built last has a routine that adds devices.
+fn adds_devices(driver: &AtHand) -> bool {
+    let Some(image) = driver.image() else {
+        return false;
+    };
+    match examine_apart(&image) {
+        Ok(found) => found["adds_devices"].as_bool() == Some(true),
+        Err(error) => {
+            eprintln!("warning: {} cannot be examined: {error:#}", image.display());
+            false
+        }
+    }
+}
+
+/// Returns the channels for administrators whose declarations do not say whether they are enabled,
+/// with what to write.
+fn disabled(providers: &[Provider]) -> impl Iterator<Item = (&str, String)> {
+    let channels = providers
+        .iter()
+        .flat_map(|provider| provider.channels.iter().map(move |channel| (provider, channel)));
     channels
-        .filter(|channel| {
+        .filter(|(_, channel)| {
             let settings = channel.own.as_ref().and_then(|own| own.settings.as_ref());
             settings.is_some_and(|settings| {
                 settings.enabled.is_none() && settings.kind.is_for_administrators()
             })
         })
-        .map(|channel| channel.name.as_str())
+        .map(|(provider, channel)| {
+            let remedy = match &provider.described_by {
+                from if from == DECLARATION => "write `enabled = true` in its `#[channel(…)]`, and \
+                                               `isolation = System` for a driver"
+                    .to_owned(),
+                from => format!(
+                    "write `enabled=\"true\"` in its element of {from}, and `isolation=\"System\"` for a \
+                     driver"
+                ),
+            };
+            (channel.name.as_str(), remedy)
+        })
+}
+
+/// Returns the names of the sessions that the file adds.
+fn sessions(providers: &[Provider]) -> BTreeSet<&str> {
+    let sessions = providers.iter().filter_map(|provider| provider.autologger.as_ref());
+    sessions.map(|session| session.session.as_str()).collect()
 }
 
 /// Returns the driver's company: the package's first author, without an address.
@@ -218,6 +291,11 @@ fn providers(driver: &AtHand, image: Option<&Path>) -> Result<Option<Vec<Provide
                     .iter()
                     .any(|event| event.encoding == Encoding::Manifest),
                 channels: described.map(channels).unwrap_or_default(),
+                described_by: provider
+                    .manifest
+                    .as_ref()
+                    .map_or_else(|| DECLARATION.to_owned(), |file| format!("the manifest {file}")),
+                autologger: provider.autologger.as_ref().map(autologger),
             }
         });
         return Ok(Some(providers.collect()));
@@ -229,9 +307,22 @@ fn providers(driver: &AtHand, image: Option<&Path>) -> Result<Option<Vec<Provide
             name: provider.name.clone(),
             has_resources: !provider.events.is_empty(),
             channels: channels(provider),
+            described_by: "its image".to_owned(),
+            autologger: None,
         });
         providers.collect()
     }))
+}
+
+/// Returns a session that a provider declares.
+fn autologger(declared: &wdk_etw_schema::AutoLogger) -> AutoLogger {
+    AutoLogger {
+        session: declared.session.clone(),
+        guid: declared.guid.to_string(),
+        file: declared.file.clone(),
+        values: declared.values.clone(),
+        provider_values: declared.provider_values.clone(),
+    }
 }
 
 /// Returns the channels that a provider lists in its manifest.
@@ -272,6 +363,8 @@ pub fn expected(
         image: format!("{}.sys", driver.driver.image),
         hardware_id,
         framework: Some(framework(driver)),
+        is_wdm: driver.driver.is_wdm(),
+        adds_devices: None,
         providers: providers(driver, image)?,
         sddl: None,
     };
@@ -289,7 +382,12 @@ pub fn expected(
                 eprintln!("note: {note}");
             }
             expected.sddl = found["sddl"].as_str().map(str::to_owned);
-            if let Some(note) = note_on_descriptor(&found) {
+            expected.adds_devices = found["adds_devices"].as_bool();
+            // The image decides: metadata can name a framework that the driver does not use.
+            expected.is_wdm = found["framework"].is_null();
+            if !expected.is_wdm
+                && let Some(note) = note_on_descriptor(&found)
+            {
                 eprintln!("note: {note}");
             }
             let number = |at: usize| found["framework"][at].as_u64()?.try_into().ok();
@@ -366,9 +464,7 @@ fn examine_in(kernel: &standin_kernel::Kernel, image: &Path) -> Result<Value> {
     let loaded = kernel
         .load_as(image, service)
         .with_context(|| format!("cannot load {}", image.display()))?;
-    let framework = loaded.framework_version().with_context(|| {
-        format!("{} is not bound to KMDF after its DriverEntry", image.display())
-    })?;
+    let framework = loaded.framework_version();
     let adds_devices = loaded.adds_devices()?;
     let sddl = if adds_devices {
         let device = loaded
@@ -382,7 +478,7 @@ fn examine_in(kernel: &standin_kernel::Kernel, image: &Path) -> Result<Value> {
     };
     loaded.unload()?;
     Ok(json!({
-        "framework": [framework.0, framework.1],
+        "framework": framework.map(<[u32; 2]>::from),
         "adds_devices": adds_devices,
         "sddl": sddl,
     }))
@@ -428,7 +524,7 @@ pub fn stamped(path: &Path, stamp: &Stamp<'_>) -> Result<Source> {
 /// `inf check`: checks that a file installs the driver.
 fn check(matches: &ArgMatches) -> Result<()> {
     let driver = AtHand::of(matches)?;
-    driver.driver.check_framework()?;
+    let mode = mode(matches, &driver)?;
     let path = match optional(matches, "inf")? {
         Some(path) => path,
         None => driver.some_inf()?,
@@ -444,7 +540,7 @@ fn check(matches: &ArgMatches) -> Result<()> {
     };
     let text = stamped(&path, &stamp)?;
     let inf = Inf::read_source(&text).with_context(|| format!("cannot read {}", path.display()))?;
-    let diagnostics = inf::check(&inf, &expected);
+    let diagnostics = inf::check(&inf, &expected, mode);
     let errors = diagnostics.iter().filter(|one| one.severity == Severity::Error).count();
     if is_json(matches)? {
         let message = json!({
@@ -452,6 +548,7 @@ fn check(matches: &ArgMatches) -> Result<()> {
             "package": driver.driver.package,
             "inf": path,
             "image": image,
+            "mode": mode.name(),
             "success": errors == 0,
             "findings": diagnostics.iter().map(in_json).collect::<Vec<_>>(),
         });
@@ -495,9 +592,9 @@ fn print(path: &Path, diagnostics: &[Diagnostic]) {
 }
 
 /// Fails if a stamped file does not install the driver; prints warnings about the file.
-pub fn check_text(path: &Path, text: &Source, driver: &inf::Driver) -> Result<Inf> {
+pub fn check_text(path: &Path, text: &Source, driver: &inf::Driver, mode: Mode) -> Result<Inf> {
     let inf = Inf::read_source(text).with_context(|| format!("cannot read {}", path.display()))?;
-    let diagnostics = inf::check(&inf, driver);
+    let diagnostics = inf::check(&inf, driver, mode);
     print(path, &diagnostics);
     let errors = diagnostics.iter().filter(|one| one.severity == Severity::Error).count();
     ensure!(
@@ -531,7 +628,6 @@ pub fn hardware_ids(inf: &Inf) -> Vec<String> {
 }
 
 /// Returns the services that an INF file adds.
-#[cfg(unix)]
 pub fn services(inf: &Inf) -> Vec<String> {
     let entries = inf.sections().iter().flat_map(|section| &section.entries);
     let is_service = |entry: &&inf::Entry| {

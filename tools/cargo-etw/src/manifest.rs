@@ -132,10 +132,15 @@ fn parsed(text: &str, name: &str) -> Result<Manifest> {
             failures.0.iter().map(|error| format!("cannot read {name}: {error}")).collect();
         anyhow::anyhow!("{}", lines.join("\n"))
     })?;
+    note_left_out(&read, name);
+    Ok(read)
+}
+
+/// Notes what the reading of a manifest left out.
+fn note_left_out(read: &Manifest, name: &str) {
     for note in &read.left_out {
         eprintln!("note: {name}: {note}");
     }
-    Ok(read)
 }
 
 fn is_source(path: &Path) -> bool {
@@ -147,7 +152,12 @@ fn read(path: &Path, image: &str) -> Result<Manifest> {
     if is_source(path) {
         let files = Files { resources: image, messages: image };
         return match manifest_in(path, &files, &configuration::of(path)?) {
-            Ok((manifest, _)) => Ok(manifest),
+            Ok((manifest, read)) => {
+                // The manifest that the declaration names is the last file.
+                let file = read.last().map_or(path, PathBuf::as_path);
+                note_left_out(&manifest, &file.display().to_string());
+                Ok(manifest)
+            }
             // A source file without providers yields empty resources.
             Err(BuildError::NoProvider(_)) => Ok(Manifest::default()),
             Err(error) => Err(error.into()),

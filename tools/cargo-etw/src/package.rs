@@ -27,7 +27,10 @@ use driver_build::progress::step;
 use crate::{
     at_hand::{self, AtHand, Declaration},
     build,
-    inf::{check_text, description, driver_version, expected, framework, hardware_ids, stamped},
+    inf::{
+        self, check_text, description, driver_version, expected, framework, hardware_ids, services,
+        stamped,
+    },
     manifest,
     options::{is_json, message_format, optional, path, required, several, text},
     recipes::{Traced, profile_of},
@@ -56,6 +59,7 @@ pub fn command() -> Command {
             "The driver's version [default: the package's version followed by .0]",
         ))
         .arg(text("hardware-id", "ID", "The hardware ID that the INF file must list"))
+        .arg(inf::mode_argument())
         .arg(path(
             "certificate",
             "FOLDER",
@@ -165,6 +169,7 @@ struct Made {
     image: (String, Vec<u8>),
     catalog: (String, Vec<u8>),
     certificate: (String, Vec<u8>),
+    service: String,
     hardware_ids: Vec<String>,
     /// The files that the INF file lists, the symbols, the manifest and the profile.
     others: Vec<Extra>,
@@ -173,8 +178,8 @@ struct Made {
 /// Builds the package.
 pub fn run(matches: &ArgMatches) -> Result<()> {
     let driver = AtHand::of(matches)?;
-    driver.driver.check_framework()?;
-    let inf = match optional(matches, "inf")? {
+    let requirements = inf::mode(matches, &driver)?;
+    let file = match optional(matches, "inf")? {
         Some(inf) => inf,
         None => driver.some_inf()?,
     };
@@ -200,11 +205,11 @@ pub fn run(matches: &ArgMatches) -> Result<()> {
     let runnable = (architecture == Machine::X64).then_some(image.as_path());
     let expected = expected(&driver, runnable, wanted)?;
     let (text, parsed) = step("Stamping and checking the INF file", || {
-        let text = stamped(&inf, &stamp)?;
-        let parsed = check_text(&inf, &text, &expected)?;
+        let text = stamped(&file, &stamp)?;
+        let parsed = check_text(&file, &text, &expected, requirements)?;
         Ok((text, parsed))
     })?;
-    let stamped = Stamped { path: &inf, text: &text, parsed: &parsed };
+    let stamped = Stamped { path: &file, text: &text, parsed: &parsed };
     let made = made(matches, &driver, &declarations, &image, &stamped, now)?;
     let out = match optional(matches, "out")? {
         Some(out) => out,
@@ -397,6 +402,7 @@ fn made(
         image: (sys, signed),
         catalog: (catalog_name, catalog),
         certificate: (format!("{name}.cer"), certificate),
+        service: services(stamped.parsed).into_iter().next().unwrap_or_else(|| name.clone()),
         hardware_ids,
         others,
     })
@@ -482,22 +488,20 @@ fn files(
             listed.push((name, "an additional file".to_owned()));
         }
     }
-    let framework = framework(driver);
+    // A driver without a framework needs what all drivers need.
+    let is_newer = !driver.driver.is_wdm() && framework(driver).minimum > 31;
     let installed = Installed {
         description: &about,
         inf: &made.inf.0,
         image: &made.image.0,
         catalog: &made.catalog.0,
         certificate: &made.certificate.0,
+        service: &made.service,
         hardware_ids: &made.hardware_ids,
         files: &listed,
         trace: &trace(driver)?,
         notes: &notes,
-        oldest: if framework.minimum > 31 {
-            "Windows 11 or Windows Server 2022"
-        } else {
-            "Windows 10 2004"
-        },
+        oldest: if is_newer { "Windows 11 or Windows Server 2022" } else { "Windows 10 2004" },
         system: Architecture::of(machine).system,
         catalog_version: catalog_version(matches)?,
     };

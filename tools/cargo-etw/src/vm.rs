@@ -475,14 +475,14 @@ fn package(path: &Path, unpacked: &Path) -> Result<Package> {
         .with_context(|| format!("cannot read {}", inf.display()))?;
     let sys = only(&folder, "sys")?;
     let service = services(&parsed).into_iter().next();
-    let hardware_id = hardware_ids(&parsed).into_iter().next();
+    // A primitive driver has no device.
+    let hardware_id = hardware_ids(&parsed).into_iter().next().unwrap_or_default();
     let certificates = with_extension(&folder, "cer")?;
     Ok(Package {
         name: name(&sys.with_extension("")),
         service: service
             .with_context(|| format!("{} adds no service (AddService)", inf.display()))?,
-        hardware_id: hardware_id
-            .with_context(|| format!("{} lists no hardware ID", inf.display()))?,
+        hardware_id,
         inf: name(&inf),
         sys: name(&sys),
         certificate: certificates.first().map(|path| name(path)),

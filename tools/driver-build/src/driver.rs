@@ -132,19 +132,10 @@ pub struct Image {
 const WDM: &str = "WDM";
 
 impl Driver {
-    /// Checks that `cargo etw` can write and check the driver's INF file.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the driver uses no framework.
-    pub fn check_framework(&self) -> Result<()> {
-        ensure!(
-            self.model.as_deref() != Some(WDM),
-            "{} has driver-type = \"WDM\"; `cargo etw` supports only the INFs of KMDF drivers; \
-             package a driver of another model on Windows, with the WDK",
-            self.package
-        );
-        Ok(())
+    /// Returns whether the metadata say that the driver uses no framework.
+    #[must_use]
+    pub fn is_wdm(&self) -> bool {
+        self.model.as_deref() == Some(WDM)
     }
 
     /// Checks that the driver's model and framework version can be built without the WDK.
@@ -642,12 +633,10 @@ mod tests {
             let driver = Driver { framework, ..found.clone() };
             assert_eq!(driver.check_model().is_ok(), is_built, "1.{target}");
         }
-        for (model, is_built, has_inf) in
-            [("KMDF", true, true), ("WDM", true, false), ("UMDF", false, true)]
-        {
+        for (model, is_built) in [("KMDF", true), ("WDM", true), ("UMDF", false)] {
             let driver = of(model);
             assert_eq!(driver.check_model().is_ok(), is_built, "{model}");
-            assert_eq!(driver.check_framework().is_ok(), has_inf, "{model}");
+            assert_eq!(driver.is_wdm(), model == "WDM", "{model}");
         }
         assert_eq!((found.version.as_str(), found.description.as_str()), ("3.1.4", ""));
         assert_eq!(found.authors, ["Contoso"]);

@@ -15,7 +15,9 @@ pub struct Installed<'a> {
     pub catalog: &'a str,
     /// The certificate's name.
     pub certificate: &'a str,
-    /// The devices' hardware IDs.
+    /// The service's name.
+    pub service: &'a str,
+    /// The devices' hardware IDs; none for a driver without a device, a primitive driver.
     pub hardware_ids: &'a [String],
     /// The other files in the package, each with its description.
     pub files: &'a [(String, String)],
@@ -51,13 +53,47 @@ impl Installed<'_> {
             ("install.cmd", fill(include_str!("scripts/install.cmd"))),
             ("uninstall.cmd", fill(include_str!("scripts/uninstall.cmd"))),
             ("restore.cmd", fill(include_str!("scripts/restore.cmd"))),
-            ("uninstall.ps1", fill(include_str!("scripts/uninstall.ps1"))),
         ];
+        if self.is_primitive() {
+            files.push(("service.ps1", fill(include_str!("scripts/service.ps1"))));
+            return files;
+        }
+        files.push(("uninstall.ps1", fill(include_str!("scripts/uninstall.ps1"))));
         if self.made().is_some() {
             let device = fill(include_str!("scripts/device.ps1"));
             files.push(("device.ps1", device));
         }
         files
+    }
+
+    /// Returns whether the driver is a service without a device.
+    const fn is_primitive(&self) -> bool {
+        self.hardware_ids.is_empty()
+    }
+
+    /// Returns the command that runs a script, with arguments.
+    fn script(&self, name: &str, arguments: &str) -> String {
+        let inf = self.inf;
+        format!(
+            "powershell -NoProfile -ExecutionPolicy Bypass -File {name} -Inf \"{inf}\" {arguments} || \
+             exit /b 1"
+        )
+    }
+
+    /// Returns the commands that install and uninstall the driver.
+    fn commands(&self) -> (String, String) {
+        if self.is_primitive() {
+            let service = format!("-Service \"{}\"", in_batch(self.service));
+            let remove = format!("{service} -Remove");
+            return (self.script("service.ps1", &service), self.script("service.ps1", &remove));
+        }
+        let install = self.made().map_or_else(
+            || format!("pnputil /add-driver \"{}\" /install || exit /b 1", self.inf),
+            |id| self.script("device.ps1", &format!("-HardwareId \"{}\"", in_batch(id))),
+        );
+        // Hardware IDs contain no commas.
+        let ids = format!("-HardwareId \"{}\"", in_batch(&self.hardware_ids.join(",")));
+        (install, self.script("uninstall.ps1", &ids))
     }
 
     /// Returns the hardware ID of the device that the installation creates.
@@ -67,24 +103,16 @@ impl Installed<'_> {
     }
 
     fn fill(&self, template: &str) -> String {
-        let inf = self.inf;
-        let install = self.made().map_or_else(
-            || format!("pnputil /add-driver \"{inf}\" /install || exit /b 1"),
-            |id| {
-                let id = in_batch(id);
-                format!(
-                    "powershell -NoProfile -ExecutionPolicy Bypass -File device.ps1 -Inf \"{inf}\" \
-                     -HardwareId \"{id}\" || exit /b 1"
-                )
-            },
-        );
-        let made = if self.made().is_some() { " and creates its device" } else { "" };
+        let (install, uninstall) = self.commands();
+        let (made, removed) = match self.made() {
+            _ if self.is_primitive() => (" and starts its service", ""),
+            Some(_) => (" and creates its device", " and its devices"),
+            None => ("", " and its devices"),
+        };
         let hashes = match self.catalog_version {
             Version::One => "SHA-1",
             Version::Two => "SHA-1 and SHA-256",
         };
-        // Hardware IDs contain no commas.
-        let ids = in_batch(&self.hardware_ids.join(","));
         let mut trace = String::new();
         for line in self.trace.lines() {
             trace.extend(["    ", line, "\n"]);
@@ -106,12 +134,21 @@ impl Installed<'_> {
             (self.certificate.to_owned(), "the test certificate".to_owned()),
         ];
         list.extend(self.files.iter().cloned());
-        if self.made().is_some() {
-            let what = "used by install.cmd: creates the device".to_owned();
-            list.push(("device.ps1".to_owned(), what));
-        }
-        let what = "used by uninstall.cmd: removes devices and the driver".to_owned();
-        list.push(("uninstall.ps1".to_owned(), what));
+        let scripts = [
+            ("device.ps1", self.made().is_some(), "used by install.cmd: creates the device"),
+            (
+                "uninstall.ps1",
+                !self.is_primitive(),
+                "used by uninstall.cmd: removes devices and the driver",
+            ),
+            (
+                "service.ps1",
+                self.is_primitive(),
+                "used by install.cmd and uninstall.cmd: installs and removes the driver",
+            ),
+        ];
+        let scripts = scripts.into_iter().filter(|(_, is_used, _)| *is_used);
+        list.extend(scripts.map(|(name, _, what)| (name.to_owned(), what.to_owned())));
         let width = list.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
         let list: Vec<String> =
             list.iter().map(|(name, what)| format!("    {name:width$}   {what}")).collect();
@@ -124,8 +161,9 @@ impl Installed<'_> {
             .replace("@CATALOG@", self.catalog)
             .replace("@CERTIFICATE@", self.certificate)
             .replace("@INSTALL@", &install)
+            .replace("@UNINSTALL@", &uninstall)
             .replace("@MADE@", made)
-            .replace("@HARDWARE_IDS@", &ids)
+            .replace("@REMOVED@", removed)
             .replace("@TRACE_SECTION@", &trace)
             .replace("@SYSTEM@", self.system)
             .replace("@HASHES@", hashes)
@@ -151,6 +189,7 @@ mod tests {
             image: "sensor.sys",
             catalog: "sensor.cat",
             certificate: "sensor.cer",
+            service: "sensor",
             hardware_ids,
             files: &[("sensor.pdb".to_owned(), "symbols".to_owned())],
             trace: "one\ntwo",
@@ -164,7 +203,8 @@ mod tests {
 
     #[test]
     fn every_place_is_filled() {
-        for ids in [[r"Root\Sensor".to_owned()], [r"USB\VID_1&PID_2".to_owned()]] {
+        for ids in [Some(r"Root\Sensor"), Some(r"USB\VID_1&PID_2"), None] {
+            let ids: Vec<String> = ids.into_iter().map(str::to_owned).collect();
             for (name, text) in files(&ids) {
                 for place in text.split('@').skip(1) {
                     let is_name = |one: &char| one.is_ascii_uppercase() || *one == '_';
@@ -185,6 +225,27 @@ mod tests {
         assert!(found[2].1.contains("pnputil /add-driver \"sensor.inf\" /install"));
         assert!(found.iter().all(|(name, _)| *name != "device.ps1"));
         assert!(!found[0].1.contains("device.ps1"), "{}", found[0].1);
+    }
+
+    #[test]
+    fn a_driver_without_a_device_is_a_service() {
+        let files = files(&[]);
+        let names: Vec<&str> = files.iter().map(|(name, _)| *name).collect();
+        assert_eq!(
+            names,
+            [
+                "README.txt", "prepare.cmd", "install.cmd", "uninstall.cmd", "restore.cmd",
+                "service.ps1"
+            ]
+        );
+        let called = r#"-File service.ps1 -Inf "sensor.inf" -Service "sensor""#;
+        assert!(files[2].1.contains(&format!("{called} || exit")), "{}", files[2].1);
+        assert!(files[3].1.contains(&format!("{called} -Remove || exit")), "{}", files[3].1);
+        let readme = &files[0].1;
+        for part in ["installs the driver and starts its service\n", "removes the driver\n"] {
+            assert!(readme.contains(part), "{readme}");
+        }
+        assert!(!readme.contains("device"), "{readme}");
     }
 
     #[test]

@@ -118,7 +118,7 @@ pub struct Package {
     pub name: String,
     /// The service's name.
     pub service: String,
-    /// The device's hardware ID.
+    /// The device's hardware ID; empty for a driver without a device, a primitive driver.
     pub hardware_id: String,
     /// The INF file's name.
     pub inf: String,

@@ -194,7 +194,7 @@ fn put_scripts(out: &Path, stages: &[Stage]) -> Result<()> {
     let own = names
         .chain(["common"])
         .map(|name| (format!("tests/windows/{name}.ps1"), format!("{name}.ps1")));
-    let of_packages = ["device", "uninstall"].map(|name| {
+    let of_packages = ["device", "service", "uninstall"].map(|name| {
         (format!("tools/driver-package/src/scripts/{name}.ps1"), format!("package-{name}.ps1"))
     });
     for (from, to) in own.chain(of_packages) {

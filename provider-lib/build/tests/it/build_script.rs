@@ -123,6 +123,8 @@ fn a_named_manifest_must_be_valid_and_agree() {
         "{error}"
     );
 
+    assert!(error.ends_with(&format!("(the manifest is {})", path.display())), "{error}");
+
     let both = format!(
         "{}\n#[wdk_etw::provider(name = \"B\")]\nmod other {{}}",
         fs::read_to_string(source(&path)).unwrap()
@@ -202,6 +204,38 @@ fn cargo_shows_each_mistake_at_its_place() {
     let said = embedded(&folder, &[("DECLARATION", "no-such.rs")]);
     assert!(said.contains("cargo::error=cannot read no-such.rs: "), "{said}");
     assert!(said.contains("Error: cannot read no-such.rs: "), "{said}");
+}
+
+#[test]
+fn cargo_shows_what_is_left_out_of_a_named_manifest() {
+    let folder = tempfile::tempdir().unwrap();
+    let alone = write(&folder, "alone.rs", &event("A", "", "a: u32"));
+    let (manifest, _) = manifest_of(&alone, &FILES).unwrap();
+    let text = wdk_etw_build::manifest::write(&manifest, "");
+    let counters = "<counters xmlns=\"http://schemas.microsoft.com/win/2005/12/counters\"/>";
+    let text =
+        text.replacen("<instrumentation>", &format!("<instrumentation>\n{counters}{counters}"), 1);
+    let file = write(&folder, "a.man", &text);
+    let line = text.lines().position(|line| line.starts_with("<counters")).unwrap() + 1;
+    let file = file.display().to_string();
+    let source = event("A", "", "a: u32").replace("\"A\"", &format!("\"A\", manifest = {file:?}"));
+    let path = write(&folder, "trace.rs", &source);
+    let said = embedded(&folder, &[("DECLARATION", path.to_str().unwrap())]);
+    let warnings: Vec<&str> =
+        said.lines().filter(|line| line.starts_with("cargo::warning=")).collect();
+    let expected = format!("cargo::warning={file}:{line}:1: leaving out 2 elements `counters` of ");
+    assert!(warnings.len() == 1 && warnings[0].starts_with(&expected), "{expected}: {said}");
+    // The manifests of libraries too, beside a declaration without one.
+    let other = write(&folder, "other.rs", &event("B", "", "a: u32"));
+    let said = embedded(
+        &folder,
+        &[
+            ("DECLARATION", other.to_str().unwrap()),
+            ("DEP_OTHER_WDK_ETW_DECLARATIONS", path.to_str().unwrap()),
+        ],
+    );
+    assert_eq!(said.matches("cargo::warning=").count(), 1, "{said}");
+    assert!(said.contains(&expected), "{said}");
 }
 
 /// Returns the four numbers of the version resource in the embedded resources, and its flags.

@@ -135,3 +135,78 @@ fn differences_between_a_declaration_and_its_manifest_are_reported() {
         }
     }
 }
+
+/// The declaration of a provider whose manifest has channels.
+const CHANNELS: &str = r#"
+#[wdk_etw::provider(name = "Contoso.Driver", encoding = manifest)]
+mod trace {
+    #[channels]
+    enum Channel {
+        #[channel(Admin, enabled = true, isolation = System, max_size = 2097152)]
+        Admin = 16,
+        #[channel(Debug)]
+        Debug = 17,
+        #[channel(Import)]
+        System = 8,
+    }
+}
+"#;
+
+#[test]
+fn settings_of_channels_must_be_those_of_the_manifest() {
+    let file = etw_manifest::read(&etw_manifest::write(&declared(CHANNELS), "")).unwrap();
+    let found = |from: &str, to: &str| -> Vec<String> {
+        assert!(CHANNELS.contains(from), "{from}");
+        let declared = declared(&CHANNELS.replace(from, to));
+        disagreements(&declared, &file).iter().map(ToString::to_string).collect()
+    };
+    // What a declaration does not say is the manifest's, and a default may be written.
+    for (from, to) in [
+        ("", ""),
+        (", enabled = true, isolation = System, max_size = 2097152", ""),
+        ("Admin, enabled", "Admin, retention = false, auto_backup = false, enabled"),
+        (
+            "(Debug)",
+            "(Debug, enabled = false, isolation = Application, retention = true, max_size = 1 << 20)",
+        ),
+    ] {
+        assert_eq!(found(from, to), [""; 0], "{from} -> {to}");
+    }
+    for (from, to, message) in [
+        (
+            "enabled = true",
+            "enabled = false",
+            "7:9: Contoso.Driver: the channel 16: its enabled is false; the manifest says true (line ",
+        ),
+        (
+            "isolation = System",
+            "isolation = Custom",
+            "its isolation is Custom; the manifest says System",
+        ),
+        (
+            "max_size = 2097152",
+            "max_size = 1 << 20",
+            "its max_size is 1048576; the manifest says 2097152",
+        ),
+        (
+            "(Debug)",
+            "(Debug, enabled = true)",
+            "the channel 17: its enabled is true; the manifest says false",
+        ),
+        ("(Debug)", "(Debug, retention = false)", "its retention is false; the manifest says true"),
+        (
+            "(Debug)",
+            "(Debug, access = \"D:(A;;0x1;;;BA)\")",
+            "its access is D:(A;;0x1;;;BA); the manifest says nothing",
+        ),
+        ("(Debug)", "(Analytic)", "its type is Analytic; the manifest says Debug"),
+        (
+            "Debug = 17",
+            "Debug = 18",
+            "the manifest has no channel of the provider with the number 18",
+        ),
+    ] {
+        let found = found(from, to);
+        assert!(found.len() == 1 && found[0].contains(message), "{from} -> {to}: {found:#?}");
+    }
+}

@@ -349,10 +349,16 @@ fn is_mask(expression: &Expr) -> bool {
 /// Returns the value of an integer literal, a left shift or product of literals, or several of
 /// these joined by `|`.
 fn constant(expression: &Expr) -> Option<u64> {
+    constant_of(expression, &|_| None)
+}
+
+/// Returns the value of an expression as [`constant`] does; `named` returns that of a name.
+pub fn constant_of(expression: &Expr, named: &dyn Fn(&Ident) -> Option<u64>) -> Option<u64> {
     match expression {
         Expr::Lit(ExprLit { lit: Lit::Int(number), .. }) => number.base10_parse().ok(),
         Expr::Binary(binary) => {
-            let (left, right) = (constant(&binary.left)?, constant(&binary.right)?);
+            let (left, right) =
+                (constant_of(&binary.left, named)?, constant_of(&binary.right, named)?);
             match binary.op {
                 syn::BinOp::Shl(_) => left.checked_shl(u32::try_from(right).ok()?),
                 syn::BinOp::BitOr(_) => Some(left | right),
@@ -360,7 +366,8 @@ fn constant(expression: &Expr) -> Option<u64> {
                 _ => None,
             }
         }
-        Expr::Paren(inside) => constant(&inside.expr),
+        Expr::Paren(inside) => constant_of(&inside.expr, named),
+        Expr::Path(path) => named(&attribute::plain(path.path.get_ident()?)),
         _ => None,
     }
 }

@@ -1,6 +1,7 @@
 //! The parser of declarations in Rust source.
 
 mod ad_hoc;
+mod autologger;
 mod configure;
 mod event;
 mod items;
@@ -68,6 +69,7 @@ pub fn provider_without_faulty_events(
         statistics: settings.statistics,
         stripes: settings.stripes,
         manifest: settings.manifest,
+        autologger: None,
         module: module.ident,
         visibility: module.visibility,
         attributes: module.attributes,
@@ -107,6 +109,12 @@ pub fn provider_without_faulty_events(
         }
     }
     errors.take(library::complete(&mut provider));
+    // The session's filters name keywords.
+    if errors.is_empty()
+        && let Some(written) = settings.autologger
+    {
+        provider.autologger = errors.take(written.resolve(&provider));
+    }
     check::keep_valid_events(&mut provider, &mut of_events);
     check::provider(&provider, &mut errors);
     if errors.is_empty() {

@@ -9,7 +9,10 @@ use syn::{
     parse::{Parse, ParseStream},
 };
 
-use super::words::Given;
+use super::{
+    autologger,
+    words::{Given, guid, value},
+};
 use crate::{Encoding, Guid, Hooks, Trait, attribute};
 
 /// The arguments of `#[provider(…)]`.
@@ -25,13 +28,7 @@ pub struct Settings {
     /// The number of stripes, or 0 without a rundown.
     pub stripes: Option<u8>,
     pub manifest: Option<String>,
-}
-
-fn guid(text: &LitStr) -> syn::Result<Guid> {
-    let parsed = text.value().parse::<Guid>();
-    parsed.map_err(|error| {
-        syn::Error::new(text.span(), format!("`{}` is not a GUID: {error}", text.value()))
-    })
+    pub autologger: Option<autologger::Written>,
 }
 
 pub fn encoding(word: &Ident) -> syn::Result<Encoding> {
@@ -60,6 +57,7 @@ impl Parse for Settings {
         let mut stripes = None;
         let mut without_rundown = None;
         let mut manifest: Option<LitStr> = None;
+        let mut autologger = None;
         while !input.is_empty() {
             let word = input.call(Ident::parse_any)?;
             if word != "trait_" {
@@ -84,6 +82,7 @@ impl Parse for Settings {
                     without_rundown = Some(word);
                 }
                 "manifest" => manifest = Some(value(input)?),
+                "autologger" => autologger = Some(autologger::Written::parse(&word, input)?),
                 // Handled by the macro itself.
                 "crate" => drop(value::<Path>(input)?),
                 "name" => name = Some(value(input)?),
@@ -99,7 +98,7 @@ impl Parse for Settings {
                         format!(
                             "a provider has no argument `{word}`; supported: `name`, `guid`, \
                              `group`, `trait_(type, b\"data\")`, `encoding`, `manifest`, \
-                             `binary_tracking`, `statistics`, `stripes`, `rundown`, \
+                             `autologger`, `binary_tracking`, `statistics`, `stripes`, `rundown`, \
                              `on_enable`, `on_disable`, `on_capture_state`, `crate`"
                         ),
                     ));
@@ -139,6 +138,7 @@ impl Parse for Settings {
             statistics,
             stripes: without_rundown.map_or(stripes, |_| Some(0)),
             manifest: manifest.map(|path| path.value()),
+            autologger,
         })
     }
 }
@@ -158,11 +158,6 @@ fn check_size(name: &LitStr, size: usize, traits: &[(&Trait, Span)]) -> syn::Res
              shorten the name or the custom traits"
         ),
     ))
-}
-
-fn value<T: Parse>(input: ParseStream<'_>) -> syn::Result<T> {
-    input.parse::<Token![=]>()?;
-    input.parse()
 }
 
 /// Parses and checks a number of stripes.

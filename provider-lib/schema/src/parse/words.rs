@@ -2,11 +2,25 @@
 
 use proc_macro2::Span;
 use syn::{
-    Ident, LitInt, Token,
-    parse::{Parse as _, ParseStream},
+    Ident, LitInt, LitStr, Token,
+    parse::{Parse, ParseStream},
 };
 
-use crate::attribute;
+use crate::{Guid, attribute};
+
+/// Parses `= value`.
+pub fn value<T: Parse>(input: ParseStream<'_>) -> syn::Result<T> {
+    input.parse::<Token![=]>()?;
+    input.parse()
+}
+
+/// Parses the text of a GUID.
+pub fn guid(text: &LitStr) -> syn::Result<Guid> {
+    let parsed = text.value().parse::<Guid>();
+    parsed.map_err(|error| {
+        syn::Error::new(text.span(), format!("`{}` is not a GUID: {error}", text.value()))
+    })
+}
 
 /// Parses the name of a declared item.
 ///

@@ -1,5 +1,6 @@
 //! Tests the parser of declarations, the layout of events and their errors.
 
+mod autologger;
 mod encoding;
 mod field_types;
 mod forms;

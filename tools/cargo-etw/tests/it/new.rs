@@ -59,10 +59,13 @@ fn a_new_drivers_files_agree_with_each_other() {
             name: provider.name,
             has_resources: true,
             channels: Vec::new(),
+            described_by: "its declaration".to_owned(),
+            autologger: None,
         }]),
         sddl: Some(sddl.to_owned()),
+        ..inf::Driver::default()
     };
-    let diagnostics = inf::check(&Inf::read(&stamped).unwrap(), &driver);
+    let diagnostics = inf::check(&Inf::read(&stamped).unwrap(), &driver, inf::Mode::Windows);
     assert!(diagnostics.is_empty(), "{diagnostics:#?}");
     // cargo accepts the manifests.
     let output = Command::new("cargo")

@@ -277,6 +277,123 @@ fn the_inf_file_is_written_and_checked() {
     assert!(said.contains(r"the driver's is Root\lidar"), "{said}");
 }
 
+/// Returns what a successful command writes to the standard error.
+fn said(own: &Own, arguments: &[&str]) -> String {
+    let output = own.etw_in(".", arguments);
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.success(), "{arguments:?}: {said}");
+    said
+}
+
+#[test]
+fn a_driver_without_a_framework_has_a_device_only_if_it_is_named() {
+    let own = Own::new();
+    own.change("Cargo.toml", "driver-type = \"KMDF\"", "driver-type = \"WDM\"");
+    let told = said(&own, &["inf", "new"]);
+    assert!(told.contains("a service without a device (a primitive driver)"), "{told}");
+    let text = own.text("lidar.inx");
+    assert!(text.contains("[DefaultInstall.NT$ARCH$.Services]"), "{text}");
+    assert!(!text.contains("Wdf") && !text.contains("[Manufacturer]"), "{text}");
+    own.succeed(&["inf", "check"]);
+    let told = said(&own, &["inf", "new", "--force", "--hardware-id", r"Root\lidar"]);
+    assert!(!told.contains("primitive"), "{told}");
+    let text = own.text("lidar.inx");
+    assert!(text.contains(r"Root\lidar") && !text.contains("Wdf"), "{text}");
+    own.succeed(&["inf", "check", "--hardware-id", r"Root\lidar"]);
+    let output = own.etw_in(".", &["inf", "new", "--primitive", "--hardware-id", r"Root\lidar"]);
+    assert_eq!(output.status.code(), Some(2));
+    // A driver with a framework can be a service too.
+    own.change("Cargo.toml", "driver-type = \"WDM\"", "driver-type = \"KMDF\"");
+    own.succeed(&["inf", "new", "--force", "--primitive"]);
+    let text = own.text("lidar.inx");
+    assert!(text.contains("[DefaultInstall.NT$ARCH$.Wdf]"), "{text}");
+    own.succeed(&["inf", "check"]);
+}
+
+#[test]
+fn the_mode_of_infverif_is_an_option_and_a_setting() {
+    let own = Own::new();
+    own.succeed(&["inf", "new"]);
+    own.change("lidar.inx", "HKR,,Security", "HKLM,Software\\Acme,Size,,1\r\nHKR,,Security");
+    let told = own.fail(&["inf", "check"]);
+    assert!(told.contains("error: ") && told.contains("(infverif 1321)"), "{told}");
+    let told = own.fail(&["inf", "check", "--mode", "universal"]);
+    assert!(told.contains("error: ") && told.contains("(infverif 1304)"), "{told}");
+    let told = said(&own, &["inf", "check", "--mode", "declarative"]);
+    assert!(told.contains("warning: ") && told.contains("(infverif 1304)"), "{told}");
+    own.change(
+        "Cargo.toml",
+        "[lib]",
+        "[package.metadata.etw]\ninf-mode = \"declarative\"\n\n[lib]",
+    );
+    let told = said(&own, &["inf", "check"]);
+    assert!(told.contains("(infverif 1304)"), "{told}");
+    assert!(own.fail(&["inf", "check", "--mode", "windows"]).contains("(infverif 1321)"));
+}
+
+#[test]
+fn the_inf_file_adds_the_session_of_the_declaration() {
+    let own = Own::new();
+    let argument = "name = \"Acme.Lidar.Frames\", autologger(session = \"Acme Boot\", \
+                    match_any_keyword = FRAME | DEVICE, max_file_size = 32)";
+    own.change(EVENTS, "name = \"Acme.Lidar.Frames\"", argument);
+    let told = said(&own, &["inf", "new"]);
+    assert!(told.contains("note: only Windows 11 and later add the session Acme Boot"), "{told}");
+    let text = own.text("lidar.inx").replace("\r\n", "\n");
+    for part in [
+        "AddAutoLogger = Acme Boot,{",
+        "Start = 1\nMaxFileSize = 32\nAddAutoLoggerProvider = {",
+        "Enabled = 1\nEnableLevel = 0xff\nMatchAnyKeyword = 0x10000000008\n",
+        "Devices,NT$ARCH$.10.0...19041,NT$ARCH$.10.0...22000\n",
+    ] {
+        assert!(text.contains(part), "no {part:?} in:\n{text}");
+    }
+    own.succeed(&["inf", "check"]);
+    own.change(EVENTS, "max_file_size = 32", "max_file_size = 64");
+    let told = own.fail(&["inf", "check"]);
+    assert!(
+        told.contains("MaxFileSize of the session Acme Boot is 32; the declaration says 64"),
+        "{told}"
+    );
+}
+
+#[test]
+fn the_settings_of_channels_come_from_the_manifest_that_a_declaration_names() {
+    let own = Own::new();
+    own.change(
+        EVENTS,
+        "pub mod frames {",
+        "pub mod frames {\n    #[channels]\n    enum Channel {\n        \
+         #[channel(Operational, enabled = true)]\n        Operational = 16,\n    }",
+    );
+    own.succeed(&["manifest", "write"]);
+    fs::rename(own.path("lidar.man"), own.path("kept.man")).unwrap();
+    for name in ["Frames\"", "Health\""] {
+        own.change(EVENTS, name, &format!("{name}, manifest = \"kept.man\""));
+    }
+    own.succeed(&["inf", "new"]);
+    own.succeed(&["inf", "check"]);
+    // The declaration may not say something else.
+    own.change("kept.man", "enabled=\"true\"", "enabled=\"false\"");
+    let told = own.fail(&["inf", "check"]);
+    assert!(
+        told.contains("the channel 16: its enabled is true; the manifest says false"),
+        "{told}"
+    );
+    assert!(told.contains("events.rs:") && told.contains("/kept.man)"), "{told}");
+    // What it does not say is the manifest's, and messages name it.
+    own.change(EVENTS, "(Operational, enabled = true)", "(Operational)");
+    let told = own.fail(&["inf", "check"]);
+    let sentence = "is 1; the manifest kept.man says 0; write `Enabled = 0`";
+    assert!(told.contains(sentence), "{told}");
+    own.change("kept.man", " enabled=\"false\"", "");
+    let told = said(&own, &["inf", "new", "--force"]);
+    assert!(
+        told.contains("write `enabled=\"true\"` in its element of the manifest kept.man"),
+        "{told}"
+    );
+}
+
 #[test]
 fn the_recipes_have_every_provider() {
     let own = Own::new();
@@ -499,6 +616,56 @@ mod built_drivers {
         let output = own.etw_in(".", &["inf", "check", "--image", image]);
         let said = String::from_utf8(output.stderr).unwrap();
         assert!(!said.contains("EvtDriverDeviceAdd"), "{said}");
+    }
+
+    /// A WDM driver that creates its device itself, and one with an `AddDevice` routine.
+    #[test]
+    #[ignore = "needs the built drivers and the signing tools; `cargo xtask test` runs it"]
+    fn the_file_of_a_driver_without_a_framework_is_compared_with_its_image() {
+        let own = Own::new();
+        let image = |name: &str| {
+            let path = etw_test_support::drivers("release").join(name);
+            path.to_str().unwrap().to_owned()
+        };
+        let (service, of_devices) = (image("etw_wdm_driver.sys"), image("etw_wdm_pnp_driver.sys"));
+        // The metadata name a framework, which the image does not use.
+        own.succeed(&["inf", "new"]);
+        let told = own.fail(&["inf", "check", "--image", &of_devices]);
+        assert!(
+            told.contains("the driver uses no framework (WDM); remove [Device_Install"),
+            "{told}"
+        );
+        own.change("Cargo.toml", "driver-type = \"KMDF\"", "driver-type = \"WDM\"");
+        own.succeed(&["inf", "new", "--force", "--hardware-id", r"Root\lidar"]);
+        let told = said(&own, &["inf", "check", "--image", &of_devices]);
+        assert!(!told.contains("warning") && !told.contains("EvtDriverDeviceAdd"), "{told}");
+        let told = said(&own, &["inf", "check", "--image", &service]);
+        assert!(
+            told.contains("warning: ") && told.contains("the driver adds no devices"),
+            "{told}"
+        );
+        own.succeed(&["inf", "new", "--force"]);
+        let told = said(&own, &["inf", "check", "--image", &of_devices]);
+        assert!(told.contains("warning: ") && told.contains("Windows offers it none"), "{told}");
+        let told = said(&own, &["inf", "check", "--image", &service]);
+        assert!(!told.contains("warning"), "{told}");
+        // The image has no resources for events with ids.
+        for id in ["id = 20, ", "id = 30, "] {
+            own.change(EVENTS, id, "");
+        }
+        own.succeed(&["inf", "new", "--force"]);
+        let printed = own.succeed(&["package", "--image", &service, "--message-format", "json"]);
+        let made: serde_json::Value = serde_json::from_str(printed.trim()).unwrap();
+        let files = made["files"].as_array().unwrap();
+        for (name, is_there) in
+            [("service.ps1", true), ("lidar.sys", true), ("lidar.cat", true), ("device.ps1", false)]
+        {
+            assert_eq!(files.iter().any(|file| file == name), is_there, "{name}: {files:?}");
+        }
+        let unpacked = unpack(Path::new(made["archive"].as_str().unwrap()));
+        are_signed(unpacked.path());
+        let install = fs::read_to_string(unpacked.path().join("install.cmd")).unwrap();
+        assert!(install.contains(r#"service.ps1 -Inf "lidar.inf" -Service "lidar""#), "{install}");
     }
 
     #[test]

@@ -467,7 +467,7 @@ mod built_drivers {
 
     #[test]
     #[ignore = "needs the cross toolchain; `cargo xtask test` runs it"]
-    fn a_driver_without_a_framework_is_built_and_run_but_not_packaged() {
+    fn a_driver_without_a_framework_is_built_run_and_packaged() {
         let folder = tempfile::tempdir().unwrap();
         let driver = folder.path();
         write_driver(driver, WDM, WDM_LIBRARY);
@@ -478,9 +478,24 @@ mod built_drivers {
         assert!(said.contains("driver: loaded"), "{said}");
         assert!(said.contains("Loaded") && said.contains("a stranger"), "{said}");
         assert!(said.contains("found: 0 errors, 0 warnings"), "{said}");
-        for command in [["inf", "new"].as_slice(), &["package"]] {
-            let shown = errors(&run(command), false);
-            assert!(shown.contains("driver-type = \"WDM\""), "{shown}");
+        // It adds no devices, so it is a service, whose file the running driver is compared with.
+        let said = errors(&run(&["inf", "new"]), true);
+        assert!(said.contains("a service without a device (a primitive driver)"), "{said}");
+        let said = errors(&run(&["inf", "check"]), true);
+        assert!(!said.contains("warning") && !said.contains("EvtDriverDeviceAdd"), "{said}");
+        errors(&run(&["inf", "new", "--force", "--hardware-id", r"Root\Stranger"]), true);
+        let said = errors(&run(&["inf", "check"]), true);
+        assert!(said.contains("warning") && said.contains("the driver adds no devices"), "{said}");
+        errors(&run(&["inf", "new", "--force"]), true);
+        let output = run(&["package", "--message-format", "json"]);
+        errors(&output, true);
+        let lines = String::from_utf8_lossy(&output.stdout);
+        let last: serde_json::Value = serde_json::from_str(lines.lines().last().unwrap()).unwrap();
+        let files: Vec<&str> =
+            last["files"].as_array().unwrap().iter().filter_map(|name| name.as_str()).collect();
+        for name in ["service.ps1", "stranger_wdm.sys", "stranger_wdm.inf", "stranger_wdm.cat"] {
+            assert!(files.contains(&name), "no {name} in {files:?}");
         }
+        assert!(!files.contains(&"device.ps1"), "{files:?}");
     }
 }

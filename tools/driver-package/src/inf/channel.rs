@@ -74,6 +74,18 @@ impl ChannelKind {
     }
 }
 
+/// Returns the INF line that registers a channel.
+pub fn line(channel: &Channel, section: &str) -> String {
+    let Channel { name, own } = channel;
+    match own {
+        None => format!("ImportChannel = {name}"),
+        Some(OwnChannel { settings: Some(settings), .. }) => {
+            format!("AddChannel = {name},{:#x},{section}", settings.kind as u64)
+        }
+        Some(OwnChannel { settings: None, .. }) => format!("AddChannel = {name},TYPE,{section}"),
+    }
+}
+
 /// The names of the isolations, numbered from 1.
 pub(super) const ISOLATIONS: [&str; 3] = ["Application", "System", "Custom"];
 

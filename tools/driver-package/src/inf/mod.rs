@@ -3,15 +3,19 @@
 //! `stampinf` and `infverif` are part of the WDK. This module replaces them, and also compares the
 //! file with the driver.
 
+mod autologger;
 mod channel;
 mod check;
 mod class;
+mod diagnostic;
 mod encoding;
 mod new;
 mod read;
 
+pub use autologger::AutoLogger;
 pub use channel::{Channel, ChannelKind, ChannelSettings, OwnChannel};
-pub use check::{Diagnostic, Driver, Framework, Provider, Severity, check};
+pub use check::{Driver, Framework, Mode, Provider, check};
+pub use diagnostic::{Diagnostic, Severity};
 pub use encoding::{Encoding, Source};
 pub use new::{New, NewError};
 pub use read::{Entry, Inf, ReadError, Section};

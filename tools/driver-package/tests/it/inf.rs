@@ -3,33 +3,14 @@
 use std::fs;
 
 use driver_package::inf::{
-    Channel, ChannelKind, ChannelSettings, Driver, Framework, Inf, New, NewError, OwnChannel,
-    Provider, Severity, Stamp, check,
+    self, Channel, ChannelKind, ChannelSettings, Diagnostic, Driver, Framework, Inf, Mode, New,
+    NewError, OwnChannel, Severity, Stamp,
 };
 
-const FRAMEWORK: Framework = Framework { major: 1, minimum: 31, target: 31 };
+use crate::helpers::{FRAMEWORK, new, provider, sample as driver, sample_inf as stamped, stamp};
 
-fn provider(name: &str, guid: &str, has_resources: bool) -> Provider {
-    Provider { guid: guid.to_owned(), name: name.to_owned(), has_resources, channels: Vec::new() }
-}
-
-fn driver() -> Driver {
-    Driver {
-        image: "etw_sample_driver.sys".to_owned(),
-        hardware_id: Some(r"Root\EtwSampleDriver".to_owned()),
-        framework: Some(FRAMEWORK),
-        providers: Some(vec![provider(
-            "WdkEtw.SampleDriver", "802b686a-519d-5416-5280-4c0ead585fbb", true,
-        )]),
-        sddl: Some("D:P(A;;GA;;;SY)(A;;GA;;;BA)".to_owned()),
-    }
-}
-
-fn stamped() -> String {
-    let stamp =
-        Stamp { architecture: "amd64", framework: "1.31", date: "11/21/2026", version: "0.1.0.0" };
-    let path = etw_test_support::root().join("inf/etw_sample_driver.inx");
-    stamp.apply(&fs::read_to_string(path).unwrap())
+fn check(inf: &Inf, driver: &Driver) -> Vec<Diagnostic> {
+    inf::check(inf, driver, Mode::Windows)
 }
 
 #[test]
@@ -75,7 +56,7 @@ fn every_mistake_is_found() {
         ("Provider               = \"wdk-etw\"", "Provider = \"Microsoft\"", "infverif 1204"),
         ("CatalogFile = etw_sample_driver.cat", "", "has no CatalogFile"),
         ("11/21/2026", "21/11/2026", "DriverVer is not"),
-        ("0.1.0.0", "0.1.0", "DriverVer is not"),
+        ("3.1.4.0", "3.1.4", "DriverVer is not"),
         ("PnpLockdown = 1", "PnpLockdown = 0", "PnpLockdown is 0"),
         ("DefaultDestDir = 13", "DefaultDestDir = 12", "DefaultDestDir is 12"),
         ("sys = 1,,", "sys = 2,,", "has no disk 2"),
@@ -112,24 +93,6 @@ fn every_mistake_is_found() {
     }
 }
 
-const fn new(providers: &[Provider]) -> New<'_> {
-    New {
-        image: "contoso_sensor",
-        hardware_id: r"USB\VID_0547&PID_1002",
-        class: "USBDevice",
-        company: "Contoso \"first\" GmbH",
-        description: "Contoso sensor",
-        framework: FRAMEWORK,
-        providers,
-        sddl: "D:P(A;;GA;;;SY)",
-    }
-}
-
-fn stamp(inx: &str, framework: &str) -> String {
-    let stamp = Stamp { architecture: "arm64", framework, date: "11/21/2026", version: "3.1.4.0" };
-    stamp.apply(inx)
-}
-
 #[test]
 fn a_new_file_is_sound_and_says_what_it_was_given() {
     let providers = [
@@ -141,14 +104,15 @@ fn a_new_file_is_sound_and_says_what_it_was_given() {
         Framework { target: 33, ..FRAMEWORK },
         Framework { minimum: 33, target: 33, ..FRAMEWORK },
     ] {
-        let new = New { framework, ..new(&providers) };
+        let new = New { framework: Some(framework), ..new(&providers) };
         let inf = Inf::read(&stamp(&new.text().unwrap(), &framework.to_string())).unwrap();
         let driver = Driver {
             image: "contoso_sensor.sys".to_owned(),
-            hardware_id: Some(new.hardware_id.to_owned()),
+            hardware_id: new.hardware_id.map(str::to_owned),
             framework: Some(framework),
             providers: Some(providers.to_vec()),
             sddl: Some(new.sddl.to_owned()),
+            ..Driver::default()
         };
         assert_eq!(check(&inf, &driver), []);
         assert_eq!(inf.value("Version", "Provider"), Some("Contoso \"first\" GmbH"));
@@ -192,7 +156,7 @@ fn values_that_an_inf_file_cannot_have_are_refused() {
     assert_eq!(class.text(), Err(NewError::Class("Sensors".to_owned())));
     let company = New { company: "M\u{fc}ller", ..new(&[]) };
     assert!(company.text().unwrap_err().to_string().contains("company"));
-    let id = New { hardware_id: "Root\\a,b", ..new(&[]) };
+    let id = New { hardware_id: Some("Root\\a,b"), ..new(&[]) };
     assert!(id.text().unwrap_err().to_string().contains("hardware ID"));
 }
 

@@ -1,14 +1,27 @@
 //! The rules for a driver package's INF file.
 //!
-//! The rules are those of `infverif /w` that a KMDF driver's file can violate, with infverif's
+//! The rules are those of `infverif` that a KMDF or WDM driver's file can violate, with infverif's
 //! numbers, and the requirement that the file installs this driver.
 //! `docs/reference/driver-packaging.md` lists the sources.
 
-use std::{collections::BTreeSet, fmt, ops::RangeInclusive};
+mod autologger;
+mod events;
+mod mode;
 
+pub use mode::Mode;
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+    ops::RangeInclusive,
+};
+
+use self::mode::Rule;
 use super::{
-    channel::{Channel, ChannelKind, ISOLATIONS, OwnChannel},
+    autologger::AutoLogger,
+    channel::Channel,
     class,
+    diagnostic::{Diagnostic, Severity},
     read::{Entry, Inf, Section, number},
 };
 
@@ -22,6 +35,10 @@ pub struct Driver {
     pub hardware_id: Option<String>,
     /// The framework's version.
     pub framework: Option<Framework>,
+    /// True if the driver uses no framework (WDM).
+    pub is_wdm: bool,
+    /// True if the driver adds devices: it has an `EvtDriverDeviceAdd`, or an `AddDevice` routine.
+    pub adds_devices: Option<bool>,
     /// The driver's providers.
     pub providers: Option<Vec<Provider>>,
     /// The security descriptor that the driver assigns to its device.
@@ -68,47 +85,25 @@ pub struct Provider {
     pub has_resources: bool,
     /// The event log channels to which the provider writes, in manifest order.
     pub channels: Vec<Channel>,
-}
-
-/// The severity of a diagnostic.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Severity {
-    /// Windows or `infverif` can reject the file, or the file does not install the driver.
-    Error,
-    /// The file works, but is unusual.
-    Warning,
-}
-
-/// A violation of a rule in an INF file.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Diagnostic {
-    /// The severity.
-    pub severity: Severity,
-    /// The line, counting from 1; `None` if something is missing from the file.
-    pub line: Option<usize>,
-    /// The message.
-    pub message: String,
-}
-
-impl fmt::Display for Diagnostic {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if let Some(line) = self.line {
-            write!(formatter, "line {line}: ")?;
-        }
-        formatter.write_str(&self.message)
-    }
+    /// The source of the channels, in messages: `its declaration`, or the name of a manifest.
+    pub described_by: String,
+    /// The session that the file adds for the provider.
+    pub autologger: Option<AutoLogger>,
 }
 
 /// The oldest Windows build that a file should specify: the first with `ExAllocatePool2`, which
 /// wdk-alloc calls.
-const OLDEST_BUILD: u32 = 19041;
+pub const OLDEST_BUILD: u32 = 19041;
 /// The first Windows build in which the driver store can be a destination (DIRID 13).
 const DRIVER_STORE_BUILD: u32 = 16299;
+/// The first build that supports `AddAutoLogger`: Windows 11.
+pub const WINDOWS_11: u32 = 22000;
 
 /// The sections that Windows finds by name.
-const KNOWN_SECTIONS: [&str; 10] = [
+const KNOWN_SECTIONS: [&str; 11] = [
     "Version", "DestinationDirs", "SourceDisksNames", "SourceDisksFiles", "Strings",
     "Manufacturer", "ControlFlags", "ClassInstall32", "InterfaceInstall32", "DefaultInstall",
+    "DefaultUninstall",
 ];
 
 /// The suffixes of sections that belong to an install section.
@@ -117,56 +112,35 @@ const PARTS: [&str; 13] = [
     "Software", "FactDef", "LogConfigOverride", "PosDup", "WMI",
 ];
 
-/// The entries of a channel's section, with the allowed numbers.
-const CHANNEL_VALUES: [(&str, Option<RangeInclusive<u64>>); 7] = [
-    ("Isolation", Some(1..=ISOLATIONS.len() as u64)),
-    ("Access", None),
-    ("Enabled", Some(0..=1)),
-    ("Value", Some(16..=255)),
-    ("LoggingMaxSize", Some(1 << 20..=u64::MAX)),
-    ("LoggingRetention", Some(1..=2)),
-    ("LoggingAutoBackup", Some(0..=1)),
-];
-
-/// Returns the INF line that registers a channel.
-pub fn line(channel: &Channel, section: &str) -> String {
-    let Channel { name, own } = channel;
-    match own {
-        None => format!("ImportChannel = {name}"),
-        Some(OwnChannel { settings: Some(settings), .. }) => {
-            format!("AddChannel = {name},{:#x},{section}", settings.kind as u64)
-        }
-        Some(OwnChannel { settings: None, .. }) => format!("AddChannel = {name},TYPE,{section}"),
-    }
-}
-
-/// Returns a sentence with the INF lines that register channels.
-fn lines(channels: &[Channel]) -> String {
-    if channels.is_empty() {
-        return "the provider declares no channels".to_owned();
-    }
-    let lines: Vec<String> =
-        channels.iter().map(|channel| format!("`{}`", line(channel, "SECTION"))).collect();
-    format!("expected {}", lines.join(", "))
-}
-
 struct Check<'a> {
     inf: &'a Inf,
     driver: &'a Driver,
+    mode: Mode,
+    /// The installed image, as the file names it.
+    binary: String,
     /// The install sections found so far.
     installs: BTreeSet<String>,
     diagnostics: Vec<Diagnostic>,
 }
 
-/// Checks a stamped file, and returns a diagnostic for each violation of a rule.
+/// Checks a stamped file against the requirements of a mode, and returns a diagnostic for each violation
+/// of a rule.
 #[must_use]
-pub fn check(inf: &Inf, driver: &Driver) -> Vec<Diagnostic> {
-    let mut check = Check { inf, driver, installs: BTreeSet::new(), diagnostics: Vec::new() };
+pub fn check(inf: &Inf, driver: &Driver, mode: Mode) -> Vec<Diagnostic> {
+    let mut check = Check {
+        inf,
+        driver,
+        mode,
+        binary: String::new(),
+        installs: BTreeSet::new(),
+        diagnostics: Vec::new(),
+    };
     check.comments();
     check.version();
     check.files();
     check.models();
     check.registry();
+    check.removals();
     check.leftovers();
     check.diagnostics
 }
@@ -212,6 +186,47 @@ impl<'a> Check<'a> {
             line: line.into(),
             message: message.into(),
         });
+    }
+
+    /// Reports a violation of a rule if the mode has it.
+    fn judge(&mut self, rule: &Rule, line: impl Into<Option<usize>>, message: &str) {
+        if let Some(severity) = rule.severity(self.mode) {
+            let message = format!("{message} (infverif {})", rule.code);
+            self.diagnostics.push(Diagnostic { severity, line: line.into(), message });
+        }
+    }
+
+    /// Checks that each entry of a section has a key of the list, and a number in the range that the
+    /// list has for the key.
+    fn settings(
+        &mut self,
+        section: &Section,
+        of: &str,
+        known: &[(&str, Option<RangeInclusive<u64>>)],
+    ) {
+        for setting in &section.entries {
+            let key = setting.key.as_deref().unwrap_or_default();
+            let found = known.iter().find(|(known, _)| known.eq_ignore_ascii_case(key));
+            let Some((key, range)) = found else {
+                let known: Vec<&str> = known.iter().map(|(known, _)| *known).collect();
+                let (name, known) = (&section.name, known.join(", "));
+                self.report(
+                    setting.line,
+                    format!("[{name}] is the section of {of} and has {key}; known: {known}"),
+                );
+                continue;
+            };
+            let value = setting.value(0);
+            if let Some(range) = range
+                && !number(value).is_some_and(|it| range.contains(&it))
+            {
+                let (least, most) = (range.start(), range.end());
+                self.report(
+                    setting.line,
+                    format!("{key} is {value:?}; expected a number from {least} to {most}"),
+                );
+            }
+        }
     }
 
     /// Adds a diagnostic unless the first entry with the key has this value.
@@ -266,7 +281,15 @@ impl<'a> Check<'a> {
 
     fn version(&mut self) {
         self.must_be("Version", "Signature", "$WINDOWS NT$");
-        self.must_be("Version", "PnpLockdown", "1");
+        let lockdown = self.inf.entry("Version", "PnpLockdown");
+        if lockdown.is_none_or(|entry| number(entry.value(0)) != Some(1)) {
+            let line = lockdown.map(|entry| entry.line);
+            let message = lockdown.map_or_else(
+                || "[Version] has no PnpLockdown; add `PnpLockdown = 1`".to_owned(),
+                |entry| format!("PnpLockdown is {}; expected 1", entry.value(0)),
+            );
+            self.judge(&mode::UNLOCKED, line, &message);
+        }
         self.class();
         match self.inf.entry("Version", "Provider") {
             None => self.report(None, "[Version] has no Provider; name your company"),
@@ -375,13 +398,13 @@ impl<'a> Check<'a> {
         for entry in inf.section("DestinationDirs").into_iter().flat_map(|it| &it.entries) {
             has_destination = true;
             let key = entry.key.as_deref().unwrap_or_default();
-            if entry.value(0) != "13" {
-                self.report(
-                    entry.line,
-                    format!("{key} is {}; expected 13, the driver store", entry.value(0)),
-                );
+            let mode = self.mode;
+            if !mode.copies_to(entry.value(0), entry.value(1)) {
+                let message = format!("{key} is {}; expected 13, the driver store", entry.value(0));
+                self.judge(mode.folder_rule(), entry.line, &message);
             }
         }
+        self.binary = self.destination();
         if !has_destination {
             self.report(None, "[DestinationDirs] has no DefaultDestDir; add `DefaultDestDir = 13`");
         }
@@ -405,27 +428,72 @@ impl<'a> Check<'a> {
         }
     }
 
+    /// Returns the installed image: its path in the folder to which the file copies it. Where the mode
+    /// accepts only the driver store, this is the folder, whatever the file says.
+    fn destination(&self) -> String {
+        let image = self.driver.image.as_str();
+        let inf = self.inf;
+        let copies = |name: &&String| {
+            let list = inf.section(name).into_iter().flat_map(|list| &list.entries);
+            list.map(|file| file.value(0)).any(|file| file.eq_ignore_ascii_case(image))
+        };
+        let lists = inf.sections().iter().flat_map(|section| entries(section, "CopyFiles"));
+        let list = lists.flat_map(|entry| &entry.values).find(copies);
+        let own = list.and_then(|list| inf.entry("DestinationDirs", list));
+        let folder = own.or_else(|| inf.entry("DestinationDirs", "DefaultDestDir"));
+        let (dirid, subfolder) = folder.map_or(("", ""), |entry| (entry.value(0), entry.value(1)));
+        match (self.mode, subfolder.trim_matches('\\')) {
+            (Mode::Windows, _) => format!(r"%13%\{image}"),
+            _ if dirid.is_empty() => format!(r"%13%\{image}"),
+            (_, "") => format!(r"%{dirid}%\{image}"),
+            (_, subfolder) => format!(r"%{dirid}%\{subfolder}\{image}"),
+        }
+    }
+
     fn models(&mut self) {
         let inf = self.inf;
-        let primitive: Vec<&Section> = inf
-            .sections()
-            .iter()
-            .filter(|section| {
-                let name = section.name.to_ascii_lowercase();
-                undecorated(&name) == "defaultinstall"
-                    && PARTS.iter().all(|part| !ends_with_part(&name, part))
-            })
-            .collect();
+        let primitive = self.primitive();
         for section in &primitive {
-            self.install(section);
+            self.install(section, None);
         }
         let Some(manufacturer) = inf.section("Manufacturer") else {
             if primitive.is_empty() {
-                self.report(None, "the section [Manufacturer] is missing");
+                self.report(
+                    None,
+                    "the section [Manufacturer] is missing; a driver without a device has a section \
+                     [DefaultInstall.NTamd64] instead",
+                );
+            }
+            if let (Some(first), Some(wanted)) = (primitive.first(), &self.driver.hardware_id) {
+                let name = &first.name;
+                self.report(
+                    first.line,
+                    format!("[{name}] installs no device; the driver's hardware ID is {wanted}"),
+                );
             }
             return;
         };
+        if let Some(section) = primitive.first() {
+            self.report(
+                section.line,
+                format!(
+                    "a file has [{}] for a driver without a device, or [{}] for a driver of devices, \
+                     but not both (infverif 1212)",
+                    section.name, manufacturer.name
+                ),
+            );
+        }
+        if self.driver.adds_devices == Some(false) {
+            self.warning(
+                manufacturer.line,
+                "the driver adds no devices, so Windows cannot start those of this file; a driver \
+                 without a device has a section [DefaultInstall.NTamd64] and no [Manufacturer]: \
+                 `cargo etw inf new --primitive` writes such a file",
+            );
+        }
         let mut ids = Vec::new();
+        // The oldest build for which Windows uses an install section.
+        let mut installs: BTreeMap<usize, (&Section, u32)> = BTreeMap::new();
         for entry in &manufacturer.entries {
             let models = entry.value(0);
             if entry.values.len() < 2 {
@@ -435,18 +503,25 @@ impl<'a> Check<'a> {
                 );
             }
             for decoration in entry.values.iter().skip(1) {
-                let architecture = self.decoration(entry, decoration);
+                let (architecture, build) = self.decoration(entry, decoration);
                 if let Some(section) = self.reach(entry, &format!("{models}.{decoration}")) {
                     if section.entries.is_empty() {
                         self.report(section.line, format!("[{}] lists no device", section.name));
                     }
                     for model in &section.entries {
                         ids.extend(model.values.iter().skip(1).map(String::as_str));
-                        self.model(model, decoration, architecture);
+                        if let Some(install) = self.model(model, decoration, architecture) {
+                            let known = installs.entry(install.line).or_insert((install, build));
+                            known.1 = known.1.min(build);
+                        }
                     }
                 }
             }
         }
+        for (section, build) in installs.values() {
+            self.install(section, Some(*build));
+        }
+        self.added_sessions(manufacturer, installs.values().map(|(_, build)| *build).max());
         if let Some(wanted) = &self.driver.hardware_id
             && !ids.iter().any(|id| id.eq_ignore_ascii_case(wanted))
         {
@@ -457,31 +532,89 @@ impl<'a> Check<'a> {
         }
     }
 
-    /// Checks a models section's decoration, and returns the architecture.
-    fn decoration<'d>(&mut self, entry: &Entry, decoration: &'d str) -> &'d str {
-        let parts: Vec<&str> = decoration.split('.').collect();
-        let architecture = parts.first().copied().unwrap_or_default();
+    /// Checks the names of the sections that install a driver without a device, a primitive driver, and
+    /// returns those sections.
+    fn primitive(&mut self) -> Vec<&'a Section> {
+        let inf = self.inf;
+        let of = |wanted: &'static str| {
+            inf.sections().iter().filter(move |section| {
+                let name = section.name.to_ascii_lowercase();
+                undecorated(&name) == wanted
+                    && PARTS.iter().all(|part| !ends_with_part(&name, part))
+            })
+        };
+        let found: Vec<&Section> = of("defaultinstall").collect();
+        for section in &found {
+            let decoration = section.name.split_once('.').map_or("", |(_, decoration)| decoration);
+            if decoration.is_empty() || decoration.eq_ignore_ascii_case("NT") {
+                self.report(
+                    section.line,
+                    format!(
+                        "[{}] names no architecture; write [DefaultInstall.NTamd64] or \
+                         [DefaultInstall.NTarm64] (infverif 1421)",
+                        section.name
+                    ),
+                );
+            } else {
+                self.architecture(section.line, decoration);
+            }
+        }
+        for section in of("defaultuninstall") {
+            if inf.value(&section.name, "LegacyUninstall").and_then(number) != Some(1) {
+                self.report(
+                    section.line,
+                    format!(
+                        "Windows removes a primitive driver without instructions; remove [{}], or add \
+                         `LegacyUninstall = 1` for Windows before 10 1903 (infverif 1422)",
+                        section.name
+                    ),
+                );
+            }
+        }
+        if let (Some(first), Some(true)) = (found.first(), self.driver.adds_devices) {
+            self.warning(
+                first.line,
+                format!(
+                    "[{}] installs a service without a device, but the driver adds devices; without \
+                     a [Manufacturer] section, Windows offers it none",
+                    first.name
+                ),
+            );
+        }
+        found
+    }
+
+    /// Reports an architecture that drivers of this project cannot have.
+    fn architecture(&mut self, line: usize, architecture: &str) {
         if !["ntamd64", "ntarm64"].contains(&architecture.to_ascii_lowercase().as_str()) {
             self.report(
-                entry.line,
+                line,
                 format!(
                     "{architecture} is not a supported architecture; expected NTamd64 or NTarm64"
                 ),
             );
         }
+    }
+
+    /// Checks a models section's decoration, and returns the architecture and the build, or 0.
+    fn decoration<'d>(&mut self, entry: &Entry, decoration: &'d str) -> (&'d str, u32) {
+        let parts: Vec<&str> = decoration.split('.').collect();
+        let architecture = parts.first().copied().unwrap_or_default();
+        self.architecture(entry.line, architecture);
         let build = (parts.len() == 6)
             .then(|| parts.last().and_then(|build| build.parse::<u32>().ok()))
             .flatten();
         let oldest = self.driver.framework.map_or(OLDEST_BUILD, Framework::oldest_build);
         match build {
             Some(build) if build >= oldest => {}
-            Some(build) if build >= DRIVER_STORE_BUILD => self.warning(
-                entry.line,
-                format!(
-                    "{decoration} is too old: the oldest supported build is {oldest}; write \
+            _ if build >= Some(DRIVER_STORE_BUILD) || !self.binary.starts_with("%13%") => self
+                .warning(
+                    entry.line,
+                    format!(
+                        "{decoration} is too old: the oldest supported build is {oldest}; write \
                      {architecture}.10.0...{oldest}"
+                    ),
                 ),
-            ),
             _ => self.report(
                 entry.line,
                 format!(
@@ -492,11 +625,16 @@ impl<'a> Check<'a> {
                 ),
             ),
         }
-        architecture
+        (architecture, build.unwrap_or(0))
     }
 
-    /// Checks a model, and the install section that Windows selects for it by the decoration.
-    fn model(&mut self, model: &Entry, decoration: &str, architecture: &str) {
+    /// Checks a model, and returns the install section that Windows selects for it by the decoration.
+    fn model(
+        &mut self,
+        model: &Entry,
+        decoration: &str,
+        architecture: &str,
+    ) -> Option<&'a Section> {
         let name = model.value(0);
         if model.value(1).is_empty() {
             self.report(model.line, "the device has no hardware ID");
@@ -504,15 +642,15 @@ impl<'a> Check<'a> {
         let ends =
             [format!(".{decoration}"), format!(".{architecture}"), ".NT".to_owned(), String::new()];
         let found = ends.iter().find_map(|end| self.inf.section(&format!("{name}{end}")));
-        let Some(section) = found else {
+        if found.is_none() {
             self.report(model.line, format!("the section [{name}.{architecture}] is missing"));
-            return;
-        };
-        self.install(section);
+        }
+        found
     }
 
-    /// Checks an install section and the sections that belong to it.
-    fn install(&mut self, section: &'a Section) {
+    /// Checks an install section and the sections that belong to it. Windows uses it from a build on, if
+    /// it is not for all builds.
+    fn install(&mut self, section: &'a Section, build: Option<u32>) {
         let inf = self.inf;
         if !self.installs.insert(section.name.to_ascii_lowercase()) {
             return;
@@ -549,10 +687,16 @@ impl<'a> Check<'a> {
             None
         };
         match part("Wdf") {
+            Some(framework) if self.driver.is_wdm => self.report(
+                framework.line,
+                format!("the driver uses no framework (WDM); remove [{}]", framework.name),
+            ),
             Some(framework) => self.framework(framework, service),
+            None if self.driver.is_wdm => {}
             None => self.report(section.line, missing("Wdf")),
         }
         self.events(section, part("Events"));
+        self.autologgers(section, part("Events"), build);
         if let Some(old) = part("CoInstallers") {
             self.report(old.line, "co-installers are no longer supported (infverif 1303)");
         }
@@ -601,7 +745,7 @@ impl<'a> Check<'a> {
         };
         let flags = number(entry.value(1));
         let is_associated = flags.is_some_and(|flags| flags & ASSOCIATED != 0);
-        let is_device = undecorated(&section.name) != "defaultinstall";
+        let is_device = !undecorated(&section.name).starts_with("defaultinstall");
         if is_device && !is_associated {
             self.report(
                 entry.line,
@@ -613,6 +757,7 @@ impl<'a> Check<'a> {
         }
         if let Some(service) = self.reach(entry, entry.value(2)) {
             self.lists(service);
+            self.parameters(service);
             let name = service.name.as_str();
             self.must_be(name, "ServiceType", "1");
             for (key, range) in [("StartType", 0..=4), ("ErrorControl", 0..=3)] {
@@ -639,10 +784,29 @@ impl<'a> Check<'a> {
                     ),
                 );
             }
-            let binary = format!(r"%13%\{}", self.driver.image);
+            let binary = self.binary.clone();
             self.must_be(name, "ServiceBinary", &binary);
         }
         Some(entry.value(0))
+    }
+
+    /// Checks that the registry values of a service are below its key `Parameters`.
+    fn parameters(&mut self, service: &Section) {
+        let inf = self.inf;
+        let lists = entries(service, "AddReg").flat_map(|entry| &entry.values);
+        for entry in lists.filter_map(|name| inf.section(name)).flat_map(|list| &list.entries) {
+            let first = entry.value(1).split('\\').next().unwrap_or_default();
+            if entry.value(0).eq_ignore_ascii_case("HKR")
+                && !first.eq_ignore_ascii_case("Parameters")
+            {
+                let message = format!(
+                    "the service's value {:?} is below the key {:?}; write `HKR,Parameters,…`",
+                    entry.value(2),
+                    entry.value(1)
+                );
+                self.judge(&mode::OUTSIDE_PARAMETERS, entry.line, &message);
+            }
+        }
     }
 
     fn framework(&mut self, section: &'a Section, service: Option<&str>) {
@@ -676,259 +840,6 @@ impl<'a> Check<'a> {
         }
     }
 
-    /// Checks that the file registers the providers whose events are decoded with the image.
-    fn events(&mut self, install: &Section, section: Option<&'a Section>) {
-        let mut registered = Vec::new();
-        for entry in section.into_iter().flat_map(|one| entries(one, "AddEventProvider")) {
-            registered.push(entry);
-            if let Some(provider) = self.reach(entry, entry.value(1)) {
-                let binary = format!(r"%13%\{}", self.driver.image);
-                let name = provider.name.as_str();
-                self.must_be(name, "ResourceFile", &binary);
-                self.must_be(name, "MessageFile", &binary);
-                if self.inf.entry(name, "ProviderName").is_none() {
-                    self.report(provider.line, format!("[{name}] has no ProviderName"));
-                }
-                for channel in entries(provider, "AddChannel") {
-                    self.channel(channel);
-                }
-            }
-        }
-        let driver = self.driver;
-        let Some(providers) = &driver.providers else {
-            return;
-        };
-        let braced = |provider: &Provider| format!("{{{}}}", provider.guid);
-        for entry in &registered {
-            let own =
-                providers.iter().find(|one| entry.value(0).eq_ignore_ascii_case(&braced(one)));
-            if let Some(provider) = own {
-                if !providers.iter().any(|one| one.has_resources) {
-                    self.warning(
-                        entry.line,
-                        format!(
-                            "AddEventProvider registers the ETW provider {}, whose events are \
-                             self-describing: the image has no resources for it; remove the line \
-                             and its section",
-                            provider.name
-                        ),
-                    );
-                }
-                if let Some(section) = self.inf.section(entry.value(1)) {
-                    self.must_be(&section.name, "ProviderName", &provider.name);
-                    self.declared_channels(provider, section);
-                }
-                continue;
-            }
-            let declared: Vec<String> = providers.iter().map(braced).collect();
-            let declared =
-                if declared.is_empty() { "none".to_owned() } else { declared.join(", ") };
-            self.report(
-                entry.line,
-                format!(
-                    "AddEventProvider names the ETW provider {}; the driver's declaration has \
-                     {declared}",
-                    entry.value(0)
-                ),
-            );
-        }
-        for provider in providers.iter().filter(|provider| provider.has_resources) {
-            let wanted = braced(provider);
-            if !registered.iter().any(|entry| entry.value(0).eq_ignore_ascii_case(&wanted)) {
-                self.report(
-                    section.map_or(install.line, |section| section.line),
-                    format!(
-                        "the ETW provider {} is not registered, so Windows cannot decode its \
-                         events; add `AddEventProvider = {wanted},SECTION` to [{}.Events]",
-                        provider.name, install.name
-                    ),
-                );
-            }
-        }
-    }
-
-    /// Checks the syntax of an `AddChannel` line and its section.
-    fn channel(&mut self, entry: &Entry) {
-        let kinds = 1..=ChannelKind::ALL.len() as u64;
-        if !number(entry.value(1)).is_some_and(|kind| kinds.contains(&kind)) {
-            self.report(
-                entry.line,
-                format!(
-                    "the type of the channel {} is {:?}; expected 0x1 (Admin), 0x2 (Operational), \
-                     0x3 (Analytic) or 0x4 (Debug)",
-                    entry.value(0),
-                    entry.value(1)
-                ),
-            );
-        }
-        if entry.value(2).is_empty() {
-            return;
-        }
-        let Some(section) = self.reach(entry, entry.value(2)) else {
-            return;
-        };
-        for setting in &section.entries {
-            let key = setting.key.as_deref().unwrap_or_default();
-            let known = CHANNEL_VALUES.iter().find(|(known, _)| known.eq_ignore_ascii_case(key));
-            let Some((key, range)) = known else {
-                let known = CHANNEL_VALUES.map(|(known, _)| known).join(", ");
-                let name = &section.name;
-                self.report(
-                    setting.line,
-                    format!("[{name}] is the section of a channel and has {key}; known: {known}"),
-                );
-                continue;
-            };
-            let value = setting.value(0);
-            let is_valid = range
-                .as_ref()
-                .is_none_or(|range| number(value).is_some_and(|it| range.contains(&it)));
-            if let (false, Some(range)) = (is_valid, range) {
-                let (least, most) = (range.start(), range.end());
-                self.report(
-                    setting.line,
-                    format!("{key} is {value:?}; expected a number from {least} to {most}"),
-                );
-            }
-        }
-        let has = |key: &str, wanted: u64| {
-            self.inf.value(&section.name, key).and_then(number) == Some(wanted)
-        };
-        let backs_up = has("LoggingAutoBackup", 1);
-        let is_for_administrators = matches!(number(entry.value(1)), Some(1 | 2));
-        if backs_up && !(has("LoggingRetention", 2) && is_for_administrators) {
-            self.report(
-                section.line,
-                format!(
-                    "[{}] has LoggingAutoBackup = 1, which needs LoggingRetention = 2 and a channel \
-                     of the type 0x1 (Admin) or 0x2 (Operational)",
-                    section.name
-                ),
-            );
-        }
-    }
-
-    /// Compares the channels in a provider's section with those in its declaration.
-    fn declared_channels(&mut self, provider: &Provider, section: &'a Section) {
-        let name = &section.name;
-        let is_key = |entry: &Entry, key: &str| {
-            entry.key.as_deref().is_some_and(|found| found.eq_ignore_ascii_case(key))
-        };
-        let found: Vec<&Entry> = section
-            .entries
-            .iter()
-            .filter(|entry| is_key(entry, "AddChannel") || is_key(entry, "ImportChannel"))
-            .collect();
-        let declares = |channel: &Channel, entry: &Entry| {
-            channel.name.eq_ignore_ascii_case(entry.value(0))
-                && is_key(entry, channel.own.as_ref().map_or("ImportChannel", |_| "AddChannel"))
-        };
-        for entry in &found {
-            if !provider.channels.iter().any(|channel| declares(channel, entry)) {
-                self.report(
-                    entry.line,
-                    format!(
-                        "{} names the channel {}, which the provider {} does not declare so; {}",
-                        entry.key.as_deref().unwrap_or_default(),
-                        entry.value(0),
-                        provider.name,
-                        lines(&provider.channels)
-                    ),
-                );
-            }
-        }
-        for channel in &provider.channels {
-            let Some(entry) = found.iter().find(|entry| declares(channel, entry)) else {
-                self.report(
-                    section.line,
-                    format!(
-                        "the channel {} is not registered, so the event log receives none of its \
-                         events; add `{}` to [{name}]",
-                        channel.name,
-                        line(channel, "SECTION")
-                    ),
-                );
-                continue;
-            };
-            if let Some(own) = &channel.own {
-                self.declared_channel(&channel.name, own, entry);
-            }
-        }
-        let places = provider
-            .channels
-            .iter()
-            .filter_map(|channel| found.iter().position(|entry| declares(channel, entry)));
-        let order: Vec<usize> = places.collect();
-        if !order.is_sorted() {
-            self.report(
-                section.line,
-                format!(
-                    "the channels in [{name}] are in a different order from those of the provider \
-                     {}, and the order determines the channels' keyword bits; {}",
-                    provider.name,
-                    lines(&provider.channels)
-                ),
-            );
-        }
-    }
-
-    /// Compares a channel's type and settings with those in the provider's declaration.
-    fn declared_channel(&mut self, name: &str, own: &OwnChannel, entry: &Entry) {
-        if let Some(settings) = &own.settings {
-            let kind = settings.kind;
-            if number(entry.value(1)).is_some_and(|found| found != kind as u64) {
-                self.report(
-                    entry.line,
-                    format!(
-                        "the type of the channel {name} is {}; its declaration says {} ({:#x})",
-                        entry.value(1),
-                        kind.name(),
-                        kind as u64
-                    ),
-                );
-            }
-            if settings.enabled.is_none() && kind.is_for_administrators() {
-                self.warning(
-                    entry.line,
-                    format!(
-                        "the channel {name} is disabled until someone enables it, because its \
-                         declaration does not say `enabled = true`; write `enabled = false` if that \
-                         is intended"
-                    ),
-                );
-            }
-        }
-        let section = self.inf.section(entry.value(2));
-        for value in own.values() {
-            let found = section.and_then(|section| self.inf.entry(&section.name, value.key));
-            let text = found.map_or(value.default, |found| found.value(0));
-            if value.is(text) {
-                continue;
-            }
-            let at = found.map_or(entry.line, |found| found.line);
-            let wanted = value.effective();
-            let remedy = match (found, section) {
-                (Some(_), _) => format!("write `{} = {wanted}`", value.key),
-                (None, Some(section)) => {
-                    format!("add `{} = {wanted}` to [{}]", value.key, section.name)
-                }
-                (None, None) => format!(
-                    "add a section with `{} = {wanted}` and name it after the channel's type",
-                    value.key
-                ),
-            };
-            let shown = if text.is_empty() { "missing" } else { text };
-            self.report(
-                at,
-                format!(
-                    "{} of the channel {name} is {shown}; its declaration says {}; {remedy}",
-                    value.key,
-                    if wanted.is_empty() { "nothing" } else { wanted }
-                ),
-            );
-        }
-    }
-
     /// Checks that the file writes only to the registry keys of the device and the service.
     fn registry(&mut self) {
         let inf = self.inf;
@@ -937,18 +848,32 @@ impl<'a> Check<'a> {
             inf.sections().iter().filter(class).flat_map(|section| entries(section, "AddReg"));
         for name in lists.flat_map(|entry| &entry.values) {
             for entry in self.inf.section(name).into_iter().flat_map(|it| &it.entries) {
-                if !entry.value(0).eq_ignore_ascii_case("HKR") {
+                let (root, key) = (entry.value(0), entry.value(1));
+                if !self.mode.writes_to(root, key) {
                     // infverif has different rule numbers for keys and values.
-                    let names_value = entry.values.len() > 2;
-                    self.report(
-                        entry.line,
-                        format!(
-                            "a driver package may write only below HKR, not {} (infverif {})",
-                            entry.value(0),
-                            if names_value { 1321 } else { 1320 }
-                        ),
-                    );
+                    let rule = self.mode.key_rule(entry.values.len() > 2);
+                    let message = format!("a driver package may write only below HKR, not {root}");
+                    self.judge(rule, entry.line, &message);
                 }
+            }
+        }
+    }
+
+    /// Reports directives that remove or change something.
+    fn removals(&mut self) {
+        let inf = self.inf;
+        // Only Windows before 10 1903 uses the sections that remove a primitive driver.
+        let is_used =
+            |section: &&Section| !undecorated(&section.name).starts_with("defaultuninstall");
+        for entry in inf.sections().iter().filter(is_used).flat_map(|section| &section.entries) {
+            let key = entry.key.as_deref().unwrap_or_default();
+            if let Some(known) = mode::REMOVING.iter().find(|known| known.eq_ignore_ascii_case(key))
+            {
+                let message = format!(
+                    "{known} is not possible in a file for all editions of Windows, which only adds \
+                     things; Windows removes them with the driver"
+                );
+                self.judge(&mode::REMOVES, entry.line, &message);
             }
         }
     }

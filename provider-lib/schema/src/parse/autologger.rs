@@ -1,0 +1,188 @@
+//! The argument `autologger` of `#[provider(…)]`.
+
+use etw_wire::autologger::{MAX_FILE_NAME, PROVIDER, SESSION, Setting, conflict};
+use proc_macro2::Span;
+use syn::{
+    Expr, ExprLit, Ident, Lit, LitStr, Token, ext::IdentExt as _, parenthesized,
+    parse::ParseStream, spanned::Spanned as _, token,
+};
+
+use super::{
+    items::constant_of,
+    words::{Given, guid, value},
+};
+use crate::{AutoLogger, Guid, Provider};
+
+/// The characters besides letters and digits that an INF file can have in a session's name and in a path.
+const IN_NAMES: &str = "_-. ()";
+
+/// `autologger`, or `autologger(session = "…", …)`, as it is written.
+pub struct Written {
+    word: Span,
+    session: Option<LitStr>,
+    guid: Option<Guid>,
+    file: Option<LitStr>,
+    values: Vec<(&'static Setting, Ident, Expr)>,
+}
+
+fn settings() -> impl Iterator<Item = &'static Setting> {
+    SESSION.iter().chain(PROVIDER)
+}
+
+impl Written {
+    /// Parses what follows the word.
+    pub fn parse(word: &Ident, input: ParseStream<'_>) -> syn::Result<Self> {
+        let mut written =
+            Self { word: word.span(), session: None, guid: None, file: None, values: Vec::new() };
+        if !input.peek(token::Paren) {
+            return Ok(written);
+        }
+        let inside;
+        parenthesized!(inside in input);
+        let mut given = Given::default();
+        while !inside.is_empty() {
+            let word = inside.call(Ident::parse_any)?;
+            given.once(&word)?;
+            let name = word.to_string();
+            match name.as_str() {
+                "session" => written.session = Some(value(&inside)?),
+                "guid" => written.guid = Some(guid(&value(&inside)?)?),
+                "file_name" => written.file = Some(value(&inside)?),
+                _ => {
+                    let known = settings().find(|one| one.ident == Some(name.as_str()));
+                    let Some(setting) = known else {
+                        let names = settings().filter_map(|one| one.ident);
+                        let names: Vec<String> = names.map(|name| format!("`{name}`")).collect();
+                        return Err(syn::Error::new(
+                            word.span(),
+                            format!(
+                                "an autologger has no setting `{name}`; supported: `session`, `guid`, \
+                                 `file_name`, {}",
+                                names.join(", ")
+                            ),
+                        ));
+                    };
+                    written.values.push((setting, word, value(&inside)?));
+                }
+            }
+            if !inside.is_empty() {
+                inside.parse::<Token![,]>()?;
+            }
+        }
+        Ok(written)
+    }
+
+    /// Returns the session that is meant. The provider's keywords are known now.
+    pub fn resolve(self, provider: &Provider) -> syn::Result<AutoLogger> {
+        let session = self.session.as_ref();
+        let name = session.map_or_else(|| format!("{}-Boot", provider.name), LitStr::value);
+        let at = session.map_or(self.word, LitStr::span);
+        if !is_plain(&name, IN_NAMES) {
+            return Err(syn::Error::new(
+                at,
+                format!(
+                    "{name:?} cannot be the name of a session: expected letters of ASCII, digits and \
+                     any of `_`, `-`, `.`, space and parentheses, as in \
+                     `autologger(session = \"Contoso-Boot\")`"
+                ),
+            ));
+        }
+        let guid = match self.guid {
+            Some(guid) => guid,
+            None => Guid::of_name(&name).map_err(|error| syn::Error::new(at, error))?,
+        };
+        if let Some(file) = &self.file {
+            check_file(file)?;
+        }
+        let mut values = vec![("Start", 1)];
+        let mut provider_values = vec![("Enabled", 1), ("EnableLevel", 0xFF)];
+        for (setting, word, expression) in &self.values {
+            let number = number(setting, expression, provider)
+                .filter(|number| setting.accepts(*number))
+                .ok_or_else(|| refuse(setting, word, expression.span(), provider))?;
+            let is_of_session = SESSION.iter().any(|one| one == *setting);
+            let list = if is_of_session { &mut values } else { &mut provider_values };
+            match list.iter_mut().find(|(key, _)| *key == setting.key) {
+                Some((_, known)) => *known = number,
+                None => list.push((setting.key, number)),
+            }
+        }
+        let of = |wanted: &str| values.iter().find(|(key, _)| *key == wanted).map(|(_, it)| *it);
+        if let Some(why) = conflict(of) {
+            return Err(syn::Error::new(
+                self.word,
+                format!("the autologger is not possible: {why}"),
+            ));
+        }
+        let file = self.file.map(|file| file.value());
+        Ok(AutoLogger { session: name, guid, file, values, provider_values })
+    }
+}
+
+fn is_plain(text: &str, others: &str) -> bool {
+    let is_plain = |one: char| one.is_ascii_alphanumeric() || others.contains(one);
+    !text.is_empty() && text.len() < 256 && text.chars().all(is_plain)
+}
+
+/// Checks the path of a file below the folder for drivers' data.
+fn check_file(file: &LitStr) -> syn::Result<()> {
+    let text = file.value();
+    let is_name = |part: &str| is_plain(part, IN_NAMES) && part != "." && part != "..";
+    if text.len() < MAX_FILE_NAME / 2 && text.split('\\').all(is_name) {
+        return Ok(());
+    }
+    Err(syn::Error::new(
+        file.span(),
+        format!(
+            "{text:?} is not a path below %DriverData%, Windows' folder for the files of drivers; write, \
+             for example, `file_name = \"Contoso\\\\boot.etl\"`"
+        ),
+    ))
+}
+
+/// Returns the value of an expression.
+fn number(setting: &Setting, expression: &Expr, provider: &Provider) -> Option<u64> {
+    if is_flag(setting) {
+        return match expression {
+            Expr::Lit(ExprLit { lit: Lit::Bool(flag), .. }) => Some(flag.value.into()),
+            _ => None,
+        };
+    }
+    constant_of(expression, &|word| {
+        if takes_keywords(setting) {
+            let keyword = provider.keywords.iter().find(|keyword| keyword.ident == *word)?;
+            return Some(1 << keyword.bit);
+        }
+        let own = provider.levels.iter().filter(|_| setting.key == "EnableLevel");
+        let own = own.map(|level| (level.ident.to_string(), u64::from(level.value)));
+        let standard = setting.names.iter().map(|(name, value)| ((*name).to_owned(), *value));
+        let found = standard.chain(own).find(|(name, _)| word == name);
+        found.map(|(_, value)| value)
+    })
+}
+
+const fn is_flag(setting: &Setting) -> bool {
+    setting.least == 0 && setting.most == 1
+}
+
+const fn takes_keywords(setting: &Setting) -> bool {
+    setting.most == u64::MAX
+}
+
+fn refuse(setting: &Setting, word: &Ident, span: Span, provider: &Provider) -> syn::Error {
+    let Setting { least, most, names, .. } = setting;
+    let form = if is_flag(setting) {
+        "`true` or `false`".to_owned()
+    } else if takes_keywords(setting) {
+        let names: Vec<String> =
+            provider.keywords.iter().map(|keyword| format!("`{}`", keyword.ident)).collect();
+        let of = if names.is_empty() { "none is declared".to_owned() } else { names.join(", ") };
+        format!("a mask, or keywords of the provider ({of}) joined by `|`")
+    } else if names.is_empty() {
+        format!("a number from {least} to {most}")
+    } else {
+        let names: Vec<String> = names.iter().map(|(name, _)| format!("`{name}`")).collect();
+        format!("{}, or a number from {least} to {most}", names.join(", "))
+    };
+    syn::Error::new(span, format!("expected `{word} = …` with {form}"))
+}
