@@ -7,6 +7,8 @@
 //! packages that contain them; the entry code is that of this project's C driver. WDK tools that
 //! only run on Windows are not used: WPP macros expand to nothing, and the headers for WMI classes
 //! and events are generated from MOF files and manifests.
+//!
+//! `cargo foreign --suite wine` runs Wine's tests of the kernel's routines; see the module `suite`.
 
 mod compile;
 mod events;
@@ -14,6 +16,7 @@ mod link;
 mod mof;
 mod project;
 mod sources;
+mod suite;
 
 use std::{
     env,
@@ -117,8 +120,10 @@ struct Options {
     from: PathBuf,
     /// The folders that contain the WDK headers.
     headers: Vec<PathBuf>,
-    /// A substring of the names of the projects to run.
+    /// A substring of the names of the projects or test functions to run.
     only: Option<String>,
+    /// Run a suite of tests in place of the projects.
+    is_suite: bool,
 }
 
 /// Parses the command line. (clap's derive macros allow lints that this workspace forbids.)
@@ -136,7 +141,8 @@ fn options() -> Options {
         .arg(
             folder(
                 "from",
-                "The folder with checkouts of Windows-driver-samples and Windows-rust-driver-samples",
+                "The folder with checkouts of Windows-driver-samples and Windows-rust-driver-samples, or the \
+                 checkout of a suite",
             )
             .required(true),
         )
@@ -151,11 +157,20 @@ fn options() -> Options {
         .arg(
             Arg::new("only")
                 .long("only")
-                .help("Run the projects with this text in their path")
+                .help("Run the projects with this text in their path, or the test functions in their name")
                 .value_name("TEXT"),
+        )
+        .arg(
+            Arg::new("suite")
+                .long("suite")
+                .help("Run the tests of Wine's ntoskrnl.exe, from the checkout that --from names")
+                .value_name("NAME")
+                .value_parser(["wine"])
+                .conflicts_with("headers"),
         )
         .get_matches();
     Options {
+        is_suite: matches.contains_id("suite"),
         from: matches.remove_one("from").unwrap_or_default(),
         headers: matches.remove_many("headers").into_iter().flatten().collect(),
         only: matches.remove_one("only"),
@@ -184,6 +199,9 @@ fn target() -> PathBuf {
 ///
 /// Fails if there are no checkouts, if tools are missing, or if no driver was tried.
 fn run(options: &Options) -> Result<bool> {
+    if options.is_suite {
+        return suite::run(&options.from, options.only.as_deref(), || Ok(build_programs()?.kernel));
+    }
     let repositories: Vec<Repository> =
         serde_json::from_str(SAMPLES).context("samples.json cannot be read")?;
     let present: Vec<(&Repository, PathBuf)> = repositories
@@ -200,7 +218,7 @@ fn run(options: &Options) -> Result<bool> {
             .collect::<Vec<_>>()
             .join(" or ")
     );
-    let programs = step("Building the stand-in kernel", Programs::build)?;
+    let programs = build_programs()?;
     let compiler = Compiler::new(&options.headers);
     if let Err(error) = &compiler {
         println!("C drivers are not tried: {error:#}");
@@ -263,6 +281,10 @@ impl Programs {
         let folder = target().join("debug");
         Ok(Self { kernel: folder.join("standin-kernel"), cargo_etw: folder.join("cargo-etw") })
     }
+}
+
+fn build_programs() -> Result<Programs> {
+    step("Building the stand-in kernel", Programs::build)
 }
 
 /// Builds and runs a project.
@@ -601,7 +623,12 @@ mod tests {
     #[test]
     fn a_folder_without_checkouts_is_told_what_to_clone() {
         let folder = tempfile::tempdir().unwrap();
-        let options = Options { from: folder.path().to_owned(), headers: Vec::new(), only: None };
+        let options = Options {
+            from: folder.path().to_owned(),
+            headers: Vec::new(),
+            only: None,
+            is_suite: false,
+        };
         let error = run(&options).unwrap_err().to_string();
         assert!(error.contains("Windows-driver-samples"), "{error}");
         fs::create_dir(folder.path().join("a")).unwrap();
