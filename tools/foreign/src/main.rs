@@ -19,7 +19,6 @@ mod sources;
 mod suite;
 
 use std::{
-    env,
     fmt::Write as _,
     fs,
     io::ErrorKind,
@@ -37,13 +36,10 @@ use driver_build::{
 use serde::Deserialize;
 use serde_json::Value;
 
-use compile::{Compiler, root};
+use compile::{Compiler, REGISTRY_FILE, root, target};
 
 /// The projects and their expected results.
 const SAMPLES: &str = include_str!("../samples.json");
-
-/// The first line of a Registry Editor file.
-const REGISTRY_FILE: &str = "Windows Registry Editor Version 5.00";
 
 /// A project in a repository.
 #[derive(Debug, Deserialize)]
@@ -188,11 +184,6 @@ fn main() -> ExitCode {
     }
 }
 
-/// Returns the folder for all build output.
-fn target() -> PathBuf {
-    env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from)
-}
-
 /// Runs the drivers, and returns whether the results match the expected ones.
 ///
 /// # Errors
@@ -200,7 +191,8 @@ fn target() -> PathBuf {
 /// Fails if there are no checkouts, if tools are missing, or if no driver was tried.
 fn run(options: &Options) -> Result<bool> {
     if options.is_suite {
-        return suite::run(&options.from, options.only.as_deref(), || Ok(build_programs()?.kernel));
+        let kernel = || Ok(Programs::build(&["standin-kernel"])?.kernel);
+        return suite::run(&options.from, options.only.as_deref(), kernel);
     }
     let repositories: Vec<Repository> =
         serde_json::from_str(SAMPLES).context("samples.json cannot be read")?;
@@ -218,7 +210,7 @@ fn run(options: &Options) -> Result<bool> {
             .collect::<Vec<_>>()
             .join(" or ")
     );
-    let programs = build_programs()?;
+    let programs = Programs::build(&["standin-kernel", "cargo-etw"])?;
     let compiler = Compiler::new(&options.headers);
     if let Err(error) = &compiler {
         println!("C drivers are not tried: {error:#}");
@@ -274,17 +266,19 @@ struct Programs {
 }
 
 impl Programs {
-    fn build() -> Result<Self> {
-        run_quietly(Command::new("cargo").current_dir(root()).args([
-            "build", "--locked", "--package", "standin-kernel", "--package", "cargo-etw", "--bins",
-        ]))?;
+    /// Returns the programs' paths, once those of some packages are built.
+    fn build(packages: &[&str]) -> Result<Self> {
+        step("Building the stand-in kernel", || {
+            let mut command = Command::new("cargo");
+            command.current_dir(root()).args(["build", "--locked", "--bins"]);
+            for package in packages {
+                command.args(["--package", package]);
+            }
+            run_quietly(&mut command)
+        })?;
         let folder = target().join("debug");
         Ok(Self { kernel: folder.join("standin-kernel"), cargo_etw: folder.join("cargo-etw") })
     }
-}
-
-fn build_programs() -> Result<Programs> {
-    step("Building the stand-in kernel", Programs::build)
 }
 
 /// Builds and runs a project.

@@ -1,10 +1,10 @@
 //! The list of expected failures, and its comparison with what a driver's runs showed.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{collections::BTreeMap, fmt};
 
 use serde::Deserialize;
 
-/// Why a check fails, or why a function does not run to its end.
+/// The kind of reason why a check fails, or why a function does not run to its end.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "kebab-case")]
 pub enum Reason {
@@ -14,6 +14,16 @@ pub enum Reason {
     NotApplicable,
     /// The stand-in kernel refuses on purpose what Windows lets pass.
     Stricter,
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(match self {
+            Self::Wrong => "wrong",
+            Self::NotApplicable => "not applicable",
+            Self::Stricter => "stricter",
+        })
+    }
 }
 
 /// A check that is expected to fail.
@@ -89,6 +99,8 @@ pub struct Seen {
 pub struct Differences {
     /// Sentences, each of which makes the command fail.
     pub problems: Vec<String>,
+    /// Sentences about failures that are expected, with the reasons.
+    pub expected: Vec<String>,
     /// Sentences about entries that concern another version of the source.
     pub notes: Vec<String>,
 }
@@ -100,19 +112,25 @@ pub struct Differences {
 pub fn compare(driver: &Driver, seen: &Seen, is_known: bool, is_whole: bool) -> Differences {
     let file = driver.source.rsplit('/').next().unwrap_or(&driver.source);
     let mut out = Differences::default();
-    let expected: BTreeSet<&str> = driver.checks.iter().map(|one| one.check.as_str()).collect();
-    for (check, outcome) in &seen.checks {
+    let expected: BTreeMap<&str, &ExpectedCheck> =
+        driver.checks.iter().map(|one| (one.check.as_str(), one)).collect();
+    let mut checks: Vec<_> = seen.checks.iter().collect();
+    checks.sort_by_key(|(_, outcome)| outcome.line);
+    for (check, outcome) in checks {
         let Outcome { function, line, message, .. } = outcome;
         let place = format!("{file}:{line}: {function}: check {check}");
-        match (outcome.failed > 0, expected.contains(check.as_str())) {
-            (true, false) => out.problems.push(format!(
+        match (outcome.failed > 0, expected.get(check.as_str())) {
+            (true, None) => out.problems.push(format!(
                 "new failure: {place} fails: {message}\n    mend the kernel, or add to the driver's `checks`: \
                  {{ \"function\": \"{function}\", \"check\": \"{check}\", \"reason\": \"…\", \"why\": \"…\" }}"
             )),
-            (false, true) => out.problems.push(format!(
+            (true, Some(one)) => {
+                out.expected.push(format!("{file}:{line}: {function}: {}: {}", one.reason, one.why));
+            }
+            (false, Some(_)) => out.problems.push(format!(
                 "new pass: {place} is expected to fail, and passes; remove it from the driver's `checks`"
             )),
-            _ => {}
+            (false, None) => {}
         }
     }
     let mut missing: Vec<String> = Vec::new();
@@ -132,11 +150,14 @@ pub fn compare(driver: &Driver, seen: &Seen, is_known: bool, is_whole: bool) -> 
                 "new failure: {file}: {function} ends with another message than `{}`: {end}",
                 one.with
             )),
+            (Some(_), Some(one)) => {
+                out.expected.push(format!("{file}: {function}: {}: {}", one.reason, one.why));
+            }
             (None, Some(_)) => out.problems.push(format!(
                 "new pass: {file}: {function} is expected to end early, and runs to its end; remove it from the \
                  driver's `ends`"
             )),
-            _ => {}
+            (None, None) => {}
         }
     }
     for one in driver.ends.iter().filter(|one| !seen.functions.contains_key(&one.function)) {
@@ -197,7 +218,10 @@ mod tests {
 
     #[test]
     fn what_is_expected_is_no_problem() {
-        problems(&seen(&[("aa", 1, 1), ("bb", 2, 0)], &[END, ("test_a", None)]), &[]);
+        let seen = seen(&[("aa", 1, 1), ("bb", 2, 0)], &[END, ("test_a", None)]);
+        problems(&seen, &[]);
+        let expected = ["driver.c:7: test_a: wrong: A.", "driver.c: test_b: not applicable: B."];
+        assert_eq!(compare(&driver(), &seen, true, true).expected, expected);
     }
 
     #[test]

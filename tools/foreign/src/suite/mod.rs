@@ -20,7 +20,7 @@ use anyhow::{Context, Result, ensure};
 use driver_build::files;
 use serde::Deserialize;
 
-use crate::{REGISTRY_FILE, target};
+use crate::compile::{REGISTRY_FILE, target};
 use build::Object;
 use expected::{Driver, Outcome, Seen, compare};
 use output::{NOT_PROVIDED, Run};
@@ -72,7 +72,7 @@ pub fn run(
         "{}",
         match problems {
             0 => "all results are as expected".to_owned(),
-            _ => format!("{problems} results are not as expected"),
+            _ => format!("not as expected: {problems}"),
         }
     );
     Ok(problems == 0)
@@ -109,6 +109,9 @@ fn run_driver(
     let seen = runner.run_all(&Source::new(&text), only)?;
     println!("    {}", summary(driver, &seen));
     let differences = compare(driver, &seen, is_known, only.is_none());
+    for one in &differences.expected {
+        println!("    as expected: {one}");
+    }
     for note in &differences.notes {
         println!("    note: {note}");
     }
@@ -206,6 +209,8 @@ impl<'a> Runner<'a> {
     /// Runs one test function, or none.
     fn run(&self, chosen: &str) -> Result<Run> {
         let out = self.out.join(if chosen.is_empty() { "none" } else { chosen });
+        // A function that ended early leaves its files behind.
+        files::remove_dir_all(&out)?;
         let volume = out.join("volume");
         for folder in self.driver.folders.iter().map(|one| volume.join(one)).chain([volume.clone()])
         {

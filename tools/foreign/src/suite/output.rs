@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 /// The text in a bugcheck's message that says that the driver called what the kernel lacks.
-pub const NOT_PROVIDED: &str = "the stand-in kernel does not provide";
+pub const NOT_PROVIDED: &str = "the stand-in kernel does not provide it";
 
 /// A check that was evaluated.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -60,10 +60,8 @@ pub fn read(lines: &str, errors: &str) -> Run {
 fn shim_line(run: &mut Run, text: &str, is_message: bool) -> bool {
     let words: Vec<&str> = text.split_whitespace().collect();
     match words[..] {
-        ["@found", name] => {
-            if !run.found.iter().any(|one| one == name) {
-                run.found.push(name.to_owned());
-            }
+        ["@found", name] if !run.found.iter().any(|one| one == name) => {
+            run.found.push(name.to_owned());
         }
         ["@enter", _] => (run.is_entered, run.is_left) = (true, false),
         ["@leave"] => run.is_left = true,

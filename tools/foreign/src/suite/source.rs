@@ -182,7 +182,7 @@ fn split(text: &str) -> Vec<(String, (usize, usize), String)> {
                 } else if letter == '{' && braces == 0 {
                     let head = text.split('(').next().unwrap_or_default();
                     let name = head.rsplit(|one: char| !one.is_alphanumeric() && one != '_').next();
-                    function = name.unwrap_or_default().to_owned();
+                    name.unwrap_or_default().clone_into(&mut function);
                 }
                 braces = match letter {
                     '{' => braces + 1,
