@@ -2,6 +2,7 @@
 
 use std::{
     collections::BTreeSet,
+    env,
     fmt::Write as _,
     fs,
     path::{Path, PathBuf},
@@ -33,7 +34,7 @@ const DEPTH: u32 = 6;
 const STRING_LIBRARY: &str = "ntstrsafe.lib";
 
 /// The options for C++, about which Microsoft's compiler is less strict. TraceLoggingProvider.h
-/// declares an enumeration in two different ways, except for IntelliSense.
+/// declares an enumeration in two different ways, except for `IntelliSense`.
 const CPP: [&str; 3] = ["/GR-", "-Wno-c++11-narrowing", "/D__INTELLISENSE__"];
 
 /// A compiler for C drivers.
@@ -51,10 +52,18 @@ pub struct Compiler {
     exports: Exports,
 }
 
+/// The first line of a Registry Editor file.
+pub const REGISTRY_FILE: &str = "Windows Registry Editor Version 5.00";
+
 /// Returns the workspace's root.
 pub fn root() -> PathBuf {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     here.ancestors().nth(2).unwrap_or(here).to_owned()
+}
+
+/// Returns the folder for all build output.
+pub fn target() -> PathBuf {
+    env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from)
 }
 
 /// Reads a file of the header data.

@@ -65,6 +65,12 @@ const MODULES: [(&str, &str); 7] = [
     ("", "ntoskrnl.exe"),
 ];
 
+/// Returns the module that a routine without a declaration in the data is imported from.
+pub fn module_of(name: &str) -> &'static str {
+    let found = MODULES.iter().find(|(start, _)| name.starts_with(start));
+    found.map_or("ntoskrnl.exe", |(_, module)| module)
+}
+
 /// Links a project's image. Undefined routines are imported, so that only a call to one stops the
 /// driver.
 ///
@@ -125,10 +131,8 @@ pub fn link(
     if unknown.is_empty() {
         return Err(error);
     }
-    for (start, module) in MODULES {
-        let is_of = |name: &&&str| {
-            MODULES.iter().find(|(one, _)| name.starts_with(one)) == Some(&(start, module))
-        };
+    for module in MODULES.map(|(_, module)| module) {
+        let is_of = |name: &&&str| module_of(name) == module;
         let mut names = unknown.iter().filter(is_of).map(|name| (*name).to_owned()).peekable();
         if names.peek().is_some() {
             libraries.push(library(&format!("more-{module}"), module, &mut names)?);

@@ -7,6 +7,8 @@
 //! packages that contain them; the entry code is that of this project's C driver. WDK tools that
 //! only run on Windows are not used: WPP macros expand to nothing, and the headers for WMI classes
 //! and events are generated from MOF files and manifests.
+//!
+//! `cargo foreign --suite wine` runs Wine's tests of the kernel's routines; see the module `suite`.
 
 mod compile;
 mod events;
@@ -14,9 +16,9 @@ mod link;
 mod mof;
 mod project;
 mod sources;
+mod suite;
 
 use std::{
-    env,
     fmt::Write as _,
     fs,
     io::ErrorKind,
@@ -34,13 +36,10 @@ use driver_build::{
 use serde::Deserialize;
 use serde_json::Value;
 
-use compile::{Compiler, root};
+use compile::{Compiler, REGISTRY_FILE, root, target};
 
 /// The projects and their expected results.
 const SAMPLES: &str = include_str!("../samples.json");
-
-/// The first line of a Registry Editor file.
-const REGISTRY_FILE: &str = "Windows Registry Editor Version 5.00";
 
 /// A project in a repository.
 #[derive(Debug, Deserialize)]
@@ -117,8 +116,10 @@ struct Options {
     from: PathBuf,
     /// The folders that contain the WDK headers.
     headers: Vec<PathBuf>,
-    /// A substring of the names of the projects to run.
+    /// A substring of the names of the projects or test functions to run.
     only: Option<String>,
+    /// Run a suite of tests in place of the projects.
+    is_suite: bool,
 }
 
 /// Parses the command line. (clap's derive macros allow lints that this workspace forbids.)
@@ -136,7 +137,8 @@ fn options() -> Options {
         .arg(
             folder(
                 "from",
-                "The folder with checkouts of Windows-driver-samples and Windows-rust-driver-samples",
+                "The folder with checkouts of Windows-driver-samples and Windows-rust-driver-samples, or the \
+                 checkout of a suite",
             )
             .required(true),
         )
@@ -151,11 +153,20 @@ fn options() -> Options {
         .arg(
             Arg::new("only")
                 .long("only")
-                .help("Run the projects with this text in their path")
+                .help("Run the projects with this text in their path, or the test functions in their name")
                 .value_name("TEXT"),
+        )
+        .arg(
+            Arg::new("suite")
+                .long("suite")
+                .help("Run the tests of Wine's ntoskrnl.exe, from the checkout that --from names")
+                .value_name("NAME")
+                .value_parser(["wine"])
+                .conflicts_with("headers"),
         )
         .get_matches();
     Options {
+        is_suite: matches.contains_id("suite"),
         from: matches.remove_one("from").unwrap_or_default(),
         headers: matches.remove_many("headers").into_iter().flatten().collect(),
         only: matches.remove_one("only"),
@@ -173,17 +184,16 @@ fn main() -> ExitCode {
     }
 }
 
-/// Returns the folder for all build output.
-fn target() -> PathBuf {
-    env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from)
-}
-
 /// Runs the drivers, and returns whether the results match the expected ones.
 ///
 /// # Errors
 ///
 /// Fails if there are no checkouts, if tools are missing, or if no driver was tried.
 fn run(options: &Options) -> Result<bool> {
+    if options.is_suite {
+        let kernel = || Ok(Programs::build(&["standin-kernel"])?.kernel);
+        return suite::run(&options.from, options.only.as_deref(), kernel);
+    }
     let repositories: Vec<Repository> =
         serde_json::from_str(SAMPLES).context("samples.json cannot be read")?;
     let present: Vec<(&Repository, PathBuf)> = repositories
@@ -200,7 +210,7 @@ fn run(options: &Options) -> Result<bool> {
             .collect::<Vec<_>>()
             .join(" or ")
     );
-    let programs = step("Building the stand-in kernel", Programs::build)?;
+    let programs = Programs::build(&["standin-kernel", "cargo-etw"])?;
     let compiler = Compiler::new(&options.headers);
     if let Err(error) = &compiler {
         println!("C drivers are not tried: {error:#}");
@@ -256,10 +266,16 @@ struct Programs {
 }
 
 impl Programs {
-    fn build() -> Result<Self> {
-        run_quietly(Command::new("cargo").current_dir(root()).args([
-            "build", "--locked", "--package", "standin-kernel", "--package", "cargo-etw", "--bins",
-        ]))?;
+    /// Returns the programs' paths, once those of some packages are built.
+    fn build(packages: &[&str]) -> Result<Self> {
+        step("Building the stand-in kernel", || {
+            let mut command = Command::new("cargo");
+            command.current_dir(root()).args(["build", "--locked", "--bins"]);
+            for package in packages {
+                command.args(["--package", package]);
+            }
+            run_quietly(&mut command)
+        })?;
         let folder = target().join("debug");
         Ok(Self { kernel: folder.join("standin-kernel"), cargo_etw: folder.join("cargo-etw") })
     }
@@ -601,7 +617,12 @@ mod tests {
     #[test]
     fn a_folder_without_checkouts_is_told_what_to_clone() {
         let folder = tempfile::tempdir().unwrap();
-        let options = Options { from: folder.path().to_owned(), headers: Vec::new(), only: None };
+        let options = Options {
+            from: folder.path().to_owned(),
+            headers: Vec::new(),
+            only: None,
+            is_suite: false,
+        };
         let error = run(&options).unwrap_err().to_string();
         assert!(error.contains("Windows-driver-samples"), "{error}");
         fs::create_dir(folder.path().join("a")).unwrap();

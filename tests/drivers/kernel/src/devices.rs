@@ -173,15 +173,19 @@ fn properties(owner: u64, [get_routine, set_routine]: [Routine; 2]) {
         let read = at(&mut read);
         let status =
             get_routine.call(&[owner, key, 0, 0, room, read, at(&mut size), at(&mut kind)]);
-        (low(status), size, kind)
+        (low(status), size, core::mem::take(&mut kind))
     };
     let key = at(&mut key);
     same!(get(4, key).0, NOT_FOUND);
     let set = |locale: u64, data: u64| low(set_routine.call(&[owner, key, locale, 0, 7, 4, data]));
     same!(set(0x400, at(&mut value)), 0xC000_0001);
     same!(set(0, at(&mut value)), 0);
-    same!(get(3, key) == (0xC000_0023, 4, 0), true);
+    same!(get(3, key) == (0xC000_0023, 4, 7), true);
     same!(get(4, key) == (0, 4, 7), true);
+    let (mut again, mut its_kind) = (0_u32, 0_u32);
+    let without_size = [owner, key, 0, 0, 4, at(&mut again), 0, at(&mut its_kind)];
+    same!(low(get_routine.call(&without_size)), 0);
+    same!((again, its_kind) == (0x1234_5678, 7), true);
     same!(set(0, 0), 0);
     same!(get(4, key).0, NOT_FOUND);
     same!(read, 0x1234_5678);

@@ -4,7 +4,8 @@ use core::ptr;
 
 use etw_driver_support::nt;
 use wdk_sys::{
-    BOOLEAN, DEVICE_CAPABILITIES, DEVICE_OBJECT, IO_STATUS_BLOCK, IRP, IRP_MJ_PNP, IRP_MJ_READ,
+    _DEVICE_POWER_STATE::PowerDeviceD2, _SYSTEM_POWER_STATE::PowerSystemHibernate, BOOLEAN,
+    DEVICE_CAPABILITIES, DEVICE_OBJECT, IO_STATUS_BLOCK, IRP, IRP_MJ_PNP, IRP_MJ_READ,
     IRP_MJ_WRITE, IRP_MN_QUERY_CAPABILITIES, KEVENT, LARGE_INTEGER, NT_SUCCESS, NTSTATUS, PVOID,
     STATUS_INSUFFICIENT_RESOURCES, STATUS_MORE_PROCESSING_REQUIRED, STATUS_NOT_SUPPORTED,
     STATUS_PENDING,
@@ -131,13 +132,16 @@ pub fn transfer(
     })
 }
 
-/// Queries the device's capabilities. Returns the device's state in the system's state S3.
+/// Queries the device's capabilities. Returns the device's state in the system's state S3, or nothing if the
+/// bus has changed what only drivers of other buses do.
 pub fn capability(device: *mut DEVICE_OBJECT) -> Outcome {
     let mut capabilities = DEVICE_CAPABILITIES {
         Size: size_of::<DEVICE_CAPABILITIES>() as u16,
         Version: 1,
         Address: u32::MAX,
         UINumber: u32::MAX,
+        SystemWake: PowerSystemHibernate,
+        DeviceWake: PowerDeviceD2,
         ..DEVICE_CAPABILITIES::default()
     };
     let asked = &raw mut capabilities;
@@ -162,8 +166,12 @@ pub fn capability(device: *mut DEVICE_OBJECT) -> Outcome {
         location.Parameters.DeviceCapabilities.Capabilities = asked;
         irp
     });
+    let is_untouched = capabilities.SystemWake == PowerSystemHibernate
+        && capabilities.DeviceWake == PowerDeviceD2
+        && capabilities.UniqueID() == 0
+        && capabilities.SilentInstall() == 0;
     // PowerSystemSleeping3
-    (status, capabilities.DeviceState[4] as usize)
+    (status, if is_untouched { capabilities.DeviceState[4] as usize } else { 0 })
 }
 
 /// Reads from the device with a request that the driver frees. Returns the bytes in the buffer.

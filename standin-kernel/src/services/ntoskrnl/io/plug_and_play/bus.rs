@@ -152,19 +152,15 @@ fn plug_and_play(
     }
 }
 
-/// Fills in the capabilities of a device on the bus.
+/// Fills in the capabilities of a device on the bus: as for root-enumerated devices on Windows, only the
+/// device's states.
 fn capabilities(context: &Context, at: u64) -> NtStatus {
-    /// `UniqueID` and `SilentInstall`.
-    const FLAGS: u32 = 0x40 | 0x80;
     let mut value: DeviceCapabilities = context.read(at);
     if value.version != 1 || usize::from(value.size) < size_of::<DeviceCapabilities>() {
         return NtStatus::UNSUCCESSFUL;
     }
-    value.flags |= FLAGS;
     // The system states: unspecified, working, S1 to S3, hibernation and shutdown.
     value.states = [0, D0, D3, D3, D3, D3, D3];
-    value.system_wake = 0;
-    value.device_wake = 0;
     context.write(at, &value);
     NtStatus::SUCCESS
 }

@@ -236,11 +236,12 @@ fn load(
 ) -> NtResult {
     let found = context.with_state(|Properties(all)| all.get(property).cloned());
     let (its_kind, bytes) = found.ok_or(NtStatus::OBJECT_NAME_NOT_FOUND)?;
-    required.write(context, u32::try_from(bytes.len()).unwrap_or(u32::MAX));
+    // Windows accepts no address for the size, and returns the type even if the buffer is too small.
+    required.write_optional(context, u32::try_from(bytes.len()).unwrap_or(u32::MAX));
+    kind.write(context, its_kind);
     if (size as usize) < bytes.len() {
         return Err(NtStatus::BUFFER_TOO_SMALL);
     }
     context.write_bytes(data, &bytes);
-    kind.write(context, its_kind);
     Ok(())
 }
