@@ -29,8 +29,9 @@ use crate::ground::{
     signals::{CLEAR_FLAGS, DIRECTION},
 };
 
-/// The size and alignment of the range that contains a stack.
-pub const RANGE: usize = 0x2_0000;
+/// The size and alignment of the range that contains a stack. A stack with 13 nested expansions of the
+/// largest size fits into it. The limit of Windows is not documented.
+pub const RANGE: usize = 0x10_0000;
 /// The size of a kernel stack on x64 in bytes.
 pub const SIZE: usize = 24 * 1024;
 /// The offset of the other stack's pointer from the range's end.
@@ -168,6 +169,15 @@ unsafe extern "C" {
 /// Returns the address at the top of the stack that contains an address.
 pub const fn top_of(address: u64) -> u64 {
     Stack { base: address & !(RANGE as u64 - 1) }.top()
+}
+
+/// The reason that a stack cannot be expanded.
+#[derive(Clone, Copy, Debug)]
+pub enum NoRoom {
+    /// Its range is not large enough.
+    Range,
+    /// The system has no memory.
+    Memory,
 }
 
 /// A kernel stack.
@@ -317,17 +327,19 @@ impl Stack {
         self.top() - self.bottom()
     }
 
-    /// Runs `body` with at least `size` bytes of stack below the current driver code. Returns `None` if
-    /// the stack cannot be that large.
-    pub fn with_room<R>(&self, size: usize, body: impl FnOnce() -> R) -> Option<R> {
+    /// Runs `body` with at least `size` bytes of stack below the current driver code.
+    pub fn with_room<R>(&self, size: usize, body: impl FnOnce() -> R) -> Result<R, NoRoom> {
         let before = self.bottom();
-        let lowest = self.pointer().checked_sub(size as u64)? & !(PAGE as u64 - 1);
+        let lowest = self.pointer().saturating_sub(size as u64) & !(PAGE as u64 - 1);
         if lowest >= before {
-            return Some(body());
+            return Ok(body());
         }
         // One page stays inaccessible.
-        if lowest < self.base + PAGE as u64 || !protect(lowest..before, true) {
-            return None;
+        if lowest < self.base + PAGE as u64 {
+            return Err(NoRoom::Range);
+        }
+        if !protect(lowest..before, true) {
+            return Err(NoRoom::Memory);
         }
         self.set(BOTTOM, lowest);
         self.paint_below(before);
@@ -335,7 +347,7 @@ impl Stack {
         self.set(BOTTOM, before);
         let is_protected = protect(lowest..before, false);
         debug_assert!(is_protected, "the pages were protected before");
-        Some(result)
+        Ok(result)
     }
 
     /// Returns the stack's addresses.

@@ -106,8 +106,8 @@ impl Device {
                 .map_err(|status| KernelError::Status { routine: "opening the device", status })?;
             return Ok(File::of_device_object(&self.runner, identity, file));
         }
-        File::open(&self.runner, "the device", identity, move |context| {
-            create_file(context, device, &name)
+        File::open(&self.runner, "the device", identity, move |context, create| {
+            create_file(context, device, &name, create)
                 .map_err(|status| (why_unreachable(context, device), status))
         })
     }

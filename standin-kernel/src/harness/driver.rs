@@ -30,11 +30,12 @@ use crate::{
         managers::registry::{paths::service_path, value::RegistryValue},
         ntoskrnl::{
             io::{
-                devices, drivers, lifetime,
+                devices, lifetime,
                 plug_and_play::life::{self, FilterError},
                 send,
             },
             left,
+            ob::namespace,
         },
         strings::text_bytes,
         system::System,
@@ -65,7 +66,9 @@ impl Driver {
             image: Arc::clone(&image),
             memory: Arc::clone(&objects),
         };
-        drivers::add(nt, objects.object.address());
+        let name = format!(r"\Driver\{service}");
+        let object = objects.object.address();
+        namespace::enter(&mut nt.state(), &name, object, namespace::DRIVER);
         let status = runner.run(Identity::SYSTEM, move |context| {
             let arguments = [objects.object.address(), objects.registry_path.address()];
             NtStatus::from_register(context.call_driver("DriverEntry", image.entry(), arguments))
@@ -183,10 +186,15 @@ impl Driver {
         if device.is_none()
             && let Some(device) = self.control_device()?
         {
-            return File::open(&self.runner, "the control device", identity, move |context| {
-                create_file(context, device, &name)
-                    .map_err(|status| (why_unreachable(context, device), status))
-            });
+            return File::open(
+                &self.runner,
+                "the control device",
+                identity,
+                move |context, create| {
+                    create_file(context, device, &name, create)
+                        .map_err(|status| (why_unreachable(context, device), status))
+                },
+            );
         }
         let opened = self.runner.ntoskrnl(identity, move |context| {
             let device = device.ok_or(NtStatus::OBJECT_NAME_NOT_FOUND)?;

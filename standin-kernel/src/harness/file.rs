@@ -9,6 +9,7 @@ use crate::{
     execution::identity::Identity,
     ground::NtStatus,
     services::{
+        create_parameters::CreateParameters,
         kmdf::{
             file::close_file,
             io::pass::submit,
@@ -19,10 +20,14 @@ use crate::{
                 request::{Completion, IoRequest, RequestKind},
             },
         },
-        ntoskrnl::io::{
-            plug_and_play::removal,
-            send::{self, Operation},
+        ntoskrnl::{
+            io::{
+                plug_and_play::removal,
+                send::{self, Operation},
+            },
+            ke::apcs,
         },
+        system::System,
     },
 };
 
@@ -38,6 +43,8 @@ pub struct File {
     identity: Identity,
     handle: u64,
     owner: Owner,
+    /// Set if requests to a driver with the framework hold the file's lock.
+    is_synchronous: bool,
 }
 
 impl File {
@@ -46,9 +53,11 @@ impl File {
         runner: &Runner,
         what: &str,
         identity: Identity,
-        open: impl FnOnce(&Context) -> Result<u64, Refused> + Send + 'static,
+        open: impl FnOnce(&Context, CreateParameters) -> Result<u64, Refused> + Send + 'static,
     ) -> Result<Self, KernelError> {
-        let handle = runner.kmdf(identity, open)?.map_err(|(why, status)| {
+        let create = send::process_parameters(&runner.system().ntoskrnl);
+        let opened = runner.kmdf(identity, move |context| open(context, create))?;
+        let handle = opened.map_err(|(why, status)| {
             let refused = KernelError::Status { routine: "opening the device", status };
             why.map_or(refused, |why| KernelError::CannotOpen {
                 what: what.to_owned(),
@@ -56,12 +65,20 @@ impl File {
                 status,
             })
         })?;
-        Ok(Self { runner: runner.clone(), identity, handle, owner: Owner::Framework })
+        let is_synchronous = create.is_synchronous();
+        Ok(Self {
+            runner: runner.clone(),
+            identity,
+            handle,
+            owner: Owner::Framework,
+            is_synchronous,
+        })
     }
 
     /// Returns a file on a device whose driver does not use the framework.
     pub(super) fn of_device_object(runner: &Runner, identity: Identity, handle: u64) -> Self {
-        Self { runner: runner.clone(), identity, handle, owner: Owner::Driver }
+        let owner = Owner::Driver;
+        Self { runner: runner.clone(), identity, handle, owner, is_synchronous: false }
     }
 
     /// Starts a read of `length` bytes (`ReadFile`).
@@ -202,9 +219,14 @@ impl File {
                 .ntoskrnl(self.identity, move |context| send::submit(context, file, &operation))?;
             return Ok(Request::new(&self.runner, self.identity, number, self.owner));
         }
+        let is_synchronous = self.is_synchronous;
+        let send = move |context: &Context| {
+            let nt = System::ntoskrnl_context((**context).clone());
+            apcs::in_region(&nt, is_synchronous, || submit(context, file, &request))
+        };
         let handle = self
             .runner
-            .kmdf(self.identity, move |context| submit(context, file, &request))?
+            .kmdf(self.identity, send)?
             .map_err(|status| KernelError::Status { routine: "sending the request", status })?;
         Ok(Request::new(&self.runner, self.identity, handle, self.owner))
     }

@@ -190,11 +190,11 @@ impl Kernel {
         }
         let what = format!("`{path}`");
         let path = path.to_owned();
-        File::open(&self.runner, &what, identity, move |context| {
+        File::open(&self.runner, &what, identity, move |context, create| {
             let found = find_device(context, &path);
             let (device, name) =
                 found.ok_or((Some(Unreachable::NoDevice), NtStatus::OBJECT_NAME_NOT_FOUND))?;
-            create_file(context, device, &name)
+            create_file(context, device, &name, create)
                 .map_err(|status| (why_unreachable(context, device), status))
         })
     }
@@ -334,6 +334,13 @@ impl Kernel {
     /// then be written with `EVENT_WRITE_FLAG_NO_FAULTING`.
     pub fn forbid_page_faults(&self, forbidden: bool) {
         self.runner.system().etw.forbid_page_faults(forbidden);
+    }
+
+    /// Sets whether processes open files for synchronous requests from now on, as `CreateFile` does
+    /// without `FILE_FLAG_OVERLAPPED`. While such a file's request is sent to the driver, the thread is in
+    /// a critical region.
+    pub fn open_synchronous(&self, is_synchronous: bool) {
+        io::send::open_synchronous(&self.runner.system().ntoskrnl, is_synchronous);
     }
 
     /// Sets the folder that drivers find at `\??\C:`, the system volume. Drivers reach nothing outside

@@ -3,6 +3,7 @@
 
 use zerocopy::{FromZeros, IntoBytes};
 
+use super::tokens;
 use crate::ground::{
     abi::{AccessState, IoSecurityContext},
     arena::Block,
@@ -27,6 +28,16 @@ impl CreateParameters {
     /// for both, with `OPEN_EXISTING` and `FILE_FLAG_OVERLAPPED`: the disposition is `FILE_OPEN`, the
     /// option `FILE_NON_DIRECTORY_FILE`, the attribute `FILE_ATTRIBUTE_NORMAL`.
     pub const OF_PROCESS: Self = Self::new(0xC000_0000, [1, 0x40], 0x80, 3);
+
+    /// The parameters of the same call without `FILE_FLAG_OVERLAPPED`, which adds the option
+    /// `FILE_SYNCHRONOUS_IO_NONALERT`.
+    pub const OF_SYNCHRONOUS_PROCESS: Self = Self::new(0xC000_0000, [1, 0x60], 0x80, 3);
+
+    /// Returns whether the file is open for synchronous requests: the option
+    /// `FILE_SYNCHRONOUS_IO_ALERT` or `FILE_SYNCHRONOUS_IO_NONALERT`.
+    pub const fn is_synchronous(self) -> bool {
+        self.options & 0x30 != 0
+    }
 
     /// Returns the parameters of an open with generic rights, which are converted to file rights, and
     /// with a disposition and create options as in `ZwCreateFile`.
@@ -61,6 +72,9 @@ impl CreateParameters {
     }
 }
 
+/// `FO_SYNCHRONOUS_IO`: the flag of a file object that is open for synchronous requests.
+pub const SYNCHRONOUS_IO: u32 = 2;
+
 /// The memory of a create request's security context: the `IO_SECURITY_CONTEXT`, and the `ACCESS_STATE`
 /// to which it points. It is readable until the value is dropped.
 pub struct SecurityContext {
@@ -71,10 +85,8 @@ pub struct SecurityContext {
 impl SecurityContext {
     /// Creates the structures for an open by a process. The access check has already granted the access.
     pub fn new(parameters: CreateParameters, process: u32) -> Self {
-        /// The size of the placeholder for the process's token, of which drivers use only the address.
-        const TOKEN: usize = 16;
         let size = size_of::<IoSecurityContext>() + size_of::<AccessState>();
-        let memory = Block::zeroed(size + TOKEN);
+        let memory = Block::zeroed(size);
         let state = memory.address() + size_of::<IoSecurityContext>() as u64;
         let mut security = IoSecurityContext::new_zeroed();
         security.access_state = state;
@@ -83,8 +95,7 @@ impl SecurityContext {
         let mut access = AccessState::new_zeroed();
         access.previously_granted = parameters.access;
         access.original_desired = parameters.access;
-        let token = memory.address() + size as u64;
-        access.subject = [0, 0, token, u64::from(process)];
+        access.subject = [0, 0, tokens::of_process(process), u64::from(process)];
         let bytes = [security.as_bytes(), access.as_bytes()].concat();
         let written = memory::write_bytes(memory.address(), &bytes);
         debug_assert!(written.is_ok(), "the kernel's own memory is writable");

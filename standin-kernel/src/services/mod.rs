@@ -16,5 +16,6 @@ pub mod ntoskrnl;
 pub mod parts;
 pub mod strings;
 pub mod system;
+pub mod tokens;
 pub mod verifier;
 pub mod wdfldr;

@@ -368,6 +368,20 @@ fn a_driver_opens_no_files_but_its_own() {
 }
 
 #[test]
+fn a_driver_changes_files_in_its_folder_also_by_sections() {
+    let outer = tempfile::tempdir().unwrap();
+    let folder = outer.path().join("folder");
+    fs::create_dir_all(folder.join("Windows")).unwrap();
+    std::os::unix::fs::symlink("/", folder.join("link")).unwrap();
+    let script = outer.path().join("script.txt");
+    fs::write(&script, "# Only loads the driver.\n").unwrap();
+    let mut command = common::run_command(common::kernel(), outer.path().join("driver.etl"));
+    command.args(["--service", "files", "--confinement", "required", "--script"]).arg(&script);
+    let (good, said) = common::said(command.arg("--folder").arg(&folder));
+    assert!(good && said.contains("driver: done ") && !said.contains("FAILED"), "{said}");
+}
+
+#[test]
 fn a_driver_inherits_no_files() {
     let folder = tempfile::tempdir().unwrap();
     let open = File::open("/etc/passwd").unwrap();

@@ -70,6 +70,19 @@ fn apcs_run_on_their_threads_outside_of_regions_and_in_waits() {
 }
 
 #[test]
+fn a_thread_must_not_end_with_apcs_disabled() {
+    for (service, count) in [
+        ("fault-exit-critical", 0xFFFE),
+        ("fault-exit-guarded", 0xFFFF_0000),
+        ("fault-exit-mutex", 0xFFFF),
+    ] {
+        let bugcheck = stops(service);
+        assert_eq!((bugcheck.code, bugcheck.parameters), (0x20, [0, count, 0, 1]), "{bugcheck}");
+        assert!(bugcheck.message.contains("of a system thread ended in a "), "{bugcheck}");
+    }
+}
+
+#[test]
 fn text_is_compared_copied_and_printed() {
     let printed = passes("text");
     assert_eq!(

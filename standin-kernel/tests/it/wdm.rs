@@ -55,6 +55,23 @@ fn a_device_is_written_read_and_controlled() {
 }
 
 #[test]
+fn the_lock_of_a_synchronous_file_disables_apcs() {
+    let (kernel, driver, file) = open();
+    let apcs = |file: &File| file.device_control(commands::APCS, &[], 8).unwrap().information;
+    assert_eq!(apcs(&file), 0);
+    kernel.open_synchronous(true);
+    let synchronous = kernel.open(PATH, CLIENT).unwrap();
+    assert_eq!(apcs(&synchronous), 1 | 4);
+    let opened = file.device_control(commands::OPENED, &[], 12).unwrap();
+    let options = u32::from_le_bytes(opened.output[4..8].try_into().unwrap());
+    assert_eq!(options, 0x0100_0060);
+    kernel.open_synchronous(false);
+    assert_eq!(apcs(&file), 0);
+    synchronous.close().unwrap();
+    close(&kernel, driver, file);
+}
+
+#[test]
 fn a_pending_request_is_completed_later_or_cancelled() {
     let (kernel, driver, file) = open();
     let kept = file.start_device_control(commands::KEEP, &[], 0).unwrap();
@@ -199,7 +216,7 @@ fn a_file_that_is_not_released_is_the_fault_of_the_driver_that_opened_it() {
     let target = kernel.load(&common::wdm()).unwrap();
     let opener = kernel.load_as(&common::kernel(), "fault-file-left").unwrap();
     let error = opener.unload().unwrap_err().to_string();
-    let part = r"etw_kernel_driver.sys was unloaded without releasing its files: \device\wdmtest";
+    let part = r"etw_kernel_driver.sys was unloaded without releasing its files: \Device\WdmTest";
     assert!(error.contains(part), "{error}");
     target.unload().unwrap();
     // The driver of the deleted device is not at fault either.

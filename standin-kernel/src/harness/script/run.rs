@@ -329,12 +329,13 @@ impl Hands {
                 ))?;
                 self.device = Some(Arc::new(driver.add_device()?));
             }
-            Step::Open(identity, name) => {
+            Step::Open(identity, name, is_synchronous) => {
                 if file.is_ok() {
                     return Err(Problem::Order(
                         "the device is open already; close it with `close` first",
                     ));
                 }
+                host.kernel.open_synchronous(*is_synchronous);
                 self.file = Some(match (device, host.driver) {
                     (Err(_), Some(driver)) if driver.has_own_device()? => {
                         driver.open_own_file(name, *identity)?

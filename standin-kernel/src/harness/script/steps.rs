@@ -40,8 +40,9 @@ pub struct Line {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Step {
     AddDevice,
-    /// Opens a file as a process and thread. The name is the part of the path after the device.
-    Open(Identity, String),
+    /// Opens a file as a process and thread. The name is the part of the path after the device. The last
+    /// field is set for synchronous requests.
+    Open(Identity, String, bool),
     Send(Sent),
     Start(Sent, String),
     Wait(String),
@@ -99,7 +100,7 @@ impl Script {
     #[must_use]
     pub fn life_of_an_own_device() -> Self {
         Self::unnumbered([
-            ("open", Step::Open(CLIENT, String::new())),
+            ("open", Step::Open(CLIENT, String::new(), false)),
             ("capture-state", Step::CaptureState),
             ("close", Step::Close),
         ])
@@ -206,9 +207,9 @@ impl Step {
     /// Returns a client's variant of the step, with the client's own thread id.
     pub fn of_client(self, client: u32) -> Self {
         match self {
-            Self::Open(identity, name) => {
+            Self::Open(identity, name, is_synchronous) => {
                 let thread = identity.thread + 4 * (client - 1);
-                Self::Open(Identity { thread, ..identity }, name)
+                Self::Open(Identity { thread, ..identity }, name, is_synchronous)
             }
             other => other,
         }
@@ -250,11 +251,15 @@ fn open(words: &[&str]) -> Result<Step, String> {
         Some((name, ids)) if name.starts_with('\\') => ((*name).to_owned(), ids),
         _ => (String::new(), words),
     };
+    let (is_synchronous, ids) = match ids {
+        ["synchronous", ids @ ..] => (true, ids),
+        _ => (false, ids),
+    };
     match ids {
-        [] => Ok(Step::Open(CLIENT, name)),
+        [] => Ok(Step::Open(CLIENT, name, is_synchronous)),
         [process, thread] => {
             let identity = Identity { process: number(process)?, thread: number(thread)? };
-            Ok(Step::Open(identity, name))
+            Ok(Step::Open(identity, name, is_synchronous))
         }
         _ => Err(not_a_step("open")),
     }
@@ -361,7 +366,7 @@ mod tests {
             ("read many", ["line 1", "`many` is not a number"]),
             (
                 "open 1",
-                ["line 1", "arguments of `open` are wrong; write `open [PROCESS THREAD] [NAME]`"],
+                ["line 1", "arguments of `open` are wrong; write `open [synchronous] [PROCESS"],
             ),
             ("ioctl 0x100000000", ["line 1", "not a number, or is too large"]),
             ("start wirte \"x\" as w", ["line 1", "did you mean `write`?"]),
@@ -398,10 +403,12 @@ mod tests {
     #[test]
     fn a_file_on_the_device_is_opened_by_its_name() {
         let name = r"\channel".to_owned();
-        assert_eq!(one(r"open \channel"), Ok(Step::Open(CLIENT, name.clone())));
+        assert_eq!(one(r"open \channel"), Ok(Step::Open(CLIENT, name.clone(), false)));
         let identity = Identity { process: 1, thread: 2 };
-        assert_eq!(one(r"open 1 2 \channel"), Ok(Step::Open(identity, name)));
-        assert_eq!(one("open"), Ok(Step::Open(CLIENT, String::new())));
+        assert_eq!(one(r"open 1 2 \channel"), Ok(Step::Open(identity, name.clone(), false)));
+        let step = one(r"open synchronous 1 2 \channel");
+        assert_eq!(step, Ok(Step::Open(identity, name, true)));
+        assert_eq!(one("open"), Ok(Step::Open(CLIENT, String::new(), false)));
         assert!(one("open channel").is_err());
     }
 
@@ -409,6 +416,7 @@ mod tests {
     fn every_documented_step_is_one() {
         let arguments = |form: &str| {
             form.replace("REQUEST as NAME", "read 1 as r")
+                .replace("[synchronous]", "synchronous")
                 .replace("[PROCESS THREAD] [NAME]", r"1 2 \channel")
                 .replace("[PROCESS THREAD]", "1 2")
                 .replace("[FIELD=VALUE ...]", "F=\"a b\" G=1")

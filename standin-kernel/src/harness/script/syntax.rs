@@ -25,9 +25,9 @@ macro_rules! steps {
 steps! {
     "add-device" "add-device"
         "adds a device and starts it";
-    "open" "open [PROCESS THREAD] [NAME]"
+    "open" "open [synchronous] [PROCESS THREAD] [NAME]"
         "opens the device, from a process and a thread with these ids, or the file of this name on it, \
-         such as `\\channel`";
+         such as `\\channel`; `synchronous` opens it without `FILE_FLAG_OVERLAPPED`";
     "write" "write BYTES"
         "writes to the device, and waits for completion";
     "read" "read LENGTH"

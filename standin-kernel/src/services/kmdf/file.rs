@@ -25,6 +25,7 @@ use crate::{
         arena::Block,
         rule::Rule,
     },
+    services::create_parameters::CreateParameters,
 };
 
 pub const ENTRIES: Entries = &[
@@ -91,8 +92,13 @@ fn is_stack_reachable(context: &Context, top: u64) -> bool {
 /// Opens a file on a device, at the top of the device's stack. Calls `EvtDeviceFileCreate` if the driver
 /// has it, or else sends a create request to the queue for such requests. A filter that has neither
 /// passes the request down. The name is the part of the path after the device.
-pub fn create_file(context: &Context, device: u64, name: &str) -> NtResult<u64> {
-    let request = IoRequest::new(RequestKind::Create, Vec::new(), 0);
+pub fn create_file(
+    context: &Context,
+    device: u64,
+    name: &str,
+    create: CreateParameters,
+) -> NtResult<u64> {
+    let request = IoRequest { create, ..IoRequest::new(RequestKind::Create, Vec::new(), 0) };
     create_file_by(context, device, name, &request)
 }
 
@@ -122,6 +128,7 @@ pub fn create_file_by(
         return Err(NtStatus::ACCESS_DENIED);
     }
     let file = make_file(context, device, name)?;
+    context.with::<FileData, _>(file, |file| file.create = request.create);
     let config = context.with::<DeviceData, _>(device, |device| device.file_config());
     if config.is_none_or(|(config, _)| config.create == 0)
         && queue_for(context, device, RequestKind::Create).is_none()

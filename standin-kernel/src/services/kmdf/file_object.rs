@@ -9,6 +9,7 @@ use super::state::{
 use crate::{
     execution::routine::{Handle, Routine},
     ground::{abi::FileObject, arena::Block},
+    services::create_parameters::SYNCHRONOUS_IO,
 };
 
 pub const ENTRIES: Entries = &[
@@ -22,10 +23,11 @@ pub const ENTRIES: Entries = &[
 const CLEANUP_COMPLETE: u32 = 0x4000;
 const HANDLE_CREATED: u32 = 0x4_0000;
 
-/// Returns the flags of a file's `FILE_OBJECT`. Tests open files for asynchronous requests.
+/// Returns the flags of a file's `FILE_OBJECT`.
 const fn flags_of(file: &FileData) -> u32 {
     let opened = if file.is_opened { HANDLE_CREATED } else { 0 };
-    opened | if file.closing { CLEANUP_COMPLETE } else { 0 }
+    let synchronous = if file.create.is_synchronous() { SYNCHRONOUS_IO } else { 0 };
+    opened | synchronous | if file.closing { CLEANUP_COMPLETE } else { 0 }
 }
 
 /// Returns the address of a file's `FILE_OBJECT`. It is created once, and lives as long as the file.

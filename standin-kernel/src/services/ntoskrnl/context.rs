@@ -1,6 +1,6 @@
 //! The state of ntoskrnl.exe's routines, and the context in which they run.
 
-use std::sync::Arc;
+use std::sync::{Arc, atomic::AtomicUsize};
 
 use parking_lot::{Mutex, MutexGuard};
 
@@ -57,6 +57,7 @@ pub struct Ntoskrnl {
     state: Mutex<Parts>,
     processors: u16,
     routines: SystemRoutines,
+    queued_apcs: AtomicUsize,
 }
 
 /// The lines that drivers printed.
@@ -71,7 +72,14 @@ struct Printed {
 impl Ntoskrnl {
     /// Creates the state from the services that the routines use.
     pub fn new(uses: Uses, routines: SystemRoutines, processors: u16) -> Self {
-        Self { uses, routines, processors, printed: Mutex::default(), state: Mutex::default() }
+        Self {
+            uses,
+            routines,
+            processors,
+            printed: Mutex::default(),
+            state: Mutex::default(),
+            queued_apcs: AtomicUsize::new(0),
+        }
     }
 
     /// Locks the modules' state. The lock is never held during a call to the driver or a bugcheck.
@@ -92,6 +100,12 @@ impl Ntoskrnl {
     /// Returns the number of processors.
     pub const fn processors(&self) -> u16 {
         self.processors
+    }
+
+    /// The number of queued APCs, which changes only while the state is locked. Every call that lowers
+    /// the IRQL reads it.
+    pub const fn queued_apcs(&self) -> &AtomicUsize {
+        &self.queued_apcs
     }
 
     /// Returns the lines that drivers printed, oldest first.

@@ -101,7 +101,7 @@ const ALL: &[Entries] = &[
     rtl::version_conditions::ENTRIES,
     se::access::ENTRIES,
     se::capture::ENTRIES,
-    se::security_descriptors::ENTRIES,
+    se::tokens::ENTRIES,
     sections::ENTRIES,
     wmi::ENTRIES,
     zw::events::ENTRIES,

@@ -3,10 +3,10 @@
 use super::{
     context::Context,
     ex::{callbacks, resources},
-    io::{devices, drivers, error_log, lifetime, notifications, send},
+    io::{devices, error_log, lifetime, notifications, send},
     ke::{apcs, bugchecks, dpc, threads, timers},
     mm::pages,
-    ob::handles,
+    ob::{handles, namespace},
     po::{power_framework, power_settings},
     ps::watchers,
     wmi,
@@ -21,7 +21,7 @@ pub fn take_left(
     driver_object: u64,
     belongs: impl Fn(u64) -> bool,
 ) -> Vec<Violation> {
-    drivers::remove(context, driver_object);
+    namespace::remove(&mut context.state(), driver_object);
     handles::finish_deletions(context);
     let mut violations = threads::take_left(context, driver, &belongs);
     // Threads for which the driver waits may have released objects.

@@ -1,14 +1,13 @@
-//! Directories and symbolic links in the object manager's namespace, and their handles.
+//! Handles of directories and symbolic links.
 
 use super::{
     context::{Context, Entries},
-    io::devices,
     ob::{
-        directories,
         handles::{self, Target},
-        object_attributes::{self, Attributes, OPEN_IF},
+        namespace::{self, DIRECTORY, LINK, Named, Place},
+        object_attributes,
     },
-    object_names::{LINK, Named, all, find, type_of},
+    object_names::type_of,
 };
 use crate::{
     execution::routine::{At, Routine},
@@ -29,18 +28,13 @@ pub const ENTRIES: Entries = &[
     ("ObMakeTemporaryObject", Irql::APC_LEVEL, Routine::of(make_temporary)),
 ];
 
-const OBJECT_PATH_NOT_FOUND: NtStatus = NtStatus::from_bits(0xC000_003A);
-
 /// `OBJ_PERMANENT`.
 const PERMANENT: u32 = 0x10;
 
 /// Opens a handle to a directory or link.
 fn open_handle(context: &Context, object: u64, type_name: &'static str) -> u64 {
     if !handles::is_in_use(context, object) {
-        handles::own(context, object, |context, object| {
-            directories::delete_temporary(context, object);
-            devices::delete_temporary_link(context, object);
-        });
+        handles::own(context, object, namespace::delete_temporary);
     }
     handles::open(context, Target { type_name, object, close: |_, _| {}, has_reference: false })
 }
@@ -49,45 +43,28 @@ fn open_handle(context: &Context, object: u64, type_name: &'static str) -> u64 {
 fn open(context: &Context, handle: At<u64>, attributes: u64, type_name: &'static str) -> NtResult {
     handle.write(context, 0);
     let attributes = object_attributes::read(context, attributes)?;
-    let name = directories::full_name(context, &attributes)?;
-    let (found, rest) = find(context, &name, type_name != LINK)?;
-    if found.type_name != type_name || !rest.is_empty() {
-        return Err(NtStatus::OBJECT_TYPE_MISMATCH);
-    }
-    handle.write(context, open_handle(context, found.object, type_name));
+    let found = namespace::open(context, &attributes, type_name)?;
+    handle.write(context, open_handle(context, found, type_name));
     Ok(())
 }
 
-/// Creates an object of a type, or opens the existing object with the name if the attributes allow
-/// it. `make` receives the name, and whether the object is permanent.
+/// Creates a directory, or a link to a target, or opens the existing object with the name if the
+/// attributes allow it.
 fn create(
     context: &Context,
     handle: At<u64>,
-    attributes: &Attributes,
-    type_name: &'static str,
-    make: impl FnOnce(&str, bool) -> NtResult<u64>,
+    attributes: u64,
+    target: Option<namespace::Target>,
 ) -> NtResult<NtStatus> {
-    let name = directories::full_name(context, attributes)?;
-    let mut status = NtStatus::SUCCESS;
-    let existing = match find(context, &name, type_name != LINK) {
-        Ok((found, rest)) if rest.is_empty() => Some(found),
-        _ => None,
-    };
-    let object = match existing {
-        Some(_) if attributes.flags & OPEN_IF == 0 => return Err(NtStatus::OBJECT_NAME_COLLISION),
-        Some(found) if found.type_name != type_name => return Err(NtStatus::OBJECT_TYPE_MISMATCH),
-        Some(found) => {
-            status = NtStatus::OBJECT_NAME_EXISTS;
-            found.object
-        }
-        None => {
-            if !name.is_empty() {
-                let (directory, _) = directories::split(&name)?;
-                if !directories::exists(context, directory) {
-                    return Err(OBJECT_PATH_NOT_FOUND);
-                }
-            }
-            make(&name, attributes.flags & PERMANENT != 0)?
+    let type_name = if target.is_some() { LINK } else { DIRECTORY };
+    let attributes = object_attributes::read(context, attributes)?;
+    let place = namespace::place_for(context, Some(&attributes), type_name)?;
+    let status = place.status();
+    let object = match place {
+        Place::Existing(object) => object,
+        Place::New(name) => {
+            let is_permanent = attributes.flags & PERMANENT != 0;
+            namespace::create(&mut context.state(), name.as_deref(), target, is_permanent)
         }
     };
     handle.write(context, open_handle(context, object, type_name));
@@ -100,28 +77,24 @@ fn create_directory(
     _access: u32,
     attributes: u64,
 ) -> NtResult<NtStatus> {
-    let attributes = object_attributes::read(context, attributes)?;
-    create(context, handle, &attributes, directories::TYPE, |name, is_permanent| {
-        Ok(directories::create(context, name, is_permanent))
-    })
+    create(context, handle, attributes, None)
 }
 
 fn open_directory(context: &Context, handle: At<u64>, _access: u32, attributes: u64) -> NtResult {
-    open(context, handle, attributes, directories::TYPE)
+    open(context, handle, attributes, DIRECTORY)
 }
 
 /// Returns the objects in a directory, with their names.
 fn inside(context: &Context, directory: u64) -> Vec<Named> {
-    let mut all = all(context);
-    let name = all.iter().find(|one| one.object == directory).map(|one| one.name.clone());
-    let Some(key) = name.map(|name| directories::key(&name)) else {
+    let Some(key) = namespace::name_of(context, directory).map(|name| namespace::key(&name)) else {
         return Vec::new();
     };
+    let mut all = namespace::all(context);
     all.retain_mut(|one| {
-        let Ok((directory, last)) = directories::split(&one.name) else {
+        let Some((directory, last)) = namespace::split(&one.name) else {
             return false;
         };
-        let is_inside = directories::key(directory) == key;
+        let is_inside = namespace::key(directory) == key;
         one.name = last.to_owned();
         is_inside
     });
@@ -143,7 +116,7 @@ fn query_directory(
     /// The size of `OBJECT_DIRECTORY_INFORMATION`: two strings, the name and the type.
     const ENTRY: usize = 2 * size_of::<UnicodeString>();
     let target = handles::target_of(context, handle)?;
-    if target.type_name != directories::TYPE {
+    if target.type_name != DIRECTORY {
         return Err(NtStatus::OBJECT_TYPE_MISMATCH);
     }
     let start = if restarts { 0 } else { position.read(context) };
@@ -195,17 +168,14 @@ fn create_link(
     attributes: u64,
     target: At<UnicodeString>,
 ) -> NtResult<NtStatus> {
-    let attributes = object_attributes::read(context, attributes)?;
     let string = target.read(context);
     let room = string.maximum_length & !1;
     if !string.length.is_multiple_of(2) || room == 0 || string.length > room {
         return Err(NtStatus::INVALID_PARAMETER);
     }
-    let target = memory::read_bytes(string.buffer, string.length.into());
-    let target = target.map_err(|_| NtStatus::ACCESS_VIOLATION)?;
-    create(context, handle, &attributes, LINK, |name, is_permanent| {
-        devices::add_link(context, name, target, room, is_permanent)
-    })
+    let bytes = memory::read_bytes(string.buffer, string.length.into());
+    let bytes = bytes.map_err(|_| NtStatus::ACCESS_VIOLATION)?;
+    create(context, handle, attributes, Some(namespace::Target { bytes, room }))
 }
 
 fn open_link(context: &Context, handle: At<u64>, _access: u32, attributes: u64) -> NtResult {
@@ -216,19 +186,17 @@ fn open_link(context: &Context, handle: At<u64>, _access: u32, attributes: u64) 
 /// string that specified the target.
 fn query_link(context: &Context, handle: u64, to: At<UnicodeString>, needed: At<u32>) -> NtResult {
     let object = handles::target_of(context, handle)?;
-    let links = devices::links(context);
-    let link = links.iter().find(|link| link.object() == object.object);
-    let link = link.ok_or(NtStatus::OBJECT_TYPE_MISMATCH)?;
+    let link = namespace::target_of(context, object.object);
+    let namespace::Target { mut bytes, room } = link.ok_or(NtStatus::OBJECT_TYPE_MISMATCH)?;
     let string = to.read(context);
-    let length = u16::try_from(link.target.len()).map_err(|_| NtStatus::UNSUCCESSFUL)?;
-    let mut bytes = link.target.clone();
+    let length = u16::try_from(bytes.len()).map_err(|_| NtStatus::UNSUCCESSFUL)?;
     if needed.0 != 0 {
-        needed.write(context, link.room.into());
-        if link.room >= length.saturating_add(2) {
+        needed.write(context, room.into());
+        if room >= length.saturating_add(2) {
             bytes.extend([0; 2]);
         }
     }
-    let wanted = if needed.0 == 0 { length } else { link.room };
+    let wanted = if needed.0 == 0 { length } else { room };
     if string.maximum_length < wanted {
         return Err(NtStatus::BUFFER_TOO_SMALL);
     }
@@ -246,12 +214,8 @@ fn make_handle_temporary(context: &Context, handle: u64) -> NtResult {
 
 /// Makes an object temporary. Objects of other kinds always are.
 fn make_temporary(context: &Context, object: u64) {
-    let mut state = context.state();
-    let is_known = directories::make_temporary(&mut state, object)
-        || devices::make_link_temporary(&mut state, object);
-    drop(state);
+    let is_known = namespace::make_temporary(&mut context.state(), object);
     if is_known && handles::is_unused(context, object) {
-        directories::delete_temporary(context, object);
-        devices::delete_temporary_link(context, object);
+        namespace::delete_temporary(context, object);
     }
 }

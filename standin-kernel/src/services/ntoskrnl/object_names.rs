@@ -1,15 +1,17 @@
-//! The names and types of objects: finds objects by name, and returns the names of objects.
+//! The names and types of objects: references objects by name, and returns the names of objects.
 
 use zerocopy::IntoBytes;
 
 use super::{
     context::{Context, Entries},
     data,
-    ex::callbacks,
-    io::{devices, drivers},
-    ob::{directories, handles},
-    object_security, sections,
-    zw::{events, files, keys},
+    io::devices,
+    ob::{
+        handles,
+        namespace::{self, CALLBACK, DIRECTORY, LINK, find},
+    },
+    object_security,
+    zw::{files, keys},
 };
 use crate::{
     execution::routine::{At, Routine},
@@ -29,21 +31,16 @@ pub const ENTRIES: Entries = &[
     ("ZwQueryObject", Irql::PASSIVE_LEVEL, Routine::of(query)),
 ];
 
-/// The type of a symbolic link. No variable that drivers can import points to it.
-pub const LINK: &str = "ObpSymbolicLinkObjectType";
-const CALLBACK: &str = "ExCallbackObjectType";
-const DEVICE: &str = "IoDeviceObjectType";
-
 /// The object types: the variable that points to each, its name, and the mask of all rights.
 const TYPES: [(&str, &str, u32); 13] = [
     ("CmKeyObjectType", "Key", 0x000F_003F),
     ("ExEventObjectType", "Event", 0x001F_0003),
     (CALLBACK, "Callback", 0x001F_0001),
-    (DEVICE, "Device", 0x001F_01FF),
+    (devices::TYPE, "Device", 0x001F_01FF),
     ("IoDriverObjectType", "Driver", 0x001F_01FF),
     ("IoFileObjectType", "File", 0x001F_01FF),
     ("MmSectionObjectType", "Section", 0x000F_001F),
-    (directories::TYPE, "Directory", 0x000F_000F),
+    (DIRECTORY, "Directory", 0x000F_000F),
     (LINK, "SymbolicLink", 0x000F_0001),
     ("PsProcessType", "Process", 0x001F_FFFF),
     ("PsThreadType", "Thread", 0x001F_FFFF),
@@ -57,107 +54,7 @@ pub fn type_of(variable: &str) -> (&'static str, u32) {
     found.map_or(("Unknown", 0), |(_, name, rights)| (*name, *rights))
 }
 
-/// An object in the object manager's namespace.
-#[derive(Clone, Debug)]
-pub struct Named {
-    pub object: u64,
-    pub name: String,
-    /// The name of the variable that points to the object's type.
-    pub type_name: &'static str,
-}
-
-/// Returns the objects that have names.
-pub fn all(context: &Context) -> Vec<Named> {
-    let links = devices::links(context).into_iter().map(|link| (link.object(), link.name));
-    [
-        (directories::TYPE, directories::all(context)),
-        (LINK, links.collect()),
-        (DEVICE, devices::named(context)),
-        ("IoDriverObjectType", drivers::all(context)),
-        ("ExEventObjectType", events::named(context)),
-        ("MmSectionObjectType", sections::named(context)),
-        (CALLBACK, callbacks::named(context)),
-    ]
-    .into_iter()
-    .flat_map(|(type_name, all)| {
-        all.into_iter().map(move |(object, name)| Named { object, name, type_name })
-    })
-    .collect()
-}
-
 const OBJECT_NAME_INVALID: NtStatus = NtStatus::from_bits(0xC000_0033);
-const OBJECT_PATH_NOT_FOUND: NtStatus = NtStatus::from_bits(0xC000_003A);
-
-/// The result of resolving a name.
-enum Walk {
-    /// The object, and the remaining part of the name.
-    Object(Named, String),
-    /// The name to which a link refers.
-    Link(String),
-}
-
-/// Resolves a name from the root to an object or a link.
-fn walk(context: &Context, name: &str, follows_last: bool) -> NtResult<Walk> {
-    let all = all(context);
-    let find = |name: &str| {
-        let key = directories::key(name);
-        all.iter().find(|one| directories::key(&one.name) == key)
-    };
-    if name == r"\" {
-        return find(name)
-            .map(|root| Walk::Object(root.clone(), String::new()))
-            .ok_or(NtStatus::OBJECT_NAME_NOT_FOUND);
-    }
-    if !name.starts_with('\\') {
-        return Err(NtStatus::OBJECT_PATH_SYNTAX_BAD);
-    }
-    let ends = name.match_indices('\\').skip(1).map(|(at, _)| at).chain([name.len()]);
-    for end in ends {
-        let (start, rest) = name.split_at_checked(end).ok_or(OBJECT_NAME_INVALID)?;
-        let is_last = rest.is_empty();
-        if start.ends_with('\\') {
-            return Err(OBJECT_NAME_INVALID);
-        }
-        match find(start) {
-            Some(one) if one.type_name == directories::TYPE && !is_last => {}
-            Some(one) if one.type_name == LINK && (follows_last || !is_last) => {
-                let links = devices::links(context);
-                let link = links.iter().find(|link| link.object() == one.object);
-                let target = link.map(devices::Link::target).unwrap_or_default();
-                return Ok(Walk::Link(target + rest));
-            }
-            Some(one) => return Ok(Walk::Object(one.clone(), rest.to_owned())),
-            None if is_last => return Err(NtStatus::OBJECT_NAME_NOT_FOUND),
-            // A device's name may contain a directory that was never created.
-            None if has_names_below(&all, start) => {}
-            None => return Err(OBJECT_PATH_NOT_FOUND),
-        }
-    }
-    Err(NtStatus::OBJECT_NAME_NOT_FOUND)
-}
-
-fn has_names_below(all: &[Named], start: &str) -> bool {
-    let start = directories::key(start);
-    all.iter().any(|one| {
-        let key = directories::key(&one.name);
-        key.strip_prefix(&start).is_some_and(|rest| rest.starts_with('\\'))
-    })
-}
-
-/// Finds the object with a name. If the name ends with a link, `follows_last` selects its target
-/// instead of the link. Returns the object, and the remaining part of the name.
-pub fn find(context: &Context, name: &str, follows_last: bool) -> NtResult<(Named, String)> {
-    /// The maximum number of links that the object manager follows.
-    const MAX_LINKS: u32 = 32;
-    let mut name = name.to_owned();
-    for _ in 0..MAX_LINKS {
-        match walk(context, &name, follows_last)? {
-            Walk::Object(named, rest) => return Ok((named, rest)),
-            Walk::Link(target) => name = target,
-        }
-    }
-    Err(NtStatus::OBJECT_NAME_NOT_FOUND)
-}
 
 fn reference_by_name(
     context: &Context,
@@ -177,7 +74,7 @@ fn reference_by_name(
     let (found, rest) = find(context, &text, true)?;
     // Opening a device yields a file object, as IoGetDeviceObjectPointer does.
     let is_wrong = kind != 0 && data::object_type(found.type_name) != Some(kind);
-    if is_wrong || !rest.is_empty() || found.type_name == DEVICE {
+    if is_wrong || !rest.is_empty() || found.type_name == devices::TYPE {
         return Err(NtStatus::OBJECT_TYPE_MISMATCH);
     }
     handles::reference(context, found.object);
@@ -187,9 +84,7 @@ fn reference_by_name(
 
 /// Returns the name of an object, or an empty name.
 pub fn name_of(context: &Context, object: u64) -> String {
-    let named = all(context).into_iter().find(|one| one.object == object);
-    named
-        .map(|one| one.name)
+    namespace::name_of(context, object)
         .or_else(|| files::name_of(context, object))
         .or_else(|| name_of_opened_device(context, object))
         .or_else(|| keys::name_of(context, object))
@@ -200,7 +95,7 @@ pub fn name_of(context: &Context, object: u64) -> String {
 fn name_of_opened_device(context: &Context, object: u64) -> Option<String> {
     let file = memory::read::<FileObject>(object).ok()?;
     let is_file = file.kind == FileObject::TYPE && file.size == FileObject::SIZE;
-    let device = is_file.then(|| devices::written_name_of(context, file.device))?;
+    let device = is_file.then(|| devices::name_of(context, file.device))?;
     let bytes = memory::read_bytes(file.name.buffer, file.name.length.into()).ok()?;
     Some(device.unwrap_or_default() + &String::from_utf16_lossy(&units(&bytes)))
 }

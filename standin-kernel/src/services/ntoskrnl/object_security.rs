@@ -16,7 +16,7 @@ use super::{
 use crate::{
     execution::routine::{At, Routine},
     ground::{NtResult, NtStatus, irql::Irql, memory},
-    services::ntoskrnl::se::capture::store_copy,
+    services::{ntoskrnl::se::capture::store_copy, tokens},
 };
 
 const PASSIVE: Irql = Irql::PASSIVE_LEVEL;
@@ -43,6 +43,8 @@ pub fn type_of(context: &Context, object: u64) -> Option<&'static str> {
         Some("PsProcessType")
     } else if thread_objects::has_ended(context, object).is_some() {
         Some("PsThreadType")
+    } else if tokens::process_of(object).is_some() {
+        Some("SeTokenObjectType")
     } else {
         handles::type_of(context, object).or_else(|| io_type(object))
     }

@@ -12,9 +12,9 @@ use std::{
 use super::{
     context::{Context, Entries},
     ob::{
-        directories,
         handles::{self, Target},
-        object_attributes::{self, OPEN_IF},
+        namespace::{self, Place},
+        object_attributes,
     },
     zw::files,
 };
@@ -37,7 +37,6 @@ pub const ENTRIES: Entries = &[
 
 const TYPE: &str = "MmSectionObjectType";
 
-const OBJECT_PATH_NOT_FOUND: NtStatus = NtStatus::from_bits(0xC000_003A);
 const NOT_MAPPED_VIEW: NtStatus = NtStatus::from_bits(0xC000_0019);
 const INVALID_VIEW_SIZE: NtStatus = NtStatus::from_bits(0xC000_001F);
 const SECTION_TOO_BIG: NtStatus = NtStatus::from_bits(0xC000_0040);
@@ -84,27 +83,12 @@ struct View {
 }
 
 struct Section {
-    /// The name as it was written, while a handle is open.
-    name: Option<String>,
     size: u64,
     protection: u32,
     contents: Block,
     /// The file that receives the contents, and the number of bytes that belong to the file.
     file: Option<(File, u64)>,
     object: Block,
-}
-
-/// Returns the named sections, with the names as they were written.
-pub fn named(context: &Context) -> Vec<(u64, String)> {
-    let mut state = context.state();
-    let all = state.get::<Sections>().all.iter();
-    all.filter_map(|(object, section)| Some((*object, section.name.clone()?))).collect()
-}
-
-fn find(context: &Context, name: &str) -> Option<u64> {
-    let wanted = directories::key(name);
-    let mut named = named(context).into_iter();
-    named.find(|(_, name)| directories::key(name) == wanted).map(|(object, _)| object)
 }
 
 /// Returns a protection without its modifiers, if it is valid.
@@ -126,8 +110,7 @@ fn create(
     /// `SEC_IMAGE`, `SEC_RESERVE` and `SEC_COMMIT`. A section needs one of these flags.
     const IMAGE: u32 = 0x0100_0000;
     const KINDS: u32 = IMAGE | 0x0400_0000 | 0x0800_0000;
-    let attributes = (attributes != 0).then(|| object_attributes::read(context, attributes));
-    let attributes = attributes.transpose()?;
+    let attributes = object_attributes::read_optional(context, attributes)?;
     if allocation & KINDS == 0 {
         return Err(INVALID_PARAMETER_6);
     }
@@ -137,32 +120,26 @@ fn create(
     }
     let size = size.read_optional(context).unwrap_or(0);
     let size = u64::try_from(size).map_err(|_| INVALID_PARAMETER_4)?;
-    let name = match &attributes {
-        Some(attributes) => directories::full_name(context, attributes)?,
-        None => String::new(),
-    };
-    if !name.is_empty() {
-        let (directory, _) = directories::split(&name)?;
-        if !directories::exists(context, directory) {
-            return Err(OBJECT_PATH_NOT_FOUND);
-        }
-        if let Some(existing) = find(context, &name) {
-            let may_exist = attributes.is_some_and(|one| one.flags & OPEN_IF != 0);
-            if !may_exist {
-                return Err(NtStatus::OBJECT_NAME_COLLISION);
+    let place = namespace::place_for(context, attributes.as_ref(), TYPE)?;
+    let status = place.status();
+    let object = match place {
+        Place::Existing(object) => object,
+        Place::New(name) => {
+            let file = if file == 0 { None } else { Some(files::duplicate(context, file)?) };
+            let section = new_section(size, protection, file)?;
+            let object = section.object.address();
+            let mut state = context.state();
+            state.get::<Sections>().all.insert(object, section);
+            if let Some(name) = name {
+                namespace::enter(&mut state, &name, object, TYPE);
             }
-            handle.write(context, open_handle(context, existing));
-            return Ok(NtStatus::OBJECT_NAME_EXISTS);
+            drop(state);
+            handles::own(context, object, delete);
+            object
         }
-    }
-    let file = if file == 0 { None } else { Some(files::duplicate(context, file)?) };
-    let section = new_section(size, protection, file)?;
-    let object = section.object.address();
-    let section = Section { name: (!name.is_empty()).then_some(name), ..section };
-    context.state().get::<Sections>().all.insert(object, section);
-    handles::own(context, object, delete);
+    };
     handle.write(context, open_handle(context, object));
-    Ok(NtStatus::SUCCESS)
+    Ok(status)
 }
 
 /// Creates a section with the contents of a file, if given.
@@ -188,16 +165,14 @@ fn new_section(size: u64, protection: u32, file: Option<File>) -> NtResult<Secti
     // The block was allocated above.
     let _written = memory::write_bytes(contents.address(), &bytes);
     let file = file.filter(|_| is_writable).map(|file| (file, size));
-    Ok(Section { name: None, size, protection, contents, file, object: Block::zeroed(0x40) })
+    Ok(Section { size, protection, contents, file, object: Block::zeroed(0x40) })
 }
 
 /// Opens a handle to a section. Closing the last handle removes the name.
 fn open_handle(context: &Context, object: u64) -> u64 {
     let close = |context: &Context, object: u64| {
-        if handles::count(context, object) == 0
-            && let Some(section) = context.state().get::<Sections>().all.get_mut(&object)
-        {
-            section.name = None;
+        if handles::count(context, object) == 0 {
+            namespace::remove(&mut context.state(), object);
         }
     };
     handles::open(context, Target { type_name: TYPE, object, close, has_reference: false })
@@ -223,12 +198,7 @@ fn delete(context: &Context, object: u64) {
 
 fn open(context: &Context, handle: At<u64>, _access: u32, attributes: u64) -> NtResult {
     let attributes = object_attributes::read(context, attributes)?;
-    let name = directories::full_name(context, &attributes)?;
-    let (directory, _) = directories::split(&name)?;
-    if !directories::exists(context, directory) {
-        return Err(OBJECT_PATH_NOT_FOUND);
-    }
-    let object = find(context, &name).ok_or(NtStatus::OBJECT_NAME_NOT_FOUND)?;
+    let object = namespace::open(context, &attributes, TYPE)?;
     handle.write(context, open_handle(context, object));
     Ok(())
 }

@@ -188,4 +188,79 @@ fn at_the_end() {
     threads::join(thread);
     same!(ran(), 2);
     same!(low(apc[10]) >> 16 & 0xFF, 0);
+    // Kernel APCs run on a thread that never waits, before its routine.
+    let thread = threads::start(note_start, 0);
+    let (mut special, mut plain) = ([0_u64; 11], [0_u64; 11]);
+    initialize(&mut special, thread, None);
+    initialize(&mut plain, thread, Some(0));
+    same!(insert(&mut plain), true);
+    same!(insert(&mut special), true);
+    threads::join(thread);
+    same!(ran(), 1134);
+}
+
+unsafe extern "C" fn note_start(_context: *mut c_void) {
+    note(4);
+}
+
+/// An APC runs while its thread is attached to a process, or while it is not.
+pub fn environments(other: u64) {
+    /// `OriginalApcEnvironment`, `CurrentApcEnvironment` and `InsertApcEnvironment`.
+    const ORIGINAL: u64 = 0;
+    const CURRENT: u64 = 2;
+    const AT_INSERTION: u64 = 3;
+    IRQL_OF.store(Routine::find("KeGetCurrentIrql").address(), Ordering::Relaxed);
+    THREAD_OF.store(Routine::find("KeGetCurrentThread").address(), Ordering::Relaxed);
+    let this = call!("KeGetCurrentThread");
+    let mut apc = [0_u64; 11];
+    let mut initialized = |environment: u64| {
+        let at = at(&mut apc);
+        let kernel = address(kernel as *const c_void);
+        call!("KeInitializeApc", at, this, environment, kernel, 0, 0, 0, 0);
+        // SAFETY: the APC is this function's own.
+        (at, unsafe { *((at + 80) as *const u8) })
+    };
+    let inserted = |at: u64| boolean(call!("KeInsertQueueApc", at, 8, 9, 0));
+    same!(initialized(CURRENT).1, 0);
+    call!("KeAttachProcess", other);
+    let (at, index) = initialized(CURRENT);
+    same!(index, 1);
+    same!(inserted(at), true);
+    same!(ran(), 1);
+    let (at, index) = initialized(AT_INSERTION);
+    same!(index, 3);
+    same!(inserted(at), true);
+    same!(ran(), 1);
+    let (at, index) = initialized(ORIGINAL);
+    same!(index, 0);
+    same!(inserted(at), true);
+    same!(ran(), 0);
+    call!("KeDetachProcess");
+    same!(ran(), 1);
+}
+
+pub const FAULTS: &[(&str, fn())] = &[
+    ("fault-exit-critical", || end_in(in_critical_region)),
+    ("fault-exit-guarded", || end_in(in_guarded_region)),
+    ("fault-exit-mutex", || end_in(as_owner)),
+];
+
+fn end_in(routine: unsafe extern "C" fn(*mut c_void)) {
+    let mut mutex = Object::new();
+    call!("KeInitializeMutex", mutex.at(), 0);
+    threads::join(threads::start(routine, mutex.at()));
+}
+
+unsafe extern "C" fn in_critical_region(_context: *mut c_void) {
+    call!("KeEnterCriticalRegion");
+    call!("KeEnterCriticalRegion");
+}
+
+unsafe extern "C" fn in_guarded_region(_context: *mut c_void) {
+    call!("KeEnterGuardedRegion");
+}
+
+unsafe extern "C" fn as_owner(mutex: *mut c_void) {
+    same!(wait(mutex as u64), SUCCESS);
+    call!("PsTerminateSystemThread", 0);
 }

@@ -120,8 +120,9 @@ fn driver_entry(driver: &mut DRIVER_OBJECT, service: Service<'_>) -> NTSTATUS {
     if status != wdk_sys::STATUS_SUCCESS {
         return status;
     }
-    let tables = [SERVICES, schedule::SERVICES, faults::SERVICES, schedule::FAULTS, once::FAULTS];
-    if let Some(run) = tables.into_iter().find_map(|table| service.find(table)) {
+    let faults = [schedule::FAULTS, once::FAULTS, apcs::FAULTS];
+    let mut tables = [SERVICES, schedule::SERVICES, faults::SERVICES].into_iter().chain(faults);
+    if let Some(run) = tables.find_map(|table| service.find(table)) {
         run();
         wdk::println!("done {}", call::checks());
     }

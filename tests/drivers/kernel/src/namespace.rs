@@ -1,6 +1,9 @@
 //! Named objects: directories, links, sections and processes.
 
-use core::ffi::c_void;
+use core::{
+    ffi::c_void,
+    sync::atomic::{AtomicU32, Ordering},
+};
 
 use crate::{
     call::{Routine, address, at, boolean, call, driver, low, same},
@@ -30,6 +33,7 @@ const CURRENT: u64 = u64::MAX;
 pub fn run() {
     drivers();
     directories();
+    types();
     lists();
     links();
     query_objects();
@@ -57,7 +61,7 @@ fn close(handle: u64) {
 }
 
 /// Returns the object type that an exported variable points to.
-fn kind(variable: &str) -> u64 {
+pub fn kind(variable: &str) -> u64 {
     // SAFETY: the variable is exported, and points to a type.
     unsafe { *(Routine::find(variable).address() as *const u64) }
 }
@@ -151,6 +155,64 @@ fn directories() {
     same!(low(call!("ZwMakeTemporaryObject", kept)), 0);
     close(kept);
     same!(by_name(OPEN, 0, br"\Kept", PLAIN, &[]).0, NOT_FOUND);
+}
+
+/// Objects of all types share the names.
+fn types() {
+    const NAME: &[u8] = br"\BaseNamedObjects\Shared";
+    const MISMATCH: u32 = TYPE_MISMATCH;
+    let (_, event) = by_name("ZwCreateEvent", 0, NAME, PLAIN, &[1, 0]);
+    let mut size = 4096_i64;
+    let of_section = [at(&mut size), READ_WRITE, COMMIT, 0];
+    with_string(br"\Callback", |target| {
+        let creates: [(&str, &[u64]); 3] = [
+            ("ZwCreateSection", &of_section),
+            ("ZwCreateDirectoryObject", &[]),
+            ("ZwCreateSymbolicLinkObject", &[target]),
+        ];
+        for (routine, more) in creates {
+            same!(by_name(routine, 0, NAME, PLAIN, more).0, COLLISION);
+            same!(by_name(routine, 0, NAME, OPEN_IF, more).0, MISMATCH);
+            same!(by_name(routine, 0, br"\BaseNamedObjects\Shared\In", PLAIN, more).0, MISMATCH);
+        }
+        same!(
+            with_string(NAME, |name| low(call!("IoCreateSymbolicLink", name, target))),
+            COLLISION
+        );
+        // Links without names are different objects.
+        let links =
+            [(); 2].map(|()| by_name("ZwCreateSymbolicLinkObject", 0, b"", PLAIN, &[target]));
+        for (status, link) in links {
+            same!(status, 0);
+            close(link);
+        }
+    });
+    for routine in ["ZwOpenSection", "ZwOpenDirectoryObject", "ZwOpenSymbolicLinkObject"] {
+        same!(by_name(routine, 0, NAME, PLAIN, &[]).0, MISMATCH);
+    }
+    with_string(NAME, |name| {
+        let mut device = 0_u64;
+        let made = call!("IoCreateDevice", driver(), 0, name, 0x22, 0, 0, at(&mut device));
+        same!(low(made), COLLISION);
+        same!(low(call!("IoDeleteSymbolicLink", name)), MISMATCH);
+        let mut attributes = [48, 0, name, PLAIN, 0, 0];
+        for (creates, expected) in [(0, MISMATCH), (1, COLLISION)] {
+            let (mut callback, attributes) = (0_u64, at(&mut attributes));
+            let made = call!("ExCreateCallback", at(&mut callback), attributes, creates, 1);
+            same!(low(made), expected);
+        }
+    });
+    close(event);
+    let mut device = 0_u64;
+    with_string(br"\Device\Shared", |name| {
+        call!("IoCreateDevice", driver(), 0, name, 0x22, 0, 0, at(&mut device));
+        let mut handle = 0_u64;
+        same!(call!("IoCreateNotificationEvent", name, at(&mut handle)), 0);
+    });
+    same!(by_name("ZwCreateEvent", 0, br"\Device\Shared", PLAIN, &[1, 0]).0, COLLISION);
+    same!(by_name("ZwCreateSection", 0, br"\Device\Shared", OPEN_IF, &of_section).0, MISMATCH);
+    call!("IoDeleteDevice", device);
+    same!(by_name("ZwCreateEvent", 0, br"\Callback\PowerState", PLAIN, &[1, 0]).0, COLLISION);
 }
 
 fn lists() {
@@ -525,6 +587,11 @@ fn stacks() {
     lower.call(&[raised]);
     same!(waiting, 0xC000_00F2_u32);
     same!(without, 0);
+    // Each expansion has its own space, up to the limit of all stacks.
+    same!(expand(nest, 0, EXPANSION), 0);
+    same!(NESTED[0].load(Ordering::Relaxed) > 8, true);
+    same!(NESTED[1].load(Ordering::Relaxed), 0xC000_00FD_u32);
+    same!(limits(), before);
     // This also works on a thread of the driver.
     let mut event = Object::new();
     threads::join(threads::start(expand_in_thread, event.at()));
@@ -535,6 +602,23 @@ unsafe extern "C" fn expand_in_thread(to: *mut c_void) {
     let routine = address(fill as *const c_void);
     let expanded = call!("KeExpandKernelStackAndCalloutEx", routine, to as u64, EXPANSION, 1, 0);
     same!(low(expanded), 0);
+}
+
+/// The number of nested expansions, and the status of the first one that failed.
+static NESTED: [AtomicU32; 2] = [const { AtomicU32::new(0) }; 2];
+
+/// Fills its expansion, and expands the stack again.
+#[expect(clippy::large_stack_arrays, reason = "the routine that is tested gives it the stack")]
+unsafe extern "C" fn nest(_context: *mut c_void) {
+    let mut memory = [0_u8; USED];
+    core::hint::black_box(&mut memory).fill(7);
+    let routine = address(nest as *const c_void);
+    let status = low(call!("KeExpandKernelStackAndCallout", routine, 0, EXPANSION));
+    NESTED[0].fetch_add(1, Ordering::Relaxed);
+    if status != 0 {
+        NESTED[1].store(status, Ordering::Relaxed);
+    }
+    core::hint::black_box(&mut memory);
 }
 
 const unsafe extern "C" fn nothing(_context: *mut c_void) {}

@@ -134,7 +134,7 @@ fn access() {
     let mut mapping = [1_u32, 2, 4, 0x12_000F];
     let mut subject = [0_u64; 4];
     call!("SeCaptureSubjectContext", at(&mut subject));
-    same!(subject[2] != 0, true);
+    same!(boolean(call!("SeTokenIsAdmin", subject[2])), true);
     same!(subject[3], 4);
     let mut check = |descriptor: u64, desired: u64, previous: u64, mode: u64| {
         let (mut granted, mut status) = (0x99_u32, 0x99_u32);

@@ -8,9 +8,10 @@ use core::{
 use etw_driver_support::utf16;
 
 use crate::{
+    apcs,
     call::{Routine, address, at, boolean, call, low, same},
     objects::{Object, TIMEOUT, wait_for},
-    threads,
+    security, threads,
 };
 
 /// The services that must break a rule.
@@ -409,6 +410,8 @@ pub fn attach() {
     same!(current(), other);
     call!("KeDetachProcess");
     same!(current(), own);
+    apcs::environments(other);
+    security::token(other, false);
     call!("ObfDereferenceObject", other);
 }
 

@@ -78,5 +78,8 @@ pub const FORWARD_TWICE: u32 = control(21, 0);
 pub const READ_ASYNCHRONOUS: u32 = control(22, 0);
 /// Returns as many bytes as the device object has open files.
 pub const REFERENCES: u32 = control(23, 0);
+/// Returns bits as the number of bytes: 1 if normal APCs are disabled, 2 if all are, and 4 if the file is
+/// open for synchronous requests.
+pub const APCS: u32 = control(24, 0);
 /// Returns the number of bytes that the second buffer and the reversed input have in common.
 pub const COMPARE_SECOND: u32 = control(19, 1);

@@ -8,8 +8,8 @@ use core::{
 use etw_driver_support::nt;
 use wdk_etw::emit;
 use wdk_sys::{
-    DEVICE_OBJECT, IO_STACK_LOCATION, IRP, IRP_MJ_CREATE, IRP_MJ_DEVICE_CONTROL, IRP_MJ_READ,
-    IRP_MJ_WRITE, NTSTATUS, STATUS_BUFFER_TOO_SMALL, STATUS_CANCELLED, STATUS_PENDING,
+    DEVICE_OBJECT, FO_SYNCHRONOUS_IO, IO_STACK_LOCATION, IRP, IRP_MJ_CREATE, IRP_MJ_DEVICE_CONTROL,
+    IRP_MJ_READ, IRP_MJ_WRITE, NTSTATUS, STATUS_BUFFER_TOO_SMALL, STATUS_CANCELLED, STATUS_PENDING,
     STATUS_SUCCESS,
 };
 
@@ -132,6 +132,13 @@ fn control(
             // SAFETY: the device is this driver's.
             let count = unsafe { (*device).ReferenceCount };
             complete(irp, STATUS_SUCCESS, count.unsigned_abs() as usize)
+        }
+        commands::APCS => {
+            let disabled = [nt!(KeAreApcsDisabled), nt!(KeAreAllApcsDisabled)].map(usize::from);
+            // SAFETY: a control has a file object.
+            let flags = unsafe { (*location.FileObject).Flags };
+            let is_synchronous = usize::from(flags & FO_SYNCHRONOUS_IO != 0);
+            complete(irp, STATUS_SUCCESS, disabled[0] | disabled[1] << 1 | is_synchronous << 2)
         }
         commands::OWN_LOCATION => {
             let count = locations::read_with_each(device, system, output_length);

@@ -4,6 +4,7 @@ use super::{dispatch, ending::call_cancel_routine};
 use crate::{
     ground::{NtResult, NtStatus, arena::Block, memory},
     services::{
+        create_parameters::CreateParameters,
         kmdf::{
             object::{create, tell},
             state::{
@@ -37,6 +38,7 @@ pub fn make_file(context: &Context, device: u64, name: &str) -> NtResult<u64> {
         closing: false,
         object: None,
         process: context.identity().process,
+        create: CreateParameters::OF_PROCESS,
         is_opened: false,
         abandoned: false,
         below: Below::Bus,

@@ -1,7 +1,7 @@
 //! Open files.
 
 use super::{device::Below, framework::Framework, text::TextData};
-use crate::ground::arena::Block;
+use crate::{ground::arena::Block, services::create_parameters::CreateParameters};
 
 /// An open file.
 pub struct FileData {
@@ -18,6 +18,8 @@ pub struct FileData {
     pub object: Option<Block>,
     /// The process that opened the file.
     pub process: u32,
+    /// The parameters of the open.
+    pub create: CreateParameters,
     /// Set once the open has succeeded.
     pub is_opened: bool,
     /// Set if the test dropped its handle without closing the file.

@@ -5,13 +5,13 @@ use std::collections::BTreeMap;
 use crate::{
     execution::routine::{At, Routine},
     ground::{NtResult, NtStatus, arena::Block, irql::Irql},
-    services::{
-        ntoskrnl::{
-            context::{Context, Entries},
-            crt::letters::upcase,
-            ob::handles,
+    services::ntoskrnl::{
+        context::{Context, Entries},
+        ob::{
+            handles,
+            namespace::{self, CALLBACK, Place},
+            object_attributes,
         },
-        strings::read_unicode_string,
     },
 };
 
@@ -24,10 +24,6 @@ pub const ENTRIES: Entries = &[
     ("ExNotifyCallback", Irql::DISPATCH_LEVEL, Routine::of(notify)),
 ];
 
-/// The objects that every system has.
-const PREDEFINED: [&str; 3] =
-    [r"\Callback\PowerState", r"\Callback\ProcessorAdd", r"\Callback\SetSystemTime"];
-
 #[derive(Default)]
 struct Callbacks {
     /// The objects, by address.
@@ -37,11 +33,10 @@ struct Callbacks {
 }
 
 struct Object {
-    /// The name in upper case.
-    name: Option<String>,
     /// Set if any number of routines can be registered.
     multiple: bool,
-    _memory: Block,
+    /// The memory, unless the namespace has this object from the start.
+    _memory: Option<Block>,
 }
 
 struct Registration {
@@ -51,9 +46,6 @@ struct Registration {
     _memory: Block,
 }
 
-/// The offset of the name in `OBJECT_ATTRIBUTES`.
-const NAME: u64 = 16;
-
 /// Creates an object, or opens the object with this name.
 fn create(
     context: &Context,
@@ -62,28 +54,36 @@ fn create(
     may_create: bool,
     multiple: bool,
 ) -> NtResult {
-    let name_address: u64 = context.read(attributes.wrapping_add(NAME));
-    let name = (name_address != 0).then(|| {
-        let name = read_unicode_string(context, name_address);
-        let units: Vec<u16> = name.encode_utf16().map(upcase).collect();
-        String::from_utf16_lossy(&units)
-    });
-    let found = context.with_state(|Callbacks { objects, .. }| {
-        let existing = objects.iter().find(|(_, one)| name.is_some() && one.name == name);
-        if let Some((address, _)) = existing {
-            return Some(*address);
+    let attributes = object_attributes::read(context, attributes)?;
+    let opened = if attributes.name.is_empty() {
+        Err(NtStatus::UNSUCCESSFUL)
+    } else {
+        namespace::open(context, &attributes, CALLBACK)
+    };
+    let place = match opened {
+        Ok(existing) => Place::Existing(existing),
+        Err(status) if !may_create => return Err(status),
+        Err(_) => namespace::place_for(context, Some(&attributes), CALLBACK)?,
+    };
+    let mut state = context.state();
+    let address = match place {
+        Place::Existing(address) => {
+            let objects = &mut state.get::<Callbacks>().objects;
+            objects.entry(address).or_insert(Object { multiple: true, _memory: None });
+            address
         }
-        let is_name = |one: &&str| name.as_deref() == Some(&*one.to_uppercase());
-        if !may_create && !PREDEFINED.iter().any(is_name) {
-            return None;
+        Place::New(name) => {
+            let memory = Block::zeroed(0x40);
+            let address = memory.address();
+            let one = Object { multiple, _memory: Some(memory) };
+            state.get::<Callbacks>().objects.insert(address, one);
+            if let Some(name) = name {
+                namespace::enter(&mut state, &name, address, CALLBACK);
+            }
+            address
         }
-        let memory = Block::zeroed(0x40);
-        let address = memory.address();
-        let one = Object { name, multiple: multiple || !may_create, _memory: memory };
-        objects.insert(address, one);
-        Some(address)
-    });
-    let address = found.ok_or(NtStatus::OBJECT_NAME_NOT_FOUND)?;
+    };
+    drop(state);
     handles::reference(context, address);
     object.write(context, address);
     Ok(())
@@ -124,13 +124,6 @@ fn notify(context: &Context, object: u64, argument_1: u64, argument_2: u64) {
         let arguments = [its_context, argument_1, argument_2];
         context.call_driver("the callback object's routine", routine, arguments);
     }
-}
-
-/// Returns the named objects, with the names in upper case.
-pub fn named(context: &Context) -> Vec<(u64, String)> {
-    let mut state = context.state();
-    let all = state.get::<Callbacks>().objects.iter();
-    all.filter_map(|(object, one)| Some((*object, one.name.clone()?))).collect()
 }
 
 /// Removes the registrations of a driver's routines, and returns their number.

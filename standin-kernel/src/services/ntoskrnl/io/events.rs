@@ -6,7 +6,11 @@ use crate::{
     services::{
         ntoskrnl::{
             context::{Context, Entries},
-            zw::events::{NOTIFICATION, SYNCHRONIZATION, create_named, open_handle, valid},
+            ob::{
+                namespace::{self, Place},
+                object_attributes::OPEN_IF,
+            },
+            zw::events::{NOTIFICATION, SYNCHRONIZATION, TYPE, create_at, open_handle},
         },
         strings::read_unicode_string,
     },
@@ -20,14 +24,18 @@ pub const ENTRIES: Entries = &[
 ];
 
 /// Creates a signaled event, or opens the existing event with the name. Returns the event, or null if
-/// the name is invalid.
+/// the name is invalid or belongs to an object of another type.
 fn io_create(context: &Context, name: u64, handle: u64, its_kind: u32) -> u64 {
-    let name =
-        if name == 0 { Ok(None) } else { valid(context, &read_unicode_string(context, name)) };
-    let Ok(name) = name else {
+    let place = if name == 0 {
+        Ok(Place::New(None))
+    } else {
+        let name = read_unicode_string(context, name);
+        namespace::place(&mut context.state(), &name, TYPE, OPEN_IF)
+    };
+    let Ok(place) = place else {
         return 0;
     };
-    let (object, _) = create_named(context, name, its_kind, true);
+    let object = create_at(context, place, its_kind, true);
     context.write(handle, &open_handle(context, object));
     object
 }

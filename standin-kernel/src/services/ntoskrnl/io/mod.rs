@@ -3,7 +3,6 @@
 pub mod build;
 pub mod cancel;
 pub mod devices;
-pub mod drivers;
 pub mod error_log;
 pub mod events;
 pub mod irp;

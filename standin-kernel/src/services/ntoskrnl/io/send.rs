@@ -19,10 +19,10 @@ use crate::{
         rule::Rule,
     },
     services::{
-        create_parameters::{CreateParameters, SecurityContext},
+        create_parameters::{CreateParameters, SYNCHRONOUS_IO, SecurityContext},
         ntoskrnl::{
             context::{Context, Ntoskrnl},
-            ke::thread_objects,
+            ke::{apcs, thread_objects},
             mm::mdl,
             ob::handles,
         },
@@ -61,6 +61,8 @@ pub struct Outcome {
 /// The open files, by object address, and the requests of processes, by number.
 #[derive(Default)]
 struct Files {
+    /// Set if processes open files for synchronous requests.
+    opens_synchronous: bool,
     open: HashMap<u64, File>,
     issued: u64,
     pending: HashMap<u64, Pending>,
@@ -81,6 +83,20 @@ pub struct Opener {
 impl Opener {
     /// The opener for a process.
     const PROCESS: Self = Self { create: CreateParameters::OF_PROCESS, mode: 1, by: 0 };
+}
+
+/// Sets whether processes open files for synchronous requests.
+pub fn open_synchronous(nt: &Ntoskrnl, is_synchronous: bool) {
+    nt.state().get::<Files>().opens_synchronous = is_synchronous;
+}
+
+/// Returns the parameters with which processes open files.
+pub fn process_parameters(nt: &Ntoskrnl) -> CreateParameters {
+    if nt.state().get::<Files>().opens_synchronous {
+        CreateParameters::OF_SYNCHRONOUS_PROCESS
+    } else {
+        CreateParameters::OF_PROCESS
+    }
 }
 
 struct File {
@@ -105,7 +121,8 @@ struct Pending {
 
 /// Opens a file on a device on behalf of a process.
 pub fn open(context: &Context, device: u64, name: &str) -> NtResult<u64> {
-    open_as(context, device, name, Opener::PROCESS)
+    let create = process_parameters(context.ntoskrnl());
+    open_as(context, device, name, Opener { create, ..Opener::PROCESS })
 }
 
 /// Opens a file on a device.
@@ -127,6 +144,7 @@ pub fn open_as(context: &Context, device: u64, name: &str, opener: Opener) -> Nt
         object.kind = FileObject::TYPE;
         object.size = FileObject::SIZE;
         object.device = device;
+        object.flags = if opener.create.is_synchronous() { SYNCHRONOUS_IO } else { 0 };
         object.name =
             UnicodeString { length, maximum_length: length, reserved: 0, buffer: text.address() };
     });
@@ -403,7 +421,11 @@ fn start(context: &Context, file: u64, major: u8, parameters: [u64; 4], buffers:
         files.pending.insert(files.issued, pending);
         files.issued
     });
-    let status = call_driver(context, top, request);
+    // The I/O manager holds the lock of a synchronous file in a critical region, except for an open and
+    // the last close.
+    let is_locked =
+        ![CREATE, CLOSE].contains(&major) && opener_of(context, file).create.is_synchronous();
+    let status = apcs::in_region(context, is_locked, || call_driver(context, top, request));
     let is_pending = context.state().get::<Files>().pending.contains_key(&number);
     if is_pending && status != NtStatus::PENDING {
         context.stop(

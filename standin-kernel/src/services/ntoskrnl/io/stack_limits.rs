@@ -1,7 +1,10 @@
 //! The limits of the kernel stack.
 
 use crate::{
-    execution::routine::{At, Routine},
+    execution::{
+        routine::{At, Routine},
+        stack::NoRoom,
+    },
     ground::{NtResult, NtStatus, irql::Irql},
     services::ntoskrnl::context::{Context, Entries},
 };
@@ -58,5 +61,8 @@ fn expand_by(
     let call = || {
         context.call_driver(what, routine, [parameter]);
     };
-    context.stack().with_room(size, call).ok_or(STACK_OVERFLOW)
+    context.stack().with_room(size, call).map_err(|reason| match reason {
+        NoRoom::Range => STACK_OVERFLOW,
+        NoRoom::Memory => NtStatus::NO_MEMORY,
+    })
 }

@@ -3,17 +3,17 @@
 //!
 //! A special APC, which has no normal routine, runs below `APC_LEVEL` unless its thread is in a
 //! guarded region. A normal APC runs at `PASSIVE_LEVEL`, unless its thread is also in a critical
-//! region or runs another normal APC. Both can run during waits. A user-mode APC stays queued,
-//! because no thread returns to user mode here.
+//! region or runs another normal APC. Both can run during waits, and before a thread's routine starts
+//! and after it ends. Each runs only in its environment: while its thread is attached to another process,
+//! or while it is not. A user-mode APC stays queued, because no thread returns to user mode here.
+
+use std::sync::atomic::Ordering;
 
 use super::thread_objects;
 use crate::{
     execution::routine::{At, Routine},
     ground::{abi::KernelApc, arena::Block, irql::Irql, memory},
-    services::{
-        ntoskrnl::context::{Context, Entries, Ntoskrnl},
-        parts::Parts,
-    },
+    services::ntoskrnl::context::{Context, Entries, Ntoskrnl},
 };
 
 const APC: Irql = Irql::APC_LEVEL;
@@ -36,6 +36,8 @@ struct Queued {
     apc: u64,
     thread: u64,
     kind: Kind,
+    /// The environment in which the APC runs, as [`thread_objects::environment`] returns it.
+    environment: i8,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,6 +50,20 @@ enum Kind {
 /// `ApcObject`.
 const TYPE: u8 = 18;
 
+/// `CurrentApcEnvironment` and `InsertApcEnvironment`: the thread's environment at the initialization or
+/// insertion of an APC.
+const AT_INITIALIZATION: i32 = 2;
+const AT_INSERTION: i8 = 3;
+
+/// Changes the queue.
+fn change<R>(context: &Context, change: impl FnOnce(&mut Vec<Queued>) -> R) -> R {
+    let mut state = context.state();
+    let Queue(all) = state.get();
+    let result = change(all);
+    context.ntoskrnl().queued_apcs().store(all.len(), Ordering::Relaxed);
+    result
+}
+
 fn initialize(
     context: &Context,
     apc: At<KernelApc>,
@@ -59,7 +75,7 @@ fn initialize(
     mode: i8,
     normal_context: u64,
 ) {
-    thread_objects::with(context, thread, |_| ());
+    let current = thread_objects::environment(context, thread);
     let is_special = normal_routine == 0;
     let value = KernelApc {
         kind: TYPE,
@@ -74,7 +90,10 @@ fn initialize(
         context: if is_special { 0 } else { normal_context },
         first: 0,
         second: 0,
-        environment: i8::try_from(environment).unwrap_or(0),
+        environment: match environment {
+            AT_INITIALIZATION => current,
+            other => i8::try_from(other).unwrap_or(0),
+        },
         mode: if is_special { 0 } else { mode },
         inserted: 0,
         reserved: [0; 5],
@@ -94,13 +113,17 @@ fn insert(context: &Context, apc: At<KernelApc>, first: u64, second: u64, _incre
     if value.inserted != 0 || has_ended {
         return false;
     }
-    apc.write(context, KernelApc { first, second, inserted: 1, ..value });
+    let environment = match value.environment {
+        AT_INSERTION => thread_objects::environment(context, thread),
+        other => other,
+    };
+    apc.write(context, KernelApc { first, second, environment, inserted: 1, ..value });
     let kind = match (value.routines[2], value.mode) {
         (0, _) => Kind::Special,
         (_, 0) => Kind::Normal,
         _ => Kind::User,
     };
-    context.state().get::<Queue>().0.push(Queued { apc: apc.0, thread, kind });
+    change(context, |all| all.push(Queued { apc: apc.0, thread, kind, environment }));
     if thread == thread_objects::current(context) {
         deliver(context);
     }
@@ -109,7 +132,7 @@ fn insert(context: &Context, apc: At<KernelApc>, first: u64, second: u64, _incre
 
 /// Removes an APC from its queue. Returns whether it was queued.
 fn remove(context: &Context, apc: At<KernelApc>) -> bool {
-    let removed = context.with_state(|Queue(all)| {
+    let removed = change(context, |all| {
         let at = all.iter().position(|one| one.apc == apc.0)?;
         Some(all.remove(at))
     });
@@ -120,28 +143,34 @@ fn remove(context: &Context, apc: At<KernelApc>) -> bool {
 }
 
 /// Takes the oldest APC that a thread can run now. Special APCs come first.
-fn next(state: &mut Parts, thread: u64, runs_normal: bool) -> Option<Queued> {
-    let all = &mut state.get::<Queue>().0;
+fn next(context: &Context, thread: u64, runs_normal: bool) -> Option<Queued> {
+    let environment = thread_objects::environment(context, thread);
     let mut kinds = [Kind::Special, Kind::Normal].into_iter().take(if runs_normal { 2 } else { 1 });
-    let at = kinds
-        .find_map(|kind| all.iter().position(|one| one.thread == thread && one.kind == kind))?;
-    Some(all.remove(at))
+    change(context, |all| {
+        let place = |kind: Kind| {
+            let is_next = |one: &Queued| {
+                one.thread == thread && one.kind == kind && one.environment == environment
+            };
+            all.iter().position(is_next)
+        };
+        kinds.find_map(place).map(|at| all.remove(at))
+    })
 }
 
 /// Returns whether an APC is queued.
 pub fn is_any(nt: &Ntoskrnl) -> bool {
-    !nt.state().get::<Queue>().0.is_empty()
+    nt.queued_apcs().load(Ordering::Relaxed) > 0
 }
 
 /// Runs the current thread's APCs that can run now.
 pub fn deliver(context: &Context) {
-    while !thread_objects::gets_no_calls(context) {
+    while is_any(context.ntoskrnl()) && !thread_objects::gets_no_calls(context) {
         let thread = thread_objects::current(context);
         let is_passive = context.irql() == Irql::PASSIVE_LEVEL;
         let runs_normal = is_passive
             && !thread_objects::are_apcs_disabled(context)
             && !thread_objects::with_current(context, |thread| thread.runs_apc);
-        let Some(queued) = next(&mut context.state(), thread, runs_normal) else {
+        let Some(queued) = next(context, thread, runs_normal) else {
             return;
         };
         run(context, queued.apc);
@@ -181,6 +210,17 @@ fn leave_region(context: &Context) {
     deliver(context);
 }
 
+/// Runs `body`, in a critical region if `is_region` is set.
+pub fn in_region<R>(context: &Context, is_region: bool, body: impl FnOnce() -> R) -> R {
+    if !is_region {
+        return body();
+    }
+    thread_objects::enter_region(context);
+    let result = body();
+    leave_region(context);
+    result
+}
+
 /// Leaves a guarded region, after which APCs may run.
 fn leave_guarded(context: &Context) {
     thread_objects::leave_guarded(context);
@@ -190,9 +230,8 @@ fn leave_guarded(context: &Context) {
 /// Removes the APCs of the current thread, which is ending, and calls their rundown routines.
 pub fn run_down(context: &Context) {
     let thread = thread_objects::current(context);
-    let left = context.with_state(|Queue(all)| {
-        all.extract_if(.., |one| one.thread == thread).collect::<Vec<_>>()
-    });
+    let left =
+        change(context, |all| all.extract_if(.., |one| one.thread == thread).collect::<Vec<_>>());
     for one in left {
         let value = context.update(one.apc, |value: &mut KernelApc| {
             value.inserted = 0;
@@ -212,6 +251,6 @@ pub fn take_left(context: &Context, belongs: impl Fn(u64) -> bool) -> usize {
         belongs(one.apc) || value.is_ok_and(|value| value.routines.iter().any(|it| belongs(*it)))
     };
     let left: Vec<u64> = all.iter().filter(|one| is_left(one)).map(|one| one.apc).collect();
-    context.state().get::<Queue>().0.retain(|one| !left.contains(&one.apc));
+    change(context, |all| all.retain(|one| !left.contains(&one.apc)));
     left.len()
 }

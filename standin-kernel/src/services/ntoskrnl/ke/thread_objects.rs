@@ -153,11 +153,6 @@ pub fn forget_thread(context: &Context, identity: Identity) {
     context.state().get::<Objects>().threads.remove(&address);
 }
 
-/// Returns the number of regions that the current thread has entered, during which it gets no APCs.
-pub fn regions(context: &Context) -> u32 {
-    with_current(context, |object| object.regions)
-}
-
 /// Records the threads that have acquired mutexes.
 pub fn note_mutexes(state: &mut Parts, owners: &[u64]) {
     let threads = &mut state.get::<Objects>().threads;
@@ -266,10 +261,17 @@ pub fn attach(context: &Context, process: Option<u64>) -> bool {
     })
 }
 
+/// Returns the index of a thread's APC environment: 1 while it is attached to a process other than its
+/// own, and otherwise 0.
+pub fn environment(context: &Context, thread: u64) -> i8 {
+    let process = with(context, thread, |thread| thread.identity.process);
+    let own = process_object(context.ntoskrnl(), process);
+    with(context, thread, |thread| thread.attached.iter().any(|process| *process != own)).into()
+}
+
 /// Returns whether the current thread is attached to a process other than its own.
 pub fn is_attached(context: &Context) -> bool {
-    let own = process_object(context.ntoskrnl(), context.identity().process);
-    with_current(context, |thread| thread.attached.iter().any(|process| *process != own))
+    environment(context, current(context)) != 0
 }
 
 /// Returns the process in which the current thread runs.
@@ -362,7 +364,16 @@ pub fn leave_guarded(context: &Context) {
 /// Returns whether the thread is in a critical or guarded region, including those for mutexes that it
 /// owns, regardless of the IRQL.
 pub fn are_apcs_disabled(context: &Context) -> bool {
-    with_current(context, |object| object.regions > 0 || object.mutexes > 0)
+    disable_count(context) != 0
+}
+
+/// Returns the current thread's APC disable count (`CombinedApcDisable`): two 16-bit numbers, low one
+/// first, which each critical region or owned mutex, and each guarded region, decrements.
+pub fn disable_count(context: &Context) -> u32 {
+    let (critical, guarded) = with_current(context, |object| {
+        (object.regions.wrapping_sub(object.guarded).wrapping_add(object.mutexes), object.guarded)
+    });
+    critical.wrapping_neg() & 0xFFFF | guarded.wrapping_neg() << 16
 }
 
 /// Returns whether the current thread gets no APCs at all, not even special kernel APCs.

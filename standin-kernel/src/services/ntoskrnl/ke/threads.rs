@@ -121,8 +121,10 @@ fn start(
     let nt: Arc<Ntoskrnl> = Arc::clone(context.ntoskrnl());
     let coroutine = Coroutine::spawn(context, identity, move |execution| {
         let context = Context::new(nt, execution.clone());
+        // An APC can be queued before the thread runs.
+        apcs::deliver(&context);
         body(&context);
-        end(&context, routine);
+        end(&context, kind, routine);
     })?;
     let backtrace = context.short_backtrace();
     let mut state = context.state();
@@ -141,20 +143,33 @@ fn start(
     Ok(identity)
 }
 
-/// Ends the current thread, whose routine has returned.
-fn end(context: &Context, routine: u64) {
-    let how = if thread_objects::regions(context) > 0 {
-        Some("in a critical or guarded region that it had entered")
-    } else if thread_objects::is_attached(context) {
-        Some("while the thread was attached to a process")
-    } else {
-        None
-    };
-    if let Some(how) = how {
+/// Ends the current thread, whose routine has returned. Its kernel APCs run first.
+fn end(context: &Context, kind: Kind, routine: u64) {
+    /// `KERNEL_APC_PENDING_DURING_EXIT`.
+    const APC_PENDING_DURING_EXIT: u32 = 0x20;
+    let sentence = |how: &str| {
         let routine = context.environment().images.function(routine);
-        let sentence = format!("the routine {routine} of a system thread ended {how}");
-        context.stop(Rule::ObjectMisused, sentence);
+        format!("the routine {routine} of a system thread ended {how}")
+    };
+    if thread_objects::is_attached(context) {
+        context.stop(Rule::ObjectMisused, sentence("while the thread was attached to a process"));
     }
+    let disabled = thread_objects::disable_count(context);
+    if disabled != 0 {
+        let sentence = sentence(
+            "in a critical or guarded region that it had entered, or as the owner of a mutex, so that \
+             APCs are disabled",
+        );
+        if kind == Kind::Worker {
+            context.stop(Rule::ObjectMisused, sentence);
+        }
+        // The page of the bugcheck has the address of an APC, the count, the IRQL, and a reserved number.
+        // Windows finds the count before it looks for an APC, and stores 0 and 1.
+        let parameters = [0, disabled.into(), 0, 1];
+        let backtrace = context.backtrace();
+        context.bugcheck(APC_PENDING_DURING_EXIT, parameters, sentence, &backtrace);
+    }
+    apcs::deliver(context);
     thread_objects::note_end(context);
     apcs::run_down(context);
     satisfy(context);

@@ -42,3 +42,8 @@ pub fn read(context: &Context, address: u64) -> NtResult<Attributes> {
     };
     Ok(Attributes { root: value.root, name, flags: value.attributes })
 }
+
+/// Reads object attributes, which the caller may omit.
+pub fn read_optional(context: &Context, address: u64) -> NtResult<Option<Attributes>> {
+    (address != 0).then(|| read(context, address)).transpose()
+}

@@ -21,6 +21,7 @@ use crate::{
         context::{Context, Entries},
         crt::code_page,
         ke::{
+            apcs,
             dispatcher::set_state,
             thread_objects::{
                 FILE_NAME, FILE_NAME_SIZE, attach, current_process, identity_of, image_of,
@@ -161,6 +162,7 @@ fn unstack_detach(context: &Context, state: At<ApcState>) {
     if !attach(context, None) {
         context.stop_for_misuse("by a thread that is not attached to a process");
     }
+    apcs::deliver(context);
 }
 
 /// Returns the path of a process's image, in the form that file systems use. System processes have none,
@@ -237,6 +239,7 @@ fn attach_once(context: &Context, process: u64) {
 fn detach_once(context: &Context) {
     if is_attached(context) {
         attach(context, None);
+        apcs::deliver(context);
     }
 }
 

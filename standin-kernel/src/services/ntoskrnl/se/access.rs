@@ -9,10 +9,12 @@ use crate::{
         routine::{At, Routine, low_half},
     },
     ground::{NtResult, NtStatus, irql::Irql},
-    services::ntoskrnl::{
-        context::{Context, Entries},
-        ke::thread_objects,
-        well_known,
+    services::{
+        ntoskrnl::{
+            context::{Context, Entries},
+            well_known,
+        },
+        tokens,
     },
 };
 
@@ -42,11 +44,10 @@ const PRIVILEGE_NOT_HELD: NtStatus = NtStatus::from_bits(0xC000_0061);
 const TOKEN: u64 = 16;
 const PROCESS: u64 = 24;
 
-/// Captures the caller as a `SECURITY_SUBJECT_CONTEXT`. Processes represent their tokens.
+/// Captures the caller as a `SECURITY_SUBJECT_CONTEXT`.
 fn capture(context: &Context, at: u64) {
     let process = context.identity().process;
-    let token = thread_objects::process_object(context.ntoskrnl(), process);
-    context.write(at, &[0, 0, token, u64::from(process)]);
+    context.write(at, &[0, 0, tokens::of_process(process), u64::from(process)]);
 }
 
 const fn lock(_context: &Context, _at: u64) {}
@@ -56,24 +57,35 @@ fn release(context: &Context, at: u64) {
     context.write(at, &[0_u64; 4]);
 }
 
+/// Returns the security identifier of a process's user: the system, or a user of the machine.
+pub fn user_of(process: u32) -> Vec<u8> {
+    let is_system = process == Identity::SYSTEM.process;
+    well_known::identifier(5, if is_system { &[18] } else { &[21, 1, 2, 3, 1001] })
+}
+
+/// Returns the groups of a process, with their attributes. Administrators come first.
+pub fn groups_of(process: u32) -> Vec<(Vec<u8>, u32)> {
+    /// `SE_GROUP_MANDATORY`, `SE_GROUP_ENABLED_BY_DEFAULT` and `SE_GROUP_ENABLED`.
+    const MANDATORY: u32 = 7;
+    /// As above, but with `SE_GROUP_OWNER` instead of `SE_GROUP_MANDATORY`.
+    const OWNER: u32 = 0xE;
+    // Administrators; or users, and interactive.
+    let own: &[(&[u32], u32)] = if process == Identity::SYSTEM.process {
+        &[(&[32, 544], OWNER)]
+    } else {
+        &[(&[32, 545], MANDATORY), (&[4], MANDATORY)]
+    };
+    let own = own.iter().map(|(parts, attributes)| (well_known::identifier(5, parts), *attributes));
+    // Everyone, authenticated users, and local.
+    let all = [(1, 0), (5, 11), (2, 0)];
+    let all = all.map(|(authority, part)| (well_known::identifier(authority, &[part]), MANDATORY));
+    own.chain(all).collect()
+}
+
 /// Returns the security identifiers of a process.
 fn identifiers(process: u32) -> Vec<Vec<u8>> {
-    let mut all = vec![
-        // Everyone, authenticated users, and local.
-        well_known::identifier(1, &[0]),
-        well_known::identifier(5, &[11]),
-        well_known::identifier(2, &[0]),
-    ];
-    if process == Identity::SYSTEM.process {
-        all.push(well_known::identifier(5, &[18]));
-        all.push(well_known::identifier(5, &[32, 544]));
-    } else {
-        // Users, interactive, and a user of the machine.
-        all.push(well_known::identifier(5, &[32, 545]));
-        all.push(well_known::identifier(5, &[4]));
-        all.push(well_known::identifier(5, &[21, 1, 2, 3, 1001]));
-    }
-    all
+    let groups = groups_of(process).into_iter().map(|(identifier, _)| identifier);
+    groups.chain([user_of(process)]).collect()
 }
 
 /// An entry of an access control list that allows or denies rights.

@@ -4,3 +4,4 @@ pub mod access;
 pub mod capture;
 pub mod descriptors;
 pub mod security_descriptors;
+pub mod tokens;

@@ -1,26 +1,6 @@
-//! Security identifiers, access control lists and security descriptors in a driver's memory, and
-//! privilege checks.
-//!
-//! A test's process has the privileges that all users have: to traverse folders, to impersonate, and to
-//! create global objects. The system has all privileges.
+//! Security identifiers, access control lists and security descriptors in a driver's memory.
 
-use crate::{
-    execution::{identity::Identity, routine::Routine},
-    ground::{NtStatus, irql::Irql},
-    services::ntoskrnl::context::{Context, Entries},
-};
-
-const PASSIVE: Irql = Irql::PASSIVE_LEVEL;
-
-pub const ENTRIES: Entries = &[("SeSinglePrivilegeCheck", PASSIVE, Routine::of(has_privilege))];
-
-/// Returns whether the caller has a privilege, given by number.
-fn has_privilege(context: &Context, privilege: u64, mode: i8) -> bool {
-    /// `SeChangeNotifyPrivilege`, `SeImpersonatePrivilege` and `SeCreateGlobalPrivilege`.
-    const OF_ALL: [u64; 3] = [23, 29, 30];
-    let is_kernel = mode == 0 || context.identity().process == Identity::SYSTEM.process;
-    is_kernel || OF_ALL.contains(&privilege)
-}
+use crate::{ground::NtStatus, services::ntoskrnl::context::Context};
 
 pub const INVALID_DESCRIPTOR: NtStatus = NtStatus::from_bits(0xC000_0079);
 

@@ -10,9 +10,9 @@ use crate::{
             header::{header_of, initialize, kind},
         },
         ob::{
-            directories,
             handles::{self, Target},
-            object_attributes::{self, Attributes, OPEN_IF},
+            namespace::{self, Place},
+            object_attributes,
         },
     },
 };
@@ -29,7 +29,6 @@ pub const ENTRIES: Entries = &[
     ("ZwWaitForMultipleObjects", DISPATCH, Routine::of(wait_for_several)),
 ];
 
-const OBJECT_PATH_NOT_FOUND: NtStatus = NtStatus::from_bits(0xC000_003A);
 const INVALID_PARAMETER_MIX: NtStatus = NtStatus::from_bits(0xC000_0030);
 const INVALID_PARAMETER_1: NtStatus = NtStatus::from_bits(0xC000_00EF);
 const INVALID_PARAMETER_3: NtStatus = NtStatus::from_bits(0xC000_00F1);
@@ -40,53 +39,28 @@ pub const NOTIFICATION: u32 = 0;
 
 pub const SYNCHRONIZATION: u32 = 1;
 
-/// The events, by object address. Their handles have no access rights, because Windows checks
-/// rights only for processes.
+/// The memory of the events, by object address. Their handles have no access rights, because Windows
+/// checks rights only for processes.
 #[derive(Default)]
-struct Events(HashMap<u64, Event>);
+struct Events(HashMap<u64, Block>);
 
-struct Event {
-    /// The name as it was written, while a handle is open.
-    name: Option<String>,
-    _memory: Block,
-}
+/// The type of an event.
+pub const TYPE: &str = "ExEventObjectType";
 
-/// Returns the name that attributes specify, or `None` if there is no name.
-fn name_of(context: &Context, attributes: &Attributes) -> NtResult<Option<String>> {
-    valid(context, &directories::full_name(context, attributes)?)
-}
-
-/// Returns the name if it is valid for an event, or `None` if it is empty.
-pub fn valid(context: &Context, name: &str) -> NtResult<Option<String>> {
-    if name.is_empty() {
-        return Ok(None);
-    }
-    let (directory, _) = directories::split(name)?;
-    if !directories::exists(context, directory) {
-        return Err(OBJECT_PATH_NOT_FOUND);
-    }
-    Ok(Some(name.to_owned()))
-}
-
-fn find(context: &Context, name: &str) -> Option<u64> {
-    let wanted = directories::key(name);
-    let mut named = named(context).into_iter();
-    named.find(|(_, name)| directories::key(name) == wanted).map(|(object, _)| object)
-}
-
-/// Returns the named events, with the names as they were written.
-pub fn named(context: &Context) -> Vec<(u64, String)> {
-    let mut state = context.state();
-    let all = state.get::<Events>().0.iter();
-    all.filter_map(|(object, event)| Some((*object, event.name.clone()?))).collect()
-}
-
-/// Creates an event, for which the caller must open a handle.
-fn new_event(context: &Context, name: Option<String>, its_kind: u32, is_signaled: bool) -> u64 {
+/// Creates an event at its place, or finds the event there. The caller must open a handle.
+pub fn create_at(context: &Context, place: Place, its_kind: u32, is_signaled: bool) -> u64 {
+    let name = match place {
+        Place::Existing(object) => return object,
+        Place::New(name) => name,
+    };
     let memory = Block::zeroed(size_of::<DispatcherHeader>());
     let object = memory.address();
-    let event = Event { name, _memory: memory };
-    context.state().get::<Events>().0.insert(object, event);
+    let mut state = context.state();
+    state.get::<Events>().0.insert(object, memory);
+    if let Some(name) = name {
+        namespace::enter(&mut state, &name, object, TYPE);
+    }
+    drop(state);
     let its_kind = if its_kind == NOTIFICATION {
         kind::NOTIFICATION_EVENT
     } else {
@@ -102,31 +76,14 @@ fn new_event(context: &Context, name: Option<String>, its_kind: u32, is_signaled
 
 /// Opens a handle to an event. Closing the last handle removes the name.
 pub fn open_handle(context: &Context, object: u64) -> u64 {
-    let target = Target { type_name: "ExEventObjectType", object, close, has_reference: false };
+    let target = Target { type_name: TYPE, object, close, has_reference: false };
     handles::open(context, target)
 }
 
 fn close(context: &Context, object: u64) {
     if handles::count(context, object) == 0 {
-        let mut state = context.state();
-        if let Some(event) = state.get::<Events>().0.get_mut(&object) {
-            event.name = None;
-        }
+        namespace::remove(&mut context.state(), object);
     }
-}
-
-/// Creates an event, or finds the event with the name. Returns the event and whether it is new.
-pub fn create_named(
-    context: &Context,
-    name: Option<String>,
-    its_kind: u32,
-    is_signaled: bool,
-) -> (u64, bool) {
-    let existing = name.as_deref().and_then(|name| find(context, name));
-    existing.map_or_else(
-        || (new_event(context, name, its_kind, is_signaled), true),
-        |object| (object, false),
-    )
 }
 
 fn create(
@@ -143,22 +100,17 @@ fn create(
     if its_kind > SYNCHRONIZATION {
         return Err(INVALID_PARAMETER_4);
     }
-    let attributes = (attributes != 0).then(|| object_attributes::read(context, attributes));
-    let attributes = attributes.transpose()?;
-    let name = attributes.as_ref().map_or(Ok(None), |one| name_of(context, one))?;
-    let may_exist = attributes.is_some_and(|attributes| attributes.flags & OPEN_IF != 0);
-    if !may_exist && name.as_deref().is_some_and(|name| find(context, name).is_some()) {
-        return Err(NtStatus::OBJECT_NAME_COLLISION);
-    }
-    let (object, is_new) = create_named(context, name, its_kind, state);
+    let attributes = object_attributes::read_optional(context, attributes)?;
+    let place = namespace::place_for(context, attributes.as_ref(), TYPE)?;
+    let status = place.status();
+    let object = create_at(context, place, its_kind, state);
     handle.write(context, open_handle(context, object));
-    Ok(if is_new { NtStatus::SUCCESS } else { NtStatus::OBJECT_NAME_EXISTS })
+    Ok(status)
 }
 
 fn open(context: &Context, handle: At<u64>, _mask: u32, attributes: u64) -> NtResult {
     let attributes = object_attributes::read(context, attributes)?;
-    let name = name_of(context, &attributes)?.ok_or(NtStatus::OBJECT_PATH_SYNTAX_BAD)?;
-    let object = find(context, &name).ok_or(NtStatus::OBJECT_NAME_NOT_FOUND)?;
+    let object = namespace::open(context, &attributes, TYPE)?;
     handle.write(context, open_handle(context, object));
     Ok(())
 }

@@ -21,6 +21,7 @@ use crate::{
         memory,
     },
     services::{
+        create_parameters::SYNCHRONOUS_IO,
         ntoskrnl::{
             context::{Context, Entries, Ntoskrnl},
             ob::handles::{self, Target},
@@ -30,9 +31,6 @@ use crate::{
 };
 
 const PASSIVE: Irql = Irql::PASSIVE_LEVEL;
-
-/// `FO_SYNCHRONOUS_IO`.
-const SYNCHRONOUS_IO: u32 = 2;
 
 pub const ENTRIES: Entries = &[
     ("ZwCreateFile", PASSIVE, Routine::of(create)),
