@@ -8,7 +8,8 @@ use etl_file::wpp::{Formats, Header};
 /// refers to a line of the text, and that expansion uses each byte at most once. Returns the number
 /// of formats.
 ///
-/// # Errors Fails with the first defect if the text contains no format.
+/// # Errors
+/// Fails with the first defect if the text contains no format.
 pub fn check(data: &[u8]) -> Result<usize, String> {
     let end = data.iter().position(|byte| *byte == 0);
     let (text, arguments) = match end.and_then(|end| data.split_at_checked(end)) {

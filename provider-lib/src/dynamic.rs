@@ -152,8 +152,9 @@ impl Provider {
 }
 
 /// A `TraceLogging` event that is assembled at run time, in two buffers of fixed size: one for the
-/// metadata (the names and types of the fields) and one for the data (their values). The metadata
-/// takes 4 bytes and the event's name, and for each field its name and 2 or 3 bytes.
+/// metadata (the names and types of the fields) and one for the data (their values).
+///
+/// The metadata takes 4 bytes and the event's name, and for each field its name and 2 or 3 bytes.
 ///
 /// The value is as large as both buffers and is usually on the stack; functions take it by
 /// reference and do not copy it. Assembling and writing the event does not allocate, lock, wait or

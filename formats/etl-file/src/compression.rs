@@ -80,7 +80,8 @@ const GROUP: u32 = 32;
 
 /// Decompresses a block to exactly `size` bytes.
 ///
-/// # Errors Fails with [`CompressionError`] if the input does not yield `size`
+/// # Errors
+/// Fails with [`CompressionError`] if the input does not yield `size`
 /// bytes.
 pub fn decompress(input: &[u8], size: usize) -> Result<Vec<u8>, CompressionError> {
     let mut output = Vec::new();
@@ -91,7 +92,8 @@ pub fn decompress(input: &[u8], size: usize) -> Result<Vec<u8>, CompressionError
 /// Decompresses a block to exactly `size` bytes, which replace the contents of `output` and reuse
 /// its memory.
 ///
-/// # Errors Fails with [`CompressionError`] if the input does not yield `size` bytes. `output` then
+/// # Errors
+/// Fails with [`CompressionError`] if the input does not yield `size` bytes. `output` then
 /// contains the bytes before the error, at most `size`.
 pub fn decompress_into(
     input: &[u8],

@@ -46,7 +46,8 @@ impl FieldColumns {
     /// Adds the fields of an event. A name that repeats within an event gets a column for each
     /// repetition: `x`, `x#2`.
     ///
-    /// # Errors Fails with [`TooManyColumns`] if there are more than
+    /// # Errors
+    /// Fails with [`TooManyColumns`] if there are more than
     /// [`MAX`](Self::MAX).
     pub fn add(&mut self, event: &Decoded) -> Result<(), TooManyColumns> {
         for (at, (name, _)) in event.fields.iter().enumerate() {
@@ -57,7 +58,8 @@ impl FieldColumns {
 
     /// Adds the columns of other events.
     ///
-    /// # Errors Fails with [`TooManyColumns`] if there are more than
+    /// # Errors
+    /// Fails with [`TooManyColumns`] if there are more than
     /// [`MAX`](Self::MAX).
     pub fn merge(&mut self, others: &Self) -> Result<(), TooManyColumns> {
         let mut keys: Vec<_> = others.places.iter().collect();
@@ -136,7 +138,8 @@ impl<W: Write> Writer<W> {
     /// Returns a writer that starts with the line of column names. With `columns`, each field goes
     /// into the column with its name.
     ///
-    /// # Errors Fails if the names cannot be written to memory.
+    /// # Errors
+    /// Fails if the names cannot be written to memory.
     pub fn new(out: W, columns: Option<FieldColumns>) -> io::Result<Self> {
         let rows = Rows { columns: columns.map(Arc::new), ..Rows::default() };
         let mut lines = Lines::default();
@@ -163,7 +166,8 @@ impl<W: Write> Writer<W> {
 
     /// Writes an event's line. `event` is the event as recorded.
     ///
-    /// # Errors Fails with the output's error.
+    /// # Errors
+    /// Fails with the output's error.
     pub fn event(&mut self, event: &EventRef<'_>, decoded: &Decoded) -> io::Result<()> {
         self.rows.line(event, decoded, &mut self.lines)?;
         if self.lines.are_many() { self.write_lines() } else { Ok(()) }
@@ -177,7 +181,8 @@ impl<W: Write> Writer<W> {
 
     /// Writes lines that [`Rows::line`] created.
     ///
-    /// # Errors Fails with the output's error.
+    /// # Errors
+    /// Fails with the output's error.
     pub fn lines(&mut self, lines: Lines) -> io::Result<()> {
         self.write_lines()?;
         lines.write(&mut self.out)
@@ -189,7 +194,8 @@ impl<W: Write> Writer<W> {
 
     /// Completes the output.
     ///
-    /// # Errors Fails with the output's error.
+    /// # Errors
+    /// Fails with the output's error.
     pub fn end(&mut self) -> io::Result<()> {
         self.write_lines()?;
         self.out.flush()
@@ -213,7 +219,8 @@ pub struct Rows {
 impl Rows {
     /// Adds an event's line. `event` is the event as recorded.
     ///
-    /// # Errors Fails if the line cannot be written to memory.
+    /// # Errors
+    /// Fails if the line cannot be written to memory.
     pub fn line(
         &mut self,
         event: &EventRef<'_>,

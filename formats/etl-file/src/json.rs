@@ -26,7 +26,8 @@ use crate::time::FileTime;
 
 /// Writes a trace's header, then the selected events, sorted by time, then the last line.
 ///
-/// # Errors Fails with [`OutputError`] if the trace cannot be read or the output cannot be written.
+/// # Errors
+/// Fails with [`OutputError`] if the trace cannot be read or the output cannot be written.
 pub fn write_lines<R: Read + Seek>(
     file: &mut TraceFile<R>,
     catalog: &Catalog,
@@ -213,14 +214,16 @@ impl<W: Write> Writer<W> {
 
     /// Writes the line for the trace's header.
     ///
-    /// # Errors Fails with the output's error.
+    /// # Errors
+    /// Fails with the output's error.
     pub fn header(&mut self, header: &TraceHeader, buffers_read: u32) -> io::Result<()> {
         self.serialized(&HeaderLine::new(header, buffers_read))
     }
 
     /// Writes an event's line. `event` is the event as recorded.
     ///
-    /// # Errors Fails with the output's error.
+    /// # Errors
+    /// Fails with the output's error.
     pub fn event(&mut self, event: &EventRef<'_>, decoded: &Decoded) -> io::Result<()> {
         self.members.line(event, decoded, &mut self.lines)?;
         if self.lines.len() >= MANY {
@@ -231,7 +234,8 @@ impl<W: Write> Writer<W> {
 
     /// Writes lines that [`Members::line`] created.
     ///
-    /// # Errors Fails with the output's error.
+    /// # Errors
+    /// Fails with the output's error.
     pub fn lines(&mut self, lines: &[u8]) -> io::Result<()> {
         self.write_lines()?;
         self.out.write_all(lines)
@@ -246,7 +250,8 @@ impl<W: Write> Writer<W> {
 
     /// Writes the last line, and flushes the output.
     ///
-    /// # Errors Fails with the output's error.
+    /// # Errors
+    /// Fails with the output's error.
     pub fn end(&mut self, summary: &Summary) -> io::Result<()> {
         self.serialized(&EndLine::new(summary))?;
         self.write_lines()?;
@@ -270,7 +275,8 @@ pub struct Members {
 impl Members {
     /// Appends an event's line. `event` is the event as recorded.
     ///
-    /// # Errors Fails if a value cannot be serialized.
+    /// # Errors
+    /// Fails if a value cannot be serialized.
     pub fn line(
         &mut self,
         event: &EventRef<'_>,
@@ -285,7 +291,8 @@ impl Members {
 
     /// Appends the members of an event's object without braces. `event` is the event as recorded.
     ///
-    /// # Errors Fails if a value cannot be serialized.
+    /// # Errors
+    /// Fails if a value cannot be serialized.
     pub fn append(
         &mut self,
         event: &EventRef<'_>,

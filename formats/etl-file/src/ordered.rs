@@ -14,7 +14,8 @@ const AHEAD: usize = 3;
 ///
 /// `feed` calls its argument with each item, until the argument returns false.
 ///
-/// # Errors Fails with the error of `take` or, if there is none, of `feed`.
+/// # Errors
+/// Fails with the error of `take` or, if there is none, of `feed`.
 pub fn ordered<T: Send, S, U: Send, E: Send>(
     threads: NonZeroUsize,
     feed: impl FnOnce(&mut dyn FnMut(T) -> bool) -> Result<(), E> + Send,

@@ -91,7 +91,8 @@ impl Pass<'_> {
     /// `take` receives the outputs in time order. `state` creates a state for each thread; the
     /// output must not depend on it. Returns the counts of the pass.
     ///
-    /// # Errors Fails with the first error of `each` or `take`, or with [`ReadError::Io`] if the
+    /// # Errors
+    /// Fails with the first error of `each` or `take`, or with [`ReadError::Io`] if the
     /// file cannot be read.
     pub fn run<R, S, T, E>(
         &self,

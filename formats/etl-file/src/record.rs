@@ -154,7 +154,8 @@ impl EncodedRecord {
 
     /// Encodes an event.
     ///
-    /// # Errors Fails with [`EncodeError::TooLarge`] if the record exceeds
+    /// # Errors
+    /// Fails with [`EncodeError::TooLarge`] if the record exceeds
     /// 65,535 bytes.
     pub fn new(event: &EventRecord) -> Result<Self, EncodeError> {
         let size = event.encoded_size();
@@ -166,7 +167,8 @@ impl EncodedRecord {
 
     /// Takes exactly one record of any form, without padding.
     ///
-    /// # Errors Fails with [`EncodeError::NotARecord`] unless the bytes are a record with the right
+    /// # Errors
+    /// Fails with [`EncodeError::NotARecord`] unless the bytes are a record with the right
     /// size field.
     pub fn from_bytes(record: &[u8]) -> Result<Self, EncodeError> {
         let size = record.len();
@@ -236,7 +238,8 @@ impl EventRecord {
 
     /// Encodes the record as on disk, with a 64-bit header and without trailing padding.
     ///
-    /// # Errors Fails with [`EncodeError::TooLarge`] if the record exceeds
+    /// # Errors
+    /// Fails with [`EncodeError::TooLarge`] if the record exceeds
     /// 65,535 bytes.
     pub fn encode(&self) -> Result<Vec<u8>, EncodeError> {
         let mut bytes = Vec::with_capacity(self.encoded_size());

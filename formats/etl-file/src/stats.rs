@@ -86,7 +86,8 @@ const MAX_COUNTS: usize = 50_000;
 impl Stats {
     /// Counts a trace's events on several threads.
     ///
-    /// # Errors Fails with [`ReadError::Io`] if the file cannot be read.
+    /// # Errors
+    /// Fails with [`ReadError::Io`] if the file cannot be read.
     pub fn of<R: Read + Seek + Send>(
         file: &mut TraceFile<R>,
         catalog: &Catalog,
@@ -136,7 +137,8 @@ impl Stats {
     /// each process. Reads the trace again, which is only necessary for traces with
     /// [`Contents::completes`](crate::stream::Contents::completes).
     ///
-    /// # Errors Fails with [`ReadError::Io`] if the file cannot be read.
+    /// # Errors
+    /// Fails with [`ReadError::Io`] if the file cannot be read.
     pub fn complete<R: Read + Seek + Send>(
         &mut self,
         file: &mut TraceFile<R>,

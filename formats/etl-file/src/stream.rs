@@ -119,7 +119,8 @@ pub struct Contents {
 impl Contents {
     /// Examines all records of a trace, buffer by buffer.
     ///
-    /// # Errors Fails with [`ReadError::Io`] if the file cannot be read.
+    /// # Errors
+    /// Fails with [`ReadError::Io`] if the file cannot be read.
     pub fn of<R: Read + Seek>(file: &mut TraceFile<R>) -> Result<Self, ReadError> {
         let mut collector = Collector::new();
         let mut completes = false;
@@ -290,7 +291,8 @@ impl<'a, R: Read + Seek> Events<'a, R> {
     /// requires an additional first pass over the trace, which is only necessary for traces with
     /// [`Contents::completes`].
     ///
-    /// # Errors Fails with [`ReadError::Io`] if the file cannot be read.
+    /// # Errors
+    /// Fails with [`ReadError::Io`] if the file cannot be read.
     pub fn complete(
         file: &'a mut TraceFile<R>,
         catalog: &'a Catalog,
@@ -307,7 +309,8 @@ impl<'a, R: Read + Seek> Events<'a, R> {
 
     /// Returns the next selected event, and the record that it was decoded from.
     ///
-    /// # Errors Fails with [`ReadError::Io`] if the file cannot be read.
+    /// # Errors
+    /// Fails with [`ReadError::Io`] if the file cannot be read.
     #[expect(clippy::should_implement_trait, reason = "the record borrows from the iterator")]
     pub fn next(&mut self) -> Result<Option<(RecordRef<'_>, Decoded)>, ReadError> {
         if self.enricher.is_some() {

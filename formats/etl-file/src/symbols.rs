@@ -136,7 +136,8 @@ impl Symbols {
     /// Loads a PDB that the user specifies. It is also used for images with the same name whose
     /// identity is unknown.
     ///
-    /// # Errors Fails with [`SymbolError`] if the file cannot be read or is not a well-formed PDB.
+    /// # Errors
+    /// Fails with [`SymbolError`] if the file cannot be read or is not a well-formed PDB.
     pub fn load(&mut self, path: &Path) -> Result<(), SymbolError> {
         let pdb = self.add(path)?;
         self.by_name.insert(stem(&path.to_string_lossy()), pdb);
@@ -146,7 +147,8 @@ impl Symbols {
     /// Loads all PDBs in a folder, including the subfolders of a symbol store. Returns the errors
     /// of skipped PDBs.
     ///
-    /// # Errors Fails with [`SymbolError::Io`] if a folder cannot be read.
+    /// # Errors
+    /// Fails with [`SymbolError::Io`] if a folder cannot be read.
     pub fn load_folder(&mut self, folder: &Path) -> Result<Vec<SymbolError>, SymbolError> {
         // A symbol store has one folder level for the name and one for the identity.
         const DEPTH: usize = 3;
@@ -213,7 +215,8 @@ impl Symbols {
 /// Returns the formats of WPP messages in a PDB's annotations. Reads the PDB in this process, which
 /// a damaged PDB can end if panics abort.
 ///
-/// # Errors Fails with [`SymbolError`] if the file cannot be read or is not a well-formed PDB.
+/// # Errors
+/// Fails with [`SymbolError`] if the file cannot be read or is not a well-formed PDB.
 pub fn formats_of(path: &Path) -> Result<Formats, SymbolError> {
     let bytes =
         fs::read(path).map_err(|source| SymbolError::Io { path: path.to_owned(), source })?;
@@ -252,7 +255,8 @@ type Answer = Result<Pdb, String>;
 /// [`Symbols::read_by`]. Panics if a damaged PDB makes the parser panic, which tells that process
 /// that the PDB is damaged.
 ///
-/// # Errors Fails with the error of the input or output.
+/// # Errors
+/// Fails with the error of the input or output.
 pub fn answer(pdb: &mut impl Read, out: &mut impl Write) -> io::Result<()> {
     let mut bytes = Vec::new();
     pdb.read_to_end(&mut bytes)?;

@@ -83,7 +83,8 @@ impl<W: Write> Writer<W> {
 
     /// Writes a trace's header as a few lines.
     ///
-    /// # Errors Fails with the output's error.
+    /// # Errors
+    /// Fails with the output's error.
     pub fn header(&mut self, header: &TraceHeader, buffers: u32) -> io::Result<()> {
         let session = &header.session;
         let end = header
@@ -103,14 +104,16 @@ impl<W: Write> Writer<W> {
 
     /// Writes an event.
     ///
-    /// # Errors Fails with the output's error.
+    /// # Errors
+    /// Fails with the output's error.
     pub fn event(&mut self, event: &Decoded) -> io::Result<()> {
         self.add(Entry::new(event, self.codes))
     }
 
     /// Writes an entry.
     ///
-    /// # Errors Fails with the output's error.
+    /// # Errors
+    /// Fails with the output's error.
     pub fn add(&mut self, entry: Entry) -> io::Result<()> {
         if self.widths.is_some() {
             return self.entry(&entry);
@@ -124,7 +127,8 @@ impl<W: Write> Writer<W> {
 
     /// Writes the counts of shown and omitted events, and flushes the output.
     ///
-    /// # Errors Fails with the output's error.
+    /// # Errors
+    /// Fails with the output's error.
     pub fn end(&mut self, header: &TraceHeader, summary: &Summary) -> io::Result<()> {
         self.flush_sample()?;
         writeln!(self.out)?;

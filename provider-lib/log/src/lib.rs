@@ -60,7 +60,8 @@
 //! | `Info` | 4, `Information` |
 //! | `Debug`, `Trace` | 5, `Verbose` |
 //!
-//! # IRQL and memory
+//! # IRQL
+//! and memory
 //!
 //! Records can be written at any IRQL at which the caller can format its arguments: above
 //! `APC_LEVEL`, the arguments must be in non-pageable memory. (They are copied, so unlike those of

@@ -110,7 +110,8 @@
 //! the span is disabled and [`EtwSubscriber::refused_spans`] counts it; its events are written
 //! without it.
 //!
-//! # IRQL and memory
+//! # IRQL
+//! and memory
 //!
 //! Spans and events can be written, cloned and dropped at any IRQL at which the caller can format
 //! its values: above `APC_LEVEL`, the values must be in non-pageable memory. This does not

@@ -37,7 +37,8 @@ pub struct OtherError {
 impl Other {
     /// Reads another decoder's file.
     ///
-    /// # Errors Fails if the file cannot be read, is larger than [`MAX_FILE_SIZE`], or has an
+    /// # Errors
+    /// Fails if the file cannot be read, is larger than [`MAX_FILE_SIZE`], or has an
     /// unknown format.
     pub fn open(path: &Path) -> Result<Self, OtherError> {
         let failed = |content| OtherError { path: path.to_owned(), content };
@@ -48,7 +49,8 @@ impl Other {
 
     /// Reads another decoder's output, in UTF-8 or in UTF-16 with a byte order mark.
     ///
-    /// # Errors Fails if the text has an unknown format.
+    /// # Errors
+    /// Fails if the text has an unknown format.
     pub fn parse(bytes: &[u8]) -> Result<Self, Content> {
         let text = etw_manifest::text(bytes).ok_or(Content::Encoding)?;
         let text = text.trim();

@@ -56,7 +56,8 @@ impl Ours {
 
     /// Adds an event. Events must be added in time order.
     ///
-    /// # Errors Fails if there are already [`MAX_EVENTS`].
+    /// # Errors
+    /// Fails if there are already [`MAX_EVENTS`].
     pub fn add(&mut self, event: Decoded) -> Result<(), OursError> {
         if event.kind != Kind::Event {
             self.left_out += 1;

@@ -73,7 +73,8 @@ impl Classes {
     /// Adds the classes of a MOF file. If a class is already known, its events are merged; those of
     /// the last file take precedence.
     ///
-    /// # Errors Fails with [`MofError`] if the file cannot be read, or contains no event classes.
+    /// # Errors
+    /// Fails with [`MofError`] if the file cannot be read, or contains no event classes.
     pub fn load(&mut self, path: &Path) -> Result<(), MofError> {
         let failed = |kind| MofError { path: path.to_owned(), kind };
         let mut bytes = Vec::new();
@@ -89,7 +90,8 @@ impl Classes {
 
     /// Adds the classes in a MOF file's text.
     ///
-    /// # Errors Fails if the text is not MOF, or contains no event classes.
+    /// # Errors
+    /// Fails if the text is not MOF, or contains no event classes.
     pub fn add(&mut self, text: &str) -> Result<(), MofErrorKind> {
         let found = classes(&Parser::new(text).file()?)?;
         if found.is_empty() {

@@ -27,7 +27,8 @@ impl<W: Write> Writer<W> {
 
     /// Adds an event, which must not be earlier than the events before it.
     ///
-    /// # Errors Fails with the output's error.
+    /// # Errors
+    /// Fails with the output's error.
     pub fn event(&mut self, event: &Decoded) -> io::Result<()> {
         let origin = match self.core.origin {
             Some(origin) => origin,
@@ -71,7 +72,8 @@ impl<W: Write> Writer<W> {
     /// Adds an attribute, which Perfetto shows in its information about the trace. Attributes that
     /// report a timeline's omissions should be added before [`Writer::finish`].
     ///
-    /// # Errors Fails with the output's error.
+    /// # Errors
+    /// Fails with the output's error.
     pub fn attribute(&mut self, key: &str, value: &str) -> io::Result<()> {
         self.core.packets.add(None, |packet| {
             packet.message(packet::TRACE_ATTRIBUTES, |to| {
@@ -85,7 +87,8 @@ impl<W: Write> Writer<W> {
 
     /// Writes the rest of the timeline. Returns the output and the counts.
     ///
-    /// # Errors Fails with the output's error.
+    /// # Errors
+    /// Fails with the output's error.
     pub fn finish(mut self) -> io::Result<(W, Summary)> {
         if self.core.origin.is_none() {
             self.core.begin(self.core.session.start)?;

@@ -70,7 +70,8 @@ struct Index {
 impl TraceFile<File> {
     /// Opens a file.
     ///
-    /// # Errors Fails with [`ReadError::Io`] if the file cannot be read, otherwise with the errors
+    /// # Errors
+    /// Fails with [`ReadError::Io`] if the file cannot be read, otherwise with the errors
     /// of [`new`](Self::new).
     pub fn open(path: impl AsRef<Path>) -> Result<Self, ReadError> {
         Self::new(File::open(path)?)
@@ -80,7 +81,8 @@ impl TraceFile<File> {
 impl<R: Read + Seek> TraceFile<R> {
     /// Opens a trace, and reads the headers of its buffers.
     ///
-    /// # Errors Fails with [`ReadError`] if the source cannot be read, or if the first buffer does
+    /// # Errors
+    /// Fails with [`ReadError`] if the source cannot be read, or if the first buffer does
     /// not describe a trace. Other damage is listed.
     pub fn new(mut source: R) -> Result<Self, ReadError> {
         let length = source.seek(SeekFrom::End(0))?;
@@ -153,7 +155,8 @@ impl<R: Read + Seek> TraceFile<R> {
     /// Reads a buffer, given its number in file order. Returns `None` if there is no such buffer,
     /// or if its header is damaged.
     ///
-    /// # Errors Fails with [`ReadError::Io`] if the source cannot be read.
+    /// # Errors
+    /// Fails with [`ReadError::Io`] if the source cannot be read.
     pub fn buffer(&mut self, number: u32) -> Result<Option<LoadedBuffer>, ReadError> {
         self.load(number, Reused::default())
     }

@@ -110,7 +110,8 @@ impl<'t, R: Read + Seek> Records<'t, R> {
 
     /// Returns the next record.
     ///
-    /// # Errors Fails with [`ReadError::Io`] if the source cannot be read.
+    /// # Errors
+    /// Fails with [`ReadError::Io`] if the source cannot be read.
     #[expect(clippy::should_implement_trait, reason = "the record borrows from the iterator")]
     pub fn next(&mut self) -> Result<Option<RecordRef<'_>>, ReadError> {
         Ok(if self.advance()? { self.get() } else { None })
@@ -118,7 +119,8 @@ impl<'t, R: Read + Seek> Records<'t, R> {
 
     /// Moves to the next record, which [`get`](Self::get) then returns. Returns false at the end.
     ///
-    /// # Errors Fails with [`ReadError::Io`] if the source cannot be read.
+    /// # Errors
+    /// Fails with [`ReadError::Io`] if the source cannot be read.
     pub fn advance(&mut self) -> Result<bool, ReadError> {
         loop {
             if let Some(open) = &mut self.current
@@ -146,7 +148,8 @@ impl<'t, R: Read + Seek> Records<'t, R> {
 
     /// Passes on all records in batches, until `push` returns false.
     ///
-    /// # Errors Fails with [`ReadError::Io`] if the source cannot be read.
+    /// # Errors
+    /// Fails with [`ReadError::Io`] if the source cannot be read.
     pub(crate) fn in_batches(
         &mut self,
         push: &mut dyn FnMut(RecordBatch) -> bool,

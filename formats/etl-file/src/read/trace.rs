@@ -32,7 +32,8 @@ pub struct Trace {
 impl Trace {
     /// Reads a file.
     ///
-    /// # Errors Fails with [`ReadError::Io`] if the file cannot be read, otherwise with the error
+    /// # Errors
+    /// Fails with [`ReadError::Io`] if the file cannot be read, otherwise with the error
     /// of [`parse`](Self::parse).
     pub fn open(path: impl AsRef<Path>) -> Result<Self, ReadError> {
         Self::read(TraceFile::open(path)?)
@@ -40,7 +41,8 @@ impl Trace {
 
     /// Reads the bytes of a file.
     ///
-    /// # Errors Fails with [`ReadError`] if the first buffer does not describe a trace. Other
+    /// # Errors
+    /// Fails with [`ReadError`] if the first buffer does not describe a trace. Other
     /// damage is listed in [`damages`](Self::damages).
     pub fn parse(file: &[u8]) -> Result<Self, ReadError> {
         Self::read(TraceFile::new(Cursor::new(file))?)
@@ -48,7 +50,8 @@ impl Trace {
 
     /// Reads all records of a trace into memory.
     ///
-    /// # Errors Fails with [`ReadError::Io`] if the source cannot be read.
+    /// # Errors
+    /// Fails with [`ReadError::Io`] if the source cannot be read.
     pub fn read<R: Read + Seek>(mut file: TraceFile<R>) -> Result<Self, ReadError> {
         let mut trace = Self {
             header: file.header().clone(),

@@ -39,7 +39,8 @@ pub struct Input<'a> {
 /// Writes a page for traces in memory, with at most `limit` of their events.
 /// [`Writer::add_files`] reads traces of any length.
 ///
-/// # Errors Fails with the error of `out` or of a temporary file.
+/// # Errors
+/// Fails with the error of `out` or of a temporary file.
 pub fn write(
     inputs: &[Input<'_>],
     catalog: &Catalog,

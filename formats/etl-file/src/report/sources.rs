@@ -113,7 +113,8 @@ impl Writer {
     ///
     /// Returns the damaged parts of each file.
     ///
-    /// # Errors Fails with [`SourceError`] if a file or the page's temporary file cannot be read or
+    /// # Errors
+    /// Fails with [`SourceError`] if a file or the page's temporary file cannot be read or
     /// written.
     pub fn add_files<R: Read + Seek>(
         &mut self,

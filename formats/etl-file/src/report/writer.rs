@@ -331,7 +331,8 @@ struct Description<'a> {
 impl Writer {
     /// Starts a page that shows at most `limit` events, but at least one.
     ///
-    /// # Errors Fails if a temporary file cannot be created.
+    /// # Errors
+    /// Fails if a temporary file cannot be created.
     pub fn new(title: impl Into<String>, limit: u32) -> io::Result<Self> {
         Ok(Self {
             title: title.into(),
@@ -365,7 +366,8 @@ impl Writer {
 
     /// Adds an event. Events should be in time order; the page sorts those that are not.
     ///
-    /// # Errors Fails if the temporary file cannot be written.
+    /// # Errors
+    /// Fails if the temporary file cannot be written.
     pub fn push(&mut self, event: &Decoded) -> io::Result<()> {
         let time = event.time.raw();
         self.events += 1;
@@ -419,7 +421,8 @@ impl Writer {
 
     /// Writes the page.
     ///
-    /// # Errors Fails if the temporary file cannot be read or `out` cannot be
+    /// # Errors
+    /// Fails if the temporary file cannot be read or `out` cannot be
     /// written.
     pub fn finish(mut self, mut out: impl Write) -> io::Result<Written> {
         self.sample.fit(self.limit);

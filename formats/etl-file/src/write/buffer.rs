@@ -70,7 +70,8 @@ impl Buffer {
     /// Timestamps within a buffer should not decrease, so the caller should append records in clock
     /// order.
     ///
-    /// # Errors Fails with [`AppendError::Full`] if the record only fits in an empty buffer, and
+    /// # Errors
+    /// Fails with [`AppendError::Full`] if the record only fits in an empty buffer, and
     /// with [`AppendError::NeverFits`] or [`AppendError::Encode`] if it fits in no buffer.
     pub fn try_append(&mut self, record: &EventRecord) -> Result<(), AppendError> {
         self.check(record.encoded_size())?;
@@ -83,7 +84,8 @@ impl Buffer {
     /// Appends an encoded record of any form with a timestamp; on error, the buffer is unchanged. A
     /// record without a timestamp, such as some WPP messages, stays unchanged.
     ///
-    /// # Errors Fails with the errors of [`try_append`](Self::try_append).
+    /// # Errors
+    /// Fails with the errors of [`try_append`](Self::try_append).
     pub fn try_append_record(
         &mut self,
         record: &EncodedRecord,
@@ -110,7 +112,8 @@ impl Buffer {
 
     /// Appends a record that [`EventRecord::encode`] encoded; on error, the buffer is unchanged.
     ///
-    /// # Errors Fails with [`AppendError::NotARecord`] if the bytes are not such a record, and
+    /// # Errors
+    /// Fails with [`AppendError::NotARecord`] if the bytes are not such a record, and
     /// otherwise with the errors of [`try_append`](Self::try_append).
     pub fn try_append_encoded(&mut self, record: &[u8]) -> Result<(), AppendError> {
         let size = record.len();
@@ -190,7 +193,8 @@ impl Buffer {
 
     /// Checks that a record of `size` bytes currently fits. See [`EventRecord::encoded_size`].
     ///
-    /// # Errors Fails with the same errors as [`try_append`](Self::try_append).
+    /// # Errors
+    /// Fails with the same errors as [`try_append`](Self::try_append).
     pub const fn check(&self, size: usize) -> Result<(), AppendError> {
         if size > layout::MAX_RECORD {
             return Err(AppendError::Encode(EncodeError::TooLarge { size }));

@@ -162,7 +162,8 @@ pub struct LogFile<W> {
 impl<W: Write + Seek> LogFile<W> {
     /// Creates a file by writing the first buffer, which describes the trace.
     ///
-    /// # Errors Fails with [`WriteError::Header`] if the header is invalid, and with
+    /// # Errors
+    /// Fails with [`WriteError::Header`] if the header is invalid, and with
     /// [`WriteError::Io`] if the output fails.
     pub fn create(mut out: W, header: LogFileHeader) -> Result<Self, WriteError> {
         let mut record = header.encode()?;
@@ -198,7 +199,8 @@ impl<W: Write + Seek> LogFile<W> {
     /// Continues a file whose recording was interrupted. `trace` is the result of [`Trace::open`]
     /// for the file, and `out` is the same file.
     ///
-    /// # Errors Fails with [`WriteError::NotContinuable`] if the file ends inside a buffer, or if
+    /// # Errors
+    /// Fails with [`WriteError::NotContinuable`] if the file ends inside a buffer, or if
     /// this type could not have written its buffers in one session.
     pub fn resume(out: W, trace: &Trace) -> Result<Self, WriteError> {
         let header = trace.header().session.clone();
@@ -262,7 +264,8 @@ impl<W: Write + Seek> LogFile<W> {
 
     /// Appends a buffer. `flush_time` is the clock's reading at the flush.
     ///
-    /// # Errors Fails with [`WriteError`]. On error, the file contains the same buffers as before.
+    /// # Errors
+    /// Fails with [`WriteError`]. On error, the file contains the same buffers as before.
     pub fn append(&mut self, buffer: &Buffer, flush_time: i64) -> Result<(), WriteError> {
         self.check(buffer)?;
         let offset = self.end;
@@ -280,7 +283,8 @@ impl<W: Write + Seek> LogFile<W> {
     /// Overwrites the oldest data buffer, like a circular log file at its maximum size. Keeps the
     /// first buffer.
     ///
-    /// # Errors Fails with [`WriteError::NothingToReplace`] if the file has no data buffer yet,
+    /// # Errors
+    /// Fails with [`WriteError::NothingToReplace`] if the file has no data buffer yet,
     /// with [`WriteError::Compressed`] if the file is compressed, and otherwise with the errors of
     /// [`append`](Self::append). If the output fails, the overwritten buffer can be lost.
     pub fn replace_oldest(&mut self, buffer: &Buffer, flush_time: i64) -> Result<(), WriteError> {
@@ -327,7 +331,8 @@ impl<W: Write + Seek> LogFile<W> {
 
     /// Completes the header, marks the last buffer, and returns the output.
     ///
-    /// # Errors Fails with [`WriteError::Io`] if the output fails.
+    /// # Errors
+    /// Fails with [`WriteError::Io`] if the output fails.
     pub fn finish(mut self, finish: Finish) -> Result<W, WriteError> {
         let (offset, flags) = self.last;
         let flag_at = offset.saturating_add(file_offset::BUFFER_FLAG);

@@ -49,7 +49,8 @@ pub struct KernelRecord {
 impl KernelRecord {
     /// Encodes the record, without trailing padding.
     ///
-    /// # Errors Fails with [`EncodeError::TooLarge`] if the record exceeds
+    /// # Errors
+    /// Fails with [`EncodeError::TooLarge`] if the record exceeds
     /// 65,535 bytes, and with [`EncodeError::ExtraHeader`] if it has more than
     /// 8 additional header items.
     pub fn encode(&self) -> Result<Vec<u8>, EncodeError> {
@@ -126,7 +127,8 @@ pub struct ClassicRecord {
 impl ClassicRecord {
     /// Encodes the record, without trailing padding.
     ///
-    /// # Errors Fails with [`EncodeError::TooLarge`] if the record exceeds
+    /// # Errors
+    /// Fails with [`EncodeError::TooLarge`] if the record exceeds
     /// 65,535 bytes.
     pub fn encode(&self) -> Result<Vec<u8>, EncodeError> {
         let header = match (self.instance.is_some(), self.pointer_size) {
@@ -177,7 +179,8 @@ pub struct WppRecord {
 impl WppRecord {
     /// Encodes the record, without trailing padding.
     ///
-    /// # Errors Fails with [`EncodeError::TooLarge`] if the record exceeds
+    /// # Errors
+    /// Fails with [`EncodeError::TooLarge`] if the record exceeds
     /// 65,535 bytes.
     pub fn encode(&self) -> Result<Vec<u8>, EncodeError> {
         let mut flags = match self.pointer_size {

@@ -70,7 +70,8 @@ impl Catalog {
 
     /// Loads the classes of classic events from a MOF file.
     ///
-    /// # Errors Fails with [`MofError`] if the file cannot be read, or contains no event classes.
+    /// # Errors
+    /// Fails with [`MofError`] if the file cannot be read, or contains no event classes.
     pub fn load_classes(&mut self, path: impl AsRef<Path>) -> Result<(), MofError> {
         self.classes.load(path.as_ref())
     }

@@ -147,7 +147,8 @@ pub struct Counts {
 
 /// Collects a file's schemas, in a pass over all of its records.
 ///
-/// # Errors Fails with [`ReadError::Io`] if the file cannot be read.
+/// # Errors
+/// Fails with [`ReadError::Io`] if the file cannot be read.
 pub fn collect<R: Read + Seek>(file: &mut TraceFile<R>) -> Result<Schemas, ReadError> {
     let mut collector = Collector::new();
     for number in 0..file.buffers() {

@@ -148,7 +148,8 @@ impl Formats {
 
     /// Adds the format in a PDB annotation whose first string is `TMF:`. Ignores other annotations.
     ///
-    /// # Errors Fails with [`DefectKind`] if a string differs from what a TMF file would contain.
+    /// # Errors
+    /// Fails with [`DefectKind`] if a string differs from what a TMF file would contain.
     pub fn add_annotation<S: AsRef<str>>(&mut self, strings: &[S]) -> Result<(), DefectKind> {
         let mut strings = strings.iter().map(AsRef::as_ref);
         if strings.next() != Some("TMF:") {
