@@ -88,14 +88,12 @@ pub fn create<T: Data>(
     attributes: Option<&ObjectAttributes>,
     parent: Option<u64>,
 ) -> NtResult<u64> {
-    let mut added = None;
-    let mut chosen = 0;
     if let Some(attributes) = attributes {
         validate(context, attributes, T::CHOICES)?;
-        added = new_context(context, attributes)?;
-        chosen = attributes.parent;
     }
-    let parent = if chosen == 0 { parent } else { Some(chosen) };
+    let added = attributes.map(|attributes| new_context(context, attributes)).transpose()?;
+    let chosen = attributes.map(|attributes| attributes.parent).filter(|parent| *parent != 0);
+    let parent = chosen.or(parent);
     if let Some(parent) = parent
         && context.with_object(parent, |parent| parent.disposing)
     {
@@ -106,7 +104,7 @@ pub fn create<T: Data>(
     if let (Some(attributes), Some(object)) = (attributes, framework.objects.get_mut(&handle)) {
         object.execution_level = attributes.execution_level;
         object.synchronization_scope = attributes.synchronization_scope;
-        object.contexts.extend(added);
+        object.contexts.extend(added.flatten());
         object.cleanup.extend((attributes.cleanup != 0).then_some(attributes.cleanup));
         object.destroy.extend((attributes.destroy != 0).then_some(attributes.destroy));
     }
