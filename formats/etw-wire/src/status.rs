@@ -75,12 +75,16 @@ named! {
     OBJECT_TYPE_MISMATCH = 0xC000_0024;
     /// The arguments are not valid in combination.
     INVALID_PARAMETER_MIX = 0xC000_0030;
+    /// The name is not valid.
+    OBJECT_NAME_INVALID = 0xC000_0033;
     /// No object has this name.
     OBJECT_NAME_NOT_FOUND = 0xC000_0034;
     /// An object with this name already exists.
     OBJECT_NAME_COLLISION = 0xC000_0035;
     /// The path is not valid.
     OBJECT_PATH_SYNTAX_BAD = 0xC000_003B;
+    /// The object's deletion has begun.
+    DELETE_PENDING = 0xC000_0056;
     /// A security descriptor is not valid, or does not apply to the object.
     INVALID_SECURITY_DESCR = 0xC000_0079;
     /// The value is empty.
@@ -89,6 +93,8 @@ named! {
     INTEGER_OVERFLOW = 0xC000_0095;
     /// Pool or another resource is exhausted.
     INSUFFICIENT_RESOURCES = 0xC000_009A;
+    /// The device could not change its power state.
+    DEVICE_POWER_FAILURE = 0xC000_009E;
     /// The device is not ready for requests.
     DEVICE_NOT_READY = 0xC000_00A3;
     /// The time limit of the request has expired.
@@ -131,6 +137,10 @@ named! {
     WDF_INCOMPATIBLE_EXECUTION_LEVEL = 0xC020_020C;
     /// The driver may not choose the object's parent.
     WDF_PARENT_ASSIGNMENT_NOT_ALLOWED = 0xC020_020F;
+    /// The driver may not choose the object's synchronization scope.
+    WDF_SYNCHRONIZATION_SCOPE_INVALID = 0xC020_0210;
+    /// The driver may not choose the object's execution level.
+    WDF_EXECUTION_LEVEL_INVALID = 0xC020_0211;
     /// The framework object needs a parent.
     WDF_PARENT_NOT_SPECIFIED = 0xC020_0212;
     /// The transfer needs more than one DMA transfer.

@@ -269,12 +269,14 @@ impl Rule {
         }
     }
 
-    /// Returns the bugcheck's first parameter, if known: Driver Verifier's sub-code or that of a failed
-    /// security check.
+    /// Returns the bugcheck's first parameter, if known: the sub-code of Driver Verifier, of the framework
+    /// or of a failed security check.
     pub(crate) const fn parameter(self) -> u64 {
         match self {
             Self::ProviderLeftRegistered => 0xDD,
             Self::PoolLeak => 0x62,
+            // WDF_INVALID_HANDLE
+            Self::BadHandle => 5,
             // FAST_FAIL_UNSAFE_REGISTRY_ACCESS
             Self::RegistryTypeUnchecked => 9,
             _ => 0,

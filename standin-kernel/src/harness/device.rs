@@ -198,7 +198,8 @@ impl Device {
     /// Powers the device down to D3 and back up to D0.
     ///
     /// For a driver without the framework, the device receives the requests of a system that sleeps and
-    /// wakes up. The power policy owner reacts with device power requests.
+    /// wakes up. The power policy owner reacts with device power requests. A device of the framework whose
+    /// driver fails a power callback is removed.
     ///
     /// # Errors
     ///
@@ -278,19 +279,23 @@ impl Device {
     ///
     /// # Errors
     ///
-    /// Returns [`KernelError::Vetoed`] if a driver refuses; the device then keeps working. Returns an
-    /// error if the device does not start again, if its driver uses the framework, or if the kernel
-    /// bugchecks.
+    /// Returns [`KernelError::VetoedStop`] if a driver refuses; the device then keeps working. Returns an
+    /// error if the device does not start again, which is then removed, or if the kernel bugchecks.
     pub fn rebalance(&self) -> Result<(), KernelError> {
+        const STARTING: &str = "starting the device again";
         if self.owner == Owner::Framework {
-            return Err(NO_STACK);
+            let device = self.handle;
+            let rebalance = move |context: &_| pnp::rebalance(context, device);
+            return match self.runner.kmdf(Identity::SYSTEM, rebalance)? {
+                Ok(status) if status.is_success() => Ok(()),
+                Ok(status) => Err(KernelError::Status { routine: STARTING, status }),
+                Err(veto) => Err(KernelError::VetoedStop(veto.to_string())),
+            };
         }
         let restarted = self.manage(life::rebalance)?;
         restarted.map_err(|error| match error {
             FilterError::Vetoed(veto) => KernelError::VetoedStop(veto.to_string()),
-            FilterError::Failed(status) => {
-                KernelError::Status { routine: "starting the device again", status }
-            }
+            FilterError::Failed(status) => KernelError::Status { routine: STARTING, status },
         })
     }
 

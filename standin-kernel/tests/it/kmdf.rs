@@ -386,8 +386,8 @@ fn objects_are_cleaned_up_and_destroyed_children_first() {
     bench.command(commands::OBJECTS);
     bench.assert_news(&[
         "context 0 true",
-        // A second context of the same type is rejected, and the first context is unchanged.
-        "context c0000035 false", "cleanup D", "cleanup B", "cleanup C", "cleanup A", "destroy D",
+        // A second context of a type is the first one.
+        "context 40000000 true", "cleanup D", "cleanup B", "cleanup C", "cleanup A", "destroy D",
         "destroy B", "destroy C", "destroy A",
     ]);
     bench.leave();

@@ -22,6 +22,7 @@ mod image;
 mod kmdf;
 mod kmdf_dma;
 mod kmdf_hardware;
+mod kmdf_objects;
 mod kmdf_requests;
 mod kmdf_serial;
 mod kmdf_targets;

@@ -3,9 +3,9 @@
 use super::{
     driver::driver_of,
     io::request_routines::buffer_of,
-    object::{create, create_from, give, read_attributes},
+    object::{create, create_from, give, read_attributes, validate},
     state::{
-        framework::{Context, Data, Entries},
+        framework::{BadHandle, Context, Data, Entries},
         request::RequestData,
     },
 };
@@ -19,13 +19,16 @@ pub struct MemoryData {
     address: u64,
     size: u64,
     /// The memory, if the framework allocated it.
+    #[expect(dead_code, reason = "the memory lives as long as the object")]
     block: Option<Block>,
+    /// Set if the driver can give the object another buffer.
+    is_assignable: bool,
 }
 
 impl MemoryData {
     /// Memory that belongs to the driver or to a request.
     pub const fn of_others(address: u64, size: u64) -> Self {
-        Self { address, size, block: None }
+        Self { address, size, block: None, is_assignable: false }
     }
 
     /// Returns the address and the size in bytes.
@@ -75,7 +78,8 @@ fn allocate(size: u64) -> NtResult<MemoryData> {
     let length = usize::try_from(size).ok().filter(|_| size <= MAX_SIZE);
     let length = length.ok_or(NtStatus::INSUFFICIENT_RESOURCES)?;
     let block = Block::try_zeroed(length).ok_or(NtStatus::INSUFFICIENT_RESOURCES)?;
-    Ok(MemoryData { address: block.address(), size, block: Some(block) })
+    let (address, block) = (block.address(), Some(block));
+    Ok(MemoryData { address, size, block, is_assignable: false })
 }
 
 /// Creates a memory object that contains these bytes, for a driver.
@@ -113,7 +117,11 @@ fn lookaside_create(
     if size == 0 {
         return Err(NtStatus::INVALID_PARAMETER);
     }
-    let data = LookasideData { size, attributes: read_attributes(context, memory_attributes) };
+    let memory_attributes = read_attributes(context, memory_attributes);
+    if let Some(attributes) = &memory_attributes {
+        validate(context, attributes, MemoryData::CHOICES)?;
+    }
+    let data = LookasideData { size, attributes: memory_attributes };
     let created = create_from(context, data, attributes, driver_of(context));
     give(context, created, lookaside)
 }
@@ -154,10 +162,12 @@ fn memory_create_preallocated(
     size: u64,
     handle: u64,
 ) -> NtResult {
-    if buffer == 0 || size == 0 {
+    context.require(buffer);
+    if size == 0 {
         return Err(NtStatus::INVALID_PARAMETER);
     }
-    let made = make(context, MemoryData::of_others(buffer, size), attributes)?;
+    let data = MemoryData { is_assignable: true, ..MemoryData::of_others(buffer, size) };
+    let made = make(context, data, attributes)?;
     context.write(handle, &made);
     Ok(())
 }
@@ -175,31 +185,19 @@ fn memory_assign_buffer(
     buffer: u64,
     size: u64,
 ) -> NtStatus {
-    handle.with(context, |memory| {
-        if buffer == 0 || size == 0 {
-            return NtStatus::INVALID_PARAMETER;
-        }
-        if memory.block.is_some() {
-            return NtStatus::INVALID_DEVICE_REQUEST;
-        }
-        *memory = MemoryData::of_others(buffer, size);
-        NtStatus::SUCCESS
-    })
-}
-
-/// The range of a memory object that a copy reads or writes.
-fn place_of_copy(
-    context: &Context,
-    handle: u64,
-    offset: u64,
-    length: u64,
-) -> NtResult<(u64, usize)> {
-    let part = context.with::<MemoryData, _>(handle, |memory| memory.part(offset, length));
-    let count = usize::try_from(length).map_err(|_| NtStatus::INTEGER_OVERFLOW)?;
-    if count == 0 {
-        return Err(NtStatus::INVALID_PARAMETER);
+    if !handle.with(context, |memory| memory.is_assignable) {
+        context.stop_for_handle(&BadHandle {
+            handle: handle.0,
+            expected: "WDFMEMORY of WdfMemoryCreatePreallocated",
+            found: Some("WDFMEMORY with a buffer of the framework's"),
+        });
     }
-    part.map(|address| (address, count)).ok_or(NtStatus::BUFFER_TOO_SMALL)
+    context.require(buffer);
+    if size == 0 {
+        return NtStatus::INVALID_PARAMETER;
+    }
+    handle.with(context, |memory| (memory.address, memory.size) = (buffer, size));
+    NtStatus::SUCCESS
 }
 
 /// Copies bytes between a memory object and a buffer of the driver.
@@ -210,7 +208,15 @@ fn memory_copy<const TO_BUFFER: bool>(
     buffer: u64,
     length: u64,
 ) -> NtResult {
-    let (place, count) = place_of_copy(context, handle, offset, length)?;
+    let part = context.with::<MemoryData, _>(handle, |memory| memory.part(offset, length));
+    context.require(buffer);
+    let count = usize::try_from(length).map_err(|_| NtStatus::INTEGER_OVERFLOW)?;
+    if count == 0 {
+        return Err(NtStatus::INVALID_PARAMETER);
+    }
+    // A source that is too short and a destination that is too short have different statuses.
+    let short = if TO_BUFFER { NtStatus::BUFFER_TOO_SMALL } else { NtStatus::INVALID_BUFFER_SIZE };
+    let place = part.ok_or(short)?;
     let (from, to) = if TO_BUFFER { (place, buffer) } else { (buffer, place) };
     let copied = memory::read_bytes(from, count).and_then(|bytes| memory::write_bytes(to, &bytes));
     context.checked(copied);

@@ -18,7 +18,7 @@ pub struct CollectionData {
 
 impl Data for CollectionData {
     const NAME: &'static str = "WDFCOLLECTION";
-    const BEFORE_DELETE: Option<ObjectRoutine> = Some(release_items);
+    const AFTER_DESTROY: Option<ObjectRoutine> = Some(release_items);
 }
 
 pub const ENTRIES: Entries = &[

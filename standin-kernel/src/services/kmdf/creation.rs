@@ -8,11 +8,11 @@ use super::{
         wdm::attach,
     },
     driver::driver_of,
-    object::{self, create, read_attributes},
+    object::{self, create, read_attributes, validate},
     presentation,
     state::{
         device::{DeviceData, DeviceInit},
-        framework::{Context, Entries},
+        framework::{Context, Data, Entries},
         target::TargetData,
     },
 };
@@ -29,6 +29,11 @@ pub const ENTRIES: Entries = &[
 
 fn device_create(context: &Context, init_pointer: u64, attributes: u64, device: u64) -> NtResult {
     let init_handle: u64 = context.read(init_pointer);
+    context.require(init_handle);
+    let attributes = read_attributes(context, attributes);
+    if let Some(attributes) = &attributes {
+        validate(context, attributes, DeviceData::CHOICES)?;
+    }
     if with_init(context, init_handle, |init| init.lacks_a_name_to_protect()) {
         return Err(NtStatus::INVALID_SECURITY_DESCR);
     }
@@ -38,16 +43,19 @@ fn device_create(context: &Context, init_pointer: u64, attributes: u64, device: 
     if lacks_id {
         return Err(NtStatus::INVALID_DEVICE_STATE);
     }
+    // The I/O manager understands no other descriptors than access control lists.
+    let is_malformed = with_init(context, init_handle, |init| {
+        init.sddl.as_ref().is_some_and(|sddl| !sddl.starts_with("D:"))
+    });
+    if is_malformed {
+        return Err(NtStatus::INVALID_PARAMETER);
+    }
     let mut init = with_init(context, init_handle, core::mem::take);
     if init.child_of.is_some() {
         name_child(context, &mut init);
     }
     let control_of = init.control_of;
     let early = core::mem::take(init.parts.get::<EarlyInterfaces>());
-    let attributes = read_attributes(context, attributes);
-    if attributes.is_some_and(|attributes| attributes.parent != 0) {
-        return Err(NtStatus::INVALID_PARAMETER);
-    }
     let parent = control_of.or_else(|| driver_of(context));
     let data = DeviceData::new(init, early.0);
     let handle = create(context, data, attributes.as_ref(), parent)?;
@@ -57,7 +65,7 @@ fn device_create(context: &Context, init_pointer: u64, attributes: u64, device: 
     create_local_target(context, handle);
     let checked = presentation::check_files(context, handle);
     if let Err(status) = checked.and_then(|()| create_default(context, handle)) {
-        object::delete(context, handle);
+        object::discard(context, handle);
         return Err(status);
     }
     context.write(init_pointer, &0_u64);

@@ -3,7 +3,7 @@
 
 use super::{
     object::{self, create_from},
-    state::framework::{Context, Data, Entries, Framework},
+    state::framework::{Choices, Context, Data, Entries, Framework},
 };
 use crate::{
     execution::routine::{Handle, Routine},
@@ -71,6 +71,7 @@ impl DriverData {
 
 impl Data for DriverData {
     const NAME: &'static str = "WDFDRIVER";
+    const CHOICES: Choices = Choices::SYNCHRONIZED;
 
     fn is_frameworks(&self) -> bool {
         true
@@ -214,6 +215,13 @@ pub fn driver_of(context: &Context) -> Option<u64> {
         let offset = caller.checked_sub(object.driver_start)?;
         (offset < u64::from(object.driver_size)).then_some(handle)
     })
+}
+
+/// Returns the framework version that the driver was built for that made the current call.
+pub fn version_of_caller(context: &Context) -> (u32, u32) {
+    let object = driver_of(context).map(|driver| object_of(context, driver));
+    let version = object.and_then(|object| version_of(&mut context.framework(), object));
+    version.unwrap_or_default()
 }
 
 fn delete_driver(context: &Context, driver_object: u64) {

@@ -11,7 +11,7 @@ use super::{
     state::{
         device::{Below, DeviceData, Presence, Unreachable, get_device, queue_for},
         file::{FileData, abandoned, is_open},
-        framework::{Context, Data, Entries, ObjectRoutine},
+        framework::{Choices, Context, Data, Entries, ObjectRoutine},
         request::{EndedRequests, IoRequest, RequestData, RequestKind},
         simulated,
     },
@@ -35,6 +35,7 @@ pub const ENTRIES: Entries = &[
 
 impl Data for FileData {
     const NAME: &'static str = "WDFFILEOBJECT";
+    const CHOICES: Choices = Choices::SYNCHRONIZED;
     const REQUEST_ENDED: Option<ObjectRoutine> = Some(finish_close);
 
     fn is_frameworks(&self) -> bool {

@@ -5,7 +5,7 @@ use std::thread::ThreadId;
 use super::{
     driver::driver_of,
     object::create_from,
-    state::framework::{Context, Data, Entries},
+    state::framework::{Context, Data, Entries, Violation},
     wait,
 };
 use crate::{
@@ -79,7 +79,10 @@ fn spin_lock_release(context: &Context, lock: Handle<SpinLockData>) {
     let this = context.id();
     let released = lock.with(context, |lock| lock.held.take_if(|(owner, _)| *owner == this));
     let Some((_, before)) = released else {
-        context.stop_call(Rule::IrqlNotLowered, "for a lock that its caller does not hold");
+        /// The third parameter for a caller that is not the owner.
+        const NOT_OWNER: u64 = 1;
+        let what = "for a lock that its caller does not hold";
+        context.violate(Violation::Lock, [lock.0, NOT_OWNER], what);
     };
     context.lower_irql(before);
 }

@@ -1,12 +1,16 @@
 //! Creates and deletes objects.
 
-use super::state::framework::{AnyData, Context, Data, ObjectContext, ObjectRoutine};
+use super::{
+    state::framework::{AnyData, Choices, Context, Data, ObjectContext, ObjectRoutine},
+    work::{Work, WorkKind, queue_work},
+};
 use crate::{
     execution::routine::Handle,
     ground::{
         NtResult, NtStatus,
         abi::{ContextTypeInfo, ObjectAttributes},
         arena::Block,
+        irql::Irql,
     },
 };
 
@@ -15,35 +19,94 @@ pub fn read_attributes(context: &Context, address: u64) -> Option<ObjectAttribut
     context.read_optional(address)
 }
 
+/// Checks attributes as the framework does for each object.
+pub fn validate(context: &Context, attributes: &ObjectAttributes, choices: Choices) -> NtResult {
+    const INHERIT: u32 = 1;
+    const DISPATCH: u32 = 3;
+    const NONE: u32 = 4;
+    if attributes.size as usize != size_of::<ObjectAttributes>() {
+        return Err(NtStatus::INFO_LENGTH_MISMATCH);
+    }
+    let info = type_info(context, attributes)?;
+    let lacks_name = info.is_some_and(|info| info.context_size > 0 && info.name == 0);
+    let is_short = match (attributes.context_size_override, info) {
+        (0, _) => false,
+        (size, info) => info.is_none_or(|info| size < info.context_size),
+    };
+    if lacks_name || is_short {
+        return Err(NtStatus::WDF_OBJECT_ATTRIBUTES_INVALID);
+    }
+    if choices.has_fixed_parent && attributes.parent != 0 {
+        return Err(NtStatus::WDF_PARENT_ASSIGNMENT_NOT_ALLOWED);
+    }
+    let (level, scope) = (attributes.execution_level, attributes.synchronization_scope);
+    if !(INHERIT..=DISPATCH).contains(&level) || !(INHERIT..=NONE).contains(&scope) {
+        return Err(NtStatus::WDF_OBJECT_ATTRIBUTES_INVALID);
+    }
+    if !choices.scope && scope != INHERIT && scope != NONE {
+        return Err(NtStatus::WDF_SYNCHRONIZATION_SCOPE_INVALID);
+    }
+    if !choices.level && level != INHERIT {
+        return Err(NtStatus::WDF_EXECUTION_LEVEL_INVALID);
+    }
+    Ok(())
+}
+
+/// Returns the type information of attributes' context, `None` if they have no context.
+fn type_info(
+    context: &Context,
+    attributes: &ObjectAttributes,
+) -> NtResult<Option<ContextTypeInfo>> {
+    /// The size up to KMDF 1.0, without the unique type.
+    const OLD: usize = 24;
+    if attributes.context_type == 0 {
+        return Ok(None);
+    }
+    let info = context.read_sized(attributes.context_type, &[OLD]);
+    info.map(Some).map_err(|_| NtStatus::INFO_LENGTH_MISMATCH)
+}
+
+/// Returns the attributes of an object that must have a parent.
+pub fn with_parent(context: &Context, attributes: u64) -> NtResult<ObjectAttributes> {
+    let attributes =
+        read_attributes(context, attributes).ok_or(NtStatus::WDF_PARENT_NOT_SPECIFIED)?;
+    if attributes.size as usize != size_of::<ObjectAttributes>() {
+        return Err(NtStatus::INFO_LENGTH_MISMATCH);
+    }
+    if attributes.parent == 0 {
+        return Err(NtStatus::WDF_PARENT_NOT_SPECIFIED);
+    }
+    context.with_object(attributes.parent, |_| ());
+    Ok(attributes)
+}
+
 /// Creates an object and its context from a driver's attributes. `parent` is used if the attributes
 /// name no parent.
-pub fn create(
+pub fn create<T: Data>(
     context: &Context,
-    data: impl Data,
+    data: T,
     attributes: Option<&ObjectAttributes>,
     parent: Option<u64>,
 ) -> NtResult<u64> {
-    let chosen = attributes.map_or(0, |attributes| attributes.parent);
-    if let Some(attributes) = attributes
-        && attributes.size as usize != size_of::<ObjectAttributes>()
-    {
-        return Err(NtStatus::INFO_LENGTH_MISMATCH);
-    }
-    let parent = if chosen == 0 { parent } else { Some(chosen) };
-    let handle = {
-        let mut framework = context.framework();
-        if parent.is_some_and(|parent| !framework.exists(parent)) {
-            return Err(NtStatus::INVALID_PARAMETER);
-        }
-        framework.insert(Box::new(data), parent)
-    };
     if let Some(attributes) = attributes {
-        if let Some(object) = context.framework().objects.get_mut(&handle) {
-            object.execution_level = attributes.execution_level;
-            object.synchronization_scope = attributes.synchronization_scope;
-        }
-        add_context(context, handle, attributes)
-            .inspect_err(|_| context.framework().forget(handle))?;
+        validate(context, attributes, T::CHOICES)?;
+    }
+    let added = attributes.map(|attributes| new_context(context, attributes)).transpose()?;
+    let chosen = attributes.map(|attributes| attributes.parent).filter(|parent| *parent != 0);
+    let parent = chosen.or(parent);
+    if let Some(parent) = parent
+        && context.with_object(parent, |parent| parent.disposing)
+    {
+        return Err(NtStatus::DELETE_PENDING);
+    }
+    let mut framework = context.framework();
+    let handle = framework.insert(Box::new(data), parent);
+    if let (Some(attributes), Some(object)) = (attributes, framework.objects.get_mut(&handle)) {
+        object.execution_level = attributes.execution_level;
+        object.synchronization_scope = attributes.synchronization_scope;
+        object.contexts.extend(added.flatten());
+        object.cleanup.extend((attributes.cleanup != 0).then_some(attributes.cleanup));
+        object.destroy.extend((attributes.destroy != 0).then_some(attributes.destroy));
     }
     Ok(handle)
 }
@@ -59,42 +122,44 @@ pub fn create_from(
     create(context, data, attributes.as_ref(), parent)
 }
 
-/// Adds the context and callbacks in attributes to an object. Returns the context's address, or
-/// 0 if there is none.
-pub fn add_context(context: &Context, handle: u64, attributes: &ObjectAttributes) -> NtResult<u64> {
-    let added = if attributes.context_type == 0 {
-        None
-    } else {
-        let info: ContextTypeInfo = context.read(attributes.context_type);
-        if info.size as usize != size_of::<ContextTypeInfo>() {
-            return Err(NtStatus::INFO_LENGTH_MISMATCH);
-        }
-        let size = match attributes.context_size_override {
-            0 => info.context_size,
-            size => size,
-        };
-        let size = usize::try_from(size).map_err(|_| NtStatus::INTEGER_OVERFLOW)?;
-        Some(ObjectContext {
-            unique_type: unique_type(attributes.context_type, &info),
-            memory: Block::try_zeroed(size).ok_or(NtStatus::INSUFFICIENT_RESOURCES)?,
-        })
+/// Returns the context that attributes describe, if they do.
+fn new_context(
+    context: &Context,
+    attributes: &ObjectAttributes,
+) -> NtResult<Option<ObjectContext>> {
+    let Some(info) = type_info(context, attributes)? else {
+        return Ok(None);
     };
-    let mut framework = context.framework();
-    let Some(object) = framework.objects.get_mut(&handle) else {
-        return Err(NtStatus::INVALID_HANDLE);
-    };
-    let mut address = 0;
-    if let Some(added) = added {
-        if object.contexts.iter().any(|present| present.unique_type == added.unique_type) {
-            return Err(NtStatus::OBJECT_NAME_COLLISION);
+    let size = attributes.context_size_override.max(info.context_size);
+    let size = usize::try_from(size).map_err(|_| NtStatus::INTEGER_OVERFLOW)?;
+    Ok(Some(ObjectContext {
+        unique_type: unique_type(attributes.context_type, &info),
+        memory: Block::try_zeroed(size).ok_or(NtStatus::INSUFFICIENT_RESOURCES)?,
+    }))
+}
+
+/// Adds the context and callbacks in attributes to an object. Returns the context's address, and the
+/// status, which says whether the object has had the context already.
+pub fn add_context(
+    context: &Context,
+    handle: u64,
+    attributes: &ObjectAttributes,
+) -> NtResult<(u64, NtStatus)> {
+    let added = new_context(context, attributes)?.ok_or(NtStatus::OBJECT_NAME_INVALID)?;
+    context.with_object(handle, |object| {
+        if object.disposing {
+            return Err(NtStatus::DELETE_PENDING);
         }
-        address = added.memory.address();
+        let mut present = object.contexts.iter();
+        if let Some(present) = present.find(|present| present.unique_type == added.unique_type) {
+            return Ok((present.memory.address(), NtStatus::OBJECT_NAME_EXISTS));
+        }
+        let address = added.memory.address();
         object.contexts.push(added);
-    }
-    object.cleanup.extend((attributes.cleanup != 0).then_some(attributes.cleanup));
-    object.destroy.extend((attributes.destroy != 0).then_some(attributes.destroy));
-    drop(framework);
-    Ok(address)
+        object.cleanup.extend((attributes.cleanup != 0).then_some(attributes.cleanup));
+        object.destroy.extend((attributes.destroy != 0).then_some(attributes.destroy));
+        Ok((address, NtStatus::SUCCESS))
+    })
 }
 
 /// Returns a context type's identity: the type information to which `UniqueType` points, which is the
@@ -105,29 +170,102 @@ pub const fn unique_type(address: u64, info: &ContextTypeInfo) -> u64 {
 
 /// Deletes an object and its descendants: calls the cleanup callbacks, children before parents, then
 /// the destroy callbacks in the same order. If the driver still holds references to an object, it is
-/// destroyed when the last reference is released.
+/// destroyed when the last reference is released. Has no effect on an object whose deletion has begun.
 pub fn delete(context: &Context, root: u64) {
-    let order = context.framework().subtree(root);
-    for handle in &order {
-        tell(context, *handle, |data| data.before_delete());
-        let callbacks = context
-            .framework()
-            .objects
-            .get_mut(handle)
-            .map(|object| core::mem::take(&mut object.cleanup))
-            .unwrap_or_default();
-        for callback in callbacks {
-            context.call_driver("EvtCleanupCallback", callback, [*handle]);
-        }
+    if dispose(context, root) {
+        end(context, root);
     }
-    for handle in &order {
-        let is_held = context.framework().objects.get_mut(handle).is_some_and(|object| {
-            object.deleted = true;
-            object.references + object.held > 0
-        });
-        if !is_held {
-            destroy(context, *handle);
+}
+
+/// Deletes an object that a creation does not return. Its callbacks are not called.
+pub fn discard(context: &Context, handle: u64) {
+    context.with_object(handle, |object| {
+        object.cleanup.clear();
+        object.destroy.clear();
+    });
+    delete(context, handle);
+}
+
+/// Cleans up an object after its descendants. A callback can still add children to the objects that
+/// are not cleaned up yet. Returns whether the object's deletion begins here.
+fn dispose(context: &Context, handle: u64) -> bool {
+    let begins = context
+        .framework()
+        .objects
+        .get_mut(&handle)
+        .is_some_and(|object| !core::mem::replace(&mut object.disposing, true));
+    if !begins {
+        return false;
+    }
+    let next = || {
+        let framework = context.framework();
+        framework.children_of(handle).into_iter().find(|child| !framework.is_disposing(*child))
+    };
+    while let Some(child) = next() {
+        dispose(context, child);
+    }
+    tell(context, handle, |data| data.before_delete());
+    let callbacks = context
+        .framework()
+        .objects
+        .get_mut(&handle)
+        .map(|object| core::mem::take(&mut object.cleanup))
+        .unwrap_or_default();
+    for callback in callbacks {
+        context.call_driver("EvtCleanupCallback", callback, [handle]);
+    }
+    true
+}
+
+/// Destroys the descendants of an object and the object, unless somebody holds a reference.
+fn end(context: &Context, handle: u64) {
+    let children = context.framework().children_of(handle);
+    for child in children {
+        end(context, child);
+    }
+    let is_over = context.framework().objects.get_mut(&handle).is_some_and(|object| {
+        object.deleted = true;
+        object.is_over()
+    });
+    if is_over {
+        destroy(context, handle);
+    }
+}
+
+/// Deletes an object at the driver's request. What must be cleaned up at `PASSIVE_LEVEL` waits for
+/// that.
+pub fn delete_for_driver(context: &Context, root: u64) {
+    let is_later = {
+        let framework = context.framework();
+        let parent = framework.parent(root);
+        if framework.is_disposing(root) || parent.is_some_and(|up| framework.is_disposing(up)) {
+            // The deletion of the parent includes this one.
+            return;
         }
+        context.irql() > Irql::PASSIVE_LEVEL && framework.is_deleted_passively(root)
+    };
+    if !is_later {
+        delete(context, root);
+        return;
+    }
+    context.framework().separate(root);
+    context.with_object(root, |object| object.disposing = true);
+    let run = |context: &Context, handle| {
+        context.with_object(handle, |object| object.disposing = false);
+        delete(context, handle);
+    };
+    queue_work(context, Work { kind: WorkKind::Deletion, routine: 0, handle: root, run });
+}
+
+/// Destroys an object whose last reference the driver has released.
+pub fn destroy_for_driver(context: &Context, handle: u64) {
+    let is_later =
+        context.irql() > Irql::PASSIVE_LEVEL && context.framework().is_deleted_passively(handle);
+    if is_later {
+        let kind = WorkKind::Destruction;
+        queue_work(context, Work { kind, routine: 0, handle, run: destroy });
+    } else {
+        destroy(context, handle);
     }
 }
 
@@ -155,6 +293,7 @@ pub fn destroy(context: &Context, handle: u64) {
     for callback in callbacks {
         context.call_driver("EvtDestroyCallback", callback, [handle]);
     }
+    tell(context, handle, |data| data.after_destroy());
     context.framework().forget(handle);
 }
 
@@ -168,7 +307,7 @@ pub fn hold(context: &Context, handle: u64) {
 pub fn release(context: &Context, handle: u64) {
     let is_over = context.framework().objects.get_mut(&handle).is_some_and(|object| {
         object.held = object.held.saturating_sub(1);
-        object.deleted && object.references + object.held == 0
+        object.is_over()
     });
     if is_over {
         destroy(context, handle);

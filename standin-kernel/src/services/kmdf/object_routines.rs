@@ -1,17 +1,19 @@
 //! The `WdfObject*` routines.
 
 use super::{
-    driver::driver_of,
-    object::{add_context, add_reference, create_from, delete, destroy, unique_type},
-    state::framework::{BadHandle, Context, Entries, General},
+    driver::{driver_of, version_of_caller},
+    object::{
+        add_context, add_reference, create_from, delete_for_driver, destroy_for_driver,
+        read_attributes, unique_type, validate,
+    },
+    state::{
+        framework::{BadHandle, Choices, Context, Data, Entries, General, Violation},
+        request::RequestData,
+    },
 };
 use crate::{
     execution::routine::Routine,
-    ground::{
-        NtResult,
-        abi::{ContextTypeInfo, ObjectAttributes},
-        rule::Rule,
-    },
+    ground::{NtResult, NtStatus, abi::ContextTypeInfo, rule::Rule},
 };
 
 pub const ENTRIES: Entries = &[
@@ -30,20 +32,26 @@ fn object_create(context: &Context, attributes: u64, object: u64) -> NtResult {
     Ok(())
 }
 
+/// Deletes an object. The framework ignores a second call, and one for an object that only it deletes.
 fn object_delete(context: &Context, handle: u64) {
-    let (kind, deleted, is_frameworks) = context.with_object(handle, |object| {
-        let data = &object.data;
-        (data.name(), object.deleted, data.belongs_to_framework())
+    let (kind, is_frameworks, is_again) = context.with_object(handle, |object| {
+        let is_frameworks = object.data.belongs_to_framework();
+        let is_again = core::mem::replace(&mut object.delete_called, !is_frameworks);
+        (object.data.name(), is_frameworks, is_again)
     });
-    let problem = if deleted {
-        "was already deleted"
-    } else if is_frameworks {
+    let problem = if is_frameworks {
         "only the framework may delete"
+    } else if is_again {
+        "was already deleted"
     } else {
-        delete(context, handle);
+        delete_for_driver(context, handle);
         return;
     };
-    context.stop_call(Rule::BadHandle, &format!("with 0x{handle:016X}, a {kind} that {problem}"))
+    let what = format!("with 0x{handle:016X}, a {kind} that {problem}");
+    if kind == RequestData::NAME {
+        context.stop_call(Rule::BadHandle, &what)
+    }
+    context.warn_of_misuse(|| format!("{what}; the framework ignores the call"));
 }
 
 fn reference(context: &Context, handle: u64, _tag: u64, _line: i32, _file: u64) {
@@ -53,16 +61,14 @@ fn reference(context: &Context, handle: u64, _tag: u64, _line: i32, _file: u64) 
 fn dereference(context: &Context, handle: u64, _tag: u64, _line: i32, _file: u64) {
     let left = context.with_object(handle, |object| {
         object.references = object.references.checked_sub(1)?;
-        Some(object.deleted && object.references + object.held == 0)
+        Some(object.is_over())
     });
     match left {
         Some(false) => {}
-        Some(true) => destroy(context, handle),
+        Some(true) => destroy_for_driver(context, handle),
         None => {
-            context.stop_call(
-                Rule::BadHandle,
-                &format!("with 0x{handle:016X}, which the driver holds no reference to"),
-            );
+            let what = format!("with 0x{handle:016X}, which the driver holds no reference to");
+            context.violate(Violation::Object, [handle, 0], &what);
         }
     }
 }
@@ -82,11 +88,21 @@ fn get_typed_context(context: &Context, handle: u64, type_info: u64) -> u64 {
     })
 }
 
-fn allocate_context(context: &Context, handle: u64, attributes: u64, slot: u64) -> NtResult {
-    let attributes: ObjectAttributes = context.read(attributes);
-    let address = add_context(context, handle, &attributes)?;
+fn allocate_context(
+    context: &Context,
+    handle: u64,
+    attributes: u64,
+    slot: u64,
+) -> NtResult<NtStatus> {
+    context.with_object(handle, |_| ());
+    let attributes =
+        read_attributes(context, attributes).ok_or(NtStatus::WDF_PARENT_NOT_SPECIFIED)?;
+    // Drivers for frameworks before 1.11 could name a parent, which had no effect.
+    let has_fixed_parent = version_of_caller(context) >= (1, 11);
+    validate(context, &attributes, Choices { has_fixed_parent, ..Choices::default() })?;
+    let (address, status) = add_context(context, handle, &attributes)?;
     context.write_optional(slot, &address);
-    Ok(())
+    Ok(status)
 }
 
 fn context_get_object(context: &Context, address: u64) -> u64 {

@@ -8,7 +8,7 @@ use super::{
     state::{
         device::{DeviceData, device_of},
         file::FileData,
-        framework::{Context, Entries, Framework},
+        framework::{Context, Entries, Framework, Violation},
         queue::QueueData,
     },
     wait,
@@ -192,10 +192,8 @@ pub fn call<const N: usize>(
 fn acquire(context: &Context, lock: Lock) {
     let this = context.id();
     if is_owner(context, lock) {
-        context.stop_call(
-            Rule::Deadlock,
-            "and acquires a presentation lock that its caller already holds",
-        );
+        let what = "and acquires a presentation lock that its caller already holds";
+        context.violate(Violation::RecursiveLock, [lock.owner, 0], what);
     }
     let take = |context: &Context, before: Irql| {
         let mut framework = context.framework();
@@ -259,10 +257,8 @@ fn release(context: &Context, lock: Lock) {
 fn lock_for_driver(context: &Context, object: u64) -> Lock {
     let kind = context.with_object(object, |object| object.data.name());
     lock_of(context, object).unwrap_or_else(|| {
-        context.stop_call(
-            Rule::BadHandle,
-            &format!("with 0x{object:016X}, a {kind} without a presentation lock"),
-        )
+        let what = format!("with 0x{object:016X}, a {kind} without a presentation lock");
+        context.violate(Violation::Lock, [object, 0], &what)
     })
 }
 

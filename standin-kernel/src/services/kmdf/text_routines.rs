@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{
     execution::routine::{Handle, Routine},
-    ground::{NtResult, NtStatus},
+    ground::{NtResult, NtStatus, abi::UnicodeString},
     services::strings::read_unicode_string,
 };
 
@@ -20,11 +20,34 @@ pub const ENTRIES: Entries = &[
 ];
 
 fn string_create(context: &Context, text: u64, attributes: u64, string: u64) -> NtResult {
-    let text = if text == 0 { String::new() } else { read_unicode_string(context, text) };
-    let data = TextData::new(&text).ok_or(NtStatus::INTEGER_OVERFLOW)?;
+    let data = if text == 0 {
+        TextData::default()
+    } else {
+        let text = read_text(context, text)?;
+        TextData::new(&text).ok_or(NtStatus::INTEGER_OVERFLOW)?
+    };
     let handle = create_from(context, data, attributes, driver_of(context))?;
     context.write(string, &handle);
     Ok(())
+}
+
+/// Returns the text of a counted string that the driver passed.
+///
+/// # Errors
+///
+/// Returns `STATUS_INVALID_PARAMETER` for a string that is not valid.
+pub fn read_text(context: &Context, address: u64) -> NtResult<String> {
+    let string: UnicodeString = context.read(address);
+    let (length, room) = (string.length, string.maximum_length);
+    if (length | room) & 1 != 0 || length > room || (room > 0 && string.buffer == 0) {
+        return Err(NtStatus::INVALID_PARAMETER);
+    }
+    Ok(read_unicode_string(context, address))
+}
+
+/// Returns the text as [`read_text`] does, or an empty one for a null pointer.
+pub fn read_optional_text(context: &Context, address: u64) -> NtResult<String> {
+    if address == 0 { Ok(String::new()) } else { read_text(context, address) }
 }
 
 /// Replaces the text of a string object.

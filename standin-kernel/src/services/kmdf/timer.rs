@@ -1,17 +1,18 @@
 //! Timers and DPCs. Both run at `DISPATCH_LEVEL`: a DPC as soon as the processor's IRQL allows it, a
 //! timer when the clock reaches its due time.
 
-use std::collections::VecDeque;
+use std::{collections::VecDeque, thread::ThreadId};
 
 use zerocopy::{FromZeros, IntoBytes};
 
 use super::{
-    object::{create, get_parent, give, read_attributes},
+    object::{create, get_parent, give, hold, release, with_parent},
     presentation::{self, Lock, serialization},
     state::{
         device_object::fill,
-        framework::{Context, Data, Entries, Kmdf, ObjectRoutine},
+        framework::{Choices, Context, Data, Entries, Kmdf, ObjectRoutine},
     },
+    wait,
     work::{Work, WorkKind, forget_work, queue_work},
 };
 use crate::{
@@ -21,9 +22,10 @@ use crate::{
     },
     ground::{
         NtResult, NtStatus,
-        abi::{DpcConfig, KernelDpc, ObjectAttributes, TimerConfig},
+        abi::{DpcConfig, KernelDpc, TimerConfig},
         arena::Block,
         irql::Irql,
+        rule::Rule,
     },
 };
 
@@ -44,6 +46,10 @@ pub struct TimerData {
     period: u32,
     /// The counter's reading at which the timer fires next.
     due: Option<i64>,
+    /// Set while a work item waits to call the function.
+    is_queued: bool,
+    /// The thread on which a work item calls the function.
+    runner: Option<ThreadId>,
 }
 
 impl TimerData {
@@ -64,11 +70,14 @@ pub struct DpcData {
 
 impl Data for TimerData {
     const NAME: &'static str = "WDFTIMER";
+    const CHOICES: Choices = Choices { level: true, scope: false, has_fixed_parent: false };
+    const IS_PASSIVE: bool = true;
     const BEFORE_DELETE: Option<ObjectRoutine> = Some(stop_before_delete);
 }
 
 impl Data for DpcData {
     const NAME: &'static str = "WDFDPC";
+    const IS_PASSIVE: bool = true;
     const BEFORE_DELETE: Option<ObjectRoutine> = Some(stop_before_delete);
 }
 
@@ -140,17 +149,6 @@ pub const ENTRIES: Entries = &[
     ("WdfDpcGetParentObject", Routine::after_globals(get_parent::<DpcData>)),
 ];
 
-/// Returns the attributes of a timer or DPC, which must name a parent object.
-fn with_parent(context: &Context, attributes: u64) -> NtResult<ObjectAttributes> {
-    let attributes = read_attributes(context, attributes).filter(|found| found.parent != 0);
-    let attributes = attributes.ok_or(NtStatus::WDF_PARENT_NOT_SPECIFIED)?;
-    if context.framework().exists(attributes.parent) {
-        Ok(attributes)
-    } else {
-        Err(NtStatus::INVALID_PARAMETER)
-    }
-}
-
 /// Reads a timer's configuration. Older headers omit the last fields.
 fn read_config(context: &Context, address: u64) -> Option<TimerConfig> {
     /// The structure's sizes up to KMDF 1.7 and 1.11.
@@ -167,35 +165,39 @@ fn read_config(context: &Context, address: u64) -> Option<TimerConfig> {
 }
 
 fn timer_create(context: &Context, config: u64, attributes: u64, timer: u64) -> NtResult {
+    let attributes = with_parent(context, attributes)?;
     let config = read_config(context, config).ok_or(NtStatus::INFO_LENGTH_MISMATCH)?;
     // A tolerable delay excludes high resolution. A timer without a function has no effect.
     let is_contradictory = config.tolerable_delay != 0 && config.high_resolution != 0;
     if config.period > i32::MAX.unsigned_abs() || is_contradictory {
         return Err(NtStatus::INVALID_PARAMETER);
     }
-    let made = with_parent(context, attributes).and_then(|attributes| {
-        let is_passive = attributes.execution_level == PASSIVE;
-        // The next expiration of a periodic timer would not wait for the work item.
-        if is_passive && config.period != 0 {
-            return Err(NtStatus::NOT_SUPPORTED);
-        }
-        let is_serialized = config.automatic_serialization != 0;
-        let lock = serialization(context, attributes.parent, is_serialized, is_passive)?;
-        let data = TimerData {
-            lock,
-            is_passive,
-            function: config.function,
-            period: config.period,
-            due: None,
-        };
-        create(context, data, Some(&attributes), None)
-    });
-    give(context, made, timer)
+    let is_passive = attributes.execution_level == PASSIVE;
+    // The next expiration of a periodic timer would not wait for the work item.
+    if is_passive && config.period != 0 {
+        return Err(NtStatus::NOT_SUPPORTED);
+    }
+    let is_serialized = config.automatic_serialization != 0;
+    let data = TimerData {
+        lock: serialization(context, attributes.parent, is_serialized, is_passive)?,
+        is_passive,
+        function: config.function,
+        period: config.period,
+        due: None,
+        is_queued: false,
+        runner: None,
+    };
+    give(context, create(context, data, Some(&attributes), None), timer)
 }
 
 /// Starts a timer. Due times are in units of 100 ns: a negative time is relative to now, and any other
 /// counts from 1601. If the due time has passed, the timer fires immediately.
 fn timer_start(context: &Context, timer: Handle<TimerData>, due: i64) -> bool {
+    timer.check(context);
+    if context.framework().is_disposing(timer.0) {
+        context.warn_of_misuse(|| "for a timer that was deleted; it does not start".to_owned());
+        return false;
+    }
     let later = context.clock().due(due);
     let now = context.clock().last();
     let was_set = timer.with(context, |timer| {
@@ -210,27 +212,43 @@ fn timer_start(context: &Context, timer: Handle<TimerData>, due: i64) -> bool {
 
 fn timer_stop(context: &Context, timer: Handle<TimerData>, wait: bool) -> bool {
     stop_if_waiting_too_high(context, wait);
-    timer.with(context, |timer| timer.due.take().is_some())
+    let this = context.id();
+    if wait && timer.with(context, |timer| timer.runner == Some(this)) {
+        context.warn_of_misuse(|| {
+            "with Wait inside the timer's own callback; the framework does nothing".to_owned()
+        });
+        return false;
+    }
+    let was_set = timer.with(context, |timer| timer.due.take().is_some());
+    if wait {
+        wait_for(context, timer.0);
+    }
+    was_set
+}
+
+/// Waits until no work item calls a timer's function any more.
+fn wait_for(context: &Context, timer: u64) {
+    let is_over = wait::wait_until(context, None, |context| {
+        !context.is::<TimerData>(timer, |timer| timer.is_queued || timer.runner.is_some())
+    });
+    if !is_over {
+        context.stop_call(Rule::Deadlock, "and waits forever for a timer's callback");
+    }
 }
 
 fn dpc_create(context: &Context, config: u64, attributes: u64, dpc: u64) -> NtResult {
+    let attributes = with_parent(context, attributes)?;
     let config: DpcConfig = context.read(config);
     if config.size as usize != size_of::<DpcConfig>() {
         return Err(NtStatus::INFO_LENGTH_MISMATCH);
     }
-    if config.function == 0 {
-        return Err(NtStatus::INVALID_PARAMETER);
-    }
-    let made = with_parent(context, attributes).and_then(|attributes| {
-        let is_serialized = config.automatic_serialization != 0;
-        let data = DpcData {
-            lock: serialization(context, attributes.parent, is_serialized, false)?,
-            function: config.function,
-            object: None,
-        };
-        create(context, data, Some(&attributes), None)
-    });
-    give(context, made, dpc)
+    let is_serialized = config.automatic_serialization != 0;
+    let data = DpcData {
+        lock: serialization(context, attributes.parent, is_serialized, false)?,
+        function: config.function,
+        object: None,
+    };
+    give(context, create(context, data, Some(&attributes), None), dpc)
 }
 
 /// Returns the address of a DPC's `KDPC`, with which a driver can choose a processor and the importance.
@@ -287,7 +305,9 @@ pub fn run_one_dpc(context: &Context) -> Option<u64> {
 
 fn run_dpc(context: &Context, dpc: u64) {
     let function = context.framework().get::<DpcData>(dpc).map(|data| (data.function, data.lock));
-    if let Ok((function, lock)) = function {
+    if let Ok((function, lock)) = function
+        && function != 0
+    {
         call_serialized(context, lock, "EvtDpcFunc", function, dpc);
     }
 }
@@ -337,11 +357,10 @@ fn call_serialized(context: &Context, lock: Option<Lock>, what: &str, function: 
 }
 
 fn fire(context: &Context, timer: u64) {
-    let routine = context
-        .framework()
-        .get::<TimerData>(timer)
-        .ok()
-        .map(|data| (data.function, data.is_passive));
+    let routine = context.framework().get::<TimerData>(timer).ok().map(|data| {
+        data.is_queued |= data.is_passive && data.function != 0;
+        (data.function, data.is_passive)
+    });
     let Some((routine, is_passive)) = routine.filter(|(routine, _)| *routine != 0) else {
         return;
     };
@@ -362,9 +381,16 @@ fn call_timer(context: &Context, timer: u64) {
         .map(|data| (data.function, data.lock, data.is_passive));
     match found {
         Ok((function, lock, true)) => {
+            let this = context.id();
+            hold(context, timer);
+            context.with::<TimerData, _>(timer, |data| {
+                (data.is_queued, data.runner) = (false, Some(this));
+            });
             presentation::locked(context, lock, || {
                 context.call_driver("EvtTimerFunc", function, [timer])
             });
+            context.with::<TimerData, _>(timer, |data| data.runner = None);
+            release(context, timer);
         }
         Ok((function, lock, false)) => {
             call_serialized(context, lock, "EvtTimerFunc", function, timer);
@@ -383,13 +409,17 @@ pub fn run_timers(context: &Context, until: i64) {
     context.clock().move_to(until);
 }
 
-/// Prevents a timer or DPC that is being deleted from firing.
+/// Prevents a timer or DPC that is being deleted from firing, and waits for the callback of one that has
+/// fired.
 fn stop_before_delete(context: &Context, handle: u64) {
-    let mut framework = context.framework();
-    if let Ok(timer) = framework.get::<TimerData>(handle) {
+    let this = context.id();
+    let waits = context.is::<TimerData>(handle, |timer| {
         timer.due = None;
-    }
-    drop(framework);
+        timer.runner != Some(this)
+    });
     forget_dpc(context, handle);
+    if waits && context.irql() == Irql::PASSIVE_LEVEL {
+        wait_for(context, handle);
+    }
     forget_work(context, WorkKind::Timer, handle);
 }

@@ -42,6 +42,10 @@ pub enum WorkKind {
     EjectedChild,
     /// The removal of a device that its driver declared failed.
     FailedDevice,
+    /// The deletion of an object that is cleaned up at `PASSIVE_LEVEL`.
+    Deletion,
+    /// The end of such an object, after the last reference.
+    Destruction,
 }
 
 #[derive(Default)]

@@ -3,7 +3,7 @@
 use std::thread::ThreadId;
 
 use super::{
-    object::{create, get_parent, give, read_attributes},
+    object::{create, get_parent, give, hold, release, with_parent},
     presentation::{self, Lock, serialization},
     state::framework::{Context, Data, Entries, ObjectRoutine},
     wait,
@@ -26,6 +26,7 @@ pub struct WorkItemData {
 
 impl Data for WorkItemData {
     const NAME: &'static str = "WDFWORKITEM";
+    const IS_PASSIVE: bool = true;
     const BEFORE_DELETE: Option<ObjectRoutine> = Some(finish_before_delete);
 }
 
@@ -37,17 +38,12 @@ pub const ENTRIES: Entries = &[
 ];
 
 fn work_item_create(context: &Context, config: u64, attributes: u64, work_item: u64) -> NtResult {
+    let attributes = with_parent(context, attributes)?;
     let config: WorkItemConfig = context.read(config);
     if config.size as usize != size_of::<WorkItemConfig>() {
         return Err(NtStatus::INFO_LENGTH_MISMATCH);
     }
     if config.function == 0 {
-        return Err(NtStatus::INVALID_PARAMETER);
-    }
-    let attributes = read_attributes(context, attributes)
-        .filter(|found| found.parent != 0)
-        .ok_or(NtStatus::WDF_PARENT_NOT_SPECIFIED)?;
-    if !context.framework().exists(attributes.parent) {
         return Err(NtStatus::INVALID_PARAMETER);
     }
     let is_serialized = config.automatic_serialization != 0;
@@ -59,6 +55,11 @@ fn work_item_create(context: &Context, config: u64, attributes: u64, work_item: 
 }
 
 fn work_item_enqueue(context: &Context, work_item: Handle<WorkItemData>) {
+    work_item.check(context);
+    if context.framework().is_disposing(work_item.0) {
+        context.warn_of_misuse(|| "for a work item that was deleted; it does not run".to_owned());
+        return;
+    }
     let routine = work_item.with(context, |item| {
         let was_queued = core::mem::replace(&mut item.queued, true);
         (!was_queued).then_some(item.function)
@@ -74,10 +75,10 @@ fn work_item_enqueue(context: &Context, work_item: Handle<WorkItemData>) {
 fn work_item_flush(context: &Context, work_item: Handle<WorkItemData>) {
     let this = context.id();
     if work_item.with(context, |item| item.runner == Some(this)) {
-        context.stop_call(
-            Rule::Deadlock,
-            "inside the callback of the same work item, where it would wait for itself",
-        );
+        context.warn_of_misuse(|| {
+            "inside the callback of the same work item; the framework does not wait".to_owned()
+        });
+        return;
     }
     wait_for(context, work_item.0);
 }
@@ -97,11 +98,15 @@ fn wait_for(context: &Context, item: u64) {
 
 fn run_item(context: &Context, item: u64) {
     let this = context.id();
-    let found = context.framework().get::<WorkItemData>(item).ok().and_then(|data| {
+    let found = context.framework().get::<WorkItemData>(item).map(|data| {
         data.runner = Some(this);
         // From here on, the work item can be queued again.
         core::mem::take(&mut data.queued).then_some((data.function, data.lock))
     });
+    let Ok(found) = found else {
+        return;
+    };
+    hold(context, item);
     if let Some((function, lock)) = found {
         presentation::locked(context, lock, || {
             context.call_driver("EvtWorkItem", function, [item])
@@ -110,6 +115,7 @@ fn run_item(context: &Context, item: u64) {
     if let Ok(data) = context.framework().get::<WorkItemData>(item) {
         data.runner = None;
     }
+    release(context, item);
 }
 
 /// Waits for a work item before it is deleted, unless its own callback deletes it.

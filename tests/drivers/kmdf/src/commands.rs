@@ -123,6 +123,8 @@ pub const SECOND: u32 = control(104);
 pub const TOO_MUCH: u32 = control(105);
 /// Completes the request with a status of the framework.
 pub const FRAMEWORK_STATUS: u32 = control(106);
+/// Checks the framework's objects, or does what the input names.
+pub const FACTS: u32 = control(107);
 /// Acquires and releases the device's presentation lock.
 pub const ACQUIRE_LOCK: u32 = control(52);
 /// Acquires the device's presentation lock twice.

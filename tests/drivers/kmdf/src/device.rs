@@ -41,6 +41,7 @@ printing! {
     io_init() -> NTSTATUS;
     io_suspend() -> NTSTATUS;
     io_restart() -> NTSTATUS;
+    query_stop() -> NTSTATUS;
 }
 
 extern "C" fn query_remove(_device: WDFDEVICE) -> NTSTATUS {
@@ -80,12 +81,12 @@ extern "C" fn d0_entry_post(_device: WDFDEVICE, _state: WDF_POWER_DEVICE_STATE) 
 
 extern "C" fn d0_exit_pre(_device: WDFDEVICE, _state: WDF_POWER_DEVICE_STATE) -> NTSTATUS {
     wdk::println!("d0_exit_pre_interrupts");
-    STATUS_SUCCESS
+    starts::result_of("d0_exit_pre_interrupts")
 }
 
 extern "C" fn d0_exit(_device: WDFDEVICE, state: WDF_POWER_DEVICE_STATE) -> NTSTATUS {
     wdk::println!("d0_exit to {state}");
-    STATUS_SUCCESS
+    starts::result_of("d0_exit")
 }
 
 const extern "C" fn usage_notification(
@@ -130,7 +131,8 @@ pub extern "C" fn add(_driver: WDFDRIVER, mut init: PWDFDEVICE_INIT) -> NTSTATUS
         EvtDeviceSelfManagedIoSuspend: Some(io_suspend),
         EvtDeviceSelfManagedIoRestart: Some(io_restart),
         EvtDeviceSurpriseRemoval: Some(surprise_removal),
-        EvtDeviceQueryRemove: Some(query_remove)
+        EvtDeviceQueryRemove: Some(query_remove),
+        EvtDeviceQueryStop: Some(query_stop)
     });
     if starts::is_old() {
         // The structure of an older version lacks the last callback.

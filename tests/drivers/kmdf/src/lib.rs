@@ -19,6 +19,7 @@ mod device;
 mod directed;
 mod dma;
 mod early;
+mod facts;
 mod framework;
 mod interrupts;
 mod locks;

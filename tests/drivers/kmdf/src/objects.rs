@@ -14,7 +14,7 @@ use wdk_sys::{
 };
 
 use crate::{
-    below, children, commands, describe, dma,
+    below, children, commands, describe, dma, facts,
     framework::{answer, answer_status, attributes, complete, irql, wdf},
     interrupts, locks, lower, senders, targets, together, verifier,
 };
@@ -73,6 +73,7 @@ pub fn device_control(device: WDFDEVICE, request: WDFREQUEST, code: ULONG) {
             complete(request, STATUS_SUCCESS);
         }
         _ if children::device_control(device, request, code) => {}
+        _ if facts::device_control(device, request, code) => {}
         _ if dma::device_control(device, request, code) => {}
         _ if locks::device_control(device, request, code) => {}
         _ if verifier::device_control(device, request, code) => {}

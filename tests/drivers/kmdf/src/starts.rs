@@ -7,12 +7,16 @@ use etw_driver_support::Service;
 use wdk_sys::{NTSTATUS, STATUS_DEVICE_CONFIGURATION_ERROR, STATUS_SUCCESS};
 
 /// The services, with the step that fails for each.
-const SERVICES: [(&str, &str); 7] = [
+const SERVICES: [(&str, &str); 11] = [
     ("fail-prepare", "prepare_hardware"),
     ("fail-entry", "d0_entry"),
     ("fail-post", "d0_entry_post_interrupts"),
     ("fail-init", "io_init"),
     ("fail-restart", "io_restart"),
+    ("fail-suspend", "io_suspend"),
+    ("fail-pre", "d0_exit_pre_interrupts"),
+    ("fail-exit", "d0_exit"),
+    ("fail-query-stop", "query_stop"),
     (OLD, ""),
     (CALLERS, ""),
 ];

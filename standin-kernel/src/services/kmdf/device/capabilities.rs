@@ -34,18 +34,13 @@ pub const ENTRIES: Entries = &[
 const TRI_STATES: [u32; 3] = [0, 1, 2];
 
 /// The capabilities that the driver reported for a device.
+#[derive(Default)]
 pub struct Capabilities {
-    /// Set unless the driver prevents its device from being stopped or removed.
-    pub can_be_removed: bool,
+    /// The number of times that the driver forbids that its device is stopped or removed.
+    pub holds: u32,
     alignment: u32,
     /// The name of the resource with the device's WMI classes, once the driver has assigned it.
     mof_resource: Option<String>,
-}
-
-impl Default for Capabilities {
-    fn default() -> Self {
-        Self { can_be_removed: true, alignment: 0, mof_resource: None }
-    }
 }
 
 /// Returns whether a structure has the size in the headers and only valid `WDF_TRI_STATE` values. If
@@ -104,7 +99,8 @@ pub struct ChildrensBus(pub Option<BusInformation>);
 
 fn set_static_stop_remove(context: &Context, device: Handle<DeviceData>, stoppable: bool) {
     device.with(context, |device| {
-        device.part::<Capabilities>().can_be_removed = stoppable;
+        let holds = &mut device.part::<Capabilities>().holds;
+        *holds = if stoppable { holds.saturating_sub(1) } else { *holds + 1 };
     });
 }
 

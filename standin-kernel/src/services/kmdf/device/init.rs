@@ -6,23 +6,22 @@ use super::wdm::Offered;
 use crate::{
     execution::routine::{Handle, Kind, Routine},
     ground::{
-        NtStatus,
-        abi::{FileObjectConfig, PnpPowerCallbacks},
+        NtResult, NtStatus,
+        abi::{FileObjectConfig, ObjectAttributes, PnpPowerCallbacks},
         framework_abi::{FdoCallbacks, IoTypeConfig},
         rule::Rule,
     },
-    services::{
-        kmdf::{
-            driver::DriverData,
-            object::read_attributes,
-            state::{
-                device::DeviceInit,
-                device_object::Object,
-                framework::{Context, Entries},
-                stack::physical_below,
-            },
+    services::kmdf::{
+        driver::DriverData,
+        object::{read_attributes, validate},
+        state::{
+            device::DeviceInit,
+            device_object::Object,
+            file::FileData,
+            framework::{Choices, Context, Data, Entries},
+            stack::physical_below,
         },
-        strings::read_unicode_string,
+        text_routines::read_text,
     },
 };
 
@@ -104,9 +103,10 @@ pub fn allocate_init(context: &Context, init: DeviceInit) -> u64 {
 fn set_pnp_power(context: &Context, init: Handle<DeviceInit>, callbacks: u64) {
     /// The structure's size up to KMDF 1.9, without the last callback.
     const OLD: usize = size_of::<PnpPowerCallbacks>() - size_of::<u64>();
-    let callbacks: PnpPowerCallbacks = context
-        .read_sized(callbacks, &[OLD])
-        .unwrap_or_else(|size| context.stop_for_size("WDF_PNPPOWER_EVENT_CALLBACKS", size));
+    let callbacks: PnpPowerCallbacks = match context.read_sized(callbacks, &[OLD]) {
+        Ok(callbacks) => callbacks,
+        Err(size) => return context.warn_of_size("WDF_PNPPOWER_EVENT_CALLBACKS", size),
+    };
     if callbacks.usage_notification != 0 && callbacks.usage_notification_ex != 0 {
         context.warn_of_misuse(|| {
             "with both EvtDeviceUsageNotification and EvtDeviceUsageNotificationEx; the framework \
@@ -121,9 +121,12 @@ fn set_pnp_power(context: &Context, init: Handle<DeviceInit>, callbacks: u64) {
 fn set_file_config(context: &Context, init: Handle<DeviceInit>, config: u64, attributes: u64) {
     let config: FileObjectConfig = context.read(config);
     if config.size as usize != size_of::<FileObjectConfig>() {
-        context.stop_for_size("WDF_FILEOBJECT_CONFIG", config.size);
+        return context.warn_of_size("WDF_FILEOBJECT_CONFIG", config.size);
     }
     let attributes = read_attributes(context, attributes);
+    if !are_valid(context, attributes.as_ref(), FileData::CHOICES) {
+        return;
+    }
     init.with_init(context, |init| {
         init.file = Some(config);
         init.file_attributes = attributes;
@@ -131,23 +134,39 @@ fn set_file_config(context: &Context, init: Handle<DeviceInit>, config: u64, att
 }
 
 fn set_request_attributes(context: &Context, init: Handle<DeviceInit>, attributes: u64) {
-    let attributes = read_attributes(context, attributes);
-    init.with_init(context, |init| init.request_attributes = attributes);
-}
-
-fn assign_sddl(context: &Context, init: Handle<DeviceInit>, sddl: u64) -> NtStatus {
-    let sddl = (sddl != 0).then(|| read_unicode_string(context, sddl));
-    if sddl.as_ref().is_some_and(|sddl| !sddl.starts_with("D:")) {
-        return NtStatus::INVALID_PARAMETER;
+    let attributes: ObjectAttributes = context.read(attributes);
+    let choices = Choices { has_fixed_parent: true, ..Choices::default() };
+    if are_valid(context, Some(&attributes), choices) {
+        init.with_init(context, |init| init.request_attributes = Some(attributes));
     }
-    init.with_init(context, |init| init.sddl = sddl);
-    NtStatus::SUCCESS
 }
 
-fn assign_name(context: &Context, init: Handle<DeviceInit>, name: u64) -> NtStatus {
-    let name = (name != 0).then(|| read_unicode_string(context, name));
+/// Returns whether attributes are valid for objects that the framework creates later. Otherwise it
+/// ignores the call.
+fn are_valid(context: &Context, attributes: Option<&ObjectAttributes>, choices: Choices) -> bool {
+    let problem = attributes.and_then(|given| validate(context, given, choices).err());
+    if let Some(status) = problem {
+        context.warn_of_misuse(|| {
+            format!("with attributes that are not valid ({status}); the framework ignores the call")
+        });
+    }
+    problem.is_none()
+}
+
+fn assign_sddl(context: &Context, init: Handle<DeviceInit>, sddl: u64) -> NtResult {
+    let is_control = init.with_init(context, |init| init.control_of.is_some());
+    if sddl == 0 && is_control {
+        return Err(NtStatus::INVALID_DEVICE_REQUEST);
+    }
+    let sddl = (sddl != 0).then(|| read_text(context, sddl)).transpose()?;
+    init.with_init(context, |init| init.sddl = sddl);
+    Ok(())
+}
+
+fn assign_name(context: &Context, init: Handle<DeviceInit>, name: u64) -> NtResult {
+    let name = (name != 0).then(|| read_text(context, name)).transpose()?;
     init.with_init(context, |init| init.name = name);
-    NtStatus::SUCCESS
+    Ok(())
 }
 
 fn set_exclusive(context: &Context, init: Handle<DeviceInit>, exclusive: bool) {
@@ -178,7 +197,7 @@ fn set_io_type_ex(context: &Context, init: Handle<DeviceInit>, config: u64) {
     init.check_init(context);
     let config: IoTypeConfig = context.read(config);
     if config.size as usize != size_of::<IoTypeConfig>() {
-        context.stop_for_size("WDF_IO_TYPE_CONFIG", config.size);
+        return context.warn_of_size("WDF_IO_TYPE_CONFIG", config.size);
     }
     store_io_type(context, init.0, config.read_write_io_type);
 }
@@ -234,7 +253,7 @@ fn get_physical_device(context: &Context, init: Handle<DeviceInit>) -> u64 {
 fn set_fdo_callbacks(context: &Context, init: u64, callbacks: u64) {
     let callbacks: FdoCallbacks = context.read(callbacks);
     if callbacks.size as usize != size_of::<FdoCallbacks>() {
-        context.stop_for_size("WDF_FDO_EVENT_CALLBACKS", callbacks.size);
+        return context.warn_of_size("WDF_FDO_EVENT_CALLBACKS", callbacks.size);
     }
     is_offered(context, init);
 }
@@ -270,10 +289,9 @@ fn init_free(context: &Context, init: Handle<DeviceInit>) {
 
 fn control_init_allocate(context: &Context, driver: Handle<DriverData>, sddl: u64) -> u64 {
     driver.check(context);
-    let sddl = read_unicode_string(context, sddl);
-    if !sddl.starts_with("D:") {
+    let Ok(sddl) = read_text(context, sddl) else {
         return 0;
-    }
+    };
     allocate_init(
         context,
         DeviceInit { sddl: Some(sddl), control_of: Some(driver.0), ..DeviceInit::default() },

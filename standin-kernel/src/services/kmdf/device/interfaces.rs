@@ -14,10 +14,9 @@ use crate::{
                 framework::{Context, Entries},
                 text::TextData,
             },
-            text_routines::assign,
+            text_routines::{assign, read_optional_text},
         },
         managers::plug_and_play::link,
-        strings::read_unicode_string,
     },
 };
 
@@ -45,10 +44,6 @@ struct Offer {
 #[derive(Default)]
 struct Offers(Vec<Offer>);
 
-fn optional_text(context: &Context, address: u64) -> String {
-    if address == 0 { String::new() } else { read_unicode_string(context, address) }
-}
-
 /// Enables or disables an interface. By default, an interface is enabled when its device starts.
 fn set_interface_state(
     context: &Context,
@@ -57,14 +52,15 @@ fn set_interface_state(
     reference: u64,
     enabled: bool,
 ) {
+    device.check(context);
     let class: [u8; 16] = context.read(class);
-    let reference = optional_text(context, reference);
-    let found = device.with(context, |device| {
-        let mut interfaces = device.interfaces.iter_mut();
-        let found = interfaces.find(|interface| {
-            interface.class == class && interface.reference.eq_ignore_ascii_case(&reference)
-        });
-        found.map(|interface| interface.is_enabled = enabled).is_some()
+    let found = read_optional_text(context, reference).is_ok_and(|reference| {
+        device.with(context, |device| {
+            let mut interfaces = device.interfaces.iter_mut();
+            let found = interfaces
+                .find(|interface| interface.class == class && interface.reference == reference);
+            found.map(|interface| interface.is_enabled = enabled).is_some()
+        })
     });
     if !found {
         context.warn_of_misuse(|| {
@@ -82,13 +78,17 @@ fn retrieve_interface_string(
     reference: u64,
     string: Handle<TextData>,
 ) -> NtResult {
+    let is_control = device.with(context, |device| device.is_control());
     let class: [u8; 16] = context.read(class);
-    let reference = optional_text(context, reference);
+    let reference = read_optional_text(context, reference)?;
+    if is_control {
+        return Err(NtStatus::INVALID_DEVICE_REQUEST);
+    }
     string.check(context);
     let (name, found) = device.with(context, |device| {
-        let found = device.interfaces.iter().any(|interface| {
-            interface.class == class && interface.reference.eq_ignore_ascii_case(&reference)
-        });
+        let mut interfaces = device.interfaces.iter();
+        let found = interfaces
+            .any(|interface| interface.class == class && interface.reference == reference);
         (device.instance_path(), found)
     });
     if !found {

@@ -155,6 +155,8 @@ enum Reached {
     Resources,
     /// `EvtDevicePrepareHardware` was called.
     Prepared,
+    /// `EvtDeviceD0Entry` was called.
+    Entered,
     /// `EvtDeviceD0Entry` succeeded.
     Powered,
     /// `EvtDeviceD0EntryPostInterruptsEnabled` succeeded, and the queues were started.
@@ -255,6 +257,9 @@ pub enum Veto {
     /// The driver refuses.
     #[error("EvtDeviceQueryRemove returned {0}")]
     Driver(NtStatus),
+    /// The driver refuses that its device is stopped.
+    #[error("EvtDeviceQueryStop returned {0}")]
+    Stop(NtStatus),
 }
 
 /// Removes the device as if a user requested it: queries the drivers, leaves D0, then deletes the
@@ -293,15 +298,55 @@ fn query_remove(context: &Context, device: u64) -> Result<(), Veto> {
     if is_in_use(&mut context.framework(), device) {
         return Err(Veto::OpenFile);
     }
-    let is_static = context
-        .with::<DeviceData, _>(device, |device| !device.part::<Capabilities>().can_be_removed);
-    if is_static {
-        return Err(Veto::Static);
-    }
+    check_holds(context, device)?;
     let calls = pnp_power(context, device).filter(|_| is_started(context, device));
     let query = calls.map_or(0, |calls| calls.query_remove);
     let status = call_optional(context, "EvtDeviceQueryRemove", query, [device]);
     if status.is_success() { Ok(()) } else { Err(Veto::Driver(status)) }
+}
+
+/// Returns an error while the driver forbids that its device is stopped or removed.
+fn check_holds(context: &Context, device: u64) -> Result<(), Veto> {
+    let holds = context.with::<DeviceData, _>(device, |device| device.part::<Capabilities>().holds);
+    if holds == 0 { Ok(()) } else { Err(Veto::Static) }
+}
+
+/// Asks the driver whether its device may be stopped, and stops it: the device leaves D0, and the driver
+/// releases the hardware. Then starts it again.
+pub fn rebalance(context: &Context, device: u64) -> Result<NtStatus, Veto> {
+    if !is_present(context, device) || !is_started(context, device) {
+        return Ok(NtStatus::NO_SUCH_DEVICE);
+    }
+    check_holds(context, device)?;
+    let query = pnp_power(context, device).map_or(0, |calls| calls.query_stop);
+    let status = call_optional(context, "EvtDeviceQueryStop", query, [device]);
+    if !status.is_success() {
+        return Err(Veto::Stop(status));
+    }
+    leave_d0(context, device, D3_FINAL);
+    release_hardware(context, device);
+    let started = start(context, device);
+    if started.is_err() {
+        end_failed(context, device);
+    }
+    Ok(started.err().unwrap_or(NtStatus::SUCCESS))
+}
+
+/// Removes a device that failed and was shut down: the plug-and-play manager treats it as removed by
+/// surprise.
+fn end_failed(context: &Context, device: u64) {
+    for dependent in dependents(context, device) {
+        surprise_remove(context, dependent);
+    }
+    let surprise = pnp_power(context, device).map_or(0, |calls| calls.surprise_removal);
+    call_optional(context, "EvtDeviceSurpriseRemoval", surprise, [device]);
+    for target in targets_on(context, device) {
+        tell(context, target, |data| data.device_left());
+    }
+    if context.framework().exists(device) {
+        context.with::<DeviceData, _>(device, |device| device.presence = Presence::ShutDown);
+        finish_surprise_removal(context, device);
+    }
 }
 
 /// Notifies the other drivers' targets that their device is not removed after all.
@@ -351,23 +396,25 @@ pub fn finish_surprise_removal(context: &Context, device: u64) {
 }
 
 /// Takes a device to a lower power state and back: calls `EvtDeviceD0Exit`, then `EvtDeviceD0Entry`, and
-/// the related callbacks.
+/// the related callbacks. A device that fails is removed.
 pub fn power_cycle(context: &Context, device: u64) -> NtStatus {
     if !is_present(context, device) {
         return NtStatus::NO_SUCH_DEVICE;
     }
-    let status = leave_d0(context, device, D3);
-    if !status.is_success() {
-        return status;
-    }
-    let mut reached = Reached::Prepared;
-    match return_to_d0(context, device, &mut reached) {
-        Ok(()) => NtStatus::SUCCESS,
-        Err(status) => {
+    let mut status = leave_d0(context, device, D3);
+    if status.is_success() {
+        let mut reached = Reached::Prepared;
+        if let Err(failed) = return_to_d0(context, device, &mut reached) {
             power_down(context, device, reached);
-            status
+            status = failed;
         }
     }
+    if !status.is_success() {
+        context.with::<DeviceData, _>(device, |device| device.presence = Presence::Removed);
+        shut_down(context, device);
+        end_failed(context, device);
+    }
+    status
 }
 
 fn return_to_d0(context: &Context, device: u64, reached: &mut Reached) -> NtResult {
@@ -413,8 +460,11 @@ fn pnp_power(context: &Context, device: u64) -> Option<PnpPowerCallbacks> {
 /// Starts a device. If the start fails, reverses the steps that succeeded.
 fn start(context: &Context, device: u64) -> NtResult {
     let mut reached = Reached::Resources;
-    prepare_and_enter_d0(context, device, &mut reached)
-        .inspect_err(|_| give_up(context, device, reached))
+    prepare_and_enter_d0(context, device, &mut reached).map_err(|status| {
+        give_up(context, device, reached);
+        // The framework reports one status for all that fails after the hardware is prepared.
+        if reached > Reached::Prepared { NtStatus::DEVICE_POWER_FAILURE } else { status }
+    })
 }
 
 /// Prepares the hardware with its resources, and enters D0.
@@ -433,6 +483,7 @@ fn prepare_and_enter_d0(context: &Context, device: u64, reached: &mut Reached) -
         ))?;
         // The driver may have created interrupts for resources that it chose.
         interrupts::assign(context, device);
+        *reached = Reached::Entered;
         check(call_optional(context, "EvtDeviceD0Entry", calls.d0_entry, [device, D3_FINAL]))?;
     }
     *reached = Reached::Powered;
@@ -449,11 +500,17 @@ fn prepare_and_enter_d0(context: &Context, device: u64, reached: &mut Reached) -
     dma::power_up(context, device)?;
     start_children(context, device);
     enter_d0(context, device);
-    context.with::<DeviceData, _>(device, |device| {
-        device.part::<SelfManagedIo>().has_begun = true;
+    let has_begun = context.with::<DeviceData, _>(device, |device| {
+        core::mem::replace(&mut device.part::<SelfManagedIo>().has_begun, true)
     });
-    let init = calls.map_or(0, |calls| calls.self_managed_io_init);
-    check(call_optional(context, "EvtDeviceSelfManagedIoInit", init, [device]))
+    let (name, begin) = if has_begun {
+        let restart = calls.map_or(0, |calls| calls.self_managed_io_restart);
+        ("EvtDeviceSelfManagedIoRestart", restart)
+    } else {
+        let init = calls.map_or(0, |calls| calls.self_managed_io_init);
+        ("EvtDeviceSelfManagedIoInit", init)
+    };
+    check(call_optional(context, name, begin, [device]))
 }
 
 /// Notifies the objects of a device, such as its child lists, that it has entered its working state.
@@ -470,20 +527,23 @@ fn enter_d0(context: &Context, device: u64) {
     power::resume_for_power(context, device);
 }
 
-/// Takes the device from D0 to `target`.
+/// Takes the device from D0 to `target`. Calls all callbacks, and returns the status of the last that
+/// failed.
 fn leave_d0(context: &Context, device: u64, target: u64) -> NtStatus {
     let calls = pnp_power(context, device);
     let suspend = calls.map_or(0, |calls| calls.self_managed_io_suspend);
-    call_optional(context, "EvtDeviceSelfManagedIoSuspend", suspend, [device]);
+    let suspended = call_optional(context, "EvtDeviceSelfManagedIoSuspend", suspend, [device]);
     context.with::<DeviceData, _>(device, |device| device.in_d0 = false);
     power::stop_for_power(context, device);
     dma::power_down(context, device);
     let exit = calls.map_or(0, |calls| calls.d0_exit_pre_interrupts);
     let name = "EvtDeviceD0ExitPreInterruptsDisabled";
-    call_optional(context, name, exit, [device, target]);
+    let before = call_optional(context, name, exit, [device, target]);
     interrupts::disconnect(context, device);
     let exit = calls.map_or(0, |calls| calls.d0_exit);
-    call_optional(context, "EvtDeviceD0Exit", exit, [device, target])
+    let exited = call_optional(context, "EvtDeviceD0Exit", exit, [device, target]);
+    let failed = [exited, before, suspended].into_iter().find(|status| !status.is_success());
+    failed.unwrap_or(NtStatus::SUCCESS)
 }
 
 /// Shuts the device down permanently: leaves D0 if necessary, releases the hardware, and empties the

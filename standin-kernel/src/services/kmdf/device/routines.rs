@@ -3,20 +3,18 @@
 use super::pnp::surprise_remove;
 use crate::{
     execution::routine::{Handle, Routine},
-    ground::NtStatus,
-    services::{
-        kmdf::{
-            driver::DriverData,
-            io::pass,
-            state::{
-                device::{DeviceData, DeviceInterface, device_of},
-                framework::{Context, Entries},
-                queue::QueueData,
-                request::RequestData,
-            },
-            work::{Work, WorkKind, queue_work},
+    ground::{NtResult, NtStatus, abi::UnicodeString},
+    services::kmdf::{
+        driver::DriverData,
+        io::pass,
+        state::{
+            device::{DeviceData, DeviceInterface, device_of},
+            framework::{Context, Entries},
+            queue::QueueData,
+            request::RequestData,
         },
-        strings::read_unicode_string,
+        text_routines::{read_optional_text, read_text},
+        work::{Work, WorkKind, queue_work},
     },
 };
 
@@ -36,20 +34,36 @@ fn create_interface(
     device: Handle<DeviceData>,
     guid: u64,
     reference: u64,
-) -> NtStatus {
+) -> NtResult {
+    device.check(context);
     let class: [u8; 16] = context.read(guid);
-    let reference =
-        if reference == 0 { String::new() } else { read_unicode_string(context, reference) };
+    let reference = read_optional_text(context, reference)?;
     device.with(context, |device| {
+        if device.is_control() {
+            return Err(NtStatus::INVALID_DEVICE_REQUEST);
+        }
         device.interfaces.push(DeviceInterface { class, reference, is_enabled: true });
-    });
-    NtStatus::SUCCESS
+        Ok(())
+    })
 }
 
-fn create_link(context: &Context, device: Handle<DeviceData>, name: u64) -> NtStatus {
-    let name = read_unicode_string(context, name);
-    device.with(context, |device| device.links.push(name));
-    NtStatus::SUCCESS
+/// Creates the one symbolic link that a device has.
+fn create_link(context: &Context, device: Handle<DeviceData>, name: u64) -> NtResult {
+    let string: UnicodeString = context.read(name);
+    if string.length == 0 {
+        return Err(NtStatus::INVALID_DEVICE_REQUEST);
+    }
+    let name = read_text(context, name)?;
+    device.with(context, |device| {
+        if !device.links.is_empty() {
+            return Err(NtStatus::INVALID_DEVICE_REQUEST);
+        }
+        if device.is_control() && device.init.name.is_none() {
+            return Err(NtStatus::INVALID_DEVICE_STATE);
+        }
+        device.links.push(name);
+        Ok(())
+    })
 }
 
 fn get_default_queue(context: &Context, device: Handle<DeviceData>) -> u64 {
@@ -100,8 +114,15 @@ fn configure_dispatching(
 }
 
 /// Declares the device failed. After the current step, the kernel treats it as surprise-removed.
-fn set_failed(context: &Context, device: Handle<DeviceData>, _action: u32) {
+fn set_failed(context: &Context, device: Handle<DeviceData>, action: u32) {
     device.check(context);
+    // WdfDeviceFailedAttemptRestart and WdfDeviceFailedNoRestart.
+    if !(1..=2).contains(&action) {
+        context.warn_of_misuse(|| {
+            format!("with {action}, which is no WDF_DEVICE_FAILED_ACTION; nothing happens")
+        });
+        return;
+    }
     queue_work(
         context,
         Work { kind: WorkKind::FailedDevice, routine: 0, handle: device.0, run: surprise_remove },

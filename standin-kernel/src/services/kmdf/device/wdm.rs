@@ -13,7 +13,7 @@ use crate::{
             state::{
                 device::{Below, DeviceData},
                 device_object::{Object, Objects, bus_object, fill, foreign, own, update},
-                framework::{BadHandle, Context, Data, Entries, ObjectRoutine},
+                framework::{BadHandle, Choices, Context, Data, Entries, ObjectRoutine},
                 simulated,
                 stack::physical_object,
             },
@@ -32,6 +32,7 @@ pub const ENTRIES: Entries = &[
 
 impl Data for DeviceData {
     const NAME: &'static str = "WDFDEVICE";
+    const CHOICES: Choices = Choices::SYNCHRONIZED;
     const BEFORE_DELETE: Option<ObjectRoutine> = Some(detach);
 
     fn is_frameworks(&self) -> bool {

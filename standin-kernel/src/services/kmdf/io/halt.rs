@@ -11,7 +11,7 @@ use crate::{
         state::{
             device::DeviceData,
             file::FileData,
-            framework::{Context, Data, Entries, ObjectRoutine},
+            framework::{Choices, Context, Data, Entries, ObjectRoutine},
             queue::{Notify, QueueData},
             request::{RequestData, describe},
         },
@@ -32,6 +32,8 @@ pub const ENTRIES: Entries = &[
 
 impl Data for QueueData {
     const NAME: &'static str = "WDFQUEUE";
+    const CHOICES: Choices = Choices { level: true, scope: true, has_fixed_parent: false };
+    const IS_PASSIVE: bool = true;
     const BEFORE_DELETE: Option<ObjectRoutine> = Some(purge_before_delete);
     const REQUEST_ENDED: Option<ObjectRoutine> = Some(dispatch);
 

@@ -7,7 +7,7 @@ use crate::{
     execution::routine::{Handle, Routine},
     ground::{NtResult, NtStatus, abi::IoQueueConfig},
     services::kmdf::{
-        object::create_from,
+        object::{create_from, discard},
         presentation,
         state::{
             device::{DeviceData, get_device},
@@ -79,7 +79,7 @@ fn queue_create(
     let made = create_from(context, data, attributes, Some(device.0)).and_then(|queue| {
         presentation::check_queue(context, queue)
             .map(|()| queue)
-            .inspect_err(|_| context.framework().forget(queue))
+            .inspect_err(|_| discard(context, queue))
     });
     let handle = made?;
     if is_default {

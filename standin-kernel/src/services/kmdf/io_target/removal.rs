@@ -12,6 +12,7 @@ use crate::{
 
 impl Data for TargetData {
     const NAME: &'static str = "WDFIOTARGET";
+    const IS_PASSIVE: bool = true;
     const BEFORE_DELETE: Option<ObjectRoutine> = Some(close_before_delete);
     const DEVICE_LEAVES: Option<fn(&Context, u64) -> NtStatus> = Some(device_leaves);
     const DEVICE_STAYS: Option<ObjectRoutine> = Some(device_stays);

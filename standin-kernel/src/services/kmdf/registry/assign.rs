@@ -12,9 +12,9 @@ use crate::{
                 framework::{Context, Entries},
                 text::TextData,
             },
+            text_routines::read_text,
         },
         managers::registry::value::{MAX_VALUE, RegistryValue},
-        strings::read_unicode_string,
     },
 };
 
@@ -30,10 +30,8 @@ pub const ENTRIES: Entries = &[
 
 /// Sets the value that the driver named.
 fn set(context: &Context, key: u64, name: u64, value: RegistryValue) -> NtResult {
-    id_of(context, key).and_then(|key| {
-        let name = read_unicode_string(context, name);
-        context.registry().set_value(key, &name, value)
-    })
+    let key = id_of(context, key)?;
+    context.registry().set_value(key, &read_text(context, name)?, value)
 }
 
 /// Returns the bytes of a value at an address that the driver passed.
@@ -74,9 +72,11 @@ fn assign_memory(
         (start, size)
     } else {
         let part: MemoryOffset = context.read(offset);
-        let start =
+        let chosen =
             memory.with(context, |memory| memory.part(part.buffer_offset, part.buffer_length));
-        (start.ok_or(NtStatus::INVALID_PARAMETER)?, part.buffer_length)
+        let rest = size.saturating_sub(part.buffer_offset);
+        let length = if part.buffer_length == 0 { rest } else { part.buffer_length };
+        (chosen.ok_or(NtStatus::INTEGER_OVERFLOW)?, length)
     };
     let bytes = bytes_at(context, start, size)?;
     set(context, key, name, RegistryValue::from_bytes(kind, bytes))
@@ -88,21 +88,28 @@ fn assign_string(context: &Context, key: u64, name: u64, string: Handle<TextData
 }
 
 fn assign_unicode_string(context: &Context, key: u64, name: u64, value: u64) -> NtResult {
-    let text = read_unicode_string(context, value);
+    let text = read_text(context, value)?;
     set(context, key, name, RegistryValue::Text(text))
 }
 
+/// `REG_MULTI_SZ`.
+const MULTI_STRING: u32 = 7;
+
 fn assign_multi_string(context: &Context, key: u64, name: u64, collection: u64) -> NtResult {
-    let texts = items(context, collection)
-        .into_iter()
-        .map(|string| context.with::<TextData, _>(string, |text| text.to_text()))
-        .collect();
-    set(context, key, name, RegistryValue::Texts(texts))
+    let text_of = |item: u64| {
+        let mut framework = context.framework();
+        framework.get::<TextData>(item).map(|text| text.to_text())
+    };
+    let texts: Result<Vec<String>, _> =
+        items(context, collection).into_iter().map(text_of).collect();
+    // Other objects than strings.
+    let texts = texts.map_err(|_| NtStatus::INVALID_PARAMETER)?;
+    // The framework ends an empty list with two NULs, too.
+    let bytes = if texts.is_empty() { vec![0; 4] } else { RegistryValue::Texts(texts).bytes() };
+    set(context, key, name, RegistryValue::from_bytes(MULTI_STRING, bytes))
 }
 
 fn remove_value(context: &Context, key: u64, name: u64) -> NtResult {
-    id_of(context, key).and_then(|key| {
-        let name = read_unicode_string(context, name);
-        context.registry().remove_value(key, &name)
-    })
+    let key = id_of(context, key)?;
+    context.registry().remove_value(key, &read_text(context, name)?)
 }

@@ -11,12 +11,12 @@ use crate::{
                 device::{DeviceData, DeviceInit},
                 framework::{Context, Data, Entries, ObjectRoutine},
             },
+            text_routines::read_text,
         },
         managers::registry::{
             paths::{device_path, parameters_path},
             store::{KeyId, NewKey},
         },
-        strings::read_unicode_string,
     },
 };
 
@@ -29,6 +29,7 @@ pub struct KeyData {
 
 impl Data for KeyData {
     const NAME: &'static str = "WDFKEY";
+    const IS_PASSIVE: bool = true;
 
     const BEFORE_DELETE: Option<ObjectRoutine> = Some(close_handle);
 }
@@ -134,7 +135,7 @@ fn open(
     attributes: u64,
     key: u64,
 ) -> NtResult {
-    let name = read_unicode_string(context, name);
+    let name = read_text(context, name)?;
     let created = start(context, parent).and_then(|start| {
         let found = context.registry().open(start, &name)?;
         key_object(context, found, attributes, driver_of(context))
@@ -157,7 +158,7 @@ fn create_key(
     const EXISTING: u32 = 2;
     /// `REG_OPTION_VOLATILE`.
     const VOLATILE: u32 = 1;
-    let name = read_unicode_string(context, name);
+    let name = read_text(context, name)?;
     let new = NewKey { is_volatile: options & VOLATILE != 0, ..NewKey::default() };
     let created = start(context, parent).and_then(|start| {
         let (found, is_new) = context.registry().create(start, &name, new)?;

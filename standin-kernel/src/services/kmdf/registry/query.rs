@@ -14,9 +14,10 @@ use crate::{
                 framework::{Context, Entries},
                 text::TextData,
             },
+            text_routines::read_text,
         },
-        managers::registry::value::{RegistryValue, split_list},
-        strings::{read_unicode_string, text_bytes},
+        managers::registry::value::split_list,
+        strings::units,
     },
 };
 
@@ -29,27 +30,37 @@ pub const ENTRIES: Entries = &[
     ("WdfRegistryQueryMemory", Routine::after_globals(query_memory)),
 ];
 
-/// Returns the value that the driver named.
-fn find(context: &Context, key: u64, name: u64) -> NtResult<RegistryValue> {
+/// Returns the type and the bytes of the value that the driver named.
+fn find(context: &Context, key: u64, name: u64) -> NtResult<(u32, Vec<u8>)> {
     let key = id_of(context, key)?;
-    let name = read_unicode_string(context, name);
+    let name = read_text(context, name)?;
     let (_, value) = context.registry().value(key, &name)?;
-    Ok(value)
+    Ok((value.kind(), value.bytes()))
 }
 
-/// Returns the string value that the driver named.
-fn find_text(context: &Context, key: u64, name: u64) -> NtResult<String> {
-    match find(context, key, name)? {
-        RegistryValue::Text(text) => Ok(text),
-        _ => Err(NtStatus::OBJECT_TYPE_MISMATCH),
-    }
+/// Returns whether a type is `REG_SZ` or `REG_EXPAND_SZ`.
+const fn is_text(kind: u32) -> bool {
+    matches!(kind, 1 | 2)
+}
+
+/// Returns a string value's bytes without the NUL at their end.
+fn without_nul(bytes: &[u8]) -> &[u8] {
+    bytes.strip_suffix(&[0, 0]).unwrap_or(bytes)
+}
+
+fn size_of_text(bytes: &[u8]) -> u16 {
+    u16::try_from(bytes.len()).unwrap_or(u16::MAX)
 }
 
 fn query_ulong(context: &Context, key: u64, name: u64, value: u64) -> NtResult {
-    let RegistryValue::Dword(found) = find(context, key, name)? else {
+    const DWORD: u32 = 4;
+    context.require(value);
+    let (kind, bytes) = find(context, key, name)?;
+    if kind != DWORD {
         return Err(NtStatus::OBJECT_TYPE_MISMATCH);
-    };
-    context.write(value, &found);
+    }
+    let number = bytes.as_slice().try_into().map_err(|_| NtStatus::BUFFER_OVERFLOW)?;
+    context.write(value, &u32::from_le_bytes(number));
     Ok(())
 }
 
@@ -62,27 +73,41 @@ fn query_unicode_string(
     length: u64,
     value: u64,
 ) -> NtResult {
-    let bytes = text_bytes(&find_text(context, key, name)?);
-    let needed = u16::try_from(bytes.len()).map_err(|_| NtStatus::INTEGER_OVERFLOW)?;
-    context.write_optional(length, &needed);
-    if value == 0 {
-        return Err(NtStatus::BUFFER_OVERFLOW);
+    let string: Option<UnicodeString> = context.read_optional(value);
+    if let Some(string) = &string {
+        read_text(context, value)?;
+        if string.maximum_length == 0 {
+            return Err(NtStatus::INVALID_PARAMETER);
+        }
     }
-    let mut string: UnicodeString = context.read(value);
-    if string.maximum_length < needed {
-        return Err(NtStatus::BUFFER_OVERFLOW);
+    let (kind, bytes) = find(context, key, name)?;
+    let room = string.map_or(0, |string| string.maximum_length);
+    let fits = bytes.len() <= usize::from(room);
+    if fits && !is_text(kind) {
+        return Err(NtStatus::OBJECT_TYPE_MISMATCH);
     }
+    context.write_optional(length, &size_of_text(&bytes));
+    let Some(mut string) = string.filter(|_| fits) else {
+        return if fits { Ok(()) } else { Err(NtStatus::BUFFER_OVERFLOW) };
+    };
     context.write_bytes(string.buffer, &bytes);
-    string.length = needed - 2;
+    string.length = size_of_text(without_nul(&bytes));
     context.write(value, &string);
     Ok(())
 }
 
 fn query_string(context: &Context, key: u64, name: u64, string: Handle<TextData>) -> NtResult {
-    let found = find_text(context, key, name)
-        .and_then(|text| TextData::new(&text).ok_or(NtStatus::INTEGER_OVERFLOW));
-    let found = found?;
-    string.with(context, |text| *text = found);
+    string.check(context);
+    let (kind, bytes) = find(context, key, name)?;
+    if !is_text(kind) {
+        return Err(NtStatus::OBJECT_TYPE_MISMATCH);
+    }
+    if bytes.is_empty() {
+        return Err(NtStatus::RESOURCE_DATA_NOT_FOUND);
+    }
+    let text = String::from_utf16_lossy(&units(without_nul(&bytes)));
+    let new = TextData::new(&text).ok_or(NtStatus::INVALID_BUFFER_SIZE)?;
+    string.with(context, |text| *text = new);
     Ok(())
 }
 
@@ -95,17 +120,16 @@ fn query_value(
     length_queried: u64,
     kind: u64,
 ) -> NtResult {
-    let found = find(context, key, name)?;
-    let bytes = found.bytes();
-    if length_queried != 0 {
-        let needed = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
-        context.write(length_queried, &needed);
-    }
-    context.write_optional(kind, &found.kind());
-    if value == 0 || (length as usize) < bytes.len() {
+    let (found, bytes) = find(context, key, name)?;
+    context.write_optional(length_queried, &u32::try_from(bytes.len()).unwrap_or(u32::MAX));
+    context.write_optional(kind, &found);
+    let room = if value == 0 { 0 } else { length as usize };
+    if bytes.len() > room {
         return Err(NtStatus::BUFFER_OVERFLOW);
     }
-    context.write_bytes(value, &bytes);
+    if value != 0 {
+        context.write_bytes(value, &bytes);
+    }
     Ok(())
 }
 
@@ -118,17 +142,19 @@ fn query_memory(
     memory: u64,
     kind: u64,
 ) -> NtResult {
-    let found = find(context, key, name)?;
-    let bytes = found.bytes();
+    let (found, bytes) = find(context, key, name)?;
     if bytes.is_empty() {
         return Err(NtStatus::RESOURCE_DATA_NOT_FOUND);
     }
     let made = make_filled(context, &bytes, attributes);
     if made.is_ok() && kind != 0 {
-        context.write(kind, &found.kind());
+        context.write(kind, &found);
     }
     give(context, made, memory)
 }
+
+/// `REG_MULTI_SZ`.
+const MULTI_STRING: u32 = 7;
 
 /// Adds a string object to a collection for each string of a `REG_MULTI_SZ` value.
 fn query_multi_string(
@@ -139,14 +165,19 @@ fn query_multi_string(
     collection: Handle<CollectionData>,
 ) -> NtResult {
     collection.check(context);
-    let texts = match find(context, key, name)? {
-        RegistryValue::Texts(texts) => texts,
-        RegistryValue::Other(7, bytes) => split_list(&bytes),
-        _ => return Err(NtStatus::OBJECT_TYPE_MISMATCH),
-    };
+    let (kind, bytes) = find(context, key, name)?;
+    if kind != MULTI_STRING {
+        return Err(NtStatus::OBJECT_TYPE_MISMATCH);
+    }
+    if bytes.is_empty() {
+        return Err(NtStatus::RESOURCE_DATA_NOT_FOUND);
+    }
+    if !bytes.len().is_multiple_of(2) || !bytes.ends_with(&[0; 4]) {
+        return Err(NtStatus::OBJECT_TYPE_MISMATCH);
+    }
     let attributes = read_attributes(context, attributes);
     let parent = driver_of(context);
-    for text in texts {
+    for text in split_list(&bytes) {
         let data = TextData::new(&text).ok_or(NtStatus::INTEGER_OVERFLOW)?;
         push(context, collection.0, create(context, data, attributes.as_ref(), parent)?);
     }

@@ -3,7 +3,7 @@
 use std::{any::Any, collections::HashMap, sync::Arc};
 
 use parking_lot::{Mutex, MutexGuard};
-use zerocopy::{FromBytes, FromZeros, IntoBytes};
+use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes};
 
 use crate::{
     execution::{
@@ -164,14 +164,48 @@ impl Context {
 
     /// Bugchecks because a structure's `Size` is wrong, in a routine that returns no status.
     pub fn stop_for_size(&self, structure: &str, size: u32) -> ! {
-        self.stop(
-            Rule::BadHandle,
-            format!(
-                "{} was called from {} with a {structure} whose Size is {size}",
-                self.call().name,
-                self.caller()
-            ),
-        )
+        self.stop_call(Rule::BadHandle, &format!("with a {structure} whose Size is {size}"))
+    }
+
+    /// Warns of a structure whose `Size` is not that of the headers, in a routine that ignores the call
+    /// then.
+    pub fn warn_of_size(&self, structure: &str, size: u32) {
+        self.warn_of_misuse(|| {
+            format!("with a {structure} whose Size is {size}; the framework ignores the call")
+        });
+    }
+
+    /// Bugchecks with `WDF_VIOLATION`. `parameters` are its second and third, and `what` completes "was
+    /// called from PLACE".
+    pub fn violate(&self, violation: Violation, parameters: [u64; 2], what: &str) -> ! {
+        const WDF_VIOLATION: u32 = 0x10D;
+        let [second, third] = parameters;
+        let parameters = [violation as u64, second, third, 0];
+        self.bugcheck(WDF_VIOLATION, parameters, self.sentence(what), &self.backtrace())
+    }
+
+    /// Bugchecks for a null pointer, as the framework does for a required parameter.
+    pub fn require(&self, address: u64) {
+        if address == 0 {
+            let place = self.call().return_address;
+            self.violate(
+                Violation::Null,
+                [0, place],
+                "with a null pointer for a required parameter",
+            );
+        }
+    }
+
+    /// Reads a value at an address from the driver, which must not be null.
+    pub fn read<T: FromBytes + IntoBytes>(&self, address: u64) -> T {
+        self.require(address);
+        (**self).read(address)
+    }
+
+    /// Writes a value at an address from the driver, which must not be null.
+    pub fn write<T: IntoBytes + Immutable>(&self, address: u64, value: &T) {
+        self.require(address);
+        (**self).write(address, value);
     }
 
     /// Bugchecks because a handle is wrong.
@@ -183,17 +217,44 @@ impl Context {
             }
             None => "is not an object handle".to_owned(),
         };
-        self.stop(
-            Rule::BadHandle,
-            format!(
-                "{} was called from {} with 0x{:016X}, which {what}; expected a {}",
-                self.call().name,
-                self.caller(),
-                error.handle,
-                error.expected
-            ),
+        self.violate(
+            Violation::Handle,
+            [error.handle, 0],
+            &format!("with 0x{:016X}, which {what}; expected a {}", error.handle, error.expected),
         )
     }
+}
+
+/// The first parameter of `WDF_VIOLATION` (`WDF_BUGCHECK_CODES`).
+#[derive(Clone, Copy, Debug)]
+pub enum Violation {
+    /// `WDF_RECURSIVE_LOCK`.
+    RecursiveLock = 2,
+    /// `WDF_REQUIRED_PARAMETER_IS_NULL`.
+    Null = 4,
+    /// `WDF_INVALID_HANDLE`.
+    Handle = 5,
+    /// `WDF_OBJECT_ERROR`.
+    Object = 7,
+    /// `WDF_INVALID_LOCK_OPERATION`.
+    Lock = 0xB,
+}
+
+/// What a driver may choose in an object's attributes, besides a context and callbacks.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Choices {
+    /// The execution level.
+    pub level: bool,
+    /// The synchronization scope.
+    pub scope: bool,
+    /// The parent cannot be chosen.
+    pub has_fixed_parent: bool,
+}
+
+impl Choices {
+    /// The choices for objects whose callbacks are synchronized, with a parent that the framework
+    /// chooses.
+    pub const SYNCHRONIZED: Self = Self { level: true, scope: true, has_fixed_parent: true };
 }
 
 /// A module's part of the function table.
@@ -211,6 +272,15 @@ pub trait Data: Any + Send {
     fn is_frameworks(&self) -> bool {
         false
     }
+
+    /// What a driver may choose in the object's attributes.
+    const CHOICES: Choices = Choices { level: false, scope: false, has_fixed_parent: false };
+
+    /// Set if the object is cleaned up and destroyed at `PASSIVE_LEVEL` only.
+    const IS_PASSIVE: bool = false;
+
+    /// Releases what the object holds, after its destroy callbacks.
+    const AFTER_DESTROY: Option<ObjectRoutine> = None;
 
     /// Stops the object's activity before the object is deleted.
     const BEFORE_DELETE: Option<ObjectRoutine> = None;
@@ -252,6 +322,7 @@ pub struct General;
 
 impl Data for General {
     const NAME: &'static str = "WDFOBJECT";
+    const CHOICES: Choices = Choices { level: true, scope: false, has_fixed_parent: false };
 }
 
 /// The data of an object of any kind.
@@ -260,6 +331,10 @@ pub trait AnyData: Any + Send {
     fn name(&self) -> &'static str;
     /// See [`Data::is_frameworks`].
     fn belongs_to_framework(&self) -> bool;
+    /// See [`Data::IS_PASSIVE`].
+    fn is_passive(&self) -> bool;
+    /// See [`Data::AFTER_DESTROY`].
+    fn after_destroy(&self) -> Option<ObjectRoutine>;
     /// See [`Data::BEFORE_DELETE`].
     fn before_delete(&self) -> Option<ObjectRoutine>;
     /// See [`Data::REQUEST_ENDED`].
@@ -281,6 +356,14 @@ impl<T: Data> AnyData for T {
 
     fn belongs_to_framework(&self) -> bool {
         self.is_frameworks()
+    }
+
+    fn is_passive(&self) -> bool {
+        T::IS_PASSIVE
+    }
+
+    fn after_destroy(&self) -> Option<ObjectRoutine> {
+        T::AFTER_DESTROY
     }
 
     fn before_delete(&self) -> Option<ObjectRoutine> {
@@ -336,11 +419,20 @@ pub struct Object {
     pub references: u32,
     /// The number of references that the framework holds, for instance for a collection.
     pub held: u32,
+    /// Set if the driver has asked for the deletion.
+    pub delete_called: bool,
+    /// Set once the object's deletion has begun. It gets no more children and contexts.
+    pub disposing: bool,
     /// Set if the object was deleted. It is destroyed when the last reference is released.
     pub deleted: bool,
 }
 
 impl Object {
+    /// Returns whether the object was deleted and nobody holds a reference to it.
+    pub const fn is_over(&self) -> bool {
+        self.deleted && self.references + self.held == 0
+    }
+
     fn get<T: Data>(&mut self) -> Option<&mut T> {
         let data: &mut dyn Any = &mut *self.data;
         data.downcast_mut()
@@ -393,6 +485,8 @@ impl Framework {
                 synchronization_scope: 0,
                 references: 0,
                 held: 0,
+                delete_called: false,
+                disposing: false,
                 deleted: false,
             },
         );
@@ -412,11 +506,31 @@ impl Framework {
 
     /// Removes an object.
     pub fn forget(&mut self, handle: u64) {
-        if let Some(object) = self.objects.remove(&handle)
-            && let Some(parent) = object.parent.and_then(|parent| self.objects.get_mut(&parent))
-        {
+        self.separate(handle);
+        self.objects.remove(&handle);
+    }
+
+    /// Takes an object from its parent.
+    pub fn separate(&mut self, handle: u64) {
+        let parent = self.objects.get_mut(&handle).and_then(|object| object.parent.take());
+        if let Some(parent) = parent.and_then(|parent| self.objects.get_mut(&parent)) {
             parent.children.retain(|child| *child != handle);
         }
+    }
+
+    /// Returns whether the deletion of an object has begun.
+    pub fn is_disposing(&self, handle: u64) -> bool {
+        self.objects.get(&handle).is_some_and(|object| object.disposing)
+    }
+
+    /// Returns whether an object or a descendant is cleaned up at `PASSIVE_LEVEL` only.
+    pub fn is_deleted_passively(&self, root: u64) -> bool {
+        const PASSIVE: u32 = 2;
+        self.subtree(root).iter().any(|handle| {
+            let object = self.objects.get(handle);
+            object
+                .is_some_and(|object| object.data.is_passive() || object.execution_level == PASSIVE)
+        })
     }
 
     /// Returns whether a handle was issued, even if its object is gone. Handles are never reused.

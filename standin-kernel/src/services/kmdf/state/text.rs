@@ -7,14 +7,17 @@ use crate::{
 };
 
 /// A string object.
+#[derive(Default)]
 pub struct TextData {
-    text: Block,
+    /// The text, unless the object never had one.
+    text: Option<Block>,
     /// The length in bytes, without the NUL.
     length: u16,
 }
 
 impl Data for TextData {
     const NAME: &'static str = "WDFSTRING";
+    const IS_PASSIVE: bool = true;
 }
 
 impl TextData {
@@ -25,22 +28,21 @@ impl TextData {
         let length = u16::try_from(bytes.len()).ok()?.checked_sub(2)?;
         let block = Block::zeroed(bytes.len());
         memory::write_bytes(block.address(), &bytes).ok()?;
-        Some(Self { text: block, length })
+        Some(Self { text: Some(block), length })
     }
 
     /// Returns the text.
     pub fn to_text(&self) -> String {
-        let bytes = memory::read_bytes(self.text.address(), usize::from(self.length));
+        let bytes = memory::read_bytes(self.counted().buffer, usize::from(self.length));
         String::from_utf16_lossy(&units(&bytes.unwrap_or_default()))
     }
 
     /// Returns the string for a driver. Its text is valid as long as the object exists.
     pub const fn counted(&self) -> UnicodeString {
-        UnicodeString {
-            length: self.length,
-            maximum_length: self.length + 2,
-            reserved: 0,
-            buffer: self.text.address(),
-        }
+        let (maximum_length, buffer) = match &self.text {
+            Some(text) => (self.length + 2, text.address()),
+            None => (0, 0),
+        };
+        UnicodeString { length: self.length, maximum_length, reserved: 0, buffer }
     }
 }
