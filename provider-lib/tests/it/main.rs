@@ -6,6 +6,7 @@ extern crate self as itself;
 
 mod configured;
 mod cuts;
+mod debugger;
 mod declared;
 mod decode;
 mod documents;
