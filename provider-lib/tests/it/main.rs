@@ -15,6 +15,7 @@ mod elements;
 mod enable_state;
 pub mod exported;
 mod foreign;
+mod from_wpp;
 mod helpers;
 mod hostile;
 mod imported;
