@@ -63,7 +63,7 @@ impl<const N: usize> EventBlob<N> {
 pub struct EventRef<const HAS_METADATA: bool>(*const EventBlob<0>);
 
 impl<const HAS_METADATA: bool> EventRef<HAS_METADATA> {
-    const fn descriptor(self) -> &'static EventDescriptor {
+    pub(crate) const fn descriptor(self) -> &'static EventDescriptor {
         // SAFETY: `EventBlob` created the pointer from a `&'static` blob.
         let blob = unsafe { &*self.0 };
         &blob.descriptor

@@ -122,6 +122,7 @@ mod filter;
 mod hex_dump;
 mod irql;
 mod limit;
+mod mirror;
 mod mode;
 mod notification;
 mod opaque;
@@ -228,6 +229,7 @@ macro_rules! event {
 /// | `autologger`, `autologger(session = "…", …)` | a session that Windows 11 starts while it boots (`AutoLogger`) and that enables the provider; `cargo etw inf new` writes it to the INF file |
 /// | `binary_tracking` | every session that records the provider's events also records the path of the driver's image (`EventProviderBinaryTrackInfo`), so that decoders find the decoding resources in it |
 /// | `statistics` | the provider counts the events that ETW accepts ([`Statistics::written`]), and writes an event `ProviderStatistics` when a session requests its state; this costs each written event some instructions and an atomic addition |
+/// | `debugger` | debug builds of the driver's crate also print the provider's events in the debugger, whether or not a session enables them; see [below](#events-in-the-debugger) |
 /// | `stripes = 1` | the number of cache lines in which writes in progress are tracked, a power of two up to 64; the default is 16; two threads share a line with a probability of 1 in this number; use 1 for a driver that writes few events, and 64 for a driver that writes from every processor of a large machine |
 /// | `crate = path` | the path of this crate, if it is not `::wdk_etw`, for example in a crate that re-exports it |
 /// | `rundown = none` | writes in progress are not tracked, so that a write has no atomic operation; `unregister` is then `unsafe`: no write may be in progress |
@@ -409,6 +411,30 @@ macro_rules! event {
 /// or smallest number. This counts as a cut, and `FieldCut` contains the number before and after in
 /// place of the lengths, as unsigned 64-bit numbers.
 ///
+/// # Events in the debugger
+///
+/// With the argument `debugger`, a crate that is compiled with `debug_assertions` prints each event that
+/// it declares or writes with [`event!`](macro@event) in the kernel debugger, in one line of at most 511
+/// bytes, with `DbgPrintEx`, or with `OutputDebugStringA` in user mode:
+///
+/// ```text
+/// Contoso.Disk ReadComplete Status=STATUS_SUCCESS (0x00000000) Offset=0x1000 Name="disk0"
+/// ```
+///
+/// - Every event is printed, even while no session enables it and while the provider is not registered. So
+///   the event's `is_enabled()` is always true, its arguments are always evaluated, and a rate limit
+///   counts all occurrences. ETW receives an event only if a session enables it.
+/// - A line shows the first 128 characters of a text, 32 bytes and 16 elements of an array. It ends with
+///   `...` if it is cut. An `Arguments` value is formatted a second time.
+/// - The component is `DPFLTR_IHVDRIVER_ID`; the level is `DPFLTR_ERROR_LEVEL` for `Critical` and `Error`,
+///   `DPFLTR_WARNING_LEVEL`, `DPFLTR_INFO_LEVEL` for `Info` and `LogAlways`, and `DPFLTR_TRACE_LEVEL` for
+///   the others. Windows prints only errors unless the component's mask says otherwise.
+/// - Nothing is printed above `DIRQL`, where `DbgPrintEx` can deadlock. On ARM64, where the library does not
+///   read the IRQL, write no event of such a provider there.
+/// - Events of [`DynamicEvent`], which the `log` and `tracing` facades write, are not printed.
+///
+/// A release build contains none of this.
+///
 /// # Generated items
 ///
 /// The module has these public items:
@@ -439,6 +465,7 @@ pub mod __macro {
         bytes_of_size, count, count_of_size, elements, first, least, length,
     };
     pub use crate::limit::FirstOption;
+    pub use crate::mirror::{Bytes, Line, Narrow, Print, bits, map, structure};
     pub use crate::mode::{USER_MODE, assert_kernel_mode, assert_user_mode};
     pub use crate::provider::{Hooks, StaticProvider};
     pub use crate::text::Formatted;

@@ -250,6 +250,8 @@ pub struct Provider<S: ?Sized = [Stripe]> {
     phase: AtomicU8,
     sets_traits: bool,
     binary_tracking: bool,
+    /// True if the provider prints its events in the debugger.
+    pub(crate) prints: bool,
     /// The counts of the events that the provider writes, if it counts them.
     pub(crate) counting: Option<Counting>,
     /// The number of stripes.
@@ -301,6 +303,7 @@ impl<const N: usize> StaticProvider<N> {
                 phase: AtomicU8::new(UNREGISTERED),
                 sets_traits: true,
                 binary_tracking: false,
+                prints: false,
                 counting: None,
                 stripes: N,
                 id,

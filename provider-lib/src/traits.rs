@@ -3,7 +3,7 @@
 //! The stand-in kernel checks traits with its own code (`services/etw/traits.rs`): tests compare
 //! the two, so neither uses the other.
 
-use core::fmt;
+use core::{ffi::CStr, fmt};
 
 use etw_wire::limits::{MAX_TRAITS_SIZE, MIN_CUSTOM_TRAIT_TYPE, TRAIT_TYPE_GROUP};
 
@@ -233,6 +233,12 @@ impl<const N: usize> TraitsBuffer<N> {
             *size_high = high;
         }
         Ok(())
+    }
+
+    /// Returns the provider's name.
+    pub(crate) fn name(&self) -> &str {
+        let name = self.as_bytes().get(2..).and_then(|rest| CStr::from_bytes_until_nul(rest).ok());
+        name.unwrap_or_default().to_str().unwrap_or_default()
     }
 
     /// Returns the blob.

@@ -10,7 +10,7 @@ use wdk_etw_schema::{
 };
 
 use crate::{
-    names,
+    mirror, names,
     writer::{Writer, in_order},
 };
 
@@ -29,6 +29,7 @@ pub fn expand(event: &AdHoc) -> syn::Result<TokenStream> {
         encoding: Encoding::TraceLogging,
         provider: None,
         may_count: true,
+        start: mirror::start(&event.name, &event.fields),
     }
     .expand();
     let AdHoc { provider, opcode, limit, values, .. } = event;
@@ -94,9 +95,10 @@ pub fn expand(event: &AdHoc) -> syn::Result<TokenStream> {
         let __wdk_etw_provider: &::wdk_etw::Provider = &#provider;
         let __wdk_etw_level: ::wdk_etw::Level = #level;
         let __wdk_etw_keyword: ::wdk_etw::Keyword = #keyword;
-        if ::wdk_etw::Provider::is_enabled_fast(
-            __wdk_etw_provider, __wdk_etw_level, __wdk_etw_keyword,
-        ) #admits {
+        if (::core::cfg!(debug_assertions) && ::wdk_etw::Provider::prints(__wdk_etw_provider)
+            || ::wdk_etw::Provider::is_enabled_fast(
+                __wdk_etw_provider, __wdk_etw_level, __wdk_etw_keyword,
+            )) #admits {
             // A constant, because a `static` cannot name `Self`.
             let __wdk_etw_event: &'static ::wdk_etw::__macro::EventBlob<#size> = const {
                 &::wdk_etw::__macro::EventBlob::new(

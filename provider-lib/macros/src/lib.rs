@@ -3,6 +3,7 @@
 mod ad_hoc;
 mod configured;
 mod library;
+mod mirror;
 mod names;
 mod provider;
 mod writer;

@@ -11,6 +11,7 @@ use wdk_etw_schema::{
 };
 
 use crate::{
+    mirror::{self, OfEvent},
     names,
     writer::{Writer, in_order},
 };
@@ -60,13 +61,18 @@ pub fn expand(provider: &Provider) -> syn::Result<TokenStream> {
             #visibility const #ident: ::wdk_etw::Keyword = ::wdk_etw::Keyword::bit::<#bit>();
         }
     });
-    let maps = provider.maps.iter().map(map);
+    let maps = provider.maps.iter().map(|map| {
+        let printed = provider.debugger.then(|| mirror::map(map));
+        let map = self::map(map);
+        quote!(#map #printed)
+    });
     let elements = elements(provider);
-    let structures = provider
-        .structures
-        .iter()
-        .filter(|structure| !structure.in_library)
-        .map(|one| structure(one, elements.contains(&one.ident)));
+    let structures =
+        provider.structures.iter().filter(|structure| !structure.in_library).map(|one| {
+            let printed = provider.debugger.then(|| mirror::structure(one));
+            let structure = structure(one, elements.contains(&one.ident))?;
+            Ok(quote!(#structure #printed))
+        });
     let structures = structures.collect::<syn::Result<TokenStream>>()?;
     let mut writers = Writers { provider, names: HashMap::new(), functions: TokenStream::new() };
     let mut events = TokenStream::new();
@@ -127,6 +133,8 @@ fn registration(provider: &Provider) -> TokenStream {
         }
     });
     let statistics = provider.statistics.then(|| quote!(.with_statistics(&__WDK_ETW_WRITTEN)));
+    let debugger =
+        provider.debugger.then(|| quote!(.with_debugger(::core::cfg!(debug_assertions))));
     let stripes = provider.stripes.map(|stripes| {
         let stripes = usize::from(stripes);
         quote!(<#stripes>)
@@ -152,7 +160,7 @@ fn registration(provider: &Provider) -> TokenStream {
                 on_enable: #on_enable,
                 on_disable: #on_disable,
                 on_capture_state: #on_capture_state,
-            }) #without_traits #binary_tracking #statistics;
+            }) #without_traits #binary_tracking #statistics #debugger;
 
         /// Registers the provider; see [`::wdk_etw::Provider::register`].
         ///
@@ -457,6 +465,7 @@ impl Writers<'_> {
                 encoding: event.encoding,
                 provider: Some(quote!(PROVIDER)),
                 may_count: self.provider.statistics,
+                start: TokenStream::new(),
             }
             .expand(),
         );
@@ -494,17 +503,15 @@ impl Writers<'_> {
         let metadata = Literal::byte_string(&metadata);
         let idents = names::parameters(event);
         let options = Ident::new("options", Span::mixed_site());
-        let arguments = in_order(
-            &layout,
-            &quote!(::wdk_etw::__macro::EventBlob::#kind(&__WDK_ETW_EVENT)),
-            &quote!(#options),
-            &idents,
-        );
+        let blob = quote!(::wdk_etw::__macro::EventBlob::#kind(&__WDK_ETW_EVENT));
+        let arguments = in_order(&layout, &blob, &quote!(#options), &idents);
         let types: Vec<_> =
             event.fields.iter().map(|field| names::parameter(field, &quote!(super::))).collect();
         let calls = calls(event, &idents, &types);
         // The provider's module.
         let outer = quote!(super);
+        let printed = self.provider.debugger.then(|| OfEvent::new(event, &blob, &options, &idents));
+        let OfEvent { or_printed, docs, printed_only, printed_too } = printed.unwrap_or_default();
         let of_module = format!(" The descriptor, check and write of the event `{}`.", event.name);
         Ok(quote! {
             #[doc(inline)]
@@ -533,10 +540,11 @@ impl Writers<'_> {
 
                 /// Returns whether a session enables the event, ignoring the match-all keywords;
                 /// see [`is_enabled_fast`](::wdk_etw::Provider::is_enabled_fast).
+                #docs
                 #inline
                 #[must_use]
                 pub fn is_enabled() -> ::core::primitive::bool {
-                    ::wdk_etw::Provider::is_enabled_fast(
+                    #or_printed ::wdk_etw::Provider::is_enabled_fast(
                         &#outer::PROVIDER,
                         ::wdk_etw::Level(#level),
                         ::wdk_etw::Keyword::from_bits(#keyword),
@@ -565,10 +573,13 @@ impl Writers<'_> {
                     #options: O,
                     #(#idents: #types),*
                 ) -> ::core::result::Result<(), ::wdk_etw::WriteError> {
+                    #printed_too
                     if !::wdk_etw::Provider::is_open(&#outer::PROVIDER) {
                         return ::core::result::Result::Ok(());
                     }
-                    self::__wdk_etw_write(#options, #(#idents),*)
+                    ::wdk_etw::WriteError::check(
+                        #outer::#writer(#arguments),
+                    )
                 }
 
                 #[doc(hidden)]
@@ -577,6 +588,7 @@ impl Writers<'_> {
                     #options: O,
                     #(#idents: #types),*
                 ) -> ::core::result::Result<(), ::wdk_etw::WriteError> {
+                    #printed_only
                     ::wdk_etw::WriteError::check(
                         #outer::#writer(#arguments),
                     )

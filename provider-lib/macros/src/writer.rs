@@ -15,12 +15,12 @@ use crate::names;
 
 /// Returns a name that no item of the author has: with a constant in scope, a parameter or local
 /// variable of the same name would be a pattern.
-fn reserved(name: &str) -> Ident {
+pub fn reserved(name: &str) -> Ident {
     format_ident!("__wdk_etw_{name}", span = Span::mixed_site())
 }
 
 /// Returns the name of the function's parameter for a field.
-fn argument(field: usize) -> Ident {
+pub fn argument(field: usize) -> Ident {
     reserved(&format!("a{field}"))
 }
 
@@ -399,6 +399,8 @@ pub struct Writer<'a> {
     pub provider: Option<TokenStream>,
     /// True if the provider may count its events.
     pub may_count: bool,
+    /// The start of the function, before its write.
+    pub start: TokenStream,
 }
 
 impl Writer<'_> {
@@ -406,7 +408,7 @@ impl Writer<'_> {
     /// while the masks are sufficient, which is nearly always; it calls only ETW, so it saves few
     /// registers. In all other cases it calls the slow path.
     pub fn expand(&self) -> TokenStream {
-        let Self { layout, .. } = self;
+        let Self { layout, start, .. } = self;
         let by_parameter = reserved("provider");
         let (event, options) = (reserved("event"), reserved("options"));
         let (write, room_left) = (reserved("write"), reserved("room"));
@@ -479,6 +481,7 @@ impl Writer<'_> {
             &self.name,
             &TokenStream::new(),
             &quote! {
+                #start
                 #format
                 #prepare_fast
                 #cut_in_slow

@@ -25,6 +25,8 @@ pub struct Provider {
     /// True if the provider counts its events and writes its counters when a session requests its
     /// state.
     pub statistics: bool,
+    /// True if debug builds also print the provider's events in the debugger.
+    pub debugger: bool,
     /// The number of cache lines among which the counts of writes in progress are spread, or `None`
     /// for the library's choice; 0 without a rundown.
     pub stripes: Option<u8>,

@@ -68,12 +68,24 @@ unsafe extern "C" {
     /// IRQL: `DIRQL` or below. The routine has variable arguments; x64 and ARM64 pass a variable
     /// pointer argument like any other.
     fn DbgPrint(format: *const c_char, text: *const c_char) -> i32;
+
+    /// IRQL: `DIRQL` or below. As above.
+    fn DbgPrintEx(component: u32, level: u32, format: *const c_char, text: *const c_char) -> i32;
 }
 
 /// Prints a text in the kernel debugger.
 pub fn print(text: &CStr) {
     // SAFETY: the format takes one string that ends with NUL.
     unsafe { DbgPrint(c"%s".as_ptr(), text.as_ptr()) };
+}
+
+/// `DPFLTR_IHVDRIVER_ID` of dpfilter.h.
+const DPFLTR_IHVDRIVER_ID: u32 = 77;
+
+/// Prints a text in the kernel debugger, as a driver's message with this level (`DPFLTR_*_LEVEL`).
+pub fn print_with_level(level: u32, text: &CStr) {
+    // SAFETY: the format takes one string that ends with NUL.
+    unsafe { DbgPrintEx(DPFLTR_IHVDRIVER_ID, level, c"%s".as_ptr(), text.as_ptr()) };
 }
 
 #[cfg_attr(

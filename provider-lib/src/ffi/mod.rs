@@ -56,3 +56,14 @@ const _: () = {
 pub const PASSIVE_LEVEL: u8 = 0;
 /// `APC_LEVEL`.
 pub const APC_LEVEL: u8 = 1;
+/// The highest IRQL of devices on x64, one below `CLOCK_LEVEL`.
+pub const MAX_DIRQL: u8 = 12;
+
+/// `DPFLTR_ERROR_LEVEL` of dpfilter.h.
+pub const DPFLTR_ERROR_LEVEL: u32 = 0;
+/// `DPFLTR_WARNING_LEVEL`.
+pub const DPFLTR_WARNING_LEVEL: u32 = 1;
+/// `DPFLTR_TRACE_LEVEL`.
+pub const DPFLTR_TRACE_LEVEL: u32 = 2;
+/// `DPFLTR_INFO_LEVEL`.
+pub const DPFLTR_INFO_LEVEL: u32 = 3;

@@ -60,6 +60,11 @@ pub fn print(text: &CStr) {
     unsafe { OutputDebugStringA(text.as_ptr()) };
 }
 
+/// Prints a text in the debugger. Messages of programs have no level.
+pub fn print_with_level(_level: u32, text: &CStr) {
+    print(text);
+}
+
 /// Converts a Win32 error code to a status. Only the check for success is inlined.
 #[inline(always)]
 #[expect(clippy::inline_always, reason = "a single comparison on the hot path")]

@@ -6,6 +6,7 @@ extern crate self as itself;
 
 mod configured;
 mod cuts;
+mod debugger;
 mod declared;
 mod decode;
 mod documents;
@@ -14,6 +15,7 @@ mod elements;
 mod enable_state;
 pub mod exported;
 mod foreign;
+mod from_wpp;
 mod helpers;
 mod hostile;
 mod imported;

@@ -1,6 +1,8 @@
 //! Tests a driver with several providers: two in its own modules, and one in a library crate. Its
 //! image describes the events of all three.
 
+use std::fs;
+
 use crate::common;
 use etl_file::{Catalog, Guid, Trace, decode};
 use standin_kernel::{EnableParameters, Kernel, SessionConfig, Target};
@@ -65,4 +67,26 @@ fn the_events_of_all_providers_are_decoded_by_the_image() {
             "Contoso.Several.Driver 2  | Unloaded.",
         ]
     );
+}
+
+/// The provider of the devices has `debugger`. No session is there.
+#[test]
+fn only_a_debug_build_prints_events_and_has_the_code_for_it() {
+    let lines = ["Added", "", "Added"].map(|arrival| match arrival {
+        "" => "Contoso.Several.Devices FirstDevice\n".to_owned(),
+        arrival => format!("Contoso.Several.Devices DeviceAdded Arrival={arrival}\n"),
+    });
+    for (profile, printed) in [("debug", lines.concat()), ("release", String::new())] {
+        let image = common::driver(profile, "etw_several_driver.sys");
+        let kernel = Kernel::new();
+        let driver = kernel.load(&image).unwrap();
+        for _ in 0..2 {
+            driver.add_device().unwrap().remove().unwrap();
+        }
+        driver.unload().unwrap();
+        assert_eq!(kernel.debug_output().concat(), printed, "{profile}");
+        let image = fs::read(image).unwrap();
+        let is_imported = image.windows(11).any(|name| name == b"DbgPrintEx\0");
+        assert_eq!(is_imported, profile == "debug");
+    }
 }

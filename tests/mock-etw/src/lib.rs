@@ -76,6 +76,8 @@ pub enum Call {
     Free(u32),
     /// `DbgPrint`, with the text.
     Print(String),
+    /// `DbgPrintEx`, with the component, the level and the text.
+    PrintEx(u32, u32, String),
 }
 
 /// A write.
@@ -583,11 +585,31 @@ extern "system" fn ExFreePoolWithTag(block: *mut c_void, tag: u32) {
 // SAFETY: as above.
 #[unsafe(no_mangle)]
 extern "C" fn DbgPrint(format: *const c_char, text: *const c_char) -> i32 {
+    let text = formatted(format, text);
+    with(|etw| etw.calls.push(Call::Print(text)));
+    0
+}
+
+// SAFETY: as above.
+#[unsafe(no_mangle)]
+extern "C" fn DbgPrintEx(
+    component: u32,
+    level: u32,
+    format: *const c_char,
+    text: *const c_char,
+) -> i32 {
+    let text = formatted(format, text);
+    assert!(text.len() <= 512, "a message of at most 512 bytes is sent");
+    with(|etw| etw.calls.push(Call::PrintEx(component, level, text)));
+    0
+}
+
+/// Returns the text of a message, whose format is `%s`.
+fn formatted(format: *const c_char, text: *const c_char) -> String {
     // SAFETY: the library passes strings that end with NUL.
     let [format, text] = [format, text].map(|text| unsafe { CStr::from_ptr(text) });
     assert_eq!(format, c"%s");
-    with(|etw| etw.calls.push(Call::Print(text.to_string_lossy().into_owned())));
-    0
+    text.to_string_lossy().into_owned()
 }
 
 // SAFETY: as above.

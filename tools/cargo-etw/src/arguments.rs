@@ -8,7 +8,7 @@ use clap::{ArgAction, Command};
 use crate::{
     completions, doctor, inf, manifest,
     options::{file, flag, path, text},
-    package, recipes, trace,
+    package, recipes, trace, wpp,
 };
 
 /// Returns the command line as cargo starts it: `cargo-etw etw …`.
@@ -26,6 +26,7 @@ pub fn command() -> Command {
                 .subcommand(build())
                 .subcommand(run())
                 .subcommand(manifest::command())
+                .subcommand(wpp::command())
                 .subcommand(inf::command())
                 .subcommand(recipes::command())
                 .subcommand(package::command())

@@ -25,6 +25,7 @@ mod trace;
 mod tracer;
 #[cfg(unix)]
 mod vm;
+mod wpp;
 
 use std::{env, ffi::OsString, process::ExitCode};
 
@@ -96,6 +97,7 @@ fn run_other(name: &str, matches: &ArgMatches) -> Result<()> {
             let (name, matches) = subcommand(matches)?;
             manifest::run(name, matches)
         }
+        ("import-wpp", matches) => wpp::run(matches),
         ("inf", matches) => {
             let (name, matches) = subcommand(matches)?;
             inf::run(name, matches)

@@ -40,7 +40,7 @@ pub const DRIVERS: [(&str, &str); 15] = [
 ];
 
 /// The drivers that tests also load in a debug build.
-pub const IN_DEBUG: [&str; 2] = [sample::DRIVER.0, "etw-rules-driver"];
+pub const IN_DEBUG: [&str; 3] = [sample::DRIVER.0, "etw-rules-driver", "etw-several-driver"];
 
 /// Returns the folder for built drivers, where tests expect them.
 pub fn drivers(profile: Profile) -> PathBuf {

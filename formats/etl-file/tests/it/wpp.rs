@@ -8,6 +8,8 @@ use etl_file::read::PointerSize;
 use etl_file::wpp::{ArgumentError, DefectKind, Formats, FormatsError, Header};
 use etl_file::write::WppRecord;
 use etl_file::{Catalog, Clock, ClockType, FileTime, Guid};
+use etw_manifest::PropertyKind;
+use etw_wire::{InType, OutType};
 
 const GUID: &str = "15a8d173-19ed-3627-3053-66bb3b198115";
 
@@ -543,4 +545,74 @@ fn a_message_states_its_pointer_size() {
         let record = kernel::decode(&bytes).unwrap();
         assert_eq!(record.header.pointer_size, expected);
     }
+}
+
+/// Returns an event's message, and the fields with their types.
+fn converted(text: &str, arguments: &str) -> (String, Vec<(String, InType, OutType)>) {
+    let made = formats(text, arguments).to_manifest("Contoso.Driver", guid());
+    let [provider] = made.manifest.providers.as_slice() else {
+        panic!("one provider is expected");
+    };
+    let [event] = provider.events.as_slice() else {
+        panic!("one event is expected");
+    };
+    let message = event.message.map(|at| made.manifest.texts[at].value.clone());
+    let template = event.template.map(|at| &provider.templates[at]);
+    let fields = template.into_iter().flat_map(|template| &template.properties);
+    let fields = fields.map(|field| match field.kind {
+        PropertyKind::Data { in_type, out_type, .. } => (field.name.clone(), in_type, out_type),
+        _ => panic!("{field:?}"),
+    });
+    (message.unwrap_or_default(), fields.collect())
+}
+
+#[test]
+fn the_text_of_a_message_becomes_that_of_an_event() {
+    for (text, expected) in [
+        ("%!FUNC!: %10!d!5 %10!x!! %10!s!", "Class::Method<a, b>: %1!s!5 %1%! %1"),
+        ("100%% of%n%99!s!%3!x!%1!s! 5%", "100%% of%ndriver 5%%"),
+        ("%!LEVEL! %!nothing! %q%.", "TRACE_LEVEL_WARNING  %%q."),
+        ("%10 and %10!04x!", "%1 and %1"),
+    ] {
+        assert_eq!(converted(text, "a, ItemLong -- 10").0, expected, "{text}");
+    }
+    let (message, fields) = converted("%10!d! %11!s!", "a, ItemLong -- 10\r\nb, ItemFancy -- 11");
+    assert_eq!((message.as_str(), fields.len()), ("%1 (B)", 1));
+}
+
+#[test]
+fn every_type_of_an_argument_has_one_in_an_event() {
+    use {InType as In, OutType as Out};
+    for (place, item, expected) in [
+        ("%10!c!", "ItemChar", (In::UInt8, Out::String)),
+        ("%10!d!", "ItemChar", (In::Int8, Out::Byte)),
+        ("%10!x!", "ItemShort", (In::UInt16, Out::HexInt16)),
+        ("%10!d!", "ItemLong", (In::Int32, Out::Int)),
+        ("%10!u!", "ItemLong", (In::UInt32, Out::UnsignedInt)),
+        ("%10!08X!", "ItemLong", (In::HexInt32, Out::HexInt32)),
+        ("%10!I64u!", "ItemULongLong", (In::UInt64, Out::UnsignedLong)),
+        ("%10!p!", "ItemPtr", (In::Pointer, Out::HexInt64)),
+        ("%10!s!", "ItemDouble", (In::Double, Out::Double)),
+        ("%10!s!", "ItemChar4", (In::AnsiString, Out::String)),
+        ("%10!s!", "ItemString", (In::AnsiString, Out::Utf8)),
+        ("%10!s!", "ItemWString", (In::UnicodeString, Out::String)),
+        ("%10!s!", "ItemPString", (In::CountedAnsiString, Out::Utf8)),
+        ("%10!s!", "ItemPWString", (In::CountedUnicodeString, Out::String)),
+        ("%10!s!", "ItemNTSTATUS", (In::UInt32, Out::NtStatus)),
+        ("%10!s!", "ItemHRESULT", (In::Int32, Out::HResult)),
+        ("%10!s!", "ItemMACAddr", (In::Binary, Out::HexBinary)),
+        ("%10!s!", "ItemIPV6Addr", (In::Binary, Out::Ipv6)),
+        ("%10!s!", "ItemSid", (In::Sid, Out::String)),
+        ("%10!s!", "ItemTimestamp", (In::FileTime, Out::DateTime)),
+        ("%10!s!", "ItemWaitTime", (In::Int64, Out::Long)),
+        ("%10!s!", "ItemListShort(a,b)", (In::UInt16, Out::UnsignedShort)),
+        ("%10!s!", "ItemSetLong(a,b)", (In::UInt32, Out::UnsignedInt)),
+    ] {
+        let (message, fields) = converted(place, &format!("(ULONG)x->Size, {item} -- 10"));
+        assert_eq!(message, "%1", "{item}");
+        assert_eq!(fields, [("Size".to_owned(), expected.0, expected.1)], "{item}");
+    }
+    // Bytes follow their length.
+    let (message, fields) = converted("%10!s!", "x, ItemHEXDump -- 10");
+    assert_eq!((message.as_str(), fields.len()), ("%2", 2));
 }

@@ -67,6 +67,7 @@ pub fn provider_without_faulty_events(
         hooks: settings.hooks,
         binary_tracking: settings.binary_tracking,
         statistics: settings.statistics,
+        debugger: settings.debugger,
         stripes: settings.stripes,
         manifest: settings.manifest,
         autologger: None,

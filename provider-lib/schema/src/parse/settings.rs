@@ -25,6 +25,7 @@ pub struct Settings {
     pub hooks: Hooks,
     pub binary_tracking: bool,
     pub statistics: bool,
+    pub debugger: bool,
     /// The number of stripes, or 0 without a rundown.
     pub stripes: Option<u8>,
     pub manifest: Option<String>,
@@ -54,6 +55,7 @@ impl Parse for Settings {
         let mut hooks = Hooks::default();
         let mut binary_tracking = false;
         let mut statistics = false;
+        let mut debugger = false;
         let mut stripes = None;
         let mut without_rundown = None;
         let mut manifest: Option<LitStr> = None;
@@ -70,6 +72,7 @@ impl Parse for Settings {
                 }
                 "binary_tracking" => binary_tracking = true,
                 "statistics" => statistics = true,
+                "debugger" => debugger = true,
                 "stripes" => stripes = Some(number_of_stripes(&value(input)?)?),
                 "rundown" => {
                     let none: Ident = value(input)?;
@@ -98,8 +101,8 @@ impl Parse for Settings {
                         format!(
                             "a provider has no argument `{word}`; supported: `name`, `guid`, \
                              `group`, `trait_(type, b\"data\")`, `encoding`, `manifest`, \
-                             `autologger`, `binary_tracking`, `statistics`, `stripes`, `rundown`, \
-                             `on_enable`, `on_disable`, `on_capture_state`, `crate`"
+                             `autologger`, `binary_tracking`, `statistics`, `debugger`, `stripes`, \
+                             `rundown`, `on_enable`, `on_disable`, `on_capture_state`, `crate`"
                         ),
                     ));
                 }
@@ -136,6 +139,7 @@ impl Parse for Settings {
             hooks,
             binary_tracking,
             statistics,
+            debugger,
             stripes: without_rundown.map_or(stripes, |_| Some(0)),
             manifest: manifest.map(|path| path.value()),
             autologger,

@@ -491,10 +491,11 @@ fn a_provider_has_the_settings_that_are_given() {
         })
     };
     let none = with("");
-    assert!(!none.binary_tracking && !none.statistics);
+    assert!(!none.binary_tracking && !none.statistics && !none.debugger);
     assert_eq!(hooks(&none), [None, None, None]);
     assert!(with(", binary_tracking").binary_tracking);
     assert!(with(", statistics").statistics);
+    assert!(with(", debugger").debugger);
     assert_eq!((none.stripes, with(", stripes = 8").stripes), (None, Some(8)));
     let all = with(", on_enable = super::first, on_disable = second, on_capture_state = third");
     let names = ["first", "second", "third"].map(|name| Some(name.to_owned()));
@@ -502,7 +503,8 @@ fn a_provider_has_the_settings_that_are_given() {
     let error = parsed(", colour = 1", "").unwrap_err();
     for known in [
         "name", "guid", "group", "trait_(type, b\"data\")", "encoding", "manifest",
-        "binary_tracking", "statistics", "stripes", "on_enable", "on_disable", "on_capture_state",
+        "binary_tracking", "statistics", "debugger", "stripes", "on_enable", "on_disable",
+        "on_capture_state",
     ] {
         assert!(error.contains(&format!("`{known}`")), "{known}: {error}");
     }

@@ -1,6 +1,7 @@
-//! The events of the driver's devices, which have their own provider.
+//! The events of the driver's devices, which have their own provider. Debug builds print them in the
+//! debugger.
 
-#[wdk_etw::provider(name = "Contoso.Several.Devices")]
+#[wdk_etw::provider(name = "Contoso.Several.Devices", debugger)]
 pub mod provider {
     /// Arrival of devices.
     #[keyword]

@@ -127,6 +127,7 @@ pub fn recipes(providers: &[Traced], session: &str, profile: &str, client: Optio
     capture.start.push(capture_state(session));
     capture.at_least = true;
     all.push(capture);
+    all.push(in_memory(session, everything(providers)));
     if let (Some(client), Some(provider)) = (client, providers.first()) {
         all.extend(client_recipes(client, session, provider));
     }
@@ -170,9 +171,14 @@ pub(super) fn logman<'a>(session: &str, enables: Vec<Enable<'a>>) -> Recipe<'a> 
 }
 
 pub(super) fn tracelog<'a>(session: &str, enables: Vec<Enable<'a>>) -> Recipe<'a> {
+    started_by_tracelog(session, &format!("-f {session}.etl"), enables)
+}
+
+/// Returns tracelog's recipe for a session that starts with these options.
+fn started_by_tracelog<'a>(session: &str, options: &str, enables: Vec<Enable<'a>>) -> Recipe<'a> {
     let start = |(number, one): (usize, &Enable<'_>)| {
         let verb = if number == 0 {
-            format!("-start {session} -f {session}.etl")
+            format!("-start {session} {options}")
         } else {
             format!("-enable {session}")
         };
@@ -250,6 +256,15 @@ pub(super) fn xperf<'a>(session: &str, enables: Vec<Enable<'a>>) -> Recipe<'a> {
         enables,
         ..Recipe::default()
     }
+}
+
+/// Returns the recipe that keeps the newest events in a ring of 64 buffers of 64 KB in memory, until they
+/// are asked for.
+pub(super) fn in_memory<'a>(session: &str, enables: Vec<Enable<'a>>) -> Recipe<'a> {
+    let mut recipe = started_by_tracelog(session, "-buffering -b 64 -min 64", enables);
+    "tracelog-memory".clone_into(&mut recipe.name);
+    recipe.stop.insert(0, format!("tracelog -flush {session} -f {session}.etl"));
+    recipe
 }
 
 /// Returns the command that makes the providers write their state.
@@ -341,6 +356,18 @@ pub(super) fn cargo_etw<'a>(session: &str, providers: &'a [Traced]) -> Recipe<'a
         enables: everything(providers),
         ..Recipe::default()
     }
+}
+
+/// Returns the commands that start a session in memory, like that of [`in_memory`], with Windows.
+pub(super) fn always_in_memory(providers: &[Traced], session: &str) -> Vec<String> {
+    let mut start = autologger(providers, session).start;
+    if let Some(first) = start.first_mut() {
+        *first = format!(
+            "New-AutologgerConfig -Name {session} -LogFileMode 0x400 -BufferSize 64 -MinimumBuffers 64 \
+             -Start Enabled"
+        );
+    }
+    start
 }
 
 /// Returns the recipe that records from the next boot of Windows.

@@ -298,8 +298,8 @@ mod tests {
             [
                 "logman", "tracelog", "wpr", "powershell", "xperf", "logman-keyword",
                 "wpr-keyword", "wpr-keyword-2", "powershell-group", "tracelog-group",
-                "tracelog-filter", "tracelog-capture-state", "client-record", "client-trace",
-                "cargo-etw", "wpr-boot", "powershell-boot"
+                "tracelog-filter", "tracelog-capture-state", "tracelog-memory", "client-record",
+                "client-trace", "cargo-etw", "wpr-boot", "powershell-boot"
             ]
         );
         let mut commands = Vec::new();
@@ -354,10 +354,11 @@ mod tests {
     }
 
     /// The starts of command lines in the text that belong to no recipe, with the reasons.
-    const EXCEPTIONS: [(&str, &str); 7] = [
+    const EXCEPTIONS: [(&str, &str); 8] = [
         ("cargo-etw trace --provider ", "shows events until Ctrl+C, or asks for a restart"),
         ("client trace --any ", "shows events until Ctrl+C, which no script sends"),
         ("client trace --group ", "shows events until Ctrl+C, which no script sends"),
+        ("New-AutologgerConfig -Name trace -LogFileMode 0x400 ", "writes a trace only on request"),
         ("logman query providers ", "traces nothing: the stage uninstall runs it"),
         ("tracerpt ", "reads a trace: the stage decode runs it"),
         ("powershell Get-WinEvent ", "reads a trace: the stage decode runs it"),
@@ -472,7 +473,7 @@ mod tests {
             assert!(text.contains(&line), "no {line:?} in:\n{text}");
         }
         let add = format!("-Guid '{{{two}}}' -Level 5 -MatchAnyKeyword 0x10000000000");
-        assert_eq!(text.matches(&add).count(), 2, "{text}");
+        assert_eq!(text.matches(&add).count(), 3, "{text}");
         let profile = profile_text(&recipes(), &providers).unwrap();
         assert_eq!(profile.matches(two.as_str()).count(), 2, "{profile}");
         assert!(!profile.contains("& "), "{profile}");

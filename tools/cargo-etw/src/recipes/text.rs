@@ -108,6 +108,7 @@ impl Recipes {
         self.recorder(providers, &mut out)?;
         self.power_shell(providers, &mut out)?;
         self.xperf(providers, &mut out)?;
+        self.in_memory(providers, &mut out)?;
         self.cargo_etw(providers, &mut out)?;
         self.own_client(providers, &mut out)?;
         self.reading(providers, &mut out)?;
@@ -284,6 +285,42 @@ impl Recipes {
         writeln!(out, "## xperf\n\n```bat\n{start}\n{stop}\n```\n")
     }
 
+    /// Writes the section on a session that is always on and is read from a crash dump.
+    fn in_memory(&self, providers: &[Traced], out: &mut String) -> fmt::Result {
+        let (session, reader) = (&self.session, &self.reader);
+        let recipe = data::in_memory(session, data::everything(providers));
+        let saved = format!("{reader} dump {}{session}.etl", self.image_option(providers));
+        writeln!(
+            out,
+            "## Always on, in memory\n\n\
+             A session in buffering mode (`EVENT_TRACE_BUFFERING_MODE`, 0x400) writes no file: it keeps the \
+             newest events in\na ring of buffers in nonpaged memory, here 64 of 64 KB, and costs nothing but \
+             that memory and the writes. logman\nhas no option for this mode.\n\n```bat\n{}\n\
+             rem Something happened: save the ring to a file. The session continues.\n{}\n```\n\n\
+             To start such a session with Windows, before most drivers are loaded:\n\n```powershell\n{}\n\
+             # Ends it for the following starts.\nRemove-AutologgerConfig -Name {session}\n```\n\n\
+             After a crash, the ring is in the memory dump, if the dump contains the kernel's memory (kernel, \
+             automatic,\nactive or complete, not small). In WinDbg, with the dump open, the first command lists \
+             the sessions, and the\nsecond one saves this session's buffers as a trace file:\n\n```text\n\
+             !wmitrace.strdump\n\
+             !wmitrace.logsave {session} C:\\{session}.etl\n```\n\nThen read it like any other:\n\n```sh\n\
+             {saved}\n```\n",
+            recipe.start.join("\n"),
+            recipe.stop.join("\nrem End the session.\n"),
+            data::always_in_memory(providers, session).join("\n"),
+        )
+    }
+
+    /// Returns the option of the reader that names the driver's image, if its resources are needed.
+    fn image_option(&self, providers: &[Traced]) -> String {
+        let mut events = providers.iter().flat_map(|provider| &provider.events);
+        if events.any(|event| !event.is_self_describing) {
+            format!("--image {} ", self.image)
+        } else {
+            String::new()
+        }
+    }
+
     /// Writes the section about `cargo etw trace`.
     fn cargo_etw(&self, providers: &[Traced], out: &mut String) -> fmt::Result {
         let line = data::cargo_etw_trace(providers);
@@ -332,12 +369,7 @@ impl Recipes {
 
     fn reading(&self, providers: &[Traced], out: &mut String) -> fmt::Result {
         let (session, reader, image) = (&self.session, &self.reader, &self.image);
-        let mut events = providers.iter().flat_map(|provider| &provider.events);
-        let option = if events.any(|event| !event.is_self_describing) {
-            format!("--image {image} ")
-        } else {
-            String::new()
-        };
+        let option = self.image_option(providers);
         let pdb = Path::new(image).with_extension("pdb");
         let values = [
             ("@session@", session),

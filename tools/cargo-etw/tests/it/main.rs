@@ -11,3 +11,4 @@ mod sample;
 mod strangers;
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 mod vm;
+mod wpp;

@@ -147,8 +147,13 @@ impl Format {
         after
     }
 
+    /// Returns the number of the line of the message in its source file, or 0.
+    pub(super) fn line(&self) -> u32 {
+        self.key("LINE").and_then(|line| line.parse().ok()).unwrap_or(0)
+    }
+
     /// Returns the value of a key such as `FUNC`.
-    fn key(&self, name: &str) -> Option<&str> {
+    pub(super) fn key(&self, name: &str) -> Option<&str> {
         let known = match name {
             "LEVEL" => self.level.as_deref(),
             "FLAGS" => self.flags.as_deref(),

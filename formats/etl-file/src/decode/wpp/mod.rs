@@ -7,6 +7,7 @@
 
 mod expand;
 mod item;
+mod manifest;
 mod tmf;
 
 use std::collections::BTreeMap;
@@ -19,6 +20,7 @@ use etw_wire::Guid;
 
 pub use expand::{Expanded, Header};
 pub use item::ArgumentError;
+pub use manifest::Converted;
 pub use tmf::{Defect, DefectKind, Format};
 
 /// Message formats, by GUID and number.
