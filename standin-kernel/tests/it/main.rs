@@ -20,6 +20,7 @@ mod guide;
 mod hardware;
 mod image;
 mod kmdf;
+mod kmdf_cases;
 mod kmdf_dma;
 mod kmdf_hardware;
 mod kmdf_objects;

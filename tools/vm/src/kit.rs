@@ -70,8 +70,10 @@ pub fn stage_names() -> Vec<&'static str> {
 }
 
 /// Returns the plan: all stages, or the named ones, preceded by `install` if any of them needs the
-/// driver. If a leg is named, the plan contains only the stages of that leg; those of the verifier
-/// leg are preceded by `verifier`.
+/// driver.
+///
+/// If a leg is named, the plan contains only the stages of that leg; those of the verifier leg are
+/// preceded by `verifier`.
 ///
 /// # Errors
 ///

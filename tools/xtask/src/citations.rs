@@ -9,8 +9,8 @@
 //!
 //! The documents in `docs/reference` define them, each with an anchor. [`check`] fails if a file
 //! cites an undefined id, if an id is defined twice, if a comment names a document that does not
-//! exist, or if a document's relative link is broken. rustdoc checks the links in Rust
-//! documentation.
+//! exist, if a document's relative link is broken, or if a table of behaviors names a test that does
+//! not exist. rustdoc checks the links in Rust documentation.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -26,6 +26,18 @@ use crate::{process::root, tree};
 const REFERENCE: &str = "docs/reference/";
 /// The document that defines the requirements.
 pub const REQUIREMENTS: &str = "docs/reference/requirements.md";
+
+/// The documents whose tables end in the names of tests.
+const TESTED: [&str; 2] = ["docs/reference/kmdf-requests.md", "docs/reference/kmdf-objects.md"];
+
+/// Returns the names in backticks in the last column of a document's tables, with their lines.
+fn tests(document: &str) -> impl Iterator<Item = (usize, &str)> {
+    (1..).zip(document.lines()).flat_map(|(number, line)| {
+        let row = line.trim().strip_prefix('|').and_then(|row| row.strip_suffix('|'));
+        let last = row.and_then(|row| row.rsplit('|').next()).unwrap_or_default();
+        last.split('`').skip(1).step_by(2).map(move |name| (number, name.trim_matches('"')))
+    })
+}
 
 /// Returns whether a word is an id.
 pub fn is_id(word: &str) -> bool {
@@ -281,6 +293,27 @@ impl Tree {
                 }
             }
         }
+        problems.extend(self.missing_tests());
+        problems
+    }
+
+    /// Returns the sentences about the named tests that are neither functions nor strings of the tests' sources.
+    fn missing_tests(&self) -> Vec<String> {
+        let mut problems = Vec::new();
+        let exists = |name: &str| {
+            let (function, row) = (format!("fn {name}("), format!("\"{name}\""));
+            self.texts.iter().any(|(path, text)| {
+                extension_of(path) == "rs"
+                    && (text.contains(&function)
+                        || (path.contains("tests/") && text.contains(&row)))
+            })
+        };
+        for document in TESTED {
+            let text = self.texts.get(document).map_or("", String::as_str);
+            for (line, name) in tests(text).filter(|(_, name)| !exists(name)) {
+                problems.push(format!("{document}:{line}: no test has the name {name}"));
+            }
+        }
         problems
     }
 
@@ -409,6 +442,17 @@ mod tests {
         let source = "// See `docs/reference/behaviour.md`, and\n// docs/reference/missing.md.\n";
         let problems = problems_of(&[("a.rs", source)]);
         assert_eq!(problems, ["a.rs:2: docs/reference/missing.md does not exist"]);
+    }
+
+    #[test]
+    fn a_table_of_behaviors_names_tests_that_exist() {
+        let rows = "| a `b` | test |\n| --- | --- |\n| `c` | `one`, `\"two\"` |\n| d | `three` |\n";
+        let tests = "fn one() {}\nconst CASES: [&str; 1] = [\"two\"];\n";
+        let files = [("docs/reference/kmdf-requests.md", rows), ("tests/it.rs", tests)];
+        assert_eq!(
+            problems_of(&files),
+            ["docs/reference/kmdf-requests.md:4: no test has the name three"]
+        );
     }
 
     #[test]

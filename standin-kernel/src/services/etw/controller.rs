@@ -44,7 +44,7 @@ pub struct EnableParameters {
     pub filter: Option<FilterData>,
     /// Filters that the runtime evaluates. Groups do not support them.
     pub events: EventFilters,
-    /// `EVENT_ENABLE_PROPERTY_EXCLUDE_INPRIVATE`: drops events that are marked as InPrivate.
+    /// `EVENT_ENABLE_PROPERTY_EXCLUDE_INPRIVATE`: drops events that are marked as private.
     pub exclude_in_private: bool,
     /// `EVENT_ENABLE_PROPERTY_STACK_TRACE`: accepted, but no stacks are captured.
     pub stack_walk: bool,

@@ -19,7 +19,7 @@ pub struct TargetSession {
     pub session: Arc<Session>,
     pub enable_info: EnableInfo,
     pub events: Arc<EventFilters>,
-    /// Set to drop events that are marked as InPrivate (ETW-6.1.9).
+    /// Set to drop events that are marked as private (ETW-6.1.9).
     pub exclude_in_private: bool,
     /// Set if stacks are requested with events.
     pub stack_walk: bool,

@@ -2,7 +2,6 @@
 
 use super::{
     driver::driver_of,
-    io::request_routines::buffer_of,
     object::{create, create_from, give, read_attributes, validate},
     state::{
         framework::{BadHandle, Context, Data, Entries},
@@ -224,11 +223,11 @@ fn memory_copy<const TO_BUFFER: bool>(
 }
 
 fn retrieve_input_memory(context: &Context, request: u64, memory: u64) -> NtResult {
-    retrieve(context, request, memory, RequestData::input)
+    retrieve(context, request, memory, RequestData::provided_input)
 }
 
 fn retrieve_output_memory(context: &Context, request: u64, memory: u64) -> NtResult {
-    retrieve(context, request, memory, RequestData::output)
+    retrieve(context, request, memory, RequestData::provided_output)
 }
 
 /// Returns the memory object for a request's buffer. Every call returns the same object, which is
@@ -237,13 +236,9 @@ fn retrieve(
     context: &Context,
     request: u64,
     memory: u64,
-    buffer: impl FnOnce(&RequestData) -> (u64, u64),
+    buffer: impl FnOnce(&mut RequestData) -> NtResult<(u64, u64)>,
 ) -> NtResult {
-    let range = buffer_of(context, request, buffer);
-    let (address, size) = range.ok_or(NtStatus::INVALID_DEVICE_REQUEST)?;
-    if size == 0 {
-        return Err(NtStatus::BUFFER_TOO_SMALL);
-    }
+    let (address, size) = context.with(request, buffer)?;
     let children = context.framework().children::<MemoryData>(request);
     let known = children.into_iter().find(|child| {
         context.is::<MemoryData>(*child, |data| (data.address, data.size) == (address, size))

@@ -178,14 +178,20 @@ pub fn close_file(context: &Context, file: u64) {
 fn clean_up(context: &Context, file: u64) {
     let cleanup = file_config(context, file).map_or(0, |config| config.cleanup);
     if cleanup != 0 {
-        presentation::call(context, file, "EvtFileCleanup", cleanup, [file]);
+        presentation::call(context, file, "EvtFileCleanup", cleanup, [handle_of(context, file)]);
     }
+    cancel_of_file(context, file);
     match passes_to(context, file) {
         Below::Bus => {}
         Below::Simulated(device) => tell_simulated(context, device, RequestKind::Cleanup),
         Below::Device(lower) => clean_up(context, lower),
     }
-    cancel_of_file(context, file);
+}
+
+/// Returns the handle of a file that its device's driver gets.
+fn handle_of(context: &Context, file: u64) -> u64 {
+    let device = context.with::<FileData, _>(file, |file| file.device);
+    context.with::<DeviceData, _>(device, |device| device.handle_of(file))
 }
 
 /// Notifies a simulated device that a file is being closed. Its answer has no effect.
@@ -248,8 +254,9 @@ fn finish_close(context: &Context, file: u64) {
     let close = file_config(context, file).map_or(0, |config| config.close);
     let below = passes_to(context, file);
     if close != 0 {
-        presentation::call(context, file, "EvtFileClose", close, [file]);
+        presentation::call(context, file, "EvtFileClose", close, [handle_of(context, file)]);
     }
+    object::delete(context, file);
     match below {
         Below::Bus => {}
         Below::Simulated(device) => tell_simulated(context, device, RequestKind::Close),
@@ -258,7 +265,6 @@ fn finish_close(context: &Context, file: u64) {
             finish_close(context, lower);
         }
     }
-    object::delete(context, file);
     finish_surprise_removal(context, device);
 }
 

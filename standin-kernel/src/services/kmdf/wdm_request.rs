@@ -66,28 +66,28 @@ fn is_reserved(context: &Context, request: Handle<RequestData>) -> bool {
 fn retrieve_mdl(
     context: &Context,
     request: u64,
-    which: impl FnOnce(&RequestData) -> (u64, u64),
+    which: impl FnOnce(&mut RequestData) -> NtResult<(u64, u64)>,
     to: u64,
 ) -> NtResult {
+    context.write(to, &0_u64);
     let found = context.with::<RequestData, _>(request, |request| {
-        if !request.has_buffers() {
-            return Err(NtStatus::INVALID_DEVICE_REQUEST);
+        if !request.has_data() {
+            Err(NtStatus::INVALID_PARAMETER)
+        } else if request.is_neither {
+            Err(NtStatus::INVALID_DEVICE_REQUEST)
+        } else {
+            which(request).map(|range| mdl_of(request, range))
         }
-        let range = which(request);
-        if range.1 == 0 {
-            return Err(NtStatus::BUFFER_TOO_SMALL);
-        }
-        Ok(mdl_of(request, range))
     });
     give(context, found, to)
 }
 
 fn input_mdl(context: &Context, request: u64, mdl: u64) -> NtResult {
-    retrieve_mdl(context, request, RequestData::input, mdl)
+    retrieve_mdl(context, request, RequestData::provided_input, mdl)
 }
 
 fn output_mdl(context: &Context, request: u64, mdl: u64) -> NtResult {
-    retrieve_mdl(context, request, RequestData::output, mdl)
+    retrieve_mdl(context, request, RequestData::provided_output, mdl)
 }
 
 /// Returns the sender's own address of a buffer, which only `EvtIoInCallerContext` may use. Fails for a
@@ -146,12 +146,13 @@ fn probe(
     memory: u64,
     which: impl Fn(&RequestData) -> (u64, u64),
 ) -> NtResult {
+    let thread = context.host().thread_object(context.thread());
     let checked = context.with::<RequestData, _>(request, |request| {
         if length == 0 {
             return Err(NtStatus::INVALID_USER_BUFFER);
         }
-        if !request.is_in_caller_context {
-            return Err(NtStatus::INVALID_DEVICE_REQUEST);
+        if request.is_from_user && request.thread != thread {
+            return Err(NtStatus::ACCESS_VIOLATION);
         }
         let (start, size) = which(request);
         let end = address.checked_add(length);

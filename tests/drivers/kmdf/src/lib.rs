@@ -11,6 +11,7 @@
 )]
 
 mod below;
+mod cases;
 mod children;
 pub mod commands;
 mod control;
@@ -48,9 +49,10 @@ fn driver_entry(driver: &mut DRIVER_OBJECT, service: Service<'_>) -> NTSTATUS {
         return miniport::start(driver, service);
     }
     let is_control = service.is("control");
+    let add = if cases::select(service) { cases::add } else { device::add };
     starts::select(service);
     let config = WDF_DRIVER_CONFIG {
-        EvtDriverDeviceAdd: if is_control { None } else { Some(device::add) },
+        EvtDriverDeviceAdd: if is_control { None } else { Some(add) },
         EvtDriverUnload: Some(unload),
         DriverInitFlags: if is_control {
             wdk_sys::_WDF_DRIVER_INIT_FLAGS::WdfDriverInitNonPnpDriver.cast_unsigned()

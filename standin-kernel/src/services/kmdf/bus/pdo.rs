@@ -159,7 +159,10 @@ fn forward_to_parent(
     request.check(context);
     queue.check(context);
     let options: ForwardOptions = context.read(options);
-    if options.size as usize != size_of::<ForwardOptions>() || options.flags != FORGET {
+    if options.size as usize != size_of::<ForwardOptions>() {
+        return Err(NtStatus::INFO_LENGTH_MISMATCH);
+    }
+    if options.flags & !FORGET != 0 {
         return Err(NtStatus::INVALID_PARAMETER);
     }
     let child = device_of(context, request.0);

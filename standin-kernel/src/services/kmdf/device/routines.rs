@@ -1,5 +1,7 @@
 //! The `WdfDevice*` routines that act on a device.
 
+use std::collections::hash_map::Entry;
+
 use super::pnp::surprise_remove;
 use crate::{
     execution::routine::{Handle, Routine},
@@ -8,7 +10,7 @@ use crate::{
         driver::DriverData,
         io::pass,
         state::{
-            device::{DeviceData, DeviceInterface, device_of},
+            device::{DeviceData, DeviceInterface, device_of, queue_of},
             framework::{Context, Entries},
             queue::QueueData,
             request::RequestData,
@@ -75,7 +77,8 @@ fn get_driver(context: &Context, device: Handle<DeviceData>) -> u64 {
     context.framework().ancestor::<DriverData>(device.0).unwrap_or(0)
 }
 
-/// Puts a request in the queue for its kind, after `EvtIoInCallerContext` has prepared the request.
+/// Puts a request in the queue for its kind, after `EvtIoInCallerContext` has prepared the request. The driver
+/// still owns a request that is refused.
 fn enqueue_request(
     context: &Context,
     device: Handle<DeviceData>,
@@ -87,7 +90,14 @@ fn enqueue_request(
     if !is_new {
         return NtStatus::INVALID_DEVICE_REQUEST;
     }
-    pass::enqueue(context, device.0, request.0);
+    let kind = request.with(context, |request| request.kind);
+    match queue_of(context, device.0, kind) {
+        Some(queue) if !context.is::<QueueData>(queue, |queue| queue.accepts) => {
+            return NtStatus::WDF_BUSY;
+        }
+        None if !pass::is_filter(context, device.0) => return NtStatus::INVALID_DEVICE_REQUEST,
+        _ => pass::enqueue(context, device.0, request.0),
+    }
     NtStatus::SUCCESS
 }
 
@@ -100,15 +110,29 @@ fn configure_dispatching(
 ) -> NtStatus {
     /// The types of creates, reads, writes, device controls and internal device controls.
     const TYPES: [u32; 5] = [0, 3, 4, 14, 15];
-    queue.check(context);
-    if !TYPES.contains(&request_type) || device_of(context, queue.0) != Some(device.0) {
+    const CREATE: u32 = 0;
+    if !TYPES.contains(&request_type) {
         return NtStatus::INVALID_PARAMETER;
     }
-    device.with(context, |device| match device.queues.insert(request_type, queue.0) {
-        None => NtStatus::SUCCESS,
-        Some(before) => {
-            device.queues.insert(request_type, before);
-            NtStatus::WDF_BUSY
+    let handles = queue.with(context, |queue| queue.handles(request_type));
+    let is_own = device_of(context, queue.0) == Some(device.0);
+    device.with(context, |device| {
+        let is_default = request_type != CREATE && device.default_queue == Some(queue.0);
+        if !is_own {
+            NtStatus::INVALID_DEVICE_REQUEST
+        } else if device.is_initialized() {
+            NtStatus::INVALID_DEVICE_STATE
+        } else if !handles || is_default {
+            NtStatus::INVALID_DEVICE_REQUEST
+        } else {
+            match device.queues.entry(request_type) {
+                Entry::Vacant(free) => {
+                    free.insert(queue.0);
+                    NtStatus::SUCCESS
+                }
+                Entry::Occupied(_) if request_type == CREATE => NtStatus::INVALID_PARAMETER,
+                Entry::Occupied(_) => NtStatus::WDF_BUSY,
+            }
         }
     })
 }

@@ -28,8 +28,22 @@ pub fn enqueue(context: &Context, queue: u64, request: u64) {
     });
     if is_accepted {
         dispatch(context, queue);
+        // A request that its sender cancelled on the way here does not wait.
+        if context.is::<RequestData>(request, |request| request.cancelled) {
+            cancel_waiting(context, queue, request);
+        }
     } else {
         ending::end(context, request, NtStatus::INVALID_DEVICE_STATE, Some(0));
+    }
+}
+
+/// Dispatches a queue's pending events as [`dispatch`] does, unless a thread already does. That thread
+/// handles the new events after the callback that it is in. So does the framework for the end of a request
+/// and for a cancellation, which would otherwise call the driver back inside its callback.
+pub fn dispatch_later(context: &Context, queue: u64) {
+    let is_idle = context.is::<QueueData>(queue, |queue| queue.dispatching.is_empty());
+    if is_idle {
+        dispatch(context, queue);
     }
 }
 
@@ -45,13 +59,9 @@ pub fn dispatch(context: &Context, queue: u64) {
         // The lock for the queue's callbacks is not acquired recursively.
         let must_wait = is_owner || (context.irql() > Irql::PASSIVE_LEVEL && is_passive);
         match framework.get::<QueueData>(queue) {
-            Ok(queue) if !queue.dispatching.contains(&this) => {
-                if !must_wait {
-                    queue.dispatching.push(this);
-                }
-            }
-            // The thread that is already dispatching the queue handles the new events.
-            _ => return,
+            Ok(queue) if !must_wait => queue.dispatching.push(this),
+            Ok(_) => {}
+            Err(_) => return,
         }
         (must_wait, is_passive)
     };
@@ -68,15 +78,34 @@ pub fn dispatch(context: &Context, queue: u64) {
     }
     loop {
         let event = match context.framework().get::<QueueData>(queue) {
-            Ok(data) => data.next_event(),
+            Ok(data) => {
+                let event = data.next_event();
+                if event.is_none()
+                    && let Some(own) = data.dispatching.iter().rposition(|thread| *thread == this)
+                {
+                    data.dispatching.remove(own);
+                }
+                event
+            }
             Err(_) => return,
         };
         match event {
+            Some(Event::Canceled(request)) => {
+                let routine = context.framework().get::<RequestData>(request).map(|request| {
+                    request.set_cancellation_delivered();
+                    request.cancel_routine
+                });
+                if let Ok(routine) = routine {
+                    presentation::call(context, queue, "EvtRequestCancel", routine, [request]);
+                }
+            }
             Some(Event::CanceledOnQueue(request, callback)) => {
                 context.with::<RequestData, _>(request, RequestData::set_cancellation_delivered);
                 let arguments = [queue, request];
                 presentation::call(context, queue, "EvtIoCanceledOnQueue", callback, arguments);
             }
+            // Nobody is to be called for a stop or purge that a thread waits for.
+            Some(Event::Stopped(notify) | Event::Notify(notify)) if notify.function == 0 => {}
             Some(Event::Stopped(notify)) => {
                 let arguments = [queue, notify.argument];
                 context.call_driver(STATE, notify.function, arguments);
@@ -86,11 +115,8 @@ pub fn dispatch(context: &Context, queue: u64) {
                 presentation::call(context, queue, STATE, notify.function, arguments);
             }
             Some(Event::Deliver(request, config)) => deliver(context, queue, request, &config),
-            None => break,
+            None => return,
         }
-    }
-    if let Ok(queue) = context.framework().get::<QueueData>(queue) {
-        queue.dispatching.retain(|thread| *thread != this);
     }
 }
 
@@ -116,19 +142,22 @@ fn deliver(context: &Context, queue: u64, request: u64, config: &IoQueueConfig) 
             ("EvtIoDefault", config.io_default, [queue, request, 0, 0, 0])
         }
     };
+    let has_callback = callback != 0 || config.io_default != 0;
     // The framework completes empty reads and writes unless the driver asked to receive them.
-    if is_empty && config.allow_zero_length == 0 {
+    if has_callback && is_empty && config.allow_zero_length == 0 {
         ending::end(context, request, NtStatus::SUCCESS, Some(0));
+        return;
+    }
+    if !has_callback {
+        ending::end(context, request, NtStatus::INVALID_DEVICE_REQUEST, None);
         return;
     }
     context.with::<RequestData, _>(request, RequestData::set_presented);
     if callback != 0 {
         presentation::call(context, queue, name, callback, arguments);
-    } else if config.io_default != 0 {
+    } else {
         let arguments = [queue, request];
         presentation::call(context, queue, "EvtIoDefault", config.io_default, arguments);
-    } else {
-        ending::end(context, request, NtStatus::INVALID_DEVICE_REQUEST, None);
     }
 }
 
@@ -163,8 +192,23 @@ pub fn cancel_on_queue(context: &Context, queue: u64, request: u64) {
         is_told
     });
     if is_told {
-        dispatch(context, queue);
+        dispatch_later(context, queue);
     } else {
         ending::end(context, request, NtStatus::CANCELLED, Some(0));
     }
+}
+
+/// Has the queue of a cancelled request call `EvtRequestCancel` if the driver marked the request
+/// cancelable. Returns whether it did.
+pub fn call_cancel_routine(context: &Context, handle: u64) -> bool {
+    let queue = context.with::<RequestData, _>(handle, |request| {
+        let is_new = request.is_cancelable() && !request.cancellation_due;
+        request.cancellation_due |= is_new;
+        request.queue.filter(|_| is_new)
+    });
+    if let Some(queue) = queue {
+        context.with::<QueueData, _>(queue, |queue| queue.cancelable.push_back(handle));
+        dispatch_later(context, queue);
+    }
+    queue.is_some()
 }

@@ -4,8 +4,8 @@ use super::irp::{forget_irp, information_address};
 use crate::{
     ground::{NtStatus, memory, rule::Rule},
     services::kmdf::{
+        buffer::MemoryData,
         object::{self, tell},
-        presentation,
         state::{
             framework::Context,
             queue::QueueData,
@@ -32,6 +32,8 @@ pub fn complete(context: &Context, handle: u64, status: NtStatus, information: O
     must_not_be_cancelable(context, handle);
     must_not_be_created(context, handle);
     must_fit(context, handle, status, information);
+    release_format(context, handle);
+    must_not_be_referenced(context, handle);
     end(context, handle, of_system(status), information);
 }
 
@@ -77,6 +79,42 @@ fn must_fit(context: &Context, handle: u64, status: NtStatus, information: Optio
     });
     if let Some((information, room, description)) = too_many {
         context.stop_call(Rule::RequestMisused, &format!("for {description} with {information} bytes as the information, more than the {room} bytes of its buffer"));
+    }
+}
+
+/// Bugchecks if something still refers to the memory objects that the framework gave the driver for the
+/// request's buffers: the driver, or another request that is formatted with them.
+fn must_not_be_referenced(context: &Context, handle: u64) {
+    let buffers =
+        context.with::<RequestData, _>(handle, |request| [request.input(), request.output()]);
+    let is_referenced = {
+        let mut framework = context.framework();
+        let children = framework.children::<MemoryData>(handle);
+        children.into_iter().any(|child| {
+            framework.get::<MemoryData>(child).is_ok_and(|memory| buffers.contains(&memory.range()))
+                && framework
+                    .objects
+                    .get(&child)
+                    .is_some_and(|object| object.references + object.held > 0)
+        })
+    };
+    if is_referenced {
+        let description = context.with::<RequestData, _>(handle, |request| describe(request));
+        context.stop_call(Rule::RequestMisused, &format!("for {description}, whose WDFMEMORY is still referenced; release the references, and first complete the requests that are formatted with it"));
+    }
+}
+
+/// Releases the memory objects in a request's format, and removes the format.
+pub fn release_format(context: &Context, request: u64) {
+    let format = context.with::<RequestData, _>(request, |data| data.outgoing.format.take());
+    let Some(format) = format else {
+        return;
+    };
+    let buffers = [format.input, format.output];
+    for buffer in buffers.iter().chain(format.others.iter().flatten()) {
+        if let Some((memory, _)) = buffer.memory {
+            object::release(context, memory);
+        }
     }
 }
 
@@ -138,22 +176,23 @@ pub fn must_not_be_cancelable(context: &Context, handle: u64) {
 /// Ends a request: deletes its object, dispatches its queue, and records the completion for its
 /// sender.
 pub fn end(context: &Context, handle: u64, status: NtStatus, information: Option<u64>) {
-    let (ended, queue, file, upper) = context.with::<RequestData, _>(handle, |request| {
-        let information = information.unwrap_or_else(|| information_of(request));
-        // An error returns no data; a warning or success does.
-        let returned = if status.0.cast_unsigned() >> 30 == 3 {
-            0
-        } else {
-            usize::try_from(information).unwrap_or(usize::MAX).min(request.output_length)
-        };
-        let completion = Completion {
-            status,
-            information,
-            output: memory::read_bytes(request.output().0, returned).unwrap_or_default(),
-        };
-        let ended = Ended { description: describe(request), completion: Some(completion) };
-        (ended, request.queue, request.file, request.upper)
-    });
+    let (ended, queue, file, upper, was_presented) =
+        context.with::<RequestData, _>(handle, |request| {
+            let information = information.unwrap_or_else(|| information_of(request));
+            // An error returns no data; a warning or success does.
+            let returned = if status.0.cast_unsigned() >> 30 == 3 {
+                0
+            } else {
+                usize::try_from(information).unwrap_or(usize::MAX).min(request.output_length)
+            };
+            let completion = Completion {
+                status,
+                information,
+                output: memory::read_bytes(request.output().0, returned).unwrap_or_default(),
+            };
+            let ended = Ended { description: describe(request), completion: Some(completion) };
+            (ended, request.queue, request.file, request.upper, request.presented)
+        });
     {
         let mut framework = context.framework();
         let mut ended = ended;
@@ -161,6 +200,11 @@ pub fn end(context: &Context, handle: u64, status: NtStatus, information: Option
             upper.outgoing.result = ended.completion.take();
         }
         framework.part::<EndedRequests>().0.insert(handle, ended);
+        if !was_presented && let Some(object) = framework.objects.get_mut(&handle) {
+            // The driver does not know the request.
+            object.cleanup.clear();
+            object.destroy.clear();
+        }
         if let Some(queue) = queue
             && let Ok(queue) = framework.get::<QueueData>(queue)
         {
@@ -194,25 +238,4 @@ pub fn set_information_of(request: &mut RequestData, information: u64) {
         let written = memory::write(address, &information);
         debug_assert!(written.is_ok(), "the kernel's own memory is writable");
     }
-}
-
-/// Calls `EvtRequestCancel` for a cancelled request if the driver marked it cancelable. Returns
-/// whether it called the routine.
-pub fn call_cancel_routine(context: &Context, handle: u64) -> bool {
-    let routine = context.with::<RequestData, _>(handle, |request| {
-        request.is_cancelable().then(|| {
-            request.cancellation_delivered = true;
-            request.cancel_routine
-        })
-    });
-    if let Some(routine) = routine {
-        let queue = context.with::<RequestData, _>(handle, |request| request.queue);
-        let lock = queue.and_then(|queue| presentation::automatic(context, queue));
-        // A cancellation inside a synchronized callback calls the routine immediately.
-        let lock = lock.filter(|lock| !presentation::is_owner(context, *lock));
-        presentation::locked(context, lock, || {
-            context.call_driver("EvtRequestCancel", routine, [handle])
-        });
-    }
-    routine.is_some()
 }

@@ -1,8 +1,7 @@
 //! Stops, purges and drains queues.
 
-use super::{
-    dispatch::{cancel_on_queue, cancel_waiting, dispatch},
-    ending,
+use super::dispatch::{
+    call_cancel_routine, cancel_on_queue, cancel_waiting, dispatch, dispatch_later,
 };
 use crate::{
     execution::routine::Routine,
@@ -35,7 +34,7 @@ impl Data for QueueData {
     const CHOICES: Choices = Choices { level: true, scope: true, has_fixed_parent: false };
     const IS_PASSIVE: bool = true;
     const BEFORE_DELETE: Option<ObjectRoutine> = Some(purge_before_delete);
-    const REQUEST_ENDED: Option<ObjectRoutine> = Some(dispatch);
+    const REQUEST_ENDED: Option<ObjectRoutine> = Some(dispatch_later);
 
     fn is_frameworks(&self) -> bool {
         self.is_default()
@@ -65,10 +64,9 @@ impl Halt {
     }
 }
 
-/// Changes the queue's state and cancels the affected requests. While a callback is pending, a
-/// second callback is refused and the state does not change.
-pub fn halt(context: &Context, queue: u64, halt: Halt, callback: u64, argument: u64) {
-    let notify = (callback != 0).then_some(Notify { function: callback, argument });
+/// Changes the queue's state and cancels the requests that the change affects. Bugchecks for a second
+/// callback while one is due.
+pub fn halt(context: &Context, queue: u64, halt: Halt, notify: Option<Notify>) {
     let is_taken = context.with::<QueueData, _>(queue, |queue| {
         let slot = if halt.stops_dispatching() { &mut queue.idle } else { &mut queue.purged };
         if slot.is_some() && notify.is_some() {
@@ -85,7 +83,10 @@ pub fn halt(context: &Context, queue: u64, halt: Halt, callback: u64, argument: 
         true
     });
     if !is_taken {
-        return;
+        context.stop_call(
+            Rule::RequestMisused,
+            "for a queue whose previous stop or purge is not over; wait for its callback",
+        );
     }
     if halt.cancels() {
         cancel_all(context, queue);
@@ -95,26 +96,24 @@ pub fn halt(context: &Context, queue: u64, halt: Halt, callback: u64, argument: 
 
 /// Halts the queue as [`halt`] does, and waits until its requests have ended.
 fn halt_and_wait(context: &Context, queue: u64, how: Halt) {
-    halt(context, queue, how, 0, 0);
+    halt(context, queue, how, Some(Notify { function: 0, argument: 0 }));
     let is_over = wait::wait_until(context, None, |context| {
         context.framework().get::<QueueData>(queue).map_or(true, |queue| {
-            queue.presented.is_empty() && (how.stops_dispatching() || queue.waiting.is_empty())
+            if how.stops_dispatching() { queue.idle.is_none() } else { queue.purged.is_none() }
         })
     });
     if !is_over {
         let left = context.with::<QueueData, _>(queue, |queue| {
             queue.presented.first().or_else(|| queue.waiting.front()).copied()
         });
-        let description = left.map_or_else(String::new, |request| {
-            context.with::<RequestData, _>(request, |request| describe(request))
-        });
-        context.stop_call(
-            Rule::Deadlock,
-            &format!("and waits forever for {description}, which is never completed"),
+        let what = left.map_or_else(
+            || "a callback of the queue, which does not return".to_owned(),
+            |request| {
+                let request = context.with::<RequestData, _>(request, |request| describe(request));
+                format!("{request}, which is never completed")
+            },
         );
-    }
-    if let Ok(queue) = context.framework().get::<QueueData>(queue) {
-        queue.cancels = false;
+        context.stop_call(Rule::Deadlock, &format!("and waits forever for {what}"));
     }
 }
 
@@ -139,7 +138,7 @@ fn cancel_all(context: &Context, queue: u64) {
             request.is_cancelable()
         });
         if is_cancelable {
-            ending::call_cancel_routine(context, request);
+            call_cancel_routine(context, request);
         }
     }
 }
@@ -159,8 +158,14 @@ pub fn cancel_of_file(context: &Context, file: u64) {
     }
 }
 
+/// Halts the queue as [`halt`] does, and calls a driver's callback afterwards unless it is null.
+fn halt_and_call(context: &Context, queue: u64, how: Halt, function: u64, argument: u64) {
+    let notify = Notify { function, argument };
+    halt(context, queue, how, (function != 0).then_some(notify));
+}
+
 fn stop(context: &Context, queue: u64, callback: u64, argument: u64) {
-    halt(context, queue, Halt::Stop, callback, argument);
+    halt_and_call(context, queue, Halt::Stop, callback, argument);
 }
 
 fn stop_and_wait(context: &Context, queue: u64) {
@@ -168,7 +173,7 @@ fn stop_and_wait(context: &Context, queue: u64) {
 }
 
 fn stop_and_purge(context: &Context, queue: u64, callback: u64, argument: u64) {
-    halt(context, queue, Halt::StopAndPurge, callback, argument);
+    halt_and_call(context, queue, Halt::StopAndPurge, callback, argument);
 }
 
 fn stop_purge_and_wait(context: &Context, queue: u64) {
@@ -176,7 +181,7 @@ fn stop_purge_and_wait(context: &Context, queue: u64) {
 }
 
 fn purge(context: &Context, queue: u64, callback: u64, argument: u64) {
-    halt(context, queue, Halt::Purge, callback, argument);
+    halt_and_call(context, queue, Halt::Purge, callback, argument);
 }
 
 fn purge_and_wait(context: &Context, queue: u64) {
@@ -184,7 +189,7 @@ fn purge_and_wait(context: &Context, queue: u64) {
 }
 
 fn drain(context: &Context, queue: u64, callback: u64, argument: u64) {
-    halt(context, queue, Halt::Drain, callback, argument);
+    halt_and_call(context, queue, Halt::Drain, callback, argument);
 }
 
 fn drain_and_wait(context: &Context, queue: u64) {
@@ -196,7 +201,7 @@ pub fn purge_before_delete(context: &Context, handle: u64) {
     let is_queue =
         context.framework().get::<QueueData>(handle).map(|queue| queue.is_shut_down = true).is_ok();
     if is_queue {
-        halt(context, handle, Halt::Purge, 0, 0);
+        halt(context, handle, Halt::Purge, None);
     }
 }
 

@@ -101,7 +101,10 @@ pub fn enter_directed(context: &Context, device: u64, request: u64) {
         context.with::<DeviceData, _>(device, |device| device.init.in_caller_context);
     let is_io = !matches!(kind, RequestKind::Create | RequestKind::Cleanup | RequestKind::Close);
     if is_io && in_caller_context != 0 {
-        context.with::<RequestData, _>(request, |request| request.is_in_caller_context = true);
+        context.with::<RequestData, _>(request, |request| {
+            request.is_in_caller_context = true;
+            request.set_presented();
+        });
         context.call_driver("EvtIoInCallerContext", in_caller_context, [device, request]);
         if let Ok(request) = context.framework().get::<RequestData>(request) {
             request.is_in_caller_context = false;
@@ -130,10 +133,12 @@ pub fn enqueue(context: &Context, device: u64, request: u64) {
 /// Passes a create request to the driver, or ends it if the driver does not handle such requests.
 fn enter_create(context: &Context, device: u64, request: u64) {
     let file = context.with::<RequestData, _>(request, |request| request.file.unwrap_or(0));
-    let config = context.with::<DeviceData, _>(device, |device| device.file_config());
+    let (config, handle) = context
+        .with::<DeviceData, _>(device, |device| (device.file_config(), device.handle_of(file)));
     let callback = config.map_or(0, |(config, _)| config.create);
     if callback != 0 {
-        let arguments = [device, request, file];
+        context.with::<RequestData, _>(request, RequestData::set_presented);
+        let arguments = [device, request, handle];
         presentation::call(context, file, "EvtDeviceFileCreate", callback, arguments);
     } else if let Some(queue) = queue_for(context, device, RequestKind::Create) {
         context.with::<RequestData, _>(request, |request| request.queue = Some(queue));
@@ -204,11 +209,13 @@ pub fn forget_to_parent(context: &Context, request: u64, queue: u64) -> NtResult
 }
 
 /// Links a lower request to its upper request. If a driver passes the upper request on, the sender's
-/// thread is kept.
+/// thread is kept, and a cancellation.
 fn link(context: &Context, upper: u64, lower: u64) {
-    let thread = context.with::<RequestData, _>(upper, |upper| upper.thread);
+    let (thread, cancelled) =
+        context.with::<RequestData, _>(upper, |upper| (upper.thread, upper.cancelled));
     context.with::<RequestData, _>(lower, |lower| {
         lower.upper = Some(upper);
+        lower.cancelled = cancelled;
         if thread != 0 {
             lower.thread = thread;
         }
@@ -467,19 +474,5 @@ fn before_delete(context: &Context, request: u64) {
     if context.with::<RequestData, _>(request, |data| data.is_created) {
         ending::must_not_be_under_way(context, request);
     }
-    release_format(context, request);
-}
-
-/// Releases the memory objects in a request's format, and removes the format.
-pub fn release_format(context: &Context, request: u64) {
-    let format = context.with::<RequestData, _>(request, |data| data.outgoing.format.take());
-    let Some(format) = format else {
-        return;
-    };
-    let buffers = [format.input, format.output];
-    for buffer in buffers.iter().chain(format.others.iter().flatten()) {
-        if let Some((memory, _)) = buffer.memory {
-            object::release(context, memory);
-        }
-    }
+    ending::release_format(context, request);
 }

@@ -1,7 +1,7 @@
 //! The effects of a device's power state on its queues.
 
 use super::{
-    dispatch::dispatch,
+    dispatch::{dispatch, dispatch_later},
     ending::{must_not_be_cancelable, must_own},
     halt::{Halt, halt, presented, queues_of},
     retrieve::put_back,
@@ -13,7 +13,7 @@ use crate::{
         presentation,
         state::{
             framework::{Context, Entries},
-            queue::QueueData,
+            queue::{Power, QueueData},
             request::{RequestData, Stop, describe},
         },
         wait,
@@ -55,7 +55,7 @@ pub fn stop_acknowledge(context: &Context, request: Handle<RequestData>, requeue
 pub fn stop_for_power(context: &Context, device: u64) {
     let queues = queues_of(context, device, |queue| queue.is_power_managed);
     for queue in &queues {
-        context.with::<QueueData, _>(*queue, |queue| queue.is_powered = false);
+        context.with::<QueueData, _>(*queue, |queue| queue.power = Power::Changing);
     }
     for queue in queues {
         stop_held_requests(context, queue, STOP_SUSPEND, "the device left D0");
@@ -66,19 +66,21 @@ pub fn stop_for_power(context: &Context, device: u64) {
 /// resumes the requests that it kept.
 pub fn resume_for_power(context: &Context, device: u64) {
     for queue in queues_of(context, device, |queue| queue.is_power_managed) {
-        let resume = context.with::<QueueData, _>(queue, |queue| queue.config.io_resume);
+        let resume = context.with::<QueueData, _>(queue, |queue| {
+            (queue.power, queue.is_notifying) = (Power::Changing, true);
+            queue.config.io_resume
+        });
         for request in presented(context, queue) {
-            let is_kept = context
-                .framework()
-                .get::<RequestData>(request)
-                .map(|request| request.stop = Stop::None)
-                .is_ok();
-            if is_kept && resume != 0 {
+            let is_told = context.is::<RequestData>(request, |request| {
+                request.stop = Stop::None;
+                !request.cancellation_due
+            });
+            if is_told && resume != 0 {
                 presentation::call(context, queue, "EvtIoResume", resume, [queue, request]);
             }
         }
         context.with::<QueueData, _>(queue, |queue| {
-            queue.is_powered = true;
+            (queue.power, queue.is_notifying) = (Power::On, false);
             queue.became_ready |= !queue.waiting.is_empty();
         });
         dispatch(context, queue);
@@ -91,8 +93,8 @@ pub fn resume_for_power(context: &Context, device: u64) {
 pub fn purge_for_removal(context: &Context, device: u64, power_managed: bool) {
     for queue in queues_of(context, device, |queue| queue.is_power_managed == power_managed) {
         context.with::<QueueData, _>(queue, |queue| queue.is_shut_down = true);
-        halt(context, queue, Halt::Purge, 0, 0);
-        context.with::<QueueData, _>(queue, |queue| queue.is_powered = false);
+        halt(context, queue, Halt::Purge, None);
+        context.with::<QueueData, _>(queue, |queue| queue.power = Power::Changing);
         stop_held_requests(context, queue, STOP_PURGE, "the device was removed");
     }
 }
@@ -100,12 +102,15 @@ pub fn purge_for_removal(context: &Context, device: u64, power_managed: bool) {
 /// Calls `EvtIoStop` for a queue's requests that the driver holds, and waits until each is
 /// acknowledged or ended.
 fn stop_held_requests(context: &Context, queue: u64, action: u64, occasion: &str) {
-    let callback = context.with::<QueueData, _>(queue, |queue| queue.config.io_stop);
+    let callback = context.with::<QueueData, _>(queue, |queue| {
+        queue.is_notifying = true;
+        queue.config.io_stop
+    });
     let held = presented(context, queue);
     for request in &held {
         let state = context.framework().get::<RequestData>(*request).ok().map(|request| {
             request.stop = Stop::Notified;
-            (request.is_cancellation_delivered(), request.is_cancelable())
+            (request.cancellation_due, request.is_cancelable())
         });
         if let Some((false, is_cancelable)) = state
             && callback != 0
@@ -115,6 +120,8 @@ fn stop_held_requests(context: &Context, queue: u64, action: u64, occasion: &str
             presentation::call(context, queue, "EvtIoStop", callback, arguments);
         }
     }
+    context.with::<QueueData, _>(queue, |queue| queue.is_notifying = false);
+    dispatch_later(context, queue);
     let mut left = None;
     let is_over = wait::wait_until(context, None, |context| {
         let mut framework = context.framework();
@@ -135,5 +142,8 @@ fn stop_held_requests(context: &Context, queue: u64, action: u64, occasion: &str
                  acknowledged with WdfRequestStopAcknowledge"
             ),
         );
+    }
+    if let Ok(queue) = context.framework().get::<QueueData>(queue) {
+        queue.power = Power::Off;
     }
 }

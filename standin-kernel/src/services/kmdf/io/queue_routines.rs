@@ -12,7 +12,7 @@ use crate::{
         state::{
             device::{DeviceData, get_device},
             framework::{Context, Entries},
-            queue::{MANUAL, Notify, PARALLEL, QueueData, check},
+            queue::{MANUAL, Notify, PARALLEL, Power, QueueData, check},
         },
     },
 };
@@ -45,28 +45,40 @@ fn queue_create(
     queue: u64,
 ) -> NtResult {
     const USE_DEFAULT: u32 = 2;
+    const INVALID_PARAMETER_4: NtStatus = NtStatus::from_bits(0xC000_00F2);
     let config = read_config(context, config).ok_or(NtStatus::INFO_LENGTH_MISMATCH)?;
-    check(&config)?;
     let is_default = config.default_queue != 0;
-    let (taken, is_control, in_d0) = device.with(context, |device| {
-        (device.default_queue.is_some(), device.is_control(), device.is_in_d0())
-    });
-    if is_default && taken {
-        return Err(NtStatus::INVALID_DEVICE_REQUEST);
+    if !is_default && queue == 0 {
+        return Err(INVALID_PARAMETER_4);
     }
-    let is_power_managed = match config.power_managed {
-        0 => false,
-        USE_DEFAULT => !is_control,
-        _ => true,
-    };
+    let (taken, is_initialized, is_control, is_filter, in_d0) = device.with(context, |device| {
+        let (is_control, is_filter) = (device.is_control(), device.init.is_filter);
+        let taken = device.default_queue.is_some();
+        (taken, device.is_initialized(), is_control, is_filter, device.is_in_d0())
+    });
+    if is_default && is_initialized {
+        return Err(NtStatus::INVALID_DEVICE_STATE);
+    }
+    check(&config)?;
+    if is_default && taken {
+        return Err(NtStatus::UNSUCCESSFUL);
+    }
+    let is_power_managed = !is_control
+        && match config.power_managed {
+            0 => false,
+            USE_DEFAULT => !is_filter,
+            _ => true,
+        };
     let data = QueueData {
         config,
         waiting: VecDeque::new(),
         presented: Vec::new(),
         canceled: VecDeque::new(),
+        cancelable: VecDeque::new(),
         accepts: true,
         dispatches: true,
-        is_powered: in_d0 || !is_power_managed,
+        power: if in_d0 || !is_power_managed { Power::On } else { Power::Off },
+        is_notifying: false,
         is_power_managed,
         is_shut_down: false,
         cancels: false,
@@ -101,7 +113,7 @@ fn get_state(context: &Context, queue: Handle<QueueData>, waiting: u64, presente
             (queue.dispatches, DISPATCHES),
             (queue.waiting.is_empty(), NONE_WAIT),
             (queue.presented.is_empty(), DRIVER_HAS_NONE),
-            (!queue.is_powered, PNP_HELD),
+            (queue.power != Power::On, PNP_HELD),
         ];
         let state = bits.iter().filter(|(is_set, _)| *is_set);
         let count = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);

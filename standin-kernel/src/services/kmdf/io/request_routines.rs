@@ -1,16 +1,15 @@
 //! The `WdfRequest*` routines that act on one request.
 
 use super::{
-    ending::{
-        call_cancel_routine, complete, information_of, must_not_be_cancelable, must_own,
-        set_information_of,
-    },
+    dispatch::call_cancel_routine,
+    ending::{complete, information_of, must_not_be_cancelable, must_own, set_information_of},
     irp::create_words,
 };
 use crate::{
     execution::routine::{Handle, Routine},
     ground::{NtResult, NtStatus, abi::RequestParameters, rule::Rule},
     services::kmdf::state::{
+        device::{DeviceData, device_of},
         framework::{Context, Entries},
         queue::QueueData,
         request::{RequestData, RequestKind, describe},
@@ -57,7 +56,14 @@ fn get_information(context: &Context, request: Handle<RequestData>) -> u64 {
 }
 
 fn get_parameters(context: &Context, request: u64, parameters: u64) {
-    fill_parameters(context, request, parameters);
+    let size: u16 = context.read(parameters);
+    if usize::from(size) == size_of::<RequestParameters>() {
+        fill_parameters(context, request, parameters);
+    } else {
+        context.warn_of_misuse(|| {
+            format!("with a WDF_REQUEST_PARAMETERS whose Size is {size}; nothing is written")
+        });
+    }
 }
 
 /// Fills a `WDF_REQUEST_PARAMETERS` with a request's parameters for the driver.
@@ -101,7 +107,8 @@ fn retrieve_input(
     buffer: u64,
     length: u64,
 ) -> NtResult {
-    retrieve(context, buffer_of(context, request, RequestData::input), minimum, buffer, length)
+    let range = context.with(request, RequestData::provided_input);
+    retrieve(context, range, minimum, buffer, length)
 }
 
 fn retrieve_output(
@@ -111,28 +118,22 @@ fn retrieve_output(
     buffer: u64,
     length: u64,
 ) -> NtResult {
-    retrieve(context, buffer_of(context, request, RequestData::output), minimum, buffer, length)
+    let range = context.with(request, RequestData::provided_output);
+    retrieve(context, range, minimum, buffer, length)
 }
 
-/// Returns the address and length of a request's input or output, if the framework provides them.
-pub fn buffer_of(
-    context: &Context,
-    request: u64,
-    which: impl FnOnce(&RequestData) -> (u64, u64),
-) -> Option<(u64, u64)> {
-    context.with::<RequestData, _>(request, |request| request.has_buffers().then(|| which(request)))
-}
-
-/// Returns a buffer to the driver, or an error if it is empty or shorter than required.
+/// Returns a buffer to the driver, or an error if it is shorter than required.
 fn retrieve(
     context: &Context,
-    range: Option<(u64, u64)>,
+    range: NtResult<(u64, u64)>,
     minimum: u64,
     buffer: u64,
     length: u64,
 ) -> NtResult {
-    let (address, available) = range.ok_or(NtStatus::INVALID_DEVICE_REQUEST)?;
-    if available == 0 || available < minimum {
+    context.write(buffer, &0_u64);
+    context.write_optional(length, &0_u64);
+    let (address, available) = range?;
+    if available < minimum {
         return Err(NtStatus::BUFFER_TOO_SMALL);
     }
     context.write(buffer, &address);
@@ -141,52 +142,71 @@ fn retrieve(
 }
 
 fn get_file_object(context: &Context, request: Handle<RequestData>) -> u64 {
-    request.with(context, |request| request.file.unwrap_or(0))
+    let (file, device) =
+        (request.with(context, |request| request.file), device_of(context, request.0));
+    let (Some(file), Some(device)) = (file, device) else {
+        return 0;
+    };
+    context.with::<DeviceData, _>(device, |device| device.handle_of(file))
 }
 
 fn get_io_queue(context: &Context, request: Handle<RequestData>) -> u64 {
     request.with(context, |request| request.queue.unwrap_or(0))
 }
 
-fn mark_cancelable(context: &Context, request: u64, routine: u64) {
-    if mark(context, request, routine) {
-        call_cancel_routine(context, request);
+fn mark_cancelable(context: &Context, request: Handle<RequestData>, routine: u64) {
+    if mark(context, request, routine) == Ok(true) {
+        request.with(context, RequestData::set_cancelled);
+        call_cancel_routine(context, request.0);
     }
 }
 
-fn mark_cancelable_ex(context: &Context, request: Handle<RequestData>, routine: u64) -> NtStatus {
-    if mark(context, request.0, routine) {
+fn mark_cancelable_ex(context: &Context, request: Handle<RequestData>, routine: u64) -> NtResult {
+    if mark(context, request, routine)? {
         request.with(context, |request| request.cancel_routine = 0);
-        return NtStatus::CANCELLED;
+        return Err(NtStatus::CANCELLED);
     }
-    NtStatus::SUCCESS
+    Ok(())
 }
 
-/// Makes a request cancelable. Returns `true` if it is already cancelled.
-fn mark(context: &Context, request: u64, routine: u64) -> bool {
-    must_own(context, request);
-    must_not_be_cancelable(context, request);
-    let queue = context.with::<RequestData, _>(request, |request| {
+/// Makes a request cancelable. Returns whether it is already cancelled, or its queue is being purged.
+fn mark(context: &Context, request: Handle<RequestData>, routine: u64) -> NtResult<bool> {
+    if routine == 0 {
+        context.stop_call(Rule::BadAddress, "without a callback");
+    }
+    must_own(context, request.0);
+    must_not_be_cancelable(context, request.0);
+    let queue = queue_of(context, request)?;
+    let is_cancelled = request.with(context, |request| {
         request.cancel_routine = routine;
-        request.queue
-    });
-    let is_purged = queue.is_some_and(|queue| {
-        context.is::<QueueData>(queue, |queue| queue.cancels_what_comes_back())
-    });
-    context.with::<RequestData, _>(request, |request| {
-        request.cancelled |= is_purged;
         request.cancelled
-    })
+    });
+    let is_purged = |queue: &mut QueueData| queue.cancels_what_comes_back();
+    Ok(is_cancelled || queue.is_some_and(|queue| context.is::<QueueData>(queue, is_purged)))
+}
+
+/// Returns the queue of a request, and `None` for that of creates, which the framework keeps for itself. Only
+/// a request from a queue can be cancelable.
+fn queue_of(context: &Context, request: Handle<RequestData>) -> NtResult<Option<u64>> {
+    let (queue, has_one) = request.with(context, |request| (request.queue, request.has_queue()));
+    if !has_one {
+        context.warn_of_misuse(|| "for a request that came from no queue".to_owned());
+        return Err(NtStatus::INVALID_DEVICE_REQUEST);
+    }
+    Ok(queue)
 }
 
 fn unmark_cancelable(context: &Context, request: Handle<RequestData>) -> NtStatus {
     must_own(context, request.0);
+    if let Err(status) = queue_of(context, request) {
+        return status;
+    }
     let (was_marked, told) = request.with(context, |request| {
         let was_marked = request.cancel_routine != 0;
-        if request.is_cancelable() {
+        if request.is_cancelable() && !request.cancellation_due {
             request.cancel_routine = 0;
         }
-        (was_marked, request.cancellation_delivered)
+        (was_marked, request.cancellation_due)
     });
     if !was_marked {
         let description = request.with(context, |request| describe(request));

@@ -14,7 +14,7 @@ use crate::{
             device::device_of,
             file::FileData,
             framework::{Context, Entries},
-            queue::{MANUAL, PARALLEL, QueueData},
+            queue::{MANUAL, PARALLEL, Power, QueueData},
             request::{RequestData, Stop},
         },
     },
@@ -38,7 +38,7 @@ fn retrieve(
     context.with::<QueueData, _>(queue, |queue| {
         if queue.config.dispatch_type == PARALLEL {
             Err(NtStatus::INVALID_DEVICE_STATE)
-        } else if !queue.is_powered || !queue.dispatches {
+        } else if queue.power == Power::Off || !queue.dispatches {
             Err(NtStatus::WDF_PAUSED)
         } else {
             Ok(())
@@ -96,7 +96,7 @@ fn retrieve_found(
     request: u64,
 ) -> NtResult {
     if queue.with(context, |queue| queue.config.dispatch_type != MANUAL) {
-        return Err(NtStatus::INVALID_DEVICE_REQUEST);
+        return hand_out(context, Err(NtStatus::INVALID_DEVICE_REQUEST), request);
     }
     let found = retrieve(context, queue.0, |handle, _| handle == found).map_err(|status| {
         if status == NtStatus::NO_MORE_ENTRIES { NtStatus::NOT_FOUND } else { status }
@@ -114,7 +114,12 @@ fn find_request(
     parameters: u64,
     request: u64,
 ) -> NtResult {
-    let waiting = queue.with(context, |queue| queue.waiting.clone());
+    let waiting = queue.with(context, |queue| {
+        (queue.config.dispatch_type == MANUAL).then(|| queue.waiting.clone())
+    });
+    let Some(waiting) = waiting else {
+        return hand_out(context, Err(NtStatus::INVALID_DEVICE_REQUEST), request);
+    };
     if after != 0 && !waiting.contains(&after) {
         return hand_out(context, Err(NtStatus::NOT_FOUND), request);
     }
@@ -142,9 +147,9 @@ fn take_back(context: &Context, request: u64) -> Option<u64> {
 pub fn forward(context: &Context, request: Handle<RequestData>, to: Handle<QueueData>) -> NtStatus {
     let accepts = to.with(context, |queue| queue.accepts);
     let from = take_back(context, request.0);
-    let goes_elsewhere =
-        from.is_none_or(|from| device_of(context, from) != device_of(context, to.0));
-    if from == Some(to.0) || (from.is_some() && goes_elsewhere) {
+    let has_queue = request.with(context, |request| request.has_queue());
+    let goes_elsewhere = device_of(context, request.0) != device_of(context, to.0);
+    if from == Some(to.0) || !has_queue || goes_elsewhere {
         return NtStatus::INVALID_DEVICE_REQUEST;
     }
     if !accepts {
@@ -155,7 +160,6 @@ pub fn forward(context: &Context, request: Handle<RequestData>, to: Handle<Queue
     }
     let is_cancelled = request.with(context, |data| {
         data.set_queue(to.0);
-        data.set_presented();
         data.is_cancelled()
     });
     if is_cancelled {

@@ -1,6 +1,6 @@
 //! Creates requests, and handles their completion and cancellation for their senders.
 
-use super::{dispatch, ending::call_cancel_routine};
+use super::dispatch;
 use crate::{
     ground::{NtResult, NtStatus, arena::Block, memory},
     services::{
@@ -103,6 +103,7 @@ pub fn make(
         information: 0,
         cancel_routine: 0,
         cancelled: false,
+        cancellation_due: false,
         cancellation_delivered: false,
         presented: false,
         stop: Stop::None,
@@ -135,7 +136,7 @@ pub fn cancel(context: &Context, handle: u64) -> bool {
     if queue.is_some_and(|queue| dispatch::cancel_waiting(context, queue, handle)) {
         return true;
     }
-    cancel_below(context, handle) || call_cancel_routine(context, handle)
+    cancel_below(context, handle) || dispatch::call_cancel_routine(context, handle)
 }
 
 /// Cancels a request that a driver sent to a target. Returns whether a lower driver was asked to

@@ -28,7 +28,7 @@ pub fn of_memory(context: &Context, memory: u64, offset: u64) -> NtResult<Buffer
     let length = match part.buffer_length {
         0 => rest,
         length if length <= rest => length,
-        _ => return Err(NtStatus::INVALID_BUFFER_SIZE),
+        _ => return Err(NtStatus::INTEGER_OVERFLOW),
     };
     Ok(Buffer {
         address: start.wrapping_add(part.buffer_offset),
@@ -50,7 +50,7 @@ pub fn of_descriptor(context: &Context, address: u64) -> NtResult<Buffer> {
     let [first, second] = descriptor.value;
     let low = second & 0xFFFF_FFFF;
     match descriptor.kind {
-        BUFFER if first == 0 && low != 0 => Err(NtStatus::INVALID_PARAMETER),
+        BUFFER | MDL | HANDLE if first == 0 => Err(NtStatus::INVALID_PARAMETER),
         BUFFER => Ok(Buffer { address: first, length: low, memory: None }),
         MDL => of_mdl(context, first, low),
         HANDLE => of_memory(context, first, second),

@@ -5,7 +5,7 @@ use crate::{
     execution::routine::{Handle, Routine},
     ground::{NtResult, NtStatus},
     services::kmdf::{
-        io::{ending::must_not_be_under_way, pass::release_format},
+        io::ending::{must_not_be_under_way, release_format},
         state::{
             framework::{Context, Entries},
             outgoing::{Buffer, Format},
@@ -54,15 +54,9 @@ fn format(
     offset: u64,
 ) -> NtResult {
     context.with::<RequestData, _>(request, |_| ());
+    let (input, output) = (input?, output?);
     must_be_open(context, target)?;
-    let format = Format {
-        kind,
-        input: input?,
-        output: output?,
-        offset,
-        others: None,
-        is_current_type: false,
-    };
+    let format = Format { kind, input, output, offset, others: None, is_current_type: false };
     set_format(context, request, format);
     Ok(())
 }
@@ -133,12 +127,12 @@ fn format_others(
     fourth_part: u64,
 ) -> NtResult {
     request.check(context);
-    must_be_open(context, target)?;
     let others = [
         of_memory(context, first, first_part)?,
         of_memory(context, second, second_part)?,
         of_memory(context, fourth, fourth_part)?,
     ];
+    must_be_open(context, target)?;
     set_format(context, request.0, others_format(code, others));
     Ok(())
 }

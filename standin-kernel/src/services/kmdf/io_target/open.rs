@@ -15,14 +15,17 @@ use crate::{
         kmdf::{
             device::wdm::{Owner, owner},
             file::{close_file, create_file_by},
-            io::{pass::deliver, send::cancel_below},
+            io::{
+                pass::deliver,
+                send::{cancel_below, deliver_result},
+            },
             object::{self, create},
             state::{
                 device::{Below, find_device, rest_of_name},
                 file::FileData,
                 framework::{BadHandle, Context, Entries},
                 outgoing::{Buffer, Format},
-                request::{IoRequest, RequestData, RequestKind},
+                request::{Completion, IoRequest, RequestData, RequestKind},
                 simulated::SimulatedDevices,
                 target::{OpenedByName, RemovalCallbacks, State, TargetData},
             },
@@ -38,8 +41,18 @@ pub const ENTRIES: Entries = &[
     ("WdfIoTargetCloseForQueryRemove", Routine::after_globals(close_for_query_remove)),
 ];
 
+/// Bugchecks for the target of the next lower device, which only the framework opens and closes.
+fn must_be_remote(context: &Context, target: u64) {
+    if context.with::<TargetData, _>(target, |target| target.is_local) {
+        context.stop_call(
+            Rule::BadHandle,
+            "for the target of the next lower device, which only the framework opens and closes",
+        );
+    }
+}
+
 fn open(context: &Context, target: Handle<TargetData>, parameters: u64) -> NtResult {
-    target.check(context);
+    must_be_remote(context, target.0);
     try_open(context, target.0, parameters)
 }
 
@@ -59,9 +72,22 @@ fn try_open(context: &Context, target: u64, parameters: u64) -> NtResult {
     const OLD: usize = size_of::<TargetOpenParameters>() - size_of::<UnicodeString>();
     let given: TargetOpenParameters =
         context.read_sized(parameters, &[OLD]).map_err(|_| NtStatus::INFO_LENGTH_MISMATCH)?;
-    let (is_local, state) =
-        context.with::<TargetData, _>(target, |target| (target.is_local, target.state));
-    if is_local {
+    let (state, was_named) =
+        context.with::<TargetData, _>(target, |target| (target.state, target.name.is_some()));
+    let callbacks = [given.query_remove, given.remove_canceled, given.remove_complete];
+    let has_callbacks = callbacks.iter().any(|callback| *callback != 0);
+    let name = given.target_device_name;
+    let is_valid = match given.kind {
+        EXISTING => {
+            given.target_device_object != 0 && (given.target_file_object != 0 || !has_callbacks)
+        }
+        BY_NAME => name.buffer != 0 && name.length != 0 && name.maximum_length != 0,
+        kind => kind == REOPEN,
+    };
+    if !is_valid {
+        return Err(NtStatus::INVALID_PARAMETER);
+    }
+    if given.kind == REOPEN && !was_named {
         return Err(NtStatus::INVALID_DEVICE_REQUEST);
     }
     let is_closed = matches!(state, State::Undefined | State::Closed | State::ClosedForQueryRemove);
@@ -69,16 +95,11 @@ fn try_open(context: &Context, target: u64, parameters: u64) -> NtResult {
         return Err(NtStatus::INVALID_DEVICE_STATE);
     }
     let opened = match given.kind {
-        EXISTING if given.target_device_object == 0 => return Err(NtStatus::INVALID_PARAMETER),
         EXISTING => {
             Opened { to: existing(context, given.target_device_object), file: None, name: None }
         }
         BY_NAME => {
-            let name = given.target_device_name;
             let units = units(&context.read_bytes(name.buffer, usize::from(name.length)));
-            if units.is_empty() {
-                return Err(NtStatus::INVALID_PARAMETER);
-            }
             let create = CreateParameters::new(
                 given.desired_access,
                 [given.create_disposition, given.create_options],
@@ -87,8 +108,7 @@ fn try_open(context: &Context, target: u64, parameters: u64) -> NtResult {
             );
             by_name(context, target, String::from_utf16_lossy(&units), create)?
         }
-        REOPEN => return reopen(context, target),
-        _ => return Err(NtStatus::INVALID_PARAMETER),
+        _ => return reopen(context, target),
     };
     context.with::<TargetData, _>(target, |data| {
         data.callbacks = RemovalCallbacks {
@@ -225,31 +245,49 @@ pub fn send_queued(context: &Context, target: u64) {
     }
 }
 
-/// Cancels the requests of a target: only the waiting ones, or all.
-pub fn cancel_requests(context: &Context, target: u64) {
-    let all = context.with::<TargetData, _>(target, |target| {
-        let queued = target.queued.iter().copied();
-        queued.chain(target.sent.iter().copied()).collect::<Vec<_>>()
+/// Fails the requests that wait in a target.
+pub fn fail_queued(context: &Context, target: u64) {
+    const WDF_DEVICE_REMOVED_NOT_SENT: NtStatus = NtStatus::from_bits(0xC020_0206);
+    let queued =
+        context.with::<TargetData, _>(target, |target| core::mem::take(&mut target.queued));
+    for request in queued {
+        deliver_result(context, request, Completion::failure(WDF_DEVICE_REMOVED_NOT_SENT));
+    }
+}
+
+/// Which of the requests that a target has sent.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Sent {
+    /// Those that were sent without ignoring the target's state.
+    Regular,
+    /// All.
+    All,
+}
+
+fn sent(context: &Context, target: u64, which: Sent) -> Vec<u64> {
+    let mut framework = context.framework();
+    let mut sent = framework
+        .get::<TargetData>(target)
+        .map_or_else(|_| Vec::new(), |target| target.sent.clone());
+    sent.retain(|request| {
+        framework
+            .get::<RequestData>(*request)
+            .is_ok_and(|request| which == Sent::All || !request.outgoing.ignores_state)
     });
-    for request in all {
+    sent
+}
+
+/// Cancels the requests that a target has sent.
+pub fn cancel_sent(context: &Context, target: u64, which: Sent) {
+    for request in sent(context, target, which) {
         cancel_below(context, request);
     }
 }
 
-/// Returns whether a target waits for a request that was sent without ignoring the target's state.
-pub fn is_busy(context: &Context, target: u64) -> bool {
-    let mut framework = context.framework();
-    let sent = framework
-        .get::<TargetData>(target)
-        .map_or_else(|_| Vec::new(), |target| target.sent.clone());
-    sent.into_iter().any(|request| {
-        framework.get::<RequestData>(request).is_ok_and(|request| !request.outgoing.ignores_state)
-    })
-}
-
 /// Waits until the requests that a target has sent have ended.
-pub fn wait_for_sent(context: &Context, target: u64) {
-    let is_over = wait::wait_until(context, None, |context| !is_busy(context, target));
+pub fn wait_for_sent(context: &Context, target: u64, which: Sent) {
+    let is_over =
+        wait::wait_until(context, None, |context| sent(context, target, which).is_empty());
     if !is_over {
         context.stop_call(
             Rule::Deadlock,
@@ -261,8 +299,9 @@ pub fn wait_for_sent(context: &Context, target: u64) {
 /// Closes a target: cancels its requests, waits for them, and closes the file.
 pub fn shut(context: &Context, target: u64, state: State) {
     context.with::<TargetData, _>(target, |target| target.state = state);
-    cancel_requests(context, target);
-    wait_for_sent(context, target);
+    fail_queued(context, target);
+    cancel_sent(context, target, Sent::All);
+    wait_for_sent(context, target, Sent::All);
     let (to, file, is_named) = context.with::<TargetData, _>(target, |target| {
         (target.to.take(), target.file.take(), target.name.is_some())
     });
@@ -287,13 +326,9 @@ fn close_for_query_remove(context: &Context, target: u64) {
 }
 
 fn close_as(context: &Context, target: u64, state: State) {
-    let (is_local, is_open) =
-        context.with::<TargetData, _>(target, |target| (target.is_local, target.to.is_some()));
-    if is_local {
-        context.warn_of_misuse(|| {
-            "for the target of the next lower device, which only the framework closes".to_owned()
-        });
-    } else if is_open {
+    must_be_remote(context, target);
+    let is_open = context.with::<TargetData, _>(target, |target| target.to.is_some());
+    if is_open {
         shut(context, target, state);
     } else if state == State::Closed {
         context.with::<TargetData, _>(target, |target| target.state = state);

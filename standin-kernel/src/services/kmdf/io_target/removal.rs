@@ -1,7 +1,7 @@
 //! Targets and device removal: of the driver's own device, and of the device that a target is open
 //! on.
 
-use super::open::{cancel_requests, reopen, shut};
+use super::open::{Sent, cancel_sent, fail_queued, reopen, shut};
 use crate::{
     ground::NtStatus,
     services::kmdf::state::{
@@ -28,7 +28,8 @@ fn close_before_delete(context: &Context, target: u64) {
     let is_local = context.with::<TargetData, _>(target, |target| target.is_local);
     if is_local {
         context.with::<TargetData, _>(target, |target| target.state = State::Deleted);
-        cancel_requests(context, target);
+        fail_queued(context, target);
+        cancel_sent(context, target, Sent::All);
     } else {
         shut(context, target, State::Deleted);
     }

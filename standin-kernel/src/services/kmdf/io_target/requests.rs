@@ -19,8 +19,8 @@ use crate::{
         kmdf::{
             driver::driver_of,
             io::{
-                ending::{must_not_be_cancelable, must_not_be_under_way, must_own},
-                pass::{call_routine, current_format, forget, release_format},
+                ending::{must_not_be_cancelable, must_not_be_under_way, must_own, release_format},
+                pass::{call_routine, current_format, forget},
                 send::cancel_below,
             },
             object::{create_from, give},
@@ -75,6 +75,7 @@ pub fn created(context: &Context) -> RequestData {
         information: 0,
         cancel_routine: 0,
         cancelled: false,
+        cancellation_due: false,
         cancellation_delivered: false,
         presented: false,
         stop: Stop::None,
@@ -89,28 +90,31 @@ fn request_create(
 ) -> NtResult {
     context.write(request, &0_u64);
     if target.0 != 0 {
-        target.check(context);
+        must_be_open(context, target.0)?;
     }
     let made = create_from(context, created(context), attributes, driver_of(context));
     give(context, made, request)
 }
 
-/// Reinitializes a request that the driver created, so that it can be used again.
+/// Reinitializes a request, so that it can be used again.
 fn reuse(context: &Context, request: Handle<RequestData>, parameters: u64) -> NtStatus {
-    /// `WDF_REQUEST_REUSE_SET_NEW_IRP`.
+    /// `WDF_REQUEST_REUSE_SET_NEW_IRP` and `WDF_REQUEST_REUSE_MUST_COMPLETE`.
     const NEW_IRP: u32 = 1;
+    const MUST_COMPLETE: u32 = 2;
+    const WDF_REQUEST_INVALID_STATE: NtStatus = NtStatus::from_bits(0xC020_0208);
     let parameters: ReuseParameters = context.read(parameters);
     let is_created = request.with(context, |request| request.is_created);
-    if parameters.size as usize != size_of::<ReuseParameters>() || parameters.flags & !NEW_IRP != 0
-    {
+    let is_wrong = parameters.flags & !(NEW_IRP | MUST_COMPLETE) != 0;
+    if parameters.size as usize != size_of::<ReuseParameters>() || is_wrong {
         return NtStatus::INVALID_PARAMETER;
     }
     must_not_be_under_way(context, request.0);
-    if !is_created {
-        context.warn_of_misuse(|| {
-            "for a request that the driver did not create; the framework refuses it".to_owned()
-        });
-        return NtStatus::INVALID_DEVICE_REQUEST;
+    if !is_created && parameters.flags & NEW_IRP != 0 {
+        return WDF_REQUEST_INVALID_STATE;
+    }
+    if is_created && parameters.flags & MUST_COMPLETE != 0 {
+        // A request without an IRP of the driver's has nobody to be completed for.
+        return NtStatus::INVALID_PARAMETER;
     }
     if parameters.flags & NEW_IRP != 0 && parameters.new_irp != 0 {
         // In the stand-in kernel, IRPs belong to their requests.
@@ -123,6 +127,7 @@ fn reuse(context: &Context, request: Handle<RequestData>, parameters: u64) -> Nt
             ..Outgoing::default()
         };
         request.information = 0;
+        request.cancelled = false;
     });
     NtStatus::SUCCESS
 }
@@ -205,6 +210,7 @@ fn send(
     request.check(context);
     target.check(context);
     let sent = read_options(context, options)
+        .map_err(|_| NtStatus::INVALID_PARAMETER)
         .and_then(|options| send_with(context, request.0, target.0, options));
     if let Err(status) = sent {
         request.with(context, |request| {

@@ -1,7 +1,7 @@
 //! The `WdfIoTarget*` routines that create, control and describe a target.
 
 use super::{
-    open::{cancel_requests, send_queued, wait_for_sent},
+    open::{Sent, cancel_sent, fail_queued, send_queued, wait_for_sent},
     submit::must_be_passive,
 };
 use crate::{
@@ -78,60 +78,50 @@ fn stop(context: &Context, target: Handle<TargetData>, action: u32) {
     const CANCEL: u32 = 1;
     const WAIT: u32 = 2;
     const LEAVE: u32 = 3;
+    if !matches!(action, CANCEL | WAIT | LEAVE) {
+        context
+            .warn_of_misuse(|| format!("with {action}, which is no WDF_IO_TARGET_SENT_IO_ACTION"));
+        return;
+    }
     target.with(context, |target| {
         if matches!(target.state, State::Started | State::Purged) {
             target.state = State::Stopped;
         }
     });
-    match action {
-        CANCEL => {
-            must_be_passive(context, "with WdfIoTargetCancelSentIo");
-            cancel_sent(context, target.0);
-            wait_for_sent(context, target.0);
-        }
-        WAIT => {
-            must_be_passive(context, "with WdfIoTargetWaitForSentIoToComplete");
-            wait_for_sent(context, target.0);
-        }
-        LEAVE => {}
-        action => {
-            context.warn_of_misuse(|| format!("with {action}, not a WDF_IO_TARGET_SENT_IO_ACTION"))
-        }
+    if action == CANCEL {
+        must_be_passive(context, "with WdfIoTargetCancelSentIo");
+        cancel_sent(context, target.0, Sent::Regular);
+    }
+    if action == WAIT {
+        must_be_passive(context, "with WdfIoTargetWaitForSentIoToComplete");
+    }
+    if action != LEAVE {
+        wait_for_sent(context, target.0, Sent::Regular);
     }
 }
 
-/// Cancels the requests that were sent. Requests that wait in the target stay there.
-fn cancel_sent(context: &Context, target: u64) {
-    let queued =
-        context.with::<TargetData, _>(target, |target| core::mem::take(&mut target.queued));
-    cancel_requests(context, target);
-    context.with::<TargetData, _>(target, |target| {
-        for request in queued.into_iter().rev() {
-            target.queued.push_front(request);
-        }
-    });
-}
-
-/// Purges a target: it refuses later requests, and its current requests are cancelled
+/// Purges a target: it refuses later requests, fails those that wait, and cancels those that were sent
 /// (`WDF_IO_TARGET_PURGE_IO_ACTION`).
 fn purge(context: &Context, target: Handle<TargetData>, action: u32) {
     const AND_WAIT: u32 = 1;
     const PURGE: u32 = 2;
+    if !matches!(action, AND_WAIT | PURGE) {
+        context
+            .warn_of_misuse(|| format!("with {action}, which is no WDF_IO_TARGET_PURGE_IO_ACTION"));
+        return;
+    }
     target.with(context, |target| {
         if matches!(target.state, State::Started | State::Stopped) {
             target.state = State::Purged;
         }
     });
-    match action {
-        AND_WAIT => {
-            must_be_passive(context, "with WdfIoTargetPurgeIoAndWait");
-            cancel_requests(context, target.0);
-            wait_for_sent(context, target.0);
-        }
-        PURGE => cancel_requests(context, target.0),
-        action => {
-            context.warn_of_misuse(|| format!("with {action}, not a WDF_IO_TARGET_PURGE_IO_ACTION"))
-        }
+    if action == AND_WAIT {
+        must_be_passive(context, "with WdfIoTargetPurgeIoAndWait");
+    }
+    fail_queued(context, target.0);
+    cancel_sent(context, target.0, Sent::Regular);
+    if action == AND_WAIT {
+        wait_for_sent(context, target.0, Sent::Regular);
     }
 }
 

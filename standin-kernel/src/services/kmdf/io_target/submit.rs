@@ -24,7 +24,7 @@ pub const TIMEOUT: u32 = 1;
 pub const SYNCHRONOUS: u32 = 2;
 pub const IGNORE_TARGET_STATE: u32 = 4;
 pub const SEND_AND_FORGET: u32 = 8;
-const VALID_FLAGS: u32 = 0x3_000F;
+const VALID_FLAGS: u32 = 0xF;
 
 /// The options of a send.
 #[derive(Clone, Copy, Default)]
@@ -40,14 +40,11 @@ pub fn read_options(context: &Context, address: u64) -> NtResult<Options> {
         return Ok(Options::default());
     }
     let given: SendOptions = context.read(address);
-    let conflict = SYNCHRONOUS | SEND_AND_FORGET;
-    let forgets_with_more =
-        given.flags & SEND_AND_FORGET != 0 && given.flags & (TIMEOUT | IGNORE_TARGET_STATE) != 0;
-    if given.size as usize != size_of::<SendOptions>()
-        || given.flags & !VALID_FLAGS != 0
-        || given.flags & conflict == conflict
-        || forgets_with_more
-    {
+    if given.size as usize != size_of::<SendOptions>() {
+        return Err(NtStatus::INFO_LENGTH_MISMATCH);
+    }
+    let forgets = given.flags & SEND_AND_FORGET != 0;
+    if given.flags & !VALID_FLAGS != 0 || (forgets && given.flags != SEND_AND_FORGET) {
         return Err(NtStatus::INVALID_PARAMETER);
     }
     let timeout = given.timeout.cast_signed();

@@ -2,15 +2,15 @@
 
 use super::{
     buffers::of_descriptor,
-    format::{others_format, read_offset, set_format},
+    format::{must_be_open, others_format, read_offset, set_format},
     requests::created,
-    submit::{SEND_AND_FORGET, read_options, submit, wait_for},
+    submit::{read_options, submit, wait_for},
 };
 use crate::{
     execution::routine::Routine,
     ground::{NtResult, NtStatus},
     services::kmdf::{
-        io::{ending::must_not_be_under_way, pass::release_format},
+        io::ending::{must_not_be_under_way, release_format},
         object::{self, create},
         state::{
             framework::{Context, Entries},
@@ -37,16 +37,14 @@ fn send(
     format: NtResult<Format>,
 ) -> NtResult<NtStatus> {
     context.with::<TargetData, _>(target, |_| ());
-    context.write_optional(transferred, &0_u64);
     if request != 0 {
         context.with::<RequestData, _>(request, |_| ());
         must_not_be_under_way(context, request);
     }
-    let options = read_options(context, options);
-    let (format, options) = (format?, options?);
-    if options.flags & SEND_AND_FORGET != 0 {
-        return Err(NtStatus::INVALID_PARAMETER);
-    }
+    let options = read_options(context, options)?;
+    let format = format?;
+    must_be_open(context, target)?;
+    context.write_optional(transferred, &0_u64);
     let own =
         if request == 0 { create(context, created(context), None, Some(target))? } else { request };
     set_format(context, own, format);
@@ -66,11 +64,8 @@ fn send(
         context.with::<RequestData, _>(request, |request| request.outgoing.status = Some(status));
     }
     let (status, information) = sent?;
-    let status = status.unwrap_or(NtStatus::SUCCESS);
-    if status.is_success() {
-        context.write_optional(transferred, &information);
-    }
-    Ok(status)
+    context.write_optional(transferred, &information);
+    Ok(status.unwrap_or(NtStatus::SUCCESS))
 }
 
 /// Returns the format that `read` creates from the descriptors.

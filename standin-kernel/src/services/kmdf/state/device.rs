@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use super::{
     framework::{Context, Data},
+    queue::QueueData,
     request::RequestKind,
 };
 use crate::{
@@ -167,6 +168,20 @@ impl DeviceData {
         self.in_d0
     }
 
+    /// Returns whether the driver has finished describing the device: it was started, or a control device
+    /// is ready.
+    pub const fn is_initialized(&self) -> bool {
+        self.is_started || self.is_finished
+    }
+
+    /// Returns the handle that a driver gets of a file: null if it asked for no file objects.
+    pub fn handle_of(&self, file: u64) -> u64 {
+        /// `WdfFileObjectNotRequired`
+        const NOT_REQUIRED: u32 = 1;
+        let has_objects = self.init.file.is_some_and(|config| config.class != NOT_REQUIRED);
+        if has_objects { file } else { 0 }
+    }
+
     /// Returns whether the device is a control device, which has no hardware.
     pub const fn is_control(&self) -> bool {
         self.init.control_of.is_some()
@@ -264,11 +279,14 @@ pub fn queue_for(context: &Context, device: u64, kind: RequestKind) -> Option<u6
     context.framework().exists(queue).then_some(queue)
 }
 
-/// Returns the queue that receives a device's requests of this kind.
+/// Returns the queue that receives a device's requests of this kind. What the default queue of a filter does
+/// not handle goes to the next lower device.
 pub fn queue_of(context: &Context, device: u64, kind: RequestKind) -> Option<u64> {
     queue_for(context, device, kind).or_else(|| {
-        let queue = context.with::<DeviceData, _>(device, |device| device.default_queue)?;
-        context.framework().exists(queue).then_some(queue)
+        let (queue, is_filter) = context
+            .with::<DeviceData, _>(device, |device| (device.default_queue, device.init.is_filter));
+        let handles = |queue: &mut QueueData| !is_filter || queue.handles(request_type(kind));
+        queue.filter(|queue| context.is::<QueueData>(*queue, handles))
     })
 }
 

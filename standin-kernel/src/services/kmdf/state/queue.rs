@@ -32,10 +32,13 @@ pub struct QueueData {
     /// The requests that were cancelled in the queue and whose cancellation has not been delivered
     /// to the driver yet.
     pub canceled: VecDeque<u64>,
+    /// The cancelled requests whose `EvtRequestCancel` was not called yet.
+    pub cancelable: VecDeque<u64>,
     pub accepts: bool,
     pub dispatches: bool,
-    /// Set if the device's power state allows dispatching.
-    pub is_powered: bool,
+    pub power: Power,
+    /// Set while the driver is told of a change of the power state. It learns of cancellations later.
+    pub is_notifying: bool,
     pub is_power_managed: bool,
     /// Set if the device is being removed, so that the queue accepts no more requests.
     pub is_shut_down: bool,
@@ -46,12 +49,25 @@ pub struct QueueData {
     pub ready: Option<Notify>,
     pub idle: Option<Notify>,
     pub purged: Option<Notify>,
-    /// The threads that are dispatching the queue's events.
+    /// The threads that are dispatching the queue's events, once for each callback that they are in.
     pub dispatching: Vec<ThreadId>,
+}
+
+/// The effect of the device's power state on a queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Power {
+    /// The queue dispatches.
+    On,
+    /// The driver is told of a change. The queue does not dispatch, but the driver can retrieve requests.
+    Changing,
+    /// The queue provides no requests.
+    Off,
 }
 
 /// The next event of a queue.
 pub enum Event {
+    /// `EvtRequestCancel` is due.
+    Canceled(u64),
     CanceledOnQueue(u64, u64),
     /// The queue has stopped completely. This callback, unlike others, is not synchronized.
     Stopped(Notify),
@@ -63,6 +79,19 @@ impl QueueData {
     /// Returns whether the queue is the default queue.
     pub const fn is_default(&self) -> bool {
         self.config.default_queue != 0
+    }
+
+    /// Returns whether the queue has a callback for a `WDF_REQUEST_TYPE`, or gives requests to the driver that
+    /// asks for them.
+    pub const fn handles(&self, request_type: u32) -> bool {
+        let own = match request_type {
+            3 => self.config.io_read,
+            4 => self.config.io_write,
+            14 => self.config.io_device_control,
+            15 => self.config.io_internal_device_control,
+            _ => 0,
+        };
+        self.config.dispatch_type == MANUAL || self.config.io_default != 0 || own != 0
     }
 
     /// Returns whether a request waits in the queue.
@@ -80,6 +109,7 @@ impl QueueData {
         self.waiting.retain(|waiting| *waiting != request);
         self.presented.retain(|presented| *presented != request);
         self.canceled.retain(|canceled| *canceled != request);
+        self.cancelable.retain(|cancelable| *cancelable != request);
     }
 
     pub fn put_last(&mut self, request: u64) {
@@ -93,10 +123,16 @@ impl QueueData {
     }
 
     pub fn next_event(&mut self) -> Option<Event> {
-        if let Some(request) = self.canceled.pop_front() {
-            return Some(Event::CanceledOnQueue(request, self.config.io_canceled_on_queue));
+        if !self.is_notifying {
+            if let Some(request) = self.cancelable.pop_front() {
+                return Some(Event::Canceled(request));
+            }
+            if let Some(request) = self.canceled.pop_front() {
+                return Some(Event::CanceledOnQueue(request, self.config.io_canceled_on_queue));
+            }
         }
-        if self.presented.is_empty() {
+        // The end of a stop or purge waits for the callbacks that run.
+        if self.presented.is_empty() && self.dispatching.len() == 1 {
             if let Some(idle) = self.idle.take() {
                 self.cancels = false;
                 return Some(Event::Stopped(idle));
@@ -108,7 +144,7 @@ impl QueueData {
                 return Some(Event::Notify(purged));
             }
         }
-        if !self.is_powered || !self.dispatches {
+        if self.power != Power::On || !self.dispatches {
             return None;
         }
         let room = match self.config.dispatch_type {

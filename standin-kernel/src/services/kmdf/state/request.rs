@@ -5,7 +5,7 @@ use std::collections::HashMap;
 pub use super::operation::{Completion, IoRequest, RequestKind};
 use super::outgoing::Outgoing;
 use crate::{
-    ground::arena::Block,
+    ground::{NtResult, NtStatus, arena::Block},
     services::{create_parameters::CreateParameters, parts::Parts},
 };
 
@@ -64,6 +64,8 @@ pub struct RequestData {
     pub cancel_routine: u64,
     /// Set if the sender or a purge cancelled the request.
     pub cancelled: bool,
+    /// Set if the driver is to be notified of the cancellation.
+    pub cancellation_due: bool,
     /// Set if the driver was notified of the cancellation.
     pub cancellation_delivered: bool,
     /// Set if the request was ever presented to the driver.
@@ -114,6 +116,11 @@ impl RequestData {
         self.queue
     }
 
+    /// Returns whether the request came from a queue: one of the driver, or the framework's own for creates.
+    pub const fn has_queue(&self) -> bool {
+        self.queue.is_some() || (matches!(self.kind, RequestKind::Create) && !self.is_created)
+    }
+
     /// Sets the queue that holds the request.
     pub const fn set_queue(&mut self, queue: u64) {
         self.queue = Some(queue);
@@ -140,9 +147,37 @@ impl RequestData {
         (address, self.output_length())
     }
 
-    /// Returns whether the framework provides buffers to the driver. With `METHOD_NEITHER`, and if
-    /// its device's I/O type is neither buffered nor direct, the driver gets only the buffers of
-    /// other drivers, because a process could unmap its own.
+    /// Returns the address and length of the input that the framework provides, or the status that explains why
+    /// it does not.
+    pub fn provided_input(&mut self) -> NtResult<(u64, u64)> {
+        self.provided(self.kind != RequestKind::Read, self.input())
+    }
+
+    /// Returns the address and length of the output buffer, as [`Self::provided_input`] does.
+    pub fn provided_output(&mut self) -> NtResult<(u64, u64)> {
+        self.provided(self.kind != RequestKind::Write, self.output())
+    }
+
+    const fn provided(&self, has_it: bool, range: (u64, u64)) -> NtResult<(u64, u64)> {
+        if !has_it || !self.has_data() {
+            Err(NtStatus::INVALID_DEVICE_REQUEST)
+        } else if range.1 == 0 {
+            Err(NtStatus::BUFFER_TOO_SMALL)
+        } else if self.has_buffers() {
+            Ok(range)
+        } else {
+            Err(NtStatus::INVALID_DEVICE_REQUEST)
+        }
+    }
+
+    /// Returns whether requests of this kind have data.
+    pub const fn has_data(&self) -> bool {
+        !matches!(self.kind, RequestKind::Create | RequestKind::Cleanup | RequestKind::Close)
+    }
+
+    /// Returns whether the driver gets the buffers from the framework. With `METHOD_NEITHER`, and if
+    /// its device's I/O type is neither buffered nor direct, it gets those of drivers only: a process
+    /// could take its own away.
     pub const fn has_buffers(&self) -> bool {
         let is_internal = matches!(self.kind, RequestKind::InternalDeviceControl { .. });
         !self.is_neither || is_internal || !self.is_from_user
@@ -163,13 +198,9 @@ impl RequestData {
         self.cancelled = true;
     }
 
-    /// Returns whether the driver was notified of the cancellation.
-    pub const fn is_cancellation_delivered(&self) -> bool {
-        self.cancellation_delivered
-    }
-
     /// Records that the driver was notified of the cancellation.
     pub const fn set_cancellation_delivered(&mut self) {
+        self.cancellation_due = true;
         self.cancellation_delivered = true;
     }
 
