@@ -5,8 +5,9 @@
 use etl_file::wpp::{Formats, Header};
 
 /// Checks that parsing ends, that each format can be found by its GUID and number, that each defect
-/// refers to a line of the text, and that expansion uses each byte at most once. Returns the number
-/// of formats.
+/// refers to a line of the text, and that expansion uses each byte at most once.
+///
+/// Returns the number of formats.
 ///
 /// # Errors
 /// Fails with the first defect if the text contains no format.

@@ -84,10 +84,8 @@ impl Data {
         if minor >= OLDEST_TOGETHER {
             return Ok(());
         }
-        let missing = |name: &str| Error::Entry {
-            name: name.to_owned(),
-            what: "not in the data".to_owned(),
-        };
+        let missing =
+            |name: &str| Error::Entry { name: name.to_owned(), what: "not in the data".to_owned() };
         let types = &mut self.types;
         types.changes.clear();
         for (name, definitions) in &types.older {
