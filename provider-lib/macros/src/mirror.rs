@@ -25,7 +25,8 @@ pub struct OfEvent {
 impl OfEvent {
     /// Generates the code of an event in its module. `blob` and `options` are expressions.
     pub fn new(event: &Event, blob: &TokenStream, options: &Ident, fields: &[Ident]) -> Self {
-        let provider = quote!(&super::PROVIDER);
+        let outer = quote!(super::);
+        let provider = quote!(&#outer PROVIDER);
         let options = quote!(#options);
         let printed = print(&provider, blob, &options, &event.name, &event.fields, fields);
         Self {

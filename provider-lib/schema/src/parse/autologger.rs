@@ -7,10 +7,7 @@ use syn::{
     parse::ParseStream, spanned::Spanned as _, token,
 };
 
-use super::{
-    items::constant_of,
-    words::{Given, guid, value},
-};
+use super::words::{Given, constant_of, guid, value};
 use crate::{AutoLogger, Guid, Provider};
 
 /// The characters besides letters and digits that an INF file can have in a session's name and in a path.

@@ -10,7 +10,7 @@ use syn::{
     spanned::Spanned as _,
 };
 
-use super::{event::field, module::Entry};
+use super::{event::field, module::Entry, words::constant_of};
 use crate::{
     Channel, ChannelSettings, FieldType, Isolation, Keyword, MIN_LOG_SIZE, Map, MapKind, Named,
     Provider, Scalar, Structure, TaskOpcodes, attribute,
@@ -346,30 +346,9 @@ fn is_mask(expression: &Expr) -> bool {
     }
 }
 
-/// Returns the value of an integer literal, a left shift or product of literals, or several of
-/// these joined by `|`.
+/// Returns the value of a constant expression without names.
 fn constant(expression: &Expr) -> Option<u64> {
     constant_of(expression, &|_| None)
-}
-
-/// Returns the value of an expression as [`constant`] does; `named` returns that of a name.
-pub fn constant_of(expression: &Expr, named: &dyn Fn(&Ident) -> Option<u64>) -> Option<u64> {
-    match expression {
-        Expr::Lit(ExprLit { lit: Lit::Int(number), .. }) => number.base10_parse().ok(),
-        Expr::Binary(binary) => {
-            let (left, right) =
-                (constant_of(&binary.left, named)?, constant_of(&binary.right, named)?);
-            match binary.op {
-                syn::BinOp::Shl(_) => left.checked_shl(u32::try_from(right).ok()?),
-                syn::BinOp::BitOr(_) => Some(left | right),
-                syn::BinOp::Mul(_) => left.checked_mul(right),
-                _ => None,
-            }
-        }
-        Expr::Paren(inside) => constant_of(&inside.expr, named),
-        Expr::Path(path) => named(&attribute::plain(path.path.get_ident()?)),
-        _ => None,
-    }
 }
 
 /// The kind of a channel that is a Windows log.

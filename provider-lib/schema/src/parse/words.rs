@@ -2,7 +2,7 @@
 
 use proc_macro2::Span;
 use syn::{
-    Ident, LitInt, LitStr, Token,
+    Expr, ExprLit, Ident, Lit, LitInt, LitStr, Token,
     parse::{Parse, ParseStream},
 };
 
@@ -72,4 +72,25 @@ impl Given {
 
 fn twice(word: &Ident) -> syn::Error {
     syn::Error::new(word.span(), format!("`{word}` is given twice; remove one of them"))
+}
+
+/// Returns the value of an integer literal, a left shift or product of literals, or several of these
+/// joined by `|`; `named` returns the value of a name.
+pub fn constant_of(expression: &Expr, named: &dyn Fn(&Ident) -> Option<u64>) -> Option<u64> {
+    match expression {
+        Expr::Lit(ExprLit { lit: Lit::Int(number), .. }) => number.base10_parse().ok(),
+        Expr::Binary(binary) => {
+            let (left, right) =
+                (constant_of(&binary.left, named)?, constant_of(&binary.right, named)?);
+            match binary.op {
+                syn::BinOp::Shl(_) => left.checked_shl(u32::try_from(right).ok()?),
+                syn::BinOp::BitOr(_) => Some(left | right),
+                syn::BinOp::Mul(_) => left.checked_mul(right),
+                _ => None,
+            }
+        }
+        Expr::Paren(inside) => constant_of(&inside.expr, named),
+        Expr::Path(path) => named(&attribute::plain(path.path.get_ident()?)),
+        _ => None,
+    }
 }

@@ -10,7 +10,7 @@ use wdk_sys::{
     WDF_PNPPOWER_EVENT_CALLBACKS, WDFDEVICE, WDFSTRING,
 };
 
-use super::{INVALID_PARAMETER, STATUS_WDF_PARENT_ASSIGNMENT_NOT_ALLOWED, made, same};
+use super::common::{INVALID_PARAMETER, STATUS_WDF_PARENT_ASSIGNMENT_NOT_ALLOWED, made, same};
 use crate::framework::{child_of, counted, utf16, wdf};
 
 const NONE: *mut WDF_OBJECT_ATTRIBUTES = WDF_NO_OBJECT_ATTRIBUTES;

@@ -9,7 +9,7 @@ use wdk_sys::{
     WDF_NO_OBJECT_ATTRIBUTES, WDFDEVICE, WDFMEMORY, WDFSTRING,
 };
 
-use super::{INVALID_PARAMETER, STATUS_WDF_EXECUTION_LEVEL_INVALID, made, object, same};
+use super::common::{INVALID_PARAMETER, STATUS_WDF_EXECUTION_LEVEL_INVALID, made, object, same};
 use crate::framework::{attributes, child_of, counted, utf16, wdf};
 
 const NONE: *mut wdk_sys::WDF_OBJECT_ATTRIBUTES = WDF_NO_OBJECT_ATTRIBUTES;

@@ -1,6 +1,7 @@
 //! What Microsoft's source of the framework does with objects, one fact a name. The names are those of
 //! `docs/reference/kmdf-objects.md`, and the values those of the source.
 
+mod common;
 mod device;
 mod memory;
 mod named;
@@ -8,96 +9,14 @@ mod objects;
 mod registry;
 mod timers;
 
-use core::{
-    ptr, slice,
-    sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed},
-};
+use core::{ptr, slice, sync::atomic::Ordering::Relaxed};
 
-use etw_driver_support::nt;
-use wdk_sys::{
-    LARGE_INTEGER, NTSTATUS, PVOID, STATUS_SUCCESS, ULONG, WDF_OBJECT_ATTRIBUTES, WDFDEVICE,
-    WDFOBJECT, WDFREQUEST,
-};
+use wdk_sys::{PVOID, STATUS_SUCCESS, ULONG, WDFDEVICE, WDFREQUEST};
 
 use crate::{
     commands,
     framework::{complete, wdf},
 };
-
-const INVALID_PARAMETER: NTSTATUS = wdk_sys::STATUS_INVALID_PARAMETER;
-// The framework's statuses, which are in wdfstatus.h.
-const STATUS_WDF_OBJECT_ATTRIBUTES_INVALID: NTSTATUS = 0xC020_0209_u32.cast_signed();
-const STATUS_WDF_PARENT_ASSIGNMENT_NOT_ALLOWED: NTSTATUS = 0xC020_020F_u32.cast_signed();
-const STATUS_WDF_SYNCHRONIZATION_SCOPE_INVALID: NTSTATUS = 0xC020_0210_u32.cast_signed();
-const STATUS_WDF_EXECUTION_LEVEL_INVALID: NTSTATUS = 0xC020_0211_u32.cast_signed();
-const STATUS_WDF_PARENT_NOT_SPECIFIED: NTSTATUS = 0xC020_0212_u32.cast_signed();
-
-/// Compares what a call returned with what the source returns.
-macro_rules! same {
-    ($name:literal, $found:expr, $expected:expr $(,)?) => {
-        match (&$found, &$expected) {
-            (found, expected) if found == expected => crate::facts::count(),
-            (found, expected) => {
-                wdk::println!("FAILED {}: {found:x?}, expected {expected:x?}", $name);
-            }
-        }
-    };
-}
-use same;
-
-static COUNT: AtomicU32 = AtomicU32::new(0);
-/// The last letters that callbacks wrote, the latest in the lowest byte.
-static LOG: AtomicU64 = AtomicU64::new(0);
-
-fn count() {
-    COUNT.fetch_add(1, Relaxed);
-}
-
-/// Adds a letter to the log.
-fn log(letter: u8) {
-    LOG.store((LOG.load(Relaxed) << 8) | u64::from(letter), Relaxed);
-}
-
-/// Returns the log, and empties it.
-fn logged() -> u64 {
-    LOG.swap(0, Relaxed)
-}
-
-/// Returns the log that consists of these letters.
-const fn letters(text: &[u8]) -> u64 {
-    let (mut log, mut at) = (0, 0);
-    while at < text.len() {
-        log = (log << 8) | text[at] as u64;
-        at += 1;
-    }
-    log
-}
-
-/// Lets time pass.
-fn wait(milliseconds: i64) {
-    let mut interval = LARGE_INTEGER { QuadPart: -10_000 * milliseconds };
-    let _status = nt!(KeDelayExecutionThread, 0, 0, &raw mut interval);
-}
-
-/// Creates an object. Returns the status and the handle.
-fn made<T>(create: impl FnOnce(*mut *mut T) -> NTSTATUS) -> (NTSTATUS, *mut T) {
-    let mut handle = ptr::null_mut();
-    let status = create(&raw mut handle);
-    (status, handle)
-}
-
-/// Creates a general object.
-fn object(attributes: &mut WDF_OBJECT_ATTRIBUTES) -> (NTSTATUS, WDFOBJECT) {
-    made(|handle| wdf!(WdfObjectCreate, attributes, handle))
-}
-
-fn reference(object: WDFOBJECT) {
-    wdf!(WdfObjectReferenceActual, object, ptr::null_mut(), 0, c"".as_ptr());
-}
-
-fn dereference(object: WDFOBJECT) {
-    wdf!(WdfObjectDereferenceActual, object, ptr::null_mut(), 0, c"".as_ptr());
-}
 
 /// Checks the facts, or does what the request's input names.
 pub fn device_control(device: WDFDEVICE, request: WDFREQUEST, code: ULONG) -> bool {
@@ -116,7 +35,7 @@ pub fn device_control(device: WDFDEVICE, request: WDFREQUEST, code: ULONG) -> bo
         memory::check(device);
         registry::check(device);
         device::check(device);
-        wdk::println!("done {}", COUNT.load(Relaxed));
+        wdk::println!("done {}", common::COUNT.load(Relaxed));
     }
     complete(request, STATUS_SUCCESS);
     true

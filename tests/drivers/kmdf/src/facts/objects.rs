@@ -13,8 +13,8 @@ use wdk_sys::{
     WDF_OBJECT_CONTEXT_TYPE_INFO, WDFDEVICE, WDFOBJECT,
 };
 
-use super::{
-    STATUS_WDF_EXECUTION_LEVEL_INVALID, STATUS_WDF_OBJECT_ATTRIBUTES_INVALID,
+use super::common::{
+    self, STATUS_WDF_EXECUTION_LEVEL_INVALID, STATUS_WDF_OBJECT_ATTRIBUTES_INVALID,
     STATUS_WDF_PARENT_ASSIGNMENT_NOT_ALLOWED, STATUS_WDF_SYNCHRONIZATION_SCOPE_INVALID,
     dereference, letters, log, logged, made, object, reference, same, wait,
 };
@@ -67,7 +67,7 @@ extern "C" fn cleanup(object: WDFOBJECT) {
     match ACTION.load(Relaxed) {
         _ if letter != b'a' => {}
         DELETE => wdf!(WdfObjectDelete, target),
-        ADD_CHILD => STATUS.store(super::object(&mut child_of(target)).0, Relaxed),
+        ADD_CHILD => STATUS.store(common::object(&mut child_of(target)).0, Relaxed),
         _ => {}
     }
 }
@@ -184,7 +184,7 @@ fn check_contexts(device: WDFDEVICE) {
     wdf!(WdfObjectDelete, object);
     given.ParentObject = ptr::null_mut();
     same!("context-deleted", allocate(object, &mut given).0, STATUS_DELETE_PENDING);
-    let child = super::object(&mut child_of(object)).0;
+    let child = common::object(&mut child_of(object)).0;
     same!("child-of-deleted", child, STATUS_DELETE_PENDING);
     wdf!(WdfObjectDelete, object);
     same!("deleted-twice", irql(), 0);
@@ -229,7 +229,7 @@ fn check_irqls(device: WDFDEVICE) {
         if child {
             let mut attributes = child_of(object);
             attributes.ExecutionLevel = level::WdfExecutionLevelPassive;
-            let _child = super::object(&mut attributes);
+            let _child = common::object(&mut attributes);
         }
         at_irql(DISPATCH, || wdf!(WdfObjectDelete, object));
         let before = logged();

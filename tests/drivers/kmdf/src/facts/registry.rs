@@ -10,7 +10,7 @@ use wdk_sys::{
     WDFDEVICE, WDFKEY, WDFMEMORY, WDFMEMORY_OFFSET, WDFSTRING,
 };
 
-use super::{INVALID_PARAMETER, made, object, same};
+use super::common::{INVALID_PARAMETER, made, object, same};
 use crate::framework::{attributes, counted, utf16, wdf};
 
 const NONE: *mut wdk_sys::WDF_OBJECT_ATTRIBUTES = WDF_NO_OBJECT_ATTRIBUTES;

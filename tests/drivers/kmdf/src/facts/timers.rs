@@ -13,7 +13,7 @@ use wdk_sys::{
     WDFTIMER, WDFWORKITEM,
 };
 
-use super::{
+use super::common::{
     INVALID_PARAMETER, STATUS_WDF_EXECUTION_LEVEL_INVALID, STATUS_WDF_PARENT_NOT_SPECIFIED,
     dereference, letters, log, logged, made, reference, same, wait,
 };

@@ -4,7 +4,10 @@ use std::ops::RangeInclusive;
 
 use etw_wire::autologger::{MAX_FILE_NAME, PROVIDER, SESSION, Setting, conflict};
 
-use super::{Check, Provider, WINDOWS_11, entries, mode};
+use super::{
+    context::{Check, Provider, WINDOWS_11, entries},
+    mode,
+};
 use crate::inf::{
     autologger::{AutoLogger, DRIVER_DATA, written},
     read::{Entry, Section, number},

@@ -2,7 +2,7 @@
 
 use std::ops::RangeInclusive;
 
-use super::{Check, Provider, entries};
+use super::context::{Check, Provider, entries};
 use crate::inf::{
     channel::{Channel, ChannelKind, ISOLATIONS, OwnChannel, line},
     read::{Entry, Section, number},
