@@ -92,8 +92,9 @@ fn check_strings() {
     let text = counted(&TEXT);
     let (_, copy) = string(&raw const text);
     let (length, room, buffer) = fields(copy);
+    let last = buffer.wrapping_add(4);
     // SAFETY: the framework ends the copy with a NUL.
-    let last = unsafe { *buffer.add(4) };
+    let last = unsafe { *last };
     same!("string-copy", (length, room, last), (8, 10, 0));
     let status = |text: UNICODE_STRING| string(&raw const text).0;
     same!("string-odd", status(UNICODE_STRING { Length: 7, ..text }), INVALID_PARAMETER);

@@ -10,7 +10,10 @@ use crate::framework::{child_of, wdf};
 
 const NONE: *mut wdk_sys::WDF_OBJECT_ATTRIBUTES = WDF_NO_OBJECT_ATTRIBUTES;
 
-const NAMED: &[(&str, fn(WDFDEVICE))] = &[
+/// A call by its name.
+type Named = (&'static str, fn(WDFDEVICE));
+
+const NAMED: &[Named] = &[
     ("hold", |device| wdf!(WdfDeviceSetStaticStopRemove, device, 0)),
     ("release", |device| wdf!(WdfDeviceSetStaticStopRemove, device, 1)),
     ("null-handle", |_| wdf!(WdfObjectDelete, ptr::null_mut())),

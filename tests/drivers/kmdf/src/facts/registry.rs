@@ -126,8 +126,8 @@ fn check_values(facts: &Facts) {
     let (_, memory) = made(|handle| wdf!(WdfMemoryCreatePreallocated, NONE, buffer, 4, handle));
     let past = [(1, 4), (5, 0)].map(|part| facts.assign_memory(memory, part));
     same!("assign-memory-past-the-end", past, [STATUS_INTEGER_OVERFLOW; 2]);
-    let part = facts.assign_memory(memory, (1, 2));
-    same!("assign-memory-part", (part, facts.query(4).2), (STATUS_SUCCESS, [2, 3, 0, 0]));
+    let middle = facts.assign_memory(memory, (1, 2));
+    same!("assign-memory-part", (middle, facts.query(4).2), (STATUS_SUCCESS, [2, 3, 0, 0]));
     let whole = facts.assign_memory(memory, (0, 0));
     same!("assign-memory-no-length", (whole, facts.query(4).2), (STATUS_SUCCESS, [1, 2, 3, 4]));
     wdf!(WdfObjectDelete, memory.cast());
