@@ -65,8 +65,9 @@ pub struct Driver {
     /// Lines of a file of the Registry Editor.
     #[serde(default)]
     pub registry: Vec<String>,
-    /// The hashes of the versions of the source for which the lists below were written.
-    pub versions: Vec<String>,
+    /// The hashes of the versions of the source for which the lists below were written, with the number of
+    /// checks that are evaluated.
+    pub versions: BTreeMap<String, usize>,
     #[serde(default)]
     pub checks: Vec<ExpectedCheck>,
     #[serde(default)]
@@ -107,9 +108,10 @@ pub struct Differences {
 
 /// Compares what was seen with the list.
 ///
-/// An entry of which nothing was seen is a problem if the list was written for this version of the source;
-/// `is_whole` is false if only some functions were run, which says nothing about the others.
-pub fn compare(driver: &Driver, seen: &Seen, is_known: bool, is_whole: bool) -> Differences {
+/// `known` is the number of checks in this version of the source if the list was written for it; then an entry
+/// of which nothing was seen is a problem, and so are fewer checks. `is_whole` is false if only some functions were
+/// run, which says nothing about the others.
+pub fn compare(driver: &Driver, seen: &Seen, known: Option<usize>, is_whole: bool) -> Differences {
     let file = driver.source.rsplit('/').next().unwrap_or(&driver.source);
     let mut out = Differences::default();
     let expected: BTreeMap<&str, &ExpectedCheck> =
@@ -167,7 +169,13 @@ pub fn compare(driver: &Driver, seen: &Seen, is_known: bool, is_whole: bool) -> 
         ));
     }
     if is_whole {
-        let list = if is_known { &mut out.problems } else { &mut out.notes };
+        if let Some(count) = known.filter(|count| seen.checks.len() < *count) {
+            missing.push(format!(
+                "missing checks: {file}: {} different checks were evaluated, and {count} when the list was written",
+                seen.checks.len()
+            ));
+        }
+        let list = if known.is_some() { &mut out.problems } else { &mut out.notes };
         list.append(&mut missing);
     }
     out
@@ -179,7 +187,7 @@ mod tests {
 
     fn driver() -> Driver {
         serde_json::from_value(serde_json::json!({
-            "source": "tests/driver.c", "image": "Test", "steps": ["open"], "versions": [],
+            "source": "tests/driver.c", "image": "Test", "steps": ["open"], "versions": {},
             "checks": [{ "function": "test_a", "check": "aa", "reason": "wrong", "why": "A." }],
             "ends": [{ "function": "test_b", "with": "KeB", "reason": "not-applicable", "why": "B." }],
         }))
@@ -211,7 +219,7 @@ mod tests {
 
     #[track_caller]
     fn problems(seen: &Seen, starts: &[&str]) {
-        let all = compare(&driver(), seen, true, true).problems;
+        let all = compare(&driver(), seen, Some(0), true).problems;
         let fits = all.iter().zip(starts).all(|(one, start)| one.starts_with(start));
         assert!(fits && all.len() == starts.len(), "{all:#?}");
     }
@@ -221,14 +229,14 @@ mod tests {
         let seen = seen(&[("aa", 1, 1), ("bb", 2, 0)], &[END, ("test_a", None)]);
         problems(&seen, &[]);
         let expected = ["driver.c:7: test_a: wrong: A.", "driver.c: test_b: not applicable: B."];
-        assert_eq!(compare(&driver(), &seen, true, true).expected, expected);
+        assert_eq!(compare(&driver(), &seen, Some(0), true).expected, expected);
     }
 
     #[test]
     fn a_new_failure_is_told_with_its_entry() {
         let start = "new failure: driver.c:7: test_a: check bb fails: got 3";
         problems(&seen(&[("aa", 0, 1), ("bb", 5, 1)], &[END]), &[start]);
-        let all = compare(&driver(), &seen(&[("bb", 0, 1)], &[]), false, true).problems;
+        let all = compare(&driver(), &seen(&[("bb", 0, 1)], &[]), None, true).problems;
         assert!(all[0].contains(r#"{ "function": "test_a", "check": "bb", "#), "{all:?}");
     }
 
@@ -254,9 +262,9 @@ mod tests {
     fn what_the_list_names_and_nobody_saw_is_a_problem_of_the_same_version() {
         let none = seen(&[], &[]);
         problems(&none, &["missing check: driver.c: test_a", "missing function: driver.c: test_b"]);
-        let other = compare(&driver(), &none, false, true);
+        let other = compare(&driver(), &none, None, true);
         assert_eq!((other.problems.len(), other.notes.len()), (0, 2), "{other:?}");
-        let some = compare(&driver(), &none, true, false);
+        let some = compare(&driver(), &none, Some(9), false);
         assert_eq!((some.problems.len(), some.notes.len()), (0, 0), "{some:?}");
     }
 }
