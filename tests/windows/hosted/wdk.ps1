@@ -34,6 +34,11 @@ if ($missing.Count -gt 0) {
 if ($env:GITHUB_PATH) {
     [IO.File]::AppendAllText($env:GITHUB_PATH, (($bin, $x86, $tools) -join "`n") + "`n", (New-Object Text.UTF8Encoding $false))
 }
+# bindgen would otherwise load the libclang of Visual Studio.
+$llvm = 'C:\Program Files\LLVM\bin'
+if ($env:GITHUB_ENV -and (Test-Path -LiteralPath (Join-Path $llvm 'libclang.dll'))) {
+    [IO.File]::AppendAllText($env:GITHUB_ENV, "LIBCLANG_PATH=$llvm`n", (New-Object Text.UTF8Encoding $false))
+}
 # bindgen loads libclang. Microsoft tests wdk-build with LLVM 17; bindgen 0.73 supports 20.
 $clang = (& clang --version) -join "`n"
 if ($LASTEXITCODE) { throw "clang --version failed with $LASTEXITCODE" }
