@@ -255,6 +255,11 @@ fn describe(process: u32, class: i32, at: u64) -> NtResult<Vec<u8>> {
 fn query(context: &Context, token: u64, class: i32, to: At<u64>) -> NtResult {
     /// The classes whose information is returned in a block although it is a number.
     const IN_BLOCKS: [i32; 3] = [class::TYPE, class::ELEVATION_TYPE, class::ELEVATION];
+    /// Classes that Windows has, from `TokenDefaultDacl` to `TokenAppContainerSid`.
+    const UNPROVIDED: [i32; 10] = [6, 7, 11, 13, 17, 19, 27, 28, 30, 31];
+    if UNPROVIDED.contains(&class) {
+        context.stop_for_unprovided(&format!("for the TOKEN_INFORMATION_CLASS {class}"));
+    }
     let process = process_of(context, token);
     if let Some(number) = number(process, class).filter(|_| !IN_BLOCKS.contains(&class)) {
         At::<u32>::new(to.0).write(context, number);
