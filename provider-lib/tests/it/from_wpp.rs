@@ -1,5 +1,7 @@
 //! Tests events of a declaration that `cargo etw import-wpp` wrote.
 
+// The file is as the command writes it.
+#[rustfmt::skip]
 #[path = "../../../tools/cargo-etw/tests/fixture/wpp.rs"]
 mod wpp;
 
