@@ -40,6 +40,13 @@ const CASES: &[[&str; 4]] = &[
     ["a_driver_completes_no_request_of_its_own", "", "new r0 -;complete r0 0", "bugcheck 10d"],
     ["memory_of_a_completed_request_is_not_referenced", "", ">control 0 4 0;inmem r0 m0;ref m0;complete r0 0",
         "control0 0 bugcheck 10d"],
+    ["memory_is_released_by_the_cleanup_of_its_request", "gone;on gone deref m0;on control inmem r m0|ref m0|complete r 0",
+        ">control 0 4 0;>status 0", "control0 0 gone 0"],
+    ["memory_is_released_by_the_children_of_its_request", "",
+        "local t0;>control 0 4 0;inmem r0 m0;new r1 t0 r0;format r1 t0 222004 m0;send r1 t0;complete r0 0;>status 0",
+        "control0 0 sent 1 0 0"],
+    ["memory_of_the_driver_can_outlive_a_request", "",
+        ">control 0 4 0;wrap r0 m0;ref m0;complete r0 0;>status 0", "control0 0"],
     ["a_request_that_was_never_presented_has_no_cleanup", "gone;queue q0 1 read;route q0 3",
         ">read 1;>read 1;>cancel 1;complete r0 0", "read0 gone gone"],
     // Buffers.

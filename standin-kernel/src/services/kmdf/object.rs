@@ -217,12 +217,26 @@ fn dispose(context: &Context, handle: u64) -> bool {
     true
 }
 
-/// Destroys the descendants of an object and the object, unless somebody holds a reference.
-fn end(context: &Context, handle: u64) {
+/// Cleans up an object and its descendants, and destroys the descendants. Returns whether the object's deletion
+/// begins here; [`end`] completes it.
+pub fn empty(context: &Context, handle: u64) -> bool {
+    let begins = dispose(context, handle);
+    if begins {
+        end_children(context, handle);
+    }
+    begins
+}
+
+fn end_children(context: &Context, handle: u64) {
     let children = context.framework().children_of(handle);
     for child in children {
         end(context, child);
     }
+}
+
+/// Destroys the descendants of an object and the object, unless somebody holds a reference.
+pub fn end(context: &Context, handle: u64) {
+    end_children(context, handle);
     let is_over = context.framework().objects.get_mut(&handle).is_some_and(|object| {
         object.deleted = true;
         object.is_over()

@@ -38,9 +38,9 @@ static HANDLES: [AtomicPtr<c_void>; 5 * OF_KIND] =
 /// The place of the request that arrived last.
 static LAST: AtomicUsize = AtomicUsize::new(0);
 
-const EVENTS: [&str; 15] = [
+const EVENTS: [&str; 16] = [
     "read", "write", "control", "default", "create", "cleanup", "close", "cancel", "queuecancel",
-    "stop", "resume", "state", "done", "caller", "ready",
+    "stop", "resume", "state", "done", "caller", "ready", "gone",
 ];
 static SCRIPTS: [AtomicPtr<String>; EVENTS.len()] =
     [const { AtomicPtr::new(ptr::null_mut()) }; EVENTS.len()];
@@ -170,7 +170,7 @@ extern "C" fn close(_: WDFFILEOBJECT) {
     fire("close");
 }
 extern "C" fn gone(_: WDFOBJECT) {
-    wdk::println!("gone");
+    fire("gone");
 }
 
 fn parameters() -> WDF_REQUEST_PARAMETERS {
@@ -408,7 +408,14 @@ fn run_one(call: &str, words: &[&str; 10], count: usize) {
         "ack" => wdf!(WdfRequestStopAcknowledge, request, status as u8),
         "enqueue" => show(wdf!(WdfDeviceEnqueueRequest, get("d0"), request)),
         "ref" => wdf!(WdfObjectReferenceActual, get(first), none, 0, ptr::null_mut()),
-        "deref" => wdf!(WdfObjectDereferenceActual, get(first), none, 0, ptr::null_mut()),
+        // Once, although the script of `gone` runs for each request.
+        "deref" => {
+            let object: WDFOBJECT = get(first);
+            set(first, none);
+            if !object.is_null() {
+                wdf!(WdfObjectDereferenceActual, object, none, 0, ptr::null_mut());
+            }
+        }
         "delete" => wdf!(WdfObjectDelete, get(first)),
         "queue" => queue(&words[..count]),
         "route" => {
@@ -460,6 +467,21 @@ fn run_one(call: &str, words: &[&str; 10], count: usize) {
             ));
             set(first, memory);
         }
+        // A memory object of the driver for the input of the request.
+        "wrap" => {
+            let mut buffer: PVOID = ptr::null_mut();
+            let mut length = 0;
+            show_failure(wdf!(
+                WdfRequestRetrieveInputBuffer, request, 1, &raw mut buffer, &raw mut length
+            ));
+            let mut memory: WDFMEMORY = ptr::null_mut();
+            let mut own = attributes();
+            own.ParentObject = request.cast();
+            show_failure(wdf!(
+                WdfMemoryCreatePreallocated, &raw mut own, buffer, length, &raw mut memory
+            ));
+            set(second, memory);
+        }
         "target" => {
             let mut handle: WDFIOTARGET = ptr::null_mut();
             show_failure(wdf!(
@@ -480,7 +502,7 @@ fn run_one(call: &str, words: &[&str; 10], count: usize) {
         "new" => {
             let mut handle: WDFREQUEST = ptr::null_mut();
             let mut own = attributes();
-            own.ParentObject = get("d0");
+            own.ParentObject = get(if third.is_empty() { "d0" } else { third });
             show_failure(wdf!(WdfRequestCreate, &raw mut own, get(second), &raw mut handle));
             set(first, handle);
         }
