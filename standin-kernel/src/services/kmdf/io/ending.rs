@@ -137,9 +137,14 @@ pub fn must_not_be_under_way(context: &Context, handle: u64) {
     }
 }
 
-/// Bugchecks if the driver does not own the request.
+/// Bugchecks if the driver does not own the request, or has sent it.
 pub fn must_own(context: &Context, handle: u64) {
     must_not_be_under_way(context, handle);
+    must_not_wait(context, handle);
+}
+
+/// Bugchecks if the request waits in a queue. The driver owns the others, also those that it sent to an I/O target.
+pub fn must_not_wait(context: &Context, handle: u64) {
     let (queue, description) =
         context.with::<RequestData, _>(handle, |request| (request.queue, describe(request)));
     let is_waiting = queue

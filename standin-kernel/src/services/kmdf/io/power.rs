@@ -2,7 +2,7 @@
 
 use super::{
     dispatch::{dispatch, dispatch_later},
-    ending::{must_not_be_cancelable, must_own},
+    ending::{must_not_be_cancelable, must_not_be_under_way, must_not_wait},
     halt::{Halt, halt, presented, queues_of},
     retrieve::put_back,
 };
@@ -31,9 +31,9 @@ pub const ENTRIES: Entries =
     &[("WdfRequestStopAcknowledge", Routine::after_globals(stop_acknowledge))];
 
 /// `WdfRequestStopAcknowledge`: the driver keeps a request while the device is out of its working
-/// state, or returns it to the queue until the device is back.
+/// state, possibly in an I/O target, or returns it to the queue until the device is back.
 pub fn stop_acknowledge(context: &Context, request: Handle<RequestData>, requeue: bool) {
-    must_own(context, request.0);
+    must_not_wait(context, request.0);
     let (stop, queue, description) =
         request.with(context, |request| (request.stop, request.queue(), describe(request)));
     let Some(queue) = queue.filter(|_| stop == Stop::Notified) else {
@@ -43,6 +43,7 @@ pub fn stop_acknowledge(context: &Context, request: Handle<RequestData>, requeue
         );
     };
     if requeue {
+        must_not_be_under_way(context, request.0);
         must_not_be_cancelable(context, request.0);
         put_back(context, queue, request.0);
     } else {
