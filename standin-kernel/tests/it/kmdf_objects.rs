@@ -21,6 +21,7 @@ fn objects_are_those_of_the_source() {
     let warnings = bench.kernel.warnings();
     let parts = [
         "a WDFDRIVER that only the framework may delete",
+        "a WDFDEVICE that only the framework may delete",
         "a WDFOBJECT that was already deleted; the framework ignores",
         "for a timer that was deleted",
         "with Wait inside the timer's own callback",
