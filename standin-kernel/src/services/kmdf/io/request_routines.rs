@@ -181,6 +181,7 @@ fn mark(context: &Context, request: Handle<RequestData>, routine: u64) -> NtResu
     must_not_be_cancelable(context, request.0);
     let queue = queue_of(context, request)?;
     let is_cancelled = request.with(context, |request| {
+        request.forget_cancellation();
         request.cancel_routine = routine;
         request.cancelled
     });
