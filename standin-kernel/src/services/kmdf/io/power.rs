@@ -64,9 +64,10 @@ pub fn stop_for_power(context: &Context, device: u64) {
 }
 
 /// Restarts the power-managed queues of a device that has returned to its working state. The driver
-/// resumes the requests that it kept.
+/// resumes the requests that it kept, of all queues, before it gets others.
 pub fn resume_for_power(context: &Context, device: u64) {
-    for queue in queues_of(context, device, |queue| queue.is_power_managed) {
+    let queues = queues_of(context, device, |queue| queue.is_power_managed);
+    for &queue in &queues {
         let resume = context.with::<QueueData, _>(queue, |queue| {
             (queue.power, queue.is_notifying) = (Power::Changing, true);
             queue.config.io_resume
@@ -82,8 +83,13 @@ pub fn resume_for_power(context: &Context, device: u64) {
         }
         context.with::<QueueData, _>(queue, |queue| {
             (queue.power, queue.is_notifying) = (Power::On, false);
-            queue.became_ready |= !queue.waiting.is_empty();
         });
+    }
+    for queue in queues {
+        // A callback may have deleted the queue.
+        if let Ok(queue) = context.framework().get::<QueueData>(queue) {
+            queue.became_ready |= !queue.waiting.is_empty();
+        }
         dispatch(context, queue);
     }
 }
