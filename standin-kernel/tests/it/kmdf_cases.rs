@@ -50,6 +50,8 @@ const CASES: &[[&str; 4]] = &[
         "control0 0 sent 1 0 0"],
     ["memory_of_the_driver_can_outlive_a_request", "",
         ">control 0 4 0;wrap r0 m0;ref m0;complete r0 0;>status 0", "control0 0"],
+    ["a_passive_child_of_a_request_is_cleaned_up_later", "",
+        "on gone irql;>control 0 4 0;child r0;high complete r0 0;>status 0", "control0 gone 0 0"],
     ["a_request_that_was_never_presented_has_no_cleanup", "gone;queue q0 1 read;route q0 3",
         ">read 1;>read 1;>cancel 1;complete r0 0", "read0 gone gone"],
     // Buffers.

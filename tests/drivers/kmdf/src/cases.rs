@@ -19,7 +19,7 @@ use core::{
     sync::atomic::{AtomicPtr, AtomicUsize, Ordering::Relaxed},
 };
 
-use etw_driver_support::{Service, check, nt, sized};
+use etw_driver_support::{Service, at_irql, check, nt, sized};
 use wdk_sys::{
     NTSTATUS, PVOID, PWDFDEVICE_INIT, STATUS_SUCCESS, ULONG, WDF_FILEOBJECT_CONFIG,
     WDF_IO_QUEUE_CONFIG, WDF_IO_TARGET_OPEN_PARAMS, WDF_MEMORY_DESCRIPTOR,
@@ -417,6 +417,19 @@ fn run_one(call: &str, words: &[&str; 10], count: usize) {
             }
         }
         "delete" => wdf!(WdfObjectDelete, get(first)),
+        // An object of the passive execution level, which belongs to the request.
+        "child" => {
+            let mut object: WDFOBJECT = ptr::null_mut();
+            let mut own = attributes();
+            own.ParentObject = request.cast();
+            own.ExecutionLevel = 2;
+            own.EvtCleanupCallback = Some(gone);
+            show_failure(wdf!(WdfObjectCreate, &raw mut own, &raw mut object));
+        }
+        "high" => {
+            let rest = call.trim_start().split_once(' ').unwrap_or_default().1;
+            at_irql(2, || run(rest, '|'));
+        }
         "queue" => queue(&words[..count]),
         "route" => {
             show_failure(wdf!(WdfDeviceConfigureRequestDispatching, get("d0"), queue_of, status));

@@ -196,13 +196,17 @@ pub fn end(context: &Context, handle: u64, status: NtStatus, information: Option
             queue.forget(handle);
         }
     }
-    let begins = object::empty(context, handle);
+    let is_disposing = context.framework().is_disposing(handle);
+    let is_later = !is_disposing && object::must_wait(context, handle);
+    let begins = !is_later && object::empty(context, handle);
     if begins && !is_forgotten {
         must_not_be_referenced(context, handle);
     }
     record(context, handle, status, information);
     forget_irp(context, handle);
-    if begins {
+    if is_later {
+        object::delete_later(context, handle);
+    } else if begins {
         object::end(context, handle);
     }
     if let Some(queue) = queue {
