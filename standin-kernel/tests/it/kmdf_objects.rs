@@ -21,6 +21,7 @@ fn objects_are_those_of_the_source() {
     let warnings = bench.kernel.warnings();
     let parts = [
         "a WDFDRIVER that only the framework may delete",
+        "a WDFDEVICE that only the framework may delete",
         "a WDFOBJECT that was already deleted; the framework ignores",
         "for a timer that was deleted",
         "with Wait inside the timer's own callback",
@@ -130,12 +131,20 @@ fn a_device_stays_while_its_driver_holds_it() {
 
 #[test]
 fn a_device_that_fails_to_leave_its_working_state_is_removed() {
-    let left = ["io_suspend", "d0_exit_pre_interrupts", "d0_exit to 4"];
+    type Leaves = fn(&Device) -> Result<(), KernelError>;
+    let ways: [(&[&str], &str, Leaves); 2] = [
+        (&[], "d0_exit to 4", Device::power_cycle),
+        (&["query_stop"], "d0_exit to 5", Device::rebalance),
+    ];
     let end = ["release_hardware", "io_flush", "surprise_removal", "io_cleanup"];
-    for service in ["fail-suspend", "fail-pre", "fail-exit"] {
+    for (service, (query, exit, leave)) in ["fail-suspend", "fail-pre", "fail-exit"]
+        .iter()
+        .flat_map(|service| ways.map(|way| (service, way)))
+    {
         let (kernel, driver, device) = started(service);
-        let news = printed(&kernel, || assert!(device.power_cycle().is_err(), "{service}"));
-        assert_eq!(news, [&left[..], &end, &GONE].concat(), "{service}");
+        let news = printed(&kernel, || assert!(leave(&device).is_err(), "{service}"));
+        let left = ["io_suspend", "d0_exit_pre_interrupts", exit];
+        assert_eq!(news, [query, &left, &end, &GONE].concat(), "{service}");
         device.remove().unwrap();
         driver.unload().unwrap();
     }

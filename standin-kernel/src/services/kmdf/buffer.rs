@@ -22,12 +22,19 @@ pub struct MemoryData {
     block: Option<Block>,
     /// Set if the driver can give the object another buffer.
     is_assignable: bool,
+    /// Set if the framework created the object for a request's buffer.
+    is_of_request: bool,
 }
 
 impl MemoryData {
-    /// Memory that belongs to the driver or to a request.
-    pub const fn of_others(address: u64, size: u64) -> Self {
-        Self { address, size, block: None, is_assignable: false }
+    /// A buffer of a request.
+    pub const fn of_request(address: u64, size: u64) -> Self {
+        Self { address, size, block: None, is_assignable: false, is_of_request: true }
+    }
+
+    /// Returns whether the framework created the object for a request's buffer.
+    pub const fn is_of_request(&self) -> bool {
+        self.is_of_request
     }
 
     /// Returns the address and the size in bytes.
@@ -78,7 +85,7 @@ fn allocate(size: u64) -> NtResult<MemoryData> {
     let length = length.ok_or(NtStatus::INSUFFICIENT_RESOURCES)?;
     let block = Block::try_zeroed(length).ok_or(NtStatus::INSUFFICIENT_RESOURCES)?;
     let (address, block) = (block.address(), Some(block));
-    Ok(MemoryData { address, size, block, is_assignable: false })
+    Ok(MemoryData { address, size, block, is_assignable: false, is_of_request: false })
 }
 
 /// Creates a memory object that contains these bytes, for a driver.
@@ -165,7 +172,13 @@ fn memory_create_preallocated(
     if size == 0 {
         return Err(NtStatus::INVALID_PARAMETER);
     }
-    let data = MemoryData { is_assignable: true, ..MemoryData::of_others(buffer, size) };
+    let data = MemoryData {
+        address: buffer,
+        size,
+        block: None,
+        is_assignable: true,
+        is_of_request: false,
+    };
     let made = make(context, data, attributes)?;
     context.write(handle, &made);
     Ok(())
@@ -241,12 +254,13 @@ fn retrieve(
     let (address, size) = context.with(request, buffer)?;
     let children = context.framework().children::<MemoryData>(request);
     let known = children.into_iter().find(|child| {
-        context.is::<MemoryData>(*child, |data| (data.address, data.size) == (address, size))
+        context
+            .is::<MemoryData>(*child, |data| data.is_of_request && data.range() == (address, size))
     });
     let handle = if let Some(handle) = known {
         handle
     } else {
-        let data = MemoryData::of_others(address, size);
+        let data = MemoryData::of_request(address, size);
         create(context, data, None, Some(request))?
     };
     context.write(memory, &handle);

@@ -217,12 +217,26 @@ fn dispose(context: &Context, handle: u64) -> bool {
     true
 }
 
-/// Destroys the descendants of an object and the object, unless somebody holds a reference.
-fn end(context: &Context, handle: u64) {
+/// Cleans up an object and its descendants, and destroys the descendants. Returns whether the object's deletion
+/// begins here; [`end`] completes it.
+pub fn empty(context: &Context, handle: u64) -> bool {
+    let begins = dispose(context, handle);
+    if begins {
+        end_children(context, handle);
+    }
+    begins
+}
+
+fn end_children(context: &Context, handle: u64) {
     let children = context.framework().children_of(handle);
     for child in children {
         end(context, child);
     }
+}
+
+/// Destroys the descendants of an object and the object, unless somebody holds a reference.
+pub fn end(context: &Context, handle: u64) {
+    end_children(context, handle);
     let is_over = context.framework().objects.get_mut(&handle).is_some_and(|object| {
         object.deleted = true;
         object.is_over()
@@ -235,19 +249,27 @@ fn end(context: &Context, handle: u64) {
 /// Deletes an object at the driver's request. What must be cleaned up at `PASSIVE_LEVEL` waits for
 /// that.
 pub fn delete_for_driver(context: &Context, root: u64) {
-    let is_later = {
+    let includes_it = {
         let framework = context.framework();
         let parent = framework.parent(root);
-        if framework.is_disposing(root) || parent.is_some_and(|up| framework.is_disposing(up)) {
-            // The deletion of the parent includes this one.
-            return;
-        }
-        context.irql() > Irql::PASSIVE_LEVEL && framework.is_deleted_passively(root)
+        framework.is_disposing(root) || parent.is_some_and(|up| framework.is_disposing(up))
     };
-    if !is_later {
+    if includes_it {
+        // The deletion of the parent includes this one.
+    } else if must_wait(context, root) {
+        delete_later(context, root);
+    } else {
         delete(context, root);
-        return;
     }
+}
+
+/// Returns whether something of an object must be cleaned up at `PASSIVE_LEVEL`, and the IRQL is higher.
+pub fn must_wait(context: &Context, root: u64) -> bool {
+    context.irql() > Irql::PASSIVE_LEVEL && context.framework().is_deleted_passively(root)
+}
+
+/// Deletes an object at `PASSIVE_LEVEL`, after the current step.
+pub fn delete_later(context: &Context, root: u64) {
     context.framework().separate(root);
     context.with_object(root, |object| object.disposing = true);
     let run = |context: &Context, handle| {
@@ -259,9 +281,7 @@ pub fn delete_for_driver(context: &Context, root: u64) {
 
 /// Destroys an object whose last reference the driver has released.
 pub fn destroy_for_driver(context: &Context, handle: u64) {
-    let is_later =
-        context.irql() > Irql::PASSIVE_LEVEL && context.framework().is_deleted_passively(handle);
-    if is_later {
+    if must_wait(context, handle) {
         let kind = WorkKind::Destruction;
         queue_work(context, Work { kind, routine: 0, handle, run: destroy });
     } else {

@@ -161,7 +161,7 @@ fn probe(
         is_inside.then_some(()).ok_or(NtStatus::ACCESS_VIOLATION)
     });
     let made = checked.and_then(|()| {
-        let data = MemoryData::of_others(address, length);
+        let data = MemoryData::of_request(address, length);
         create(context, data, None, Some(request))
     });
     give(context, made, memory)

@@ -19,7 +19,7 @@ use core::{
     sync::atomic::{AtomicPtr, AtomicUsize, Ordering::Relaxed},
 };
 
-use etw_driver_support::{Service, check, nt, sized};
+use etw_driver_support::{Service, at_irql, check, nt, sized};
 use wdk_sys::{
     NTSTATUS, PVOID, PWDFDEVICE_INIT, STATUS_SUCCESS, ULONG, WDF_FILEOBJECT_CONFIG,
     WDF_IO_QUEUE_CONFIG, WDF_IO_TARGET_OPEN_PARAMS, WDF_MEMORY_DESCRIPTOR,
@@ -38,9 +38,9 @@ static HANDLES: [AtomicPtr<c_void>; 5 * OF_KIND] =
 /// The place of the request that arrived last.
 static LAST: AtomicUsize = AtomicUsize::new(0);
 
-const EVENTS: [&str; 15] = [
+const EVENTS: [&str; 16] = [
     "read", "write", "control", "default", "create", "cleanup", "close", "cancel", "queuecancel",
-    "stop", "resume", "state", "done", "caller", "ready",
+    "stop", "resume", "state", "done", "caller", "ready", "gone",
 ];
 static SCRIPTS: [AtomicPtr<String>; EVENTS.len()] =
     [const { AtomicPtr::new(ptr::null_mut()) }; EVENTS.len()];
@@ -170,7 +170,7 @@ extern "C" fn close(_: WDFFILEOBJECT) {
     fire("close");
 }
 extern "C" fn gone(_: WDFOBJECT) {
-    wdk::println!("gone");
+    fire("gone");
 }
 
 fn parameters() -> WDF_REQUEST_PARAMETERS {
@@ -408,8 +408,28 @@ fn run_one(call: &str, words: &[&str; 10], count: usize) {
         "ack" => wdf!(WdfRequestStopAcknowledge, request, status as u8),
         "enqueue" => show(wdf!(WdfDeviceEnqueueRequest, get("d0"), request)),
         "ref" => wdf!(WdfObjectReferenceActual, get(first), none, 0, ptr::null_mut()),
-        "deref" => wdf!(WdfObjectDereferenceActual, get(first), none, 0, ptr::null_mut()),
+        // Once, although the script of `gone` runs for each request.
+        "deref" => {
+            let object: WDFOBJECT = get(first);
+            set(first, none);
+            if !object.is_null() {
+                wdf!(WdfObjectDereferenceActual, object, none, 0, ptr::null_mut());
+            }
+        }
         "delete" => wdf!(WdfObjectDelete, get(first)),
+        // An object of the passive execution level, which belongs to the request.
+        "child" => {
+            let mut object: WDFOBJECT = ptr::null_mut();
+            let mut own = attributes();
+            own.ParentObject = request.cast();
+            own.ExecutionLevel = 2;
+            own.EvtCleanupCallback = Some(gone);
+            show_failure(wdf!(WdfObjectCreate, &raw mut own, &raw mut object));
+        }
+        "high" => {
+            let rest = call.trim_start().split_once(' ').unwrap_or_default().1;
+            at_irql(2, || run(rest, '|'));
+        }
         "queue" => queue(&words[..count]),
         "route" => {
             show_failure(wdf!(WdfDeviceConfigureRequestDispatching, get("d0"), queue_of, status));
@@ -460,6 +480,21 @@ fn run_one(call: &str, words: &[&str; 10], count: usize) {
             ));
             set(first, memory);
         }
+        // A memory object of the driver for the input of the request.
+        "wrap" => {
+            let mut buffer: PVOID = ptr::null_mut();
+            let mut length = 0;
+            show_failure(wdf!(
+                WdfRequestRetrieveInputBuffer, request, 1, &raw mut buffer, &raw mut length
+            ));
+            let mut memory: WDFMEMORY = ptr::null_mut();
+            let mut own = attributes();
+            own.ParentObject = request.cast();
+            show_failure(wdf!(
+                WdfMemoryCreatePreallocated, &raw mut own, buffer, length, &raw mut memory
+            ));
+            set(second, memory);
+        }
         "target" => {
             let mut handle: WDFIOTARGET = ptr::null_mut();
             show_failure(wdf!(
@@ -480,7 +515,7 @@ fn run_one(call: &str, words: &[&str; 10], count: usize) {
         "new" => {
             let mut handle: WDFREQUEST = ptr::null_mut();
             let mut own = attributes();
-            own.ParentObject = get("d0");
+            own.ParentObject = get(if third.is_empty() { "d0" } else { third });
             show_failure(wdf!(WdfRequestCreate, &raw mut own, get(second), &raw mut handle));
             set(first, handle);
         }

@@ -85,6 +85,7 @@ fn add_static_child(
     if !is_new {
         return NtStatus::INVALID_PARAMETER;
     }
+    child.with(context, |child| child.init.is_to_be_added = false);
     queue_work(
         context,
         Work { kind: WorkKind::NewChildren, routine: 0, handle: device.0, run: report },

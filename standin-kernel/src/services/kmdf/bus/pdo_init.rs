@@ -40,7 +40,7 @@ struct Texts {
 
 fn allocate(context: &Context, parent: Handle<DeviceData>) -> u64 {
     parent.check(context);
-    allocate_init(context, new(parent.0))
+    allocate_init(context, DeviceInit { is_to_be_added: true, ..new(parent.0) })
 }
 
 /// Returns the description of a new child of a bus device.

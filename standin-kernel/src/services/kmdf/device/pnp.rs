@@ -323,13 +323,24 @@ pub fn rebalance(context: &Context, device: u64) -> Result<NtStatus, Veto> {
     if !status.is_success() {
         return Err(Veto::Stop(status));
     }
-    leave_d0(context, device, D3_FINAL);
+    let left = leave_d0(context, device, D3_FINAL);
+    if !left.is_success() {
+        fail_powered_down(context, device);
+        return Ok(left);
+    }
     release_hardware(context, device);
     let started = start(context, device);
     if started.is_err() {
         end_failed(context, device);
     }
     Ok(started.err().unwrap_or(NtStatus::SUCCESS))
+}
+
+/// Shuts down and removes a device that failed in a power transition and is out of D0.
+fn fail_powered_down(context: &Context, device: u64) {
+    context.with::<DeviceData, _>(device, |device| device.presence = Presence::Removed);
+    shut_down(context, device);
+    end_failed(context, device);
 }
 
 /// Removes a device that failed and was shut down: the plug-and-play manager treats it as removed by
@@ -410,9 +421,7 @@ pub fn power_cycle(context: &Context, device: u64) -> NtStatus {
         }
     }
     if !status.is_success() {
-        context.with::<DeviceData, _>(device, |device| device.presence = Presence::Removed);
-        shut_down(context, device);
-        end_failed(context, device);
+        fail_powered_down(context, device);
     }
     status
 }

@@ -36,7 +36,7 @@ impl Data for DeviceData {
     const BEFORE_DELETE: Option<ObjectRoutine> = Some(detach);
 
     fn is_frameworks(&self) -> bool {
-        !self.is_control() && !self.init.is_miniport
+        !self.is_control() && !self.init.is_miniport && !self.init.is_to_be_added
     }
 }
 

@@ -201,14 +201,40 @@ pub fn cancel_on_queue(context: &Context, queue: u64, request: u64) {
 /// Has the queue of a cancelled request call `EvtRequestCancel` if the driver marked the request
 /// cancelable. Returns whether it did.
 pub fn call_cancel_routine(context: &Context, handle: u64) -> bool {
-    let queue = context.with::<RequestData, _>(handle, |request| {
+    let (is_new, queue) = context.with::<RequestData, _>(handle, |request| {
         let is_new = request.is_cancelable() && !request.cancellation_due;
         request.cancellation_due |= is_new;
-        request.queue.filter(|_| is_new)
+        (is_new, request.queue)
     });
-    if let Some(queue) = queue {
-        context.with::<QueueData, _>(queue, |queue| queue.cancelable.push_back(handle));
-        dispatch_later(context, queue);
+    match queue {
+        Some(queue) if is_new => {
+            context.with::<QueueData, _>(queue, |queue| queue.cancelable.push_back(handle));
+            dispatch_later(context, queue);
+        }
+        None if is_new => cancel_create(context, handle),
+        _ => {}
     }
-    queue.is_some()
+    is_new
+}
+
+/// Calls `EvtRequestCancel` for a create request, which is in none of the driver's queues. The framework's own
+/// queue for creates calls no other callback, so the call waits only for the lock and the IRQL of the file's callbacks.
+fn cancel_create(context: &Context, request: u64) {
+    let found = context.framework().get::<RequestData>(request).ok().and_then(|request| {
+        let is_due = request.is_cancelable() && request.queue.is_none();
+        is_due.then_some((request.file.unwrap_or(0), request.cancel_routine))
+    });
+    let Some((file, routine)) = found else {
+        return;
+    };
+    let lock = presentation::automatic(context, file);
+    let is_owner = lock.is_some_and(|lock| presentation::is_owner(context, lock));
+    let is_passive = context.framework().is_passive(file);
+    if is_owner || (context.irql() > Irql::PASSIVE_LEVEL && is_passive) {
+        let kind = WorkKind::Queue;
+        queue_work(context, Work { kind, routine: 0, handle: request, run: cancel_create });
+        return;
+    }
+    context.with::<RequestData, _>(request, RequestData::set_cancellation_delivered);
+    presentation::call(context, file, "EvtRequestCancel", routine, [request]);
 }

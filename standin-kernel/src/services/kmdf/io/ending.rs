@@ -33,7 +33,6 @@ pub fn complete(context: &Context, handle: u64, status: NtStatus, information: O
     must_not_be_created(context, handle);
     must_fit(context, handle, status, information);
     release_format(context, handle);
-    must_not_be_referenced(context, handle);
     end(context, handle, of_system(status), information);
 }
 
@@ -83,19 +82,14 @@ fn must_fit(context: &Context, handle: u64, status: NtStatus, information: Optio
 }
 
 /// Bugchecks if something still refers to the memory objects that the framework gave the driver for the
-/// request's buffers: the driver, or another request that is formatted with them.
+/// request's buffers: the driver, or another request that is formatted with them. The request is already cleaned
+/// up, and its children are destroyed unless they are referenced.
 fn must_not_be_referenced(context: &Context, handle: u64) {
-    let buffers =
-        context.with::<RequestData, _>(handle, |request| [request.input(), request.output()]);
     let is_referenced = {
         let mut framework = context.framework();
-        let children = framework.children::<MemoryData>(handle);
-        children.into_iter().any(|child| {
-            framework.get::<MemoryData>(child).is_ok_and(|memory| buffers.contains(&memory.range()))
-                && framework
-                    .objects
-                    .get(&child)
-                    .is_some_and(|object| object.references + object.held > 0)
+        let memory = framework.children::<MemoryData>(handle);
+        memory.into_iter().any(|child| {
+            framework.get::<MemoryData>(child).is_ok_and(|memory| memory.is_of_request())
         })
     };
     if is_referenced {
@@ -143,9 +137,14 @@ pub fn must_not_be_under_way(context: &Context, handle: u64) {
     }
 }
 
-/// Bugchecks if the driver does not own the request.
+/// Bugchecks if the driver does not own the request, or has sent it.
 pub fn must_own(context: &Context, handle: u64) {
     must_not_be_under_way(context, handle);
+    must_not_wait(context, handle);
+}
+
+/// Bugchecks if the request waits in a queue. The driver owns the others, also those that it sent to an I/O target.
+pub fn must_not_wait(context: &Context, handle: u64) {
     let (queue, description) =
         context.with::<RequestData, _>(handle, |request| (request.queue, describe(request)));
     let is_waiting = queue
@@ -176,29 +175,15 @@ pub fn must_not_be_cancelable(context: &Context, handle: u64) {
 /// Ends a request: deletes its object, dispatches its queue, and records the completion for its
 /// sender.
 pub fn end(context: &Context, handle: u64, status: NtStatus, information: Option<u64>) {
-    let (ended, queue, file, upper, was_presented) =
-        context.with::<RequestData, _>(handle, |request| {
-            let information = information.unwrap_or_else(|| information_of(request));
-            // An error returns no data; a warning or success does.
-            let returned = if status.0.cast_unsigned() >> 30 == 3 {
-                0
-            } else {
-                usize::try_from(information).unwrap_or(usize::MAX).min(request.output_length)
-            };
-            let completion = Completion {
-                status,
-                information,
-                output: memory::read_bytes(request.output().0, returned).unwrap_or_default(),
-            };
-            let ended = Ended { description: describe(request), completion: Some(completion) };
-            (ended, request.queue, request.file, request.upper, request.presented)
+    let (description, queue, file, upper, was_presented, is_forgotten) = context
+        .with::<RequestData, _>(handle, |request| {
+            let is_forgotten = request.outgoing.is_forgotten;
+            let RequestData { queue, file, upper, presented, .. } = *request;
+            (describe(request), queue, file, upper, presented, is_forgotten)
         });
     {
         let mut framework = context.framework();
-        let mut ended = ended;
-        if let Some(upper) = upper.and_then(|upper| framework.get::<RequestData>(upper).ok()) {
-            upper.outgoing.result = ended.completion.take();
-        }
+        let ended = Ended { description, completion: None };
         framework.part::<EndedRequests>().0.insert(handle, ended);
         if !was_presented && let Some(object) = framework.objects.get_mut(&handle) {
             // The driver does not know the request.
@@ -211,8 +196,19 @@ pub fn end(context: &Context, handle: u64, status: NtStatus, information: Option
             queue.forget(handle);
         }
     }
+    let is_disposing = context.framework().is_disposing(handle);
+    let is_later = !is_disposing && object::must_wait(context, handle);
+    let begins = !is_later && object::empty(context, handle);
+    if begins && !is_forgotten {
+        must_not_be_referenced(context, handle);
+    }
+    record(context, handle, status, information);
     forget_irp(context, handle);
-    object::delete(context, handle);
+    if is_later {
+        object::delete_later(context, handle);
+    } else if begins {
+        object::end(context, handle);
+    }
     if let Some(queue) = queue {
         tell(context, queue, |data| data.request_ended());
     }
@@ -221,6 +217,27 @@ pub fn end(context: &Context, handle: u64, status: NtStatus, information: Option
     }
     if let Some(file) = file {
         tell(context, file, |data| data.request_ended());
+    }
+}
+
+/// Records the completion of a request that has ended for its sender, a driver's request or a test.
+fn record(context: &Context, handle: u64, status: NtStatus, information: Option<u64>) {
+    let (completion, upper) = context.with::<RequestData, _>(handle, |request| {
+        let information = information.unwrap_or_else(|| information_of(request));
+        // An error returns no data; a warning or success does.
+        let returned = if status.0.cast_unsigned() >> 30 == 3 {
+            0
+        } else {
+            usize::try_from(information).unwrap_or(usize::MAX).min(request.output_length)
+        };
+        let output = memory::read_bytes(request.output().0, returned).unwrap_or_default();
+        (Completion { status, information, output }, request.upper)
+    });
+    let mut framework = context.framework();
+    if let Some(upper) = upper.and_then(|upper| framework.get::<RequestData>(upper).ok()) {
+        upper.outgoing.result = Some(completion);
+    } else if let Some(ended) = framework.part::<EndedRequests>().0.get_mut(&handle) {
+        ended.completion = Some(completion);
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::{
     dispatch::{dispatch, dispatch_later},
-    ending::{must_not_be_cancelable, must_own},
+    ending::{must_not_be_cancelable, must_not_be_under_way, must_not_wait},
     halt::{Halt, halt, presented, queues_of},
     retrieve::put_back,
 };
@@ -31,9 +31,9 @@ pub const ENTRIES: Entries =
     &[("WdfRequestStopAcknowledge", Routine::after_globals(stop_acknowledge))];
 
 /// `WdfRequestStopAcknowledge`: the driver keeps a request while the device is out of its working
-/// state, or returns it to the queue until the device is back.
+/// state, possibly in an I/O target, or returns it to the queue until the device is back.
 pub fn stop_acknowledge(context: &Context, request: Handle<RequestData>, requeue: bool) {
-    must_own(context, request.0);
+    must_not_wait(context, request.0);
     let (stop, queue, description) =
         request.with(context, |request| (request.stop, request.queue(), describe(request)));
     let Some(queue) = queue.filter(|_| stop == Stop::Notified) else {
@@ -43,6 +43,7 @@ pub fn stop_acknowledge(context: &Context, request: Handle<RequestData>, requeue
         );
     };
     if requeue {
+        must_not_be_under_way(context, request.0);
         must_not_be_cancelable(context, request.0);
         put_back(context, queue, request.0);
     } else {
@@ -63,9 +64,10 @@ pub fn stop_for_power(context: &Context, device: u64) {
 }
 
 /// Restarts the power-managed queues of a device that has returned to its working state. The driver
-/// resumes the requests that it kept.
+/// resumes the requests that it kept, of all queues, before it gets others.
 pub fn resume_for_power(context: &Context, device: u64) {
-    for queue in queues_of(context, device, |queue| queue.is_power_managed) {
+    let queues = queues_of(context, device, |queue| queue.is_power_managed);
+    for &queue in &queues {
         let resume = context.with::<QueueData, _>(queue, |queue| {
             (queue.power, queue.is_notifying) = (Power::Changing, true);
             queue.config.io_resume
@@ -81,8 +83,13 @@ pub fn resume_for_power(context: &Context, device: u64) {
         }
         context.with::<QueueData, _>(queue, |queue| {
             (queue.power, queue.is_notifying) = (Power::On, false);
-            queue.became_ready |= !queue.waiting.is_empty();
         });
+    }
+    for queue in queues {
+        // A callback may have deleted the queue.
+        if let Ok(queue) = context.framework().get::<QueueData>(queue) {
+            queue.became_ready |= !queue.waiting.is_empty();
+        }
         dispatch(context, queue);
     }
 }

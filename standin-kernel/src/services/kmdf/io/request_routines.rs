@@ -2,7 +2,10 @@
 
 use super::{
     dispatch::call_cancel_routine,
-    ending::{complete, information_of, must_not_be_cancelable, must_own, set_information_of},
+    ending::{
+        complete, information_of, must_not_be_cancelable, must_not_wait, must_own,
+        set_information_of,
+    },
     irp::create_words,
 };
 use crate::{
@@ -178,6 +181,7 @@ fn mark(context: &Context, request: Handle<RequestData>, routine: u64) -> NtResu
     must_not_be_cancelable(context, request.0);
     let queue = queue_of(context, request)?;
     let is_cancelled = request.with(context, |request| {
+        request.forget_cancellation();
         request.cancel_routine = routine;
         request.cancelled
     });
@@ -219,7 +223,7 @@ fn unmark_cancelable(context: &Context, request: Handle<RequestData>) -> NtStatu
 }
 
 fn is_canceled(context: &Context, request: Handle<RequestData>) -> bool {
-    must_own(context, request.0);
+    must_not_wait(context, request.0);
     must_not_be_cancelable(context, request.0);
     request.with(context, |request| request.cancelled)
 }

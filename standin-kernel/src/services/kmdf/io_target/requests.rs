@@ -128,6 +128,7 @@ fn reuse(context: &Context, request: Handle<RequestData>, parameters: u64) -> Nt
         };
         request.information = 0;
         request.cancelled = false;
+        request.forget_cancellation();
     });
     NtStatus::SUCCESS
 }

@@ -26,6 +26,7 @@ pub enum Below {
 }
 
 /// The driver's description of a device before its creation.
+#[expect(clippy::struct_excessive_bools, reason = "the flags are independent facts")]
 #[derive(Default)]
 pub struct DeviceInit {
     pub pnp_power: Option<PnpPowerCallbacks>,
@@ -40,6 +41,8 @@ pub struct DeviceInit {
     pub control_of: Option<u64>,
     /// The bus device, if the device is to become the physical device of a child.
     pub child_of: Option<u64>,
+    /// Set for a static child until the driver adds it to the list of children. The driver can delete it.
+    pub is_to_be_added: bool,
     /// Set if a port driver owns the `DEVICE_OBJECT`.
     pub is_miniport: bool,
     /// Set if the driver is a filter, which passes unhandled requests down.

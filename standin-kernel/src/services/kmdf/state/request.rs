@@ -204,6 +204,15 @@ impl RequestData {
         self.cancellation_delivered = true;
     }
 
+    /// Removes a cancellation of which the driver was notified, so that it can make the request cancelable again.
+    pub const fn forget_cancellation(&mut self) {
+        if self.cancellation_delivered {
+            self.cancel_routine = 0;
+            self.cancellation_due = false;
+            self.cancellation_delivered = false;
+        }
+    }
+
     /// Returns whether the request was ever presented to the driver.
     pub const fn was_presented(&self) -> bool {
         self.presented
