@@ -724,10 +724,26 @@ impl<'a> Check<'a> {
     /// Reports directives that remove or change something.
     fn removals(&mut self) {
         let inf = self.inf;
-        // Only Windows before 10 1903 uses the sections that remove a primitive driver.
-        let is_used =
-            |section: &&Section| !undecorated(&section.name).starts_with("defaultuninstall");
-        for entry in inf.sections().iter().filter(is_used).flat_map(|section| &section.entries) {
+        let mut named = BTreeSet::new();
+        for key in ["AddService", "AddInterface"] {
+            let all = inf.sections().iter().flat_map(|section| entries(section, key));
+            named.extend(all.map(|entry| entry.value(2).to_ascii_lowercase()));
+        }
+        // Other sections have keys of the author's choice. Only Windows before 10 1903 uses the sections
+        // that remove a primitive driver.
+        let has_directives = |section: &&Section| {
+            let name = section.name.to_ascii_lowercase();
+            let of_install = |part: &&str| {
+                ends_with_part(&name, part)
+                    && self.installs.contains(&name[..name.len() - part.len() - 1])
+            };
+            undecorated(&name) == "classinstall32"
+                || named.contains(&name)
+                || self.installs.contains(&name)
+                || PARTS.iter().any(of_install)
+        };
+        let found: Vec<&Section> = inf.sections().iter().filter(has_directives).collect();
+        for entry in found.into_iter().flat_map(|section| &section.entries) {
             let key = entry.key.as_deref().unwrap_or_default();
             if let Some(known) = mode::REMOVING.iter().find(|known| known.eq_ignore_ascii_case(key))
             {
