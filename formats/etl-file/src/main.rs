@@ -792,8 +792,8 @@ fn packets(
     let path = input.path.clone();
     let say = |what: &dyn std::fmt::Display| complain(&format_args!("{}: {what}", path.display()));
     let header = input.file.header().clone();
-    let capture = Capture::of(&mut input.file)
-        .map_err(|source| Failure::Read { file: path.clone(), source })?;
+    let failed = |source| Failure::Read { file: path.clone(), source };
+    let capture = Capture::of(&mut input.file).map_err(failed)?;
     if capture.of_pktmon != 0 {
         say(&format_args!(
             "leaving out {} packets of Microsoft-Windows-PktMon; `pktmon etl2pcap` converts them",
@@ -801,6 +801,10 @@ fn packets(
         ));
     }
     if capture.events == 0 {
+        // The packets may have been in the damaged parts.
+        let mut records = input.file.records();
+        while records.advance().map_err(failed)? {}
+        list(&path.display(), records.damages());
         return Err(Failure::NoPackets { file: path });
     }
     // Only the names of processes can matter to packets, by which they are selected.

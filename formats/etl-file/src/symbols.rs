@@ -25,7 +25,7 @@ use pdb_addr2line::pdb::{self, FallibleIterator, PDB, SymbolData};
 use pdb_addr2line::{ContextPdbData, TypeFormatterFlags};
 use serde::{Deserialize, Serialize};
 
-use crate::decode::wpp::Formats;
+use crate::decode::wpp::{DefectKind, Formats};
 
 /// The kind of PDB symbol that is an annotation.
 const S_ANNOTATION: u16 = 0x1019;
@@ -68,6 +68,18 @@ pub enum SymbolError {
         /// The cause.
         reason: String,
     },
+}
+
+/// A WPP message in the annotations of a PDB that cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{}: cannot read the message {number} of the annotations: {kind}", path.display())]
+pub struct SkippedMessage {
+    /// The file.
+    pub path: PathBuf,
+    /// The message's number among those of the file, counting from 1.
+    pub number: usize,
+    /// The kind of defect.
+    pub kind: DefectKind,
 }
 
 /// The functions in images.
@@ -212,12 +224,12 @@ impl Symbols {
     }
 }
 
-/// Returns the formats of WPP messages in a PDB's annotations. Reads the PDB in this process, which
-/// a damaged PDB can end if panics abort.
+/// Returns the formats of WPP messages in a PDB's annotations, and the messages that cannot be used.
+/// Reads the PDB in this process, which a damaged PDB can end if panics abort.
 ///
 /// # Errors
 /// Fails with [`SymbolError`] if the file cannot be read or is not a well-formed PDB.
-pub fn formats_of(path: &Path) -> Result<Formats, SymbolError> {
+pub fn formats_of(path: &Path) -> Result<(Formats, Vec<SkippedMessage>), SymbolError> {
     let bytes =
         fs::read(path).map_err(|source| SymbolError::Io { path: path.to_owned(), source })?;
     let read = || {
@@ -229,11 +241,13 @@ pub fn formats_of(path: &Path) -> Result<Formats, SymbolError> {
         .map_err(|_| malformed("the file is damaged".to_owned()))?
         .map_err(|error| malformed(error.to_string()))?;
     let mut formats = Formats::new();
-    for message in &messages {
-        // A message without a format is shown as bytes.
-        let _malformed = formats.add_annotation(message);
+    let mut skipped = Vec::new();
+    for (number, message) in (1..).zip(&messages) {
+        if let Err(kind) = formats.add_annotation(message) {
+            skipped.push(SkippedMessage { path: path.to_owned(), number, kind });
+        }
     }
-    Ok(formats)
+    Ok((formats, skipped))
 }
 
 /// Returns a file's name without folders and extension, in lower case.

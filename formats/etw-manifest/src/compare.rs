@@ -81,6 +81,11 @@ pub enum Change {
     /// The manifest lacks a channel.
     #[error("the manifest has no channel of the provider with the number {0}")]
     ChannelNotInManifest(u8),
+    /// The manifest does not import a channel.
+    #[error(
+        "the manifest does not import the channel {0}; add `<importChannel name='{0}' chid='{0}'/>` to it"
+    )]
+    ImportNotInManifest(String),
     /// A channel has another setting in the manifest.
     #[error(
         "the channel {channel}: its {what} is {now}; the manifest says {before} (line {}), and its value \
@@ -311,15 +316,41 @@ fn settings(channel: &Channel) -> [(ChannelSetting, String); 7] {
     ]
 }
 
+/// Returns a channel's name as a declaration has it: after the name of the provider.
+fn full_name(channel: &Channel, provider: &Provider) -> String {
+    if channel.name.contains('/') {
+        channel.name.clone()
+    } else {
+        format!("{}/{}", provider.name, channel.name)
+    }
+}
+
 /// Compares the channels of a declaration with those of the manifest. A setting that the declaration does
 /// not have may be anything in the manifest.
 fn compare_channels(ours: &Provider, theirs: &Provider, report: &mut impl FnMut(Position, Change)) {
-    for channel in ours.channels.iter().filter(|one| !one.imported) {
-        let same = |one: &&Channel| !one.imported && one.value == channel.value;
+    for channel in &ours.channels {
+        let same = |one: &&Channel| one.imported == channel.imported && one.value == channel.value;
         let Some(other) = theirs.channels.iter().find(same) else {
-            report(channel.at, Change::ChannelNotInManifest(channel.value));
+            let missing = if channel.imported {
+                Change::ImportNotInManifest(channel.name.clone())
+            } else {
+                Change::ChannelNotInManifest(channel.value)
+            };
+            report(channel.at, missing);
             continue;
         };
+        // The names and settings of imported channels are those of Windows.
+        if channel.imported {
+            continue;
+        }
+        if !full_name(channel, ours).eq_ignore_ascii_case(&full_name(other, theirs)) {
+            let (before, now) = (other.name.clone(), channel.name.clone());
+            let (place, number) = (other.at, channel.value);
+            report(
+                channel.at,
+                Change::Channel { channel: number, what: "name", before, now, place },
+            );
+        }
         for (((what, now), _), ((_, before), default)) in
             settings(channel).into_iter().zip(settings(other))
         {

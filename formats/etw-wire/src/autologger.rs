@@ -33,9 +33,17 @@ impl Setting {
     }
 }
 
+const SEQUENTIAL: u64 = 0x1;
+const CIRCULAR: u64 = 0x2;
+const APPEND: u64 = 0x4;
 /// The bit of `LogFileMode` that begins a file when the previous one is full
-/// (`EVENT_TRACE_FILE_MODE_NEWFILE`).
+/// (`EVENT_TRACE_FILE_MODE_NEWFILE`). The file's name needs `%d`.
 pub const NEW_FILE: u64 = 0x8;
+const PREALLOCATE: u64 = 0x20;
+const REAL_TIME: u64 = 0x100;
+const BUFFERING: u64 = 0x400;
+const PRIVATE: u64 = 0x800;
+const INDEPENDENT_SESSION: u64 = 0x0800_0000;
 
 const MAX: u64 = u32::MAX as u64;
 
@@ -54,11 +62,10 @@ pub const SESSION: &[Setting] = &[
     // In seconds; without it, buffers are flushed when they are full.
     setting("FlushTimer", Some("flush_timer"), 0, MAX, Some(0)),
     setting("LogFileMode", Some("log_file_mode"), 0, MAX, Some(1)).named(&[
-        ("Sequential", 0x1),
-        ("Circular", 0x2),
-        ("NewFile", NEW_FILE),
-        ("RealTime", 0x100),
-        ("Buffering", 0x400),
+        ("Sequential", SEQUENTIAL),
+        ("Circular", CIRCULAR),
+        ("RealTime", REAL_TIME),
+        ("Buffering", BUFFERING),
     ]),
     // In MB; 0 is no limit.
     setting("MaxFileSize", Some("max_file_size"), 0, MAX, Some(100)),
@@ -98,17 +105,74 @@ const fn setting(
 /// The most characters in the path of a session's file.
 pub const MAX_FILE_NAME: usize = 1024;
 
-/// Returns what is wrong with the combination of a session's values, which `value` returns by their keys.
+/// The modes that exclude each other (ETW-6.4.2): a bit, the bits that it excludes, and the message.
+const EXCLUSIVE: [(u64, u64, &str); 6] = [
+    (
+        SEQUENTIAL,
+        CIRCULAR | NEW_FILE,
+        "LogFileMode has 0x1 (sequential), which excludes 0x2 (circular) and 0x8 (new files)",
+    ),
+    (
+        CIRCULAR,
+        APPEND | NEW_FILE,
+        "LogFileMode has 0x2 (circular), which excludes 0x4 (append) and 0x8 (new files)",
+    ),
+    (NEW_FILE, APPEND, "LogFileMode has 0x8 (new files), which excludes 0x4 (append)"),
+    (
+        APPEND,
+        REAL_TIME | PRIVATE,
+        "LogFileMode has 0x4 (append), which excludes 0x100 (real time) and 0x800 (private)",
+    ),
+    (
+        PRIVATE,
+        REAL_TIME | INDEPENDENT_SESSION,
+        "LogFileMode has 0x800 (private), which excludes 0x100 (real time) and 0x8000000 (independent)",
+    ),
+    (
+        BUFFERING,
+        SEQUENTIAL | CIRCULAR | APPEND | NEW_FILE | REAL_TIME,
+        "LogFileMode has 0x400 (buffering, in memory only), which excludes the modes of files (0x1, 0x2, 0x4, \
+         0x8) and 0x100 (real time)",
+    ),
+];
+
+/// Returns what is wrong with the combination of a session's values, which `value` returns by their keys,
+/// and its file's name.
 #[must_use]
-pub fn conflict(value: impl Fn(&str) -> Option<u64>) -> Option<&'static str> {
+pub fn conflict(
+    value: impl Fn(&str) -> Option<u64>,
+    file_name: Option<&str>,
+) -> Option<&'static str> {
     if let (Some(minimum), Some(maximum)) = (value("MinimumBuffers"), value("MaximumBuffers"))
         && maximum < minimum
     {
         return Some("MaximumBuffers is less than MinimumBuffers");
     }
-    let makes_files = value("LogFileMode").is_some_and(|mode| mode & NEW_FILE != 0);
-    (makes_files && value("FileMax").is_some())
-        .then_some("FileMax is not possible with a LogFileMode that begins new files (0x8)")
+    let mode = value("LogFileMode").unwrap_or(SEQUENTIAL);
+    let has = |bits: u64| mode & bits != 0;
+    if let Some((.., why)) = EXCLUSIVE.iter().find(|(one, others, _)| has(*one) && has(*others)) {
+        return Some(why);
+    }
+    let (size, files) = (value("MaxFileSize"), value("FileMax"));
+    if has(BUFFERING) && (file_name.is_some() || size.is_some() || files.is_some()) {
+        return Some(
+            "a session with LogFileMode 0x400 (buffering) is in memory only and has no FileName, \
+             MaxFileSize or FileMax",
+        );
+    }
+    // ETW-6.4.9
+    if has(CIRCULAR | NEW_FILE | PREALLOCATE) && size == Some(0) {
+        return Some(
+            "LogFileMode 0x2 (circular), 0x8 (new files) and 0x20 (preallocated) need a MaxFileSize that is \
+             not 0",
+        );
+    }
+    if has(NEW_FILE) && files.is_some() {
+        return Some("FileMax is not possible with a LogFileMode that begins new files (0x8)");
+    }
+    let has_number = file_name.is_some_and(|name| name.contains("%d"));
+    (has(NEW_FILE) && !has_number)
+        .then_some("LogFileMode 0x8 (new files) needs %d in FileName, for the number of a file")
 }
 
 #[cfg(test)]
@@ -132,12 +196,58 @@ mod tests {
 
     #[test]
     fn conflicts_are_found() {
-        let of = |values: &'static [(&str, u64)]| {
-            conflict(|key| values.iter().find(|(known, _)| *known == key).map(|(_, value)| *value))
+        let named = |values: &[(&str, u64)], file| {
+            let value =
+                |key: &str| values.iter().find(|(known, _)| *known == key).map(|(_, value)| *value);
+            conflict(value, file)
         };
+        let of = |values: &[(&str, u64)]| named(values, None);
         assert_eq!(of(&[("MinimumBuffers", 4), ("MaximumBuffers", 4)]), None);
         assert!(of(&[("MinimumBuffers", 4), ("MaximumBuffers", 3)]).is_some());
         assert_eq!(of(&[("LogFileMode", 1), ("FileMax", 4)]), None);
-        assert!(of(&[("LogFileMode", 9), ("FileMax", 4)]).is_some());
+        let numbered = Some("boot%d.etl");
+        let new_files = ("LogFileMode", NEW_FILE);
+        assert_eq!(named(&[new_files], numbered), None);
+        assert!(named(&[new_files, ("FileMax", 4)], numbered).is_some());
+        assert!(named(&[new_files], Some("boot.etl")).is_some());
+        assert!(of(&[new_files]).is_some());
+        for mode in [CIRCULAR, NEW_FILE, PREALLOCATE | SEQUENTIAL] {
+            let sized = |size| named(&[("LogFileMode", mode), ("MaxFileSize", size)], numbered);
+            assert_eq!(sized(1), None, "{mode:#x}");
+            assert!(sized(0).is_some(), "{mode:#x}");
+        }
+        assert_eq!(of(&[("LogFileMode", SEQUENTIAL), ("MaxFileSize", 0)]), None);
+        let buffering = ("LogFileMode", BUFFERING);
+        assert_eq!(of(&[buffering, ("BufferSize", 64), ("MaximumBuffers", 64)]), None);
+        for of_file in ["MaxFileSize", "FileMax"] {
+            assert!(of(&[buffering, (of_file, 4)]).is_some(), "{of_file}");
+        }
+        assert!(named(&[buffering], Some("boot.etl")).is_some());
+    }
+
+    /// ETW-6.4.2, ETW-6.4.6
+    #[test]
+    fn modes_that_exclude_each_other_are_conflicts() {
+        let modes = [SEQUENTIAL, CIRCULAR, APPEND, NEW_FILE, REAL_TIME, BUFFERING, PRIVATE];
+        let together = [
+            SEQUENTIAL | APPEND,
+            SEQUENTIAL | REAL_TIME,
+            CIRCULAR | REAL_TIME,
+            NEW_FILE | REAL_TIME,
+            SEQUENTIAL | PRIVATE,
+            CIRCULAR | PRIVATE,
+            NEW_FILE | PRIVATE,
+            BUFFERING | PRIVATE,
+        ];
+        for (place, one) in modes.iter().enumerate() {
+            for other in modes.iter().skip(place + 1) {
+                let mode = one | other;
+                let value = |key: &str| (key == "LogFileMode").then_some(mode);
+                // Only this mode has no file.
+                let file = (mode & BUFFERING == 0).then_some("boot%d.etl");
+                let is_possible = conflict(value, file).is_none();
+                assert_eq!(is_possible, together.contains(&mode), "{mode:#x}");
+            }
+        }
     }
 }

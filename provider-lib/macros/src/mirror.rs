@@ -101,8 +101,14 @@ fn one(line: &Ident, field: &Field, value: &TokenStream) -> TokenStream {
         (FieldType::Values(_, format, _), None) => (value.clone(), *format),
         (FieldType::Named(_) | FieldType::Structures(..), None) => (value.clone(), Format::Default),
     };
-    let is_hex = matches!(format, Format::Hex | Format::Address)
-        || field.form.out_type.is_some_and(|one| one.name().starts_with("win:HexInt"));
+    let is_hex = match &field.kind {
+        // Only the word `address` permits to print an address; a presentation is for decoders.
+        FieldType::Values(Scalar::Pointer, ..) => format == Format::Address,
+        _ => {
+            format == Format::Hex
+                || field.form.out_type.is_some_and(|one| one.name().starts_with("win:HexInt"))
+        }
+    };
     quote!(::wdk_etw::__macro::Line::field(#line, #name, &#shown, #is_hex);)
 }
 

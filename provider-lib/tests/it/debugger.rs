@@ -73,6 +73,7 @@ mod trace {
         double: F64,
         hidden: Pointer,
         #[address] address: Pointer,
+        #[out_type = "win:HexInt64"] shown: Pointer,
         guid: Guid,
         time: FileTime,
         date: SystemTime,
@@ -251,6 +252,7 @@ fn every_type_is_printed() {
         F64::from_bits(1),
         pointer,
         pointer,
+        pointer,
         guid,
         FileTime(5),
         date,
@@ -263,7 +265,7 @@ fn every_type_is_printed() {
     ));
     assert_eq!(
         fields(&etw, "Types"),
-        " Float=0x3f800000 Double=0x0000000000000001 Hidden=not null Address=0x1000 \
+        " Float=0x3f800000 Double=0x0000000000000001 Hidden=not null Address=0x1000 Shown=not null \
          Guid={00000001-0002-0003-0404-040404040404} Time=5 Date=2024-02-29T01:02:03.004 \
          Luid=0x200000001 Result=0xFFFFFFFF Error=5 Process=6 Thread=7 Port=443"
     );

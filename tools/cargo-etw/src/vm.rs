@@ -12,7 +12,7 @@ use std::{
 use anyhow::{Context, Result, bail, ensure};
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use driver_build::files;
-use driver_package::inf::Inf;
+use driver_package::inf::{Inf, Section};
 use etw_vm::{
     accelerator,
     answer::Windows,
@@ -475,14 +475,24 @@ fn package(path: &Path, unpacked: &Path) -> Result<Package> {
         .with_context(|| format!("cannot read {}", inf.display()))?;
     let sys = only(&folder, "sys")?;
     let service = services(&parsed).into_iter().next();
-    // A primitive driver has no device.
-    let hardware_id = hardware_ids(&parsed).into_iter().next().unwrap_or_default();
+    let hardware_id = hardware_ids(&parsed).into_iter().next();
+    let is_default = |section: &Section| {
+        let name = section.name.split('.').next();
+        name.is_some_and(|name| name.eq_ignore_ascii_case("DefaultInstall"))
+    };
+    ensure!(
+        hardware_id.is_some() || parsed.sections().iter().any(is_default),
+        "{} lists no hardware ID; the file of a driver without a device, a primitive driver, has a section \
+         [DefaultInstall.NTamd64]",
+        inf.display()
+    );
     let certificates = with_extension(&folder, "cer")?;
     Ok(Package {
         name: name(&sys.with_extension("")),
         service: service
             .with_context(|| format!("{} adds no service (AddService)", inf.display()))?,
-        hardware_id,
+        // A primitive driver has no device.
+        hardware_id: hardware_id.unwrap_or_default(),
         inf: name(&inf),
         sys: name(&sys),
         certificate: certificates.first().map(|path| name(path)),

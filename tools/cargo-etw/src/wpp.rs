@@ -34,7 +34,12 @@ pub fn run(matches: &ArgMatches) -> Result<()> {
     let mut unread = 0_usize;
     for path in several::<PathBuf>(matches, "files") {
         if path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("pdb")) {
-            formats.extend(&symbols::formats_of(&path)?);
+            let (found, skipped) = symbols::formats_of(&path)?;
+            formats.extend(&found);
+            for message in &skipped {
+                eprintln!("note: {message}");
+            }
+            unread += skipped.len();
             continue;
         }
         for part in formats.load(&path)? {
@@ -46,6 +51,17 @@ pub fn run(matches: &ArgMatches) -> Result<()> {
         !formats.is_empty(),
         "the files describe no WPP message; name TMF files, or a PDB that was not stripped"
     );
+    if let Some(first) = formats.clashing().next() {
+        eprintln!(
+            "note: the files describe {} messages in different ways, and the first way counts; name the \
+             files of one build only. The first of them: {} ({}, {}) {:?}",
+            formats.clashing().count(),
+            first.name,
+            first.guid,
+            first.number,
+            first.text
+        );
+    }
     let provider: String = required(matches, "provider")?;
     let guid = match optional::<String>(matches, "guid")? {
         Some(text) => text.parse().with_context(|| format!("`{text}` is not a GUID"))?,

@@ -357,12 +357,37 @@ fn packets_are_selected_as_events() {
     let (interfaces, packets, said) = files.blocks(&["--process", "7"]);
     assert_eq!((interfaces.len(), packets.len()), (0, 0));
     assert!(said.contains("0 packets of 0 interfaces"), "{said}");
-    // The output does not depend on the number of threads.
-    let read = |threads| {
-        files.blocks(&["--threads", threads]);
-        fs::read(&files.out).unwrap()
+}
+
+#[test]
+fn the_output_does_not_depend_on_the_number_of_threads() {
+    // Every packet ends three packets later, so that some end in the next of many batches.
+    let part = |n: u8, round: i64, after: i64, keywords| EventRecord {
+        thread_id: u32::from(1 + n % 5),
+        ..fragment(
+            1000 * round + 10 * i64::from(n) + after,
+            ETHERNET | SEND | keywords,
+            8,
+            &[n; 500],
+        )
     };
-    assert_eq!(read("1"), read("3"));
+    let each = (0..8).flat_map(|round| (0..100).map(move |n| (round, n)));
+    let mut events: Vec<_> = each
+        .clone()
+        .flat_map(|(round, n)| [part(n, round, 0, START), part(n, round, 35, END)])
+        .collect();
+    events.sort_by_key(|event| event.timestamp);
+    let files = Files::of(&events);
+    assert!(fs::metadata(&files.trace).unwrap().len() > 12 * (64 << 10));
+    let (_, packets, said) = files.blocks(&["--threads", "1"]);
+    assert!(said.contains("800 packets of 1 interfaces; 0 other records"), "{said}");
+    assert!(packets.iter().zip(each).all(|(packet, (_, n))| data(packet) == [n; 1000]));
+    let one = fs::read(&files.out).unwrap();
+    for threads in ["2", "3", "7"] {
+        let again = files.run(&["--threads", threads]);
+        assert_eq!(again, (Some(0), said.clone()), "{threads}");
+        assert!(fs::read(&files.out).unwrap() == one, "{threads}");
+    }
 }
 
 #[test]
@@ -381,6 +406,22 @@ fn a_trace_without_packets_is_an_error() {
     assert!(said.contains("leaving out 1 packets of Microsoft-Windows-PktMon"), "{said}");
     let left: Vec<_> = fs::read_dir(files.trace.parent().unwrap()).unwrap().collect();
     assert_eq!(left.len(), 1, "{left:?}");
+}
+
+#[test]
+fn damage_is_reported_before_the_lack_of_packets() {
+    let files = Files::of([trace::trace_logging_event(1, 40), trace::trace_logging_event(2, 50)]);
+    let mut bytes = fs::read(&files.trace).unwrap();
+    let second = usize::try_from(header().buffer_size).unwrap();
+    bytes[second + 0x48..][..4].copy_from_slice(&[1, 2, 3, 4]);
+    fs::write(&files.trace, bytes).unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_etl"));
+    let json = command.args(["dump", "--format", "json"]).arg(&files.trace).output().unwrap();
+    let damage = String::from_utf8(json.stderr).unwrap();
+    assert_eq!(damage.lines().count(), 1, "{damage}");
+    let (code, said) = files.run(&[]);
+    assert_eq!(code, Some(1));
+    assert!(said.starts_with(&damage) && said.contains("contains no packets"), "{said}");
 }
 
 #[test]

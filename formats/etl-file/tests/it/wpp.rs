@@ -229,6 +229,8 @@ fn defects_are_named_and_hide_nothing_else() {
         .collect();
     assert_eq!(texts, ["two\nlines %10!d!", "a \"quoted\" word"]);
     assert_eq!(formats.len(), 2);
+    let clashing: Vec<u16> = formats.clashing().map(|format| format.number).collect();
+    assert_eq!(clashing, [14]);
     assert!(Formats::new().add_text(&"?\n".repeat(1000)).len() <= Formats::MAX_DEFECTS);
 }
 

@@ -169,6 +169,7 @@ fn settings_of_channels_must_be_those_of_the_manifest() {
             "(Debug)",
             "(Debug, enabled = false, isolation = Application, retention = true, max_size = 1 << 20)",
         ),
+        ("Admin = 16", "#[name = \"CONTOSO.driver/ADMIN\"] Admin = 16"),
     ] {
         assert_eq!(found(from, to), [""; 0], "{from} -> {to}");
     }
@@ -200,6 +201,12 @@ fn settings_of_channels_must_be_those_of_the_manifest() {
             "its access is D:(A;;0x1;;;BA); the manifest says nothing",
         ),
         ("(Debug)", "(Analytic)", "its type is Analytic; the manifest says Debug"),
+        (
+            "Admin = 16",
+            "#[name = \"Contoso.Driver/Other\"] Admin = 16",
+            "its name is Contoso.Driver/Other; the manifest says Contoso.Driver/Admin (line ",
+        ),
+        ("System = 8", "Application = 9", "the manifest does not import the channel Application"),
         (
             "Debug = 17",
             "Debug = 18",

@@ -1,6 +1,6 @@
 //! The argument `autologger` of `#[provider(…)]`.
 
-use etw_wire::autologger::{MAX_FILE_NAME, PROVIDER, SESSION, Setting, conflict};
+use etw_wire::autologger::{MAX_FILE_NAME, NEW_FILE, PROVIDER, SESSION, Setting, conflict};
 use proc_macro2::Span;
 use syn::{
     Expr, ExprLit, Ident, Lit, LitStr, Token, ext::IdentExt as _, parenthesized,
@@ -79,8 +79,8 @@ impl Written {
                 at,
                 format!(
                     "{name:?} cannot be the name of a session: expected letters of ASCII, digits and \
-                     any of `_`, `-`, `.`, space and parentheses, as in \
-                     `autologger(session = \"Contoso-Boot\")`"
+                     any of `_`, `-`, `.`, space and parentheses, without a space at either end or a \
+                     period at the end, as in `autologger(session = \"Contoso-Boot\")`"
                 ),
             ));
         }
@@ -88,6 +88,16 @@ impl Written {
             Some(guid) => guid,
             None => Guid::of_name(&name).map_err(|error| syn::Error::new(at, error))?,
         };
+        if guid == provider.guid {
+            return Err(syn::Error::new(
+                at,
+                format!(
+                    "the session {name} has the GUID of the provider {}, {guid}; name it otherwise, for \
+                     example `{name}-Boot`, or give it a GUID of its own: `guid = \"…\"`",
+                    provider.name
+                ),
+            ));
+        }
         if let Some(file) = &self.file {
             check_file(file)?;
         }
@@ -105,27 +115,39 @@ impl Written {
             }
         }
         let of = |wanted: &str| values.iter().find(|(key, _)| *key == wanted).map(|(_, it)| *it);
-        if let Some(why) = conflict(of) {
+        let file = self.file.map(|file| file.value());
+        let begins_files = of("LogFileMode").is_some_and(|mode| mode & NEW_FILE != 0);
+        let why = if begins_files {
+            Some(
+                "LogFileMode 0x8 (new files) needs `%d` in the file's name, which `file_name` cannot have; \
+                 `file_max` begins a file at each start of the session",
+            )
+        } else {
+            conflict(of, file.as_deref())
+        };
+        if let Some(why) = why {
             return Err(syn::Error::new(
                 self.word,
                 format!("the autologger is not possible: {why}"),
             ));
         }
-        let file = self.file.map(|file| file.value());
+        // Providers can share a session, and their declarations have any order.
+        values.sort_by_key(|(key, _)| SESSION.iter().position(|one| one.key == *key));
         Ok(AutoLogger { session: name, guid, file, values, provider_values })
     }
 }
 
 fn is_plain(text: &str, others: &str) -> bool {
     let is_plain = |one: char| one.is_ascii_alphanumeric() || others.contains(one);
-    !text.is_empty() && text.len() < 256 && text.chars().all(is_plain)
+    // INF files drop spaces around a value; Windows drops spaces and periods at the end of a file's name.
+    let has_plain_ends = text.trim() == text && !text.ends_with('.');
+    !text.is_empty() && text.len() < 256 && has_plain_ends && text.chars().all(is_plain)
 }
 
 /// Checks the path of a file below the folder for drivers' data.
 fn check_file(file: &LitStr) -> syn::Result<()> {
     let text = file.value();
-    let is_name = |part: &str| is_plain(part, IN_NAMES) && part != "." && part != "..";
-    if text.len() < MAX_FILE_NAME / 2 && text.split('\\').all(is_name) {
+    if text.len() < MAX_FILE_NAME / 2 && text.split('\\').all(|part| is_plain(part, IN_NAMES)) {
         return Ok(());
     }
     Err(syn::Error::new(

@@ -65,6 +65,13 @@ fn settings_have_names_and_numbers() {
 }
 
 #[test]
+fn the_order_of_settings_does_not_matter() {
+    let one = parsed("autologger(max_file_size = 4, log_file_mode = Circular, start = false)");
+    let other = parsed("autologger(start = false, log_file_mode = Circular, max_file_size = 4)");
+    assert_eq!(one, other);
+}
+
+#[test]
 fn wrong_settings_are_refused_with_the_right_form() {
     for (argument, message) in [
         ("autologger(name = \"x\")", "an autologger has no setting `name`; supported: `session`"),
@@ -76,16 +83,36 @@ fn wrong_settings_are_refused_with_the_right_form() {
             "autologger(enable_level = Loud)",
             "with `LogAlways`, `Critical`, `Error`, `Warning`, `Info`, `Verbose`, or a number from 0 to 255",
         ),
-        ("autologger(log_file_mode = Round)", "`Sequential`, `Circular`, `NewFile`"),
+        (
+            "autologger(log_file_mode = Round)",
+            "`Sequential`, `Circular`, `RealTime`, `Buffering`, or a number",
+        ),
         (
             "autologger(match_any_keyword = REED)",
             "a mask, or keywords of the provider (`READ`, `WRITE`) joined by `|`",
         ),
         ("autologger(session = \"Contoso\\\\Boot\")", "cannot be the name of a session"),
         ("autologger(session = \"\")", "cannot be the name of a session"),
+        ("autologger(session = \" Boot\")", "without a space at either end"),
+        ("autologger(session = \"Boot \")", "without a space at either end"),
+        ("autologger(session = \"Boot.\")", "or a period at the end"),
+        (
+            "autologger(session = \"CONTOSO.Driver\")",
+            "has the GUID of the provider Contoso.Driver, {}; name it otherwise, for example \
+             `CONTOSO.Driver-Boot`",
+        ),
         ("autologger(guid = \"1\")", "`1` is not a GUID"),
         ("autologger(file_name = \"C:\\\\boot.etl\")", "is not a path below %DriverData%"),
         ("autologger(file_name = \"..\\\\boot.etl\")", "is not a path below %DriverData%"),
+        ("autologger(file_name = \"Contoso \\\\boot.etl\")", "is not a path below %DriverData%"),
+        ("autologger(file_name = \"Contoso\\\\boot.\")", "is not a path below %DriverData%"),
+        (
+            "autologger(log_file_mode = NewFile)",
+            "`Sequential`, `Circular`, `RealTime`, `Buffering`",
+        ),
+        ("autologger(log_file_mode = 0x8)", "`file_max` begins a file at each start"),
+        ("autologger(log_file_mode = Sequential | Circular)", "which excludes 0x2 (circular)"),
+        ("autologger(log_file_mode = Buffering, file_name = \"boot.etl\")", "has no FileName"),
         (
             "autologger(minimum_buffers = 8, maximum_buffers = 4)",
             "the autologger is not possible: MaximumBuffers is less than MinimumBuffers",
@@ -93,6 +120,8 @@ fn wrong_settings_are_refused_with_the_right_form() {
         ("autologger = true", "expected `,`"),
     ] {
         let (line, text) = parsed(argument).unwrap_err();
+        let of_provider = Guid::of_name("Contoso.Driver").unwrap().to_string();
+        let message = &message.replace("{}", &of_provider);
         assert!(text.contains(message), "{argument}: {text}");
         assert_eq!(line, 2, "{argument}: {text}");
     }

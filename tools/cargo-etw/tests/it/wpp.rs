@@ -46,6 +46,31 @@ fn the_messages_of_a_tmf_file_become_a_declaration() {
 }
 
 #[test]
+fn messages_with_two_texts_are_noted() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = |name: &str, number: &str| {
+        let path = folder.path().join(name);
+        let text = fs::read_to_string(fixture("wpp.tmf")).unwrap();
+        fs::write(&path, text.replace("Queue %10", number)).unwrap();
+        path
+    };
+    let (new, old) = (file("new.tmf", "Queue %10"), file("old.tmf", "The queue %10"));
+    let [new, old] = [new.to_str().unwrap(), old.to_str().unwrap()];
+    let import = |files: &[&str]| {
+        let output = etw(&root(), &[&["import-wpp", "--provider", "A"], files].concat());
+        assert!(output.status.success());
+        String::from_utf8(output.stderr).unwrap()
+    };
+    let expected = "note: the files describe 1 messages in different ways, and the first way counts; name the \
+                    files of one build only. The first of them: queue_c60 \
+                    (0c3f5e7a-91d2-3b64-a105-5c2e77109d4f, 11) \"%0Queue %10";
+    let said = import(&[new, old]);
+    assert!(said.contains(expected), "{said}");
+    let said = import(&[new, new]);
+    assert!(!said.contains("different ways"), "{said}");
+}
+
+#[test]
 fn a_tmf_file_without_messages_is_refused_and_its_defects_are_named() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("empty.tmf");

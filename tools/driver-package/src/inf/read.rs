@@ -128,11 +128,21 @@ fn split_outside_quotes(text: &str, at: char) -> Vec<&str> {
     parts
 }
 
+/// Takes off the quotation marks. A value can have several quoted parts: `"Parameters\"%Name%`.
 fn unquote(text: &str) -> String {
-    let text = text.trim();
-    text.strip_prefix('"')
-        .and_then(|text| text.strip_suffix('"'))
-        .map_or_else(|| text.to_owned(), |inside| inside.replace("\"\"", "\""))
+    let mut out = String::new();
+    let mut quoted = false;
+    let mut rest = text.trim().chars().peekable();
+    while let Some(one) = rest.next() {
+        if one != '"' {
+            out.push(one);
+        } else if quoted && rest.next_if_eq(&'"').is_some() {
+            out.push('"');
+        } else {
+            quoted = !quoted;
+        }
+    }
+    out
 }
 
 impl Inf {
@@ -323,6 +333,7 @@ mod tests {
     fn lines_are_taken_apart() {
         let inf = Inf::read(
             "[A] ; a comment\r\nkey = \"one; \"\"1\"\"\",%two%, \\\r\n  three\r\n%13%\\x\r\n\
+             \"a,\\\"%two%\"; b\"\r\n\
              [Strings]\r\nTwo=\"2 = two\"\r\n[a]\r\nmore\r\n",
         )
         .unwrap();
@@ -331,7 +342,8 @@ mod tests {
         assert_eq!(section.entries[0].values, ["one; \"1\"", "2 = two", "three"]);
         assert_eq!(section.entries[1].values, ["%13%\\x"]);
         assert_eq!(section.entries[1].line, 4);
-        assert_eq!(section.entries[2].values, ["more"]);
+        assert_eq!(section.entries[2].values, ["a,\\2 = two; b"]);
+        assert_eq!(section.entries[3].values, ["more"]);
     }
 
     #[test]

@@ -66,6 +66,12 @@ fn every_mistake_is_found() {
         ("[Files]", "[Others]", "the section [Files] is missing"),
         ("(A;;GA;;;BA)", "(A;;GA;;;WD)", "the device's security descriptor is"),
         ("0x00000002\r\nProvider", "0x00000000\r\nProvider", "AddService has the flags"),
+        ("ServiceType   = 1", "ServiceType = 0x2", "ServiceType is \"0x2\"; expected 1"),
+        (
+            "AddService = etw",
+            "AddService = other,2,Service\r\nAddService = etw",
+            "exactly one AddService with the flag 0x00000002 (infverif 1296)",
+        ),
         ("StartType     = 3", "StartType = 0", "StartType is 0"),
         (r"%13%\etw_sample_driver.sys", r"%12%\x.sys", "ServiceBinary is"),
         ("KmdfLibraryVersion = 1.31", "KmdfLibraryVersion = 1.33", "expected 1.31"),
@@ -91,6 +97,14 @@ fn every_mistake_is_found() {
             "{to}: {diagnostics:?}"
         );
     }
+}
+
+#[test]
+fn a_device_can_have_services_besides_the_associated_one() {
+    let text = stamped()
+        .replace("ServiceType   = 1", "ServiceType   = 0x00000001")
+        .replace("AddService = etw", "AddService = filter,,Service\r\nAddService = etw");
+    assert_eq!(check(&Inf::read(&text).unwrap(), &driver()), []);
 }
 
 #[test]

@@ -106,6 +106,20 @@ fn other_rules_depend_on_the_mode() {
             (Declarative, "warning 1309"),
         ],
     );
+    for (section, entry) in [
+        ("[EtwSampleDriver.NTamd64.HW]", "DelReg = Device.Registry"),
+        ("[EtwSampleDriver.NTamd64.Services]", "DelService = other"),
+        ("[Service]", "BitReg = Service.Registry"),
+    ] {
+        let changed = format!("{section}\r\n{entry}");
+        in_modes(&[(section, &changed)], &[(Windows, "error 1309"), (Declarative, "warning 1309")]);
+    }
+    // The name of a string, and of a list of files.
+    in_modes(&[("[Strings]", "[Strings]\r\nLogConfig = \"x\"")], &Mode::ALL.map(|mode| (mode, "")));
+    in_modes(
+        &[("= Files", "= DelFiles"), ("[Files]", "[DelFiles]"), ("DefaultDestDir", "DelFiles")],
+        &Mode::ALL.map(|mode| (mode, "")),
+    );
     let of_service = "HKR,Parameters,TraceTag";
     in_modes(
         &[(of_service, "HKR,,TraceTag")],

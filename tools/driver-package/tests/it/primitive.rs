@@ -70,6 +70,102 @@ fn mistakes_in_the_file_of_a_primitive_driver_are_found() {
     assert!(all.len() == 1 && all[0].contains("Windows offers it none"), "{all:?}");
 }
 
+/// A minifilter with a program, in the form of Microsoft's documentation.
+const MINIFILTER: &str = r#"
+[Version]
+Signature   = "$WINDOWS NT$"
+Class       = "AntiVirus"
+ClassGuid   = {b1d1a169-c54f-4379-81db-bee7d88d7454}
+Provider    = %Company%
+DriverVer   = 11/21/2026,3.1.4.0
+CatalogFile = contoso_sensor.cat
+PnpLockdown = 1
+
+[DestinationDirs]
+Driver_Files  = 13
+Program_Files = 13
+
+[SourceDisksNames]
+1 = %Disk%,,,
+
+[SourceDisksFiles]
+contoso_sensor.sys = 1,,
+contoso_agent.exe  = 1,,
+
+[DefaultInstall.NTamd64]
+OptionDesc = %Description%
+CopyFiles  = Driver_Files, Program_Files
+
+[Driver_Files]
+contoso_sensor.sys
+
+[Program_Files]
+contoso_agent.exe
+
+[DefaultInstall.NTamd64.Services]
+AddService = ContosoAgent,,Agent_Service
+AddService = %Service%,,Filter_Service
+
+[Agent_Service]
+ServiceType   = 0x00000010
+StartType     = 2
+ErrorControl  = 1
+ServiceBinary = %13%\contoso_agent.exe
+
+[Filter_Service]
+DisplayName    = %Service%
+Description    = %Description%
+ServiceBinary  = %13%\contoso_sensor.sys
+Dependencies   = FltMgr
+ServiceType    = 0x00000002
+StartType      = 0
+ErrorControl   = 1
+LoadOrderGroup = "FSFilter Anti-Virus"
+AddReg         = Filter_Registry
+
+[Filter_Registry]
+HKR,"Parameters","SupportedFeatures",0x00010001,0x3
+HKR,"Parameters\Instances","DefaultInstance",0x00000000,%Instance%
+HKR,"Parameters\Instances\"%Instance%,"Altitude",0x00000000,"328765"
+HKR,"Parameters\Instances\"%Instance%,"Flags",0x00010001,0x0
+
+[Strings]
+Company     = "Contoso"
+Disk        = "Contoso scanner"
+Description = "Contoso scanner of files"
+Service     = "ContosoSensor"
+Instance    = "Contoso instance"
+"#;
+
+#[test]
+fn a_minifilter_is_a_primitive_driver() {
+    let driver = Driver { adds_devices: Some(false), ..wdm() };
+    for mode in Mode::ALL {
+        assert_eq!(found(MINIFILTER, &driver, mode), [""; 0], "{mode:?}");
+    }
+    for kernel_driver in ["1", "0x1", "0x00000001"] {
+        let text = MINIFILTER.replace("0x00000002", kernel_driver);
+        assert_eq!(found(&text, &driver, Mode::Windows), [""; 0], "{kernel_driver}");
+    }
+    for (from, to, message) in [
+        ("0x00000002", "0x10", "ServiceType is \"0x10\"; expected a number from 1 to 2"),
+        ("{b1d1a169", "{b1d1a160", "the class AntiVirus has {b1d1a169-"),
+        (
+            "= \"AntiVirus\"",
+            "= ActivityMonitor",
+            "{b1d1a169-c54f-4379-81db-bee7d88d7454} is the class",
+        ),
+        (",,Filter_Service", ",,Other_Service", "the section [Other_Service] is missing"),
+    ] {
+        let text = MINIFILTER.replace(from, to);
+        let all = found(&text, &driver, Mode::Windows);
+        assert!(all.iter().any(|one| one.contains(message)), "{to}: {all:#?}");
+    }
+    let none = MINIFILTER.replace("AddService", "DisplayName");
+    let all = found(&none, &driver, Mode::Windows);
+    assert!(all.iter().any(|one| one.contains("expected an AddService")), "{all:#?}");
+}
+
 #[test]
 fn a_driver_of_devices_without_a_framework_has_no_framework_section() {
     let new = New { framework: None, ..new(&[]) };

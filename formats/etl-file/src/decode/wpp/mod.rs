@@ -10,7 +10,7 @@ mod item;
 mod manifest;
 mod tmf;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -27,6 +27,8 @@ pub use tmf::{Defect, DefectKind, Format};
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Formats {
     by_key: BTreeMap<(Guid, u16), Arc<Format>>,
+    /// The messages that another format describes differently.
+    clashing: BTreeSet<(Guid, u16)>,
 }
 
 /// The reason why a file or folder with formats cannot be read.
@@ -83,6 +85,12 @@ impl Formats {
     /// Returns the formats, by GUID and number.
     pub fn iter(&self) -> impl Iterator<Item = &Format> {
         self.by_key.values().map(AsRef::as_ref)
+    }
+
+    /// Returns the formats of the messages for which a format with another text or other arguments was also
+    /// added, by GUID and number.
+    pub fn clashing(&self) -> impl Iterator<Item = &Format> {
+        self.clashing.iter().filter_map(|key| self.by_key.get(key)).map(AsRef::as_ref)
     }
 
     /// Returns the format of a message.
@@ -164,14 +172,18 @@ impl Formats {
 
     /// Adds formats for messages that have none yet.
     pub fn extend(&mut self, others: &Self) {
-        for (key, format) in &others.by_key {
-            let known = self.by_key.entry(*key);
-            known.or_insert_with(|| Arc::clone(format));
+        self.clashing.extend(&others.clashing);
+        for format in others.by_key.values() {
+            self.add(Arc::clone(format));
         }
     }
 
-    fn add(&mut self, format: Format) {
+    fn add(&mut self, format: impl Into<Arc<Format>>) {
+        let format = format.into();
         let key = (format.guid, format.number);
-        self.by_key.entry(key).or_insert_with(|| Arc::new(format));
+        let known = self.by_key.entry(key).or_insert_with(|| Arc::clone(&format));
+        if (&known.text, &known.arguments) != (&format.text, &format.arguments) {
+            self.clashing.insert(key);
+        }
     }
 }

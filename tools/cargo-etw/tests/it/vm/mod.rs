@@ -752,4 +752,12 @@ fn what_cannot_be_run_is_a_sentence() {
     let (code, errors) = run(&["--iso", "notes.iso", "--qemu", "/bin/sh", "--driver", "empty"]);
     assert_eq!(code, Some(1), "{errors}");
     assert!(errors.contains("is not a driver package: it has no .inf file"), "{errors}");
+    // A driver of devices whose models section has another decoration.
+    let text = "[Manufacturer]\nA=Models,NTamd64\n[Models.NTarm64]\nB=Install,Root\\B\n\
+                [Install.Services]\nAddService=b,2,Service\n";
+    fs::write(path("empty/contoso.inf"), text).unwrap();
+    fs::write(path("empty/contoso.sys"), "").unwrap();
+    let (code, errors) = run(&["--iso", "notes.iso", "--qemu", "/bin/sh", "--driver", "empty"]);
+    assert_eq!(code, Some(1), "{errors}");
+    assert!(errors.contains("contoso.inf lists no hardware ID"), "{errors}");
 }

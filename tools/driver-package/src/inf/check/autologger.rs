@@ -130,7 +130,8 @@ impl<'a> Check<'a> {
         if inf.entry(name, "Start").is_none() {
             self.report(section.line, format!("[{name}] has no Start; add `Start = 1`"));
         }
-        if let Some(why) = conflict(|key| inf.value(name, key).and_then(number)) {
+        let value = |key: &str| inf.value(name, key).and_then(number);
+        if let Some(why) = conflict(value, inf.value(name, FILE)) {
             self.report(section.line, format!("[{name}] is not possible: {why}"));
         }
         if let Some(file) = inf.entry(name, FILE) {

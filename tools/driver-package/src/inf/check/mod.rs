@@ -566,60 +566,90 @@ impl<'a> Check<'a> {
         }
     }
 
-    /// Checks the function driver's service, and returns the service's name.
+    /// Checks the services, and returns the name of the driver's.
     fn services(&mut self, section: &'a Section) -> Option<&'a str> {
         const ASSOCIATED: u64 = 2;
         let services: Vec<&Entry> =
             entries(section, "AddService").filter(|entry| !entry.value(0).is_empty()).collect();
-        let [entry] = services.as_slice() else {
-            self.report(section.line, "expected exactly one AddService (infverif 1296)");
-            return None;
-        };
-        let flags = number(entry.value(1));
-        let is_associated = flags.is_some_and(|flags| flags & ASSOCIATED != 0);
         let is_device = !undecorated(&section.name).starts_with("defaultinstall");
-        if is_device && !is_associated {
-            self.report(
-                entry.line,
-                format!(
-                    "AddService has the flags {:?}; expected 0x00000002 (SPSVCINST_ASSOCSERVICE)",
-                    entry.value(1)
-                ),
-            );
-        }
-        if let Some(service) = self.reach(entry, entry.value(2)) {
-            self.lists(service);
-            self.parameters(service);
-            let name = service.name.as_str();
-            self.must_be(name, "ServiceType", "1");
-            for (key, range) in [("StartType", 0..=4), ("ErrorControl", 0..=3)] {
-                match self.inf.entry(name, key) {
-                    Some(entry) if number(entry.value(0)).is_some_and(|it| range.contains(&it)) => {
-                    }
-                    Some(entry) => self.report(
-                        entry.line,
-                        format!("{key} is {}; expected {range:?}", entry.value(0)),
-                    ),
-                    None => self.report(service.line, format!("[{name}] has no {key}")),
-                }
-            }
-            if is_device
-                && let Some(start) = self.inf.entry(name, "StartType")
-                && number(start.value(0)) != Some(3)
-            {
-                self.warning(
-                    start.line,
+        let own = if is_device {
+            let is_associated =
+                |one: &&&Entry| number(one.value(1)).is_some_and(|flags| flags & ASSOCIATED != 0);
+            let associated: Vec<_> = services.iter().filter(is_associated).collect();
+            if let (Some(first), []) = (services.first(), associated.as_slice()) {
+                self.report(
+                    first.line,
                     format!(
-                        "StartType is {}; expected 3 (SERVICE_DEMAND_START), because Plug and \
-                         Play starts the driver",
-                        start.value(0)
+                        "AddService has the flags {:?}; expected 0x00000002 (SPSVCINST_ASSOCSERVICE)",
+                        first.value(1)
                     ),
                 );
             }
-            let binary = self.binary.clone();
-            self.must_be(name, "ServiceBinary", &binary);
+            (associated.len() <= 1).then(|| associated.first().copied().or(services.first()))
+        } else {
+            let is_own = |one: &&&Entry| {
+                let binary = self.inf.value(one.value(2), "ServiceBinary");
+                binary.is_some_and(|binary| binary.eq_ignore_ascii_case(&self.binary))
+            };
+            Some(services.iter().find(is_own).or(services.first()))
+        };
+        let Some(own) = own.flatten() else {
+            let expected = if is_device {
+                "exactly one AddService with the flag 0x00000002 (infverif 1296)"
+            } else {
+                "an AddService"
+            };
+            self.report(section.line, format!("expected {expected}"));
+            return None;
+        };
+        for entry in &services {
+            if let Some(service) = self.reach(entry, entry.value(2)) {
+                self.lists(service);
+                self.parameters(service);
+                if entry.line == own.line {
+                    self.service(service, is_device);
+                }
+            }
         }
-        Some(entry.value(0))
+        Some(own.value(0))
+    }
+
+    /// Checks the driver's service.
+    fn service(&mut self, service: &Section, is_device: bool) {
+        let name = service.name.as_str();
+        // SERVICE_KERNEL_DRIVER, and SERVICE_FILE_SYSTEM_DRIVER, which minifilters have.
+        let types = if is_device { 1..=1 } else { 1..=2 };
+        for (key, range) in [("ServiceType", types), ("StartType", 0..=4), ("ErrorControl", 0..=3)]
+        {
+            match self.inf.entry(name, key) {
+                Some(entry) if number(entry.value(0)).is_some_and(|it| range.contains(&it)) => {}
+                Some(entry) => {
+                    let (found, least, most) = (entry.value(0), range.start(), range.end());
+                    let expected = if least == most {
+                        least.to_string()
+                    } else {
+                        format!("a number from {least} to {most}")
+                    };
+                    self.report(entry.line, format!("{key} is {found:?}; expected {expected}"));
+                }
+                None => self.report(service.line, format!("[{name}] has no {key}")),
+            }
+        }
+        if is_device
+            && let Some(start) = self.inf.entry(name, "StartType")
+            && number(start.value(0)) != Some(3)
+        {
+            self.warning(
+                start.line,
+                format!(
+                    "StartType is {}; expected 3 (SERVICE_DEMAND_START), because Plug and Play starts the \
+                     driver",
+                    start.value(0)
+                ),
+            );
+        }
+        let binary = self.binary.clone();
+        self.must_be(name, "ServiceBinary", &binary);
     }
 
     /// Checks that the registry values of a service are below its key `Parameters`.
@@ -694,10 +724,26 @@ impl<'a> Check<'a> {
     /// Reports directives that remove or change something.
     fn removals(&mut self) {
         let inf = self.inf;
-        // Only Windows before 10 1903 uses the sections that remove a primitive driver.
-        let is_used =
-            |section: &&Section| !undecorated(&section.name).starts_with("defaultuninstall");
-        for entry in inf.sections().iter().filter(is_used).flat_map(|section| &section.entries) {
+        let mut named = BTreeSet::new();
+        for key in ["AddService", "AddInterface"] {
+            let all = inf.sections().iter().flat_map(|section| entries(section, key));
+            named.extend(all.map(|entry| entry.value(2).to_ascii_lowercase()));
+        }
+        // Other sections have keys of the author's choice. Only Windows before 10 1903 uses the sections
+        // that remove a primitive driver.
+        let has_directives = |section: &&Section| {
+            let name = section.name.to_ascii_lowercase();
+            let of_install = |part: &&str| {
+                ends_with_part(&name, part)
+                    && self.installs.contains(&name[..name.len() - part.len() - 1])
+            };
+            undecorated(&name) == "classinstall32"
+                || named.contains(&name)
+                || self.installs.contains(&name)
+                || PARTS.iter().any(of_install)
+        };
+        let found: Vec<&Section> = inf.sections().iter().filter(has_directives).collect();
+        for entry in found.into_iter().flat_map(|section| &section.entries) {
             let key = entry.key.as_deref().unwrap_or_default();
             if let Some(known) = mode::REMOVING.iter().find(|known| known.eq_ignore_ascii_case(key))
             {
