@@ -585,13 +585,14 @@ impl<'a> Check<'a> {
                     ),
                 );
             }
-            (associated.len() <= 1).then(|| associated.first().copied().or(services.first()))
+            (associated.len() <= 1)
+                .then(|| associated.first().copied().or_else(|| services.first()))
         } else {
             let is_own = |one: &&&Entry| {
                 let binary = self.inf.value(one.value(2), "ServiceBinary");
                 binary.is_some_and(|binary| binary.eq_ignore_ascii_case(&self.binary))
             };
-            Some(services.iter().find(is_own).or(services.first()))
+            Some(services.iter().find(is_own).or_else(|| services.first()))
         };
         let Some(own) = own.flatten() else {
             let expected = if is_device {
@@ -731,19 +732,20 @@ impl<'a> Check<'a> {
         }
         // Other sections have keys of the author's choice. Only Windows before 10 1903 uses the sections
         // that remove a primitive driver.
+        let installs = self.installs.clone();
         let has_directives = |section: &&Section| {
             let name = section.name.to_ascii_lowercase();
             let of_install = |part: &&str| {
                 ends_with_part(&name, part)
-                    && self.installs.contains(&name[..name.len() - part.len() - 1])
+                    && installs.contains(&name[..name.len() - part.len() - 1])
             };
             undecorated(&name) == "classinstall32"
                 || named.contains(&name)
-                || self.installs.contains(&name)
+                || installs.contains(&name)
                 || PARTS.iter().any(of_install)
         };
-        let found: Vec<&Section> = inf.sections().iter().filter(has_directives).collect();
-        for entry in found.into_iter().flat_map(|section| &section.entries) {
+        let found = inf.sections().iter().filter(has_directives);
+        for entry in found.flat_map(|section| &section.entries) {
             let key = entry.key.as_deref().unwrap_or_default();
             if let Some(known) = mode::REMOVING.iter().find(|known| known.eq_ignore_ascii_case(key))
             {
