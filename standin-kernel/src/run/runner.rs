@@ -173,8 +173,12 @@ impl Run {
         }
         // The kernel reports an image with a missing or damaged PDB.
         let pdb = self.image.with_extension("pdb");
-        if let Some(Ok(formats)) = symbols::reading(&pdb, || formats_of(&pdb)) {
+        if let Some(Ok((formats, skipped))) = symbols::reading(&pdb, || formats_of(&pdb)) {
             catalog.add_formats(&formats);
+            diagnostics.extend(skipped.into_iter().map(|skipped| {
+                let message = format!("skipping a part of the formats: {skipped}");
+                Diagnostic::sentence(Kind::Warning, message)
+            }));
         }
         catalog
     }

@@ -197,7 +197,7 @@ fn a_driver_in_c_is_traced_by_its_pdb() {
         let mut catalog = Catalog::new();
         let pdb = folder.path().join("c.pdb");
         annotated(&image.with_extension("pdb"), &pdb);
-        let formats = symbols::formats_of(&pdb).unwrap();
+        let (formats, _) = symbols::formats_of(&pdb).unwrap();
         assert_eq!(formats.len(), 1, "{variant}");
         catalog.add_formats(&formats);
         let recording = Recording::start(&kernel, config, catalog).unwrap();
