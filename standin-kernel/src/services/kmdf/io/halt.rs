@@ -1,6 +1,8 @@
 //! Stops, purges and drains queues.
 
-use super::dispatch::{call_cancel_routine, cancel_waiting, dispatch, dispatch_later};
+use super::dispatch::{
+    call_cancel_routine, cancel_on_queue, cancel_waiting, dispatch, dispatch_later,
+};
 use crate::{
     execution::routine::Routine,
     ground::rule::Rule,
@@ -115,15 +117,18 @@ fn halt_and_wait(context: &Context, queue: u64, how: Halt) {
     }
 }
 
-/// Cancels the requests that wait in a queue, and the cancelable requests that the driver holds. Those that arrive
-/// meanwhile stay: a sender may send another request for each that is cancelled.
+/// Cancels the requests that wait in a queue, and the cancelable requests that the driver holds.
 fn cancel_all(context: &Context, queue: u64) {
-    let waiting = context.framework().get::<QueueData>(queue).map(|queue| queue.waiting.clone());
-    for request in waiting.unwrap_or_default() {
-        // A callback may have deleted the queue.
-        if context.is::<QueueData>(queue, |queue| queue.has_waiting(request)) {
-            cancel_waiting(context, queue, request);
-        }
+    loop {
+        let next = context
+            .framework()
+            .get::<QueueData>(queue)
+            .ok()
+            .and_then(|queue| queue.waiting.pop_front());
+        let Some(request) = next else {
+            break;
+        };
+        cancel_on_queue(context, queue, request);
     }
     for request in presented(context, queue) {
         let is_cancelable = context.is::<RequestData>(request, |request| {
