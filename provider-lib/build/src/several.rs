@@ -34,7 +34,7 @@ pub struct Read {
     pub manifest: Manifest,
     /// The files that were read.
     pub files: Vec<PathBuf>,
-    /// What was left out of the manifests that declarations name, each with the manifest's file.
+    /// The parts left out of the manifests that declarations name, each with the manifest's file.
     pub left_out: Vec<(PathBuf, ManifestError)>,
 }
 

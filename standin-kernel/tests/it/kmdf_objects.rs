@@ -17,7 +17,7 @@ fn objects_are_those_of_the_source() {
     assert_eq!(printed, [""; 0], "{done}");
     let facts: u32 = done.strip_prefix("done ").unwrap_or("?").parse().unwrap();
     assert!(facts > 100, "{done}");
-    // What the framework ignores.
+    // Calls that the framework ignores.
     let warnings = bench.kernel.warnings();
     let parts = [
         "a WDFDRIVER that only the framework may delete",

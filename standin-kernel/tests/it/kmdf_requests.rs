@@ -116,7 +116,7 @@ fn failed_start(service: &str) -> Vec<String> {
     let Err(KernelError::Status { status, .. }) = driver.add_device() else {
         panic!("{service}: the device started");
     };
-    // What fails after the hardware is prepared has one status.
+    // All failures after the hardware is prepared have the same status.
     let is_first = service == "fail-prepare";
     let expected = if is_first { FAILED } else { NtStatus::DEVICE_POWER_FAILURE };
     assert_eq!(status, expected, "{service}");

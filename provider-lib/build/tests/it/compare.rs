@@ -160,7 +160,7 @@ fn settings_of_channels_must_be_those_of_the_manifest() {
         let declared = declared(&CHANNELS.replace(from, to));
         disagreements(&declared, &file).iter().map(ToString::to_string).collect()
     };
-    // What a declaration does not say is the manifest's, and a default may be written.
+    // The manifest supplies settings that a declaration omits; a declaration may also write a default.
     for (from, to) in [
         ("", ""),
         (", enabled = true, isolation = System, max_size = 2097152", ""),

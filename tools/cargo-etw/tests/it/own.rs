@@ -381,7 +381,7 @@ fn the_settings_of_channels_come_from_the_manifest_that_a_declaration_names() {
         "{told}"
     );
     assert!(told.contains("events.rs:") && told.contains("/kept.man)"), "{told}");
-    // What it does not say is the manifest's, and messages name it.
+    // The manifest supplies the omitted settings, and messages name it.
     own.change(EVENTS, "(Operational, enabled = true)", "(Operational)");
     let told = own.fail(&["inf", "check"]);
     let sentence = "is 1; the manifest kept.man says 0; write `Enabled = 0`";

@@ -107,7 +107,7 @@ fn every_mistake_in_a_session_is_found() {
     let line = "AddAutoLogger = Contoso-Boot,{2f6fd5b8-ac6b-5b8e-0de2-a35ba38fa4c8},AutoLogger_1";
     for (from, to, message) in [
         ("= Contoso-Boot,", "= Contoso\\Boot,", "\"Contoso\\\\Boot\" cannot be the name"),
-        ("Boot,{2f6fd5b8-", "Boot,{2f6fd5b8", "expected {XXXXXXXX-XXXX-XXXX-XXXX-XXXXXXXXXXXX}"),
+        ("Boot,{2f6fd5b8-", "Boot,{2f6fd5b8", "the GUID of the session is \"{2f6fd5b8ac6b-"),
         ("Boot,{2f6fd5b8-", "Boot,{3f6fd5b8-", "the declaration says {2f6fd5b8-"),
         ("Start = 1\n", "", "[AutoLogger_1] has no Start; add `Start = 1`"),
         ("Start = 1\n", "Start = 2\n", "Start is \"2\"; expected a number from 0 to 1"),

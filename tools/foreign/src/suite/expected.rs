@@ -85,7 +85,7 @@ pub struct Outcome {
     pub message: String,
 }
 
-/// What the runs of a driver showed.
+/// The results of a driver's runs.
 #[derive(Debug, Default)]
 pub struct Seen {
     /// By hash.

@@ -140,7 +140,7 @@ fn summary(driver: &Driver, seen: &Seen) -> String {
     )
 }
 
-/// What runs the images of a driver.
+/// Runs a driver's images.
 struct Runner<'a> {
     object: Object,
     driver: &'a Driver,
@@ -198,7 +198,7 @@ impl<'a> Runner<'a> {
             let run = self.run(function)?;
             add(&run, &mut seen, &|hash| !known.iter().any(|one| one == hash));
             let is_whole = run.is_entered && run.is_left;
-            // What stops the driver without the function is no end of the function.
+            // An end that the driver has without the function too is not the function's.
             let end = run.ended.filter(|end| !is_whole || alone.ended.as_ref() != Some(end));
             let end = end.or_else(|| (!is_whole).then(|| "its thread ended".to_owned()));
             seen.functions.insert(function.clone(), end);

@@ -16,7 +16,7 @@ pub struct Evaluated {
     pub message: String,
 }
 
-/// What a run shows.
+/// The results of a run.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Run {
     /// The test functions that the image leaves out.

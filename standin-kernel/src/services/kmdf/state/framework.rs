@@ -240,7 +240,7 @@ pub enum Violation {
     Lock = 0xB,
 }
 
-/// What a driver may choose in an object's attributes, besides a context and callbacks.
+/// The choices that an object's attributes allow, besides a context and callbacks.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Choices {
     /// The execution level.
@@ -273,7 +273,7 @@ pub trait Data: Any + Send {
         false
     }
 
-    /// What a driver may choose in the object's attributes.
+    /// The choices that the object's attributes allow.
     const CHOICES: Choices = Choices { level: false, scope: false, has_fixed_parent: false };
 
     /// Set if the object is cleaned up and destroyed at `PASSIVE_LEVEL` only.

@@ -1,4 +1,4 @@
-//! What the facts share: statuses, the count, the log of callbacks, and calls of the framework.
+//! The parts that the facts share: statuses, the count, the log of callbacks, and calls of the framework.
 
 use core::{
     ptr,

@@ -1,4 +1,4 @@
-//! What Microsoft's source of the framework does with objects, one fact a name. The names are those of
+//! The behavior of Microsoft's framework source with objects, as named facts. The names are those of
 //! `docs/reference/kmdf-objects.md`, and the values those of the source.
 
 mod common;

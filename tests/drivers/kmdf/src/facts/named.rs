@@ -1,4 +1,4 @@
-//! What a test requests by a name: misuse that bugchecks, and settings.
+//! Calls that a test requests by name: misuse that bugchecks, and settings.
 
 use core::ptr;
 

@@ -42,7 +42,7 @@ impl Type {
 static LETTER: Type = Type::of(1);
 static OTHER: Type = Type::of(16);
 
-/// What the cleanup callback of the object `a` does with [`TARGET`].
+/// The call that the cleanup callback of the object `a` makes on [`TARGET`].
 static ACTION: AtomicU8 = AtomicU8::new(NOTHING);
 static TARGET: AtomicPtr<core::ffi::c_void> = AtomicPtr::new(ptr::null_mut());
 /// The status of what it did.

@@ -115,8 +115,8 @@ impl<'a> Check<'a> {
             self.report(
                 entry.line,
                 format!(
-                    "the GUID of the {of} is {guid:?}; expected \
-                     {{XXXXXXXX-XXXX-XXXX-XXXX-XXXXXXXXXXXX}} (infverif 1019)"
+                    "the GUID of the {of} is {guid:?}; expected braces, digits and hyphens in groups of 8, 4, \
+                     4, 4 and 12 (infverif 1019)"
                 ),
             );
         }
