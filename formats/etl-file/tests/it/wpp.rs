@@ -573,13 +573,30 @@ fn the_text_of_a_message_becomes_that_of_an_event() {
     for (text, expected) in [
         ("%!FUNC!: %10!d!5 %10!x!! %10!s!", "Class::Method<a, b>: %1!s!5 %1%! %1"),
         ("100%% of%n%99!s!%3!x!%1!s! 5%", "100%% of%ndriver 5%%"),
-        ("%!LEVEL! %!nothing! %q%.", "TRACE_LEVEL_WARNING  %%q."),
+        ("%!LEVEL! %!nothing! %q%.", "TRACE_LEVEL_WARNING %%!nothing! %%q."),
         ("%10 and %10!04x!", "%1 and %1"),
     ] {
         assert_eq!(converted(text, "a, ItemLong -- 10").0, expected, "{text}");
     }
     let (message, fields) = converted("%10!d! %11!s!", "a, ItemLong -- 10\r\nb, ItemFancy -- 11");
     assert_eq!((message.as_str(), fields.len()), ("%1 (B)", 1));
+}
+
+#[test]
+fn every_loss_of_a_message_is_a_note() {
+    for (text, item, note) in [
+        ("%10!04x!", "ItemLong", "1 of 1 messages lose the widths"),
+        ("%10!o!", "ItemLong", "1 of 1 messages lose the widths"),
+        ("%10!+d!", "ItemLong", "1 of 1 messages lose the widths"),
+        ("%3!x! %10!d!", "ItemLong", "loses `%3`, a value of the message's header"),
+        ("%99!s!", "ItemLong", "loses `%99`, a value of"),
+        ("%10!s!", "ItemWaitTime", "loses the form of the argument `a`: a time span"),
+    ] {
+        let made = formats(text, &format!("a, {item} -- 10")).to_manifest("A", guid());
+        assert!(made.notes.iter().any(|one| one.contains(note)), "{text}: {:?}", made.notes);
+    }
+    let made = formats("%10!I64x! %10!d!", "a, ItemLong -- 10").to_manifest("A", guid());
+    assert!(!made.notes.iter().any(|one| one.contains("lose")), "{:?}", made.notes);
 }
 
 #[test]

@@ -59,6 +59,8 @@ struct Converter {
     changed: BTreeSet<usize>,
     /// The messages whose level is not known.
     without_level: usize,
+    /// The number of messages whose numbers lose their form.
+    reformatted: usize,
     /// The flags that have no keyword.
     lost_flags: BTreeSet<Arc<str>>,
     maps: HashMap<MapKey, usize>,
@@ -74,7 +76,11 @@ impl Converter {
             return;
         };
         let (properties, places) = self.properties(at, format);
-        let (text, words) = text(format, &places);
+        let (text, words, losses) = text(format, &places);
+        for part in &losses.parts {
+            self.note(at, format, &format!("loses {part}"));
+        }
+        self.reformatted += usize::from(losses.has_formats);
         let template = (!properties.is_empty()).then(|| {
             let id = format!("t{id}");
             self.provider.templates.push(Template { id, properties, ..Template::default() });
@@ -166,6 +172,13 @@ impl Converter {
                 }
                 item => types(item, argument),
             };
+            if argument.item == Item::Span {
+                let what = format!(
+                    "loses the form of the argument `{}`: a time span becomes a number of 100 ns",
+                    argument.name
+                );
+                self.note(at, format, &what);
+            }
             let map = match &argument.item {
                 Item::List { names, .. } => self.map(&name, names, false),
                 Item::Set { names, .. } => self.map(&name, names, true),
@@ -236,6 +249,12 @@ impl Converter {
             self.notes.push(format!(
                 "{} of {all} messages have no level of ETW; they got `Info`, or `Verbose` for a higher level",
                 self.without_level
+            ));
+        }
+        if self.reformatted > 0 {
+            self.notes.push(format!(
+                "{} of {all} messages lose the widths, precisions, signs or octal form of numbers, such as `%08x`",
+                self.reformatted
             ));
         }
         for flag in &self.lost_flags {
@@ -347,9 +366,25 @@ fn unique(name: &str, properties: &[Property]) -> String {
     candidate
 }
 
-/// Returns a message's text with the numbers of fields, and the words that are an event's name.
-fn text(format: &Format, places: &Places) -> (String, Option<String>) {
+/// The parts of a message that its event's text does not have.
+#[derive(Default)]
+struct Losses {
+    parts: Vec<String>,
+    /// Set if a number loses its width, precision, sign or octal form.
+    has_formats: bool,
+}
+
+/// Returns whether an argument's format has more than a type, such as `08x`.
+fn has_form(specification: &str) -> bool {
+    let kind = ["I64", "I32"].iter().find_map(|size| specification.strip_prefix(size));
+    let kind = kind.unwrap_or(specification);
+    kind.ends_with('o') || kind.contains(|one: char| !one.is_ascii_alphabetic())
+}
+
+/// Returns a message's text with the numbers of fields, the words that are an event's name, and the losses.
+fn text(format: &Format, places: &Places) -> (String, Option<String>, Losses) {
     let mut out = String::new();
+    let mut losses = Losses::default();
     let mut words = Vec::new();
     let literal = |text: &str, out: &mut String| {
         for one in text.chars() {
@@ -374,17 +409,19 @@ fn text(format: &Format, places: &Places) -> (String, Option<String>) {
         words.extend(before.split(|one: char| !one.is_ascii_alphanumeric()));
         rest = after;
         if let Some((name, tail)) = after.strip_prefix('!').and_then(|key| key.split_once('!')) {
-            literal(format.key(name).unwrap_or_default(), &mut out);
+            match format.key(name) {
+                Some(value) => literal(value, &mut out),
+                None => literal(&format!("%!{name}!"), &mut out),
+            }
             rest = tail;
             continue;
         }
         let digits = after.bytes().take_while(u8::is_ascii_digit).count();
         if let Ok(number) = after.get(..digits).unwrap_or_default().parse::<u16>() {
             let tail = after.get(digits..).unwrap_or_default();
-            rest = tail
-                .strip_prefix('!')
-                .and_then(|spec| spec.split_once('!'))
-                .map_or(tail, |(_, tail)| tail);
+            let specification = tail.strip_prefix('!').and_then(|tail| tail.split_once('!'));
+            losses.has_formats |= specification.is_some_and(|(form, _)| has_form(form));
+            rest = specification.map_or(tail, |(_, tail)| tail);
             match (places.get(&number), number) {
                 (Some(Ok(field)), _) => {
                     out.push('%');
@@ -393,8 +430,9 @@ fn text(format: &Format, places: &Places) -> (String, Option<String>) {
                 (Some(Err(name)), _) => literal(name, &mut out),
                 (None, 1) => literal(&format.component, &mut out),
                 (None, 2) => literal(&format.name, &mut out),
-                // The other values of the header are in every event.
-                (None, _) => {}
+                (None, _) => losses.parts.push(format!(
+                    "`%{number}`, a value of the message's header or an argument that it does not have"
+                )),
             }
             continue;
         }
@@ -412,7 +450,7 @@ fn text(format: &Format, places: &Places) -> (String, Option<String>) {
     words.retain(|word| word.starts_with(|first: char| first.is_ascii_alphabetic()));
     words.truncate(MAX_WORDS);
     let name = words.join("_");
-    (out.trim().to_owned(), (!name.is_empty()).then_some(name))
+    (out.trim().to_owned(), (!name.is_empty()).then_some(name), losses)
 }
 
 /// Returns whether a text ends with the number of a field.
