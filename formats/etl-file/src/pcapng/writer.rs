@@ -141,7 +141,10 @@ impl<W: Write> Writer<W> {
             return Ok(None);
         }
         let (miniport, lower, medium, _) = key;
-        let (alias, adapter) = self.capture.adapters.get(&lower).cloned().unwrap_or_default();
+        // A trace may describe the adapter only, and not the filter above it.
+        let adapters = &self.capture.adapters;
+        let adapter = adapters.get(&lower).or_else(|| adapters.get(&miniport));
+        let (alias, adapter) = adapter.cloned().unwrap_or_default();
         let mut description = vec![format!("{}, interface index {lower}", medium.name())];
         if lower != miniport {
             description.push(format!("filter above interface index {miniport}"));

@@ -332,14 +332,19 @@ fn interfaces_have_the_names_that_a_merged_trace_contains() {
         payload: kernel_records::network_interface(),
         ..ClassicRecord::default()
     };
-    let packet = fragment(1, WHOLE | ETHERNET, 20, &ethernet(0x0800, b"x"));
-    let packet = (1, EncodedRecord::new(&packet).unwrap());
-    // Merging adds the description at the end.
-    let adapter = (500, EncodedRecord::from_bytes(&adapter.encode().unwrap()).unwrap());
-    let (interfaces, _, said) = Files::of([packet, adapter]).blocks(&[]);
-    assert!(said.contains("1 packets of 1 interfaces; 1 other records are left out"), "{said}");
-    assert_eq!(interfaces[0]["if_name"], "Ethernet");
-    assert_eq!(interfaces[0]["if_hardware"], "Example GbE Adapter");
+    let of_adapter = fragment(1, WHOLE | ETHERNET, 20, &ethernet(0x0800, b"x"));
+    // The adapter below a filter that the trace does not describe.
+    let mut of_filter = fragment(1, WHOLE | ETHERNET, 21, &ethernet(0x0800, b"x"));
+    of_filter.user_data[..4].copy_from_slice(&20_u32.to_le_bytes());
+    for packet in [of_adapter, of_filter] {
+        let packet = (1, EncodedRecord::new(&packet).unwrap());
+        // Merging adds the description at the end.
+        let adapter = (500, EncodedRecord::from_bytes(&adapter.encode().unwrap()).unwrap());
+        let (interfaces, _, said) = Files::of([packet, adapter]).blocks(&[]);
+        assert!(said.contains("1 packets of 1 interfaces; 1 other records are left out"), "{said}");
+        assert_eq!(interfaces[0]["if_name"], "Ethernet");
+        assert_eq!(interfaces[0]["if_hardware"], "Example GbE Adapter");
+    }
 }
 
 #[test]
