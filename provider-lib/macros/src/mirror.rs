@@ -147,12 +147,14 @@ pub fn map(map: &Map) -> TokenStream {
     implementation(&map.ident, &syn::Generics::default(), &body)
 }
 
-/// Generates the implementation that prints the members of a structure, which may be packed.
-pub fn structure(structure: &Structure) -> TokenStream {
+/// Generates the implementation that prints the members of a structure. Code copies the members of a packed
+/// one; other members may be large.
+pub fn structure(structure: &Structure, is_packed: bool) -> TokenStream {
     let (to, line) = (reserved("to"), reserved("line"));
     let members = structure.fields.iter().map(|field| {
         let ident = &field.ident;
-        one(&line, field, &quote!(&{ self.#ident }))
+        let member = if is_packed { quote!(&{ self.#ident }) } else { quote!(&self.#ident) };
+        one(&line, field, &member)
     });
     let body = quote! {
         ::wdk_etw::__macro::structure(

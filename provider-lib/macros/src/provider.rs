@@ -69,8 +69,9 @@ pub fn expand(provider: &Provider) -> syn::Result<TokenStream> {
     let elements = elements(provider);
     let structures =
         provider.structures.iter().filter(|structure| !structure.in_library).map(|one| {
-            let printed = provider.debugger.then(|| mirror::structure(one));
-            let structure = structure(one, elements.contains(&one.ident))?;
+            let is_element = elements.contains(&one.ident);
+            let printed = provider.debugger.then(|| mirror::structure(one, is_element));
+            let structure = structure(one, is_element)?;
             Ok(quote!(#structure #printed))
         });
     let structures = structures.collect::<syn::Result<TokenStream>>()?;
