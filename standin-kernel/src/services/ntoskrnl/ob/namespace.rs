@@ -121,11 +121,15 @@ impl Namespace {
         object
     }
 
-    /// Removes the directories and links that `is_unwanted` selects, and their names.
+    /// Removes the directories and links that `is_unwanted` selects, their names and the names in them.
     fn delete(&mut self, is_unwanted: impl Fn(u64, &Node) -> bool) {
         let Self { names, nodes, .. } = self;
         for (object, _) in nodes.extract_if(.., |object, node| is_unwanted(*object, node)) {
-            names.retain(|_, one| one.object != object);
+            let own = names.extract_if(.., |_, one| one.object == object).next();
+            if let Some((own, _)) = own {
+                let inside = own + r"\";
+                names.retain(|key, _| !key.starts_with(&inside));
+            }
         }
     }
 
@@ -385,6 +389,23 @@ mod tests {
             });
             assert_eq!(found, expected, "{name} as {type_name}");
         }
+    }
+
+    #[test]
+    fn a_new_directory_is_empty() {
+        const EVENT: &str = "ExEventObjectType";
+        let mut state = Parts::default();
+        let make = |state: &mut Parts| create(state, Some(r"\A"), None, false);
+        let first = make(&mut state);
+        enter(&mut state, r"\A\Event", 8, EVENT);
+        enter(&mut state, r"\AB", 16, EVENT);
+        state.get::<Namespace>().delete(|one, _| one == first);
+        make(&mut state);
+        let is_new = |state: &mut Parts, name: &str| {
+            matches!(place(state, name, EVENT, OPEN_IF), Ok(Place::New(_)))
+        };
+        assert!(is_new(&mut state, r"\A\Event"));
+        assert!(!is_new(&mut state, r"\AB"));
     }
 
     #[test]
