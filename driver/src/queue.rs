@@ -415,7 +415,7 @@ fn simulate_reads(request: WDFREQUEST) -> Result<usize, NTSTATUS> {
     Ok(0)
 }
 
-/// Keeps a request pending until it is woken or cancelled.
+/// Keeps a request pending until it is woken or canceled.
 fn wait(device: &Device, request: WDFREQUEST) -> Result<(), NTSTATUS> {
     // Check the output buffer now, while the request can still be rejected.
     Buffer::output(request, size_of::<u64>())?;
@@ -454,7 +454,7 @@ pub fn purge_waiting(device: &Device) {
     }
 }
 
-/// `EvtIoCanceledOnQueue`: a waiting request was cancelled or its device is being removed.
+/// `EvtIoCanceledOnQueue`: a waiting request was canceled or its device is being removed.
 extern "C" fn canceled_while_waiting(_queue: WDFQUEUE, request: WDFREQUEST) {
     stop(request, IOCTL_WAIT, Err(STATUS_CANCELLED));
 }

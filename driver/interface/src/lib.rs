@@ -88,7 +88,7 @@ pub const IOCTL_BURST: u32 = ctl_code(0x804, WRITE);
 /// The maximum number of events in a burst.
 pub const MAX_BURST: u32 = 10_000_000;
 
-/// Waits until [`IOCTL_WAKE`] is sent or the request is cancelled. Output: the number of the wake
+/// Waits until [`IOCTL_WAKE`] is sent or the request is canceled. Output: the number of the wake
 /// request, 8 bytes.
 pub const IOCTL_WAIT: u32 = ctl_code(0x805, READ);
 

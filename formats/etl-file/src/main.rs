@@ -783,7 +783,7 @@ fn timeline(
     Ok(summary)
 }
 
-/// Prints the selected packets as a pcapng file, and reports on standard error what that leaves out.
+/// Prints the selected packets as a pcapng file, and reports on standard error what that omits.
 fn packets(
     input: &mut Input,
     selection: &Selection,

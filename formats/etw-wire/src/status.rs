@@ -32,7 +32,7 @@ macro_rules! named {
 named! {
     /// The call succeeded.
     SUCCESS = 0x0000_0000;
-    /// A wait ended before its object was signalled. A success.
+    /// A wait ended before its object was signaled. A success.
     TIMEOUT = 0x0000_0102;
     /// The request will be completed later. A success.
     PENDING = 0x0000_0103;
@@ -105,7 +105,7 @@ named! {
     REQUEST_NOT_ACCEPTED = 0xC000_00D0;
     /// The sender's buffer is not valid.
     INVALID_USER_BUFFER = 0xC000_00E8;
-    /// The request was cancelled.
+    /// The request was canceled.
     CANCELLED = 0xC000_0120;
     /// The key or file cannot be deleted.
     CANNOT_DELETE = 0xC000_0121;

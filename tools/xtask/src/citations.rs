@@ -2,9 +2,9 @@
 //!
 //! | id | defined in |
 //! |---|---|
-//! | ETW-2.14, ETL-2.1 | the behaviour of ETW, the format of .etl files |
+//! | ETW-2.14, ETL-2.1 | the behavior of ETW, the format of .etl files |
 //! | V04 | the verifier's rules: V and two digits |
-//! | O8 | unspecified behaviour: O and one or two digits |
+//! | O8 | unspecified behavior: O and one or two digits |
 //! | R-T4 | the requirements |
 //!
 //! The documents in `docs/reference` define them, each with an anchor. [`check`] fails if a file

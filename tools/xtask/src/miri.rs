@@ -1,4 +1,4 @@
-//! Runs the library's tests in Miri, which detects undefined behaviour.
+//! Runs the library's tests in Miri, which detects undefined behavior.
 
 use std::process::Command;
 

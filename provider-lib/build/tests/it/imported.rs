@@ -129,7 +129,7 @@ fn the_settings_of_channels_are_imported() {
 #[test]
 fn settings_of_channels_that_a_declaration_cannot_have_are_noted() {
     for (settings, inside, note) in [
-        (" access='everyone'", "", "the access of the channel P/Op is left out: \"everyone\""),
+        (" access='everyone'", "", "the access of the channel P/Op is omitted: \"everyone\""),
         ("", "<logging><maxSize>4096</maxSize></logging>", "the maxSize of the channel P/Op"),
         ("", "<logging><autoBackup>true</autoBackup></logging>", "it needs retention = true"),
         ("", "<publishing><level>4</level></publishing>", "the session (`publishing`) of the"),

@@ -167,7 +167,7 @@ fn an_image_has_the_language_of_the_manifests_that_have_one() {
     let error = all_of(&[german, none, french]).unwrap_err().to_string();
     assert!(
         error.contains(
-            "French22.rs are in fr-FR, and those of the image's other providers in de-DE"
+            "French22.rs are in fr-FR, but the image's other providers' are in de-DE"
         ),
         "{error}"
     );
@@ -203,7 +203,7 @@ fn more_providers_than_have_message_ids_are_refused() {
         .collect();
     let error = all_of(&paths).unwrap_err().to_string();
     assert!(
-        error.starts_with("the image's providers do not fit in one set of resources"),
+        error.starts_with("cannot fit the image's providers in one set of resources"),
         "{error}"
     );
     assert!(all_of(&paths[..16]).is_ok());

@@ -74,8 +74,9 @@ fn the_order_of_settings_does_not_matter() {
 #[test]
 fn wrong_settings_are_refused_with_the_right_form() {
     for (argument, message) in [
-        ("autologger(name = \"x\")", "an autologger has no setting `name`; supported: `session`"),
-        ("autologger(enabled = true)", "an autologger has no setting `enabled`"),
+        ("autologger(name = \"x\")", "unknown setting `name` of an autologger; supported: \
+          `session`"),
+        ("autologger(enabled = true)", "unknown setting `enabled` of an autologger"),
         ("autologger(start = 1)", "expected `start = …` with `true` or `false`"),
         ("autologger(start = true, start = true)", "`start` is given twice"),
         ("autologger(buffer_size = 1024)", "with a number from 1 to 1023"),
@@ -115,7 +116,7 @@ fn wrong_settings_are_refused_with_the_right_form() {
         ("autologger(log_file_mode = Buffering, file_name = \"boot.etl\")", "has no FileName"),
         (
             "autologger(minimum_buffers = 8, maximum_buffers = 4)",
-            "the autologger is not possible: MaximumBuffers is less than MinimumBuffers",
+            "the autologger cannot be used: MaximumBuffers is less than MinimumBuffers",
         ),
         ("autologger = true", "expected `,`"),
     ] {

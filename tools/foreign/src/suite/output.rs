@@ -19,10 +19,10 @@ pub struct Evaluated {
 /// The results of a run.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Run {
-    /// The test functions that the image leaves out.
+    /// The test functions that the image omits.
     pub found: Vec<String>,
     pub checks: Vec<Evaluated>,
-    /// The number of times that the driver left out checks by itself.
+    /// The number of times that the driver omitted checks by itself.
     pub skips: usize,
     pub is_entered: bool,
     pub is_left: bool,

@@ -154,7 +154,7 @@ impl Converter {
     }
 
     /// Returns the fields of a message, and for each argument's number its place: the number of the field,
-    /// or the name of an argument that is left out.
+    /// or the name of an argument that is omitted.
     fn properties(&mut self, at: usize, format: &Format) -> (Vec<Property>, Places) {
         let mut properties: Vec<Property> = Vec::new();
         let mut places = Places::new();
