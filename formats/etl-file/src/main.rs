@@ -825,7 +825,7 @@ fn packets(
     let (_, written) = writer.finish();
     let skipped: u64 = summary.skipped.iter().map(|(_, count)| count.records).sum();
     say(&format_args!(
-        "{} packets of {} interfaces; {} other records are left out",
+        "{} packets of {} interfaces; {} other records are omitted",
         written.packets,
         written.interfaces,
         summary.selected - written.events + skipped
@@ -999,12 +999,12 @@ fn merge(arguments: &ArgMatches) -> Result<ExitCode, Failure> {
     if !all {
         writeln!(
             out,
-            "left out {} records that are not selected; {} records are kept for the selected ones",
+            "omitted {} records that are not selected; {} records are kept for the selected ones",
             merged.unselected, merged.needed
         )?;
     }
     if merged.left_out > 0 {
-        writeln!(out, "left out {} records that describe a single session", merged.left_out)?;
+        writeln!(out, "omitted {} records that describe a single session", merged.left_out)?;
     }
     if merged.late > 0 {
         warn(&format_args!("{} records were out of order and could not be sorted", merged.late));

@@ -268,7 +268,7 @@ mod tests {
             ("ProductVersion", "1.2.3.4\0"),
         ];
         let expected = expected.map(|(key, text)| (key.to_owned(), text.to_owned()));
-        assert_eq!(strings, expected, "empty strings are left out");
+        assert_eq!(strings, expected, "empty strings are omitted");
         let [translation] = &variables.below[..] else {
             panic!("{variables:?}");
         };

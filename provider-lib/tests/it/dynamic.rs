@@ -330,7 +330,7 @@ fn fields() -> impl Strategy<Value = Vec<(String, Field)>> {
 }
 
 proptest! {
-    /// Whatever the names, values and sizes: the event decodes, each field is whole, cut between
+    /// With any names, values and sizes, the event can be decoded, each field is whole, cut between
     /// characters, or omitted, and fields that are cut or omitted are counted.
     #[test]
     fn every_event_decodes(name in ".{0,20}", fields in fields()) {

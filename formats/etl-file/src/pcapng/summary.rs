@@ -36,16 +36,16 @@ pub struct Summary {
 impl fmt::Display for Summary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let medium = format!(
-            "packets of an unknown medium are left out (keywords {:#x})",
+            "packets of an unknown medium are omitted (keywords {:#x})",
             self.unknown_media
         );
         let parts = [
-            (self.malformed, "events of packets end within a field, and are left out"),
-            (self.without_start, "fragments have no first fragment, and are left out"),
-            (self.incomplete, "packets have no last fragment, and are left out"),
-            (self.too_large, "packets have more than 262144 bytes, and are left out"),
+            (self.malformed, "packet events end within a field, and are omitted"),
+            (self.without_start, "fragments have no first fragment, and are omitted"),
+            (self.incomplete, "packets have no last fragment, and are omitted"),
+            (self.too_large, "packets are longer than 262144 bytes, and are omitted"),
             (self.unknown_medium, medium.as_str()),
-            (self.without_interface, "packets belong to further interfaces, and are left out"),
+            (self.without_interface, "packets belong to further interfaces, and are omitted"),
             (self.unused_metadata, "descriptions of a reception belong to no packet"),
             (self.clamped, "times are outside of the range of pcapng, and were moved into it"),
         ];

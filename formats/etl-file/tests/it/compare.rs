@@ -111,7 +111,7 @@ fn an_independent_decoder_agrees_in_every_form() {
         said,
         format!(
             "fixture.etl: 40 events\n\
-             tracerpt.xml (event XML): {counts}, 1 classic or kernel events left out: equal\n\
+             tracerpt.xml (event XML): {counts}, 1 classic or kernel events omitted: equal\n\
              winevent.json (event XML in JSON): {counts}: equal\n\
              tdh.jsonl (JSON of TDH): {counts}: equal\n"
         )

@@ -102,7 +102,7 @@ fn packets_of_every_medium_have_their_link_type_time_and_direction() {
         .zip(1..)
         .map(|((keywords, lower, bytes), n)| fragment(1000 * n, WHOLE | keywords, *lower, bytes));
     let (interfaces, found, said) = Files::of(records).blocks(&[]);
-    assert!(said.contains("6 packets of 5 interfaces; 0 other records are left out"), "{said}");
+    assert!(said.contains("6 packets of 5 interfaces; 0 other records are omitted"), "{said}");
     assert_eq!(said.lines().count(), 1, "{said}");
     let links: Vec<_> = interfaces.iter().map(|interface| interface["link"].as_u64()).collect();
     assert_eq!(links, [1, 1, 105, 101, 101].map(Some));
@@ -221,12 +221,12 @@ fn parts_that_cannot_be_written_are_counted() {
     let (_, packets, said) = files.blocks(&[]);
     assert_eq!(packets.len(), 1);
     for line in [
-        "1 packets of 1 interfaces; 0 other records are left out",
-        "4 events of packets end within a field, and are left out",
-        "2 fragments have no first fragment, and are left out",
-        "2 packets have no last fragment, and are left out",
-        "1 packets have more than 262144 bytes, and are left out",
-        "4 packets of an unknown medium are left out (keywords 0x88002)",
+        "1 packets of 1 interfaces; 0 other records are omitted",
+        "4 packet events end within a field, and are omitted",
+        "2 fragments have no first fragment, and are omitted",
+        "2 packets have no last fragment, and are omitted",
+        "1 packets are longer than 262144 bytes, and are omitted",
+        "4 packets of an unknown medium are omitted (keywords 0x88002)",
         "3 descriptions of a reception belong to no packet",
     ] {
         assert!(said.contains(line), "{line}\n{said}");
@@ -341,7 +341,7 @@ fn interfaces_have_the_names_that_a_merged_trace_contains() {
         // Merging adds the description at the end.
         let adapter = (500, EncodedRecord::from_bytes(&adapter.encode().unwrap()).unwrap());
         let (interfaces, _, said) = Files::of([packet, adapter]).blocks(&[]);
-        assert!(said.contains("1 packets of 1 interfaces; 1 other records are left out"), "{said}");
+        assert!(said.contains("1 packets of 1 interfaces; 1 other records are omitted"), "{said}");
         assert_eq!(interfaces[0]["if_name"], "Ethernet");
         assert_eq!(interfaces[0]["if_hardware"], "Example GbE Adapter");
     }

@@ -469,7 +469,7 @@ fn the_program_names_the_first_defects_and_counts_schemas_that_it_does_not_use()
     };
     assert_eq!(
         warnings((0..300).map(large)),
-        ["schemas in the trace: 279 events, 0 maps, 0 manifests, 21 left out"]
+        ["schemas in the trace: 279 events, 0 maps, 0 manifests, 21 omitted"]
     );
 }
 

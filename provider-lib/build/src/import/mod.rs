@@ -60,7 +60,7 @@ impl fmt::Display for Counts {
         write!(
             f,
             "imported {imported} of {all} events: {} as they are in the manifest, {changed} with \
-             changes; {left_out} left out",
+             changes; {left_out} omitted",
             imported.saturating_sub(changed)
         )
     }
@@ -151,7 +151,7 @@ fn import(
 /// Returns the names that are not available for the declaration's types.
 fn reserved_types() -> HashSet<String> {
     let known = wdk_etw_schema::type_names().map(str::to_owned);
-    // Types that fields cannot have, and the names of the declaration's lists.
+    // Types that fields cannot have, and names that declarations use.
     let others = ["String", "Vec", "Task", "Opcode", "Channel", "Level", "Keyword"];
     known.chain(others.map(str::to_owned)).collect()
 }

@@ -203,8 +203,8 @@ fn task_of(attribute: &Attribute) -> syn::Result<Ident> {
             return Err(syn::Error::new(
                 word.span(),
                 format!(
-                    "opcodes have no argument `{word}`; write `#[opcodes(task = …)]` for the opcodes \
-                     of a task, or `#[opcodes]`"
+                    "unknown argument `{word}` of opcodes; write `#[opcodes(task = …)]` for the \
+                     opcodes of a task, or `#[opcodes]`"
                 ),
             ));
         }

@@ -557,7 +557,7 @@ mod tests {
             ("#[length(u8)]", Scalar::U64, Shape::One, "`length` applies to"),
             ("#[length(u8)]", Scalar::U64, Shape::Counted, "`length` applies to"),
             ("#[count(u8)]", Scalar::Bytes, Shape::One, "`count` to arrays"),
-            ("#[count(i8)]", Scalar::U8, Shape::Counted, "no argument `i8`"),
+            ("#[count(i8)]", Scalar::U8, Shape::Counted, "unknown argument `i8`"),
             ("#[count(name = \"\")]", Scalar::U8, Shape::Counted, "empty"),
             ("#[text]", Scalar::U32, Shape::Fixed(2), "`text` to `[u8; N]`"),
             ("#[bytes]", Scalar::U16, Shape::Fixed(2), "`bytes` applies to"),

@@ -1,4 +1,4 @@
-//! The session that a provider's declaration asks for.
+//! Tests the session that a provider's declaration requests.
 
 use wdk_etw_schema::{AutoLogger, Guid, parse::source};
 
@@ -126,7 +126,7 @@ fn wrong_settings_are_refused_with_the_right_form() {
         assert!(text.contains(message), "{argument}: {text}");
         assert_eq!(line, 2, "{argument}: {text}");
     }
-    // The default name is that of the provider.
+    // The default name is the provider's name.
     let error = source("#[provider(name = \"A|B\", autologger)] mod trace {}").unwrap_err();
     assert!(error.to_string().contains("\"A|B-Boot\" cannot be the name of a session"), "{error}");
 }

@@ -32,7 +32,7 @@ fn a_count_in_another_field_is_an_earlier_integer() {
     let (_, _, text) = error(&event("n: u8, #[length(field = n)] address: SocketAddr"));
     assert!(text.contains("`out_type = \"win:SocketAddress\"`"), "{text}");
     let (_, _, text) = error(&event("n: u8, #[count(u8, field = n)] values: &[u32]"));
-    assert!(text.contains("an earlier field has its own type and name"), "{text}");
+    assert!(text.contains("an earlier field already has a type and a name"), "{text}");
     let (line, _, text) =
         error("#[structure]\nstruct S<'a> { n: u8, #[count(field = n)] values: &'a [u32] }");
     assert_eq!(line, 4);
@@ -179,7 +179,7 @@ fn a_faulty_item_is_reported_and_its_uses_are_not() {
         let found = errors(&format!("{item}\n#[event({argument})]\nfn x();"));
         assert_eq!((found.len(), found[0].0), (1, 3), "{item}: {found:?}");
     }
-    // Two structures that contain each other are one mistake, and so is a type declared twice.
+    // Two structures that contain each other are one mistake; a type declared twice is one, too.
     let found = errors("#[structure] struct A { b: B }\n#[structure] struct B { a: A }");
     assert_eq!(found.len(), 1, "{found:?}");
     let found = errors("#[map] enum Kind { A = 1 }\n#[map] enum Kind { A = 1 }");

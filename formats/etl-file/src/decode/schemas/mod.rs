@@ -529,7 +529,7 @@ impl fmt::Display for Counts {
         write!(f, "{} events, {} maps, {} manifests", self.events, self.maps, self.manifests)?;
         for (count, what) in [
             (self.other_sources, "of other sources"),
-            (self.dropped, "left out"),
+            (self.dropped, "omitted"),
             (self.defective, "defective"),
         ] {
             if count != 0 {

@@ -72,7 +72,7 @@ type MapKey = (bool, Vec<(u32, Arc<str>)>);
 impl Converter {
     fn message(&mut self, at: usize, format: &Format) {
         let Ok(id) = u16::try_from(at + 1) else {
-            self.note(at, format, "is left out: a provider has at most 65,535 event ids");
+            self.note(at, format, "is omitted: a provider can have at most 65,535 event ids");
             return;
         };
         let (properties, places) = self.properties(at, format);
