@@ -207,7 +207,7 @@ fn etl_read_seeds() {
             ("compressed_damaged.etl", Ok(damaged(8, 2, 1))),
             ("compressed_cut.etl", Ok(damaged(8, 2, 1))),
             ("too_short.etl", Err("the file ends within the trace's header event")),
-            ("no_buffer_size.etl", Err("a buffer cannot have 1031 bytes")),
+            ("no_buffer_size.etl", Err("a buffer cannot be 1031 bytes long")),
             ("compressed.etl", Err("the first buffer is compressed")),
             ("no_header_event.etl", Err("the first record is not a header event")),
         ],

@@ -83,7 +83,7 @@ pub enum Rule {
     /// An element or attribute is ignored because it does not belong to an event manifest: it is in
     /// another namespace (for example, performance counters) or unknown to decoders.
     #[error(
-        "leaving out {count} {what}{} `{inner}` of `{outer}`{}",
+        "omitting {count} {what}{} `{inner}` of `{outer}`{}",
         if *count == 1 { "" } else { "s" },
         if namespace.is_empty() { String::new() } else { format!(" (namespace {namespace})") },
     )]

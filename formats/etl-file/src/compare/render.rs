@@ -10,7 +10,7 @@ use super::other::Other;
 use super::ours::Ours;
 use crate::show::Escaped;
 
-/// The maximum number of characters of a text in the table.
+/// The maximum number of characters of a value in the table.
 const SHOWN: usize = 120;
 
 /// Returns the results as text: a line for each file, and a table of the differences.

@@ -251,7 +251,7 @@ fn a_line_of_the_client_states_all_properties() {
     assert_eq!(properties.get(&Property::ProviderName), None);
 }
 
-/// Returns an event whose field is nested in this many structures.
+/// Returns an event whose field is nested in `depth` structures.
 fn nested(element: &str, depth: usize) -> String {
     let (open, close) = match element {
         "EventData" => ("<ComplexData Name='s'>", "</ComplexData>"),

@@ -36,7 +36,7 @@ fn merged(files: &[Vec<u8>]) -> Trace {
     Trace::parse(&file).unwrap()
 }
 
-/// Returns the events by time. Each has its absolute time in place of its timestamp, which depends
+/// Returns the events by time. Each has its absolute time instead of its timestamp, which depends
 /// on the clock.
 fn by_time(trace: &Trace) -> Vec<(FileTime, u16, EventRecord)> {
     let events = trace.events_by_time().into_iter();

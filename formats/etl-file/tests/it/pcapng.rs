@@ -1,4 +1,4 @@
-//! Compares pcapng files with what python-pcapng reads in them.
+//! Compares pcapng files with the packets that python-pcapng reads from them.
 
 use std::fs;
 use std::io::Cursor;
@@ -20,7 +20,7 @@ fn header() -> LogFileHeader {
     LogFileHeader { start_time: trace::START, buffer_size: 0x2_0000, ..LogFileHeader::default() }
 }
 
-/// Returns the time of a reading of the traces' clock, as a packet has it.
+/// Returns the time of a reading of the traces' clock, in a packet's form.
 fn nanoseconds(reading: i64) -> Value {
     let time = header().session_clock().to_file_time(reading);
     json!(u64::try_from(time.unix_nanos()).unwrap())
@@ -41,7 +41,7 @@ impl Files {
         Self { _folder: folder, trace, out }
     }
 
-    /// Runs `etl dump`, and returns its exit code and what it said.
+    /// Runs `etl dump`, and returns its exit code and its error output.
     fn run(&self, options: &[&str]) -> (Option<i32>, String) {
         let mut command = Command::new(env!("CARGO_BIN_EXE_etl"));
         command.args(["dump", "--format", "pcapng", "--out"]).arg(&self.out);
@@ -50,8 +50,8 @@ impl Files {
         (output.status.code(), String::from_utf8(output.stderr).unwrap())
     }
 
-    /// Returns the interfaces and the packets of the file that a successful command writes, and what it
-    /// said.
+    /// Returns the interfaces and the packets of the file that a successful command writes, and its
+    /// error output.
     fn blocks(&self, options: &[&str]) -> (Vec<Value>, Vec<Value>, String) {
         let (code, said) = self.run(options);
         assert_eq!(code, Some(0), "{said}");
@@ -74,7 +74,7 @@ fn data(packet: &Value) -> Vec<u8> {
     digits.map(byte).collect()
 }
 
-/// Returns the counts of a writer that takes these events, and its file.
+/// Writes these events, and returns the file and the writer's summary.
 fn written(events: &[EventRecord]) -> (Vec<u8>, Summary) {
     let empty = trace::of_records(header(), 1, Vec::<EventRecord>::new());
     let trace = Trace::parse(&empty).unwrap();
@@ -123,7 +123,7 @@ fn packets_of_every_medium_have_their_link_type_time_and_direction() {
         assert_eq!(packet["original"], bytes.len(), "{n}");
         assert_eq!(packet["epb_flags"], direction, "{n}");
         assert_eq!(packet["opt_comment"], "process 85, thread 68", "{n}");
-        // The process that runs when a packet arrives is not that of the packet.
+        // The process that runs when a packet is received is unrelated to it.
         let sender = (direction == "outbound").then(|| json!([85, 68]));
         assert_eq!(packet.get("epb_processid_threadid"), sender.as_ref(), "{n}");
     }
@@ -269,7 +269,7 @@ fn truncated_packets_have_the_length_that_their_ip_header_states() {
         part(WIRELESS_WAN, &v6),
         // Only IP packets have a length.
         part(ETHERNET | TRUNCATED, &ethernet(0x88CC, &v4)),
-        // Segmentation by the adapter leaves the length out.
+        // If the adapter segments packets, the length is missing.
         fragment(1, WHOLE | ETHERNET, 8, &ethernet(0x0800, &[0x45, 0, 0, 0, 0, 0])),
     ];
     let (_, packets, _) = Files::of(&events).blocks(&[]);
@@ -408,7 +408,7 @@ fn a_trace_without_packets_is_an_error() {
     assert_eq!(code, Some(1));
     let expected = "the trace contains no packets of Microsoft-Windows-NDIS-PacketCapture";
     assert!(said.contains(expected), "{said}");
-    assert!(said.contains("leaving out 1 packets of Microsoft-Windows-PktMon"), "{said}");
+    assert!(said.contains("omitting 1 packets of Microsoft-Windows-PktMon"), "{said}");
     let left: Vec<_> = fs::read_dir(files.trace.parent().unwrap()).unwrap().collect();
     assert_eq!(left.len(), 1, "{left:?}");
 }
