@@ -220,7 +220,7 @@ fn elements_and_attributes_of_other_namespaces_are_left_out_and_counted() {
         skipped.iter().map(|one| one.why.rule.to_string()).collect::<Vec<_>>()
     };
     assert_eq!(lenient(&text), expected);
-    // Decoders also ignore what compilers reject.
+    // Decoders also ignore elements that compilers reject.
     let text = SOUND.replacen("<instrumentation>", "<instrumentation><more/>", 1);
     assert_eq!(lenient(&text), ["omitting 1 element `more` of `instrumentation`"]);
     // Manifests of Windows components do so, too.

@@ -10,7 +10,7 @@ use syn::{
 use super::words::{Given, constant_of, guid, value};
 use crate::{AutoLogger, Guid, Provider};
 
-/// The characters besides letters and digits that session names and paths in INF files can contain.
+/// The characters, besides letters and digits, of session names and paths in INF files.
 const IN_NAMES: &str = "_-. ()";
 
 /// `autologger`, or `autologger(session = "…", …)`, as it is written.

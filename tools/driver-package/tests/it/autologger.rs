@@ -142,7 +142,7 @@ fn every_mistake_in_a_session_is_found() {
             "MaxFileSize = 16\nMinimumBuffers = 8\nMaximumBuffers = 4\n",
             "MaximumBuffers is less than MinimumBuffers",
         ),
-        ("LogFileMode = 0x2", "LogFileMode = 0x8\nFileMax = 4", "FileMax is not possible"),
+        ("LogFileMode = 0x2", "LogFileMode = 0x8\nFileMax = 4", "FileMax cannot be used"),
         ("LogFileMode = 0x2", "LogFileMode = 0x8", "needs %d in FileName"),
         ("LogFileMode = 0x2", "LogFileMode = 0x402", "which excludes the modes of files"),
         ("LogFileMode = 0x2", "LogFileMode = 0x400", "has no FileName"),

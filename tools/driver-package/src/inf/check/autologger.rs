@@ -132,7 +132,7 @@ impl<'a> Check<'a> {
         }
         let value = |key: &str| inf.value(name, key).and_then(number);
         if let Some(why) = conflict(value, inf.value(name, FILE)) {
-            self.report(section.line, format!("[{name}] is not possible: {why}"));
+            self.report(section.line, format!("[{name}] cannot be used: {why}"));
         }
         if let Some(file) = inf.entry(name, FILE) {
             let path = file.value(0);

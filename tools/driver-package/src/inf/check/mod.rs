@@ -750,7 +750,7 @@ impl<'a> Check<'a> {
             if let Some(known) = mode::REMOVING.iter().find(|known| known.eq_ignore_ascii_case(key))
             {
                 let message = format!(
-                    "{known} is not possible in a file for all editions of Windows, which only adds \
+                    "{known} cannot be used in a file for all editions of Windows, which only adds \
                      things; Windows removes them with the driver"
                 );
                 self.judge(&mode::REMOVES, entry.line, &message);
