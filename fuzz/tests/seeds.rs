@@ -234,7 +234,7 @@ fn etl_round_trip_seeds() {
     assert_eq!(seeds.len(), wanted.len());
     for (name, wanted) in wanted {
         let seed = seeds.iter().find(|seed| seed.name == name).unwrap();
-        // Decodes a session from the seed's bytes, as the fuzzer does.
+        // Like the fuzzer, decode a session from the seed's bytes.
         let session = Session::arbitrary_take_rest(Unstructured::new(&seed.bytes)).unwrap();
         let written = etl_round_trip::check(&session);
         assert!(wanted(&written), "{name}: {written:?}");

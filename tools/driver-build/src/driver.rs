@@ -284,7 +284,7 @@ impl Driver {
         let flags = Flags::of_author(toolchain.rust(), target)?;
         for flag in &flags.left_out {
             eprintln!(
-                "note: leaving out the compiler option `{flag}` from the environment or cargo's \
+                "note: omitting the compiler option `{flag}` from the environment or cargo's \
                  configuration: this program links drivers, with a PDB"
             );
         }

@@ -145,7 +145,7 @@ fn options() -> Options {
         .arg(
             folder(
                 "headers",
-                "A folder with the WDK's headers; may be given several times. Without one, drivers in C \
+                "A folder with the WDK's headers; can be repeated. Without one, drivers in C \
                  are not tried",
             )
             .action(ArgAction::Append),

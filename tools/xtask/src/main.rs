@@ -169,7 +169,7 @@ fn mutation_chore() -> Command {
         option(
             "package",
             "PACKAGE",
-            "A package to mutate; may be given several times [default: all]",
+            "A package to mutate; can be repeated [default: all]",
         )
         .action(ArgAction::Append)
         .value_parser(PossibleValuesParser::new(mutants::names())),
@@ -178,7 +178,7 @@ fn mutation_chore() -> Command {
         option(
             "files",
             "GLOB",
-            "Mutate only files that match a pattern; may be given several times",
+            "Mutate only files that match a pattern; can be repeated",
         )
         .action(ArgAction::Append),
     )
@@ -229,7 +229,7 @@ fn fresh_machine_chore() -> Command {
         "Run `demo` and `test` on new Debian systems and print a table of results (needs root)",
     )
     .arg(
-        option("machine", "NAME", "A machine to run on; may be given several times [default: all]")
+        option("machine", "NAME", "A machine to run on; can be repeated [default: all]")
             .action(ArgAction::Append)
             .value_parser(PossibleValuesParser::new(fresh_machine::names())),
     )

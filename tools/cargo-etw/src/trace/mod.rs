@@ -120,7 +120,7 @@ pub fn run(matches: &ArgMatches) -> Result<()> {
 #[cfg(not(windows))]
 pub fn run(_: &ArgMatches) -> Result<()> {
     anyhow::bail!(
-        "`cargo etw trace` needs Windows, where it traces an installed driver; here, `cargo etw run` \
-         traces a driver in the stand-in kernel"
+        "`cargo etw trace` needs Windows, where it traces an installed driver; on this system, \
+         `cargo etw run` traces a driver in the stand-in kernel"
     )
 }
