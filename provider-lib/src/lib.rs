@@ -424,8 +424,8 @@ macro_rules! event {
 /// - Every event is printed, even while no session enables it and while the provider is not registered. So
 ///   the event's `is_enabled()` is always true, its arguments are always evaluated, and a rate limit
 ///   counts all occurrences. ETW receives an event only if a session enables it.
-/// - A line shows at most 128 characters of a string, 32 bytes of a byte field and 16 elements of an array. It
-///   ends with `...` if it is cut. An `Arguments` value is formatted a second time.
+/// - A line shows at most 128 characters of a string, 32 bytes of a byte field and 16 elements of an array.
+///   It ends with `...` if it is cut. An `Arguments` value is formatted a second time.
 /// - The component is `DPFLTR_IHVDRIVER_ID`; the level is `DPFLTR_ERROR_LEVEL` for `Critical` and `Error`,
 ///   `DPFLTR_WARNING_LEVEL`, `DPFLTR_INFO_LEVEL` for `Info` and `LogAlways`, and `DPFLTR_TRACE_LEVEL` for
 ///   the others. Windows prints only errors unless the component's mask says otherwise.

@@ -193,14 +193,10 @@ fn machine(command: Command) -> Command {
     command
         .arg(path("qemu", "PROGRAM", "QEMU's program").default_value("qemu-system-x86_64"))
         .arg(
-            text(
-                "qemu-arg",
-                "ARGUMENT",
-                "An additional QEMU argument; can be repeated",
-            )
-            .action(ArgAction::Append)
-            .allow_hyphen_values(true)
-            .value_parser(value_parser!(OsString)),
+            text("qemu-arg", "ARGUMENT", "An additional QEMU argument; can be repeated")
+                .action(ArgAction::Append)
+                .allow_hyphen_values(true)
+                .value_parser(value_parser!(OsString)),
         )
         .arg(
             text(

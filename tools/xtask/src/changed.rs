@@ -177,8 +177,8 @@ fn workspace() -> Result<BTreeMap<String, Package>> {
     let mut packages = BTreeMap::new();
     for package in list(&metadata["packages"]) {
         let name = package["name"].as_str().context("cargo's metadata lacks a package's name")?;
-        let manifest = package["manifest_path"].as_str().context("cargo's metadata lacks a \
-                                package's path")?;
+        let manifest =
+            package["manifest_path"].as_str().context("cargo's metadata lacks a package's path")?;
         let folder =
             Path::new(manifest).parent().and_then(|folder| folder.strip_prefix(root()).ok());
         let folder = folder.with_context(|| format!("{manifest} is outside the repository"))?;

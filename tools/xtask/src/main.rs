@@ -166,21 +166,13 @@ fn mutation_chore() -> Command {
         "Make one change to the code at a time, and find the changes that no test detects",
     )
     .arg(
-        option(
-            "package",
-            "PACKAGE",
-            "A package to mutate; can be repeated [default: all]",
-        )
-        .action(ArgAction::Append)
-        .value_parser(PossibleValuesParser::new(mutants::names())),
+        option("package", "PACKAGE", "A package to mutate; can be repeated [default: all]")
+            .action(ArgAction::Append)
+            .value_parser(PossibleValuesParser::new(mutants::names())),
     )
     .arg(
-        option(
-            "files",
-            "GLOB",
-            "Mutate only files that match a pattern; can be repeated",
-        )
-        .action(ArgAction::Append),
+        option("files", "GLOB", "Mutate only files that match a pattern; can be repeated")
+            .action(ArgAction::Append),
     )
     .arg(option(
         "shard",
@@ -201,11 +193,8 @@ fn package_chores() -> [Command; 7] {
         chore("inf", "Check a stamped INF file against the driver that it installs")
             .arg(path("inf", "The INF file"))
             .arg(path("image", "The driver's image, a .sys file")),
-        chore(
-            "recipes",
-            "Generate the sample driver's tracing instructions from its declaration",
-        )
-        .arg(flag("check", "Report whether the files are up to date, without writing them")),
+        chore("recipes", "Generate the sample driver's tracing instructions from its declaration")
+            .arg(flag("check", "Report whether the files are up to date, without writing them")),
         kit_chore(),
         chore("client", "Build the sample driver's client, a Windows program"),
         chore("vm", "Run the sample driver's stages on Windows in QEMU, as `cargo etw vm` does")

@@ -31,8 +31,9 @@ pub enum MetadataError {
         what: &'static str,
     },
     /// A trait that contains a GUID has the wrong size.
-    #[error("the trait of type {trait_type} at metadata offset {offset} cannot be {size} bytes \
-             long")]
+    #[error(
+        "the trait of type {trait_type} at metadata offset {offset} cannot be {size} bytes long"
+    )]
     TraitSize {
         /// The offset of the trait.
         offset: usize,

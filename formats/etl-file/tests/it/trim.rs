@@ -104,10 +104,7 @@ fn kernel_trace() -> Vec<u8> {
 fn a_part_by_time_has_what_its_events_need() {
     let files = Files::new(&kernel_trace());
     let said = files.cut(&["--from", &time(300), "--to", &time(400)]);
-    assert!(
-        said.contains("omitted 5 records that are not selected; 8 records are kept"),
-        "{said}"
-    );
+    assert!(said.contains("omitted 5 records that are not selected; 8 records are kept"), "{said}");
     let part = events(&files.part, &[]);
     let expected = [
         ("DCStart", 100),

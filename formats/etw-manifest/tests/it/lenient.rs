@@ -56,7 +56,8 @@ fn decoders_skip_comments_with_two_hyphens() {
     let place = text.find("------").unwrap();
     let line = text[..place].matches('\n').count() + 1;
     let column = place - text[..place].rfind('\n').unwrap();
-    let reason = format!("line {line}, column {column}: a comment must not contain `--` before its end");
+    let reason =
+        format!("line {line}, column {column}: a comment must not contain `--` before its end");
     let skipped = read_lenient(&text).unwrap().skipped;
     assert!(skipped[0].to_string().starts_with(&reason), "{}", skipped[0]);
     assert!(skipped[0].to_string().ends_with("; skipping the comment"), "{}", skipped[0]);

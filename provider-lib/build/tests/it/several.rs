@@ -167,9 +167,7 @@ fn an_image_has_the_language_of_the_manifests_that_have_one() {
     }
     let error = all_of(&[german, none, french]).unwrap_err().to_string();
     assert!(
-        error.contains(
-            "French22.rs are in fr-FR, but the image's other providers' are in de-DE"
-        ),
+        error.contains("French22.rs are in fr-FR, but the image's other providers' are in de-DE"),
         "{error}"
     );
 }

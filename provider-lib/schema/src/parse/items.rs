@@ -357,8 +357,7 @@ const IMPORT: &str = "Import";
 /// The kinds of channels.
 const CHANNELS: [&str; 5] = ["Admin", "Operational", "Analytic", "Debug", IMPORT];
 /// The kinds of channels, for error messages.
-const KINDS: &str =
-    "`Admin`, `Operational`, `Analytic`, `Debug`, and `Import` for a Windows log";
+const KINDS: &str = "`Admin`, `Operational`, `Analytic`, `Debug`, and `Import` for a Windows log";
 
 /// The names of a channel's settings.
 const SETTINGS: &str =

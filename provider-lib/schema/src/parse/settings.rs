@@ -190,8 +190,9 @@ fn custom_trait(input: ParseStream<'_>, traits: &mut Vec<Trait>) -> syn::Result<
     };
     inside.parse::<Option<Token![,]>>()?;
     if !inside.is_empty() {
-        return Err(inside
-            .error("a trait needs two arguments, its type and its data: `trait_(128, b\"data\")`"));
+        return Err(inside.error(
+            "a trait needs two arguments, its type and its data: `trait_(128, b\"data\")`",
+        ));
     }
     match kind.base10_parse() {
         Ok(number @ 128..) => {

@@ -74,8 +74,10 @@ fn the_order_of_settings_does_not_matter() {
 #[test]
 fn wrong_settings_are_refused_with_the_right_form() {
     for (argument, message) in [
-        ("autologger(name = \"x\")", "unknown setting `name` of an autologger; supported: \
-          `session`"),
+        (
+            "autologger(name = \"x\")",
+            "unknown setting `name` of an autologger; supported: `session`",
+        ),
         ("autologger(enabled = true)", "unknown setting `enabled` of an autologger"),
         ("autologger(start = 1)", "expected `start = …` with `true` or `false`"),
         ("autologger(start = true, start = true)", "`start` is given twice"),

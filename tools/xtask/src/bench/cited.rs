@@ -173,8 +173,9 @@ mod tests {
         assert!(
             table.contains("| disabled: difference, four arguments | 77 | – | – | – | 5 | 3 |")
         );
-        assert!(table.contains("| one more event: code, bytes | – | 88 | – | – | 288 | 336 | 64 \
-                                |"));
+        assert!(
+            table.contains("| one more event: code, bytes | – | 88 | – | – | 288 | 336 | 64 |")
+        );
     }
 
     /// Returns the numbers in those lines of the source that contain `text`.

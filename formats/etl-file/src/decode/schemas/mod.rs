@@ -66,8 +66,10 @@ pub(super) const CHUNK_NAME: &str = "ManifestData";
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Defect {
     /// The schema of an event is damaged.
-    #[error("cannot use the trace's schema of provider {provider}, event {id} version {version}: \
-             {why}")]
+    #[error(
+        "cannot use the trace's schema of provider {provider}, event {id} version {version}: \
+         {why}"
+    )]
     Event {
         /// The provider.
         provider: Guid,
