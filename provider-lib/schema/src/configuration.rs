@@ -111,8 +111,10 @@ impl Evaluate for Configuration {
             };
             syn::Error::new(
                 span,
-                format!("`cfg({option})` is unknown outside the compiler, which would let the \
-                         image's resources differ from its code: {advice}"),
+                format!(
+                    "`cfg({option})` is unknown outside the compiler, which would let the image's \
+                     resources differ from its code: {advice}"
+                ),
             )
         })
     }

@@ -139,8 +139,8 @@ fn stages(command: Command) -> Command {
             text(
                 "only",
                 "STAGE",
-                "Run only this stage, with `install` before it if it needs the driver; may be \
-                 given several times",
+                "Run only this stage, with `install` before it if it needs the driver; can be \
+                 repeated",
             )
             .action(ArgAction::Append)
             .value_parser(kit::stage_names()),
@@ -202,8 +202,8 @@ fn machine(command: Command) -> Command {
             text(
                 "accelerator",
                 "NAME",
-                "The accelerator; auto selects the first that runs a guest on this machine. May \
-                 be given several times: if no installation starts with one, the next is used",
+                "The accelerator; auto selects the first that runs a guest on this machine. Can \
+                 be repeated: if no installation starts with one, the next is used",
             )
             .action(ArgAction::Append)
             .default_value("auto")
