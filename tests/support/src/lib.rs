@@ -71,14 +71,17 @@ pub fn drivers(build: &str) -> PathBuf {
 
 /// Returns the path of a file in the folder of samples that `WDK_ETW_SAMPLES` names.
 ///
-/// Tests that call this are ignored by default, because the samples may not be published and most
-/// machines do not have them.
+/// Tests that call this are ignored by default and in a module `samples`, by which `cargo xtask test` omits
+/// them: the samples may not be published, and most machines do not have them.
 ///
 /// # Panics
 ///
-/// If the variable is not set, or the file does not exist.
+/// If the test is not in such a module, the variable is not set, or the file does not exist.
 #[must_use]
 pub fn sample(name: impl AsRef<Path>) -> PathBuf {
+    // The harness names a test's thread after the test, unless it runs all tests on the main thread.
+    let test = std::thread::current().name().unwrap_or_default().to_owned();
+    assert!(test == "main" || test.contains("samples::"), "move {test} to a module `samples`");
     let folder = env::var_os("WDK_ETW_SAMPLES").map_or_else(
         || panic!("WDK_ETW_SAMPLES is not set: this test needs the folder of samples"),
         PathBuf::from,
