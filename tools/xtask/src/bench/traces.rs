@@ -189,7 +189,7 @@ fn measured(files: &[PathBuf]) -> Result<(String, usize)> {
             etl.arg("--man").arg(root().join(MANIFEST));
             let mut single = Command::new(etl.get_program());
             single.args(etl.get_args()).args(["--threads", "1"]);
-            let runs = if events == EVENTS[0] { 5 } else { 2 };
+            let runs = if events == EVENTS[0] { 3 } else { 1 };
             let [run, all] = best([&single, &etl], &report, runs)?;
             let memory = run.memory.max(all.memory);
             let rate = f64::from(events) / run.busy;
