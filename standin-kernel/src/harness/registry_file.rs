@@ -265,7 +265,7 @@ fn typed(name: &str, data: &str) -> Result<RegistryValue, String> {
         let is_digits = text.len() <= 8 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
         let number = u32::from_str_radix(text, 16).ok().filter(|_| is_digits);
         return number.map(RegistryValue::Dword).ok_or_else(|| {
-            format!("the number of the value `{name}` is `{text}`; expected up to 8 hexadecimal digits")
+            format!("the value `{name}` is `{text}`; expected up to 8 hexadecimal digits")
         });
     }
     let kind = match kind.as_str() {
@@ -285,7 +285,7 @@ fn typed(name: &str, data: &str) -> Result<RegistryValue, String> {
         .collect();
     let bytes = bytes.ok_or_else(|| {
         format!(
-            "the bytes of the value `{name}` must be pairs of hexadecimal digits, separated by commas"
+            "the value `{name}` must be pairs of hexadecimal digits, separated by commas"
         )
     })?;
     Ok(RegistryValue::from_bytes(kind, bytes))
