@@ -161,7 +161,7 @@ fn waiting_for_a_request_from_its_own_callback_is_a_bugcheck() {
     assert_says(
         &bugcheck,
         &[
-            "WdfIoQueuePurgeSynchronously", "etw_kmdf_driver", "waits forever for device control",
+            "WdfIoQueuePurgeSynchronously", "etw_kmdf_driver", "would wait forever for device control",
             "is never completed",
         ],
     );

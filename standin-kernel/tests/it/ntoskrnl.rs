@@ -510,7 +510,7 @@ fn a_thread_runs_as_time_passes_and_ends_before_the_unload() {
 #[test]
 fn faults_are_reported() {
     for (service, part) in [
-        ("fault-wait-forever", "waits forever: no remaining work can signal"),
+        ("fault-wait-forever", "would wait forever: no remaining work can signal"),
         ("fault-wait-raised", "was called to wait at DISPATCH_LEVEL"),
         ("fault-event", "which was not initialized"),
         ("fault-mutex", "for a mutex that its caller does not own"),
@@ -542,7 +542,7 @@ fn faults_are_reported() {
         ("fault-pageable", "pageable"),
         ("fault-shared-twice", "for a spin lock that its caller already holds"),
         ("fault-shared", "for a spin lock that its caller does not share"),
-        ("fault-queue-forever", "waits forever"),
+        ("fault-queue-forever", "would wait forever"),
         ("fault-device-timer", "which is not a device whose timer was initialized"),
         ("fault-detach", "that is not attached to a process"),
         ("fault-watcher-unknown", "which is not a registration of ObRegisterCallbacks"),

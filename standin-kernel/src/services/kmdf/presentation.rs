@@ -227,7 +227,7 @@ fn acquire(context: &Context, lock: Lock) {
     if !wait::wait_until(context, None, |context| take(context, before)) {
         context.stop_call(
             Rule::Deadlock,
-            "and waits forever for a presentation lock that is never released",
+            "and would wait forever for a presentation lock that is never released",
         );
     }
 }

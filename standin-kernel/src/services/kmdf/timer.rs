@@ -232,7 +232,7 @@ fn wait_for(context: &Context, timer: u64) {
         !context.is::<TimerData>(timer, |timer| timer.is_queued || timer.runner.is_some())
     });
     if !is_over {
-        context.stop_call(Rule::Deadlock, "and waits forever for a timer's callback");
+        context.stop_call(Rule::Deadlock, "and would wait forever for a timer's callback");
     }
 }
 

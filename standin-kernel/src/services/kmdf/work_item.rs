@@ -92,7 +92,7 @@ fn wait_for(context: &Context, item: u64) {
             .map_or(true, |item| !item.queued && item.runner.is_none())
     });
     if !is_over {
-        context.stop_call(Rule::Deadlock, "and waits forever for a work item's callback");
+        context.stop_call(Rule::Deadlock, "and would wait forever for a work item's callback");
     }
 }
 

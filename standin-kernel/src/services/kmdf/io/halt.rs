@@ -113,7 +113,7 @@ fn halt_and_wait(context: &Context, queue: u64, how: Halt) {
                 format!("{request}, which is never completed")
             },
         );
-        context.stop_call(Rule::Deadlock, &format!("and waits forever for {what}"));
+        context.stop_call(Rule::Deadlock, &format!("and would wait forever for {what}"));
     }
 }
 

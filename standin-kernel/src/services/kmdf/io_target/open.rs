@@ -291,7 +291,7 @@ pub fn wait_for_sent(context: &Context, target: u64, which: Sent) {
     if !is_over {
         context.stop_call(
             Rule::Deadlock,
-            "and waits forever for the requests that the target has sent",
+            "and would wait forever for the requests that the target has sent",
         );
     }
 }

@@ -152,7 +152,7 @@ pub fn wait_for(context: &Context, request: u64, deadline: Option<i64>) {
     let description = context.with::<RequestData, _>(request, |request| describe(request));
     context.stop_call(
         Rule::Deadlock,
-        &format!("and waits forever for {description}, which no lower driver completes"),
+        &format!("and would wait forever for {description}, which no lower driver completes"),
     );
 }
 

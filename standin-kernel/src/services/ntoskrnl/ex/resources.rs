@@ -285,7 +285,7 @@ fn wait_for(
     with(context, resource, |one| one.waiters.retain(|one| one.thread != thread));
     if !is_taken {
         context
-            .stop_call(Rule::Deadlock, "and waits forever for a resource that is never released");
+            .stop_call(Rule::Deadlock, "and would wait forever for a resource that is never released");
     }
 }
 

@@ -367,7 +367,7 @@ fn forward_and_wait(context: &Context, device: u64, request: u64) -> bool {
     if !wait_until(context, None, is_back) {
         context.stop_call(
             Rule::RequestNotCompleted,
-            "and waits forever: no lower driver completes the request",
+            "and would wait forever: no lower driver completes the request",
         );
     }
     context.state().get::<Back>().0.remove(&next);

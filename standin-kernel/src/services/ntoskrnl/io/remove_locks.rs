@@ -166,7 +166,7 @@ fn release_and_wait(context: &Context, lock: u64, tag: u64, _size: u32) {
     if !wait_until(context, None, is_free) {
         let held = describe(context, lock);
         context
-            .stop_call(Rule::Deadlock, &format!("and waits forever for the remove lock, {held}"));
+            .stop_call(Rule::Deadlock, &format!("and would wait forever for the remove lock, {held}"));
     }
 }
 

@@ -75,7 +75,7 @@ impl<T: Send + 'static, R: Send + 'static> Waits<T, R> {
         if ended.is_none() && deadline.is_none() {
             context.stop_call(
                 Rule::Deadlock,
-                "and waits forever: no remaining work can signal the object",
+                "and would wait forever: no remaining work can signal the object",
             );
         }
         ended

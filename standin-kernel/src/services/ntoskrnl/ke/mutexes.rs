@@ -45,10 +45,10 @@ pub fn change_word(
     })
 }
 
-/// Waits until `ready` returns `true`. `what` completes "waits forever for".
+/// Waits until `ready` returns `true`. `what` completes "would wait forever for".
 pub fn wait(context: &Context, what: &str, ready: impl FnMut() -> bool) {
     if !wait_until(context, None, ready) {
-        context.stop_call(Rule::Deadlock, &format!("and waits forever for {what}"));
+        context.stop_call(Rule::Deadlock, &format!("and would wait forever for {what}"));
     }
 }
 

@@ -90,7 +90,7 @@ fn begin(context: &Context, once: u64, flags: u32, result: At<u64>) -> NtResult<
         }
         _ => context.stop_call(
             Rule::Deadlock,
-            "and waits forever for an initialization that never completes",
+            "and would wait forever for an initialization that never completes",
         ),
     }
 }
