@@ -264,8 +264,8 @@ impl Context {
         }
         if let Some(register) = returned.changed_control() {
             let sentence = format!(
-                "{what} returned with {register} changed, which the calling convention requires it to preserve; \
-                 the kernel has restored it"
+                "{what} returned with {register} changed, which the calling convention requires it \
+                 to preserve; the kernel has restored it"
             );
             self.host().warn_once(Rule::FloatControl, &sentence);
         }

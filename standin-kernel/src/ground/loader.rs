@@ -315,8 +315,9 @@ impl Loader<'_> {
             let flags = pe.nt_headers().file_header().characteristics.get(LE);
             return if flags.contains(IMAGE_FILE_RELOCS_STRIPPED) {
                 Err(self.malformed(
-                    "its relocations were stripped, so it can be loaded only at the address for which it \
-                     was linked, and Windows loads no driver there; link it without /FIXED",
+                    "its relocations were stripped, so it can be loaded only at the address for \
+                     which it was linked, and Windows loads no driver there; link it without \
+                     /FIXED",
                 ))
             } else {
                 Ok(())

@@ -119,7 +119,7 @@ thread_local! {
     static DIVERT: Cell<Option<Divert>> = const { Cell::new(None) };
     /// The first and last addresses of the stacks that [`Interruption`] may interrupt.
     static INTERRUPTIBLE: Cell<[(u64, u64); 2]> = const { Cell::new([(1, 0); 2]) };
-    /// The number of signals that this thread's [`Interruption`] has requested, or null.
+    /// The count of pending signals in this thread's [`Interruption`], or null.
     static REQUESTED: Cell<*const AtomicU32> = const { Cell::new(ptr::null()) };
 }
 
