@@ -195,11 +195,15 @@ impl Headers {
             declared.len() == parameters.len()
         };
         if !is_complete {
-            found.push(format!("its parameters are {parameters:?}, but the headers declare {declared:?}"));
+            found.push(format!(
+                "its parameters are {parameters:?}, but the headers declare {declared:?}"
+            ));
         }
         for (place, (theirs, ours)) in declared.iter().zip(*parameters).enumerate() {
             if !self.is_type(theirs, *ours) {
-                found.push(format!("parameter {place} is {ours:?}, but the headers declare {theirs}"));
+                found.push(format!(
+                    "parameter {place} is {ours:?}, but the headers declare {theirs}"
+                ));
             }
         }
         let is_result = declaration

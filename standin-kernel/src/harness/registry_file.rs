@@ -63,9 +63,8 @@ impl RegistryFile {
         match lines.next() {
             Some((_, first)) if first == HEADER => {}
             Some((line, first)) if first == OLD_HEADER => {
-                let message = format!(
-                    "`{OLD_HEADER}` is an obsolete format; export the keys as `{HEADER}`"
-                );
+                let message =
+                    format!("`{OLD_HEADER}` is an obsolete format; export the keys as `{HEADER}`");
                 return Err(at(line)(message));
             }
             other => {
@@ -240,9 +239,7 @@ fn value_line(line: &str) -> Result<(String, Option<RegistryValue>), String> {
     }
     let value = if data.starts_with('"') {
         let Some((text, "")) = quoted(data) else {
-            return Err(format!(
-                "the string of the value `{name}` has no closing quotation mark"
-            ));
+            return Err(format!("the string of the value `{name}` has no closing quotation mark"));
         };
         RegistryValue::Text(text)
     } else {
@@ -284,9 +281,7 @@ fn typed(name: &str, data: &str) -> Result<RegistryValue, String> {
         .map(|bytes| bytes.and_then(|bytes| bytes.first().copied()))
         .collect();
     let bytes = bytes.ok_or_else(|| {
-        format!(
-            "the value `{name}` must be pairs of hexadecimal digits, separated by commas"
-        )
+        format!("the value `{name}` must be pairs of hexadecimal digits, separated by commas")
     })?;
     Ok(RegistryValue::from_bytes(kind, bytes))
 }

@@ -161,8 +161,8 @@ fn waiting_for_a_request_from_its_own_callback_is_a_bugcheck() {
     assert_says(
         &bugcheck,
         &[
-            "WdfIoQueuePurgeSynchronously", "etw_kmdf_driver", "would wait forever for device control",
-            "is never completed",
+            "WdfIoQueuePurgeSynchronously", "etw_kmdf_driver",
+            "would wait forever for device control", "is never completed",
         ],
     );
 }

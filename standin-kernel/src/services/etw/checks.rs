@@ -200,7 +200,8 @@ pub fn arguments(written: &Written<'_>) {
     // TraceLogging events have no activity id unless the driver passes one.
     if call.activity.is_none() && context.irql() >= Irql::DISPATCH_LEVEL && !described {
         written.warn(Rule::ImplicitActivity, || {
-            "without an activity id, so the event carries an arbitrary thread's activity id".to_owned()
+            "without an activity id, so the event carries an arbitrary thread's activity id"
+                .to_owned()
         });
     }
     if call.activity.is_some() && call.activity == context.replaced_activity() {

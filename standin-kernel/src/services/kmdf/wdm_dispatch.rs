@@ -96,9 +96,8 @@ fn dispatch_to_queue(
     if flags & !(PREPROCESSED | IN_CALLER_CONTEXT) != 0
         || device_of(context, queue.0) != Some(device.0)
     {
-        context.warn_of_misuse(|| {
-            "with invalid flags, or with a queue of another device".to_owned()
-        });
+        context
+            .warn_of_misuse(|| "with invalid flags, or with a queue of another device".to_owned());
         ending::end(context, request, NtStatus::INVALID_PARAMETER, Some(0));
         return NtStatus::INVALID_PARAMETER;
     }

@@ -186,8 +186,10 @@ fn store_io_type(context: &Context, init: u64, io_type: u32) {
     let is_valid = VALID.contains(&io_type);
     if !is_valid {
         context.warn_of_misuse(|| {
-            format!("with {io_type}, which is not a WDF_DEVICE_IO_TYPE; the device uses buffered \
-                     I/O")
+            format!(
+                "with {io_type}, which is not a WDF_DEVICE_IO_TYPE; the device uses buffered \
+                     I/O"
+            )
         });
     }
     with_init(context, init, |init| {

@@ -143,8 +143,7 @@ fn set_failed(context: &Context, device: Handle<DeviceData>, action: u32) {
     // WdfDeviceFailedAttemptRestart and WdfDeviceFailedNoRestart.
     if !(1..=2).contains(&action) {
         context.warn_of_misuse(|| {
-            format!("with {action}, which is not a WDF_DEVICE_FAILED_ACTION; the framework ignores \
-                     it")
+            format!("with {action}, which is not a WDF_DEVICE_FAILED_ACTION; it is ignored")
         });
         return;
     }

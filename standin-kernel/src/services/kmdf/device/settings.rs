@@ -62,8 +62,7 @@ fn set_remove_lock_options(context: &Context, init: Handle<DeviceInit>, options:
     let is_sized = options.size as usize == size_of::<RemoveLockOptions>();
     if !is_sized || options.flags & !VALID != 0 || is_control {
         context.warn_of_misuse(|| {
-            "with invalid options, or for a control device, which is never removed"
-                .to_owned()
+            "with invalid options, or for a control device, which is never removed".to_owned()
         });
     }
 }

@@ -131,9 +131,7 @@ pub fn must_not_be_under_way(context: &Context, handle: u64) {
     if let Some(description) = description {
         context.stop_call(
             Rule::RequestMisused,
-            &format!(
-                "for {description}, which was sent to an I/O target and is not completed yet"
-            ),
+            &format!("for {description}, which was sent to an I/O target and is not completed yet"),
         );
     }
 }

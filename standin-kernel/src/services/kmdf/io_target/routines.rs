@@ -79,8 +79,9 @@ fn stop(context: &Context, target: Handle<TargetData>, action: u32) {
     const WAIT: u32 = 2;
     const LEAVE: u32 = 3;
     if !matches!(action, CANCEL | WAIT | LEAVE) {
-        context
-            .warn_of_misuse(|| format!("with {action}, which is not a WDF_IO_TARGET_SENT_IO_ACTION"));
+        context.warn_of_misuse(|| {
+            format!("with {action}, which is not a WDF_IO_TARGET_SENT_IO_ACTION")
+        });
         return;
     }
     target.with(context, |target| {
@@ -106,8 +107,9 @@ fn purge(context: &Context, target: Handle<TargetData>, action: u32) {
     const AND_WAIT: u32 = 1;
     const PURGE: u32 = 2;
     if !matches!(action, AND_WAIT | PURGE) {
-        context
-            .warn_of_misuse(|| format!("with {action}, which is not a WDF_IO_TARGET_PURGE_IO_ACTION"));
+        context.warn_of_misuse(|| {
+            format!("with {action}, which is not a WDF_IO_TARGET_PURGE_IO_ACTION")
+        });
         return;
     }
     target.with(context, |target| {

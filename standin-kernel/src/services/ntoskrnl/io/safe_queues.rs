@@ -36,7 +36,7 @@ const CONTEXT: u32 = 1;
 const PLAIN: u32 = 2;
 const EXTENDED: u32 = 3;
 
-/// The index in a request's tail of the link to its queue: `DriverContext[3]`.
+/// The index in a request's tail of the link to the request's queue: `DriverContext[3]`.
 const LINK: usize = 3;
 
 fn initialize<const KIND: u32>(
@@ -74,12 +74,12 @@ fn read(context: &Context, queue: u64) -> CancelSafeQueue {
     value
 }
 
-/// A queue while the driver holds its lock.
+/// A queue whose lock the driver holds.
 struct Locked<'a> {
     context: &'a Context,
     queue: u64,
     value: CancelSafeQueue,
-    /// The memory in which the driver stored the previous IRQL.
+    /// The memory in which the driver stores the previous IRQL.
     irql: Block,
 }
 
@@ -134,7 +134,7 @@ fn insert(context: &Context, queue: u64, irp: u64, its_context: u64) {
     insert_with(context, queue, irp, its_context, 0);
 }
 
-/// Marks a request as pending and calls the driver to queue it, unless it is cancelled.
+/// Marks a request as pending, and calls the driver to queue it unless it is canceled.
 fn insert_with(
     context: &Context,
     queue: u64,
@@ -170,7 +170,7 @@ fn insert_with(
     });
     set_own_routine(context, irp, cancelled);
     let is_cancelled = context.read::<Irp>(irp).cancel != 0;
-    // Otherwise the cancel routine was called and completes the request.
+    // If the cancel routine was already taken, it completes the request.
     if is_cancelled && exchange_routine(context, irp, 0) != 0 {
         locked.take(irp);
         locked.complete_cancelled(irp);

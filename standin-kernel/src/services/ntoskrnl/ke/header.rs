@@ -15,7 +15,7 @@ pub fn initialize(context: &Context, object: u64, kind: u8, size: usize, state: 
 /// Returns an object's header. Bugchecks if the object was not initialized or is of another kind.
 pub fn header_of(context: &Context, object: u64, kinds: &[u8]) -> DispatcherHeader {
     let list = object.wrapping_add(WAITERS);
-    // The kernel itself keeps the state of threads, whose objects are inaccessible.
+    // Thread objects are inaccessible, so the kernel stores their state.
     let of_thread = thread_objects::has_ended(context, object).map(|has_ended| DispatcherHeader {
         kind: kind::THREAD,
         reserved: 0,
