@@ -1,4 +1,4 @@
-//! Tests the routines of ntoskrnl.exe: a driver calls them, and prints the errors that it finds.
+//! Tests the routines of ntoskrnl.exe. A driver calls them, and prints the errors that it finds.
 
 use crate::common;
 use std::{fs, path::Path, time::Duration};
@@ -20,7 +20,7 @@ fn passes(service: &str) -> Vec<String> {
     passes_in(service, None)
 }
 
-/// Runs a service as [`passes`] does, with a folder for files.
+/// Runs a service, with a folder for files. See [`passes`].
 fn passes_in(service: &str, folder: Option<&Path>) -> Vec<String> {
     let kernel = Kernel::new();
     if let Some(folder) = folder {
@@ -29,7 +29,7 @@ fn passes_in(service: &str, folder: Option<&Path>) -> Vec<String> {
     passes_on(&kernel, service)
 }
 
-/// Runs a service as [`passes`] does, on a kernel that the test has prepared.
+/// Runs a service on a kernel that the test has prepared. See [`passes`].
 fn passes_on(kernel: &Kernel, service: &str) -> Vec<String> {
     let driver = kernel.load_as(&common::kernel(), service).unwrap();
     let lines = passed(kernel, service);
@@ -340,8 +340,8 @@ fn a_request_has_its_process() {
     assert!(!said.iter().any(|line| line.starts_with("FAILED")), "{said:#?}");
 }
 
-/// Writes a copy of the driver without the `/INTEGRITYCHECK` flag, with which the WDK links drivers in
-/// Rust.
+/// Writes a copy of the driver without the `/INTEGRITYCHECK` flag, with which the WDK links drivers
+/// in Rust.
 fn without_integrity_check(folder: &Path) -> std::path::PathBuf {
     let mut bytes = fs::read(common::kernel()).unwrap();
     let headers = u32::from_le_bytes(bytes[0x3C..0x40].try_into().unwrap()) as usize;
@@ -430,7 +430,7 @@ fn devices_have_keys_and_interfaces() {
     let config = DeviceConfig::new().hardware_value("Hard", 1_u32).software_value("Soft", 2_u32);
     let device = driver.add_device_with(config).unwrap();
     passed(&kernel, "devices");
-    // The interface that the driver enabled leads to the device.
+    // The interface that the driver enabled refers to the device.
     let identity = Identity { process: 1, thread: 2 };
     device.open(identity).unwrap().close().unwrap();
     device.remove().unwrap();

@@ -1,4 +1,4 @@
-//! Tests a driver without a framework: its device, its requests, and its violations.
+//! Tests a WDM driver: its device, its requests, and its violations.
 
 use crate::{common, wdm_commands as commands};
 use std::fs;
@@ -110,10 +110,11 @@ fn faults_with_requests_are_reported() {
 fn an_open_has_a_security_context() {
     let (kernel, driver, file) = open();
     let opened = file.device_control(commands::OPENED, &[], 12).unwrap();
-    // Read and write access, FILE_OPEN of a non-directory file, and sharing for both.
+    // The values are read and write access, FILE_OPEN of a non-directory file, and sharing for
+    // both.
     let expected = [0x0012_019F_u32, 0x0100_0040, 0x0080_0003];
     assert_eq!(opened.output, expected.map(u32::to_le_bytes).concat());
-    // Users may read, but not change, the access control list in the device's security descriptor.
+    // Users can read, but not change, the access control list in the device's security descriptor.
     let opened = file.device_control(commands::OPENED, &[], 28).unwrap();
     let expected = [1, 0, 0, 0xC000_0022_u32];
     assert_eq!(opened.output[12..], expected.map(u32::to_le_bytes).concat());
@@ -134,7 +135,7 @@ fn a_request_in_the_drivers_memory_is_initialized_for_each_use() {
     file.write(b"hello").unwrap();
     let read = file.device_control(commands::INITIALIZE, &[], 16).unwrap();
     assert_eq!((read.status, read.information), (NtStatus::SUCCESS, 15));
-    // The walk ends where the list leads back to itself.
+    // The walk ends where the list forms a cycle.
     file.device_control(commands::LIST_ROUND, &[], 0).unwrap();
     close(&kernel, driver, file);
 }
@@ -148,7 +149,7 @@ fn the_owner_of_a_request_can_have_a_location_of_it() {
     close(&kernel, driver, file);
 }
 
-/// Sends a command that answers with numbers.
+/// Sends a command whose output is numbers.
 fn numbers(file: &File, command: u32) -> Vec<u32> {
     let answer = file.device_control(command, &[], 64).unwrap();
     assert_eq!(answer.status, NtStatus::SUCCESS);
@@ -160,7 +161,8 @@ fn numbers(file: &File, command: u32) -> Vec<u32> {
 fn a_driver_gets_a_device_by_its_name_and_attaches_to_it() {
     const NOT_FOUND: u32 = 0xC000_0034;
     let (kernel, driver, file) = open();
-    // An open, a cleanup and, when the reference is released, a close; then all three again.
+    // An open, a cleanup and, when the reference is released, a close occur; then all three occur
+    // again.
     let expected = [0, 1, 0x0001_0100, 0x0001_0101, NOT_FOUND, 0, 1, 1, 0x0002_0202];
     assert_eq!(numbers(&file, commands::BY_NAME), expected);
     // The last open, by IoAttachDevice, was for reading attributes, by a driver that does not share the
@@ -177,7 +179,8 @@ fn a_driver_gets_a_device_by_its_name_and_attaches_to_it() {
 #[test]
 fn a_file_that_is_released_while_apcs_are_disabled_is_closed_by_the_system() {
     let (kernel, driver, file) = open();
-    // Not closed immediately, then closed once, at PASSIVE_LEVEL, in the system process.
+    // The file is not closed immediately; it is closed once, at PASSIVE_LEVEL, in the system
+    // process.
     let expected = [0, 1, 0, 4, 0, 1, 0, 4];
     assert_eq!(numbers(&file, commands::RELEASE_RAISED), expected);
     close(&kernel, driver, file);
@@ -235,7 +238,7 @@ fn a_driver_that_is_unloaded_while_a_process_has_a_file_is_reported() {
     drop((kernel, file));
 }
 
-/// Lets the driver open a device by name. Returns the message of the bugcheck.
+/// Makes the driver open a device by name. Returns the message of the bugcheck.
 fn stops_for(file: &File, name: &str) -> String {
     let name: Vec<u8> = name.encode_utf16().flat_map(u16::to_le_bytes).collect();
     let error = file.device_control(commands::OPEN, &name, 4);

@@ -73,7 +73,7 @@ pub fn command() -> Command {
         )
 }
 
-/// Bytes that were given in hexadecimal.
+/// Bytes that are specified in hexadecimal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Bytes(pub Vec<u8>);
 
@@ -356,7 +356,7 @@ fn parse_guid(text: &str) -> Result<Guid, String> {
         .map_err(|_| format!("expected a GUID such as {}", etw_scenarios::provider()))
 }
 
-/// Parses a decimal number, or a hexadecimal one after 0x.
+/// Parses a decimal number, or a hexadecimal number after 0x.
 fn parse_mask(text: &str) -> Result<u64, String> {
     text.strip_prefix("0x")
         .or_else(|| text.strip_prefix("0X"))

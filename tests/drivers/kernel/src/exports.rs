@@ -15,7 +15,7 @@ const fn read<T: Copy>(address: u64) -> T {
     unsafe { (address as *const T).read() }
 }
 
-/// Returns the object type that an exported variable points to.
+/// Returns the object type to which an exported variable points.
 pub fn object_type(name: &str) -> u64 {
     read(variable(name))
 }
@@ -55,7 +55,7 @@ pointers! {
     TmTransactionObjectType
 }
 
-/// Reads variables as declared by wdk-sys.
+/// Reads variables with their declarations in wdk-sys.
 fn declared() {
     // SAFETY: the declaration is the header's.
     let types = unsafe { wdk_sys::PsProcessType };
@@ -103,7 +103,7 @@ pub fn variables() {
     let system: u64 = read(variable("PsInitialSystemProcess"));
     same!(call!("PsGetProcessId", system), 4);
     let exports: u64 = read(variable("SeExports"));
-    // SeDebugPrivilege, and the SID of the local system.
+    // The values are SeDebugPrivilege, and the SID of the local system.
     same!(read::<u64>(exports + 144), 20);
     let local_system: u64 = read(exports + 264);
     same!(read::<[u8; 12]>(local_system) == [1, 1, 0, 0, 0, 0, 0, 5, 18, 0, 0, 0], true);

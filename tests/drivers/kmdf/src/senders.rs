@@ -1,5 +1,5 @@
-//! A request's data from its sender: the buffers of its IRP, the parameters of an open, and the
-//! buffers that another driver passes with `METHOD_NEITHER` and `METHOD_IN_DIRECT`.
+//! The data of a request that its sender determines: the buffers of its IRP, the parameters of an
+//! open, and the buffers that another driver passes with `METHOD_NEITHER` and `METHOD_IN_DIRECT`.
 
 use core::{
     ptr, slice,
@@ -25,12 +25,12 @@ const METHOD_NEITHER: ULONG = 3;
 /// The parameters of the last open: the access in the framework's parameters and in the IRP's, the
 /// options, and the attributes with the shared access.
 static OPENED: [AtomicU32; 4] = [const { AtomicU32::new(0) }; 4];
-/// The command that the completion of the driver's own request completes, or null.
+/// The command that is completed when the driver's own request completes, or null.
 static WAITING: AtomicPtr<wdk_sys::WDFREQUEST__> = AtomicPtr::new(ptr::null_mut());
 /// The output memory of the driver's own request, or null.
 static OUTPUT: AtomicPtr<wdk_sys::WDFMEMORY__> = AtomicPtr::new(ptr::null_mut());
 
-/// Runs a command of this module. Returns false if the command is not one of them.
+/// Runs a command of this module. Returns false if the command belongs to another module.
 pub fn device_control(device: WDFDEVICE, request: WDFREQUEST, code: ULONG) -> bool {
     match code {
         commands::OPENED => {
