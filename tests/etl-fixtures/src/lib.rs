@@ -1,4 +1,4 @@
-//! Events, records and files that the tests of several crates use, and the comparison with third-party
+//! Events, records and files that several crates' tests use, and the comparison with third-party
 //! decoders.
 
 #![expect(

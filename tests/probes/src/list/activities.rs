@@ -24,7 +24,7 @@ pub const RUN: &[(&str, Run)] = &[
     ("implicit-activity-at-dispatch", implicit_at_dispatch),
 ];
 
-/// Fails if the driver could not run the operation in a place.
+/// Fails if the driver could not run the operation in this context.
 fn available(reply: &Reply, place: u32, otherwise: &str) -> Result<(), HostError> {
     match place {
         _ if reply.available != 0 => Ok(()),
@@ -73,7 +73,7 @@ fn kernel_routine(stage: &mut Stage<'_>) -> Result<Values, HostError> {
 
 fn kernel_use(stage: &mut Stage<'_>, places: &[(&str, u32)]) -> Result<Values, HostError> {
     let mut values = Values::default();
-    // The kernel need not have the routine; that is also a valid answer.
+    // The kernel may lack the routine; that is also a valid answer.
     if !has_kernel_routine(stage)? {
         return Ok(values.with("exists", false));
     }
@@ -88,7 +88,7 @@ fn kernel_use(stage: &mut Stage<'_>, places: &[(&str, u32)]) -> Result<Values, H
     Ok(values)
 }
 
-/// Writes an event without an id in a place, after setting the thread's id, and returns a word that
+/// Sets the thread's id, and writes an event without an id in this context. Returns a word that
 /// describes the event's id.
 fn implicit(stage: &mut Stage<'_>, place: u32, setter: u32) -> Result<&'static str, HostError> {
     let session = stage.enabled(5)?;

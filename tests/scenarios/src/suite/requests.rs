@@ -49,7 +49,7 @@ fn wrong_requests() -> Vec<Wrong> {
     };
     let all = size_of::<Statistics>();
     vec![
-        // Unknown control codes: another function, another method, another device type.
+        // The control codes are unknown: another function, another method, another device type.
         (0x0022_2FFC, vec![], 0, INVALID_DEVICE_REQUEST),
         (IOCTL_ECHO | 3, vec![1], 1, INVALID_DEVICE_REQUEST),
         (IOCTL_GET_STATISTICS ^ (1 << 16), vec![], all, INVALID_DEVICE_REQUEST),

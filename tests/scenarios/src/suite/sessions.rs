@@ -206,7 +206,7 @@ fn capture_state(stage: &mut Stage<'_>) -> Result<(), Failure> {
 
 /// The control code of a notification that enables the provider.
 const ENABLE: u32 = 1;
-/// The control code of a notification that disables it.
+/// The control code of a notification that disables the provider.
 const DISABLE: u32 = 0;
 
 fn told(stage: &mut Stage<'_>) -> Result<(), Failure> {
