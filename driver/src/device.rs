@@ -137,7 +137,7 @@ fn configure(init: PWDFDEVICE_INIT) -> Result<(), NTSTATUS> {
     let mut sddl =
         UNICODE_STRING { Length: length, MaximumLength: length, Buffer: SDDL.as_ptr().cast_mut() };
     let sddl: PUNICODE_STRING = &raw mut sddl;
-    // SAFETY: the framework passed the init, and the text is a constant that it reads.
+    // SAFETY: the framework passed the init, and reads the string, which is a constant.
     check(unsafe { call_unsafe_wdf_function_binding!(WdfDeviceInitAssignSDDLString, init, sddl) })
 }
 

@@ -7,7 +7,7 @@
 #![no_std]
 #![allow(
     clippy::cast_possible_truncation,
-    reason = "sizes of the WDK's structures fit the fields that hold them"
+    reason = "the sizes of WDK structures fit in their size fields"
 )]
 
 extern crate alloc;

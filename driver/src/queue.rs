@@ -236,7 +236,7 @@ fn finish(request: WDFREQUEST, result: Result<usize, NTSTATUS>) {
 extern "C" fn read(queue: WDFQUEUE, request: WDFREQUEST, length: usize) {
     let device = device_of(queue);
     let result = Buffer::output(request, 1).map(|output| {
-        // SAFETY: the request is completed below, and its buffer is used here only.
+        // SAFETY: the request is completed below, and nothing else uses its buffer.
         let output = unsafe { output.bytes_mut() };
         let count = device.with_kept(|kept| {
             let count = kept.len().min(output.len());
@@ -415,7 +415,7 @@ fn simulate_reads(request: WDFREQUEST) -> Result<usize, NTSTATUS> {
     Ok(0)
 }
 
-/// Keeps a request pending until it is woken or cancelled.
+/// Makes a request pending until it is woken or canceled.
 fn wait(device: &Device, request: WDFREQUEST) -> Result<(), NTSTATUS> {
     // Check the output buffer now, while the request can still be rejected.
     Buffer::output(request, size_of::<u64>())?;
@@ -437,7 +437,7 @@ fn wake(device: &Device) -> Result<usize, NTSTATUS> {
     check(found).map_err(|_| STATUS_NOT_FOUND)?;
     let number = device.woken.fetch_add(1, Ordering::Relaxed).wrapping_add(1);
     let result = Buffer::output(request, size_of::<u64>()).and_then(|output| {
-        // SAFETY: the request is completed below, and its buffer is used here only.
+        // SAFETY: the request is completed below, and nothing else uses its buffer.
         let output = unsafe { output.bytes_mut() };
         number.write_to_prefix(output).map_err(|_| STATUS_BUFFER_TOO_SMALL)?;
         Ok(size_of::<u64>())
@@ -454,14 +454,14 @@ pub fn purge_waiting(device: &Device) {
     }
 }
 
-/// `EvtIoCanceledOnQueue`: a waiting request was cancelled or its device is being removed.
+/// `EvtIoCanceledOnQueue`: a waiting request was canceled or its device is being removed.
 extern "C" fn canceled_while_waiting(_queue: WDFQUEUE, request: WDFREQUEST) {
     stop(request, IOCTL_WAIT, Err(STATUS_CANCELLED));
 }
 
 fn get_statistics(device: &Device, request: WDFREQUEST) -> Result<usize, NTSTATUS> {
     let output = Buffer::output(request, size_of::<Statistics>())?;
-    // SAFETY: the request is completed after this, and its buffer is used here only.
+    // SAFETY: the request is completed after this, and nothing else uses its buffer.
     let output = unsafe { output.bytes_mut() };
     device.statistics().write_to_prefix(output).map_err(|_| STATUS_BUFFER_TOO_SMALL)?;
     Ok(size_of::<Statistics>())

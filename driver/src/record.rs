@@ -1,7 +1,7 @@
 //! A record of ETW's notifications to the provider, for the device's clients.
 //!
-//! Notifications and requests run concurrently on any processor, so all fields are atomic: nothing
-//! here locks, waits or allocates.
+//! Notifications and requests run concurrently on any processor, so all fields are atomic: the
+//! record never locks, waits or allocates.
 
 use core::{
     array,

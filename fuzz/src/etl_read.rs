@@ -37,15 +37,15 @@ const TABLED: usize = 4;
 /// The number of items in a file, by kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Contents {
-    /// The events.
+    /// The number of events.
     pub events: usize,
-    /// The events that decode completely.
+    /// The number of events that decode completely.
     pub decoded: usize,
-    /// The spans between start and stop events.
+    /// The number of spans between start and stop events.
     pub spans: u64,
-    /// The records that are not events.
+    /// The number of records that are not events.
     pub others: usize,
-    /// The damaged parts of the file.
+    /// The number of damaged parts of the file.
     pub damages: usize,
 }
 
@@ -94,7 +94,7 @@ pub fn check(data: &[u8]) -> Result<Contents, String> {
 }
 
 fn place(offset: u64) -> usize {
-    usize::try_from(offset).expect("offsets are those of a file in memory")
+    usize::try_from(offset).expect("the file is in memory")
 }
 
 fn check_refusal(error: &ReadError, length: usize) -> String {
@@ -344,7 +344,8 @@ fn check_perfetto(trace: &Trace, decoded: &[Decoded]) -> u64 {
     summary.slices
 }
 
-/// Checks that a file of packets is a sequence of blocks, with as many packets and interfaces as counted.
+/// Checks that a pcapng file is a sequence of blocks, and that it contains the counted numbers of
+/// packets and interfaces.
 fn check_pcapng(trace: &Trace, events: &[&Event]) {
     let capture = pcapng::Capture::default();
     let writer = pcapng::Writer::new(Vec::new(), trace.header(), capture);
@@ -389,7 +390,7 @@ fn varint(bytes: &[u8]) -> (u64, &[u8]) {
             return (value, &bytes[at + 1..]);
         }
     }
-    panic!("a number has an end");
+    panic!("a number must have an end");
 }
 
 /// Checks that a page keeps its data in a single element, whatever the data contains.

@@ -50,7 +50,7 @@ struct Header {
 enum Step {
     /// Writes an event on a processor.
     Write { processor: u8, event: Box<Event> },
-    /// Writes the previous event again, with user data of this size.
+    /// Writes the previous event again, with user data of `bytes` bytes.
     Large { processor: u8, bytes: u16 },
     /// Flushes a processor's buffer.
     Flush { processor: u8, time: i64 },
@@ -201,21 +201,21 @@ pub struct Written {
     pub compressed: bool,
     /// True if the session's header was rejected and replaced by a similar valid one.
     pub corrected: bool,
-    /// The events in the file.
+    /// The number of events in the file.
     pub events: usize,
-    /// The events' extended data items.
+    /// The number of the events' extended data items.
     pub items: usize,
     /// The size of the largest user data of an event.
     pub largest: usize,
-    /// The events that are too large for the session's buffers.
+    /// The number of events that are too large for the session's buffers.
     pub refused: usize,
-    /// The buffers in the file.
+    /// The number of buffers in the file.
     pub buffers: usize,
-    /// The buffers that replaced the oldest one.
+    /// The number of buffers that replaced the oldest one.
     pub replaced: usize,
-    /// The processors of the buffers.
+    /// The number of processors that have buffers.
     pub processors: usize,
-    /// The lost events and buffers.
+    /// The numbers of lost events and buffers.
     pub lost: (u32, u32),
 }
 

@@ -134,7 +134,7 @@ struct Descriptor {
 static CALLBACK: AtomicUsize = AtomicUsize::new(0);
 static CONTEXT: AtomicPtr<c_void> = AtomicPtr::new(std::ptr::null_mut());
 
-/// Registers the provider once, and calls its callback as ETW does.
+/// Registers the provider once, and calls its callback in place of ETW.
 fn notify(kind: u32, data: &[u8]) {
     /// `EVENT_CONTROL_CODE_ENABLE_PROVIDER`.
     const ENABLE: u32 = 1;

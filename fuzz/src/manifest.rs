@@ -8,7 +8,7 @@ use crate::{
     text::{assert_sentence, sentence},
 };
 
-/// The user data with which every event of the manifest is decoded: small counts and lengths, text
+/// The user data that every event of the manifest is decoded with: small counts and lengths, text
 /// and zeros.
 const USER_DATA: &[u8] = b"\x02\0\0\0\x01\0\0\0a\0b\0\0\0text\0\x04\0\0\0\0\0\0\0\x03\x00\xFF\xFE\x01\x02\
     \0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0";

@@ -26,7 +26,7 @@ pub fn check(data: &[u8]) -> Result<(), String> {
     let first = check_image_bytes(name, data).map_err(|error| explained(&error));
     let second = check_image_bytes(name, data).map_err(|error| error.to_string());
     assert_eq!(first, second);
-    // An accepted image has the parts that every driver has.
+    // An accepted image has the parts that every driver must have.
     if first.is_ok() {
         assert_eq!(data.first_chunk(), Some(b"MZ"));
         assert!(size_of_image(data).is_some_and(|size| size > 0));

@@ -18,8 +18,8 @@ pub fn assert_sentence(error: &impl std::fmt::Display) {
 /// Checks an error's text with [`assert_sentence`], and returns it.
 pub fn sentence(error: &impl std::fmt::Display) -> String {
     let text = error.to_string();
-    assert!(!text.trim().is_empty(), "an error has no text");
-    assert!(!text.contains('\n'), "an error has several lines: {text:?}");
+    assert!(!text.trim().is_empty(), "an error must have text");
+    assert!(!text.contains('\n'), "an error must be on one line: {text:?}");
     assert_harmless(&text);
     text
 }

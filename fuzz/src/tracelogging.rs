@@ -107,7 +107,7 @@ fn encode_field(field: &Field, blob: &mut Vec<u8>) {
     };
     blob.push(in_code(field.in_type) | count | CHAIN);
     let out = if field.in_type == Encoding::Known(InType::Struct) {
-        u8::try_from(field.fields.len()).expect("a structure has 127 members at most")
+        u8::try_from(field.fields.len()).expect("a structure can have at most 127 members")
     } else {
         out_code(field.out_type)
     };

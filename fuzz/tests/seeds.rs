@@ -207,7 +207,7 @@ fn etl_read_seeds() {
             ("compressed_damaged.etl", Ok(damaged(8, 2, 1))),
             ("compressed_cut.etl", Ok(damaged(8, 2, 1))),
             ("too_short.etl", Err("the file ends within the trace's header event")),
-            ("no_buffer_size.etl", Err("a buffer cannot have 1031 bytes")),
+            ("no_buffer_size.etl", Err("a buffer cannot be 1031 bytes long")),
             ("compressed.etl", Err("the first buffer is compressed")),
             ("no_header_event.etl", Err("the first record is not a header event")),
         ],
@@ -234,7 +234,7 @@ fn etl_round_trip_seeds() {
     assert_eq!(seeds.len(), wanted.len());
     for (name, wanted) in wanted {
         let seed = seeds.iter().find(|seed| seed.name == name).unwrap();
-        // Decodes a session from the seed's bytes, as the fuzzer does.
+        // Like the fuzzer, decode a session from the seed's bytes.
         let session = Session::arbitrary_take_rest(Unstructured::new(&seed.bytes)).unwrap();
         let written = etl_round_trip::check(&session);
         assert!(wanted(&written), "{name}: {written:?}");

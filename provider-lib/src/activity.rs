@@ -61,8 +61,8 @@ fn control(code: u32, id: Guid) -> Result<ActivityId, ActivityError> {
 /// An operation that can end on a different thread, and at a different IRQL, than it started. For
 /// example, a driver keeps the activity of a request in the request's context.
 ///
-/// The start event contains the activity's id and the id of the related activity, from which it
-/// originates ([`WriteOptions::starts`](crate::WriteOptions::starts)). The other events of the
+/// The start event contains the activity's id and the id of the related activity that it
+/// originates from ([`WriteOptions::starts`](crate::WriteOptions::starts)). The other events of the
 /// activity contain its id.
 ///
 /// ```
@@ -141,7 +141,7 @@ impl Activity {
         }
     }
 
-    /// Returns the activity with an id that another component created, for example the sender of a
+    /// Returns the activity whose id another component created, for example the sender of a
     /// request, which passes the id with the request. The events of all components then belong to
     /// one activity. The result has no related activity.
     #[must_use]
@@ -155,7 +155,7 @@ impl Activity {
         self.id
     }
 
-    /// Returns the related activity, from which this one originates.
+    /// Returns the related activity that this one originates from.
     #[must_use]
     pub const fn related(&self) -> Option<ActivityId> {
         if self.related.0.is_null() { None } else { Some(self.related) }
@@ -178,7 +178,7 @@ impl ActivityId {
         self.0
     }
 
-    /// Returns the bytes by reference, as ETW takes them.
+    /// Returns the bytes by reference, as ETW expects them.
     pub(crate) const fn as_guid(&self) -> &Guid {
         &self.0
     }

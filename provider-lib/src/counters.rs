@@ -49,7 +49,7 @@ impl Counters {
     pub fn is_writing(&self) -> bool {
         loop {
             let before = self.notified.load(Ordering::SeqCst);
-            // A write is either counted here, or sees the reason that closes the provider.
+            // A write is included in this count, or sees the reason that closes the provider.
             if self.unprotected.load(Ordering::SeqCst) == 0 {
                 return false;
             }

@@ -161,7 +161,7 @@ impl Provider {
 /// panic.
 ///
 /// A string is cut, between characters, if it is longer than half of `DATA` bytes or than the space
-/// that is left. A field that does not fit in one of the buffers is left out. Both are counted in
+/// that is left. A field that does not fit in one of the buffers is omitted. Both are counted in
 /// [`Failures::cut`](crate::Failures::cut) when the event is written. If a string was cut, the
 /// provider writes an event `FieldCut` about the first such string before the event.
 ///
@@ -190,7 +190,7 @@ pub struct DynamicEvent<const METADATA: usize, const DATA: usize> {
     metadata: Buffer<METADATA>,
     data: Buffer<DATA>,
     fields: u16,
-    /// The number of fields that were cut or left out.
+    /// The number of fields that were cut or omitted.
     lost: u16,
     /// The first string that was cut.
     cut: Option<CutField>,
@@ -209,7 +209,7 @@ impl<const METADATA: usize, const DATA: usize> DynamicEvent<METADATA, DATA> {
         const {
             assert!(
                 METADATA >= 4 && METADATA <= 0x7FFF && DATA <= 0x7FFF,
-                "each buffer of a dynamic event can have at most 32,767 bytes, and the one for \
+                "each buffer of a dynamic event can be at most 32,767 bytes long, and the one for \
                  metadata needs at least 4"
             );
         }
@@ -275,7 +275,7 @@ impl<const METADATA: usize, const DATA: usize> DynamicEvent<METADATA, DATA> {
     }
 
     /// Adds formatted arguments as a string, as [`Self::str`] does. If a `Display` or `Debug`
-    /// implementation returns an error, the string ends there.
+    /// implementation returns an error, the string ends at that point.
     ///
     /// Formatting stops at the first part that does not fit: the formatter then returns an error,
     /// so an implementation that propagates errors spends no time on text that is discarded. The
@@ -301,7 +301,7 @@ impl<const METADATA: usize, const DATA: usize> DynamicEvent<METADATA, DATA> {
         }
     }
 
-    /// Returns the number of fields that were cut or left out.
+    /// Returns the number of fields that were cut or omitted.
     #[must_use]
     pub const fn lost(&self) -> u16 {
         self.lost
@@ -336,7 +336,7 @@ impl<const METADATA: usize, const DATA: usize> DynamicEvent<METADATA, DATA> {
         self.field(name, &[in_type.code()], value);
     }
 
-    /// Adds a field of fixed size, or leaves it out if a buffer has no space for it.
+    /// Adds a field of fixed size, or omits it if a buffer has no space for it.
     fn field(&mut self, name: FieldName<'_>, types: &[u8], value: &[u8]) {
         if self.data.room().len() >= value.len()
             && self.metadata.append([name.0.as_bytes(), &[0], types])

@@ -52,7 +52,7 @@ impl<const N: usize> EventBlob<N> {
     #[expect(clippy::inline_always, reason = "the function only takes an address")]
     pub const fn tracelogging(&'static self) -> EventRef<true> {
         const {
-            assert!(N >= 2, "a TraceLogging event has metadata");
+            assert!(N >= 2, "a TraceLogging event must have metadata");
         }
         EventRef(ptr::from_ref(self).cast())
     }
@@ -78,9 +78,9 @@ impl<const HAS_METADATA: bool> EventRef<HAS_METADATA> {
 impl EventRef<true> {
     /// Returns the event metadata.
     const fn metadata(self) -> &'static [u8] {
-        // SAFETY: the pointer is to a whole blob, in which the metadata follows the descriptor.
+        // SAFETY: the pointer is to a whole blob, whose metadata follows the descriptor.
         let start = unsafe { self.0.cast::<u8>().add(size_of::<EventDescriptor>()) };
-        // SAFETY: `EventBlob::tracelogging` checked that there are two bytes.
+        // SAFETY: `EventBlob::tracelogging` checked that the metadata is at least two bytes long.
         let size = unsafe { start.cast::<[u8; 2]>().read() };
         // SAFETY: `EventBlob::new` checked that the size is right.
         unsafe { slice::from_raw_parts(start, u16::from_le_bytes(size) as usize) }
@@ -226,7 +226,7 @@ impl<const HAS_METADATA: bool> Write<'_, HAS_METADATA> {
         self.provider.write_field_cut(&self.guard, self.event.descriptor(), options, name, cut);
     }
 
-    /// Counts a formatted text that did not fit in the event.
+    /// Counts a formatted string that did not fit in the event.
     #[inline]
     pub fn count_cut(&self, text: &Formatted) {
         if text.is_cut() {
@@ -323,8 +323,8 @@ impl Provider {
 const FIELD_CUT: &[u8] = b"\x36\0\0FieldCut\0Event\0\x82\x23Id\0\x06Version\0\x04Field\0\x06\
 Length\0\x0aKept\0\x0a";
 
-/// Returns the name in event metadata. It follows the size and the tag; the top bit is set in all
-/// bytes of the tag except the last.
+/// Returns the name in event metadata. It follows the size and the tag; in all bytes of the tag
+/// except the last, the top bit is set.
 pub fn name_in(metadata: &[u8]) -> &CStr {
     let tag = metadata.get(2..).unwrap_or_default();
     let end = tag.iter().position(|byte| byte & 0x80 == 0).unwrap_or(0);
@@ -375,7 +375,8 @@ pub fn block_of_size<T: PlainData, const SIZE: usize>(block: &T) -> EventDataDes
     EventDataDescriptor::of(block)
 }
 
-/// Returns the number of structures of this size in bytes that are known to fit in an event.
+/// Returns the number of structures, of `SIZE` bytes each, in bytes that are known to fit in an
+/// event.
 #[must_use]
 #[inline(always)]
 #[expect(

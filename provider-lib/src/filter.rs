@@ -62,7 +62,7 @@ impl<'a> FilterData<'a> {
 }
 
 impl FilterData<'_> {
-    /// Copies as much of the data as fits in `N` bytes.
+    /// Copies the data, up to `N` bytes.
     #[must_use]
     pub fn copied<const N: usize>(&self) -> FilterCopy<N> {
         let mut copy = FilterCopy::EMPTY;

@@ -33,7 +33,7 @@
 //! }
 //!
 //! fn unload() {
-//!     // An error here is a defect of the driver, so print it in the debugger; see `unregister`.
+//!     // An error is a defect of the driver, so print it in the debugger; see `unregister`.
 //!     if let Err(error) = trace::unregister() {
 //!         debug_print(format_args!("contoso_driver: {error}"));
 //!     }
@@ -42,8 +42,8 @@
 //! ```
 //!
 //! [`provider`](macro@provider) documents declarations. [`event!`](macro@event) declares and writes
-//! an event in one place. Events in a manifest are decoded with the image's resources, which the
-//! driver's build script adds by means of the crate `wdk-etw-build`; `TraceLogging` events need no
+//! an event in one statement. Events in a manifest are decoded with the image's resources, which
+//! the driver's build script adds with the crate `wdk-etw-build`; `TraceLogging` events need no
 //! resources.
 //!
 //! # IRQL
@@ -104,7 +104,7 @@
     )
 )]
 
-// Fields of the types `usize`, `isize` and `Pointer` have 64 bits.
+// Fields of the types `usize`, `isize` and `Pointer` are 64 bits wide.
 const _: () = assert!(
     size_of::<usize>() <= size_of::<u64>(),
     "events cannot have integers of this target's size"
@@ -174,7 +174,7 @@ pub use etw_wire::{
     limits::MAX_DATA_DESCRIPTORS,
 };
 
-/// Declares and writes a `TraceLogging` event in one place, if a session enables it.
+/// Declares a `TraceLogging` event in a statement, and writes it if a session enables it.
 ///
 /// The arguments are the provider, the event's name, its `level` and `keyword` (or `keyword =
 /// none`), optionally `opcode`, `tag`, `activity`, `related`, `starts`, `flags` and
@@ -220,7 +220,7 @@ macro_rules! event {
 ///
 /// | | |
 /// |---|---|
-/// | `name = "…"` | the provider's name, from which the standard hash derives its GUID |
+/// | `name = "…"` | the provider's name; the standard hash derives the GUID from it |
 /// | `guid = "…"` | the provider's GUID, instead of the hash of its name |
 /// | `group = "…"` | the GUID of the provider group that the provider joins |
 /// | `trait_(128, b"…")` | a custom trait, of a type from 128 to 255 |
@@ -267,7 +267,7 @@ macro_rules! event {
 ///         Operational = 16,
 ///     }
 ///
-///     /// A value map: names for numbers. The underlying type is `u32` or the one in `repr`.
+///     /// A value map: names for numbers. The underlying type is `u32` unless `repr` states one.
 ///     #[map]
 ///     #[repr(u8)]
 ///     pub enum Direction {
@@ -322,8 +322,8 @@ macro_rules! event {
 /// one field. Without `message`, viewers show the first paragraph of a manifest event's doc comment.
 ///
 /// Every event has a level (`Critical`, `Error`, `Warning`, `Info`, `Verbose`, `LogAlways`, or
-/// one of the provider's own, 16 to 255) and keywords (`READ | WRITE`, or explicitly `none`). Without
-/// `version` the version is 0, and without `opcode` the opcode is `Info`.
+/// one that the provider defines, 16 to 255) and keywords (`READ | WRITE`, or explicitly `none`).
+/// Without `version` the version is 0, and without `opcode` the opcode is `Info`.
 /// The event's name is the function's name in Pascal case, and a field's name is the parameter's,
 /// unless `name` is given. `tag` on an event and `#[tag = …]` on a field add a 28-bit tag to the
 /// event metadata.
@@ -364,8 +364,8 @@ macro_rules! event {
 ///
 /// # Channels
 ///
-/// A channel is a log of Event Viewer: `#[channel(Admin)]`, `Operational`, `Analytic` or `Debug`. The
-/// log's name is that of the provider and of the variant, such as `Contoso.Disk/Operational`.
+/// A channel is a log in Event Viewer: `#[channel(Admin)]`, `Operational`, `Analytic` or `Debug`.
+/// The log's name consists of the provider's and the variant's, such as `Contoso.Disk/Operational`.
 /// `#[channel(Import)]` is a Windows log: `System = 8`, `Application = 9` or `Security = 10`. A
 /// channel of the provider can have settings, as in `#[channel(Operational, enabled = true, isolation =
 /// System)]`: `enabled`, `isolation`, `access`, `max_size`, `retention` and `auto_backup`. Without
@@ -404,8 +404,8 @@ macro_rules! event {
 ///
 /// A string or array that does not fit in the event is cut, between characters or elements.
 /// [`Failures::cut`] counts the cuts, and the provider writes a `TraceLogging` event `FieldCut` before the
-/// event, with the event's level and keywords. It has the event's id and name, the field's index, and its
-/// length before and after.
+/// event, with the event's level and keywords. It contains the event's id and name, the field's index, and
+/// the field's length before and after.
 ///
 /// A `usize` or `isize` that does not fit in its `#[repr(…)]` type is written as the type's largest
 /// or smallest number. This counts as a cut, and `FieldCut` contains the number before and after in
@@ -424,8 +424,8 @@ macro_rules! event {
 /// - Every event is printed, even while no session enables it and while the provider is not registered. So
 ///   the event's `is_enabled()` is always true, its arguments are always evaluated, and a rate limit
 ///   counts all occurrences. ETW receives an event only if a session enables it.
-/// - A line shows the first 128 characters of a text, 32 bytes and 16 elements of an array. It ends with
-///   `...` if it is cut. An `Arguments` value is formatted a second time.
+/// - A line shows at most 128 characters of a string, 32 bytes of a byte field and 16 elements of an array.
+///   It ends with `...` if it is cut. An `Arguments` value is formatted a second time.
 /// - The component is `DPFLTR_IHVDRIVER_ID`; the level is `DPFLTR_ERROR_LEVEL` for `Critical` and `Error`,
 ///   `DPFLTR_WARNING_LEVEL`, `DPFLTR_INFO_LEVEL` for `Info` and `LogAlways`, and `DPFLTR_TRACE_LEVEL` for
 ///   the others. Windows prints only errors unless the component's mask says otherwise.

@@ -10,12 +10,12 @@ use crate::{
 /// A limit counts occurrences, not time: it writes every n-th occurrence, beginning with the first,
 /// or only the first. `emit!` and `event!` accept three forms:
 ///
-/// - `every = 100` writes the occurrences 1, 101, 201 and so on of this place in the source;
+/// - `every = 100` writes the occurrences 1, 101, 201 and so on at this call site;
 /// - `once` writes the first occurrence;
 /// - `limit = READS` uses a limit that the driver declares, in a `static` or in a structure such as
-///   a device's context. Several places can share it, and the driver can read the number of omitted
-///   events and reset the limit. A temporary value or a `const` is refused, because it would admit
-///   every occurrence.
+///   a device's context. Several call sites can share it, and the driver can read the number of
+///   skipped events and reset the limit. A temporary value or a `const` is refused, because it
+///   would admit every occurrence.
 ///
 /// ```
 /// # #[wdk_etw::provider(name = "Contoso.Driver")]
@@ -36,10 +36,10 @@ use crate::{
 /// ```
 ///
 /// While no session enables the event, nothing is counted. The arguments of a skipped occurrence
-/// are not evaluated. Skipped occurrences are counted here ([`Self::left_out`]) and, when the limit
-/// admits the next one, in the provider ([`Statistics::left_out`](crate::Statistics::left_out)). An
-/// occurrence that the limit admits counts even if the write fails or only the match-all keywords
-/// exclude the event.
+/// are not evaluated. The limit counts skipped occurrences ([`Self::left_out`]) and, when it admits
+/// the next one, adds them to the provider's counter
+/// ([`Statistics::left_out`](crate::Statistics::left_out)). An occurrence that the limit admits
+/// counts even if the write fails or only the match-all keywords exclude the event.
 ///
 /// Every function is wait-free: one atomic addition for each occurrence, and no reader waits.
 pub struct RateLimit {
@@ -122,7 +122,7 @@ impl RateLimit {
         }
     }
 
-    /// Returns the number of occurrences that the limit left out since it was created or reset.
+    /// Returns the number of occurrences that the limit skipped since it was created or reset.
     #[must_use]
     pub fn left_out(&self) -> u64 {
         let occurrences = self.occurrences.load(Ordering::Relaxed);
@@ -153,7 +153,7 @@ impl Provider {
         if limit.admitted.contains(before) {
             if before != 0 {
                 // All limits share the provider's counter, so a limit adds to it only when it
-                // admits an event, not for each omitted event.
+                // admits an event, not for each skipped event.
                 self.counters.count_left_out(limit.every.wrapping_sub(1));
             }
             true
@@ -178,8 +178,8 @@ impl Provider {
     }
 }
 
-/// The option type of a rate limit that follows other options. It has no values: `emit!` and
-/// `event!` take the limit first.
+/// The option type of a rate limit that follows other options. It has no values: in `emit!` and
+/// `event!`, the limit must come first.
 #[doc(hidden)]
 #[diagnostic::on_unimplemented(
     message = "the rate limit must be the first option: `emit!(trace::event(…), every = 100, \

@@ -14,7 +14,7 @@ use crate::{
     event::EventRef, ffi, irql, provider::StaticProvider, write::Options,
 };
 
-/// The most characters, bytes and elements of a value that a line shows.
+/// The maximum number of a value's characters that a line shows.
 const MAX_CHARACTERS: usize = 128;
 const MAX_BYTES: usize = 32;
 const MAX_ELEMENTS: usize = 16;
@@ -35,7 +35,7 @@ impl Line<'_> {
     }
 }
 
-/// A field's value as text in a line.
+/// A value that a line can show as text.
 pub trait Print {
     /// Writes the value.
     ///
@@ -265,8 +265,7 @@ pub fn bits(to: &mut dyn fmt::Write, value: u32, entries: &[(u32, &str)]) -> fmt
     if rest != 0 || separator.is_empty() { write!(to, "{separator}{rest:#x}") } else { Ok(()) }
 }
 
-/// Text between quotation marks, in which control characters are escaped, so that an event takes one
-/// line.
+/// Text between quotation marks. Control characters are escaped, so that an event takes one line.
 struct Quoted<'a> {
     to: &'a mut dyn fmt::Write,
     /// The number of characters that may follow.
@@ -291,7 +290,7 @@ impl fmt::Write for Quoted<'_> {
     }
 }
 
-/// Writes a text between quotation marks.
+/// Writes text between quotation marks.
 fn quoted(
     to: &mut dyn fmt::Write,
     text: impl FnOnce(&mut dyn fmt::Write) -> fmt::Result,

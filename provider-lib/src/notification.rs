@@ -112,7 +112,7 @@ mod tests {
         assert!(!passes(5, 3) && !passes(4, 1) && !passes(4, 2));
     }
 
-    // R-K3: it is then unknown whether match-all applies (ETW-3.4.4), so ETW decides.
+    // R-K3: whether match-all then applies is unknown (ETW-3.4.4), so ETW decides.
     #[test]
     fn with_all_keywords_in_match_any_no_event_is_excluded_by_match_all() {
         for any in [0, u64::MAX] {

@@ -2,17 +2,17 @@
 
 use crate::{DynamicEvent, FieldName};
 
-/// The size in bytes of the metadata of an event: the names and types of its fields.
+/// The maximum size in bytes of an event's metadata: the names and types of its fields.
 pub const MAX_METADATA: usize = 512;
 
-/// The size in bytes of the data of an event: the values of its fields.
+/// The maximum size in bytes of an event's data: the values of its fields.
 pub const MAX_DATA: usize = 1024;
 
-/// The maximum size in bytes of a text in an event.
+/// The maximum size in bytes of a string in an event.
 pub const MAX_TEXT: usize = MAX_DATA / 2;
 
-/// The maximum stack use in bytes of writing an event, excluding ETW's own use and that of the
-/// values' `Display` and `Debug` implementations.
+/// The maximum stack use in bytes of writing an event, excluding ETW and the values' `Display` and
+/// `Debug` implementations.
 pub const MAX_STACK: usize = 3072;
 
 /// An event in a facade's buffers.

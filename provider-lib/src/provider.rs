@@ -267,7 +267,7 @@ pub struct Provider<S: ?Sized = [Stripe]> {
 /// provider without a rundown.
 ///
 /// Each write in progress uses the stripe of its stack, so that writes on different processors
-/// mostly change different cache lines. A stripe takes 64 bytes, or 128 on ARM64. Two threads use
+/// usually change different cache lines. A stripe takes 64 bytes, or 128 on ARM64. Two threads use
 /// the same stripe with a probability of about 1 in `N`.
 pub type StaticProvider<const N: usize = DEFAULT_STRIPES> = Provider<[Stripe; N]>;
 
@@ -492,7 +492,7 @@ impl Provider {
     fn configure(&self, handle: u64, traits: Option<&[u8]>) -> Refusals {
         let set = |class, information: &[u8]| {
             // SAFETY: the caller registered the handle, and the information is borrowed for the
-            // call. (A blob has at most 255 bytes.)
+            // call. (A blob is at most 255 bytes long.)
             let status = NtStatus(unsafe {
                 ffi::EtwSetInformation(
                     handle,
@@ -547,8 +547,8 @@ impl Provider {
     /// An unload routine cannot fail, and it gets no error in a correct driver: the driver has
     /// stopped the threads that register or unregister the provider, and no document names a status
     /// with which `EtwUnregister` refuses a valid handle at `PASSIVE_LEVEL`. So an error is a
-    /// defect: print it ([`debug_print`](crate::debug_print)). A driver may also call `KeBugCheckEx`,
-    /// to stop the system here and not at ETW's next notification.
+    /// defect: print it ([`debug_print`](crate::debug_print)). A driver may also call
+    /// `KeBugCheckEx`, which stops the system immediately and not at ETW's next notification.
     pub fn unregister(&'static self) -> Result<(), UnregisterError> {
         if !self.rundown.protects() {
             return Err(UnregisterError::NoRundown);
@@ -560,14 +560,14 @@ impl Provider {
     /// none`). The function does not wait for writes of such a provider.
     ///
     /// Debug builds count the writes. If one is in progress, the function waits for the provider's
-    /// hooks to return, as ETW does. If a write is still in progress then, it returns
-    /// [`UnregisterError::WriteInProgress`] without calling ETW.
+    /// hooks to return, as ETW does. If a write is still in progress after that, the function
+    /// returns [`UnregisterError::WriteInProgress`] without calling ETW.
     ///
     /// # Safety
     ///
     /// If the provider has no rundown, no write to it may be in progress on any thread, except in
-    /// the provider's own hooks, for which ETW waits: each write happens before the call or after
-    /// the function has returned. This includes [`Self::provider_enabled`] and
+    /// the provider's own hooks, because ETW waits for them: each write happens before the call or
+    /// after the function has returned. This includes [`Self::provider_enabled`] and
     /// [`Self::event_enabled`]. In `EvtDriverUnload` this holds once the driver's timers, DPCs,
     /// work items, threads and other callbacks have stopped.
     ///
@@ -716,7 +716,7 @@ impl Provider {
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "the function is one comparison in release builds")]
     fn start_unprotected(&self, reasons: u32) -> Option<Guard<'_>> {
-        // Acquire: what was stored before the reason was removed happens before the write.
+        // Acquire: all stores before the reason was removed happen before the write.
         #[cfg(not(debug_assertions))]
         let (guard, order) = (Guard::Unprotected, Ordering::Acquire);
         #[cfg(debug_assertions)]
@@ -764,7 +764,7 @@ impl Provider {
     ///
     /// # Safety
     ///
-    /// The address must be that of a [`StaticProvider`] that is a static, or null.
+    /// `context` must be the address of a static [`StaticProvider`], or null.
     const unsafe fn from_context(context: *const c_void) -> Option<&'static Self> {
         if context.is_null() {
             return None;

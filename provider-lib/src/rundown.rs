@@ -22,7 +22,7 @@ const CLOSED: u32 = 1 << 31;
 #[cfg_attr(loom, expect(dead_code, reason = "the model has a slot in each stripe"))]
 pub const LINE: usize = if cfg!(target_arch = "aarch64") { 128 } else { 64 };
 
-/// A place for one write in progress, and a count of the writes that found it taken.
+/// A slot for one write in progress, and a count of the writes that found it taken.
 #[derive(Debug)]
 #[repr(C, align(8))]
 struct Slot {
@@ -83,8 +83,8 @@ impl Slot {
     #[expect(clippy::inline_always, reason = "the function is one atomic operation")]
     fn take(&self) -> bool {
         // Acquire: everything before the slot was freed happens before this. Setting the bit again
-        // has no effect, and takes two instructions less than a compare-exchange. In the model
-        // checker it would be a store that another thread's `FREE` may precede, which no CPU does.
+        // has no effect, and takes two instructions less than a compare-exchange. The model checker
+        // would let another thread's `FREE` precede this store, which no CPU does.
         #[cfg(not(loom))]
         return self.owner.fetch_or(TAKEN, Ordering::Acquire) & TAKEN == FREE;
         #[cfg(loom)]
@@ -164,7 +164,7 @@ impl<const N: usize> Rundown<[Stripe; N]> {
         const {
             assert!(
                 N == 0 || (N.is_power_of_two() && N <= MAX_STRIPES),
-                "a provider has 1, 2, 4, 8, 16, 32 or 64 stripes"
+                "a provider must have 1, 2, 4, 8, 16, 32 or 64 stripes"
             );
         }
         Self { stripes: [const { Stripe::new() }; N] }
@@ -267,11 +267,11 @@ impl Rundown {
             slot.count.fetch_or(CLOSED, Ordering::Relaxed);
         }
         for slot in self.slots() {
-            // Acquire: the slot's last write happens before what follows.
+            // Acquire: the slot's last write happens before the code after `close`.
             while is_fast && !slot.take() {
                 pause();
             }
-            // Acquire: the counted writes also happen before what follows.
+            // Acquire: the counted writes also happen before the code after `close`.
             while slot.count.load(Ordering::Acquire) != CLOSED {
                 pause();
             }

@@ -1,9 +1,9 @@
-//! Computes an index from the current stack. Threads and processors mostly get different ones.
+//! Computes an index from the current stack. Threads and processors usually get different indexes.
 //!
 //! Every thread has its own stack, and so does every processor for its DPCs. In the kernel,
 //! adjacent stacks are 7 pages apart, including the guard page. 7 is coprime to every power of two,
 //! so the page number modulo any power of two distinguishes adjacent stacks. User-mode stacks begin
-//! at multiples of 64 KiB, and mostly at multiples of their size, so the low bits of their page
+//! at multiples of 64 KiB, and usually at multiples of their size, so the low bits of their page
 //! numbers are equal.
 
 /// The size of a page, as a power of two.
@@ -24,8 +24,8 @@ const SPREAD: u64 = 0x9E37_79B9_7F4A_7C15;
 pub fn stack_index<const SIZE: usize>(groups: usize) -> usize {
     let shift = const { PAGE - SIZE.trailing_zeros() };
     if groups << PAGE == 1 << 16 {
-        // This many groups need exactly the page number's bits in the low 16 bits of the address,
-        // which take one instruction less to load.
+        // The index then depends only on the low 16 bits of the address, which take one
+        // instruction less to load.
         return low_bits() >> shift;
     }
     (stack_pointer() >> shift) & groups.wrapping_mul(SIZE).wrapping_sub(1)

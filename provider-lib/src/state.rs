@@ -4,8 +4,8 @@
 //! or zero. They load one word, so they cannot combine the level of one update with the keywords
 //! of another. `docs/reference/event-cost.md` compares this design with others.
 //!
-//! Reading the enable info (level and both keyword masks) takes more than one load. A lock is not
-//! possible: a reader at `DISPATCH_LEVEL` may have interrupted the writer on the same processor,
+//! Reading the enable info (level and both keyword masks) takes more than one load. A lock cannot
+//! be used: a reader at `DISPATCH_LEVEL` may have interrupted the writer on the same processor,
 //! and would deadlock. Instead there are two slots and an index: the writer fills the slot that is
 //! not current, and then makes it current. If the writer finishes one update and begins another
 //! during a read, the slot's version changes, and the reader tries again. After a few attempts it
@@ -55,7 +55,7 @@ impl Slot {
 
 /// Set if a notification overlapped another, and none came later: the masks pass everything.
 const OVERLAPPED: u32 = 1 << 31;
-/// Set in place of [`OVERLAPPED`] while a later notification publishes its enable info.
+/// Set instead of [`OVERLAPPED`] while a later notification publishes its enable info.
 const REPLACED: u32 = 1 << 29;
 /// Set while the masks stay clear.
 const CLOSED: u32 = 1 << 30;

@@ -47,7 +47,7 @@ impl Statistics {
 }
 
 /// The event's metadata: a structure with the failures by status, in the order of [`STATUSES`], and
-/// the other counters. All fields have 64 bits.
+/// the other counters. All fields are 64 bits wide.
 const METADATA: &[u8; 182] = b"\xB6\0\0ProviderStatistics\0Written\0\x0aFailed\0\x98\x07\
 NoMemory\0\x0aBufferOverflow\0\x0aIntegerOverflow\0\x0aLogFileFull\0\x0aInvalidHandle\0\x0a\
 InvalidParameter\0\x0aOther\0\x0aFieldsCut\0\x0aDroppedWhileUnregistered\0\x0aLeftOut\0\x0a";

@@ -2,7 +2,7 @@
 
 use core::fmt;
 
-/// Returns the largest size, up to `room` bytes, at which UTF-8 text can be cut.
+/// Returns the largest size, up to `room` bytes, to which UTF-8 text can be cut.
 pub fn end_of_utf8(bytes: &[u8], room: usize) -> usize {
     // A character has up to three bytes after its first one. A longer run is not UTF-8, which is
     // possible in a C string: it has no characters to keep whole.
@@ -12,7 +12,7 @@ pub fn end_of_utf8(bytes: &[u8], room: usize) -> usize {
         .unwrap_or(room)
 }
 
-/// Returns the largest size, up to `room` bytes, at which UTF-16 text can be cut.
+/// Returns the largest size, up to `room` bytes, to which UTF-16 text can be cut.
 pub fn end_of_utf16(bytes: &[u8], room: usize) -> usize {
     let end = room & !1;
     let unit = |at: usize| match bytes.get(at..at.wrapping_add(2)) {
@@ -28,15 +28,15 @@ pub const fn is_pair(first: u16, second: u16) -> bool {
     first & 0xFC00 == 0xD800 && second & 0xFC00 == 0xDC00
 }
 
-/// A text that keeps the bytes that fit, and counts the bytes up to the end of the first part that
+/// Text that keeps the bytes that fit, and counts the bytes up to the end of the first part that
 /// does not fit. It refuses later parts, so that formatting ends.
 pub struct Text<'a> {
     room: &'a mut [u8],
     /// The number of bytes that were kept.
     pub kept: usize,
-    /// The number of bytes of all parts, including the one that was cut.
+    /// The number of bytes of all parts, including the part that was cut.
     pub length: usize,
-    /// True if something was cut.
+    /// True if a part was cut.
     pub is_cut: bool,
 }
 
@@ -73,7 +73,7 @@ impl fmt::Write for Text<'_> {
     }
 }
 
-/// A formatted text in an event, of at most [`Self::MAX`] bytes.
+/// A formatted string in an event, of at most [`Self::MAX`] bytes.
 pub struct Formatted {
     bytes: [u8; Self::MAX],
     length: usize,
@@ -81,10 +81,10 @@ pub struct Formatted {
 }
 
 impl Formatted {
-    /// The maximum length in bytes. The text is on the stack while its event is written.
+    /// The maximum length in bytes. The string is on the stack while its event is written.
     pub const MAX: usize = 256;
 
-    /// Formats a text.
+    /// Formats a string.
     #[must_use]
     #[inline(never)]
     pub fn new(message: fmt::Arguments<'_>) -> Self {
@@ -94,13 +94,13 @@ impl Formatted {
         Self { bytes, length, is_cut }
     }
 
-    /// Returns the text's bytes.
+    /// Returns the string's bytes.
     #[must_use]
     pub fn as_bytes(&self) -> &[u8] {
         self.bytes.get(..self.length).unwrap_or_default()
     }
 
-    /// Returns whether the text was cut.
+    /// Returns whether the string was cut.
     #[must_use]
     pub const fn is_cut(&self) -> bool {
         self.is_cut

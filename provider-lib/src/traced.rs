@@ -31,8 +31,8 @@ use crate::{NtStatus, WriteError};
 ///
 /// # IRQL
 ///
-/// Any, like the event's own function. An event that is named has the thread's activity; at
-/// `DISPATCH_LEVEL` and above, pass a closure whose [`emit!`](macro@crate::emit) sets the activity.
+/// Any, like the event's own function. An event that is passed by name has the thread's activity;
+/// at `DISPATCH_LEVEL` and above, pass a closure whose [`emit!`](macro@crate::emit) sets it.
 pub trait Traced: Sized {
     /// Passes the status to `write` if this is an error, and returns `self`. `write` can be the
     /// function of an event whose only field is an `NtStatus`.

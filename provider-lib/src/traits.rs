@@ -52,7 +52,7 @@ pub enum TraitsError {
 }
 
 impl TraitsError {
-    /// Returns the error's text, also in `const` functions.
+    /// Returns the error message, also in `const` functions.
     #[must_use]
     pub const fn message(self) -> &'static str {
         match self {

@@ -1,4 +1,4 @@
-//! Field types that the Rust libraries do not have.
+//! Field types that the Rust libraries do not provide.
 
 use core::{ffi::c_void, fmt, slice};
 
@@ -71,7 +71,7 @@ pub struct SystemTime {
 /// 8 bytes: `low_part` at 0, `high_part` at 4. Decoders show it as one hexadecimal number.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[repr(C)]
-#[expect(missing_docs, reason = "the fields are named after those of LUID")]
+#[expect(missing_docs, reason = "the fields are named as in LUID")]
 pub struct Luid {
     pub low_part: u32,
     pub high_part: i32,
@@ -215,7 +215,7 @@ impl<'a> Utf16CStr<'a> {
     }
 
     /// Creates a string from a pointer to its first code unit (`PCWSTR`). The string ends at the
-    /// first NUL, or after 32,767 code units; a surrogate pair that crosses this limit is left out.
+    /// first NUL, or after 32,767 code units; a surrogate pair that crosses this limit is omitted.
     ///
     /// # IRQL
     ///
@@ -304,7 +304,8 @@ impl<'a> Sid<'a> {
             return None;
         }
         let start = start.cast::<u8>();
-        // SAFETY: every identifier is 8 bytes long, which the caller guarantees to be readable.
+        // SAFETY: every identifier is at least 8 bytes long, and the caller guarantees that it is
+        // readable.
         let head = unsafe { slice::from_raw_parts(start, SID_HEAD) };
         let [1, count @ 0..=MAX_SUBAUTHORITIES, ..] = head else {
             return None;
@@ -382,7 +383,7 @@ mod tests {
         // SAFETY: the array contains a NUL.
         let pointed = unsafe { Utf16CStr::from_ptr(units.as_ptr()) };
         assert_eq!(pointed.units(), [0x41, 0x42]);
-        // SAFETY: the array has more than five bytes.
+        // SAFETY: the array is longer than five bytes.
         let counted = unsafe { UnicodeString::from_raw_parts(units.as_ptr(), 5) };
         assert_eq!(counted.units(), [0x41, 0x42]);
     }

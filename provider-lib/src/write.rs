@@ -17,7 +17,7 @@ pub struct WriteFlags(u32);
 impl WriteFlags {
     /// No flags.
     pub const NONE: Self = Self(0);
-    /// Tells ETW that the caller cannot take a page fault, even though it runs below
+    /// Informs ETW that the caller cannot take a page fault, even though it runs below
     /// `DISPATCH_LEVEL`.
     pub const NO_FAULTING: Self = Self(1);
     /// Marks the event as private (`EVENT_WRITE_FLAG_INPRIVATE`). Sessions that enabled the
@@ -73,7 +73,7 @@ impl WriteOptions {
         self
     }
 
-    /// Sets the related activity: the one from which the event's activity originates.
+    /// Sets the related activity that the event's activity originates from.
     #[must_use]
     pub const fn related(mut self, related: ActivityId) -> Self {
         self.related = Some(related);

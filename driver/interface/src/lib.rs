@@ -1,5 +1,5 @@
-//! The interface between the sample driver and its clients: the names with which clients find the
-//! device, the control codes, and the input and output of each.
+//! The interface between the sample driver and its clients: the names that clients use to find the
+//! device, and the control codes with their input and output.
 //!
 //! All control codes use `METHOD_BUFFERED`: the input and the output share one
 //! system buffer. Integers are little-endian.
@@ -56,7 +56,7 @@ pub const DEVICE_INTERFACE: (u32, u16, u16, [u8; 8]) =
 pub const CAPACITY: usize = 4096;
 
 /// Returns a control code like `CTL_CODE` of the WDK: device type, function, buffering method, and
-/// the access that the caller's handle must have.
+/// the access required of the caller's handle.
 const fn ctl_code(function: u32, access: u32) -> u32 {
     /// `FILE_DEVICE_UNKNOWN`.
     const DEVICE_TYPE: u32 = 0x22;
@@ -88,7 +88,7 @@ pub const IOCTL_BURST: u32 = ctl_code(0x804, WRITE);
 /// The maximum number of events in a burst.
 pub const MAX_BURST: u32 = 10_000_000;
 
-/// Waits until [`IOCTL_WAKE`] is sent or the request is cancelled. Output: the number of the wake
+/// Waits until [`IOCTL_WAKE`] is sent or the request is canceled. Output: the number of the wake
 /// request, 8 bytes.
 pub const IOCTL_WAIT: u32 = ctl_code(0x805, READ);
 

@@ -104,7 +104,8 @@ fn addresses(number: u32, frames: u32) -> impl Iterator<Item = u8> {
     frames.flat_map(u64::to_le_bytes)
 }
 
-/// Returns the stack record of the event at a time: its frames or, with a key, a reference to them.
+/// Returns the stack record for the event with timestamp `of`. It contains the frames or, if `key`
+/// is set, a reference to them.
 fn stack(
     now: i64,
     of: i64,

@@ -1,4 +1,4 @@
-//! Plain LZ77 (MS-XCA section 2.4), with which buffers are compressed (ETL-12.1).
+//! Plain LZ77 (MS-XCA section 2.4), the compression of buffers (ETL-12.1).
 //!
 //! A compressed block is a sequence of groups. A group starts with 32 flags, a little-endian `u32`
 //! whose highest bit comes first. A clear flag stands for one literal byte, a set one for a match:
@@ -9,14 +9,15 @@
 //! A block contains neither its decompressed size nor an end mark; the caller must know the size.
 //! Bytes after the end are ignored, because compressors write an empty group after a full one.
 
-/// The maximum size in bytes of the output of [`decompress`]: that of a session's largest buffer.
+/// The maximum size in bytes of the output of [`decompress`]: the size of a session's largest
+/// buffer.
 pub const MAX_SIZE: usize = 16 << 20;
 
 /// The reason why bytes are not a compressed block of the expected size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CompressionError {
     /// The expected size exceeds [`MAX_SIZE`].
-    #[error("a buffer cannot have {size} bytes; the maximum is {MAX_SIZE}")]
+    #[error("a buffer cannot be {size} bytes long; the maximum is {MAX_SIZE}")]
     TooLarge {
         /// The expected size.
         size: usize,
@@ -158,7 +159,7 @@ fn copy_match(
     if length > room {
         return Err(CompressionError::TooLong { offset, length, room });
     }
-    // Each step doubles the number of bytes that can be copied at once.
+    // Each step doubles the number of bytes that the next step can copy.
     let end = present + length;
     while output.len() < end {
         let available = (output.len() - start).min(end - output.len());
@@ -182,7 +183,8 @@ impl<'a> Input<'a> {
         Some(*bytes)
     }
 
-    /// Returns up to `wanted` bytes, and true if there are that many.
+    /// Returns the next `wanted` bytes and true, or the remaining bytes and false if they are
+    /// fewer.
     fn take_up_to(&mut self, wanted: usize) -> (&'a [u8], bool) {
         let rest = self.bytes.get(self.at..).unwrap_or_default();
         let bytes = rest.get(..wanted).unwrap_or(rest);
@@ -227,7 +229,7 @@ impl<'a> Input<'a> {
 
 /// Compresses bytes. [`decompress`] restores them, given their number.
 ///
-/// For bytes without repetitions, the result has 4 more bytes for each 32 bytes, plus 4.
+/// For bytes without repetitions, the result is 4 bytes longer for each 32 bytes, plus 4 bytes.
 #[must_use]
 pub fn compress(bytes: &[u8]) -> Vec<u8> {
     let mut output = Output::new(bytes.len());
@@ -305,7 +307,7 @@ impl<'a> Finder<'a> {
                 best = Some((distance, length));
             }
             candidate = self.previous.get(position % MAX_DISTANCE).copied()?;
-            // Overwritten entries lead to later positions.
+            // An overwritten entry contains a later position.
             if usize::try_from(candidate).ok()? > position {
                 break;
             }

@@ -122,7 +122,7 @@ impl Lines {
     }
 }
 
-/// The number of bytes to write at once.
+/// The number of bytes after which lines are written out.
 const MANY: usize = 1 << 16;
 
 /// Writes events as CSV lines.
@@ -173,7 +173,7 @@ impl<W: Write> Writer<W> {
         if self.lines.are_many() { self.write_lines() } else { Ok(()) }
     }
 
-    /// Returns the line format, with which other threads can create [`Lines`].
+    /// Returns the line format. Other threads can create [`Lines`] with it.
     #[must_use]
     pub fn rows(&self) -> Rows {
         self.rows.clone()

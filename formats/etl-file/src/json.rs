@@ -203,7 +203,7 @@ impl<W: Write> Drop for Writer<W> {
     }
 }
 
-/// The number of bytes to write at once.
+/// The number of bytes after which lines are written out.
 const MANY: usize = 1 << 16;
 
 impl<W: Write> Writer<W> {

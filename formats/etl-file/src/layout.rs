@@ -18,7 +18,7 @@ pub const PERFINFO_HEADER: usize = 16;
 pub const EVENT_TIMESTAMP: usize = 16;
 /// The size of `TRACE_LOGFILE_HEADER` in a 64-bit trace (ETL-4.1).
 pub const LOGFILE_HEADER: usize = 0x118;
-/// The maximum size of a record, whose size field has 16 bits (ETL-1.7).
+/// The maximum size of a record, whose size field is 16 bits wide (ETL-1.7).
 pub const MAX_RECORD: usize = 0xFFFF;
 
 /// `BufferFlag`: the last buffer of a flush (ETL-2.14).
@@ -27,7 +27,7 @@ pub const FLAG_FLUSH_MARKER: u16 = 0x01;
 pub const FLAG_EVENTS_LOST: u16 = 0x02;
 /// `BufferFlag`: buffers were lost before this buffer (ETL-8.3).
 pub const FLAG_BUFFER_LOST: u16 = 0x04;
-/// `BufferFlag`: the processor index has 16 bits (ETL-2.8).
+/// `BufferFlag`: the processor index is 16 bits wide (ETL-2.8).
 pub const FLAG_PROCESSOR_INDEX: u16 = 0x20;
 
 /// `BufferFlag`: the records are compressed (ETL-2.14).

@@ -1,4 +1,4 @@
-//! LZNT1 (MS-XCA section 2.5), with which texts in records of the class `WinSAT` are compressed
+//! LZNT1 (MS-XCA section 2.5), the compression of strings in records of the class `WinSAT`
 //! (ETL-14.13).
 //!
 //! A stream consists of chunks, each of at most 4,096 bytes of output. A chunk starts with a

@@ -124,8 +124,8 @@ fn catalog(arguments: &ArgMatches) -> Result<Catalog, Failure> {
     Ok(catalog)
 }
 
-/// Names the format of a file that could not be loaded, if it is a known format other than the one
-/// that starts with `own`.
+/// Names the format of a file that could not be loaded, if the format is known and its files do not
+/// start with `own`.
 fn recognized(path: &Path, own: &[u8], failure: impl Into<Failure>) -> Failure {
     let mut start = Vec::new();
     let read = File::open(path)
@@ -190,7 +190,7 @@ fn functions() -> [Arg; 2] {
     ]
 }
 
-/// The command by which this program starts itself to read a PDB.
+/// The command with which this program starts itself to read a PDB.
 const READ_SYMBOLS: &str = "read-symbols";
 
 /// Reads the PDB on standard input, for another process of this program.
@@ -783,7 +783,7 @@ fn timeline(
     Ok(summary)
 }
 
-/// Prints the selected packets as a pcapng file, and reports on standard error what that leaves out.
+/// Prints the selected packets as a pcapng file, and reports omitted packets on standard error.
 fn packets(
     input: &mut Input,
     selection: &Selection,
@@ -796,7 +796,7 @@ fn packets(
     let capture = Capture::of(&mut input.file).map_err(failed)?;
     if capture.of_pktmon != 0 {
         say(&format_args!(
-            "leaving out {} packets of Microsoft-Windows-PktMon; `pktmon etl2pcap` converts them",
+            "omitting {} packets of Microsoft-Windows-PktMon; `pktmon etl2pcap` converts them",
             capture.of_pktmon
         ));
     }
@@ -807,7 +807,7 @@ fn packets(
         list(&path.display(), records.damages());
         return Err(Failure::NoPackets { file: path });
     }
-    // Only the names of processes can matter to packets, by which they are selected.
+    // Packets can be selected by process name; no other names matter here.
     input.completes &= input.additions.names;
     let mut writer = pcapng::Writer::new(out, &header, capture)?;
     let keep = |(): &mut (), event: &EventRef<'_>, _, batch: &mut Vec<Event>| {
@@ -825,7 +825,7 @@ fn packets(
     let (_, written) = writer.finish();
     let skipped: u64 = summary.skipped.iter().map(|(_, count)| count.records).sum();
     say(&format_args!(
-        "{} packets of {} interfaces; {} other records are left out",
+        "{} packets of {} interfaces; {} other records are omitted",
         written.packets,
         written.interfaces,
         summary.selected - written.events + skipped
@@ -932,7 +932,7 @@ fn write_through<T>(
         Ok(written)
     });
     written.map_err(|failure| {
-        // The first failure is the one to report.
+        // Report only the first failure.
         let _unheard = std::fs::remove_file(&beside);
         match failure {
             Failure::Output(source) => failed(source),
@@ -999,12 +999,12 @@ fn merge(arguments: &ArgMatches) -> Result<ExitCode, Failure> {
     if !all {
         writeln!(
             out,
-            "left out {} records that are not selected; {} records are kept for the selected ones",
+            "omitted {} records that are not selected; {} records are kept for the selected ones",
             merged.unselected, merged.needed
         )?;
     }
     if merged.left_out > 0 {
-        writeln!(out, "left out {} records that describe a single session", merged.left_out)?;
+        writeln!(out, "omitted {} records that describe a single session", merged.left_out)?;
     }
     if merged.late > 0 {
         warn(&format_args!("{} records were out of order and could not be sorted", merged.late));

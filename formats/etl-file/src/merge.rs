@@ -1,6 +1,6 @@
 //! Merges several traces into one, in time order.
 //!
-//! One buffer for each processor of each trace is in memory, however long the traces are. All
+//! One buffer for each processor of each trace is in memory, regardless of the traces' lengths. All
 //! records are copied unchanged, except for their times: if the sessions' clocks differ, times are
 //! converted to system time. The sessions' losses are added up.
 //!
@@ -86,7 +86,7 @@ pub struct Options {
     pub compress: bool,
 }
 
-/// The contents of a merged trace.
+/// The counts of the records that a merge copied and omitted, and the damage that it found.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Merged {
     /// The number of event records.
@@ -215,8 +215,8 @@ fn processors<R: Read + Seek>(traces: &mut [TraceFile<R>]) -> Result<u32, MergeE
     Ok(processors)
 }
 
-/// Returns the merged trace's header: that of the trace that starts first, with the time span of
-/// all traces.
+/// Returns the merged trace's header: the header of the trace that starts first, with the time span
+/// of all traces.
 fn header<R: Read + Seek>(
     traces: &[TraceFile<R>],
     processors: u32,

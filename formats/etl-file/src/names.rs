@@ -101,7 +101,7 @@ struct Space {
 }
 
 impl Space {
-    /// Ends all images that are loaded at a time, because their process has ended.
+    /// Ends all images that are loaded at `time`, because their process has ended.
     fn end(&mut self, time: i64) {
         for image in self.by_base.values_mut().flatten() {
             if image.interval.contains(time) {
@@ -324,22 +324,22 @@ impl Names {
         Some(self.symbols.insert((process, base), symbols).is_none())
     }
 
-    /// Returns the process that had an id at a time.
+    /// Returns the process that had this id at `time`.
     #[must_use]
     pub fn process(&self, id: u32, time: i64) -> Option<&Process> {
         let mut owners = self.processes.get(&id)?.iter().rev();
         owners.find(|owner| owner.interval.contains(time))
     }
 
-    /// Returns the thread that had an id at a time.
+    /// Returns the thread that had this id at `time`.
     #[must_use]
     pub fn thread(&self, id: u32, time: i64) -> Option<&Thread> {
         let mut owners = self.threads.get(&id)?.iter().rev();
         owners.find(|owner| owner.interval.contains(time))
     }
 
-    /// Returns the image that contains an address in a process at a time. The kernel's images are
-    /// visible to all processes.
+    /// Returns the image that contained this address in the process at `time`. The kernel's images
+    /// are visible to all processes.
     #[must_use]
     pub fn image(&self, process: u32, address: u64, time: i64) -> Option<&Image> {
         self.image_of(process, address, time).map(|(_, image)| image)
@@ -399,7 +399,7 @@ impl Names {
         let Some(stack) = &mut event.stack else {
             return;
         };
-        // An event can concern a process other than the one whose thread is running.
+        // An event can concern another process than the running thread's process.
         let process = stack.process_id.unwrap_or(owner);
         for frame in &mut stack.frames {
             frame.place =

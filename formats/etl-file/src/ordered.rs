@@ -5,7 +5,8 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
-/// The number of items for each thread that are in memory: in progress, or waiting before or after.
+/// The number of items in memory for each thread: items in progress, and items that wait before or
+/// after the work.
 const AHEAD: usize = 3;
 
 /// Passes the items of `feed` through `work` on several threads, and passes the results to `take`

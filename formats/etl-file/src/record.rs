@@ -131,7 +131,7 @@ pub struct EventRecord {
     pub user_data: Vec<u8>,
 }
 
-/// A record of any form, encoded once for several buffers, in each of which it gets a separate
+/// A record of any form, encoded once for several buffers. In each buffer it gets a separate
 /// timestamp.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EncodedRecord {
@@ -195,12 +195,12 @@ impl EncodedRecord {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum EncodeError {
     /// The record's size does not fit in its 16-bit size field.
-    #[error("the record takes {size} bytes, but a record can have at most 65535")]
+    #[error("the record takes {size} bytes, but a record can take at most 65535")]
     TooLarge {
         /// The size of the header, the extended items and the user data.
         size: usize,
     },
-    /// A kernel record's header cannot contain this many additional items.
+    /// A kernel record's header cannot contain this number of additional items.
     #[error("the record's header has {items} additional items, but it can have at most 8")]
     ExtraHeader {
         /// The number of items.

@@ -83,7 +83,7 @@ impl Part {
     }
 }
 
-/// The start events in a stream that have no stop event yet, each with a value.
+/// The start events in a stream that have no stop event yet, each with the caller's value.
 ///
 /// The number of open spans is limited: a start event that would exceed the limit discards the
 /// oldest span and the spans with the same key.

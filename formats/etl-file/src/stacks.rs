@@ -91,7 +91,7 @@ impl Definitions {
         let bytes = (self.frames.len() + frames.len()) * size_of::<u64>()
             + (self.all.len() + 1) * size_of::<Definition>();
         let place = (u32::try_from(self.frames.len()), u16::try_from(frames.len()));
-        // A record has at most 65,535 bytes, so only the limit can drop definitions.
+        // A record is at most 65,535 bytes long, so only the limit can drop definitions.
         let (true, Ok(start), Ok(count)) = (bytes <= Self::MAX_BYTES, place.0, place.1) else {
             self.dropped += 1;
             return;
@@ -111,7 +111,7 @@ impl Definitions {
         self.has_stacks = true;
     }
 
-    /// Returns true if the trace has stack records or half stacks, for which events must wait.
+    /// Returns true if events must wait for stack records or half stacks of the trace.
     #[must_use]
     pub const fn has_stacks(&self) -> bool {
         self.has_stacks
@@ -137,8 +137,8 @@ impl Definitions {
         self.frames.get(start..start + usize::from(definition.count))
     }
 
-    /// Returns the frames of a key of unknown mode: those of its first definition at or after a
-    /// time; of two definitions at the same time, the kernel's.
+    /// Returns the frames of a key of unknown mode: the frames of its first definition at or after
+    /// `time`. If two definitions have the same time, the kernel's takes precedence.
     fn frames_of_any(&self, key: u64, time: i64) -> Option<&[u64]> {
         let parts = [Part::Kernel, Part::User].into_iter();
         let first = parts
@@ -147,14 +147,14 @@ impl Definitions {
         self.frames_of(first)
     }
 
-    /// Returns a key's frames: those of its first definition at or after a time.
+    /// Returns the frames of a key's first definition at or after `time`.
     fn frames(&self, part: Part, key: u64, time: i64) -> Option<&[u64]> {
         let find = |part| self.frames_of(self.find(part, key, time)?);
         let other = match part {
             Part::Kernel => Part::User,
             Part::User => Part::Kernel,
         };
-        // In some traces, 32-bit addresses do not tell the mode.
+        // In some traces, 32-bit addresses do not determine the mode.
         let is_narrow = |frames: &&[u64]| frames.iter().all(|frame| *frame <= 0xFFFF_FFFF);
         find(part).or_else(|| find(other).filter(is_narrow))
     }

@@ -63,7 +63,7 @@ pub struct Stats {
     damaged: u64,
     events_lost: u32,
     buffers_lost: u32,
-    /// The number of events by process and process name, if names are wanted.
+    /// The number of events by process and process name, if names are requested.
     processes: Processes,
     stacks: StackCounts,
 }
@@ -133,8 +133,8 @@ impl Stats {
         self.skipped.absorb(part.skipped);
     }
 
-    /// Also counts the stacks that belong to other events and, if names are wanted, the events of
-    /// each process. Reads the trace again, which is only necessary for traces with
+    /// Also counts the stacks that belong to other events and, if names are requested, the events
+    /// of each process. Reads the trace again, which is only necessary for traces with
     /// [`Contents::completes`](crate::stream::Contents::completes).
     ///
     /// # Errors
@@ -363,7 +363,7 @@ impl Stats {
         if self.with_problems != 0 {
             let _infallible = writeln!(
                 text,
-                "Partly: {} events could not be decoded completely",
+                "Partial: {} events could not be decoded completely",
                 self.with_problems
             );
         }
@@ -451,7 +451,7 @@ mod tests {
              Lost: 3 events, 2 buffers\n\
              Not decoded: 4 events with data that no loaded manifest, image or MOF file describes\n\
              Without format: 5 WPP messages that no loaded TMF file or PDB describes\n\
-             Partly: 6 events could not be decoded completely\n\
+             Partial: 6 events could not be decoded completely\n\
              Out of order: 7 records\n\
              Damaged: 8 parts of the file\n"
         );

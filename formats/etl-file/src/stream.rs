@@ -238,8 +238,8 @@ impl Summary {
         self.without_format += u64::from(decoded.problems.contains(&Problem::NoFormat));
     }
 
-    /// Adds the counts of other events and records, except for the values that only a whole trace
-    /// has.
+    /// Adds the counts of other events and records, except for the values that exist only for a
+    /// whole trace.
     pub(crate) fn absorb(&mut self, other: Self) {
         self.decoded += other.decoded;
         self.selected += other.selected;

@@ -76,7 +76,7 @@ pub enum SymbolError {
 pub struct SkippedMessage {
     /// The file.
     pub path: PathBuf,
-    /// The message's number among those of the file, counting from 1.
+    /// The message's number among the file's messages, counting from 1.
     pub number: usize,
     /// The kind of defect.
     pub kind: DefectKind,
@@ -266,8 +266,8 @@ const MAX_ANSWER: u64 = 512 << 20;
 type Answer = Result<Pdb, String>;
 
 /// Reads a PDB, and writes its functions for the process that requested them with
-/// [`Symbols::read_by`]. Panics if a damaged PDB makes the parser panic, which tells that process
-/// that the PDB is damaged.
+/// [`Symbols::read_by`]. Panics if a damaged PDB makes the parser panic; the panic reports the
+/// damage to that process.
 ///
 /// # Errors
 /// Fails with the error of the input or output.

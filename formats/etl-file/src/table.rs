@@ -142,13 +142,13 @@ impl<W: Write> Writer<W> {
         ));
         if summary.with_problems != 0 {
             lines.push(format!(
-                "Partly   {} shown events could not be decoded completely",
+                "Partial  {} shown events could not be decoded completely",
                 summary.with_problems
             ));
         }
         if summary.of_system != 0 {
             lines.push(format!(
-                "Unknown  {} shown records of the system have a layout that no source describes",
+                "Unknown  {} shown system records have a layout that no source describes",
                 summary.of_system
             ));
         }

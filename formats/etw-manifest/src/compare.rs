@@ -57,10 +57,10 @@ pub enum Change {
         /// The lowest unused version number.
         next: u16,
     },
-    /// The manifest does not have the provider.
+    /// The manifest does not contain the provider.
     #[error("the manifest has no provider with the GUID {0}")]
     NotInManifest(String),
-    /// The manifest does not have the event.
+    /// The manifest does not contain the event.
     #[error("the manifest has no event {id} version {version}")]
     EventNotInManifest {
         /// The id.
@@ -88,8 +88,8 @@ pub enum Change {
     ImportNotInManifest(String),
     /// A channel has another setting in the manifest.
     #[error(
-        "the channel {channel}: its {what} is {now}; the manifest says {before} (line {}), and its value \
-         is the one that counts; write the same value in both",
+        "the channel {channel}: its {what} is {now}; the manifest specifies {before} (line {}), \
+         and its value is the one that counts; write the same value in both",
         place.line
     )]
     Channel {
@@ -101,7 +101,7 @@ pub enum Change {
         before: String,
         /// The value in the declaration.
         now: String,
-        /// The place in the manifest.
+        /// The location in the manifest.
         place: Position,
     },
     /// A value in the event's descriptor differs.
@@ -186,7 +186,7 @@ impl fmt::Display for Descriptor {
     }
 }
 
-/// Returns the numbers, besides the id, by which filters and viewers identify an event.
+/// Returns the numbers, besides the id, that filters and viewers use to identify an event.
 fn descriptor(event: &Event, provider: &Provider) -> [Descriptor; 3] {
     let task = event.task.map_or(0, |at| provider.tasks[at].value);
     let opcode = event.opcode.map_or(0, |at| provider.opcodes[at].value);
@@ -295,7 +295,7 @@ fn properties<'a>(event: &Event, provider: &'a Provider) -> &'a [Property] {
     event.template.map_or(&[], |template| &provider.templates[template].properties)
 }
 
-/// A setting of a channel: its name in a declaration, and its value if the channel has it.
+/// A setting of a channel: its name in a declaration, and its value if the channel sets it.
 type ChannelSetting = (&'static str, Option<String>);
 
 /// Returns the settings of a channel, each with the value that the event log uses without it.
@@ -316,7 +316,7 @@ fn settings(channel: &Channel) -> [(ChannelSetting, String); 7] {
     ]
 }
 
-/// Returns a channel's name as a declaration has it: after the name of the provider.
+/// Returns a channel's name in a declaration's form: after the name of the provider.
 fn full_name(channel: &Channel, provider: &Provider) -> String {
     if channel.name.contains('/') {
         channel.name.clone()
@@ -325,8 +325,8 @@ fn full_name(channel: &Channel, provider: &Provider) -> String {
     }
 }
 
-/// Compares the channels of a declaration with those of the manifest. A setting that the declaration does
-/// not have may be anything in the manifest.
+/// Compares a declaration's channels with the manifest's. A setting that the declaration omits can
+/// have any value in the manifest.
 fn compare_channels(ours: &Provider, theirs: &Provider, report: &mut impl FnMut(Position, Change)) {
     for channel in &ours.channels {
         let same = |one: &&Channel| one.imported == channel.imported && one.value == channel.value;
@@ -339,7 +339,7 @@ fn compare_channels(ours: &Provider, theirs: &Provider, report: &mut impl FnMut(
             report(channel.at, missing);
             continue;
         };
-        // The names and settings of imported channels are those of Windows.
+        // Windows defines the names and settings of imported channels.
         if channel.imported {
             continue;
         }

@@ -69,7 +69,7 @@ pub enum Rule {
     #[error("`{0}` has to be escaped in XML")]
     Unescaped(String),
     /// A comment contains two hyphens, or ends in three.
-    #[error("a comment contains `--` before its end, which XML does not allow")]
+    #[error("a comment must not contain `--` before its end")]
     Comment,
     /// The document is not a manifest.
     #[error(
@@ -83,7 +83,7 @@ pub enum Rule {
     /// An element or attribute is ignored because it does not belong to an event manifest: it is in
     /// another namespace (for example, performance counters) or unknown to decoders.
     #[error(
-        "leaving out {count} {what}{} `{inner}` of `{outer}`{}",
+        "omitting {count} {what}{} `{inner}` of `{outer}`{}",
         if *count == 1 { "" } else { "s" },
         if namespace.is_empty() { String::new() } else { format!(" (namespace {namespace})") },
     )]
@@ -96,7 +96,7 @@ pub enum Rule {
         outer: &'static str,
         /// The namespace of the ignored item; empty for the manifest's own.
         namespace: Box<str>,
-        /// The number of these elements or attributes; the location is that of the first.
+        /// The number of these elements or attributes; the location is the first one's.
         count: usize,
     },
     /// An attribute is missing.

@@ -1,7 +1,7 @@
 //! Instrumentation manifests: the names and layouts of providers' events.
 //!
-//! - [`read()`] reads a manifest (`.man`, the XML of eventman.xsd) and [`check()`]s it, as a
-//!   compiler does; [`write()`] writes a manifest.
+//! - [`read()`] reads a manifest (`.man`, the XML of eventman.xsd) and [`check()`]s it like a
+//!   compiler; [`write()`] writes a manifest.
 //! - [`read_lenient`] reads a manifest like a decoder: it skips the parts that it cannot use, and
 //!   reports them.
 //! - [`resources`] writes the resources that mc.exe compiles from a manifest: `WEVT_TEMPLATE` and

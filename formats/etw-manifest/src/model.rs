@@ -39,7 +39,7 @@ pub struct Manifest {
 /// A localized string (`string` of a `stringTable`).
 #[derive(Clone, Debug, Default)]
 pub struct Text {
-    /// The id by which messages refer to the string.
+    /// The id that messages use to refer to the string.
     pub id: String,
     /// The text.
     pub value: String,
@@ -65,9 +65,9 @@ pub struct Translation {
 /// A provider and everything that its events refer to (`provider`).
 #[derive(Clone, Debug, Default)]
 pub struct Provider {
-    /// The name by which sessions and viewers identify the provider.
+    /// The name that sessions and viewers use to identify the provider.
     pub name: String,
-    /// The GUID by which the provider's events are decoded.
+    /// The GUID that the provider's events are decoded with.
     pub guid: Guid,
     /// The name of the GUID's constant in the header that mc.exe generates.
     pub symbol: String,
@@ -79,7 +79,7 @@ pub struct Provider {
     pub message_file: String,
     /// The path of the image with the parameter strings (`%%1`).
     pub parameter_file: Option<String>,
-    /// The GUID by which sessions enable the provider, if it differs from `guid`.
+    /// The GUID that sessions use to enable the provider, if it differs from `guid`.
     pub control_guid: Option<Guid>,
     /// The namespace for generated language projections.
     pub namespace: Option<String>,
@@ -93,7 +93,7 @@ pub struct Provider {
     pub levels: Vec<Level>,
     /// The tasks.
     pub tasks: Vec<Task>,
-    /// The opcodes, including those of tasks.
+    /// The opcodes, including tasks' opcodes.
     pub opcodes: Vec<Opcode>,
     /// The keywords.
     pub keywords: Vec<Keyword>,
@@ -163,7 +163,7 @@ impl Hash for QName {
 pub struct Channel {
     /// The full name, such as `Company-Product/Operational`.
     pub name: String,
-    /// The name by which events refer to the channel (`chid`).
+    /// The name that events use to refer to the channel (`chid`).
     pub id: Option<String>,
     /// The name of the channel's constant in the header that mc.exe generates.
     pub symbol: Option<String>,
@@ -325,7 +325,7 @@ pub struct Query {
 /// The layout of an event's user data (`template`).
 #[derive(Clone, Debug, Default)]
 pub struct Template {
-    /// The name by which events refer to the template (`tid`).
+    /// The name that events use to refer to the template (`tid`).
     pub id: String,
     /// The `Name` attribute of the `EventData` element that event logs show.
     pub name: Option<String>,

@@ -15,7 +15,7 @@ const IPV6_LENGTH: Size = Size::Fixed(16);
 pub struct Presentation {
     /// The fields: their names, encodings, presentations, maps, counts and lengths.
     pub fields: Vec<String>,
-    /// The maps that the fields use, by name: their values and texts.
+    /// The maps that the fields use, by name: their values and strings.
     pub maps: Vec<String>,
     /// The task's name.
     pub task: String,
@@ -79,7 +79,7 @@ impl Presentation {
         self.fields == other.fields && self.maps == other.maps
     }
 
-    /// Describes each difference in a sentence: the value here, and the value in `other`.
+    /// Describes each difference in a sentence: the value in `self`, and the value in `other`.
     #[must_use]
     pub fn differences(&self, other: &Self) -> Vec<String> {
         let mut all = Vec::new();

@@ -52,7 +52,7 @@ pub const ENGLISH: u16 = 0x0409;
 /// `MOVEABLE | PURE`, which resource compilers write and Windows ignores.
 const MEMORY_FLAGS: u16 = 0x0030;
 
-/// The size of the two fields before the names and of the five after them.
+/// The size in bytes of the two fields before the names and the five fields after them.
 const AROUND_NAMES: usize = 8 + 16;
 
 fn align(out: &mut Vec<u8>) {

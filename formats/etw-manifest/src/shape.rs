@@ -230,7 +230,7 @@ static MANIFEST: Shape = list(
 /// A syntax mistake: at an element, or at one of its attributes.
 pub type Diagnostic<'a, 'i> = (Xml<'a, 'i>, Option<String>, Rule);
 
-/// The namespaces whose attributes are irrelevant to events: those of XML and of its schemas.
+/// The namespaces whose attributes are irrelevant to events: XML and its schemas.
 const OF_XML: [&str; 2] =
     ["http://www.w3.org/2001/XMLSchema-instance", "http://www.w3.org/XML/1998/namespace"];
 

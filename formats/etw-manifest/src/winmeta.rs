@@ -34,20 +34,20 @@ pub fn level(manifest: &mut Manifest, local: &str) -> Option<Level> {
     })
 }
 
-/// Returns winmeta.xml's level with a number, and adds its text to the manifest's strings.
+/// Returns winmeta.xml's level with this value, and adds its string to the manifest.
 pub fn standard_level(manifest: &mut Manifest, value: u8) -> Option<Level> {
     let known = LEVELS.iter().find(|known| known.value == value)?;
     level(manifest, known.name)
 }
 
-/// Returns winmeta.xml's opcode with a number, and adds its text to the manifest's strings.
+/// Returns winmeta.xml's opcode with this value, and adds its string to the manifest.
 pub fn standard_opcode(manifest: &mut Manifest, value: u8) -> Option<Opcode> {
     let known = OPCODES.iter().find(|known| known.value == value)?;
     opcode(manifest, known.name)
 }
 
-/// Returns winmeta.xml's channel with a number, in the form in which providers import it, and adds
-/// its text to the manifest's strings.
+/// Returns winmeta.xml's channel with this value, in the form in which providers import it, and
+/// adds its string to the manifest.
 pub fn standard_channel(manifest: &mut Manifest, value: u8) -> Option<Channel> {
     let known = CHANNELS.iter().find(|known| known.value == value)?;
     Some(Channel { declared: true, ..channel(manifest, known.name)? })
@@ -96,7 +96,7 @@ pub fn is_channel(channel: &Channel) -> bool {
     CHANNELS.iter().any(|known| known.name == id || known.name == channel.name)
 }
 
-/// Returns winmeta.xml's channel with a name, and adds its text to the manifest's strings.
+/// Returns winmeta.xml's channel with this name, and adds its string to the manifest.
 pub fn channel(manifest: &mut Manifest, name: &str) -> Option<Channel> {
     let known = CHANNELS.iter().find(|known| known.name == name)?;
     Some(Channel {

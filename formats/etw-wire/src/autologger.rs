@@ -4,20 +4,20 @@
 //! Sources: "INF `AddAutoLogger` and `UpdateAutoLogger` Directives" in Microsoft's driver documentation, and
 //! "Configuring and Starting an `AutoLogger` Session" in the Win32 documentation.
 
-/// A number that a session has, or a provider in a session.
+/// A numeric setting of a session, or of a provider in a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Setting {
     /// The name in the registry and in an INF file.
     pub key: &'static str,
-    /// The name in a declaration in Rust; `None` for a value that declarations do not have.
+    /// The name in a Rust declaration; `None` for a value that declarations cannot set.
     pub ident: Option<&'static str>,
-    /// The least value.
+    /// The minimum value.
     pub least: u64,
-    /// The greatest value.
+    /// The maximum value.
     pub most: u64,
-    /// The value without an entry, if it does not depend on the machine.
+    /// The default value, if it does not depend on the machine.
     pub default: Option<u64>,
-    /// The names of values in a declaration in Rust.
+    /// The names of values in a Rust declaration.
     pub names: &'static [(&'static str, u64)],
 }
 
@@ -102,7 +102,7 @@ const fn setting(
     Setting { key, ident, least, most, default, names: &[] }
 }
 
-/// The most characters in the path of a session's file.
+/// The maximum number of characters in the path of a session's file.
 pub const MAX_FILE_NAME: usize = 1024;
 
 /// The modes that exclude each other (ETW-6.4.2): a bit, the bits that it excludes, and the message.
@@ -136,8 +136,8 @@ const EXCLUSIVE: [(u64, u64, &str); 6] = [
     ),
 ];
 
-/// Returns what is wrong with the combination of a session's values, which `value` returns by their keys,
-/// and its file's name.
+/// Returns the reason why a session cannot combine its values and its file's name, if there is one.
+/// `value` returns a value by its key.
 #[must_use]
 pub fn conflict(
     value: impl Fn(&str) -> Option<u64>,
@@ -156,8 +156,8 @@ pub fn conflict(
     let (size, files) = (value("MaxFileSize"), value("FileMax"));
     if has(BUFFERING) && (file_name.is_some() || size.is_some() || files.is_some()) {
         return Some(
-            "a session with LogFileMode 0x400 (buffering) is in memory only and has no FileName, \
-             MaxFileSize or FileMax",
+            "LogFileMode 0x400 (buffering) keeps events in memory only; remove FileName, \
+             MaxFileSize and FileMax",
         );
     }
     // ETW-6.4.9
@@ -168,7 +168,7 @@ pub fn conflict(
         );
     }
     if has(NEW_FILE) && files.is_some() {
-        return Some("FileMax is not possible with a LogFileMode that begins new files (0x8)");
+        return Some("FileMax cannot be used with a LogFileMode that begins new files (0x8)");
     }
     let has_number = file_name.is_some_and(|name| name.contains("%d"));
     (has(NEW_FILE) && !has_number)

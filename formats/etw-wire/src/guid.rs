@@ -44,8 +44,8 @@ impl GuidError {
                  as in 4f50731a-89cf-4782-b3e0-dce8c90476ba"
             }
             Self::NotAscii(_) => {
-                "the provider's name has a character outside ASCII, for which tools compute different \
-                 GUIDs; choose an ASCII name or set the GUID"
+                "the provider's name has a non-ASCII character, and tools compute different GUIDs \
+                 from such names; choose an ASCII name or set the GUID"
             }
         }
     }
@@ -319,7 +319,7 @@ mod tests {
             bad[at] = b'x';
             let bad = String::from_utf8(bad).unwrap();
             assert_eq!(Guid::parse(&bad), Err(GuidError::Character(at)));
-            // A digit in place of a hyphen, and a hyphen in place of a digit.
+            // A digit instead of a hyphen, and a hyphen instead of a digit.
             let is_hyphen = text.as_bytes()[at] == b'-';
             let mut bad = text.as_bytes().to_vec();
             bad[at] = if is_hyphen { b'0' } else { b'-' };
@@ -335,7 +335,7 @@ mod tests {
         for (error, text) in [
             (GuidError::Length(1), "expected a GUID of 36 characters, as in "),
             (GuidError::Character(1), "expected hexadecimal digits, with hyphens after "),
-            (GuidError::NotAscii(1), "the provider's name has a character outside ASCII, "),
+            (GuidError::NotAscii(1), "the provider's name has a non-ASCII character, "),
         ] {
             assert!(error.to_string().starts_with(text), "{error}");
         }

@@ -1,4 +1,4 @@
-//! The values that the ETW (Event Tracing for Windows) interfaces define: types without behaviour,
+//! The values that the ETW (Event Tracing for Windows) interfaces define: types without behavior,
 //! numbers and names.
 //!
 //! Drivers, build scripts, decoders and the stand-in kernel share these definitions. The encoder

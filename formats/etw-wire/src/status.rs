@@ -32,18 +32,18 @@ macro_rules! named {
 named! {
     /// The call succeeded.
     SUCCESS = 0x0000_0000;
-    /// A wait ended before its object was signalled. A success.
+    /// A wait timed out before the object was signaled. This is a success status.
     TIMEOUT = 0x0000_0102;
-    /// The request will be completed later. A success.
+    /// The request will be completed later. This is a success status.
     PENDING = 0x0000_0103;
-    /// More entries exist than fit. A success.
+    /// More entries exist than fit. This is a success status.
     MORE_ENTRIES = 0x0000_0105;
-    /// An object with this name already exists and is kept. A success.
+    /// An object with this name already exists and is kept. This is a success status.
     OBJECT_NAME_EXISTS = 0x4000_0000;
-    /// The data does not fit in the buffer; from an event write: in a session's buffer. A warning,
-    /// so `NT_SUCCESS` is false.
+    /// The data does not fit in the buffer; from an event write: in a session's buffer. This is a
+    /// warning status, so `NT_SUCCESS` is false.
     BUFFER_OVERFLOW = 0x8000_0005;
-    /// There are no more entries. A warning, so `NT_SUCCESS` is false.
+    /// There are no more entries. This is a warning status, so `NT_SUCCESS` is false.
     NO_MORE_ENTRIES = 0x8000_001A;
     /// The operation failed for an unspecified reason.
     UNSUCCESSFUL = 0xC000_0001;
@@ -105,7 +105,7 @@ named! {
     REQUEST_NOT_ACCEPTED = 0xC000_00D0;
     /// The sender's buffer is not valid.
     INVALID_USER_BUFFER = 0xC000_00E8;
-    /// The request was cancelled.
+    /// The request was canceled.
     CANCELLED = 0xC000_0120;
     /// The key or file cannot be deleted.
     CANNOT_DELETE = 0xC000_0121;
@@ -135,11 +135,11 @@ named! {
     WDF_NO_CALLBACK = 0xC020_020B;
     /// Callbacks to be synchronized run at different IRQLs.
     WDF_INCOMPATIBLE_EXECUTION_LEVEL = 0xC020_020C;
-    /// The driver may not choose the object's parent.
+    /// The driver is not allowed to choose the object's parent.
     WDF_PARENT_ASSIGNMENT_NOT_ALLOWED = 0xC020_020F;
-    /// The driver may not choose the object's synchronization scope.
+    /// The driver is not allowed to choose the object's synchronization scope.
     WDF_SYNCHRONIZATION_SCOPE_INVALID = 0xC020_0210;
-    /// The driver may not choose the object's execution level.
+    /// The driver is not allowed to choose the object's execution level.
     WDF_EXECUTION_LEVEL_INVALID = 0xC020_0211;
     /// The framework object needs a parent.
     WDF_PARENT_NOT_SPECIFIED = 0xC020_0212;

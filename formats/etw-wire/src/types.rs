@@ -2,7 +2,7 @@
 //!
 //! `InType` is the encoding of a value; manifests and `TraceLogging` use the same numbers.
 //! `OutType` and `TlgOutType` are the presentation of a value: [`OutType`] has the numbers of
-//! winmeta.xml, used in manifests and `WEVT_TEMPLATE` resources; [`TlgOutType`] has those of
+//! winmeta.xml, used in manifests and `WEVT_TEMPLATE` resources; [`TlgOutType`] has the numbers of
 //! TraceLoggingProvider.h.
 
 /// Declares an enumeration of codes with conversions from and to numbers.

@@ -98,7 +98,7 @@ fn self_describing((metadata, user_data): (Vec<u8>, Vec<u8>)) -> EventRecord {
 pub fn etl_read() -> Vec<Seed> {
     let losses = Losses { events_lost: 3, buffers_lost: 1 };
     let two_processors = mixed(trace::header(ClockType::Qpc, 0x1000, 2), 6, losses);
-    // The same event from 32-bit code, and truncated.
+    // The sample's event from 32-bit code, and a truncated file.
     let mut cut_short = two_processors.clone();
     cut_short[SMALL + 74] = 0x12;
     cut_short.truncate(3 * SMALL - 700);

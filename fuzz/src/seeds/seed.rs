@@ -14,11 +14,11 @@ pub struct Seed {
 }
 
 impl Seed {
-    /// Returns an input with a name.
+    /// Returns a seed with this name and input.
     pub(super) fn new(name: &'static str, bytes: impl Into<Vec<u8>>) -> Self {
         let bytes = bytes.into();
         let length = bytes.len();
-        assert!(length <= MAX_BYTES, "the seed {name} has {length} bytes");
+        assert!(length <= MAX_BYTES, "the seed {name} is {length} bytes long");
         Self { name, bytes }
     }
 }

@@ -15,14 +15,14 @@ const TARGET: &[&str] = &[
     "target_has_atomic", "target_os", "target_pointer_width", "target_vendor", "unix", "windows",
 ];
 
-/// The options with which no image's code is compiled.
+/// The options that are never set while an image's code is compiled.
 const NEVER: &[&str] = &["doc", "doctest", "test"];
 
 /// The separator of `CARGO_ENCODED_RUSTFLAGS`.
 const SEPARATOR: char = '\u{1f}';
 
 /// Returns the configuration that cargo passes to a build script: the package's features, the
-/// target's properties, and the options in `RUSTFLAGS`. Outside a build script nothing is known.
+/// target's properties, and the options in `RUSTFLAGS`. Outside a build script, all are unknown.
 #[must_use]
 pub fn of_build_script() -> Configuration {
     let mut configuration = of_target();
@@ -92,7 +92,7 @@ fn of_target() -> Configuration {
     configuration
 }
 
-/// Returns whether cargo passes a feature, even in a form that does not determine its name.
+/// Returns whether cargo passes any feature, even in a form that does not determine its name.
 fn has_features() -> bool {
     env::vars_os().any(|(name, _)| name.to_string_lossy().starts_with("CARGO_FEATURE_"))
 }
@@ -197,8 +197,8 @@ mod tests {
     ];
 
     /// Returns each option's value in a process with these environment variables, for its own
-    /// declarations and for those of a dependency with the feature `other`: `+` for set, `-` for
-    /// unset, `?` for unknown.
+    /// declarations and for a dependency's, with the feature `other`: `+` for set, `-` for unset,
+    /// `?` for unknown.
     fn known(variables: &[(&str, &str)]) -> [String; 2] {
         let mut command = Command::new(env::current_exe().unwrap());
         command

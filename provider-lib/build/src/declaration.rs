@@ -1,7 +1,7 @@
 //! Converts a provider's Rust declaration to its manifest.
 //!
-//! `TraceLogging` events are not in the manifest. Each other event gets a template, in which a
-//! length or count before a value is a separate field, as the XML requires.
+//! `TraceLogging` events are not in the manifest. Each other event gets a template. In it, a length
+//! or count before a value is a separate field, as the XML requires.
 
 use std::collections::HashSet;
 
@@ -55,7 +55,7 @@ fn constant(name: &str) -> String {
     prefix.into_iter().chain(name.chars().map(unit)).collect()
 }
 
-/// Returns a name that is valid in XML without a namespace prefix. Viewers show a separate text.
+/// Returns a name that is valid in XML without a namespace prefix. Viewers show a separate string.
 pub(crate) fn xml_name(name: &str) -> QName {
     let unit = |character: char| {
         if character.is_alphanumeric() || "_-.".contains(character) { character } else { '_' }
@@ -165,7 +165,7 @@ impl Writer<'_> {
             let Some(at) = tasks.position(|task| task.ident == list.task) else {
                 continue;
             };
-            // The message id of the opcode has only eight bits for the task.
+            // In an opcode's message id, only eight bits are for the task.
             let has_message = u8::try_from(provider.tasks[at].value).is_ok();
             for opcode in &list.opcodes {
                 let place = position(opcode.ident.span());
@@ -326,8 +326,8 @@ impl Writer<'_> {
         });
     }
 
-    /// Returns the level with a number: one from winmeta.xml, or one of the provider's own, which
-    /// has no name in a declaration.
+    /// Returns the level with this value: one from winmeta.xml, or one that the provider defines,
+    /// which has no name in a declaration.
     fn level(&mut self, value: u8, provider: &mut manifest::Provider) -> Option<usize> {
         let known = provider.levels.iter().position(|one| one.value == value);
         if known.is_some() {
@@ -343,8 +343,8 @@ impl Writer<'_> {
         Some(provider.levels.len() - 1)
     }
 
-    /// Returns the opcode with a number, from the event's task or for all tasks. `Info` (0) is the
-    /// opcode of events without an explicit one.
+    /// Returns the opcode with this value, from the event's task or for all tasks. `Info` (0) is
+    /// the opcode of events without an explicit one.
     fn opcode(
         &mut self,
         value: u8,
@@ -492,7 +492,7 @@ impl Fields {
     /// Converts a message that refers to the declaration's fields by number to one that refers to
     /// the template's fields.
     fn renumber(&self, message: &str) -> String {
-        // A field's value is the last of the template fields that it takes.
+        // A field's value is the last of its template fields.
         manifest::replace_fields(message, |number| self.ends.get(number.checked_sub(1)?).copied())
     }
 

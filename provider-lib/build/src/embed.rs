@@ -78,8 +78,8 @@ impl Image {
         self
     }
 
-    /// Sets the value of a `#[cfg(…)]` option in the package's declarations that a build script
-    /// cannot know, such as one that it sets itself with `cargo::rustc-cfg`.
+    /// Sets the value of a `#[cfg(…)]` option in the package's declarations. A build script needs
+    /// this for options that cargo does not report to it, such as its own `cargo::rustc-cfg`.
     ///
     /// The features of the package, the properties of the target and the options in `RUSTFLAGS` are
     /// known; any other option without this call is an error. The declarations that libraries pass
@@ -94,8 +94,8 @@ impl Image {
     ///
     /// # Errors
     ///
-    /// Fails with [`BuildError`], which contains the cause. Cargo shows the error too: this
-    /// function prints each mistake as `cargo::error=FILE:LINE:COLUMN: …`.
+    /// Fails with [`BuildError`], which contains the cause. Cargo also shows the error, because
+    /// this function prints each mistake as `cargo::error=FILE:LINE:COLUMN: …`.
     pub fn embed(&self) -> Result<(), BuildError> {
         self.write().inspect_err(BuildError::tell_cargo)
     }

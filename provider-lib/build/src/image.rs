@@ -21,8 +21,8 @@ use crate::{
 
 /// The reasons why resources could not be generated.
 ///
-/// `Debug` shows the same text as `Display`, because Rust prints an error that a build script's
-/// `main` returns with `Debug`.
+/// `Debug` shows the same text as `Display`, because Rust uses `Debug` to print an error that a
+/// build script's `main` returns.
 #[derive(thiserror::Error)]
 pub enum BuildError {
     /// The function was called outside a build script.
@@ -63,7 +63,7 @@ pub enum BuildError {
         /// The errors, with their positions.
         failures: Failures,
     },
-    /// The providers of a file do not all name the same manifest, or none.
+    /// The providers of a file name different manifests, or only some name one.
     #[error("{}: the providers of a file must all name the same manifest, or none", .0.display())]
     Manifests(PathBuf),
     /// Two files declare providers with the same name or GUID.
@@ -74,15 +74,15 @@ pub enum BuildError {
     Meeting {
         /// The part that they share: the name or the GUID.
         what: String,
-        /// The file and the line of one.
+        /// The file and the line of the first provider.
         first: String,
-        /// The file and the line of the other.
+        /// The file and the line of the second provider.
         second: String,
     },
     /// The manifests of two files have different primary languages.
     #[error(
-        "the texts of {} are in {second}, and those of the image's other providers in {first}; an \
-         image has one first language: add a translation to one of the manifests",
+        "the messages of {} are in {second}, but the image's other providers' are in {first}; an \
+         image has one primary language: add a translation to one of the manifests",
         path.display()
     )]
     Cultures {
@@ -94,7 +94,7 @@ pub enum BuildError {
         second: String,
     },
     /// The declarations are valid, but do not fit in one image.
-    #[error("the image's providers do not fit in one set of resources: {}", .0.join("; "))]
+    #[error("cannot fit the image's providers in one set of resources: {}", .0.join("; "))]
     Together(Vec<String>),
     /// A library's package has no `links` key.
     #[error(
@@ -212,8 +212,8 @@ pub fn manifest_of(path: &Path, files: &Files<'_>) -> Result<(Manifest, Vec<Path
     manifest_in(path, files, &configuration::of_build_script())
 }
 
-/// Returns the manifest that decodes a source file's providers in a configuration, and the files
-/// that were read, as [`manifest_of`] does.
+/// Returns the manifest that decodes a source file's providers in this configuration, and the files
+/// that were read; see [`manifest_of`].
 ///
 /// # Errors
 ///
@@ -257,7 +257,7 @@ pub fn declared(path: &Path) -> Result<Vec<Provider>, BuildError> {
     declared_in(path, &configuration::of_build_script())
 }
 
-/// Reads the providers that a source file declares in a configuration, as [`declared`] does.
+/// Reads the providers that a source file declares in this configuration; see [`declared`].
 ///
 /// # Errors
 ///

@@ -82,7 +82,7 @@ fn pass_on(mut declarations: Vec<Declaration>) -> Result<(), BuildError> {
     Ok(())
 }
 
-/// Returns the declarations in the form of the metadata's value.
+/// Encodes the declarations as the value of the `cargo::metadata` key.
 fn written(declarations: &[Declaration]) -> Result<String, BuildError> {
     let paths = declarations.iter().map(|one| one.path.clone());
     let unusable = || BuildError::Path(paths.clone().collect());
@@ -101,7 +101,7 @@ fn written(declarations: &[Declaration]) -> Result<String, BuildError> {
     joined.into_string().map_err(|_| unusable())
 }
 
-/// Reads an entry of [`written`].
+/// Decodes an entry of a value that [`written`] encoded.
 fn read(entry: &str) -> Declaration {
     let mut parts = entry.split(SEPARATOR);
     Declaration {
@@ -118,7 +118,7 @@ pub fn of_dependencies() -> Vec<Declaration> {
     values.sort();
     let mut declarations: Vec<Declaration> = Vec::new();
     for entry in values.iter().flat_map(|(_, value)| env::split_paths(value)) {
-        // The text was made by `written`, so it is Unicode.
+        // `written` made the value, so it is Unicode.
         let declaration = read(&entry.to_string_lossy());
         if !declarations.contains(&declaration) {
             declarations.push(declaration);

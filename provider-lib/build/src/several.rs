@@ -34,11 +34,11 @@ pub struct Read {
     pub manifest: Manifest,
     /// The files that were read.
     pub files: Vec<PathBuf>,
-    /// The parts left out of the manifests that declarations name, each with the manifest's file.
+    /// The omitted parts of the manifests that declarations name, each with the manifest's file.
     pub left_out: Vec<(PathBuf, ManifestError)>,
 }
 
-/// Reads the declarations of several source files, as [`manifest_of_all`] does.
+/// Reads the declarations of several source files for [`manifest_of_all`].
 pub fn read_all(
     sources: &[(PathBuf, Configuration)],
     files: &Files<'_>,
@@ -102,7 +102,7 @@ fn place(path: &Path, provider: &Provider) -> String {
     format!("{}:{}", path.display(), provider.at.line)
 }
 
-/// Returns all of a provider's references to texts.
+/// Returns all references of a provider to strings.
 fn references(provider: &mut Provider) -> impl Iterator<Item = &mut Option<TextRef>> {
     let Provider {
         message, channels, levels, tasks, opcodes, keywords, maps, filters, events, ..
@@ -118,9 +118,9 @@ fn references(provider: &mut Provider) -> impl Iterator<Item = &mut Option<TextR
         .chain(events.iter_mut().map(|it| &mut it.message))
 }
 
-/// Appends the providers and texts of a file's manifest. The ids of its texts are prefixed with the
-/// file's number; winmeta.xml's texts appear once in the result. Fails with both languages if the
-/// primary languages of the manifests differ.
+/// Appends the providers and strings of a file's manifest. The ids of its strings are prefixed with
+/// the file's number; winmeta.xml's strings appear once in the result. Fails with both languages if
+/// the primary languages of the manifests differ.
 fn append(all: &mut Manifest, one: Manifest, number: usize) -> Result<(), (String, String)> {
     if all.providers.is_empty() {
         all.culture.clone_from(&one.culture);

@@ -193,7 +193,7 @@ mod tests {
         String::from_utf16(&units).unwrap()
     }
 
-    /// Reads the block at an offset, which is a multiple of 4, and returns it with its end.
+    /// Reads the block at `start`, a multiple of 4, and returns it with its end.
     fn block(data: &[u8], start: usize) -> (Read, usize) {
         assert!(start.is_multiple_of(4), "a block at {start}");
         let end = start + u16_at(data, start);
@@ -268,7 +268,7 @@ mod tests {
             ("ProductVersion", "1.2.3.4\0"),
         ];
         let expected = expected.map(|(key, text)| (key.to_owned(), text.to_owned()));
-        assert_eq!(strings, expected, "empty strings are left out");
+        assert_eq!(strings, expected, "empty strings are omitted");
         let [translation] = &variables.below[..] else {
             panic!("{variables:?}");
         };

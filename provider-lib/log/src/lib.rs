@@ -50,7 +50,7 @@
 //! | the keys of the record | number, Boolean or text | the values, with the feature `kv` |
 //!
 //! This table lists the corresponding ETW levels. `Debug` and `Trace` are both `Verbose`; the field
-//! `Level` distinguishes them, and so does the keyword, if [`EtwLogger::with_trace_keyword`] sets
+//! `Level` distinguishes them. The keyword also does so if [`EtwLogger::with_trace_keyword`] sets
 //! another one for `Trace`.
 //!
 //! | `log` | ETW |
@@ -64,14 +64,14 @@
 //! and memory
 //!
 //! Records can be written at any IRQL at which the caller can format its arguments: above
-//! `APC_LEVEL`, the arguments must be in non-pageable memory. (They are copied, so unlike those of
-//! a declared event, they need not be in system space.) Writing does not allocate, lock or wait,
-//! and does not panic unless the `Display` or `Debug` implementation of an argument does. An event
-//! is assembled on the stack, in less than [`MAX_STACK`] bytes. A text longer than [`MAX_TEXT`]
+//! `APC_LEVEL`, the arguments must be in non-pageable memory. (They are copied, so unlike a
+//! declared event's fields, they need not be in system space.) Writing does not allocate, lock or
+//! wait, and panics only if the `Display` or `Debug` implementation of an argument panics. An event
+//! is assembled on the stack, in less than [`MAX_STACK`] bytes. A string longer than [`MAX_TEXT`]
 //! bytes is cut, between characters, and its formatting ends there with an error that
 //! implementations of `Display` and `Debug` must propagate; fields that do not fit in [`MAX_DATA`]
-//! bytes are left out. [`Failures::cut`](wdk_etw::Failures::cut) of the provider counts both, and
-//! an event `FieldCut` before the event describes the first text that was cut.
+//! bytes are omitted. [`Failures::cut`](wdk_etw::Failures::cut) of the provider counts both, and
+//! an event `FieldCut` before the event describes the first string that was cut.
 //!
 //! At `APC_LEVEL` and below, an event belongs to the thread's activity. At a higher IRQL it has
 //! none, because the current thread may be one that was interrupted.
@@ -186,7 +186,7 @@ impl EtwLogger {
     }
 
     /// Returns whether this is the logger of the driver's image. The maximum level belongs to the
-    /// image's logger, which may be another one.
+    /// image's logger, which may be another logger.
     ///
     /// Because of the fence, if a caller that has changed the enable state sees that this logger is
     /// not yet installed, the thread that installs it reads the new state afterwards.
@@ -206,7 +206,7 @@ impl EtwLogger {
             .map_or(LevelFilter::Off, |level| level.to_level_filter())
     }
 
-    /// Returns the ETW level and the keyword for records of a level.
+    /// Returns the ETW level and the keyword for records of this level.
     const fn target_of(&self, level: log::Level) -> (Level, Keyword) {
         match level {
             log::Level::Error => (Level::ERROR, self.keyword),

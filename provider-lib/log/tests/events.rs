@@ -153,7 +153,7 @@ fn a_session_that_other_keywords_enable_gets_no_records() {
     assert_eq!(etw.writes(), []);
 }
 
-/// A long text that is formatted in parts.
+/// A value whose long text is formatted in parts.
 struct Long;
 
 impl fmt::Display for Long {

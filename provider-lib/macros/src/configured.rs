@@ -38,7 +38,7 @@ pub fn provider(arguments: TokenStream, module: TokenStream) -> syn::Result<Toke
     Ok(expanded)
 }
 
-/// Returns whether the arguments are those of the second run, and the provider's own arguments.
+/// Returns whether this is the second run, and the provider's own arguments.
 fn split(input: ParseStream<'_>) -> syn::Result<(bool, TokenStream)> {
     let ahead = input.fork();
     let is_second = ahead.parse::<Ident>().is_ok_and(|word| word == SECOND_RUN);

@@ -27,7 +27,7 @@ pub fn provider(arguments: TokenStream, module: TokenStream) -> TokenStream {
         .into()
 }
 
-/// Declares and writes a `TraceLogging` event in one place. The first token is the library's name.
+/// Declares a `TraceLogging` event and writes it. The first token is the library's name.
 #[proc_macro]
 pub fn event(tokens: TokenStream) -> TokenStream {
     let mut tokens = proc_macro2::TokenStream::from(tokens).into_iter();

@@ -1,4 +1,4 @@
-//! The path of the library in generated code: `::wdk_etw`, unless the author gives another one.
+//! The path of the library in generated code: `::wdk_etw`, unless the author gives another path.
 
 use proc_macro2::{Group, TokenStream, TokenTree};
 use syn::{

@@ -1,6 +1,6 @@
 //! The code with which debug builds print events in the debugger.
 //!
-//! All of it has the condition `debug_assertions`, which the driver's crate meets or not.
+//! The code has the condition `debug_assertions`, which is evaluated for the driver's crate.
 
 use proc_macro2::{Literal, TokenStream};
 use quote::{ToTokens as _, format_ident, quote};
@@ -102,7 +102,7 @@ fn one(line: &Ident, field: &Field, value: &TokenStream) -> TokenStream {
         (FieldType::Named(_) | FieldType::Structures(..), None) => (value.clone(), Format::Default),
     };
     let is_hex = match &field.kind {
-        // Only the word `address` permits to print an address; a presentation is for decoders.
+        // Only the word `address` permits printing an address; a presentation is for decoders.
         FieldType::Values(Scalar::Pointer, ..) => format == Format::Address,
         _ => {
             format == Format::Hex
@@ -147,8 +147,8 @@ pub fn map(map: &Map) -> TokenStream {
     implementation(&map.ident, &syn::Generics::default(), &body)
 }
 
-/// Generates the implementation that prints the members of a structure. Code copies the members of a packed
-/// one; other members may be large.
+/// Generates the implementation that prints the members of a structure. It copies the members of a
+/// packed structure, and borrows others, which may be large.
 pub fn structure(structure: &Structure, is_packed: bool) -> TokenStream {
     let (to, line) = (reserved("to"), reserved("line"));
     let members = structure.fields.iter().map(|field| {

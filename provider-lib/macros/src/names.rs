@@ -63,7 +63,7 @@ pub fn parameter(field: &Field, outer: &TokenStream) -> TokenStream {
         FieldType::Named(_) => {
             let written = referent(&field.written);
             match &written {
-                // The library's structures are written with their whole path.
+                // A library structure's type is already its whole path.
                 Type::Path(path) if path.path.leading_colon.is_some() => quote!(#written),
                 _ => quote!(#outer #written),
             }

@@ -33,8 +33,8 @@ fn quiet() -> TokenStream {
     }
 }
 
-/// Returns the attribute of a function that is inlined at write sites. In debug builds a function's
-/// locals do not share stack space, so the function has its own frame.
+/// Returns the attribute of a function that is inlined at write sites. It is not inlined in debug
+/// builds, because there the locals of inlined functions do not share stack space.
 fn inline() -> TokenStream {
     quote! {
         #[cfg_attr(debug_assertions, inline(never))]
@@ -180,7 +180,7 @@ fn registration(provider: &Provider) -> TokenStream {
         #quiet
         pub unsafe fn register()
         -> ::core::result::Result<::wdk_etw::Registered, ::wdk_etw::RegisterError> {
-            // This name shows in a call stack that the enclosing function is generated.
+            // In a call stack, this name shows that the enclosing function is generated.
             #[inline(always)]
             unsafe fn __wdk_etw_provider()
             -> ::core::result::Result<::wdk_etw::Registered, ::wdk_etw::RegisterError> {

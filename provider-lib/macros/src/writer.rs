@@ -120,7 +120,7 @@ enum Path {
     Fast,
 }
 
-/// Returns the local variables for formatted texts.
+/// Returns the local variables for formatted strings.
 fn formatted(layout: &Layout) -> impl Iterator<Item = (Ident, &Leaf)> {
     let leaves = layout.leaves.iter().enumerate();
     leaves
@@ -301,7 +301,7 @@ fn part(part: BlockPart, layout: &Layout) -> TokenStream {
                     quote!(::wdk_etw::__macro::count::<::core::primitive::u16>(#text))
                 }
                 Wire::Text(_) | Wire::SocketAddr => quote!(::wdk_etw::__macro::length(#text)),
-                // The layout puts no length before these.
+                // The layout puts no length before such leaves.
                 Wire::Plain(..)
                 | Wire::Sized(_)
                 | Wire::Map(_)
@@ -321,7 +321,7 @@ fn part(part: BlockPart, layout: &Layout) -> TokenStream {
         BlockPart::Nul(at) => match layout.leaves[at].wire {
             Wire::Terminated(text) if text.unit() == 2 => quote!(0_u16),
             Wire::Terminated(_) => quote!(0_u8),
-            // The layout puts no NUL after these.
+            // The layout puts no NUL after such leaves.
             Wire::Plain(..)
             | Wire::Sized(_)
             | Wire::Map(_)

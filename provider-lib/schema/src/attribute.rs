@@ -2,8 +2,8 @@
 
 use syn::{Attribute, Expr, ExprLit, Ident, Item, Lit, LitInt, LitStr, ext::IdentExt as _};
 
-/// Keywords of editions that `syn` does not know. Whether such a name needs `r#` depends on the
-/// declaration's edition, so it stays as written.
+/// Keywords of later editions, which `syn` does not know. The declaration's edition determines
+/// whether such a name needs `r#`, so the name stays as written.
 const KEYWORDS_OF_EDITIONS: &[&str] = &["gen"];
 
 /// Returns an identifier without an unnecessary `r#`, so that `r#Read` and `Read` are equal.
@@ -121,11 +121,11 @@ pub fn tag_of(number: &LitInt) -> syn::Result<u32> {
     }
 }
 
-/// The error text for a tag that is not a number or does not fit in 28 bits.
+/// The error message for a tag that is not a number or does not fit in 28 bits.
 const TAG_RANGE: &str = "a tag must be an integer from 0 to 0xFFFFFFF (28 bits)";
 
-/// Converts `snake_case` and `SCREAMING_CASE` to `PascalCase`, the usual case of names in traces. A
-/// name that consists only of underscores stays as it is.
+/// Converts `snake_case` and `SCREAMING_CASE` to `PascalCase`, the usual case of names in traces.
+/// Leaves a name that consists only of underscores unchanged.
 pub fn pascal_case(name: &str) -> String {
     let name = name.strip_prefix("r#").unwrap_or(name);
     if name.chars().all(|letter| letter == '_') {

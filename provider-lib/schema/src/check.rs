@@ -17,7 +17,7 @@ use crate::{
 /// The maximum number of channels: the keyword mask has eight bits for channels.
 const MAX_CHANNELS: usize = 8;
 
-/// Checks a provider, and adds all the errors found.
+/// Checks a provider, and adds all errors found.
 pub fn provider(provider: &Provider, errors: &mut Errors) {
     numbers(provider, errors);
     for (at, map) in provider.maps.iter().enumerate() {
@@ -55,7 +55,7 @@ pub fn provider(provider: &Provider, errors: &mut Errors) {
         }
         let mut inner = structure.fields.iter();
         if let Some(field) = inner.find(|field| holds(structure, field, provider, 0)) {
-            // Every structure of a cycle contains itself; only the first is reported.
+            // Every structure of a cycle contains itself; report only the first.
             if std::mem::replace(&mut is_cyclic, true) {
                 continue;
             }
@@ -167,8 +167,8 @@ fn same_map(first: &Map, second: &Map, errors: &mut Errors) {
             errors.at(
                 entry.ident.span(),
                 format!(
-                    "the value {} is `{}` here, and another name in `{}`, which is the same map `{}`; \
-                     use one name",
+                    "the value {} is named `{}`, but differently in `{}`, which is the same map \
+                     `{}`; use one name",
                     entry.value, entry.name, first.ident, first.name
                 ),
             );
@@ -176,7 +176,7 @@ fn same_map(first: &Map, second: &Map, errors: &mut Errors) {
     }
 }
 
-/// The names of the items that the macro generates in addition to the declaration's items.
+/// The names of the items that the macro adds to the declaration's own.
 const MADE: &[&str] = &["register", "unregister", "PROVIDER", "ID", "GROUP"];
 
 /// The prefixes of generated items' names that nobody writes by hand.
@@ -294,7 +294,7 @@ fn unique<'a, T: std::hash::Hash + Eq + std::fmt::Display>(
     let mut seen = HashMap::new();
     let mut names = HashSet::new();
     for (number, span, ident) in entries {
-        // The names of constants are checked together with those of other items.
+        // `names` checks the names of constants, together with other items.
         if what != "keyword" && !names.insert(ident.to_string()) {
             errors.at(
                 ident.span(),
@@ -390,8 +390,8 @@ pub fn fields(fields: &[Field]) -> syn::Result<()> {
 /// The maximum number of fields of a manifest's template, which a message refers to as `%1` to `%99`.
 const MAX_TEMPLATE_FIELDS: usize = 99;
 
-/// Returns the number of fields of a manifest template that a field takes: a length or count right
-/// before a value is a separate field.
+/// Returns the number of template fields that a field of the declaration becomes: a length or count
+/// right before a value is a separate field.
 fn template_fields(field: &Field) -> usize {
     let counter = field.form.counter.as_ref();
     let has_counter = match field.kind {
@@ -522,7 +522,7 @@ fn layouts(provider: &Provider, errors: &mut Errors) {
                 tracelogging::event_metadata(&event.name, event.tag, &event.fields, types).map(
                     |block| {
                         let size = block.len();
-                        // Ids distinguish events, and so do the opcodes of an activity's events.
+                        // Ids distinguish events, as the opcodes of an activity's events do.
                         if event.id == 0 {
                             let first = named.entry((&event.name, event.task, event.opcode));
                             let (first, known) =

@@ -79,7 +79,7 @@ impl Configuration {
         }
     }
 
-    /// Returns `decisive` if any predicate has this value, whatever the others are.
+    /// Returns `decisive` if any predicate has this value, whatever the others' values.
     fn join(&self, inside: &[Predicate], decisive: bool) -> Result<bool, (Span, String)> {
         let mut unknown = None;
         for predicate in inside {
@@ -111,8 +111,10 @@ impl Evaluate for Configuration {
             };
             syn::Error::new(
                 span,
-                format!("`cfg({option})` is not known outside the compiler, which would let the image's \
-                         resources differ from its code: {advice}"),
+                format!(
+                    "`cfg({option})` is unknown outside the compiler, which would let the image's \
+                     resources differ from its code: {advice}"
+                ),
             )
         })
     }

@@ -1,7 +1,7 @@
 //! Structures that are array elements.
 //!
-//! The elements of an array are written as they are in memory, in one data descriptor, so their
-//! structure has no padding and no members whose in-memory bytes differ from those in the event.
+//! The elements of an array are written as they are in memory, in one data descriptor. So their
+//! structure has no padding, and each member's in-memory bytes equal its bytes in the event.
 
 use std::collections::HashSet;
 
@@ -79,7 +79,7 @@ fn member_size(member: &Field, types: Types<'_>) -> Option<usize> {
     }
 }
 
-/// Returns the structures that are elements of arrays, and those inside them.
+/// Returns the structures that are elements of arrays, and the structures inside them.
 #[must_use]
 pub fn elements(provider: &Provider) -> HashSet<&Ident> {
     let types = Types::of(provider);

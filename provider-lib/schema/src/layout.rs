@@ -16,7 +16,7 @@ use crate::{
     elements::element_size, tracelogging::Types,
 };
 
-/// The maximum size of an event's data in bytes, if the event metadata has at most 256 bytes.
+/// The maximum size of an event's data in bytes, if the event metadata is at most 256 bytes long.
 ///
 /// The data shares the maximum size of an event with the header (80 bytes) and the extended data
 /// items: the event metadata, the traits (at most 255 bytes), the related activity id (16 bytes)
@@ -27,7 +27,7 @@ pub const MAX_CONTENT: usize = MAX_EVENT_SIZE - EVENT_HEADER_SIZE - 2_560;
 /// A field of an event, or a member of a structure, that is not itself a structure.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Leaf {
-    /// The parameter, followed by the members that lead to the value.
+    /// The parameter, followed by the nested members down to the value.
     pub path: Vec<Ident>,
     /// The index of the event field that is or contains the value.
     pub field: usize,
@@ -35,7 +35,7 @@ pub struct Leaf {
     pub wire: Wire,
     /// The type of the length or count before the value, if it is not the default `u16`.
     pub counter: Option<Scalar>,
-    /// The index of the earlier leaf with the length or count, if not right before the value.
+    /// The index of the earlier leaf with the length or count, if it is not right before the value.
     pub counted_by: Option<usize>,
 }
 
@@ -59,7 +59,7 @@ impl Leaf {
         }
     }
 
-    /// Returns the maximum size in bytes of a value whose length or count has less than 16 bits.
+    /// Returns the maximum size in bytes of a value whose length or count is an 8-bit number.
     #[must_use]
     pub fn limit(&self) -> Option<usize> {
         (self.counter == Some(Scalar::U8)).then_some(usize::from(u8::MAX) * self.unit())
@@ -131,7 +131,7 @@ impl Wire {
             }
             Self::Fixed(scalar, count) => scalar.size().unwrap_or(0) * usize::from(count),
             Self::FixedStructures(size, count) => size.saturating_mul(usize::from(count)),
-            // Their sizes are given by the length or count before them.
+            // The length or count before them determines their size.
             Self::Counted(_) | Self::CountedStructures(_) | Self::Text(_) | Self::SocketAddr => 0,
             Self::Terminated(text) => text.unit(),
             Self::Sid => MAX_SID_SIZE,
@@ -140,7 +140,7 @@ impl Wire {
     }
 }
 
-/// A part of a block. Each variant has the index of its leaf.
+/// A part of a block. Each variant contains the index of its leaf.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BlockPart {
     /// The value itself.
@@ -194,7 +194,7 @@ pub struct Layout {
 }
 
 impl Layout {
-    /// Computes the layout of an event whose metadata has `metadata_size` bytes.
+    /// Computes the layout of an event whose metadata is `metadata_size` bytes long.
     ///
     /// # Errors
     ///
@@ -217,9 +217,9 @@ impl Layout {
                 return Err(syn::Error::new(
                     ident.span(),
                     format!(
-                        "the event is too large: its fields up to this one have {used} bytes, and \
-                         an event's data can have at most {most}; remove fields, shorten arrays, \
-                         or use a slice, which is cut if it does not fit"
+                        "the event is too large: its fields up to this one take {used} bytes, but \
+                         an event's data can be at most {most} bytes long; remove fields, shorten \
+                         arrays, or use a slice, which is cut if it does not fit"
                     ),
                 ));
             }
@@ -292,7 +292,7 @@ fn put_leaves(
             if let Some(map) = types.map(name) {
                 Some(Wire::Map(map.scalar))
             } else if let Some(structure) = types.structure(name) {
-                // `TraceLogging` metadata has its own check.
+                // `event_metadata` checks `TraceLogging` events.
                 if encoding == Encoding::Manifest && structure.fields.is_empty() {
                     return Err(syn::Error::new(
                         structure.ident.span(),

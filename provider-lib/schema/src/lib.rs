@@ -1,7 +1,7 @@
 //! The declaration of a provider as data.
 //!
-//! The same Rust source is read twice: by the proc macros, which generate a driver's code, and by
-//! the driver's build script, which generates decoding resources. Both get a checked [`Provider`]
+//! A declaration's Rust source is read twice: by the proc macros, which generate a driver's code,
+//! and by the build script, which generates decoding resources. Both get a checked [`Provider`]
 //! from [`parse`].
 
 mod attribute;

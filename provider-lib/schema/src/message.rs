@@ -61,7 +61,7 @@ fn mistake(text: &str, fields: usize) -> Option<(Range<usize>, String)> {
                 at += 1;
                 continue;
             }
-            // FormatMessage's documentation lists these two; the percent sign is not shown.
+            // FormatMessage's documentation lists `% ` and `%.`; the percent sign is not shown.
             Some(' ') => "`% ` stands for a space alone".to_owned(),
             Some('.') => "`%.` stands for a period alone".to_owned(),
             Some(other) => format!("`%{other}` stands for nothing"),

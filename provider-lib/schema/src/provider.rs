@@ -33,7 +33,7 @@ pub struct Provider {
     /// The path of the manifest from which the image's resources are generated, relative to the
     /// package's folder, or `None` to generate them from the declaration.
     pub manifest: Option<String>,
-    /// The session that the driver's INF file adds, for the events from the start of Windows on.
+    /// The session that the driver's INF file adds, for events while Windows starts and later.
     pub autologger: Option<AutoLogger>,
     /// The module's name.
     pub module: Ident,
@@ -64,8 +64,8 @@ pub struct Provider {
 }
 
 impl Provider {
-    /// Returns the keyword mask of an event's descriptor: the event's keywords and the bit of its
-    /// channel, with which the event log enables the event. The first channel has bit 63, the next
+    /// Returns the keyword mask of an event's descriptor: the event's keywords and its channel's
+    /// bit, which the event log uses to enable the event. The first channel has bit 63, the next
     /// one bit 62, and so on.
     #[must_use]
     pub fn keyword_mask(&self, event: &Event) -> u64 {

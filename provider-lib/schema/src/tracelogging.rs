@@ -173,8 +173,8 @@ fn put_fields(block: &mut Vec<u8>, fields: &[Field], types: Types<'_>) -> syn::R
 ///
 /// # Errors
 ///
-/// Returns an error if the metadata has more than 65,535 bytes, or if a structure has no fields or
-/// too many.
+/// Returns an error if the metadata is longer than 65,535 bytes, or if a structure has no fields
+/// or too many.
 pub fn event_metadata(
     name: &str,
     tag: u32,
@@ -189,8 +189,8 @@ pub fn event_metadata(
         return Err(syn::Error::new(
             fields.first().map_or_else(proc_macro2::Span::call_site, |field| field.written.span()),
             format!(
-                "the event's metadata has {} bytes and can have at most 65,535; shorten names or \
-                 remove fields",
+                "the event's metadata is {} bytes long, but must not exceed 65,535; shorten names \
+                 or remove fields",
                 block.len()
             ),
         ));

@@ -1,7 +1,7 @@
 //! The routines of ntoskrnl.exe that this crate calls.
 //!
 //! On Windows the crate imports them without an import library. On other systems the program that
-//! links the crate must define them, as the tests do. The signatures come from wdm.h.
+//! links the crate must define them; the tests do. The signatures come from wdm.h.
 
 use core::ffi::{CStr, c_char, c_void};
 
@@ -69,22 +69,22 @@ unsafe extern "C" {
     /// pointer argument like any other.
     fn DbgPrint(format: *const c_char, text: *const c_char) -> i32;
 
-    /// IRQL: `DIRQL` or below. As above.
+    /// IRQL: `DIRQL` or below. Has variable arguments, as `DbgPrint` does.
     fn DbgPrintEx(component: u32, level: u32, format: *const c_char, text: *const c_char) -> i32;
 }
 
-/// Prints a text in the kernel debugger.
+/// Prints a string in the kernel debugger.
 pub fn print(text: &CStr) {
-    // SAFETY: the format takes one string that ends with NUL.
+    // SAFETY: the format takes one NUL-terminated string.
     unsafe { DbgPrint(c"%s".as_ptr(), text.as_ptr()) };
 }
 
 /// `DPFLTR_IHVDRIVER_ID` of dpfilter.h.
 const DPFLTR_IHVDRIVER_ID: u32 = 77;
 
-/// Prints a text in the kernel debugger, as a driver's message with this level (`DPFLTR_*_LEVEL`).
+/// Prints a driver's message with this level (`DPFLTR_*_LEVEL`) in the kernel debugger.
 pub fn print_with_level(level: u32, text: &CStr) {
-    // SAFETY: the format takes one string that ends with NUL.
+    // SAFETY: the format takes one NUL-terminated string.
     unsafe { DbgPrintEx(DPFLTR_IHVDRIVER_ID, level, c"%s".as_ptr(), text.as_ptr()) };
 }
 
@@ -120,7 +120,7 @@ pub fn pause() {
         static MOMENT: i64 = -10_000;
         /// `KernelMode`.
         const MODE: i8 = 0;
-        // The caller checks its condition again, whatever ended the wait.
+        // The reason why the wait ended does not matter: the caller checks its condition again.
         // SAFETY: the interval is a constant, and the caller runs at PASSIVE_LEVEL.
         let _status = unsafe { KeDelayExecutionThread(MODE, 0, &raw const MOMENT) };
     }

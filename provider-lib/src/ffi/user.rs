@@ -3,7 +3,7 @@
 //! The functions have the names, the signatures and the statuses of the kernel's routines, so that
 //! the rest of the crate is the same in both modes. The routines return Win32 error codes, which
 //! become the `NTSTATUS` of the same meaning. On systems other than Windows the program that links
-//! the crate must define them, as the tests do. The signatures come from evntprov.h.
+//! the crate must define them; the tests do. The signatures come from evntprov.h.
 
 use core::ffi::{CStr, c_char, c_void};
 
@@ -54,13 +54,13 @@ unsafe extern "system" {
     fn OutputDebugStringA(text: *const c_char);
 }
 
-/// Prints a text in the debugger.
+/// Prints a string in the debugger.
 pub fn print(text: &CStr) {
-    // SAFETY: the text ends with NUL.
+    // SAFETY: the string is NUL-terminated.
     unsafe { OutputDebugStringA(text.as_ptr()) };
 }
 
-/// Prints a text in the debugger. Messages of programs have no level.
+/// Prints a string in the debugger. In user mode, messages have no level.
 pub fn print_with_level(_level: u32, text: &CStr) {
     print(text);
 }
@@ -72,8 +72,8 @@ const fn status(code: u32) -> i32 {
     if code == 0 { 0 } else { failure(code).0 }
 }
 
-/// Converts a Win32 error code to a status: the one that the kernel's routine returns in the same
-/// case or, for other codes, `NTSTATUS_FROM_WIN32`.
+/// Converts a Win32 error code to the status that the kernel's routine returns in the same case
+/// or, for other codes, to `NTSTATUS_FROM_WIN32`.
 #[cold]
 #[inline(never)]
 const fn failure(code: u32) -> NtStatus {
@@ -177,7 +177,7 @@ pub unsafe fn EtwEventEnabled(handle: RegHandle, event: *const EventDescriptor) 
 pub unsafe fn ExAllocatePool2(_flags: u64, bytes: usize, _tag: u32) -> *mut c_void {
     // SAFETY: the function has no preconditions.
     let heap = unsafe { GetProcessHeap() };
-    // SAFETY: the handle is that of the process's heap.
+    // SAFETY: the handle refers to the process's heap.
     unsafe { HeapAlloc(heap, 0, bytes) }
 }
 

@@ -51,7 +51,7 @@ fn a_predicate_that_a_build_script_cannot_know_is_an_error() {
     let error = manifest_in(&fixture("conditional.rs"), &FILES, &Configuration::new()).unwrap_err();
     let error = error.to_string();
     assert!(
-        error.contains("conditional.rs:3:7: `cfg(test)` is not known outside the compiler"),
+        error.contains("conditional.rs:3:7: `cfg(test)` is unknown outside the compiler"),
         "{error}"
     );
 }

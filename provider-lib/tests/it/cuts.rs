@@ -65,7 +65,7 @@ fn kept(etw: &Turn) -> Vec<u8> {
     longest.1.clone()
 }
 
-/// Returns a text that is longer than 64 KiB in UTF-8 and in UTF-16.
+/// Returns a string that is longer than 64 KiB in UTF-8 and in UTF-16.
 fn long(before: &str, repeated: &str) -> String {
     let mut text = before.to_owned();
     while text.len() < 70_000 || text.encode_utf16().count() < 35_000 {
@@ -89,7 +89,7 @@ proptest! {
         let writes = etw.writes();
         prop_assert_eq!(writes.len(), 1);
         let bytes: Vec<u8> = writes[0].data.iter().flat_map(|(_, bytes)| bytes.clone()).collect();
-        // The largest count that both texts allow.
+        // The largest count at which both strings can be cut.
         let is_possible = |count: &usize| {
             let starts = |units: &[u16]| String::from_utf16(units).is_ok();
             units.get(..*count).is_some_and(starts) && utf8.is_char_boundary(*count)

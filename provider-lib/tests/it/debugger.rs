@@ -1,6 +1,6 @@
 //! Tests the lines that a provider with `debugger` prints in the debugger.
 //!
-//! The tests are compiled with `debug_assertions`, as a driver's debug build is.
+//! The tests are compiled with `debug_assertions`, like a driver's debug build.
 
 use std::{
     cell::Cell,

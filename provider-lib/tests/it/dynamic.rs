@@ -237,7 +237,7 @@ fn formatting_ends_where_a_text_is_full() {
     event.format("text", format_args!("{}", Endless(&parts, "x")));
     // The first part that does not fit ends the text.
     assert_eq!((parts.get(), event.lost()), (17, 1));
-    // A field that is left out is not formatted.
+    // A field that is omitted is not formatted.
     event.str("rest", "0123456789abcdef");
     event.format("none", format_args!("{}", Endless(&parts, "x")));
     assert_eq!((parts.get(), event.lost()), (17, 3));
@@ -330,8 +330,8 @@ fn fields() -> impl Strategy<Value = Vec<(String, Field)>> {
 }
 
 proptest! {
-    /// Whatever the names, values and sizes: the event decodes, each field is whole, cut between
-    /// characters, or left out, and fields that are cut or left out are counted.
+    /// With any names, values and sizes, the event can be decoded, each field is whole, cut between
+    /// characters, or omitted, and fields that are cut or omitted are counted.
     #[test]
     fn every_event_decodes(name in ".{0,20}", fields in fields()) {
         let etw = registered();

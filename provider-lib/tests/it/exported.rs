@@ -20,7 +20,7 @@ pub mod trace {
     // The path of another item with the library's name.
     use crate::exported::deps::wdk_etw::OTHER;
 
-    /// The same number.
+    /// The value of `OTHER`, imported under the library's name.
     pub const SAME: u32 = OTHER;
 
     #[event(level = Info, keyword = none)]

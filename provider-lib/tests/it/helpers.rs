@@ -217,7 +217,7 @@ fn a_formatted_text_is_a_field_of_at_most_256_bytes() {
         }),
         big: &str = &"b".repeat(70_000),
     });
-    // A field that does not fit leads to the slow path; the text is still formatted only once.
+    // A field that does not fit requires the slow path; the text is still formatted only once.
     assert_eq!(calls.get(), 88);
     emit!(trace::told_in_manifest(format_args!("m"), 9));
     let writes = etw.writes();

@@ -92,7 +92,7 @@ mod trace {
 }
 
 #[allow(unused_imports, reason = "as above")]
-#[expect(clippy::too_many_arguments, reason = "methods that make the values are hidden here")]
+#[expect(clippy::too_many_arguments, reason = "the traits hide the methods that make the values")]
 fn write_all(
     texts: [&str; 2],
     units: &[u16],

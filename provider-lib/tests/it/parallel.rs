@@ -55,7 +55,7 @@ fn look(provider: &Provider) {
     let seen = provider.enable_info();
     assert!(known.contains(&seen), "{seen:?}");
     // Neither enable info enables Verbose with the low keyword. Only a mixture of one update's
-    // level with the other's keywords would.
+    // level and the other's keywords would enable it.
     assert!(!provider.is_enabled_fast(Level::VERBOSE, Keyword::bit::<0>()));
 }
 

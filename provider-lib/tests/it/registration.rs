@@ -518,7 +518,7 @@ fn a_provider_without_a_rundown_is_unregistered_by_an_unsafe_function() {
     assert_eq!(unsafe { bare::unregister() }, Ok(()));
 }
 
-// The contract is broken here, which debug builds detect.
+// The test breaks the contract, which debug builds detect.
 #[cfg(debug_assertions)]
 #[test]
 fn a_write_in_progress_without_a_rundown_is_noticed_in_debug_builds() {
@@ -574,7 +574,7 @@ fn without_a_rundown_unregistering_waits_for_a_write_of_the_providers_hook() {
     std::thread::scope(|scope| {
         scope.spawn(|| etw.notify_if_registered(ENABLE, 5, 0, 0));
         etw.wait_until(|etw| etw.writes_inside == 1);
-        // SAFETY: the only write in progress is that of the provider's hook.
+        // SAFETY: the only write in progress is the one in the provider's hook.
         let unregistering = scope.spawn(|| unsafe { hooked::unregister() });
         while hooked::PROVIDER.is_enabled_fast(Level::INFO, Keyword::NONE) {
             std::thread::yield_now();
@@ -587,7 +587,7 @@ fn without_a_rundown_unregistering_waits_for_a_write_of_the_providers_hook() {
     assert_eq!(unsafe { bare::unregister() }, Ok(()));
 }
 
-// The contract is broken here: ETW waits only for the hooks of the provider that is unregistered.
+// The test breaks the contract: ETW waits only for the hooks of the provider that is unregistered.
 #[cfg(debug_assertions)]
 #[test]
 fn a_write_in_the_hook_of_another_provider_is_noticed_in_debug_builds() {
@@ -610,7 +610,7 @@ fn a_write_in_the_hook_of_another_provider_is_noticed_in_debug_builds() {
     }
 }
 
-// The contract is broken here, by a write outside the hook.
+// The test breaks the contract by a write outside the hook.
 #[cfg(debug_assertions)]
 #[test]
 fn a_hook_hides_no_write_of_another_thread_in_debug_builds() {
@@ -636,7 +636,7 @@ fn a_hook_hides_no_write_of_another_thread_in_debug_builds() {
         while hooked::PROVIDER.is_enabled_fast(Level::INFO, Keyword::NONE) {
             std::thread::yield_now();
         }
-        // Meanwhile, the other thread compares the counts.
+        // Let the other thread compare the counts.
         std::thread::sleep(Duration::from_millis(20));
         IN_HOOK.store(false, Ordering::Relaxed);
         assert_eq!(unregistering.join().unwrap(), Err(UnregisterError::WriteInProgress));

@@ -209,7 +209,8 @@ fn counts_and_lengths_have_their_size() {
         let expected = [notice("", 4, 0, asked, 255), fields(255, 2)];
         assert_written(&etw, &catalog, write, &expected, 1);
     }
-    // A shorter array has fewer elements than either number asks for.
+    // If the array is shorter than the count and than the 255 that the size allows, all its
+    // elements are written.
     let write = || emit!(trace::counted(300, &numbers[..3], 1, &bytes));
     let expected = [notice("", 4, 0, 300, 255), fields(3, 1)];
     assert_written(&etw, &catalog, write, &expected, 1);

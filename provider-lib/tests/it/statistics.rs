@@ -92,7 +92,7 @@ fn events_in_a_notification_during_registration_are_counted_as_dropped() {
     let now = counted::PROVIDER.statistics();
     assert_eq!(growth(&before, &now), (0, 0, 0, 2));
     counted::unregister().unwrap();
-    // Without a registration, only a write without a check gets this far.
+    // Without a registration, only a write without a check is counted as dropped.
     emit!(counted::plain(1));
     let written = counted::PROVIDER.write(&EVENT, &WriteOptions::new(), &[]);
     assert_eq!(written, Ok(()));

@@ -140,7 +140,8 @@ impl<const N: usize> Entered<N> {
     }
 
     /// Records that code at `DISPATCH_LEVEL` enters a span without effect. The code may be a DPC,
-    /// whose current thread is the one it interrupted, so leaving it must not leave that thread's
+    /// whose current thread is the thread it interrupted, so leaving it must not leave that
+    /// thread's
     /// span.
     pub fn enter_in_vain(&self, thread: u64, span: u64) {
         if let Some(entry) = self.newest(thread, span) {
@@ -150,7 +151,7 @@ impl<const N: usize> Entered<N> {
 
     /// Records that a thread leaves a span at `DISPATCH_LEVEL`, where its activity cannot be
     /// changed; [`Self::leave_now`] changes it later. If the span was entered at `DISPATCH_LEVEL`,
-    /// ends only that entry.
+    /// ends only the entry recorded by [`Self::enter_in_vain`].
     pub fn leave_later(&self, thread: u64, span: u64) {
         let Some(entry) = self.newest(thread, span) else {
             return;

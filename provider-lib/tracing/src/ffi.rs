@@ -1,5 +1,5 @@
 //! The routines of ntoskrnl.exe that this crate calls. On other systems the program that links the
-//! crate must define them, as the tests do.
+//! crate must define them; the tests do.
 
 use core::ffi::c_void;
 

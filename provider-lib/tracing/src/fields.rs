@@ -24,7 +24,7 @@ impl Fields {
         Self(Event::new())
     }
 
-    /// Starts the event for a span or a `tracing` event, with the fields that all events have.
+    /// Starts the event for a span or a `tracing` event, with the fields that all events contain.
     pub fn start(&mut self, name: &str, metadata: &Metadata<'_>, has_file: bool) {
         let event = &mut self.0;
         event.start(name);

@@ -17,7 +17,7 @@ const CHANGING: u8 = 1;
 const INSTALLED: u8 = 2;
 const REMOVED: u8 = 3;
 
-/// More than `tracing-core` allocates for a subscriber that is a reference.
+/// More memory than `tracing-core` allocates for a subscriber that is a reference.
 const ALLOCATION: Layout = Layout::new::<[u64; 8]>();
 
 /// The error of [`EtwSubscriber::install`](crate::EtwSubscriber::install).
@@ -25,7 +25,8 @@ const ALLOCATION: Layout = Layout::new::<[u64; 8]>();
 pub enum InstallError {
     /// A subscriber is or was installed. `tracing` accepts only one for each image.
     AlreadyInstalled,
-    /// There is no memory for the reference to the subscriber, which `tracing-core` allocates. The
+    /// There is not enough memory for the reference to the subscriber, which `tracing-core`
+    /// allocates. The
     /// driver can try again later.
     NoMemory,
     /// The function was called at this IRQL, above `PASSIVE_LEVEL`, and changed nothing.
@@ -127,13 +128,14 @@ impl Installation {
         self.phase.store(REMOVED, Ordering::Release);
         // Events and spans no longer call the subscriber, because it no longer enables any.
         callsite::rebuild_interest_cache();
-        // SAFETY: this thread changed the phase, and no other phase but `REMOVED` follows.
+        // SAFETY: this thread changed the phase, and only the phase `REMOVED` follows.
         let kept = unsafe { &mut *self.dispatch.get() };
         let Some(dispatch) = kept.take() else {
             return;
         };
         let weak = dispatch.downgrade();
-        // `tracing-core` has kept one more reference, which it never drops. This copy is it.
+        // `tracing-core` has kept one more reference, which it never drops. This copy stands for
+        // it.
         // SAFETY: the copy is dropped only if there is a reference that nothing else drops.
         let leaked = ManuallyDrop::new(unsafe { ptr::read(&raw const dispatch) });
         drop(dispatch);
@@ -147,7 +149,7 @@ impl Installation {
 fn is_available(layout: Layout) -> bool {
     // SAFETY: the layout's size is not zero.
     let block = unsafe { alloc::alloc::alloc(layout) };
-    // The compiler may remove an allocation that is freed at once, and assume that it succeeds.
+    // The compiler may remove an allocation that is freed immediately, and assume that it succeeds.
     let block = core::hint::black_box(block);
     if block.is_null() {
         return false;

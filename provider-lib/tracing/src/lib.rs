@@ -69,7 +69,7 @@
 //! | the other fields | as recorded | 64-bit numbers, `f64` and `bool` as such, bytes as bytes, everything else as the text that `Display` or `Debug` writes |
 //!
 //! This table lists the corresponding ETW levels. `DEBUG` and `TRACE` are both `Verbose`; the field
-//! `Level` distinguishes them, and so does the keyword, if [`EtwSubscriber::with_trace_keyword`]
+//! `Level` distinguishes them. The keyword also does so if [`EtwSubscriber::with_trace_keyword`]
 //! sets another one for `TRACE`.
 //!
 //! | `tracing` | ETW |
@@ -114,17 +114,17 @@
 //! and memory
 //!
 //! Spans and events can be written, cloned and dropped at any IRQL at which the caller can format
-//! its values: above `APC_LEVEL`, the values must be in non-pageable memory. This does not
-//! allocate, lock or wait, and does not panic unless the `Display` or `Debug` implementation of a
-//! value does. An event is assembled on the stack, in less than [`MAX_STACK`] bytes. A text longer
+//! its values: above `APC_LEVEL`, the values must be in non-pageable memory. These operations do
+//! not allocate, lock or wait, and panic only if the `Display` or `Debug` implementation of a value
+//! panics. An event is assembled on the stack, in less than [`MAX_STACK`] bytes. A string longer
 //! than [`MAX_TEXT`] bytes is cut, between characters, and its formatting ends there with an error
 //! that implementations of `Display` and `Debug` must propagate; fields that do not fit in
 //! [`MAX_DATA`] bytes are left out. [`Failures::cut`](wdk_etw::Failures::cut) of the provider
-//! counts both, and an event `FieldCut` before the event describes the first text that was cut.
+//! counts both, and an event `FieldCut` before the event describes the first string that was cut.
 //!
 //! The crate is for kernel mode; it does not compile with the feature `user-mode` of `wdk-etw`.
 //!
-//! `tracing-core` needs a global allocator, such as the one of wdk-alloc. It allocates once, in
+//! `tracing-core` needs a global allocator, such as wdk-alloc's. It allocates once, in
 //! [`EtwSubscriber::install`], and [`EtwSubscriber::uninstall`] frees that memory. Use `tracing`
 //! with `default-features = false` and no feature other than `attributes`.
 //!
@@ -262,12 +262,11 @@ impl<const SPANS: usize> EtwSubscriber<SPANS> {
     /// `PASSIVE_LEVEL`, because `tracing-core` allocates the reference to the subscriber from the
     /// global allocator. `tracing-core` panics if the allocator fails then, even though it had
     /// memory immediately before.
-    /// immediately before, `tracing-core` panics.
     ///
     /// # Errors
     ///
-    /// Returns an [`InstallError`] if a subscriber was installed before, if there is no memory, or
-    /// if the IRQL is too high.
+    /// Returns an [`InstallError`] if a subscriber was installed before, if there is not enough
+    /// memory, or if the IRQL is too high.
     pub fn install(&'static self) -> Result<(), InstallError> {
         const {
             assert!(
@@ -307,17 +306,17 @@ impl<const SPANS: usize> EtwSubscriber<SPANS> {
     ///
     /// `PASSIVE_LEVEL`.
     pub unsafe fn uninstall(&'static self) {
-        // SAFETY: the caller guarantees it.
+        // SAFETY: the caller guarantees that nothing uses the default dispatcher any more.
         unsafe { self.installation.remove() }
     }
 
-    /// Sets `tracing`'s maximum level to the highest one that a session enables for the
+    /// Sets `tracing`'s maximum level to the highest level that a session enables for the
     /// subscriber's keywords, if the subscriber follows the sessions. Call this in the provider's
     /// hooks.
     ///
     /// # IRQL
     ///
-    /// `PASSIVE_LEVEL`, at which ETW calls hooks.
+    /// `PASSIVE_LEVEL`. ETW calls hooks at this IRQL.
     pub fn sessions_changed(&self) {
         if self.follows_sessions && self.installation.is_installed() {
             settle(callsite::rebuild_interest_cache, || LevelFilter::current() == self.max_level());
@@ -353,7 +352,7 @@ impl<const SPANS: usize> EtwSubscriber<SPANS> {
         .map_or(LevelFilter::OFF, LevelFilter::from_level)
     }
 
-    /// Returns the ETW level and the keyword of spans and events of a level.
+    /// Returns the ETW level and the keyword for spans and events of this level.
     const fn target_of(&self, level: tracing_core::Level) -> (Level, Keyword) {
         match level {
             tracing_core::Level::ERROR => (Level::ERROR, self.keyword),
@@ -423,7 +422,7 @@ impl<const SPANS: usize> EtwSubscriber<SPANS> {
         Some(Id::from_non_zero_u64(key.to_bits()))
     }
 
-    /// Makes a span's activity the thread's.
+    /// Sets a span's activity as the thread's activity.
     fn enter_span(&self, id: &Id) {
         let Some((key, span)) = self.span(id) else {
             return;

@@ -49,7 +49,7 @@ impl Key {
 }
 
 /// Returns the lower and the upper half of a word.
-#[expect(clippy::cast_possible_truncation, reason = "the halves of a word have 32 bits each")]
+#[expect(clippy::cast_possible_truncation, reason = "the halves of a word are 32 bits wide")]
 const fn halves(word: u64) -> [u32; 2] {
     [word as u32, (word >> 32) as u32]
 }
@@ -89,7 +89,7 @@ impl AtomicId {
     }
 }
 
-/// A place for a span.
+/// A slot for a span.
 struct Slot<T: 'static> {
     /// The generation and the number of handles; 0 handles if the slot is free.
     state: AtomicU64,
@@ -139,7 +139,7 @@ impl<T, const N: usize> SpanTable<T, N> {
         /// Creates an empty table.
         pub const fn new() -> Self {
             const {
-                assert!(N > 0 && N < u16::MAX as usize, "a span table has 1 to 65,534 slots");
+                assert!(N > 0 && N < u16::MAX as usize, "a span table must have 1 to 65,534 slots");
             }
             Self {
                 slots: array_of!(Slot::new()),

@@ -220,7 +220,7 @@ fn guards_can_be_dropped_in_any_order() {
     assert_eq!(thread_activity(), 1);
     drop(first);
     assert_eq!(thread_activity(), 0);
-    // The same span twice, with another between.
+    // Enter the same span twice, and another one in between.
     let (first, second, third) = (one.enter(), two.enter(), one.enter());
     assert_eq!(thread_activity(), 1);
     drop(third);
@@ -289,7 +289,7 @@ fn a_dpc_that_enters_the_span_of_the_thread_it_interrupts_does_not_leave_it_for_
     let [device, request] = [tracing::info_span!("device"), tracing::info_span!("request")];
     let inside = device.enter();
     assert_eq!(thread_activity(), 1);
-    // The DPC's current thread is the one that it interrupted.
+    // The DPC's current thread is the thread that it interrupted.
     etw.set(|etw| etw.irql = 2);
     device.in_scope(|| device.in_scope(|| ()));
     etw.set(|etw| etw.irql = 0);

@@ -65,7 +65,7 @@ fn installing_allocates_one_block_and_removing_frees_it() {
     assert_eq!(BLOCKS.get() - blocks, 1);
     assert_eq!(register(&trace::PROVIDER), Ok(Registered::Complete));
     etw.notify(ENABLE, 5, 0, 0);
-    // This subscriber does not follow the sessions.
+    // Without `following_sessions`, the maximum level does not depend on the sessions.
     assert_eq!(LevelFilter::current(), LevelFilter::TRACE);
     let events = || {
         let span = tracing::info_span!("span", value = 1);

@@ -139,7 +139,7 @@ fn errors_are_sentences() {
         ("add-device\nwrite \"x\"", &enable, "line 2: the device is not open"),
         ("add-device\nopen\nread 1\nexpect 0xC0001234", &enable, "line 4: expected 0xC0001234"),
         ("", &["--only"], "no provider is enabled"),
-        ("", &["--enable", "Größe"], "`Größe`: the provider's name has a character outside ASCII"),
+        ("", &["--enable", "Größe"], "`Größe`: the provider's name has a non-ASCII character"),
         ("", &["--enable", "A:300"], "`300` is not a level; expected a number from 0 to 255"),
         ("", &["--enable", "A:1:2:3:4"], "too many parts"),
     ];

@@ -1,7 +1,7 @@
 //! Writes the public API of the published crates to `docs/api` as text, so that reviews show each
 //! change.
 //!
-//! `api-text --check` compares the texts instead. rustdoc describes the crates as JSON in a
+//! `api-text --check` compares the text files instead. rustdoc describes the crates as JSON in a
 //! compiler-specific format; if the crate `public-api` cannot read it, the program reports this and
 //! exits with [`UNKNOWN_FORMAT`]. The program also acts as a rustdoc wrapper that enables
 //! JSON output: setting `RUSTC_BOOTSTRAP` for all of cargo would rebuild dependencies that look at it.
@@ -25,7 +25,7 @@ const UNKNOWN_FORMAT: u8 = 3;
 /// The versions of rustdoc's JSON format that `public-api` can read.
 const FORMATS: RangeInclusive<u64> = 57..=59;
 
-/// The folder of the texts, relative to the repository's root.
+/// The folder of the text files, relative to the repository's root.
 const FOLDER: &str = "docs/api";
 
 /// The environment variable with the path of the wrapped rustdoc.
@@ -37,7 +37,7 @@ struct Format {
     format_version: u64,
 }
 
-/// The texts by file name, or the reason why there are none.
+/// The text files' contents by name, or the reason why there are none.
 type Texts = Result<BTreeMap<String, String>, String>;
 
 fn main() -> ExitCode {

@@ -123,7 +123,7 @@ fn vm() -> Command {
     crate::vm::command()
 }
 
-/// Returns the command line of `cargo etw vm` for systems on which it cannot run.
+/// Returns the command line of `cargo etw vm` for systems that do not support it.
 #[cfg(not(unix))]
 fn vm() -> Command {
     Command::new("vm").about("Run a driver's test stages on Windows in QEMU; needs Linux")

@@ -22,8 +22,8 @@ use crate::{configuration, options, source};
 /// The keys of `[package.metadata.etw]`.
 const KEYS: [&str; 6] = ["declaration", "inf", "inf-mode", "manifest", "profile", "recipes"];
 
-/// The settings of a driver: the paths of its files outside their default places, which are relative to
-/// the package's folder, and the requirements for its INF file.
+/// The settings of a driver: the paths of files that are not in their default locations, relative
+/// to the package's folder, and the requirements for its INF file.
 #[derive(Debug, Default)]
 struct Settings {
     declarations: Vec<PathBuf>,
@@ -169,7 +169,7 @@ impl AtHand {
         path.display().to_string().replace('\\', "/")
     }
 
-    /// Returns the driver's declarations: those in the files that the settings name, or those in
+    /// Returns the driver's declarations: from the files that the settings name, or otherwise from
     /// the sources of the driver's library and of the workspace libraries that it uses.
     ///
     /// The list is empty if the driver declares no providers.

@@ -121,7 +121,7 @@ impl Traces {
             let name = path.file_name().unwrap_or_default().to_string_lossy();
             words.push(format!("{name}: {}", said(&result)));
         }
-        let note = format!("decoders of Windows and etl, {TRACE}: {}", words.join("; "));
+        let note = format!("Windows' decoders and etl, {TRACE}: {}", words.join("; "));
         Ok((note, agrees))
     }
 }
@@ -177,7 +177,7 @@ fn said(result: &Comparison) -> String {
                 shown.escape_debug().take(SHOWN).collect()
             };
             format!(
-                "{} of {} is {}, in Windows {}",
+                "{} of {} is {}, but {} in Windows",
                 one.field,
                 one.event.escape_debug(),
                 text(one.ours.as_deref()),

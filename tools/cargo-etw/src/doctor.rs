@@ -183,8 +183,8 @@ fn driver(driver: &AtHand) -> Vec<Requirement> {
     };
     let mut requirement =
         Requirement::new("declaration", "manifest, recipes, package", found, &remedy);
-    // A driver without providers can be built and packaged; a driver with a broken declaration
-    // cannot.
+    // A driver without providers can be built and packaged, unlike a driver with a broken
+    // declaration.
     requirement.is_optional = declared.is_ok();
     requirements.push(requirement);
     let inf = driver.inf();

@@ -81,7 +81,7 @@ pub fn command() -> Command {
         .arg(path(
             "image",
             "FILE",
-            "The driver's image [default: the one that `cargo etw build` built last, if any]",
+            "The driver's image [default: the last one that `cargo etw build` built, if any]",
         ))
         .arg(text("hardware-id", "ID", "The hardware ID that the file must list"))
         .arg(mode_argument())
@@ -209,8 +209,8 @@ fn adds_devices(driver: &AtHand) -> bool {
     }
 }
 
-/// Returns the channels for administrators whose declarations do not say whether they are enabled,
-/// with what to write.
+/// Returns the channels for administrators whose declarations do not specify whether they are
+/// enabled, each with the declaration to write.
 fn disabled(providers: &[Provider]) -> impl Iterator<Item = (&str, String)> {
     let channels = providers
         .iter()

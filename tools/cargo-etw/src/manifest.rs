@@ -136,7 +136,7 @@ fn parsed(text: &str, name: &str) -> Result<Manifest> {
     Ok(read)
 }
 
-/// Notes what the reading of a manifest left out.
+/// Prints a note about each omitted part of a manifest.
 fn note_left_out(read: &Manifest, name: &str) {
     for note in &read.left_out {
         eprintln!("note: {name}: {note}");

@@ -94,12 +94,12 @@ pub fn command() -> Command {
                 "text",
                 "FILE",
                 "A text file to add, or to replace a script of the package, with Windows line \
-                 endings; may be given several times",
+                 endings; can be repeated",
             )
             .action(ArgAction::Append),
         )
         .arg(
-            path("file", "FILE", "An additional file; may be given several times")
+            path("file", "FILE", "An additional file; can be repeated")
                 .action(ArgAction::Append),
         )
         .arg(path(
@@ -468,7 +468,7 @@ fn trace(driver: &AtHand) -> Result<String> {
     Ok(lines.join("\n"))
 }
 
-/// Returns the files of the archive: texts, then the driver's files, then additional files.
+/// Returns the files of the archive: text files, then the driver's files, then additional files.
 fn files(
     matches: &ArgMatches,
     driver: &AtHand,
@@ -488,7 +488,7 @@ fn files(
             listed.push((name, "an additional file".to_owned()));
         }
     }
-    // A driver without a framework needs what all drivers need.
+    // A WDM driver has no framework that needs a newer system.
     let is_newer = !driver.driver.is_wdm() && framework(driver).minimum > 31;
     let installed = Installed {
         description: &about,

@@ -64,7 +64,7 @@ pub fn command() -> Command {
             text(
                 "windows",
                 "NAME",
-                "The version of Windows in the image [default: taken from the file's name]",
+                "The version of Windows in the image [default: derived from the file name]",
             )
             .value_parser(Windows::ALL.map(Windows::name)),
         )
@@ -121,14 +121,14 @@ fn stages(command: Command) -> Command {
         .arg(path(
             "tracer",
             "FILE",
-            "cargo-etw.exe, built for Windows, with which the stages trace and decode events \
+            "cargo-etw.exe, built for Windows, which the stages use to trace and decode events \
              without a client, or `none` [default: built from the source of this program, unless \
              a client is named]",
         ))
         .arg(path(
             "recipes",
             "FILE",
-            "The recipes of a guide, as data [default: those of the driver's declaration or image]",
+            "The recipes of a guide, as data [default: from the driver's declaration or image]",
         ))
         .arg(path(
             "stages",
@@ -139,8 +139,8 @@ fn stages(command: Command) -> Command {
             text(
                 "only",
                 "STAGE",
-                "Run only this stage, with `install` before it if it needs the driver; may be \
-                 given several times",
+                "Run only this stage, with `install` before it if it needs the driver; can be \
+                 repeated",
             )
             .action(ArgAction::Append)
             .value_parser(kit::stage_names()),
@@ -193,21 +193,17 @@ fn machine(command: Command) -> Command {
     command
         .arg(path("qemu", "PROGRAM", "QEMU's program").default_value("qemu-system-x86_64"))
         .arg(
-            text(
-                "qemu-arg",
-                "ARGUMENT",
-                "An additional argument of QEMU; may be given several times",
-            )
-            .action(ArgAction::Append)
-            .allow_hyphen_values(true)
-            .value_parser(value_parser!(OsString)),
+            text("qemu-arg", "ARGUMENT", "An additional QEMU argument; can be repeated")
+                .action(ArgAction::Append)
+                .allow_hyphen_values(true)
+                .value_parser(value_parser!(OsString)),
         )
         .arg(
             text(
                 "accelerator",
                 "NAME",
-                "The accelerator; auto selects the first that runs a guest on this machine. May \
-                 be given several times: if no installation starts with one, the next is used",
+                "The accelerator; auto selects the first that runs a guest on this machine. Can \
+                 be repeated: if no installation starts with one, the next is used",
             )
             .action(ArgAction::Append)
             .default_value("auto")
@@ -300,7 +296,7 @@ pub fn run(matches: &ArgMatches) -> Result<ExitCode> {
     };
     let base = installation.base(&tell)?;
     if let Some(installed) = base.accelerator.filter(|one| alternatives.contains(one)) {
-        // The accelerators before this one started nothing.
+        // The installation already tried the earlier accelerators, and none could start a guest.
         tell(&format!("Using {}, like the installation", installed.name()));
         settings.accelerator = installed;
     }
@@ -332,7 +328,7 @@ pub fn run(matches: &ArgMatches) -> Result<ExitCode> {
     Ok(ExitCode::from(report.exit_code()))
 }
 
-/// Returns the accelerator to use, and those to try if it starts nothing.
+/// Returns the accelerator to use, and the alternatives to try if it cannot start a guest.
 fn accelerators(matches: &ArgMatches, program: &Path) -> Result<(Accelerator, Vec<Accelerator>)> {
     let names: Vec<String> = several(matches, "accelerator");
     if names.is_empty() || names.iter().any(|name| name == "auto") {
@@ -364,8 +360,8 @@ fn images() -> Result<PathBuf> {
 /// The stages that trace the driver.
 const TRACING: [&str; 4] = ["recipes", "boot", "booted", "decode"];
 
-/// Returns the program that traces without a client: the one on the command line or, if a planned
-/// stage needs it, this program built for Windows. If the build fails, the stages run without it.
+/// Returns the program that traces without a client: from the command line or, if a planned stage
+/// needs it, this program built for Windows. If the build fails, the stages run without it.
 fn tracer(matches: &ArgMatches, plan: &[Stage]) -> Result<Option<PathBuf>> {
     if let Some(named) = optional::<PathBuf>(matches, "tracer")? {
         return Ok((named.as_os_str() != "none").then_some(named));

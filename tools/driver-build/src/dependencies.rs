@@ -27,8 +27,8 @@ pub fn outside(metadata: &Value, workspace: &Path, standin: &Path) -> Vec<String
         // The stand-ins have their own mapping.
         .filter(|(folder, _)| !folder.starts_with(workspace) && !folder.starts_with(standin))
         .collect();
-    // rustc uses the last matching option, so a nested package's option comes after that of the
-    // enclosing package.
+    // rustc uses the last matching option, so a nested package's option comes after the enclosing
+    // package's.
     packages.sort_by_key(|(folder, _)| folder.as_os_str().len());
     packages.iter().map(|(folder, name)| link::remap(folder, &format!("packages/{name}"))).collect()
 }

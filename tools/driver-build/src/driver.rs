@@ -132,7 +132,7 @@ pub struct Image {
 const WDM: &str = "WDM";
 
 impl Driver {
-    /// Returns whether the metadata say that the driver uses no framework.
+    /// Returns whether the driver uses no framework, according to the metadata.
     #[must_use]
     pub fn is_wdm(&self) -> bool {
         self.model.as_deref() == Some(WDM)
@@ -233,8 +233,9 @@ impl Driver {
     ///
     /// Fails if the path is empty or the current folder is unknown.
     pub fn with_target(mut self, folder: &Path) -> Result<Self> {
-        let absolute = path::absolute(folder)
-            .with_context(|| format!("cannot find the target folder {}", folder.display()))?;
+        let absolute = path::absolute(folder).with_context(|| {
+            format!("cannot make the target folder's path {} absolute", folder.display())
+        })?;
         self.target = plain(&absolute);
         Ok(self)
     }
@@ -284,7 +285,7 @@ impl Driver {
         let flags = Flags::of_author(toolchain.rust(), target)?;
         for flag in &flags.left_out {
             eprintln!(
-                "note: leaving out the compiler option `{flag}` from the environment or cargo's \
+                "note: omitting the compiler option `{flag}` from the environment or cargo's \
                  configuration: this program links drivers, with a PDB"
             );
         }
@@ -293,7 +294,7 @@ impl Driver {
         // wdk-build rejects the dynamic C runtime; with this option, authors need not configure the
         // static one.
         flags.push("-Ctarget-feature=+crt-static".to_owned());
-        // Images refer to the stand-ins by their default folder, wherever the target folder is.
+        // Images refer to the stand-ins by their default folder, regardless of the target folder.
         flags.push(link::remap(&standin_folder, "target/etw/standin"));
         flags.extend(outside(&metadata, &self.workspace, &standin_folder));
         let manifest = self.workspace.join("Cargo.toml");
@@ -399,9 +400,9 @@ impl Driver {
     }
 }
 
-/// The environment variable that tells the wdk-build stand-in where the driver's workspace is.
-/// Without it, the stand-in would search the folders above the target folder for a lock file, which
-/// may not exist.
+/// The environment variable with the manifest of the driver's workspace, for the wdk-build
+/// stand-in. Without it, the stand-in would search the folders above the target folder for a lock
+/// file, which may not exist.
 const MANIFEST: &str = "WDK_STANDIN_MANIFEST";
 
 /// The error message for a workspace without a driver.
@@ -572,7 +573,7 @@ fn model(wdk: &Value) -> Option<String> {
     Some(model.to_owned())
 }
 
-/// Returns the machine type with a name on the command line.
+/// Returns the machine type with this name on the command line.
 ///
 /// # Errors
 ///

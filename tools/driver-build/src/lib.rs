@@ -2,7 +2,7 @@
 //!
 //! - [`driver`] finds a driver in any cargo workspace and builds its image, without changing the
 //!   workspace's files.
-//! - [`standin`] contains the stand-ins for wdk-sys and wdk-build, which the build uses in place of
+//! - [`standin`] contains the stand-ins for wdk-sys and wdk-build, which the build uses instead of
 //!   Microsoft's crates.
 //! - [`toolchain`] finds or installs a Rust toolchain for Windows and a linker.
 //! - [`link`] makes the image independent of the folder and user that build it. A program that uses

@@ -189,7 +189,7 @@ fn link_in(folder: &Path, linker: &OsStr, plan: &Plan, out: &Path) -> Result<Exi
     Ok(if status.success() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// The name of the build folder in images, in which `cargo xtask` builds.
+/// The name in images of the folder that `cargo xtask` builds in.
 const BUILT_IN: &str = "./target/driver-build";
 
 /// Returns the compiler options that keep this machine's folders out of an image: the folders of

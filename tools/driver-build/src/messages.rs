@@ -63,8 +63,9 @@ pub fn run(cargo: &mut Command, messages: Messages) -> Result<()> {
     }
     if !undefined.is_empty() {
         bail!(
-            "cannot link the driver: no crate defines {}, and ntoskrnl.exe and HAL.dll are not known to \
-             export it; check the spelling, or name the module that exports it on the `extern` block: \
+            "cannot link the driver: no crate defines {}, and it is unknown whether ntoskrnl.exe \
+             or HAL.dll exports it; check the spelling, or name the module that exports it on the \
+             `extern` block: \
              `#[link(name = \"MODULE.sys\", kind = \"raw-dylib\", modifiers = \"+verbatim\")]`; a \
              routine of a static library needs the WDK",
             Vec::from_iter(undefined).join(", ")

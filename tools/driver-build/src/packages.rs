@@ -146,7 +146,7 @@ fn unknown(names: &[&str]) -> Option<String> {
 }
 
 /// Returns the version of a package that apt-get would install. First updates the package lists, if
-/// the user can.
+/// the user has permission.
 ///
 /// # Errors
 ///

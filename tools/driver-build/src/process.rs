@@ -9,7 +9,7 @@ use std::{
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
-/// Finds a program as a shell does, and returns its path.
+/// Finds a program like a shell, and returns its path.
 #[must_use]
 pub fn find_program(name: &str) -> Option<PathBuf> {
     let file = format!("{name}{}", env::consts::EXE_SUFFIX);
@@ -19,7 +19,7 @@ pub fn find_program(name: &str) -> Option<PathBuf> {
         .find(|path| path.is_file())
 }
 
-/// Creates a symbolic link to a file or folder, on systems where every user can.
+/// Creates a symbolic link to a file or folder, on systems where every user can create links.
 ///
 /// # Errors
 ///

@@ -69,8 +69,9 @@ impl Replaced {
         Self { name, version, folder, older: Some(patch) }
     }
 
-    /// Returns the manifest of the stand-in for an older version, derived from that of the newest
-    /// version, whose sources it shares. Returns `None` for the newest version.
+    /// Returns the manifest of the stand-in for an older version, derived from `newest`, the
+    /// manifest of the newest version, whose sources it shares. Returns `None` for the newest
+    /// version.
     fn manifest(self, newest: &str) -> Option<String> {
         let patch = self.older?;
         let name = self.name;
@@ -217,7 +218,7 @@ impl Standin {
         added.unwrap_or_default()
     }
 
-    /// Makes cargo use a stand-in in place of a crate from a source: [`CRATES_IO`] or the URL of a
+    /// Makes cargo use a stand-in instead of a crate from a source: [`CRATES_IO`] or the URL of a
     /// git repository. Later builds do so, too, until the author changes the lock file.
     ///
     /// # Errors
@@ -273,7 +274,7 @@ impl Standin {
         manifest.starts_with(&self.folder)
     }
 
-    /// Adds the arguments that make cargo use the stand-ins in place of the published crates. The
+    /// Adds the arguments that make cargo use the stand-ins instead of the published crates. The
     /// lock file is separate, because packages resolve differently.
     pub fn replace<'a>(&self, cargo: &'a mut Command) -> &'a mut Command {
         cargo.args(self.arguments()).arg("-Zlockfile-path")
@@ -327,7 +328,7 @@ pub fn has_name(name: &str) -> bool {
     NAMES.contains(name) || (!name.is_empty() && sources.into_iter().any(is_word))
 }
 
-/// Returns the manifest of a stand-in whose name is also that of a package in the author's
+/// Returns the manifest of a stand-in that has the same name as a package in the author's
 /// workspace: only one of the two can have the `links` key, and the lock file distinguishes them by
 /// version.
 fn beside_own(manifest: &str) -> String {
@@ -403,7 +404,7 @@ fn unlocked(lock: &[u8]) -> Vec<u8> {
     kept.into_bytes()
 }
 
-/// Returns a text as a TOML string.
+/// Returns text as a TOML string.
 fn toml_string(text: &str) -> String {
     format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
 }

@@ -1,6 +1,7 @@
 //! The cross toolchain: a Rust compiler for Windows and a linker for PE images.
 //!
-//! Two toolchains can build for a target. The first is the one that runs cargo, with the target's
+//! Two toolchains can build for a target. The first is the toolchain that runs cargo, with the
+//! target's
 //! libraries or the standard library's source, both of which rustup can add. The second is Debian's
 //! rustc-web, which builds the libraries from source; some archives contain old versions, so its
 //! version is checked before it is installed.
@@ -61,8 +62,8 @@ pub enum Rust {
 /// The environment variable that allows unstable options and features.
 const BOOTSTRAP: &str = "RUSTC_BOOTSTRAP";
 
-/// The value that allows nothing beyond the toolchain's default: it is a list of crates, and no
-/// crate has this name.
+/// A crate list for `RUSTC_BOOTSTRAP` that names no real crate, so no unstable features are allowed
+/// beyond the toolchain's default.
 const NO_BOOTSTRAP: &str = "0";
 
 /// Debian's compiler and the source of its libraries.
@@ -172,7 +173,7 @@ impl Rust {
     }
 
     /// Returns the installed toolchain, if any, that can build the standard library for targets
-    /// whose libraries rustup does not have.
+    /// whose libraries rustup does not provide.
     #[must_use]
     pub fn with_source() -> Option<Self> {
         [Self::Current, Self::Debian].into_iter().find(|rust| rust.has_source() && rust.is_recent())

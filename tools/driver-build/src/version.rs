@@ -43,7 +43,7 @@ fn refusal(program: &str, found: Version, reason: Option<&str>) -> String {
     let oldest = Version::oldest();
     let reason = reason.map(|reason| format!(" ({reason})"));
     format!(
-        "building without the WDK needs Rust {oldest} or later, but {program} is {found} here{}; \
+        "building without the WDK needs Rust {oldest} or later, but {program} is {found}{}; \
          choose a newer toolchain, or run `rustup toolchain install {oldest}` and `cargo +{oldest} etw \
          build`",
         reason.unwrap_or_default()
@@ -93,7 +93,7 @@ mod tests {
         assert_eq!(why(active, None), file);
         assert_eq!(
             refusal("cargo", Version(1, 91), Some(&file)),
-            "building without the WDK needs Rust 1.95 or later, but cargo is 1.91 here \
+            "building without the WDK needs Rust 1.95 or later, but cargo is 1.91 \
              (1.91-x86_64-unknown-linux-gnu, overridden by '/w/rust-toolchain.toml'); choose a \
              newer toolchain, or run `rustup toolchain install 1.95` and `cargo +1.95 etw build`"
         );

@@ -34,7 +34,7 @@ pub fn write(path: &Path, folder: &str, files: &[(String, Vec<u8>)]) -> Result<(
     zip.finish().map(drop).map_err(failed)
 }
 
-/// Returns a text with Windows line endings.
+/// Returns text with Windows line endings.
 #[must_use]
 pub fn windows_lines(text: &str) -> String {
     text.replace("\r\n", "\n").replace('\n', "\r\n")

@@ -172,7 +172,7 @@ fn write_indirect_data(writer: DERWriter<'_>, is_image: bool, (algorithm, hash):
             if is_image {
                 writer.next().write_oid(&oid(PE_IMAGE_DATA));
                 writer.next().write_sequence(|writer| {
-                    // Of the three flags, only `includeResources` is set.
+                    // Only one of the three flags, `includeResources`, is set.
                     writer.next().write_bitvec_bytes(&[0b1010_0000], 3);
                     writer.next().write_tagged(Tag::context(0), write_obsolete_link);
                 });

@@ -319,7 +319,7 @@ fn newest(all: &[PathBuf], name: &str, header: &str) -> Result<PathBuf> {
         .filter(|folder| folder.ends_with(name) && folder.join(header).is_file())
         .max_by_key(|folder| version(folder))
         .cloned()
-        .with_context(|| format!("no folder {name} with {header} is below those of --headers"))
+        .with_context(|| format!("no folder {name} with {header} is below the --headers folders"))
 }
 
 /// Returns the version numbers in a folder's path, such as `10.0.26100.0`.
@@ -359,7 +359,7 @@ fn object_name(source: &Path) -> String {
     format!("{}.obj", name.trim_start_matches('_'))
 }
 
-/// Returns the texts of a project's sources and of the headers in the same folders.
+/// Returns the contents of a project's sources and of the headers in the same folders.
 fn texts(project: &Project) -> Vec<String> {
     let mut folders = vec![project.folder.clone()];
     folders.extend(project.includes.iter().map(|one| project.folder.join(one)));

@@ -1,5 +1,5 @@
 //! Writes the header that mc.exe would generate with `-km` for a manifest, to the extent that the
-//! samples use it: the functions with which a driver registers the provider and writes events.
+//! samples use it: the functions that a driver uses to register the provider and write events.
 
 use std::fmt::Write as _;
 

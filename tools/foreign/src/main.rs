@@ -4,9 +4,9 @@
 //! The drivers come from checkouts of Microsoft's sample repositories and of a book's repository.
 //! This repository contains none of their text: `samples.json` lists the projects, the steps to run
 //! and the expected results. C drivers are compiled with clang and the headers of a WDK or of
-//! packages that contain them; the entry code is that of this project's C driver. WDK tools that
-//! only run on Windows are not used: WPP macros expand to nothing, and the headers for WMI classes
-//! and events are generated from MOF files and manifests.
+//! packages that contain them; the entry code is from this project's C driver. WDK tools that only
+//! run on Windows are not used: WPP macros expand to nothing, and the headers for WMI classes and
+//! events are generated from MOF files and manifests.
 //!
 //! `cargo foreign --suite wine` runs Wine's tests of the kernel's routines; see the module `suite`.
 
@@ -118,7 +118,7 @@ struct Options {
     headers: Vec<PathBuf>,
     /// A substring of the names of the projects or test functions to run.
     only: Option<String>,
-    /// Run a suite of tests in place of the projects.
+    /// True to run a suite of tests instead of the projects.
     is_suite: bool,
 }
 
@@ -137,16 +137,16 @@ fn options() -> Options {
         .arg(
             folder(
                 "from",
-                "The folder with checkouts of Windows-driver-samples and Windows-rust-driver-samples, or the \
-                 checkout of a suite",
+                "The folder with the checkouts of the sample repositories or, with --suite, the \
+                 suite's checkout",
             )
             .required(true),
         )
         .arg(
             folder(
                 "headers",
-                "A folder with the WDK's headers; may be given several times. Without one, drivers in C \
-                 are not tried",
+                "A folder with the WDK's headers; can be repeated. Without one, C drivers \
+                 are skipped",
             )
             .action(ArgAction::Append),
         )
@@ -202,7 +202,7 @@ fn run(options: &Options) -> Result<bool> {
         .collect();
     ensure!(
         !present.is_empty(),
-        "{} has none of the repositories: clone {} there, or name the folder that has them with --from",
+        "{} contains none of the repositories: clone {} there, or name their folder with --from",
         options.from.display(),
         repositories
             .iter()
@@ -213,7 +213,7 @@ fn run(options: &Options) -> Result<bool> {
     let programs = Programs::build(&["standin-kernel", "cargo-etw"])?;
     let compiler = Compiler::new(&options.headers);
     if let Err(error) = &compiler {
-        println!("C drivers are not tried: {error:#}");
+        println!("Skipping C drivers: {error:#}");
     }
     let mut rows = Vec::new();
     for (repository, folder) in &present {
@@ -235,8 +235,8 @@ fn run(options: &Options) -> Result<bool> {
     conclude(&rows)
 }
 
-/// Prints the number of projects with the expected result, and returns whether all have it. Fails
-/// if none was tried.
+/// Prints the number of projects with the expected result, and returns whether all projects have
+/// it. Fails if no project was tried.
 fn conclude(rows: &[Option<bool>]) -> Result<bool> {
     ensure!(!rows.is_empty(), "no project has the text of --only in its name");
     let wrong = rows.iter().filter(|right| **right == Some(false)).count();
@@ -266,7 +266,7 @@ struct Programs {
 }
 
 impl Programs {
-    /// Returns the programs' paths, once those of some packages are built.
+    /// Builds the programs of `packages`, and returns the programs' paths.
     fn build(packages: &[&str]) -> Result<Self> {
         step("Building the stand-in kernel", || {
             let mut command = Command::new("cargo");

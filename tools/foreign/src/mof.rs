@@ -46,7 +46,7 @@ type Class = (Item, Vec<Item>);
 ///
 /// # Errors
 ///
-/// Fails if the text's form differs from that of the samples' files.
+/// Fails if the text's form differs from the samples' files.
 pub fn header(text: &str) -> Result<String> {
     let mut tokens = tokens(text).into_iter().peekable();
     let mut classes: Vec<Class> = Vec::new();

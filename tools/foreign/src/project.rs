@@ -25,7 +25,7 @@ pub struct Project {
     pub includes: Vec<PathBuf>,
     /// The macros, as `NAME` or `NAME=VALUE`.
     pub definitions: Vec<String>,
-    /// The MOF files, relative to the folder, from which the header is generated.
+    /// The MOF files, relative to the folder, that the header is generated from.
     pub classes: Vec<PathBuf>,
     /// The manifests, relative to the folder, and the names of their headers.
     pub manifests: Vec<(PathBuf, String)>,

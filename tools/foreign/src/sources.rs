@@ -1,6 +1,6 @@
 //! The C text that is compiled with the samples.
 
-/// Declares what newer samples use but headers before Windows 10 2004 lack.
+/// Declarations that newer samples use but headers before Windows 10 2004 lack.
 pub const NEWER: &str = "#ifndef POOL_FLAG_NON_PAGED\n\
      typedef unsigned __int64 POOL_FLAGS;\n\
      #define POOL_FLAG_USE_QUOTA 0x1ULL\n\

@@ -7,7 +7,7 @@ use crate::{Filter, Source};
 /// The registry key of all boot sessions, below `HKEY_LOCAL_MACHINE`.
 pub const KEY: &str = r"SYSTEM\CurrentControlSet\Control\WMI\Autologger";
 
-/// The names of the values that [`AutoLogger::values`] returns and that are read again later.
+/// The name of the value with the path of the session's file.
 const FILE_NAME: &str = "FileName";
 /// The name of the value with the error code of the session's last start, which ETW writes.
 #[cfg(windows)]

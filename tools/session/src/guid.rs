@@ -1,4 +1,4 @@
-//! Conversions between GUID types: that of windows-sys and this project's.
+//! Conversions between GUID types: windows-sys's and this project's.
 
 use etl_file::Guid;
 use windows_sys::core::GUID;

@@ -74,7 +74,7 @@ struct State {
     pending: Vec<EventRecord>,
     /// The error code that each failing routine returns.
     failures: BTreeMap<&'static str, u32>,
-    /// The `TRACE_EVENT_INFO` of events that TDH knows, and the numbers of requests for them.
+    /// The `TRACE_EVENT_INFO` of events that TDH knows, by provider and event id.
     schemas: BTreeMap<(Guid, u16), Vec<u8>>,
     maps: BTreeMap<String, Vec<u8>>,
 }
@@ -138,7 +138,7 @@ pub fn start_at_boot(name: &str) {
     });
 }
 
-/// Stops a session as another program would.
+/// Stops a session in place of another program.
 pub fn stop_from_outside(name: &str) {
     with(|state| state.sessions.retain(|one| one.name != name));
     CHANGED.notify_all();
@@ -149,13 +149,13 @@ fn lock() -> MutexGuard<'static, Option<State>> {
 }
 
 fn with<T>(action: impl FnOnce(&mut State) -> T) -> T {
-    action(lock().as_mut().expect("a test has the mock"))
+    action(lock().as_mut().expect("a test holds the mock"))
 }
 
 /// Reads a NUL-terminated string.
 fn text(text: PCWSTR) -> String {
     let units = (0..).map(|index| {
-        // SAFETY: the string ends with a NUL, at which reading stops.
+        // SAFETY: the string ends with a NUL, and reading stops at the NUL.
         let unit = unsafe { text.add(index) };
         // SAFETY: as above.
         unsafe { *unit }
@@ -339,7 +339,7 @@ pub unsafe fn ProcessTrace(
     let handle = unsafe { (*handles).Value };
     loop {
         let mut guard = lock();
-        let state = guard.as_mut().expect("a test has the mock");
+        let state = guard.as_mut().expect("a test holds the mock");
         let Some((name, file)) = state.consumers.get(&handle).cloned() else {
             return 0;
         };

@@ -17,8 +17,8 @@ pub(crate) const fn data(record: &EVENT_RECORD) -> &[u8] {
     if record.UserData.is_null() {
         return &[];
     }
-    // SAFETY: ETW passes a pointer to this many bytes, which are valid for as long as the record
-    // is.
+    // SAFETY: ETW passes a pointer to `UserDataLength` bytes, which are valid as long as the
+    // record.
     unsafe { slice::from_raw_parts(record.UserData.cast(), record.UserDataLength as usize) }
 }
 
@@ -26,18 +26,18 @@ const fn items(record: &EVENT_RECORD) -> &[EVENT_HEADER_EXTENDED_DATA_ITEM] {
     if record.ExtendedData.is_null() {
         return &[];
     }
-    // SAFETY: ETW passes a pointer to this many items, which are valid for as long as the record
-    // is.
+    // SAFETY: ETW passes a pointer to `ExtendedDataCount` items, which are valid as long as the
+    // record.
     unsafe { slice::from_raw_parts(record.ExtendedData, record.ExtendedDataCount as usize) }
 }
 
-/// Returns an event's data.
+/// Returns an extended data item's data.
 fn item_data(item: &EVENT_HEADER_EXTENDED_DATA_ITEM) -> &[u8] {
     let address = usize::try_from(item.DataPtr).unwrap_or(0);
     if address == 0 {
         return &[];
     }
-    // SAFETY: the item's pointer is to `DataSize` bytes, which are valid as long as the record is.
+    // SAFETY: the item's pointer refers to `DataSize` bytes, which are valid as long as the record.
     unsafe {
         slice::from_raw_parts(ptr::with_exposed_provenance(address), usize::from(item.DataSize))
     }

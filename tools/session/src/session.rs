@@ -272,7 +272,7 @@ impl Session {
     }
 
     /// Calls `EnableTraceEx2` with a source id and with `filters`, which are pairs of a type and
-    /// data, in place of the ids in `filter`.
+    /// data, instead of the ids in `filter`.
     ///
     /// # Errors
     ///
@@ -475,7 +475,7 @@ unsafe trait Plain: Copy {
     /// Reads a value at `offset`, or returns `None` if too few bytes follow.
     fn read(bytes: &[u8], offset: usize) -> Option<Self> {
         let bytes = bytes.get(offset..)?.get(..size_of::<Self>())?;
-        // SAFETY: the slice has the size of the type, for which every bit pattern is valid.
+        // SAFETY: the slice has the size of the type, and every bit pattern is valid for the type.
         Some(unsafe { bytes.as_ptr().cast::<Self>().read_unaligned() })
     }
 }

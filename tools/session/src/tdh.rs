@@ -101,7 +101,7 @@ impl Buffer {
         u32::try_from(size_of_val(self.0.as_slice())).unwrap_or(u32::MAX)
     }
 
-    /// Returns the NUL-terminated text at an offset; offset 0 means that there is no text.
+    /// Returns the NUL-terminated string at `offset`; offset 0 means that there is no string.
     fn text(&self, offset: u32) -> Option<String> {
         if offset == 0 {
             return None;
@@ -358,7 +358,7 @@ pub fn providers_named(name: &str) -> Result<Vec<Guid>, Win32Error> {
     let room = (buffer.bytes() as usize).saturating_sub(start) / size_of::<TRACE_PROVIDER_INFO>();
     // SAFETY: the array starts at this offset inside the buffer.
     let first = unsafe { head.byte_add(start) }.cast::<TRACE_PROVIDER_INFO>();
-    // SAFETY: the buffer holds at least this many elements, which TDH has filled in or which are zero.
+    // SAFETY: the buffer holds `room` elements, which TDH has filled in or which are zero.
     let providers = unsafe { slice::from_raw_parts(first, room.min(count as usize)) };
     let is_it = |provider: &&TRACE_PROVIDER_INFO| {
         let text = buffer.text(provider.ProviderNameOffset);

@@ -8,8 +8,8 @@ pub fn wide(text: impl AsRef<OsStr>) -> Vec<u16> {
     text.as_ref().encode_wide().chain([0]).collect()
 }
 
-/// Returns the strings in a list (`REG_MULTI_SZ`), in which each string ends with a NUL and the
-/// list ends with another NUL.
+/// Returns the strings in a list (`REG_MULTI_SZ`). Each string ends with a NUL, and the list ends
+/// with another NUL.
 #[must_use]
 pub fn list(units: &[u16]) -> Vec<String> {
     units

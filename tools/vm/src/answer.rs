@@ -204,15 +204,15 @@ pub fn product_key(
     }
 }
 
-/// Returns whether a text has the form of a product key.
+/// Returns whether text has the form of a product key.
 fn is_key(text: &str) -> bool {
     let is_group =
         |group: &str| group.len() == 5 && group.chars().all(|one| one.is_ascii_alphanumeric());
     text.split('-').count() == 5 && text.split('-').all(is_group)
 }
 
-/// Returns the system that an image installs: the requested system, or the one in the image's file
-/// name.
+/// Returns the system that an image installs: the requested system, or the system that the image's
+/// file name states.
 ///
 /// # Errors
 ///
@@ -264,7 +264,9 @@ impl Answer {
         ];
         let key = self.product_key.as_deref();
         if let Some(key) = key.filter(|key| !is_key(key)) {
-            return Err(Error::Plan(format!("{key:?} is not a product key")));
+            return Err(Error::Plan(format!(
+                "{key:?} is not a product key; expected five groups of five letters and digits"
+            )));
         }
         let key = key.map_or_else(String::new, |key| format!("          <Key>{key}</Key>\n"));
         let mut text = TEMPLATE.replace("@key@\n", &key);

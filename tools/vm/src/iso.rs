@@ -17,7 +17,7 @@ use std::{
 
 use crate::error::{Error, Result, file};
 
-/// The size of a sector, which is also that of a logical block, in bytes.
+/// The size of a sector and of a logical block, in bytes.
 const SECTOR: usize = 2048;
 /// The number of sectors before the first volume descriptor.
 const SYSTEM_AREA: usize = 16;

@@ -1,4 +1,4 @@
-//! The kit: the files on the CD, from which a virtual machine runs its stages.
+//! The kit: the files on the CD that a virtual machine runs its stages from.
 
 use std::{
     fmt::Write as _,
@@ -72,8 +72,8 @@ pub fn stage_names() -> Vec<&'static str> {
 /// Returns the plan: all stages, or the named ones, preceded by `install` if any of them needs the
 /// driver.
 ///
-/// If a leg is named, the plan contains only the stages of that leg; those of the verifier leg are
-/// preceded by `verifier`.
+/// If a leg is named, the plan contains only the stages of that leg; `verifier` precedes the stages
+/// of the verifier leg.
 ///
 /// # Errors
 ///
@@ -167,8 +167,7 @@ pub struct Contents {
 }
 
 impl Contents {
-    /// Returns the kit's files. The agent's time limits are those of the plan, multiplied by
-    /// `factor`.
+    /// Returns the kit's files. The agent's time limits are the plan's, multiplied by `factor`.
     ///
     /// # Errors
     ///

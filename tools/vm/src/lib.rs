@@ -11,8 +11,8 @@
 //! write and read the images that transfer files.
 //!
 //! The guest needs no network, guest tools or drivers: disks are SATA, and messages go to COM1.
-//! Tests run a small Linux system that follows the same protocol as Windows. No Windows has been
-//! run with this crate yet.
+//! Tests run a small Linux system that follows the same protocol as Windows. This crate has not
+//! been run with Windows yet.
 #![cfg(unix)]
 
 pub mod accelerator;

@@ -14,7 +14,7 @@ pub enum Outcome {
     Passed,
     /// The stage ended, and a check failed.
     Failed,
-    /// There was nothing to do.
+    /// The stage had nothing to do.
     Skipped,
     /// Windows stopped with a bugcheck.
     Bugcheck,

@@ -150,8 +150,8 @@ pub fn connect(
         "a window".to_owned()
     };
     tell(&format!(
-        "The virtual machine is shown in {place}; the user is tester, the password Wdk-etw-1. To \
-         end, shut it down or press Ctrl+C."
+        "The virtual machine is shown in {place}; the user is tester, the password Wdk-etw-1. \
+         Shut Windows down or press Ctrl+C to stop."
     ));
     while running.ended().is_none() {
         crate::interrupt::check()?;

@@ -272,7 +272,7 @@ impl Watched {
         for event in events {
             match event.name.as_str() {
                 "RESET" if event.data["guest"] == true => {
-                    // A guest that uses several reset methods at once is reset several times.
+                    // A guest that uses several reset methods together is reset several times.
                     let now = Instant::now();
                     let is_another =
                         self.restarted.is_none_or(|last| now.duration_since(last) > MIN_UPTIME);

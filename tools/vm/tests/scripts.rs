@@ -68,7 +68,7 @@ impl Bench {
         self.path(name).display().to_string().replace('/', "\\")
     }
 
-    /// Writes a text with Windows line endings.
+    /// Writes a text file with Windows line endings.
     fn write(&self, name: &str, text: &str) {
         fs::write(self.path(name), text.replace('\n', "\r\n")).unwrap();
     }

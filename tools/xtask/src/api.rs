@@ -6,18 +6,18 @@ use anyhow::{Context, Result, bail};
 
 use crate::process::{cargo, pass_on};
 
-/// Returns the command that writes the texts.
+/// Returns the command that writes the text files.
 fn writer() -> Command {
     cargo(&["run", "--quiet", "--locked", "--package", "api-text", "--"])
 }
 
-/// `cargo xtask api`: writes the texts, or compares them with the sources.
+/// `cargo xtask api`: writes the text files, or compares them with the sources.
 pub fn run(check_only: bool) -> Result<()> {
     pass_on(writer().args(check_only.then_some("--check")))
 }
 
-/// Fails if a text differs from the sources' API. If the compiler describes the API in a format
-/// that `api-text` cannot read, returns a note that the texts were not compared.
+/// Fails if a text file differs from the sources' API. If the compiler describes the API in a
+/// format that `api-text` cannot read, returns a note that the files were not compared.
 pub fn check() -> Result<Option<String>> {
     /// The exit code for an unreadable format.
     const UNKNOWN_FORMAT: i32 = 3;

@@ -75,7 +75,7 @@ pub fn patch_standin(command: &mut Command) -> &mut Command {
 }
 
 /// The configuration with the drivers' profiles. A WDK build runs in the driver's folder, where
-/// cargo finds the file; here, cargo runs in the workspace's folder.
+/// cargo finds the file; this program runs cargo in the workspace's folder.
 pub const PROFILE: &str = "driver/.cargo/config.toml";
 
 /// Builds a driver from the source in folder `root`, and returns the folder that contains the

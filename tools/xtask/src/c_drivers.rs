@@ -22,7 +22,7 @@ use crate::{
     process::{output_of, root, run_quietly, target},
 };
 
-/// The driver's name on the command line, in place of a package name.
+/// The driver's name on the command line, used like a package name.
 pub const PACKAGE: &str = "etw-c-driver";
 
 /// The folder of the source, relative to the repository's root.

@@ -1,6 +1,6 @@
-//! Finds the packages that a change can affect: those with changed files, those whose sources name
-//! a changed file outside all packages, and those that depend on them. Also records the inputs of
-//! the last run that passed.
+//! Finds the packages that a change can affect: packages with changed files, packages whose sources
+//! name a changed file outside all packages, and packages that depend on either. Also records the
+//! inputs of the last run that passed.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -79,7 +79,7 @@ pub fn since(base: Option<&str>) -> Result<Change> {
     Ok(affected(files, &packages, named))
 }
 
-/// Returns what these files affect; `named` lists the source files that name a file.
+/// Returns the packages that these files affect; `named` lists the source files that name a file.
 fn affected(
     files: Vec<String>,
     packages: &BTreeMap<String, Package>,
@@ -176,8 +176,9 @@ fn workspace() -> Result<BTreeMap<String, Package>> {
     let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
     let mut packages = BTreeMap::new();
     for package in list(&metadata["packages"]) {
-        let name = package["name"].as_str().context("a package has no name")?;
-        let manifest = package["manifest_path"].as_str().context("a package has no path")?;
+        let name = package["name"].as_str().context("cargo's metadata lacks a package's name")?;
+        let manifest =
+            package["manifest_path"].as_str().context("cargo's metadata lacks a package's path")?;
         let folder =
             Path::new(manifest).parent().and_then(|folder| folder.strip_prefix(root()).ok());
         let folder = folder.with_context(|| format!("{manifest} is outside the repository"))?;

@@ -2,9 +2,9 @@
 //!
 //! | id | defined in |
 //! |---|---|
-//! | ETW-2.14, ETL-2.1 | the behaviour of ETW, the format of .etl files |
+//! | ETW-2.14, ETL-2.1 | the behavior of ETW, the format of .etl files |
 //! | V04 | the verifier's rules: V and two digits |
-//! | O8 | unspecified behaviour: O and one or two digits |
+//! | O8 | unspecified behavior: O and one or two digits |
 //! | R-T4 | the requirements |
 //!
 //! The documents in `docs/reference` define them, each with an anchor. [`check`] fails if a file
@@ -138,7 +138,7 @@ fn documents(comment: &str) -> impl Iterator<Item = &str> {
 struct Markdown {
     /// The destinations of links without a scheme, with their line numbers.
     links: Vec<(usize, String)>,
-    /// The item names that are link texts, with the line number and the link's destination.
+    /// The item names that are the text of links, with the line number and the link's destination.
     items: Vec<(usize, String, String)>,
     /// The anchors: explicit ones, and those that GitHub generates for headings.
     anchors: BTreeSet<String>,
@@ -229,7 +229,7 @@ fn resolved(from: &str, path: &str) -> Option<String> {
     Some(parts.join("/"))
 }
 
-/// A file tree: paths relative to the root, with `/`, and the texts of files that can contain
+/// A file tree: paths relative to the root, with `/`, and the contents of files that can contain
 /// citations.
 #[derive(Default)]
 struct Tree {
@@ -297,7 +297,8 @@ impl Tree {
         problems
     }
 
-    /// Returns the sentences about the named tests that are neither functions nor strings of the tests' sources.
+    /// Returns sentences about the named tests that the tests' sources contain neither as functions
+    /// nor as strings.
     fn missing_tests(&self) -> Vec<String> {
         let mut problems = Vec::new();
         let exists = |name: &str| {

@@ -1,7 +1,7 @@
 //! Builds, lints and tests the client, a Windows program, without Windows. Also builds `etl` for
 //! Windows.
 //!
-//! The target is that of Windows 7, because its programs also start in Debian's Wine. rustup has no
+//! The target is Windows 7, because its programs also start in Debian's Wine. rustup has no
 //! standard library for this target, so the library is built from source. On Windows, cargo builds
 //! the client's package directly.
 
@@ -80,7 +80,7 @@ const READER: &str = "etl";
 fn cargo(rust: Rust, chore: &str) -> Result<Command> {
     let mut command = rust.cargo();
     if rust == Rust::Debian {
-        // cargo finds clippy on the search path, on which another toolchain can come first.
+        // cargo finds clippy on the search path, where another toolchain can come first.
         let path = env::var_os("PATH").unwrap_or_default();
         let path = env::join_paths(iter::once("/usr/bin".into()).chain(env::split_paths(&path)))
             .context("cannot extend PATH")?;

@@ -77,7 +77,7 @@ pub fn install() -> Result<Tools> {
     let mut failures = Failures::default();
     let x64 = failures
         .keep(step("Finding the cross toolchain", || Toolchain::find_or_install(Machine::X64)));
-    // The error for ARM64 would be the same, so only the one for x64 is reported.
+    // The error for ARM64 would be the same, so only the error for x64 is reported.
     let arm64 = x64.as_ref().and_then(|_| {
         failures.keep(step("Finding the cross toolchain for ARM64", || {
             Toolchain::find_or_install(Machine::Arm64)
@@ -140,7 +140,7 @@ impl Failures {
     fn check(&self) -> Result<()> {
         ensure!(
             self.0.is_empty(),
-            "the checks need tools that cannot be installed here:\n- {}",
+            "the checks need tools that cannot be installed on this machine:\n- {}",
             self.0.join("\n- ")
         );
         Ok(())

@@ -497,7 +497,7 @@ pub fn names() -> impl Iterator<Item = &'static str> {
     MACHINES.iter().map(|machine| machine.name)
 }
 
-/// Tests the machines with these names, or all machines, `at_once` at a time.
+/// Tests the machines with these names, or all machines; `at_once` machines run simultaneously.
 pub fn run(wanted: &[String], at_once: usize) -> Result<()> {
     ensure!(
         output_of(Command::new("id").arg("-u")).is_some_and(|id| id == "0"),

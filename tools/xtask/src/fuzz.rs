@@ -129,7 +129,7 @@ fn read_run(name: &str, output: &Output) -> Run {
     }
 }
 
-/// Returns the number after the last occurrence of `words` in a text.
+/// Returns the number after the last occurrence of `words` in `text`.
 fn number_after(text: &str, words: &str) -> Option<u64> {
     let (_, rest) = text.rsplit_once(words)?;
     rest.split_whitespace().next()?.parse().ok()

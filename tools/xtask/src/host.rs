@@ -27,7 +27,7 @@ const CHORES: [(&str, Need); 22] = [
     ("doctor", Need::Nothing),
     ("fresh-machine", Need::Programs("debootstrap and chroot")),
     ("fuzz", Need::StandInKernel),
-    ("goldens", Need::Programs("a Python environment of Linux")),
+    ("goldens", Need::Programs("a Python environment for Linux")),
     ("inf", Need::StandInKernel),
     ("kit", Need::Nothing),
     ("lock", Need::Nothing),
@@ -43,7 +43,7 @@ const CHORES: [(&str, Need); 22] = [
     ("help", Need::Nothing),
 ];
 
-/// Fails if a command cannot run on this machine, and suggests commands that can.
+/// Fails if a command cannot run on this machine; the error suggests commands that can run.
 pub fn check(chore: &str) -> Result<()> {
     let is_linux = cfg!(target_os = "linux");
     let need = CHORES.iter().find(|(name, _)| *name == chore);

@@ -79,9 +79,9 @@ pub struct Contents {
     pub out: PathBuf,
     /// The driver's package.
     pub package: Option<PathBuf>,
-    /// The same driver's package with a version 2 catalog.
+    /// The package of that driver with a version 2 catalog.
     pub catalog_2: Option<PathBuf>,
-    /// The same driver's package from the WDK.
+    /// The package of that driver from the WDK.
     pub wdk: Option<PathBuf>,
     /// The package of the probe driver.
     pub probe: Option<PathBuf>,
@@ -220,7 +220,7 @@ fn driver(name: &str, hardware_id: &str, package: &Path) -> Result<Value> {
     }))
 }
 
-/// Copies the client to the kit: the one on the command line, or the package's. Returns its path.
+/// Copies the client from the command line, or from the package, to the kit. Returns its path.
 fn put_client(contents: &Contents, package: &Path) -> Result<Option<String>> {
     let name = format!("{}.exe", client::PACKAGE);
     let packed = package.join(&name);
@@ -258,11 +258,11 @@ fn expected(recipes: &Value, traffic: &Value) -> Result<Value> {
 
 /// Returns whether a session that enables the provider with these values records an event.
 fn passes_filter(event: &Value, enable: &Value) -> Result<bool> {
-    let level = |of: &Value| of["level"].as_u64().context("an entry has no level");
+    let level = |of: &Value| of["level"].as_u64().context("an entry lacks its level");
     let mask = |of: &Value, name: &str| {
         let text = of[name].as_str().and_then(|text| text.strip_prefix("0x"));
         let mask = text.and_then(|text| u64::from_str_radix(text, 16).ok());
-        mask.with_context(|| format!("an entry has no hexadecimal mask `{name}`"))
+        mask.with_context(|| format!("an entry lacks the hexadecimal mask `{name}`"))
     };
     let (limit, any) = (level(enable)?, mask(enable, "match_any")?);
     let keyword = mask(event, "keyword")?;

@@ -31,7 +31,7 @@ const SCRIPTS: [&str; 4] = [
 
 /// The file that lists the npm packages.
 const LOCK: &str = "package-lock.json";
-/// A copy of [`LOCK`], from which the packages were installed.
+/// A copy of the [`LOCK`] file that the packages were installed from.
 const INSTALLED: &str = "installed-lock.json";
 
 /// Returns the linters' path, if they are installed.
@@ -299,7 +299,7 @@ mod tests {
         assert!(text.contains(r#"${WINDOWS:+--windows "$WINDOWS"}"#));
         // The pattern contains all names on the command line; a year alone does not match.
         assert!(!text.contains("|| '20"), "{text}");
-        // The same as in the other workflows.
+        // The value matches the other workflows.
         let rust = |text: &str| {
             text.lines().find_map(|line| line.trim().strip_prefix("RUST: ").map(str::to_owned))
         };

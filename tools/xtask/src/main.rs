@@ -60,7 +60,7 @@ fn flag(name: &'static str, help: &'static str) -> Arg {
     Arg::new(name).long(name).help(help).action(ArgAction::SetTrue)
 }
 
-/// Returns an argument with a value.
+/// Returns an argument that takes a value.
 fn option(name: &'static str, value: &'static str, help: &'static str) -> Arg {
     Arg::new(name).long(name).value_name(value).help(help)
 }
@@ -92,24 +92,24 @@ fn kit_chore() -> Command {
         .arg(path_option("out", "FOLDER", "The folder to create").default_value("target/kit"))
         .arg(package(
             "package",
-            "The driver's package, a .zip file or a folder [default: that of `cargo xtask package`]",
+            "The driver's package, a .zip file or a folder [default: from `cargo xtask package`]",
         ))
         .arg(package(
             "catalog-2",
-            "The same driver's package with a version 2 catalog [default: that of `cargo xtask \
+            "The same driver's package with a version 2 catalog [default: from `cargo xtask \
              package`, if `--package` is not given]",
         ))
         .arg(package("wdk", "The same driver, packaged by the WDK"))
         .arg(package(
             "probe",
-            "The package of the probes' driver [default: that of `cargo xtask package`, \
+            "The package of the probes' driver [default: from `cargo xtask package`, \
              if `--package` is not given]",
         ))
-        .arg(path_option("client", "FILE", "The user-mode client [default: that in the package]"))
+        .arg(path_option("client", "FILE", "The user-mode client [default: from the package]"))
         .arg(path_option(
             "etl",
             "FILE",
-            "The program `etl` for Windows [default: that of `cargo xtask package`, if \
+            "The program `etl` for Windows [default: from `cargo xtask package`, if \
              `--package` is not given]",
         ))
 }
@@ -163,24 +163,16 @@ fn manifest_chores() -> Command {
 fn mutation_chore() -> Command {
     chore(
         "mutants",
-        "Change the code in one place at a time, and find the changes that no test notices",
+        "Make one change to the code at a time, and find the changes that no test detects",
     )
     .arg(
-        option(
-            "package",
-            "PACKAGE",
-            "A package to mutate; may be given several times [default: all]",
-        )
-        .action(ArgAction::Append)
-        .value_parser(PossibleValuesParser::new(mutants::names())),
+        option("package", "PACKAGE", "A package to mutate; can be repeated [default: all]")
+            .action(ArgAction::Append)
+            .value_parser(PossibleValuesParser::new(mutants::names())),
     )
     .arg(
-        option(
-            "files",
-            "GLOB",
-            "Mutate only files that match a pattern; may be given several times",
-        )
-        .action(ArgAction::Append),
+        option("files", "GLOB", "Mutate only files that match a pattern; can be repeated")
+            .action(ArgAction::Append),
     )
     .arg(option(
         "shard",
@@ -201,11 +193,8 @@ fn package_chores() -> [Command; 7] {
         chore("inf", "Check a stamped INF file against the driver that it installs")
             .arg(path("inf", "The INF file"))
             .arg(path("image", "The driver's image, a .sys file")),
-        chore(
-            "recipes",
-            "Write the instructions for tracing the sample driver from its declaration",
-        )
-        .arg(flag("check", "Report whether the files are up to date, without writing them")),
+        chore("recipes", "Generate the sample driver's tracing instructions from its declaration")
+            .arg(flag("check", "Report whether the files are up to date, without writing them")),
         kit_chore(),
         chore("client", "Build the sample driver's client, a Windows program"),
         chore("vm", "Run the sample driver's stages on Windows in QEMU, as `cargo etw vm` does")
@@ -229,7 +218,7 @@ fn fresh_machine_chore() -> Command {
         "Run `demo` and `test` on new Debian systems and print a table of results (needs root)",
     )
     .arg(
-        option("machine", "NAME", "A machine to run on; may be given several times [default: all]")
+        option("machine", "NAME", "A machine to run on; can be repeated [default: all]")
             .action(ArgAction::Append)
             .value_parser(PossibleValuesParser::new(fresh_machine::names())),
     )
@@ -280,7 +269,7 @@ fn command_line() -> Command {
     );
     let probes = chore(
         "probes",
-        "Run the probes of undocumented ETW behaviour in the stand-in kernel, and write its answers",
+        "Run the probes of undocumented ETW behavior in the stand-in kernel, and write its answers",
     )
     .arg(
         path_option("out", "FILE", "The file to write the answers to")

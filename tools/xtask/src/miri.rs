@@ -1,4 +1,4 @@
-//! Runs the library's tests in Miri, which detects undefined behaviour.
+//! Runs the library's tests in Miri, which detects undefined behavior.
 
 use std::process::Command;
 
@@ -9,8 +9,8 @@ use crate::{
     progress::{step, step_with_output},
 };
 
-/// The flags for every run: ETW takes addresses as integers, from which pointers must be restored,
-/// and property tests look for a file of earlier failures.
+/// The flags for every run: ETW takes addresses as integers that must be restored to pointers, and
+/// property tests look for a file of earlier failures.
 const FLAGS: &str = "-Zmiri-permissive-provenance -Zmiri-disable-isolation";
 
 /// The aliasing models, with their flags.
@@ -29,7 +29,7 @@ const QUICK: &[&str] = &[
 
 /// The tests for `cargo xtask test --deep`: those without other processes.
 const DEEP: [&[&str]; 3] = [
-    // Of the skipped tests, one needs a kernel's stacks, one computes for a minute, and one needs
+    // One of the skipped tests needs a kernel's stacks, one computes for a minute, and one needs
     // more cases.
     &[
         "--package",
@@ -61,7 +61,7 @@ fn miri(tests: &[&str], model: &str) -> Command {
     command
 }
 
-/// Returns the reason why Miri cannot run, or `None` if it can.
+/// Returns the reason why Miri cannot run, or `None` if it can run.
 fn missing() -> Option<String> {
     let mut version = Command::new("cargo");
     version.args(["+nightly", "miri", "--version"]);

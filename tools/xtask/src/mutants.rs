@@ -1,4 +1,4 @@
-//! `cargo xtask mutants`: changes the code in one place at a time, and finds changes that no test
+//! `cargo xtask mutants`: makes one change to the code at a time, and finds changes that no test
 //! detects.
 //!
 //! cargo-mutants creates mutants, each with one change, in a copy of the workspace, and runs the

@@ -1,4 +1,4 @@
-//! `cargo xtask probes`: runs the probes of undocumented ETW behaviour in the stand-in kernel.
+//! `cargo xtask probes`: runs the probes of undocumented ETW behavior in the stand-in kernel.
 
 use std::{path::Path, process::Command};
 

@@ -30,8 +30,8 @@ static PROGRAMS: OnceLock<PathBuf> = OnceLock::new();
 /// The environment variable with that folder, for commands that `cargo xtask test` runs.
 const PROGRAMS_VARIABLE: &str = "WDK_ETW_PROGRAMS";
 
-/// Makes [`program`] return programs in the target folder without building them, both here and in a
-/// command.
+/// Makes [`program`] return programs in the target folder without building them, both in this
+/// process and in a command.
 pub fn use_built_programs(command: &mut Command) -> &mut Command {
     command.env(PROGRAMS_VARIABLE, PROGRAMS.get_or_init(|| target().join("debug")))
 }

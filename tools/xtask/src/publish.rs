@@ -23,8 +23,7 @@ const ONLY_IN_GIT: &str = ".cargo_vcs_info.json";
 const KEYS: [&str; 7] =
     ["categories", "description", "documentation", "keywords", "license", "readme", "rust_version"];
 
-/// Checks the manifests and packages' files, and then creates all packages as `cargo publish`
-/// would.
+/// Checks the manifests and packages' files, and then creates all packages, like `cargo publish`.
 pub fn check() -> Result<()> {
     let packages = published()?;
     check_contents(&packages)?;
@@ -85,7 +84,7 @@ fn text<'a>(package: &'a Value, key: &str) -> Result<&'a str> {
 /// Returns a package's folder, relative to the repository's root.
 fn folder(package: &Value) -> Result<String> {
     let manifest = Path::new(text(package, "manifest_path")?);
-    let folder = manifest.parent().context("a manifest's path has no parent folder")?;
+    let folder = manifest.parent().context("a manifest's path must have a parent folder")?;
     let folder = folder.strip_prefix(root());
     let folder =
         folder.with_context(|| format!("{} is outside the repository", manifest.display()))?;

@@ -125,8 +125,8 @@ pub fn run() -> Result<()> {
     step("Building the sample driver again in another folder", || check(&toolchain))
 }
 
-/// Builds the sample driver in a copy of the source, compares it with the one in `target/drivers`,
-/// and checks that no driver there contains a path from this machine.
+/// Builds the sample driver in a copy of the source, compares it with the driver in
+/// `target/drivers`, and checks that no driver in that folder contains a path from this machine.
 pub fn check(toolchain: &Toolchain) -> Result<()> {
     ensure_all_name_none(toolchain)?;
     let folder = target().join("reproducible");

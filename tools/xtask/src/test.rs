@@ -81,7 +81,7 @@ fn lint_drivers() -> Result<()> {
         with_standin(&mut command)
             .args(["--config", build::PROFILE])
             .env("RUSTC_BOOTSTRAP", "1")
-            // Its macros and build scripts are those of the images in debug builds.
+            // The macros and build scripts are shared with debug builds of the images.
             .arg("--target-dir")
             .arg(build::built_in())
             .args(["--", "-D", "warnings"]);
@@ -124,7 +124,7 @@ fn check_drivers(tools: &Tools) -> Result<()> {
 }
 
 /// Runs two groups of steps at the same time. The groups build in different folders, and each
-/// mostly uses one processor.
+/// usually uses one processor.
 fn at_once<A, B: Send>(
     here: impl FnOnce() -> Result<A>,
     beside: impl FnOnce() -> Result<B> + Send,
@@ -147,7 +147,7 @@ fn host_test(arguments: &[&str]) -> Command {
     command
 }
 
-/// Tells tests where to find the outputs of earlier steps.
+/// Sets the variables with which tests find the outputs of earlier steps.
 fn with_products(command: &mut Command) -> &mut Command {
     command
         .env("WDK_ETW_PYTHON", ORACLES.python())
@@ -224,7 +224,7 @@ fn test_beside(tools: &Tools) -> Result<()> {
     })
 }
 
-/// Compares the public API with its texts, or returns the reason why it cannot.
+/// Compares the public API with its text files, or returns the reason why they cannot be compared.
 fn compare_api() -> Result<Option<String>> {
     step("Comparing the public API with docs/api", api::check)
 }

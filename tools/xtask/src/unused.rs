@@ -58,7 +58,7 @@ fn unused(package: &Value, sources: &str) -> Vec<String> {
         .collect()
 }
 
-/// Returns whether a text contains a word.
+/// Returns whether text contains a word.
 fn names(text: &str, word: &str) -> bool {
     let is_of_word = |one: char| one.is_alphanumeric() || one == '_';
     text.match_indices(word).any(|(at, _)| {

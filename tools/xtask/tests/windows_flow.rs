@@ -114,7 +114,7 @@ fn no_step_of_the_windows_workflow_swallows_a_failing_command() {
     }
 }
 
-/// Runs cargo-make on a copy of the makefiles, with Linux in place of Windows.
+/// Runs cargo-make on a copy of the makefiles, on Linux instead of Windows.
 #[cfg(target_os = "linux")]
 mod cargo_make {
     use std::{
@@ -221,8 +221,8 @@ pub mod cargo_make {
                 self.write("tools/load.rs", if is_program { script } else { &lines });
                 let tools = self.path("tools");
                 compile(&["--crate-type", "rlib", "wdk_build.rs"], &tools);
-                // The edition that rust-script uses.
                 let extern_crate = "wdk_build=libwdk_build.rlib";
+                // The edition that rust-script uses.
                 let edition = "2021";
                 compile(&["--edition", edition, "--extern", extern_crate, "load.rs"], &tools);
                 let program = tools.join("load");

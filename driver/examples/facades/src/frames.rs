@@ -88,7 +88,7 @@ fn bytes_of<'a>(request: WDFREQUEST) -> Result<&'a [u8], NTSTATUS> {
 }
 
 /// Calls the decoder. Out of line, so that the repository's panic check can distinguish the crate's
-/// panics, such as those of its index checks, from the driver's own.
+/// panics, such as index checks', from the driver's own.
 #[inline(never)]
 fn find_frame(
     bytes: &[u8],
@@ -120,13 +120,13 @@ fn decode(bytes: &[u8], request: &Span) -> (NTSTATUS, usize) {
 /// Counts a frame, at `DISPATCH_LEVEL`.
 fn count(request: &Span) {
     let lock = LOCK.load(Ordering::Acquire);
-    // SAFETY: the device owns the lock, and it exists while a request does.
+    // SAFETY: the device owns the lock, and exists as long as its requests.
     unsafe { call_unsafe_wdf_function_binding!(WdfSpinLockAcquire, lock) };
     let frames = FRAMES.load(Ordering::Relaxed).saturating_add(1);
     FRAMES.store(frames, Ordering::Relaxed);
     // At DISPATCH_LEVEL, an event must name its span.
     tracing::trace!(parent: request, frames, "counted");
-    // `log` has no spans, so this record has no activity here.
+    // `log` has no spans, so this record has no activity at DISPATCH_LEVEL.
     log::debug!("{frames} frames so far");
     // SAFETY: this function acquired the lock.
     unsafe { call_unsafe_wdf_function_binding!(WdfSpinLockRelease, lock) };

@@ -7,7 +7,7 @@
 #![no_std]
 #![allow(
     clippy::cast_possible_truncation,
-    reason = "sizes of the WDK's structures fit the fields that hold them"
+    reason = "the sizes of WDK structures fit in their size fields"
 )]
 
 extern crate wdk_panic;
@@ -24,7 +24,7 @@ use wdk_sys::{
     WDF_OBJECT_ATTRIBUTES, WDFDEVICE, WDFDRIVER, call_unsafe_wdf_function_binding,
 };
 
-/// The class of the device's interface, with which clients find it.
+/// The class of the device's interface, which clients use to find the device.
 static INTERFACE: GUID = GUID {
     Data1: 0x5e4b_6f1c,
     Data2: 0x2a1d,
@@ -47,7 +47,7 @@ pub unsafe extern "system" fn driver_entry(
     driver: &mut DRIVER_OBJECT,
     registry_path: PCUNICODE_STRING,
 ) -> NTSTATUS {
-    // SAFETY: `unload` stops tracing, and so does this function if it fails.
+    // SAFETY: `unload` stops tracing; this function also stops it if it fails.
     unsafe { trace::start() };
     log::info!("loading");
     let mut config = WDF_DRIVER_CONFIG {

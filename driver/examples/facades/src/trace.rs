@@ -68,7 +68,7 @@ pub unsafe fn start() {
 /// or later.
 pub unsafe fn stop() {
     match provider::unregister() {
-        // SAFETY: the caller guarantees it, and hooks no longer run.
+        // SAFETY: the caller guarantees that nothing uses `tracing`, and hooks no longer run.
         Ok(()) => unsafe { SUBSCRIBER.uninstall() },
         Err(error) => debug_print(format_args!("etw_facades_driver: {error}")),
     }

@@ -3,7 +3,7 @@
 #![no_std]
 #![allow(
     clippy::cast_possible_truncation,
-    reason = "sizes of the WDK's structures fit the fields that hold them"
+    reason = "the sizes of WDK structures fit in their size fields"
 )]
 
 extern crate wdk_panic;
@@ -36,7 +36,7 @@ pub unsafe extern "system" fn driver_entry(
     registry_path: PCUNICODE_STRING,
 ) -> NTSTATUS {
     // The driver works without tracing.
-    // SAFETY: `unload` unregisters the provider, and so does this function if it fails.
+    // SAFETY: `unload` unregisters the provider; this function also does so if it fails.
     if let Err(error) = unsafe { trace::register() } {
         debug_print(format_args!("etw_minimal_driver: {error}"));
     }

@@ -118,7 +118,7 @@ impl Comparison {
 struct Work {
     comparison: Comparison,
     unstated: BTreeMap<Property, u64>,
-    /// The system's texts for status codes, by type and code.
+    /// The system's descriptions of status codes, by type and code.
     texts: HashMap<(Discriminant<Value>, u32), String>,
     limit: usize,
     /// True if the events come from Get-WinEvent, which only uses manifests.
@@ -146,7 +146,7 @@ impl Work {
             self.property(ours, theirs, property);
         }
         // No manifest describes a TraceLogging event, so Get-WinEvent shows no fields, or an error
-        // in their place.
+        // instead of them.
         let is_described = ours.descriptor.channel != TRACE_LOGGING;
         if self.is_win_event && !is_described && !theirs.has_data {
             self.comparison.undecoded += 1;

@@ -12,7 +12,7 @@ pub const MAX_FILE_SIZE: u64 = 256 << 20;
 /// The maximum nesting of structures.
 pub(super) const MAX_DEPTH: usize = 16;
 
-/// An event in another decoder's output; all texts are as that decoder wrote them.
+/// An event in another decoder's output; all strings are as that decoder wrote them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OtherEvent {
     /// The properties that the decoder shows.
@@ -66,7 +66,7 @@ pub enum Content {
     #[error("it is neither UTF-8 nor UTF-16")]
     Encoding,
     /// The file is neither XML nor JSON.
-    #[error("it is neither XML nor JSON; expected a file of tracerpt, Get-WinEvent or TDH")]
+    #[error("it is neither XML nor JSON; expected output from tracerpt, Get-WinEvent or TDH")]
     Unknown,
     /// The XML is not well-formed.
     #[error("the XML is not well-formed: {}", Escaped(&.0.to_string()))]
@@ -97,7 +97,7 @@ pub enum Content {
         /// The reason.
         source: serde_json::Error,
     },
-    /// An object's form is unknown or differs from that of the events before it.
+    /// An object's form is unknown, or differs from the form of the events before it.
     #[error(
         "event {number} has an unknown form; expected the event's XML in `xml`, or an event of \
          the client's `trace --json`, like all other events in the file"
@@ -115,7 +115,7 @@ pub enum Content {
         source: serde_json::Error,
     },
     /// The XML of an event inside the JSON cannot be read.
-    #[error("the XML of event {number}: {source}")]
+    #[error("cannot read the XML of event {number}: {source}")]
     Inner {
         /// The event's number in the file, counting from 1.
         number: usize,

@@ -10,8 +10,8 @@ use super::event::{Content, Form, OtherEvent};
 use super::property::Property;
 use super::xml;
 
-/// Reads all events in a text: an array of events, an object with an `events` array, one event per
-/// line, or a single event.
+/// Reads all events in JSON text: an array of events, an object with an `events` array, one event
+/// per line, or a single event.
 pub(super) fn events(text: &str) -> Result<(Form, Vec<OtherEvent>), Content> {
     let records = match serde_json::from_str::<Value>(text) {
         Ok(Value::Array(list)) => list,

@@ -6,8 +6,8 @@
 //! differing properties and fields.
 //!
 //! Values are compared by meaning: a number may be decimal or hexadecimal, and a GUID may have
-//! braces. The package's README lists the accepted forms. A text in any other form counts as a
-//! difference, so that a form that is not understood never counts as equal.
+//! braces. The package's README lists the accepted forms. A value in any other form counts as a
+//! difference, so that an unknown form never counts as equal.
 
 mod comparison;
 mod event;

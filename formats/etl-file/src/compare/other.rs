@@ -17,7 +17,7 @@ use super::{json, xml};
 pub struct Other {
     /// The file's format.
     pub form: Form,
-    /// The events in order, except those of classic providers.
+    /// The events in order, without classic providers' events.
     pub events: Vec<OtherEvent>,
     /// The number of events of classic providers, which are not compared.
     pub left_out: u64,
@@ -89,7 +89,7 @@ impl Other {
     }
 }
 
-/// Reads a source to its end; fails if it has more than `limit` bytes.
+/// Reads a source to its end; fails if it is longer than `limit` bytes.
 fn read_all(source: impl Read, limit: u64) -> Result<Vec<u8>, Content> {
     let mut bytes = Vec::new();
     source.take(limit + 1).read_to_end(&mut bytes).map_err(Content::Io)?;

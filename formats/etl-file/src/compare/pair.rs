@@ -12,7 +12,7 @@ use super::value::unsigned;
 use crate::decode::Decoded;
 use crate::time::FileTime;
 
-/// The parts of an event's identity that a pair must share, and how close its times must be.
+/// The parts of an event's identity that a pair must share, and the required nearness of its times.
 struct Pass {
     provider: bool,
     id: bool,

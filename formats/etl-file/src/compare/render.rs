@@ -10,7 +10,7 @@ use super::other::Other;
 use super::ours::Ours;
 use crate::show::Escaped;
 
-/// The maximum number of characters of a text in the table.
+/// The maximum number of characters of a value in the table.
 const SHOWN: usize = 120;
 
 /// Returns the results as text: a line for each file, and a table of the differences.
@@ -93,7 +93,7 @@ pub fn render(trace: &str, ours: &Ours, results: &[(String, Other, Comparison)])
 fn left_out(count: u64) -> String {
     match count {
         0 => String::new(),
-        _ => format!(", {count} classic or kernel events left out"),
+        _ => format!(", {count} classic or kernel events omitted"),
     }
 }
 
@@ -178,6 +178,6 @@ mod tests {
     #[test]
     fn events_that_are_left_out_are_counted_if_there_are_any() {
         assert_eq!(left_out(0), "");
-        assert_eq!(left_out(2), ", 2 classic or kernel events left out");
+        assert_eq!(left_out(2), ", 2 classic or kernel events omitted");
     }
 }

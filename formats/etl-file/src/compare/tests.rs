@@ -251,7 +251,7 @@ fn a_line_of_the_client_states_all_properties() {
     assert_eq!(properties.get(&Property::ProviderName), None);
 }
 
-/// Returns an event whose field is nested in this many structures.
+/// Returns an event whose field is nested in `depth` structures.
 fn nested(element: &str, depth: usize) -> String {
     let (open, close) = match element {
         "EventData" => ("<ComplexData Name='s'>", "</ComplexData>"),
@@ -307,7 +307,7 @@ fn rendered(form: Form, result: Comparison) -> String {
 #[test]
 fn a_result_is_shown_with_its_counts_and_differences() {
     let counts = "b.xml (event XML): 1 events compared, 0 only in the trace, 0 only in the file, 0 \
-                  properties and 0 fields compared, 2 classic or kernel events left out";
+                  properties and 0 fields compared, 2 classic or kernel events omitted";
     let equal = Comparison { compared: 1, ..Comparison::default() };
     assert_eq!(rendered(Form::Xml, equal), format!("a.etl: 1 events\n{counts}: equal\n"));
     let different = Comparison {

@@ -1,4 +1,4 @@
-//! Compares values with the texts that denote them.
+//! Compares values with the text that denotes them.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -11,7 +11,7 @@ use crate::show::Hex;
 /// The minimum number of digits after the decimal point of a rounded number.
 const ROUNDED_DIGITS: usize = 6;
 
-/// Returns true if a text denotes a value. Texts in unknown forms count as different.
+/// Returns true if text denotes a value. Text in an unknown form counts as different.
 pub(super) fn is_same(value: &Value, text: &str) -> bool {
     let bare = text.trim();
     match value {
@@ -70,8 +70,8 @@ pub(super) fn is_same(value: &Value, text: &str) -> bool {
     }
 }
 
-/// Returns the code that one of the system's texts denotes, if the text does not contain the code.
-/// The texts depend on the system and its language.
+/// Returns the code that the system's description denotes, if the text does not contain the code.
+/// The descriptions depend on the system and its language.
 pub(super) fn described_code(value: &Value, text: &str) -> Option<u32> {
     let (Value::NtStatus(code) | Value::HResult(code) | Value::Win32Error(code)) = value else {
         return None;
@@ -81,18 +81,18 @@ pub(super) fn described_code(value: &Value, text: &str) -> Option<u32> {
     (is_sentence && codes(text).next().is_none()).then_some(*code)
 }
 
-/// Returns the hexadecimal codes in a text: `Unknown HResult Error code: 0xddcd`.
+/// Returns the hexadecimal codes in text such as `Unknown HResult Error code: 0xddcd`.
 fn codes(text: &str) -> impl Iterator<Item = u64> {
     text.split(|one: char| !one.is_ascii_alphanumeric())
         .filter_map(|word| hexadecimal(without_0x(word)?))
 }
 
-/// Returns true if a text is this GUID, with or without braces, in upper or lower case.
+/// Returns true if text is this GUID, with or without braces, in upper or lower case.
 pub(super) fn is_guid(guid: Guid, text: &str) -> bool {
     text.trim().parse() == Ok(guid)
 }
 
-/// Parses a text as a number: decimal, or hexadecimal after 0x.
+/// Parses text as a number: decimal, or hexadecimal after 0x.
 pub(super) fn unsigned(text: &str) -> Option<u64> {
     let text = text.trim();
     match without_0x(text) {
@@ -116,7 +116,7 @@ fn is_unsigned(number: u64, text: &str) -> bool {
     unsigned(text) == Some(number)
 }
 
-/// Returns true if a text is this signed number: in decimal, or as hexadecimal bits of a width that
+/// Returns true if text is this signed number: in decimal, or as hexadecimal bits of a width that
 /// holds the number.
 fn is_signed(number: i64, text: &str) -> bool {
     let Some(digits) = without_0x(text) else {
@@ -146,7 +146,7 @@ fn is_double(own: f64, other: f64) -> bool {
     own == other || own.is_nan() && other.is_nan()
 }
 
-/// Returns true if a text is this number, rounded to the digits after its decimal point.
+/// Returns true if text is this number, rounded to the digits after its decimal point.
 fn is_rounded(number: f64, text: &str) -> bool {
     let Some((_, fraction)) = text.split_once('.') else {
         return false;
@@ -159,7 +159,7 @@ fn is_rounded(number: f64, text: &str) -> bool {
         && format!("{number:.digits$}") == text
 }
 
-/// Returns true if a text is this name from a map. In the message compiler's resources, the texts
+/// Returns true if text is this name from a map. In the message compiler's resources, the strings
 /// of maps end with a space. Vertical bars separate the names of bits.
 fn is_name(name: &str, text: &str) -> bool {
     fn parts(text: &str) -> impl Iterator<Item = &str> {
@@ -168,7 +168,7 @@ fn is_name(name: &str, text: &str) -> bool {
     name.trim() == text || parts(name).eq(parts(text))
 }
 
-/// Returns a text with line feeds as line ends, as XML readers do.
+/// Returns text with line feeds as line ends. XML readers convert line ends in this way.
 fn line_ends(text: &str) -> String {
     text.replace("\r\n", "\n").replace('\r', "\n")
 }

@@ -10,7 +10,7 @@ use super::property::Property;
 
 /// Reads all events of a document.
 pub(super) fn events(text: &str) -> Result<Vec<OtherEvent>, Content> {
-    // By default, the parser rejects document types and therefore entities.
+    // The parser rejects document types by default, and therefore entities.
     let document = Document::parse(text).map_err(|error| Content::Xml(Box::new(error)))?;
     let root = document.root_element();
     match root.tag_name().name() {

@@ -143,7 +143,7 @@ fn hash(event: &EventRef<'_>, metadata: Option<&[u8]>, traits: Option<&[u8]>) ->
         for word in words {
             hash.add(u64::from_le_bytes(*word));
         }
-        // The rest has at most 7 bytes.
+        // The rest is at most 7 bytes long.
         let [length, ..] = data.len().to_le_bytes();
         let mut last = [0, 0, 0, 0, 0, 0, 0, length];
         for (to, from) in last.iter_mut().zip(rest) {

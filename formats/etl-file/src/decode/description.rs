@@ -272,7 +272,7 @@ impl Names<'_> {
                 unnamed &= !channel.bit;
             }
         }
-        // These names have no masks, so their bits are not known.
+        // These names have no masks, so their bits are unknown.
         let of_event = self.definition.map(|definition| &definition.keywords);
         if let Some(of_event) = of_event.filter(|all| unnamed != 0 && !all.is_empty()) {
             return Keywords { names: Arc::clone(of_event), unnamed: 0 };
@@ -285,7 +285,7 @@ impl Names<'_> {
     }
 }
 
-/// Returns the text of a value in winmeta.xml.
+/// Returns the name of a value in winmeta.xml.
 fn text(known: &[winmeta::Standard<u8>], value: u8) -> Option<Arc<str>> {
     let known = known.iter().find(|known| known.value == value)?;
     Some(known.text.into())
@@ -326,7 +326,7 @@ mod tests {
             }
             ExtendedItem { ext_type: ext_type::EVENT_SCHEMA_TL, data: schema }
         };
-        // One field: a text up to its NUL.
+        // A single field: a NUL-terminated string.
         let text = || ExtendedItem {
             ext_type: ext_type::EVENT_SCHEMA_TL,
             data: b"\x08\0\0E\0s\0\x01".to_vec(),

@@ -9,7 +9,7 @@ use crate::show::Escaped;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MetadataError {
     /// The block states an impossible size.
-    #[error("the metadata's size field is {size}, but the metadata has {present} bytes")]
+    #[error("the metadata's size field is {size}, but the metadata is {present} bytes long")]
     Size {
         /// The stated size.
         size: usize,
@@ -31,7 +31,9 @@ pub enum MetadataError {
         what: &'static str,
     },
     /// A trait that contains a GUID has the wrong size.
-    #[error("the trait of type {trait_type} at metadata offset {offset} cannot have {size} bytes")]
+    #[error(
+        "the trait of type {trait_type} at metadata offset {offset} cannot be {size} bytes long"
+    )]
     TraitSize {
         /// The offset of the trait.
         offset: usize,
@@ -82,7 +84,7 @@ pub enum PayloadErrorKind {
     #[error("the field's count or length refers to `{}`, which is not an earlier integer field", Escaped(.0))]
     NoSuchNumber(Arc<str>),
     /// A string of UTF-16 units has an odd number of bytes.
-    #[error("a UTF-16 string cannot have {0} bytes")]
+    #[error("a UTF-16 string cannot be {0} bytes long")]
     OddLength(usize),
     /// A security identifier has more than 15 subauthorities.
     #[error("the security identifier has {0} subauthorities; the maximum is 15")]

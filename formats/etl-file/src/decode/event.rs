@@ -111,9 +111,9 @@ pub struct Stack {
     /// event's process.
     pub process_id: Option<u32>,
     /// The number that links two halves of one call stack: one event has the kernel frames, and
-    /// another the user-mode frames. 0 if there is only one half.
+    /// another has the user-mode frames. 0 if there is only one half.
     pub match_id: u64,
-    /// The keys of stacks whose frames are defined in other records and are not known yet.
+    /// The keys of stacks whose frames other records define and that are still unknown.
     pub keys: Vec<u64>,
 }
 
@@ -144,8 +144,8 @@ pub struct Keywords {
 }
 
 impl Problem {
-    /// Returns true if the record is a system record with an undocumented layout, for which the
-    /// user cannot load a definition.
+    /// Returns true if the record is a system record with an undocumented layout. The user cannot
+    /// load a definition for it.
     #[must_use]
     pub const fn is_of_system(&self) -> bool {
         matches!(self, Self::UnknownKernelEvent | Self::UnknownVersion { .. })

@@ -74,7 +74,7 @@ fn show(value: &Value, format: Option<&str>) -> String {
             }
             _ => return None,
         };
-        // The pointer's number of digits is unknown here.
+        // The number of digits of a pointer is unknown without the pointer size.
         if spec.conversion == 'p' {
             spec.conversion = 'x';
         }
@@ -139,7 +139,7 @@ mod tests {
         assert_eq!(filled("%10 %3 %0 more"), "%10 %3 ");
     }
 
-    /// Checks that a value is formatted as C's printf does.
+    /// Checks that a value is formatted as by C's printf.
     #[track_caller]
     fn assert_shown(format: &str, value: Value, expected: &str) {
         let message = format!("[%1!{format}!]");
@@ -218,7 +218,7 @@ mod tests {
     fn zero_has_no_sign_and_a_kind_ends_its_format() {
         assert_shown("d", Value::Int(0), "0");
         assert_shown("+d", Value::Int(0), "+0");
-        // Text that is not a valid format is dropped.
+        // An invalid format is ignored; the value is shown without it.
         for format in ["5dx", "5d ", "5q", "5"] {
             assert_shown(format, Value::Int(7), "7");
         }

@@ -262,7 +262,7 @@ impl<'a> Decoder<'a> {
     }
 
     /// Returns the bytes up to a NUL, and consumes the NUL. Without a NUL, returns all remaining
-    /// bytes, as Windows' decoders do.
+    /// bytes, like Windows' decoders.
     fn terminated(&mut self, unit: usize) -> &[u8] {
         let rest = self.c.rest();
         let text = rest
@@ -321,7 +321,7 @@ fn refers(field: &Field) -> bool {
         || field.fields.iter().any(refers)
 }
 
-/// The end of a string or byte sequence without a length.
+/// The form in which a string or byte sequence without a length ends.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum End {
     /// It is terminated by a NUL.

@@ -127,8 +127,8 @@ impl From<InType> for Encoding {
     }
 }
 
-/// The presentation of a value. It unifies the codes of manifests and `TraceLogging` ([`OutType`],
-/// [`TlgOutType`]), and ignores differences that do not affect the output.
+/// The presentation of a value. This type unifies the codes of manifests and `TraceLogging`
+/// ([`OutType`], [`TlgOutType`]), and ignores differences that do not affect the output.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Presentation {
     /// The default for the encoding.
@@ -278,7 +278,7 @@ pub struct ValueMap {
 }
 
 impl ValueMap {
-    /// Returns the name of a value. For a bit map, returns the names of its bits joined by `|`,
+    /// Returns the name of `value`. For a bit map, returns the names of its bits joined by `|`,
     /// with the remaining bits in hexadecimal; 0 gets the name of the mask 0. Returns `None` if no
     /// name applies.
     #[must_use]

@@ -68,7 +68,7 @@ impl Schema {
 }
 
 /// Reads tags: seven bits in each byte, most significant first; the top bit means that another byte
-/// follows. Tags have 28 bits; bytes after the fourth are ignored.
+/// follows. Tags are 28 bits wide; bytes after the fourth are ignored.
 fn tags(c: &mut Cursor<'_>) -> Result<u32, MetadataError> {
     let offset = c.position();
     let mut tags = 0;

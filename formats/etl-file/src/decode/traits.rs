@@ -35,7 +35,7 @@ impl ProviderTraits {
         error.map_or(Ok(traits), Err)
     }
 
-    /// Reads a traits blob up to the first damage, and returns the parts and the damage.
+    /// Reads a traits blob up to the first error, and returns the parts read and the error.
     pub(super) fn read(blob: &[u8]) -> (Self, Option<MetadataError>) {
         let mut traits = Self::default();
         let (blob, error) = match super::error::sized_block(blob) {

@@ -67,14 +67,14 @@ pub struct Instance {
     pub id: u32,
     /// The parent instance.
     pub parent: u32,
-    /// The parts of a WPP message's header that other headers do not have.
+    /// The GUID of the parent's class.
     pub parent_class: Guid,
 }
 
-/// The parts of a WPP message's header that other headers do not have.
+/// The parts of a WPP message's header that other headers do not contain.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Wpp {
-    /// The flags that define which parts the header has.
+    /// The flags that define which parts the header contains.
     pub flags: u16,
     /// The sequence number.
     pub sequence: Option<u32>,

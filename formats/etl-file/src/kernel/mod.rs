@@ -2,7 +2,7 @@
 //!
 //! [`decode()`] needs only a record: no file, no clock, no state. A hook (group and opcode)
 //! identifies a kernel record's event; a class GUID and a type identify a classic record's event.
-//! Both lead to the same tables of fields by class, event and version (ETL-14.1).
+//! Both identify an entry in the same tables of fields by class, event and version (ETL-14.1).
 //!
 //! Pointer-sized numbers are read with the pointer size from the record's header, or with the other
 //! size if only that fits the record exactly. Data that no table describes remains bytes, with a
@@ -179,7 +179,7 @@ impl Record {
                 names: self.format.iter().filter_map(|format| format.flags.clone()).collect(),
                 unnamed: 0,
             },
-            // This name best tells the user where a message comes from.
+            // This name best shows the user where a message comes from.
             task_name: self.format.as_ref().and_then(|format| format.function.clone()),
             message: self.message,
             fields: self.fields,
@@ -225,7 +225,7 @@ pub(crate) fn name_of_class(class: Guid) -> Option<&'static str> {
     classes::by_guid(class).map(|class| &*class.name)
 }
 
-/// Returns a record's hook: its own, or that of a classic event in a kernel class.
+/// Returns a record's hook: its own, or the hook of a classic event's kernel class.
 fn hook_of(header: &RecordHeader) -> Option<u16> {
     header.hook.or_else(|| classes::by_guid(header.guid?)?.hook(header.opcode))
 }

@@ -19,7 +19,7 @@ pub struct Attempt {
     /// The offset of the first byte after the fields.
     pub used: usize,
     pub error: Option<PayloadError>,
-    /// True if every text ends with a NUL, and no list contains halves of 64-bit addresses.
+    /// True if every string ends with a NUL, and no list contains halves of 64-bit addresses.
     clean: bool,
     pub pointer_size: PointerSize,
     /// The offsets and types of clock readings and durations.
@@ -41,7 +41,7 @@ enum Fit {
     Short,
     /// Bytes follow the last field.
     Surplus,
-    /// Every byte belongs to a field, but a text or list ends unusually.
+    /// Every byte belongs to a field, but a string or list ends unusually.
     Whole,
     /// Every byte belongs to a field.
     Exact,
@@ -61,7 +61,7 @@ impl Attempt {
     }
 }
 
-/// The two interpretations of four zero bytes in place of a SID (ETL-14.6).
+/// The two interpretations of four zero bytes instead of a SID (ETL-14.6).
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum NoSid {
     /// The four bytes mean that there is no SID.
@@ -323,8 +323,8 @@ impl Reader<'_> {
     }
 }
 
-/// Returns true if bytes are a list of 64-bit addresses: their upper halves are those of user or
-/// kernel space, which do not resemble 32-bit code addresses.
+/// Returns true if bytes are a list of 64-bit addresses: their upper halves are user-space or
+/// kernel-space halves, which do not resemble 32-bit code addresses.
 fn are_wide(bytes: &[u8]) -> bool {
     let (addresses, rest) = bytes.as_chunks::<8>();
     rest.is_empty()

@@ -143,7 +143,7 @@ pub enum Type {
     TicksList,
     /// GUIDs; the field before them is their number.
     Guids,
-    /// NUL-terminated UTF-16 texts; the named field is their number.
+    /// NUL-terminated UTF-16 strings; the named field is their number.
     #[serde(skip)]
     Texts(&'static str),
 }

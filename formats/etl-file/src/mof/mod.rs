@@ -44,8 +44,8 @@ pub enum MofErrorKind {
     /// The file is too large.
     #[error("it has more than {} MiB", MAX_SIZE >> 20)]
     TooLarge,
-    /// The events have too many fields in total; a field counts once for each event type that has
-    /// it.
+    /// The events have too many fields in total; a field counts once for each event type that
+    /// contains it.
     #[error("its events have more than {MAX_FIELDS} fields in all")]
     TooManyFields,
     /// The file is not text.
@@ -70,8 +70,8 @@ pub enum MofErrorKind {
 }
 
 impl Classes {
-    /// Adds the classes of a MOF file. If a class is already known, its events are merged; those of
-    /// the last file take precedence.
+    /// Adds the classes of a MOF file. If a class is already known, its events are merged; the last
+    /// file's events take precedence.
     ///
     /// # Errors
     /// Fails with [`MofError`] if the file cannot be read, or contains no event classes.
@@ -106,7 +106,7 @@ impl Classes {
             });
             for event in class.events {
                 match known.events.binary_search_by_key(&event.opcode, |one| one.opcode) {
-                    // Of equally good layouts, the first one wins.
+                    // If layouts are equally good, the first one wins.
                     Ok(at) => {
                         if let Some(one) = known.events.get_mut(at) {
                             one.layouts.splice(0..0, event.layouts);

@@ -8,15 +8,15 @@ use crate::read::EventRef;
 
 /// The largest packet, as Wireshark reads it.
 pub const MAX_PACKET: usize = 0x4_0000;
-/// The most packets that wait for fragments, and their bytes.
+/// The maximum number of packets that wait for fragments.
 pub const MAX_OPEN: usize = 1024;
 const MAX_SIZE: usize = 16 << 20;
 
-/// The code that writes events one after the other, and the interface that it writes them about.
+/// The source of consecutive events: a thread, and the interface that its events concern.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Place {
     thread: u32,
-    /// The processor, which tells the idle threads apart: all have the id 0.
+    /// The processor, which distinguishes the idle threads: all have the id 0.
     idle: u16,
     lower: u32,
 }
@@ -44,11 +44,11 @@ pub enum Added<'a> {
 #[derive(Debug, Default)]
 pub struct Assembly {
     open: HashMap<(Place, u64), Open>,
-    /// The bytes of all open packets.
+    /// The total size of all open packets in bytes.
     size: usize,
     /// The number of the next open packet.
     next: u64,
-    /// The packets that were given up.
+    /// The number of packets that were given up.
     abandoned: u64,
 }
 
@@ -60,8 +60,8 @@ struct Open {
 }
 
 impl Assembly {
-    /// Adds a fragment. Only fragments of one direction at one place belong together: the thread may be
-    /// interrupted by a packet of the other direction.
+    /// Adds a fragment. Only fragments with the same place and direction belong together: a packet
+    /// of the other direction may interrupt the thread.
     pub fn add<'a>(&mut self, place: Place, keywords: u64, bytes: &'a [u8]) -> Added<'a> {
         let key = (place, keywords & (keyword::SEND | keyword::RECEIVE));
         let is = |keyword| keywords & keyword != 0;
@@ -110,7 +110,7 @@ impl Assembly {
         Some(open)
     }
 
-    /// Returns the number of packets whose last fragment did not come.
+    /// Returns the number of packets whose last fragment is missing.
     pub fn incomplete(&self) -> u64 {
         self.abandoned + self.open.len() as u64
     }

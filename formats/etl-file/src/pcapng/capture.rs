@@ -13,15 +13,15 @@ use crate::stream::{decode_record, view};
 
 /// Microsoft-Windows-PktMon.
 const PKTMON: Guid = Guid::from_u128(0x4d4f_80d9_c8bd_4d73_bb5b_19c9_0402_c5ac);
-/// The events of Microsoft-Windows-PktMon with packets, also dropped ones.
+/// The Microsoft-Windows-PktMon events that contain packets, including dropped packets.
 const PKTMON_PACKETS: [u16; 2] = [160, 170];
 /// The class and the type of the records that describe network adapters (ETL-14.10).
 const SYSTEM_CONFIG_EX: Guid = Guid::from_u128(0x9b79_ee91_b5fd_41c0_a243_4248_e266_e9d0);
 const NETWORK_INTERFACE: u8 = 36;
-/// The most adapters with names.
+/// The maximum number of adapters with names.
 const MAX_ADAPTERS: usize = 4096;
 
-/// Returns true for the events that [`Writer`](super::Writer) takes; it ignores others.
+/// Returns true for the events that [`Writer`](super::Writer) uses; it ignores others.
 #[must_use]
 pub fn concerns(event: &EventRef<'_>) -> bool {
     is_part(event)
@@ -30,16 +30,17 @@ pub fn concerns(event: &EventRef<'_>) -> bool {
 /// A description of the packets in a trace, from a pass over its records.
 #[derive(Clone, Debug, Default)]
 pub struct Capture {
-    /// The events with parts of packets.
+    /// The number of events with parts of packets.
     pub events: u64,
-    /// The packets of Microsoft-Windows-PktMon, which [`Writer`](super::Writer) does not write.
+    /// The number of Microsoft-Windows-PktMon packets, which [`Writer`](super::Writer) does not
+    /// write.
     pub of_pktmon: u64,
     /// The names and descriptions of network adapters, by their interface index.
     pub(super) adapters: HashMap<u32, (String, String)>,
 }
 
 impl Capture {
-    /// Looks at all records of a trace, buffer by buffer. Merged traces have the names of adapters.
+    /// Reads all records of a trace, buffer by buffer. Merged traces contain the names of adapters.
     ///
     /// # Errors
     /// Returns [`ReadError::Io`] if the file cannot be read.

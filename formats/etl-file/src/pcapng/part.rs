@@ -27,7 +27,7 @@ pub mod keyword {
     pub const SEND: u64 = 0x1_0000_0000;
     /// The packet is received.
     pub const RECEIVE: u64 = 0x2_0000_0000;
-    /// The packet has more bytes than the event.
+    /// The packet is longer than the event's data.
     pub const TRUNCATED: u64 = 0x200_0000;
 }
 
@@ -49,14 +49,14 @@ const MEDIA: [(u64, Medium); 4] = [
 ];
 
 impl Medium {
-    /// Returns the medium of an event, if it is one whose packets have a form in pcapng.
+    /// Returns the medium of an event, if pcapng defines a form for the medium's packets.
     pub fn of(event: &EventRef<'_>, packet: &[u8]) -> Option<Self> {
         let bits = event.descriptor.keyword & keyword::MEDIA;
         let named = MEDIA.iter().find(|(bit, _)| bits & bit != 0).map(|(_, medium)| *medium);
         match named {
             // No source describes the packets of tunnels.
             Some(Self::Tunnel) => ip_version(packet).is_some().then_some(Self::Tunnel),
-            // A virtual switch takes nothing else.
+            // A virtual switch accepts only Ethernet packets.
             None if bits == 0 && event.descriptor.id == SWITCH_FRAGMENT => Some(Self::Ethernet),
             named => named,
         }
@@ -173,7 +173,7 @@ fn sized<'a>(c: &mut Cursor<'a>) -> Option<&'a [u8]> {
     c.take(size.try_into().ok()?)
 }
 
-/// Reads a text with its terminator.
+/// Reads a string with its terminator.
 fn utf16(c: &mut Cursor<'_>) -> Option<String> {
     let units = c.rest().as_chunks::<2>().0.iter();
     let length = units.take_while(|unit| **unit != [0, 0]).count();
@@ -182,10 +182,11 @@ fn utf16(c: &mut Cursor<'_>) -> Option<String> {
     Some(printable(&utf16_until_nul(text)))
 }
 
-/// The characters of a text that are kept; options of pcapng have at most 65,535 bytes.
+/// The maximum number of characters of a string; a pcapng option can be at most 65,535 bytes long.
 const MAX_TEXT: usize = 256;
 
-/// Returns a text as it is written: on one line, without control characters, and not too long.
+/// Returns text in the form in which it is written: on one line, without control characters, and
+/// cut if it is too long.
 pub fn printable(text: &str) -> String {
     let short: String = text.chars().take(MAX_TEXT).collect();
     Escaped(&short).to_string()

@@ -21,9 +21,9 @@ use super::summary::Summary;
 use crate::read::{EventRef, TraceHeader};
 use crate::time::FileTime;
 
-/// The most interfaces of a file.
+/// The maximum number of interfaces in a file.
 const MAX_INTERFACES: usize = 4096;
-/// `epb_processid_threadid`, which the crate has no name for.
+/// `epb_processid_threadid`, for which the crate has no name.
 const PROCESS_AND_THREAD: u16 = 8;
 /// The values of `epb_flags` for a direction.
 const INBOUND: u32 = 1;
@@ -31,8 +31,8 @@ const OUTBOUND: u32 = 2;
 /// `Protected` in the second byte of an 802.11 header.
 const PROTECTED: u8 = 0x40;
 
-/// The properties that tell interfaces apart: both interface indexes, the medium, and the port of a
-/// virtual switch.
+/// The properties that distinguish interfaces: both interface indexes, the medium, and the port of
+/// a virtual switch.
 type Interface = (u32, u32, Medium, Option<u32>);
 
 /// Writes packets as a pcapng file, from events in the order of time.
@@ -41,7 +41,7 @@ pub struct Writer<W: Write> {
     capture: Capture,
     interfaces: HashMap<Interface, u32>,
     assembly: Assembly,
-    /// The descriptions of receptions whose packets have to follow.
+    /// The descriptions of receptions whose packets must follow.
     radio: HashMap<Place, String>,
     summary: Summary,
 }
@@ -96,7 +96,7 @@ impl<W: Write> Writer<W> {
         let (bytes, port) = match content {
             Content::Fragment { bytes, port } => (bytes, port),
             Content::Metadata { radio } => {
-                // A packet that is lost leaves its description, which the next one replaces.
+                // A lost packet's description stays until the next description replaces it.
                 let is_new = self.radio.len() < MAX_OPEN || self.radio.contains_key(&place);
                 let unused = radio
                     .filter(|_| is_new)
@@ -202,7 +202,7 @@ impl<W: Write> Writer<W> {
         ];
         let ids = [event.process_id, event.thread_id].map(u32::to_le_bytes).concat();
         if direction == OUTBOUND {
-            // Of a received packet, the running process says nothing.
+            // The process that runs when a packet is received is unrelated to it.
             let option = UnknownOption::new(PROCESS_AND_THREAD, &ids);
             options.push(EnhancedPacketOption::Common(CommonOption::Unknown(option)));
         }
@@ -225,7 +225,7 @@ impl<W: Write> Writer<W> {
         Duration::from_nanos(u64::try_from(clamped).unwrap_or(0))
     }
 
-    /// Returns the output, which is complete, and the counts.
+    /// Returns the complete output and the counts.
     #[must_use]
     pub fn finish(self) -> (W, Summary) {
         let mut summary = self.summary;
@@ -235,7 +235,7 @@ impl<W: Write> Writer<W> {
     }
 }
 
-/// Describes a packet by what pcapng has no option for.
+/// Returns a comment with the properties of a packet that have no pcapng option.
 fn comment(event: &EventRef<'_>, port: Option<&Port>, radio: Option<String>) -> String {
     let mut comment = vec![format!("process {}, thread {}", event.process_id, event.thread_id)];
     if let Some(port) = port.filter(|port| port.vlan != 0) {

@@ -8,7 +8,7 @@ use etw_wire::Guid;
 use super::packets::Packets;
 use super::tracks::{Track, Tracks};
 
-/// The minimum number of activities whose last track is remembered.
+/// The size of a generation of remembered activities; up to twice that number is kept.
 const MAX_PLACES: usize = 32_768;
 /// The maximum number of sets of lanes.
 const MAX_SETS: usize = 4096;

@@ -40,7 +40,7 @@ pub fn add_repeated(
     });
 }
 
-/// Adds an annotation with a value.
+/// Adds an annotation whose value `value` encodes.
 pub fn add(
     to: &mut Message<'_>,
     number: u32,

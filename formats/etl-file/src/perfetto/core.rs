@@ -100,7 +100,7 @@ impl EventKind {
 pub(super) struct Links {
     /// The flow that ends at the event.
     pub(super) flow: Option<u64>,
-    /// True if the track is not that of the event's thread.
+    /// True if the track does not belong to the event's thread.
     pub(super) elsewhere: bool,
 }
 
@@ -172,7 +172,7 @@ impl<W: Write> Core<W> {
         Ok(origin)
     }
 
-    /// Returns the timestamp for a time. Times before the origin become 0.
+    /// Returns the timestamp for `time`. Times before the origin become 0.
     pub(super) fn since(&mut self, origin: FileTime, time: FileTime) -> u64 {
         let nanos = time.unix_nanos() - origin.unix_nanos();
         // Perfetto's times are signed numbers.

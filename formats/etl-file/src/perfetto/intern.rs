@@ -1,4 +1,4 @@
-//! Interned data: texts and call stacks that packets refer to by number.
+//! Interned data: strings and call stacks that packets refer to by number.
 //!
 //! The tables are limited. Full tables are cleared, and the next packet states this
 //! (`SEQ_INCREMENTAL_STATE_CLEARED`). Numbers are never reused, because readers cache their
@@ -12,10 +12,10 @@ use crate::decode::Stack;
 
 /// The total number of entries at which the tables are cleared.
 const MAX_ENTRIES: usize = 32_768;
-/// The total size of texts and stacks, in bytes, at which the tables are cleared.
+/// The total size of strings and stacks, in bytes, at which the tables are cleared.
 const MAX_BYTES: usize = 4 << 20;
 
-/// The tables of texts.
+/// The tables of strings.
 #[derive(Clone, Copy, Debug)]
 pub enum Table {
     Category,
@@ -82,7 +82,7 @@ impl Interned {
         !self.new.is_empty()
     }
 
-    /// Returns the number of a text.
+    /// Returns the number of a string.
     pub fn text(&mut self, table: Table, text: &str) -> u64 {
         let [category, event, name, value, correlation, function, path] = &mut self.texts;
         let known = match table {

@@ -123,7 +123,7 @@ pub fn thread_field(event: &Decoded, name: &str) -> Option<u32> {
     Reader(event).narrow(name)
 }
 
-/// Returns the processor mode of the code at an address, if the address determines it.
+/// Returns the processor mode of the code at `address`, if the address determines it.
 pub const fn mode(address: u64) -> Option<u64> {
     if address >= KERNEL_SPACE {
         Some(sample::MODE_KERNEL)

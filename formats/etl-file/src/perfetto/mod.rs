@@ -9,8 +9,8 @@
 //!   fields. A slice without a stop event stays open.
 //! - An event with a related activity ends a flow from that activity: the flow starts at an instant
 //!   `flow to …`, which the writer adds to the track of the activity's open slice or last event.
-//! - Context switches and readied threads are packets of Perfetto's ETW schema, from which Perfetto
-//!   shows scheduling, thread states and wakers. File operations are such packets, too.
+//! - Context switches and readied threads are packets of Perfetto's ETW schema; Perfetto derives
+//!   scheduling, thread states and wakers from them. File operations are such packets, too.
 //! - DPCs and ISRs are slices on their processors' tracks, and disk requests are slices on the
 //!   disks' tracks. A slice ends at the event's time; its start is derived from the initial time or
 //!   response time in the event.
@@ -19,7 +19,7 @@
 //! - All other kernel events are instants.
 //!
 //! In addition, a counter shows each provider's events per second, in windows of 100 ms. Fields are
-//! not shown as counters, because an event does not tell which of its numbers are levels.
+//! not shown as counters, because an event does not state which of its numbers are levels.
 //!
 //! Fields are typed debug annotations. The event's properties are annotations as well: `etw_level`,
 //! `etw_id`, `etw_keyword`, `etw_about` (the names of the keyword, opcode and task, and the version

@@ -138,7 +138,7 @@ pub mod interned {
     pub const DEBUG_ANNOTATION_STRING_VALUES: u32 = 29;
     pub const CORRELATION_ID_STR: u32 = 43;
 
-    /// The fields of every entry: its number and, if it is a text, the text.
+    /// The fields of every entry: its number and, if it is a string, the string.
     pub const IID: u32 = 1;
     pub const TEXT: u32 = 2;
 

@@ -25,7 +25,7 @@ impl<W: Write> Core<W> {
     ) -> io::Result<()> {
         let thread = match number {
             etw::C_SWITCH => None,
-            // The running thread is the one that readies the other thread.
+            // The running thread readies the other thread.
             etw::READY_THREAD => self.running.get(&event.processor).copied(),
             _ => Some(event.thread_id),
         };
@@ -170,7 +170,7 @@ impl<W: Write> Core<W> {
                     self.tracks.start(thread);
                 }
                 if name.is_empty() {
-                    // This tells Perfetto which process the thread belongs to.
+                    // The track's description contains the process that the thread belongs to.
                     self.tracks.of(thread, &mut self.packets).map(drop)
                 } else {
                     self.tracks.name(thread, &name, "", &mut self.packets)

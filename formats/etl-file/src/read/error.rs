@@ -12,7 +12,7 @@ pub enum ReadError {
     /// The file itself could not be read.
     #[error("cannot read the file: {0}")]
     Io(#[from] io::Error),
-    /// The file ends before its header does.
+    /// The file ends within its header.
     #[error("at offset {offset:#x}: the file ends within the {what}")]
     TooShort {
         /// The offset of the truncated structure.
@@ -24,7 +24,7 @@ pub enum ReadError {
     #[error("not an .etl file, but {0}")]
     OtherFormat(OtherFormat),
     /// The first buffer's size is not a valid buffer size.
-    #[error("at offset 0x0: not an .etl file: a buffer cannot have {size} bytes")]
+    #[error("at offset 0x0: not an .etl file: a buffer cannot be {size} bytes long")]
     BufferSize {
         /// The size in the first buffer header.
         size: u32,
@@ -145,8 +145,8 @@ pub enum DamageKind {
     /// A buffer header is all zeros, but other buffers follow.
     #[error("the buffer was never written")]
     NeverWritten,
-    /// A buffer's size differs from that of the first buffer.
-    #[error("the buffer's size is {found}, but that of the first buffer is {expected}")]
+    /// A buffer's size differs from the first buffer's size.
+    #[error("the buffer's size is {found}, but the first buffer's size is {expected}")]
     BufferSize {
         /// The size of the first buffer.
         expected: u32,

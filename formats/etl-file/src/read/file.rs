@@ -17,7 +17,7 @@ use crate::header::log_file_mode;
 use crate::layout::{self, Form};
 use crate::time::Clock;
 
-/// The maximum buffer size, which is that of a Windows session.
+/// The maximum buffer size, which is the maximum for a Windows session.
 const MAX_BUFFER: usize = compression::MAX_SIZE;
 /// The minimum buffer size: a buffer header and a record header.
 const MIN_BUFFER: usize = layout::BUFFER_HEADER + layout::SYSTEM_HEADER;
@@ -29,7 +29,7 @@ const COMPRESSED_PROBE: usize = 1024;
 /// up to its timestamp.
 const PROBE: usize = layout::BUFFER_HEADER + layout::SYSTEM_HEADER;
 
-/// A trace of any length. Only a few of its buffers are in memory at a time.
+/// A trace of any length. Only a few of its buffers are in memory at the same time.
 ///
 /// Opening the file reads the headers of its buffers in one pass. [`records`](Self::records) then
 /// reads the buffers and returns their records in time order; it keeps one buffer of each processor
@@ -103,7 +103,7 @@ impl<R: Read + Seek> TraceFile<R> {
         if first.flags & layout::FLAG_COMPRESSED != 0 {
             return Err(ReadError::Compressed);
         }
-        // The header event can have up to 65,535 bytes.
+        // The header event can be up to 65,535 bytes long.
         let wanted = stride.min(layout::BUFFER_HEADER + layout::MAX_RECORD);
         read_at(&mut source, 0, wanted, &mut start)?;
         let event = start.get(layout::BUFFER_HEADER..).unwrap_or_default();
@@ -231,8 +231,8 @@ impl<R: Read + Seek> TraceFile<R> {
         Some((first, number))
     }
 
-    /// Returns the total size in bytes of the buffers of all processors, which are in memory at the
-    /// same time.
+    /// Returns the maximum number of bytes of buffers in memory at the same time: one buffer for
+    /// each processor, plus two.
     pub(super) const fn working_set(&self) -> usize {
         // A buffer's successor is opened before the buffer is closed.
         self.index.largest.saturating_mul(self.index.processors.saturating_add(2))
@@ -454,7 +454,7 @@ fn first_timestamp(probe: &[u8], used: usize, number: u32) -> Option<i64> {
     Form::of(record)?.timestamp(record)
 }
 
-/// Reads `length` bytes at an offset, or fewer at the end of the source.
+/// Reads `length` bytes at `offset`, or fewer at the end of the source.
 fn read_at(
     source: &mut (impl Read + Seek),
     offset: u64,

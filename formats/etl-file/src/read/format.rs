@@ -28,8 +28,8 @@ const FORMATS: &[(usize, &[u8], &str, &str)] = &[
     (0, b"version https://git-lfs", "a Git LFS pointer", "fetch the file that it stands for with `git lfs pull`"),
     (0, &[0; 72], "a blank file", "its space was reserved, but no session wrote to it, or a copy failed"),
     (0, b"ElfFile\0", "an event log (.evtx)", EVENT_LOG),
-    (4, b"LfLe", "an event log of Windows Server 2003 or earlier (.evt)", EVENT_LOG),
-    (0, b"Nettrace", "a trace of .NET's EventPipe (.nettrace)", "open it with PerfView or dotnet-trace"),
+    (4, b"LfLe", "an event log from Windows Server 2003 or earlier (.evt)", EVENT_LOG),
+    (0, b"Nettrace", "a .NET EventPipe trace (.nettrace)", "open it with PerfView or dotnet-trace"),
     (0, b"\x14\0\0\0!FastSerialization", "a trace that PerfView converted (.etlx)", "name the .etl file that it came from"),
     (0, b"PK\x03\x04", "a zip archive", EXTRACT),
     (0, b"\x1F\x8B\x08", "a gzip archive", EXTRACT),
@@ -49,14 +49,14 @@ const FORMATS: &[(usize, &[u8], &str, &str)] = &[
     (0, b"\xC1\xFC\x1F\xC1", "a stream of a CTF trace", "open the trace's folder with Babeltrace"),
     (0, b"/* CTF", "the metadata of a CTF trace", "open the trace's folder with Babeltrace"),
     (0, b"\x57\x1D\xD1\x75", "the metadata of a CTF trace", "open the trace's folder with Babeltrace"),
-    (0, b"PERFILE2", "a recording of Linux perf", "open it with `perf report`"),
-    (0, b"PML_", "a log of Process Monitor (.pml)", "open it with Process Monitor"),
+    (0, b"PERFILE2", "a recording by Linux perf", "open it with `perf report`"),
+    (0, b"PML_", "a Process Monitor log (.pml)", "open it with Process Monitor"),
     (0, b"MDMP", "a minidump", DEBUGGER),
     (0, b"PAGEDU64", "a crash dump", DEBUGGER),
     (0, b"PAGEDUMP", "a crash dump", DEBUGGER),
     (0, b"Microsoft C/C++ MSF 7.00", "a PDB", "name it with --pdb beside the trace"),
-    (0, b"MZ", "a program, driver or library of Windows", "name it with --image beside the trace"),
-    (0, b"\x7FELF", "a program or library of Linux", "no tool of this project reads it"),
+    (0, b"MZ", "a Windows program, driver or library", "name it with --image beside the trace"),
+    (0, b"\x7FELF", "a Linux program or library", "no tool of this project reads it"),
     (0, b"regf", "a registry hive", "open it with a registry editor"),
     (0, b"SQLite format 3\0", "an SQLite database", "open it with sqlite3"),
     (0, b"\xFF\xFE<\0", "XML or HTML text", TEXT),
@@ -76,7 +76,7 @@ const FORMATS: &[(usize, &[u8], &str, &str)] = &[
 const TRACE: (usize, [&[u8]; 2]) = (0x4A, [&[1, 0xC0], &[2, 0xC0]]);
 
 impl OtherFormat {
-    /// A trace, in place of a file that should be something else.
+    /// The description of a trace that was given instead of a file of another format.
     pub const TRACE: Self = Self { name: "a trace (.etl)", advice: "name it without an option" };
     /// The number of bytes at the start of a file that [`of`](Self::of) needs.
     pub const PROBE: usize = 512;

@@ -88,8 +88,8 @@ impl fmt::Display for OtherKind {
     }
 }
 
-/// Returns the pointer size that a record's header type or flags imply or, if they imply none, that
-/// of the trace.
+/// Returns the pointer size that a record's header type or flags imply or, if they imply none, the
+/// trace's pointer size.
 pub fn pointer_size(form: Form, record: &[u8], of_trace: PointerSize) -> PointerSize {
     let byte = |at| record.get(at).copied().unwrap_or_default();
     match form {

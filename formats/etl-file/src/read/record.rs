@@ -17,8 +17,8 @@ pub struct RecordRef<'a> {
     /// The offset of the record: its buffer's offset in the file plus its offset in the
     /// uncompressed buffer.
     pub offset: u64,
-    /// The clock reading by which the record is sorted: its own or, if it has none, that of the
-    /// record before it.
+    /// The clock reading that the record is sorted by: its own or, if it has none, the previous
+    /// record's.
     pub timestamp: i64,
     pub(super) clock: &'a Clock,
     pub(super) form: Form,
@@ -42,8 +42,8 @@ impl<'a> RecordRef<'a> {
     }
 
     /// Returns the pointer size of the machine or process that wrote the record, as the record's
-    /// header type or flags imply it. If they do not, returns that of the machine that recorded the
-    /// trace.
+    /// header type or flags imply it. If they imply none, returns the pointer size of the machine
+    /// that recorded the trace.
     #[must_use]
     pub fn pointer_size(&self) -> PointerSize {
         other::pointer_size(self.form, self.bytes, self.of_trace)

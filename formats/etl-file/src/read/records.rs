@@ -55,7 +55,7 @@ struct Open {
 }
 
 impl Open {
-    /// Sets the key to that of the next record, if there is one.
+    /// Sets the key to the next record's, if there is a next record.
     fn update(&mut self) -> bool {
         match self.buffer.timestamp(self.next) {
             Some(timestamp) => {

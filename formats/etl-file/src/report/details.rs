@@ -1,4 +1,4 @@
-//! The details of an event as a line of JSON, from which a page's script displays the fields.
+//! The details of an event as a line of JSON that a page's script displays.
 //!
 //! A line is an array: the number of the event's list of field names, the field values, and an
 //! object with the rare properties. A value keeps its type where the page needs it:
@@ -24,7 +24,7 @@ use crate::show::Hex;
 /// The greatest integer below which scripts represent every integer exactly.
 const MAX_SAFE: u64 = (1 << 53) - 1;
 
-/// A value as part of a line.
+/// Serializes a value as part of a line.
 struct Plain<'a>(&'a Value);
 
 impl Serialize for Plain<'_> {
@@ -67,7 +67,7 @@ impl Serialize for Plain<'_> {
     }
 }
 
-/// The properties that few events have.
+/// The rare properties of events.
 #[derive(Serialize)]
 struct Extra<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]

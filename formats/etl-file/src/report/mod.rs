@@ -30,7 +30,7 @@ use crate::read::{Event, Trace};
 
 /// A trace and its name.
 pub struct Input<'a> {
-    /// The name, for example that of the file.
+    /// The name, for example the file's name.
     pub name: &'a str,
     /// The trace.
     pub trace: &'a Trace,

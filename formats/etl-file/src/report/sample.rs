@@ -33,7 +33,7 @@ pub enum Class {
 impl Class {
     pub const ALL: [Self; 4] = [Self::Alarm, Self::First, Self::Activity, Self::Other];
 
-    /// Returns the class with a number, which is its index in [`ALL`](Self::ALL).
+    /// Returns the class with this number, which is its index in [`ALL`](Self::ALL).
     pub fn from_number(number: u8) -> Self {
         let known = Self::ALL.get(usize::from(number)).copied();
         known.unwrap_or(Self::Other)

@@ -79,7 +79,7 @@ pub struct Spill {
     file: BufWriter<File>,
     rows: u64,
     last: i64,
-    /// True if a row's time is earlier than that of the previous row.
+    /// True if a row's time is earlier than the previous row's time.
     disordered: bool,
 }
 
@@ -114,7 +114,7 @@ impl Spill {
         Ok(())
     }
 
-    /// Removes all rows except the wanted ones.
+    /// Removes all rows except those for which `wanted` returns true.
     pub fn retain(self, wanted: impl Fn(&Row) -> bool) -> io::Result<Self> {
         let mut kept = Self::new()?;
         self.visit(|row| {
@@ -126,7 +126,7 @@ impl Spill {
         Ok(kept)
     }
 
-    /// Passes each wanted row to `visit`, sorted by time.
+    /// Passes each row for which `wanted` returns true to `visit`, sorted by time.
     pub fn visit_sorted(
         self,
         wanted: impl Fn(&Row) -> bool,

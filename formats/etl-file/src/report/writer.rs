@@ -22,7 +22,7 @@ use crate::time::FileTime;
 /// The default number of events on a page.
 pub const DEFAULT_LIMIT: u32 = 1_000_000;
 
-/// The maximum number of kinds of events, to which rows refer with 16 bits.
+/// The maximum number of kinds of events; rows refer to them with 16 bits.
 const MAX_KINDS: usize = 65_535;
 /// The maximum number of threads.
 const MAX_THREADS: usize = 1 << 20;
@@ -250,7 +250,7 @@ impl Threads {
     }
 }
 
-/// The texts of problems and their counts. Number 0 means no problem.
+/// The descriptions of problems and their counts. Number 0 means no problem.
 #[derive(Default)]
 struct Problems {
     list: Vec<(String, u64)>,

@@ -19,7 +19,7 @@ pub enum WriteError {
     /// The buffer has no records; such buffers are never written.
     #[error("a buffer without records cannot be written")]
     EmptyBuffer,
-    /// The buffer's size differs from that of the file's buffers.
+    /// The buffer's size differs from the size of the file's buffers.
     #[error("a buffer of {buffer} bytes cannot be written to a file with {file}-byte buffers")]
     BufferSize {
         /// The size of the buffer.
@@ -79,9 +79,9 @@ pub enum Obstacle {
         /// The offset of the buffer.
         found: u64,
     },
-    /// A buffer's size differs from that of the first buffer.
+    /// A buffer's size differs from the first buffer's size.
     #[error(
-        "the buffer at offset 0x{offset:X} has {found} bytes; the file's buffers have {expected}"
+        "the buffer at offset 0x{offset:X} is {found} bytes long; the file's buffers are {expected}"
     )]
     Size {
         /// The offset of the buffer.

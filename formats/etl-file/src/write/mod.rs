@@ -1,8 +1,8 @@
 //! Session buffers and the log file to which they are flushed.
 //!
-//! A session has a [`Buffer`] for each processor, to which it appends records.
-//! When a record does not fit, or the flush timer fires, it writes the buffer
-//! to its [`LogFile`] and clears the buffer.
+//! A session appends records to a [`Buffer`] for each processor. When a record
+//! does not fit, or the flush timer fires, it writes the buffer to its
+//! [`LogFile`] and clears the buffer.
 
 mod buffer;
 mod file;

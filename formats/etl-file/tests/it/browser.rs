@@ -78,7 +78,7 @@ impl Browser {
     }
 
     /// Calls a method of the protocol, and returns the result.
-    #[expect(clippy::needless_pass_by_value, reason = "calls are written in place")]
+    #[expect(clippy::needless_pass_by_value, reason = "callers write the parameters in the call")]
     pub fn call(&mut self, method: &str, parameters: Value) -> Value {
         self.calls += 1;
         let mut message = json!({"id": self.calls, "method": method, "params": parameters});

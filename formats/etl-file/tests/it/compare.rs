@@ -30,7 +30,7 @@ impl Trace {
         self.folder.path().join(name)
     }
 
-    /// Returns an independent decoder's output in the form of a Windows decoder.
+    /// Returns an independent decoder's output in a Windows decoder's form.
     fn foreign(&self, form: &str) -> Vec<u8> {
         let script = support::oracle("event_xml.py");
         support::run_python([
@@ -111,7 +111,7 @@ fn an_independent_decoder_agrees_in_every_form() {
         said,
         format!(
             "fixture.etl: 40 events\n\
-             tracerpt.xml (event XML): {counts}, 1 classic or kernel events left out: equal\n\
+             tracerpt.xml (event XML): {counts}, 1 classic or kernel events omitted: equal\n\
              winevent.json (event XML in JSON): {counts}: equal\n\
              tdh.jsonl (JSON of TDH): {counts}: equal\n"
         )
@@ -411,7 +411,7 @@ fn files_that_cannot_be_read_cause_one_clear_error() {
         (b"[null]", "event 1 has an unknown form"),
         (b"{\"xml\": \"<Event><System/></Event>\"}\n{", "line 2 is not well-formed JSON"),
         (mixed.as_bytes(), "event 2 is not an event of the client's"),
-        (in_json.as_bytes(), "the XML of event 1: the XML is not well-formed"),
+        (in_json.as_bytes(), "cannot read the XML of event 1: the XML is not well-formed"),
         (b"\x80\x80", "it is neither UTF-8 nor UTF-16"),
         (b"\xFF\xFE<", "it is neither UTF-8 nor UTF-16"),
         (b"time,id", "it is neither XML nor JSON"),

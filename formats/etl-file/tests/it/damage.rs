@@ -58,7 +58,8 @@ fn exercise(file: &[u8]) -> String {
     out[out.rfind("Holds").unwrap()..].to_owned()
 }
 
-/// Damages the second buffer, checks that nothing else is lost, and returns the reported damage.
+/// Damages the second buffer, checks that no other buffer loses records, and returns the reported
+/// damage.
 fn damage_of(change: impl FnOnce(&mut [u8])) -> Vec<(u64, DamageKind)> {
     let mut file = sample();
     let whole = Trace::parse(&file).unwrap();
@@ -293,7 +294,7 @@ fn a_file_that_is_not_a_trace_is_refused_with_the_offset() {
     );
     assert_eq!(
         refusal(&[0x33; 0x1000]),
-        "at offset 0x0: not an .etl file: a buffer cannot have 858993459 bytes"
+        "at offset 0x0: not an .etl file: a buffer cannot be 858993459 bytes long"
     );
     let mut file = sample();
     file[0x4B] = 0x90;

@@ -1,5 +1,5 @@
-//! Compares our decoding of kernel records with that of dissect.etl, which has its own schemas, on
-//! files from our writer.
+//! Compares our decoding of kernel records with dissect.etl, which has its own schemas, on files
+//! from our writer.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -91,15 +91,15 @@ const DISAGREEMENTS: &[(&str, &str)] = &[
 ];
 
 /// Microsoft's documentation, `TraceEvent` and `LinuxKI` have an 8-bit vector and 16 reserved bits.
-const VECTOR: &str = "its vector has 16 bits, and 8 bits are reserved";
-/// `Extension("WmiTime")` has 64 bits on every machine.
+const VECTOR: &str = "its vector is 16 bits wide, and 8 bits are reserved";
+/// `Extension("WmiTime")` is 64 bits wide on every machine.
 const WMI_TIME: &str = "its InitialTime has the size of a pointer";
 /// Genuine records from 64-bit machines are consumed exactly if this is an address.
-const CONNECTION: &str = "its connection id has 32 bits";
+const CONNECTION: &str = "its connection id is 32 bits wide";
 const STATUS: &str = "our status is an NTSTATUS, the lower half of its pointer";
 const NAME: &str = "the thread's name is not part of its version 3";
-const TEXTS: &str = "a list of texts, of which its schema has a single one";
-const LIST: &str = "its list of addresses has a single one";
+const TEXTS: &str = "a list of strings, but its schema has a single string";
+const LIST: &str = "its list of addresses has a single address";
 
 fn compare(theirs: &Json, ours: &kernel::Record) -> Result<bool, String> {
     let Some(fields) = theirs["fields"].as_object() else {

@@ -155,7 +155,7 @@ fn assert_fields(ours: &[Field], theirs: &[Item], place: &str) {
         };
         assert_eq!(found, *length, "{place}");
         if field.in_type == Encoding::Known(InType::Struct) {
-            // In a structure, the index of the first member is stored in place of the types.
+            // In a structure, the index of the first member is stored instead of the types.
             let first =
                 all.iter().position(|(_, one)| std::ptr::eq(*one, &raw const field.fields[0]));
             assert_eq!(Some(usize::from(*in_type)), first, "{place}");

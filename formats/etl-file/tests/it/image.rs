@@ -70,7 +70,7 @@ fn guids(manifest: &str) -> Vec<Guid> {
         .collect()
 }
 
-/// Compares a manifest's catalog with that of its resources. Returns the number of events.
+/// Compares a manifest's catalog with its resources' catalog. Returns the number of events.
 fn compare(name: &str, version: &str) -> usize {
     let manifest = String::from_utf8(read(&format!("{name}.man"))).unwrap();
     let manifest = manifest.trim_start_matches('\u{FEFF}');

@@ -143,7 +143,7 @@ fn json_has_kernel_events_with_stacks_and_without_the_joined_record() {
         serde_json::json!(["0xfffff80100000010 ntoskrnl.exe+0x10", "0x7ff600000020 app.exe+0x20",])
     );
     let stacks = lines.iter().filter(|line| line["provider_name"] == "StackWalk").count();
-    assert_eq!(stacks, 1, "the one that matches no event");
+    assert_eq!(stacks, 1, "the stack that matches no event");
     let dpc = event(&lines, "PerfInfo", "DPC");
     assert_eq!(dpc["thread"], 9, "who runs on the processor");
     assert_eq!(dpc["fields"]["InitialTime"], 390);
@@ -403,7 +403,7 @@ fn the_addresses_of_network_adapters_are_hidden() {
     }
 }
 
-/// Returns a `TraceLogging` event with a number and, optionally, a text.
+/// Returns a `TraceLogging` event with a number and, if `with_text`, a string.
 fn described(timestamp: i64, with_text: bool, data: &[u8]) -> (i64, EncodedRecord) {
     let mut metadata = b"\0\0\0E\0number\0\x08".to_vec();
     if with_text {
@@ -455,7 +455,7 @@ fn stats_count_the_same_problems_as_the_events_have() {
     assert_eq!((summary.with_problems, summary.of_system), (9, 2));
     let (stats, _) = Stats::of(&mut file, &catalog, NonZeroUsize::MIN).unwrap();
     let text = stats.render();
-    assert!(text.contains("Partly: 9 events could not be decoded completely\n"), "{text}");
+    assert!(text.contains("Partial: 9 events could not be decoded completely\n"), "{text}");
     assert!(text.contains("Of the system: 2 records with a layout"), "{text}");
     assert!(text.contains("Not decoded: 2 events with data"), "of no provider or class: {text}");
     assert!(text.contains("Without format: 1 WPP messages that no loaded"), "{text}");

@@ -356,7 +356,7 @@ fn classic_events_of_any_class_keep_their_payload() {
     assert_eq!(decoded.leftover, [1, 2, 3]);
 }
 
-/// 64-bit addresses before a text or a list, after a header that implies 32 bits: both pointer
+/// 64-bit addresses before a string or a list, after a header that implies 32 bits: both pointer
 /// sizes consume such a payload exactly.
 #[test]
 fn upper_halves_of_addresses_are_neither_text_nor_frames() {

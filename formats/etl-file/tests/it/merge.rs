@@ -36,7 +36,7 @@ fn merged(files: &[Vec<u8>]) -> Trace {
     Trace::parse(&file).unwrap()
 }
 
-/// Returns the events by time. Each has its absolute time in place of its timestamp, which depends
+/// Returns the events by time. Each has its absolute time instead of its timestamp, which depends
 /// on the clock.
 fn by_time(trace: &Trace) -> Vec<(FileTime, u16, EventRecord)> {
     let events = trace.events_by_time().into_iter();
@@ -407,7 +407,7 @@ fn the_command_compresses_and_says_what_it_leaves_out() {
     let (code, said) = etl(&["merge", "--compress", &one, &two, "-o", &out]);
     assert_eq!(code, Some(0), "{said}");
     assert!(said.contains("401 events and 7 other records of 2 files"), "{said}");
-    assert!(said.contains("left out 2 records"), "{said}");
+    assert!(said.contains("omitted 2 records"), "{said}");
     assert!(fs::metadata(&out).unwrap().len() * 3 < fs::metadata(&one).unwrap().len());
     assert!(!fs::exists(path("out.etl.part")).unwrap());
 }

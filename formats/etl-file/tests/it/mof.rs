@@ -148,7 +148,7 @@ fn the_command_decodes_by_mof_files() {
         assert!(out.contains(name), "{out}");
     }
     assert_eq!(out.matches("Client=\"pc\" Kind=6").count(), 2, "{out}");
-    assert!(!out.contains("Partly"), "{out}");
+    assert!(!out.contains("Partial"), "{out}");
     let (_, out, _) = etl("stats", "a.mof");
     assert!(out.contains("Start") && !out.contains("Not decoded"), "{out}");
     let (code, _, error) = etl("dump", "b.mof");

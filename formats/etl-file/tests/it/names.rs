@@ -254,7 +254,7 @@ fn frames(event: &Decoded) -> Vec<u64> {
     stack.flat_map(|stack| stack.frames.iter().map(|frame| frame.address)).collect()
 }
 
-/// Returns an event of thread 9 at a time.
+/// Returns an event of thread 9 at `time`.
 fn plain(time: i64) -> Decoded {
     event(0x030b, 2, time, vec![1, 0, 0, 0])
 }

@@ -7,7 +7,7 @@ use etl_file::show::Hex;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-/// Returns the text between two other texts.
+/// Returns the text between two strings.
 fn between<'a>(text: &'a str, before: &str, after: &str) -> Option<&'a str> {
     Some(text.split_once(before)?.1.split_once(after)?.0)
 }

@@ -1,4 +1,4 @@
-//! Compares pcapng files with what python-pcapng reads in them.
+//! Compares pcapng files with the packets that python-pcapng reads from them.
 
 use std::fs;
 use std::io::Cursor;
@@ -20,7 +20,7 @@ fn header() -> LogFileHeader {
     LogFileHeader { start_time: trace::START, buffer_size: 0x2_0000, ..LogFileHeader::default() }
 }
 
-/// Returns the time of a reading of the traces' clock, as a packet has it.
+/// Returns the time of a reading of the traces' clock, in a packet's form.
 fn nanoseconds(reading: i64) -> Value {
     let time = header().session_clock().to_file_time(reading);
     json!(u64::try_from(time.unix_nanos()).unwrap())
@@ -41,7 +41,7 @@ impl Files {
         Self { _folder: folder, trace, out }
     }
 
-    /// Runs `etl dump`, and returns its exit code and what it said.
+    /// Runs `etl dump`, and returns its exit code and its error output.
     fn run(&self, options: &[&str]) -> (Option<i32>, String) {
         let mut command = Command::new(env!("CARGO_BIN_EXE_etl"));
         command.args(["dump", "--format", "pcapng", "--out"]).arg(&self.out);
@@ -50,8 +50,8 @@ impl Files {
         (output.status.code(), String::from_utf8(output.stderr).unwrap())
     }
 
-    /// Returns the interfaces and the packets of the file that a successful command writes, and what it
-    /// said.
+    /// Returns the interfaces and the packets of the file that a successful command writes, and its
+    /// error output.
     fn blocks(&self, options: &[&str]) -> (Vec<Value>, Vec<Value>, String) {
         let (code, said) = self.run(options);
         assert_eq!(code, Some(0), "{said}");
@@ -74,7 +74,7 @@ fn data(packet: &Value) -> Vec<u8> {
     digits.map(byte).collect()
 }
 
-/// Returns the counts of a writer that takes these events, and its file.
+/// Writes these events, and returns the file and the writer's summary.
 fn written(events: &[EventRecord]) -> (Vec<u8>, Summary) {
     let empty = trace::of_records(header(), 1, Vec::<EventRecord>::new());
     let trace = Trace::parse(&empty).unwrap();
@@ -102,7 +102,7 @@ fn packets_of_every_medium_have_their_link_type_time_and_direction() {
         .zip(1..)
         .map(|((keywords, lower, bytes), n)| fragment(1000 * n, WHOLE | keywords, *lower, bytes));
     let (interfaces, found, said) = Files::of(records).blocks(&[]);
-    assert!(said.contains("6 packets of 5 interfaces; 0 other records are left out"), "{said}");
+    assert!(said.contains("6 packets of 5 interfaces; 0 other records are omitted"), "{said}");
     assert_eq!(said.lines().count(), 1, "{said}");
     let links: Vec<_> = interfaces.iter().map(|interface| interface["link"].as_u64()).collect();
     assert_eq!(links, [1, 1, 105, 101, 101].map(Some));
@@ -123,7 +123,7 @@ fn packets_of_every_medium_have_their_link_type_time_and_direction() {
         assert_eq!(packet["original"], bytes.len(), "{n}");
         assert_eq!(packet["epb_flags"], direction, "{n}");
         assert_eq!(packet["opt_comment"], "process 85, thread 68", "{n}");
-        // The process that runs when a packet arrives is not that of the packet.
+        // The process that runs when a packet is received is unrelated to it.
         let sender = (direction == "outbound").then(|| json!([85, 68]));
         assert_eq!(packet.get("epb_processid_threadid"), sender.as_ref(), "{n}");
     }
@@ -221,12 +221,12 @@ fn parts_that_cannot_be_written_are_counted() {
     let (_, packets, said) = files.blocks(&[]);
     assert_eq!(packets.len(), 1);
     for line in [
-        "1 packets of 1 interfaces; 0 other records are left out",
-        "4 events of packets end within a field, and are left out",
-        "2 fragments have no first fragment, and are left out",
-        "2 packets have no last fragment, and are left out",
-        "1 packets have more than 262144 bytes, and are left out",
-        "4 packets of an unknown medium are left out (keywords 0x88002)",
+        "1 packets of 1 interfaces; 0 other records are omitted",
+        "4 packet events end within a field, and are omitted",
+        "2 fragments have no first fragment, and are omitted",
+        "2 packets have no last fragment, and are omitted",
+        "1 packets are longer than 262144 bytes, and are omitted",
+        "4 packets of an unknown medium are omitted (keywords 0x88002)",
         "3 descriptions of a reception belong to no packet",
     ] {
         assert!(said.contains(line), "{line}\n{said}");
@@ -269,7 +269,7 @@ fn truncated_packets_have_the_length_that_their_ip_header_states() {
         part(WIRELESS_WAN, &v6),
         // Only IP packets have a length.
         part(ETHERNET | TRUNCATED, &ethernet(0x88CC, &v4)),
-        // Segmentation by the adapter leaves the length out.
+        // If the adapter segments packets, the length is missing.
         fragment(1, WHOLE | ETHERNET, 8, &ethernet(0x0800, &[0x45, 0, 0, 0, 0, 0])),
     ];
     let (_, packets, _) = Files::of(&events).blocks(&[]);
@@ -341,7 +341,7 @@ fn interfaces_have_the_names_that_a_merged_trace_contains() {
         // Merging adds the description at the end.
         let adapter = (500, EncodedRecord::from_bytes(&adapter.encode().unwrap()).unwrap());
         let (interfaces, _, said) = Files::of([packet, adapter]).blocks(&[]);
-        assert!(said.contains("1 packets of 1 interfaces; 1 other records are left out"), "{said}");
+        assert!(said.contains("1 packets of 1 interfaces; 1 other records are omitted"), "{said}");
         assert_eq!(interfaces[0]["if_name"], "Ethernet");
         assert_eq!(interfaces[0]["if_hardware"], "Example GbE Adapter");
     }
@@ -408,7 +408,7 @@ fn a_trace_without_packets_is_an_error() {
     assert_eq!(code, Some(1));
     let expected = "the trace contains no packets of Microsoft-Windows-NDIS-PacketCapture";
     assert!(said.contains(expected), "{said}");
-    assert!(said.contains("leaving out 1 packets of Microsoft-Windows-PktMon"), "{said}");
+    assert!(said.contains("omitting 1 packets of Microsoft-Windows-PktMon"), "{said}");
     let left: Vec<_> = fs::read_dir(files.trace.parent().unwrap()).unwrap().collect();
     assert_eq!(left.len(), 1, "{left:?}");
 }

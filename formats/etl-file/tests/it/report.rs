@@ -240,7 +240,7 @@ fn filters_search_and_ranges_change_what_is_shown_and_the_address_keeps_them() {
     browser.wait_for("!document.querySelector('.row').innerText.includes('…')");
     assert_eq!(browser.text("document.querySelector('.row').innerText"), first);
     assert_eq!(browser.text("document.getElementById('timeline').dataset.lanes"), "8");
-    // Of nonsensical addresses, the valid parts apply.
+    // The valid parts of a nonsensical address apply.
     browser.open(&page, "#range=x&open=99999999999&sort=nothing&view=7&lanes=x&level=2");
     assert_eq!(browser.text(SHOWN), "20");
     browser.assert_no_errors();

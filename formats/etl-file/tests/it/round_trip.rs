@@ -328,8 +328,8 @@ fn a_file_that_was_cut_short_is_continued() {
         buffer
     };
     let header = trace::header(ClockType::Qpc, 0x1000, 1);
-    // The same buffers: written at once, and with an interruption after each, without a call to
-    // `finish`.
+    // Writes the same buffers without an interruption, and with one after each buffer, without a
+    // call to `finish`.
     let finish = Finish { events_lost: 3, ..Finish::default() };
     let start = || LogFile::create(std::io::Cursor::new(Vec::new()), header.clone()).unwrap();
     let mut whole = start();
@@ -383,7 +383,7 @@ fn a_file_whose_buffers_moved_is_not_continued() {
     let expected = "the buffer at offset 0x1000 has the sequence number 9223372036854775807";
     assert!(refused(&bytes).contains(expected), "{}", refused(&bytes));
     bytes[0x1000..0x1004].copy_from_slice(&0x800_u32.to_le_bytes());
-    let expected = "the buffer at offset 0x1000 has 2048 bytes; the file's buffers have 4096;";
+    let expected = "the buffer at offset 0x1000 is 2048 bytes long; the file's buffers are 4096;";
     assert!(refused(&bytes).contains(expected), "{}", refused(&bytes));
     // A buffer between two others was never written.
     let mut bytes =
@@ -410,7 +410,8 @@ fn losses_are_in_the_next_buffer_and_in_the_header_while_the_session_records() {
     let file = log.finish(finish).unwrap().into_inner();
     let trace = Trace::parse(&file).unwrap();
     let flags: Vec<u16> = trace.buffers().iter().map(|one| one.flags).collect();
-    // 0x20: the processor index has 16 bits; 0x02 and 0x04: losses; 0x01: the start and the end.
+    // 0x20: the processor index is 16 bits wide; 0x02 and 0x04: losses; 0x01: the start and the
+    // end.
     assert_eq!(flags, [0x21, 0x20, 0x22, 0x20, 0x24, 0x20, 0x26, 0x21]);
 
     // A session that was not closed states its losses up to the last buffer.

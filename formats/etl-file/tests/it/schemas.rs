@@ -348,7 +348,8 @@ fn maps_from_texts_are_not_used_and_damaged_ones_are_named() {
     let map = map_info("Kinds", 1, &[(1, "x")]);
     let (_, counts, defects) = collect(&[classic(33, map[..20].to_vec())], Catalog::new());
     assert_eq!((counts.maps, counts.defective), (0, 1));
-    assert!(defects[0].to_string().starts_with("a map in the trace: "), "{}", defects[0]);
+    let defect = defects[0].to_string();
+    assert!(defect.starts_with("cannot use a map in the trace: "), "{defect}");
 }
 
 #[test]
@@ -445,7 +446,7 @@ fn warnings(payloads: impl IntoIterator<Item = Vec<u8>>) -> Vec<String> {
     said.lines().map(about_the_file).collect()
 }
 
-/// Returns the schema of an event with an id.
+/// Returns the schema of an event with this id.
 fn with_id(id: u16) -> Vec<u8> {
     let mut payload = sample().encode();
     payload[32..34].copy_from_slice(&id.to_le_bytes());
@@ -458,7 +459,7 @@ fn the_program_names_the_first_defects_and_counts_schemas_that_it_does_not_use()
     assert_eq!(warnings([with_id(1)]), [""; 0]);
     let one = warnings([damaged(1)]);
     assert_eq!(one.len(), 1, "{one:?}");
-    assert!(one[0].starts_with("the trace's schema of event 1 "), "{one:?}");
+    assert!(one[0].starts_with("cannot use the trace's schema of provider "), "{one:?}");
     let many = warnings((1..=33).map(damaged));
     assert_eq!(many.len(), 33, "{many:?}");
     assert_eq!(many[32], "schemas in the trace: 0 events, 0 maps, 0 manifests, 33 defective");
@@ -469,7 +470,7 @@ fn the_program_names_the_first_defects_and_counts_schemas_that_it_does_not_use()
     };
     assert_eq!(
         warnings((0..300).map(large)),
-        ["schemas in the trace: 279 events, 0 maps, 0 manifests, 21 left out"]
+        ["schemas in the trace: 279 events, 0 maps, 0 manifests, 21 omitted"]
     );
 }
 
@@ -586,7 +587,7 @@ fn the_manifests_of_an_event_source_in_several_processes_complete_one_another() 
         let other = decoded(&of_six, &[8, 0, 0, 0], &catalog);
         assert_eq!(fields(&other), ["Six=8"]);
     }
-    // Of two contradictory schemas for an event, the last one is used.
+    // If two schemas for an event contradict each other, the last one is used.
     for names in [["Old", "New"], ["New", "Old"]] {
         let records = names.map(|name| part(1, &manifest(name)));
         let (catalog, counts, defects) = collect(&records, Catalog::new());

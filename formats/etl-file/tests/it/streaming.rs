@@ -1,4 +1,4 @@
-//! Traces read buffer by buffer: their order, and files that differ from those of a closed session.
+//! Traces read buffer by buffer: their order, and files that differ from a closed session's file.
 
 use std::cell::RefCell;
 use std::io::{self, Cursor, ErrorKind, Read, Seek, SeekFrom};

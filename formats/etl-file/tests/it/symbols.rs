@@ -189,7 +189,7 @@ mod built_drivers {
         assert_eq!(named, Some(function));
         assert_eq!(symbols.function("other.sys", None, entry), None);
     }
-    /// Changes some bytes of a PDB, mostly in structures that locate its parts.
+    /// Changes some bytes of a PDB, usually in structures that locate its parts.
     fn damaged(pdb: &[u8], seed: u64) -> Vec<u8> {
         let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
         let mut random = |below: usize| {

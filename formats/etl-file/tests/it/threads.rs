@@ -159,7 +159,7 @@ fn with_hardware_addresses(records: Vec<(i64, EncodedRecord)>) -> Vec<u8> {
 fn the_addresses_of_network_adapters_are_hidden_on_any_number_of_threads() {
     let process = kernel(0x0303, 2, 100, kernel_records::process(7, "app.exe"));
     let folder = tempfile::tempdir().unwrap();
-    // Events of the first file are completed; those of the second are not.
+    // Events of the first file are completed; the second file's events are not.
     for records in [vec![(100, process)], vec![]] {
         let path = folder.path().join("trace.etl");
         fs::write(&path, with_hardware_addresses(records)).unwrap();

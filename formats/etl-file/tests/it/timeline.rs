@@ -1,7 +1,7 @@
 //! Checks timelines by reading them with Perfetto's published protocol buffers.
 //!
-//! `perfetto_dump.py` reads the timelines, and checks and lists the properties that every timeline
-//! must have.
+//! `perfetto_dump.py` reads the timelines, and checks and lists the properties that all timelines
+//! share.
 
 use std::collections::HashSet;
 use std::fs;
@@ -307,7 +307,7 @@ fn activities_are_slices_that_do_not_cross() {
     start.fields = named(&[("status", Field::UInt(1))]);
     let timeline = Timeline::of(&[
         start,
-        // The same activity again, inside the first slice.
+        // Start the activity again, inside the first slice.
         part(20, 1, 1),
         // Another activity, which ends after the first one.
         part(30, 1, 2),
@@ -624,7 +624,7 @@ fn interrupts_are_slices_of_their_processors() {
         routine(30, 0x0F43, "ISR", 20, 0),
         routine(40, 0x0F44, "DPC", 10, 0),
         routine(41, 0x0F44, "DPC", 11, 1),
-        // The interval overlaps the one before it on the same processor.
+        // The interval overlaps the previous interval on the same processor.
         routine(50, 0x0F45, "TimerDPC", 35, 0),
         routine(60, 0x0F42, "ThreadDPC", 50, 0),
         routine(70, 0x0F32, "ISR-MSI", 65, 0),
@@ -874,7 +874,7 @@ fn processes_and_threads_have_their_names() {
         .filter_map(|track| Some((track.get("process")?, &track["uuid"])))
         .collect();
     let name = |at: usize| processes[at].0["process_name"].as_str();
-    assert_eq!(name(0), None, "it is not known yet");
+    assert_eq!(name(0), None, "it is still unknown");
     assert_eq!(name(1), Some("one.exe"));
     assert_eq!(processes[1].0["cmdline"], json!(["one.exe /x"]));
     assert_eq!(processes[0].1, processes[1].1);
@@ -935,7 +935,7 @@ fn each_provider_has_a_counter_of_its_events_per_second() {
 
 #[test]
 fn interned_data_is_cleared_when_there_is_too_much() {
-    // One kind of event, whose properties are cached, with new texts in each event.
+    // One kind of event, whose properties are cached, with new strings in each event.
     let events: Vec<Decoded> = (0..33_500)
         .map(|n| {
             let mut event = event(n, "A");

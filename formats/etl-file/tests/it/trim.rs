@@ -104,10 +104,7 @@ fn kernel_trace() -> Vec<u8> {
 fn a_part_by_time_has_what_its_events_need() {
     let files = Files::new(&kernel_trace());
     let said = files.cut(&["--from", &time(300), "--to", &time(400)]);
-    assert!(
-        said.contains("left out 5 records that are not selected; 8 records are kept"),
-        "{said}"
-    );
+    assert!(said.contains("omitted 5 records that are not selected; 8 records are kept"), "{said}");
     let part = events(&files.part, &[]);
     let expected = [
         ("DCStart", 100),
@@ -165,7 +162,7 @@ fn a_part_by_provider_is_read_by_other_decoders() {
     for option in [provider.to_string(), by_name] {
         let said = files.cut(&["--provider", &option]);
         assert!(said.starts_with("100 events of 1 files"), "{said}");
-        assert!(said.contains("left out 100 records that are not selected; 0 records"), "{said}");
+        assert!(said.contains("omitted 100 records that are not selected; 0 records"), "{said}");
         let part = Trace::open(&files.part).unwrap();
         assert_eq!(part.damages(), []);
         let found: Vec<_> = part.events_by_time().iter().map(|event| &event.record).collect();

@@ -17,7 +17,7 @@ fn guid() -> Guid {
     GUID.parse().unwrap()
 }
 
-/// Returns the formats of one message, number 10, with a text and arguments.
+/// Returns the formats of one message, number 10, with this text and these arguments.
 fn formats(text: &str, arguments: &str) -> Formats {
     let file = format!(
         "// PDB: driver.pdb\r\n{GUID} driver // SRC=Queue.c MJ= MN=\r\n\
@@ -422,7 +422,7 @@ fn edges_of_types_are_read() {
     assert_eq!(one("%10!u!", "ItemChar4", b"\x01\0\0\0"), "1");
     assert_eq!(one("%10!x!", "ItemTimestamp", &0x1234_i64.to_le_bytes()), "1234");
     assert_eq!(one("%10!d!", "ItemWaitTime", &(-7_i64).to_le_bytes()), "-7");
-    // A set with more bits than the number has.
+    // A set with more bits than the number.
     let names: Vec<String> = (0..70).map(|bit| format!("b{bit}")).collect();
     let set = format!("ItemSetLong({})", names.join(","));
     assert_eq!(one("%10!s!", &set, &0x8000_0001_u32.to_le_bytes()), "[b0,b31]");

@@ -13,8 +13,8 @@ pub struct Check<'a> {
     pub errors: Vec<ManifestError>,
 }
 
-/// Returns whether a provider or a channel can have a name: it has 1 to 255 characters, and none
-/// that is special in paths or XML.
+/// Returns whether a name is valid for a provider or a channel: it has 1 to 255 characters, none
+/// of them special in paths or XML.
 #[must_use]
 pub fn is_name(name: &str) -> bool {
     (1..=255).contains(&name.chars().count()) && !name.contains(is_forbidden)

@@ -17,7 +17,7 @@ pub use template::layout;
 
 /// The maximum number of providers for which generated message ids are distinct.
 const MAX_PROVIDERS: usize = 16;
-/// The maximum number of channels; keywords have this many bits for them.
+/// The maximum number of channels: the number of keyword bits for channels.
 const MAX_CHANNELS: usize = 8;
 
 /// Checks a manifest: references, ranges, and the uniqueness of names and numbers. Returns each
@@ -38,7 +38,8 @@ impl<'a> Check<'a> {
         // and 257 get the same id.
         let ids = crate::resources::message_ids(manifest);
         let mut texts: Vec<_> = manifest.texts.iter().zip(ids).collect();
-        // Definitions from winmeta.xml have no location in this file, so the other one is reported.
+        // A definition from winmeta.xml has no location in this file, so report the other
+        // definition.
         texts.sort_by_key(|(text, _)| !text.standard);
         let ids = texts.into_iter().filter_map(|(text, id)| {
             let is_used = id != crate::resources::NO_MESSAGE;

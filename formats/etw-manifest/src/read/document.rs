@@ -25,7 +25,7 @@ impl<'a, 'i> Reader<'a, 'i> {
             return;
         };
         if self.mode == Mode::Lenient {
-            // Decoders prefer this language; compilers use the first one in the file.
+            // Decoders prefer this language; compilers use the first language in the file.
             languages.sort_by_key(|one| one.attribute("culture") != Some("en-US"));
         }
         let mut is_first = true;
@@ -92,7 +92,7 @@ impl<'a, 'i> Reader<'a, 'i> {
                 Text { id, value, at: it.position(string), ..Text::default() }
             });
             if let Some(text) = text {
-                // Decoders ignore repeated texts; for compilers, the checker reports them.
+                // Decoders ignore repeated strings; for compilers, the checker reports them.
                 let repeated = known.insert(text.id.clone(), text.value.clone());
                 if mode == Mode::Strict || repeated.is_none() {
                     texts.push(text);

@@ -24,8 +24,8 @@ impl<K> Default for Index<K> {
 }
 
 impl<K: Eq + Hash> Index<K> {
-    /// Returns the first item with a key. Each call must pass the same list, possibly with items
-    /// appended.
+    /// Returns the first item with the key `wanted`. Each call must pass the same list, possibly
+    /// with items appended.
     pub fn find<T, I: IntoIterator<Item = K>>(
         &mut self,
         items: &[T],

@@ -26,7 +26,7 @@ impl Lines {
         Self { blocks: blocks.collect(), starts: iter::once(0).chain(ends).collect() }
     }
 
-    /// Returns the line and the column of an offset.
+    /// Returns the line and the column of `offset`.
     pub fn position(&self, text: &str, offset: usize) -> Position {
         let line = self.starts.partition_point(|start| *start <= offset);
         let start = self.starts.get(line.wrapping_sub(1)).copied();

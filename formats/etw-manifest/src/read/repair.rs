@@ -4,7 +4,7 @@
 //! and characters that XML does not allow. Authors write `--` in comments. Any of these makes a
 //! parser reject the whole document.
 
-/// The characters of a text that were taken literally.
+/// Repaired text, and the characters that were taken literally.
 pub struct Repaired {
     /// The well-formed text. Its line numbers match the original.
     pub text: String,
@@ -15,7 +15,7 @@ pub struct Repaired {
     pub comments: Vec<usize>,
 }
 
-/// Escapes characters that are accidentally markup, and replaces those that XML forbids.
+/// Escapes characters that are accidentally markup, and replaces characters that XML forbids.
 pub fn repair(text: &str) -> Repaired {
     let mut out = Repaired {
         text: String::with_capacity(text.len() + text.len() / 64),
@@ -53,7 +53,7 @@ pub fn repair(text: &str) -> Repaired {
     out
 }
 
-/// Returns the offset of the first `--` in the comment at the start of a text, if XML forbids it.
+/// Returns the offset of the first `--` in the comment at the start of `text`, if XML forbids it.
 fn forbidden_hyphens(text: &str) -> Option<usize> {
     let inside = text.strip_prefix(COMMENT.0)?;
     // The first hyphen of `--->` counts, too.
@@ -147,7 +147,7 @@ fn value_end(text: &str, quote: char) -> Option<usize> {
     first
 }
 
-/// Returns true if the text continues as a tag does after a value.
+/// Returns true if the text can follow a value in a tag.
 fn is_end(text: &str) -> bool {
     let trimmed = text.trim_start();
     if ["/>", ">", "?>"].iter().any(|end| trimmed.starts_with(end)) {
@@ -159,7 +159,7 @@ fn is_end(text: &str) -> bool {
     trimmed.len() < text.len() && name.len() < trimmed.len() && is_value
 }
 
-/// Returns true if a text starts with an entity or character reference that XML defines.
+/// Returns true if `text` starts with an entity or character reference that XML defines.
 fn is_entity(text: &str) -> bool {
     let Some(name) = text.find(';').and_then(|end| text.get(1..end.min(11))) else {
         return false;

@@ -26,7 +26,7 @@ pub struct Parts<'a, 'i> {
     pub languages: Vec<Xml<'a, 'i>>,
 }
 
-/// Returns an element's children with a name, in any namespace.
+/// Returns an element's children with the name `wanted`, in any namespace.
 fn inside<'a, 'i>(
     node: Xml<'a, 'i>,
     wanted: &'static str,

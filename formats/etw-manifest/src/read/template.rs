@@ -183,7 +183,7 @@ impl<'a> Fields<'a> {
         Self(places)
     }
 
-    /// Returns the last field with a name before position `end`, and the first one at or after it.
+    /// Returns the last field with this name before position `end`, and the first at or after it.
     fn around(&self, name: &str, end: usize) -> (Option<usize>, Option<usize>) {
         let places = self.0.get(name).map(Vec::as_slice).unwrap_or_default();
         let (before, behind) = places.split_at(places.partition_point(|at| *at < end));
@@ -196,7 +196,7 @@ impl<'a> Fields<'a> {
 struct Scope<'a, 'b> {
     /// The fields in the same list as the size.
     fields: &'b Fields<'a>,
-    /// The position of the field whose size this is.
+    /// The position of the field that has the size.
     at: usize,
     /// For a size in a structure: the template's fields and the structure's position.
     outer: Option<(&'b Fields<'a>, usize)>,

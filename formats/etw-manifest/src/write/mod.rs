@@ -244,7 +244,7 @@ impl<'a> Writer<'a> {
 
     fn logging(&mut self, logging: Logging) {
         let Logging { auto_backup, retention, max_size } = logging;
-        // The order is that of eventman.xsd.
+        // The order is eventman.xsd's.
         let properties = [
             ("autoBackup", auto_backup.map(|on| on.to_string())),
             ("retention", retention.map(|on| on.to_string())),

@@ -67,7 +67,7 @@ impl Writer<'_> {
     }
 
     /// Writes the root of a template's `UserData`, one element per line. The end tag is on its own
-    /// line only if it was before, because the template's GUID depends on it.
+    /// line only if the manifest has it there, because the template's GUID depends on this.
     fn user_data(&mut self, root: &Element) {
         if root.nodes.is_empty() {
             self.empty(&root.name, element_attributes(root));

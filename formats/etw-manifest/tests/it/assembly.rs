@@ -21,8 +21,7 @@ fn below() -> String {
     )
 }
 
-/// Returns an assembly with the manifest's parts, of which only `events` is in the manifests'
-/// namespace.
+/// Returns an assembly with the manifest's parts. Only `events` is in the manifests' namespace.
 fn spread() -> String {
     let text = element().replacen("<instrumentationManifest", "<assembly", 1);
     let text = text.replace("</instrumentationManifest>", "</assembly>");

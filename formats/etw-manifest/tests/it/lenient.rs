@@ -56,7 +56,8 @@ fn decoders_skip_comments_with_two_hyphens() {
     let place = text.find("------").unwrap();
     let line = text[..place].matches('\n').count() + 1;
     let column = place - text[..place].rfind('\n').unwrap();
-    let reason = format!("line {line}, column {column}: a comment contains `--` before its end");
+    let reason =
+        format!("line {line}, column {column}: a comment must not contain `--` before its end");
     let skipped = read_lenient(&text).unwrap().skipped;
     assert!(skipped[0].to_string().starts_with(&reason), "{}", skipped[0]);
     assert!(skipped[0].to_string().ends_with("; skipping the comment"), "{}", skipped[0]);
@@ -94,8 +95,8 @@ fn parts_are_counted_and_listed_in_the_order_of_the_file() {
     assert!(loud.ends_with("must be a number from 16 to 255; skipping level \"Loud\""), "{loud}");
 }
 
-/// `strTableRef` of eventman.xsd has two forms; for the second, mc.exe needs a message file, which
-/// neither reader has.
+/// `strTableRef` of eventman.xsd has two forms; for the second, mc.exe needs a message file. No
+/// reader supports it.
 #[test]
 fn a_text_from_a_message_file_is_not_in_the_manifest() {
     for reference in ["$(mc.CONTOSO_NAME)", "$(MC.CONTOSO_NAME)"] {
@@ -257,7 +258,7 @@ fn decoders_accept_types_without_a_prefix() {
 }
 
 /// A manifest as export tools write it: with unescaped values, `win:Always` for level 0, names that
-/// lose their spaces in one place, and repeated strings.
+/// lose their spaces at one occurrence, and repeated strings.
 const EXPORTED: &str = r#"<instrumentationManifest xmlns="http://schemas.microsoft.com/win/2004/08/events">
  <instrumentation xmlns:win="http://manifests.microsoft.com/win/2004/08/windows/events">
   <events><provider name="Contoso-Exported" guid="{1d5f8a60-7d1b-4c35-9e02-51a60b7c0003}"

@@ -209,8 +209,8 @@ fn elements_and_attributes_of_other_namespaces_are_left_out_and_counted() {
     let notes: Vec<String> =
         manifest::read(&text).unwrap().left_out.iter().map(|one| one.rule.to_string()).collect();
     let expected = [
-        "leaving out 1 attribute `x` of `instrumentationManifest` (namespace urn:o)",
-        "leaving out 2 elements `counters` of `instrumentation` (namespace \
+        "omitting 1 attribute `x` of `instrumentationManifest` (namespace urn:o)",
+        "omitting 2 elements `counters` of `instrumentation` (namespace \
          http://schemas.microsoft.com/win/2005/12/counters)",
     ];
     assert_eq!(notes, expected);
@@ -220,13 +220,13 @@ fn elements_and_attributes_of_other_namespaces_are_left_out_and_counted() {
         skipped.iter().map(|one| one.why.rule.to_string()).collect::<Vec<_>>()
     };
     assert_eq!(lenient(&text), expected);
-    // Decoders also ignore what compilers reject.
+    // Decoders also ignore elements that compilers reject.
     let text = SOUND.replacen("<instrumentation>", "<instrumentation><more/>", 1);
-    assert_eq!(lenient(&text), ["leaving out 1 element `more` of `instrumentation`"]);
+    assert_eq!(lenient(&text), ["omitting 1 element `more` of `instrumentation`"]);
     // Manifests of Windows components do so, too.
     let assembly = "<assembly xmlns='urn:schemas-microsoft-com:asm.v3'><instrumentation><more/>\
                     <events/></instrumentation></assembly>";
-    let more = "leaving out 1 element `more` of `instrumentation` (namespace \
+    let more = "omitting 1 element `more` of `instrumentation` (namespace \
                 urn:schemas-microsoft-com:asm.v3)";
     assert_eq!(lenient(assembly)[0], more);
 }

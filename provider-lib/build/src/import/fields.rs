@@ -134,8 +134,8 @@ fn counter_before(
 }
 
 impl Writer<'_> {
-    /// Returns the fields of an event or a structure, and for each template field the number of the
-    /// declared field. Fails with the reason if the fields cannot be declared.
+    /// Returns the fields of an event or a structure, and the number of the declared field for each
+    /// template field. Fails with the reason if the fields cannot be declared.
     pub fn fields(
         &mut self,
         properties: &[Property],

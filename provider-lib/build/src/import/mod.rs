@@ -1,9 +1,9 @@
 //! Imports a manifest as a Rust declaration, for drivers ported from C.
 //!
-//! The declaration names the manifest (`manifest = "…"`), from which the resources are still
-//! compiled. So strings in several languages, the sessions of channels (`publishing`), and events
-//! that the driver no longer writes are kept. The build rejects a declaration that disagrees with
-//! the manifest. Without that setting, the resources are compiled from the declaration.
+//! The declaration names the manifest (`manifest = "…"`), and the resources are still compiled from
+//! the manifest. So strings in several languages, the sessions of channels (`publishing`), and
+//! events that the driver no longer writes are kept. The build rejects a declaration that disagrees
+//! with the manifest. Without that setting, the resources are compiled from the declaration.
 
 mod fields;
 mod names;
@@ -60,7 +60,7 @@ impl fmt::Display for Counts {
         write!(
             f,
             "imported {imported} of {all} events: {} as they are in the manifest, {changed} with \
-             changes; {left_out} left out",
+             changes; {left_out} omitted",
             imported.saturating_sub(changed)
         )
     }
@@ -93,7 +93,7 @@ pub fn declaration(manifest: &Manifest, file: Option<&str>) -> Imported {
 }
 
 /// Returns a provider's module in a form that the declaration parser accepts: unsupported parts are
-/// left out and noted.
+/// omitted and noted.
 fn import(
     manifest: &Manifest,
     provider: &Provider,
@@ -148,20 +148,20 @@ fn import(
     }
 }
 
-/// Returns the names that the declaration's types cannot have.
+/// Returns the names that are not available for the declaration's types.
 fn reserved_types() -> HashSet<String> {
     let known = wdk_etw_schema::type_names().map(str::to_owned);
-    // Names of types that fields cannot have, and of the items that make up the declaration.
+    // Types that fields cannot have, and names that declarations use.
     let others = ["String", "Vec", "Task", "Opcode", "Channel", "Level", "Keyword"];
     known.chain(others.map(str::to_owned)).collect()
 }
 
-/// Returns the names that the declaration's constants cannot have.
+/// Returns the names that are not available for the declaration's constants.
 fn reserved_values() -> HashSet<String> {
     ["PROVIDER", "ID", "GROUP"].map(str::to_owned).into()
 }
 
-/// Returns an item as source text, one line per part.
+/// Returns an item as source text.
 fn print(item: TokenStream) -> String {
     let text = item.to_string();
     syn::parse2(item).map_or(text, |item| {
@@ -501,7 +501,7 @@ impl Writer<'_> {
         if channel.imported {
             return written;
         }
-        let lost = |what: &str| format!("{what} of the channel {} is left out", channel.name);
+        let lost = |what: &str| format!("{what} of the channel {} is omitted", channel.name);
         if let Some(enabled) = channel.enabled {
             written.extend(quote!(, enabled = #enabled));
         }
@@ -568,7 +568,7 @@ impl Writer<'_> {
             let text = self.value(item.message).unwrap_or_default();
             let usual = pascal(text);
             let name = unique(&usual, &mut taken);
-            // An entry may have an empty text, which cannot come from an identifier.
+            // An entry's string may be empty, which an identifier cannot express.
             let rename = if text.is_empty() { renamed(text) } else { rename(&name, text) };
             let variant = ident(&name);
             let value = match (map.is_bits, item.value.is_power_of_two()) {
@@ -595,8 +595,8 @@ impl Writer<'_> {
         }
     }
 
-    /// Returns the keyword bit that an event's channel gets in a declaration, which counts only the
-    /// channels that a declaration can contain.
+    /// Returns the keyword bit of an event's channel in the declaration, where only the channels
+    /// that a declaration can contain are numbered.
     fn channel_bit_declared(&self, event: &Event) -> u64 {
         const FIRST: usize = 63;
         event.channel.map_or(0, |channel| {
@@ -731,7 +731,7 @@ fn is_declared(channel: &Channel) -> bool {
             && channel.value <= LAST_LOG
 }
 
-/// Returns a channel's type, one of four.
+/// Returns a channel's type as declarations write it.
 fn kind_name(kind: &str) -> &'static str {
     match kind {
         "Admin" => "Admin",

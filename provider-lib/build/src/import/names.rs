@@ -73,8 +73,8 @@ pub fn unique_type(name: &str, taken: &mut HashSet<String>) -> String {
     candidate
 }
 
-/// Returns a unique identifier for a definition, and the attribute that keeps its name. A name that
-/// another definition already has is lost, which happens only with damaged resources.
+/// Returns a unique identifier for a definition, and the attribute that keeps its name. If another
+/// definition already has the name, which happens only with damaged resources, the name is lost.
 pub fn unique_named(
     base: &str,
     name: &str,
@@ -98,7 +98,7 @@ pub fn ident(name: &str) -> Ident {
     Ident::new(name, Span::call_site())
 }
 
-/// Returns `#[name = "…"]`. Removes NULs, which resources can contain, although manifests cannot.
+/// Returns `#[name = "…"]`. Removes NULs, which only resources can contain, not manifests.
 pub fn renamed(name: &str) -> TokenStream {
     let name = name.replace('\0', " ");
     quote!(#[name = #name])

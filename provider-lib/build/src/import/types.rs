@@ -53,7 +53,7 @@ fn of_the_table(in_type: InType, out_type: OutType) -> Option<Type> {
     typed(scalar, attribute(format))
 }
 
-/// Returns a type with the encoding, and an attribute for the presentation.
+/// Returns a type with this encoding, and an attribute for the presentation.
 fn with_out_type(in_type: InType, out_type: OutType) -> Option<Type> {
     let is_possible = in_type.out_types().contains(&out_type);
     let (scalar, format) =
@@ -133,11 +133,11 @@ pub fn counted_text(in_type: InType, out_type: OutType) -> Option<Type> {
     Some(written(attributes, inner))
 }
 
-/// Returns the declaration types and formats as which a manifest's fields are imported: one for
-/// each encoding and presentation.
+/// Returns the declaration types and formats that imports use: one pair for each encoding and
+/// presentation.
 fn imported() -> impl Iterator<Item = (Scalar, Format)> {
     let is_imported = |scalar: Scalar, format: Format| match (scalar, format) {
-        // Each has the same encoding as another type, so importing it as that type loses nothing.
+        // Another type has the same encoding, so importing a field as that type loses nothing.
         (
             Scalar::Usize
             | Scalar::Isize

@@ -11,10 +11,10 @@ use crate::declaration::{self, Files};
 /// Arbitrary image names, which do not affect the check.
 const FILES: Files<'_> = Files { resources: "x.sys", messages: "x.sys" };
 
-/// The parts of events that the declaration leaves out, by the event's index.
+/// The parts of events that the declaration omits, by the event's index.
 pub type LeftOut = BTreeMap<usize, Missing>;
 
-/// A part of an event that the declaration leaves out.
+/// A part of an event that the declaration omits.
 #[derive(Clone, Debug)]
 pub enum Missing {
     /// The message, for this reason.
@@ -23,8 +23,8 @@ pub enum Missing {
     Event(String),
 }
 
-/// Parses the declaration. Returns its providers, or adds the parts that it must leave out to be
-/// accepted. Returns `Err` with the reason if leaving out events does not help.
+/// Parses the declaration. Returns its providers, or adds the parts that must be omitted to
+/// `left_out`. Returns `Err` with the reason if omitting events does not help.
 pub fn accepted(
     source: &str,
     parts: &[Part],
@@ -58,11 +58,11 @@ pub fn accepted(
         if !seen.insert(event) {
             continue;
         }
-        // The error may be in the message; the event can be declared without it.
+        // If the error is in the message, the event can be declared without it.
         let next = match left_out.get(&event) {
             None => Missing::Message(reason),
             Some(Missing::Message(_)) => Missing::Event(reason),
-            // The event has been left out.
+            // The event has already been omitted.
             Some(Missing::Event(_)) => continue,
         };
         is_progress = true;

@@ -33,7 +33,7 @@ fn text() -> impl Strategy<Value = String> {
     ]
 }
 
-/// A field's size: none, a constant, or the field at a distance.
+/// A field's size: none, a constant, or the number of fields back to the field that contains it.
 #[derive(Clone, Copy, Debug)]
 enum Sized {
     None,
@@ -84,8 +84,8 @@ fn field() -> impl Strategy<Value = Field> {
     (plain_field(), members).prop_map(|(field, members)| Field { members, ..field })
 }
 
-/// Returns the fields as a manifest compiler's reader returns them: with unique names, and sizes
-/// that refer to earlier integers.
+/// Returns the fields as a manifest compiler reads them: with unique names, and sizes that refer to
+/// earlier integers.
 fn properties(fields: &[Field], maps: usize, at: &mut usize) -> Vec<Property> {
     let mut names = HashSet::new();
     let mut properties: Vec<Property> = Vec::new();

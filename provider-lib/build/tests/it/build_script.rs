@@ -179,7 +179,7 @@ fn driver_build_script() {
         };
         image.embed()
     };
-    // In the form in which Rust prints the error that `main` returns.
+    // Rust prints the error that `main` returns in this form.
     if let Err(error) = embed() {
         println!("Error: {error:?}");
     }
@@ -223,9 +223,9 @@ fn cargo_shows_what_is_left_out_of_a_named_manifest() {
     let said = embedded(&folder, &[("DECLARATION", path.to_str().unwrap())]);
     let warnings: Vec<&str> =
         said.lines().filter(|line| line.starts_with("cargo::warning=")).collect();
-    let expected = format!("cargo::warning={file}:{line}:1: leaving out 2 elements `counters` of ");
+    let expected = format!("cargo::warning={file}:{line}:1: omitting 2 elements `counters` of ");
     assert!(warnings.len() == 1 && warnings[0].starts_with(&expected), "{expected}: {said}");
-    // The manifests of libraries too, beside a declaration without one.
+    // Libraries' manifests are reported too, even if the driver's declaration names none.
     let other = write(&folder, "other.rs", &event("B", "", "a: u32"));
     let said = embedded(
         &folder,
@@ -251,7 +251,7 @@ fn version(folder: &TempDir) -> ([u16; 4], u32) {
     ([a, b, c, d], word(7))
 }
 
-/// Returns whether the embedded resources contain a text in UTF-16.
+/// Returns whether the embedded resources contain this string, encoded as UTF-16.
 fn contains(folder: &TempDir, text: &str) -> bool {
     let bytes = fs::read(folder.path().join("resources.res")).unwrap();
     let text: Vec<u8> = text.encode_utf16().flat_map(u16::to_le_bytes).collect();

@@ -346,7 +346,7 @@ fn generated_ids_are_unique() {
         };
         failures.to_string()
     };
-    // The message id of an opcode has eight bits for the task's number.
+    // In an opcode's message id, eight bits are for the task's number.
     let task = |number: u32| {
         format!(
             "<task name='T{number}' value='{number}'><opcodes><opcode name='O{number}' \

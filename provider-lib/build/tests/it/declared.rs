@@ -48,7 +48,7 @@ fn forms_and_names_that_manifests_lack_are_expressed() {
 fn the_parts_of_a_manifest_have_the_places_of_their_items() {
     let path = fixture("forms.rs");
     let source = fs::read_to_string(&path).unwrap();
-    // The position of a name after a text that occurs once.
+    // Returns the position of a name after `before`; both together occur once.
     let place = |before: &str, name: &str| {
         let whole = format!("{before}{name}");
         assert_eq!(source.matches(&whole).count(), 1, "{whole}");

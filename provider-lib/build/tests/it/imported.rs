@@ -61,11 +61,11 @@ fn an_array_of_structures_that_differ_in_memory_is_named_and_counted() {
     );
     assert_eq!(
         imported.counts.to_string(),
-        "imported 7 of 8 events: 7 as they are in the manifest, 0 with changes; 1 left out"
+        "imported 7 of 8 events: 7 as they are in the manifest, 0 with changes; 1 omitted"
     );
 }
 
-/// Viewers show the task's opcode, so the declaration uses that one.
+/// Viewers show the task's opcode, so the declaration uses it.
 #[test]
 fn an_opcode_with_the_number_of_one_of_the_events_task_is_that_one() {
     let general = |number| format!("<opcode name=\"Other\" value=\"{number}\"/>");
@@ -129,7 +129,7 @@ fn the_settings_of_channels_are_imported() {
 #[test]
 fn settings_of_channels_that_a_declaration_cannot_have_are_noted() {
     for (settings, inside, note) in [
-        (" access='everyone'", "", "the access of the channel P/Op is left out: \"everyone\""),
+        (" access='everyone'", "", "the access of the channel P/Op is omitted: \"everyone\""),
         ("", "<logging><maxSize>4096</maxSize></logging>", "the maxSize of the channel P/Op"),
         ("", "<logging><autoBackup>true</autoBackup></logging>", "it needs retention = true"),
         ("", "<publishing><level>4</level></publishing>", "the session (`publishing`) of the"),

@@ -57,7 +57,7 @@ fn items(properties: &[Property]) -> Vec<Item> {
                     let name = member.name.clone();
                     members.push((name, in_type.code(), out_type.code(), count, length));
                 }
-                // A structure's first member index is stored in place of the types.
+                // For a structure, the index of its first member is stored instead of the types.
                 (first, 0)
             }
         };

@@ -98,8 +98,8 @@ fn an_imported_declaration_compiles_to_the_same_resources() {
         assert_eq!(notes, channel_notes(&manifest));
         let source = folder.path().join("trace.rs");
         fs::write(&source, &imported.source).unwrap();
-        // The declaration agrees with the manifest that it names, from which the resources are
-        // compiled.
+        // The declaration agrees with the manifest that it names. The resources are compiled from
+        // that manifest.
         let (again, read) = manifest_of(&source, &FILES).unwrap();
         assert_eq!(read.len(), 2);
         assert_matches_mc(&again, &path);

@@ -64,7 +64,7 @@ fn all_providers_keep_their_events_messages_and_maps() {
         let text = source(&format!("name = \"{name}\"{more}"));
         text.replace("It was", &format!("{name} was")).replace("One =", &format!("One{name} ="))
     };
-    // B and D name manifests, whose text ids have the same form, and use winmeta.xml's texts.
+    // B and D name manifests, whose string ids have the same form, and use winmeta.xml's strings.
     let with_manifest = |name: &str| {
         let alone = write(&folder, "alone.rs", &declared(name, ""));
         let (kept, _) = manifest_of(&alone, &FILES).unwrap();
@@ -96,7 +96,7 @@ fn all_providers_keep_their_events_messages_and_maps() {
         let opcode = &provider.opcodes[provider.events[0].opcode.unwrap()];
         assert_eq!(text(opcode.message), "Start");
     }
-    // mc.exe stores winmeta.xml's texts once for all providers of a manifest.
+    // mc.exe stores winmeta.xml's strings once for all providers of a manifest.
     let texts = all.texts.iter().filter(|text| text.value == "Start");
     assert_eq!(texts.count(), 1);
     // A single file still has the same manifest as before.
@@ -108,8 +108,9 @@ fn all_providers_keep_their_events_messages_and_maps() {
     );
 }
 
-/// Writes a declaration that names a manifest, with an event of the standard level Error, whose
-/// message has an id from winmeta.xml, and with these string tables: languages and message texts.
+/// Writes a declaration that names a manifest. The manifest has an event of the standard level
+/// Error, whose message has an id from winmeta.xml, and these string tables: languages and
+/// messages.
 fn with_strings(folder: &TempDir, name: &str, tables: &[(&str, &str)]) -> PathBuf {
     let guid = format!("{:0>32}", name.len());
     let guid = format!("{}-0000-0000-0000-{}", &guid[..8], &guid[20..]);
@@ -166,9 +167,7 @@ fn an_image_has_the_language_of_the_manifests_that_have_one() {
     }
     let error = all_of(&[german, none, french]).unwrap_err().to_string();
     assert!(
-        error.contains(
-            "French22.rs are in fr-FR, and those of the image's other providers in de-DE"
-        ),
+        error.contains("French22.rs are in fr-FR, but the image's other providers' are in de-DE"),
         "{error}"
     );
 }
@@ -203,7 +202,7 @@ fn more_providers_than_have_message_ids_are_refused() {
         .collect();
     let error = all_of(&paths).unwrap_err().to_string();
     assert!(
-        error.starts_with("the image's providers do not fit in one set of resources"),
+        error.starts_with("cannot fit the image's providers in one set of resources"),
         "{error}"
     );
     assert!(all_of(&paths[..16]).is_ok());

@@ -156,7 +156,7 @@ fn only_a_provider_with_statistics_counts_its_events() {
     }
 }
 
-// Writes must contain no check that never fails.
+// Writes must not contain checks that never fail.
 #[test]
 fn only_a_number_of_fewer_bits_is_checked() {
     for narrow in [Scalar::U8, Scalar::I16, Scalar::U32, Scalar::I32] {

@@ -110,7 +110,7 @@ fn parse_limit(word: &Ident, input: ParseStream<'_>) -> syn::Result<Option<Limit
     Ok(Some(limit(input.parse()?)))
 }
 
-/// Returns the library's structures that the fields use; other structures are not possible here.
+/// Returns the library's structures that the fields use; `event!` supports no others.
 fn structures_of(fields: &mut [Field]) -> syn::Result<Vec<Structure>> {
     let structures = library::of_fields(fields)?;
     for field in &*fields {
@@ -128,7 +128,8 @@ fn set_limit(limit: &mut Option<Limit>, word: &Ident, new: Limit) -> syn::Result
     if limit.replace(new).is_some() {
         return Err(syn::Error::new(
             word.span(),
-            "an event has one rate limit: `every = …`, `once` or `limit = …`; remove the others",
+            "an event can have only one rate limit: `every = …`, `once` or `limit = …`; remove \
+             the others",
         ));
     }
     Ok(())
@@ -226,7 +227,7 @@ fn parse_ad_hoc(input: ParseStream<'_>) -> syn::Result<AdHoc> {
                 return Err(syn::Error::new(
                     word.span(),
                     format!(
-                        "an event has no argument `{word}`; supported: `level`, `keyword`, \
+                        "unknown argument `{word}` of an event; supported: `level`, `keyword`, \
                          `opcode`, `tag`, `activity`, `related`, `starts`, `flags`, `except_sessions`, \
                          `every`, `once`, `limit`, and the fields `{{ field: type = value, … }}`"
                     ),

@@ -10,7 +10,7 @@ use syn::{
 use super::words::{Given, constant_of, guid, value};
 use crate::{AutoLogger, Guid, Provider};
 
-/// The characters besides letters and digits that an INF file can have in a session's name and in a path.
+/// The characters, besides letters and digits, of session names and paths in INF files.
 const IN_NAMES: &str = "_-. ()";
 
 /// `autologger`, or `autologger(session = "…", …)`, as it is written.
@@ -27,7 +27,7 @@ fn settings() -> impl Iterator<Item = &'static Setting> {
 }
 
 impl Written {
-    /// Parses what follows the word.
+    /// Parses the settings after the word `autologger`.
     pub fn parse(word: &Ident, input: ParseStream<'_>) -> syn::Result<Self> {
         let mut written =
             Self { word: word.span(), session: None, guid: None, file: None, values: Vec::new() };
@@ -53,8 +53,8 @@ impl Written {
                         return Err(syn::Error::new(
                             word.span(),
                             format!(
-                                "an autologger has no setting `{name}`; supported: `session`, `guid`, \
-                                 `file_name`, {}",
+                                "unknown setting `{name}` of an autologger; supported: `session`, \
+                                 `guid`, `file_name`, {}",
                                 names.join(", ")
                             ),
                         ));
@@ -69,7 +69,7 @@ impl Written {
         Ok(written)
     }
 
-    /// Returns the session that is meant. The provider's keywords are known now.
+    /// Evaluates the settings. The provider's keywords are known now.
     pub fn resolve(self, provider: &Provider) -> syn::Result<AutoLogger> {
         let session = self.session.as_ref();
         let name = session.map_or_else(|| format!("{}-Boot", provider.name), LitStr::value);
@@ -128,10 +128,10 @@ impl Written {
         if let Some(why) = why {
             return Err(syn::Error::new(
                 self.word,
-                format!("the autologger is not possible: {why}"),
+                format!("the autologger cannot be used: {why}"),
             ));
         }
-        // Providers can share a session, and their declarations have any order.
+        // Providers can share a session, and may declare its values in different orders.
         values.sort_by_key(|(key, _)| SESSION.iter().position(|one| one.key == *key));
         Ok(AutoLogger { session: name, guid, file, values, provider_values })
     }

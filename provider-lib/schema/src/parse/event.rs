@@ -87,7 +87,7 @@ fn keywords(input: ParseStream<'_>) -> syn::Result<Vec<Ident>> {
     Ok(words)
 }
 
-/// Parses a level: a standard name, or a number for one of the provider's own.
+/// Parses a level: a standard name, or a number for a level that the provider defines.
 pub fn level(input: ParseStream<'_>) -> syn::Result<Level> {
     if input.peek(LitInt) {
         let number: LitInt = input.parse()?;
@@ -110,7 +110,7 @@ pub fn level(input: ParseStream<'_>) -> syn::Result<Level> {
         let level = path.segments.last().map(|last| last.ident.to_string()).unwrap_or_default();
         return Err(syn::Error::new(
             path.segments.first().map_or_else(Span::call_site, |first| first.ident.span()),
-            format!("a level has its name without a path here; write `level = {level}`; {LEVELS}"),
+            format!("a level must be named without a path; write `level = {level}`; {LEVELS}"),
         ));
     }
     let word: Ident =
@@ -136,7 +136,7 @@ fn unknown_level(word: &Ident, own: &[crate::Named<u8>]) -> syn::Error {
     syn::Error::new(word.span(), text)
 }
 
-/// Returns the event's level: a standard one, or one that the provider declares.
+/// Returns the event's level: a standard level, or one that the provider declares.
 fn level_of(settings: &EventSettings, provider: &Provider) -> syn::Result<Option<Level>> {
     let Some(word) = &settings.own_level else {
         return Ok(settings.level);
@@ -179,8 +179,8 @@ impl Parse for EventSettings {
                     return Err(syn::Error::new(
                         word.span(),
                         format!(
-                            "an event has no argument `{word}`; supported: `id`, `version`, `level`, \
-                             `keyword`, `task`, `opcode`, `channel`, `encoding`, `name`, \
+                            "unknown argument `{word}` of an event; supported: `id`, `version`, \
+                             `level`, `keyword`, `task`, `opcode`, `channel`, `encoding`, `name`, \
                              `message`, `tag`"
                         ),
                     ));
@@ -370,7 +370,7 @@ fn settings(function: &Function) -> syn::Result<EventSettings> {
     )
 }
 
-/// Returns the event's encoding: its own, the provider's default or, failing both, `Manifest` if
+/// Returns the event's encoding: its own, the provider's default or, without either, `Manifest` if
 /// the event has an id.
 fn encoding_of(
     settings: &EventSettings,

@@ -63,7 +63,7 @@ pub fn declared_names(item: &Item) -> Vec<Ident> {
 }
 
 /// Removes the structures and opcode lists that refer to faulty items, because their errors would
-/// only result from those. Adds their names to the faulty items.
+/// only repeat the items' errors. Adds their names to the faulty items.
 pub fn leave_out_users(provider: &mut Provider, faulty: &mut HashSet<Ident>) {
     loop {
         let before = faulty.len();
@@ -106,7 +106,7 @@ fn own_name(ident: &Ident) -> syn::Result<()> {
     Ok(())
 }
 
-/// Adds another item of the author, unless it has one of the declaration's attributes.
+/// Adds an item that is not part of the declaration, unless it has one of its attributes.
 fn put_other(provider: &mut Provider, item: Item) -> syn::Result<()> {
     const FORMS: &[(&str, &str)] = &[
         ("keyword", "`#[keyword] pub const READ: Keyword = Keyword::bit(0);`"),
@@ -203,8 +203,8 @@ fn task_of(attribute: &Attribute) -> syn::Result<Ident> {
             return Err(syn::Error::new(
                 word.span(),
                 format!(
-                    "opcodes have no argument `{word}`; write `#[opcodes(task = …)]` for the opcodes \
-                     of a task, or `#[opcodes]`"
+                    "unknown argument `{word}` of opcodes; write `#[opcodes(task = …)]` for the \
+                     opcodes of a task, or `#[opcodes]`"
                 ),
             ));
         }
@@ -357,8 +357,7 @@ const IMPORT: &str = "Import";
 /// The kinds of channels.
 const CHANNELS: [&str; 5] = ["Admin", "Operational", "Analytic", "Debug", IMPORT];
 /// The kinds of channels, for error messages.
-const KINDS: &str =
-    "`Admin`, `Operational`, `Analytic`, `Debug`, and `Import` for a log of Windows";
+const KINDS: &str = "`Admin`, `Operational`, `Analytic`, `Debug`, and `Import` for a Windows log";
 
 /// The names of a channel's settings.
 const SETTINGS: &str =
@@ -398,8 +397,8 @@ impl Parse for ChannelArguments {
                 return Err(syn::Error::new(
                     setting.span(),
                     format!(
-                        "a log of Windows has no setting `{name}`, because Windows sets the log \
-                         up; write `#[channel({IMPORT})]`"
+                        "`{name}` cannot be set for a Windows log, because Windows configures it; \
+                         write `#[channel({IMPORT})]`"
                     ),
                 ));
             }
@@ -432,7 +431,7 @@ impl ChannelArguments {
         {
             return Err(syn::Error::new(
                 setting.span(),
-                format!("a channel has no setting `{name}`; supported: {SETTINGS}"),
+                format!("unknown setting `{name}` of a channel; supported: {SETTINGS}"),
             ));
         }
         let example = match name.as_str() {
@@ -509,7 +508,7 @@ fn channels(provider: &mut Provider, item: &syn::ItemEnum) -> syn::Result<()> {
                 named.value_span,
                 format!(
                     "the channel `{}` cannot have the value {}: a channel of the provider has a value \
-                     from 16 to 255, and one with `#[channel({IMPORT})]` is a log of Windows: {}",
+                     from 16 to 255, and one with `#[channel({IMPORT})]` is a Windows log: {}",
                     named.ident,
                     named.value,
                     names.join(", ")

@@ -28,8 +28,8 @@ use self::{
 };
 use crate::{Evaluate, Provider, check, errors::Errors};
 
-/// Parses a provider from the arguments of `#[provider(…)]` and the module, in which `configuration`
-/// evaluates `#[cfg(…)]`.
+/// Parses a provider from the arguments of `#[provider(…)]` and the module. `configuration`
+/// evaluates the module's `#[cfg(…)]`.
 ///
 /// # Errors
 ///
@@ -43,12 +43,12 @@ pub fn provider(
     error.map_or(Ok(provider), Err)
 }
 
-/// Parses a provider as [`provider`] does, but leaves out the events that have errors, and returns
+/// Parses a provider as [`provider`] does, but omits the events that have errors, and returns
 /// these errors. So code that uses the other events compiles without further errors.
 ///
 /// # Errors
 ///
-/// Returns all errors of the declaration if any of them is not an event's.
+/// Returns all errors of the declaration if any of them is outside the events.
 pub fn provider_without_faulty_events(
     arguments: TokenStream,
     module: TokenStream,

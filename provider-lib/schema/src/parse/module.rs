@@ -34,8 +34,8 @@ pub struct Function {
     pub signature: Signature,
 }
 
-/// Returns whether an event refers to any of these items. If these are faulty, the event's own
-/// errors would only result from theirs.
+/// Returns whether an event refers to any of these items. Errors in an event that uses a faulty
+/// item would only repeat the item's errors.
 pub fn uses(function: &Function, items: &HashSet<Ident>) -> bool {
     fn mentions(tokens: TokenStream, items: &HashSet<Ident>) -> bool {
         tokens.into_iter().any(|token| match token {

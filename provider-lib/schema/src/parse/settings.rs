@@ -99,7 +99,7 @@ impl Parse for Settings {
                     return Err(syn::Error::new(
                         word.span(),
                         format!(
-                            "a provider has no argument `{word}`; supported: `name`, `guid`, \
+                            "unknown argument `{word}` of a provider; supported: `name`, `guid`, \
                              `group`, `trait_(type, b\"data\")`, `encoding`, `manifest`, \
                              `autologger`, `binary_tracking`, `statistics`, `debugger`, `stripes`, \
                              `rundown`, `on_enable`, `on_disable`, `on_capture_state`, `crate`"
@@ -114,7 +114,8 @@ impl Parse for Settings {
         if let (Some(_), Some(rundown)) = (stripes, &without_rundown) {
             return Err(syn::Error::new(
                 rundown.span(),
-                "a provider without a rundown has no stripes; remove `stripes` or `rundown = none`",
+                "a provider without a rundown cannot have stripes; remove `stripes` or `rundown \
+                 = none`",
             ));
         }
         let Some(name) = name else {
@@ -147,8 +148,8 @@ impl Parse for Settings {
     }
 }
 
-/// Checks the size of a provider's traits. If they are too large, reports the error at the largest
-/// of the name and the custom traits.
+/// Checks the size of a provider's traits. If it is too large, reports the error at the longest
+/// part: the name or a custom trait.
 fn check_size(name: &LitStr, size: usize, traits: &[(&Trait, Span)]) -> syn::Result<()> {
     if size <= MAX_TRAITS_SIZE {
         return Ok(());
@@ -158,8 +159,8 @@ fn check_size(name: &LitStr, size: usize, traits: &[(&Trait, Span)]) -> syn::Res
     Err(syn::Error::new(
         cause.map_or_else(|| name.span(), |(_, span)| *span),
         format!(
-            "the provider's traits have {size} bytes, and ETW accepts at most {MAX_TRAITS_SIZE}; \
-             shorten the name or the custom traits"
+            "the provider's traits are {size} bytes long, but ETW accepts at most \
+             {MAX_TRAITS_SIZE}; shorten the name or the custom traits"
         ),
     ))
 }
@@ -170,8 +171,8 @@ fn number_of_stripes(number: &LitInt) -> syn::Result<u8> {
         Ok(stripes) if stripes.is_power_of_two() && stripes <= 64 => Ok(stripes),
         _ => Err(syn::Error::new(
             number.span(),
-            "a provider has 1, 2, 4, 8, 16, 32 or 64 stripes; 1 is enough for a driver that writes \
-             few events",
+            "a provider must have 1, 2, 4, 8, 16, 32 or 64 stripes; 1 is enough for a driver that \
+             writes few events",
         )),
     }
 }
@@ -189,8 +190,9 @@ fn custom_trait(input: ParseStream<'_>, traits: &mut Vec<Trait>) -> syn::Result<
     };
     inside.parse::<Option<Token![,]>>()?;
     if !inside.is_empty() {
-        return Err(inside
-            .error("a trait has two arguments, its type and its data: `trait_(128, b\"data\")`"));
+        return Err(inside.error(
+            "a trait needs two arguments, its type and its data: `trait_(128, b\"data\")`",
+        ));
     }
     match kind.base10_parse() {
         Ok(number @ 128..) => {

@@ -16,12 +16,12 @@ pub fn source(text: &str) -> syn::Result<Vec<Provider>> {
     source_in(text, &Configuration::new())
 }
 
-/// Parses the providers that a Rust source file declares in a configuration.
+/// Parses the providers that a Rust source file declares in this configuration.
 ///
 /// # Errors
 ///
 /// Returns all errors of the file and its declarations, each with its source location, and an error
-/// at each `#[cfg(…)]` of a declaration that the configuration does not decide.
+/// at each `#[cfg(…)]` of a declaration whose value the configuration does not determine.
 pub fn source_in(text: &str, configuration: &Configuration) -> syn::Result<Vec<Provider>> {
     let mut file = syn::parse_file(text)?;
     let mut providers = Vec::new();
@@ -106,7 +106,7 @@ fn declaration(
 }
 
 /// Places an error about a whole declaration at its attribute, as the compiler does. Outside the
-/// compiler, its span refers to no source text.
+/// compiler, the error's span refers to no source text.
 fn with_places(error: syn::Error, whole: Span) -> syn::Error {
     let mut errors = Errors::default();
     for error in error.clone() {
@@ -212,7 +212,7 @@ mod tests {
         assert_eq!(counts(&features(&["etw"])), (1, 1, 1, vec![1, 0]));
         assert_eq!(counts(&features(&["etw", "more"])), (0, 2, 2, vec![2]));
         let error = source(CONDITIONAL).unwrap_err().to_string();
-        assert!(error.contains("is not known outside the compiler"), "{error}");
+        assert!(error.contains("is unknown outside the compiler"), "{error}");
     }
 
     #[test]

@@ -31,7 +31,7 @@ pub fn item(input: ParseStream<'_>, what: &str, form: &str) -> syn::Result<Ident
     if input.peek(Token![::]) {
         return Err(syn::Error::new(
             word.span(),
-            format!("{what} has its name without a path here; {form}"),
+            format!("{what} must be named without a path; {form}"),
         ));
     }
     Ok(attribute::plain(&word))
@@ -74,8 +74,8 @@ fn twice(word: &Ident) -> syn::Error {
     syn::Error::new(word.span(), format!("`{word}` is given twice; remove one of them"))
 }
 
-/// Returns the value of an integer literal, a left shift or product of literals, or several of these
-/// joined by `|`; `named` returns the value of a name.
+/// Returns the value of an integer literal, a left shift or product of literals, or several such
+/// terms joined by `|`. `named` returns a name's value.
 pub fn constant_of(expression: &Expr, named: &dyn Fn(&Ident) -> Option<u64>) -> Option<u64> {
     match expression {
         Expr::Lit(ExprLit { lit: Lit::Int(number), .. }) => number.base10_parse().ok(),

@@ -16,8 +16,8 @@ use super::{
 use crate::attribute;
 
 /// The advice on writing a `usize` with fewer bytes.
-const NARROWER: &str = "a `usize` or `isize` has 64 bits in an event on every machine, and fewer with, \
-                        for example, `#[repr(u32)] size: usize`";
+const NARROWER: &str = "a `usize` or `isize` is 64 bits wide in an event on every machine, and \
+                        narrower with, for example, `#[repr(u32)] size: usize`";
 
 /// The types that `#[repr(…)]` accepts.
 const SIZED: [Scalar; 8] = [
@@ -138,7 +138,8 @@ impl Form {
         let Some(scalar) = map else {
             return Err(syn::Error::new(
                 span,
-                "a structure has no presentation; remove this attribute, or put it on a member",
+                "a structure cannot have a presentation; remove this attribute, or put it on a \
+                 member",
             ));
         };
         let (in_type, _) = scalar.manifest(Format::Default);
@@ -463,7 +464,7 @@ impl Parse for Counter {
                     return Err(syn::Error::new(
                         word.span(),
                         format!(
-                            "a length or count has no argument `{word}`; supported: its type \
+                            "unknown argument `{word}` of a length or count; supported: its type \
                              (`u8`, `u16`, `u32`, `u64`) and `name = \"…\"`, or `field = …`, an \
                              earlier field"
                         ),
@@ -477,7 +478,7 @@ impl Parse for Counter {
         if let (Some(_), Some(span)) = (&counter.field, others) {
             return Err(syn::Error::new(
                 span,
-                "an earlier field has its own type and name; remove this argument",
+                "an earlier field already has a type and a name; remove this argument",
             ));
         }
         Ok(counter)
@@ -556,7 +557,7 @@ mod tests {
             ("#[length(u8)]", Scalar::U64, Shape::One, "`length` applies to"),
             ("#[length(u8)]", Scalar::U64, Shape::Counted, "`length` applies to"),
             ("#[count(u8)]", Scalar::Bytes, Shape::One, "`count` to arrays"),
-            ("#[count(i8)]", Scalar::U8, Shape::Counted, "no argument `i8`"),
+            ("#[count(i8)]", Scalar::U8, Shape::Counted, "unknown argument `i8`"),
             ("#[count(name = \"\")]", Scalar::U8, Shape::Counted, "empty"),
             ("#[text]", Scalar::U32, Shape::Fixed(2), "`text` to `[u8; N]`"),
             ("#[bytes]", Scalar::U16, Shape::Fixed(2), "`bytes` applies to"),

@@ -30,7 +30,7 @@ pub enum FieldType {
     Structures(Ident, Shape),
 }
 
-/// Returns the names of the table's types, which a declaration's own types cannot have.
+/// Returns the names of the table's types, which a declaration must not give to its own types.
 pub fn type_names() -> impl Iterator<Item = &'static str> {
     Scalar::ALL.iter().map(|scalar| scalar.name())
 }
@@ -186,7 +186,7 @@ enum Resolved {
     Named(Ident, Shape),
 }
 
-/// Returns the type that a field has.
+/// Returns the type of a field.
 fn resolve(
     written: &Type,
     options: &FieldOptions,
@@ -239,7 +239,7 @@ fn resolve(
                     Err(syn::Error::new_spanned(
                         written,
                         format!(
-                            "a field cannot have the type `{name}`, whose size is not known; write \
+                            "a field cannot have the type `{name}`, whose size is unknown; write \
                              `&{name}`"
                         ),
                     ))
@@ -281,7 +281,7 @@ fn resolve(
         Type::Slice(_) => Err(syn::Error::new_spanned(
             written,
             format!(
-                "a field cannot be a slice without a reference, whose size is not known; write `&{}`",
+                "a field cannot be a slice without a reference, whose size is unknown; write `&{}`",
                 written.to_token_stream().to_string().replace(' ', "")
             ),
         )),

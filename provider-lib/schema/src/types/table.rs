@@ -1,10 +1,10 @@
 //! The single table of field types.
 //!
-//! Everything that depends on a field's type is defined here: the names in declarations, the type
+//! The table defines everything that depends on a field's type: the names in declarations, the type
 //! of the parameter in generated code, the metadata of `TraceLogging` events, `inType` and
-//! `outType` of manifests, the conversion of a value to bytes, the error texts and the table in the
-//! documentation of `wdk_etw::provider`. CONTRIBUTING.md lists all steps for adding a type; a row
-//! here is the first.
+//! `outType` of manifests, the conversion of a value to bytes, the error messages and the table in
+//! the documentation of `wdk_etw::provider`. CONTRIBUTING.md lists all steps for adding a type; a
+//! row in this table is the first.
 
 use etw_wire::{InType as In, OutType as Out, TlgOutType as Tlg};
 

@@ -1,4 +1,4 @@
-//! The session that a provider's declaration asks for.
+//! Tests the session that a provider's declaration requests.
 
 use wdk_etw_schema::{AutoLogger, Guid, parse::source};
 
@@ -74,8 +74,11 @@ fn the_order_of_settings_does_not_matter() {
 #[test]
 fn wrong_settings_are_refused_with_the_right_form() {
     for (argument, message) in [
-        ("autologger(name = \"x\")", "an autologger has no setting `name`; supported: `session`"),
-        ("autologger(enabled = true)", "an autologger has no setting `enabled`"),
+        (
+            "autologger(name = \"x\")",
+            "unknown setting `name` of an autologger; supported: `session`",
+        ),
+        ("autologger(enabled = true)", "unknown setting `enabled` of an autologger"),
         ("autologger(start = 1)", "expected `start = …` with `true` or `false`"),
         ("autologger(start = true, start = true)", "`start` is given twice"),
         ("autologger(buffer_size = 1024)", "with a number from 1 to 1023"),
@@ -115,7 +118,7 @@ fn wrong_settings_are_refused_with_the_right_form() {
         ("autologger(log_file_mode = Buffering, file_name = \"boot.etl\")", "has no FileName"),
         (
             "autologger(minimum_buffers = 8, maximum_buffers = 4)",
-            "the autologger is not possible: MaximumBuffers is less than MinimumBuffers",
+            "the autologger cannot be used: MaximumBuffers is less than MinimumBuffers",
         ),
         ("autologger = true", "expected `,`"),
     ] {
@@ -125,7 +128,7 @@ fn wrong_settings_are_refused_with_the_right_form() {
         assert!(text.contains(message), "{argument}: {text}");
         assert_eq!(line, 2, "{argument}: {text}");
     }
-    // The default name is that of the provider.
+    // The default name is the provider's name.
     let error = source("#[provider(name = \"A|B\", autologger)] mod trace {}").unwrap_err();
     assert!(error.to_string().contains("\"A|B-Boot\" cannot be the name of a session"), "{error}");
 }

@@ -132,7 +132,8 @@ fn a_structure_has_1_to_127_members() {
 
 #[test]
 fn metadata_has_at_most_65_535_bytes() {
-    // The size; the event's tag, name and NUL; the NUL and the type of the field.
+    // The bytes besides the field's name: the size; the event's tag, name and NUL; the field's NUL
+    // and type.
     const OTHERS: usize = 2 + 1 + 2 + 2;
     let named = |length: usize| traced(&format!("#[name = \"{}\"] a: u8", "n".repeat(length)));
     let provider_of = |length| {
@@ -140,7 +141,7 @@ fn metadata_has_at_most_65_535_bytes() {
         source(&text).map(|_| ()).map_err(|error| error.to_string())
     };
     let text = provider_of(65_536 - OTHERS).unwrap_err();
-    assert!(text.contains("has 65536 bytes and can have at most 65,535"), "{text}");
+    assert!(text.contains("is 65536 bytes long, but must not exceed 65,535"), "{text}");
     // Metadata of this size leaves no room for a field.
     let text = provider_of(65_535 - OTHERS).unwrap_err();
     assert!(text.contains("the event is too large"), "{text}");
@@ -287,7 +288,7 @@ fn the_largest_event_fits_and_one_byte_more_does_not() {
     let largest = layout(&manifest(&format!("a: [u8; {MAX_CONTENT}]")));
     assert_eq!(largest.room, 0);
     let text = error(&manifest(&format!("a: [u8; {MAX_CONTENT}], b: u8")));
-    let expected = format!("up to this one have {} bytes", MAX_CONTENT + 1);
+    let expected = format!("up to this one take {} bytes", MAX_CONTENT + 1);
     assert!(text.contains(&expected), "{text}");
 }
 
@@ -358,9 +359,9 @@ fn an_event_at_its_call_site_has_its_arguments() {
     let path = event("P, \"Name\", level = Info, keyword = none::READ").unwrap();
     assert!(path.keyword.is_some());
     for (text, part) in [
-        ("P, \"Name\", level = Info, keyword = none, once, every = 2", "one rate limit"),
+        ("P, \"Name\", level = Info, keyword = none, once, every = 2", "only one rate limit"),
         ("P, \"Name\", level = Info, keyword = none, opcode = Strat", "the opcode `Strat`"),
-        ("P, \"Name\", level = Info, keyword = none, colour = 2", "no argument `colour`"),
+        ("P, \"Name\", level = Info, keyword = none, colour = 2", "unknown argument `colour`"),
         ("P, \"Name\", level = Info, keyword = none, { k: Kind = 2 }", "Kind"),
         (
             "P, \"Name\", level = Info, keyword = none, { k: other::Kind = 2 }",

@@ -32,7 +32,7 @@ fn a_count_in_another_field_is_an_earlier_integer() {
     let (_, _, text) = error(&event("n: u8, #[length(field = n)] address: SocketAddr"));
     assert!(text.contains("`out_type = \"win:SocketAddress\"`"), "{text}");
     let (_, _, text) = error(&event("n: u8, #[count(u8, field = n)] values: &[u32]"));
-    assert!(text.contains("an earlier field has its own type and name"), "{text}");
+    assert!(text.contains("an earlier field already has a type and a name"), "{text}");
     let (line, _, text) =
         error("#[structure]\nstruct S<'a> { n: u8, #[count(field = n)] values: &'a [u32] }");
     assert_eq!(line, 4);
@@ -86,7 +86,7 @@ fn types_with_the_name_of_one_map_agree() {
     assert!(text.contains("the map `B` has the name `A`, which `A` already has"), "{text}");
     let (line, _, text) = second("#[repr(u8)]\nenum B { Y = 1 }");
     assert_eq!(line, 8);
-    assert!(text.contains("the value 1 is `Y` here, and another name in `A`"), "{text}");
+    assert!(text.contains("the value 1 is named `Y`, but differently in `A`"), "{text}");
     let (_, _, text) = error("#[bitmap]\nenum A { X = 3 }");
     assert!(text.contains("`0xC0` or `1 << 6 | 1 << 7`"), "{text}");
 }
@@ -123,7 +123,7 @@ fn wrong_settings_of_channels_are_refused_with_the_right_form() {
     for (arguments, column, message) in [
         ("", 11, "expected the channel's kind, `Admin`"),
         ("Error", 11, "unknown kind of channel `Error`; supported: `Admin`"),
-        ("Admin, on = true", 18, "a channel has no setting `on`; supported: `enabled`"),
+        ("Admin, on = true", 18, "unknown setting `on` of a channel; supported: `enabled`"),
         ("Admin, enabled", 25, "expected `enabled = true`, or `false`"),
         ("Admin, enabled = 1", 28, "expected `enabled = true`, or `false`"),
         ("Admin, enabled = true, enabled = true", 34, "`enabled` is given twice"),
@@ -135,7 +135,7 @@ fn wrong_settings_of_channels_are_refused_with_the_right_form() {
         ("Admin, max_size = \"1 MB\"", 29, "expected `max_size = 1048576` or more"),
         ("Admin, auto_backup = true", 18, "it needs `retention = true`"),
         ("Debug, retention = true, auto_backup = true", 36, "only `Admin` and `Operational`"),
-        ("Import, enabled = true", 19, "a log of Windows has no setting `enabled`"),
+        ("Import, enabled = true", 19, "`enabled` cannot be set for a Windows log"),
     ] {
         let kind = if arguments.starts_with("Import") { 8 } else { 16 };
         let items = format!("#[channels] enum C {{\n#[channel({arguments})]\nX = {kind} }}");
@@ -179,7 +179,7 @@ fn a_faulty_item_is_reported_and_its_uses_are_not() {
         let found = errors(&format!("{item}\n#[event({argument})]\nfn x();"));
         assert_eq!((found.len(), found[0].0), (1, 3), "{item}: {found:?}");
     }
-    // Two structures that contain each other are one mistake, and so is a type declared twice.
+    // Two structures that contain each other are one mistake; a type declared twice is one, too.
     let found = errors("#[structure] struct A { b: B }\n#[structure] struct B { a: A }");
     assert_eq!(found.len(), 1, "{found:?}");
     let found = errors("#[map] enum Kind { A = 1 }\n#[map] enum Kind { A = 1 }");

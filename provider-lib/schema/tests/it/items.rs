@@ -227,7 +227,7 @@ fn a_map_for_two_widths_is_one_map() {
         assert!(text.contains("`A` already has"), "{second}: {text}");
     }
     let text = error(&two("#[map] #[repr(u8)] enum B { Z = 1 }"));
-    assert!(text.contains("the value 1 is `Z` here"), "{text}");
+    assert!(text.contains("the value 1 is named `Z`"), "{text}");
 }
 
 #[test]
@@ -371,9 +371,9 @@ fn traits_have_at_most_255_bytes() {
         parsed(&format!(", trait_(255, \"{}\"), {rest}", "x".repeat(data)), "")
     };
     with("", 255 - head).unwrap();
-    assert!(with("", 256 - head).unwrap_err().contains("have 256 bytes"));
+    assert!(with("", 256 - head).unwrap_err().contains("are 256 bytes long"));
     with(GROUP, 255 - head - 19).unwrap();
-    assert!(with(GROUP, 256 - head - 19).unwrap_err().contains("have 256 bytes"));
+    assert!(with(GROUP, 256 - head - 19).unwrap_err().contains("are 256 bytes long"));
     let two = parsed(", trait_(128, b\"ab\"), trait_(200, b\"c\"),", "").unwrap();
     let traits: Vec<_> = two.traits.iter().map(|one| (one.kind, one.data.as_slice())).collect();
     assert_eq!(traits, [(128, &b"ab"[..]), (200, b"c")]);

@@ -106,7 +106,7 @@ macro_rules! span {
 }
 callers!(span: span_five, span_four, span_request, span_leaf, span_evaluated);
 
-/// A text of 1 MiB, which is too long for an event.
+/// A value whose text is 1 MiB long, too long for an event.
 struct Long;
 
 impl Display for Long {

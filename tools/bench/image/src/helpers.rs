@@ -19,7 +19,7 @@ mod trace {
     pub fn dumped(status: u32, bytes: u64, name: HexDump<'_>);
 }
 
-/// The same event from a provider that counts its events.
+/// The reference event, from a provider that counts its events.
 #[wdk_etw::provider(name = "Contoso.Counted", statistics)]
 mod counted {
     #[keyword]
@@ -29,7 +29,7 @@ mod counted {
     pub fn read_complete(status: u32, bytes: u64, name: &str);
 }
 
-/// The same event from a provider with one stripe.
+/// The reference event, from a provider with one stripe.
 #[wdk_etw::provider(name = "Contoso.Single", stripes = 1)]
 mod single {
     #[keyword]

@@ -82,15 +82,9 @@ unsafe impl Sync for Routines {}
 
 #[used]
 static ROUTINES: Routines = Routines([
-    memcpy as *const (),
-    memmove as *const (),
-    memset as *const (),
-    memcmp as *const (),
-    strlen as *const (),
-    EtwRegister as *const (),
-    EtwUnregister as *const (),
-    EtwSetInformation as *const (),
-    EtwWriteTransfer as *const (),
+    memcpy as *const (), memmove as *const (), memset as *const (), memcmp as *const (),
+    strlen as *const (), EtwRegister as *const (), EtwUnregister as *const (),
+    EtwSetInformation as *const (), EtwWriteTransfer as *const (),
     EtwActivityIdControl as *const (),
 ]);
 
@@ -222,8 +216,8 @@ macro_rules! callers {
 
 pub(crate) use callers;
 
-/// Defines functions that write one event, or nine, between the same calls. The size difference is
-/// that of eight events in the image.
+/// Defines a function that writes nine events between calls, or one without the feature. The two
+/// sizes differ by the size of eight events in the image.
 macro_rules! many {
     ($many:ident, $feature:literal, $write:ident: $first:tt; $($more:tt),*) => {
         #[unsafe(no_mangle)]

@@ -32,8 +32,8 @@ pub mod trace {
     pub fn read_complete8(status: u32, bytes: u64, name: &str);
 }
 
-/// The same events in a manifest. They have a separate provider, because a provider with only
-/// manifest events is registered without traits.
+/// The same events, but as manifest events. They have a separate provider, because a provider with
+/// only manifest events is registered without traits.
 #[wdk_etw::provider(name = "Contoso.Driver")]
 pub mod manifest {
     #[keyword]

@@ -63,6 +63,6 @@ fn run() -> anyhow::Result<()> {
 #[cfg(not(all(target_arch = "x86_64", target_os = "linux")))]
 fn run() -> anyhow::Result<()> {
     anyhow::bail!(
-        "cannot time the loops here: the stand-in kernel maps images on x86-64 Linux only"
+        "cannot time the loops on this system: the stand-in kernel maps images on x86-64 Linux only"
     )
 }

@@ -111,7 +111,7 @@ fn write(path: &Path, contents: &str) -> Result<()> {
         .with_context(|| format!("cannot write {}", path.display()))
 }
 
-/// Makes the folder a git repository, unless it is already in one, as `cargo new` does.
+/// Like `cargo new`, makes the folder a git repository, unless it is already in one.
 fn start_repository(folder: &Path, parent: &Path) {
     let mut inside = Command::new("git");
     inside.current_dir(parent).args(["rev-parse", "--is-inside-work-tree"]);

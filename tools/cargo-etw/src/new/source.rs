@@ -54,8 +54,8 @@ pub enum Source {
 const MARK: &str = "tools/cargo-etw/Cargo.toml";
 
 impl Source {
-    /// Finds the source: the one on the command line, otherwise the one that this program was
-    /// installed from, otherwise the repository in its package manifest.
+    /// Finds the source: from the command line, otherwise from this program's installation,
+    /// otherwise from the repository in its package manifest.
     pub fn find(wanted: &Wanted) -> Result<Self> {
         let Wanted { path, git, version } = wanted;
         if let Some(path) = path {
@@ -209,7 +209,7 @@ fn between(from: &Path, to: &Path) -> PathBuf {
         if one != other {
             break;
         }
-        // On Windows, no relative path leads from one drive to another.
+        // On Windows, no relative path can point from one drive to another.
         up.next();
         down.next();
     }

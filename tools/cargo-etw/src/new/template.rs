@@ -71,7 +71,7 @@ fn fill(template: &str, values: &[(&str, String)]) -> Result<String> {
     let left = text.match_indices("{{").find(|(at, _)| {
         !text[..*at].ends_with('$') && text[at + 2..].starts_with(|next: char| next.is_alphabetic())
     });
-    ensure!(left.is_none(), "a template has a placeholder without a value");
+    ensure!(left.is_none(), "a template must not have a placeholder without a value");
     Ok(text)
 }
 

@@ -258,8 +258,8 @@ pub(super) fn xperf<'a>(session: &str, enables: Vec<Enable<'a>>) -> Recipe<'a> {
     }
 }
 
-/// Returns the recipe that keeps the newest events in a ring of 64 buffers of 64 KB in memory, until they
-/// are asked for.
+/// Returns the recipe that keeps the newest events in memory, in a ring of 64 buffers of 64 KB,
+/// until a command writes them to a file.
 pub(super) fn in_memory<'a>(session: &str, enables: Vec<Enable<'a>>) -> Recipe<'a> {
     let mut recipe = started_by_tracelog(session, "-buffering -b 64 -min 64", enables);
     "tracelog-memory".clone_into(&mut recipe.name);
@@ -358,7 +358,7 @@ pub(super) fn cargo_etw<'a>(session: &str, providers: &'a [Traced]) -> Recipe<'a
     }
 }
 
-/// Returns the commands that start a session in memory, like that of [`in_memory`], with Windows.
+/// Returns the commands that make Windows start a session in memory, like [`in_memory`]'s, at boot.
 pub(super) fn always_in_memory(providers: &[Traced], session: &str) -> Vec<String> {
     let mut start = autologger(providers, session).start;
     if let Some(first) = start.first_mut() {

@@ -166,7 +166,7 @@ fn recipes(
     let stem = match (driver, image) {
         (_, Some(image)) => image.file_stem().unwrap_or_default().display().to_string(),
         (Some(driver), None) => driver.driver.image.clone(),
-        (None, None) => bail!("the driver's name is not known"),
+        (None, None) => bail!("the driver's name is unknown"),
     };
     let here = std::path::absolute(".").context("cannot find the current folder")?;
     let file = |name: &str, usual: Result<PathBuf>| -> Result<PathBuf> {
@@ -365,7 +365,7 @@ mod tests {
         ("wpa ", "is a window"),
     ];
 
-    /// Returns the command lines in a text that are neither in the recipes nor exceptions.
+    /// Returns the command lines in `text` that no recipe contains and that are not exceptions.
     fn left_out<'a>(text: &'a str, commands: &[&str]) -> Vec<&'a str> {
         let mut language = None;
         let mut found = Vec::new();

@@ -149,7 +149,7 @@ impl Traced {
     }
 }
 
-/// Returns the bit by which the event log enables a channel's events.
+/// Returns the bit that the event log uses to enable a channel's events.
 fn channel_bit(channel: Option<usize>) -> u64 {
     const FIRST: usize = 63;
     let bit = channel.and_then(|place| FIRST.checked_sub(place));

@@ -154,7 +154,7 @@ impl Recipes {
             if let Some(keyword) = provider.keywords.first() {
                 writeln!(
                     out,
-                    "rem From now on only {}{}, up to level Info.\n\
+                    "rem From now on, record only {} events{}, up to level Info.\n\
                      logman update trace {session} -p \"{{{}}}\" {:#x} {SELECTED_LEVEL} -ets",
                     keyword.name,
                     of(provider, providers),
@@ -177,8 +177,8 @@ impl Recipes {
         writeln!(
             out,
             "```\n\n\
-             The session has buffers in nonpaged memory, because no `-mode pagedmemory` is there. logman\n\
-             supports neither provider groups nor match-all masks nor filters.\n"
+             The session has buffers in nonpaged memory, because `-mode pagedmemory` is missing. \
+             logman\nsupports neither provider groups nor match-all masks nor filters.\n"
         )
     }
 

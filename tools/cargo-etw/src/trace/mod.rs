@@ -76,13 +76,13 @@ fn sources(command: Command) -> Command {
         .arg(several(
             "provider",
             "Trace this provider instead of the driver's: a GUID, the name of a provider that is \
-             registered on this system, or a name from which the GUID is computed; may be given \
-             several times",
+             registered on this system, or a name from which the GUID is computed; can be \
+             repeated",
         ))
         .arg(several(
             "group",
-            "Trace this provider group: a GUID, or a name from which it is computed; may be given \
-             several times",
+            "Trace this provider group: a GUID, or a name from which it is computed; can be \
+             repeated",
         ))
         .arg(
             text(
@@ -120,7 +120,7 @@ pub fn run(matches: &ArgMatches) -> Result<()> {
 #[cfg(not(windows))]
 pub fn run(_: &ArgMatches) -> Result<()> {
     anyhow::bail!(
-        "`cargo etw trace` needs Windows, where it traces an installed driver; here, `cargo etw run` \
-         traces a driver in the stand-in kernel"
+        "`cargo etw trace` needs Windows, where it traces an installed driver; on this system, \
+         `cargo etw run` traces a driver in the stand-in kernel"
     )
 }

@@ -138,7 +138,8 @@ fn provider(name: &str, registered: &dyn Fn(&str) -> Result<Vec<Guid>>) -> Resul
         several => {
             let guids: Vec<String> = several.iter().map(ToString::to_string).collect();
             bail!(
-                "several providers are registered as {name}: {}; name the one to trace by its GUID",
+                "several providers are registered as {name}: {}; name the provider to trace by \
+                 its GUID",
                 guids.join(", ")
             )
         }

@@ -35,7 +35,7 @@ pub fn run(matches: &ArgMatches) -> Result<()> {
     if let Some(state) = optional::<String>(matches, "at-boot")? {
         return if state == "on" { at_boot(matches, plan) } else { not_at_boot(&plan) };
     }
-    // The plan's catalog already has the manifest; only TDH's own text needs it loaded here.
+    // The plan's catalog already contains the manifest; TDH needs it loaded for its own text.
     if let (true, Some(manifest)) = (matches.get_flag("tdh"), optional::<PathBuf>(matches, "man")?)
     {
         tdh::load_manifest(&manifest)?;
@@ -113,7 +113,7 @@ fn finish(is_json: bool, events: u64, counts: Option<Counts>, etl: Option<&PathB
              {real_time_buffers_lost} buffers for this program lost"
         ),
         None => eprintln!(
-            "{events} events shown; another program stopped the session, so losses are not known"
+            "{events} events shown; another program stopped the session, so losses are unknown"
         ),
     }
     if let Some(etl) = etl {
@@ -154,7 +154,7 @@ fn at_boot(matches: &ArgMatches, plan: Plan) -> Result<()> {
     Ok(())
 }
 
-/// Stops the session that Windows started, and removes it from those that start at boot.
+/// Stops the session that Windows started, and makes Windows no longer start it at boot.
 fn not_at_boot(plan: &Plan) -> Result<()> {
     let session = plan.boot_session();
     let removed = autologger::remove(&session)?;

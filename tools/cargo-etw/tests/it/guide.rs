@@ -89,13 +89,13 @@ fn matches(pattern: &str, line: &str) -> bool {
     })
 }
 
-/// Returns the first expected line that is not in the output after the lines before it.
+/// Returns the first expected line that does not follow the earlier ones in the output.
 fn missing<'a>(expected: &'a str, output: &str) -> Option<&'a str> {
     let mut lines = output.lines();
     expected.lines().find(|pattern| !lines.any(|line| matches(pattern, line)))
 }
 
-/// Applies the changes of a `diff` block to a text.
+/// Applies the changes of a `diff` block to a file's text.
 fn apply(diff: &str, text: &str) -> Result<String, String> {
     let mut text = text.to_owned();
     for change in diff.split("@@\n") {

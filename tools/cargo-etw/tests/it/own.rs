@@ -97,7 +97,7 @@ impl Own {
     }
 }
 
-/// Returns an attribute's values in all elements with a name.
+/// Returns an attribute's values in all elements with the name `element`.
 fn attributes(xml: &str, element: &str, attribute: &str) -> Vec<String> {
     let document = roxmltree::Document::parse(xml).unwrap();
     let elements = document.descendants();
@@ -277,7 +277,7 @@ fn the_inf_file_is_written_and_checked() {
     assert!(said.contains(r"the driver's is Root\lidar"), "{said}");
 }
 
-/// Returns what a successful command writes to the standard error.
+/// Returns the error output of a successful command.
 fn said(own: &Own, arguments: &[&str]) -> String {
     let output = own.etw_in(".", arguments);
     let said = String::from_utf8(output.stderr).unwrap();
@@ -373,7 +373,7 @@ fn the_settings_of_channels_come_from_the_manifest_that_a_declaration_names() {
     }
     own.succeed(&["inf", "new"]);
     own.succeed(&["inf", "check"]);
-    // The declaration may not say something else.
+    // The declaration must not contradict the manifest.
     own.change("kept.man", "enabled=\"true\"", "enabled=\"false\"");
     let told = own.fail(&["inf", "check"]);
     assert!(

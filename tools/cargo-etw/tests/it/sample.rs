@@ -130,7 +130,7 @@ fn resources_are_compiled_and_imported() {
     let source = folder.path().join("trace.rs");
     let said = succeed(&["manifest", "import", MANIFEST, "--out", text(&source)]);
     let counts = said.lines().last().unwrap_or_default();
-    assert!(counts.starts_with("imported ") && counts.ends_with("; 0 left out"), "{said}");
+    assert!(counts.starts_with("imported ") && counts.ends_with("; 0 omitted"), "{said}");
     // The imported declaration agrees with its manifest.
     succeed(&["manifest", "check", "--base", MANIFEST, text(&source)]);
     let broken = folder.path().join("broken.man");

@@ -60,7 +60,7 @@ unsafe extern "C" fn unload(_driver: *mut DRIVER_OBJECT) {
 "#;
 
 /// A KMDF driver that uses older versions of Microsoft's crates. `WDK` stands for the version of
-/// wdk, wdk-alloc and wdk-panic; `SYS` stands for that of wdk-sys and wdk-build.
+/// wdk, wdk-alloc and wdk-panic; `SYS` stands for the version of wdk-sys and wdk-build.
 const OLDER: &str = include_str!("../fixture/strangers/older/Cargo.toml.in");
 
 const OLDER_LIBRARY: &str = r#"#![no_std]
@@ -281,7 +281,7 @@ fn an_old_toolchain_is_refused() {
     let Some(shown) = with_rustc("1.91") else {
         return;
     };
-    assert!(shown.contains("needs Rust 1.95 or later, but rustc is 1.91 here"), "{shown}");
+    assert!(shown.contains("needs Rust 1.95 or later, but rustc is 1.91"), "{shown}");
     assert!(shown.contains("`cargo +1.95 etw build`"), "{shown}");
 }
 
@@ -349,7 +349,7 @@ mod built_drivers {
         let output = etw(&driver, &[], None);
         let shown = errors(&output, true);
         assert!(
-            shown.contains("note: leaving out the compiler option `-C linker=nowhere`"),
+            shown.contains("note: omitting the compiler option `-C linker=nowhere`"),
             "{shown}"
         );
         let target = all.join("target");
@@ -360,7 +360,7 @@ mod built_drivers {
         // cargo's options are passed on.
         let shown = errors(&etw(&driver, &["--features", "extra"], None), false);
         assert!(shown.contains("built with extra"), "{shown}");
-        // The lock file of another workspace is not up to date.
+        // The lock file was copied from this repository's workspace, so `--locked` fails.
         let shown = errors(&etw(&driver, &["--locked"], None), false);
         assert!(shown.contains("--locked"), "{shown}");
 
@@ -478,7 +478,8 @@ mod built_drivers {
         assert!(said.contains("driver: loaded"), "{said}");
         assert!(said.contains("Loaded") && said.contains("a stranger"), "{said}");
         assert!(said.contains("found: 0 errors, 0 warnings"), "{said}");
-        // It adds no devices, so it is a service, whose file the running driver is compared with.
+        // The driver adds no devices, so its INF file installs a service; the running driver is
+        // compared with the file.
         let said = errors(&run(&["inf", "new"]), true);
         assert!(said.contains("a service without a device (a primitive driver)"), "{said}");
         let said = errors(&run(&["inf", "check"]), true);

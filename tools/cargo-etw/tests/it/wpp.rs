@@ -26,7 +26,8 @@ fn the_messages_of_a_tmf_file_become_a_declaration() {
     assert_eq!(
         notes,
         [
-            "note: usb.c: the message usb_c31 loses the argument `thing`: the type ItemFancy is not known",
+            "note: usb.c: the message usb_c31 loses the argument `thing`: the type ItemFancy is \
+             unknown",
             "note: the flags have the keyword bits 0, 1, 2, … in the order of their first use, because \
              TMF files do not have their bits; compare them with WPP_CONTROL_GUIDS in the driver's source",
             "note: 1 of 5 messages have no level of ETW; they got `Info`, or `Verbose` for a higher level",

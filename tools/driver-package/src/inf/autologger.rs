@@ -18,7 +18,7 @@ pub struct AutoLogger {
     pub provider_values: Vec<(&'static str, u64)>,
 }
 
-/// The folder for drivers' data, in the form that a file has after its strings are replaced.
+/// The folder for drivers' data, as in a file whose strings have been replaced.
 pub(super) const DRIVER_DATA: &str = r"%DriverData%\";
 
 impl AutoLogger {
@@ -33,7 +33,7 @@ impl AutoLogger {
     }
 }
 
-/// Returns a number as a file has it: masks and codes in hexadecimal digits.
+/// Returns a number in a file's form: masks and codes in hexadecimal digits.
 pub(super) fn written(key: &str, value: u64) -> String {
     let is_mask = key.starts_with("Match") || (key.starts_with("Enable") && key != "Enabled");
     if is_mask || key == "LogFileMode" { format!("{value:#x}") } else { value.to_string() }

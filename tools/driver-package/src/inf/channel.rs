@@ -43,7 +43,7 @@ pub struct ChannelSettings {
 
 /// The type of a channel, whose value is its number in an INF file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[expect(missing_docs, reason = "the names are those of the event log")]
+#[expect(missing_docs, reason = "the event log defines the names")]
 pub enum ChannelKind {
     #[default]
     Admin = 1,

@@ -66,13 +66,13 @@ const CLASSES: [(&str, &str); 55] = [
     ("Infrastructure", "{e55fa6f9-128c-4d04-abab-630c74b1453a}"),
 ];
 
-/// Returns the name of the class with a GUID.
+/// Returns the name of the class with this GUID.
 pub fn name(guid: &str) -> Option<&'static str> {
     let found = CLASSES.iter().find(|(_, known)| known.eq_ignore_ascii_case(guid));
     found.map(|(name, _)| *name)
 }
 
-/// Returns the GUID of the class with a name.
+/// Returns the GUID of the class with this name.
 #[must_use]
 pub fn guid(name: &str) -> Option<&'static str> {
     let found = CLASSES.iter().find(|(known, _)| known.eq_ignore_ascii_case(name));

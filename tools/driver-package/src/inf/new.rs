@@ -123,7 +123,7 @@ struct Install {
 impl New<'_> {
     /// Returns the text of an unstamped INF file (`.inx`) that installs the driver.
     ///
-    /// As Windows requires of drivers for all of its editions, the file copies files only to the
+    /// Windows requires this of drivers for all of its editions: the file copies files only to the
     /// driver store, writes only to the registry keys of the device and the service, and needs no
     /// co-installer.
     ///
@@ -147,7 +147,8 @@ impl New<'_> {
         let class = self.class;
         let (company, description) = (quoted(self.company), quoted(self.description));
         let (models, installs) = self.installs();
-        // A block for each install section, without or with the name of a section that belongs to it.
+        // Returns a section for each install section: the install section itself if `part` is
+        // empty, otherwise the section with this suffix that belongs to it.
         let each = |part: &str, text: &str| {
             let block = |install: &Install| format!("[{}.NT$ARCH${part}]\n{text}\n", install.name);
             installs.iter().map(block).collect::<String>()
@@ -216,8 +217,9 @@ impl New<'_> {
         ))
     }
 
-    /// Returns the sections that choose the install sections, and those. Sessions need Windows 11, so
-    /// that there are two install sections if the driver also runs on an older Windows.
+    /// Returns the sections that choose the install sections, and the install sections. Sessions
+    /// need Windows 11, so there are two install sections if the driver also runs on an older
+    /// Windows.
     fn installs(&self) -> (String, Vec<Install>) {
         let adds_sessions = self.providers.iter().any(|one| one.autologger.is_some());
         let Some(hardware_id) = self.hardware_id else {
@@ -282,7 +284,7 @@ impl New<'_> {
         Ok(text + &sections + &of_sessions)
     }
 
-    /// Returns the lines that add the sessions, and the sections of these.
+    /// Returns the lines that add the sessions, and the sessions' sections.
     fn sessions(&self) -> Result<(String, String), NewError> {
         let mut sessions: Vec<(&AutoLogger, Vec<(&Provider, &AutoLogger)>)> = Vec::new();
         for provider in self.providers {
@@ -328,7 +330,7 @@ impl New<'_> {
         Ok((lines, sections))
     }
 
-    /// Returns the lines that register the providers, and the sections of these.
+    /// Returns the lines that register the providers, and the providers' sections.
     fn registrations(&self) -> Result<(String, String), NewError> {
         let mut text = String::new();
         // An image's resources describe all its providers, even those without manifest-based

@@ -269,13 +269,13 @@ impl Inf {
         &self.sections
     }
 
-    /// Returns the section with a name.
+    /// Returns the section with this name.
     #[must_use]
     pub fn section(&self, name: &str) -> Option<&Section> {
         self.sections.iter().find(|section| section.name.eq_ignore_ascii_case(name))
     }
 
-    /// Returns the first entry of a section with a key.
+    /// Returns the first entry of a section with this key.
     #[must_use]
     pub fn entry(&self, section: &str, key: &str) -> Option<&Entry> {
         let has_key = |entry: &&Entry| {
@@ -285,7 +285,7 @@ impl Inf {
         self.section(section)?.entries.iter().find(has_key)
     }
 
-    /// Returns the first value of the first entry with a key.
+    /// Returns the first value of the first entry with this key.
     #[must_use]
     pub fn value(&self, section: &str, key: &str) -> Option<&str> {
         self.entry(section, key).map(|entry| entry.value(0))

@@ -48,7 +48,21 @@ if ($Remove) {
     if (@(0, $notInstalled, $notRunning) -notcontains $LASTEXITCODE) {
         Write-Output 'The service cannot be stopped, so the driver remains loaded until Windows restarts.'
     }
-    $restart = [PrimitiveDriver]::Uninstall($path)
+    try {
+        $restart = [PrimitiveDriver]::Uninstall($path)
+    } catch {
+        $failure = $_.Exception.Message
+        # An earlier build of the package may be installed: Windows finds it only by its own INF file.
+        $name = [IO.Path]::GetFileName($Inf)
+        $packages = Get-WindowsDriver -Online |
+            Where-Object { [IO.Path]::GetFileName($_.OriginalFileName) -eq $name }
+        if (-not $packages) { throw }
+        Write-Output "$failure; removing the installed $name by pnputil."
+        foreach ($package in $packages) {
+            pnputil /delete-driver $package.Driver /uninstall /force
+            if ($LASTEXITCODE) { exit 1 }
+        }
+    }
 } else {
     $restart = [PrimitiveDriver]::Install($path)
     sc.exe start $Service

@@ -17,7 +17,7 @@ fn session() -> AutoLogger {
     }
 }
 
-/// Returns two providers in one session, of which the first has manifest-based events.
+/// Returns two providers in one session. The first has manifest-based events.
 fn providers() -> [Provider; 2] {
     let mut second = session();
     second.provider_values = vec![("Enabled", 1), ("EnableLevel", 4), ("MatchAnyKeyword", 3)];
@@ -133,7 +133,7 @@ fn every_mistake_in_a_session_is_found() {
         let all = found(&text.replace(from, to), &driver(), Mode::Windows);
         assert!(all.iter().any(|one| one.contains(message)), "{from:?} -> {to:?}: {all:#?}");
     }
-    let missing = "the session Contoso-Boot is not added";
+    let missing = "the file does not add the session Contoso-Boot";
     let all = found(&text.replace(line, ""), &driver(), Mode::Windows);
     assert!(all.iter().any(|one| one.contains(missing)), "{all:#?}");
     for (from, to, message) in [
@@ -142,7 +142,7 @@ fn every_mistake_in_a_session_is_found() {
             "MaxFileSize = 16\nMinimumBuffers = 8\nMaximumBuffers = 4\n",
             "MaximumBuffers is less than MinimumBuffers",
         ),
-        ("LogFileMode = 0x2", "LogFileMode = 0x8\nFileMax = 4", "FileMax is not possible"),
+        ("LogFileMode = 0x2", "LogFileMode = 0x8\nFileMax = 4", "FileMax cannot be used"),
         ("LogFileMode = 0x2", "LogFileMode = 0x8", "needs %d in FileName"),
         ("LogFileMode = 0x2", "LogFileMode = 0x402", "which excludes the modes of files"),
         ("LogFileMode = 0x2", "LogFileMode = 0x400", "has no FileName"),

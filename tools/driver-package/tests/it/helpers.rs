@@ -37,7 +37,7 @@ pub fn sample_inf() -> String {
     stamp_for("amd64", &fs::read_to_string(path).unwrap(), "1.31")
 }
 
-/// Returns what to write for a driver of devices.
+/// Returns the contents of a new file for a driver of devices.
 pub const fn new(providers: &[Provider]) -> New<'_> {
     New {
         image: "contoso_sensor",
@@ -60,7 +60,7 @@ fn stamp_for(architecture: &str, inx: &str, framework: &str) -> String {
     stamp.apply(inx)
 }
 
-/// Returns the diagnostics in a mode, as text after their severity.
+/// Returns the diagnostics in `mode`, as text after their severity.
 pub fn found(text: &str, driver: &Driver, mode: Mode) -> Vec<String> {
     let inf = Inf::read(text).unwrap_or_else(|error| panic!("{error}:\n{text}"));
     let diagnostics = check(&inf, driver, mode);
@@ -68,7 +68,7 @@ pub fn found(text: &str, driver: &Driver, mode: Mode) -> Vec<String> {
     diagnostics.iter().map(|one| format!("{}: {one}", severity(one.severity))).collect()
 }
 
-/// Checks that a changed file has exactly one diagnostic, and that this contains a text.
+/// Checks that a changed file has exactly one diagnostic, and that it contains `expected`.
 pub fn has_one(text: &str, (from, to): (&str, &str), driver: &Driver, expected: &str) {
     assert!(text.contains(from), "no {from:?} in:\n{text}");
     let all = found(&text.replace(from, to), driver, Mode::Windows);

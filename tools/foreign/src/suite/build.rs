@@ -29,7 +29,7 @@ const HEADERS: [&str; 3] = [
     "/usr/x86_64-w64-mingw32/sys-root/mingw/include/ddk",
 ];
 
-/// The headers in whose place the shim's own is included.
+/// The headers that the shim's own header replaces.
 const REPLACED: [&str; 8] = [
     "windef.h", "winbase.h", "winternl.h", "winioctl.h", "ddk/fltkernel.h", "ddk/ntddk.h",
     "ddk/ntifs.h", "ddk/wdm.h",
@@ -40,14 +40,14 @@ fn tool(name: &str) -> Command {
     Command::new(format!("x86_64-w64-mingw32-{name}"))
 }
 
-/// A driver that is compiled, and lacks the name of the chosen test function.
+/// A compiled driver that lacks the name of the chosen test function.
 pub struct Object {
     out: PathBuf,
     libraries: Vec<PathBuf>,
 }
 
-/// Compiles a driver's text with the shim. `folder` is the one of the driver's own headers, and `headers` has
-/// those that mingw-w64 lacks.
+/// Compiles a driver's text with the shim. `folder` contains the driver's own headers, and
+/// `headers` contains the headers that mingw-w64 lacks.
 ///
 /// # Errors
 ///
@@ -77,7 +77,7 @@ pub fn compile(text: &str, folder: &Path, headers: &Path, out: &Path) -> Result<
         .args(["-D_WIN32_WINNT=0x0A00", "-DNTDDI_VERSION=0x0A000000"])
         .arg(join("-I", out))
         .arg(join("-I", ddk))
-        // First, for it has the shim's header in place of the driver's.
+        // This folder comes first, because it contains the shim's header instead of the driver's.
         .arg("-iquote")
         .arg(out)
         .arg("-iquote")

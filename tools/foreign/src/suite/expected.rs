@@ -1,4 +1,4 @@
-//! The list of expected failures, and its comparison with what a driver's runs showed.
+//! The list of expected failures, and its comparison with the results of a driver's runs.
 
 use std::{collections::BTreeMap, fmt};
 
@@ -10,9 +10,9 @@ use serde::Deserialize;
 pub enum Reason {
     /// The stand-in kernel differs from Windows.
     Wrong,
-    /// The check needs what only a whole system has, such as the process of a program.
+    /// The check needs a part of a whole system, such as a program's process.
     NotApplicable,
-    /// The stand-in kernel refuses on purpose what Windows lets pass.
+    /// The stand-in kernel deliberately refuses something that Windows accepts.
     Stricter,
 }
 
@@ -30,7 +30,7 @@ impl fmt::Display for Reason {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ExpectedCheck {
-    /// The function that has it, for readers: the hash includes the name.
+    /// The function that contains the check, for readers: the hash includes the name.
     pub function: String,
     /// The check's [hash](super::source::Check::hash).
     pub check: String,
@@ -43,7 +43,7 @@ pub struct ExpectedCheck {
 #[serde(deny_unknown_fields)]
 pub struct ExpectedEnd {
     pub function: String,
-    /// A part of the message with which it ends.
+    /// A part of the message with which the function ends.
     pub with: String,
     pub reason: Reason,
     pub why: String,
@@ -55,7 +55,7 @@ pub struct ExpectedEnd {
 pub struct Driver {
     /// The path of its only source file in the checkout.
     pub source: String,
-    /// The name of its image, without `.sys`, which its service has too.
+    /// The name of its service and, without `.sys`, of its image.
     pub image: String,
     /// The steps of its script.
     pub steps: Vec<String>,
@@ -106,11 +106,11 @@ pub struct Differences {
     pub notes: Vec<String>,
 }
 
-/// Compares what was seen with the list.
+/// Compares the observed results with the list.
 ///
-/// `known` is the number of checks in this version of the source if the list was written for it; then an entry
-/// of which nothing was seen is a problem, and so are fewer checks. `is_whole` is false if only some functions were
-/// run, which says nothing about the others.
+/// `known` is the number of checks in this version of the source if the list was written for it; an
+/// entry that no run evaluated is then a problem, as is a smaller number of checks. `is_whole` is
+/// false if only some functions were run, so that nothing is known about the others.
 pub fn compare(driver: &Driver, seen: &Seen, known: Option<usize>, is_whole: bool) -> Differences {
     let file = driver.source.rsplit('/').next().unwrap_or(&driver.source);
     let mut out = Differences::default();

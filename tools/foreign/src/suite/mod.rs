@@ -1,10 +1,11 @@
 //! `cargo foreign --suite wine`: builds the test drivers of Wine's ntoskrnl.exe from a checkout, runs them in the
 //! stand-in kernel, and compares the verdicts of their checks with a list.
 //!
-//! Wine's tests pass on Windows, so a check that fails here is a difference from Windows, unless the list says
-//! otherwise. The repository has none of their text: `wine.json` names the drivers, the steps that run their
-//! tests, and the checks that are expected to fail, by hashes. Each test function runs in an image and a kernel of its
-//! own, so that a call that the kernel does not provide ends that function only.
+//! Wine's tests pass on Windows, so a check that fails in the stand-in kernel is a difference from
+//! Windows, unless the list says otherwise. The repository contains none of their text: `wine.json`
+//! names the drivers, the steps that run their tests, and the checks that are expected to fail, by
+//! hashes. Each test function runs in its own image and kernel, so that a call that the kernel does
+//! not provide ends only that function.
 
 mod build;
 mod expected;
@@ -36,12 +37,13 @@ struct Suite {
     drivers: Vec<Driver>,
 }
 
-/// Runs the suite of a checkout, or the test functions with a text in their names, and returns whether the
-/// results are the expected ones.
+/// Runs a checkout's suite, or the test functions whose names contain `only`, and returns whether
+/// the results are the expected ones.
 ///
 /// # Errors
 ///
-/// Fails if the folder is no checkout, if an image cannot be linked or run, or if no test function was found.
+/// Fails if the folder is not a checkout, if an image cannot be linked or run, or if no test
+/// function is found.
 pub fn run(
     from: &Path,
     only: Option<&str>,
@@ -122,7 +124,7 @@ fn run_driver(
     Ok((differences.problems.len(), seen.functions.len()))
 }
 
-/// Counts the checks and the functions.
+/// Returns the counts of checks and functions as text.
 fn summary(driver: &Driver, seen: &Seen) -> String {
     let sum = |count: fn(&Outcome) -> usize| seen.checks.values().map(count).sum::<usize>();
     let listed = driver.checks.iter().filter_map(|one| seen.checks.get(&one.check));
@@ -130,8 +132,9 @@ fn summary(driver: &Driver, seen: &Seen) -> String {
     let ends: Vec<&String> = seen.functions.values().flatten().collect();
     let unprovided = ends.iter().filter(|end| end.contains(NOT_PROVIDED)).count();
     format!(
-        "{} checks passed, {} failed, {expected} of them as expected, {} left out by the driver; {} of {} functions \
-         ran to their end, {unprovided} ended with a call that the kernel does not provide",
+        "{} checks passed, {} failed, {expected} of them as expected, {} omitted by the driver; \
+         {} of {} functions ran to their end, {unprovided} ended with a call that the kernel does \
+         not provide",
         sum(|one| one.passed),
         sum(|one| one.failed),
         seen.skips,
@@ -198,7 +201,8 @@ impl<'a> Runner<'a> {
             let run = self.run(function)?;
             add(&run, &mut seen, &|hash| !known.iter().any(|one| one == hash));
             let is_whole = run.is_entered && run.is_left;
-            // An end that the driver has without the function too is not the function's.
+            // If the driver also ends in this way without the function, the function is not the
+            // cause.
             let end = run.ended.filter(|end| !is_whole || alone.ended.as_ref() != Some(end));
             let end = end.or_else(|| (!is_whole).then(|| "its thread ended".to_owned()));
             seen.functions.insert(function.clone(), end);
@@ -334,7 +338,7 @@ mod tests {
             ["got 1 of wide", "got 3, not below 3", "in a thread", "passes although marked"];
         assert_eq!(failed, messages);
         assert_eq!(seen.skips, 2);
-        // The inner function is a part of the outer one.
+        // The outer function contains the inner function.
         let functions: Vec<&str> = seen.functions.keys().map(String::as_str).collect();
         assert_eq!(
             functions,
@@ -348,8 +352,8 @@ mod tests {
         assert!(ends[0].contains("NoKernelHasThisRoutine"), "{ends:?}");
         assert_eq!(
             summary(&driver, &seen),
-            "24 checks passed, 4 failed, 0 of them as expected, 2 left out by the driver; 6 of 7 functions ran \
-             to their end, 1 ended with a call that the kernel does not provide"
+            "24 checks passed, 4 failed, 0 of them as expected, 2 omitted by the driver; 6 of 7 \
+             functions ran to their end, 1 ended with a call that the kernel does not provide"
         );
         assert_eq!(compare(&driver, &seen, Some(0), true).problems.len(), 5);
     }

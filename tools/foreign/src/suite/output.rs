@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-/// The text in a bugcheck's message that says that the driver called what the kernel lacks.
+/// The text in a bugcheck's message about a call of a routine that the kernel lacks.
 pub const NOT_PROVIDED: &str = "the stand-in kernel does not provide it";
 
 /// A check that was evaluated.
@@ -19,10 +19,10 @@ pub struct Evaluated {
 /// The results of a run.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Run {
-    /// The test functions that the image leaves out.
+    /// The test functions that the image omits.
     pub found: Vec<String>,
     pub checks: Vec<Evaluated>,
-    /// The number of times that the driver left out checks by itself.
+    /// The number of times that the driver omitted checks by itself.
     pub skips: usize,
     pub is_entered: bool,
     pub is_left: bool,
@@ -56,11 +56,11 @@ pub fn read(lines: &str, errors: &str) -> Run {
     run
 }
 
-/// Takes in a line of the driver, and returns whether the next line is the message of a failed check.
+/// Reads a line of the driver, and returns whether the next line is the message of a failed check.
 fn shim_line(run: &mut Run, text: &str, is_message: bool) -> bool {
     let words: Vec<&str> = text.split_whitespace().collect();
     match words[..] {
-        // The names are those of folders later, and the driver's output is not trusted.
+        // The names become names of folders, and the driver's output is not trusted.
         ["@found", name]
             if name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
                 && !run.found.iter().any(|one| one == name) =>

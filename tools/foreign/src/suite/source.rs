@@ -2,8 +2,8 @@
 
 use std::fmt::Write as _;
 
-/// The words around a check that say on which systems it fails. They change with Wine and not with Windows, so a
-/// check's name leaves them out.
+/// The words around a check that state on which systems it fails. They change with Wine and not
+/// with Windows, so a check's name omits them.
 const MARKS: [&str; 6] =
     ["todo_wine_if", "todo_wine", "todo_if", "flaky_wine_if", "flaky_wine", "flaky_if"];
 
@@ -17,7 +17,7 @@ struct Statement {
     /// The first and the last line.
     lines: (usize, usize),
     text: String,
-    /// The nearest statement before that is not a check: mostly the call that the check is about.
+    /// The nearest earlier statement that is not a check: usually the call that the check concerns.
     before: String,
     /// The number of equal statements before, in the same function.
     earlier: usize,
@@ -30,14 +30,15 @@ pub struct Source(Vec<Statement>);
 /// A check's place in a file.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Check {
-    /// A hash of the check's text, of its function's name, and of the statement before it, so that the same text
-    /// at another place is another check, and so that other lines above change nothing.
+    /// A hash of the check's text, of its function's name, and of the statement before it. So the
+    /// same text elsewhere is another check, and other lines above the check do not affect the
+    /// hash.
     pub hash: String,
-    /// The function that has it.
+    /// The function that contains the check.
     pub function: String,
 }
 
-/// FNV-1a with 64 bits, as the shim has it.
+/// Returns the 64-bit FNV-1a hash, which the shim also computes.
 pub fn hash<'a>(texts: impl IntoIterator<Item = &'a str>) -> u64 {
     let bytes = texts.into_iter().flat_map(str::bytes);
     bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
@@ -97,12 +98,12 @@ impl Source {
     }
 }
 
-/// Returns whether a statement is a call of `ok`, or of a helper that is named after what it checks.
+/// Returns whether a statement is a call of `ok` or of a helper whose name starts with `check_`.
 fn is_check(text: &str) -> bool {
     ["ok(", "ok (", "ok_(", "check_"].iter().any(|start| text.starts_with(start))
 }
 
-/// Removes the marks of a statement.
+/// Removes the Wine markers (`todo_wine`, …) from a statement.
 fn without_marks(text: &str) -> String {
     let mut text = text.to_owned();
     for mark in MARKS {
@@ -260,7 +261,7 @@ mod tests {
         let moved =
             moved.replace("ok(!ret, \"got %d\\n\",\n ", "ok(!ret,   \"got %d\\n\", /* */\n\n ");
         assert_eq!(all, (0..4).map(|nth| named(&moved, nth)).collect::<Vec<_>>());
-        // The call before it does, and so does the text.
+        // The preceding call and the check's own text change the hash.
         let other = TEXT.replace("ret = other();", "ret = another();").replace("test_b", "test_c");
         let changed: Vec<Check> = (0..4).map(|nth| named(&other, nth)).collect();
         assert_eq!(changed[..2], all[..2]);

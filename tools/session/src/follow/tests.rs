@@ -1,4 +1,4 @@
-#![allow(clippy::significant_drop_tightening, reason = "a test has the mock until its end")]
+#![allow(clippy::significant_drop_tightening, reason = "a test holds the mock until its end")]
 
 use std::sync::mpsc;
 

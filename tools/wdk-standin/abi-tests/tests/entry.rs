@@ -75,7 +75,7 @@ extern "C" fn WdfVersionUnbind(
 extern "system" fn DriverEntry(_driver: PDRIVER_OBJECT, path: PCUNICODE_STRING) -> NTSTATUS {
     log("entry");
     // SAFETY: the test passes a valid path.
-    assert_eq!(unsafe { (*path).MaximumLength }, 10, "the path as it came");
+    assert_eq!(unsafe { (*path).MaximumLength }, 10, "the path is unchanged");
     PLAY.with_borrow(|play| play.entry)
 }
 

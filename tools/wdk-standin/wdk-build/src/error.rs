@@ -60,8 +60,8 @@ pub enum ConfigError {
     },
 }
 
-/// A build script that returns the error prints its `Debug` form, so that form is also the
-/// sentence.
+/// A build script that returns an error prints the error's `Debug` form, so both forms are the same
+/// message.
 impl fmt::Debug for ConfigError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, formatter)

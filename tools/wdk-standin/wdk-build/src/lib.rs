@@ -95,7 +95,7 @@ impl Config {
     ///
     /// # Errors
     ///
-    /// Never fails; the published crate can.
+    /// Never fails, unlike the published crate's method.
     pub fn configure_library_build(&self) -> Result<(), ConfigError> {
         Self::emit_check_cfg_settings();
         let model = match self.driver_config {
@@ -106,7 +106,7 @@ impl Config {
         Ok(())
     }
 
-    /// Configures the build of a driver like that of a library, and sets its link options.
+    /// Configures a driver's build like a library's, and sets the driver's link options.
     ///
     /// # Errors
     ///
@@ -177,7 +177,7 @@ where
     then(config)
 }
 
-/// Configures the build of a driver like that of a library, and sets its link options.
+/// Configures a driver's build like a library's, and sets the driver's link options.
 ///
 /// # Errors
 ///

@@ -23,8 +23,8 @@ pub const MANIFEST: &str = "WDK_STANDIN_MANIFEST";
 /// WDK headers.
 const OLDEST_MINIMUM: u8 = 25;
 
-/// Returns the manifest of the workspace that is being built. Like the published crate, finds it
-/// next to the `Cargo.lock` in the nearest folder above `OUT_DIR`.
+/// Returns the manifest of the workspace that is being built. Unless [`MANIFEST`] names it, looks
+/// for a `Cargo.lock` in the nearest folder above `OUT_DIR`, like the published crate.
 pub fn manifest() -> Option<PathBuf> {
     println!("cargo::rerun-if-env-changed={MANIFEST}");
     if let Some(named) = env::var_os(MANIFEST) {

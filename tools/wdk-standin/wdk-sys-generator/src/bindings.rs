@@ -101,7 +101,7 @@ pub fn table(data: &Data) -> String {
     let mut text =
         String::from("#[allow(unused_macros)]\nmacro_rules! table {\n    ($($item:tt)*) => {\n");
     if let Some(one) = data.statics.get(FUNCTION_TABLE) {
-        text += "        // SAFETY: the symbol is that of the WDK's entry library, which is not linked.\n";
+        text += "        // SAFETY: the symbol belongs to the WDK's entry library, which is not linked.\n";
         for (condition, symbol) in symbols(data, FUNCTION_TABLE, one) {
             let name = format!("unsafe(export_name = \"{symbol}\")");
             let _ = match condition {

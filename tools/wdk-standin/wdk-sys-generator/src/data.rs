@@ -74,7 +74,7 @@ impl Data {
 }
 
 impl Data {
-    /// Changes the data to that of an older KMDF version. The data for 1.31 and 1.33 is combined,
+    /// Changes the data to an older KMDF version's data. The data for 1.31 and 1.33 is combined,
     /// with conditions.
     ///
     /// # Errors
@@ -297,7 +297,7 @@ pub enum Change {
 pub struct Constant {
     /// The type.
     pub kind: String,
-    /// The value: a number, a text, or null for a null pointer.
+    /// The value: a number, a string, or null for a null pointer.
     pub value: Value,
     /// The cargo features that add the constant.
     pub feature: Vec<String>,

@@ -24,7 +24,7 @@ pub use error::Error;
 pub use import_library::Machine;
 use text::{BASE, FEATURES};
 
-/// The texts of the source files, by file name.
+/// The source files' contents, by file name.
 pub type Sources = BTreeMap<&'static str, String>;
 
 /// Returns the sources of wdk-sys with the enabled features; the data spells features with

@@ -46,7 +46,7 @@ pub fn rust_type(short: &str) -> String {
             continue;
         }
         match word.as_str() {
-            // `long` has 32 bits on Windows; the stand-in uses this size on all systems.
+            // `long` is 32 bits wide on Windows; the stand-in uses this size on all systems.
             "c_long" => text.push_str("i32"),
             "c_ulong" => text.push_str("u32"),
             "Option" => text.push_str("::core::option::Option"),

@@ -34,7 +34,7 @@ macro_rules! zeroed {
             #[inline]
             fn default() -> Self {
                 // SAFETY: the type consists of integers, raw pointers, optional function
-                // pointers and arrays of them, for which zero is a valid value.
+                // pointers and arrays of them; zero is a valid value of each.
                 unsafe { ::core::mem::zeroed() }
             }
         }
@@ -95,8 +95,8 @@ macro_rules! bits {
     };
 }
 
-/// Panics, which is a compile error in a constant, if a size, alignment or offset differs from that
-/// in the headers.
+/// Panics, which is a compile error in a constant, if a size, alignment or offset differs from the
+/// headers.
 pub const fn same(found: usize, expected: usize, what: &str) {
     assert!(found == expected, "{}", what);
 }

@@ -1,4 +1,4 @@
-//! The entry code of KMDF drivers, in place of the WDK's `WdfDriverEntry.lib`.
+//! The entry code of KMDF drivers, which replaces the WDK's `WdfDriverEntry.lib`.
 //!
 //! The image's entry point is [`FxDriverEntry`]: it binds the driver to the framework, runs the
 //! driver's `DriverEntry`, and hooks the unload routine, so that the binding ends after it.
@@ -16,9 +16,9 @@ use crate::{
     PWDF_DRIVER_GLOBALS, STATUS_SUCCESS, ULONG, UNICODE_STRING, WCHAR, ntddk::RtlCopyUnicodeString,
 };
 
-/// The variables that the framework sets and the bindings read. Their names and types are those of
-/// the WDK's entry library.
-#[allow(non_upper_case_globals, reason = "names are those of the WDK's entry library")]
+/// The variables that the framework sets and the bindings read. They have the same names and types
+/// as in the WDK's entry library.
+#[allow(non_upper_case_globals, reason = "the names are defined by the WDK's entry library")]
 pub mod globals {
     use core::ptr;
 
@@ -35,7 +35,7 @@ pub mod globals {
     }
     /// The framework's globals for the driver.
     pub static mut WdfDriverGlobals: PWDF_DRIVER_GLOBALS = ptr::null_mut();
-    /// True if the driver was built for a newer framework than the one to which it is bound.
+    /// True if the driver was built for a framework newer than the one that it is bound to.
     pub static mut WdfClientVersionHigherThanFramework: BOOLEAN = 0;
     /// The sizes of structures, if the framework has set them.
     pub static mut WdfStructures: WDF_STRUCT_INFO = ptr::null_mut();
@@ -83,8 +83,8 @@ const _: () = {
 /// calls from the entry code; such calls are sequential, on system threads.
 struct Shared<T>(UnsafeCell<T>);
 
-// SAFETY: the system loads and unloads a driver on one thread at a time, and
-// nothing else touches these.
+// SAFETY: the system loads and unloads a driver on one thread at a time, and nothing else accesses
+// the variables of this type.
 unsafe impl<T> Sync for Shared<T> {}
 
 /// The capacity, in characters, of the copy of the registry path.
@@ -167,14 +167,14 @@ unsafe extern "system" {
 
 /// The image's entry point. IRQL: `PASSIVE_LEVEL`.
 ///
-/// Returns the failure of the binding or of `DriverEntry`; `STATUS_SUCCESS`
-/// replaces any other success.
+/// Returns the status of the binding or of `DriverEntry` if it fails, and `STATUS_SUCCESS`
+/// otherwise.
 ///
 /// # Safety
 ///
 /// Only the system may call this function, once, with the driver object and the registry path.
-// SAFETY: the name is the one that the linker's options give as the entry point,
-// and no other symbol has the name.
+// SAFETY: the linker's options name this function as the entry point, and no other symbol has the
+// name.
 #[unsafe(no_mangle)]
 pub unsafe extern "system" fn FxDriverEntry(
     driver_object: PDRIVER_OBJECT,
@@ -185,10 +185,10 @@ pub unsafe extern "system" fn FxDriverEntry(
         // SAFETY: the arguments are the system's.
         return unsafe { DriverEntry(driver_object, registry_path) };
     }
-    // SAFETY: the destination is the entry code's own, with its buffer.
+    // SAFETY: the destination is the entry code's own string, which has a buffer.
     unsafe { RtlCopyUnicodeString(REGISTRY_PATH.0.get(), registry_path) };
     let driver_globals = &raw mut globals::WdfDriverGlobals;
-    // SAFETY: all four live as long as the image, and the loader may keep them.
+    // SAFETY: all four arguments live as long as the image, so the loader may keep the pointers.
     let bound = unsafe {
         WdfVersionBind(driver_object, REGISTRY_PATH.0.get(), BIND_INFO.0.get(), driver_globals)
     };
@@ -252,7 +252,7 @@ unsafe extern "C" fn unload_driver(driver_object: PDRIVER_OBJECT) {
 extern "C" fn unbind() {
     // SAFETY: the binding set the pointer.
     let public = unsafe { globals::WdfDriverGlobals };
-    // The status is ignored, because the driver is unloaded in any case. SAFETY: the arguments are
-    // those of the binding.
+    // The status is ignored, because the driver is unloaded in any case. SAFETY: the driver was
+    // bound with the same arguments.
     let _status = unsafe { WdfVersionUnbind(REGISTRY_PATH.0.get(), BIND_INFO.0.get(), public) };
 }

@@ -15,7 +15,7 @@
     clippy::all,
     clippy::nursery,
     clippy::pedantic,
-    reason = "names, types and documentation are those of the WDK's headers; not every feature has \
+    reason = "names, types and documentation come from the WDK's headers; not every feature has \
               items of every kind, and only unions need unsafe code for their bit fields"
 )]
 

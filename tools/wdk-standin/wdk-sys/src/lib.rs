@@ -9,7 +9,7 @@
 #![no_std]
 #![allow(
     clippy::cast_possible_truncation,
-    reason = "sizes of the WDK's structures fit the fields that hold them"
+    reason = "the sizes of the WDK's structures fit the fields that contain them"
 )]
 
 #[macro_use]

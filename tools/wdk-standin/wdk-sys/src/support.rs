@@ -1,5 +1,5 @@
 //! The types that bindgen adds to bindings: bit fields, arrays of unknown length, and opaque parts.
-//! Names and methods are those of bindgen.
+//! They have the same names and methods as bindgen's types.
 
 #![allow(
     non_camel_case_types,
@@ -228,7 +228,7 @@ impl<T> __IncompleteArrayField<T> {
     ///
     /// # Safety
     ///
-    /// The same as for [`Self::as_slice`].
+    /// The conditions of [`Self::as_slice`] apply.
     #[inline]
     pub const unsafe fn as_mut_slice(&mut self, len: usize) -> &mut [T] {
         // SAFETY: the caller guarantees the elements.

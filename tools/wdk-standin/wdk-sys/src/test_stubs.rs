@@ -1,7 +1,7 @@
 //! Definitions of symbols that a driver's image or the WDK libraries define, so that the tests of
 //! libraries that use wdk-sys can be linked. Nothing calls them.
 
-#![allow(non_upper_case_globals, reason = "names are those of the WDK's entry library")]
+#![allow(non_upper_case_globals, reason = "the names are defined by the WDK's entry library")]
 
 use core::ptr;
 

@@ -1,4 +1,4 @@
-//! The framework version for which the driver was built, and the oldest one with which it works.
+//! The framework version for which the driver was built, and the oldest one that it works with.
 
 use crate::ULONG;
 
@@ -7,7 +7,7 @@ pub const TARGET: ULONG = number(env!("WDK_STANDIN_KMDF_TARGET"));
 
 /// The oldest KMDF minor version with which the driver works: `minimum-kmdf-version-minor` in its
 /// metadata, or the version for which it was built.
-#[allow(non_upper_case_globals, reason = "the name is that of the WDK's headers")]
+#[allow(non_upper_case_globals, reason = "the WDK's headers define the name")]
 pub const WdfMinimumVersionRequired: ULONG = number(env!("WDK_STANDIN_KMDF_MINIMUM"));
 
 /// Parses a decimal number that the build script wrote.

@@ -109,8 +109,8 @@ const ROWS: [(&str, Place, [Cited; 3]); 13] = [
         State("enabled", "four", "record"),
         [One(186.0), One(186.0), One(106.0)],
     ),
-    ("an event more: code, bytes", Size("code"), [One(288.0), One(336.0), One(64.0)]),
-    ("an event more: read-only data, bytes", Size("read-only"), [One(38.0), One(50.0), One(16.0)]),
+    ("one more event: code, bytes", Size("code"), [One(288.0), One(336.0), One(64.0)]),
+    ("one more event: read-only data, bytes", Size("read-only"), [One(38.0), One(50.0), One(16.0)]),
 ];
 
 /// Returns the table of this run's and the cited figures.
@@ -173,10 +173,12 @@ mod tests {
         assert!(
             table.contains("| disabled: difference, four arguments | 77 | – | – | – | 5 | 3 |")
         );
-        assert!(table.contains("| an event more: code, bytes | – | 88 | – | – | 288 | 336 | 64 |"));
+        assert!(
+            table.contains("| one more event: code, bytes | – | 88 | – | – | 288 | 336 | 64 |")
+        );
     }
 
-    /// Returns the numbers in those lines of the source that contain a text.
+    /// Returns the numbers in those lines of the source that contain `text`.
     fn numbers(source: &str, text: &str) -> BTreeSet<String> {
         source
             .lines()

@@ -193,14 +193,13 @@ fn sizes(measured: &Value) -> impl Iterator<Item = Row> {
         ("writable data", "writable", 0.0),
     ];
     parts.into_iter().map(|(what, name, most)| Row {
-        what: format!("an event more: {what}, bytes"),
+        what: format!("one more event: {what}, bytes"),
         most: Some(most),
         figures: counted::sizes(measured, name),
     })
 }
 
-/// Returns the row that compares the record size of a manifest event with that of a `TraceLogging`
-/// event.
+/// Returns the row that compares the record sizes of a manifest event and a `TraceLogging` event.
 fn ratio(measured: &Value) -> Row {
     let [described, manifest, ..] = figures(measured, "enabled", "five", "record");
     Row {

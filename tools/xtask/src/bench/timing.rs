@@ -16,7 +16,7 @@ use crate::{
 
 /// The ways of writing in a loop that only writes: the name in the program's output and the title.
 /// This project's ways come first, then the peer, then only the call of `EtwWriteEx`. To time
-/// another declaration of the provider, add a line here, before the peer's, and one in
+/// another declaration of the provider, add a line to this list, before the peer's, and one in
 /// tools/bench/timing/src/measure.rs.
 const WRITES: [(&str, &str); 6] = [
     ("described", "TraceLogging"),
@@ -28,7 +28,7 @@ const WRITES: [(&str, &str); 6] = [
 ];
 
 /// The number of ways with goals, which come first. A provider with one stripe has no goal, because
-/// it is meant for drivers that write rarely and from one processor at a time.
+/// it is meant for drivers that write rarely and not from several processors simultaneously.
 const GOALS: usize = 2;
 
 /// The ways of writing in a loop over an array.

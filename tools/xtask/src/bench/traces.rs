@@ -43,7 +43,7 @@ struct Measured {
     arguments: &'static [&'static str],
     /// The minimum number of events per second of processor time on one thread.
     rate: Option<f64>,
-    /// The minimum ratio of the speed on all threads to that on one thread, with at least two
+    /// The minimum ratio of the speed on all threads to the speed on one thread, with at least two
     /// processors.
     speed_up: Option<f64>,
 }
@@ -103,8 +103,7 @@ fn timed(command: &Command, report: &Path) -> Result<Run> {
 }
 
 impl Run {
-    /// Returns the lower figures of two runs, except for the memory, for which it returns the
-    /// higher.
+    /// Returns the lower figures of two runs, but the higher figure for the memory.
     const fn best(self, other: Self) -> Self {
         Self {
             seconds: self.seconds.min(other.seconds),

@@ -43,7 +43,7 @@ impl Crate {
             for item in &self.modules[id].items {
                 finder.visit_item(item);
             }
-            // Alternative modules, of which `cfg` selects one, count as one module.
+            // Alternative modules that `cfg` selects from count as one module.
             let id = self.first_of_name(id);
             for (to, place) in finder.found {
                 let to = self.first_of_name(to);
@@ -112,7 +112,7 @@ impl Finder<'_> {
             "crate" | "self" | "super" => path.len() > 1,
             // A `use` is itself an edge; a re-export is an edge where the name is used.
             name => match module.names.get(name) {
-                // The path can lead through the imported module to one of its re-exports.
+                // The path can go through the imported module to one of its re-exports.
                 Some(Name::Imported(import)) => import.is_reexport || path.len() > 1,
                 Some(Name::Own) => false,
                 None => {
@@ -265,7 +265,7 @@ impl<'ast> Visit<'ast> for Finder<'_> {
     fn visit_macro(&mut self, invoked: &'ast Macro) {
         self.visit_path(&invoked.path);
         self.tokens(invoked.tokens.clone());
-        // Tokens that are expressions, like those of `format!`, can call methods.
+        // Tokens that are expressions, like `format!`'s, can call methods.
         let expressions = Punctuated::<Expr, Token![,]>::parse_terminated;
         for expression in expressions.parse2(invoked.tokens.clone()).iter().flatten() {
             Calls(self).visit_expr(expression);

@@ -126,7 +126,7 @@ fn packages(manifest: &Path) -> Result<Vec<Value>> {
 }
 
 /// Returns each cycle as a chain of modules, with the locations where each module uses the next:
-/// first cycles of single modules, then those of modules together with all modules inside them.
+/// first cycles of single modules, then cycles of modules together with all modules inside them.
 fn shown(modules: &Crate) -> Vec<String> {
     let edges = modules.edges();
     let siblings = modules.edges_of_siblings(&edges);
@@ -196,8 +196,7 @@ mod tests {
             ("a.rs", a),
             ("b.rs", "pub struct B;\n"),
         ]);
-        // A name that the module itself defines is an edge to that module, and so is a use of a
-        // child.
+        // A name that the module itself defines is an edge to that module, as is a use of a child.
         let found = cycles(&[("lib.rs", "mod a;\npub use a::A;\npub struct B(A);\n"), ("a.rs", a)]);
         assert_eq!(found, ["  crate (lib.rs:3) -> crate::a (a.rs:1) -> crate"]);
     }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::tree::{Crate, Id, Name, ROOT};
 
-/// The maximum number of re-exports to follow for a name.
+/// The maximum number of re-exports to follow for one name.
 const MAX_STEPS: usize = 32;
 
 /// The target of a path: an item in a module, or the module itself.
@@ -112,7 +112,7 @@ impl Crate {
         all.and_then(|all| all.get(at)).map_or(&[], Vec::as_slice)
     }
 
-    /// Returns the first of several modules with the same path, of which `cfg` selects one.
+    /// Returns the first of the modules with the same path that `cfg` selects from.
     pub fn first_of_name(&self, id: Id) -> Id {
         self.modules[id].twin_of.unwrap_or(id)
     }

@@ -60,7 +60,7 @@ pub fn run() -> Result<()> {
     command.arg("--image").arg(&probes);
     command.arg("--out").arg(archive_of_probes());
     pass_on(command.arg("--certificate").arg(&folder))?;
-    // The first package is printed last, because it is the one to use.
+    // The first package is printed last, because users should use it.
     for (catalog, archive) in [("2", archive_with_catalog_2()), ("1", archive())] {
         let texts = root().join(PACKAGE_FILES);
         let mut command = cargo_etw::for_sample(["package", "--hardware-id", HARDWARE_ID])?;

@@ -132,8 +132,8 @@ impl Catalog {
         }
     }
 
-    /// Adds what the catalog lacks of a provider: the whole provider, or individual events and
-    /// names.
+    /// Adds a provider, or, if the catalog already contains it, the events and names that the
+    /// catalog's definition lacks.
     pub(crate) fn complete(&mut self, provider: &Provider) {
         let Some(known) = self.providers.get(&provider.guid) else {
             self.insert(vec![provider.clone()]);

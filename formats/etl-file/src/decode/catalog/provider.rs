@@ -12,9 +12,9 @@ use crate::decode::schema::Schema;
 pub struct Provider {
     /// The provider's name.
     pub name: String,
-    /// The GUID by which its events are decoded.
+    /// The GUID that its events are decoded with.
     pub guid: Guid,
-    /// The GUID by which sessions enable the provider, if it differs from `guid`.
+    /// The GUID that sessions use to enable the provider, if it differs from `guid`.
     pub control_guid: Option<Guid>,
     pub(crate) levels: HashMap<u8, Arc<str>>,
     pub(crate) tasks: HashMap<u16, Arc<str>>,
@@ -99,13 +99,13 @@ impl Provider {
         found
     }
 
-    /// Returns the event with an id and version.
+    /// Returns the event with this id and version.
     #[must_use]
     pub fn event(&self, id: u16, version: u8) -> Option<&EventDefinition> {
         self.events.get(&(id, version))
     }
 
-    /// Returns the name of one of the provider's own levels.
+    /// Returns the name of a level that the provider defines.
     #[must_use]
     pub fn level(&self, value: u8) -> Option<&str> {
         self.levels.get(&value).map(AsRef::as_ref)
@@ -127,7 +127,7 @@ impl Provider {
         self.opcodes.get(&(task, value)).or_else(|| self.opcodes.get(&(0, value)))
     }
 
-    /// Returns the channel with a number.
+    /// Returns the channel with this number.
     #[must_use]
     pub fn channel(&self, value: u8) -> Option<&Channel> {
         self.channels.get(&value)

@@ -13,7 +13,7 @@ use crate::record::EventDescriptor;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SchemaError {
     /// The data ends within its fixed part.
-    #[error("it has {present} bytes; its fixed part takes {expected}")]
+    #[error("it is {present} bytes long; its fixed part alone needs {expected}")]
     Short {
         /// The number of bytes present.
         present: usize,
@@ -22,7 +22,7 @@ pub enum SchemaError {
     },
     /// The offset of a string points outside the data, or the string has no end.
     #[error(
-        "the offset {offset:#x} of the {what} does not lead to a string in its {present} bytes"
+        "the offset {offset:#x} of the {what} does not point to a string in its {present} bytes"
     )]
     Text {
         /// The string.
@@ -168,7 +168,7 @@ impl Key {
 struct Texts<'a>(&'a [u8]);
 
 impl Texts<'_> {
-    /// Returns the string at an offset, without trailing white space: TDH appends a space to
+    /// Returns the string at `offset`, without trailing white space: TDH appends a space to
     /// manifests' strings. Offset 0 means no string.
     fn get(self, what: &'static str, offset: u32) -> Result<Option<Arc<str>>, SchemaError> {
         if offset == 0 {
@@ -179,13 +179,13 @@ impl Texts<'_> {
         Ok((!text.is_empty()).then(|| text.into()))
     }
 
-    /// Returns the string at an offset, or `None` if it cannot be read: the event can be decoded
+    /// Returns the string at `offset`, or `None` if it cannot be read: the event can be decoded
     /// without it.
     fn optional(self, what: &'static str, offset: u32) -> Option<Arc<str>> {
         self.get(what, offset).ok().flatten()
     }
 
-    /// Returns the consecutive strings at an offset, up to an empty or unreadable one.
+    /// Returns the consecutive strings at `offset`, up to an empty or unreadable one.
     fn list(self, what: &'static str, offset: u32) -> Vec<Arc<str>> {
         let mut all = Vec::new();
         let mut next = offset;
@@ -202,7 +202,7 @@ impl Texts<'_> {
         all
     }
 
-    /// Returns the string at an offset, and its size including the NUL.
+    /// Returns the string at `offset`, and its size including the NUL.
     fn at(self, what: &'static str, offset: u32) -> Result<(String, u32), SchemaError> {
         let error = SchemaError::Text { what, offset, present: self.0.len() };
         let start = usize::try_from(offset).unwrap_or(usize::MAX);

@@ -66,7 +66,10 @@ pub(super) const CHUNK_NAME: &str = "ManifestData";
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Defect {
     /// The schema of an event is damaged.
-    #[error("the trace's schema of event {id} version {version} of provider {provider}: {why}")]
+    #[error(
+        "cannot use the trace's schema of provider {provider}, event {id} version {version}: \
+         {why}"
+    )]
     Event {
         /// The provider.
         provider: Guid,
@@ -78,10 +81,10 @@ pub enum Defect {
         why: SchemaError,
     },
     /// A map is damaged.
-    #[error("a map in the trace: {0}")]
+    #[error("cannot use a map in the trace: {0}")]
     Map(SchemaError),
     /// The manifest of an event source is damaged.
-    #[error("the trace's manifest of provider {provider} in process {process}: {why}")]
+    #[error("cannot use the manifest that process {process} wrote for provider {provider}: {why}")]
     Manifest {
         /// The provider.
         provider: Guid,
@@ -91,7 +94,9 @@ pub enum Defect {
         why: ManifestError,
     },
     /// A part of an event source's manifest that is skipped.
-    #[error("the trace's manifest of provider {provider} in process {process}: {why}")]
+    #[error(
+        "the manifest that process {process} wrote for provider {provider} is used in part: {why}"
+    )]
     Part {
         /// The provider.
         provider: Guid,
@@ -116,8 +121,8 @@ pub enum Defect {
     },
     /// Chunks of an event source's manifest are missing.
     #[error(
-        "the trace's manifest of provider {provider} in process {process} is incomplete: chunks are \
-         missing"
+        "the manifest that process {process} wrote for provider {provider} is incomplete: chunks \
+         are missing"
     )]
     Incomplete {
         /// The provider.
@@ -408,7 +413,7 @@ impl Maps {
         let Some(info) = map? else {
             return Ok(false);
         };
-        // Of several maps with the same name, the first is used.
+        // If several maps have the same name, the first is used.
         let map = Arc::new(info.map);
         self.0.entry((provider, info.name)).or_insert(map);
         Ok(true)
@@ -501,8 +506,8 @@ impl Schemas {
         &self.defects
     }
 
-    /// Adds an event source, or the parts that its other manifests lack: programs can write
-    /// different manifests for the same source.
+    /// Adds an event source. If the source is already known, adds only the parts that its earlier
+    /// manifests lack; programs can write different manifests for the same source.
     fn add_source(&mut self, provider: Provider) {
         let guid = provider.guid;
         let Some(known) = self.sources.get_mut(&guid) else {
@@ -529,7 +534,7 @@ impl fmt::Display for Counts {
         write!(f, "{} events, {} maps, {} manifests", self.events, self.maps, self.manifests)?;
         for (count, what) in [
             (self.other_sources, "of other sources"),
-            (self.dropped, "left out"),
+            (self.dropped, "omitted"),
             (self.defective, "defective"),
         ] {
             if count != 0 {

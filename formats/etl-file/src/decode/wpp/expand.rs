@@ -135,7 +135,7 @@ impl Format {
                 return rest;
             }
         }
-        // The escape sequences of message texts.
+        // The escape sequences in messages.
         let escapes = [("%", "%"), ("n", "\n"), ("r", "\r"), ("t", "\t"), ("b", " "), (".", ".")];
         for (escape, text) in escapes {
             if let Some(rest) = after.strip_prefix(escape) {

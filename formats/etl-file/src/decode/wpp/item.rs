@@ -76,7 +76,7 @@ pub enum Style {
 }
 
 impl Style {
-    /// Returns the style of an argument's first placeholder in a text.
+    /// Returns the style of an argument's first placeholder in a message's text.
     pub fn in_text(text: &str, number: u16) -> Option<Self> {
         let place = format!("%{number}!");
         let (_, rest) = text.split_once(place.as_str())?;
@@ -321,7 +321,7 @@ fn text(text: String) -> Read {
     of_text(Value::Text(text.clone()), text, None)
 }
 
-/// Returns a value that is shown as its own text.
+/// Returns a value that is shown in its `Display` form.
 fn shown(value: Value, number: Option<(u64, u8)>) -> Read {
     let text = value.in_sentence();
     of_text(value, text, number)

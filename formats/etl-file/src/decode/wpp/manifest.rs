@@ -1,4 +1,4 @@
-//! WPP messages as the events of a manifest, for drivers that leave WPP.
+//! WPP messages as the events of a manifest, for drivers that migrate from WPP.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -13,30 +13,30 @@ use super::Formats;
 use super::item::{Item, Names, Style};
 use super::tmf::{Argument, Format};
 
-/// The most keywords of a provider.
+/// The maximum number of a provider's keywords.
 const MAX_KEYWORDS: usize = 48;
-/// The most words of a message's text in an event's name.
+/// The maximum number of words that an event's name takes from a message's text.
 const MAX_WORDS: usize = 5;
-/// The level `Info`, of messages whose level is not known.
+/// The level `Info`, which messages with an unknown level get.
 const INFO: u8 = 4;
 
 /// The events of WPP messages.
 #[derive(Clone, Debug, Default)]
 pub struct Converted {
     /// A manifest with one provider and, for each message, an event in the order of the source files.
-    /// It needs no files of its own: names and texts are in it.
+    /// It needs no other files: it contains the names and the messages.
     pub manifest: Manifest,
-    /// The parts of messages that no event can have, and the assumptions about parts that TMF files do
-    /// not have.
+    /// The parts of messages that an event cannot express, and the assumptions about parts that TMF
+    /// files do not contain.
     pub notes: Vec<String>,
-    /// The number of messages that lost a part.
+    /// The number of messages that were not converted completely.
     pub changed: usize,
 }
 
 impl Formats {
-    /// Returns the messages as events of a provider with this name and GUID. The ids are numbers from 1, the
-    /// names come from the messages' texts, and the keywords are the flags, in the order of their first use,
-    /// because TMF files have no bits of flags.
+    /// Returns the messages as events of a provider with this name and GUID. The ids are numbers
+    /// from 1, the names come from the messages' text, and the keywords are the flags, in the order
+    /// of their first use, because TMF files do not contain the flags' bits.
     #[must_use]
     pub fn to_manifest(&self, provider: &str, guid: Guid) -> Converted {
         let mut formats: Vec<&Format> = self.iter().collect();
@@ -55,9 +55,9 @@ struct Converter {
     provider: Provider,
     texts: Vec<Text>,
     notes: Vec<String>,
-    /// The names of the messages that lost a part.
+    /// The indexes of the messages that were not converted completely.
     changed: BTreeSet<usize>,
-    /// The messages whose level is not known.
+    /// The number of messages whose level is unknown.
     without_level: usize,
     /// The number of messages whose numbers lose their form.
     reformatted: usize,
@@ -72,7 +72,7 @@ type MapKey = (bool, Vec<(u32, Arc<str>)>);
 impl Converter {
     fn message(&mut self, at: usize, format: &Format) {
         let Ok(id) = u16::try_from(at + 1) else {
-            self.note(at, format, "is left out: a provider has at most 65,535 event ids");
+            self.note(at, format, "is omitted: a provider can have at most 65,535 event ids");
             return;
         };
         let (properties, places) = self.properties(at, format);
@@ -153,8 +153,8 @@ impl Converter {
         found
     }
 
-    /// Returns the fields of a message, and for each argument's number its place: the number of the field,
-    /// or the name of an argument that is left out.
+    /// Returns the fields of a message, and a place for each argument's number: the number of the
+    /// field, or the text that replaces an omitted argument.
     fn properties(&mut self, at: usize, format: &Format) -> (Vec<Property>, Places) {
         let mut properties: Vec<Property> = Vec::new();
         let mut places = Places::new();
@@ -163,7 +163,7 @@ impl Converter {
             let (in_type, out_type, length) = match &argument.item {
                 Item::Unknown(item) => {
                     let what = format!(
-                        "loses the argument `{}`: the type {item} is not known",
+                        "loses the argument `{}`: the type {item} is unknown",
                         argument.name
                     );
                     self.note(at, format, &what);
@@ -174,7 +174,8 @@ impl Converter {
             };
             if argument.item == Item::Span {
                 let what = format!(
-                    "loses the form of the argument `{}`: a time span becomes a number of 100 ns",
+                    "loses the form of the argument `{}`: a time span becomes a count of 100 ns \
+                     units",
                     argument.name
                 );
                 self.note(at, format, &what);
@@ -272,7 +273,7 @@ impl Converter {
     }
 }
 
-/// The places of arguments by their number: the number of a field, or a text in its place.
+/// The places of arguments by their number: the number of a field, or the text that replaces it.
 type Places = HashMap<u16, Result<usize, String>>;
 
 fn property(name: String, in_type: InType, out_type: OutType, map: Option<usize>) -> Property {
@@ -286,7 +287,7 @@ fn property(name: String, in_type: InType, out_type: OutType, map: Option<usize>
     }
 }
 
-/// Returns the types of a field with an argument's value. A length of a field means the one before it.
+/// Returns the types of a field with an argument's value. `Size::Field` means the preceding field.
 fn types(item: &Item, argument: &Argument) -> (InType, OutType, Size) {
     use {InType as In, OutType as Out};
     let sized = |size: u8, style: Style| match (size, style) {
@@ -332,12 +333,12 @@ fn types(item: &Item, argument: &Argument) -> (InType, OutType, Size) {
     (in_type, out_type, Size::None)
 }
 
-/// Returns a name for a field from an expression in C: its last word that is no number or cast.
+/// Returns a name for a field from a C expression: the last word that is not a number or cast.
 fn name_of(expression: &str) -> String {
     let words = expression.split(|one: char| !one.is_ascii_alphanumeric() && one != '_');
     let is_name = |word: &&str| word.starts_with(|first: char| first.is_ascii_alphabetic());
     let mut words: Vec<&str> = words.filter(is_name).collect();
-    // The placeholders of arguments without an expression.
+    // `Arg` is the placeholder for an argument without an expression, not a name.
     words.retain(|word| *word != "Arg");
     words.last().map_or_else(|| "Value".to_owned(), |word| pascal(word))
 }
@@ -366,7 +367,7 @@ fn unique(name: &str, properties: &[Property]) -> String {
     candidate
 }
 
-/// The parts of a message that its event's text does not have.
+/// The parts of a message that its event's message does not contain.
 #[derive(Default)]
 struct Losses {
     parts: Vec<String>,
@@ -374,14 +375,14 @@ struct Losses {
     has_formats: bool,
 }
 
-/// Returns whether an argument's format has more than a type, such as `08x`.
+/// Returns whether an argument's format contains more than a type, such as `08x`.
 fn has_form(specification: &str) -> bool {
     let kind = ["I64", "I32"].iter().find_map(|size| specification.strip_prefix(size));
     let kind = kind.unwrap_or(specification);
     kind.ends_with('o') || kind.contains(|one: char| !one.is_ascii_alphabetic())
 }
 
-/// Returns a message's text with the numbers of fields, the words that are an event's name, and the losses.
+/// Returns a message's text with field numbers, the words for the event's name, and the losses.
 fn text(format: &Format, places: &Places) -> (String, Option<String>, Losses) {
     let mut out = String::new();
     let mut losses = Losses::default();
@@ -393,7 +394,7 @@ fn text(format: &Format, places: &Places) -> (String, Option<String>, Losses) {
                 '\n' => out.push_str("%n"),
                 '\r' => {}
                 '\t' => out.push_str("%t"),
-                // After a field, these would be its format or a part of its number.
+                // After a field, these characters would be its format or part of its number.
                 '!' if ends_with_field(out) => out.push_str("%!"),
                 '0'..='9' if ends_with_field(out) => {
                     out.push_str("!s!");
@@ -453,7 +454,7 @@ fn text(format: &Format, places: &Places) -> (String, Option<String>, Losses) {
     (out.trim().to_owned(), (!name.is_empty()).then_some(name), losses)
 }
 
-/// Returns whether a text ends with the number of a field.
+/// Returns whether text ends with the number of a field.
 fn ends_with_field(text: &str) -> bool {
     let before = text.trim_end_matches(|one: char| one.is_ascii_digit());
     let percent_signs = before.len() - before.trim_end_matches('%').len();

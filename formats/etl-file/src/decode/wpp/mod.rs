@@ -1,8 +1,8 @@
 //! The formats of WPP messages: the text of each message and the types of its arguments.
 //!
 //! A message in a trace has a GUID, a number and the bytes of its arguments. Its format is in a TMF
-//! file, or in a PDB annotation, from which tools generate TMF files. Microsoft does not document
-//! TMF files; this module reads the form that WPP's published configuration and tools produce
+//! file, or in a PDB annotation that tools convert to TMF files. Microsoft does not document TMF
+//! files; this module reads the form that WPP's published configuration and tools produce
 //! (ETL-14.12).
 
 mod expand;
@@ -87,8 +87,8 @@ impl Formats {
         self.by_key.values().map(AsRef::as_ref)
     }
 
-    /// Returns the formats of the messages for which a format with another text or other arguments was also
-    /// added, by GUID and number.
+    /// Returns the formats of messages for which a second format, with other text or arguments, was
+    /// also added, by GUID and number.
     pub fn clashing(&self) -> impl Iterator<Item = &Format> {
         self.clashing.iter().filter_map(|key| self.by_key.get(key)).map(AsRef::as_ref)
     }
@@ -153,7 +153,7 @@ impl Formats {
         defects
     }
 
-    /// The maximum number of defects to report for a text.
+    /// The maximum number of defects to report for one TMF file.
     pub const MAX_DEFECTS: usize = tmf::MAX_DEFECTS;
 
     /// Adds the format in a PDB annotation whose first string is `TMF:`. Ignores other annotations.

@@ -6,7 +6,7 @@ use etw_wire::Guid;
 
 use super::item::{Item, Style};
 
-/// The maximum number of defects to report for a text.
+/// The maximum number of defects to report for one TMF file.
 pub const MAX_DEFECTS: usize = 100;
 /// The maximum number of lines of a message's text.
 const MAX_TEXT_LINES: usize = 64;
@@ -90,7 +90,7 @@ struct Origin {
     source: Option<Arc<str>>,
 }
 
-/// Returns the formats in a text, and the first defects.
+/// Returns the formats in a TMF file's text, and the first defects.
 pub fn parse(text: &str) -> (Vec<Format>, Vec<Defect>) {
     let mut formats: Vec<Format> = Vec::new();
     let mut defects = Vec::new();
@@ -128,7 +128,7 @@ pub fn parse(text: &str) -> (Vec<Format>, Vec<Defect>) {
                 let mut whole = trimmed.to_owned();
                 let mut more = lines.clone();
                 let mut read = 1;
-                // A text can contain line breaks.
+                // A message's text can contain line breaks.
                 let has_text = whole.contains('"');
                 while has_text && text_of(&whole).is_none() && read < MAX_TEXT_LINES {
                     let Some((_, next)) = more.next() else {
@@ -248,7 +248,7 @@ fn keys(words: &str) -> Vec<(String, Arc<str>)> {
 /// remainder.
 fn text_of(line: &str) -> Option<(&str, &str, &str)> {
     let (before, rest) = line.split_once('"')?;
-    // The text can contain quotation marks, and so can a comment after it.
+    // The text, and a comment after it, can contain quotation marks.
     let end = rest.find("\" //").or_else(|| rest.trim_end().strip_suffix('"').map(str::len))?;
     let (text, after) = rest.split_at_checked(end)?;
     Some((before, text, after.strip_prefix('"')?))

@@ -10,8 +10,8 @@ const FRAGMENT: [u8; 4] = [0x0F, 1, 1, 0];
 const MORE: u8 = 0x40;
 const WHAT: &str = "template's XML";
 
-/// Reads the element of a fragment at an offset, if there is one. Drops white space; `%1` stands
-/// for the first field.
+/// Reads the element of the fragment at `at`, if there is one. Drops white space; `%1` stands for
+/// the first field.
 pub fn read(
     bytes: Bytes<'_>,
     at: usize,

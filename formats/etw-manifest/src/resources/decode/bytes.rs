@@ -18,7 +18,7 @@ impl<'a> Bytes<'a> {
         self.data.len()
     }
 
-    /// Returns `length` bytes at an offset.
+    /// Returns `length` bytes at `offset`.
     pub fn slice(
         &self,
         offset: usize,
@@ -68,7 +68,7 @@ impl<'a> Bytes<'a> {
         self.u32(offset, what).map(|value| value as usize)
     }
 
-    /// Checks the tag at an offset.
+    /// Checks the tag at `offset`.
     pub fn tag(&self, offset: usize, tag: [u8; 4]) -> Result<(), DecodeError> {
         let found = self.slice(offset, tag.len(), "tag")?;
         if found == tag { Ok(()) } else { Err(DecodeError::Tag { tag, offset }) }

@@ -20,7 +20,7 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// Returns the full limits for a resource of a size in bytes.
+    /// Returns the full limits for a resource of `size` bytes.
     pub const fn new(size: usize) -> Self {
         Self { fields: MAX_FIELDS, text: MAX_TEXT, lists: size.saturating_mul(MAX_REPETITION) }
     }

@@ -126,7 +126,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Returns the index of the map at an offset.
+    /// Returns the index of the map at offset `at`.
     pub fn map(&mut self, at: usize) -> Result<usize, DecodeError> {
         if let Some(known) = self.maps.get(&at) {
             return Ok(*known);

@@ -24,7 +24,7 @@ const FILTERS: u32 = 9;
 const EVENT_ATTRIBUTES: u32 = 12;
 const PROVIDER_ATTRIBUTES: u32 = 13;
 
-/// Reads the list at an offset.
+/// A function that reads the list at an offset.
 type ReadList<'a> = fn(&mut Reader<'a>, usize) -> Result<(), DecodeError>;
 
 impl<'a> Reader<'a> {

@@ -97,7 +97,7 @@ impl<'a> Reader<'a> {
         Ok(entries)
     }
 
-    /// Returns the text for the message id at an offset, if there is one.
+    /// Returns the string for the message id at `offset`, if there is one.
     pub fn message(
         &self,
         offset: usize,

@@ -71,7 +71,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Returns the index of the template at an offset.
+    /// Returns the index of the template at offset `at`.
     pub fn template(&mut self, at: usize) -> Result<usize, DecodeError> {
         const USER_DATA: u32 = 2;
         if let Some(known) = self.templates.get(&at) {

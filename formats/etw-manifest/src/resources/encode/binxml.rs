@@ -83,7 +83,7 @@ fn name(text: &str, out: &mut Bytes) -> Result<(), TryFromIntError> {
     Ok(())
 }
 
-/// Returns the hash by which readers find names.
+/// Returns the hash that readers use to find names.
 fn hash(text: &str) -> u16 {
     const FACTOR: u32 = 65599;
     let whole = text

@@ -75,7 +75,7 @@ impl Bytes {
         Ok(())
     }
 
-    /// Writes the length of the part that started at an offset and ends here.
+    /// Writes the length of the part from `start` to the current end, at the reserved offset `at`.
     pub fn put_length(&mut self, at: usize, start: usize) -> Result<(), TryFromIntError> {
         let length = u32::try_from(self.0.len() - start)?;
         self.put_u32(at, length);

@@ -277,7 +277,7 @@ impl<'a> Writer<'a> {
         self.out.slice(b"FLTR");
         let length = self.out.reserve(4);
         self.out.u32(u32::try_from(filters.len())?);
-        // mc.exe repeats the previous value here.
+        // Like mc.exe, repeat the last filter's value.
         let last = filters.last().and_then(|filter| filter.template);
         let junk = self.template(last);
         self.out.u32(junk);

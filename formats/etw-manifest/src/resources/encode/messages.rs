@@ -9,7 +9,7 @@ use crate::model::{Manifest, Provider, TextRef, Translation};
 /// The id of a message without references.
 pub const NONE: u32 = u32::MAX;
 
-/// The highest four bits of an id, by the kind of item that owns the message.
+/// The highest four bits of a message id, by the kind of item that owns the message.
 #[derive(Clone, Copy)]
 #[repr(u32)]
 enum Tag {

@@ -63,7 +63,7 @@ pub fn resources(manifest: &Manifest) -> Result<Vec<Resource>, EncodeError> {
         })
         .transpose()
     };
-    // A manifest without strings has only those of winmeta.xml, which are English.
+    // A manifest without strings has only winmeta.xml's strings, which are English.
     let first = if manifest.culture.is_empty() { "en-US" } else { &manifest.culture };
     let mut resources = Vec::new();
     resources.extend(table(first, message_table(manifest)?)?);

@@ -56,7 +56,7 @@ fn xml(template: &Template) -> Element {
     }
 }
 
-/// Returns the GUID by which event logs recognize equal templates: a hash of the XML and the types.
+/// Returns the GUID that event logs use to recognize equal templates: a hash of the XML and types.
 fn guid(xml: &Element, types: &[u8]) -> Guid {
     /// The version of a GUID that is derived from a name, in its bit position.
     const VERSION: u8 = 0x50;

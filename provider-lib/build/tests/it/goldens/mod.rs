@@ -77,7 +77,7 @@ fn read(path: &Path) -> Manifest {
     crate::helpers::read(&text)
 }
 
-/// Compares the resources generated from a manifest with those of an image.
+/// Compares the resources generated from a manifest with an image's resources.
 fn assert_makes(manifest: &Manifest, version: Version, image: &str) {
     let golden = golden(image);
     let templates = wevt_template(manifest, version).unwrap();
@@ -91,7 +91,7 @@ fn assert_same(ours: &[u8], theirs: &[u8], what: &str) {
     let differing = ours.iter().zip(theirs).position(|(one, other)| one != other);
     assert!(
         ours == theirs,
-        "{what} has {} bytes, but {} were generated; the first difference is at {differing:x?}",
+        "{what} is {} bytes long, but {} were generated; the first difference is at {differing:x?}",
         theirs.len(),
         ours.len()
     );
@@ -128,7 +128,7 @@ fn a_published_manifest_compiles_to_its_images_resources() {
     }
 }
 
-/// Restores the manifest version of the image. The published manifest is newer: it has one more
+/// Restores the image's version of the manifest. The published manifest is newer: it has one more
 /// event and eight more value names, four events have one more keyword, and one message differs.
 #[test]
 #[ignore = "needs published packages; `cargo xtask test` fetches them"]

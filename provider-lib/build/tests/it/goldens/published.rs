@@ -22,8 +22,8 @@ const MANIFESTS: [&str; 3] = [
     "msquic-2.5.1-beta/MsQuicEtw.man",
 ];
 
-/// The numbers of a manifest's events: all events, those in its declaration, and those whose
-/// fields, types and maps are the same in the declaration.
+/// The numbers of a manifest's events: all events, the events in its declaration, and the events
+/// whose fields, types and maps are the same in the declaration.
 #[derive(Debug, Default)]
 struct Counts {
     all: usize,

@@ -31,7 +31,7 @@ pub fn driver(folder: &Path) {
     fs::copy(root().join("Cargo.lock"), folder.join("Cargo.lock")).unwrap();
 }
 
-/// Returns the checkout's target folder, in which drivers built by tests share their dependencies.
+/// Returns the checkout's target folder; drivers built by tests share their dependencies in it.
 pub fn target() -> PathBuf {
     Path::new(env!("CARGO_TARGET_TMPDIR")).parent().unwrap().to_owned()
 }

@@ -658,7 +658,7 @@ exec qemu-system-x86_64 "${all[@]}"
         let arguments = ["--firmware", "uefi", "--only", "machine"];
         let ended = bench.run(&arguments);
         ended.assert(0, &[("machine", "passed")]);
-        // Each run has its own firmware variables; those of the installation stay unchanged.
+        // Each run has its own firmware variables; the installation's variables stay unchanged.
         let ended = bench.run(&arguments);
         ended.assert(0, &[("machine", "passed")]);
     }
@@ -711,7 +711,7 @@ exec qemu-system-x86_64 "${all[@]}"
             assert!(ended.errors.contains(&sentence), "{}", ended.errors);
             assert!(ended.errors.contains("has the serial log"), "{}", ended.errors);
         }
-        // The same folder can be reused.
+        // A run can reuse the folder of an earlier run.
         bench.words = String::new();
         let ended = bench.run(&NEEDS);
         ended.assert(0, &[("install", "passed")]);

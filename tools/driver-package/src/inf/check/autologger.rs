@@ -38,7 +38,7 @@ fn is_guid(text: &str) -> bool {
 }
 
 impl<'a> Check<'a> {
-    /// Checks the sessions that an install section adds, which Windows uses from a build on.
+    /// Checks the sessions that an install section adds. Windows uses the section from `build` on.
     pub(super) fn autologgers(
         &mut self,
         install: &Section,
@@ -132,7 +132,7 @@ impl<'a> Check<'a> {
         }
         let value = |key: &str| inf.value(name, key).and_then(number);
         if let Some(why) = conflict(value, inf.value(name, FILE)) {
-            self.report(section.line, format!("[{name}] is not possible: {why}"));
+            self.report(section.line, format!("[{name}] cannot be used: {why}"));
         }
         if let Some(file) = inf.entry(name, FILE) {
             let path = file.value(0);
@@ -164,7 +164,7 @@ impl<'a> Check<'a> {
         }
     }
 
-    /// Compares the sessions that an install section adds with those of the declaration.
+    /// Compares the sessions that an install section adds with the declaration's sessions.
     fn declared_sessions(
         &mut self,
         install: &Section,
@@ -182,8 +182,8 @@ impl<'a> Check<'a> {
                 self.report(
                     section.map_or(install.line, |section| section.line),
                     format!(
-                        "the session {name} is not added, for which the declaration of the provider {} \
-                         asks; add `{}` to [{}.Events]",
+                        "the file does not add the session {name} that the declaration of the \
+                         provider {} requests; add `{}` to [{}.Events]",
                         provider.name,
                         session.line("SECTION"),
                         install.name
@@ -252,7 +252,7 @@ impl<'a> Check<'a> {
         }
     }
 
-    /// Compares the numbers of a section with those of the declaration.
+    /// Compares the numbers of a section with the declaration's numbers.
     fn declared_numbers(
         &mut self,
         of: &str,
@@ -263,7 +263,7 @@ impl<'a> Check<'a> {
         for setting in settings {
             let key = setting.key;
             let wanted = declared.iter().find(|(known, _)| *known == key).map(|(_, value)| *value);
-            // Declarations do not have the others.
+            // Declarations cannot contain the other settings.
             if wanted.is_none() && setting.ident.is_none() {
                 continue;
             }

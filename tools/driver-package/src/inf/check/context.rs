@@ -111,7 +111,7 @@ impl<'a> Check<'a> {
         });
     }
 
-    /// Reports a violation of a rule if the mode has it.
+    /// Reports a violation of a rule if the mode has the rule.
     pub(super) fn judge(&mut self, rule: &Rule, line: impl Into<Option<usize>>, message: &str) {
         if let Some(severity) = rule.severity(self.mode) {
             let message = format!("{message} (infverif {})", rule.code);
@@ -119,8 +119,7 @@ impl<'a> Check<'a> {
         }
     }
 
-    /// Checks that each entry of a section has a key of the list, and a number in the range that the
-    /// list has for the key.
+    /// Checks that each entry of a section has a key of the list, and a number in the key's range.
     pub(super) fn settings(
         &mut self,
         section: &Section,
@@ -177,7 +176,7 @@ impl<'a> Check<'a> {
     }
 }
 
-/// Returns a section's entries with a key.
+/// Returns a section's entries with this key.
 pub(super) fn entries<'s>(section: &'s Section, key: &str) -> impl Iterator<Item = &'s Entry> {
     let has_key = move |entry: &&Entry| {
         let found = entry.key.as_deref();

@@ -194,8 +194,8 @@ impl<'a> Check<'a> {
             self.report(
                 section.line,
                 format!(
-                    "the channels in [{name}] are in a different order from those of the provider \
-                     {}, and the order determines the channels' keyword bits; {}",
+                    "the channels in [{name}] are in a different order from the channels of the \
+                     provider {}, and the order determines the channels' keyword bits; {}",
                     provider.name,
                     lines(&provider.channels)
                 ),

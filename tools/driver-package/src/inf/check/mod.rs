@@ -1,6 +1,6 @@
 //! The rules for a driver package's INF file.
 //!
-//! The rules are those of `infverif` that a KMDF or WDM driver's file can violate, with infverif's
+//! The rules are `infverif`'s rules that a KMDF or WDM driver's file can violate, with infverif's
 //! numbers, and the requirement that the file installs this driver.
 //! `docs/reference/driver-packaging.md` lists the sources.
 
@@ -36,8 +36,8 @@ const PARTS: [&str; 13] = [
     "Software", "FactDef", "LogConfigOverride", "PosDup", "WMI",
 ];
 
-/// Checks a stamped file against the requirements of a mode, and returns a diagnostic for each violation
-/// of a rule.
+/// Checks a stamped file against the requirements of `mode`, and returns a diagnostic for each
+/// violation of a rule.
 #[must_use]
 pub fn check(inf: &Inf, driver: &Driver, mode: Mode) -> Vec<Diagnostic> {
     let mut check = Check {
@@ -260,8 +260,8 @@ impl<'a> Check<'a> {
         }
     }
 
-    /// Returns the installed image: its path in the folder to which the file copies it. Where the mode
-    /// accepts only the driver store, this is the folder, whatever the file says.
+    /// Returns the path of the installed image, in the folder to which the file copies it. If the
+    /// mode accepts only the driver store, the folder is the driver store, whatever the file says.
     fn destination(&self) -> String {
         let image = self.driver.image.as_str();
         let inf = self.inf;
@@ -309,8 +309,8 @@ impl<'a> Check<'a> {
             self.report(
                 section.line,
                 format!(
-                    "a file has [{}] for a driver without a device, or [{}] for a driver of devices, \
-                     but not both (infverif 1212)",
+                    "a file must have [{}] for a driver without a device, or [{}] for a driver of \
+                     devices, but not both (infverif 1212)",
                     section.name, manufacturer.name
                 ),
             );
@@ -318,7 +318,7 @@ impl<'a> Check<'a> {
         if self.driver.adds_devices == Some(false) {
             self.warning(
                 manufacturer.line,
-                "the driver adds no devices, so Windows cannot start those of this file; a driver \
+                "the driver adds no devices, so Windows cannot start this file's devices; a driver \
                  without a device has a section [DefaultInstall.NTamd64] and no [Manufacturer]: \
                  `cargo etw inf new --primitive` writes such a file",
             );
@@ -416,7 +416,7 @@ impl<'a> Check<'a> {
         found
     }
 
-    /// Reports an architecture that drivers of this project cannot have.
+    /// Reports an architecture that this project's drivers do not support.
     fn architecture(&mut self, line: usize, architecture: &str) {
         if !["ntamd64", "ntarm64"].contains(&architecture.to_ascii_lowercase().as_str()) {
             self.report(
@@ -480,8 +480,8 @@ impl<'a> Check<'a> {
         found
     }
 
-    /// Checks an install section and the sections that belong to it. Windows uses it from a build on, if
-    /// it is not for all builds.
+    /// Checks an install section and the sections that belong to it. Windows uses the section from
+    /// `build` on, if it is not for all builds.
     fn install(&mut self, section: &'a Section, build: Option<u32>) {
         let inf = self.inf;
         if !self.installs.insert(section.name.to_ascii_lowercase()) {
@@ -566,7 +566,7 @@ impl<'a> Check<'a> {
         }
     }
 
-    /// Checks the services, and returns the name of the driver's.
+    /// Checks the services, and returns the name of the driver's service.
     fn services(&mut self, section: &'a Section) -> Option<&'a str> {
         const ASSOCIATED: u64 = 2;
         let services: Vec<&Entry> =
@@ -618,7 +618,7 @@ impl<'a> Check<'a> {
     /// Checks the driver's service.
     fn service(&mut self, service: &Section, is_device: bool) {
         let name = service.name.as_str();
-        // SERVICE_KERNEL_DRIVER, and SERVICE_FILE_SYSTEM_DRIVER, which minifilters have.
+        // SERVICE_KERNEL_DRIVER, and SERVICE_FILE_SYSTEM_DRIVER for minifilters.
         let types = if is_device { 1..=1 } else { 1..=2 };
         for (key, range) in [("ServiceType", types), ("StartType", 0..=4), ("ErrorControl", 0..=3)]
         {
@@ -750,7 +750,7 @@ impl<'a> Check<'a> {
             if let Some(known) = mode::REMOVING.iter().find(|known| known.eq_ignore_ascii_case(key))
             {
                 let message = format!(
-                    "{known} is not possible in a file for all editions of Windows, which only adds \
+                    "{known} cannot be used in a file for all editions of Windows, which only adds \
                      things; Windows removes them with the driver"
                 );
                 self.judge(&mode::REMOVES, entry.line, &message);

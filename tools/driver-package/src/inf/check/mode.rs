@@ -35,7 +35,7 @@ impl Mode {
         }
     }
 
-    /// Returns the mode with a name.
+    /// Returns the mode with this name.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|mode| mode.name() == name)
@@ -108,8 +108,8 @@ impl Rule {
         Self { code, declarative, universal, windows }
     }
 
-    /// Returns the severity in a mode, or `None` if the mode lacks the rule. Desktop is Windows with
-    /// exceptions.
+    /// Returns the severity in a mode, or `None` if the mode lacks the rule. Desktop has the rules
+    /// of Windows Driver, with exceptions.
     pub const fn severity(&self, mode: Mode) -> Option<Severity> {
         match mode {
             Mode::Declarative => self.declarative,
@@ -133,7 +133,7 @@ pub(super) static UNLOCKED: Rule = Rule::new(1324, [W, W, E]);
 /// A session's file is outside the folder for drivers' data.
 pub(super) static FILE_NOT_ISOLATED: Rule = Rule::new(1326, [W, W, E]);
 
-/// The directives that a universal INF file does not have.
+/// The directives that a universal INF file must not contain.
 pub(super) const REMOVING: [&str; 13] = [
     "BitReg", "DelFiles", "DelProperty", "DelReg", "DelService", "Ini2Reg", "LogConfig",
     "ProfileItems", "RegisterDlls", "RenFiles", "UnregisterDlls", "UpdateIniFields", "UpdateInis",

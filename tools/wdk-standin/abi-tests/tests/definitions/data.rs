@@ -39,7 +39,7 @@ fn set_of(features: &Value) -> &str {
     }
 }
 
-/// Returns a type in the notation of the sources, in which `long` has 32 bits.
+/// Returns a type in the notation of the sources, in which `long` is 32 bits wide.
 fn kind(short: &Value) -> String {
     let words: Vec<String> = compact(text(short))
         .split_inclusive(|one: char| !one.is_alphanumeric() && one != '_')

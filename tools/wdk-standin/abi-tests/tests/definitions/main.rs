@@ -56,7 +56,7 @@ fn types_are_those_of_the_bindings() {
 #[test]
 fn the_framework_has_the_functions_of_the_bindings() {
     let (ours, theirs) = (sources::framework(), data::framework());
-    compare("definitions of the framework", &ours, &theirs, 444);
+    compare("the framework's definitions", &ours, &theirs, 444);
 }
 
 #[test]

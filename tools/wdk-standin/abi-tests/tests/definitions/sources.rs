@@ -24,7 +24,7 @@ thread_local! {
     static FILES: RefCell<BTreeMap<String, Rc<Sets>>> = RefCell::default();
 }
 
-/// Returns a file's items; if the file is divided into sets, only those of one set.
+/// Returns a file's items. If the file is divided into sets, returns only the items of `set`.
 fn items(name: &str, set: &str) -> Vec<Item> {
     let sets = FILES.with_borrow_mut(|files| {
         let file = files.entry(name.to_owned());
@@ -308,7 +308,7 @@ pub fn assertions(set: &str) -> usize {
         .iter()
         .filter_map(|line| {
             let line = line.strip_prefix("[not(kmdf_1_33)] ").unwrap_or(line);
-            // The name is not an assertion; the size, the alignment and each offset are.
+            // The size, the alignment and each offset are assertions; the name is not.
             line.strip_prefix("layout ").map(|rest| rest.matches(',').count())
         })
         .sum()
