@@ -539,7 +539,7 @@ fn replaced(mut bytes: Vec<u8>, from: &[u8], to: &[u8]) -> Vec<u8> {
 #[test]
 fn a_pdb_without_the_authors_lines_is_noted() {
     let note = "etw_rules_driver.pdb has no line information for etw_rules_driver.sys, so diagnostics \
-                name functions only; set `debug = \"line-tables-only\"` for the profile";
+                name only functions; set `debug = \"line-tables-only\"` for the profile";
     let whole = fs::read(common::rules_driver().with_extension("pdb")).unwrap();
     let (_, said) = run_rules_with(&whole, "leaked-pool", &[]);
     assert!(said.contains("tests/drivers/rules/src/lib.rs:"), "{said}");

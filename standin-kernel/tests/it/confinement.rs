@@ -266,7 +266,7 @@ fn a_driver_leaves_by_no_system_call() {
         let said = attempt_with(folder.path(), Way::Library, *call, |command| {
             command.current_dir(folder.path())
         });
-        let refused = format!("the system call `{}` of Linux, which the confinement", call.0);
+        let refused = format!("the Linux system call `{}`, which the confinement", call.0);
         assert!(said.contains(&refused), "{call:?}: {said}");
         // Only the image, the trace and the victim remain.
         let left: Vec<_> = fs::read_dir(folder.path()).unwrap().collect();
@@ -281,7 +281,7 @@ fn no_other_instruction_makes_a_refused_call() {
     for call in [REFUSED[0], REFUSED[7], REFUSED[13]] {
         let try_by = |way| attempt(folder.path(), way, call, &[]);
         let name = call.0;
-        let refused = format!("the system call `{name}` of Linux, which the confinement refused");
+        let refused = format!("the Linux system call `{name}`, which the confinement refused");
         let said = try_by(Way::OwnMemory);
         assert!(said.contains(&refused), "{said}");
         // Linux reports the image's own instruction, unless Linux is too old.

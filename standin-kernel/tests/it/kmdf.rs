@@ -400,7 +400,7 @@ fn a_reference_keeps_an_object_from_being_destroyed() {
     bench.command(commands::REFERENCES);
     bench.assert_news(&["cleanup A", "deleted", "destroy A", "dereferenced"]);
     let bugcheck = bench.stops(commands::DEREFERENCE);
-    assert_says(&bugcheck, &["holds no reference to"]);
+    assert_says(&bugcheck, &["to which the driver holds no reference"]);
 }
 
 #[test]

@@ -28,8 +28,8 @@ fn objects_are_those_of_the_source() {
         "with Wait inside the timer's own callback",
         "inside the callback of the same work item",
         "with a WDF_PNPPOWER_EVENT_CALLBACKS whose Size is",
-        "with attributes that are not valid (STATUS_WDF_PARENT_ASSIGNMENT_NOT_ALLOWED",
-        "with 0, which is no WDF_DEVICE_FAILED_ACTION",
+        "with invalid attributes (STATUS_WDF_PARENT_ASSIGNMENT_NOT_ALLOWED",
+        "with 0, which is not a WDF_DEVICE_FAILED_ACTION",
     ];
     for part in parts {
         let is_there = warnings.iter().any(|warning| warning.message.contains(part));

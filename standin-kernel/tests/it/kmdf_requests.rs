@@ -76,7 +76,7 @@ fn more_information_than_the_buffer_has_is_a_bugcheck() {
         &bugcheck,
         &[
             "WdfRequestCompleteWithInformation was called from",
-            "with 65 bytes as the information, more than the 64 bytes of its buffer",
+            "with 65 bytes as the information, but its buffer is only 64 bytes long",
         ],
     );
 }

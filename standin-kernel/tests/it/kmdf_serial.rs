@@ -31,14 +31,14 @@ fn misuse_of_presentation_locks_is_a_bugcheck() {
         &[
             "WdfObjectAcquireLock was called from",
             "locks::device_control",
-            "a presentation lock that its caller already holds",
+            "by a thread that already holds the presentation lock",
         ],
     );
     let none = with_service("kmdf").stops(commands::ACQUIRE_OTHER_LOCK);
     assert_says(&none, &["a WDFOBJECT without a presentation lock"]);
     // The framework already holds the lock.
     let held = with_service("serial").stops(commands::ACQUIRE_LOCK);
-    assert_says(&held, &["a presentation lock that its caller already holds"]);
+    assert_says(&held, &["by a thread that already holds the presentation lock"]);
 }
 
 #[test]

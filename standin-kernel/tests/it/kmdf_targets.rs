@@ -39,7 +39,7 @@ fn settings_are_checked_as_the_framework_does() {
         .collect();
     assert_eq!(misused.len(), 2, "{misused:?}");
     assert!(misused[0].contains("WdfDeviceSetPnpCapabilities"), "{misused:?}");
-    assert!(misused[1].contains("without a successful WdfDeviceStopIdle"), "{misused:?}");
+    assert!(misused[1].contains("without a previous successful WdfDeviceStopIdle"), "{misused:?}");
     bench.leave();
 }
 

@@ -545,11 +545,11 @@ fn faults_are_reported() {
         ("fault-queue-forever", "would wait forever"),
         ("fault-device-timer", "which is not a device whose timer was initialized"),
         ("fault-detach", "that is not attached to a process"),
-        ("fault-watcher-unknown", "which is not a registration of ObRegisterCallbacks"),
+        ("fault-watcher-unknown", "which is not a registration from ObRegisterCallbacks"),
         ("fault-registry-irql", "ZwFlushKey was called at DISPATCH_LEVEL"),
         (
             "fault-registry-link",
-            "for a symbolic link of the registry, which the stand-in kernel does not provide",
+            "for a symbolic link in the registry, which the stand-in kernel does not provide",
         ),
         ("fault-registry-name", "with a bad pointer"),
         (
@@ -570,7 +570,7 @@ fn faults_with_resources_and_bitmaps_are_reported() {
         ("fault-resource-freed", "for a block with a resource (ERESOURCE) that was not deleted"),
         ("fault-resource-device", "for a device with a resource (ERESOURCE) that was not deleted"),
         ("fault-resource-upgrade", "for a resource that its caller already shares"),
-        ("fault-bitmap", "for 8 bits from bit 16, of a bitmap with 20 bits"),
+        ("fault-bitmap", "for 8 bits from bit 16 of a bitmap with 20 bits"),
     ] {
         let bugcheck = stops(service);
         assert!(bugcheck.message.contains(part), "{service}: {bugcheck}");
@@ -584,8 +584,8 @@ fn faults_with_events_and_components_are_reported() {
         ("fault-activity-raised", "without an activity id at DISPATCH_LEVEL"),
         ("fault-wmi-object", "which is not a data block object"),
         ("fault-wmi-no-block", "IoWMIWriteEvent was called from"),
-        ("fault-wmi-no-block", "which is not a block of pool"),
-        ("fault-component-idle", "that was not activated as often as it idles"),
+        ("fault-wmi-no-block", "which is not a pool block"),
+        ("fault-component-idle", "that was idled more often than it was activated"),
         ("fault-component-answer", "although no callback that it answers was called"),
         ("fault-component-twice", "registered with the power management framework"),
     ] {

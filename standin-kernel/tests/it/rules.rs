@@ -135,7 +135,7 @@ const WARNINGS: &[(&str, Rule, &str)] = &[
     ("v55-address", Rule::LeakingData, "at offset 0 of the event data"),
     ("v61-null", Rule::ActivityPointer, "with a null pointer for the activity id"),
     ("v62", Rule::ActivityCode, "the unknown control code 9"),
-    ("v63", Rule::ActivityNotRestored, "a different activity id than it was called with"),
+    ("v63", Rule::ActivityNotRestored, "a different activity id than at its call"),
     ("v64", Rule::OldActivityUsed, "which is the thread's previous id"),
 ];
 

@@ -97,7 +97,7 @@ fn events_are_expected_with_their_fields() {
     // An event can be expected only once.
     fails(
         &format!("{start}expect-event Read\nexpect-event Read"),
-        "line 6: no event Read was written since the last expected one; no event at all was",
+        "line 6: no event Read was written since the last expected one; no events were written at all",
     );
     let Err(said) = run(&format!("{start}expect-event Read\nclose"), &["--clients", "2"]) else {
         panic!("several clients");

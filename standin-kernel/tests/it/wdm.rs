@@ -87,15 +87,15 @@ fn a_pending_request_is_completed_later_or_cancelled() {
 #[test]
 fn faults_with_requests_are_reported() {
     for (command, part) in [
-        (commands::COMPLETE_TWICE, "which was completed before"),
+        (commands::COMPLETE_TWICE, "which is not a request or was already completed"),
         (commands::FORGET, "and did not complete the request"),
-        (commands::INITIALIZE_SENT, "for a request that another driver has and has not completed"),
-        (commands::FREE_SENT, "for a block with a request that another driver has"),
-        (commands::INITIALIZE_ALLOCATED, "which IoReuseIrp prepares for another use"),
-        (commands::ATTACH_ROUND, "to attach a device to one that is attached above it"),
-        (commands::STACK_ROUND, "lead back to themselves by AttachedDevice"),
-        (commands::DESCRIPTORS_ROUND, "whose memory descriptor lists lead back to themselves"),
-        (commands::TOO_MUCH, "with 9 bytes, more than the 8 of its output buffer"),
+        (commands::INITIALIZE_SENT, "for a request that another driver owns and has not completed"),
+        (commands::FREE_SENT, "for a block with a request that another driver owns"),
+        (commands::INITIALIZE_ALLOCATED, "which only IoReuseIrp can prepare for reuse"),
+        (commands::ATTACH_ROUND, "to attach a device to a device that is attached above it"),
+        (commands::STACK_ROUND, "form a cycle by AttachedDevice"),
+        (commands::DESCRIPTORS_ROUND, "whose memory descriptor lists form a cycle"),
+        (commands::TOO_MUCH, "with 9 bytes, but its output buffer is only 8 bytes long"),
     ] {
         let (_kernel, _driver, file) = open();
         let error = file.device_control(command, &[], 8).unwrap_err();
@@ -253,7 +253,7 @@ fn a_device_of_the_framework_that_a_driver_names_is_not_provided() {
     let (kernel, _driver, file) = open();
     let framework = kernel.load_as(&common::kmdf(), "control").unwrap();
     let message = stops_for(&file, r"\Device\KmdfControl");
-    let part = r"for \Device\KmdfControl, a device of the framework";
+    let part = r"for \Device\KmdfControl, which is a KMDF or simulated device";
     assert!(message.contains(part), "{message}");
     drop(framework);
 }
@@ -266,7 +266,7 @@ fn an_interface_of_the_framework_that_a_driver_names_is_not_provided() {
     let instance = device.instance_path().unwrap().replace('\\', "#");
     let link = format!(r"\??\{instance}#{{5f8a2f0e-7d1c-4d6e-9a53-0c4b7c8f2a11}}");
     let message = stops_for(&file, &link);
-    assert!(message.contains("a device of the framework"), "{message}");
+    assert!(message.contains("which is a KMDF or simulated device"), "{message}");
     kernel.leave_behind();
 }
 
@@ -275,7 +275,7 @@ fn a_device_of_the_test_that_a_driver_names_is_not_provided() {
     let (kernel, _driver, file) = open();
     let _lower = kernel.simulate_device(Some(r"\Device\Lower"), |_| RequestAction::Keep);
     let message = stops_for(&file, r"\Device\Lower\file");
-    let part = r"for \Device\Lower\file, a device of the framework or of the test";
+    let part = r"for \Device\Lower\file, which is a KMDF or simulated device";
     assert!(message.contains(part), "{message}");
 }
 
@@ -301,7 +301,7 @@ fn entries_of_the_event_log_are_kept() {
     let KernelError::BugCheck(bugcheck) = error.unwrap_err() else {
         panic!("a bugcheck");
     };
-    let part = "strings (1 from byte 200) do not end in it";
+    let part = "strings (1 from byte 200) extend past its end";
     assert!(bugcheck.message.contains(part), "{bugcheck}");
     drop(driver);
 }
@@ -313,7 +313,7 @@ fn dump_data_of_an_entry_are_whole_words() {
     let KernelError::BugCheck(bugcheck) = error.unwrap_err() else {
         panic!("a bugcheck");
     };
-    let part = "dump data of 3 bytes; the size is a multiple of 4";
+    let part = "3 bytes of dump data; the size must be a multiple of 4";
     assert!(bugcheck.message.contains(part), "{bugcheck}");
 }
 

@@ -302,7 +302,7 @@ fn faults_while_a_device_is_added_are_reported() {
         ),
         (
             "fault-unmarked",
-            "returned STATUS_PENDING for IRP_MN_QUERY_CAPABILITIES without a call of IoMarkIrpPending",
+            "returned STATUS_PENDING for IRP_MN_QUERY_CAPABILITIES without calling IoMarkIrpPending",
         ),
     ] {
         let (_kernel, driver) = load(service);
@@ -344,7 +344,7 @@ fn what_a_test_chooses_for_a_device_is_its_drivers() {
     assert_eq!(speed, Some(RegistryValue::Dword(7)));
     for error in [device.interrupt(0).err(), device.dma_read(0, 1).err()] {
         let error = error.unwrap().to_string();
-        assert!(error.contains("no interrupts and no DMA"), "{error}");
+        assert!(error.contains("does not provide interrupts or DMA"), "{error}");
     }
     device.remove().unwrap();
     driver.unload().unwrap();

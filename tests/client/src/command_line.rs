@@ -142,7 +142,7 @@ fn probes() -> Command {
             Arg::new("except")
                 .long("except")
                 .value_name("PROBE")
-                .help("A probe not to run; may be given several times")
+                .help("A probe not to run; can be repeated")
                 .action(ArgAction::Append),
         )
         .arg(flag("list", "List the probes"))

@@ -228,7 +228,7 @@ mod tests {
         for (said, part) in [
             (judge(pnp::START, pending, ok, true, false), "IoMarkIrpPending"),
             (judge(pnp::START, ok, ok, true, true), "instead of STATUS_PENDING"),
-            (judge(pnp::START, ok, bad, true, false), "at its completion"),
+            (judge(pnp::START, ok, bad, true, false), "which was completed with"),
             (judge(pnp::REMOVE, bad, bad, true, false), "must not fail it"),
             (judge(pnp::REMOVE, ok, ok, false, false), "passing it down"),
             (
