@@ -25,7 +25,7 @@ enum Class {
         is_signed: bool,
     },
     Enumeration,
-    /// A structure whose size is not that of an integer type, so it is passed by address.
+    /// A structure that is passed by address, because no integer type has its size.
     Structure,
 }
 

@@ -563,7 +563,7 @@ mod tests {
         let mut caller = Registers { rip: 77, ..Registers::default() };
         for (words, kept) in [(2000, STACK_WORDS), (3, 3), (0, 0)] {
             caller.set_rsp(from);
-            // SAFETY: the words are those of the vector.
+            // SAFETY: the words belong to the vector.
             unsafe { flight.caller.store(&caller, from + 8 * words) };
             flight.calls.store(1, Ordering::Relaxed);
             let call = flight.recorded().last_call.unwrap();

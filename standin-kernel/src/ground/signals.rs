@@ -460,7 +460,7 @@ mod tests {
             *register(unsafe { registers(context) }, libc::REG_RIP)
         };
         assert_eq!(after(SIGNAL, libc::SI_TKILL), copying);
-        // A fault at the instruction does.
+        // A fault at the instruction fails the copy.
         assert_eq!(Some(after(libc::SIGSEGV, libc::SI_KERNEL)), copy::after_fault(copying));
         Interruption::end();
     }

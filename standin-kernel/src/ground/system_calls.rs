@@ -99,7 +99,8 @@ pub fn are_reported() -> bool {
         if std::env::var_os(SETTING).is_some_and(|value| value == "made") {
             return false;
         }
-        // A program that is not position-independent lies below the images and would be reported too.
+        // A program that is not position-independent lies below the images and would also be
+        // reported.
         let own = [are_reported as *const () as u64, libc::syscall as *const () as u64];
         own.iter().all(|address| *address >= IMAGES.end) && dispatch(OFF, 0, 0)
     })

@@ -51,8 +51,8 @@ const NO_HARDWARE: KernelError = KernelError::NotProvided(
 
 /// The error for operations that only devices of WDM drivers support.
 const NO_STACK: KernelError = KernelError::NotProvided(
-    "the device is one of the framework, which handles plug-and-play requests for its driver; the \
-     stand-in kernel sends none",
+    "the device is a KMDF device; the framework handles Plug and Play requests for its driver, and \
+     the stand-in kernel sends none",
 );
 
 impl Device {

@@ -146,8 +146,8 @@ impl Kernel {
         self.load_as(path, &service)
     }
 
-    /// Loads a driver as [`Self::load`] does, under the given service name. The service gets a registry
-    /// key, whose path is passed to the driver's entry point.
+    /// Loads a driver like [`Self::load`], but under the given service name. The service has a
+    /// registry key, whose path is passed to the driver's entry point.
     ///
     /// # Errors
     ///
@@ -171,9 +171,8 @@ impl Kernel {
         SimulatedDevice::new(&self.runner, name, answer)
     }
 
-    /// Opens a device by a path (`CreateFile`): the device's name or a symbolic link, for
-    /// instance `\\.\MyDevice`, optionally followed by a file name. Control devices can be
-    /// opened too.
+    /// Opens a device by a path (`CreateFile`): the device's name or a symbolic link, for instance
+    /// `\\.\MyDevice`, optionally followed by a file name. Control devices can also be opened.
     ///
     /// # Errors
     ///

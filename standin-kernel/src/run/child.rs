@@ -121,7 +121,7 @@ fn watch(child: Pid, flight: &Flight, max_silence: Duration) -> Result<End> {
                 max_silence.as_secs()
             ),
             Ok(WaitStatus::Signaled(_, Signal::SIGSYS, _)) => {
-                "ended the process by the signal SIGSYS, with which the confinement refuses a system call"
+                "ended the process by the signal SIGSYS: the confinement refused a system call"
                     .to_owned()
             }
             Ok(WaitStatus::Signaled(_, signal, _)) => {

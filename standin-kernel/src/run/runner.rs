@@ -299,8 +299,8 @@ impl Run {
         Ok(Script::life_without_a_device())
     }
 
-    /// Reports the enabled or described providers that did not register, and names the providers
-    /// that did.
+    /// Reports the enabled or described providers that did not register, and names the registered
+    /// providers.
     fn missing_providers(
         &self,
         kernel: &Kernel,

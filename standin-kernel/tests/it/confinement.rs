@@ -301,7 +301,7 @@ fn no_other_instruction_makes_a_refused_call() {
         assert!(said.contains(&warning), "{said}");
         // Many Linux kernels do not support 32-bit calls at all.
         let said = try_by(Way::Interrupt);
-        let ended = said.contains("ended the process by the signal SIGSYS, with which");
+        let ended = said.contains("ended the process by the signal SIGSYS: the confinement");
         assert!(ended || said.contains("`int 80h`"), "{said}");
     }
 }

@@ -129,7 +129,7 @@ fn scenarios() -> Command {
 fn probes() -> Command {
     Command::new("probes")
         .about(
-            "Probe undocumented ETW behaviour of this Windows with the driver \
+            "Probe undocumented ETW behavior of this Windows with the driver \
              etw_probes_driver, and write the answers",
         )
         .arg(

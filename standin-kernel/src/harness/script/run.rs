@@ -139,7 +139,7 @@ impl Script {
         let (_, steps) = self.around_the_load();
         let mut hands = Hands::default();
         let host = Host::of(setting, Some(driver), self.expects_events());
-        // Events from the driver's entry point count too.
+        // Events from the driver's entry point also count.
         let events = take_events(host, 0)?;
         hands.keep(host, &events, observer);
         let result = take_all(steps, &mut hands, host, observer);

@@ -43,7 +43,7 @@ pub enum PagedSession {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(
     clippy::struct_excessive_bools,
-    reason = "each flag selects one of two outcomes of a separate behaviour"
+    reason = "each flag selects one of two outcomes of a separate behavior"
 )]
 pub struct UnspecifiedBehaviour {
     /// O1 (ETW-3.3.3): passes level 0 to a driver when every session enables level 0. If not set,
@@ -78,9 +78,9 @@ pub struct UnspecifiedBehaviour {
     pub direct_replaces_group: bool,
     /// O10 (ETW-6.1.11): the effect of paged memory on a session that enables drivers.
     pub paged_session: PagedSession,
-    /// O11 (ETW-6.5.9): the status of `EtwActivityIdControl` on a system thread, which has no thread
-    /// environment block (TEB), for codes that read or set the thread's activity id. With
-    /// `STATUS_SUCCESS`, system threads have activity ids too.
+    /// O11 (ETW-6.5.9): the status of `EtwActivityIdControl` on a system thread, which has no
+    /// thread environment block (TEB), for codes that read or set the thread's activity id. With
+    /// `STATUS_SUCCESS`, system threads also have activity ids.
     pub activity_without_teb: NtStatus,
     /// O12 (ETW-6.5.10): `MmGetSystemRoutineAddress` finds `EtwActivityIdControlKernel`. A driver
     /// that imports the routine is bound to it regardless.

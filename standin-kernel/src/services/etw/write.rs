@@ -265,7 +265,7 @@ fn deliver(
         });
     }
     let recorded = !reserved.is_empty();
-    // The timestamp is the same in all sessions, and later than those of all earlier events in these
+    // The timestamp is the same in all sessions, and later than every earlier timestamp in these
     // buffers.
     let counter = if counter == 0 { context.clock().counter() } else { counter };
     for (_, reservation) in reserved {

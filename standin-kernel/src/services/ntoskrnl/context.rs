@@ -50,7 +50,7 @@ pub struct Uses {
     pub wmi_events: Arc<WmiEvents>,
 }
 
-/// The state of ntoskrnl.exe's routines, except those of ETW.
+/// The state of ntoskrnl.exe's routines, except ETW's.
 pub struct Ntoskrnl {
     uses: Uses,
     printed: Mutex<Printed>,

@@ -20,7 +20,7 @@ enum Variable {
     Build,
     /// A `PVOID`, a `ULONG64`, a `LARGE_INTEGER` or a spin lock.
     Word(u64),
-    /// A pointer to a table of this many zeros.
+    /// A pointer to a zeroed table of this size in bytes.
     Zeros(usize),
     /// A structure of this size that begins with its version and is otherwise zero.
     Structure(usize, u32),

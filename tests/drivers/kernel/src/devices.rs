@@ -244,7 +244,7 @@ fn driver_keys(device: WDFDEVICE) {
     }
     same!(open_driver(3, 0, &mut key), INVALID_PARAMETER);
     same!(open_driver(0, 1, &mut key), INVALID_PARAMETER);
-    // The same key, opened by its path.
+    // This opens the same key by its path.
     let (status, same) =
         open(0, br"\Registry\Machine\System\CurrentControlSet\Services\devices\Parameters", 1);
     same!((status, number(same, b"Number")) == (0, 42), true);

@@ -108,7 +108,7 @@ impl Buffer {
     }
 
     const fn input(&self) -> &[u8] {
-        // SAFETY: the system's buffer has this many bytes of input, and until the request is
+        // SAFETY: the system's buffer has `self.input` bytes of input, and until the request is
         // completed, only `put`, which consumes the buffer, writes to it.
         unsafe { slice::from_raw_parts(self.address, self.input) }
     }
@@ -118,8 +118,8 @@ impl Buffer {
         if bytes.len() > self.output {
             return Err(STATUS_BUFFER_TOO_SMALL);
         }
-        // SAFETY: the system's buffer has at least this many bytes of output, and does not overlap
-        // `bytes`.
+        // SAFETY: the system's buffer has at least `bytes.len()` bytes of output, and does not
+        // overlap `bytes`.
         unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), self.address, bytes.len()) };
         Ok(bytes.len())
     }
@@ -212,7 +212,7 @@ fn place(request: WDFREQUEST) -> Result<Option<usize>, NTSTATUS> {
 /// Stores the table of callbacks in a request's buffer.
 fn callbacks(request: WDFREQUEST) -> Result<usize, NTSTATUS> {
     let buffer = Buffer::of(request, 0, size_of::<Callbacks>())?;
-    // SAFETY: the system's buffer has this many bytes of output, and nothing else uses it.
+    // SAFETY: the system's buffer has room for a `Callbacks`, and nothing else uses it.
     let bytes = unsafe { slice::from_raw_parts_mut(buffer.address, size_of::<Callbacks>()) };
     bytes.fill(0);
     // The system's buffer is aligned for any structure.

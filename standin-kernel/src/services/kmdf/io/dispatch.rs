@@ -200,7 +200,7 @@ pub fn cancel_on_queue(context: &Context, queue: u64, request: u64) {
 }
 
 /// If the driver marked a canceled request cancelable, makes the request's queue call
-/// `EvtRequestCancel`. Returns whether it did.
+/// `EvtRequestCancel`. Returns `true` if this call requested the callback.
 pub fn call_cancel_routine(context: &Context, handle: u64) -> bool {
     let (is_new, queue) = context.with::<RequestData, _>(handle, |request| {
         let is_new = request.is_cancelable() && !request.cancellation_due;

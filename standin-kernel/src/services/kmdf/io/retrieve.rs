@@ -184,7 +184,7 @@ pub fn requeue(context: &Context, request: u64) -> NtResult {
     Ok(())
 }
 
-/// Returns a request from the driver to the head of its queue, unless it is cancelled.
+/// Returns a request from the driver to the head of its queue, unless it is canceled.
 pub fn put_back(context: &Context, queue: u64, request: u64) {
     let is_cancelled = context.with::<RequestData, _>(request, |data| {
         data.stop = Stop::None;

@@ -73,7 +73,7 @@ pub struct Outgoing {
     pub status: Option<NtStatus>,
     /// The parameters of the last completion.
     pub parameters: Option<CompletionParameters>,
-    /// Set if the driver or a timer cancelled the request after it was sent.
+    /// Set if the driver or a timer canceled the request after it was sent.
     pub is_cancelled: bool,
     /// Set if the request has exceeded the driver's timeout.
     pub is_timed_out: bool,

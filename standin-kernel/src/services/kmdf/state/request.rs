@@ -64,7 +64,7 @@ pub struct RequestData {
     pub information: u64,
     /// `EvtRequestCancel` while the request is cancelable, otherwise 0.
     pub cancel_routine: u64,
-    /// Set if the sender or a purge cancelled the request.
+    /// Set if the sender or a purge canceled the request.
     pub cancelled: bool,
     /// Set if the driver must be notified of the cancellation.
     pub cancellation_due: bool,
@@ -192,12 +192,12 @@ impl RequestData {
         self.cancel_routine != 0 && !self.cancellation_delivered
     }
 
-    /// Returns whether the request was cancelled.
+    /// Returns whether the request was canceled.
     pub const fn is_cancelled(&self) -> bool {
         self.cancelled
     }
 
-    /// Marks the request as cancelled.
+    /// Marks the request as canceled.
     pub const fn set_cancelled(&mut self) {
         self.cancelled = true;
     }

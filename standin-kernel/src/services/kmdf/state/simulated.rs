@@ -50,7 +50,7 @@ pub struct Kept {
     /// The sender's request object.
     pub upper: u64,
     is_cancelable: bool,
-    /// Set if the sender cancelled the request.
+    /// Set if the sender canceled the request.
     pub is_cancelled: bool,
 }
 

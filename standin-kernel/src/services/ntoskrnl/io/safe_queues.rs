@@ -121,7 +121,7 @@ impl<'a> Locked<'a> {
         }
     }
 
-    /// Releases the lock, and calls the driver to complete a cancelled request.
+    /// Releases the lock, and calls the driver to complete a canceled request.
     fn complete_cancelled(self, irp: u64) {
         let (context, queue) = (self.context, self.queue);
         let routine = self.value.complete_cancelled;
@@ -180,7 +180,7 @@ fn insert_with(
     NtStatus::SUCCESS
 }
 
-/// Removes a request that is being cancelled from its queue.
+/// Removes a request that is being canceled from its queue.
 fn cancelled(context: &Context, irp: u64) {
     let link = context.read::<Irp>(irp).tail[LINK];
     let kind: u32 = context.read(link);
@@ -190,7 +190,7 @@ fn cancelled(context: &Context, irp: u64) {
     locked.complete_cancelled(irp);
 }
 
-/// Removes a request from its queue, unless it is being cancelled.
+/// Removes a request from its queue, unless it is being canceled.
 fn remove(context: &Context, queue: u64, its_context: At<CancelSafeContext>) -> u64 {
     let locked = Locked::new(context, queue);
     let irp = its_context.read(context).irp;
@@ -202,7 +202,7 @@ fn remove(context: &Context, queue: u64, its_context: At<CancelSafeContext>) -> 
     if is_taken { irp } else { 0 }
 }
 
-/// Removes the next request that is not being cancelled from its queue.
+/// Removes the next request that is not being canceled from its queue.
 fn remove_next(context: &Context, queue: u64, peek_context: u64) -> u64 {
     let locked = Locked::new(context, queue);
     let mut irp = locked.next(0, peek_context);

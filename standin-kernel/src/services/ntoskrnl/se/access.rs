@@ -132,8 +132,8 @@ fn mapped(mask: u32, mapping: [u32; 4]) -> u32 {
     specific
 }
 
-/// Returns those of the rights `wanted` that a list grants. Its entries are evaluated in order. If
-/// there is no list, all rights are granted.
+/// Returns the rights among `wanted` that an access control list grants. Its entries are evaluated
+/// in order. If there is no list, all rights are granted.
 fn granted(list: Option<&[u8]>, wanted: u32, owner: bool, all: &[Vec<u8>], map: [u32; 4]) -> u32 {
     let mut allowed = if owner { READ_CONTROL | WRITE_DAC } else { 0 };
     let mut denied = 0;
