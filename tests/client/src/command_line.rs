@@ -150,7 +150,7 @@ fn probes() -> Command {
             file_option("out", "The file to write the answers to, as JSON")
                 .default_value("answers.json"),
         )
-        .arg(file_option("with", "A file with earlier answers, to which the new ones are added"))
+        .arg(file_option("with", "A file with earlier answers, to which the new answers are added"))
         .arg(
             file_option("traces", "The folder for the sessions' files")
                 .value_name("FOLDER")

@@ -4,7 +4,7 @@
 #![expect(
     clippy::missing_panics_doc,
     clippy::must_use_candidate,
-    reason = "tests alone call these functions, and a panic fails them"
+    reason = "only tests call these functions, and a panic fails the test"
 )]
 
 pub mod decoders;

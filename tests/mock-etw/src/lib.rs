@@ -4,7 +4,7 @@
 #![allow(
     clippy::missing_panics_doc,
     clippy::must_use_candidate,
-    reason = "a panic fails the test that calls, and tests discard the calls that they do not check"
+    reason = "a panic fails the calling test, and tests discard the calls that they do not check"
 )]
 #![allow(clippy::significant_drop_tightening, reason = "a routine's state is locked while it runs")]
 

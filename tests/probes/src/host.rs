@@ -90,7 +90,7 @@ impl Recorded {
 /// A system to probe: it runs the driver `etw-probes-driver` and controls sessions.
 #[expect(
     clippy::missing_errors_doc,
-    reason = "a sentence of each operation describes its errors; a section each would hide the operations"
+    reason = "one sentence per operation describes its errors; separate sections would hide the operations"
 )]
 pub trait Host {
     /// Returns the system. Fails if the system cannot be identified.

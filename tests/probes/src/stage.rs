@@ -259,11 +259,9 @@ impl<'a> Stage<'a> {
             ))
         })?;
         let count = usize::try_from(table.count).unwrap_or(usize::MAX);
-        table
-            .callbacks
-            .get(..count)
-            .map(<[Callback]>::to_vec)
-            .ok_or_else(|| error(format!("the driver received {count} callbacks, too many")))
+        table.callbacks.get(..count).map(<[Callback]>::to_vec).ok_or_else(|| {
+            error(format!("the driver reports {count} callbacks, more than fit in its reply"))
+        })
     }
 
     /// Returns the last enable callback.

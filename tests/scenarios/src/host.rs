@@ -203,7 +203,7 @@ const PROVIDER_TRAITS: u16 = 12;
 /// sends requests to the sample driver's device.
 #[expect(
     clippy::missing_errors_doc,
-    reason = "a sentence of each operation describes its errors; a section each would hide the operations"
+    reason = "one sentence per operation describes its errors; separate sections would hide the operations"
 )]
 pub trait Host {
     /// Loads the driver and adds its device. Fails if the driver or the system fails.

@@ -609,7 +609,7 @@ unsafe extern "C" fn expand_in_thread(to: *mut c_void) {
 static NESTED: [AtomicU32; 2] = [const { AtomicU32::new(0) }; 2];
 
 /// Fills the expansion, and expands the stack again.
-#[expect(clippy::large_stack_arrays, reason = "the routine that is tested gives it the stack")]
+#[expect(clippy::large_stack_arrays, reason = "the tested routine gives it the stack")]
 unsafe extern "C" fn nest(_context: *mut c_void) {
     let mut memory = [0_u8; USED];
     core::hint::black_box(&mut memory).fill(7);
@@ -625,7 +625,7 @@ unsafe extern "C" fn nest(_context: *mut c_void) {
 const unsafe extern "C" fn nothing(_context: *mut c_void) {}
 
 /// Uses more stack than a thread has without an expansion.
-#[expect(clippy::large_stack_arrays, reason = "the routine that is tested gives it the stack")]
+#[expect(clippy::large_stack_arrays, reason = "the tested routine gives it the stack")]
 unsafe extern "C" fn fill(to: *mut c_void) {
     let mut memory = [0_u8; USED];
     core::hint::black_box(&mut memory).fill(7);

@@ -218,7 +218,7 @@ fn addresses() {
     same!(shared(0x260), version[3]);
 }
 
-/// A thread whose wait ends gets a higher priority, unless it has a real-time priority.
+/// A thread whose wait ends receives a higher priority, unless it has a real-time priority.
 fn priorities() {
     const NORMAL: u64 = 8;
     let mut event = Object::new();

@@ -8,7 +8,7 @@
 #![allow(
     clippy::cast_possible_wrap,
     clippy::cast_sign_loss,
-    reason = "the numbers of scripts fit the arguments that they are for"
+    reason = "the numbers in scripts fit their arguments"
 )]
 
 extern crate alloc;

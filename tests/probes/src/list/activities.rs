@@ -41,7 +41,7 @@ fn available(reply: &Reply, place: u32, otherwise: &str) -> Result<(), HostError
 
 fn ids_in(stage: &mut Stage<'_>, place: u32) -> Result<Values, HostError> {
     let reply = stage.ask_in(place, operation::ACTIVITY, 0)?;
-    available(&reply, place, "the driver could not ask")?;
+    available(&reply, place, "the driver could not run the operation in this context")?;
     let set = activity().to_bytes();
     let values = Values::default().with("irql", reply.irql).status("create", reply.statuses[2]);
     if place == place::DPC {
@@ -79,7 +79,7 @@ fn kernel_use(stage: &mut Stage<'_>, places: &[(&str, u32)]) -> Result<Values, H
     }
     for (name, place) in places {
         let reply = stage.ask_in(*place, operation::ACTIVITY_KERNEL, 0)?;
-        available(&reply, *place, "the driver could not ask")?;
+        available(&reply, *place, "the driver could not run the operation in this context")?;
         values = values
             .status(&format!("{name}_get"), reply.statuses[0])
             .status(&format!("{name}_set"), reply.statuses[1])

@@ -18,7 +18,7 @@ use crate::{
 pub const SCENARIOS: &[Scenario] = &[
     Scenario {
         name: "composite-of-two-sessions",
-        proves: "the provider gets the highest level, the union of the match-any masks and the \
+        proves: "the provider receives the highest level, the union of the match-any masks and the \
                  intersection of the match-all masks, and each session still records only the \
                  events that pass its own filter",
         requirements: &["R-E4", "R-E6", "R-O10"],
