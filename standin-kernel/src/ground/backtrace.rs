@@ -84,7 +84,7 @@ impl Place {
     }
 }
 
-/// Returns the path with which messages name a file: the path in the PDB, or a path relative to the
+/// Returns the path that messages show for a file: the path in the PDB, or a path relative to the
 /// build folder or current folder that contains the file.
 fn shown(file: &str) -> String {
     /// The folder that reproducible builds record instead of the build folder.

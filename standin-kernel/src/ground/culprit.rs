@@ -79,7 +79,7 @@ fn own(frames: &[Source]) -> Vec<bool> {
 }
 
 /// The functions that `#[wdk_etw::provider]` and `event!` generate. They are in the author's crate,
-/// and their line is the macro call's.
+/// and their line is the line of the macro call.
 ///
 /// For each event, a provider's module `p` has a function `p::name`. Its implementation is
 /// `p::name::__wdk_etw_call`, which calls `p::name::write`, which calls `p::__write_7`. `p::register`

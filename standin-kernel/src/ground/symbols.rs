@@ -174,7 +174,7 @@ fn demangled(name: &str) -> String {
     rustc_demangle::try_demangle(name).map_or_else(|_| name.to_owned(), |name| format!("{name:#}"))
 }
 
-/// Returns whether a PDB has line information for a file that is the author's.
+/// Returns whether a PDB has line information for one of the author's files.
 fn has_lines(pdb: &mut PDB<'_, Cursor<Vec<u8>>>) -> pdb::Result<bool> {
     let names = pdb.string_table()?;
     let information = pdb.debug_information()?;

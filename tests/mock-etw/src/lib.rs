@@ -150,7 +150,7 @@ impl Drop for Block {
     fn drop(&mut self) {
         let start = std::ptr::with_exposed_provenance_mut::<u8>(self.start);
         let block = std::ptr::slice_from_raw_parts_mut(start, self.bytes);
-        // SAFETY: the memory is a box's, and its only owner is being dropped.
+        // SAFETY: the memory belongs to a box, and its only owner is being dropped.
         drop(unsafe { Box::from_raw(block) });
     }
 }
@@ -206,7 +206,7 @@ impl Etw {
     }
 }
 
-// These locks are not the standard library's, because ThreadSanitizer sees only code that is
+// These locks do not come from the standard library, because ThreadSanitizer sees only code that is
 // compiled for it.
 static ETW: Mutex<Option<Etw>> = Mutex::new(None);
 /// Signaled when writes are no longer held.

@@ -29,7 +29,7 @@ pub fn add(context: &Context, irp: u64, request: Request) {
     context.state().get::<Requests>().0.insert(irp, request);
 }
 
-/// Returns a request, if the address is a request's.
+/// Returns the request at an address, if there is one.
 pub fn find(context: &Context, irp: u64) -> Option<Request> {
     context.state().get::<Requests>().0.get(&irp).copied()
 }

@@ -56,7 +56,7 @@ impl Routine {
     pub fn find(name: &str) -> Self {
         let address = etw_driver_support::routine(name);
         assert!(!address.is_null(), "{name} is not found");
-        // SAFETY: the address is a routine's. The callers pass the arguments that the routine
+        // SAFETY: a routine starts at the address. The callers pass the arguments that the routine
         // requires, and the routine ignores the registers and slots of additional arguments.
         Self(unsafe { core::mem::transmute::<*mut c_void, Entry>(address) })
     }
@@ -68,7 +68,7 @@ impl Routine {
 
     /// Returns the routine at an address that [`Self::address`] returned.
     pub fn of(address: u64) -> Self {
-        // SAFETY: the address is a routine's, as above.
+        // SAFETY: a routine starts at the address, as above.
         Self(unsafe { core::mem::transmute::<*mut c_void, Entry>(address as *mut c_void) })
     }
 

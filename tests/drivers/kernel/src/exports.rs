@@ -57,7 +57,7 @@ pointers! {
 
 /// Reads variables with their declarations in wdk-sys.
 fn declared() {
-    // SAFETY: the declaration is the header's.
+    // SAFETY: the declaration matches the header.
     let types = unsafe { wdk_sys::PsProcessType };
     same!(types, variable("PsProcessType"));
     // SAFETY: the pointer is to the kernel's variable.
@@ -68,7 +68,7 @@ fn declared() {
     let opened = call!("ObOpenObjectByPointer", process, 512, 0, 4096, kind, 0, at(&mut handle));
     same!(low(opened), 0);
     same!(low(call!("ZwClose", handle)), 0);
-    // SAFETY: the declaration is the header's.
+    // SAFETY: the declaration matches the header.
     let absent = unsafe { wdk_sys::KdDebuggerNotPresent };
     same!(read::<u8>(absent as u64), 1);
     // SAFETY: as above.
@@ -136,7 +136,7 @@ fn log() -> u64 {
 pub fn recorder() {
     start();
     trace();
-    // SAFETY: the block is this driver's.
+    // SAFETY: the block belongs to this driver.
     unsafe { WppAutoLogStop(control(), driver()) };
     same!(log(), 0);
 }
@@ -147,7 +147,7 @@ pub fn recorder_left() {
 }
 
 fn start() {
-    // SAFETY: the block is this driver's.
+    // SAFETY: the block belongs to this driver.
     unsafe { WppAutoLogStart(control(), driver(), 0) };
     same!(log() != 0, true);
     // SAFETY: as above.

@@ -173,7 +173,7 @@ pub fn serve() {
                 unsafe extern "C" fn(*mut wdk_sys::DEVICE_OBJECT, *mut wdk_sys::IRP) -> i32,
             >(dispatch as *const c_void)
         };
-        // SAFETY: the object is this driver's.
+        // SAFETY: the object belongs to this driver.
         unsafe { (*object).MajorFunction[major] = Some(routine) };
     }
 }

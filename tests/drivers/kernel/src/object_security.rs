@@ -98,7 +98,7 @@ fn of_object(device: u64, handle: u64) {
         same!(set(DACL), 0);
         same!(query(DACL, 256, &mut buffer) == (0, 20 + 64), true);
         same!(buffer[0], 0x8004_0001_u32);
-        // The bytes are the list's, with its one entry.
+        // These bytes are the list with its only entry.
         same!(buffer[5..8] == [0x0040_0002, 1, 0x0018_0000], true);
         same!(low(call!("RtlSetOwnerSecurityDescriptor", descriptor, owner, 0)), 0);
         same!(set(OWNER | DACL), 0);

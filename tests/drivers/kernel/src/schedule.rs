@@ -259,7 +259,7 @@ fn many_work_items() {
     let queue = Routine::find("ExQueueWorkItem");
     for number in 0..IDS.len() {
         let item = &raw mut ITEMS as u64 + 32 * number as u64;
-        // SAFETY: the item is a static's, and nothing uses it yet.
+        // SAFETY: the item belongs to a static, and nothing uses it yet.
         unsafe { (item as *mut [u64; 4]).write([0, 0, routine, 0]) };
         queue.call(&[item, 1]);
     }

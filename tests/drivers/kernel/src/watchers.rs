@@ -78,8 +78,8 @@ static ALTITUDE: [u16; 6] = utf16(b"321000");
 impl Handles {
     fn new() -> Self {
         let routine = of(before_operation as *const c_void);
-        // The value in wdm.h's declaration is the address of the kernel's variable.
-        // SAFETY: the declaration is the header's.
+        // The value in wdm.h's declaration is the address of the kernel's variable. SAFETY: the
+        // declaration matches the header.
         let kind = unsafe { wdk_sys::PsProcessType } as u64;
         Self {
             operation: [kind, 1, routine, 0],

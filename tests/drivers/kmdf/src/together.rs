@@ -128,7 +128,7 @@ fn number(count: &AtomicU64) -> u32 {
 fn prepare() {
     let fast: *mut FAST_MUTEX = shared!(fast);
     let count: *mut i32 = fast.wrapping_byte_add(offset_of!(FAST_MUTEX, Count)).cast();
-    // SAFETY: the memory is a static's, and no other thread uses it yet.
+    // SAFETY: the memory belongs to a static, and no other thread uses it yet.
     unsafe { count.write(1) };
     let event = fast.wrapping_byte_add(offset_of!(FAST_MUTEX, Event)).cast();
     nt!(KeInitializeEvent, event, _EVENT_TYPE::SynchronizationEvent, 0);

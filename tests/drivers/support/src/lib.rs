@@ -63,7 +63,7 @@ macro_rules! wdf {
 #[macro_export]
 macro_rules! nt {
     ($name:ident $(, $argument:expr)* $(,)?) => {{
-        // SAFETY: pointers are the system's, or refer to driver memory that outlives the call's
+        // SAFETY: pointers come from the system, or refer to driver memory that outlives the call's
         // effects. Wrong calls are faults that a test expects.
         #[allow(clippy::macro_metavars_in_unsafe, reason = "arguments are values without unsafe code")]
         unsafe { ::wdk_sys::ntddk::$name($($argument),*) }

@@ -20,7 +20,7 @@ pub const fn current(irp: &IRP) -> *mut IO_STACK_LOCATION {
 
 /// Sets the buffer that receives a request's data.
 pub fn set_buffer(irp: *mut IRP, buffer: *mut u8) {
-    // SAFETY: the request is this driver's.
+    // SAFETY: this driver owns the request.
     let associated = unsafe { &mut (*irp).AssociatedIrp };
     associated.SystemBuffer = buffer.cast();
 }

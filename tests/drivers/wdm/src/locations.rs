@@ -30,13 +30,13 @@ fn allocate() -> *mut IRP {
 /// Sets the next stack location like `IoSetNextIrpStackLocation`. The driver uses the first
 /// location itself.
 fn take_location(irp: *mut IRP, device: *mut DEVICE_OBJECT) -> *mut IO_STACK_LOCATION {
-    // SAFETY: the request was allocated with several locations, and is this driver's.
+    // SAFETY: the request was allocated with several locations, and belongs to this driver.
     let request = unsafe { &mut *irp };
     // SAFETY: as above, and no location is in use.
     let own = unsafe { current(request).sub(1) };
     request.CurrentLocation -= 1;
     request.Tail.Overlay.__bindgen_anon_2.__bindgen_anon_1.CurrentStackLocation = own;
-    // SAFETY: the location is the request's.
+    // SAFETY: the location belongs to the request.
     unsafe { (*own).DeviceObject = device };
     own
 }
@@ -51,7 +51,7 @@ fn fill_read(at: *mut IO_STACK_LOCATION, length: usize) {
 
 /// Returns the number of bytes that a request has read.
 fn count(irp: *mut IRP) -> usize {
-    // SAFETY: the request is this driver's, and has returned.
+    // SAFETY: the request belongs to this driver, and has returned.
     let block = unsafe { &(*irp).IoStatus };
     block.Information as usize
 }
@@ -95,7 +95,7 @@ fn send_below(
     routine: Option<Routine>,
     context: PVOID,
 ) {
-    // SAFETY: the request is this driver's.
+    // SAFETY: this driver owns the request.
     let request = unsafe { &*irp };
     // SAFETY: the request has a location below this driver's.
     let next = unsafe { current(request).sub(1) };
@@ -126,7 +126,7 @@ static STEP: AtomicU32 = AtomicU32::new(0);
 pub fn forward_twice(device: *mut DEVICE_OBJECT) -> usize {
     let irp = allocate();
     let own = take_location(irp, device);
-    // SAFETY: the location is this driver's.
+    // SAFETY: the location belongs to this driver.
     let location = unsafe { &mut *own };
     location.MajorFunction = IRP_MJ_DEVICE_CONTROL as u8;
     location.Parameters.DeviceIoControl.IoControlCode = FORWARDED;

@@ -117,7 +117,7 @@ pub fn control(
 pub fn create(device: *mut DEVICE_OBJECT) -> *mut DEVICE_OBJECT {
     const DO_DEVICE_INITIALIZING: u32 = 0x80;
     let mut created: *mut DEVICE_OBJECT = ptr::null_mut();
-    // SAFETY: the device is this driver's.
+    // SAFETY: the device belongs to this driver.
     let driver = unsafe { (*device).DriverObject };
     let _status = nt!(
         IoCreateDevice,
@@ -137,7 +137,7 @@ pub fn create(device: *mut DEVICE_OBJECT) -> *mut DEVICE_OBJECT {
 
 /// Returns the number of stack locations that a request for the device requires.
 pub fn stack_size(device: *mut DEVICE_OBJECT) -> i8 {
-    // SAFETY: the device is this driver's.
+    // SAFETY: the device belongs to this driver.
     unsafe { (*device).StackSize }
 }
 

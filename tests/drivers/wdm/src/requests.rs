@@ -88,7 +88,7 @@ fn control(
     irp: *mut IRP,
     location: &mut IO_STACK_LOCATION,
 ) -> NTSTATUS {
-    // SAFETY: the request is this driver's.
+    // SAFETY: this driver owns the request.
     let request = unsafe { &mut *irp };
     // SAFETY: a device control has these parameters.
     let parameters = unsafe { location.Parameters.DeviceIoControl };
@@ -129,7 +129,7 @@ fn control(
             complete(irp, STATUS_SUCCESS, count)
         }
         commands::REFERENCES => {
-            // SAFETY: the device is this driver's.
+            // SAFETY: the device belongs to this driver.
             let count = unsafe { (*device).ReferenceCount };
             complete(irp, STATUS_SUCCESS, count.unsigned_abs() as usize)
         }

@@ -160,7 +160,7 @@ fn traced_requests(stage: &mut Stage<'_>) -> Result<(), Failure> {
     let input = [&id.to_bytes()[..], b"text"].concat();
     let answer = stage.control(file, traced(IOCTL_ECHO), &input, input.len())?;
     expect_equal("the output", &input, &answer.output)?;
-    // The requests have no room for the output, half an id, and an id but no string.
+    // The requests have no room for the output, only half an id, and an id without a string.
     for (length, room) in [(20, 19), (8, 20), (16, 20)] {
         let answer = stage.control(file, traced(IOCTL_ECHO), &input[..length], room)?;
         expect_equal("the status", &TOO_SMALL, &answer.status)?;

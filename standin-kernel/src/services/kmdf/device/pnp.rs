@@ -385,7 +385,7 @@ pub fn surprise_remove(context: &Context, device: u64) {
         tell(context, target, |data| data.device_left());
     }
     if !context.framework().exists(device) {
-        // The last open file was a target's.
+        // The last open file belonged to a target.
         return;
     }
     shut_down(context, device);

@@ -86,8 +86,8 @@ fn set_maximum_elements(context: &Context, enabler: Handle<EnablerData>, count: 
     });
 }
 
-/// Returns the maximum transfer length. It is the enabler's, because the number of map registers is
-/// not limited.
+/// Returns the maximum transfer length. It is the enabler's maximum, because the number of map
+/// registers is not limited.
 fn get_fragment_length(context: &Context, enabler: Handle<EnablerData>, direction: u32) -> u64 {
     let (length, is_system) =
         enabler.with(context, |data| (data.maximum_length(), data.is_system()));

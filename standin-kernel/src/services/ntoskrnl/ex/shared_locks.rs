@@ -71,7 +71,8 @@ fn attempt<const ALONE: bool>(context: &Context, lock: u64) -> Attempt {
     }
 }
 
-/// Tries to acquire a lock. Returns whether it succeeded. Bugchecks if the value is not a lock's.
+/// Tries to acquire a lock. Returns whether it succeeded. Bugchecks if a lock cannot have the
+/// current value.
 fn take<const ALONE: bool>(context: &Context, lock: u64) -> bool {
     match attempt::<ALONE>(context, lock) {
         Attempt::Taken => true,

@@ -195,19 +195,19 @@ fn write_device_of_driver(context: &Context, driver: u64, device: u64) {
     context.write(at, &device);
 }
 
-/// Runs `body` on a device. Bugchecks if the address is not a device's.
+/// Runs `body` on a device. Bugchecks if no device is at the address.
 pub fn with<R>(context: &Context, address: u64, body: impl FnOnce(&mut Device) -> R) -> R {
     let result =
         context.with_state(|devices: &mut Devices| devices.all.get_mut(&address).map(body));
     result.unwrap_or_else(|| context.stop_for_wrong(address, "a device object"))
 }
 
-/// Bugchecks if the address is not a device object's.
+/// Bugchecks if no device object is at the address.
 pub fn must_be_device(context: &Context, address: u64) {
     with(context, address, |_| ());
 }
 
-/// Returns the result of `body` for a device, if the address is a device's.
+/// Returns the result of `body` for the device at an address, if there is one.
 fn look<R>(context: &Context, address: u64, body: impl FnOnce(&Device) -> R) -> Option<R> {
     context.with_state(|devices: &mut Devices| devices.all.get(&address).map(body))
 }
@@ -312,7 +312,7 @@ pub fn dispatch_of(context: &Context, device: u64) -> Option<Dispatch> {
     look(context, device, |one| one.dispatch)?
 }
 
-/// Returns whether the address is a device object's.
+/// Returns whether a device object is at the address.
 pub fn is_device(context: &Context, address: u64) -> bool {
     context.state().get::<Devices>().all.contains_key(&address)
 }

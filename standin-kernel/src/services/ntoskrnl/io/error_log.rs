@@ -88,7 +88,7 @@ fn allocate(context: &Context, object: u64, size: u8) -> u64 {
     address
 }
 
-/// Takes an entry that a driver has allocated. Bugchecks if the address is not an entry's.
+/// Takes an entry that a driver has allocated. Bugchecks if no entry is at the address.
 fn take(context: &Context, entry: u64) -> Allocated {
     let taken = context.state().get::<Log>().allocated.remove(&entry);
     taken.unwrap_or_else(|| {

@@ -245,7 +245,7 @@ pub fn call_driver(context: &Context, device: u64, irp: u64) -> NtStatus {
     NtStatus::from_register(context.call_driver(what, routine, [device, irp]))
 }
 
-/// Bugchecks if the address is not a request's, or if the request was completed or freed.
+/// Bugchecks if no request is at the address, or if the request was completed or freed.
 pub fn must_be_request(context: &Context, irp: u64) {
     if irps::find(context, irp).is_some() {
         return;

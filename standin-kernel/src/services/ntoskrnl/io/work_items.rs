@@ -51,7 +51,7 @@ fn add(context: &Context, address: u64, object: u64, is_allocated: bool) {
     });
 }
 
-/// Runs `body` on a work item. Bugchecks if the address is not a work item's.
+/// Runs `body` on a work item. Bugchecks if no work item is at the address.
 fn with<R>(context: &Context, address: u64, body: impl FnOnce(&mut Item) -> R) -> R {
     let result = context
         .with_state(|Items(items)| items.iter_mut().find(|item| item.address == address).map(body));

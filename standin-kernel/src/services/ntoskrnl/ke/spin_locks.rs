@@ -45,7 +45,7 @@ fn initialize(context: &Context, lock: At<u64>) {
 enum Attempt {
     Taken,
     HeldBy(ThreadId),
-    /// The value is not a spin lock's.
+    /// A spin lock cannot have this value.
     NotALock(u64),
 }
 

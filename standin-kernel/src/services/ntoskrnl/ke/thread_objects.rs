@@ -131,7 +131,7 @@ pub fn object_of(context: &Context, identity: Identity) -> u64 {
     address
 }
 
-/// Returns whether a thread has ended, or `None` if the address is not a thread object's.
+/// Returns whether a thread has ended, or `None` if no thread object is at the address.
 pub fn has_ended(context: &Context, address: u64) -> Option<bool> {
     context.with_state(|all: &mut Objects| Some(all.threads.get(&address)?.has_ended))
 }
@@ -169,7 +169,7 @@ pub fn release_mutex(context: &Context) {
     with_current(context, |thread| thread.mutexes = thread.mutexes.saturating_sub(1));
 }
 
-/// Runs `body` on a thread's object. Bugchecks if the address is not a thread object's.
+/// Runs `body` on a thread's object. Bugchecks if no thread object is at the address.
 pub fn with<R>(context: &Context, address: u64, body: impl FnOnce(&mut ThreadObject) -> R) -> R {
     let result = context.with_state(|all: &mut Objects| all.threads.get_mut(&address).map(body));
     result.unwrap_or_else(|| context.stop_for_wrong(address, "a thread object"))

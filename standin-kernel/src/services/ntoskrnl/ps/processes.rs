@@ -81,7 +81,7 @@ fn lookup_thread(context: &Context, id: u64, to: At<u64>) -> NtResult {
     Ok(())
 }
 
-/// Returns the id and start time of a process. Bugchecks if the address is not a process object's.
+/// Returns the id and start time of a process. Bugchecks if no process object is at the address.
 pub fn known(context: &Context, object: u64) -> (u32, i64) {
     process_of(context, object)
         .unwrap_or_else(|| context.stop_for_wrong(object, "a process object"))

@@ -74,7 +74,7 @@ mod class {
     pub const PRIVATE_NAMESPACE: i32 = 42;
 }
 
-/// Returns the id of a token's process. Bugchecks if the address is not a token's.
+/// Returns the id of a token's process. Bugchecks if no token is at the address.
 fn process_of(context: &Context, token: u64) -> u32 {
     let process = tokens::process_of(token);
     process.unwrap_or_else(|| context.stop_for_wrong(token, "an access token"))
@@ -84,7 +84,7 @@ const fn is_system(process: u32) -> bool {
     process == Identity::SYSTEM.process
 }
 
-/// Returns the id of a process. Bugchecks if the address is not a process object's.
+/// Returns the id of a process. Bugchecks if no process object is at the address.
 fn id_of(context: &Context, process: u64) -> u32 {
     let known = thread_objects::process_of(context, process).map(|(id, _)| id);
     known.unwrap_or_else(|| context.stop_for_wrong(process, "a process object"))

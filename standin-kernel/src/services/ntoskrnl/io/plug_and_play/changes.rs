@@ -17,7 +17,7 @@ pub const ENTRIES: Entries = &[
     ("IoInvalidateDeviceRelations", DISPATCH, Routine::of(invalidate_relations)),
 ];
 
-/// Bugchecks if the address is not the address of a stack's physical device.
+/// Bugchecks if no stack's physical device is at the address.
 fn must_be_physical(context: &Context, device: u64) {
     if context.devices().node(device).is_none() {
         context.stop_for_wrong(device, "the physical device object of a device");

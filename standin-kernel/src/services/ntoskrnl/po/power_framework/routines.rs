@@ -85,7 +85,7 @@ fn stop(context: &Context, what: &str) -> ! {
     context.bugcheck(INTERNAL_POWER_ERROR, [0; 4], sentence, &context.backtrace())
 }
 
-/// Runs `body` on a device. Bugchecks if the handle is not a device's.
+/// Runs `body` on a device. Bugchecks if no device has the handle.
 fn with<R>(context: &Context, handle: u64, body: impl FnOnce(&mut Device) -> R) -> R {
     let result =
         context.with_state(|Devices(all)| all.get_mut(&handle).map(|one| body(&mut one.device)));
