@@ -273,7 +273,7 @@ fn protection_fault(trap: &Trap) -> (u64, String) {
         }
         Some(Cause::Interrupt(DEBUG_SERVICE)) => (
             BREAKPOINT,
-            "call of the debugger (the instruction `int 2Dh`), which is not attached,".to_owned(),
+            "debugger call (the instruction `int 2Dh`) with no debugger attached,".to_owned(),
         ),
         Some(Cause::Interrupt(number)) => (
             ACCESS_VIOLATION,

@@ -335,7 +335,7 @@ impl Driver {
             let logs = system.etw.recorder().take_left(|address| image.contains(address));
             if logs > 0 {
                 let message = format!(
-                    "{name} was unloaded without WppAutoLogStop for its log of the recorder ({logs} in all)"
+                    "{name} was unloaded without WppAutoLogStop for its recorder log ({logs} in all)"
                 );
                 violations.push(Violation::new(Rule::LeftQueued, message, Vec::new()));
             }

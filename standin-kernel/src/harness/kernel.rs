@@ -363,7 +363,7 @@ impl Kernel {
     /// Panics if the service name or the value name is invalid.
     pub fn set_parameter(&self, service: &str, name: &str, value: impl Into<RegistryValue>) {
         self.set_registry_value(&parameters_path(service), name, value)
-            .expect("the names are those of a service and of a value");
+            .expect("both names are valid in the registry");
     }
 
     /// Returns the current value in a service's parameters key, or `None` if there is none.

@@ -301,7 +301,7 @@ fn the_recorder_keeps_messages_until_it_stops() {
     assert_eq!((messages[0].level, messages[0].flag), (2, 1));
     assert_eq!(messages[0].guid.to_bytes(), [9; 16]);
     let error = driver.unload().expect_err("the log is left").to_string();
-    assert!(error.contains("without WppAutoLogStop for its log"), "{error}");
+    assert!(error.contains("without WppAutoLogStop for its recorder log"), "{error}");
     kernel.leave_behind();
     passes("recorder");
 }

@@ -207,7 +207,7 @@ pub fn arguments(written: &Written<'_>) {
     if call.activity.is_some() && call.activity == context.replaced_activity() {
         written.warn(Rule::OldActivityUsed, || {
             "with the activity id that EVENT_ACTIVITY_CTRL_CREATE_SET_ID returned, which is the \
-             thread's previous id; the thread has the new one"
+             thread's previous id; the thread has the new id"
                 .to_owned()
         });
     }

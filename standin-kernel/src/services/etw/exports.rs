@@ -102,7 +102,7 @@ fn etw_set_information(
                 context.warn(Rule::DescriptorTypeSwitch, || {
                     format!(
                         "for EventProviderUseDescriptorType with the bytes {bytes:02x?}; the \
-                         value is one byte, 0 or 1"
+                         value must be one byte, 0 or 1"
                     )
                 });
                 Err(NtStatus::INVALID_PARAMETER)

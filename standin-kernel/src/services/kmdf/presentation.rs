@@ -216,7 +216,7 @@ fn acquire(context: &Context, lock: Lock) {
             Rule::IrqlTooHigh,
             format!(
                 "{} was called at {before} from {} for the presentation lock of an object whose \
-                 callbacks are called at PASSIVE_LEVEL; the highest IRQL for it is {}",
+                 callbacks are called at PASSIVE_LEVEL; the highest IRQL for this lock is {}",
                 context.call().name,
                 context.caller(),
                 Irql::PASSIVE_LEVEL

@@ -45,7 +45,7 @@ const EVENT: u64 = std::mem::offset_of!(RemoveLock, event) as u64;
 fn initialize(context: &Context, lock: u64, _tag: u32, _minutes: u32, _highest: u32, size: u32) {
     if (size as usize) < size_of::<RemoveLock>() {
         context.stop_for_misuse(&format!(
-            "for a remove lock of {size} bytes; its size is at least {}",
+            "for a remove lock of {size} bytes; its size must be at least {}",
             size_of::<RemoveLock>()
         ));
     }

@@ -44,7 +44,7 @@ const fn name_of(kind: u8) -> &'static str {
         kind::NOTIFICATION_EVENT | kind::SYNCHRONIZATION_EVENT => "an event",
         kind::MUTANT => "a mutex",
         kind::PROCESS => "a process",
-        kind::QUEUE => "a queue, which only KeRemoveQueue waits for",
+        kind::QUEUE => "a queue; only KeRemoveQueue waits for queues",
         kind::SEMAPHORE => "a semaphore",
         kind::THREAD => "a thread",
         kind::NOTIFICATION_TIMER | kind::SYNCHRONIZATION_TIMER => "a timer",

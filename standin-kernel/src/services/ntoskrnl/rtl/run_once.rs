@@ -153,7 +153,7 @@ fn execute_in_region(
         // With this context, the initialization would never complete, and each later caller would
         // wait for it.
         context.stop_for_misuse(&format!(
-            "for {}, which returned the context 0x{value:016X}; the lowest 2 bits of a context are 0",
+            "for {}, which returned the context 0x{value:016X}; its lowest 2 bits must be 0",
             context.environment().images.function(routine)
         ));
     }

@@ -173,7 +173,7 @@ impl Query<'_> {
                 Rule::RegistryTypeUnchecked,
                 &format!(
                     "with RTL_QUERY_REGISTRY_DIRECT and without RTL_QUERY_REGISTRY_TYPECHECK \
-                     for {path}, that others than the system can write"
+                     for {path}, which others than the system can write"
                 ),
             );
         }
