@@ -276,7 +276,7 @@ fn filters(process: u64, has_folder: bool) -> Result<[BpfProgram; 2]> {
     }
     let mut allow = |call: Sysno, conditions: &[Condition]| {
         let conditions = conditions.iter().map(|(argument, operator, value)| {
-            // Only for pointers does the system use all 64 bits of an argument.
+            // The system uses all 64 bits of an argument only for pointers.
             let length = if call == Sysno::prlimit64 && *argument > 1 { Qword } else { Dword };
             SeccompCondition::new(*argument, length, operator.clone(), *value)
         });

@@ -183,7 +183,7 @@ fn violations_that_do_not_bugcheck_are_kept_as_warnings() {
 fn a_correct_driver_is_clean() {
     for service in [
         "well-behaved", "v51-good", "paged-at-passive",
-        // These services are correct behavior of third-party drivers.
+        // In these services, the driver does what correct third-party drivers do.
         "tracelogging", "global-channels", "common-keywords", "uninitialized-handle",
     ] {
         let found = run(service, KernelConfig::default());

@@ -111,7 +111,7 @@ fn one_with_the_client(stage: &mut Stage<'_>) -> Result<(), Failure> {
     stage.enable(session, Source::Provider(client()), &up_to(VERBOSE))?;
     let (answer, activity) = stage.traced_control(file, IOCTL_ECHO_IN_DPC, b"deferred", 8)?;
     expect_equal("the echo", &b"deferred".to_vec(), &answer.output)?;
-    // A request of the same client without an activity remains separate.
+    // A request that the same client sends without an activity does not belong to this one.
     stage.control(file, IOCTL_ECHO, b"other", 5)?;
     let recording = stage.stop(session)?;
     let all: Vec<Decoded> = recording.events.iter().map(|seen| seen.event.clone()).collect();
