@@ -72,14 +72,18 @@ pub fn drivers(build: &str) -> PathBuf {
 
 /// Returns the path of a file in the folder of samples to which `WDK_ETW_SAMPLES` refers.
 ///
-/// Tests that call this are ignored by default, because the samples must not be published and most
-/// machines do not have them.
+/// Tests that call this are ignored by default and in a module `samples`, so that `cargo xtask test`
+/// omits them: the samples must not be published, and most machines do not have them.
 ///
 /// # Panics
 ///
-/// Panics if the variable is not set or the file does not exist.
+/// Panics if the test is not in such a module, the variable is not set, or the file does not exist.
 #[must_use]
 pub fn sample(name: impl AsRef<Path>) -> PathBuf {
+    // The test harness gives a test's thread the name of the test, unless all tests run on the main
+    // thread.
+    let test = std::thread::current().name().unwrap_or_default().to_owned();
+    assert!(test == "main" || test.contains("samples::"), "move {test} to a module `samples`");
     let folder = env::var_os("WDK_ETW_SAMPLES").map_or_else(
         || panic!("WDK_ETW_SAMPLES is not set: this test needs the folder of samples"),
         PathBuf::from,

@@ -243,11 +243,15 @@ fn damaged_and_truncated_files_have_the_same_output_and_messages() {
     }
 }
 
-#[test]
-#[ignore = "needs WDK_ETW_SAMPLES, a folder of samples that must not be published"]
-fn a_trace_of_windows_has_the_same_output() {
-    let file = fs::read(etw_test_support::sample("etl/AMSITrace.etl")).unwrap();
-    assert_same_output("AMSI", &file, &OUTPUTS);
+mod samples {
+    use super::*;
+
+    #[test]
+    #[ignore = "needs WDK_ETW_SAMPLES, a folder of samples that must not be published"]
+    fn a_trace_of_windows_has_the_same_output() {
+        let file = fs::read(etw_test_support::sample("etl/AMSITrace.etl")).unwrap();
+        assert_same_output("AMSI", &file, &OUTPUTS);
+    }
 }
 
 #[test]
