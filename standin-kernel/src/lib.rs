@@ -28,18 +28,19 @@
 //!
 //! # Layers
 //!
-//! The code is in five folders, each of which depends only on those before it: `ground`
+//! The code is in five folders. Each depends only on the folders listed before it: `ground`
 //! (memory, images, the ABI, IRQLs, the clock), `execution` (stacks, gateways, threads, schedules,
-//! faults), `services` (the routines for drivers: pool, ntoskrnl.exe, KMDF, ETW), `harness` (the API for
-//! tests) and `run` (the command lines). Modules inside a folder have no cyclic dependencies.
+//! faults), `services` (the routines for drivers: pool, ntoskrnl.exe, KMDF, ETW), `harness` (the
+//! API for tests) and `run` (the command lines). Modules inside a folder have no cyclic
+//! dependencies.
 //!
 //! # What it does not do
 //!
-//! The crate is a test double that shows a driver, a controller or a consumer the behaviour of Windows;
-//! it is not an operating system. Time passes only through [`Kernel::advance`], waits, and readings of
-//! the clock. There are no USB devices and no file systems other than a folder of the test, and
-//! interrupts occur only when the test raises them. A driver may import routines that the crate does not
-//! provide, but the first call to one causes a bugcheck that names it.
+//! The crate is a test double that shows the behavior of Windows to a driver, a controller or a
+//! consumer; it is not an operating system. Time passes only through [`Kernel::advance`], waits,
+//! and readings of the clock. There are no USB devices and no file systems other than a folder of
+//! the test, and interrupts occur only when the test raises them. A driver may import routines that
+//! the crate does not provide, but the first call to one causes a bugcheck that names it.
 
 #![cfg(all(target_arch = "x86_64", target_os = "linux"))]
 #![allow(

@@ -14,7 +14,7 @@ use standin_kernel::{
 };
 use zerocopy::IntoBytes;
 
-/// The number of events that a thread writes between two readings of the time.
+/// The number of events that a thread writes between two readings of the clock.
 const PIECE: u32 = 500;
 
 /// The result of a run.
@@ -30,7 +30,7 @@ struct Run {
 struct Piece {
     start: Instant,
     end: Instant,
-    /// The part of the time in which the thread was ready to run but had no processor.
+    /// The part of the time in which the thread was ready to run but did not have a processor.
     waited: Duration,
 }
 
@@ -54,7 +54,7 @@ impl Piece {
 
 /// The operating system's statistics of a thread.
 struct Statistics {
-    /// Without this file, the thread is treated as never waiting.
+    /// If there is no such file, the thread counts as never waiting.
     file: Option<std::fs::File>,
     waited: u64,
 }
@@ -67,7 +67,7 @@ impl Statistics {
         statistics
     }
 
-    /// Returns the time since the last call in which the thread was ready to run but had no
+    /// Returns the time since the last call in which the thread was ready to run but did not have a
     /// processor.
     fn take_waited(&mut self) -> Duration {
         let mut text = [0; 64];
@@ -83,7 +83,7 @@ impl Statistics {
 }
 
 impl Run {
-    /// Returns the times of the pieces in which no thread waited for a processor longer than a
+    /// Returns the times of the pieces in which every thread waited for a processor for at most a
     /// tenth of the time. A thread that another thread wakes always waits a little.
     fn undisturbed(&self) -> impl Iterator<Item = Duration> {
         let is_undisturbed = |piece: &Piece| {
@@ -201,8 +201,8 @@ struct Comparison {
     lost: u32,
 }
 
-/// Compares two loads with alternating runs. Other load on the machine takes processors away, so
-/// the rates are the medians of the pieces in which every thread had a processor.
+/// Compares two loads with alternating runs. Other load on the machine uses processors too, so the
+/// rates are the medians of the pieces in which every thread had a processor.
 fn compare(sys: &Path, first: Load, second: Load) -> Comparison {
     const RUNS: usize = 15;
     let loads = [first, second];

@@ -20,7 +20,7 @@ const RENEW: &str = "WDK_ETW_RENEW";
 /// The path of the list of all provided routines.
 const LIST: &str = "docs/reference/provided-routines.md";
 
-/// The sources of the exports' IRQL limits.
+/// The document that lists the exports' IRQL limits.
 const REFERENCE: &str = include_str!("../../../docs/reference/kernel-exports.md");
 
 /// The number of parameters and the highest IRQL of each routine.
@@ -75,7 +75,7 @@ fn functions() -> Value {
     serde_json::from_str(&text).expect("functions.json is JSON")
 }
 
-/// Returns the IRQL that an annotation or a document names.
+/// Returns the IRQL with this name in an annotation or a document.
 fn level(name: &str) -> Option<Irql> {
     Some(match name {
         "PASSIVE_LEVEL" => Irql::PASSIVE_LEVEL,
@@ -89,7 +89,8 @@ fn level(name: &str) -> Option<Irql> {
 }
 
 /// Returns the highest IRQL that a function's annotations allow. If the annotations depend on an
-/// argument, returns the highest of their levels. Without annotations, returns `HIGH_LEVEL`.
+/// argument, returns the highest of their levels. If there are no annotations, returns
+/// `HIGH_LEVEL`.
 fn annotated(function: &Value) -> Irql {
     const MAX: &str = "_IRQL_requires_max_(";
     let conditional = function["sal"].as_array().into_iter().flatten();
@@ -151,7 +152,7 @@ fn exports_have_the_limits_of_the_headers() {
     let mut compared = 0;
     for (name, (_, ceiling)) in ntoskrnl() {
         let annotated = annotated(&functions["nt"][name]);
-        // Without an annotation, the limit comes from the documentation.
+        // If there is no annotation, the limit comes from the documentation.
         if annotated != Irql::HIGH_LEVEL {
             assert_eq!(ceiling, annotated, "{name}");
             compared += 1;

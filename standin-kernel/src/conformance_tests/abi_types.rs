@@ -14,17 +14,18 @@ use crate::{
     },
 };
 
-/// A class of header types that the calling convention and a kernel that reads memory treat alike.
+/// A class of header types that the calling convention, and a kernel that reads their memory, treat
+/// alike.
 #[derive(Debug, PartialEq, Eq)]
 enum Class {
-    /// A pointer or a handle, and the type that it points to.
+    /// A pointer or a handle, and the type to which it points.
     Pointer(String),
     Integer {
         bits: u32,
         is_signed: bool,
     },
     Enumeration,
-    /// A structure whose size is not that of an integer type, so it is passed by address.
+    /// A structure that is passed by address, because no integer type has its size.
     Structure,
 }
 
@@ -49,7 +50,8 @@ impl Headers {
         Self { functions: parse("functions.json"), types: parse("types.json") }
     }
 
-    /// Returns a routine's declaration. Framework table entries take the driver's globals first.
+    /// Returns a routine's declaration. Entries of the framework's table have the driver's globals
+    /// as their first parameter.
     fn declaration(&self, name: &str) -> Option<Declaration> {
         let text = |value: &Value| value.as_str().map(str::to_owned);
         let entry = &self.functions["kmdf"][name];
@@ -76,7 +78,8 @@ impl Headers {
         self.structure(self.types["alias"][name][0].as_str()?)
     }
 
-    /// Returns whether a structure starts with another structure, or has the same fields.
+    /// Returns whether a structure starts with another structure, or has the same fields as the
+    /// other.
     fn starts_with(&self, structure: &str, other: &str) -> bool {
         let fields = |name: &str| {
             let fields = self.types["struct"][name]["fields"].as_array();
@@ -186,17 +189,21 @@ impl Headers {
         let declared = &declaration.parameters;
         let mut found = Vec::new();
         let is_complete = if declaration.is_variadic {
-            // The routine takes as many arguments as fit in the four registers.
+            // The routine has as many parameters as fit in the four registers.
             declared.len() <= parameters.len() && parameters.len() == 4
         } else {
             declared.len() == parameters.len()
         };
         if !is_complete {
-            found.push(format!("it takes {parameters:?}, but the headers have {declared:?}"));
+            found.push(format!(
+                "its parameters are {parameters:?}, but the headers declare {declared:?}"
+            ));
         }
         for (place, (theirs, ours)) in declared.iter().zip(*parameters).enumerate() {
             if !self.is_type(theirs, *ours) {
-                found.push(format!("parameter {place} is {ours:?}, but the headers have {theirs}"));
+                found.push(format!(
+                    "parameter {place} is {ours:?}, but the headers declare {theirs}"
+                ));
             }
         }
         let is_result = declaration
@@ -205,7 +212,7 @@ impl Headers {
             .map_or(*result == Type::Void, |theirs| self.is_type(theirs, *result));
         if !is_result {
             let theirs = &declaration.result;
-            found.push(format!("the result is {result:?}, but the headers have {theirs:?}"));
+            found.push(format!("the result is {result:?}, but the headers declare {theirs:?}"));
         }
         found
     }
@@ -236,8 +243,8 @@ fn provided() -> BTreeMap<&'static str, Provided> {
         .collect()
 }
 
-/// The declarations of routines that the data lack, one per line: the result type, the name, and the
-/// parameter types.
+/// The declarations of routines that the data lack, one per line: the result type, the name, and
+/// the parameter types.
 const OTHERS: &str = include_str!("declarations.txt");
 
 /// Returns the declarations of [`OTHERS`].

@@ -24,7 +24,7 @@ const RENEW: &str = "WDK_ETW_RENEW";
 const LIST: &str = "docs/reference/coverage.md";
 
 /// Routines that check their arguments but have no effect that a driver without hardware can
-/// observe, because they set properties of things that do not exist here.
+/// observe, because they set properties of things that do not exist in the stand-in kernel.
 const WITHOUT_EFFECT: &[&str] = &[
     "CmRegisterCallback",
     "CmRegisterCallbackEx",
@@ -162,7 +162,7 @@ impl Coverage {
         }
     }
 
-    /// Returns the sample counts of the supported functions and of all functions, each summed up.
+    /// Returns the total sample counts of the supported functions, and of all functions.
     fn weight(&self, counts: &BTreeMap<String, usize>) -> (usize, usize) {
         let served = counts
             .iter()
@@ -172,7 +172,8 @@ impl Coverage {
         (served, counts.values().sum())
     }
 
-    /// Returns the number of routines that are supported, and the names of the others.
+    /// Returns the number of routines that are supported, and the names of the unsupported
+    /// routines.
     fn of<'a>(&self, names: &'a [String]) -> (usize, Vec<&'a str>) {
         let unique: BTreeSet<&str> = names.iter().map(String::as_str).collect();
         let (served, refused): (Vec<&str>, Vec<&str>) =

@@ -1,10 +1,11 @@
 //! The instructions with which inline functions of the WDK headers read and set the processor's state:
 //! the IRQL in CR8, the processor control region through GS, and the shared user data page.
 //!
-//! Each such instruction faults, and is served here. CR8 is the thread's IRQL, and a write to it is a
-//! call that raises or lowers the IRQL. A load from the region or page is executed by a copy of the
-//! instruction whose operand is in memory of this program. Registers, widths and flags are therefore
-//! as the processor sets them, whichever instruction the compiler chose.
+//! Each such instruction faults, and this module serves its access. CR8 is the thread's IRQL, and a
+//! write to it is a call that raises or lowers the IRQL. To load from the region or page, the
+//! thread executes a copy of the instruction whose operand is in this program's memory. The
+//! processor therefore sets registers, widths and flags correctly for any instruction that the
+//! compiler chose.
 
 use std::{cell::RefCell, cmp::Ordering, ffi::c_void, num::NonZeroUsize, ptr::NonNull, rc::Rc};
 
@@ -42,13 +43,13 @@ thread_local! {
 }
 
 /// Serves an instruction's access, so that the driver continues after the instruction. Bugchecks if
-/// the kernel does not provide the accessed data. Returns `false`, with the fault in the frame, if the
-/// instruction makes no such access.
+/// the kernel does not provide the accessed data. If the instruction makes no such access, returns
+/// `false`; the frame then contains the fault.
 pub fn serve(frame: &mut Frame) -> bool {
     let trap = &mut frame.trap;
     let original = SLOT.with_borrow(|slot| slot.as_ref()?.original_of(trap.registers.rip));
     if let Some(original) = original {
-        // The load was served, and the copied instruction faults for another reason.
+        // The load was served, but the copied instruction faulted for another reason.
         trap.registers.rip = original;
         return false;
     }
@@ -103,7 +104,7 @@ fn write_cr8(thread: &Rc<Thread>, instruction: &Instruction, frame: &mut Frame) 
     let to = Irql::from_number(number);
     let [_, _, _, rbx, rsp, rbp, rsi, rdi, _, _, _, _, r12, r13, r14, r15] = registers.general;
     let preserved = Preserved { low: [rbx, rbp, rsi, rdi], high: [r12, r13, r14, r15] };
-    // Unlike a call, the instruction pushes no return address, so its slot is below rsp.
+    // A call would push a return address below rsp; this instruction does not.
     let stack = rsp.wrapping_sub(8);
     let call = thread.enter(WRITE_CR8, instruction.next_ip(), stack, preserved);
     let context = Context::new(Rc::clone(thread), call);
@@ -118,7 +119,7 @@ fn write_cr8(thread: &Rc<Thread>, instruction: &Instruction, frame: &mut Frame) 
     frame.rip = instruction.next_ip();
 }
 
-/// Data that the kernel serves after a fault, and an offset in the data.
+/// The location of data that the kernel serves after a fault.
 #[derive(Clone, Copy)]
 enum Place {
     /// The processor control region.
@@ -136,7 +137,7 @@ impl Place {
         processor_block::offset_of(address).map(Self::Processor)
     }
 
-    /// Returns the bytes at the place, if the kernel provides them.
+    /// Returns the bytes at the location, if the kernel provides them.
     fn read(self, thread: &Rc<Thread>, length: usize) -> Option<Vec<u8>> {
         match self {
             Self::Processor(offset) => {
@@ -163,7 +164,7 @@ impl Place {
 }
 
 /// Makes the driver continue with a copy of an instruction that loads from a [`Place`]. Returns
-/// `false` if the instruction accesses none.
+/// `false` if the instruction does not access one.
 fn load(thread: &Rc<Thread>, instruction: &Instruction, frame: &mut Frame) -> bool {
     let trap = &frame.trap;
     let mut factory = InstructionInfoFactory::new();
@@ -210,7 +211,8 @@ fn load(thread: &Rc<Thread>, instruction: &Instruction, frame: &mut Frame) -> bo
     copied.is_some()
 }
 
-/// Returns whether a copy of an instruction elsewhere, with another memory operand, is equivalent.
+/// Returns whether a copy of an instruction, at another address and with another memory operand, is
+/// equivalent.
 fn is_plain(instruction: &Instruction) -> bool {
     let has_operand =
         (0..instruction.op_count()).any(|number| instruction.op_kind(number) == OpKind::Memory);
@@ -233,8 +235,8 @@ impl Slot {
 
     fn new() -> Option<Self> {
         let size = NonZeroUsize::new(PAGE)?;
-        // The slot is written before each use, and changing its protection each time would interrupt
-        // all processors that run this program.
+        // Each use writes the slot first. Changing its protection each time would interrupt all
+        // processors that run this program.
         let protection = ProtFlags::PROT_READ | ProtFlags::PROT_WRITE | ProtFlags::PROT_EXEC;
         // SAFETY: a fresh anonymous mapping aliases nothing.
         let mapping = unsafe { mmap_anonymous(None, size, protection, MapFlags::MAP_PRIVATE) };
@@ -245,7 +247,7 @@ impl Slot {
         self.mapping.addr().get() as u64
     }
 
-    /// Returns the address of the original instruction whose copy is at an address.
+    /// Returns the address of the instruction whose copy is at this address.
     fn original_of(&self, address: u64) -> Option<u64> {
         (address == self.address()).then_some(self.original)
     }
@@ -267,7 +269,7 @@ impl Slot {
         /// `jmp [rip]`, which jumps to the address that follows it.
         const JUMP: [u8; 6] = [0xFF, 0x25, 0, 0, 0, 0];
         let mut copy = *instruction;
-        // The forms with an absolute address have no equivalent relative to rip.
+        // Instructions with an absolute address have no equivalent form that is relative to rip.
         copy.set_code(match instruction.code() {
             Code::Mov_AL_moffs8 => Code::Mov_r8_rm8,
             Code::Mov_AX_moffs16 => Code::Mov_r16_rm16,

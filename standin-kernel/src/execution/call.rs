@@ -43,7 +43,7 @@ pub struct Call {
 }
 
 impl Call {
-    /// The placeholder for the last call of a thread whose drivers have made no calls.
+    /// The placeholder for the last call of a thread whose drivers have not called the kernel yet.
     pub const NONE: Self = Self {
         name: "(no call yet)",
         return_address: 0,

@@ -1,4 +1,4 @@
-//! The context of a call: its thread, its IRQL, and the caller's place in the driver.
+//! The context of a call: its thread, its IRQL, and the call site in the driver.
 
 use std::{ops::Deref, rc::Rc};
 
@@ -54,7 +54,7 @@ impl Context {
         self.call
     }
 
-    /// Describes the place of the current call: the innermost one in the author's code.
+    /// Describes the call site of the current call: the innermost call in the author's code.
     pub fn caller(&self) -> String {
         let backtrace = self.backtrace();
         if backtrace.is_empty() {
@@ -72,8 +72,8 @@ impl Context {
             NOT_HANDLED,
             [u64::from(status.bits()), self.call().return_address, 0, 0],
             self.sentence(&format!(
-                "{why} and raised {status}; the stand-in kernel does not dispatch exceptions, so a \
-                 handler of the driver does not run"
+                "{why} and raised {status}; the stand-in kernel does not dispatch exceptions, so \
+                 the driver's handler does not run"
             )),
             &self.backtrace(),
         )
@@ -84,12 +84,13 @@ impl Context {
         format!("{} was called from {} {what}", self.call.name, self.caller())
     }
 
-    /// Bugchecks because a driver broke a rule in its current call. `what` completes "was called from PLACE".
+    /// Bugchecks because a driver broke a rule in its current call. `what` completes "was called
+    /// from PLACE".
     pub fn stop_call(&self, rule: Rule, what: &str) -> ! {
         self.stop(rule, self.sentence(what))
     }
 
-    /// Polls until `ready` returns a value. `what` completes "waits forever for".
+    /// Polls until `ready` returns a value. `what` completes "would wait forever for".
     pub fn wait_for<T>(&self, what: &str, mut ready: impl FnMut() -> Option<T>) -> T {
         let mut looks = 0;
         loop {
@@ -106,7 +107,7 @@ impl Context {
                 continue;
             }
             if !self.give_way(looks) {
-                self.stop_call(Rule::Deadlock, &format!("and waits forever for {what}"));
+                self.stop_call(Rule::Deadlock, &format!("and would wait forever for {what}"));
             }
             looks += 1;
         }
@@ -140,7 +141,7 @@ impl Context {
         self.irql.replace(to)
     }
 
-    /// Lowers the IRQL. Below `DISPATCH_LEVEL`, pending work runs at once.
+    /// Lowers the IRQL. Below `DISPATCH_LEVEL`, pending work runs immediately.
     pub fn lower_irql(&self, to: Irql) {
         let from = self.irql();
         if to > from {
@@ -167,7 +168,7 @@ impl Context {
         self.call_driver_lowering(self.irql(), what, address, arguments)
     }
 
-    /// Calls a driver routine as [`Self::call_driver`] does. The routine must return at the IRQL `to`.
+    /// Calls a driver routine that must return at the IRQL `to`. See [`Self::call_driver`].
     pub fn call_driver_lowering<const N: usize>(
         &self,
         to: Irql,
@@ -178,8 +179,8 @@ impl Context {
         self.enter_driver(Some(to), what, address, arguments)
     }
 
-    /// Calls a driver routine that acquires or releases a lock as [`Self::call_driver`] does. The
-    /// routine may return at another IRQL.
+    /// Calls a driver routine that acquires or releases a lock, and so may return at another IRQL.
+    /// See [`Self::call_driver`].
     pub fn call_driver_with_lock<const N: usize>(
         &self,
         what: &str,
@@ -218,7 +219,7 @@ impl Context {
         }
         let state = outermost.then(|| self.host().driver_entered(self));
         let depth = Restored::replace(&self.depth, self.depth.get() + 1);
-        // Earlier raises of the IRQL must not be reported as raises by this call.
+        // Raises of the IRQL before this call must not be reported as raises by this call.
         let raises = self.raises.take();
         // SAFETY: the address was checked to be in code of a driver that is still mapped. The
         // driver's compiler makes the routine follow the Windows calling convention. Only this call
@@ -263,8 +264,8 @@ impl Context {
         }
         if let Some(register) = returned.changed_control() {
             let sentence = format!(
-                "{what} returned with {register} changed, which the calling convention preserves; the \
-                 kernel has put it back"
+                "{what} returned with {register} changed, which the calling convention requires it \
+                 to preserve; the kernel has restored it"
             );
             self.host().warn_once(Rule::FloatControl, &sentence);
         }
@@ -286,7 +287,7 @@ impl Context {
         )
     }
 
-    /// Calls a driver routine as [`Self::call_driver`] does, at a raised IRQL.
+    /// Calls a driver routine at a raised IRQL. See [`Self::call_driver`].
     pub fn call_driver_at<const N: usize>(
         &self,
         irql: Irql,
@@ -309,7 +310,8 @@ impl Context {
         result
     }
 
-    /// Fills `buffer` with the bytes at an address that the driver passed. Bugchecks for a bad address.
+    /// Fills `buffer` with the bytes at an address that the driver passed. Bugchecks for an invalid
+    /// address.
     pub fn read_into(&self, address: u64, buffer: &mut [u8]) {
         self.checked(memory::read_into(address, buffer));
     }
@@ -324,12 +326,14 @@ impl Context {
         self.checked(memory::write(address, value));
     }
 
-    /// Reads a structure at an address that the driver passed, unless null. Bugchecks for a bad address.
+    /// Reads a structure at an address that the driver passed, unless the address is null.
+    /// Bugchecks for an invalid address.
     pub fn read_optional<T: FromBytes + IntoBytes>(&self, address: u64) -> Option<T> {
         (address != 0).then(|| self.read(address))
     }
 
-    /// Writes a result to an address that the driver passed, unless null. Bugchecks for a bad address.
+    /// Writes a result to an address that the driver passed, unless the address is null. Bugchecks
+    /// for an invalid address.
     pub fn write_optional<T: IntoBytes + Immutable>(&self, address: u64, value: &T) {
         if address != 0 {
             self.write(address, value);
@@ -388,7 +392,8 @@ impl Context {
     }
 }
 
-/// The context in which a kernel service acts: the call, and the service's state for it.
+/// The context in which a kernel service acts: the call, and the state that the service keeps for
+/// it.
 #[derive(Clone)]
 pub struct ServiceContext<S> {
     /// The service's state for the call.

@@ -1,9 +1,9 @@
 //! Threads that a driver creates, and kernel threads that run a driver's work items.
 //!
-//! Each has an operating system thread, and thus its own stack, so that it can wait in the middle of
-//! driver code. It runs only while another thread of the kernel resumes it and waits for its next pause.
-//! A thread and the coroutine that it resumes therefore never run at the same time, and identical runs
-//! interleave identically.
+//! Each has its own operating system thread, and so its own stack, so that it can wait in the
+//! middle of driver code. It runs only while another thread of the kernel has resumed it and waits
+//! for its next pause. A thread and the coroutine that it resumes therefore never run at the same
+//! time, and identical runs interleave identically.
 
 use std::{io, rc::Rc, sync::Arc, time::Duration};
 
@@ -17,7 +17,7 @@ use super::{
     traps,
 };
 
-/// A coroutine, seen from the threads that resume it.
+/// A coroutine, as seen by the threads that resume it.
 pub struct Coroutine {
     resume: Sender<()>,
     pauses: Receiver<Pause>,
@@ -41,7 +41,8 @@ impl Coroutine {
         let (pause, pauses) = bounded(1);
         std::thread::Builder::new().name(format!("system thread {}", identity.thread)).spawn(
             move || {
-                // The other side drops the sender if the kernel ends before the coroutine starts.
+                // The resuming side drops the sender if the kernel ends before the coroutine
+                // starts.
                 if resumed.recv().is_err() {
                     return;
                 }
@@ -63,7 +64,7 @@ impl Coroutine {
         Ok(Self { resume, pauses })
     }
 
-    /// Lets the coroutine run until it pauses. A bugcheck in it ends `by` too.
+    /// Lets the coroutine run until it pauses. A bugcheck in the coroutine also ends `by`.
     pub fn resume(&self, by: &Thread) -> Pause {
         // Sending fails only after the coroutine has ended, which the receiver below then reports.
         let _sent = self.resume.send(());
@@ -78,16 +79,16 @@ impl Coroutine {
 /// The number of times that a wait lets other threads run before it advances time.
 const LOOKS: u32 = 10_000;
 
-/// The number of steps after which a wait without a deadline may count as endless. Otherwise a periodic
-/// timer could keep the wait going forever.
+/// The number of steps after which a wait without a deadline may count as endless. Without this
+/// limit, a periodic timer could prolong the wait forever.
 const STEPS: u32 = 10_000;
 
-/// The number of work items that run before time advances although more are queued, so that work that
-/// queues itself again does not stop the clock.
+/// The number of work items after which time advances although more items are queued, so that work
+/// that queues itself again does not stop the clock.
 const WORK_AT_A_TIME: u32 = 1000;
 
-/// Detects the end of a wait without a deadline that only the passage of time could end. The wait must
-/// take many steps and as much processor time as driver code may use without calling the kernel.
+/// Detects that a wait without a deadline is endless although time could still pass. The wait must
+/// take many steps, and as much processor time as driver code may use without calling the kernel.
 struct Patience<'a> {
     context: &'a Context,
     steps: u32,
@@ -103,7 +104,7 @@ impl<'a> Patience<'a> {
     /// Counts a step. Returns whether the limit is exceeded.
     fn is_over(&mut self) -> bool {
         self.steps = self.steps.saturating_add(1);
-        // The first steps take a fraction of a second.
+        // The first steps take only a fraction of a second, so the processor time is not read.
         if self.steps < STEPS || !self.steps.is_multiple_of(100) {
             return false;
         }
@@ -120,8 +121,8 @@ impl<'a> Patience<'a> {
 }
 
 /// Waits until `ready` returns `true` or the counter reads `deadline`. Returns the last result of
-/// `ready`. Without a deadline, `false` means that this kernel has no work left that could change the
-/// result, or that its work has not changed the result for a long time.
+/// `ready`. Without a deadline, `false` means that the kernel has no work left that could change
+/// the result, or that its work has not changed the result for a long time.
 pub fn wait_until(
     context: &Context,
     deadline: Option<i64>,
@@ -132,7 +133,7 @@ pub fn wait_until(
     let clock = host.clock();
     let has_passed = || deadline.is_some_and(|deadline| clock.last() >= deadline);
     if context.coroutine().is_some() {
-        // The threads that resume this one fire the timers, and detect that nothing is left to do.
+        // The threads that resume this one fire the timers, and detect that no work is left.
         let is_ready = loop {
             if ready() {
                 break true;
@@ -175,7 +176,7 @@ pub fn wait_until(
 /// Lets time pass until the counter reads `until`: fires timers as they come due, and runs pending work.
 pub fn pass_time(context: &Context, until: i64) {
     if context.coroutine().is_some() {
-        // Other threads run even if no time is left to pass.
+        // Other threads run even if `until` has already passed.
         context.pause(Some(until));
         wait_until(context, Some(until), || false);
         return;

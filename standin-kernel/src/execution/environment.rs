@@ -21,7 +21,7 @@ pub struct Environment {
     pub live_stacks: LiveStacks,
     /// The processor time that driver code may use without calling the kernel.
     pub time_limit: Duration,
-    /// Set if threads run in parallel, so that none of them may make pageable memory inaccessible.
+    /// Set if threads run in parallel, so that no thread may make pageable memory inaccessible.
     parallel: AtomicBool,
     has_crashed: AtomicBool,
     crash: Mutex<Option<BugCheck>>,
@@ -71,7 +71,7 @@ impl Environment {
         self.has_crashed.load(Ordering::Acquire)
     }
 
-    /// Records a bugcheck. Only the first bugcheck is kept.
+    /// Records a bugcheck. Only the first bugcheck is stored.
     pub fn crash(&self, bugcheck: &BugCheck) {
         self.crash.lock().get_or_insert_with(|| bugcheck.clone());
         self.has_crashed.store(true, Ordering::Release);
@@ -92,7 +92,7 @@ impl Environment {
         self.calls.load(Ordering::Relaxed)
     }
 
-    /// Records how much stack a call to the driver used.
+    /// Records the stack use of a call to the driver.
     pub fn note_stack(&self, what: &str, bytes: usize) {
         let mut stacks = self.stacks.lock();
         if let Some(most) = stacks.get_mut(what) {

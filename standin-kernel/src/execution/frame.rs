@@ -1,11 +1,12 @@
-//! An instruction of driver code that was interrupted to serve its access.
+//! The registers of an instruction of driver code that is interrupted so that its access can be
+//! served.
 
 use std::mem::offset_of;
 
 use crate::ground::signals::Trap;
 
-/// The registers of an interrupted instruction, on the stack of this program's code. The routine of
-/// [`super::intercept`] resumes the driver with them.
+/// The registers of an interrupted instruction, on the stack of this program's code. The routine in
+/// [`super::intercept`] resumes the driver with these registers.
 #[repr(C, align(64))]
 pub struct Frame {
     /// The general registers, in the processor's order. Of the two copies of the stack pointer,
@@ -19,7 +20,7 @@ pub struct Frame {
     pub state_bytes: u64,
     /// 1 if XSAVE saves the extended state, 0 if FXSAVE does.
     pub has_xsave: u64,
-    /// The address at which the driver continues.
+    /// The address at which the driver resumes.
     pub rip: u64,
     /// The code selector.
     pub cs: u64,

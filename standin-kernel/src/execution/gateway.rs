@@ -1,9 +1,9 @@
 //! The gateways from the driver into the kernel.
 //!
-//! A driver reaches every routine through a gateway: a few instructions, generated once per
-//! process, that leave the driver's stack and pass the routine to [`serve`]. Only [`serve`] makes
-//! the checks that apply to every call (the IRQL limit, the thread's call history), and creates the
-//! call's context, which the routine receives with its arguments.
+//! A driver calls every routine through a gateway: a few instructions, generated once per process,
+//! that leave the driver's stack and pass the routine to [`serve`]. Only [`serve`] makes the checks
+//! that apply to every call (the IRQL limit, the thread's call history), and creates the call's
+//! context, which the routine receives with its arguments.
 
 use std::{collections::HashMap, ffi::c_void, num::NonZeroUsize, ptr::NonNull, rc::Rc};
 
@@ -75,8 +75,8 @@ impl Gateways {
         self.entries
     }
 
-    /// Returns the address to bind an import to. Module names are compared without regard to case,
-    /// as in the Windows loader.
+    /// Returns the address to which an import is bound. Module names are compared without regard to
+    /// case, as in the Windows loader.
     pub fn find(&self, module: &str, name: &str) -> Option<u64> {
         self.importable
             .iter()
@@ -107,7 +107,7 @@ unsafe extern "win64" fn serve(
     stack: u64,
     entered: &Entered,
 ) -> u64 {
-    // This comes first, because the driver may have corrupted the thread's state.
+    // The call is recorded first, because the driver may have corrupted the thread's state.
     let caller = || {
         let call = Call { return_address, stack, preserved: entered.preserved, ..Call::NONE };
         (call.registers(), stack::top_of(stack))
@@ -126,7 +126,7 @@ unsafe extern "win64" fn serve(
         thread.stop(
             Rule::irql_of(entry.name),
             format!(
-                "{} was called at {} from {}; its highest IRQL is {}",
+                "{} was called at {} from {}; it may be called at IRQL <= {}",
                 entry.name,
                 call.irql,
                 thread.place(return_address),
@@ -148,8 +148,8 @@ unsafe extern "win64" fn serve(
 
 /// Assembles a gateway. It stores the register arguments in their home space, before the other
 /// arguments, switches from the driver's stack to this program's stack, and calls [`serve`] with
-/// the routine's entry, the return address, the driver's stack pointer, and the registers with
-/// which a stack walk finds the driver's frames. The code is position-independent.
+/// the routine's entry, the return address, the driver's stack pointer, and the registers that a
+/// stack walk needs to find the driver's frames. The code is position-independent.
 fn assemble(entry: &'static Entry) -> Vec<u8> {
     /// The home space for the callee's register arguments.
     const SHADOW: i32 = 0x20;
@@ -180,7 +180,8 @@ fn assemble(entry: &'static Entry) -> Vec<u8> {
         for (place, register) in (SHADOW..).step_by(8).zip(preserved) {
             a.mov(qword_ptr(rsp + place), register)?;
         }
-        // The driver's flags. This program's code cannot run with some of them.
+        // The driver's flags are stored and cleared, because this program's code cannot run with
+        // some of them set.
         a.pushfq()?;
         a.pop(rax)?;
         a.mov(qword_ptr(rsp + SHADOW + FLAGS), rax)?;

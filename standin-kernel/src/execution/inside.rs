@@ -1,4 +1,4 @@
-//! A coroutine's view of its thread, which runs only while resumed (see [`super::coroutine`]).
+//! A coroutine's view of its thread. The thread runs only while resumed (see [`super::coroutine`]).
 
 use std::cell::Cell;
 
@@ -21,7 +21,7 @@ pub enum Pause {
     BugCheck(Box<BugCheck>),
 }
 
-/// The thread's ends of the channels to the threads that resume it.
+/// The thread's ends of the channels that connect it to the threads that resume it.
 pub struct Inside {
     resumed: Receiver<()>,
     pauses: Sender<Pause>,
@@ -35,7 +35,7 @@ impl Inside {
         Self { resumed, pauses, is_polling: Cell::new(false) }
     }
 
-    /// Stops running until the thread is resumed. Returns `false` if it can no longer be resumed.
+    /// Stops the thread until it is resumed. Returns `false` if it can no longer be resumed.
     pub fn pause(&self, deadline: Option<i64>) -> bool {
         let pause = Pause::Waits { deadline, has_run: !self.is_polling.replace(true) };
         self.pauses.send(pause).is_ok() && self.resumed.recv().is_ok()

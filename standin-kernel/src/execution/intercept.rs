@@ -15,8 +15,8 @@ use crate::ground::signals::{Diversion, Trap, resume};
 
 const _: () = assert!(stack::DRIVER == -16, "the routine restores it");
 
-// The frame is in rdi and starts at the stack pointer. The header of the XSAVE area must start as zeros,
-// because XSAVE does not write its reserved bytes.
+// The frame is in rdi and starts at the stack pointer. The header of the XSAVE area must be zero at
+// first, because XSAVE does not write its reserved bytes.
 global_asm!(
     ".globl standin_kernel_intercept",
     "standin_kernel_intercept:",
@@ -100,8 +100,8 @@ pub fn prepare() {
     state();
 }
 
-/// Stores the registers of a faulting instruction where the kernel continues. The stack pointer at the
-/// fault must be in the driver's stack.
+/// Stores the registers of a faulting instruction in a frame on the kernel's own stack, and returns
+/// where to resume. The stack pointer at the fault must be in the driver's stack.
 pub fn divert(trap: &Trap) -> Diversion {
     let rsp = trap.registers.rsp();
     let range = stack::RANGE as u64;
@@ -148,7 +148,7 @@ pub fn divert(trap: &Trap) -> Diversion {
     }
 }
 
-/// Serves the access of an instruction, or reports its fault.
+/// Serves an instruction's access, or reports its fault.
 extern "C" fn serve(frame: &mut Frame) {
     if !accessors::serve(frame) {
         resume(frame.trap);

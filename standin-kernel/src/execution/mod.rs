@@ -1,8 +1,8 @@
 //! The execution of driver code: threads, their stacks and schedules, the gateways through which
 //! drivers call the kernel, and faults.
 //!
-//! This layer does not depend on the called routines: gateways are generated from a table of
-//! routines, and a thread calls the services above it through a [`thread::Host`].
+//! This layer does not depend on the routines: gateways are generated from a table of routines, and
+//! threads call the services in the upper layers through [`thread::Host`].
 
 mod accessors;
 pub mod call;

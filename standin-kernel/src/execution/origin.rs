@@ -1,9 +1,9 @@
-//! The place in a driver to which a fault is attributed.
+//! The location in a driver to which a fault is attributed.
 
 use super::{stack, thread::Thread};
 use crate::ground::{backtrace::Backtrace, bare, memory, unwind::Registers};
 
-/// Returns the calls that led to a fault, and the place that the report names.
+/// Returns the calls that led to a fault, and the location that the report names.
 pub fn origin(thread: &Thread, registers: Registers) -> (Backtrace, String) {
     let images = &thread.environment().images;
     if images.contains(registers.rip) {
@@ -26,7 +26,7 @@ pub fn origin(thread: &Thread, registers: Registers) -> (Backtrace, String) {
         let (backtrace, place) = described(bare::caller(registers, address));
         return (backtrace, format!("{name}, called from {place}"));
     }
-    // Returns the caller, if the word at an address is a return address in a driver.
+    // Returns the caller, if the word at this stack address is a return address in a driver.
     let caller = |stack: u64| {
         let address = word(stack).filter(|address| images.is_after_call(*address))?;
         let mut caller = registers;
@@ -34,12 +34,12 @@ pub fn origin(thread: &Thread, registers: Registers) -> (Backtrace, String) {
         caller.set_rsp(stack.wrapping_add(8));
         Some(caller)
     };
-    // A call to a bad address.
+    // The driver called a bad address.
     if let Some(caller) = caller(registers.rsp()) {
         let (backtrace, place) = described(caller);
         return (backtrace, format!("code at 0x{at:016X}, called from {place}"));
     }
-    // A return to an overwritten address. The frames above may be intact.
+    // The driver returned to an overwritten address. The frames above may be intact.
     let above = (registers.rsp()..stack::top_of(registers.rsp())).step_by(8);
     if thread.stacks().contains(registers.rsp())
         && let Some(caller) = above.into_iter().find_map(caller)

@@ -1,7 +1,7 @@
 //! Describes the instructions that cause faults.
 //!
-//! For a general-protection fault, the processor reports neither an address nor a direction. Both
-//! follow from the instruction and the registers.
+//! For a general-protection fault, the processor reports neither the address nor the kind of
+//! access. Both are determined from the instruction and the registers.
 
 use iced_x86::{
     Code, Decoder, DecoderOptions, FastFormatter, FlowControl, Instruction, InstructionInfoFactory,
@@ -99,7 +99,7 @@ impl Cause {
 
 const FETCH: &str = "instruction fetch from";
 
-/// Returns whether an address is canonical: whether all its bits from 47 up are equal.
+/// Returns whether an address is canonical, that is, whether bits 47 to 63 are equal.
 const fn is_canonical(address: u64) -> bool {
     let high = address >> 47;
     high == 0 || high == 0x1_FFFF
@@ -133,7 +133,8 @@ pub fn value(register: Register, registers: &Registers) -> Option<u64> {
     Some(registers.get(number))
 }
 
-/// Returns the target address of an instruction, if the address is in a register or in memory.
+/// Returns the target address of an instruction if the instruction contains it in a register or
+/// memory operand.
 fn target(
     instruction: &Instruction,
     accesses: &[(&'static str, u64, u64)],
@@ -154,7 +155,7 @@ fn target(
     }
 }
 
-/// Returns an instruction in the syntax of Microsoft's debuggers.
+/// Formats an instruction in the syntax of Microsoft's debuggers.
 pub fn text(instruction: &Instruction) -> String {
     let mut formatter = FastFormatter::new();
     formatter.options_mut().set_space_after_operand_separator(true);
@@ -163,7 +164,7 @@ pub fn text(instruction: &Instruction) -> String {
     text
 }
 
-/// Returns the code at an address, up to the maximum length of an instruction.
+/// Returns the code at this address, up to the maximum length of an instruction.
 pub fn code_at(address: u64) -> Vec<u8> {
     // The instruction may end at the end of accessible memory.
     (1..=MAX_INSTRUCTION)
@@ -179,7 +180,7 @@ pub fn instruction_at(address: u64) -> Option<String> {
     (!instruction.is_invalid()).then(|| text(&instruction))
 }
 
-/// Returns the divisor of the division at an instruction. `read` reads eight bytes of memory.
+/// Returns the divisor of a division instruction. `read` reads eight bytes of memory.
 pub fn divisor(registers: Registers, read: impl Fn(u64) -> Option<u64>) -> Option<u64> {
     let code = code_at(registers.rip);
     let instruction = Decoder::with_ip(64, &code, registers.rip, DecoderOptions::NONE).decode();
@@ -208,7 +209,7 @@ pub fn divisor(registers: Registers, read: impl Fn(u64) -> Option<u64>) -> Optio
 mod tests {
     use super::*;
 
-    /// Returns the cause of a fault at an instruction if every register has the value `general`.
+    /// Returns the cause of a fault at an instruction when every register has the value `general`.
     fn cause(code: &[u8], general: u64) -> Option<Cause> {
         let mut registers = Registers { rip: 0x1000, general: [general; 16] };
         registers.set_rsp(0x2000);
@@ -234,7 +235,7 @@ mod tests {
             let expected = Cause::NotCanonical { access, address: BAD };
             assert_eq!(cause(code, BAD), Some(expected), "{code:X?}");
         }
-        // An access at a canonical address whose last byte is noncanonical.
+        // The access starts at a canonical address, but its last byte is noncanonical.
         let crossing = cause(&[0x48, 0x8B, 0x08], BAD - 4);
         assert!(matches!(crossing, Some(Cause::NotCanonical { .. })));
     }

@@ -7,7 +7,7 @@ use crate::ground::{NtStatus, abi::Pointee, irql::Irql};
 /// The maximum number of parameters of a routine.
 pub const MAX_ARGUMENTS: usize = 11;
 
-/// The arguments of a call, one per register. Unused registers are zero.
+/// The arguments of a call, one per register. Unused arguments are zero.
 pub type Registers = [u64; MAX_ARGUMENTS];
 
 /// A routine that a driver can call. `C` is the context type of the service that provides the routine.
@@ -22,14 +22,14 @@ pub struct Routine<C> {
 }
 
 impl<C> Routine<C> {
-    /// Returns the routine that a function implements. After the context, the function has the same
-    /// parameters as the declaration in the headers.
+    /// Returns the routine that a function implements. After the context, the function has the
+    /// parameters of the declaration in the headers.
     pub const fn of<F: Function<C, S>, S>(_: F) -> Self {
         Self { parameters: F::PARAMETERS, result: F::RESULT, call: F::call }
     }
 
     /// Returns the entry of the framework's function table that a function implements. The function
-    /// omits the first parameter of all entries, the driver's globals.
+    /// omits the driver's globals, which are the first parameter of every entry.
     pub const fn after_globals<F: Function<C, S>, S>(_: F) -> Self {
         Self {
             parameters: F::PARAMETERS_AFTER_GLOBALS,
@@ -64,13 +64,13 @@ pub enum Type {
     Status,
     /// A whole register: a 64-bit number, or a pointer or handle of any type.
     Word,
-    /// A pointer to the structure or number with this name.
+    /// A pointer to the structure or number type with this name.
     Pointer(&'static str),
     /// A handle with this type name.
     Handle(&'static str),
 }
 
-/// A type that a routine takes as a parameter.
+/// A type that can be a routine's parameter.
 pub trait Argument {
     /// The type in the headers.
     const TYPE: Type;
@@ -189,11 +189,11 @@ impl Returned for Result<NtStatus, NtStatus> {
     }
 }
 
-/// A pointer parameter to a `T`. The address comes from the driver and may be invalid.
+/// A parameter that points to a `T`. The address comes from the driver and may be invalid.
 pub struct At<T>(pub u64, PhantomData<fn() -> T>);
 
-/// A parameter that is a handle to an object of the kind `T`. It comes from the driver and may be
-/// invalid.
+/// A parameter that is a handle to an object of the kind `T`. The handle comes from the driver and
+/// may be invalid.
 pub struct Handle<T>(pub u64, PhantomData<fn() -> T>);
 
 impl<T> At<T> {
@@ -239,7 +239,8 @@ impl<T: Kind> Argument for Handle<T> {
     }
 }
 
-/// A function that implements a routine. `S` is its signature after the context of type `C`.
+/// A function that implements a routine. `S` is its signature without the context parameter of type
+/// `C`.
 pub trait Function<C, S>: Copy {
     /// The types of the parameters.
     const PARAMETERS: &'static [Type];
@@ -306,7 +307,7 @@ functions! {
     A1 A2 A3 A4 A5 A6 A7 A8 A9 A10 A11;
 }
 
-/// Returns the low 32 bits of a register, which hold a `ULONG` argument.
+/// Returns the low 32 bits of a register, which contain a `ULONG` argument.
 pub const fn low_half(register: u64) -> u32 {
     (register & 0xFFFF_FFFF) as u32
 }

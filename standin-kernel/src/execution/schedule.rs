@@ -13,11 +13,11 @@ pub enum Schedule {
     Seeded(u64),
     /// The threads run in parallel, each on its own processor. Pageable memory stays accessible at
     /// every IRQL, because the threads' IRQLs differ; addresses that drivers pass to ETW are still
-    /// checked. The kernel's clock follows the host's clock until the threads are done.
+    /// checked. The kernel's clock follows the host's clock until the threads have finished.
     Parallel,
 }
 
-/// A baton that several threads pass on. Only the thread that holds it runs.
+/// A baton that threads pass to each other. Only the thread that holds it runs.
 pub struct Baton {
     state: Mutex<State>,
     changed: Condvar,
@@ -35,7 +35,7 @@ struct State {
 pub(super) const HOPELESS: usize = 10_000;
 
 impl Baton {
-    /// Creates a baton for a number of threads. The seed decides which thread starts.
+    /// Creates a baton for `threads` threads. The seed decides which thread starts.
     pub fn new(threads: usize, seed: u64) -> Self {
         let mut random = fastrand::Rng::with_seed(seed);
         Self {
@@ -105,13 +105,13 @@ impl Baton {
     }
 }
 
-/// The maximum time, counted in steps of [`STEP`], that a thread on its own processor waits for
-/// another thread before the wait counts as a deadlock.
+/// The maximum time that a thread on its own processor waits for another thread before the wait
+/// counts as a deadlock, counted in steps of [`STEP`].
 const PATIENCE: Duration = Duration::from_secs(30);
 const STEP: Duration = Duration::from_micros(20);
 
-/// Lets the threads on other processors run for a moment. `looks` is the number of earlier pauses
-/// in the same wait. Returns `false` if the wait has taken too long.
+/// Lets the threads on other processors run for a moment. `looks` is the number of previous pauses
+/// in this wait. Returns `false` if the wait has taken too long.
 pub fn pause(looks: u128) -> bool {
     if looks < 100 {
         std::thread::yield_now();

@@ -2,13 +2,14 @@
 //! processor.
 //!
 //! A stack has the size of a thread's kernel stack on Windows, is separate from the stack of this
-//! program's own code, and lies above an inaccessible page. Even a one-byte overflow is detected, and
-//! the stack use can be measured. Calls switch stacks: `standin_kernel_call` here enters the driver, and
-//! the gateways return (see [`super::gateway`]).
+//! program's own code, and lies above an inaccessible page. Even a one-byte overflow is detected,
+//! and the stack use can be measured. Calls switch stacks: `standin_kernel_call` switches to the
+//! driver's stack, and the gateways switch back (see [`super::gateway`]).
 //!
-//! The stack is in a range with the size and alignment [`RANGE`], so that code on the stack can find the
-//! range's last words. They hold the two stack pointers and the stack's lowest address. A driver can
-//! have its stack expanded for a call: then the stack extends further down in its range.
+//! The stack is in a range with the size and alignment [`RANGE`], so that code on the stack can
+//! find the range's last words, which contain the two stack pointers and the stack's lowest
+//! address. When a driver expands its stack for a call, the stack extends further down in its
+//! range.
 
 use std::{
     arch::global_asm,
@@ -29,16 +30,16 @@ use crate::ground::{
     signals::{CLEAR_FLAGS, DIRECTION},
 };
 
-/// The size and alignment of the range that contains a stack. A stack with 13 nested expansions of the
-/// largest size fits into it. The limit of Windows is not documented.
+/// The size and alignment of the range that contains a stack. A stack with 13 nested expansions of
+/// the largest size fits. Windows does not document its limit.
 pub const RANGE: usize = 0x10_0000;
 /// The size of a kernel stack on x64 in bytes.
 pub const SIZE: usize = 24 * 1024;
-/// The offset of the other stack's pointer from the range's end.
+/// The offset from the range's end of the pointer to this program's stack.
 pub const HOST: i32 = -8;
-/// The offset of this stack's pointer from the range's end.
+/// The offset from the range's end of the driver's stack pointer.
 pub const DRIVER: i32 = -16;
-/// The offset of the stack's lowest address from the range's end.
+/// The offset from the range's end of the stack's lowest address.
 const BOTTOM: i32 = -24;
 
 /// The number of mapped bytes, enough to contain two aligned ranges.
@@ -47,11 +48,12 @@ const MAPPED: usize = 3 * RANGE;
 /// The pattern that fills the stack, to measure its use.
 const UNUSED: u64 = 0xA5A5_A5A5_A5A5_A5A5;
 
-// The routine in rdi, eight arguments at rsi, the range's end in rdx. The Windows calling
-// convention preserves every register that the caller's convention preserves, and the control words of
-// the floating-point units. A routine that ends its thread instead of returning does not restore the
-// registers, so all of them are saved here. Other state that a driver did not preserve is restored, and
-// reported in rdx: the flags, and above them one bit for MXCSR and one for the x87 control word.
+// The routine is in rdi, eight arguments are at rsi, and the range's end is in rdx. The Windows
+// calling convention preserves every register that the caller's convention preserves, and the
+// control words of the floating-point units. A routine that ends its thread instead of returning
+// does not restore the registers, so this code saves all of them. Other state that the driver did
+// not preserve is restored and reported in rdx: the flags and, above them, one bit for MXCSR and
+// one for the x87 control word.
 global_asm!(
     ".globl standin_kernel_call",
     ".globl standin_kernel_exit",
@@ -125,7 +127,8 @@ global_asm!(
     "pop rbx",
     "pop rbp",
     "ret",
-    // Returns from the routine that standin_kernel_call called last, regardless of other driver frames.
+    // Returns from the last routine that standin_kernel_call called, even if other driver frames
+    // are on the stack.
     "standin_kernel_exit:",
     "mov rbx, rsp",
     "and rbx, -{range}",
@@ -166,7 +169,7 @@ unsafe extern "C" {
     fn standin_kernel_exit();
 }
 
-/// Returns the address at the top of the stack that contains an address.
+/// Returns the top address of the stack that contains `address`.
 pub const fn top_of(address: u64) -> u64 {
     Stack { base: address & !(RANGE as u64 - 1) }.top()
 }
@@ -284,13 +287,13 @@ impl LiveStacks {
         self.0.write().retain(|base| !bases.contains(base));
     }
 
-    /// Returns whether an address is in a stack.
+    /// Returns whether an address is in any of the stacks.
     pub fn contains(&self, address: u64) -> bool {
         self.pointer_at(address).is_some()
     }
 
-    /// Returns the stack pointer of the driver code on the stack that contains an address, as of its
-    /// last call to the kernel, or `None` if the address is in no stack.
+    /// Returns the stack pointer of the driver code on the stack that contains `address`, as of the
+    /// code's last call to the kernel. Returns `None` if the address is in no stack.
     pub fn pointer_at(&self, address: u64) -> Option<u64> {
         let base = address & !(RANGE as u64 - 1);
         let live = self.0.read();
@@ -300,7 +303,8 @@ impl LiveStacks {
 }
 
 impl Stack {
-    /// Returns the stack pointer of the driver code on this stack, as of its last call to the kernel.
+    /// Returns the stack pointer of the driver code on this stack, as of the code's last call to
+    /// the kernel.
     pub fn pointer(&self) -> u64 {
         self.word(DRIVER)
     }
@@ -419,13 +423,13 @@ impl Stack {
     }
 
     /// Calls a routine with the Windows x64 calling convention on this stack, below the frames
-    /// already there. The callee reads only the arguments that it declares; the other arguments are
-    /// in registers and stack slots that may have any value.
+    /// already there. The callee reads only the arguments that it declares; the other registers and
+    /// stack slots may have any value.
     ///
     /// # Safety
     ///
-    /// The address must be that of a routine that follows the Windows calling convention, and this
-    /// thread's driver code must run only on this stack.
+    /// `routine` must be the address of a routine that follows the Windows calling convention, and
+    /// this thread's driver code must run only on this stack.
     pub unsafe fn call(&self, routine: u64, arguments: &[u64; 8]) -> Returned {
         // SAFETY: the caller guarantees the routine and its arguments, and the range belongs to this
         // stack.
@@ -433,7 +437,7 @@ impl Stack {
     }
 }
 
-/// Makes pages of a stack accessible or inaccessible. Returns whether it succeeded.
+/// Makes pages of a stack accessible or inaccessible. Returns whether this succeeded.
 fn protect(pages: Range<u64>, is_accessible: bool) -> bool {
     let Some(start) = NonNull::new(pages.start as *mut c_void) else {
         return false;

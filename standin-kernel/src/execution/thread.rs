@@ -34,13 +34,13 @@ use crate::ground::{
 /// The number of a thread's most recent calls that a bugcheck reports.
 const HISTORY: usize = 16;
 
-/// The stop code of driver code that runs forever below `DISPATCH_LEVEL`.
+/// The bugcheck code for driver code that runs forever below `DISPATCH_LEVEL`.
 pub(super) const THREAD_STUCK_IN_DEVICE_DRIVER: u32 = 0xEA;
 
-/// The maximum number of frames in a stored backtrace, such as that of an allocation.
+/// The maximum number of frames in a stored backtrace, such as an allocation's.
 const SHORT: usize = 24;
 
-/// A callback that notifies the thread waiting for a job of a bugcheck.
+/// A callback that reports a bugcheck to the thread that waits for a job.
 pub type OnBugCheck = Box<dyn FnOnce(BugCheck)>;
 
 /// The service functions that threads call.
@@ -55,7 +55,7 @@ pub trait Host: Any + Send + Sync {
     fn clock(&self) -> &Clock;
 
     /// Runs one item of the work that waits for a thread below `DISPATCH_LEVEL`: a work item, or a
-    /// system thread until its next wait. Returns `false` if there was none.
+    /// system thread until its next wait. Returns `false` if no work waits.
     fn run_work(&self, thread: &Rc<Thread>, call: Call) -> bool;
 
     /// Returns the counter's reading at which the next timer fires or the next wait of a system thread
@@ -65,16 +65,17 @@ pub trait Host: Any + Send + Sync {
     /// Fires the timers that are due by `until`, earliest first, and advances the clock to `until`.
     fn fire_timers(&self, thread: &Rc<Thread>, call: Call, until: i64);
 
-    /// Returns the current contents of the shared user data page. Advances the clock like a reading.
+    /// Returns the current contents of the shared user data page. Advances the clock as reading it
+    /// does.
     fn shared_data(&self) -> SharedData;
 
-    /// Returns the address of a thread's object, which drivers only pass on.
+    /// Returns the address of a thread's object. Drivers never access the object itself.
     fn thread_object(&self, thread: &Rc<Thread>) -> u64;
 
-    /// Keeps a warning about a driver's call. `sentence` completes the sentence that names the call.
+    /// Adds a warning about a driver's call. `sentence` completes the sentence that names the call.
     fn warn(&self, thread: &Rc<Thread>, call: Call, rule: Rule, sentence: &str);
 
-    /// Keeps a warning that is not about a call.
+    /// Adds a warning that is not about a call.
     fn warn_once(&self, rule: Rule, sentence: &str);
 
     /// Runs the work that waited for a thread's IRQL to fall below `DISPATCH_LEVEL`.
@@ -84,7 +85,8 @@ pub trait Host: Any + Send + Sync {
     /// code.
     fn driver_entered(&self, thread: &Thread) -> u128;
 
-    /// Checks that state after the driver routine has returned. `what` names the routine.
+    /// Checks that the state has not changed after the driver routine has returned. `what` names
+    /// the routine, and `before` is the state from [`Self::driver_entered`].
     fn driver_left(&self, thread: &Thread, what: &str, before: u128);
 }
 
@@ -98,8 +100,8 @@ pub struct Thread {
     pub(super) irql: Cell<Irql>,
     call: Cell<Call>,
     history: RefCell<VecDeque<Call>>,
-    /// The calls whose routines are running, outermost first: a routine can call the driver, which can
-    /// call another routine.
+    /// The calls whose routines are running, outermost first. A routine can call the driver, which
+    /// can call another routine.
     in_progress: RefCell<Vec<Call>>,
     /// The number of calls to the kernel that this thread's drivers made.
     calls: Cell<u64>,
@@ -112,8 +114,8 @@ pub struct Thread {
     depth_of_dpcs: Cell<Option<u32>>,
     /// The watchdog's watch over driver code on this thread.
     pub(super) watch: Watch,
-    /// The calls that raised the IRQL since the last entry into driver code and are still in effect, in
-    /// order of increasing IRQL.
+    /// The calls since the last entry into driver code that raised the IRQL and are still in
+    /// effect, in order of increasing IRQL.
     pub(super) raises: RefCell<Vec<Raise>>,
     /// The number of nested calls to driver code.
     pub(super) depth: Cell<u32>,
@@ -144,12 +146,12 @@ thread_local! {
     static CURRENT: RefCell<Option<Rc<Thread>>> = const { RefCell::new(None) };
 }
 
-/// Returns the thread that this code runs on. Called only where driver code enters the kernel (in
-/// gateways and after faults).
+/// Returns the current thread. Called only when driver code enters the kernel (in gateways and
+/// after faults).
 ///
 /// # Panics
 ///
-/// Panics if the thread does not belong to a kernel, which no driver can cause.
+/// Panics if the thread does not belong to a kernel. No driver can cause this.
 pub fn current() -> Rc<Thread> {
     try_current().expect("driver code runs on the kernel's threads only")
 }
@@ -212,7 +214,7 @@ impl Thread {
         &*self.services
     }
 
-    /// Returns the id of the operating system thread, with which locks identify their owners.
+    /// Returns the id of the operating system thread, which identifies the owners of locks.
     pub const fn id(&self) -> ThreadId {
         self.id
     }
@@ -254,7 +256,7 @@ impl Thread {
         body()
     }
 
-    /// Returns the number of nested calls to driver code on other stacks than the current one.
+    /// Returns the number of nested calls to driver code on stacks other than the current one.
     pub(super) fn depth_of_stack(&self) -> u32 {
         self.depth_of_dpcs.get().unwrap_or(0)
     }
@@ -273,8 +275,8 @@ impl Thread {
             .unwrap_or_else(|_| unreachable!("each local is stored under its own TypeId"))
     }
 
-    /// Records a call by the thread's driver. Ends the thread if the kernel has bugchecked. May let
-    /// other threads run first.
+    /// Records a call by the thread's driver. Can let other threads run first. Ends the thread if
+    /// the kernel has bugchecked.
     pub(super) fn enter(
         &self,
         name: &'static str,
@@ -327,7 +329,7 @@ impl Thread {
         self.watch.note_step();
     }
 
-    /// Returns the calls that led to the running routine: from the routine's call to the outermost
+    /// Returns the calls that led to the running routine, from the routine's call to the outermost
     /// frame of driver code.
     pub fn backtrace(&self) -> Backtrace {
         self.backtrace_of(MAX_FRAMES)
@@ -405,8 +407,8 @@ impl Thread {
         self.coroutine.get()
     }
 
-    /// Lets the resuming thread continue, at most until the counter reads `deadline`. Returns `false`
-    /// if this thread is not a coroutine.
+    /// Lets the resuming thread run, at most until the counter reads `deadline`. Returns `false` if
+    /// this thread is not a coroutine.
     pub fn pause(&self, deadline: Option<i64>) -> bool {
         let Some(inside) = self.coroutine() else {
             return false;
@@ -439,7 +441,7 @@ impl Thread {
         self.baton.is_some() || self.environment.is_parallel()
     }
 
-    /// Lets other threads run. `looks` is the number of earlier calls in the same wait. Returns
+    /// Lets other threads run. `looks` is the number of previous calls in this wait. Returns
     /// `false` if waiting longer is pointless.
     pub fn give_way(&self, looks: u128) -> bool {
         if self.pause(None) {
@@ -463,7 +465,7 @@ impl Thread {
         self.on_bugcheck.take();
     }
 
-    /// Runs `body` under another identity.
+    /// Runs `body` with another identity.
     pub fn as_identity<R>(&self, identity: Identity, body: impl FnOnce() -> R) -> R {
         let _before = Restored::replace(&self.identity, identity);
         body()
@@ -486,7 +488,7 @@ impl Thread {
         self.stop_at(rule, sentence, &self.backtrace())
     }
 
-    /// Bugchecks because a driver broke a rule at a place.
+    /// Bugchecks because a driver broke a rule at the innermost location of `backtrace`.
     pub fn stop_at(&self, rule: Rule, sentence: String, backtrace: &Backtrace) -> ! {
         let message = match rule.number() {
             Some(number) => format!("{sentence} [{number}]"),
@@ -524,7 +526,7 @@ impl Thread {
         };
         self.environment.count_calls(self.take_calls());
         if let Some(routine) = self.inside.take() {
-            // The thread never returns, but its stack use still counts.
+            // The thread never returns, so its stack use is recorded now.
             let is_dpc = self.depth_of_dpcs.get() == Some(0);
             let stack = if is_dpc { self.stack() } else { self.stacks.own() };
             self.environment.note_stack(&routine, stack.most_used());
@@ -533,7 +535,7 @@ impl Thread {
         self.end_with(bugcheck)
     }
 
-    /// Ends the thread because its kernel has bugchecked, and notifies the waiting thread.
+    /// Ends the thread because its kernel has bugchecked, and wakes the thread that waits for it.
     pub(super) fn end_with(&self, bugcheck: BugCheck) -> ! {
         if let Some(tell) = self.on_bugcheck.take() {
             tell(bugcheck);

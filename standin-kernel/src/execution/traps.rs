@@ -32,7 +32,7 @@ use crate::ground::{
 };
 
 /// The size in bytes of the stack on which a trapped thread reports, which must be large enough for
-/// the PDB parser. Unused pages take no memory.
+/// the PDB parser. Unused pages use no memory.
 const REPORT_BYTES: usize = 8 << 20;
 
 /// `KMODE_EXCEPTION_NOT_HANDLED`.
@@ -40,8 +40,8 @@ const EXCEPTION_NOT_HANDLED: u32 = 0x1E;
 /// `DRIVER_IRQL_NOT_LESS_OR_EQUAL`.
 const IRQL_NOT_LESS_OR_EQUAL: u32 = 0xD1;
 
-/// `UNEXPECTED_KERNEL_MODE_TRAP`, and its parameter for a double fault, which occurs if the
-/// remaining stack is too small to report a fault.
+/// `UNEXPECTED_KERNEL_MODE_TRAP`, and its parameter for a double fault, which occurs if too little
+/// stack remains to report a fault.
 const UNEXPECTED_KERNEL_MODE_TRAP: u32 = 0x7F;
 const DOUBLE_FAULT: u64 = 8;
 
@@ -50,7 +50,7 @@ const KERNEL_SECURITY_CHECK_FAILURE: u32 = 0x139;
 /// `DPC_WATCHDOG_VIOLATION`.
 pub const DPC_WATCHDOG_VIOLATION: u32 = 0x133;
 
-/// `STATUS_*` of the exceptions.
+/// The statuses of the exceptions (`STATUS_*`).
 const ACCESS_VIOLATION: u64 = 0xC000_0005;
 const ILLEGAL_INSTRUCTION: u64 = 0xC000_001D;
 const INTEGER_DIVIDE_BY_ZERO: u64 = 0xC000_0094;
@@ -65,7 +65,7 @@ const ASSERTION_FAILURE: u64 = 0xC000_0420;
 /// The exception for an access that the alignment check flag forbids.
 const ALIGNMENT_CHECK: u64 = 17;
 
-/// The interrupts with which code reports a failed assertion and calls a debugger.
+/// The interrupts that report a failed assertion and call a debugger.
 const ASSERTION: u8 = 0x2C;
 const DEBUG_SERVICE: u8 = 0x2D;
 
@@ -73,8 +73,8 @@ thread_local! {
     static REPORT_STACK: RefCell<Option<ReportStack>> = const { RefCell::new(None) };
 }
 
-/// From now on, serves this thread's accesses to the processor's state, and turns its other faults
-/// into bugchecks.
+/// From now on, serves the accesses of this thread to the processor's state, and turns its other
+/// faults into bugchecks.
 pub fn watch_this_thread(thread: &Thread) {
     REPORT_STACK.with_borrow_mut(|stack| {
         let top = stack.get_or_insert_with(ReportStack::new).top();
@@ -173,12 +173,11 @@ fn report(thread: &Thread, trap: Trap) -> ! {
     )
 }
 
-/// Returns the status of a fault's exception, a description of the fault, and the exception's
-/// address.
+/// Returns the status of a fault's exception, the fault's description, and the exception's address.
 fn fault(thread: &Thread, trap: &Trap) -> (u64, String, u64) {
     if let Some(number) = trap.refused {
         let name = system_calls::name(number);
-        let what = format!("the system call {name} of Linux, which the confinement refused,");
+        let what = format!("the Linux system call {name}, which the confinement refused,");
         return (ILLEGAL_INSTRUCTION, what, trap.address);
     }
     let is_protection = trap.is_protection_fault();
@@ -219,8 +218,8 @@ fn fault(thread: &Thread, trap: &Trap) -> (u64, String, u64) {
             let error = thread.host().address_error(trap.address);
             let is_readable = || memory::read::<u8>(trap.address).is_ok();
             let unknown = if trap.error & 0x10 != 0 && is_readable() {
-                // Windows allows executable NonPagedPool only without HVCI.
-                "is not executable: only images are, as with memory integrity (HVCI)"
+                // With HVCI, Windows does not allow executable NonPagedPool.
+                "is not executable: only images are executable, as with memory integrity (HVCI)"
             } else {
                 "cannot be accessed"
             };
@@ -228,19 +227,19 @@ fn fault(thread: &Thread, trap: &Trap) -> (u64, String, u64) {
             (ACCESS_VIOLATION, format!("{access} 0x{:016X}, which {error}", trap.address))
         }
     };
-    // Windows does not know the address for a general-protection fault either.
+    // On Windows, a general-protection fault has no known address either.
     let address = if is_protection && status == ACCESS_VIOLATION { u64::MAX } else { trap.address };
     (status, what, address)
 }
 
-/// Returns the instruction that made a system call.
+/// Returns the name of the instruction that made a system call.
 fn system_call(trap: &Trap) -> &'static str {
     let code: [u8; 2] = memory::read(trap.registers.rip).unwrap_or_default();
     let mut known = system_calls::INSTRUCTIONS.iter();
     known.find(|(instruction, _)| *instruction == code).map_or("syscall", |(_, name)| name)
 }
 
-/// Returns the status of an arithmetic exception, and its description.
+/// Returns an arithmetic exception's status and description.
 fn arithmetic(trap: &Trap) -> (u64, String) {
     /// The exceptions of the x87 unit and of SSE.
     const FLOATING_POINT: [u64; 2] = [16, 19];
@@ -257,7 +256,7 @@ fn arithmetic(trap: &Trap) -> (u64, String) {
     }
 }
 
-/// Returns the status of a general-protection fault, and its description.
+/// Returns a general-protection fault's status and description.
 fn protection_fault(trap: &Trap) -> (u64, String) {
     let code = protection::code_at(trap.registers.rip);
     let read = |address: u64| memory::read::<u64>(address).ok();
@@ -274,11 +273,11 @@ fn protection_fault(trap: &Trap) -> (u64, String) {
         }
         Some(Cause::Interrupt(DEBUG_SERVICE)) => (
             BREAKPOINT,
-            "call of the debugger (the instruction `int 2Dh`), which is not attached,".to_owned(),
+            "debugger call (the instruction `int 2Dh`) with no debugger attached,".to_owned(),
         ),
         Some(Cause::Interrupt(number)) => (
             ACCESS_VIOLATION,
-            format!("software interrupt `int {number:X}h`, which no handler serves,"),
+            format!("software interrupt `int {number:X}h`, which has no handler,"),
         ),
         Some(Cause::NotCanonical { access, address }) => (
             ACCESS_VIOLATION,

@@ -1,9 +1,9 @@
 //! The watchdog, which ends driver code that does not return.
 //!
 //! The watchdog thread checks the threads that run driver code. If a thread has used its limit of
-//! processor time without calling the kernel, the watchdog sends it a signal, after which it
+//! processor time without calling the kernel, the watchdog sends it a signal, and the thread
 //! continues in [`super::traps`]. A thread that keeps calling the kernel is stopped in one of those
-//! calls. The limit is processor time, so a slow host does not stop a driver.
+//! calls. The limit applies to processor time, so a driver is not stopped because the host is slow.
 
 use std::{
     mem::MaybeUninit,
@@ -22,7 +22,7 @@ use crate::ground::signals::Interruption;
 /// The interval between two checks.
 const PERIOD: Duration = Duration::from_millis(50);
 
-/// The multiple of the limit that a driver may use if it calls the kernel meanwhile.
+/// The multiple of the limit that a driver may use if it calls the kernel during that time.
 const WITH_CALLS: u32 = 6;
 
 /// The threads that are watched.
@@ -31,31 +31,31 @@ static WATCHED: Mutex<Vec<Seen>> = Mutex::new(Vec::new());
 /// A thread, as of the watchdog's last check.
 struct Seen {
     watched: Arc<Watched>,
-    /// The number of steps at that time.
+    /// The number of steps at the last check.
     steps: u64,
-    /// The number of entries at that time.
+    /// The number of entries at the last check.
     entries: u64,
     /// The thread's processor time at the last step, and at the entry into driver code.
     since: Option<(Duration, Duration)>,
 }
 
-/// A thread that runs driver code. The thread writes to this data in each call, so it has its own
-/// cache lines.
+/// A thread that runs driver code. The thread changes this data in each call, so the data has its
+/// own cache lines.
 #[repr(align(128))]
 struct Watched {
     interruption: Interruption,
     limit: Duration,
     /// Set while driver code, or a routine that it called, is running.
     is_inside: AtomicBool,
-    /// The number of times that driver code was entered or left, by any path.
+    /// The number of times that driver code was entered or left, including by calls to the kernel.
     steps: AtomicU64,
     /// The number of times that driver code was entered from outside.
     entries: AtomicU64,
-    /// The number of the entry during which the next call to the kernel must end the driver, or 0.
+    /// The number of the entry whose next call to the kernel must end the driver, or 0.
     over: AtomicU64,
 }
 
-/// The watch over a thread. Dropping it ends the watch.
+/// The watch over a thread. Ends when dropped.
 pub struct Watch(Arc<Watched>);
 
 impl Watch {
@@ -63,7 +63,7 @@ impl Watch {
     pub fn over_this_thread(limit: Duration) -> Self {
         static STARTED: Once = Once::new();
         STARTED.call_once(|| {
-            // Without a watchdog, only drivers that loop forever go unreported.
+            // If the watchdog cannot be started, only endless loops in drivers go unreported.
             let started = std::thread::Builder::new().name("watchdog".to_owned()).spawn(look);
             drop(started);
         });
@@ -94,7 +94,7 @@ impl Watch {
         processor_time(self.0.interruption.thread())
     }
 
-    /// Records that driver code is entered from outside, or left for good.
+    /// Records that driver code is entered from outside, or left completely.
     pub fn set_inside(&self, inside: bool) {
         if inside {
             increment(&self.0.entries);
@@ -103,14 +103,15 @@ impl Watch {
         self.note_step();
     }
 
-    /// Records that driver code is entered or left.
+    /// Records that driver code is entered or left, including by a call to the kernel.
     pub fn note_step(&self) {
         increment(&self.0.steps);
     }
 
     /// Returns whether the driver has exceeded its time although it calls the kernel.
     pub fn is_over(&self) -> bool {
-        // An earlier entry has returned, so its time no longer matters.
+        // If an earlier entry exceeded its time, that entry has returned, so its time no longer
+        // matters.
         self.0.over.load(Ordering::Relaxed) == self.0.entries.load(Ordering::Relaxed)
     }
 
@@ -122,9 +123,9 @@ impl Watch {
 
 impl Drop for Watch {
     fn drop(&mut self) {
-        // The lock also keeps the watchdog from accessing a thread that has ended.
+        // The lock also prevents the watchdog from accessing a thread that has ended.
         WATCHED.lock().retain(|seen| !Arc::ptr_eq(&seen.watched, &self.0));
-        // The watch ends on the thread that is watched.
+        // The watched thread drops the watch, so this ends its own interruptions.
         Interruption::end();
     }
 }
@@ -159,7 +160,7 @@ impl Seen {
         let entries = watched.entries.load(Ordering::Relaxed);
         let (mut since_step, mut since_entry) = self.since.unwrap_or((now, now));
         if entries != self.entries {
-            // The driver has returned and was entered again since the last check.
+            // Since the last check, the driver has returned and was entered again.
             since_entry = now;
         }
         if steps != self.steps {
@@ -167,7 +168,7 @@ impl Seen {
         }
         if now.saturating_sub(since_step) >= watched.limit {
             watched.interruption.interrupt();
-            // A signal has no effect in the kernel's own code.
+            // The interruption signal has no effect in the kernel's own code.
             since_step = now;
         }
         let limit = watched.limit.saturating_mul(WITH_CALLS);

@@ -3,7 +3,7 @@
 
 use zerocopy::{FromBytes, Immutable, IntoBytes};
 
-/// Declares plain structures and, for the tests, the offsets of their fields.
+/// Declares plain structures, and the offsets of their fields for the tests.
 macro_rules! abi {
     ($($(#[$doc:meta])* $name:ident as $c_name:literal {
         $($(#[$field_doc:meta])* $field:ident $(as $c_field:literal)?: $type:ty,)*
@@ -63,14 +63,14 @@ pub struct Layout {
 }
 
 abi! {
-    /// A counted UTF-16 string; lengths are in bytes.
+    /// A counted UTF-16 string. Its lengths are in bytes.
     UnicodeString as "_UNICODE_STRING" {
         length as "Length": u16,
         maximum_length as "MaximumLength": u16,
         reserved: u32,
         buffer as "Buffer": u64,
     }
-    /// The start of every object that a thread can wait for.
+    /// The first field of every object that a thread can wait for.
     DispatcherHeader as "_DISPATCHER_HEADER" {
         /// The kind of the object.
         kind: u8,
@@ -137,7 +137,7 @@ abi! {
     }
     /// `FAST_MUTEX`, which is also `KGUARDED_MUTEX`.
     FastMutex as "_FAST_MUTEX" {
-        /// 1 if nobody owns the mutex.
+        /// 1 if no thread owns the mutex.
         count as "Count": i32,
         reserved: u32,
         owner as "Owner": u64,
@@ -415,8 +415,8 @@ abi! {
         reserved: u32,
         service_key_name as "ServiceKeyName": UnicodeString,
     }
-    /// The information about a driver that its stub passes to the loader. Newer stubs append fields
-    /// (see [`BindInfo2`]).
+    /// The information about a driver that its stub passes to the framework's loader. Newer stubs
+    /// append fields (see [`BindInfo2`]).
     BindInfo as "_WDF_BIND_INFO" {
         size as "Size": u32,
         reserved: u32,
@@ -564,7 +564,7 @@ abi! {
         task as "Task": u16,
         keyword as "Keyword": u64,
     }
-    /// The last four bytes combine Type, Reserved1 and Reserved2.
+    /// The last field combines Type, Reserved1 and Reserved2, which are four bytes long.
     EventDataDescriptor as "_EVENT_DATA_DESCRIPTOR" {
         pointer as "Ptr": u64,
         size as "Size": u32,
@@ -592,7 +592,7 @@ pub struct EventFilterHeader {
     pub reserved: [u8; 5],
     /// The bit of the session that set the filter.
     pub instance_id: u64,
-    /// Bytes of header and data.
+    /// The size of the header and data in bytes.
     pub size: u32,
     /// The offset from this header to the next; 0 in the last header.
     pub next_offset: u32,
@@ -615,7 +615,7 @@ mod tests {
 
     use super::*;
 
-    /// Returns the size of a type according to the header data, if the data lists the type.
+    /// Returns the size of a type in the header data, if the data contain the type.
     fn size_of_type(types: &Value, kind: &str) -> Option<u64> {
         if kind.starts_with("*mut ") || kind.starts_with("*const ") {
             return Some(8);
@@ -719,7 +719,7 @@ pub mod dispatcher_kind {
 }
 
 impl DispatcherHeader {
-    /// Returns the header of a new object at an address, with an empty list of waiters.
+    /// Returns the header of a new object at the address `object`, with an empty list of waiters.
     pub fn new(object: u64, kind: u8, size: usize, state: i32) -> Self {
         /// The offset of the list of waiters.
         const WAITERS: u64 = 8;

@@ -6,12 +6,12 @@ use super::rule::Rule;
 pub struct AddressError {
     /// The rule that the access breaks, if a rule covers such addresses.
     pub rule: Option<Rule>,
-    /// The text that completes the phrase "which ...".
+    /// The phrase that completes "which ...".
     pub what: String,
 }
 
 impl AddressError {
-    /// Returns the error's text, with the rule's number, to follow "which".
+    /// Returns the phrase, followed by the rule's number.
     pub fn numbered(self) -> String {
         match self.rule.and_then(Rule::number) {
             Some(number) => format!("{} [{number}]", self.what),

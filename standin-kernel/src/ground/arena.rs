@@ -1,9 +1,10 @@
-//! The kernel memory that holds all blocks that drivers can access.
+//! The kernel memory that contains all blocks that drivers can access.
 //!
-//! One range of addresses is reserved and all blocks are allocated from it, so that kernel addresses
-//! can be told from all other addresses of the process. A freed block is filled with a pattern, and is
-//! reused only after enough other blocks of its size were freed. Fewer are enough for larger sizes, so
-//! that a driver that repeatedly allocates and frees a large block does not exhaust the range.
+//! All blocks are allocated from one reserved range of addresses, so that kernel addresses can be
+//! distinguished from all other addresses of the process. A freed block is filled with a pattern,
+//! and is reused only after enough other blocks of its size were freed. For larger sizes, fewer
+//! blocks are enough, so that a driver that repeatedly allocates and frees a large block does not
+//! exhaust the range.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -33,8 +34,8 @@ const KEPT_BACK: usize = 1 << 30;
 /// block, a number of bytes.
 const QUARANTINED_BLOCKS: usize = 64;
 const QUARANTINED_BYTES: usize = 64 << 20;
-/// The number of bytes at the start of a freed block that keep their memory and hold the pattern. The
-/// memory of the other bytes is released, and they are zero when the block is reused.
+/// The number of bytes at the start of a freed block that stay in memory and contain the pattern.
+/// The memory of the other bytes is released, and they are zero when the block is reused.
 const KEPT: usize = 256 * 1024;
 /// The byte that fills freed memory.
 pub const FREED: u8 = 0xDD;
@@ -52,7 +53,7 @@ pub struct Arena {
 
 #[derive(Default)]
 struct State {
-    /// The number of bytes from the base that were allocated.
+    /// The number of bytes from the base that have been allocated.
     used: usize,
     /// The freed blocks by their rounded sizes, oldest first.
     free: HashMap<usize, VecDeque<usize>>,
@@ -61,7 +62,7 @@ struct State {
 }
 
 impl State {
-    /// Takes `size` bytes below `limit` that were never allocated.
+    /// Takes `size` bytes below `limit` that have never been allocated.
     fn take(&mut self, size: usize, limit: usize) -> Option<usize> {
         let start = self.used.next_multiple_of(if size < PAGE { size } else { PAGE });
         let end = start.checked_add(size).filter(|end| *end <= limit)?;
@@ -105,27 +106,27 @@ impl State {
             let rest = self.free.entry(larger - unit).or_default();
             rest.push_back(offset + unit);
         }
-        // The remaining parts of the page or smaller block.
+        // The rest of the page or of the smaller block is divided into free blocks of this size.
         let parts = (offset + size..offset + unit).step_by(size);
         self.free.entry(size).or_default().extend(parts);
         Some(offset)
     }
 }
 
-/// Takes the oldest of the freed blocks of a size if their quarantine is full.
+/// Takes the oldest freed block of a size if the quarantine for this size is full.
 fn pop_rested(freed: &mut HashMap<usize, VecDeque<usize>>, size: usize) -> Option<usize> {
     let resting = (QUARANTINED_BYTES / size.max(1)).clamp(1, QUARANTINED_BLOCKS);
     let blocks = freed.get_mut(&size)?;
     if blocks.len() > resting { blocks.pop_front() } else { None }
 }
 
-// SAFETY: the base is only an address; the blocks' owners access the memory there, and a lock
+// SAFETY: the base is only an address; the blocks' owners access the memory at it, and a lock
 // guards the other fields.
 unsafe impl Send for Arena {}
 // SAFETY: as above.
 unsafe impl Sync for Arena {}
 
-/// Returns the size of a block with its padding.
+/// Returns the size of a block including its padding.
 fn rounded(size: usize) -> usize {
     let size = size.max(1);
     if size < PAGE {
@@ -202,7 +203,7 @@ impl Arena {
         self.allocate_below(RESERVED - KEPT_BACK, size, fill)
     }
 
-    /// Allocates a block of bytes below `limit`, which is an offset in the range.
+    /// Allocates a block of `size` bytes below `limit`, which is an offset in the range.
     fn allocate_below(&self, limit: usize, size: usize, fill: u8) -> Option<u64> {
         if size > limit {
             return None;
@@ -226,8 +227,8 @@ impl Arena {
         Some(self.at(offset).as_ptr() as u64)
     }
 
-    /// Takes `size` bytes from freed blocks that are still in quarantine or from larger blocks, after
-    /// merging adjacent ones.
+    /// Takes `size` bytes from freed blocks that are still in quarantine or, after merging adjacent
+    /// blocks, from larger blocks.
     fn scavenge(&self, state: &mut State, size: usize) -> Option<usize> {
         if let Some(offset) = state.part_of_larger(size) {
             return Some(offset);
@@ -257,7 +258,8 @@ impl Arena {
         state.free.entry(size).or_default().push_back(offset);
     }
 
-    /// Releases the memory of pages, which then read as zero. Both numbers are multiples of a page.
+    /// Releases the memory of pages, which then read as zero. `offset` and `length` are multiples
+    /// of the page size.
     fn discard(&self, offset: usize, length: usize) {
         let start = self.at(offset).cast();
         // SAFETY: the pages are in the arena, and the block that they belong to is free.
@@ -292,7 +294,7 @@ impl Arena {
         drop(state);
         self.protect(offset, pages, ProtFlags::PROT_READ | ProtFlags::PROT_WRITE);
         self.protect(offset + pages, PAGE, ProtFlags::PROT_NONE);
-        // The memory is new or was released.
+        // The memory is new or was released, so it is zero.
         if fill != 0 {
             self.fill(offset, pages, fill);
         }
@@ -336,8 +338,8 @@ impl Drop for Arena {
     }
 }
 
-/// A block of zeroed, non-paged memory that drivers borrow from the kernel. Its address is a
-/// multiple of 16, or of the page size if the block is at least a page long.
+/// A block of zeroed, non-paged kernel memory that drivers can access. Its address is a multiple of
+/// 16 or, if the block is at least a page long, of the page size.
 pub struct Block {
     address: u64,
     size: usize,
@@ -359,14 +361,14 @@ impl Block {
         }
     }
 
-    /// Allocates a block of at least `size` bytes, where a driver chose the size. Returns `None` if the
-    /// memory for drivers is exhausted.
+    /// Allocates a block of at least `size` bytes, a size that a driver chose. Returns `None` if
+    /// the memory for drivers is exhausted.
     pub fn try_zeroed(size: usize) -> Option<Self> {
         Some(Self { address: Arena::non_paged().allocate(size, 0)?, size, guarded: false })
     }
 
-    /// Allocates a block directly before inaccessible memory. It becomes inaccessible when it is
-    /// dropped.
+    /// Allocates a block directly before inaccessible memory. The block becomes inaccessible when
+    /// it is dropped.
     ///
     /// # Panics
     ///
@@ -445,7 +447,7 @@ mod tests {
             memory::write_bytes(part, &vec![1; size.min(4 * KEPT)]).unwrap();
         }
         assert_eq!(arena.allocate(LARGE, 0), None);
-        // Adjacent freed blocks merge, whatever they contained.
+        // Adjacent freed blocks merge, regardless of their contents.
         arena.free(blocks[5], LARGE);
         arena.free(blocks[4], LARGE);
         let both = arena.allocate(2 * LARGE, 0).unwrap();

@@ -7,9 +7,9 @@ use super::{culprit::Source, unwind::Frame};
 /// A step of a backtrace. Each step is the caller of the preceding one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// A place in a driver.
+    /// A location in a driver.
     Code(Frame),
-    /// A kernel routine that a driver called and that called a driver.
+    /// A kernel routine that a driver called, and that then called a driver.
     Routine(&'static str),
 }
 
@@ -19,20 +19,20 @@ pub type Backtrace = Vec<Step>;
 /// A backtrace as text.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Explained {
-    /// The place that a diagnostic names: the innermost one in the author's code, or the innermost
-    /// one of all.
+    /// The location that a diagnostic names: the innermost location in the author's code or, if
+    /// there is none, the innermost location.
     pub place: String,
-    /// All places, innermost first, one per line.
+    /// All locations, innermost first, one per line.
     pub lines: Vec<String>,
     /// Set if the calls pass the panic handler of a driver in Rust.
     pub has_panicked: bool,
 }
 
-/// A place of a backtrace.
+/// A location in a backtrace.
 pub struct Place {
     /// The image and the offset in the image, such as `my_driver.sys+0x12a0`.
     pub at: String,
-    /// Set if the function is inlined into the next place's function.
+    /// Set if the function is inlined into the next location's function.
     pub is_inlined: bool,
     /// The function and line, empty if unknown.
     pub source: Source,
@@ -46,7 +46,7 @@ impl Place {
         Some(format!("{}:{line}", shown(file)))
     }
 
-    /// Describes a place in the author's code: the line first.
+    /// Describes a location in the author's code, starting with the line.
     pub fn of_author(&self) -> String {
         match (self.line(), self.source.function.as_str()) {
             (Some(line), function) => format!("{line} ({function}, {})", self.at),
@@ -55,7 +55,8 @@ impl Place {
         }
     }
 
-    /// Describes a place in a library: the image first, since the bug is not on that line.
+    /// Describes a location in a library, starting with the image, because the bug is not in that
+    /// line.
     pub fn of_library(&self) -> String {
         match (self.line(), self.source.function.as_str()) {
             (Some(line), function) => format!("{} ({function} at {line})", self.at),
@@ -63,7 +64,7 @@ impl Place {
         }
     }
 
-    /// Describes the function: the name first.
+    /// Describes the function, starting with its name.
     pub fn of_function(&self) -> String {
         match (self.line(), self.source.function.as_str()) {
             (_, "") => self.at.clone(),
@@ -72,7 +73,7 @@ impl Place {
         }
     }
 
-    /// Describes the place as a line of a backtrace.
+    /// Describes the location as a line of a backtrace.
     pub fn in_backtrace(&self) -> String {
         let place = if self.is_inlined { "inlined" } else { self.at.as_str() };
         match (self.line(), self.source.function.as_str()) {
@@ -83,8 +84,8 @@ impl Place {
     }
 }
 
-/// Returns a file's path as messages show it: the path in the PDB, or a path relative to the build
-/// folder or current folder that contains the file.
+/// Returns the path that messages show for a file: the path in the PDB, or a path relative to the
+/// build folder or current folder that contains the file.
 fn shown(file: &str) -> String {
     /// The folder that reproducible builds record instead of the build folder.
     const BUILT_IN: &str = r"C:\src\";

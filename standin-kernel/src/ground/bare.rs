@@ -1,9 +1,9 @@
 //! The memory routines that compilers call implicitly. They do not count as kernel calls: they
 //! have no gateway, no IRQL limit, and no entry in a thread's call history.
 //!
-//! They are written in assembly language, without a frame, so that a fault in one finds the return
-//! address at the stack pointer, and the caller's rdi and rsi in r10 and r11. The stack probe leaves
-//! rdi and rsi unchanged.
+//! They are written in assembly language, without a frame. After a fault, the return address is
+//! therefore at the stack pointer, and the caller's rdi and rsi are in r10 and r11. The stack probe
+//! leaves rdi and rsi unchanged.
 
 use std::arch::global_asm;
 
@@ -28,17 +28,17 @@ global_asm!(
     "3:", "xor eax, eax", "ret", "4:", "sbb eax, eax", "or eax, 1", "ret",
     "standin_kernel_strlen:", "mov r10, rdi", "mov r11, rsi", "xor eax, eax", "2:",
     "cmp byte ptr [rcx + rax], 0", "je 3f", "inc rax", "jmp 2b", "3:", "ret",
-    // Touches each page of a frame of rax bytes, from the top down, so that a frame that does not fit
-    // ends at the guard page. It preserves all registers. It saves two of them below the stack pointer,
-    // which is safe because no signal is delivered there.
+    // Touches each page of a frame of rax bytes, from the top down, so that a frame that does not
+    // fit reaches the guard page. The routine preserves all registers. It saves two of them below
+    // the stack pointer, which is safe because no signal is delivered there.
     "standin_kernel_chkstk:", "mov [rsp - 8], r10", "mov [rsp - 16], r11", "lea r10, [rsp + 8]",
     "mov r11, r10", "sub r11, rax", "jae 2f",
     // The frame is larger than the address space below the stack pointer.
     "xor r11d, r11d", "2:", "sub r10, 4096", "cmp r10, r11", "jbe 3f", "test byte ptr [r10], 0",
     "jmp 2b", "3:", "test byte ptr [r11], 0", "mov r10, [rsp - 8]", "mov r11, [rsp - 16]", "ret",
     "standin_kernel_bare_end:",
-    // The routines that code with control flow guard calls: the first checks the target in rcx, and the
-    // second jumps to the target in rax. Both preserve all registers.
+    // The routines that code with control flow guard calls. The first checks the target in rcx, and
+    // the second jumps to the target in rax. Both preserve all registers.
     "standin_kernel_guard_check:", "ret", "standin_kernel_guard_dispatch:", "jmp rax",
 );
 
@@ -54,8 +54,8 @@ unsafe extern "C" {
     fn standin_kernel_bare_end();
 }
 
-/// Returns the addresses of the two control flow guard routines: first the check of a target, then the
-/// jump to a target. They allow every target, as a system without guarded kernel code does.
+/// Returns the addresses of the two control flow guard routines: first the check of a target, then
+/// the jump to a target. They allow every target, as on a system without kernel control flow guard.
 pub fn guards() -> (u64, u64) {
     (
         standin_kernel_guard_check as *const () as u64,
@@ -79,7 +79,7 @@ pub fn routines() -> [(&'static str, u64); 6] {
     ]
 }
 
-/// Returns the routine that contains an instruction's address.
+/// Returns the name of the routine that contains an instruction.
 pub fn routine_at(address: u64) -> Option<&'static str> {
     if address >= standin_kernel_bare_end as *const () as u64 {
         return None;
@@ -89,8 +89,8 @@ pub fn routine_at(address: u64) -> Option<&'static str> {
     found.map(|(name, _)| name)
 }
 
-/// Returns the registers that the caller has after the routine returns, given the registers at a memory
-/// access in the routine. `return_address` is the word at the stack pointer.
+/// Returns the caller's registers after the routine returns, given the registers at a memory access
+/// in the routine. `return_address` is the word at the stack pointer.
 pub fn caller(mut registers: Registers, return_address: u64) -> Registers {
     if routine_at(registers.rip) != Some(STACK_PROBE) {
         let [rdi, rsi] = [10, 11].map(|saved| registers.get(saved));

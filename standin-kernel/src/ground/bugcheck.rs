@@ -32,9 +32,9 @@ pub struct Violation {
     pub rule: Rule,
     /// A sentence that describes the violation.
     pub message: String,
-    /// The driver's call stack, innermost first, if the violation occurred at a known place.
+    /// The driver's call stack, innermost first, if the location of the violation is known.
     pub stack: Vec<String>,
-    /// The number of times that this event or place broke the rule.
+    /// The number of times that this event or call site broke the rule.
     pub count: u64,
 }
 
@@ -45,7 +45,7 @@ impl Violation {
     }
 }
 
-/// Formats each line indented, on a line of its own.
+/// Formats each line on a line of its own, indented.
 struct Indented<'a>(&'a [String]);
 
 impl fmt::Display for Indented<'_> {
@@ -65,7 +65,7 @@ impl fmt::Display for Violation {
     }
 }
 
-/// The violations found when a driver was unloaded.
+/// The violations that were found when a driver was unloaded.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub struct Violations(pub Vec<Violation>);
 

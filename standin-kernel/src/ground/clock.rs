@@ -14,11 +14,11 @@ const EPOCH_DIFFERENCE: u64 = 11_644_473_600;
 const UPTIME: i64 = 60 * Clock::FREQUENCY;
 
 /// A clock that advances only when it is read or advanced explicitly, so that identical runs read
-/// identical times. It counts units of 100 ns, as the performance counter of current Windows versions
-/// does, and each reading takes a microsecond.
+/// identical times. It counts units of 100 ns, like the performance counter of current Windows
+/// versions, and each reading advances it by a microsecond.
 ///
 /// While threads run in parallel, no two runs are identical, so the clock follows the host's clock.
-/// Reading it then writes to no memory, because a written cache line would move between the
+/// Reading it then changes no memory, because a changed cache line would move between the
 /// processors.
 pub struct Clock {
     /// `FILETIME` (100 ns since 1601-01-01 UTC) of the kernel's start.
@@ -27,18 +27,19 @@ pub struct Clock {
     ticks: CachePadded<AtomicI64>,
     /// Set while the clock follows the host's clock.
     is_running: AtomicBool,
-    /// The reading at the time `origin`, while the clock follows the host's.
+    /// The reading at the time `origin`, while the clock follows the host's clock.
     at_origin: AtomicI64,
     origin: Instant,
 }
 
 impl Clock {
-    /// Ticks per second of the performance counter.
+    /// The number of ticks of the performance counter per second.
     pub const FREQUENCY: i64 = 10_000_000;
-    /// The interval of the clock interrupt, at which the coarse times advance: 15.625 ms.
+    /// The interval of the clock interrupt and of the coarse times: 15.625 ms.
     pub const TICK: i64 = 156_250;
-    /// The shortest clock interrupt interval that a program or driver can request: 0.5 ms. No timer
-    /// with a later due time fires sooner after it was set, and no period is shorter.
+    /// The shortest clock interrupt interval that a program or driver can request: 0.5 ms. Unless
+    /// its due time has already passed, a timer fires no sooner after it is set, and no period is
+    /// shorter.
     pub const SHORTEST_TICK: i64 = 5_000;
     const READING: i64 = 10;
 
@@ -55,7 +56,8 @@ impl Clock {
         }
     }
 
-    /// Starts or stops following the host's clock. No other thread may use this clock meanwhile.
+    /// Starts or stops following the host's clock. No other thread may use this clock during the
+    /// call.
     pub fn set_running(&self, running: bool) {
         if running == self.is_running.load(Ordering::Acquire) {
             return;
@@ -70,14 +72,14 @@ impl Clock {
         self.is_running.store(running, Ordering::Release);
     }
 
-    /// Returns the reading while the clock follows the host's.
+    /// Returns the reading while the clock follows the host's clock.
     fn running(&self) -> i64 {
         let at_origin = self.at_origin.load(Ordering::Acquire);
         at_origin.saturating_add(ticks(self.origin.elapsed()))
     }
 
-    /// Reads the performance counter. Each reading is later than the previous one, or not earlier if
-    /// the clock follows the host's.
+    /// Reads the performance counter. Each reading is later than the previous reading or, if the
+    /// clock follows the host's clock, not earlier.
     pub fn counter(&self) -> i64 {
         if self.is_running.load(Ordering::Acquire) {
             return self.running();
@@ -93,15 +95,15 @@ impl Clock {
         self.ticks.load(Ordering::Relaxed)
     }
 
-    /// Returns the counter's reading at a time in units of 100 ns: a negative time is relative to now,
-    /// and any other counts from 1601.
+    /// Returns the counter's reading at a time in units of 100 ns: a negative time is relative to
+    /// now, and any other time counts from 1601.
     pub fn reading_of(&self, time: i64) -> i64 {
         if time < 0 { self.last().saturating_sub(time) } else { time.saturating_sub(self.boot) }
     }
 
     /// Returns the reading at which a timer fires, given its due time in the form that
-    /// [`Self::reading_of`] takes. Returns `None` if the timer fires at once because an absolute time
-    /// has passed.
+    /// [`Self::reading_of`] accepts. Returns `None` if the timer fires immediately because an
+    /// absolute time has passed.
     pub fn due(&self, time: i64) -> Option<i64> {
         let now = self.last();
         let due = self.reading_of(time);
@@ -109,7 +111,7 @@ impl Clock {
         (!has_passed).then(|| due.max(now.saturating_add(Self::SHORTEST_TICK)))
     }
 
-    /// Returns the `FILETIME` of a reading of the counter.
+    /// Converts a reading of the counter to a `FILETIME`.
     pub const fn file_time(&self, counter: i64) -> i64 {
         self.boot.saturating_add(counter)
     }
@@ -122,8 +124,8 @@ impl Clock {
     /// Advances the clock to `counter`, if that is later than its reading.
     pub fn move_to(&self, counter: i64) {
         if self.is_running.load(Ordering::Acquire) {
-            // Several threads may advance the clock at once, so this stores the reading at the origin
-            // instead of adding a distance.
+            // Several threads may advance the clock at the same time, so this stores the reading at
+            // the origin instead of adding to it.
             let at_origin = counter.saturating_sub(ticks(self.origin.elapsed()));
             self.at_origin.fetch_max(at_origin, Ordering::AcqRel);
             return;
@@ -132,7 +134,7 @@ impl Clock {
     }
 }
 
-/// Returns a duration in units of 100 ns.
+/// Converts a duration to units of 100 ns.
 pub fn ticks(duration: Duration) -> i64 {
     let seconds = i64::try_from(duration.as_secs()).unwrap_or(i64::MAX);
     let rest = i64::from(duration.subsec_nanos() / 100);

@@ -2,7 +2,8 @@
 
 use std::arch::global_asm;
 
-// Destination in rdi, source in rsi, count in rdx. Returns 0 in eax if all bytes were copied.
+// The destination is in rdi, the source in rsi, and the count in rdx. Returns 0 in eax if all bytes
+// were copied.
 global_asm!(
     ".globl standin_kernel_copy", ".globl standin_kernel_copy_at",
     ".globl standin_kernel_copy_failed", "standin_kernel_copy:", "mov rcx, rdx",
@@ -10,7 +11,8 @@ global_asm!(
     "mov eax, 1", "ret",
 );
 
-// Address in rdi. rsi points to the new value and receives the old one. Returns as above.
+// The address is in rdi. rsi points to the new value and receives the old one. Returns 0 in eax on
+// success.
 global_asm!(
     ".globl standin_kernel_exchange", ".globl standin_kernel_exchange_at",
     "standin_kernel_exchange:", "mov rax, [rsi]", "standin_kernel_exchange_at:", "xchg [rdi], rax",
@@ -30,7 +32,7 @@ pub fn copying_instruction() -> u64 {
     standin_kernel_copy_at as *const () as u64
 }
 
-/// Returns the address at which to continue after a fault of the instruction at `at`, if that
+/// Returns the address at which to continue after the instruction at `at` has faulted, if that
 /// instruction belongs to one of these routines.
 pub fn after_fault(at: u64) -> Option<u64> {
     let is_ours =
@@ -44,8 +46,8 @@ pub fn after_fault(at: u64) -> Option<u64> {
 ///
 /// The process must handle faults with [`after_fault`].
 pub unsafe fn exchange(address: u64, value: &mut u64) -> bool {
-    // SAFETY: the routine accesses the value and the word. The driver is responsible for the word, as
-    // for what `copy` accesses.
+    // SAFETY: the routine accesses the value and the word. The driver is responsible for the word,
+    // as for the memory that `copy` accesses.
     unsafe { standin_kernel_exchange(address, value) == 0 }
 }
 
@@ -58,6 +60,7 @@ pub unsafe fn exchange(address: u64, value: &mut u64) -> bool {
 pub unsafe fn copy(to: u64, from: u64, count: usize) -> bool {
     // SAFETY: the routine accesses only the two ranges. The caller guarantees that one range is a
     // buffer. The driver is responsible for the other: a fault in it ends the copy, and if it is
-    // accessible, it belongs to the driver or could also be hit by a wild pointer on Windows.
+    // accessible, it belongs to the driver, or a wild pointer could also access such memory on
+    // Windows.
     unsafe { standin_kernel_copy(to, from, count) == 0 }
 }

@@ -1,8 +1,8 @@
 //! Identifies the stack frames in the driver author's own code.
 //!
-//! A diagnostic names the innermost of them. A driver's crate may have any name and path, so this module
-//! recognizes the other frames instead: known libraries, and the code that macros of known libraries
-//! generate in the author's crate.
+//! A diagnostic names the innermost of these frames. A driver's crate may have any name and path,
+//! so this module recognizes the other frames instead: known libraries, and the code that macros of
+//! known libraries generate in the author's crate.
 
 use std::path::Path;
 
@@ -21,7 +21,7 @@ const FUNCTIONS: [&str; 19] = [
     "rust_panic", "strlen", "wcslen", "wcscmp", "wcsncpy",
 ];
 
-/// Name prefixes of such functions.
+/// Prefixes of the names of such functions.
 const PREFIXES: [&str; 10] = [
     "FxDriver", "__GSHandler", "__C_specific", "__chkstk", "__rdl_", "__report_", "__rg_",
     "__rust_", "__rustc", "__security_",
@@ -39,9 +39,9 @@ pub struct Source {
     pub line: Option<u32>,
 }
 
-/// Returns the index of the author's innermost frame. `frames` starts with the innermost frame. Frames
-/// with a known line come first, then frames with a known file. A frame without either may belong to a
-/// library.
+/// Returns the index of the author's innermost frame. `frames` starts with the innermost frame.
+/// Frames with a known line are preferred, then frames with a known file. A frame without either
+/// may belong to a library.
 pub fn culprit(frames: &[Source]) -> Option<usize> {
     let own: Vec<bool> = own(frames);
     let place = |wanted: &dyn Fn(&Source) -> bool| {
@@ -52,8 +52,9 @@ pub fn culprit(frames: &[Source]) -> Option<usize> {
         .or_else(|| place(&|frame| !frame.function.is_empty()))
 }
 
-/// Returns the number of frames up to the outermost frame of the panic handler, or 0 if no frame is the
-/// panic handler's. All these frames belong to the handler, with or without names.
+/// Returns the number of frames from the first to the outermost frame of the panic handler, or 0 if
+/// the panic handler has no frame. All these frames belong to the handler, even those without
+/// names.
 pub fn panic_frames(frames: &[Source]) -> usize {
     let is_handler = |frame: &Source| {
         let name = without_parameters(&frame.function);
@@ -63,23 +64,22 @@ pub fn panic_frames(frames: &[Source]) -> usize {
     last.map_or(0, |last| last + 1)
 }
 
-/// Returns, for each frame, whether it is the author's.
+/// Returns, for each frame, whether it is in the author's code.
 fn own(frames: &[Source]) -> Vec<bool> {
     let mut generated = Generated::default();
     frames
         .iter()
         .map(|frame| {
             let name = without_parameters(&frame.function);
-            // `generated` must see every frame in turn, because it keeps track of the frames before
-            // it.
+            // `generated` must see every frame in turn, because it remembers the previous frames.
             let is_generated = generated.contains(&name) || is_in_a_macro(&name);
             !is_generated && !is_library(&name, frame.file.as_deref())
         })
         .collect()
 }
 
-/// The functions that `#[wdk_etw::provider]` and `event!` generate. They are in the author's crate and
-/// have the line of the macro call.
+/// The functions that `#[wdk_etw::provider]` and `event!` generate. They are in the author's crate,
+/// and their line is the line of the macro call.
 ///
 /// For each event, a provider's module `p` has a function `p::name`. Its implementation is
 /// `p::name::__wdk_etw_call`, which calls `p::name::write`, which calls `p::__write_7`. `p::register`
@@ -88,12 +88,13 @@ fn own(frames: &[Source]) -> Vec<bool> {
 struct Generated {
     /// The module of the most recent frame that was a writer.
     module: Option<String>,
-    /// The name of the function that is also generated if it is the next frame.
+    /// The name of the function that is also generated if its frame is next.
     next: Option<String>,
 }
 
 impl Generated {
-    /// Returns whether a function is generated. Functions are passed from the innermost outward.
+    /// Returns whether a function is generated. The functions must be passed in order, from the
+    /// innermost outward.
     fn contains(&mut self, name: &str) -> bool {
         let (parent, last) = name.rsplit_once("::").unwrap_or(("", name));
         let (module, next) = (self.module.take(), self.next.take());
@@ -125,8 +126,8 @@ fn is_library(name: &str, file: Option<&str>) -> bool {
     if crate_of(name).is_some_and(|name| CRATES.contains(&name)) {
         return true;
     }
-    // The path of an allocator's function starts with the static that has the attribute, so only
-    // its last segment is compared.
+    // An allocator function's path starts with the static that has the attribute, so only the
+    // path's last segment is compared.
     let last = name.rsplit("::").next().unwrap_or(name);
     FUNCTIONS.contains(&name)
         || PREFIXES.iter().any(|prefix| last.starts_with(prefix))
@@ -174,7 +175,8 @@ pub fn is_foreign(file: &str) -> bool {
     is_in_a_foreign_folder(file) || is_vendored(file)
 }
 
-/// Returns whether a file is in a package that `cargo vendor` copied, which has a checksum file.
+/// Returns whether a file is in a package that `cargo vendor` copied. Such a package has a checksum
+/// file.
 fn is_vendored(file: &str) -> bool {
     /// The folder that reproducible builds record instead of the build folder.
     const BUILT_IN: &str = r"C:\src\";
@@ -189,7 +191,7 @@ fn is_in_a_foreign_folder(file: &str) -> bool {
     const WRITTEN: [&str; 2] = ["c:/src/cargo/", "c:/src/rust/"];
     /// Folder names that no author uses.
     const INSIDE: [&str; 3] = ["/rustc/", "/rustlib/src/rust/", "/windows kits/"];
-    /// Cargo's folders. The name of the folder inside ends with a hash of 16 digits.
+    /// Cargo's folders. Inside each, a folder's name ends with a hash of 16 digits.
     const HASHED: [&str; 3] = ["/registry/src/", "/git/checkouts/", "/build/"];
     let file = file.replace('\\', "/").to_lowercase();
     WRITTEN.iter().any(|folder| file.starts_with(folder))
@@ -200,7 +202,8 @@ fn is_in_a_foreign_folder(file: &str) -> bool {
             let hash = inside.and_then(|name| name.rsplit_once('-'));
             hash.is_some_and(|(package, hash)| {
                 let is_hash = hash.len() == 16 && hash.bytes().all(|byte| byte.is_ascii_hexdigit());
-                // A file that another package's build script generates may be the author's.
+                // If another package's build script generated the file, the file may be the
+                // author's.
                 is_hash && (*folder != "/build/" || package == "wdk-sys")
             })
         })
@@ -229,7 +232,7 @@ mod tests {
             ],
             Some(1),
         ),
-        // A crate with any name and path.
+        // The author's crate can have any name and path.
         (
             &[
                 ("wdk_sys::ntddk::x", "/home/a/wdk-sys/src/lib.rs"),

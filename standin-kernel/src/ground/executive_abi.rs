@@ -31,7 +31,7 @@ abi! {
         dump as "DumpData": u32,
         reserved_1: u32,
     }
-    /// A queue of requests that wait for a device.
+    /// A queue of requests for a device.
     DeviceQueue as "_KDEVICE_QUEUE" {
         /// `DeviceQueueObject`.
         kind as "Type": i16,
@@ -54,7 +54,7 @@ abi! {
         parent as "Parent": u64,
         left as "LeftChild": u64,
         right as "RightChild": u64,
-        /// The height of the right subtree minus that of the left one.
+        /// The height of the right subtree minus the height of the left subtree.
         balance as "Balance": i8,
         reserved as "Reserved": [u8; 3],
         reserved_1: u32,
@@ -99,7 +99,7 @@ abi! {
     ProcessBasicInformation as "_PROCESS_BASIC_INFORMATION" {
         exit_status as "ExitStatus": u32,
         reserved: u32,
-        /// The process environment block. Processes have none here.
+        /// The process environment block. In the stand-in kernel, processes have none.
         environment as "PebBaseAddress": u64,
         affinity as "AffinityMask": u64,
         priority as "BasePriority": i32,
@@ -107,13 +107,14 @@ abi! {
         id as "UniqueProcessId": u64,
         parent as "InheritedFromUniqueProcessId": u64,
     }
-    /// The first information about an object.
+    /// The basic information about an object.
     ObjectBasicInformation as "_PUBLIC_OBJECT_BASIC_INFORMATION" {
         attributes as "Attributes": u32,
         access as "GrantedAccess": u32,
         handles as "HandleCount": u32,
         pointers as "PointerCount": u32,
-        /// Has the sizes of the name's information at index 5 and of the type's at 6.
+        /// Contains the size of the name's information at index 5, and the size of the type's
+        /// information at index 6.
         reserved as "Reserved": [u32; 10],
     }
     /// The information about an object's type.

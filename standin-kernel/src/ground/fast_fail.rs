@@ -1,14 +1,14 @@
 //! The names of `__fastfail` codes.
 
-/// The instruction `int 0x29`, with which code reports that memory is corrupted.
+/// The instruction `int 0x29`, which reports that memory is corrupted.
 pub const INSTRUCTION: [u8; 2] = [0xCD, 0x29];
 
-/// Returns the name of a code, which the instruction passes in ecx.
+/// Returns the name of a code that the instruction passed in ecx.
 pub fn name(code: u32) -> Option<&'static str> {
     NAMES.iter().find(|(known, _)| *known == code).map(|(_, name)| *name)
 }
 
-/// The codes of winnt.h.
+/// The codes in winnt.h.
 const NAMES: &[(u32, &str)] = &[
     (0, "FAST_FAIL_LEGACY_GS_VIOLATION"),
     (1, "FAST_FAIL_VTGUARD_CHECK_FAILURE"),

@@ -1,9 +1,9 @@
 //! The flight recorder: the last actions of a process that runs a driver, in memory shared with another
 //! process.
 //!
-//! A driver that corrupts its process can end it in any way. The watching process then reads here which
-//! routine the driver called last, the top of its stack, the current step, and the events and output
-//! that the process had not passed on.
+//! A driver that corrupts its process can end it in any way. The parent process then reads from the
+//! recorder which routine the driver called last, the top of the driver's stack, the current step,
+//! and the events and output that the process had not passed on.
 
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 
@@ -14,7 +14,7 @@ use super::{
     unwind::Registers,
 };
 
-/// Text of a fixed size, which one process writes and another reads.
+/// A string of limited size that one process writes and another reads.
 #[derive(Default)]
 #[repr(C)]
 struct Text<const WORDS: usize>(Words<WORDS>);
@@ -29,7 +29,7 @@ impl<const WORDS: usize> Default for Words<WORDS> {
 }
 
 impl<const WORDS: usize> Text<WORDS> {
-    /// Stores the part of a text that fits.
+    /// Stores the part of the string that fits.
     fn store(&self, text: &str) {
         let mut chunks = text.as_bytes().chunks(8);
         for word in &self.0.0 {
@@ -57,19 +57,19 @@ const EVENT_WORDS: usize = 1 << 19;
 /// The size of the output log in words.
 const OUTPUT_WORDS: usize = 1 << 17;
 
-/// The number of words of the driver's stack that are kept for the last call.
+/// The number of words of the driver's stack that are recorded for the last call.
 const STACK_WORDS: usize = 1 << 10;
 
-/// The number of sessions whose losses are recorded. They are the sessions with the lowest numbers.
+/// The number of sessions whose losses are recorded: the sessions with the lowest numbers.
 const SESSIONS: usize = 64;
 
 /// The number of words in the bit set of system calls. x86-64 Linux has fewer than 500 system calls.
 const REFUSED_WORDS: usize = 8;
 
-/// Lets one thread at a time append to a log.
+/// Ensures that only one thread at a time appends to a log.
 static APPENDING: Mutex<()> = Mutex::new(());
 
-/// A flight recorder. All zeros represent an empty one.
+/// A flight recorder. All zeros represent an empty recorder.
 #[repr(C)]
 pub struct Flight {
     is_finished: AtomicBool,
@@ -83,7 +83,7 @@ pub struct Flight {
     routine: Text<8>,
     caller: Caller,
     step: Text<32>,
-    /// The path of the symbol file that is being read, or an empty text.
+    /// The path of the symbol file that is being read, or an empty string.
     symbols: Text<32>,
     /// The number of bytes of the driver's output.
     printed: AtomicU64,
@@ -104,7 +104,7 @@ pub struct Flight {
 struct Caller {
     instruction: AtomicU64,
     registers: [AtomicU64; 16],
-    /// The number of stack words that are kept.
+    /// The number of stack words that are recorded.
     kept: AtomicU64,
     stack: [AtomicU64; STACK_WORDS],
 }
@@ -124,11 +124,11 @@ pub struct SpooledEvent {
     pub session: u16,
     /// The processor whose buffer the event is in.
     pub processor: u16,
-    /// The event's record, as it is in the buffer.
+    /// The event's record, as stored in the buffer.
     pub record: Vec<u8>,
 }
 
-/// A session's counters at the end of its process.
+/// A session's counters at the end of the process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SessionCounts {
     /// The number of events that were written to buffers.
@@ -151,7 +151,7 @@ pub struct LastCall {
 }
 
 impl LastCall {
-    /// Returns the word at an address of the driver's stack, if it was kept.
+    /// Returns the word at an address of the driver's stack, if it was recorded.
     pub fn word(&self, address: u64) -> Option<u64> {
         let offset = address.checked_sub(self.caller.rsp())?;
         let index = usize::try_from(offset / 8).ok()?;
@@ -160,7 +160,7 @@ impl LastCall {
     }
 }
 
-/// The state of a recorder, as read by the watching process.
+/// The state of a recorder, as read by the parent process.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Recorded {
     /// The number of calls to the kernel.
@@ -190,7 +190,7 @@ pub struct Recorded {
     pub output_lost: u64,
 }
 
-/// This process's recorder, if another process watches it.
+/// This process's recorder, if a parent process reads it.
 static CURRENT: AtomicPtr<Flight> = AtomicPtr::new(std::ptr::null_mut());
 
 /// Installs a recorder for this process.
@@ -200,7 +200,7 @@ pub fn install(flight: &'static Flight) {
 
 fn current() -> Option<&'static Flight> {
     let flight = CURRENT.load(Ordering::Acquire);
-    // SAFETY: the pointer is null or that of `install`, which lives as long as the process.
+    // SAFETY: the pointer is null or was passed to `install`, which lives as long as the process.
     unsafe { flight.as_ref() }
 }
 
@@ -278,13 +278,13 @@ pub fn note_event(session: u16, processor: u16, record: &[u8]) {
 /// Records the losses of a session since its start.
 pub fn note_losses(session: u16, events_lost: u32, buffers_lost: u32) {
     if let Some(counts) = current().and_then(|flight| flight.session(session)) {
-        // Another thread may have recorded a higher count already.
+        // Another thread may already have recorded a higher count.
         counts.events_lost.fetch_max(events_lost, Ordering::Relaxed);
         counts.buffers_lost.fetch_max(buffers_lost, Ordering::Relaxed);
     }
 }
 
-/// Records the text that a driver printed after `before` bytes of output.
+/// Records the string that a driver printed after `before` bytes of output.
 pub fn note_output(before: u64, text: &str) {
     if let Some(flight) = current() {
         flight.note_output(before, text);
@@ -325,7 +325,7 @@ pub fn refused() -> Vec<u64> {
 }
 
 impl Caller {
-    /// Stores the registers and as many stack words below `top` as fit.
+    /// Stores the registers, and as many stack words below `top` as fit.
     ///
     /// # Safety
     ///
@@ -373,7 +373,8 @@ impl Flight {
         self.progress.load(Ordering::Relaxed)
     }
 
-    /// Returns whether the process is writing to the output, so that its reader may be blocking it.
+    /// Returns whether the process is writing to the output, so that the output's reader may be
+    /// blocking it.
     pub fn is_writing(&self) -> bool {
         self.writes.load(Ordering::Relaxed) != 0
     }
@@ -420,7 +421,7 @@ impl Flight {
         let mut lost = 0_u64;
         let mut output = Vec::new();
         for Entry { tag, bytes } in self.output.entries() {
-            // The entries between this entry and the preceding one were overwritten.
+            // The entries between this entry and the previous one were overwritten.
             lost = lost.saturating_add(tag.saturating_sub(shown));
             let skipped = usize::try_from(shown.saturating_sub(tag)).unwrap_or(usize::MAX);
             shown = shown.max(tag.saturating_add(bytes.len() as u64));
@@ -501,7 +502,7 @@ mod tests {
         let flight = empty();
         flight.note_output(0, "one\ntw");
         flight.note_output(6, "o\nthree");
-        // The process shows whole lines only.
+        // The process shows only whole lines.
         for (shown, expected) in [(0, "one\ntwo\nthree"), (4, "two\nthree"), (8, "three"), (13, "")]
         {
             flight.shown.store(shown, Ordering::Relaxed);
@@ -521,11 +522,11 @@ mod tests {
         let (kept, lost) = flight.unshown_output();
         assert_eq!(kept.len() as u64 + lost, before);
         assert!(lost > 0 && kept.len() > 900 << 10, "{lost}");
-        // Output that was shown is not lost, although it is overwritten.
+        // Output that was shown is not lost, even though it is overwritten.
         flight.shown.store(lost + 10, Ordering::Relaxed);
         let (rest, lost) = flight.unshown_output();
         assert_eq!((rest.len(), lost), (kept.len() - 10, 0));
-        // A text larger than the log.
+        // The string is larger than the log.
         flight.note_output(before, &"y".repeat(OUTPUT_WORDS * 8));
         assert_eq!(flight.unshown_output().1, (OUTPUT_WORDS * 8) as u64);
     }
@@ -562,7 +563,7 @@ mod tests {
         let mut caller = Registers { rip: 77, ..Registers::default() };
         for (words, kept) in [(2000, STACK_WORDS), (3, 3), (0, 0)] {
             caller.set_rsp(from);
-            // SAFETY: the words are those of the vector.
+            // SAFETY: the words belong to the vector.
             unsafe { flight.caller.store(&caller, from + 8 * words) };
             flight.calls.store(1, Ordering::Relaxed);
             let call = flight.recorded().last_call.unwrap();

@@ -1,7 +1,7 @@
 //! The structures that only the framework and its drivers share, in the WDK headers' layout for
 //! x64. Pointers and handles are plain addresses.
 
-#![expect(clippy::struct_field_names, reason = "the names are those of the headers")]
+#![expect(clippy::struct_field_names, reason = "the headers use these names")]
 
 use zerocopy::{FromBytes, Immutable, IntoBytes};
 

@@ -44,7 +44,7 @@ pub struct Image {
     pub(super) symbols: Symbols,
 }
 
-/// A section whose accessibility changes.
+/// A section that can become inaccessible.
 #[derive(Clone, Copy)]
 pub struct Section {
     /// The offset of the section's pages in the image, and their length.
@@ -53,8 +53,8 @@ pub struct Section {
     pub(super) protection: ProtFlags,
 }
 
-// SAFETY: the mapping is plain memory of the process; the pointer to it is
-// used from any thread only by the driver's own code and by `munmap` in drop.
+// SAFETY: the mapping is plain memory of the process. Only the driver's own code and `munmap` in
+// drop use it through the pointer, from any thread.
 unsafe impl Send for Image {}
 // SAFETY: as above; `&Image` gives out addresses, never references.
 unsafe impl Sync for Image {}
@@ -95,7 +95,8 @@ impl Image {
         address.checked_sub(self.base()).is_some_and(|offset| offset < self.size() as u64)
     }
 
-    /// Replaces the registers at an instruction in this image with those of the function's caller.
+    /// Replaces the registers at an instruction in this image with the registers of the function's
+    /// caller.
     pub fn unwind(
         &self,
         registers: &mut Registers,
@@ -105,8 +106,8 @@ impl Image {
         self.unwind_at(self.base(), registers, is_return, read)
     }
 
-    /// Replaces the registers as [`Self::unwind`] does, for an image at the address `base` in another
-    /// process.
+    /// Replaces the registers for an image at the address `base` in another process. See
+    /// [`Self::unwind`].
     pub fn unwind_at(
         &self,
         base: u64,
@@ -122,14 +123,14 @@ impl Image {
         self.offset(address).is_some_and(|offset| self.functions.is_after_call(offset))
     }
 
-    /// Returns the places of an instruction in this image: one for each inlined function, innermost
-    /// first, and one for the function that contains the code.
+    /// Returns the locations of an instruction in this image: one for each inlined function,
+    /// innermost first, and one for the function that contains the code.
     pub fn places(&self, frame: Frame) -> Vec<Place> {
         let Some(offset) = self.offset(frame.address) else {
             return Vec::new();
         };
-        // The byte before a return address belongs to the call itself. The return address may
-        // already belong to the next line.
+        // The byte before a return address belongs to the call itself; the return address may
+        // belong to the next line.
         let inside = offset.saturating_sub(u32::from(frame.is_return));
         let mut sources = self.symbols.at(inside);
         if sources.is_empty() {
@@ -152,14 +153,14 @@ impl Image {
     pub fn missing_lines(&self) -> Option<String> {
         let pdb = self.symbols.without_lines()?;
         Some(format!(
-            "{pdb} has no line information for {}, so diagnostics name functions only; set \
+            "{pdb} has no line information for {}, so diagnostics name only functions; set \
              `debug = \"line-tables-only\"` for the profile",
             self.name()
         ))
     }
 
-    /// Returns a sentence about the image's instructions that this system executes without reporting
-    /// them.
+    /// Returns a sentence about the instructions in the image that this system would execute
+    /// without reporting them.
     pub fn unreported_calls(&self) -> Option<String> {
         let are_unreported = self.has_system_calls && !system_calls::are_reported();
         are_unreported.then(|| {
@@ -172,7 +173,7 @@ impl Image {
         })
     }
 
-    /// Returns an address's offset in this image.
+    /// Returns the offset of an address in this image.
     fn offset(&self, address: u64) -> Option<u32> {
         let offset = u32::try_from(address.checked_sub(self.base())?).ok()?;
         self.contains(address).then_some(offset)
@@ -212,7 +213,8 @@ impl Image {
         self.base() + section.start as u64
     }
 
-    /// Undoes one [`Self::lock_section`] call that returned `handle`. Returns `false` if none did.
+    /// Undoes one [`Self::lock_section`] call that returned `handle`. Returns `false` if there was
+    /// no such call.
     pub fn unlock_section(&self, handle: u64) -> bool {
         let Some(section) = self.pageable_section(handle) else {
             return handle == self.base();

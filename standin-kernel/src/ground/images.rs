@@ -15,7 +15,7 @@ use super::{
 /// The loaded images.
 #[derive(Default)]
 pub struct Images {
-    /// The addresses of every event are looked up here, so a lookup must not write to memory that
+    /// Every event write looks up addresses in this list, so a lookup must not change memory that
     /// another thread reads.
     loaded: ArcSwap<Vec<Arc<Image>>>,
     notes: Mutex<Vec<String>>,
@@ -95,9 +95,9 @@ impl Images {
         names.next().map(str::to_owned)
     }
 
-    /// Walks a stack from the frame with the given registers outward, while its frames are in drivers.
-    /// `is_return` is true if the first instruction follows a call. `read` reads eight bytes of the
-    /// stack.
+    /// Walks a stack from the frame with the given registers outward, as long as the frames are in
+    /// drivers. `is_return` is true if the first instruction follows a call. `read` reads eight
+    /// bytes of the stack.
     pub fn walk(
         &self,
         registers: Registers,
@@ -121,8 +121,8 @@ impl Images {
         self.find(|image| image.contains(address)).is_some_and(|image| image.is_after_call(address))
     }
 
-    /// Returns the places of an instruction: one for each inlined function, innermost first, and one for
-    /// the function that contains the code.
+    /// Returns the locations of an instruction: one for each inlined function, innermost first, and
+    /// one for the function that contains the code.
     fn places(&self, frame: Frame) -> Vec<Place> {
         self.find(|image| image.contains(frame.address))
             .map_or_else(Vec::new, |image| image.places(frame))

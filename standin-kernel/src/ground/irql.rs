@@ -7,7 +7,7 @@ use std::fmt;
 pub struct Irql(u8);
 
 impl Irql {
-    /// The level of ordinary threads, which allows everything.
+    /// The level of ordinary threads, at which every operation is allowed.
     pub const PASSIVE_LEVEL: Self = Self(0);
     /// Asynchronous procedure calls are masked.
     pub const APC_LEVEL: Self = Self(1);
@@ -19,7 +19,7 @@ impl Irql {
     /// All interrupts are masked.
     pub const HIGH_LEVEL: Self = Self(15);
 
-    /// Returns the level with this number. As in hardware, only the low four bits count.
+    /// Returns the level with this number. As in hardware, only the low four bits are used.
     #[must_use]
     pub const fn from_number(number: u8) -> Self {
         Self(number & 0xF)

@@ -1,8 +1,9 @@
 //! The load configuration of an image, and its processing by the loader.
 //!
-//! Compilers check return addresses against the image's security cookie, and indirect calls through
-//! the guard functions of the image. The loader sets both, in variables that the load configuration
-//! names. The directory has grown with each version of Windows, and its first field states its size.
+//! Compilers check return addresses against the image's security cookie, and make indirect calls
+//! through the image's guard functions. The loader sets both, in variables to which the load
+//! configuration points. The directory has grown with Windows versions, and its first field
+//! contains its size.
 
 use super::bare;
 
@@ -26,8 +27,8 @@ const GUARD_FLAGS: usize = 0x90;
 /// Sets the cookie and the guard functions of an image relocated to `base`. `directory` is the RVA of
 /// the load configuration.
 ///
-/// As on Windows, a variable outside the image and a cookie without its initial value are left
-/// unchanged. Identical images get identical cookies.
+/// As on Windows, a variable outside the image and a cookie that does not have its initial value
+/// are left unchanged. Identical images receive identical cookies.
 pub fn initialize(bytes: &mut [u8], directory: usize, base: u64) {
     let Some(config) = LoadConfig::read(bytes, directory) else {
         return;
@@ -67,7 +68,7 @@ impl LoadConfig {
         (offset + N <= self.length).then(|| read(bytes, self.start.checked_add(offset)?)).flatten()
     }
 
-    /// Returns the RVA of the eight-byte variable whose address a field contains.
+    /// Returns the RVA of the eight-byte variable to which a field points.
     fn variable(&self, bytes: &[u8], offset: usize, base: u64) -> Option<usize> {
         let address = u64::from_le_bytes(self.field(bytes, offset)?);
         let at = usize::try_from(address.checked_sub(base)?).ok()?;

@@ -43,11 +43,11 @@ use super::{
 const MAX_IMAGE_BYTES: usize = 256 << 20;
 
 /// The maximum number of imports of an image. Modules may share one list of names, so even a small
-/// file could have any number of imports. The largest drivers have a few thousand.
+/// file could have any number of imports. The largest drivers have a few thousand imports.
 const MAX_IMPORTS: usize = 16_384;
 
-/// The maximum length in bytes of the name of an import or module. All imports of a file may share
-/// one long name.
+/// The maximum length in bytes of an import's or module's name. All imports of a file may share one
+/// long name.
 const MAX_NAME_BYTES: usize = 4096;
 
 /// The reason that a file cannot be loaded as a driver.
@@ -104,13 +104,13 @@ pub fn load(path: &Path, resolve: Resolve<'_>) -> Result<Image, LoadError> {
 
 /// Returns the possible paths of the PDB of the image at `path`.
 pub fn symbol_files(path: &Path) -> Vec<PathBuf> {
-    // A file that is not an image has no PDB, and loading it fails.
+    // A file that is not an image has no PDB. Loading the file reports the error.
     let data = fs::read(path).unwrap_or_default();
     let reference = PeFile64::parse(&*data).ok().and_then(|pe| pdb_reference(&pe));
     Symbols::of(path, reference.as_ref()).into_places()
 }
 
-/// Maps the bytes of a file. Errors name `path`.
+/// Maps the bytes of a file. Errors refer to the file as `path`.
 ///
 /// # Errors
 ///
@@ -310,12 +310,14 @@ impl Loader<'_> {
             .relocation_blocks(self.data, &pe.section_table())
             .map_err(|error| self.malformed(format_args!("relocations: {error}")))?;
         let Some(mut blocks) = blocks else {
-            // Without a relocation table, nothing depends on the base or the table was stripped.
+            // An image without a relocation table does not depend on its base, or its table was
+            // stripped.
             let flags = pe.nt_headers().file_header().characteristics.get(LE);
             return if flags.contains(IMAGE_FILE_RELOCS_STRIPPED) {
                 Err(self.malformed(
-                    "its relocations were stripped, so it cannot be moved from the address that it \
-                     was linked for, and Windows loads no driver there; link it without /FIXED",
+                    "its relocations were stripped, so it can be loaded only at the address for \
+                     which it was linked, and Windows loads no driver there; link it without \
+                     /FIXED",
                 ))
             } else {
                 Ok(())
@@ -351,7 +353,7 @@ impl Loader<'_> {
         Ok(())
     }
 
-    /// Returns the name of a module or routine as text.
+    /// Returns the name of a module or routine.
     fn import_name(&self, bytes: &[u8]) -> Result<String, LoadError> {
         if bytes.len() > MAX_NAME_BYTES {
             let length = bytes.len();

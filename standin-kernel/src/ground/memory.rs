@@ -1,8 +1,8 @@
 //! Access to memory at addresses that the driver passed.
 //!
-//! A driver runs in this process, so its pointers are addresses of this process, and any of them may
-//! be invalid. All accesses go through one routine that copies bytes. A fault in the routine becomes
-//! an error: the fault handler recognizes the copying instruction and makes the routine return (see
+//! A driver runs in this process, so its pointers are addresses of this process and may be invalid.
+//! All accesses go through one routine that copies bytes. A fault in the routine becomes an error:
+//! the fault handler recognizes the copying instruction and makes the routine return (see
 //! [`signals`]).
 
 use zerocopy::{FromBytes, Immutable, IntoBytes};
@@ -24,7 +24,7 @@ pub struct BadAddress {
 /// Copies bytes. Returns `false` if a fault ended the copy early.
 fn copy(to: u64, from: u64, count: usize) -> bool {
     signals::watch();
-    // SAFETY: each caller passes its own buffer for one of the ranges, and faults are handled from
+    // SAFETY: each caller passes its own buffer as one of the ranges, and faults are handled from
     // now on.
     unsafe { copy::copy(to, from, count) }
 }

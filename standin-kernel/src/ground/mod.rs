@@ -1,6 +1,6 @@
 //! The lowest layer: memory and addresses, images, the ABI, IRQLs, time, statuses and rules.
 //!
-//! Nothing here depends on threads, routines or running drivers.
+//! This layer does not depend on threads, routines or running drivers.
 
 pub mod abi;
 pub mod access;

@@ -1,7 +1,7 @@
 //! Finds the known name that is nearest to an unknown one.
 
-/// Returns the candidate with the fewest edits from `name`, ignoring case, if the edits are few
-/// enough for a misspelling.
+/// Returns the candidate that is the fewest edits away from `name`, ignoring case, if the edits are
+/// few enough for a misspelling.
 pub fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let wanted = name.to_lowercase();
     let most = wanted.chars().count() / 3 + 1;
@@ -13,7 +13,7 @@ pub fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) ->
         .map(|(_, candidate)| candidate)
 }
 
-/// Returns the number of characters to insert, remove or replace to turn one text into the other.
+/// Returns the number of characters to insert, remove or replace to turn one string into the other.
 fn edits(one: &str, other: &str) -> usize {
     let other: Vec<char> = other.chars().collect();
     let mut row: Vec<usize> = (0..=other.len()).collect();

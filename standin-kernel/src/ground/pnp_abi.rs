@@ -30,7 +30,7 @@ abi! {
     RemoveLock as "_IO_REMOVE_LOCK_COMMON_BLOCK" {
         removed as "Removed": u8,
         reserved as "Reserved": [u8; 3],
-        /// 1 for the device and 1 for each acquisition.
+        /// 1 for the device, plus 1 for each acquisition.
         count as "IoCount": i32,
         event as "RemoveEvent": DispatcherHeader,
     }

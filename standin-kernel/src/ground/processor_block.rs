@@ -1,7 +1,7 @@
 //! The processor control region (`KPCR`), which kernel-mode code reads through GS.
 //!
-//! Linux leaves GS to the program. Its base is an inaccessible range here, so that each access faults
-//! and is served from the fields below; an access to an unknown offset is an error.
+//! Linux leaves GS to the program. This module sets its base to an inaccessible range, so that each
+//! access faults and is served from the fields below. An access to an unknown offset is an error.
 
 use std::{num::NonZeroUsize, sync::OnceLock};
 
@@ -29,8 +29,8 @@ pub struct ProcessorBlock {
 }
 
 impl ProcessorBlock {
-    /// Returns the bytes from an offset in the block, or `None` if the kernel does not provide one of
-    /// them.
+    /// Returns the bytes at this offset in the block, or `None` if the kernel does not provide one
+    /// of them.
     pub fn read(&self, offset: u64, length: usize) -> Option<Vec<u8>> {
         let number = u32::from(self.number);
         let fields: [(u64, &[u8]); 8] = [
@@ -58,8 +58,8 @@ impl ProcessorBlock {
     }
 }
 
-/// Returns the address of the block, which all processors share, or `None` if no address space is
-/// left.
+/// Returns the address of the inaccessible range, which all processors share, or `None` if no
+/// address space is left.
 pub fn base() -> Option<u64> {
     static BASE: OnceLock<Option<u64>> = OnceLock::new();
     *BASE.get_or_init(|| {
@@ -71,7 +71,7 @@ pub fn base() -> Option<u64> {
     })
 }
 
-/// Returns the offset of an address in the block.
+/// Returns the offset in the block of an address, if the address is in the block.
 pub fn offset_of(address: u64) -> Option<u64> {
     let offset = address.checked_sub(base()?)?;
     (offset < RANGE as u64).then_some(offset)

@@ -1,4 +1,4 @@
-//! Cell values that are replaced for the duration of a scope.
+//! Temporary replacement of a cell's value, for the duration of a scope.
 
 use std::cell::Cell;
 

@@ -16,9 +16,9 @@ const IRQL_NOT_LESS_OR_EQUAL: u32 = 0xA;
 pub enum Severity {
     /// The kernel bugchecks, as Windows would or might.
     BugCheck,
-    /// The kernel continues and keeps a warning (see `Kernel::warnings`).
+    /// The kernel continues and reports a warning (see `Kernel::warnings`).
     Warning,
-    /// The kernel continues and keeps a note about style (see `Kernel::notes`).
+    /// The kernel continues and reports a note about style (see `Kernel::notes`).
     Note,
 }
 
@@ -43,7 +43,7 @@ macro_rules! rules {
                 }
             }
 
-            /// Describes the violation, in a sentence or part of one.
+            /// Describes the violation, in a sentence or a phrase.
             #[must_use]
             pub const fn description(self) -> &'static str {
                 match self {
@@ -99,7 +99,7 @@ rules! {
     BorrowedDataKept = "V22" BugCheck;
     /// The provider acts on an undefined control code.
     ActsOnUnknownCode = "V23" Warning;
-    /// The provider treats the disable of one session as the disable of all.
+    /// The provider treats one session's disable as the disable of all sessions.
     DisablesItself = "V24" Warning;
     /// The provider treats level 0 as "only level 0" instead of "every level".
     LevelZeroTakenLiterally = "V25" Warning;
@@ -122,13 +122,13 @@ rules! {
     ReservedTrait = "V33" Warning;
     /// A group trait that is not a GUID, or a second group trait.
     GroupTrait = "V34" Warning;
-    /// `EventProviderUseDescriptorType` with anything but one byte, 0 or 1.
+    /// `EventProviderUseDescriptorType` with a value other than one byte of 0 or 1.
     DescriptorTypeSwitch = "V35" Warning;
     /// `EtwSetInformation` with a class that does not exist.
     InformationClass = "V36" Warning;
     /// `EtwSetInformation` with a length of 0 and an invalid pointer instead of a null pointer.
     EmptyInformation = "V39" Warning;
-    /// A data descriptor has a type although no traits have given types a meaning yet.
+    /// A data descriptor has a type before traits have been set that give types a meaning.
     TypeTooEarly = "V37" Warning;
     /// Channel 12 without traits, or channel 11 without event metadata.
     Channel = "V38" Warning;
@@ -158,7 +158,7 @@ rules! {
     NoLevel = "V57" Note;
     /// A WPP message with unknown or obsolete flags, or without the GUID of its format.
     MessageFlags = "V58" Warning;
-    /// A failed write changes the driver's behaviour or its later events.
+    /// A failed write changes the driver's behavior or its later events.
     FailureChangesDriver = "V50" Warning;
     /// An event is written where page faults are not allowed, without `EVENT_WRITE_FLAG_NO_FAULTING`.
     FaultingWrite = "V51" Warning;
@@ -179,7 +179,7 @@ rules! {
     ActivityCode = "V62" Warning;
     /// The thread's activity id was not restored.
     ActivityNotRestored = "V63" Warning;
-    /// The id that `EVENT_ACTIVITY_CTRL_CREATE_SET_ID` returns is used as the new one.
+    /// The id that `EVENT_ACTIVITY_CTRL_CREATE_SET_ID` returns is used as the new id.
     OldActivityUsed = "V64" Warning;
     /// An address that cannot be accessed.
     BadAddress BugCheck;
@@ -197,8 +197,8 @@ rules! {
     RequestNotCompleted BugCheck;
     /// A request was used in a way that its state does not allow.
     RequestMisused BugCheck;
-    /// A framework routine is called in a way that it ignores or refuses, and that the framework's
-    /// verifier reports.
+    /// A framework routine is called in a way that the routine ignores or rejects, and that the
+    /// framework's verifier reports.
     FrameworkMisused Warning;
     /// A callback returned at a different IRQL.
     CallbackIrql BugCheck;
@@ -206,27 +206,27 @@ rules! {
     BadCallback BugCheck;
     /// A routine that raises the IRQL was called to lower it.
     IrqlNotRaised BugCheck;
-    /// A routine that lowers the IRQL was called to raise it, or a lock was released that was
-    /// not held.
+    /// A routine that lowers the IRQL was called to raise it, or a lock that was not held was
+    /// released.
     IrqlNotLowered BugCheck;
-    /// An object of the kernel, such as an event or a lock, was used before it was initialized, or in a
-    /// way that its state does not allow.
+    /// A kernel object, such as an event or a lock, was used before it was initialized, or in a way
+    /// that its state does not allow.
     ObjectMisused BugCheck;
-    /// `RtlQueryRegistryValues` stores a value directly without a type check, from a key that is
-    /// writable not only by the system.
+    /// `RtlQueryRegistryValues` stores a value directly without a type check, from a key that
+    /// others than the system can write.
     RegistryTypeUnchecked BugCheck;
     /// A driver is unloaded while its thread runs or its timer, DPC or work item is queued, or memory
     /// that contains a queued timer or DPC is freed.
     LeftQueued BugCheck;
-    /// The direction flag is set at a call of the kernel, or when a driver routine returns.
+    /// The direction flag is set at a call to the kernel, or when a driver routine returns.
     DirectionFlag Warning;
     /// A driver routine changes the control bits of MXCSR, or the x87 control word, and does not
     /// restore them.
     FloatControl Warning;
     /// A spin lock was acquired by its owner, or threads wait for each other.
     Deadlock BugCheck;
-    /// A routine, a field of the processor's block or of the shared user data page, or an open that ends
-    /// in a later step, that the stand-in kernel does not provide.
+    /// The stand-in kernel does not provide a routine, a field of the processor's block or of the
+    /// shared user data page, or an open that ends in a later step.
     NotProvided BugCheck;
     /// A defect of the stand-in kernel.
     Internal BugCheck;
@@ -244,7 +244,7 @@ impl Rule {
         }
     }
 
-    /// Returns the rule that a bad pointer passed to this routine breaks.
+    /// Returns the rule that a bad pointer in a call to this routine breaks.
     pub(crate) fn pointer_of(routine: &str) -> Self {
         match routine {
             "EtwRegister" | "EtwRegisterClassicProvider" => Self::RegisterPointer,
@@ -288,7 +288,7 @@ impl Rule {
 mod tests {
     use super::{Rule, Severity};
 
-    /// The document that explains the rules whose ids messages contain.
+    /// The document that explains the rules whose ids appear in messages.
     const REFERENCE: &str = include_str!("../../../docs/reference/etw-runtime.md");
 
     #[test]

@@ -28,7 +28,7 @@ pub struct SharedData {
 }
 
 impl SharedData {
-    /// Returns the clock's ticks since the kernel's start.
+    /// Returns the number of clock ticks since the kernel's start.
     pub const fn ticks(&self) -> i64 {
         self.uptime.div_euclid(Clock::TICK)
     }
@@ -43,8 +43,8 @@ impl SharedData {
         self.boot_time.saturating_add(self.interrupt_time())
     }
 
-    /// Returns the bytes at an offset in the page, or `None` if the kernel does not provide one of
-    /// them. The times advance with the clock's ticks, as in the system routines.
+    /// Returns the bytes at this offset in the page, or `None` if the kernel does not provide one
+    /// of them. The times advance with the clock's ticks, as the system routines' times do.
     pub fn read(&self, offset: u64, length: usize) -> Option<Vec<u8>> {
         let end = offset.checked_add(length as u64)?;
         let fields = self.fields();
@@ -107,8 +107,8 @@ impl SharedData {
 /// The number of `ProcessorFeatures`.
 const FEATURES: usize = 64;
 
-/// Returns whether the host's processors, which run the drivers' code, have a feature (`PF_*`). Every
-/// x64 processor has some of them, and Windows requires others.
+/// Returns whether the host's processors, which run the drivers' code, have a feature (`PF_*`).
+/// Every x64 processor has some of the features, and Windows requires others.
 pub fn has_feature(feature: usize) -> bool {
     match feature {
         // Compare and exchange of 8 and 16 bytes, MMX, SSE, RDTSC, PAE, SSE2, NX, and fast fail.

@@ -1,10 +1,10 @@
 //! Processor faults, which reach this process as signals.
 //!
-//! The handler handles two kinds of faults. A fault of the copying instruction ([`copy`]) ends the copy.
-//! After a fault on a thread that called [`resume_at`], the thread continues in the routine and on the
-//! stack that it named or, if the fault is an access on the driver's stack, where the thread's
-//! [`Divert`] says. All other faults go to the handler that was installed before. [`Interruption`] makes
-//! a thread continue in its routine without a fault.
+//! The handler handles two kinds of faults. A fault of the copying instruction ([`copy`]) ends the
+//! copy. After another fault, a thread that called [`resume_at`] continues in the routine and on
+//! the stack that it named or, if the fault is an access by code on the driver's stack, at the
+//! location that the thread's [`Divert`] returns. All other faults go to the handler that was
+//! previously installed. [`Interruption`] makes a thread continue in its routine without a fault.
 
 use std::{
     arch::asm,
@@ -24,7 +24,7 @@ use nix::{
 
 use super::{copy, flight, system_calls, unwind::Registers as General};
 
-/// The signal with which [`Interruption`] interrupts a thread.
+/// The signal that [`Interruption`] sends to a thread.
 pub const INTERRUPT: Signal = Signal::SIGVTALRM;
 
 /// The signals of processor faults, and [`INTERRUPT`].
@@ -38,8 +38,8 @@ const SIGNALS: [Signal; 7] = [
     INTERRUPT,
 ];
 
-/// The flags that the calling convention requires to be clear, and with which code outside drivers
-/// cannot run: single step, direction, nested task and alignment check.
+/// The flags that the calling convention requires to be clear. Code outside drivers cannot run
+/// while one is set: single step, direction, nested task and alignment check.
 pub const CLEAR_FLAGS: u32 = 1 << 8 | DIRECTION | 1 << 14 | ALIGNMENT_CHECK;
 /// The direction flag.
 pub const DIRECTION: u32 = 1 << 10;
@@ -73,8 +73,8 @@ pub struct Trap {
     pub refused: Option<u64>,
 }
 
-/// The exceptions for accesses to noncanonical addresses: through the stack registers; and through other
-/// registers, along with instructions that are not allowed.
+/// The exceptions for accesses to noncanonical addresses: the first for accesses through the stack
+/// registers; the second for other accesses, and for instructions that are not allowed.
 const STACK_FAULT: u64 = 12;
 pub const GENERAL_PROTECTION: u64 = 13;
 /// The exceptions for a single step and for a breakpoint.
@@ -82,19 +82,19 @@ pub const DEBUG: u64 = 1;
 const BREAKPOINT: u64 = 3;
 
 impl Trap {
-    /// Returns whether the fault is a general-protection fault, which has no address.
+    /// Returns whether the fault is a general-protection fault. Its address is unknown.
     pub const fn is_protection_fault(&self) -> bool {
         let is_fault = self.signal != INTERRUPT as libc::c_int && !self.is_system_call();
         is_fault && matches!(self.exception, STACK_FAULT | GENERAL_PROTECTION)
     }
 
-    /// Returns whether the instruction is one that makes a system call.
+    /// Returns whether the instruction makes a system call.
     pub const fn is_system_call(&self) -> bool {
         self.signal == Signal::SIGSYS as libc::c_int
     }
 }
 
-/// The place where a thread continues to serve an access by driver code.
+/// The location where a thread continues in order to serve an access by driver code.
 pub struct Diversion {
     /// The instruction.
     pub instruction: u64,
@@ -108,17 +108,18 @@ pub struct Diversion {
 /// memory.
 pub type Divert = fn(&Trap) -> Diversion;
 
-/// The place where a thread continues after a fault. It never returns to the fault.
+/// The routine in which a thread continues after a fault. It never returns to the faulting
+/// instruction.
 pub type Resume = extern "C" fn() -> !;
 
 thread_local! {
     static TRAP: Cell<Option<Trap>> = const { Cell::new(None) };
-    /// The top of the stack to continue on, and the routine to continue in.
+    /// The top of the stack on which to continue, and the routine in which to continue.
     static RESUME: Cell<Option<(u64, Resume)>> = const { Cell::new(None) };
     static DIVERT: Cell<Option<Divert>> = const { Cell::new(None) };
     /// The first and last addresses of the stacks that [`Interruption`] may interrupt.
     static INTERRUPTIBLE: Cell<[(u64, u64); 2]> = const { Cell::new([(1, 0); 2]) };
-    /// The count of this thread's [`Interruption`], or null.
+    /// The count of pending signals in this thread's [`Interruption`], or null.
     static REQUESTED: Cell<*const AtomicU32> = const { Cell::new(ptr::null()) };
 }
 
@@ -145,8 +146,8 @@ impl Interruption {
         self.thread
     }
 
-    /// Makes the thread continue where it would after a fault, if it is running on the stack that it
-    /// named. The thread must not have ended.
+    /// Makes the thread continue as it would after a fault, if it is running on an interruptible
+    /// stack. The thread must not have ended.
     pub fn interrupt(&self) {
         self.requested.fetch_add(1, Ordering::AcqRel);
         // SAFETY: the signal has a handler, since threads that can be interrupted install it, and
@@ -157,7 +158,7 @@ impl Interruption {
         }
     }
 
-    /// Ends the interruptions of this thread, which must have created the value.
+    /// Ends the interruptions of this thread. The thread must have created the [`Interruption`].
     pub fn end() {
         REQUESTED.set(ptr::null());
     }
@@ -203,8 +204,9 @@ pub fn watch() {
 }
 
 /// Makes this thread continue in `resume` after its first fault, on the stack with the top `top`, a
-/// multiple of 16. [`Interruption`] makes it continue there too, while it runs on one of the stacks
-/// `interruptible`. After a faulting access on those stacks, it continues where `divert` says.
+/// multiple of 16. While the thread runs on one of the stacks `interruptible`, [`Interruption`]
+/// also makes it continue in `resume`, and after a faulting access, it continues at the location
+/// that `divert` returns.
 pub fn resume_at(top: u64, resume: Resume, interruptible: &[Range<u64>; 2], divert: Divert) {
     DIVERT.set(Some(divert));
     let bounds = |range: &Range<u64>| (range.start, range.end.saturating_sub(1));
@@ -213,7 +215,7 @@ pub fn resume_at(top: u64, resume: Resume, interruptible: &[Range<u64>; 2], dive
     watch();
 }
 
-/// Makes this thread continue as it does after a fault that is not served.
+/// Makes this thread continue as it does after a fault that cannot be served.
 pub fn resume(trap: Trap) -> ! {
     TRAP.set(Some(trap));
     let Some((top, resume)) = RESUME.get() else {
@@ -223,7 +225,7 @@ pub fn resume(trap: Trap) -> ! {
     unsafe {
         asm!(
             "mov rsp, {top}",
-            // A null caller, which ends stack walks such as the walk of a panic.
+            // The null return address ends stack walks, such as the walk of a panic.
             "push 0",
             "jmp {resume}",
             top = in(reg) top,
@@ -233,7 +235,7 @@ pub fn resume(trap: Trap) -> ! {
     }
 }
 
-/// Returns the fault that this thread had.
+/// Returns the fault of this thread, if there was one.
 pub fn trap() -> Option<Trap> {
     TRAP.get()
 }
@@ -252,7 +254,7 @@ unsafe fn registers<'a>(context: *mut libc::c_void) -> &'a mut Registers {
     &mut context.uc_mcontext.gregs
 }
 
-/// Returns the interrupted instruction's address and the general registers.
+/// Returns the address of the interrupted instruction, and the general registers.
 fn general(registers: &mut Registers) -> General {
     const ORDER: [libc::c_int; 16] = [
         libc::REG_RAX,
@@ -284,9 +286,9 @@ fn register(registers: &mut Registers, number: libc::c_int) -> &mut u64 {
     unsafe { &mut *core::ptr::from_mut(register).cast::<u64>() }
 }
 
-/// Clears the alignment check flag, which the system leaves as the driver set it.
+/// Clears the alignment check flag, because the system leaves the driver's value in it.
 fn allow_unaligned() {
-    // SAFETY: the flag is clear in all code but a driver's.
+    // SAFETY: only a driver's code sets the flag.
     unsafe {
         asm!(
             "pushfq",
@@ -319,14 +321,15 @@ extern "C" fn handle(signal: libc::c_int, info: *mut libc::siginfo_t, context: *
     let is_refused =
         signal == Signal::SIGSYS as libc::c_int && info.si_code == system_calls::REFUSED;
     if is_refused && (!is_on_driver_stack || TRAP.get().is_some()) {
-        // If the driver left its stack, it is unknown who made this call. A library may do without it.
+        // If the driver has left its stack, the caller is unknown. It may be a library that can do
+        // without the call.
         let result = register(registers, libc::REG_RAX);
         flight::note_refused(*result);
         *result = (-i64::from(libc::EPERM)).cast_unsigned();
         return;
     }
     let at = register(registers, libc::REG_RIP);
-    // An interruption that finds the thread at the copying instruction is not a fault of that copy.
+    // An interruption at the copying instruction is not a fault of that copy.
     if let (false, Some(after)) = (is_interrupt, copy::after_fault(*at)) {
         *at = after;
         return;
@@ -349,7 +352,7 @@ extern "C" fn handle(signal: libc::c_int, info: *mut libc::siginfo_t, context: *
     }
     TRAP.set(Some(trap));
     if trap.is_32_bit {
-        // Otherwise the thread would continue at the low halves of both addresses.
+        // In 32-bit mode, the thread would continue with the low halves of both addresses.
         let selectors = register(registers, libc::REG_CSGSFS);
         *selectors = *selectors & !0xFFFF | CODE_64;
     }
@@ -371,14 +374,14 @@ fn trap_of(
     let is_system_call = signal == Signal::SIGSYS as libc::c_int;
     let is_refused = is_system_call && info.si_code == system_calls::REFUSED;
     if is_system_call {
-        // The instructions are two bytes long, and the address is the one after the instruction.
+        // RIP points past the system call instruction. All such instructions are two bytes long.
         general.rip = general.rip.wrapping_sub(2);
     } else if !is_interrupt {
         // SAFETY: the information is about a fault, so it has an address.
         address = unsafe { info.si_addr() }.addr() as u64;
     }
     if signal == Signal::SIGTRAP as libc::c_int && exception == BREAKPOINT {
-        // The address is the one after the instruction, which is one byte long as compilers emit it.
+        // RIP points past the breakpoint instruction, which is one byte long as compilers emit it.
         general.rip = general.rip.wrapping_sub(1);
     }
     Trap {
@@ -393,7 +396,7 @@ fn trap_of(
     }
 }
 
-/// Handles a fault as if this module did not exist.
+/// Passes a fault to the handler that was previously installed.
 fn leave_to_others(signal: libc::c_int, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
     let before = SIGNALS
         .iter()
@@ -415,7 +418,7 @@ mod tests {
 
     use super::*;
 
-    /// Returns the information that goes with a signal.
+    /// Returns the information for a signal with this code.
     fn information(code: libc::c_int) -> libc::siginfo_t {
         // SAFETY: zeros are valid.
         let mut info = unsafe { MaybeUninit::<libc::siginfo_t>::zeroed().assume_init() };
@@ -457,7 +460,7 @@ mod tests {
             *register(unsafe { registers(context) }, libc::REG_RIP)
         };
         assert_eq!(after(SIGNAL, libc::SI_TKILL), copying);
-        // A fault there does.
+        // A fault at the instruction fails the copy.
         assert_eq!(Some(after(libc::SIGSEGV, libc::SI_KERNEL)), copy::after_fault(copying));
         Interruption::end();
     }

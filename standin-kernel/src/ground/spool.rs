@@ -1,14 +1,14 @@
 //! The most recent entries of a log, in memory shared with another process.
 //!
 //! A process that a driver ends has no time to write its buffers. It therefore also appends to this
-//! log the data that it has not written yet, and the watching process reads the entries afterwards.
+//! log the data that it has not written yet, and the parent process reads the entries afterwards.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// A ring of entries of any length. All zeros represent an empty ring.
 ///
-/// Positions count words since the first entry. The word at a position has the index position modulo
-/// the number of words.
+/// Positions count words since the first entry. The index of the word at a position is the position
+/// modulo the number of words.
 #[repr(C)]
 pub struct Spool<const WORDS: usize> {
     /// The position of the oldest complete entry.
@@ -27,7 +27,8 @@ pub struct Entry {
     pub bytes: Vec<u8>,
 }
 
-/// The number of words before the contents: the length and its complement in one, and the tag.
+/// The number of words before the contents: one for the length and its complement, and one for the
+/// tag.
 const HEADER: u64 = 2;
 
 /// The position after which the ring restarts, so that positions never overflow.
@@ -65,10 +66,10 @@ impl<const WORDS: usize> Spool<WORDS> {
             self.end.store(end, Ordering::Release);
         }
         while end + size - start > capacity {
-            // The entries after a corrupted entry cannot be found.
+            // If the oldest entry is corrupted, the entries after it cannot be found.
             start = self.length(start).map_or(end, |oldest| end.min(start + words_of(oldest)));
         }
-        // The reader finds complete entries whenever this process ends.
+        // If this process ends now, the reader still finds only complete entries.
         self.start.store(start, Ordering::Release);
         self.store(end, u64::from(length) | u64::from(!length) << 32);
         self.store(end + 1, tag);
@@ -159,7 +160,7 @@ mod tests {
                 sizes.sum()
             };
             assert!(words(&kept) <= 16);
-            // No entry was dropped needlessly.
+            // No entry was dropped unnecessarily.
             if kept.len() < all.len() {
                 assert!(words(&all[all.len() - kept.len() - 1..]) > 16);
             }
@@ -194,7 +195,8 @@ mod tests {
                 }
             }
             assert!(spool.entries().len() <= 8);
-            // The process that corrupted the ring may continue. New entries replace corrupted ones.
+            // The process that corrupted the ring may continue to run. New entries replace
+            // corrupted ones.
             for tag in 3..20 {
                 spool.append(tag, &[3; 20]);
             }

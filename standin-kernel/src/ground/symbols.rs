@@ -24,10 +24,10 @@ use super::{
     flight,
 };
 
-/// Set if no PDB is to be read.
+/// Set if PDBs must not be read.
 static DISABLED: AtomicBool = AtomicBool::new(false);
 
-/// Disables the reading of further PDBs in this process.
+/// Disables the reading of PDBs in this process from now on.
 pub fn disable() {
     DISABLED.store(true, Ordering::Relaxed);
 }
@@ -43,7 +43,7 @@ pub fn reading<R>(path: &Path, body: impl FnOnce() -> R) -> Option<R> {
 pub struct PdbReference {
     /// The path at which the linker wrote the PDB.
     pub path: String,
-    /// The PDB's id, as stored in the file. Each build has another id.
+    /// The PDB's id, as stored in the file. Each build has a different id.
     pub id: [u8; 16],
 }
 
@@ -57,8 +57,8 @@ pub struct Symbols {
 }
 
 impl Symbols {
-    /// Creates the symbols of the image at a path. The PDB is searched beside the image, under the
-    /// image's name and under the name that the linker gave it, and then at the path where the
+    /// Creates the symbols of the image at a path. The PDB is searched for beside the image, under
+    /// the image's name and under the name that the linker gave it, and then at the path where the
     /// linker wrote it.
     pub fn of(image: &Path, reference: Option<&PdbReference>) -> Self {
         let mut places = vec![image.with_extension("pdb")];
@@ -75,8 +75,9 @@ impl Symbols {
         self.places
     }
 
-    /// Returns the functions at an offset in the image, innermost inlined function first. The list
-    /// is empty if the image's build has no PDB or the PDB does not cover the offset.
+    /// Returns the functions at this offset in the image, innermost inlined function first. The
+    /// list is empty if no PDB of the image's build was found, or if the PDB does not cover the
+    /// offset.
     pub fn at(&self, offset: u32) -> Vec<Source> {
         if DISABLED.load(Ordering::Relaxed) {
             return Vec::new();
@@ -85,7 +86,8 @@ impl Symbols {
         pdb.as_ref().map_or_else(Vec::new, |pdb| pdb.at(offset))
     }
 
-    /// Returns the path of the PDB that was read, if it has no lines of the author's code.
+    /// Returns the path of the PDB that was read, if it has no line information for the author's
+    /// code.
     pub fn without_lines(&self) -> Option<&str> {
         let pdb = self.pdb.get()?.as_ref()?;
         (!pdb.has_lines).then_some(pdb.path.as_str())
@@ -102,10 +104,10 @@ struct Pdb {
     context: Mutex<Context<'static, 'static>>,
 }
 
-/// A version of a file: its path, time and length.
+/// The version of a file: its path, modification time and length.
 type Version = (PathBuf, Option<SystemTime>, u64);
 
-/// Returns the PDB at a path if it has the id.
+/// Returns the PDB at `path` if it has this id.
 fn find(path: &Path, id: Option<[u8; 16]>) -> Option<Arc<Pdb>> {
     static KNOWN: OnceLock<Mutex<HashMap<Version, Option<Arc<Pdb>>>>> = OnceLock::new();
     let about = fs::metadata(path).ok().filter(fs::Metadata::is_file)?;
@@ -119,7 +121,7 @@ impl Pdb {
     /// Reads a file.
     ///
     /// The parser is a third-party crate, and a damaged file can make it panic or overflow the
-    /// stack. A stack overflow, or a panic that does not unwind, ends the process. The watching
+    /// stack. A stack overflow, or a panic that does not unwind, ends the process. The parent
     /// process then runs the driver again without symbols.
     fn read(path: &Path) -> Option<Self> {
         let bytes = fs::read(path).ok()?;
@@ -132,7 +134,7 @@ impl Pdb {
         catch_unwind(|| {
             let mut pdb = PDB::open(Cursor::new(bytes)).ok()?;
             let id = pdb.pdb_information().ok()?.guid.to_bytes_le();
-            // Only a PDB that is known to have no lines causes a note.
+            // Only a PDB that is known to have no line information causes a note.
             let has_lines = has_lines(&mut pdb).unwrap_or(true);
             let data = ContextPdbData::try_from_pdb(pdb).ok()?;
             let flags = TypeFormatterFlags::default() | TypeFormatterFlags::NO_ARGUMENTS;
@@ -172,7 +174,7 @@ fn demangled(name: &str) -> String {
     rustc_demangle::try_demangle(name).map_or_else(|_| name.to_owned(), |name| format!("{name:#}"))
 }
 
-/// Returns whether a PDB has line information for a file that the author wrote.
+/// Returns whether a PDB has line information for one of the author's files.
 fn has_lines(pdb: &mut PDB<'_, Cursor<Vec<u8>>>) -> pdb::Result<bool> {
     let names = pdb.string_table()?;
     let information = pdb.debug_information()?;

@@ -56,7 +56,8 @@ pub fn is_reported(code: libc::c_int) -> bool {
 pub const INSTRUCTIONS: [([u8; 2], &str); 3] =
     [([0x0F, 0x05], "syscall"), ([0xCD, 0x80], "int 80h"), ([0x0F, 0x34], "sysenter")];
 
-/// Maps writable memory for an image, at an address where its system calls are reported if possible.
+/// Maps writable memory for an image, if possible at an address where the image's system calls are
+/// reported.
 pub fn map_image(size: NonZeroUsize) -> Result<NonNull<c_void>, Errno> {
     // Event data often contains numbers with many zero bytes, which must not look like addresses.
     static NEXT: AtomicU64 = AtomicU64::new(0x0A5C_9E30_0000);
@@ -87,8 +88,8 @@ fn are_reported_at(mapping: NonNull<c_void>, size: NonZeroUsize) -> bool {
     IMAGES.contains(&start) && start + size.get() as u64 <= IMAGES.end
 }
 
-/// The environment variable whose value `made` lets drivers make system calls, as on Linux before
-/// 5.11.
+/// The environment variable that lets drivers make system calls if its value is `made`, as on Linux
+/// before 5.11.
 const SETTING: &str = "WDK_ETW_SYSTEM_CALLS";
 
 /// Returns whether system calls by images are reported as faults in this process.
@@ -98,7 +99,8 @@ pub fn are_reported() -> bool {
         if std::env::var_os(SETTING).is_some_and(|value| value == "made") {
             return false;
         }
-        // A program that is not position-independent lies below the images and would be reported too.
+        // A program that is not position-independent lies below the images and would also be
+        // reported.
         let own = [are_reported as *const () as u64, libc::syscall as *const () as u64];
         own.iter().all(|address| *address >= IMAGES.end) && dispatch(OFF, 0, 0)
     })
@@ -120,8 +122,8 @@ pub fn report_on_this_thread() {
 /// Sets the address range from which system calls are allowed.
 fn dispatch(mode: libc::c_ulong, start: u64, length: u64) -> bool {
     let nothing: libc::c_ulong = 0;
-    // SAFETY: the call reads and writes no memory of this process, and all code of the process but
-    // that of images is in the range.
+    // SAFETY: the call reads and writes no memory of this process, and all code of the process
+    // except the images' code is in the range.
     unsafe { libc::prctl(SET_DISPATCH, mode, start, length, nothing) == 0 }
 }
 

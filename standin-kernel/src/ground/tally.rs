@@ -1,14 +1,15 @@
-//! Counters for events that occur on several processors at once.
+//! Counters for events that occur on several processors at the same time.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crossbeam_utils::CachePadded;
 
-/// A counter with a separate cache line for each processor, as kernels keep for frequent events.
+/// A counter with a separate cache line for each processor, like the counters in kernels for
+/// frequent events.
 pub struct Tally(Box<[CachePadded<AtomicU64>]>);
 
 impl Tally {
-    /// Creates a counter of 0 for a number of processors.
+    /// Creates a counter with the value 0 for this number of processors.
     pub fn new(processors: u16) -> Self {
         Self((0..processors.max(1)).map(|_| CachePadded::default()).collect())
     }

@@ -35,7 +35,7 @@ impl Drop for Pages {
 }
 
 impl Unprovided {
-    /// Returns the total size in bytes of the address ranges for a number of imports.
+    /// Returns the total size in bytes of the address ranges for this number of imports.
     pub const fn size(count: usize) -> usize {
         count * SPACING
     }

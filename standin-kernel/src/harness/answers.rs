@@ -1,4 +1,4 @@
-//! The settings for unspecified behaviour that follow from a file of measured answers.
+//! The settings for unspecified behavior that follow from a file of measured answers.
 //!
 //! `etw-probes` writes and checks the files. This module reads only the answers that determine a
 //! setting.
@@ -20,14 +20,14 @@ const VERSION: u64 = 1;
 /// The error for an answers file from which a kernel cannot be configured.
 #[derive(Debug, thiserror::Error)]
 pub enum AnswersError {
-    /// The text is not JSON, or is not an answers file.
+    /// The string is not JSON, or is not an answers file.
     #[error("the answers are not an answers file: {0}")]
     Malformed(#[from] serde_json::Error),
     /// The file has another version.
     #[error("the answers file has version {0}; this kernel reads version {VERSION}")]
     Version(u64),
     /// The answer to a probe lacks a value.
-    #[error("the answer to `{probe}` has no `{key}`; the file is of another version of the probes")]
+    #[error("the answer to `{probe}` has no `{key}`; another version of the probes wrote the file")]
     Missing {
         /// The probe.
         probe: &'static str,
@@ -56,13 +56,13 @@ struct File {
 }
 
 impl KernelConfig {
-    /// Returns a configuration with the settings for unspecified behaviour that an answers file
-    /// implies. `answers` is the text of a file in `standin-kernel/answers`. A setting whose probe
-    /// was not run keeps its default.
+    /// Returns a configuration with the settings for unspecified behavior that an answers file
+    /// implies. `answers` is the contents of a file in `standin-kernel/answers`. A setting whose
+    /// probe was not run keeps its default.
     ///
     /// # Errors
     ///
-    /// Returns an error if the text is not an answers file, or if no setting produces one of its
+    /// Returns an error if `answers` is not an answers file, or if no setting produces one of its
     /// answers.
     pub fn like(answers: &str) -> Result<Self, AnswersError> {
         let file: File = serde_json::from_str(answers)?;
@@ -128,7 +128,7 @@ impl File {
         })
     }
 
-    /// O3: returns the outcome for traits that name a group which the driver may not join.
+    /// O3: returns the outcome for traits that name a group that the driver is not allowed to join.
     fn denied_group(&self) -> Result<Option<GroupDenial>, AnswersError> {
         const PROBE: &str = "group-refused";
         let status = self.status(PROBE, "status")?;
@@ -260,8 +260,8 @@ mod tests {
         let answered = |answer: &str| format!(r#"{{"version": 1, "answers": {{{answer}}}}}"#);
         assert_eq!(
             error(&answered(r#""level-zero": {}"#)),
-            "the answer to `level-zero` has no `alone`; the file is of another version of the \
-             probes"
+            "the answer to `level-zero` has no `alone`; another version of the probes \
+             wrote the file"
         );
         assert_eq!(
             error(&answered(r#""level-zero": {"alone": 7}"#)),

@@ -10,21 +10,21 @@ pub struct KernelConfig {
     /// The initial time of the clock. Identical runs that start at the same time have identical
     /// timestamps, unless threads run in parallel.
     pub start: SystemTime,
-    /// The number of processors, 1 to 64. All except the first run only the work passed to
-    /// `Kernel::together`.
+    /// The number of processors, 1 to 64. Processors other than the first run only the work passed
+    /// to `Kernel::together`.
     pub processors: u16,
-    /// The choices for ETW behaviour that no document specifies.
+    /// The choices for ETW behavior that no document specifies.
     pub unspecified_behaviour: UnspecifiedBehaviour,
     /// Places each non-paged pool block directly before inaccessible memory, and makes a freed
     /// block inaccessible.
     pub special_pool: bool,
-    /// Passes filter data to enable callbacks in which the chain of filters continues past the end.
+    /// Passes filter data to enable callbacks in which the chain of filters extends past the end.
     pub hostile_filters: bool,
-    /// Keeps notes about style (see `Kernel::notes`).
+    /// Records notes about style (see `Kernel::notes`).
     pub notes: bool,
     /// The processor time that driver code may use without calling the kernel. Code that uses more,
-    /// such as an endless loop, causes a bugcheck that names its place. Code that keeps calling the
-    /// kernel may use six times as much.
+    /// such as an endless loop, causes a bugcheck that names the code's location. Code that keeps
+    /// calling the kernel may use six times as much.
     pub time_limit: Duration,
 }
 

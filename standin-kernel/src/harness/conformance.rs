@@ -98,8 +98,8 @@ impl Check<'_> {
         self.found.push(Violation::new(rule, message, Vec::new()));
     }
 
-    /// Reports a violation of the rule unless the work causes as many events as at first. `when`
-    /// completes "after".
+    /// Reports a violation of the rule unless the work causes as many events as in the first run.
+    /// `when` completes a phrase that starts with "after".
     fn expect_the_same(&mut self, rule: Rule, when: &str) -> Result<(), KernelError> {
         let (events, _) = self.work()?;
         if events != self.events {
@@ -110,7 +110,8 @@ impl Check<'_> {
         Ok(())
     }
 
-    /// Reports a violation of the rule if the disabled provider writes events.
+    /// Reports a violation of the rule if the disabled provider writes events. `when` completes a
+    /// phrase that starts with "after".
     fn expect_silence(&mut self, rule: Rule, when: &str) -> Result<(), KernelError> {
         let before = self.kernel.writes_of(self.provider);
         (self.work)()?;
@@ -138,7 +139,7 @@ impl Check<'_> {
         kernel.capture_state(self.session, target, None)?;
         self.expect_the_same(Rule::CaptureChangesState, "a request to capture state")?;
 
-        // A level that passes all events but is lower than the other session's level.
+        // This level passes all events, but is lower than the other session's level.
         let most = self.highest_level()?;
         self.enable(self.session, most)?;
         let other = kernel.start_session(SessionConfig::to_consumers("conformance, other"))?;

@@ -46,13 +46,13 @@ pub struct Device {
 
 /// The error for operations that need the framework's hardware support.
 const NO_HARDWARE: KernelError = KernelError::NotProvided(
-    "the stand-in kernel has no interrupts and no DMA for devices of drivers without the framework",
+    "the stand-in kernel does not provide interrupts or DMA for the devices of WDM drivers",
 );
 
-/// The error for operations that only devices of drivers without the framework support.
+/// The error for operations that only devices of WDM drivers support.
 const NO_STACK: KernelError = KernelError::NotProvided(
-    "the device is one of the framework, which handles plug-and-play requests for its driver; the \
-     stand-in kernel sends none",
+    "the device is a KMDF device; the framework handles Plug and Play requests for its driver, and \
+     the stand-in kernel sends none",
 );
 
 impl Device {
@@ -112,9 +112,9 @@ impl Device {
         })
     }
 
-    /// Raises an interrupt of the device. `number` is its index in the order in which the driver created
-    /// its interrupts. The service routine runs at DIRQL, followed by its DPC. Returns whether the
-    /// driver claims the interrupt.
+    /// Raises an interrupt of the device. `number` is the interrupt's index in the order in which
+    /// the driver created its interrupts. The service routine runs at DIRQL, followed by its DPC.
+    /// Returns whether the driver claims the interrupt.
     ///
     /// # Errors
     ///
@@ -130,9 +130,9 @@ impl Device {
         raised.map_err(|status| KernelError::Status { routine: "the interrupt", status })
     }
 
-    /// Reads memory as the device does by DMA: from a common buffer, or from the buffer of a programmed
-    /// transfer that is not completed yet. The address is a logical address that the driver gave the
-    /// device.
+    /// Reads memory as the device does by DMA: from a common buffer, or from the buffer of a
+    /// programmed transfer that is not completed yet. `address` is a logical address that the
+    /// driver passed to the device.
     ///
     /// # Errors
     ///
@@ -197,9 +197,9 @@ impl Device {
 
     /// Powers the device down to D3 and back up to D0.
     ///
-    /// For a driver without the framework, the device receives the requests of a system that sleeps and
-    /// wakes up. The power policy owner reacts with device power requests. A device of the framework whose
-    /// driver fails a power callback is removed.
+    /// The device of a WDM driver receives the requests of a system that sleeps and wakes up, to
+    /// which the power policy owner reacts with device power requests. A KMDF device whose driver
+    /// fails a power callback is removed.
     ///
     /// # Errors
     ///
@@ -255,8 +255,8 @@ impl Device {
         removed.map_err(|veto| KernelError::Vetoed(veto.to_string()))
     }
 
-    /// Removes the device by surprise: the driver is notified after the device is gone. Open files keep
-    /// the device object alive until the last file is closed.
+    /// Removes the device by surprise: its driver is notified only after the device is gone. Open
+    /// files keep the device object alive until the last file is closed.
     ///
     /// # Errors
     ///
@@ -299,10 +299,10 @@ impl Device {
         })
     }
 
-    /// Sends a request of the Plug and Play manager, the power manager or WMI to the top of the device's
-    /// stack: `IRP_MJ_PNP` (27), `IRP_MJ_POWER` (22) or `IRP_MJ_SYSTEM_CONTROL` (23) with a minor
-    /// function and parameters. Returns the completion; its output is a copy of the memory that the
-    /// drivers returned, which is freed.
+    /// Sends a request of the Plug and Play manager, the power manager or WMI to the top of the
+    /// device's stack: `IRP_MJ_PNP` (27), `IRP_MJ_POWER` (22) or `IRP_MJ_SYSTEM_CONTROL` (23) with
+    /// this minor function and these parameters. Returns the completion. Its output is a copy of
+    /// the memory that the drivers returned; the memory itself is freed.
     ///
     /// # Errors
     ///

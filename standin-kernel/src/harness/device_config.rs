@@ -9,12 +9,12 @@ use crate::services::{
     ntoskrnl::io::plug_and_play::life,
 };
 
-/// The configuration of a device that a test adds. By default, only its bus, the root bus, is below the
-/// device.
+/// The configuration of a device that a test adds. By default, the device is directly above the
+/// root bus.
 #[derive(Clone, Default)]
 pub struct DeviceConfig {
     pub(super) offer: Offer,
-    /// The physical `DEVICE_OBJECT` of the lower device, if its driver does not use the framework.
+    /// The physical `DEVICE_OBJECT` of the lower device, if its driver is a WDM driver.
     above: Option<u64>,
 }
 
@@ -25,7 +25,7 @@ impl DeviceConfig {
         Self::default()
     }
 
-    /// Places the device above a device that the test simulates.
+    /// Places the device above a simulated device.
     #[must_use]
     pub const fn above_simulated(mut self, lower: &SimulatedDevice) -> Self {
         self.offer.below = Below::Simulated(lower.number());
@@ -35,9 +35,9 @@ impl DeviceConfig {
     /// Places the device above a device of another driver, or above a child that a bus driver
     /// enumerated. The lower device must outlive this one.
     ///
-    /// Drivers without the framework share a device: the driver is added to the lower device's stack,
-    /// which is removed and rebuilt for this purpose, as on Windows. Both devices are then the same, and
-    /// removing one removes both.
+    /// WDM drivers share a device: the driver is added to the lower device's stack, which is
+    /// removed and rebuilt for this purpose, as on Windows. Both values then represent the same
+    /// device, and removing one removes both.
     #[must_use]
     pub const fn above(mut self, lower: &Device) -> Self {
         match lower.owner() {
@@ -64,7 +64,7 @@ impl DeviceConfig {
         self
     }
 
-    /// Sets a text property, identified by its number in `DEVICE_REGISTRY_PROPERTY`.
+    /// Sets a string property, identified by its number in `DEVICE_REGISTRY_PROPERTY`.
     #[must_use]
     pub fn property(mut self, property: u32, text: &str) -> Self {
         self.offer.properties.push((property, text.to_owned()));
@@ -87,31 +87,31 @@ impl DeviceConfig {
         self
     }
 
-    /// Returns the configuration for a driver that uses the framework.
+    /// Returns the configuration for a KMDF driver.
     pub(super) fn for_framework(self) -> Result<Offer, KernelError> {
         if self.above.is_some() {
             return Err(KernelError::NotProvided(
-                "the stand-in kernel cannot put a device of the framework above one of a driver without \
-                 it",
+                "the stand-in kernel cannot attach a KMDF device above a device of a WDM \
+                 driver",
             ));
         }
         Ok(self.offer)
     }
 
-    /// Returns the configuration for a driver without the framework, and the physical `DEVICE_OBJECT` of
-    /// the lower device, if any.
+    /// Returns the configuration for a WDM driver, and the physical `DEVICE_OBJECT` of the lower
+    /// device, if any.
     pub(super) fn for_driver(self) -> Result<(life::Offer, Option<u64>), KernelError> {
         let Offer { below, hardware_ids, properties, hardware_values, software_values, resources } =
             self.offer;
         if below != Below::Bus {
             return Err(KernelError::NotProvided(
-                "the stand-in kernel cannot put a device of a driver without the framework above one of \
-                 the framework, or above one that the test simulates",
+                "the stand-in kernel cannot attach a WDM driver's device above a KMDF or \
+                 simulated device",
             ));
         }
         if !resources.is_empty() {
             return Err(KernelError::NotProvided(
-                "the stand-in kernel cannot give hardware resources to a driver without the framework",
+                "the stand-in kernel cannot assign hardware resources to a WDM driver's device",
             ));
         }
         let offer = life::Offer { hardware_ids, properties, hardware_values, software_values };

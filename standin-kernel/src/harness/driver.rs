@@ -115,8 +115,8 @@ impl Driver {
         version_of(&mut framework, self.memory.object.address())
     }
 
-    /// Returns whether the driver can add devices: whether it has an `EvtDriverDeviceAdd` callback or,
-    /// if it does not use the framework, an `AddDevice` routine.
+    /// Returns whether the driver can add devices, that is, has an `EvtDriverDeviceAdd` callback
+    /// or, if it is a WDM driver, an `AddDevice` routine.
     ///
     /// # Errors
     ///
@@ -125,7 +125,7 @@ impl Driver {
         Ok(self.adder()?.is_some())
     }
 
-    /// Returns who adds devices for the driver: the framework or the driver itself.
+    /// Returns the component that adds devices for the driver: the framework or the driver itself.
     fn adder(&self) -> Result<Option<Owner>, KernelError> {
         let object = self.memory.object.address();
         let adds = self
@@ -140,7 +140,7 @@ impl Driver {
         Ok((routine != 0).then_some(Owner::Driver))
     }
 
-    /// Returns whether the driver has created a device itself, as drivers without the framework do.
+    /// Returns whether the driver has created a device itself, as WDM drivers do.
     ///
     /// # Errors
     ///
@@ -174,12 +174,12 @@ impl Driver {
         self.open_own_file("", identity)
     }
 
-    /// Opens a file on the first device that the driver has created itself. The name is the part of
+    /// Opens a file on the first device that the driver has created itself. `name` is the part of
     /// the path after the device, for instance `\channel`.
     ///
     /// # Errors
     ///
-    /// Returns an error if there is no device, or if the driver fails the open.
+    /// Returns an error if there is no such device, or if the driver fails the open.
     pub fn open_own_file(&self, name: &str, identity: Identity) -> Result<File, KernelError> {
         let device = self.own_device()?;
         let name = name.to_owned();
@@ -205,8 +205,8 @@ impl Driver {
         Ok(File::of_device_object(&self.runner, identity, file))
     }
 
-    /// Offers the driver a device, as the Plug and Play manager does with a root-enumerated device, and
-    /// starts it. Calls `EvtDriverDeviceAdd`, or `AddDevice` if the driver does not use the framework.
+    /// Offers the driver a device, as the Plug and Play manager does with a root-enumerated device,
+    /// and starts it. Calls `EvtDriverDeviceAdd` or, for a WDM driver, `AddDevice`.
     ///
     /// # Errors
     ///
@@ -243,7 +243,7 @@ impl Driver {
         Ok(Device::new(&self.runner, handle, owner))
     }
 
-    /// Offers a driver without the framework a device. Returns the physical `DEVICE_OBJECT`.
+    /// Offers a WDM driver a device. Returns the physical `DEVICE_OBJECT`.
     fn add_device_object(&self, config: DeviceConfig) -> Result<u64, KernelError> {
         let (offer, above) = config.for_driver()?;
         let memory = Arc::clone(&self.memory);
@@ -335,7 +335,7 @@ impl Driver {
             let logs = system.etw.recorder().take_left(|address| image.contains(address));
             if logs > 0 {
                 let message = format!(
-                    "{name} was unloaded without WppAutoLogStop for its log of the recorder ({logs} in all)"
+                    "{name} was unloaded without WppAutoLogStop for its recorder log ({logs} in all)"
                 );
                 violations.push(Violation::new(Rule::LeftQueued, message, Vec::new()));
             }
@@ -350,7 +350,8 @@ const fn not_added(status: NtStatus) -> KernelError {
     KernelError::Status { routine: "adding the device", status }
 }
 
-/// Creates a service's key with the values that every driver service has, unless the test has set them.
+/// Creates a service's key. Values that every driver service has are set unless the test has
+/// already set them.
 fn create_service_key(runner: &Runner, service: &str) -> Result<(), KernelError> {
     /// `REG_EXPAND_SZ`.
     const EXPAND_SZ: u32 = 2;

@@ -80,7 +80,7 @@ impl DriverMemory {
     }
 }
 
-/// Returns a counted string and the block that holds its text.
+/// Returns a counted string, and the block that holds its characters.
 fn unicode_string(text: &str) -> (Block, UnicodeString) {
     let bytes: Vec<u8> = text.encode_utf16().flat_map(u16::to_le_bytes).collect();
     let block = Block::zeroed(bytes.len());

@@ -51,7 +51,7 @@ pub enum KernelError {
     /// A device cannot be stopped, because the driver refuses.
     #[error("cannot stop the device: {0}")]
     VetoedStop(String),
-    /// The stand-in kernel does not support this operation for drivers with or without the framework.
+    /// The stand-in kernel does not support this operation for this kind of driver.
     #[error("{0}")]
     NotProvided(&'static str),
     /// The driver's unload revealed violations.
@@ -71,8 +71,8 @@ pub enum KernelError {
     /// The driver has no unload routine.
     #[error("{0} has no unload routine, so it cannot be unloaded")]
     NotUnloadable(String),
-    /// The driver holds the request and has no more work to run. It may complete the request
-    /// after time passes.
+    /// The driver has not completed the request and has no more work to run. A timer may complete
+    /// the request later.
     #[error(
         "the driver has not completed the request and has no work left to run; if it waits for a \
          timer, call `Kernel::advance` and try again"

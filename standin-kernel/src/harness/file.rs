@@ -31,7 +31,7 @@ use crate::{
     },
 };
 
-/// The reason that a device cannot be opened, unless the driver failed the open, and the status.
+/// The reason that a device cannot be opened, if the driver did not fail the open, and the status.
 pub(super) type Refused = (Option<Unreachable>, NtStatus);
 
 /// A file that a process has opened on a device.
@@ -43,7 +43,7 @@ pub struct File {
     identity: Identity,
     handle: u64,
     owner: Owner,
-    /// Set if requests to a driver with the framework hold the file's lock.
+    /// Set if requests to a KMDF driver acquire the file's lock.
     is_synchronous: bool,
 }
 
@@ -75,7 +75,7 @@ impl File {
         })
     }
 
-    /// Returns a file on a device whose driver does not use the framework.
+    /// Returns a file on a WDM driver's device.
     pub(super) fn of_device_object(runner: &Runner, identity: Identity, handle: u64) -> Self {
         let owner = Owner::Driver;
         Self { runner: runner.clone(), identity, handle, owner, is_synchronous: false }
@@ -118,8 +118,8 @@ impl File {
         ))
     }
 
-    /// Starts a device control whose second buffer has contents. With `METHOD_IN_DIRECT`, the driver
-    /// reads the contents; with the other methods, it writes to the buffer.
+    /// Starts a device control whose second buffer contains data. With `METHOD_IN_DIRECT`, the
+    /// driver reads the data; with the other methods, it overwrites it.
     ///
     /// # Errors
     ///
@@ -168,8 +168,8 @@ impl File {
         self.start_device_control(code, input, output_length)?.finish()
     }
 
-    /// Sends a device control whose second buffer has contents, as [`Self::start_device_control_with`]
-    /// does, and waits for completion.
+    /// Sends a device control whose second buffer contains data, as
+    /// [`Self::start_device_control_with`] does, and waits for completion.
     ///
     /// # Errors
     ///

@@ -22,8 +22,8 @@ pub fn check_image(path: &Path) -> Result<Vec<String>, LoadError> {
     load(path, &address_of).map(|image| unprovided(&image))
 }
 
-/// Checks an image in memory as [`check_image`] does. Errors call it `name`; no file with that name
-/// is read.
+/// Checks an image in memory in the same way as [`check_image`]. Errors refer to the image as
+/// `name`; no file with that name is read.
 ///
 /// # Errors
 ///

@@ -42,7 +42,8 @@ use crate::{
 /// A kernel's counters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Statistics {
-    /// The number of calls from drivers into the kernel, all checked against the IRQL limits.
+    /// The number of calls from drivers into the kernel. Each call is checked against the routine's
+    /// IRQL limits.
     pub calls: u64,
     /// The number of allocated pool blocks.
     pub allocations: u64,
@@ -59,10 +60,10 @@ pub struct Statistics {
 /// Its handles ([`Driver`], `Device`, [`File`]) can be used from any thread; driver code
 /// runs on the kernel's processors.
 ///
-/// Dropping the kernel and the last of its handles panics if a driver is still loaded or a device still
-/// exists, because leaks were not checked. The panic names the place where the driver was loaded or the
-/// device was added. There is no panic after a bugcheck, while the thread panics, or after
-/// [`Self::leave_behind`].
+/// Dropping the kernel and the last of its handles panics if a driver is still loaded or a device
+/// still exists, because leaks were not checked. The panic names the source line that loaded the
+/// driver or added the device. There is no panic after a bugcheck, while the thread panics, or
+/// after [`Self::leave_behind`].
 #[derive(Clone)]
 pub struct Kernel {
     runner: Runner,
@@ -145,8 +146,8 @@ impl Kernel {
         self.load_as(path, &service)
     }
 
-    /// Loads a driver as [`Self::load`] does, under the given service name. The service gets a registry
-    /// key, whose path is passed to the driver's entry point.
+    /// Loads a driver like [`Self::load`], but under the given service name. The service has a
+    /// registry key, whose path is passed to the driver's entry point.
     ///
     /// # Errors
     ///
@@ -156,9 +157,10 @@ impl Kernel {
         Driver::load(&self.runner, path, service)
     }
 
-    /// Creates a device that the test simulates: `answer` is called for each request that a driver sends
-    /// to the device. A device with a name, for instance `\\Device\\Lower`, can be opened as an I/O
-    /// target. [`DeviceConfig`](crate::DeviceConfig) can place a driver's device above a simulated one.
+    /// Creates a device that the test simulates: `answer` is called for each request that a driver
+    /// sends to the device. If the device has a name, for instance `\\Device\\Lower`, drivers can
+    /// open it as an I/O target. [`DeviceConfig`](crate::DeviceConfig) can place a driver's device
+    /// above a simulated one.
     ///
     /// `answer` must not use the kernel, because a driver waits while it runs.
     pub fn simulate_device(
@@ -169,9 +171,8 @@ impl Kernel {
         SimulatedDevice::new(&self.runner, name, answer)
     }
 
-    /// Opens a device by a path (`CreateFile`): the device's name or a symbolic link, for
-    /// instance `\\.\MyDevice`, optionally followed by a file name. Control devices can be
-    /// opened too.
+    /// Opens a device by a path (`CreateFile`): the device's name or a symbolic link, for instance
+    /// `\\.\MyDevice`, optionally followed by a file name. Control devices can also be opened.
     ///
     /// # Errors
     ///
@@ -252,7 +253,7 @@ impl Kernel {
         self.runner.system().clock.file_time(counter)
     }
 
-    /// Allows drivers and devices to be left when the kernel is dropped, for a program that returns
+    /// Allows drivers and devices to remain when the kernel is dropped. For programs that return
     /// early with an error.
     pub fn leave_behind(&self) {
         if let Some(guard) = self.runner.guard() {
@@ -281,14 +282,15 @@ impl Kernel {
         self.runner.system().ntoskrnl.printed()
     }
 
-    /// Tells drivers that the system shuts down. They stay loaded.
+    /// Notifies drivers that the system shuts down. They stay loaded.
     ///
     /// Sends `IRP_MJ_SHUTDOWN` to the devices that `IoRegisterShutdownNotification` and
     /// `IoRegisterLastChanceShutdownNotification` named.
     ///
     /// # Errors
     ///
-    /// Returns an error if the kernel bugchecks, for instance over a request that is not completed.
+    /// Returns an error if the kernel bugchecks, for instance because of a request that is not
+    /// completed.
     pub fn shut_down(&self) -> Result<(), KernelError> {
         self.runner.ntoskrnl(Identity::SYSTEM, |context| {
             io::shutdown::shut_down(context);
@@ -309,8 +311,9 @@ impl Kernel {
         self.runner.system().etw.recorder().messages()
     }
 
-    /// Returns the verifier's warnings: the violations that do not bugcheck. Each occurs once for every
-    /// event that causes it or, if no event does, for every place in the driver.
+    /// Returns the verifier's warnings: the violations that do not bugcheck. A violation is
+    /// reported once for each event that causes it or, if no event does, once for each driver
+    /// source line.
     #[must_use]
     pub fn warnings(&self) -> Vec<Violation> {
         self.runner.system().verifier.kept(false)
@@ -323,28 +326,30 @@ impl Kernel {
         self.runner.system().verifier.kept(true)
     }
 
-    /// Returns the peak use of the 24 KiB kernel stack in bytes, by the name of the driver routine that
-    /// the kernel called. The stack that the kernel's own code would use is not included.
+    /// Returns the peak use of the 24 KiB kernel stack in bytes, by the name of the driver routine
+    /// that the kernel called. The stack space that the Windows kernel's own code would use is not
+    /// included.
     #[must_use]
     pub fn stack_use(&self) -> BTreeMap<String, usize> {
         self.runner.system().environment.stack_use()
     }
 
-    /// Sets whether drivers run where page faults are not allowed, as in the paging path. Events must
-    /// then be written with `EVENT_WRITE_FLAG_NO_FAULTING`.
+    /// Sets whether drivers run where page faults are not allowed, as in the paging path. Drivers
+    /// must then write events with `EVENT_WRITE_FLAG_NO_FAULTING`.
     pub fn forbid_page_faults(&self, forbidden: bool) {
         self.runner.system().etw.forbid_page_faults(forbidden);
     }
 
     /// Sets whether processes open files for synchronous requests from now on, as `CreateFile` does
-    /// without `FILE_FLAG_OVERLAPPED`. While such a file's request is sent to the driver, the thread is in
-    /// a critical region.
+    /// without `FILE_FLAG_OVERLAPPED`. While a request on such a file is sent to the driver, the
+    /// thread is in a critical region.
     pub fn open_synchronous(&self, is_synchronous: bool) {
         io::send::open_synchronous(&self.runner.system().ntoskrnl, is_synchronous);
     }
 
-    /// Sets the folder that drivers find at `\??\C:`, the system volume. Drivers reach nothing outside
-    /// it, neither through `..` nor through symbolic links. Without a folder, there is no volume.
+    /// Sets the folder that drivers find at `\??\C:`, the system volume. Drivers cannot access
+    /// anything outside it, neither through `..` nor through symbolic links. If no folder is set,
+    /// there is no volume.
     pub fn set_folder(&self, folder: &Path) {
         files::set_folder(&self.runner.system().ntoskrnl, folder.to_owned());
     }
@@ -358,10 +363,10 @@ impl Kernel {
     /// Panics if the service name or the value name is invalid.
     pub fn set_parameter(&self, service: &str, name: &str, value: impl Into<RegistryValue>) {
         self.set_registry_value(&parameters_path(service), name, value)
-            .expect("the names are those of a service and of a value");
+            .expect("both names are valid in the registry");
     }
 
-    /// Returns the current value in a service's parameters key.
+    /// Returns the current value in a service's parameters key, or `None` if there is none.
     #[must_use]
     pub fn parameter(&self, service: &str, name: &str) -> Option<RegistryValue> {
         self.registry_value(&parameters_path(service), name)
@@ -387,7 +392,8 @@ impl Kernel {
         })
     }
 
-    /// Returns the current value of a registry key, given the key's absolute path.
+    /// Returns the current value of a registry key, given the key's absolute path, or `None` if
+    /// there is none.
     #[must_use]
     pub fn registry_value(&self, path: &str, name: &str) -> Option<RegistryValue> {
         self.runner.system().registry.value_of(path, name)

@@ -21,7 +21,7 @@ use crate::services::{
 pub struct Guard {
     system: Arc<System>,
     left: Mutex<Left>,
-    /// Set if remaining drivers and devices do not matter.
+    /// Set if drivers and devices may remain.
     is_off: AtomicBool,
 }
 
@@ -46,7 +46,7 @@ impl Guard {
         self.left.lock().drivers.push((image, at));
     }
 
-    /// Records that a test has requested a driver's unload.
+    /// Records that a test unloads a driver.
     pub fn unloaded(&self, image: &str) {
         let mut left = self.left.lock();
         let driver = left.drivers.iter().rposition(|(name, _)| name == image);
@@ -60,7 +60,7 @@ impl Guard {
         self.left.lock().devices.push((device, at));
     }
 
-    /// Returns the sentences about the remaining drivers and devices.
+    /// Returns a sentence for each remaining driver and device.
     fn complaints(&self) -> Vec<String> {
         let left = self.left.lock();
         let mut framework = self.system.kmdf.framework();

@@ -11,8 +11,8 @@ use crate::ground::{
 
 /// An image in this process whose imports are bound to routines that the program chooses.
 ///
-/// No gateway lies between the image's code and these routines, so calls cost as much as on
-/// Windows. Dropping the image unmaps its code.
+/// The image calls these routines directly rather than through a gateway, so calls cost as much as
+/// on Windows. Dropping the image unmaps its code.
 pub struct MappedImage {
     image: Image,
     /// The addresses of the exported functions, by name.

@@ -1,6 +1,6 @@
-//! Numbers as people write them.
+//! Decimal and hexadecimal numbers in command lines and scripts.
 
-/// Parses a decimal number, or a hexadecimal one after `0x`.
+/// Parses a decimal number, or a hexadecimal number after `0x`.
 pub fn number<T: TryFrom<u64>>(word: &str) -> Result<T, String> {
     let parsed = word
         .strip_prefix("0x")
@@ -8,5 +8,5 @@ pub fn number<T: TryFrom<u64>>(word: &str) -> Result<T, String> {
     parsed
         .ok()
         .and_then(|number| T::try_from(number).ok())
-        .ok_or_else(|| format!("`{word}` is not a number, or is too large here"))
+        .ok_or_else(|| format!("`{word}` is not a number, or is too large"))
 }

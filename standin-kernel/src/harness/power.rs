@@ -1,4 +1,4 @@
-//! Power settings, as a test changes them.
+//! Changes of power settings by a test.
 
 use etw_wire::Guid;
 

@@ -6,15 +6,15 @@ use crate::{
     services::ntoskrnl::ps::watchers::{self, NewProcess},
 };
 
-/// A process that a test has started with [`Kernel::start_process`]. It runs no code, but drivers that
-/// watch processes are notified about it.
+/// A process that a test has started with [`Kernel::start_process`]. It runs no code, but drivers
+/// with process callbacks are notified about it.
 pub struct Process {
     runner: Runner,
     identity: Identity,
 }
 
 impl Kernel {
-    /// Reports a process that the system starts to drivers that watch processes and threads.
+    /// Notifies drivers with process or thread callbacks that the system starts a process.
     ///
     /// `identity` is the process and its first thread. `image` is the path of its image, such as
     /// `\??\C:\Windows\System32\notepad.exe`.
@@ -41,14 +41,14 @@ impl Kernel {
 }
 
 impl Process {
-    /// Returns the identity of the process and its first thread, with which a test can open files.
+    /// Returns the identity of the process and its first thread. A test can open files with it.
     #[must_use]
     pub const fn identity(&self) -> Identity {
         self.identity
     }
 
-    /// Reports an image that the process maps, with its address and size in bytes, to drivers that watch
-    /// images.
+    /// Notifies drivers with image callbacks that the process maps an image. `base` is the image's
+    /// address, and `size` is its size in bytes.
     ///
     /// # Errors
     ///
@@ -61,7 +61,7 @@ impl Process {
         Ok(())
     }
 
-    /// Ends the process, and reports its end to drivers that watch processes and threads.
+    /// Ends the process, and notifies drivers with process or thread callbacks.
     ///
     /// # Errors
     ///

@@ -20,7 +20,7 @@ pub struct Program {
     handle: u64,
 }
 
-/// An event of a program.
+/// An event that a program writes.
 #[derive(Clone, Debug)]
 pub struct ProgramEvent {
     /// The descriptor. A `TraceLogging` event has channel 11.
@@ -34,8 +34,8 @@ pub struct ProgramEvent {
 }
 
 impl Kernel {
-    /// Registers a provider of a program that runs as `identity` (`EventRegister`). Its GUID is the
-    /// standard hash of its name.
+    /// Registers a provider of a program that runs as `identity` (`EventRegister`). The provider's
+    /// GUID is the standard hash of `name`.
     ///
     /// # Errors
     ///

@@ -38,8 +38,8 @@ pub struct RecordedEvent {
 }
 
 impl Recording {
-    /// Starts a session that writes its file and also returns its events. `catalog` describes the
-    /// events that are not self-describing.
+    /// Starts a session that writes its file and also returns its events. `catalog` contains the
+    /// schemas of events that are not self-describing.
     ///
     /// # Errors
     ///
@@ -49,7 +49,8 @@ impl Recording {
         config: SessionConfig,
         catalog: Catalog,
     ) -> Result<Self, KernelError> {
-        // The events are taken after each step, regardless of their number.
+        // [`Recording::take`] empties the queue after each step, so the number of events is not
+        // limited.
         let real_time = RealTime { max_stored: usize::MAX, max_unread: usize::MAX };
         let session =
             kernel.start_session(SessionConfig { real_time: Some(real_time), ..config })?;
@@ -61,13 +62,13 @@ impl Recording {
         })
     }
 
-    /// Returns the session, for which a test enables providers.
+    /// Returns the session, so that a test can enable providers for it.
     #[must_use]
     pub const fn session(&self) -> SessionHandle {
         self.session
     }
 
-    /// Returns the descriptions of events.
+    /// Returns the schemas of the recording's events.
     #[must_use]
     pub fn catalog(&self) -> &Catalog {
         &self.catalog
@@ -79,14 +80,14 @@ impl Recording {
     /// # Errors
     ///
     /// Returns an error if the session is not running, if its file cannot be written, or if the
-    /// kernel has bugchecked; [`Self::stop`] then returns the events.
+    /// kernel has bugchecked; after a bugcheck, [`Self::stop`] returns the events.
     pub fn take(&self) -> Result<Vec<RecordedEvent>, KernelError> {
         self.kernel.flush_session(self.session)?;
         Ok(self.delivered())
     }
 
-    /// Stops the session, and returns the events since the last call of [`Self::take`]. A kernel that
-    /// has bugchecked can stop it too.
+    /// Stops the session, and returns the events since the last call of [`Self::take`]. Also works
+    /// after a bugcheck.
     ///
     /// # Errors
     ///
@@ -129,15 +130,15 @@ impl Recording {
 }
 
 impl RecordedEvent {
-    /// Returns the event in a record other than an event record: a WPP message or an event of a
-    /// classic provider.
+    /// Returns the event in a record that is not an event record: a WPP message or a classic
+    /// provider's event.
     pub(crate) fn of_record(
         record: &[u8],
         timestamp: i64,
         time: FileTime,
         catalog: &Catalog,
     ) -> Option<Self> {
-        // A placeholder, because the caller passes the time.
+        // This clock is a placeholder, because the caller passes the time.
         let clock = Clock {
             kind: ClockType::SystemTime,
             perf_frequency: 0,

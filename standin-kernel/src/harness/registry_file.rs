@@ -11,10 +11,10 @@ use crate::{
 
 /// The first line of a file.
 const HEADER: &str = "Windows Registry Editor Version 5.00";
-/// The first line of a file whose text uses a code page.
+/// The first line of a file that is encoded in a code page.
 const OLD_HEADER: &str = "REGEDIT4";
 
-/// The root keys with which paths start, and their paths in the kernel.
+/// The root keys with which paths start in a file, and the corresponding paths in the kernel.
 const ROOTS: [(&str, &str); 4] = [
     ("HKEY_LOCAL_MACHINE", r"\Registry\Machine"),
     ("HKLM", r"\Registry\Machine"),
@@ -54,7 +54,7 @@ impl RegistryFile {
     ///
     /// # Errors
     ///
-    /// Returns an error that names the line if the Registry Editor would not accept the file, or if a
+    /// Returns an error with the line number if the Registry Editor would reject the file, or if a
     /// path does not start with `HKEY_LOCAL_MACHINE` or `HKEY_USERS`.
     pub fn parse(bytes: &[u8]) -> Result<Self, RegistryFileError> {
         let at = |line: usize| move |message: String| RegistryFileError { line, message };
@@ -63,9 +63,8 @@ impl RegistryFile {
         match lines.next() {
             Some((_, first)) if first == HEADER => {}
             Some((line, first)) if first == OLD_HEADER => {
-                let message = format!(
-                    "`{OLD_HEADER}` is a format of old systems; export the keys as `{HEADER}`"
-                );
+                let message =
+                    format!("`{OLD_HEADER}` is an obsolete format; export the keys as `{HEADER}`");
                 return Err(at(line)(message));
             }
             other => {
@@ -79,7 +78,7 @@ impl RegistryFile {
             if let Some(path) = text.strip_prefix('[') {
                 let path = path
                     .strip_suffix(']')
-                    .ok_or_else(|| at(line)(format!("`{text}` lacks its `]`")))?;
+                    .ok_or_else(|| at(line)(format!("`{text}` has no closing `]`")))?;
                 if let Some(path) = path.strip_prefix('-') {
                     changes.push(Change::Delete(full_path(path).map_err(at(line))?));
                     key = None;
@@ -161,7 +160,7 @@ pub fn parse_parameter(text: &str) -> Result<(String, RegistryValue), String> {
     Ok((name.to_owned(), value))
 }
 
-/// Returns the bytes of pairs of hexadecimal digits.
+/// Parses pairs of hexadecimal digits.
 fn digits(text: &str) -> Option<Vec<u8>> {
     let bytes = text.as_bytes().chunks(2).map(|pair| {
         let is_pair = pair.len() == 2 && pair.iter().all(u8::is_ascii_hexdigit);
@@ -171,7 +170,7 @@ fn digits(text: &str) -> Option<Vec<u8>> {
     bytes.collect()
 }
 
-/// Decodes the text of a file.
+/// Decodes a file to a string.
 fn decode(bytes: &[u8]) -> Result<String, String> {
     if let Some(units) = bytes.strip_prefix(&[0xFF, 0xFE]) {
         let pairs = units.chunks_exact(2);
@@ -196,7 +195,7 @@ fn logical_lines(text: &str) -> Vec<(usize, String)> {
             continue;
         }
         let (number, mut whole) = unfinished.take().unwrap_or((number + 1, String::new()));
-        // A string ends with a quotation mark, so its line does not continue.
+        // A line that contains a whole string ends with a quotation mark, so it does not continue.
         if let Some(start) = line.strip_suffix('\\') {
             whole.push_str(start);
             unfinished = Some((number, whole));
@@ -209,7 +208,7 @@ fn logical_lines(text: &str) -> Vec<(usize, String)> {
     lines
 }
 
-/// Returns a key's path in the kernel.
+/// Returns a key's path in the kernel, given its path in a file.
 fn full_path(path: &str) -> Result<String, String> {
     let (root, rest) = path.split_once('\\').unwrap_or((path, ""));
     let known = ROOTS.iter().find(|(name, _)| name.eq_ignore_ascii_case(root));
@@ -217,13 +216,13 @@ fn full_path(path: &str) -> Result<String, String> {
         Some((_, start)) if rest.is_empty() => Ok((*start).to_owned()),
         Some((_, start)) => Ok(format!(r"{start}\{rest}")),
         None => Err(format!(
-            "`{root}` is not a key that drivers share; a path starts with HKEY_LOCAL_MACHINE or \
+            "`{root}` is not available to drivers; a path must start with HKEY_LOCAL_MACHINE or \
              HKEY_USERS"
         )),
     }
 }
 
-/// Returns the name and value in a line, or no value if the line deletes the value.
+/// Returns the name and the value in a line, or `None` for the value if the line deletes it.
 fn value_line(line: &str) -> Result<(String, Option<RegistryValue>), String> {
     let (name, rest) = match line.strip_prefix('@') {
         Some(rest) => (String::new(), rest),
@@ -240,9 +239,7 @@ fn value_line(line: &str) -> Result<(String, Option<RegistryValue>), String> {
     }
     let value = if data.starts_with('"') {
         let Some((text, "")) = quoted(data) else {
-            return Err(format!(
-                "the text of the value `{name}` does not end with its quotation mark"
-            ));
+            return Err(format!("the string of the value `{name}` has no closing quotation mark"));
         };
         RegistryValue::Text(text)
     } else {
@@ -255,7 +252,7 @@ fn value_line(line: &str) -> Result<(String, Option<RegistryValue>), String> {
 fn typed(name: &str, data: &str) -> Result<RegistryValue, String> {
     let unknown = || {
         format!(
-            "`{data}` is not the data of a value; write \"text\", dword:0000002a, hex:01,02 or \
+            "`{data}` is not valid value data; write \"text\", dword:0000002a, hex:01,02 or \
              hex(TYPE):01,02"
         )
     };
@@ -265,7 +262,7 @@ fn typed(name: &str, data: &str) -> Result<RegistryValue, String> {
         let is_digits = text.len() <= 8 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
         let number = u32::from_str_radix(text, 16).ok().filter(|_| is_digits);
         return number.map(RegistryValue::Dword).ok_or_else(|| {
-            format!("`{text}`, the number of the value `{name}`, is not up to 8 hexadecimal digits")
+            format!("the value `{name}` is `{text}`; expected up to 8 hexadecimal digits")
         });
     }
     let kind = match kind.as_str() {
@@ -284,14 +281,12 @@ fn typed(name: &str, data: &str) -> Result<RegistryValue, String> {
         .map(|bytes| bytes.and_then(|bytes| bytes.first().copied()))
         .collect();
     let bytes = bytes.ok_or_else(|| {
-        format!(
-            "the bytes of the value `{name}` are not pairs of hexadecimal digits between commas"
-        )
+        format!("the value `{name}` must be pairs of hexadecimal digits, separated by commas")
     })?;
     Ok(RegistryValue::from_bytes(kind, bytes))
 }
 
-/// Returns the quoted text at the start of a line, and the rest of the line.
+/// Returns the string in quotation marks at the start of a line, and the rest of the line.
 fn quoted(line: &str) -> Option<(String, &str)> {
     let mut text = String::new();
     let mut characters = line.strip_prefix('"')?.chars();
@@ -351,17 +346,17 @@ mod tests {
         let key = r"[HKEY_LOCAL_MACHINE\SOFTWARE\X]";
         for (lines, line, part) in [
             ("", 1, "must start with `Windows Registry Editor"),
-            ("REGEDIT4", 1, "format of old systems"),
-            ("[HKEY_CURRENT_USER\\X]", 2, "a path starts with HKEY_LOCAL_MACHINE"),
-            ("[HKEY_LOCAL_MACHINE\\X", 2, "lacks its `]`"),
+            ("REGEDIT4", 1, "obsolete format"),
+            ("[HKEY_CURRENT_USER\\X]", 2, "a path must start with HKEY_LOCAL_MACHINE"),
+            ("[HKEY_LOCAL_MACHINE\\X", 2, "has no closing `]`"),
             ("\"X\"=dword:1", 2, "is not in a key"),
             ("@@\nX=1", 3, "neither a key in brackets nor a value"),
             ("@@\n\"X\" 1", 3, "has no `=`"),
-            ("@@\n\"X\"=\"1", 3, "does not end"),
-            ("@@\n\"X\"=1", 3, "is not the data of a value"),
-            ("@@\n\"X\"=dword:123456789", 3, "not up to 8 hexadecimal digits"),
+            ("@@\n\"X\"=\"1", 3, "no closing quotation mark"),
+            ("@@\n\"X\"=1", 3, "is not valid value data"),
+            ("@@\n\"X\"=dword:123456789", 3, "expected up to 8 hexadecimal digits"),
             ("@@\n\"X\"=hex:1,2", 3, "pairs of hexadecimal digits"),
-            ("@@\n\"X\"=hex(q):01", 3, "is not the data of a value"),
+            ("@@\n\"X\"=hex(q):01", 3, "is not valid value data"),
         ] {
             let text = match lines {
                 "" | "REGEDIT4" => lines.to_owned(),

@@ -17,7 +17,7 @@ use crate::{
 pub(super) enum Owner {
     /// The framework, for its driver.
     Framework,
-    /// A driver without the framework.
+    /// A WDM driver.
     Driver,
 }
 
@@ -34,7 +34,7 @@ impl Request {
         Self { runner: runner.clone(), identity, handle, owner }
     }
 
-    /// Returns the request's completion, or `None` if the driver still holds the request.
+    /// Returns the request's completion, or `None` if the driver has not completed the request.
     ///
     /// # Errors
     ///
@@ -54,12 +54,12 @@ impl Request {
         Ok(self.runner.kmdf(self.identity, move |context| outcome(context, request))?)
     }
 
-    /// Returns the request's completion. On a `Kernel::together` thread, gives the other threads
-    /// time to complete the request.
+    /// Returns the request's completion. On a `Kernel::together` thread, lets the other threads run
+    /// until the request is complete.
     ///
     /// # Errors
     ///
-    /// Returns [`KernelError::Pending`] if the driver still holds the request.
+    /// Returns [`KernelError::Pending`] if the driver does not complete the request.
     pub fn finish(self) -> Result<Completion, KernelError> {
         let mut looks = 0;
         loop {
@@ -74,8 +74,8 @@ impl Request {
         }
     }
 
-    /// Cancels the request (`CancelIoEx`). A request in a queue is completed. If the driver holds
-    /// the request and has made it cancelable, the driver's cancel routine is called.
+    /// Cancels the request (`CancelIoEx`). If the request is in a queue, it is completed. If the
+    /// driver owns the request and has made it cancelable, the driver's cancel routine is called.
     ///
     /// # Errors
     ///

@@ -22,8 +22,8 @@ use crate::{
     },
 };
 
-/// The maximum number of work items that run after the job that queued them. A work item that always
-/// queues itself again continues after the next job.
+/// The maximum number of work items that run after the job that queued them. A work item that
+/// queues itself every time continues after the next job.
 const PER_JOB: usize = 1000;
 
 type Job = Box<dyn FnOnce(&Rc<Thread>) + Send>;
@@ -33,7 +33,8 @@ type Job = Box<dyn FnOnce(&Rc<Thread>) + Send>;
 pub struct Runner {
     system: Arc<System>,
     jobs: Sender<Job>,
-    /// `None` for threads that run a test's work, which may briefly outlive the test's handles.
+    /// `None` for threads that run a test's work, because these threads may briefly outlive the
+    /// test's handles.
     guard: Option<Arc<Guard>>,
 }
 
@@ -88,7 +89,7 @@ impl Runner {
         self.system.environment.count_calls(thread.take_calls());
     }
 
-    /// Runs a job with the framework's context, as [`Self::run`] does.
+    /// Runs a job with the framework's context. See [`Self::run`].
     pub fn kmdf<R: Send + 'static>(
         &self,
         identity: Identity,
@@ -97,7 +98,7 @@ impl Runner {
         self.run(identity, |context| job(&System::kmdf_context(context.clone())))
     }
 
-    /// Runs a job with the context of ntoskrnl.exe's routines, as [`Self::run`] does.
+    /// Runs a job with the context of ntoskrnl.exe's routines. See [`Self::run`].
     pub fn ntoskrnl<R: Send + 'static>(
         &self,
         identity: Identity,
@@ -106,7 +107,7 @@ impl Runner {
         self.run(identity, |context| job(&System::ntoskrnl_context(context.clone())))
     }
 
-    /// Runs a job with the ETW runtime's context, as [`Self::run`] does.
+    /// Runs a job with the ETW runtime's context. See [`Self::run`].
     pub fn etw<R: Send + 'static>(
         &self,
         identity: Identity,

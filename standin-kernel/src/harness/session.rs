@@ -1,4 +1,4 @@
-//! Sessions and consumers, as trace controllers and consumers use them.
+//! Sessions and consumers, as a trace controller sees them.
 
 use std::sync::Arc;
 
@@ -69,7 +69,7 @@ impl Kernel {
         self.with_session(session, |session| Ok(session.statistics()))
     }
 
-    /// Delays writing a session's full buffers, like a slow disk, or resumes it.
+    /// Simulates a slow disk: stops writing the session's full buffers to the file, or resumes it.
     ///
     /// # Errors
     ///
@@ -124,8 +124,8 @@ impl Kernel {
     }
 
     /// Enables every provider that a driver registers for a session: those that are registered now,
-    /// and those that register later, as if the session had enabled them before. Windows has no such
-    /// setting; with it, a test does not need to know the providers.
+    /// and those that register later, as if the session had enabled them before. Windows has no
+    /// such setting. It allows a test to record providers that it does not know.
     ///
     /// A target that the session enables explicitly keeps its parameters. A provider that the session
     /// disables is enabled when it registers again. A provider that eight sessions already enable is
@@ -194,8 +194,8 @@ impl Kernel {
         })??)
     }
 
-    /// Calls the enable callbacks of a provider or group with any control code, since a later version
-    /// of Windows may send codes that do not exist today.
+    /// Calls the enable callbacks of a provider or group with any control code, because later
+    /// versions of Windows may add control codes.
     ///
     /// # Errors
     ///
@@ -223,8 +223,8 @@ impl Kernel {
         })??)
     }
 
-    /// Returns the number of writes by a registered provider, regardless of whether a session
-    /// recorded them.
+    /// Returns the number of events that a registered provider has written, including those that no
+    /// session recorded.
     #[must_use]
     pub fn writes_of(&self, provider: Guid) -> u64 {
         self.runner().system().etw.etw().writes_of(provider)
@@ -245,7 +245,7 @@ impl Kernel {
     }
 
     /// Denies drivers membership in a group from now on. `UnspecifiedBehaviour::denied_group`
-    /// determines the effect on traits that name the group.
+    /// determines what happens to traits that name the group.
     pub fn deny_group(&self, group: Guid) {
         self.runner().system().etw.etw().denied_groups.insert(group);
     }
@@ -268,10 +268,10 @@ pub struct Consumer {
 }
 
 impl Consumer {
-    /// Returns the events delivered since the last call: complete buffers, in the order in which they
-    /// were flushed. Events of the class `RT_LOST_EVENT` report losses. WPP messages and events of
-    /// classic providers are in other records and are not returned; a [`Recording`](crate::Recording)
-    /// contains them.
+    /// Returns the events delivered since the last call: complete buffers, in the order in which
+    /// they were flushed. Events of the class `RT_LOST_EVENT` report losses. WPP messages and
+    /// classic providers' events are not returned, because they are in other records; a
+    /// [`Recording`](crate::Recording) contains them.
     #[must_use]
     pub fn take(&self) -> Vec<etl_file::EventRecord> {
         let delivered = self.mailbox.take().into_iter();

@@ -18,7 +18,7 @@ use crate::{
     },
 };
 
-/// A device that a test simulates. A closure of the test handles its requests.
+/// A device that a test simulates. The test's closure handles the device's requests.
 #[derive(Clone)]
 pub struct SimulatedDevice {
     runner: Runner,
@@ -46,15 +46,15 @@ impl SimulatedDevice {
         self.number
     }
 
-    /// Returns the requests that the device keeps, oldest first, and whether the sender has
-    /// cancelled each request.
+    /// Returns the device's pending requests, oldest first, and whether the sender has canceled
+    /// each request.
     #[must_use]
     pub fn kept(&self) -> Vec<(SimulatedRequest, bool)> {
         let mut framework = self.runner.system().kmdf.framework();
         framework.part::<SimulatedDevices>().kept(self.number)
     }
 
-    /// Completes a request that the device keeps. Returns `false` if it is not kept.
+    /// Completes a pending request of the device. Returns `false` if the request is not pending.
     ///
     /// # Errors
     ///

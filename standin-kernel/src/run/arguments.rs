@@ -29,26 +29,26 @@ pub fn arguments(command: Command) -> Command {
         .arg(option(
             "script",
             "FILE",
-            "The script to run; the default is the life of a device: it is added, taken out of D0 \
-             and back, and removed",
+            "The script to run; by default, a device is added, taken out of D0 and back, and \
+             removed",
         ).value_parser(value_parser!(PathBuf)))
         .arg(option("etl", "FILE", "The trace file to write").value_parser(value_parser!(PathBuf)))
         .arg(enable(
             "enable",
             "Enable a provider with these parameters, by its GUID or by the name that its GUID is \
-             computed from; may be given several times",
+             computed from; can be repeated",
         ))
         .arg(enable(
             "group",
-            "Enable a provider group, by its GUID or by the name that its GUID is computed from; may \
-             be given several times",
+            "Enable a provider group, by its GUID or by the name that its GUID is computed from; \
+             can be repeated",
         ))
         .arg(
             option(
                 "tmf",
                 "FOLDER|FILE",
                 "Show WPP messages by this TMF file, or by those in this folder, in addition to the \
-                 PDB beside the image; may be given several times",
+                 PDB beside the image; can be repeated",
             )
             .action(ArgAction::Append)
             .value_parser(value_parser!(PathBuf)),
@@ -68,7 +68,7 @@ pub fn arguments(command: Command) -> Command {
             option(
                 "clients",
                 "N",
-                "The number of clients that run the script's steps on an open device, interleaved",
+                "The number of clients that run the script's steps on the open device, interleaved",
             )
             .default_value("1")
             .value_parser(value_parser!(u32).range(1..=64)),
@@ -127,9 +127,9 @@ fn bounds(command: Command) -> Command {
             option(
                 "confinement",
                 "WHICH",
-                "Keep the driver from programs, sockets, other processes and all files but its own: as \
-                 far as this system can, with a note on what it cannot (`available`), or else not run \
-                 it (`required`), or not at all (`none`)",
+                "Keep the driver from programs, sockets, other processes and files other than its \
+                 own: as far as this system can, with a note about each limitation (`available`); \
+                 completely, or do not run it (`required`); or not at all (`none`)",
             )
             .default_value("available")
             .value_parser(["available", "required", "none"]),
@@ -143,8 +143,8 @@ fn surroundings(command: Command) -> Command {
             option(
                 "folder",
                 "FOLDER",
-                "The folder that the driver finds as the volume C:, which is also \\SystemRoot's; \
-                 without one, there is no volume",
+                "The folder that the driver finds as the volume C:, which also contains \
+                 \\SystemRoot; without one, there is no volume",
             )
             .value_parser(value_parser!(PathBuf)),
         )
@@ -152,8 +152,8 @@ fn surroundings(command: Command) -> Command {
             option(
                 "registry",
                 "FILE",
-                "Change the registry as this file of the Registry Editor (.reg) says, before the driver \
-                 is loaded; may be given several times",
+                "Apply this Registry Editor file (.reg) to the registry before the driver \
+                 is loaded; can be repeated",
             )
             .action(ArgAction::Append)
             .value_parser(value_parser!(PathBuf)),
@@ -164,7 +164,7 @@ fn surroundings(command: Command) -> Command {
                 "NAME=TYPE:VALUE",
                 "Set a value of the service's parameters key in the registry, before the driver is \
                  loaded: dword:N, qword:N, sz:TEXT, expand_sz:TEXT, multi_sz:TEXT|TEXT or \
-                 binary:DIGITS; may be given several times",
+                 binary:DIGITS; can be repeated",
             )
             .action(ArgAction::Append),
         )
@@ -184,8 +184,8 @@ pub fn format(matches: &ArgMatches) -> Result<Format> {
     }
 }
 
-/// Returns the run of an image that the arguments describe. `etl` is the trace file if the arguments do
-/// not name a file.
+/// Returns the run that the arguments describe, for the image `image`. `etl` is the trace file if
+/// the arguments do not name one.
 ///
 /// # Errors
 ///
@@ -209,11 +209,11 @@ pub fn run(matches: &ArgMatches, image: &Path, etl: PathBuf) -> Result<Run> {
     }
     let every_provider = !matches.get_flag("only");
     if enabled.is_empty() && !every_provider {
-        bail!("no provider is enabled; name one with `--enable`, or leave out `--only`");
+        bail!("no provider is enabled; name one with `--enable`, or omit `--only`");
     }
     let folder = optional::<PathBuf>(matches, "folder")?;
     if let Some(folder) = folder.as_ref().filter(|folder| !folder.is_dir()) {
-        bail!("{} is not a folder, which `--folder` takes", folder.display());
+        bail!("`--folder` requires a folder, but {} is not a folder", folder.display());
     }
     let stem = || {
         let stem = image.file_stem().unwrap_or_default();
@@ -240,7 +240,7 @@ pub fn run(matches: &ArgMatches, image: &Path, etl: PathBuf) -> Result<Run> {
     })
 }
 
-/// Returns the confinement that the arguments select.
+/// Returns the confinement that the arguments specify.
 fn confine(matches: &ArgMatches) -> Result<Confine> {
     let name: String = required(matches, "confinement")?;
     match name.as_str() {
@@ -261,7 +261,7 @@ fn registry_files(matches: &ArgMatches) -> Result<Vec<RegistryFile>> {
     paths.into_iter().flatten().map(read).collect()
 }
 
-/// Returns the service parameters in the arguments.
+/// Returns the service parameters that the arguments set.
 fn parameters(matches: &ArgMatches) -> Result<Vec<(String, RegistryValue)>> {
     let texts = matches.get_many::<String>("parameter");
     let parse = |text: &String| {

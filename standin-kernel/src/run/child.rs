@@ -1,4 +1,4 @@
-//! A run in its own process, which the driver may corrupt or end.
+//! A run in its own process, because the driver may corrupt or end the process.
 
 use std::{
     ffi::c_void,
@@ -76,8 +76,8 @@ pub fn run_in_child(max_silence: Duration, work: impl FnOnce() -> bool) -> Resul
     }
 }
 
-/// Makes a panic end the process, in every thread and profile: unwinding would pass through frames of
-/// the driver's machine code, and the other process reports what was recorded.
+/// Makes a panic end the process, in every thread and profile: unwinding would pass through frames
+/// of the driver's machine code. The parent process reports what was recorded.
 fn abort_on_panic() {
     let show = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
@@ -99,8 +99,8 @@ fn shared() -> Result<&'static Flight> {
         )
     };
     let mapping: std::ptr::NonNull<c_void> = mapping.context("cannot map shared memory")?;
-    // SAFETY: the mapping is as large as a recorder, page-aligned, all zeros, which is a valid recorder,
-    // and never unmapped.
+    // SAFETY: the mapping is as large as a recorder, page-aligned and never unmapped, and its zero
+    // bytes are a valid recorder.
     Ok(unsafe { mapping.cast::<Flight>().as_ref() })
 }
 
@@ -121,7 +121,7 @@ fn watch(child: Pid, flight: &Flight, max_silence: Duration) -> Result<End> {
                 max_silence.as_secs()
             ),
             Ok(WaitStatus::Signaled(_, Signal::SIGSYS, _)) => {
-                "ended the process by the signal SIGSYS, with which the confinement refuses a system call"
+                "ended the process by the signal SIGSYS: the confinement refused a system call"
                     .to_owned()
             }
             Ok(WaitStatus::Signaled(_, signal, _)) => {
@@ -134,7 +134,7 @@ fn watch(child: Pid, flight: &Flight, max_silence: Duration) -> Result<End> {
                 }
                 if !is_silent && since.elapsed() > max_silence {
                     is_silent = true;
-                    // The process may have ended by itself meanwhile, and is reported in any case.
+                    // The process may already have ended by itself. It is reported in either case.
                     let _ended = kill(child, Signal::SIGKILL);
                 }
                 std::thread::sleep(PERIOD);
@@ -147,8 +147,8 @@ fn watch(child: Pid, flight: &Flight, max_silence: Duration) -> Result<End> {
 }
 
 impl Ended {
-    /// If the process ended while it read symbols, disables reading more symbols. Returns a sentence
-    /// that says so.
+    /// If the process ended while it read symbols, disables reading more symbols, and returns a
+    /// sentence about it.
     pub fn give_up_symbols(&self) -> Option<String> {
         let file = self.recorded.symbols.as_ref()?;
         symbols::disable();
@@ -159,7 +159,7 @@ impl Ended {
         ))
     }
 
-    /// Reports the end of the process, and the trace up to that point.
+    /// Reports the end of the process, and the trace up to its end.
     pub fn report(&self, run: &Run, report: &mut dyn Report) {
         let recorded = &self.recorded;
         let mut diagnostics = vec![self.diagnostic(run)];
@@ -200,7 +200,7 @@ impl Ended {
             note(format!("the trace {trace} is incomplete: {error:#}"));
         }
         let trace = trace.or_else(|_| Trace::open(&run.etl)).ok();
-        // The process reports these diagnostics only at its end.
+        // The process would have reported these diagnostics only at its end.
         let catalog = run.catalog(&mut diagnostics);
         if let Some(trace) = &trace {
             for event in salvage::unshown(trace, &run.etl, recorded.shown_events, &catalog) {
@@ -227,7 +227,7 @@ impl Ended {
         });
     }
 
-    /// Returns the diagnostic that the process ended, with the driver's last known place.
+    /// Returns the diagnostic that the process ended. It names the driver's last known call.
     fn diagnostic(&self, run: &Run) -> Diagnostic {
         let Self { how, recorded } = self;
         let ended = EndedImage::load(run, recorded);
@@ -255,7 +255,7 @@ impl Ended {
     }
 }
 
-/// The driver's image, which was at another address in the process that ended.
+/// The driver's image. It was at another address in the process that ended.
 struct EndedImage {
     image: Arc<Image>,
     images: Images,
@@ -272,7 +272,7 @@ impl EndedImage {
         Some(Self { image, images, base })
     }
 
-    /// Converts an address in the image to an address in this process.
+    /// Converts an address in the image in the ended process to an address in this process.
     fn here(&self, address: u64) -> Option<u64> {
         let here = address.checked_sub(self.base)?.checked_add(self.image.base())?;
         Some(here).filter(|here| self.image.contains(*here))
@@ -283,7 +283,7 @@ impl EndedImage {
         Some(self.images.explain(&vec![Step::Code(frame)]).place)
     }
 
-    /// Describes the calls that led to the last call.
+    /// Describes the driver's call stack at the last call.
     fn explain(&self, call: &LastCall) -> Explained {
         let unwind = |registers: &mut Registers, is_return| {
             let at = registers.rip;

@@ -35,8 +35,8 @@ use crate::ground::{loader::symbol_files, signals, system_calls};
 /// Permanently confines this process to the rights that it needs to load an image.
 ///
 /// From now on, it can read only the image, its PDB and this program, which is enough for
-/// [`Kernel::load`](crate::Kernel::load), and it ends with its parent process. It must have only one
-/// thread. Returns a sentence about each thing that this system cannot prevent the driver from doing.
+/// [`Kernel::load`](crate::Kernel::load), and it ends with its parent process. It must have only
+/// one thread. Returns a sentence for each kind of access that this system cannot prevent.
 ///
 /// # Errors
 ///
@@ -90,7 +90,7 @@ impl Confinement {
         Self { has_landlock: landlock.is_ok(), has_seccomp: seccomp == 0 }
     }
 
-    /// Returns a sentence about each mechanism that the system lacks.
+    /// Returns a sentence for each mechanism that the system lacks.
     pub fn missing(self) -> impl Iterator<Item = &'static str> {
         let files = "the driver is not kept from files: it can open all that you can, since this \
                      system does not have Landlock (Linux 5.13 and later have it, if it is enabled)";
@@ -101,8 +101,8 @@ impl Confinement {
         missing.into_iter().filter(|(found, _)| !found).map(|(_, sentence)| sentence)
     }
 
-    /// Confines this process, which has one thread and the given parent, to its files, as far as the
-    /// system can.
+    /// Confines this process to its files as far as the system can. The process must have only one
+    /// thread, and `parent` must be its parent.
     pub fn apply(self, parent: Pid, files: Files<'_>) -> Result<()> {
         prctl::set_pdeathsig(Signal::SIGKILL).context("cannot end with the parent process")?;
         ensure!(getppid() == parent, "the parent process has ended");
@@ -169,7 +169,7 @@ fn restrict_files(files: Files<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Returns whether a path leads to a PDB. The image chooses the path, which may be a symbolic link.
+/// Returns whether a path, after resolving symbolic links, is a PDB's. The image chooses the path.
 fn is_pdb(path: &Path) -> bool {
     let real = fs::canonicalize(path).unwrap_or_default();
     real.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("pdb"))
@@ -233,13 +233,14 @@ const OF_OPENED_FILES: &[Sysno] = &[
     Sysno::readv,
 ];
 
-/// System calls that the driver's folder requires.
+/// System calls that access to the driver's folder requires.
 const OF_FOLDERS: &[Sysno] = &[Sysno::mkdir, Sysno::rmdir, Sysno::unlink, Sysno::unlinkat];
 
 /// `ioctl`s that query the properties of a terminal.
 const OF_TERMINALS: [u64; 2] = [libc::TCGETS, libc::TIOCGWINSZ];
 
-/// `prctl`s that affect only this thread: its name, system calls in images, and names of mappings.
+/// `prctl`s that affect only this thread: its name, system calls in images, and the names of
+/// mappings.
 const OF_THREADS: [libc::c_int; 3] =
     [libc::PR_SET_NAME, system_calls::SET_DISPATCH, libc::PR_SET_VMA];
 
@@ -264,8 +265,9 @@ const SET_ID: u64 = 0o7000;
 /// A condition on an argument.
 type Condition = (u8, SeccompCmpOp, u64);
 
-/// Returns the filters for a process. The second filter refuses everything that is not listed here. The
-/// first makes the C library use `clone`, whose flags a filter can see, as on Linux before 5.3.
+/// Returns the filters for a process. The second filter refuses every system call that this file
+/// does not list. The first makes the C library use `clone`, as on Linux before 5.3, because a
+/// filter can check the flags of `clone`.
 fn filters(process: u64, has_folder: bool) -> Result<[BpfProgram; 2]> {
     let mut allowed: BTreeMap<i64, Vec<SeccompRule>> = BTreeMap::new();
     let folders = if has_folder { OF_FOLDERS } else { &[] };
@@ -274,7 +276,7 @@ fn filters(process: u64, has_folder: bool) -> Result<[BpfProgram; 2]> {
     }
     let mut allow = |call: Sysno, conditions: &[Condition]| {
         let conditions = conditions.iter().map(|(argument, operator, value)| {
-            // The system uses all 64 bits only of a pointer.
+            // The system uses all 64 bits of an argument only for pointers.
             let length = if call == Sysno::prlimit64 && *argument > 1 { Qword } else { Dword };
             SeccompCondition::new(*argument, length, operator.clone(), *value)
         });
@@ -311,7 +313,7 @@ fn filters(process: u64, has_folder: bool) -> Result<[BpfProgram; 2]> {
     allow(Sysno::fcntl, &[(0, Gt, 2), (1, Eq, u64::from(libc::F_DUPFD_CLOEXEC.unsigned_abs()))])?;
     // A file can be read through a mapping. Memory without a file has the descriptor -1.
     allow(Sysno::mmap, &[(4, Gt, 2)])?;
-    // The limits of this process may only be read.
+    // The process may only read its own limits.
     allow(Sysno::prlimit64, &[(0, Eq, 0), (2, Eq, 0)])?;
     let flags = u64::from((THREAD | MORE_THAN_A_THREAD).unsigned_abs());
     allow(Sysno::clone, &[(0, MaskedEq(flags), u64::from(THREAD.unsigned_abs()))])?;

@@ -56,14 +56,14 @@ impl Kind {
     }
 }
 
-/// A problem or fact that a run found.
+/// A problem or fact that a run reports.
 ///
 /// `Display` writes the sentence on the first line, then the call stack, one frame per line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnostic {
     /// The kind.
     pub kind: Kind,
-    /// The script's line that was running, if known and if the step comes from a file.
+    /// The script line that was running, if it is known and the step comes from a file.
     pub line: Option<usize>,
     /// A sentence that describes the diagnostic.
     pub message: String,

@@ -17,7 +17,7 @@ use super::{
 use crate::ground::flight;
 
 /// Runs a driver and writes the course of the run to standard output. Returns `true` if the run
-/// found nothing but notes.
+/// reported nothing except notes.
 ///
 /// The driver runs in a child process, because it can corrupt or end its process; this process then
 /// reports what happened. This process must have only one thread.
@@ -39,7 +39,7 @@ pub fn execute(run: &Run, format: Format) -> Result<bool> {
         let result = confine.and_then(|()| with_report(format, notes, body));
         result.unwrap_or_else(|error| {
             let message = format!("error: {error:#}\n");
-            // The exit code conveys the same, if nobody reads the message.
+            // If nobody reads the message, the exit code still conveys the failure.
             let _unread = Patient(io::stderr()).write_all(message.as_bytes());
             false
         })
@@ -58,7 +58,7 @@ pub fn execute(run: &Run, format: Format) -> Result<bool> {
         ended.report(run, report);
         Ok(true)
     };
-    // The report also uses symbols, which the image's PDB provides.
+    // The report also uses the symbols in the image's PDB.
     let next = "the report follows without them";
     match runner.in_child(next, |notes| confined(notes, &report))? {
         End::Done(_) => {}
@@ -69,7 +69,7 @@ pub fn execute(run: &Run, format: Format) -> Result<bool> {
     Ok(false)
 }
 
-/// Does work in child processes.
+/// Runs work in child processes.
 struct Runner<'a> {
     run: &'a Run,
     format: Format,
@@ -78,9 +78,9 @@ struct Runner<'a> {
 }
 
 impl Runner<'_> {
-    /// Does work in a child process, and repeats it without symbols if reading them ended the
-    /// process. `next` is the message for that case. `work` receives the number of notes so far, and
-    /// returns whether the run was clean.
+    /// Runs `work` in a child process, and repeats it without symbols if reading them ended the
+    /// process. `next` completes the message in that case. `work` receives the number of notes so
+    /// far, and returns whether the run was clean.
     fn in_child(&mut self, next: &str, work: impl Fn(usize) -> bool) -> Result<End> {
         let limit = self.run.max_silence;
         let end = child::run_in_child(limit, || work(self.notes))?;
@@ -104,7 +104,8 @@ impl Runner<'_> {
     }
 }
 
-/// Calls `body` with a report in the given format. The summary includes `notes` earlier notes.
+/// Calls `body` with a report in the given format. The summary includes the number of earlier
+/// notes, `notes`.
 fn with_report<R>(
     format: Format,
     notes: usize,

@@ -68,7 +68,7 @@ fn shell_word(path: &Path) -> String {
     format!("'{}'", text.replace('\'', r"'\''"))
 }
 
-/// Keeps the first error.
+/// Stores the first error.
 pub(super) fn keep(error: &mut Option<io::Error>, result: io::Result<()>) {
     if let Err(found) = result {
         error.get_or_insert(found);

@@ -1,8 +1,8 @@
 //! Runs a driver as the command lines do: loads it, enables its providers, runs a script, shows the
 //! events, and reports the diagnostics.
 //!
-//! `standin-kernel run` and `cargo etw run` use [`arguments()`] and [`execute()`]. [`Run::execute`] does
-//! the same for a program with its own [`Report`].
+//! `standin-kernel run` and `cargo etw run` use [`arguments()`] and [`execute()`]. A program with
+//! its own [`Report`] uses [`Run::execute`].
 
 mod arguments;
 mod child;

@@ -32,7 +32,7 @@ impl Progress {
                         Err(RecvTimeoutError::Disconnected) => break None,
                         Err(RecvTimeoutError::Timeout) => {}
                     }
-                    // A message that nobody reads does not matter.
+                    // A message that cannot be written does not matter.
                     let _unread = writeln!(
                         io::stderr(),
                         "Running {} … {} s",
@@ -43,7 +43,7 @@ impl Progress {
                 };
             }
         };
-        // Without the thread, only the messages are missing.
+        // If the thread cannot be started, only the messages are missing.
         let started = std::thread::Builder::new().name("progress".to_owned()).spawn(watch);
         Self(started.is_ok().then_some(steps))
     }

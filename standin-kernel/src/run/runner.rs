@@ -47,7 +47,7 @@ pub trait Report: Observer {
 pub struct Summary {
     /// The driver's image.
     pub image: PathBuf,
-    /// Set if the image's resources describe events; decoders then need them.
+    /// Set if the image's resources describe events, so that decoders need the image.
     pub describes_events: bool,
     /// The trace file.
     pub file: PathBuf,
@@ -70,7 +70,7 @@ pub struct Summary {
 }
 
 impl Summary {
-    /// Returns whether the run found nothing but notes.
+    /// Returns whether the run reported nothing except notes.
     #[must_use]
     pub const fn is_clean(&self) -> bool {
         self.errors == 0 && self.warnings == 0
@@ -116,7 +116,7 @@ impl Run {
                 (provider.name.clone(), guid)
             })
             .collect();
-        // The trace so far is finished and reported, even after a failure.
+        // The trace is finished and reported even after a failure.
         let (events, traced) = recording.stop()?;
         for event in &events {
             player.event(event);
@@ -143,16 +143,16 @@ impl Run {
         Ok(summary)
     }
 
-    /// Loads the event descriptions that the image contains.
+    /// Loads the schemas of events that the image contains.
     pub(super) fn catalog(&self, diagnostics: &mut Vec<Diagnostic>) -> Catalog {
         let mut catalog = Catalog::new();
         match catalog.load_image(&self.image) {
             Ok(skipped) => diagnostics.extend(skipped.into_iter().map(|skipped| {
                 let image = self.image.display();
-                let message = format!("{image}: skipping a part of the resources: {skipped}");
+                let message = format!("{image}: skipping part of the resources: {skipped}");
                 Diagnostic::sentence(Kind::Warning, message)
             })),
-            // TraceLogging events need no resources. Loading a file that is not an image fails.
+            // TraceLogging events need no resources. Loading fails if the file is not an image.
             Err(
                 ImageError::Missing { .. } | ImageError::Io { .. } | ImageError::Malformed { .. },
             ) => {}
@@ -163,7 +163,7 @@ impl Run {
         for path in &self.formats {
             match catalog.load_formats(path) {
                 Ok(skipped) => diagnostics.extend(skipped.into_iter().map(|skipped| {
-                    let message = format!("skipping a part of the formats: {skipped}");
+                    let message = format!("skipping part of the formats: {skipped}");
                     Diagnostic::sentence(Kind::Warning, message)
                 })),
                 Err(error) => {
@@ -176,14 +176,14 @@ impl Run {
         if let Some(Ok((formats, skipped))) = symbols::reading(&pdb, || formats_of(&pdb)) {
             catalog.add_formats(&formats);
             diagnostics.extend(skipped.into_iter().map(|skipped| {
-                let message = format!("skipping a part of the formats: {skipped}");
+                let message = format!("skipping part of the formats: {skipped}");
                 Diagnostic::sentence(Kind::Warning, message)
             }));
         }
         catalog
     }
 
-    /// Provides the driver's folder and its registry values.
+    /// Sets the driver's folder and its registry values.
     fn prepare(&self, kernel: &Kernel) -> Result<()> {
         if let Some(folder) = &self.folder {
             kernel.set_folder(folder);
@@ -219,7 +219,7 @@ impl Run {
         Ok(())
     }
 
-    /// Loads the driver, runs the script and unloads the driver. Returns what was found.
+    /// Loads the driver, runs the script and unloads the driver. Returns the diagnostics.
     fn drive(
         &self,
         kernel: &Kernel,
@@ -299,7 +299,8 @@ impl Run {
         Ok(Script::life_without_a_device())
     }
 
-    /// Names the enabled or described providers that did not register, and the providers that did.
+    /// Reports the enabled or described providers that did not register, and names the registered
+    /// providers.
     fn missing_providers(
         &self,
         kernel: &Kernel,
@@ -360,11 +361,11 @@ impl Run {
     }
 }
 
-/// Passes a script's steps, events and driver output to a report, and shows progress.
+/// Reports a script's steps, events and driver output, and shows progress.
 struct Player<'a> {
     report: &'a mut dyn Report,
     kernel: &'a Kernel,
-    /// The number of chunks of the driver's output that were passed on.
+    /// The number of chunks of the driver's output that were reported.
     printed: usize,
     /// The total length of those chunks.
     printed_bytes: u64,
@@ -383,7 +384,7 @@ impl Player<'_> {
         Ok(())
     }
 
-    /// Passes on the complete lines that the driver has printed.
+    /// Reports the complete lines that the driver has printed.
     fn output(&mut self) {
         let printed = self.kernel.debug_output();
         let new = printed.get(self.printed..).unwrap_or_default();
@@ -405,7 +406,7 @@ impl Player<'_> {
         flight::note_shown(self.printed_bytes.saturating_sub(unfinished));
     }
 
-    /// Passes on everything that the driver has printed.
+    /// Reports everything that the driver has printed.
     fn flush_output(&mut self) {
         self.output();
         if !self.unfinished.is_empty() {

@@ -30,12 +30,13 @@ pub struct Completed {
     pub missing: u32,
 }
 
-/// Appends the events of a process that the file lacks, and finishes the file. Events that cannot be
+/// Appends a process's events that the file lacks, and finishes the file. Events that cannot be
 /// appended count as lost.
 pub fn complete(file: &Path, recorded: &Recorded) -> Result<Completed> {
     let mut bytes = fs::read(file)?;
     let size = usize::try_from(Trace::parse(&bytes)?.header().session.buffer_size)?;
-    // The process may have ended while writing a buffer. The recorder has that buffer's events too.
+    // The process may have ended while writing a buffer. The recorder also has that buffer's
+    // events.
     bytes.truncate(bytes.len() - bytes.len() % size.max(1));
     let trace = Trace::parse(&bytes)?;
     let session = &trace.header().session;
@@ -108,7 +109,7 @@ pub fn complete(file: &Path, recorded: &Recorded) -> Result<Completed> {
     Ok(Completed { trace: Trace::open(file)?, corrupted, missing })
 }
 
-/// Appends the record of an event, a message or the event of a classic provider.
+/// Appends the record of an event, a message or a classic provider's event.
 fn append(buffer: &mut Buffer, record: &[u8]) -> Result<(), AppendError> {
     let Some(header) = RecordHeader::parse(record) else {
         return buffer.try_append_encoded(record);
@@ -222,7 +223,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("a.etl");
         unfinished(&file, &[1, 2]);
-        // The first event's extended item, which the driver corrupted before the flush, exceeds the
+        // The driver corrupted the first event before the flush: its extended item extends past the
         // record.
         let mut bytes = fs::read(&file).unwrap();
         let item = record(1).encode().unwrap().len() - 24;

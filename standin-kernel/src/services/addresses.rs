@@ -28,7 +28,7 @@ impl Addresses {
         Self { environment, pool, borrowed }
     }
 
-    /// Returns whether a pool block starts at an address.
+    /// Returns whether a pool block starts at this address.
     pub fn is_block(&self, address: u64) -> bool {
         self.pool.size(address).is_some()
     }
@@ -57,8 +57,8 @@ impl Addresses {
         self.gone(address)
     }
 
-    /// Returns the reason that a previously valid address is invalid: it is in a discarded section or a
-    /// freed block. Completes "which ...".
+    /// Returns a phrase that completes "which ..." if a previously valid address is in a discarded
+    /// section or a freed block.
     pub fn describe_stale(&self, address: u64) -> Option<String> {
         self.gone(address).map(|error| error.what)
     }
@@ -76,7 +76,7 @@ impl Addresses {
         self.freed(address).map(|what| AddressError { rule: Some(Rule::FreedData), what })
     }
 
-    /// Describes the freed pool block that contains an address. Completes "which ...".
+    /// Returns a phrase that completes "which ..." if an address is in a freed pool block.
     fn freed(&self, address: u64) -> Option<String> {
         let freed = self.pool.freed_at(address)?;
         Some(self.describe_freed(&freed))
@@ -103,8 +103,8 @@ impl Addresses {
             || self.environment.images.contains(value)
     }
 
-    /// Checks an address that a driver passes to ETW. An address may be accessible by chance and still
-    /// be wrong (V40, V41, V54). `sound` belongs to the calling thread.
+    /// Checks an address that a driver passes to ETW. An accessible address can still be wrong
+    /// (V40, V41, V54). `sound` belongs to the calling thread.
     pub fn check(
         &self,
         context: &Context,
@@ -151,9 +151,9 @@ impl Addresses {
             return;
         }
         let is_pageable = self.environment.images.pageable_at(address);
-        // The address may be on this thread's other stack, or on the stack of a waiting thread. The
-        // stack extent of a thread that is running driver code is unknown. Only this check uses a lock
-        // that all threads share, so it comes last.
+        // The address may be on this thread's other stack, or on the stack of a waiting thread. If
+        // that thread is running driver code, the extent of its stack is unknown. Only this check
+        // uses a lock that all threads share, so it comes last.
         if is_pageable.is_none()
             && let Some(pointer) = self.environment.live_stacks.pointer_at(address)
         {

@@ -1,4 +1,4 @@
-//! The memory that enable callbacks borrow for the call only. Recent ranges are remembered, so
+//! The memory that enable callbacks borrow only for the call. Ranges are remembered for a time, so
 //! that later accesses can be diagnosed.
 
 use std::collections::VecDeque;
@@ -40,15 +40,15 @@ impl Borrowed {
         self.0.lock().ends.retain(|one| *one != end);
     }
 
-    /// Returns whether an address was borrowed but no longer is.
+    /// Returns whether an address is in a range that is no longer borrowed.
     pub fn is_over(&self, address: u64) -> bool {
         let state = self.0.lock();
         let mut over = state.over.iter();
         over.any(|(start, length)| (*start..start + length).contains(&address))
     }
 
-    /// Returns whether an address is past the end of borrowed filter data, where a hostile chain
-    /// continues.
+    /// Returns whether an address is past the end of borrowed filter data, to which a hostile chain
+    /// points.
     pub fn is_behind(&self, address: u64) -> bool {
         /// The maximum offset to the next filter.
         const FARTHEST: u64 = 1 << 32;

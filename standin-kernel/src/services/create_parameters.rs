@@ -24,23 +24,24 @@ pub struct CreateParameters {
 }
 
 impl CreateParameters {
-    /// The parameters of a `CreateFile` call for a device with `GENERIC_READ | GENERIC_WRITE`, shared
-    /// for both, with `OPEN_EXISTING` and `FILE_FLAG_OVERLAPPED`: the disposition is `FILE_OPEN`, the
-    /// option `FILE_NON_DIRECTORY_FILE`, the attribute `FILE_ATTRIBUTE_NORMAL`.
+    /// The parameters of a `CreateFile` call for a device with `GENERIC_READ | GENERIC_WRITE`,
+    /// shared for both, with `OPEN_EXISTING` and `FILE_FLAG_OVERLAPPED`. The disposition is
+    /// `FILE_OPEN`, the option is `FILE_NON_DIRECTORY_FILE`, and the attribute is
+    /// `FILE_ATTRIBUTE_NORMAL`.
     pub const OF_PROCESS: Self = Self::new(0xC000_0000, [1, 0x40], 0x80, 3);
 
     /// The parameters of the same call without `FILE_FLAG_OVERLAPPED`, which adds the option
     /// `FILE_SYNCHRONOUS_IO_NONALERT`.
     pub const OF_SYNCHRONOUS_PROCESS: Self = Self::new(0xC000_0000, [1, 0x60], 0x80, 3);
 
-    /// Returns whether the file is open for synchronous requests: the option
+    /// Returns whether the file is open for synchronous requests, that is, with the option
     /// `FILE_SYNCHRONOUS_IO_ALERT` or `FILE_SYNCHRONOUS_IO_NONALERT`.
     pub const fn is_synchronous(self) -> bool {
         self.options & 0x30 != 0
     }
 
-    /// Returns the parameters of an open with generic rights, which are converted to file rights, and
-    /// with a disposition and create options as in `ZwCreateFile`.
+    /// Returns the parameters of an open given generic rights, which are converted to file rights,
+    /// and a disposition and create options as in `ZwCreateFile`.
     pub const fn new(
         access: u32,
         [disposition, options]: [u32; 2],
@@ -83,7 +84,8 @@ pub struct SecurityContext {
 }
 
 impl SecurityContext {
-    /// Creates the structures for an open by a process. The access check has already granted the access.
+    /// Creates the structures for an open by a process to which the access check has already
+    /// granted access.
     pub fn new(parameters: CreateParameters, process: u32) -> Self {
         let size = size_of::<IoSecurityContext>() + size_of::<AccessState>();
         let memory = Block::zeroed(size);

@@ -35,15 +35,15 @@ pub fn gateways() -> &'static Gateways {
     })
 }
 
-/// Returns the address to bind an import to, if the stand-in kernel provides it.
+/// Returns the address to which an import is bound, if the stand-in kernel provides it.
 pub fn address_of(module: &str, name: &str) -> Option<u64> {
     // Since Windows 10 2004, the routines of HAL.dll are in the kernel, and both module names bind.
     let module = if module.eq_ignore_ascii_case("hal.dll") { NTOSKRNL } else { module };
     gateways().find(module, name)
 }
 
-/// Returns the address to bind an import to in a specific kernel, as [`address_of`] does. Some
-/// variables differ between kernels.
+/// Returns the address to which an import is bound in this kernel. Some variables differ between
+/// kernels. See [`address_of`].
 pub fn address_in(nt: &Ntoskrnl, module: &str, name: &str) -> Option<u64> {
     let variable = || {
         let is_ours = module.eq_ignore_ascii_case(NTOSKRNL);
@@ -92,7 +92,8 @@ fn entries() -> Vec<Entry> {
     all
 }
 
-/// Creates the entries for a service's exports. `context` creates the context that they receive.
+/// Creates the entries for a service's exports. `context` creates the context that is passed to
+/// them.
 fn of<C: 'static>(
     module: &'static str,
     exports: Vec<Export<C>>,

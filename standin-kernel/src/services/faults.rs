@@ -21,14 +21,15 @@ pub struct Fault {
 }
 
 impl Fault {
-    /// The routines that check for their faults themselves, because their failures have side effects.
+    /// The routines that handle their injected faults themselves, because their failures have side
+    /// effects.
     const WITH_EFFECTS: &'static [&'static str] = &[
         "EtwRegister", "EtwUnregister", "EtwSetInformation", "EtwWriteEx", "EtwActivityIdControl",
         "EtwRegisterClassicProvider", "ExAllocatePool2",
     ];
 
-    /// The routines that return a status but must not fail, because a failure would leave the object
-    /// that they wait for, end, send or release.
+    /// The routines that return a status but must not fail, because a failed call would not have
+    /// waited for, ended, sent or released its object.
     const UNFAILING: &'static [&'static str] = &[
         "ExDeleteResourceLite", "ExInitializeResourceLite", "IoUnregisterPlugPlayNotification",
         "IoUnregisterPlugPlayNotificationEx", "IofCallDriver", "KeWaitForMultipleObjects",
@@ -81,8 +82,8 @@ impl Faults {
         self.pending.lock().clear();
     }
 
-    /// Returns the result of a call that must fail, if a fault is due and the routine does not check for
-    /// its faults itself. `result` is the routine's result type.
+    /// Returns the result of a call that must fail, if a fault is due and the routine does not
+    /// handle its faults itself. `result` is the routine's result type.
     pub fn result_of(&self, routine: &str, result: Type) -> Option<u64> {
         let is_any = self.any.load(Ordering::Acquire);
         if !is_any || Fault::WITH_EFFECTS.contains(&routine) {
@@ -127,7 +128,7 @@ mod tests {
         let with_status = ["IoCreateDevice", "WdfVersionBind", "WdfDeviceCreate", "ZwCreateFile"];
         assert!(with_status.iter().all(is_supported));
         assert!(Fault::WITH_EFFECTS.iter().all(is_supported) && is_supported(&Fault::WITH_NULL));
-        // These routines return a pointer, nothing, a truth value, and a number.
+        // These routines return a pointer, nothing, a Boolean value, and a number.
         let others = ["IoAllocateIrp", "KeInitializeEvent", "KeSetTimer", "DbgPrint"];
         let provided =
             |name: &&str| exports::gateways().entries().iter().any(|one| one.name == *name);

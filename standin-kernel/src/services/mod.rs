@@ -1,5 +1,5 @@
-//! The routines that a driver can call: pool, ntoskrnl.exe, KMDF and ETW, and the verifier and
-//! faults that they share.
+//! The routines that a driver can call: pool, ntoskrnl.exe, KMDF and ETW, and the verifier and the
+//! fault injection that they share.
 //!
 //! Each service owns its state, receives the other services that it uses when it is created, and
 //! runs in its own context, which is passed with each call.

@@ -2,7 +2,7 @@
 
 use crate::{execution::context::Context, ground::abi::UnicodeString};
 
-/// Returns the text of a counted string that the driver passed.
+/// Returns the counted string that the driver passed.
 pub fn read_unicode_string(context: &Context, address: u64) -> String {
     let string: UnicodeString = context.read(address);
     let bytes = context.read_bytes(string.buffer, usize::from(string.length));

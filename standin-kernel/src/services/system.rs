@@ -37,8 +37,8 @@ use crate::{
     },
 };
 
-/// The services of a kernel. This structure creates the services, which do not depend on it. Each call
-/// finds its service through this structure.
+/// The services of a kernel. This structure creates the services, which do not depend on it. Each
+/// call finds its service through it.
 pub struct System {
     /// The environment of the threads.
     pub environment: Arc<Environment>,
@@ -69,7 +69,7 @@ pub struct System {
 pub struct Checks {
     /// Set to guard every block of non-paged pool.
     pub special_pool: bool,
-    /// Set to keep notes about style.
+    /// Set to record notes about style.
     pub notes: bool,
     /// The processor time that driver code may use without calling the kernel.
     pub time_limit: Duration,
@@ -189,14 +189,15 @@ struct OfThread {
     etw: Rc<EtwOfThread>,
 }
 
-/// Set while a thread runs DPCs: those that are queued meanwhile run after them, not inside them.
+/// Set while a thread runs DPCs. DPCs that are queued during that time run after the current one,
+/// not inside it.
 #[derive(Default)]
 struct Draining {
     dpcs: Cell<bool>,
     threaded: Cell<bool>,
 }
 
-/// The number of consecutive DPCs that counts as endless.
+/// The number of consecutive DPCs that count as endless.
 const MAX_DPCS: u32 = 50_000;
 
 /// The first parameter of `DPC_WATCHDOG_VIOLATION` for the cumulative time of several DPCs.
@@ -239,8 +240,8 @@ impl System {
 }
 
 impl System {
-    /// Tells the framework's providers of a WMI data block whether its events are wanted, on kernel
-    /// threads. Returns `false` if nothing has changed.
+    /// Notifies the framework's providers of a WMI data block that its events are enabled or
+    /// disabled, on kernel threads. Returns `false` if nothing has changed.
     fn tell_provider(&self, framework: &KmdfContext, nt: &NtContext) -> bool {
         if framework.irql() > Irql::PASSIVE_LEVEL {
             return false;
@@ -279,7 +280,8 @@ impl Host for System {
     }
 
     fn thread_object(&self, thread: &Rc<Thread>) -> u64 {
-        // Routines that take a thread object accept only addresses that were handed out.
+        // Routines with a thread object as a parameter accept only addresses that drivers have
+        // received.
         objects::current(&Self::ntoskrnl_context(Context::of_job(thread)))
     }
 
@@ -366,7 +368,7 @@ impl Host for System {
         if self.driver_entered(thread) != before {
             self.verifier.warn_once(Rule::ActivityNotRestored, || {
                 format!(
-                    "{what} returned with a different activity id than it was called with; the \
+                    "{what} returned with a different activity id than at its call; the \
                      thread's later events will carry it"
                 )
             });

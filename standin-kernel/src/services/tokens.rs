@@ -6,7 +6,7 @@ use parking_lot::Mutex;
 
 use crate::ground::arena::Block;
 
-/// The tokens, by process id. All kernels share them, because nothing changes them.
+/// The tokens, by process id. All kernels share the tokens, because nothing changes them.
 static TOKENS: Mutex<BTreeMap<u32, Block>> = Mutex::new(BTreeMap::new());
 
 /// Returns the address of a process's token.
@@ -15,7 +15,7 @@ pub fn of_process(process: u32) -> u64 {
     TOKENS.lock().entry(process).or_insert_with(|| Block::zeroed(SIZE)).address()
 }
 
-/// Returns the id of the process with a token at this address.
+/// Returns the id of the process whose token is at this address.
 pub fn process_of(token: u64) -> Option<u32> {
     let tokens = TOKENS.lock();
     tokens.iter().find(|(_, block)| block.address() == token).map(|(process, _)| *process)

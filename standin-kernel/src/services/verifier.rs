@@ -1,7 +1,7 @@
 //! The verifier: warnings, and the rules for enable callbacks.
 //!
 //! The services check the other rules themselves. They report violations through the thread
-//! (`Thread::stop`), or keep them here as warnings.
+//! (`Thread::stop`), or add them to the verifier as warnings.
 
 use std::{
     cell::{Cell, RefCell},
@@ -25,7 +25,7 @@ use crate::{
     },
 };
 
-/// The maximum number of warnings, and of notes, that are kept. Later ones are dropped.
+/// The maximum number of warnings, and the maximum number of notes. Later ones are dropped.
 const MAX_WARNINGS: usize = 1000;
 
 /// The maximum time that an enable callback may take. A callback that takes longer is reported as
@@ -35,7 +35,7 @@ const MAX_CALLBACK_TIME: Duration = Duration::from_secs(1);
 /// The verifier of a kernel.
 pub struct Verifier {
     clock: Arc<Clock>,
-    /// Set to keep notes.
+    /// Set to record notes.
     notes: bool,
     warnings: Mutex<Warnings>,
     lock_order: Mutex<LockOrder>,
@@ -50,14 +50,15 @@ struct Warnings {
     known: HashMap<(Rule, Cause), usize>,
 }
 
-/// A cause of warnings. Each cause leads to one warning per rule, which counts its occurrences.
+/// A cause of warnings. For each cause and rule, one warning is recorded, which counts its
+/// occurrences.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Cause {
     /// The driver's call with this return address.
     Call(u64),
     /// A provider's event with this id and version, and with event metadata at this address.
     Event(Guid, u16, u8, u64),
-    /// A provider's event with this name. Several write sites can have metadata with the same name.
+    /// A provider's event with this name. Several call sites can have metadata with the same name.
     Named(Guid, String),
     /// Anything in the driver.
     Any,
@@ -78,8 +79,8 @@ impl Verifier {
         Self { clock, notes, warnings: Mutex::default(), lock_order: Mutex::default() }
     }
 
-    /// Counts another occurrence of a warning that is already kept. Returns `true` if there is such
-    /// a warning, or if no more warnings can be kept.
+    /// Counts another occurrence of a warning that is already recorded. Returns `true` if there is
+    /// such a warning, or if no more warnings can be recorded.
     fn is_known(&self, rule: Rule, cause: &Cause) -> bool {
         if rule.severity() == Severity::Note && !self.notes {
             return true;
@@ -94,7 +95,7 @@ impl Verifier {
         true
     }
 
-    /// Keeps a warning about a call, once per rule and caller. `sentence` completes the sentence
+    /// Adds a warning about a call, once per rule and caller. `sentence` completes the sentence
     /// that names the call.
     pub fn warn(&self, context: &Context, rule: Rule, sentence: impl FnOnce() -> String) {
         let cause = Cause::Call(context.call().return_address);
@@ -103,8 +104,8 @@ impl Verifier {
         }
     }
 
-    /// Keeps a warning about an event, once per rule and event. `event` describes the event, and
-    /// returns its cause by name if it has a name.
+    /// Adds a warning about an event, once per rule and event. `event` describes the event and, if
+    /// the event has a name, returns its cause by name.
     pub fn warn_of_event(
         &self,
         context: &Context,
@@ -130,7 +131,7 @@ impl Verifier {
         }
     }
 
-    /// Keeps a warning that is not about a call, once per rule.
+    /// Adds a warning that is not about a call, once per rule.
     pub fn warn_once(&self, rule: Rule, message: impl FnOnce() -> String) {
         if !self.is_known(rule, &Cause::Any) {
             let violation = Violation::new(rule, message(), Vec::new());
@@ -155,7 +156,7 @@ impl Verifier {
         self.warnings.lock().add(cause, violation);
     }
 
-    /// Returns either the notes or the warnings that were kept.
+    /// Returns either the recorded notes or the recorded warnings.
     pub fn kept(&self, notes: bool) -> Vec<Violation> {
         let warnings = self.warnings.lock();
         let all = warnings.all.iter();
@@ -214,8 +215,8 @@ impl Verifier {
         }
     }
 
-    /// Records the start of a call that waits for enable callbacks, and the locks held during
-    /// it.
+    /// Records the start of a call that waits for enable callbacks, and the locks held during the
+    /// call.
     pub fn note_wait_for_callbacks(&self, context: &Context) {
         for lock in &*local(context).wait_locks.borrow() {
             let is_inverted = self.lock_order.lock().over_waits(*lock);
@@ -225,7 +226,8 @@ impl Verifier {
 }
 
 impl Warnings {
-    /// Returns whether there is no room for a violation of the rule: a warning or a note.
+    /// Returns whether the list that a violation of the rule belongs to, warnings or notes, is
+    /// full.
     const fn is_full(&self, rule: Rule) -> bool {
         let count = match rule.severity() {
             Severity::Note => self.notes,
@@ -234,7 +236,7 @@ impl Warnings {
         count >= MAX_WARNINGS
     }
 
-    /// Adds a warning, or counts it if another thread has added it meanwhile.
+    /// Adds a warning, or counts it if another thread has already added it.
     fn add(&mut self, cause: Cause, violation: Violation) {
         let key = (violation.rule, cause);
         if let Some(known) = self.known.get(&key).and_then(|at| self.all.get_mut(*at)) {
@@ -298,7 +300,7 @@ mod tests {
     #[test]
     fn two_threads_keep_one_warning() {
         let mut warnings = Warnings::default();
-        // Both threads have seen that there is no warning yet.
+        // Both threads have seen that the warning does not exist yet.
         for _ in 0..2 {
             let rule = Rule::RegistrationChurn;
             warnings.add(Cause::Call(1), Violation::new(rule, String::new(), Vec::new()));

@@ -1,5 +1,6 @@
-//! Tests drivers in C, built by clang with the options of WDK drivers: a security cookie, control flow
-//! guard, inline functions from headers, and instructions that a driver cannot execute here.
+//! Tests drivers in C, built by clang with the options of WDK drivers: a security cookie, control
+//! flow guard, inline functions from headers, and instructions that a driver cannot execute in the
+//! stand-in kernel.
 
 use crate::common;
 use std::{collections::BTreeSet, path::Path, time::Duration};
@@ -61,7 +62,7 @@ impl Bench {
         Self { kernel, driver, device, file }
     }
 
-    /// Sends a control code, which must succeed, and returns the results.
+    /// Sends a control code that must succeed, and returns the results.
     fn results(&self, code: u32, argument: u32) -> [u64; RESULTS] {
         results(&self.file, code, argument)
     }
@@ -148,7 +149,7 @@ fn expected_events(state: &[u64; RESULTS]) -> Vec<String> {
         at(0),
         format!("Contoso.C Times Interrupt={} Ticks={}", state[5], state[7]),
         request(RAISE_AND_LOWER),
-        // At the raised IRQL, and in the DPC that ran when it was lowered.
+        // The second result is from the raised IRQL, and from the DPC that ran when it was lowered.
         at(2),
         at(2),
     ]
@@ -165,7 +166,7 @@ fn inline_functions_read_what_the_exports_do() {
         assert_eq!((number, index), (0, 0));
         assert_eq!(interrupt % 156_250, 0);
         assert_eq!(interrupt / 156_250, ticks);
-        // The coarse time is at most a tick behind the precise one.
+        // The coarse time is at most one tick behind the precise time.
         assert!(system <= precise && precise - system <= 2 * 156_250);
         assert_eq!(rest[..3], [10, 0x0FA0_0000, 0x180]);
         // KPRCB contains the same thread.
@@ -179,7 +180,7 @@ fn inline_functions_read_what_the_exports_do() {
     }
 }
 
-// The WDK's libraries lack __chkstk: ntoskrnl.exe exports it.
+// The WDK's libraries lack __chkstk, because ntoskrnl.exe exports it.
 #[test]
 fn large_frames_are_probed_by_the_kernels_routine() {
     for variant in VARIANTS {
@@ -200,7 +201,7 @@ fn loads_have_their_width_extension_and_flags() {
     let found = bench.results(LOAD_FORMS, 0);
     let image = 0x8664_u16.cast_signed();
     let expected = [
-        // NtMajorVersion is 10, and NtMinorVersion after it is 0.
+        // NtMajorVersion is 10. NtMinorVersion, which follows it, is 0.
         10,
         10,
         0x1122_000A,
@@ -212,7 +213,7 @@ fn loads_have_their_width_extension_and_flags() {
         1,
         15,
         10,
-        // NtProductType, and ProductTypeIsValid and the architecture.
+        // The bytes are NtProductType, ProductTypeIsValid and the architecture.
         0x0009_0001_0000_0001,
         1,
         0,
@@ -318,8 +319,8 @@ fn an_image_without_relocations_is_refused_with_the_reason() {
     }
 }
 
-/// The instructions that cause exceptions: the argument, the bugcheck's code and first parameter, and
-/// a part of the message.
+/// The instructions that cause exceptions: the argument, the bugcheck's code and first parameter,
+/// and part of the message.
 const TRAPS: [(u32, u32, u64, &str); 27] = [
     (0, 0x139, 3, "FAST_FAIL_CORRUPT_LIST_ENTRY (3)"),
     (1, 0x1E, 0xC000_0096, "privileged instruction `cli`"),
@@ -359,7 +360,7 @@ fn each_instruction_that_a_driver_cannot_execute_is_named() {
             assert_eq!(found, (code, parameter), "{variant} {argument}: {bugcheck}");
             assert!(bugcheck.message.contains(part), "{variant} {argument}: {bugcheck}");
             assert_eq!(bugcheck.irql, Irql::PASSIVE_LEVEL);
-            // The line, or the offset if there is no PDB. `sysenter` loses both.
+            // The place is a line or, if there is no PDB, an offset. `sysenter` loses both.
             let place = match variant {
                 _ if argument == 15 => "",
                 "no_pdb" => "etw_c_driver_no_pdb.sys+0x",

@@ -46,7 +46,7 @@ fn a_script_drives_a_driver_and_leaves_a_trace() {
     let events = trace.events().count();
     assert!(events > 15, "{events}");
     assert!(said.contains(&format!("{events} events in ")), "{said}");
-    // Without a name, every provider that registers is enabled.
+    // If no provider is named, every provider that registers is enabled.
     let (good, unnamed) = run(folder.path(), SCRIPT, &[]);
     assert!(good && unnamed.contains(&format!("{events} events in ")), "{unnamed}");
     let file = folder.path().join("out.etl");
@@ -69,7 +69,7 @@ fn a_script_drives_a_driver_and_leaves_a_trace() {
         shown[at + 1].contains(" WdkEtw.SampleDriver WriteData [Verbose, Request]"),
         "{unnamed}"
     );
-    // Enables the group with a lower level and fewer keywords.
+    // This enables the group with a lower level and fewer keywords.
     let group = ["--group", "WdkEtw.SampleGroup:4:0x1", "--only"];
     let (good, said) = run(folder.path(), SCRIPT, &group);
     assert!(good, "{said}");
@@ -156,7 +156,8 @@ fn errors_are_sentences() {
     assert!(!output.status.success() && said.contains("/nowhere.sys"), "{said}");
 }
 
-/// Runs the driver that checks the routines of ntoskrnl.exe, and returns the output of both.
+/// Runs the driver that checks the routines of ntoskrnl.exe, and returns the contents of both
+/// output streams.
 fn run_checks(folder: &Path, service: &str, arguments: &[&str]) -> String {
     let output = common::run_command(common::kernel(), folder.join("checks.etl"))
         .args(["--service", service, "--no-notes"])
@@ -203,7 +204,7 @@ fn a_driver_crash_is_reported_with_exit_code_1() {
     let said = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(1), "{said}");
     assert!(said.contains("bugcheck 0x1E") && said.contains("read_null"), "{said}");
-    // The trace is written up to this point, and the last calls are printed and counted.
+    // The trace is written up to the end, and the last calls are printed and counted.
     let told = String::from_utf8(output.stdout).unwrap();
     let calls: u64 =
         told.lines().find_map(|line| line.split_once(" kernel calls, ")?.0.parse().ok()).unwrap();
@@ -331,7 +332,7 @@ fn said(child: Child) -> (String, String) {
 #[test]
 fn a_reader_may_be_slow() {
     let folder = tempfile::tempdir().unwrap();
-    // The report of a run that ends normally, and of a process that the driver ended.
+    // The first run ends normally; in the second, the driver ends its process.
     for (service, error) in [
         ("leak-after-many-events", "unloaded without freeing 128 bytes"),
         ("kill-after-many-events", "ended the process by the signal SIGKILL"),
@@ -362,7 +363,7 @@ fn the_end_of_a_process_names_the_authors_line_and_shows_every_event() {
     assert!(at("wdk_alloc::") < at(&line) && at(&line) < at("kill_after_a_box (tests"), "{errors}");
     assert!(frames.iter().all(|frame| frame.starts_with("    at ")), "{errors}");
     assert!(at("FxDriverEntry").is_some(), "{errors}");
-    // More events than fit in two of the session's buffers.
+    // The driver writes more events than fit in two of the session's buffers.
     let child = start_rules(folder.path(), "kill-after-many-events", &[]);
     let (shown, _) = said(child);
     let trace = Trace::open(folder.path().join("out.etl")).unwrap();
@@ -408,7 +409,7 @@ fn resources_that_cannot_be_read_are_reported_when_the_process_ends() {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    // The driver's process soon waits for the reader of its output, and is then ended.
+    // The driver's process soon waits for the reader of its output. It is then ended.
     let children = format!("/proc/{0}/task/{0}/children", parent.id());
     let child = (0..200).find_map(|_| {
         std::thread::sleep(Duration::from_millis(50));
@@ -478,7 +479,7 @@ fn pdb_that_panics(offset: u32) -> Vec<u8> {
     let reads = |bytes: Vec<u8>, offset: u32| {
         std::panic::catch_unwind(|| {
             let mut pdb = pdb_addr2line::pdb::PDB::open(Cursor::new(bytes)).ok()?;
-            // Otherwise the PDB does not belong to the image.
+            // If the GUID does not match, the PDB does not belong to the image.
             (pdb.pdb_information().ok()?.guid == guid).then_some(())?;
             let data = pdb_addr2line::ContextPdbData::try_from_pdb(pdb).ok()?;
             let context = data.make_context().ok()?;
@@ -504,7 +505,7 @@ fn pdb_that_panics(offset: u32) -> Vec<u8> {
 #[test]
 fn a_pdb_that_cannot_be_read_loses_no_finding_and_no_event() {
     let whole = fs::read(common::rules_driver().with_extension("pdb")).unwrap();
-    // The second driver ends its process, so that the report about it reads the PDB.
+    // The second driver ends its process, so that the report about the end reads the PDB.
     for (service, error) in [
         ("read-null", "error: bugcheck 0x1E: read from 0x0"),
         ("kill", "sys ended the process by the signal SIGKILL"),
@@ -524,7 +525,7 @@ fn a_pdb_that_cannot_be_read_loses_no_finding_and_no_event() {
     }
 }
 
-/// Replaces a byte sequence everywhere with another of the same length.
+/// Replaces each occurrence of a byte sequence with another byte sequence of the same length.
 fn replaced(mut bytes: Vec<u8>, from: &[u8], to: &[u8]) -> Vec<u8> {
     assert_eq!(from.len(), to.len());
     for at in 0..bytes.len() - from.len() {
@@ -538,12 +539,12 @@ fn replaced(mut bytes: Vec<u8>, from: &[u8], to: &[u8]) -> Vec<u8> {
 #[test]
 fn a_pdb_without_the_authors_lines_is_noted() {
     let note = "etw_rules_driver.pdb has no line information for etw_rules_driver.sys, so diagnostics \
-                name functions only; set `debug = \"line-tables-only\"` for the profile";
+                name only functions; set `debug = \"line-tables-only\"` for the profile";
     let whole = fs::read(common::rules_driver().with_extension("pdb")).unwrap();
     let (_, said) = run_rules_with(&whole, "leaked-pool", &[]);
     assert!(said.contains("tests/drivers/rules/src/lib.rs:"), "{said}");
     assert!(!said.contains(note), "{said}");
-    // Only the lines of packages remain, as if a profile had `debug = false`.
+    // Only the packages' line information remains, as if a profile had `debug = false`.
     let packages = br"C:\src\cargo\";
     let without = replaced(whole, br"C:\src\tests\", packages);
     let without = replaced(without, br"C:\src\tools\", packages);

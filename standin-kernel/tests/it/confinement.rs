@@ -22,14 +22,15 @@ use syscalls::Sysno;
 
 use crate::common;
 
-/// The `syscall` instruction that a driver executes.
+/// The location of the `syscall` instruction that a driver executes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Way {
     /// The instruction in the C library's function `syscall`.
     Library,
     /// An instruction that the driver writes to new executable memory.
     OwnMemory,
-    /// As above, but on a stack in the C library's data, where no driver stack is expected.
+    /// An instruction in new executable memory, with the stack in the C library's data, where no
+    /// driver stack is expected.
     OwnStack,
     /// `int 80h` in new executable memory, which makes 32-bit system calls.
     Interrupt,
@@ -41,7 +42,7 @@ enum Way {
 #[derive(Clone, Copy, Debug)]
 enum Argument<'a> {
     Number(i64),
-    /// The address of a text.
+    /// The address of a string.
     Text(&'a str),
     /// The id of the process that waits for the driver's process.
     Parent,
@@ -71,7 +72,8 @@ fn assemble(way: Way, call: Call<'_>, target: Target) -> Result<Vec<u8>, iced_x8
     }
     code.sub(rsp, 0x20)?;
     if !matches!(way, Way::Library | Way::Image) {
-        // Maps a writable and executable page, and writes the instruction and `ret` to it.
+        // The driver maps a writable and executable page, and writes the instruction and `ret` to
+        // it.
         let mmap = [Sysno::mmap as u64, 0, 0x1000, 7, 0x22, u64::MAX];
         for (register, value) in [rdi, rsi, rdx, rcx, r8, r9].into_iter().zip(mmap) {
             code.mov(register, value)?;
@@ -155,8 +157,8 @@ fn attempt_with(
     change(&mut command).args(["--script", "/dev/stdin", "--max-silence", "20"]);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().unwrap();
-    // The process is waiting for the script. In the driver's process, all addresses are the same. For a
-    // moment after it started, a process still has the memory of this one.
+    // The process is waiting for the script. In the driver's process, all addresses are the same.
+    // For a moment after its start, a process still has the memory of this process.
     let own_program = fs::read_link("/proc/self/exe").unwrap();
     let program = format!("/proc/{}/exe", child.id());
     let base = loop {
@@ -182,12 +184,12 @@ fn attempt_with(
     said
 }
 
-/// Returns the text for a load that failed with this error.
+/// Returns the output for a load that failed with this error.
 fn failed_with(error: i32) -> String {
     format!("DriverEntry returned 0x{:08X}", -error)
 }
 
-/// System calls that the kernel never makes, or that reach beyond its process.
+/// System calls that the kernel never makes, or that access more than its process.
 const REFUSED: &[Call<'_>] = &[
     (Sysno::execve, &[Text("/bin/true"), Number(0), Number(0)]),
     (Sysno::execveat, &[Number(-100), Text("/bin/true"), Number(0), Number(0), Number(0)]),
@@ -227,8 +229,8 @@ const REFUSED: &[Call<'_>] = &[
     (Sysno::seccomp, &[Number(1), Number(0), Number(0)]),
     (Sysno::open_by_handle_at, &[Number(-100), Number(0), Number(0)]),
     (Sysno::openat2, &[Number(-100), Text("/etc/passwd"), Number(0), Number(24)]),
-    // A program that anyone can run with the user's rights, and a file truncated by a read-only
-    // open.
+    // The calls would create a program that anyone can run with the user's rights, and truncate a
+    // file by a read-only open.
     (Sysno::openat, &[Number(-100), Text("program"), Number(0o101), Number(0o4755)]),
     (Sysno::openat, &[Number(-100), Text("driver.etl"), Number(0o1000), Number(0)]),
     (Sysno::open, &[Text("program"), Number(0o101), Number(0o6755)]),
@@ -242,7 +244,7 @@ const REFUSED: &[Call<'_>] = &[
     (Sysno::chmod, &[Text("victim"), Number(0o777)]),
     (Sysno::chown, &[Text("victim"), Number(1), Number(1)]),
     (Sysno::setxattr, &[Text("victim"), Text("user.a"), Text("b"), Number(1), Number(0)]),
-    // Reading a terminal's input, and inserting input.
+    // The calls would read a terminal's input, and insert input.
     (Sysno::read, &[Number(0), Text("00000000"), Number(8)]),
     (Sysno::read, &[Number(1), Text("00000000"), Number(8)]),
     (Sysno::ioctl, &[Number(1), Number(0x5412), Text("a")]),
@@ -264,9 +266,9 @@ fn a_driver_leaves_by_no_system_call() {
         let said = attempt_with(folder.path(), Way::Library, *call, |command| {
             command.current_dir(folder.path())
         });
-        let refused = format!("the system call `{}` of Linux, which the confinement", call.0);
+        let refused = format!("the Linux system call `{}`, which the confinement", call.0);
         assert!(said.contains(&refused), "{call:?}: {said}");
-        // The image, the trace and the victim.
+        // Only the image, the trace and the victim remain.
         let left: Vec<_> = fs::read_dir(folder.path()).unwrap().collect();
         assert_eq!(left.len(), 3, "{call:?}: {left:?}; {said}");
         assert_eq!(fs::read_to_string(&victim).unwrap(), "kept");
@@ -279,10 +281,10 @@ fn no_other_instruction_makes_a_refused_call() {
     for call in [REFUSED[0], REFUSED[7], REFUSED[13]] {
         let try_by = |way| attempt(folder.path(), way, call, &[]);
         let name = call.0;
-        let refused = format!("the system call `{name}` of Linux, which the confinement refused");
+        let refused = format!("the Linux system call `{name}`, which the confinement refused");
         let said = try_by(Way::OwnMemory);
         assert!(said.contains(&refused), "{said}");
-        // Linux always reports the image's own instruction, unless Linux is too old.
+        // Linux reports the image's own instruction, unless Linux is too old.
         let said = try_by(Way::Image);
         assert!(said.contains("the instruction `syscall`, which makes a system call"), "{said}");
         let said = attempt_with(folder.path(), Way::Image, call, |command| {
@@ -299,7 +301,7 @@ fn no_other_instruction_makes_a_refused_call() {
         assert!(said.contains(&warning), "{said}");
         // Many Linux kernels do not support 32-bit calls at all.
         let said = try_by(Way::Interrupt);
-        let ended = said.contains("ended the process by the signal SIGSYS, with which");
+        let ended = said.contains("ended the process by the signal SIGSYS: the confinement");
         assert!(ended || said.contains("`int 80h`"), "{said}");
     }
 }
@@ -343,7 +345,7 @@ fn a_driver_opens_no_files_but_its_own() {
     }
     assert_eq!(fs::read_to_string(&secret).unwrap(), "secret");
     assert!(!new.exists() && !above.exists());
-    // The files that the driver is allowed to write.
+    // The driver is allowed to write these files.
     for (path, flags) in [
         (&Path::new(own).join("made"), CREATE),
         (&Path::new(own).join("made"), 0o1001),
@@ -356,7 +358,7 @@ fn a_driver_opens_no_files_but_its_own() {
     assert!(Path::new(own).join("made").exists());
     let said = open(&Path::new(own).join("more"), CREATE, &[]);
     assert!(said.contains(&refused), "{said}");
-    // Without confinement, the driver escapes.
+    // Without confinement, the driver can write the file.
     let said = open(&new, CREATE, &["--confinement", "none"]);
     assert!(!said.contains(&refused) && new.exists(), "{said}");
     let socket = REFUSED[7];
@@ -412,7 +414,7 @@ fn a_driver_that_sleeps_forever_is_stopped_in_the_time_that_is_set() {
         code.mov(rcx, 0_i64)?;
         code.mov(rdx, 0_i64)?;
         code.lea(r8, qword_ptr(interval))?;
-        // The first import slot, which is one page after the code.
+        // The code calls the first import slot, which is one page after the code.
         code.call(qword_ptr(rbx + 0x1000 + 40 + 16))?;
         code.jmp(again)?;
         code.set_label(&mut interval)?;
@@ -436,7 +438,7 @@ fn mutated_images_end_a_run_in_an_orderly_way() {
     common::for_each_seed(48, |seed| {
         let mut random = fastrand::Rng::with_seed(seed);
         let mut mutated = bytes.clone();
-        // Damages only the headers of every second image, and any bytes of the others.
+        // In every second image, only the headers are damaged; in the others, any bytes.
         let end = if seed % 2 == 0 { 0x400 } else { bytes.len() };
         for _ in 0..random.usize(1..=8) {
             mutated[random.usize(..end)] = random.u8(..);
@@ -451,7 +453,7 @@ fn mutated_images_end_a_run_in_an_orderly_way() {
         assert!(output.status.code().is_some_and(|code| code <= 1), "{}: {said}", output.status);
         assert!(said.contains("found: ") || said.contains("error: "), "{said}");
         assert!(!said.contains("panicked at"), "{said}");
-        // Much longer than both limits, because the machine may be busy with other work.
+        // This is much longer than both limits, because the machine may be busy with other work.
         assert!(start.elapsed() < Duration::from_mins(2), "{said}");
     });
 }

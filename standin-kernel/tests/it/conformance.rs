@@ -46,7 +46,7 @@ fn providers_that_misinterpret_notifications_are_detected() {
     }
 }
 
-// Covers V23 to V26 and V50 for this project's library.
+// This covers V23 to V26 and V50 for this project's library.
 #[test]
 fn the_sample_driver_interprets_notifications_correctly() {
     let kernel = Kernel::new();

@@ -113,7 +113,7 @@ fn a_recursion_is_one_line_of_the_stack() {
 }
 
 /// Runs the sample driver where page faults are not allowed, although its writes do not set the
-/// flag for this case.
+/// flag for this.
 fn warnings_of_the_sample() -> Vec<Violation> {
     let kernel = Kernel::new();
     let folder = tempfile::tempdir().unwrap();
@@ -149,7 +149,7 @@ fn a_warning_names_the_event_and_is_counted_for_it() {
         let first = text.lines().next().unwrap();
         let event = format!("event `{event}` of WdkEtw.SampleDriver: EtwWriteEx was called");
         assert!(first.starts_with(&event), "{text}");
-        // The reported place is neither in the library nor in the code that its macros generate,
+        // The reported location is neither in the library nor in the code that its macros generate,
         // but in the function that uses the macro.
         assert!(first.contains(&format!(" from {file}")), "{text}");
         assert!(first.contains(&format!(" ({function}, etw_sample_driver.sys+0x")), "{text}");
@@ -288,7 +288,7 @@ fn a_session_can_enable_every_provider_that_registers() {
     driver.unload().unwrap();
     let [before, after, lower] =
         [before, after, lower].map(|session| kernel.stop_session(session).unwrap().events);
-    // Only the first session has the event from the load.
+    // Only the first session contains the event from the load.
     assert_eq!(before, after + 1);
     assert!(lower < after && lower > 0, "{lower} of {after}");
     // A session that has ended enables no providers.

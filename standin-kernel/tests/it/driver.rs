@@ -70,7 +70,7 @@ fn finish(kernel: &Kernel, session: SessionHandle, _folder: &tempfile::TempDir) 
     Trace::open(report.file).unwrap()
 }
 
-/// Returns the number of `TraceLogging` events with a name.
+/// Returns the number of `TraceLogging` events with this name.
 fn named(trace: &Trace, name: &str) -> usize {
     let catalog = etl_file::Catalog::new();
     let events = trace.events();

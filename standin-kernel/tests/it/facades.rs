@@ -26,7 +26,7 @@ const LOG: u64 = 1 << 15;
 /// A request that writes one register, with its checksum.
 const FRAME: &[u8] = &[0x12, 0x06, 0x22, 0x22, 0xAB, 0xCD, 0x9F, 0xBE];
 
-/// Bytes that contain no frame.
+/// Bytes that do not contain a frame.
 const DAMAGED: &[u8] = &[1, 2, 3, 4, 5, 6, 7, 8, 9, 10];
 
 /// The activity id of the client's thread.
@@ -163,7 +163,8 @@ fn a_third_party_crates_records_spans_and_declared_events_are_in_one_trace() {
         format!("4 0 Log INFO {driver} unloading"),
     ];
     assert_eq!(events.iter().map(line).collect::<Vec<_>>(), expected);
-    // A record at DISPATCH_LEVEL has no activity; an event that names its span has the span's.
+    // A record at DISPATCH_LEVEL has no activity. An event that names its span has the span's
+    // activity.
     let expected = [
         "-", "0", "0", "1 from client", "1", "1", "1", "-", "client", "1", "2 from client", "2",
         "2", "2", "2", "2", "client", "2", "-",
@@ -235,8 +236,8 @@ fn sessions_select_the_facades_events_by_level_and_keyword() {
     assert_eq!(lines(5, REQUEST).len(), 4);
 }
 
-/// The driver's stack use for a request is bounded, including the facades' events and the formatting
-/// of their values.
+/// The driver's stack use for a request is limited, including the facades' events and the
+/// formatting of their values.
 #[test]
 fn the_facades_use_no_more_stack_than_they_say() {
     let stack = |level| {
@@ -275,7 +276,7 @@ fn without_pool_for_the_subscriber_the_driver_and_its_records_work() {
     assert_eq!(names, expected);
 }
 
-/// Makes all allocations fail after the first `after`.
+/// Makes all allocations fail after the first `after` allocations.
 const fn no_pool(after: u32) -> Fault {
     Fault { routine: "ExAllocatePool2", status: NtStatus::NO_MEMORY, after, times: u32::MAX }
 }

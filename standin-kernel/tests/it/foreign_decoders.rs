@@ -16,8 +16,8 @@ fn dissect_and_etl_parser_agree_on_the_demos_traces() {
     }
 }
 
-/// The sample driver's events, as described by its resources, in the forms of Windows decoders. The
-/// expected forms come from another reader and from the manifest.
+/// Compares the sample driver's events, as its resources describe them, with the forms of Windows
+/// decoders. The expected forms come from another reader and from the manifest.
 #[test]
 fn other_decoders_forms_of_the_demos_traces_are_compared_field_by_field() {
     let folder = tempfile::tempdir().unwrap();

@@ -95,7 +95,7 @@ fn enabling_a_provider_and_its_group_records_one_copy() {
     let recorded = fixture.recorded(session);
     let requests = recorded.iter().filter(|event| **event == (4, keyword::REQUEST)).count();
     let power = recorded.iter().filter(|event| **event == (4, keyword::POWER)).count();
-    // One write, one entry into D0, and one exit from D0.
+    // There is one write, one entry into D0, and one exit from D0.
     assert_eq!((requests, power, recorded.len()), (1, 2, 3));
 }
 

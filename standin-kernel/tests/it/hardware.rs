@@ -1,10 +1,10 @@
-//! Loads drivers that need more than the stand-in kernel provides: the first call to a routine that
-//! the kernel does not provide causes a bugcheck that names the routine and the driver's line.
+//! Loads drivers that use routines that the stand-in kernel does not provide: the first call to
+//! such a routine causes a bugcheck that names the routine and the driver's line.
 
 use crate::common;
 use standin_kernel::{DeviceConfig, Driver, Kernel, KernelError, NtStatus, Resource};
 
-/// Adds a device, which must cause a bugcheck, and returns the bugcheck's message.
+/// Adds a device. This must cause a bugcheck. Returns the bugcheck's message.
 fn message_of_adding(driver: &Driver, config: DeviceConfig) -> String {
     match driver.add_device_with(config) {
         Err(KernelError::BugCheck(bugcheck)) => bugcheck.message,

@@ -14,8 +14,9 @@ use object::{
 };
 use standin_kernel::{Kernel, KernelError, LoadError};
 
-/// Every import that this project's drivers may have, with the first Windows version that exports
-/// it, according to the WDK's documentation. `ExAllocatePool2` sets the minimum, Windows 10 2004.
+/// Every import that this project's drivers are allowed to have, with the first Windows version
+/// that exports it, according to the WDK's documentation. `ExAllocatePool2` sets the minimum,
+/// Windows 10 2004.
 const KNOWN_IMPORTS: &[(&str, &str, Windows)] = &[
     ("ntoskrnl.exe", "DbgPrint", Windows::BeforeVista),
     ("ntoskrnl.exe", "EtwActivityIdControl", Windows::Vista),
@@ -30,7 +31,7 @@ const KNOWN_IMPORTS: &[(&str, &str, Windows)] = &[
     ("ntoskrnl.exe", "ExFreePoolWithTag", Windows::BeforeVista),
     ("ntoskrnl.exe", "KeBugCheckEx", Windows::BeforeVista),
     ("ntoskrnl.exe", "KeDelayExecutionThread", Windows::BeforeVista),
-    // The headers for x64 read a register instead, but ntoskrnl.exe exports it.
+    // The headers for x64 read a register instead, but ntoskrnl.exe exports the routine.
     ("ntoskrnl.exe", "KeGetCurrentIrql", Windows::BeforeVista),
     ("ntoskrnl.exe", "KfRaiseIrql", Windows::BeforeVista),
     ("ntoskrnl.exe", "RtlCopyUnicodeString", Windows::BeforeVista),
@@ -150,7 +151,7 @@ fn every_import_is_in_windows_10_2004() {
 
 #[test]
 fn no_frame_is_so_large_that_the_stack_is_probed() {
-    // Debug builds are not tested, because they may have larger frames, which are probed.
+    // Debug builds are not tested, because they may have larger frames, which require stack probes.
     for profile in ["release", "arm64/release"] {
         let pdb = common::driver(profile, "etw_sample_driver.pdb");
         let bytes = fs::read(pdb).unwrap();
@@ -193,7 +194,7 @@ fn microsofts_crates_are_the_published_ones() {
     }
 }
 
-/// Loads bytes as a driver, which must fail, and returns the error.
+/// Loads bytes as a driver. This must fail. Returns the error.
 fn refusal(bytes: &[u8]) -> LoadError {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("bad.sys");

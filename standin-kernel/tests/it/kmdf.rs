@@ -90,7 +90,7 @@ fn a_purged_queue_cancels_its_requests_and_accepts_none() {
     assert_eq!(status_of(read), NtStatus::CANCELLED);
     assert_eq!(bench.ask(commands::STATE), [14, 0, 0]);
     let refused = bench.file.start_read(1).unwrap();
-    // The driver completes it with STATUS_WDF_BUSY, which is unknown to processes.
+    // The driver completes the request with STATUS_WDF_BUSY, which is unknown to processes.
     assert_eq!(status_of(refused), DEVICE_BUSY);
     bench.command(commands::START);
     let read = bench.file.start_read(1).unwrap();
@@ -161,8 +161,8 @@ fn waiting_for_a_request_from_its_own_callback_is_a_bugcheck() {
     assert_says(
         &bugcheck,
         &[
-            "WdfIoQueuePurgeSynchronously", "etw_kmdf_driver", "waits forever for device control",
-            "is never completed",
+            "WdfIoQueuePurgeSynchronously", "etw_kmdf_driver",
+            "would wait forever for device control", "is never completed",
         ],
     );
 }
@@ -171,7 +171,7 @@ fn waiting_for_a_request_from_its_own_callback_is_a_bugcheck() {
 fn a_request_that_waits_can_be_cancelled() {
     let bench = Bench::new();
     let read = bench.file.start_read(1).unwrap();
-    // A request that was never presented is completed without involving the driver.
+    // A request that was never presented is completed without the driver.
     let kept = bench.file.start_write(b"one").unwrap();
     let unseen = bench.file.start_write(b"second").unwrap();
     bench.skip();
@@ -282,7 +282,8 @@ fn a_request_that_is_never_completed_stops_the_removal() {
     assert_says(&bugcheck, &["was removed", "a write of 3 bytes", "neither completed"]);
 }
 
-// A process's request to remove the device must not take it away from another process.
+// A process's request to remove the device must not remove it while another process has a file
+// open.
 #[test]
 fn a_device_with_an_open_file_is_not_removed_in_an_orderly_way() {
     let bench = Bench::new();
@@ -308,7 +309,7 @@ fn a_file_that_nobody_closes_is_closed_before_its_device_is_removed() {
     bench.driver.unload().unwrap();
 }
 
-// Operations of a test on a file that is gone are not the driver's fault.
+// When a test uses a file that was deleted with its device, the driver is not at fault.
 #[test]
 fn a_file_that_is_gone_with_its_device_fails_its_requests() {
     let Bench { kernel, driver, device, file, .. } = Bench::new();
@@ -386,7 +387,7 @@ fn objects_are_cleaned_up_and_destroyed_children_first() {
     bench.command(commands::OBJECTS);
     bench.assert_news(&[
         "context 0 true",
-        // A second context of a type is the first one.
+        // A second context of the same type is the first context.
         "context 40000000 true", "cleanup D", "cleanup B", "cleanup C", "cleanup A", "destroy D",
         "destroy B", "destroy C", "destroy A",
     ]);
@@ -399,7 +400,7 @@ fn a_reference_keeps_an_object_from_being_destroyed() {
     bench.command(commands::REFERENCES);
     bench.assert_news(&["cleanup A", "deleted", "destroy A", "dereferenced"]);
     let bugcheck = bench.stops(commands::DEREFERENCE);
-    assert_says(&bugcheck, &["holds no reference to"]);
+    assert_says(&bugcheck, &["to which the driver holds no reference"]);
 }
 
 #[test]

@@ -1,5 +1,6 @@
-//! Tests the framework by scripts, which the module `cases` of the driver for the framework runs.
-//! `docs/reference/kmdf-requests.md` cites the cases by their names and says what Microsoft's source does.
+//! Tests the framework with scripts that the module `cases` of the KMDF test driver runs.
+//! `docs/reference/kmdf-requests.md` cites the cases by their names, and describes the behavior of
+//! Microsoft's source.
 
 use standin_kernel::{
     Completion, DeviceConfig, Kernel, KernelError, NtStatus, Request, RequestAction, RequestKind,
@@ -10,11 +11,11 @@ use crate::{
     common,
 };
 
-/// A queue for reads that presents them all, and one that holds what the driver forwards to it.
+/// A queue that presents all reads, and a queue for the requests that the driver forwards to it.
 const QUEUES: &str = ";queue q0 2 read;route q0 3;queue q1 3";
 
-/// Cases: the name, the driver's setup, the script, and what the driver and the test print. Of the script,
-/// the test runs what begins with `>`, and the driver runs the rest.
+/// Cases: the name, the driver's setup, the script, and the output of the driver and the test. The
+/// test runs the steps of the script that start with `>`, and the driver runs the other steps.
 #[rustfmt::skip]
 const CASES: &[[&str; 4]] = &[
     // Cancellation.
@@ -246,7 +247,7 @@ struct Run {
 }
 
 impl Run {
-    /// Takes over what the driver printed, then the outcome of a step. Returns `None` after a bugcheck.
+    /// Adds the driver's output, and then the outcome of a step. Returns `None` after a bugcheck.
     fn note<T>(&mut self, result: Result<T, KernelError>) -> Option<T> {
         let lines = lines(&self.kernel);
         self.log.extend_from_slice(&lines[self.printed..]);
@@ -264,7 +265,8 @@ impl Run {
     }
 }
 
-/// The device below: it keeps a request, answers with `pong`, or warns that the output is longer.
+/// Handles requests to the lower device: it keeps a request, answers with `pong`, or warns that the
+/// output is longer.
 fn answer(kind: RequestKind) -> RequestAction {
     let overflow = NtStatus(0x8000_0005_u32.cast_signed());
     let pong = Completion::success(b"pong".to_vec());
@@ -278,7 +280,7 @@ fn answer(kind: RequestKind) -> RequestAction {
     }
 }
 
-/// Runs a case, and returns what was printed.
+/// Runs a case, and returns the output.
 fn run(setup: &str, script: &str) -> String {
     const RUN: u32 = 0x0022_2FFC;
     let kernel = Kernel::new();

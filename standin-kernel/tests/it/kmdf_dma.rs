@@ -25,7 +25,7 @@ fn read(bench: &Bench, elements: &[(u64, usize)]) -> Vec<u8> {
     parts.collect::<Vec<_>>().concat()
 }
 
-/// Starts the transfer of 10,000 bytes, and returns them with the request.
+/// Starts a transfer of 10,000 bytes, and returns the bytes and the request.
 fn start(bench: &Bench) -> (Vec<u8>, Request) {
     let data: Vec<u8> = (0..10_000_u32).map(|n| n.to_le_bytes()[0]).collect();
     let request = bench.file.start_device_control(commands::DMA_START, &data, 0).unwrap();
@@ -175,7 +175,7 @@ fn a_bus_driver_retrieves_its_children() {
     bench.command(commands::ADD_CHILDREN);
     bench.skip();
     bench.command(commands::RETRIEVE_CHILD);
-    // The list has no address descriptions, and a static child has no descriptions.
+    // The list has no address descriptions, and static children have no descriptions.
     bench.assert_news(&[
         "child true 3 false 1",
         "id 0 7 address c0000010 c0000010 c0000010 static c000000d",

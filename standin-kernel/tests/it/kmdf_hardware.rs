@@ -80,7 +80,7 @@ fn wmi_instances_have_one_provider_for_each_guid() {
     let bench = Bench::new();
     bench.command(commands::WMI);
     bench.assert_news(&[
-        // The provider is notified that its events are wanted, and then no longer wanted.
+        // The provider is notified that its events are enabled, and then that they are disabled.
         "wmi control 1 1",
         "enabled 0 1, 0 0 0",
         // The event reaches the driver that registered for it, on a kernel thread.

@@ -1,11 +1,12 @@
-//! Tests the framework against Microsoft's source: what it does with objects, and the callbacks of devices
-//! that fail or are stopped. `docs/reference/kmdf-objects.md` lists what the source does.
+//! Compares the framework with Microsoft's source: its behavior for objects, and the callbacks of
+//! devices that fail or are stopped. `docs/reference/kmdf-objects.md` describes the behavior of the
+//! source.
 
 use crate::bench::{Bench, CLIENT, lines};
 use crate::{common, kmdf_commands as commands};
 use standin_kernel::{BugCheck, Device, Driver, Kernel, KernelError};
 
-/// The end of a device that was started.
+/// The last callbacks of a device that was started.
 const GONE: [&str; 2] = ["device_cleanup", "device_destroy"];
 
 #[test]
@@ -17,7 +18,7 @@ fn objects_are_those_of_the_source() {
     assert_eq!(printed, [""; 0], "{done}");
     let facts: u32 = done.strip_prefix("done ").unwrap_or("?").parse().unwrap();
     assert!(facts > 100, "{done}");
-    // Calls that the framework ignores.
+    // The framework ignores these calls.
     let warnings = bench.kernel.warnings();
     let parts = [
         "a WDFDRIVER that only the framework may delete",
@@ -27,8 +28,8 @@ fn objects_are_those_of_the_source() {
         "with Wait inside the timer's own callback",
         "inside the callback of the same work item",
         "with a WDF_PNPPOWER_EVENT_CALLBACKS whose Size is",
-        "with attributes that are not valid (STATUS_WDF_PARENT_ASSIGNMENT_NOT_ALLOWED",
-        "with 0, which is no WDF_DEVICE_FAILED_ACTION",
+        "with invalid attributes (STATUS_WDF_PARENT_ASSIGNMENT_NOT_ALLOWED",
+        "with 0, which is not a WDF_DEVICE_FAILED_ACTION",
     ];
     for part in parts {
         let is_there = warnings.iter().any(|warning| warning.message.contains(part));
@@ -37,13 +38,12 @@ fn objects_are_those_of_the_source() {
     bench.leave();
 }
 
-/// Has the driver do what has a name.
+/// Makes the driver run the call with this name.
 fn act(bench: &Bench, name: &str) -> Result<(), KernelError> {
     bench.file.device_control(commands::FACTS, name.as_bytes(), 0).map(|_| ())
 }
 
-/// Misuse, and the first and the third parameter of `WDF_VIOLATION`. The second one is the handle, where
-/// the misuse has one.
+/// Misuse, the first parameter of `WDF_VIOLATION`, and whether the second parameter is a handle.
 const STOPS: &[(&str, u64, bool)] = &[
     ("recursive-lock", 2, true),
     ("null-result", 4, false),
@@ -67,7 +67,7 @@ fn misuse_bugchecks_with_the_parameters_of_the_source() {
         };
         assert_eq!((stop, parameters[0]), (0x10D, *code), "{name}");
         assert_eq!(parameters[1] != 0, *has_handle, "{name}");
-        // The address of the call, or 1 for a spin lock.
+        // The third parameter is the address of the call, or 1 for a spin lock.
         assert_eq!(parameters[2] != 0, *code == 4 || *name == "lock-of-another", "{name}");
     }
 }
@@ -80,7 +80,7 @@ fn started(service: &str) -> (Kernel, Driver, Device) {
     (kernel, driver, device)
 }
 
-/// Returns what the driver prints while a device does something.
+/// Returns the lines that the driver prints while `body` runs.
 fn printed(kernel: &Kernel, body: impl FnOnce()) -> Vec<String> {
     let before = lines(kernel).len();
     body();

@@ -15,7 +15,8 @@ const FAILED: NtStatus = NtStatus(0xC000_0182_u32.cast_signed());
 #[test]
 fn an_open_has_a_security_context() {
     let bench = Bench::new();
-    // The access at both positions, the options, and the attributes with the sharing mode.
+    // The access is at both positions; the options, and the attributes with the sharing mode,
+    // follow.
     let expected = [0x0012_019F, 0x0012_019F, 0x0100_0040, 0x0080_0003];
     assert_eq!(bench.ask(commands::OPENED), expected);
     bench.leave();
@@ -64,7 +65,7 @@ fn the_second_buffer_of_a_direct_request_has_contents() {
 #[test]
 fn more_information_than_the_buffer_has_is_a_bugcheck() {
     let bench = Bench::new();
-    // Without an output buffer, the information can be the number of input bytes used.
+    // If there is no output buffer, the information can be the number of input bytes used.
     let used = bench.file.device_control(commands::TOO_MUCH, b"", 0).unwrap();
     assert_eq!((used.status, used.information), (NtStatus::SUCCESS, 65));
     let large = bench.file.device_control(commands::TOO_MUCH, b"", 65).unwrap();
@@ -75,7 +76,7 @@ fn more_information_than_the_buffer_has_is_a_bugcheck() {
         &bugcheck,
         &[
             "WdfRequestCompleteWithInformation was called from",
-            "with 65 bytes as the information, more than the 64 bytes of its buffer",
+            "with 65 bytes as the information, but its buffer is only 64 bytes long",
         ],
     );
 }

@@ -1,5 +1,5 @@
-//! Tests the framework's synchronization of callbacks, and the requests that drivers see before
-//! queues do.
+//! Tests the framework's synchronization of callbacks, and the requests that drivers receive before
+//! queues.
 
 use crate::{bench, kmdf_commands as commands};
 use std::time::Duration;
@@ -7,7 +7,7 @@ use std::time::Duration;
 use crate::bench::{Bench, CLIENT, assert_says, lines};
 use standin_kernel::{DeviceConfig, Kernel, KernelError, NtStatus, Resource};
 
-/// A kernel with the driver under a service name, which selects its behaviour.
+/// A kernel with the driver under a service name, which selects its behavior.
 fn with_service(service: &str) -> Bench {
     Bench::of_service(Kernel::new(), service, DeviceConfig::new())
 }
@@ -31,14 +31,14 @@ fn misuse_of_presentation_locks_is_a_bugcheck() {
         &[
             "WdfObjectAcquireLock was called from",
             "locks::device_control",
-            "a presentation lock that its caller already holds",
+            "by a thread that already holds the presentation lock",
         ],
     );
     let none = with_service("kmdf").stops(commands::ACQUIRE_OTHER_LOCK);
     assert_says(&none, &["a WDFOBJECT without a presentation lock"]);
     // The framework already holds the lock.
     let held = with_service("serial").stops(commands::ACQUIRE_LOCK);
-    assert_says(&held, &["a presentation lock that its caller already holds"]);
+    assert_says(&held, &["by a thread that already holds the presentation lock"]);
 }
 
 #[test]
@@ -47,12 +47,12 @@ fn synchronized_callbacks_do_not_run_inside_each_other() {
     free.command(commands::FORWARD_SECOND);
     free.assert_news(&["second queue at 0", "forwarded 0 at 0"]);
     free.leave();
-    // A spin lock, at DISPATCH_LEVEL.
+    // The lock is a spin lock, at DISPATCH_LEVEL.
     let serial = with_service("serial");
     serial.command(commands::FORWARD_SECOND);
     serial.assert_news(&["forwarded 0 at 2", "second queue at 2"]);
     serial.leave();
-    // A mutex, at PASSIVE_LEVEL.
+    // The lock is a mutex, at PASSIVE_LEVEL.
     let passive = with_service("serial-passive");
     passive.command(commands::FORWARD_SECOND);
     passive.assert_news(&["forwarded 0 at 0", "second queue at 0"]);
@@ -96,7 +96,8 @@ fn a_work_item_waits_on_its_own_thread() {
 #[test]
 fn a_driver_sees_irps_before_the_framework() {
     let bench = with_service("preprocess");
-    // A second routine for the same function, and a function that does not exist.
+    // The first error is for a second routine for the same function, the second for a function that
+    // does not exist.
     assert_eq!(lines(&bench.kernel)[0], "preprocess [0, c0000010, c000000d]");
     let read = bench.file.start_read(3).unwrap();
     bench.assert_news(&["preprocess major 3 of 3 with file true", "read 3", "dispatched 103"]);
@@ -109,7 +110,7 @@ fn a_driver_sees_irps_before_the_framework() {
 fn a_driver_sees_requests_in_their_senders_context() {
     let bench = with_service("caller");
     let neither = bench.file.device_control(commands::ACQUIRE_LOCK | 3, b"abc", 0).unwrap();
-    // The same code with another method is not a command.
+    // The code with a different method is not a command.
     assert_eq!(neither.status, NtStatus::SUCCESS);
     bench.assert_news(&["caller 0 3 0 at 0", "locked 3, first 97", "lock 0 2 0", "enqueued 0"]);
     // With other methods, the sender's addresses are not available.

@@ -39,7 +39,7 @@ fn settings_are_checked_as_the_framework_does() {
         .collect();
     assert_eq!(misused.len(), 2, "{misused:?}");
     assert!(misused[0].contains("WdfDeviceSetPnpCapabilities"), "{misused:?}");
-    assert!(misused[1].contains("without a successful WdfDeviceStopIdle"), "{misused:?}");
+    assert!(misused[1].contains("without a previous successful WdfDeviceStopIdle"), "{misused:?}");
     bench.leave();
 }
 
@@ -84,7 +84,7 @@ fn the_framework_tells_its_version() {
 /// The requests that a simulated device has received.
 type Asked = Arc<Mutex<Vec<SimulatedRequest>>>;
 
-/// Creates a simulated device, which answers device controls with `pong` and reads with two bytes.
+/// Creates a simulated device that answers device controls with `pong`, and reads with two bytes.
 fn answering(kernel: &Kernel) -> (SimulatedDevice, Asked) {
     let asked = Asked::default();
     let log = Arc::clone(&asked);
@@ -138,7 +138,7 @@ fn a_target_without_a_device_is_not_found() {
     bench.leave();
 }
 
-/// Creates a simulated device that keeps device controls.
+/// Creates a simulated device that leaves device controls pending.
 fn keeping(kernel: &Kernel) -> SimulatedDevice {
     kernel.simulate_device(Some(NAME), |request| match request.kind {
         RequestKind::DeviceControl { .. } => RequestAction::Keep,
@@ -291,7 +291,7 @@ fn a_filter_above_another_driver_forwards_to_its_queues() {
     let driver = bench.kernel.load(&common::hardware("filter")).unwrap();
     let config = DeviceConfig::new().above(&bench.device);
     let filter = driver.add_device_with(config).unwrap();
-    // The path leads to the top of the stack.
+    // The path refers to the top of the stack.
     let file = bench.kernel.open(r"\\.\KmdfTest\x", CLIENT).unwrap();
     bench.skip();
     let completion = file.device_control(commands::MEMORY, b"stressed", 8).unwrap();

@@ -19,7 +19,7 @@ fn what_is_left_is_named_with_its_place() {
         let kernel = Kernel::new();
         let driver = kernel.load(&common::sample()).unwrap();
         let device = driver.add_device().unwrap();
-        // The kernel object is not the last of its handles.
+        // Other handles of the kernel still exist.
         drop(kernel);
         device.open(Identity::SYSTEM).unwrap().close().unwrap();
     });

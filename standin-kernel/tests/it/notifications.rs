@@ -49,7 +49,7 @@ impl Fixture {
             .unwrap();
     }
 
-    /// Returns the driver's lines since the last call, one line per notification.
+    /// Returns the lines that the driver has printed since the last call, one per notification.
     fn new_lines(&mut self) -> Vec<String> {
         let output = self.kernel.debug_output().concat();
         let lines: Vec<String> = output.lines().map(str::to_owned).collect();

@@ -1,4 +1,4 @@
-//! Tests the routines of ntoskrnl.exe: a driver calls them, and prints the errors that it finds.
+//! Tests the routines of ntoskrnl.exe. A driver calls them, and prints the errors that it finds.
 
 use crate::common;
 use std::{fs, path::Path, time::Duration};
@@ -20,7 +20,7 @@ fn passes(service: &str) -> Vec<String> {
     passes_in(service, None)
 }
 
-/// Runs a service as [`passes`] does, with a folder for files.
+/// Runs a service, with a folder for files. See [`passes`].
 fn passes_in(service: &str, folder: Option<&Path>) -> Vec<String> {
     let kernel = Kernel::new();
     if let Some(folder) = folder {
@@ -29,7 +29,7 @@ fn passes_in(service: &str, folder: Option<&Path>) -> Vec<String> {
     passes_on(&kernel, service)
 }
 
-/// Runs a service as [`passes`] does, on a kernel that the test has prepared.
+/// Runs a service on a kernel that the test has prepared. See [`passes`].
 fn passes_on(kernel: &Kernel, service: &str) -> Vec<String> {
     let driver = kernel.load_as(&common::kernel(), service).unwrap();
     let lines = passed(kernel, service);
@@ -301,7 +301,7 @@ fn the_recorder_keeps_messages_until_it_stops() {
     assert_eq!((messages[0].level, messages[0].flag), (2, 1));
     assert_eq!(messages[0].guid.to_bytes(), [9; 16]);
     let error = driver.unload().expect_err("the log is left").to_string();
-    assert!(error.contains("without WppAutoLogStop for its log"), "{error}");
+    assert!(error.contains("without WppAutoLogStop for its recorder log"), "{error}");
     kernel.leave_behind();
     passes("recorder");
 }
@@ -340,8 +340,8 @@ fn a_request_has_its_process() {
     assert!(!said.iter().any(|line| line.starts_with("FAILED")), "{said:#?}");
 }
 
-/// Writes a copy of the driver without the `/INTEGRITYCHECK` flag, with which the WDK links drivers in
-/// Rust.
+/// Writes a copy of the driver without the `/INTEGRITYCHECK` flag, with which the WDK links drivers
+/// in Rust.
 fn without_integrity_check(folder: &Path) -> std::path::PathBuf {
     let mut bytes = fs::read(common::kernel()).unwrap();
     let headers = u32::from_le_bytes(bytes[0x3C..0x40].try_into().unwrap()) as usize;
@@ -430,7 +430,7 @@ fn devices_have_keys_and_interfaces() {
     let config = DeviceConfig::new().hardware_value("Hard", 1_u32).software_value("Soft", 2_u32);
     let device = driver.add_device_with(config).unwrap();
     passed(&kernel, "devices");
-    // The interface that the driver enabled leads to the device.
+    // The interface that the driver enabled refers to the device.
     let identity = Identity { process: 1, thread: 2 };
     device.open(identity).unwrap().close().unwrap();
     device.remove().unwrap();
@@ -510,7 +510,7 @@ fn a_thread_runs_as_time_passes_and_ends_before_the_unload() {
 #[test]
 fn faults_are_reported() {
     for (service, part) in [
-        ("fault-wait-forever", "waits forever: no remaining work can signal"),
+        ("fault-wait-forever", "would wait forever: no remaining work can signal"),
         ("fault-wait-raised", "was called to wait at DISPATCH_LEVEL"),
         ("fault-event", "which was not initialized"),
         ("fault-mutex", "for a mutex that its caller does not own"),
@@ -542,14 +542,14 @@ fn faults_are_reported() {
         ("fault-pageable", "pageable"),
         ("fault-shared-twice", "for a spin lock that its caller already holds"),
         ("fault-shared", "for a spin lock that its caller does not share"),
-        ("fault-queue-forever", "waits forever"),
+        ("fault-queue-forever", "would wait forever"),
         ("fault-device-timer", "which is not a device whose timer was initialized"),
         ("fault-detach", "that is not attached to a process"),
-        ("fault-watcher-unknown", "which is not a registration of ObRegisterCallbacks"),
+        ("fault-watcher-unknown", "which is not a registration from ObRegisterCallbacks"),
         ("fault-registry-irql", "ZwFlushKey was called at DISPATCH_LEVEL"),
         (
             "fault-registry-link",
-            "for a symbolic link of the registry, which the stand-in kernel does not provide",
+            "for a symbolic link in the registry, which the stand-in kernel does not provide",
         ),
         ("fault-registry-name", "with a bad pointer"),
         (
@@ -570,7 +570,7 @@ fn faults_with_resources_and_bitmaps_are_reported() {
         ("fault-resource-freed", "for a block with a resource (ERESOURCE) that was not deleted"),
         ("fault-resource-device", "for a device with a resource (ERESOURCE) that was not deleted"),
         ("fault-resource-upgrade", "for a resource that its caller already shares"),
-        ("fault-bitmap", "for 8 bits from bit 16, of a bitmap with 20 bits"),
+        ("fault-bitmap", "for 8 bits from bit 16 of a bitmap with 20 bits"),
     ] {
         let bugcheck = stops(service);
         assert!(bugcheck.message.contains(part), "{service}: {bugcheck}");
@@ -584,8 +584,8 @@ fn faults_with_events_and_components_are_reported() {
         ("fault-activity-raised", "without an activity id at DISPATCH_LEVEL"),
         ("fault-wmi-object", "which is not a data block object"),
         ("fault-wmi-no-block", "IoWMIWriteEvent was called from"),
-        ("fault-wmi-no-block", "which is not a block of pool"),
-        ("fault-component-idle", "that was not activated as often as it idles"),
+        ("fault-wmi-no-block", "which is not a pool block"),
+        ("fault-component-idle", "that was idled more often than it was activated"),
         ("fault-component-answer", "although no callback that it answers was called"),
         ("fault-component-twice", "registered with the power management framework"),
     ] {

@@ -1,6 +1,6 @@
 //! Tests that the release builds of the drivers cannot panic.
 //!
-//! The compiler keeps a panicking function only if something may call it. The test therefore
+//! The compiler keeps a panicking function only if the function can be called. The test therefore
 //! disassembles the image and lists the functions that call, or take the address of, a function in
 //! the panic machinery.
 
@@ -54,7 +54,7 @@ fn is_machinery(name: &str) -> bool {
     MACHINERY.iter().any(|part| name.contains(part))
 }
 
-/// A reference to the panic machinery from outside it.
+/// A reference to the panic machinery from a function outside it.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Reference {
     caller: String,
@@ -65,8 +65,9 @@ struct Reference {
 
 impl Reference {
     /// Returns whether the reference is the bounds check in Microsoft's macro for framework calls:
-    /// the function's index against the number of functions. The check cannot fail, because the
-    /// framework's loader rejects a driver that needs a function that the framework lacks.
+    /// it compares the function's index with the number of functions. The check cannot fail,
+    /// because the framework's loader rejects a driver that needs a function that the framework
+    /// lacks.
     fn is_the_frameworks_table(&self) -> bool {
         self.callee.ends_with("panic_bounds_check")
             && self.source.as_deref().is_some_and(|source| {
@@ -136,7 +137,7 @@ fn references(driver: &str) -> BTreeSet<Reference> {
             continue;
         }
         let code = image.at(*address, *length).unwrap();
-        // The third argument, in which panic_bounds_check receives its location.
+        // The third argument is where panic_bounds_check receives its location.
         let mut location = None;
         for instruction in &mut Decoder::with_ip(64, code, *address, DecoderOptions::NONE) {
             let loads = instruction.is_ip_rel_memory_operand();
@@ -185,8 +186,8 @@ fn no_shipped_driver_can_panic() {
 }
 
 /// The references to the panic machinery, in a driver with the facades, that are unreachable or not
-/// in the facades: the caller, the callee, and the reason. They are in third-party code, and neither
-/// the facades nor the compiler can remove them.
+/// in the facades. Each has the caller, the callee and the reason. They are in third-party code,
+/// and neither the facades nor the compiler can remove them.
 const OF_OTHERS: [(&str, &str, &str); 7] = [
     (
         "etw_facades_driver::frames::find_frame",
@@ -225,8 +226,8 @@ const OF_OTHERS: [(&str, &str, &str); 7] = [
     ),
 ];
 
-/// Writing records, spans and events cannot panic, although `log`, `tracing-core` and the formatting
-/// of the core library are in the image.
+/// Writing records, spans and events cannot panic, although `log`, `tracing-core` and the core
+/// library's formatting are in the image.
 #[test]
 fn no_driver_with_facades_can_panic_in_them() {
     let found = references("etw_facades_driver");
@@ -245,11 +246,11 @@ fn no_driver_with_facades_can_panic_in_them() {
     }
 }
 
-/// The rules driver panics on purpose, which proves that the test can fail.
+/// The rules driver panics on purpose, which proves that the test can detect a panic.
 #[test]
 fn a_driver_that_can_panic_is_detected() {
     let found = references("etw_rules_driver");
-    // The two functions have the same code, which the linker keeps once, under either name.
+    // The two functions have the same code, which the linker keeps only once, under either name.
     let is_panic = |one: &Reference| {
         one.callee.contains("::panic_fmt") || one.callee.contains("::panic_nounwind_fmt")
     };

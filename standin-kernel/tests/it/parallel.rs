@@ -60,7 +60,7 @@ fn events(file: &Path) -> Vec<Key> {
         .collect()
 }
 
-/// One enable info of a session.
+/// A session's enable info during a part of the run.
 #[derive(Clone, Copy)]
 struct EnableInfo {
     level: u8,
@@ -290,7 +290,7 @@ fn check(everything: &SessionReport, requests: &SessionReport, gone: &[Gone]) {
     wanted.sort();
     found.sort();
     assert_eq!(wanted, found);
-    // A burst's events are numbered, and every missing number was counted as lost.
+    // A burst's events are numbered, and every missing number must be counted as lost.
     let mut missing = 0;
     for sender in 1..=2_u32 {
         let mut last: Option<u32> = None;

@@ -1,5 +1,5 @@
 //! Tests the results of the ETW routines: every documented status, caused directly or by fault
-//! injection, and every outcome of the unspecified behaviours.
+//! injection, and every outcome of unspecified behavior.
 
 use crate::common;
 use etl_file::Trace;
@@ -53,7 +53,7 @@ impl Fixture {
         session
     }
 
-    /// Loads and unloads the rules driver as a service, and returns the lines that it printed.
+    /// Loads and unloads the rules driver as a service. Returns the lines that it printed.
     fn run(&self, service: &str) -> Vec<String> {
         let driver = self.kernel.load_as(&common::rules_driver(), service).unwrap();
         driver.unload().unwrap();

@@ -1,5 +1,5 @@
-//! Compares routines of the stand-in kernel with another implementation: the same source runs here as a
-//! driver, and under Wine as a program that calls Wine's ntdll.dll.
+//! Compares routines of the stand-in kernel with another implementation: the same source runs in
+//! the stand-in kernel as a driver, and under Wine as a program that calls Wine's ntdll.dll.
 
 use crate::common;
 use std::{env, process::Command};
@@ -33,15 +33,16 @@ fn said_by_wine() -> Vec<String> {
     text.lines().map(|line| line.trim_end().to_owned()).collect()
 }
 
-/// The lines in which Wine 8 deviates from the documentation: their start, and the differing part.
+/// The lines in which Wine 8 deviates from the documentation: the start of each line, and the part
+/// that differs.
 const WRONG_IN_WINE: [(&str, &str); 5] = [
-    // According to the C standard, an empty text is found at the start.
+    // According to the C standard, an empty string is found at the start.
     ("unicode a=0x0 b=0x0", " wcsstr=0x1"),
     ("ansi a=0x0 b=0x0", " strstr=0x1"),
-    // RtlCopySid returns a status; Wine's returns a truth value.
+    // RtlCopySid returns a status; Wine's RtlCopySid returns a Boolean value.
     ("sid valid=0x1 length=0x14", " copied=0x0 "),
     ("sid valid=0x1 length=0xc", " copied=0xc0000023 "),
-    // wcsncpy writes exactly the given number of characters; Wine's writes one more.
+    // wcsncpy writes exactly the given number of characters; Wine's wcsncpy writes one more.
     ("wcsncpy", "'abc##ab\\0000\\0000\\0000##'"),
 ];
 

@@ -66,7 +66,7 @@ fn drive(kernel: &Kernel, service: &str, file: &std::path::Path) -> Result<(), K
     Ok(())
 }
 
-/// The services that cause a bugcheck, with the rule and a part of the message.
+/// The services that cause a bugcheck, with the rule and part of the message.
 const STOPS: &[(&str, Rule, &str)] = &[
     ("registered-at-dispatch", Rule::EtwRegisterIrql, "EtwRegister was called at DISPATCH_LEVEL"),
     ("v02", Rule::EtwUnregisterIrql, "EtwUnregister was called at DISPATCH_LEVEL"),
@@ -94,7 +94,7 @@ const STOPS: &[(&str, Rule, &str)] = &[
     ("v61-paged", Rule::PageableData, "is in paged pool"),
 ];
 
-/// The services that cause a warning, with the rule and a part of the message.
+/// The services that cause a warning, with the rule and part of the message.
 const WARNINGS: &[(&str, Rule, &str)] = &[
     ("v07", Rule::HandleOverwritten, "the old handle is lost"),
     ("v08-null", Rule::RegisterPointer, "with a null pointer for the provider id"),
@@ -135,7 +135,7 @@ const WARNINGS: &[(&str, Rule, &str)] = &[
     ("v55-address", Rule::LeakingData, "at offset 0 of the event data"),
     ("v61-null", Rule::ActivityPointer, "with a null pointer for the activity id"),
     ("v62", Rule::ActivityCode, "the unknown control code 9"),
-    ("v63", Rule::ActivityNotRestored, "a different activity id than it was called with"),
+    ("v63", Rule::ActivityNotRestored, "a different activity id than at its call"),
     ("v64", Rule::OldActivityUsed, "which is the thread's previous id"),
 ];
 
@@ -183,7 +183,7 @@ fn violations_that_do_not_bugcheck_are_kept_as_warnings() {
 fn a_correct_driver_is_clean() {
     for service in [
         "well-behaved", "v51-good", "paged-at-passive",
-        // Correct behaviour of third-party drivers.
+        // In these services, the driver does what correct third-party drivers do.
         "tracelogging", "global-channels", "common-keywords", "uninitialized-handle",
     ] {
         let found = run(service, KernelConfig::default());
@@ -200,7 +200,7 @@ const ELSEWHERE: &[(Rule, &str)] = &[
     (Rule::LevelZeroTakenLiterally, "conformance.rs"),
     (Rule::CaptureChangesState, "conformance.rs"),
     (Rule::FailureChangesDriver, "conformance.rs"),
-    // Only a defect of the stand-in kernel could break this rule.
+    // Only a defect in the stand-in kernel could break this rule.
     (Rule::CallbackAfterUnregister, "stress.rs"),
     (Rule::MessageFlags, "wpp.rs"),
 ];
@@ -217,7 +217,7 @@ fn every_numbered_rule_is_broken_by_some_test() {
         );
     }
     for (service, rule, _) in WARNINGS {
-        // The stand-in kernel fails these calls, as documented, and keeps a warning.
+        // The stand-in kernel fails these calls, as documented, and reports a warning.
         let refused = ["v08-null", "v27", "v43-array", "v61-null"].contains(service);
         let expected = if matches!(rule, Rule::NoKeyword | Rule::NoLevel | Rule::ImplicitActivity) {
             Severity::Note

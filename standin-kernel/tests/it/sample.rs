@@ -34,7 +34,7 @@ fn every_event_carries_the_providers_traits() {
     let group: etl_file::Guid = etw_sample_interface::PROVIDER_GROUP.parse().unwrap();
     expected.extend(group.to_bytes());
     expected.extend(b"\x09\x00\x80sample");
-    // The service name, which the driver receives in `DriverEntry`.
+    // The custom trait is the service name, which the driver receives in `DriverEntry`.
     expected.extend(b"\x25\x00\x81");
     let service = "etw_sample_driver".encode_utf16();
     expected.extend(service.flat_map(u16::to_le_bytes));

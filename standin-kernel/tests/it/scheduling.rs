@@ -51,7 +51,7 @@ fn a_wait_that_only_time_could_end_is_a_deadlock() {
         ..KernelConfig::default()
     });
     let bugcheck = common::kernel_service_stops(&kernel, "fault-endless-wait");
-    assert_says(&bugcheck, &["waits forever"]);
+    assert_says(&bugcheck, &["would wait forever"]);
 }
 
 #[test]
@@ -115,7 +115,7 @@ fn together(bench: &Bench, schedule: Schedule, command: u32) {
     bench.kernel.together(schedule, work.collect()).unwrap();
 }
 
-/// Lets several threads use the locks of the KMDF driver, and checks that none was held twice.
+/// Makes several threads use the locks of the KMDF driver, and checks that no lock was held twice.
 fn share_locks(schedule: Schedule) {
     let bench = prepared();
     together(&bench, schedule, commands::TOGETHER);
@@ -142,7 +142,8 @@ fn a_removal_waits_for_every_holder_of_the_remove_lock() {
     for schedule in schedules.chain([Schedule::Parallel; 5]) {
         let bench = prepared();
         together(&bench, schedule, commands::REMOVE_TOGETHER);
-        // No use after the removal, none still in progress, and none that the removal did not await.
+        // No thread used the memory after the removal, none is still using it, and the removal
+        // waited for every user.
         assert_eq!(bench.ask(commands::REMOVED), [0; 3], "{schedule:?}");
         bench.leave();
     }

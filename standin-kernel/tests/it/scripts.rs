@@ -44,7 +44,7 @@ fn requests_are_sent_in_the_background_and_cancelled() {
     ] {
         fails(&format!("{started}{step}\ncancel slow\nclose"), sentence);
     }
-    // Waiting for a pending request is an error of the script, not of the driver.
+    // Waiting for a pending request is an error in the script, not in the driver.
     fails(&format!("add-device\nopen\n{WAIT}"), "line 3: the driver has not completed the request");
     // Each client has its own requests.
     let all = format!(
@@ -69,14 +69,14 @@ fn a_device_is_removed_by_surprise() {
 #[test]
 fn events_are_expected_with_their_fields() {
     let start = "add-device\nopen\nwrite \"hello\"\nread 3\n";
-    // Events in the order in which they were written; numbers in any notation, names and text.
+    // Events are expected in the order in which they were written; numbers are in any notation.
     passes(&format!(
         "{start}expect-event DriverLoaded\nexpect-event D0Entry State=\"D3 for good\"\n\
          expect-event WriteData Data=hex:68656C6c6f\n\
          expect-event Write Length=0x5 Status=STATUS_SUCCESS\n\
          expect-event Read Requested=3 Returned=3 Status=0\nclose\nremove"
     ));
-    // Ids name manifest-based events.
+    // Manifest-based events are named by their ids.
     passes(&format!("{start}expect-event 1\n"));
     let missing = format!("{start}expect-event Write Length=6");
     let Err(said) = run(&missing, &[]) else {
@@ -97,7 +97,7 @@ fn events_are_expected_with_their_fields() {
     // An event can be expected only once.
     fails(
         &format!("{start}expect-event Read\nexpect-event Read"),
-        "line 6: no event Read was written since the last expected one; no event at all was",
+        "line 6: no event Read was written since the last expected one; no events were written at all",
     );
     let Err(said) = run(&format!("{start}expect-event Read\nclose"), &["--clients", "2"]) else {
         panic!("several clients");
@@ -118,7 +118,8 @@ fn filters_are_set_again() {
         .filter_map(|line| line.split(" WdkEtw.SampleDriver ").nth(1))
         .filter_map(|rest| Some(rest.split_once(" [")?.0))
         .collect();
-    // Nothing from loading, and only reads; then level 4, without the close; then power.
+    // There are no events from loading, and at first only reads; then level 4 without the close;
+    // then power.
     let expected = ["DeviceAdded", "D0Entry", "Read", "Read", "D0Exit"];
     assert_eq!(names, expected, "{said}");
     fails(
@@ -134,7 +135,7 @@ fn routines_fail_where_a_script_says_so() {
         "fault WdfDeviceCreate 0xC0000022 2\nadd-device",
         "error: line 2: adding the device returned STATUS_ACCESS_DENIED",
     );
-    // Without a count, a fault occurs once.
+    // If there is no count, a fault occurs once.
     let said = passes(
         "fault EtwWriteEx\nadd-device\nopen\nfault EtwWriteEx STATUS_NO_MEMORY 2\nread 1\nclose",
     );

@@ -117,7 +117,7 @@ fn buffer_counts_are_raised_to_what_processors_need_and_grow_to_the_maximum() {
     assert_eq!(u64::from(report.events_lost), fixture.failed());
     let numbers = numbers(&report.file, 1);
     assert_eq!(numbers.len() as u64, report.events);
-    // The kept events are the first events and the last ten.
+    // The file contains the first events and the last ten.
     let kept = numbers.len() - 10;
     assert!(numbers[..kept].iter().copied().eq(0..u32::try_from(kept).unwrap()));
     let trace = Trace::open(&report.file).unwrap();

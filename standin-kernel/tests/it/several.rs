@@ -69,7 +69,7 @@ fn the_events_of_all_providers_are_decoded_by_the_image() {
     );
 }
 
-/// The provider of the devices has `debugger`. No session is there.
+/// The devices' provider has `debugger`. No session is running.
 #[test]
 fn only_a_debug_build_prints_events_and_has_the_code_for_it() {
     let lines = ["Added", "", "Added"].map(|arrival| match arrival {

@@ -19,7 +19,7 @@ fn a_small_driver_is_loaded_from_memory() {
 #[test]
 fn errors_name_a_refused_image_as_the_caller_did() {
     let mut bytes = Image::default().build();
-    // SizeOfImage
+    // The field is SizeOfImage.
     bytes[OPTIONAL_HEADER + 56..][..4].fill(0);
     let error = checked(&bytes).unwrap_err().to_string();
     assert_eq!(
@@ -34,7 +34,7 @@ fn names_in_an_image_cannot_control_a_terminal() {
     // The list contains the names unescaped; the code that prints the list escapes them.
     assert_eq!(checked(&image.build()).unwrap(), ["\u{1b}[2J!\n"]);
     let mut image = Image { code: b"\x1b[2J\0\0\0\0", ..Image::default() }.build();
-    // PointerToRawData of the first section
+    // The field is PointerToRawData of the first section.
     image[SECTIONS + 20..][..4].fill(0x7F);
     let error = checked(&image).unwrap_err().to_string();
     assert!(error.contains(r"section \u{1b}[2J at"), "{error}");
@@ -57,7 +57,7 @@ fn modules_that_the_kernel_does_not_know_are_named_too() {
         ],
         ..Image::default()
     };
-    // The kernel provides the exports of HAL.dll.
+    // The stand-in kernel provides HAL.dll's exports in ntoskrnl.exe.
     assert_eq!(
         checked(&image.build()).unwrap(),
         [
@@ -118,7 +118,8 @@ fn a_refused_images_mapping_is_released() {
     const RELOCS_STRIPPED: u8 = 1;
     let without = Image { relocations: false, ..Image::default() };
     let mut bytes = without.build();
-    // SizeOfImage, and the characteristics in the file header. Relocation comes after mapping.
+    // The fields are SizeOfImage, and the characteristics in the file header. Relocation follows
+    // mapping.
     bytes[OPTIONAL_HEADER + 56..][..4].copy_from_slice(&SIZE.to_le_bytes());
     bytes[OPTIONAL_HEADER - 2] |= RELOCS_STRIPPED;
     let before = mapped();

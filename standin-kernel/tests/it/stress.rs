@@ -41,7 +41,7 @@ impl EnableInfo {
     }
 }
 
-/// The model of a session: its enable info, with the step from which each applies.
+/// The model of a session: its enable infos, and the step from which each applies.
 struct Known {
     handle: SessionHandle,
     infos: Vec<(u32, EnableInfo)>,
@@ -95,7 +95,7 @@ impl Run {
         }
     }
 
-    /// Marks the position between two steps, if the device is open.
+    /// Marks the position in the trace between two steps, if the device is open.
     fn mark(&self) {
         if let Some(file) = &self.in_use.file {
             file.device_control(MARKER + 4 * self.step, &[], 0).unwrap();

@@ -10,7 +10,7 @@ use standin_kernel::{EnableParameters, Kernel, SessionConfig, Target};
 /// The group in the driver's source.
 const GROUP: Guid = Guid::from_u128(0x5ecb_0bac_b930_47f5_a8a4_e825_3529_edb7);
 
-/// Runs the driver while a session has enabled a target.
+/// Runs the driver while a session enables a target.
 fn trace(target: Target, folder: &Path, parameters: EnableParameters) -> PathBuf {
     let kernel = Kernel::new();
     let file = folder.join("tracelogging.etl");

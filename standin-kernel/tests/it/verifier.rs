@@ -1,12 +1,12 @@
-//! Tests that the verifier detects faulty drivers, with a message that contains the fault, the
-//! place and the IRQL.
+//! Tests that the verifier detects faulty drivers, with a message that contains the fault, its
+//! location and the IRQL.
 
 use crate::common;
 use std::fs;
 
 use standin_kernel::{BugCheck, Kernel, KernelError, Rule, Violations};
 
-/// Loads the rules driver as a service and expects a bugcheck.
+/// Loads the rules driver as a service, and expects a bugcheck.
 fn stops(service: &str) -> BugCheck {
     match Kernel::new().load_as(&common::rules_driver(), service) {
         Err(KernelError::BugCheck(bugcheck)) => bugcheck,
@@ -15,7 +15,7 @@ fn stops(service: &str) -> BugCheck {
     }
 }
 
-/// Loads and unloads the rules driver as a service and expects violations.
+/// Loads and unloads the rules driver as a service, and expects violations.
 fn complains(service: &str) -> Violations {
     let driver = Kernel::new()
         .load_as(&common::rules_driver(), service)
@@ -141,8 +141,8 @@ fn a_kernel_that_bugchecked_runs_nothing_more() {
     }
 }
 
-/// Expects a processor exception with a bugcheck code and parts of the message. This process must
-/// survive.
+/// Expects a processor exception with a bugcheck code and parts of the message. The process must
+/// continue.
 fn traps(service: &str, code: u32, first: u64, parts: &[&str]) {
     let bugcheck = stops(service);
     assert_eq!((bugcheck.code, bugcheck.parameters[0]), (code, first), "{bugcheck}");

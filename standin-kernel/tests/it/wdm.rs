@@ -1,4 +1,4 @@
-//! Tests a driver without a framework: its device, its requests, and its violations.
+//! Tests a WDM driver: its device, its requests, and its violations.
 
 use crate::{common, wdm_commands as commands};
 use std::fs;
@@ -87,15 +87,15 @@ fn a_pending_request_is_completed_later_or_cancelled() {
 #[test]
 fn faults_with_requests_are_reported() {
     for (command, part) in [
-        (commands::COMPLETE_TWICE, "which was completed before"),
+        (commands::COMPLETE_TWICE, "which is not a request or was already completed"),
         (commands::FORGET, "and did not complete the request"),
-        (commands::INITIALIZE_SENT, "for a request that another driver has and has not completed"),
-        (commands::FREE_SENT, "for a block with a request that another driver has"),
-        (commands::INITIALIZE_ALLOCATED, "which IoReuseIrp prepares for another use"),
-        (commands::ATTACH_ROUND, "to attach a device to one that is attached above it"),
-        (commands::STACK_ROUND, "lead back to themselves by AttachedDevice"),
-        (commands::DESCRIPTORS_ROUND, "whose memory descriptor lists lead back to themselves"),
-        (commands::TOO_MUCH, "with 9 bytes, more than the 8 of its output buffer"),
+        (commands::INITIALIZE_SENT, "for a request that another driver owns and has not completed"),
+        (commands::FREE_SENT, "for a block with a request that another driver owns"),
+        (commands::INITIALIZE_ALLOCATED, "which only IoReuseIrp can prepare for reuse"),
+        (commands::ATTACH_ROUND, "to attach a device to a device that is attached above it"),
+        (commands::STACK_ROUND, "form a cycle by AttachedDevice"),
+        (commands::DESCRIPTORS_ROUND, "whose memory descriptor lists form a cycle"),
+        (commands::TOO_MUCH, "with 9 bytes, but its output buffer is only 8 bytes long"),
     ] {
         let (_kernel, _driver, file) = open();
         let error = file.device_control(command, &[], 8).unwrap_err();
@@ -110,10 +110,11 @@ fn faults_with_requests_are_reported() {
 fn an_open_has_a_security_context() {
     let (kernel, driver, file) = open();
     let opened = file.device_control(commands::OPENED, &[], 12).unwrap();
-    // Read and write access, FILE_OPEN of a non-directory file, and sharing for both.
+    // The values are read and write access, FILE_OPEN of a non-directory file, and sharing for
+    // both.
     let expected = [0x0012_019F_u32, 0x0100_0040, 0x0080_0003];
     assert_eq!(opened.output, expected.map(u32::to_le_bytes).concat());
-    // Users may read, but not change, the access control list in the device's security descriptor.
+    // Users can read, but not change, the access control list in the device's security descriptor.
     let opened = file.device_control(commands::OPENED, &[], 28).unwrap();
     let expected = [1, 0, 0, 0xC000_0022_u32];
     assert_eq!(opened.output[12..], expected.map(u32::to_le_bytes).concat());
@@ -134,7 +135,7 @@ fn a_request_in_the_drivers_memory_is_initialized_for_each_use() {
     file.write(b"hello").unwrap();
     let read = file.device_control(commands::INITIALIZE, &[], 16).unwrap();
     assert_eq!((read.status, read.information), (NtStatus::SUCCESS, 15));
-    // The walk ends where the list leads back to itself.
+    // The walk ends where the list forms a cycle.
     file.device_control(commands::LIST_ROUND, &[], 0).unwrap();
     close(&kernel, driver, file);
 }
@@ -148,7 +149,7 @@ fn the_owner_of_a_request_can_have_a_location_of_it() {
     close(&kernel, driver, file);
 }
 
-/// Sends a command that answers with numbers.
+/// Sends a command whose output is numbers.
 fn numbers(file: &File, command: u32) -> Vec<u32> {
     let answer = file.device_control(command, &[], 64).unwrap();
     assert_eq!(answer.status, NtStatus::SUCCESS);
@@ -160,7 +161,8 @@ fn numbers(file: &File, command: u32) -> Vec<u32> {
 fn a_driver_gets_a_device_by_its_name_and_attaches_to_it() {
     const NOT_FOUND: u32 = 0xC000_0034;
     let (kernel, driver, file) = open();
-    // An open, a cleanup and, when the reference is released, a close; then all three again.
+    // An open, a cleanup and, when the reference is released, a close occur; then all three occur
+    // again.
     let expected = [0, 1, 0x0001_0100, 0x0001_0101, NOT_FOUND, 0, 1, 1, 0x0002_0202];
     assert_eq!(numbers(&file, commands::BY_NAME), expected);
     // The last open, by IoAttachDevice, was for reading attributes, by a driver that does not share the
@@ -177,7 +179,8 @@ fn a_driver_gets_a_device_by_its_name_and_attaches_to_it() {
 #[test]
 fn a_file_that_is_released_while_apcs_are_disabled_is_closed_by_the_system() {
     let (kernel, driver, file) = open();
-    // Not closed immediately, then closed once, at PASSIVE_LEVEL, in the system process.
+    // The file is not closed immediately; it is closed once, at PASSIVE_LEVEL, in the system
+    // process.
     let expected = [0, 1, 0, 4, 0, 1, 0, 4];
     assert_eq!(numbers(&file, commands::RELEASE_RAISED), expected);
     close(&kernel, driver, file);
@@ -235,7 +238,7 @@ fn a_driver_that_is_unloaded_while_a_process_has_a_file_is_reported() {
     drop((kernel, file));
 }
 
-/// Lets the driver open a device by name. Returns the message of the bugcheck.
+/// Makes the driver open a device by name. Returns the message of the bugcheck.
 fn stops_for(file: &File, name: &str) -> String {
     let name: Vec<u8> = name.encode_utf16().flat_map(u16::to_le_bytes).collect();
     let error = file.device_control(commands::OPEN, &name, 4);
@@ -250,7 +253,7 @@ fn a_device_of_the_framework_that_a_driver_names_is_not_provided() {
     let (kernel, _driver, file) = open();
     let framework = kernel.load_as(&common::kmdf(), "control").unwrap();
     let message = stops_for(&file, r"\Device\KmdfControl");
-    let part = r"for \Device\KmdfControl, a device of the framework";
+    let part = r"for \Device\KmdfControl, which is a KMDF or simulated device";
     assert!(message.contains(part), "{message}");
     drop(framework);
 }
@@ -263,7 +266,7 @@ fn an_interface_of_the_framework_that_a_driver_names_is_not_provided() {
     let instance = device.instance_path().unwrap().replace('\\', "#");
     let link = format!(r"\??\{instance}#{{5f8a2f0e-7d1c-4d6e-9a53-0c4b7c8f2a11}}");
     let message = stops_for(&file, &link);
-    assert!(message.contains("a device of the framework"), "{message}");
+    assert!(message.contains("which is a KMDF or simulated device"), "{message}");
     kernel.leave_behind();
 }
 
@@ -272,7 +275,7 @@ fn a_device_of_the_test_that_a_driver_names_is_not_provided() {
     let (kernel, _driver, file) = open();
     let _lower = kernel.simulate_device(Some(r"\Device\Lower"), |_| RequestAction::Keep);
     let message = stops_for(&file, r"\Device\Lower\file");
-    let part = r"for \Device\Lower\file, a device of the framework or of the test";
+    let part = r"for \Device\Lower\file, which is a KMDF or simulated device";
     assert!(message.contains(part), "{message}");
 }
 
@@ -298,7 +301,7 @@ fn entries_of_the_event_log_are_kept() {
     let KernelError::BugCheck(bugcheck) = error.unwrap_err() else {
         panic!("a bugcheck");
     };
-    let part = "strings (1 from byte 200) do not end in it";
+    let part = "strings (1 from byte 200) extend past its end";
     assert!(bugcheck.message.contains(part), "{bugcheck}");
     drop(driver);
 }
@@ -310,7 +313,7 @@ fn dump_data_of_an_entry_are_whole_words() {
     let KernelError::BugCheck(bugcheck) = error.unwrap_err() else {
         panic!("a bugcheck");
     };
-    let part = "dump data of 3 bytes; the size is a multiple of 4";
+    let part = "3 bytes of dump data; the size must be a multiple of 4";
     assert!(bugcheck.message.contains(part), "{bugcheck}");
 }
 

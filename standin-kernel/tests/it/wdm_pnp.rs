@@ -1,5 +1,5 @@
-//! Tests Plug and Play drivers without a framework: the requests that the Plug and Play manager and the
-//! power manager send, and mistakes in handling them.
+//! Tests Plug and Play WDM drivers: the requests that the Plug and Play manager and the power
+//! manager send, and mistakes in handling them.
 
 use crate::{common, wdm_pnp_commands as commands};
 use std::fs;
@@ -66,7 +66,7 @@ fn a_device_is_added_started_and_removed() {
     let expected = [(START, 1), (QUERY_RELATIONS, 1), (QUERY_CAPABILITIES, 1), (QUERY_STATE, 1)];
     assert_eq!(counts_of(&device), expected);
     device.remove().unwrap();
-    // A second removal has no effect, and nothing remains to be opened.
+    // A second removal has no effect, and the device can no longer be opened.
     device.remove().unwrap();
     let error = device.open(CLIENT).err().unwrap();
     assert!(error.to_string().contains("STATUS_NO_SUCH_DEVICE"), "{error}");
@@ -203,7 +203,7 @@ fn the_drivers_follow_the_systems_power() {
     let counts = counts(&file);
     assert!(counts.contains(&(QUERY, 2)), "{counts:?}");
     assert!(counts.contains(&(SET, 4)), "{counts:?}");
-    // D3, and then D0.
+    // The states are D3, and then D0.
     assert_eq!(control(&file, STATES, 8), [1, 4, 0, 0, 0, 0, 0, 0]);
     file.close().unwrap();
     device.power_cycle().unwrap();
@@ -231,14 +231,15 @@ fn what_drivers_do_not_handle_keeps_its_status() {
     let send = |major, minor, first| device.send(major, minor, [first, 0, 0, 0]).unwrap();
     let unsupported =
         Completion { status: NtStatus::NOT_SUPPORTED, information: 0, output: Vec::new() };
-    // A nonexistent minor function, IRP_MN_QUERY_INTERFACE, and a WMI minor function.
+    // The requests have a nonexistent minor function, IRP_MN_QUERY_INTERFACE, and a WMI minor
+    // function.
     assert_eq!(send(PNP, 0xFF, 0), unsupported);
     assert_eq!(send(PNP, 0x08, 0), unsupported);
     assert_eq!(send(SYSTEM_CONTROL, 0x08, 0), unsupported);
     assert_eq!(send(POWER, 0xFF, 0), unsupported);
-    // IRP_MN_DEVICE_USAGE_NOTIFICATION.
+    // The request is IRP_MN_DEVICE_USAGE_NOTIFICATION.
     assert_eq!(send(PNP, 0x16, 1).status, NtStatus::SUCCESS);
-    // The device's ids and its description.
+    // The requests query the device's ids and its description.
     for (minor, kind, text) in [
         (0x13, 0, "ROOT\\WDM-PNP\0"),
         (0x13, 1, "Root\\wdm-pnp\0\0"),
@@ -251,7 +252,8 @@ fn what_drivers_do_not_handle_keeps_its_status() {
         assert_eq!(answer.output, expected, "{text}");
     }
     assert_eq!(send(PNP, 0x13, 9), unsupported);
-    // GUID_BUS_TYPE_INTERNAL, PNPBus and the bus number; and one device as the target relation.
+    // The responses are GUID_BUS_TYPE_INTERNAL, PNPBus and the bus number; and one device as the
+    // target relation.
     let bus = send(PNP, 0x15, 0).output;
     assert_eq!(bus.len(), 24);
     assert_eq!(bus[16..], [15, 0, 0, 0, 0, 0, 0, 0]);
@@ -300,7 +302,7 @@ fn faults_while_a_device_is_added_are_reported() {
         ),
         (
             "fault-unmarked",
-            "returned STATUS_PENDING for IRP_MN_QUERY_CAPABILITIES without a call of IoMarkIrpPending",
+            "returned STATUS_PENDING for IRP_MN_QUERY_CAPABILITIES without calling IoMarkIrpPending",
         ),
     ] {
         let (_kernel, driver) = load(service);
@@ -342,7 +344,7 @@ fn what_a_test_chooses_for_a_device_is_its_drivers() {
     assert_eq!(speed, Some(RegistryValue::Dword(7)));
     for error in [device.interrupt(0).err(), device.dma_read(0, 1).err()] {
         let error = error.unwrap().to_string();
-        assert!(error.contains("no interrupts and no DMA"), "{error}");
+        assert!(error.contains("does not provide interrupts or DMA"), "{error}");
     }
     device.remove().unwrap();
     driver.unload().unwrap();
@@ -365,7 +367,7 @@ fn scripts_work_as_with_the_framework() {
     assert!(good, "{said}");
     assert_eq!(said.matches("WdkEtw.WdmPnpTest Added").count(), 2, "{said}");
     assert_eq!(said.matches("PowerState").count(), 2, "{said}");
-    // Without a script, a device is added, power-cycled and removed.
+    // If there is no script, a device is added, power-cycled and removed.
     let (good, said) = run(&[]);
     assert!(good, "{said}");
     assert!(said.contains("power-cycle"), "{said}");
@@ -398,7 +400,7 @@ fn queued_requests_are_completed_or_cancelled() {
     assert_eq!(second.finish().unwrap().status, NtStatus::CANCELLED);
     assert!(complete(commands::COMPLETE_FOUND));
     assert_eq!(third.finish().unwrap().status, NtStatus::SUCCESS);
-    // That request is gone, but the oldest request is not.
+    // That request has been completed, but the oldest request is still queued.
     assert!(!complete(commands::COMPLETE_FOUND));
     assert!(complete(commands::COMPLETE_NEXT));
     assert_eq!(first.finish().unwrap().status, NtStatus::SUCCESS);
@@ -412,7 +414,7 @@ fn queued_requests_are_completed_or_cancelled() {
     let again = keep(commands::KEEP_ONE);
     assert!(complete(commands::COMPLETE_NEXT));
     assert_eq!(again.finish().unwrap().status, NtStatus::SUCCESS);
-    // A cancelled request can no longer be found.
+    // A canceled request can no longer be found.
     let found = keep(commands::KEEP_FOUND);
     found.cancel().unwrap();
     assert!(!complete(commands::COMPLETE_FOUND));
@@ -428,7 +430,8 @@ fn a_driver_sends_requests_that_it_builds() {
     let (kernel, driver) = load("wdm-pnp");
     let device = driver.add_device().unwrap();
     let file = device.open(CLIENT).unwrap();
-    // Each buffer transfer method, in a device control and in an internal device control.
+    // The loop tests each buffer transfer method, in a device control and in an internal device
+    // control.
     for method in 0..8_u8 {
         let sent = [method, 1, 2, 3];
         let reversed = file.device_control(commands::REVERSE_OWN, &sent, 8).unwrap();
@@ -440,7 +443,7 @@ fn a_driver_sends_requests_that_it_builds() {
     let written = *b"0123456789abcdef";
     let read = file.device_control(commands::TRANSFER_OWN, &written, 32).unwrap();
     assert_eq!(read.output, [written, written].concat());
-    // D3 while the system sleeps, as the bus reports.
+    // While the system sleeps, the state is D3, as the bus reports.
     let asked = file.device_control(commands::CAPABILITY, &[], 8).unwrap();
     assert_eq!((asked.status, asked.information), (NtStatus::SUCCESS, 4));
     file.close().unwrap();
@@ -454,7 +457,8 @@ fn a_request_that_fails_at_once_tells_its_caller_only_by_the_call() {
     let (kernel, driver) = load("wdm-pnp");
     let device = driver.add_device().unwrap();
     let file = device.open(CLIENT).unwrap();
-    // First neither the status nor the event is set; for a request that was pending, both are.
+    // At first, neither the status nor the event is set; for a request that was pending, both are
+    // set.
     assert_eq!(control(&file, commands::FAIL_OWN, 4), [0, 0, 1, 1]);
     file.close().unwrap();
     device.remove().unwrap();
@@ -498,7 +502,7 @@ fn a_remove_lock_that_is_held_or_not_is_reported() {
     control(&file, commands::LEAK_LOCK, 0);
     file.close().unwrap();
     let said = message(device.remove().unwrap_err());
-    assert!(said.contains("waits forever for the remove lock"), "{said}");
+    assert!(said.contains("would wait forever for the remove lock"), "{said}");
     assert!(said.contains("and never released (1 in all)"), "{said}");
     let (_kernel, driver) = load("wdm-pnp");
     let device = driver.add_device().unwrap();

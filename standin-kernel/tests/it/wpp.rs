@@ -1,5 +1,5 @@
-//! Tests that a driver that traces with WPP reaches sessions: both ways of registration, level and
-//! flags, messages and their format in the file, and faults.
+//! Tests that sessions receive the messages of a driver that traces with WPP: both ways of
+//! registration, level and flags, messages and their format in the file, and faults.
 
 use crate::common;
 use std::{
@@ -102,7 +102,7 @@ fn texts(events: &[Decoded]) -> Vec<&str> {
     texts.map(Option::unwrap_or_default).collect()
 }
 
-/// Returns the expected text of a message about an opened file, by message number.
+/// Returns the expected contents of a message about an opened file, by message number.
 fn text(number: u16, irql: u8) -> String {
     match number {
         10 => format!("of_opening at {irql}: first"),
@@ -172,7 +172,7 @@ fn annotation() -> Vec<u8> {
     symbol
 }
 
-/// Writes a driver's PDB with the annotation in its space, as Microsoft's linker does.
+/// Writes a driver's PDB with the annotation's contents, as Microsoft's linker does.
 fn annotated(pdb: &Path, to: &Path) {
     let annotation = annotation();
     let mut bytes = fs::read(pdb).unwrap();
@@ -255,7 +255,7 @@ fn the_last_session_that_enables_the_driver_has_it() {
         open();
         kernel.enable(second, set(0), parameters(2, 1)).unwrap();
         open();
-        // The first session neither regains the driver nor takes it away.
+        // The first session neither receives the driver again nor takes it from the other session.
         kernel.disable(bench.session, set(0), None).unwrap();
         open();
         kernel.disable(second, set(0), None).unwrap();
@@ -340,7 +340,8 @@ fn the_record_is_as_its_flags_say() {
     }
 }
 
-/// Compares messages with those that dissect.etl, a third-party decoder, reads from their file.
+/// Compares messages with the messages that dissect.etl, a third-party decoder, reads from their
+/// file.
 fn assert_dissect_agrees(file: &Path, records: &[&[u8]]) {
     let script = etw_test_support::oracle("dissect_messages.py");
     let output = etw_test_support::run_python([script.as_path(), file]);

@@ -13,7 +13,7 @@ use crate::command_line::{self, Bytes};
 pub enum Action {
     /// Runs scenarios.
     Scenarios(ScenarioOptions),
-    /// Runs the probes of undocumented behaviour.
+    /// Runs the probes of undocumented behavior.
     Probes(ProbeOptions),
     /// Installs the driver package with this INF.
     Install(PathBuf),
@@ -31,7 +31,7 @@ pub enum Action {
     Enable(SourceInSession, Filter),
     /// Disables a provider or group.
     Disable(SourceInSession),
-    /// Asks a provider or group for its state.
+    /// Requests a state capture from a provider or group.
     CaptureState(SourceInSession),
     /// Enables or disables the sample driver's group.
     Group(GroupOptions),
@@ -61,7 +61,7 @@ pub struct ProbeOptions {
     pub ids: Vec<String>,
     /// The probes not to run.
     pub except: Vec<String>,
-    /// A file with earlier answers, to which the new ones are added.
+    /// A file with earlier answers, to which the new answers are added.
     pub with: Option<PathBuf>,
     /// True to list the probes instead of running them.
     pub list: bool,
@@ -102,7 +102,7 @@ pub struct LiveSession {
     pub source: Source,
     /// The filter.
     pub filter: Filter,
-    /// The duration; without it, Ctrl+C stops the session.
+    /// The duration; if there is none, Ctrl+C stops the session.
     pub seconds: Option<u64>,
 }
 
@@ -160,7 +160,7 @@ pub enum Request {
     Control { code: u32, input: Bytes, room: u32 },
 }
 
-/// Parses the program's arguments; the first is its name.
+/// Parses the program's arguments. The first argument is the program's name.
 pub fn parse<T: Into<OsString> + Clone>(
     arguments: impl IntoIterator<Item = T>,
 ) -> Result<Action, Error> {

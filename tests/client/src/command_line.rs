@@ -73,7 +73,7 @@ pub fn command() -> Command {
         )
 }
 
-/// Bytes that were given in hexadecimal.
+/// Bytes that are specified in hexadecimal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Bytes(pub Vec<u8>);
 
@@ -129,7 +129,7 @@ fn scenarios() -> Command {
 fn probes() -> Command {
     Command::new("probes")
         .about(
-            "Probe undocumented ETW behaviour of this Windows with the driver \
+            "Probe undocumented ETW behavior of this Windows with the driver \
              etw_probes_driver, and write the answers",
         )
         .arg(
@@ -142,7 +142,7 @@ fn probes() -> Command {
             Arg::new("except")
                 .long("except")
                 .value_name("PROBE")
-                .help("A probe not to run; may be given several times")
+                .help("A probe not to run; can be repeated")
                 .action(ArgAction::Append),
         )
         .arg(flag("list", "List the probes"))
@@ -150,7 +150,7 @@ fn probes() -> Command {
             file_option("out", "The file to write the answers to, as JSON")
                 .default_value("answers.json"),
         )
-        .arg(file_option("with", "A file with earlier answers, to which the new ones are added"))
+        .arg(file_option("with", "A file with earlier answers, to which the new answers are added"))
         .arg(
             file_option("traces", "The folder for the sessions' files")
                 .value_name("FOLDER")
@@ -356,7 +356,7 @@ fn parse_guid(text: &str) -> Result<Guid, String> {
         .map_err(|_| format!("expected a GUID such as {}", etw_scenarios::provider()))
 }
 
-/// Parses a decimal number, or a hexadecimal one after 0x.
+/// Parses a decimal number, or a hexadecimal number after 0x.
 fn parse_mask(text: &str) -> Result<u64, String> {
     text.strip_prefix("0x")
         .or_else(|| text.strip_prefix("0X"))

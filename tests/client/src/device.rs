@@ -46,8 +46,8 @@ pub fn paths() -> Vec<String> {
     paths_of(DEVICE_INTERFACE)
 }
 
-/// Returns the paths of the present devices that have an interface of a class. The parameters are
-/// the fields of the class's GUID.
+/// Returns the paths of the present devices that have an interface of this class. The parameters
+/// are the fields of the class's GUID.
 fn paths_of((data1, data2, data3, data4): (u32, u16, u16, [u8; 8])) -> Vec<String> {
     let class = GUID { data1, data2, data3, data4 };
     let mut length = 0;
@@ -227,7 +227,7 @@ impl Device {
         input: &[u8],
         output: usize,
     ) -> Result<(Request, ActivityId), Failure> {
-        // Without an id, the driver's events have no activity either.
+        // If there is no id, the driver's events have no activity either.
         let activity = ActivityId::create().unwrap_or_default();
         emit!(
             trace::provider::request_sent(code, u32::try_from(input.len()).unwrap_or(u32::MAX)),
@@ -321,7 +321,7 @@ impl Request {
         let code = if self.sent.cast_unsigned() >> 30 == 3 {
             self.sent
         } else {
-            // SAFETY: the request has completed, so the block holds its status.
+            // SAFETY: the request has completed, so the block contains its status.
             unsafe { status.Anonymous.Status }
         };
         let mut output = over.output.into_inner();

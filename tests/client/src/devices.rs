@@ -48,7 +48,7 @@ pub struct Devices {
 }
 
 impl Devices {
-    /// Finds the devices with a hardware ID.
+    /// Finds the devices with this hardware ID.
     pub fn find(hardware_id: &str, search: Search) -> Result<Self, Win32Error> {
         let enumerator = wide("ROOT");
         let flags = match search {
@@ -133,7 +133,7 @@ impl Devices {
     }
 }
 
-/// Returns the copies of a driver package's INF file in `folder`. Windows publishes the unchanged
+/// Returns the copies in `folder` of a driver package's INF file. Windows publishes the unchanged
 /// file in its INF folder as `oem` followed by a number.
 pub fn copies_of(inf: &Path, folder: &Path) -> io::Result<Vec<PathBuf>> {
     let wanted = fs::read(inf)?;
@@ -170,7 +170,7 @@ impl DeviceSet {
         succeeded("SetupDiCallClassInstaller", done)
     }
 
-    /// Returns the devices of the set that have a hardware ID.
+    /// Returns the devices of the set that have this hardware ID.
     fn with_hardware_id(&self, hardware_id: &str) -> Vec<SP_DEVINFO_DATA> {
         let mut found = Vec::new();
         for member in 0.. {
@@ -206,8 +206,8 @@ impl DeviceSet {
         if found == 0 { Vec::new() } else { list(&ids) }
     }
 
-    /// Returns the published name of the INF file that a device was installed with, or none for a
-    /// device without a driver.
+    /// Returns the published name of the INF file with which a device was installed, or `None` for
+    /// a device without a driver.
     fn published_inf(&self, device: &SP_DEVINFO_DATA) -> Option<String> {
         const UNITS: usize = 260;
         let mut name = [0_u16; UNITS];

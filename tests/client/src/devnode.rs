@@ -84,7 +84,7 @@ pub fn is_loaded() -> Result<bool, Win32Error> {
     result
 }
 
-/// Waits until `condition` returns true; `what` describes the failure if that takes too long.
+/// Waits until `condition` returns true. If this takes too long, `what` describes the failure.
 fn wait_until(
     what: &'static str,
     condition: impl Fn() -> Result<bool, Win32Error>,

@@ -4,7 +4,7 @@ use std::{io, path::PathBuf};
 
 use etw_session::error::{SessionError, Win32Error};
 
-/// Reasons why a command failed.
+/// The reasons why a command failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Failure {
     /// A call to a Windows function failed.
@@ -55,7 +55,7 @@ pub enum Failure {
         etw_probes_interface::SERVICE
     )]
     NoProbesDevice,
-    /// There is no probe with this id.
+    /// No probe has this id.
     #[error("there is no probe named \"{0}\"; `probes --list` lists them")]
     NoProbe(String),
     /// A file with earlier answers cannot be read.
@@ -109,7 +109,7 @@ pub enum Failure {
         /// The reason.
         error: io::Error,
     },
-    /// There is no scenario with this name.
+    /// No scenario has this name.
     #[error("there is no scenario named \"{0}\"; `scenarios --list` lists them")]
     NoScenario(String),
     /// Scenarios failed.

@@ -80,7 +80,8 @@ impl Windows {
 }
 
 impl Drop for Windows {
-    /// Restarts the device if a scenario left it stopped.
+    /// Closes all requests, files and sessions, and restarts the device if a scenario left it
+    /// stopped.
     fn drop(&mut self) {
         self.requests.drain().for_each(drop);
         self.files.drain().for_each(drop);

@@ -27,9 +27,9 @@ pub fn install(inf: &Path) -> Result<Restart, Failure> {
     install_with(HARDWARE_ID, &inf, update)
 }
 
-/// Creates the device if it does not exist, and installs its driver with `update`. If that fails,
-/// removes a newly created device, which would otherwise stay without a driver. An existing device
-/// keeps its driver.
+/// Creates the device if it does not exist, and installs its driver with `update`. If the
+/// installation fails, removes a newly created device, which would otherwise remain without a
+/// driver. An existing device keeps its driver.
 fn install_with(
     hardware_id: &str,
     inf: &[u16],
@@ -76,7 +76,7 @@ pub fn uninstall(inf: &Path) -> Result<Restart, Failure> {
     // Windows publishes an INF file under another name, and knows the package only by that name.
     let mut published = copies_of(&inf, &folder)
         .map_err(|error| Failure::Infs { folder: folder.clone(), error })?;
-    // The installed version may differ from the file's.
+    // The installed version may differ from the file.
     let installed = devices.published_infs();
     published.extend(installed.iter().map(|name| folder.join(name)));
     published.sort_unstable();
@@ -118,7 +118,8 @@ mod tests {
     const FAILED: Win32Error =
         Win32Error { call: "UpdateDriverForPlugAndPlayDevices", code: ERROR_FILE_NOT_FOUND };
 
-    /// Installs with an update that fails, under Wine: on Windows the test would change the machine.
+    /// Installs with an update that fails. Runs only under Wine, because on Windows the test would
+    /// change the machine.
     #[test]
     fn a_failed_update_removes_only_the_device_that_it_was_for() {
         const ID: &str = r"Root\WdkEtwTestOfUpdates";

@@ -31,7 +31,8 @@ fn main() -> ExitCode {
         // Prints the message and exits, with success after --help and --version.
         Err(error) => error.exit(),
     };
-    // SAFETY: the program's code is mapped until the process ends, and with it the registration.
+    // SAFETY: the program's code is mapped until the process ends, and the registration ends with
+    // the process.
     if let Err(error) = unsafe { trace::provider::register() } {
         eprintln!("warning: the client's own events are not traced: {error}");
     }

@@ -1,5 +1,5 @@
-//! The client's events. The client writes them in user mode; the stand-in for the client in the
-//! scenarios reads this declaration.
+//! The client's events. The client writes them in user mode. The scenarios' replacement for the
+//! client reads this declaration.
 
 #[wdk_etw::provider(name = "WdkEtw.SampleClient")]
 pub mod provider {

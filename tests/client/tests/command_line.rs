@@ -1,5 +1,5 @@
-//! Runs the client as its users do. On systems without ETW and without the sample device, such as
-//! Wine, it must report an error. The scenarios test it on Windows.
+//! Runs the client as its users do. On systems without ETW and the sample device, such as Wine, the
+//! client must report an error. On Windows, the scenarios test the client.
 
 use std::{
     fs,

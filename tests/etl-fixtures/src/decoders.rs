@@ -1,4 +1,4 @@
-//! Compares the output of two independent .etl decoders with that of `etl-file`.
+//! Compares the output of two independent .etl decoders with the output of `etl-file`.
 
 use std::fmt::Write;
 use std::path::Path;
@@ -6,7 +6,7 @@ use std::path::Path;
 use etl_file::{Catalog, Event, FileTime, Trace, decode, record::ext_type};
 use serde_json::{Value, json};
 
-/// Returns the number of events in a file; panics unless both decoders agree with `etl-file`.
+/// Returns the number of events in a file. Panics unless both decoders agree with `etl-file`.
 ///
 /// The decoders must read the same header fields, and the same events in the same order with every
 /// field, extended item and byte of user data. Only dissect reads compressed files.
@@ -85,8 +85,8 @@ fn event_line(event: &Event) -> Value {
     })
 }
 
-/// Compares every key of a decoder's output with ours. The processor may be missing in the output
-/// of one decoder.
+/// Compares every key of a decoder's output with our output. One decoder's output may omit the
+/// processor.
 fn assert_same(decoder: &str, what: &str, theirs: &Value, ours: &Value) {
     let ours = ours.as_object().expect("our lines are objects");
     for (key, our_value) in ours {
@@ -99,8 +99,8 @@ fn assert_same(decoder: &str, what: &str, theirs: &Value, ours: &Value) {
     }
 }
 
-/// Compares the time of day, if a decoder returns it. The decoder computes in floating point, so it
-/// is precise only to a few microseconds.
+/// Compares the time of day, if a decoder returns it. The decoder uses floating point, so its time
+/// is accurate only to a few microseconds.
 fn assert_same_time(decoder: &str, n: usize, theirs: &Value, ours: FileTime) {
     const DAY: i128 = 24 * 60 * 60 * 1_000_000;
     const TOLERANCE: i128 = 5;
@@ -115,7 +115,7 @@ fn assert_same_time(decoder: &str, n: usize, theirs: &Value, ours: FileTime) {
     );
 }
 
-/// Returns the microseconds since midnight of a time like `2020-02-17T12:48:57.75+00:00`.
+/// Returns the number of microseconds since midnight of a time like `2020-02-17T12:48:57.75+00:00`.
 fn micros_of_day(text: &str) -> i128 {
     let (_, time) = text.split_once('T').expect("a date and a time");
     let (time, _zone) = time.split_once('+').expect("a time in UTC");
@@ -127,7 +127,7 @@ fn micros_of_day(text: &str) -> i128 {
     })
 }
 
-/// Compares the `TraceLogging` fields that etl-parser decodes with ours.
+/// Compares the `TraceLogging` fields that etl-parser decodes with our fields.
 fn assert_same_fields(n: usize, theirs: &Value, ours: &Event) {
     let Some(decoded) = theirs.get("tl").and_then(Value::as_array) else {
         let is_trace_logging = ours.record.item(ext_type::EVENT_SCHEMA_TL).is_some();
@@ -170,7 +170,7 @@ fn same_value(theirs: &Value, ours: &Value) -> bool {
         (Value::Number(number), Value::String(text)) => {
             let digits = text.strip_prefix("0x").unwrap_or(text);
             let ours = u64::from_str_radix(digits, 16).ok();
-            // Signed codes, such as an HRESULT, have 32 bits.
+            // Signed codes, such as an HRESULT, are 32 bits wide.
             let negative = number.as_i64().and_then(|number| i32::try_from(number).ok());
             number.as_u64() == ours || negative.map(|code| code.cast_unsigned().into()) == ours
         }

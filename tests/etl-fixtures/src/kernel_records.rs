@@ -21,8 +21,8 @@ pub fn hook_of(class: &Class, opcode: u8) -> Option<u16> {
     })
 }
 
-/// Returns a record of every event, version and pointer size in system records, and of a few
-/// classic events and WPP messages.
+/// Returns a record of every event, version and pointer size in system records, and records of a
+/// few classic events and WPP messages.
 pub fn generated() -> Vec<(Name, Vec<u8>)> {
     let mut records = Vec::new();
     for class in kernel::classes() {
@@ -78,7 +78,7 @@ pub fn generated() -> Vec<(Name, Vec<u8>)> {
     records
 }
 
-/// Returns the forms in turn.
+/// Returns the record forms in turn.
 const fn form(n: usize) -> KernelForm {
     match n % 3 {
         0 => KernelForm::System,
@@ -87,7 +87,7 @@ const fn form(n: usize) -> KernelForm {
     }
 }
 
-/// Returns a payload with the values of its fields. No two fields have the same bytes.
+/// Returns a payload and the values of its fields. No two fields have the same bytes.
 pub fn payload(fields: &[Field], pointer_size: PointerSize) -> (Vec<u8>, Fields) {
     let mut out = Vec::new();
     let mut values = Fields::new();
@@ -102,13 +102,13 @@ pub fn payload(fields: &[Field], pointer_size: PointerSize) -> (Vec<u8>, Fields)
             values.last_mut().unwrap().1 = Value::UInt(1);
         }
         if field.kind == Type::Compressed {
-            // The number before the text is its size.
+            // The number before the string is its size.
             out[before - 4..before].copy_from_slice(&4_u32.to_le_bytes());
             values.last_mut().unwrap().1 = Value::UInt(4);
         }
         values.push((field.name.clone(), value));
         if field.name.ends_with("FiltersCount") || &*field.name == "CounterCount" {
-            // The number counts the texts of a later field, which are two.
+            // The number counts the strings of a later field, which has two.
             out[before..].copy_from_slice(&2_u32.to_le_bytes());
             values.last_mut().unwrap().1 = Value::UInt(2);
         }
@@ -243,7 +243,7 @@ fn append(kind: Type, n: u8, pointer_size: PointerSize, out: &mut Vec<u8>) -> Va
             Value::Text(vec![format!("{n:02x}"); count.into()].join(":"))
         }
         Type::Compressed => {
-            // A chunk that is not compressed.
+            // The chunk is not compressed.
             out.extend([3, 0x30, b'a', 0, b'b', 0]);
             Value::Text("ab".to_owned())
         }
@@ -279,7 +279,7 @@ fn append(kind: Type, n: u8, pointer_size: PointerSize, out: &mut Vec<u8>) -> Va
     }
 }
 
-/// Returns NUL-terminated UTF-16 text.
+/// Returns a NUL-terminated UTF-16 string.
 pub fn utf16(text: &str) -> Vec<u8> {
     text.encode_utf16().chain([0]).flat_map(u16::to_le_bytes).collect()
 }
@@ -306,13 +306,13 @@ pub fn switch(to: u32) -> Vec<u8> {
     [&to.to_le_bytes()[..], &[0; 20]].concat()
 }
 
-/// Returns the payload of a record with another event's stack, or with the key of the stack.
+/// Returns the payload of a record that contains another event's stack, or the stack's key.
 pub fn stack(time: i64, process: u32, thread: u32, frames: &[u64]) -> Vec<u8> {
     let frames: Vec<u8> = frames.iter().flat_map(|frame| frame.to_le_bytes()).collect();
     [&time.to_le_bytes()[..], &process.to_le_bytes(), &thread.to_le_bytes(), &frames].concat()
 }
 
-/// Returns the records of a file except its header event, relying only on their sizes.
+/// Returns the records of a file except its header event. Relies only on the records' sizes.
 pub fn records_of(file: &[u8]) -> Vec<&[u8]> {
     let u16_at =
         |bytes: &[u8], at: usize| usize::from(u16::from_le_bytes([bytes[at], bytes[at + 1]]));
@@ -332,8 +332,8 @@ pub fn records_of(file: &[u8]) -> Vec<&[u8]> {
     records.split_off(1)
 }
 
-/// Returns the payload of a network adapter's event, a `MIB_IF_ROW2`: its current address is
-/// 02:00:00:00:00:01, and its permanent address is 02:00:00:00:00:02.
+/// Returns the payload of a network adapter's event, a `MIB_IF_ROW2`. The current address is
+/// 02:00:00:00:00:01, and the permanent address is 02:00:00:00:00:02.
 pub fn network_interface() -> Vec<u8> {
     let text = |text: &str| {
         let mut bytes: Vec<u8> = text.encode_utf16().flat_map(u16::to_le_bytes).collect();

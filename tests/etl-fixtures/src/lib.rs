@@ -1,10 +1,10 @@
-//! Events, records and files that the tests of several crates use, and the comparison with third-party
+//! Events, records and files that several crates' tests use, and the comparison with third-party
 //! decoders.
 
 #![expect(
     clippy::missing_panics_doc,
     clippy::must_use_candidate,
-    reason = "tests alone call these functions, and a panic fails them"
+    reason = "only tests call these functions, and a panic fails the test"
 )]
 
 pub mod decoders;

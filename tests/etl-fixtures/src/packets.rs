@@ -1,4 +1,4 @@
-//! Events of Microsoft-Windows-NDIS-PacketCapture, by the layouts in its published manifests.
+//! Events of Microsoft-Windows-NDIS-PacketCapture, with the layouts in its published manifests.
 
 use etl_file::{EventDescriptor, EventRecord, Guid};
 
@@ -8,9 +8,9 @@ use crate::kernel_records::utf16;
 pub const PROVIDER: Guid = Guid::from_u128(0x2ed6_006e_4729_4609_b423_3ee7_bcd6_78ef);
 /// The keyword of an Ethernet packet.
 pub const ETHERNET: u64 = 0x1;
-/// The keyword of a packet of a wireless WAN.
+/// The keyword of a packet on a wireless WAN.
 pub const WIRELESS_WAN: u64 = 0x200;
-/// The keyword of a packet of a tunnel.
+/// The keyword of a packet in a tunnel.
 pub const TUNNEL: u64 = 0x8000;
 /// The keyword of an 802.11 packet.
 pub const WLAN: u64 = 0x1_0000;
@@ -18,16 +18,16 @@ pub const WLAN: u64 = 0x1_0000;
 pub const START: u64 = 0x4000_0000;
 /// The keyword of a last fragment.
 pub const END: u64 = 0x8000_0000;
-/// The keywords of a packet in one event.
+/// The keywords of a packet that is contained in one event.
 pub const WHOLE: u64 = START | END;
 /// The keyword of a sent packet.
 pub const SEND: u64 = 0x1_0000_0000;
 /// The keyword of a received packet.
 pub const RECEIVE: u64 = 0x2_0000_0000;
-/// The keywords of every event with a packet: data about persons, packet, and the channel.
+/// The keywords of every event that contains a packet: personal data, packet, and the channel.
 const ALWAYS: u64 = 0x8000_0600_0000_0000;
 
-/// Returns an event of an interface, which the thread 68 of the process 85 writes.
+/// Returns an event of an interface, written by the thread 68 of the process 85.
 fn event(id: u16, at: i64, keywords: u64, lower: u32, rest: &[&[u8]]) -> EventRecord {
     let mut user_data = [8_u32, lower].map(u32::to_le_bytes).concat();
     user_data.extend(rest.concat());
@@ -48,20 +48,21 @@ fn event(id: u16, at: i64, keywords: u64, lower: u32, rest: &[&[u8]]) -> EventRe
     }
 }
 
-/// Returns bytes after their number.
+/// Returns bytes, preceded by their number.
 fn sized(bytes: &[u8]) -> Vec<u8> {
     let size = u32::try_from(bytes.len()).expect("few bytes");
     [&size.to_le_bytes(), bytes].concat()
 }
 
-/// Returns the event of a fragment: on an adapter with the interface index 8, above the layer `lower`.
+/// Returns the event of a fragment on an adapter with the interface index 8, above the layer
+/// `lower`.
 pub fn fragment(at: i64, keywords: u64, lower: u32, bytes: &[u8]) -> EventRecord {
-    // The fields of a later system follow: two numbers of 64 bits.
+    // Fields of a later Windows version follow: two 64-bit numbers.
     event(1001, at, keywords, lower, &[&sized(bytes), &[0; 16]])
 }
 
-/// Returns the event that describes the reception of the next 802.11 packet: with the PHY 7, at 2,412 MHz,
-/// -60 dBm and 65 Mbit/s.
+/// Returns the event that describes the reception of the next 802.11 packet: by the PHY 7, at 2,412
+/// MHz, -60 dBm and 65 Mbit/s.
 pub fn reception(at: i64, lower: u32) -> EventRecord {
     let mut context = vec![0x80, 1, 48, 0, 0, 0, 0, 0];
     context.extend([7_u32, 2412, 1].map(u32::to_le_bytes).concat());
@@ -77,7 +78,7 @@ pub fn switched(at: i64, keywords: u64, port: u32, vlan: u32, bytes: &[u8]) -> E
         let texts = [format!("Port-{of}"), format!("NIC-{of}"), "Synthetic".to_owned()];
         [&of.to_le_bytes()[..], &texts.map(|text| utf16(&text)).concat()].concat()
     };
-    // The fifth pointer of the out-of-band data has the VLAN above the priority.
+    // The fifth pointer of the out-of-band data contains the VLAN above the priority.
     let mut oob = vec![0; 8 * 27];
     oob[32..36].copy_from_slice(&(vlan << 4 | 5).to_le_bytes());
     let destinations = [&2_u32.to_le_bytes()[..], &names(91), &names(92)].concat();
@@ -97,7 +98,7 @@ pub fn ipv4(payload: &[u8]) -> Vec<u8> {
     let sum: u32 = words.map(|word| u32::from(u16::from_be_bytes(*word))).sum();
     let sum = u16::try_from((sum & 0xFFFF) + (sum >> 16)).expect("no carry is left");
     header[10..12].copy_from_slice(&(!sum).to_be_bytes());
-    // A checksum of 0 is none.
+    // A checksum of 0 means that there is no checksum.
     [&header[..], &[0x13, 0x88, 0, 53], &length(8), &[0, 0], payload].concat()
 }
 
@@ -108,13 +109,13 @@ pub fn ipv6(payload: &[u8]) -> Vec<u8> {
     [&[0x60, 0, 0, 0], &length[..], &[17, 64], &[0xFD; 16], &[0xFE; 16], &udp].concat()
 }
 
-/// Returns an Ethernet packet with the type of its contents.
+/// Returns an Ethernet packet with this type and contents.
 pub fn ethernet(kind: u16, contents: &[u8]) -> Vec<u8> {
     let addresses = [2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2];
     [&addresses[..], &kind.to_be_bytes(), contents].concat()
 }
 
-/// Returns an 802.11 packet with IPv4, and flags in the second byte of its header.
+/// Returns an 802.11 packet that contains IPv4, with these flags in the second byte of its header.
 pub fn wlan(flags: u8, ip: &[u8]) -> Vec<u8> {
     let header = [&[0x08, flags, 0, 0], &[2; 18][..], &[0x10, 0]].concat();
     [&header[..], &[0xAA, 0xAA, 3, 0, 0, 0, 8, 0], ip].concat()

@@ -47,7 +47,8 @@ struct Strings {
 }
 
 impl Strings {
-    /// Returns the offset of a string, or 0 for none. The string ends with a space, like TDH's.
+    /// Returns the offset of a string, or 0 if it is empty. The string ends with a space, like
+    /// TDH's strings.
     fn put(&mut self, text: &str) -> u32 {
         if text.is_empty() {
             return 0;
@@ -180,7 +181,7 @@ pub fn sample() -> EventInfo {
         opcode: "Half",
         message: "%1 bytes by %2",
         properties: vec![
-            // The byte length of a number is always present.
+            // The length of a number in bytes is always present.
             Property { length: 4, ..plain("Bytes", 8) },
             Property { map: "Kinds", length: 1, ..plain("Kind", 4) },
             Property { map: "Flags", length: 4, ..plain("Options", 20) },
@@ -188,7 +189,7 @@ pub fn sample() -> EventInfo {
             Property { flags: 4, count: 3, length: 2, ..plain("Sizes", 6) },
             Property { flags: 2, length: 3, ..plain("Data", 14) },
             Property { length: 3, ..plain("Tag", 1) },
-            // An array of two structures with two members.
+            // The property is an array of two structures with two members.
             Property { flags: 1 | 0x20, in_type: 9, out_type: 2, count: 2, ..plain("Pairs", 9) },
             plain("Name", 1),
             Property { length: 2, ..plain("First", 6) },

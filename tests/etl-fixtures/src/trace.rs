@@ -1,4 +1,4 @@
-//! Files that the writer creates, with events of both kinds.
+//! Files that the writer creates, with manifest-based and `TraceLogging` events.
 
 use std::io::Cursor;
 use std::path::{Path, PathBuf};
@@ -12,11 +12,11 @@ use etl_file::{
 
 /// The manifest of [`MANIFEST_PROVIDER`].
 pub const MANIFEST: &str = include_str!("sample.man");
-/// Provider of the manifest events; [`MANIFEST`] describes it.
+/// The provider of the manifest-based events. [`MANIFEST`] describes it.
 pub const MANIFEST_PROVIDER: Guid = Guid::from_u128(0x2f4c_8a60_7d1b_4c35_9e02_51a6_0b7c_d8e9);
-/// Provider of the `TraceLogging` events.
+/// The provider of the `TraceLogging` events.
 pub const SELF_DESCRIBING: Guid = Guid::from_u128(0x29d5_a000_45bd_558a_9252_9500_10cc_7465);
-/// Provider group in its traits.
+/// The provider group in the provider's traits.
 pub const GROUP: Guid = Guid::from_u128(0x4aa0_9f40_b4fd_5f91_9ca5_dfdd_f6a3_1cea);
 
 /// The time at which the session of every fixture starts: 2026-01-02 03:04:05 UTC.
@@ -79,7 +79,7 @@ pub fn manifest_event(n: u32, timestamp: i64) -> EventRecord {
     }
 }
 
-/// Returns a `TraceLogging` event of a provider with a group.
+/// Returns a `TraceLogging` event of a provider that belongs to a group.
 pub fn trace_logging_event(n: u32, timestamp: i64) -> EventRecord {
     let traits = traits("Contoso.Sample", Some(GROUP));
     let mut schema = Schema::new("Progress");
@@ -144,27 +144,27 @@ impl Schema {
         Self(blob)
     }
 
-    /// Adds a field with its name and the bytes of its type.
+    /// Adds a field with this name and the bytes of its type.
     pub fn field(&mut self, name: &str, meta: &[u8]) {
         self.0.extend(name.as_bytes());
         self.0.push(0);
         self.0.extend(meta);
     }
 
-    /// Returns the metadata with its size.
+    /// Returns the metadata, preceded by its size.
     pub fn finish(self) -> Vec<u8> {
         sized(self.0)
     }
 }
 
-/// Returns a blob whose first two bytes are its size.
+/// Returns a blob whose first two bytes are set to its size.
 fn sized(mut blob: Vec<u8>) -> Vec<u8> {
     let size = u16::try_from(blob.len()).expect("metadata is small");
     blob[..2].copy_from_slice(&size.to_le_bytes());
     blob
 }
 
-/// Writes a file with `events` events of alternating kinds, on the processors in turn, a
+/// Writes a file with `events` events of alternating kinds, on the processors in turn, one
 /// millisecond apart. Returns the file and the events.
 pub fn file(header: LogFileHeader, events: u32, losses: Losses) -> (Vec<u8>, Vec<EventRecord>) {
     let tick = 10_000;
@@ -200,7 +200,7 @@ pub fn file(header: LogFileHeader, events: u32, losses: Losses) -> (Vec<u8>, Vec
     (bytes.into_inner(), written)
 }
 
-/// A record of a file, with the time by which it is sorted.
+/// A record in a file, with the time by which records are sorted.
 pub trait Recorded {
     /// Returns the time and the record.
     fn record(&self) -> (i64, EncodedRecord);
@@ -250,7 +250,8 @@ pub fn buffer<R: Recorded>(
     buffer
 }
 
-/// Writes a file with these buffers in order. `flushed` is the clock's reading at their flushes.
+/// Writes a file with these buffers in order. `flushed` is the clock's reading when they are
+/// flushed.
 pub fn of_buffers(
     header: LogFileHeader,
     flushed: i64,
@@ -263,7 +264,7 @@ pub fn of_buffers(
     log.finish(Finish::default()).expect("memory takes everything").into_inner()
 }
 
-/// Writes a file with the records of one processor, in as many buffers as they need.
+/// Writes a file with the records of one processor, in as many buffers as the records require.
 pub fn of_records<R: Recorded>(
     header: LogFileHeader,
     flushed: i64,

@@ -57,7 +57,7 @@ fn a_composite_is_the_old_or_the_new_or_everything() {
     });
 }
 
-// R-C5: an update does not change the current enable info, which is in the other slot.
+// R-C5: an update does not change the current enable info, because it writes to the other slot.
 #[test]
 fn during_one_update_a_composite_is_the_old_or_the_new() {
     const FIRST: EnableInfo = enable_info(2, 0x11, 0x1);
@@ -72,21 +72,21 @@ fn during_one_update_a_composite_is_the_old_or_the_new() {
     });
 }
 
-// R-C5: a reader at a higher IRQL can interrupt the writer anywhere and must not wait.
+// R-C5: a reader at a higher IRQL can interrupt the writer anywhere, and must not wait.
 #[test]
 fn the_hot_check_never_mixes_level_and_keyword() {
     model(|| {
         let state = Arc::new(EnableState::new());
         state.enable(enable_info(2, 0x11, 0));
         let writer = spawn(&state, |state| state.enable(enable_info(5, 0x22, 0)));
-        // Only the second state enables level 3, and only the first one keyword 0x11.
+        // Only the second state enables level 3, and only the first state enables keyword 0x11.
         assert!(!state.is_enabled_fast(Level(3), Keyword::from_bits(0x11)));
         writer.join().unwrap();
         assert!(state.is_enabled_fast(Level(3), Keyword::from_bits(0x22)));
     });
 }
 
-// A closing thread waits for the writes in progress; a notification must not let new ones start.
+// A closing thread waits for the writes in progress. A notification must not let new writes start.
 #[test]
 fn the_masks_of_a_closed_state_stay_clear_whatever_notification_comes() {
     model(|| {
@@ -101,8 +101,8 @@ fn the_masks_of_a_closed_state_stay_clear_whatever_notification_comes() {
     });
 }
 
-/// The facades' maximum level is that of the last notification, although another thread that read
-/// an older state may publish at the same time.
+/// The facades' maximum level is the level of the last notification, even if another thread that
+/// read an older state publishes at the same time.
 #[test]
 fn a_published_level_is_never_an_old_one() {
     use loom::sync::atomic::{AtomicBool, Ordering};
@@ -125,15 +125,16 @@ fn a_published_level_is_never_an_old_one() {
     });
 }
 
-/// Makes the current thread write in stripe number `stripe` of `stripes`.
+/// Makes the current thread write in the stripe with index `stripe` of `stripes`.
 fn write_in(stripe: usize, stripes: usize) {
     set_group(stripe);
-    // Otherwise the models would pass after checking only one stripe.
+    // If the stripe were different, the models would pass after checking only one stripe.
     assert_eq!(stack_index::<1>(stripes), stripe);
 }
 
 /// Checks that writers in the stripes with these numbers never use the handle after the closing
-/// thread has released it. Before that, this thread releases it and takes it back `rounds` times.
+/// thread has released it. Before that, this thread releases the handle and restores it `rounds`
+/// times.
 fn check_rundown<const N: usize, const WRITERS: usize>(places: [usize; WRITERS], rounds: u64)
 where
     Rundown<[Stripe; N]>: Send + Sync,
@@ -143,7 +144,7 @@ where
         // The cell is the handle: loom reports unordered accesses to it.
         let shared = Arc::new((Rundown::<[Stripe; N]>::new(), UnsafeCell::new(0_u64)));
         let rundown: &Rundown = &shared.0;
-        // SAFETY: no other thread has the cell yet.
+        // SAFETY: no other thread can access the cell yet.
         shared.1.with_mut(|handle| unsafe { *handle = 7 });
         rundown.open(true);
         let writers = places.map(|place| {
@@ -151,7 +152,7 @@ where
             thread::spawn(move || {
                 write_in(place, N);
                 let rundown: &Rundown = &shared.0;
-                // Takes the fast path, or the slow path if the slot is taken, like a write.
+                // This takes the fast path or, if the slot is taken, the slow path, like a write.
                 if let Some(_guard) = rundown.enter_fast().or_else(|| rundown.enter()) {
                     // SAFETY: the guard keeps the handle from being released.
                     let handle = shared.1.with(|handle| unsafe { *handle });
@@ -208,7 +209,8 @@ fn a_write_sees_what_was_stored_before_the_rundown_was_opened() {
     });
 }
 
-/// Concurrent notifications, which ETW is not known to send, disable no event that either enables.
+/// Concurrent notifications, which ETW is not known to send, do not disable an event that either
+/// notification enables.
 #[test]
 fn notifications_that_overlap_disable_no_event() {
     const FIRST: EnableInfo = enable_info(2, 0x11, 0x1);
@@ -221,7 +223,7 @@ fn notifications_that_overlap_disable_no_event() {
         let known = [FIRST, SECOND, EnableInfo::EVERYTHING];
         let info = state.enable_info().unwrap();
         assert!(known.contains(&info), "{info:?}");
-        // The masks and the enable info come from the same notification, or pass everything.
+        // The masks and the enable info come from the same notification, or they pass everything.
         let passes =
             |level, keyword| state.is_enabled_fast(Level(level), Keyword::from_bits(keyword));
         assert_eq!(passes(2, 0x11), info.match_any.bits() & 0x11 != 0);
@@ -317,7 +319,7 @@ extern "system" fn EtwWriteEx(
     0
 }
 
-/// Held by the test that currently uses the routines.
+/// The lock that the test that currently uses the routines holds.
 static TURN: Mutex<()> = Mutex::new(());
 
 /// The default maximum number of preemptions of a thread.
@@ -329,7 +331,7 @@ fn more_preemptions() -> Option<usize> {
     setting.map(|text| text.parse().expect("WDK_ETW_PREEMPTIONS must be a number"))
 }
 
-/// Checks a model of a single part; tries every interleaving if the setting exceeds the default.
+/// Checks a model of a single part. Tries every interleaving if the setting exceeds the default.
 fn model(body: impl Fn() + Sync + Send + 'static) {
     let mut builder = Builder::new();
     builder.preemption_bound = more_preemptions().is_none().then_some(PREEMPTIONS);
@@ -438,11 +440,11 @@ fn a_rate_limit_admits_each_nth_occurrence_exactly_once() {
         let other = spawn(&shared, count);
         let here = count(&shared);
         let other = other.join().unwrap();
-        // Admits two of four occurrences, and one of two.
+        // The first limit admits two of four occurrences, and the second admits one of two.
         assert_eq!((here.0 + other.0, here.1 + other.1), (2, 1));
         assert_eq!((shared.1.left_out(), shared.2.left_out()), (2, 1));
-        // The provider counts the dropped occurrences before the last admitted one, and all dropped
-        // ones of the other limit.
+        // The provider counts the occurrences that were dropped before the last admitted one, and
+        // all dropped occurrences of the other limit.
         assert_eq!(shared.0.statistics().left_out, 2);
     });
 }

@@ -1,4 +1,4 @@
-//! Model checker tests of the tables in `wdk-etw-tracing`.
+//! Model checker tests for the tables in `wdk-etw-tracing`.
 
 #![cfg(loom)]
 
@@ -42,7 +42,7 @@ fn spans_of_two_threads_have_slots_of_their_own() {
     });
 }
 
-/// Dropping the last of two handles, on whichever thread, closes the span exactly once.
+/// Dropping the last of two handles, on either thread, closes the span exactly once.
 #[test]
 fn the_last_handle_closes_a_span_once() {
     loom::model(|| {
@@ -71,7 +71,7 @@ fn the_last_handle_closes_a_span_once() {
 }
 
 /// A key that outlives its span, such as an explicit parent that is closed at the same time, finds
-/// the span or nothing, but never the slot's next span or a mixture of both.
+/// the span or nothing, but never the slot's next span or a mixture of the two spans.
 #[test]
 fn an_old_key_never_finds_the_next_span() {
     loom::model(|| {

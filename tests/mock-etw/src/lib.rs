@@ -1,10 +1,10 @@
-//! Mock ETW routines of ntoskrnl.exe, which record calls, fail on demand and send notifications.
+//! Mock ETW routines of ntoskrnl.exe. They record calls, fail on demand and send notifications.
 //! Only one test uses them at a time.
 
 #![allow(
     clippy::missing_panics_doc,
     clippy::must_use_candidate,
-    reason = "a panic fails the test that calls, and tests discard the calls that they do not check"
+    reason = "a panic fails the calling test, and tests discard the calls that they do not check"
 )]
 #![allow(clippy::significant_drop_tightening, reason = "a routine's state is locked while it runs")]
 
@@ -37,15 +37,15 @@ pub const ENABLE: u32 = 1;
 /// `EVENT_CONTROL_CODE_CAPTURE_STATE`.
 pub const CAPTURE_STATE: u32 = 2;
 
-/// `EventProviderBinaryTrackInfo`, which takes no information.
+/// `EventProviderBinaryTrackInfo`, which has no information.
 const BINARY_TRACK_INFO: i32 = 0;
-/// `EventProviderSetTraits`, which is allowed once for each registration.
+/// `EventProviderSetTraits`, which is allowed only once for each registration.
 const SET_TRAITS: i32 = 2;
 
 type Callback =
     unsafe extern "system" fn(*const Guid, u32, u8, u64, u64, *const c_void, *mut c_void);
 
-/// A text that repeats a part endlessly, and counts the repetitions.
+/// A value whose formatting repeats a string endlessly, and counts the repetitions.
 pub struct Endless<'a>(pub &'a Cell<usize>, pub &'static str);
 
 impl fmt::Display for Endless<'_> {
@@ -74,9 +74,9 @@ pub enum Call {
     Allocate(u64, usize, u32),
     /// `ExFreePoolWithTag`, with the tag.
     Free(u32),
-    /// `DbgPrint`, with the text.
+    /// `DbgPrint`, with the string.
     Print(String),
-    /// `DbgPrintEx`, with the component, the level and the text.
+    /// `DbgPrintEx`, with the component, the level and the string.
     PrintEx(u32, u32, String),
 }
 
@@ -100,7 +100,7 @@ pub struct Written {
 }
 
 impl Written {
-    /// Returns the event's data, from all its data descriptors.
+    /// Returns the event's data, from all data descriptors.
     pub fn content(&self) -> Vec<u8> {
         self.of_kind(0).unwrap_or_default()
     }
@@ -110,14 +110,14 @@ impl Written {
         self.of_kind(1).map(|metadata| Schema::parse_trace_logging(&metadata).unwrap())
     }
 
-    /// Returns the bytes of all data descriptors of a type.
+    /// Returns the bytes of all data descriptors of this type.
     fn of_kind(&self, kind: u8) -> Option<Vec<u8>> {
         let bytes = self.data.iter().filter(|(of, _)| *of == kind).map(|(_, bytes)| &**bytes);
         bytes.map(<[u8]>::to_vec).reduce(|all, more| [all, more].concat())
     }
 
     /// Returns the values that `schema` finds in the event's data, with their names. Panics unless
-    /// they are all of the data.
+    /// the values cover all data.
     pub fn values(&self, schema: &Schema) -> Vec<(String, Value)> {
         let Payload { fields, error, leftover, .. } =
             schema.decode(&self.content(), PointerSize::Eight);
@@ -125,13 +125,13 @@ impl Written {
         fields.into_iter().map(|(name, value)| (name.to_string(), value)).collect()
     }
 
-    /// Returns the fields that `schema` finds in the event's data, as text.
+    /// Returns the fields that `schema` finds in the event's data, as strings.
     pub fn fields(&self, schema: &Schema) -> Vec<String> {
         let values = self.values(schema).into_iter();
         values.map(|(name, value)| format!("{name}={value}")).collect()
     }
 
-    /// Returns the name of a `TraceLogging` event, and its fields as text.
+    /// Returns the name of a `TraceLogging` event, and its fields as strings.
     pub fn described(&self) -> (String, Vec<String>) {
         let schema = self.schema().expect("a TraceLogging event");
         let fields = self.fields(&schema);
@@ -139,7 +139,7 @@ impl Written {
     }
 }
 
-/// A block of pool. It owns no `Box`, which would have to be the only pointer to its memory.
+/// A pool block. It owns no `Box`, because a `Box` would have to be the only pointer to its memory.
 pub struct Block {
     start: usize,
     bytes: usize,
@@ -150,12 +150,12 @@ impl Drop for Block {
     fn drop(&mut self) {
         let start = std::ptr::with_exposed_provenance_mut::<u8>(self.start);
         let block = std::ptr::slice_from_raw_parts_mut(start, self.bytes);
-        // SAFETY: the block is a box's, and this is the end of its only owner.
+        // SAFETY: the memory belongs to a box, and its only owner is being dropped.
         drop(unsafe { Box::from_raw(block) });
     }
 }
 
-/// The state and the behaviour of the routines.
+/// The state and the behavior of the routines.
 #[derive(Default)]
 pub struct Etw {
     /// The calls that no test has fetched yet.
@@ -206,13 +206,13 @@ impl Etw {
     }
 }
 
-// These locks are not the standard library's, because ThreadSanitizer sees only code that is
+// These locks do not come from the standard library, because ThreadSanitizer sees only code that is
 // compiled for it.
 static ETW: Mutex<Option<Etw>> = Mutex::new(None);
 /// Signaled when writes are no longer held.
 static LET_GO: Condvar = Condvar::new();
 static TURN: Mutex<()> = Mutex::new(());
-/// Held during a notification, for which `EtwUnregister` waits.
+/// A lock that is held during a notification. `EtwUnregister` waits for it.
 static NOTIFYING: Mutex<()> = Mutex::new(());
 
 fn with<R>(body: impl FnOnce(&mut Etw) -> R) -> R {
@@ -220,8 +220,8 @@ fn with<R>(body: impl FnOnce(&mut Etw) -> R) -> R {
     body(etw.get_or_insert_with(Etw::default))
 }
 
-/// A test's exclusive use of the routines, which are reset first. Dropping it unregisters the
-/// provider that the test began with.
+/// A test's exclusive use of the routines, which are reset when the test's turn begins. Dropping it
+/// unregisters the test's first provider.
 pub struct Turn {
     provider: Option<&'static Provider>,
     _held: MutexGuard<'static, ()>,
@@ -275,7 +275,8 @@ pub fn registered(provider: &'static Provider) -> Turn {
     etw
 }
 
-/// Waits for the turn of the calling test, registers its provider, and enables events up to a level.
+/// Waits for the turn of the calling test, registers its provider, and enables its events up to
+/// this level.
 pub fn enabled(provider: &'static Provider, level: u8) -> Turn {
     let etw = registered(provider);
     etw.notify(ENABLE, level, 0, 0);
@@ -285,13 +286,13 @@ pub fn enabled(provider: &'static Provider, level: u8) -> Turn {
 
 #[allow(clippy::unused_self, reason = "only the test that holds the turn may use them")]
 impl Turn {
-    /// Changes the behaviour of the routines.
+    /// Changes the behavior of the routines.
     pub fn set(&self, change: impl FnOnce(&mut Etw)) {
         with(change);
         LET_GO.notify_all();
     }
 
-    /// Waits until the routines' state satisfies a condition.
+    /// Waits until the state of the routines satisfies a condition.
     pub fn wait_until(&self, reached: impl Fn(&Etw) -> bool) {
         while !with(|etw| reached(etw)) {
             std::thread::yield_now();
@@ -321,7 +322,7 @@ impl Turn {
         call(callback, context, code, level, any, all);
     }
 
-    /// Notifies the provider if one is registered. Its registration does not end during the
+    /// Notifies the provider if one is registered. The registration does not end during the
     /// notification.
     pub fn notify_if_registered(&self, code: u32, level: u8, any: u64, all: u64) {
         let _notifying = NOTIFYING.lock();
@@ -330,7 +331,8 @@ impl Turn {
         }
     }
 
-    /// Notifies with a source and a filter, which are overwritten before the function returns.
+    /// Sends a notification with a source and a filter. Both are overwritten before the function
+    /// returns.
     pub fn notify_filtered(&self, mut source: Guid, kind: u32, filter: &[u8]) {
         let registered = with(|etw| etw.registered);
         let (callback, context) = registered.expect("a provider is registered");
@@ -340,7 +342,7 @@ impl Turn {
             size: u32::try_from(bytes.len()).unwrap(),
             kind,
         };
-        // SAFETY: the callback and context are those that the crate registered.
+        // SAFETY: the crate registered the callback and the context.
         unsafe {
             callback(
                 &raw const source,
@@ -369,7 +371,7 @@ struct Filter {
 
 fn call(callback: Callback, context: usize, code: u32, level: u8, any: u64, all: u64) {
     let source = Guid::NULL;
-    // SAFETY: the callback and context are those that the crate registered.
+    // SAFETY: the crate registered the callback and the context.
     unsafe {
         callback(
             &raw const source,
@@ -383,7 +385,7 @@ fn call(callback: Callback, context: usize, code: u32, level: u8, any: u64, all:
     }
 }
 
-/// Sets a registration's traits without the provider.
+/// Sets a registration's traits, bypassing the provider.
 pub fn set_traits(handle: u64) {
     with(|etw| etw.with_traits.push(handle));
 }
@@ -438,7 +440,7 @@ extern "system" fn EtwSetInformation(
     information: *const u8,
     length: u32,
 ) -> i32 {
-    // A routine without information gets a null pointer, not the address of an empty slice.
+    // A call without information must pass null, not the dangling address of an empty slice.
     assert_eq!(information.is_null(), length == 0, "{information:?}");
     let blob = if information.is_null() {
         &[]
@@ -494,7 +496,7 @@ extern "system" fn EtwWriteEx(
             let descriptor = unsafe { descriptor.read() };
             assert_eq!((descriptor.reserved_1, descriptor.reserved_2), (0, 0));
             let start = descriptor.address as *const u8;
-            // A descriptor of no bytes may have a null address.
+            // A descriptor of zero bytes can have a null address.
             let bytes = if start.is_null() && descriptor.size == 0 {
                 &[]
             } else {
@@ -604,7 +606,7 @@ extern "C" fn DbgPrintEx(
     0
 }
 
-/// Returns the text of a message, whose format is `%s`.
+/// Returns the string in a message whose format is `%s`.
 fn formatted(format: *const c_char, text: *const c_char) -> String {
     // SAFETY: the library passes strings that end with NUL.
     let [format, text] = [format, text].map(|text| unsafe { CStr::from_ptr(text) });

@@ -12,7 +12,7 @@ pub enum Value {
     Flag(bool),
     /// A number.
     Number(u64),
-    /// Text; statuses and masks are hexadecimal digits after `0x`.
+    /// A string. Statuses and masks are hexadecimal digits after `0x`.
     Text(String),
 }
 

@@ -25,7 +25,7 @@ const NONE_MEASURED: &str = "
 **No Windows build has been probed yet.** The columns of Windows builds appear here with their answers files.
 ";
 
-/// Returns the page's text in Markdown, with a column for each system.
+/// Returns the page in Markdown, with a column for each system.
 #[must_use]
 pub fn document(systems: &[Answers]) -> String {
     let mut text = HEAD.to_owned();

@@ -14,16 +14,16 @@ use crate::{
     list::probes,
 };
 
-/// The version of the files.
+/// The supported version of the files.
 const VERSION: u64 = 1;
 
 /// The key for the reason why a probe was not run.
 const NOT_ASKED: &str = "not_asked";
 
-/// Reasons why a text is not a valid answers file.
+/// The reasons why a string is not a valid answers file.
 #[derive(Debug, thiserror::Error)]
 pub enum AnswersError {
-    /// The text is not JSON, or does not have the form of an answers file.
+    /// The string is not JSON, or does not have the form of an answers file.
     #[error("this is not an answers file: {0}")]
     Malformed(#[from] serde_json::Error),
     /// The file has another version.
@@ -38,7 +38,7 @@ pub enum AnswersError {
     /// An answer has neither values nor a reason.
     #[error("the answer to `{0}` is empty; expected values, or \"not_asked\" with the reason")]
     Empty(String),
-    /// An answer has both values and a reason why it has none, or the reason is not text.
+    /// An answer has both values and a reason why it has no values, or the reason is not a string.
     #[error(
         "the answer to `{0}` has an invalid \"not_asked\", which must be its only entry, and text"
     )]
@@ -54,7 +54,7 @@ struct File {
     answers: BTreeMap<String, Values>,
 }
 
-/// The part of the format that all versions share.
+/// The part of the format that is the same in all versions.
 #[derive(Deserialize)]
 struct Version {
     version: u64,
@@ -65,8 +65,8 @@ impl Answers {
     ///
     /// # Errors
     ///
-    /// Returns an error if the text is not an answers file of this version, or answers a probe
-    /// that does not exist.
+    /// Returns an error if the string is not an answers file of this version, or if it answers a
+    /// probe that does not exist.
     pub fn read(text: &str) -> Result<Self, AnswersError> {
         let Version { version } = serde_json::from_str(text)?;
         if version != VERSION {
@@ -89,8 +89,8 @@ impl Answers {
         Ok(Self { system: file.system, answers })
     }
 
-    /// Writes the file, replacing it atomically: the text is on disk before it gets the file's
-    /// name.
+    /// Writes the file, replacing it atomically: the contents are on disk before they receive the
+    /// file's name.
     ///
     /// # Errors
     ///
@@ -107,11 +107,11 @@ impl Answers {
         fs::rename(new, path)
     }
 
-    /// Returns the text of the file.
+    /// Returns the contents of the file.
     ///
     /// # Errors
     ///
-    /// Returns an error if serialization fails, which it does for no answer.
+    /// Returns an error if serialization fails. Serialization does not fail for any answer.
     pub fn write(&self) -> Result<String, AnswersError> {
         let values = |answer: &Answer| match answer {
             Answer::Found(values) => values.clone(),

@@ -20,9 +20,9 @@ pub struct Thread {
 /// The configuration of a session that writes to a file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SessionPlan {
-    /// The size of a buffer in kilobytes; 0 for 64.
+    /// The size of a buffer in kilobytes; 0 means 64.
     pub buffer_kb: u32,
-    /// True for the minimum number of buffers, which a burst fills faster than they are written.
+    /// Set to use the minimum number of buffers. A burst fills them faster than they are written.
     pub few_buffers: bool,
     /// `EVENT_TRACE_INDEPENDENT_SESSION_MODE`.
     pub independent: bool,
@@ -56,7 +56,7 @@ pub struct Completed {
     pub output: Vec<u8>,
 }
 
-/// The events of the driver's provider recorded by a session.
+/// The events of the driver's provider that a session recorded.
 #[derive(Clone, Debug, Default)]
 pub struct Recorded {
     /// The events, by time.
@@ -90,7 +90,7 @@ impl Recorded {
 /// A system to probe: it runs the driver `etw-probes-driver` and controls sessions.
 #[expect(
     clippy::missing_errors_doc,
-    reason = "a sentence of each operation describes its errors; a section each would hide the operations"
+    reason = "one sentence per operation describes its errors; separate sections would hide the operations"
 )]
 pub trait Host {
     /// Returns the system. Fails if the system cannot be identified.
@@ -126,7 +126,7 @@ pub trait Host {
         id: Option<Guid>,
     ) -> Result<(), HostError>;
 
-    /// Asks a provider or group to write its state. Fails with the error of `EnableTraceEx2`.
+    /// Requests that a provider or group write its state. Fails with the error of `EnableTraceEx2`.
     fn capture_state(&mut self, session: Session, source: Source) -> Result<(), HostError>;
 
     /// Sets or clears the activity of the thread that sends requests.
@@ -137,8 +137,8 @@ pub trait Host {
     /// Fails with the error of `EventAccessControl`.
     fn deny_group(&mut self, group: Guid) -> Result<(), HostError>;
 
-    /// Waits; on the stand-in kernel, advances its clock.
-    /// Fails if the system crashes in the meantime.
+    /// Waits. On the stand-in kernel, advances the kernel's clock. Fails if the system crashes in
+    /// the meantime.
     fn pass(&mut self, time: Duration) -> Result<(), HostError>;
 
     /// Stops sessions and undoes a probe's changes, so that the next probe starts with the

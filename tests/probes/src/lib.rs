@@ -1,9 +1,10 @@
 //! Probes of undocumented ETW behavior, and the stages that run them on any host.
 //!
-//! A [`Probe`] contains its text, the documented answer, and the stand-in kernel's assumption.
-//! Its stage asks a [`Host`], which runs the driver `etw-probes-driver` and controls sessions: the
-//! stand-in kernel (`StandIn`, on x86-64 Linux) or a Windows machine (the sample client's command
-//! `probes`). [`ask`] runs all probes, and returns the [`Answers`], one JSON file for each system.
+//! A [`Probe`] contains its question, the documented answer, and the stand-in kernel's assumption.
+//! Its stage asks a [`Host`], which runs the driver `etw-probes-driver` and controls sessions. A
+//! host is the stand-in kernel (`StandIn`, on x86-64 Linux) or a Windows machine (the sample
+//! client's command `probes`). [`ask`] runs all probes, and returns the [`Answers`], one JSON file
+//! for each system.
 
 mod answers;
 mod document;

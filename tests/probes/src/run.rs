@@ -16,8 +16,8 @@ use crate::{
 ///
 /// # Errors
 ///
-/// Returns an error if the system cannot be identified. If a probe's stage fails, the probe
-/// counts as not asked, with the reason as its answer.
+/// Returns an error if the system cannot be identified. If a probe's stage fails, the probe counts
+/// as not run, with the reason as its answer.
 pub fn ask(
     host: &mut dyn Host,
     progress: &mut dyn FnMut(&Probe, &Answer),
@@ -25,11 +25,11 @@ pub fn ask(
     ask_some(host, probes(), progress)
 }
 
-/// Runs some probes like [`ask`].
+/// Runs the given probes. See [`ask`].
 ///
 /// # Errors
 ///
-/// Fails as [`ask`] does.
+/// Returns an error in the cases that [`ask`] lists.
 pub fn ask_some<'a>(
     host: &mut dyn Host,
     probes: impl Iterator<Item = &'a Probe>,
@@ -45,11 +45,11 @@ pub fn ask_some<'a>(
     Ok(Answers { system, answers })
 }
 
-/// Runs some probes, and calls `save` after each one, so that no answer is lost in a bugcheck.
+/// Runs the given probes, and calls `save` after each, so that a bugcheck loses no answer.
 ///
-/// The answers are added to the existing ones. Before a risky probe runs, an entry is saved that
-/// says that it did not return; the probe's answer replaces the entry. `progress` receives each
-/// probe before and after it runs.
+/// The answers are added to the existing answers. Before a risky probe runs, an entry is saved
+/// which states that the probe did not return; the probe's answer replaces the entry. `progress`
+/// receives each probe before and after it runs.
 ///
 /// # Errors
 ///
@@ -76,7 +76,7 @@ pub fn ask_saving<'a, E>(
     Ok(())
 }
 
-/// The reason that is saved for a risky probe while it runs, and remains after a bugcheck.
+/// The reason that is saved for a risky probe before it runs, and that remains after a bugcheck.
 const DID_NOT_RETURN: &str = "did not return";
 
 /// Runs a probe, and restores the host's state.
@@ -106,7 +106,7 @@ mod tests {
         host::{Completed, Enabling, Recorded, SessionPlan, Thread},
     };
 
-    /// A system on which nothing works.
+    /// A system on which every operation fails.
     struct Nothing;
 
     fn error() -> HostError {

@@ -1,4 +1,4 @@
-//! The operations that probes use: those of the host, and named operations of the driver.
+//! The operations that probes use: the host's operations, and named operations of the driver.
 
 use std::time::Duration;
 
@@ -24,7 +24,7 @@ pub const NO_MEMORY: u32 = 0xC000_0017;
 pub const GROUP: Guid =
     Guid::new(0x1f0e_7d2a, 0x52c1, 0x4e0b, [0xb3, 0x5d, 0x0c, 0x77, 0x1a, 0x90, 0x4e, 0x26]);
 
-/// The group that registrations may not join.
+/// The group that registrations are not allowed to join.
 pub const DENIED_GROUP: Guid =
     Guid::new(0x1f0e_7d2a, 0x52c1, 0x4e0b, [0xb3, 0x5d, 0x0c, 0x77, 0x1a, 0x90, 0x4e, 0x27]);
 
@@ -106,7 +106,7 @@ pub struct Write {
 }
 
 impl Default for Write {
-    /// Returns one event of level 4 and keyword 1 without data.
+    /// Returns one event with level 4 and keyword 1, without data.
     fn default() -> Self {
         Self {
             slot: 0,
@@ -132,7 +132,7 @@ pub struct Written {
     pub failed: u64,
 }
 
-/// The host of a probe, with the driver's operations.
+/// The host of a probe, and the driver's operations.
 pub struct Stage<'a> {
     /// The host.
     pub host: &'a mut dyn Host,
@@ -143,12 +143,12 @@ pub fn error(what: impl Into<String>) -> HostError {
 }
 
 impl<'a> Stage<'a> {
-    /// Returns a stage on a host.
+    /// Returns a stage for a host.
     pub fn new(host: &'a mut dyn Host) -> Self {
         Self { host }
     }
 
-    /// Sends a request to the driver. `bytes` follow the request.
+    /// Sends a request to the driver. `bytes` are the bytes that follow the [`Ask`].
     pub fn ask(&mut self, ask: Ask, bytes: &[u8]) -> Result<Reply, HostError> {
         let input = [ask.as_bytes(), bytes].concat();
         let completed =
@@ -178,7 +178,7 @@ impl<'a> Stage<'a> {
         Ok(reply)
     }
 
-    /// Ends all registrations and forgets all callbacks.
+    /// Ends all registrations, and discards all recorded callbacks.
     pub fn reset(&mut self) -> Result<(), HostError> {
         self.ask_for(operation::RESET, 0, 0).map(|_| ())
     }
@@ -189,7 +189,7 @@ impl<'a> Stage<'a> {
         self.ask(ask, &[])
     }
 
-    /// Requests an operation in a place from the driver.
+    /// Requests that the driver perform an operation in this context.
     pub fn ask_in(&mut self, place: u32, operation: u32, form: u32) -> Result<Reply, HostError> {
         let ask = Ask { operation, place, form, ..Ask::default() };
         self.ask(ask, &[])
@@ -221,8 +221,8 @@ impl<'a> Stage<'a> {
         Ok(self.ask(ask, bytes)?.statuses[0])
     }
 
-    /// Sets information for a registration without bytes, with one of
-    /// `etw_probes_interface::pointer`, and returns the status.
+    /// Sets information for a registration, passing one of `etw_probes_interface::pointer` instead
+    /// of bytes. Returns the status.
     pub fn set_pointer(&mut self, slot: u32, class: u32, pointer: u64) -> Result<u32, HostError> {
         let ask = Ask {
             operation: operation::SET_INFORMATION,
@@ -259,11 +259,9 @@ impl<'a> Stage<'a> {
             ))
         })?;
         let count = usize::try_from(table.count).unwrap_or(usize::MAX);
-        table
-            .callbacks
-            .get(..count)
-            .map(<[Callback]>::to_vec)
-            .ok_or_else(|| error(format!("the driver received {count} callbacks, too many")))
+        table.callbacks.get(..count).map(<[Callback]>::to_vec).ok_or_else(|| {
+            error(format!("the driver reports {count} callbacks, more than fit in its reply"))
+        })
     }
 
     /// Returns the last enable callback.
@@ -302,7 +300,7 @@ impl<'a> Stage<'a> {
         })
     }
 
-    /// Writes an event, retrying while the session has no free buffer, and returns the status.
+    /// Writes an event, retrying while the session has no free buffer. Returns the status.
     pub fn write_patiently(&mut self, write: Write) -> Result<u32, HostError> {
         const TRIES: u32 = 20;
         const PAUSE: Duration = Duration::from_millis(50);
@@ -318,7 +316,7 @@ impl<'a> Stage<'a> {
     }
 
     /// Returns the largest payload size with which a write succeeds, and the status for one byte
-    /// more. `low` succeeds and `high` fails.
+    /// more. The size `low` must succeed, and `high` must fail.
     pub fn largest_payload(
         &mut self,
         write: Write,
@@ -351,19 +349,19 @@ impl<'a> Stage<'a> {
         self.host.start_session(SessionPlan::default())
     }
 
-    /// Starts a session that enables the provider at a level.
+    /// Starts a session that enables the provider at this level.
     pub fn enabled(&mut self, level: u8) -> Result<Session, HostError> {
         self.enabled_by(SessionPlan::default(), level)
     }
 
-    /// Starts a session with this plan that enables the provider at a level.
+    /// Starts a session with this plan that enables the provider at this level.
     pub fn enabled_by(&mut self, plan: SessionPlan, level: u8) -> Result<Session, HostError> {
         let session = self.host.start_session(plan)?;
         self.enable(session, provider(), level)?;
         Ok(session)
     }
 
-    /// Enables a provider or group at a level.
+    /// Enables a provider or group at this level.
     pub fn enable(&mut self, session: Session, source: Source, level: u8) -> Result<(), HostError> {
         let enabling = Enabling { level, ..Enabling::default() };
         self.host.enable(session, source, &enabling)

@@ -23,7 +23,7 @@ const CLIENT: Identity = Identity { process: 4242, thread: 4244 };
 /// A host that runs the driver's image in the stand-in kernel.
 pub struct StandIn {
     kernel: Kernel,
-    /// The device's open file, the device and the driver, in the order of closing them.
+    /// The device's open file, the device and the driver, in the order in which they are closed.
     loaded: Option<(File, Device, Driver)>,
     folder: TempDir,
     sessions: Slots<SessionHandle>,
@@ -36,8 +36,8 @@ impl StandIn {
     ///
     /// # Errors
     ///
-    /// Returns an error if the driver does not load or its device does not open, or if the folder
-    /// for the sessions' files cannot be created.
+    /// Returns an error if the driver cannot be loaded or its device cannot be opened, or if the
+    /// folder for the sessions' files cannot be created.
     pub fn new(image: &Path, config: KernelConfig) -> Result<Self, HostError> {
         let folder = tempfile::tempdir()
             .map_err(|why| error(format!("cannot create a temporary folder for traces: {why}")))?;
@@ -126,7 +126,8 @@ impl Host for StandIn {
             ..config
         })?;
         if plan.few_buffers {
-            // The stand-in kernel's writer thread keeps up with any burst, so it is paused.
+            // The stand-in kernel's writer thread keeps up with any burst, so it is paused to cause
+            // losses.
             self.kernel.hold_writer(handle, true)?;
         }
         Ok(Session(self.sessions.add(handle)))

@@ -25,7 +25,7 @@ fn folder() -> PathBuf {
     etw_test_support::root().join("standin-kernel/answers")
 }
 
-/// Returns the stand-in kernel's answers under a configuration.
+/// Returns the stand-in kernel's answers with a configuration.
 fn answers_of(config: KernelConfig) -> Answers {
     let mut host = StandIn::new(&driver(), config).unwrap();
     let answers = ask(&mut host, &mut |_, _| {}).unwrap();
@@ -80,7 +80,7 @@ fn the_stand_in_kernel_configured_like_a_file_answers_like_the_file() {
     assert!(files.contains_key("stand-in"));
     for (name, text) in files {
         let then = Answers::read(&text).unwrap_or_else(|error| panic!("{name}: {error}"));
-        // The stand-in kernel has one architecture.
+        // The stand-in kernel has only one architecture.
         let named = if name == "stand-in" {
             then.system.build.clone()
         } else {
@@ -102,8 +102,7 @@ fn the_stand_in_kernel_configured_like_a_file_answers_like_the_file() {
     }
 }
 
-/// Returns a named configuration for each setting, in which only that setting differs from its
-/// default.
+/// Returns named configurations. In each, only one setting differs from its default.
 fn changed() -> Vec<(&'static str, UnspecifiedBehaviour)> {
     let default = UnspecifiedBehaviour::default();
     let mut all = Vec::new();
@@ -230,7 +229,7 @@ fn the_reference_lists_the_probes_and_answers() {
 
 #[test]
 fn every_open_point_and_every_doubtful_statement_is_probed() {
-    /// The doubtful statements that no probe can test, with reasons.
+    /// The doubtful statements that no probe can test, with the reasons.
     const NOT_ASKED: [(&str, &str); 4] = [
         ("ETW-1.3.5", "a failure for lack of memory cannot be caused"),
         ("ETW-1.3.24", "an invalid handle may be an address that the system reads"),
@@ -242,7 +241,7 @@ fn every_open_point_and_every_doubtful_statement_is_probed() {
     let asked: BTreeSet<&str> = probes().flat_map(|probe| &probe.about).copied().collect();
     let mut defined = BTreeSet::new();
     let mut missing = Vec::new();
-    // A statement extends from its anchor to the next one.
+    // A statement extends from its anchor to the next anchor.
     for statement in text.split("<a id=\"").skip(1) {
         let Some((anchor, rest)) = statement.split_once('"') else {
             continue;

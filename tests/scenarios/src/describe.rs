@@ -1,8 +1,8 @@
-//! The one-line text form of an event, for comparisons and for logs.
+//! The one-line form of an event, for comparisons and for logs.
 
 use etl_file::Decoded;
 
-/// Formats an event of a trace on one line, with the number of bytes that were not decoded.
+/// Formats an event of a trace on one line, including the number of bytes that were not decoded.
 pub fn describe_decoded(event: &Decoded) -> String {
     let descriptor = event.descriptor;
     let mut fields: Vec<String> =

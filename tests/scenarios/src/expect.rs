@@ -16,7 +16,7 @@ pub struct ExpectError {
     pub got: String,
 }
 
-/// Compares the events of a trace with the expected ones, each on a line, in order.
+/// Compares the events of a trace with the expected events, each on one line, in order.
 ///
 /// # Errors
 ///

@@ -99,14 +99,14 @@ pub struct Slots<T> {
 }
 
 impl<T> Slots<T> {
-    /// Returns an empty list. Errors about a missing element use both texts: "session 3 is not
-    /// running".
+    /// Returns an empty list. Errors about a missing element combine the two strings: "session 3 is
+    /// not running".
     #[must_use]
     pub const fn new(what: &'static str, is_gone: &'static str) -> Self {
         Self { all: Vec::new(), what, is_gone }
     }
 
-    /// Returns the number that the next element gets.
+    /// Returns the number of the next element.
     #[must_use]
     pub const fn next(&self) -> usize {
         self.all.len()
@@ -131,13 +131,13 @@ impl<T> Slots<T> {
     ///
     /// # Errors
     ///
-    /// Fails as [`Self::get`] does.
+    /// Fails in the cases that [`Self::get`] lists.
     pub fn take(&mut self, number: usize) -> Result<T, HostError> {
         let taken = self.all.get_mut(number).and_then(Option::take);
         taken.ok_or_else(|| self.gone(number))
     }
 
-    /// Removes all elements. The numbers begin again.
+    /// Removes all elements. The numbers start again.
     pub fn drain(&mut self) -> impl Iterator<Item = T> + '_ {
         self.all.drain(..).flatten()
     }
@@ -156,8 +156,8 @@ pub struct Seen {
     pub traits: Option<ProviderTraits>,
 }
 
-/// The events of the sample driver's and the client's providers that a session recorded, in the
-/// order of time.
+/// The events of the sample driver's and the client's providers that a session recorded, ordered by
+/// time.
 #[derive(Clone, Debug, Default)]
 pub struct Recording {
     /// The events.
@@ -203,7 +203,7 @@ const PROVIDER_TRAITS: u16 = 12;
 /// sends requests to the sample driver's device.
 #[expect(
     clippy::missing_errors_doc,
-    reason = "a sentence of each operation describes its errors; a section each would hide the operations"
+    reason = "one sentence per operation describes its errors; separate sections would hide the operations"
 )]
 pub trait Host {
     /// Loads the driver and adds its device. Fails if the driver or the system fails.
@@ -231,7 +231,7 @@ pub trait Host {
     /// Disables a provider or group. Fails with the error of `EnableTraceEx2`.
     fn disable(&mut self, session: Session, source: Source) -> Result<(), HostError>;
 
-    /// Asks a provider or group to write its state. Fails with the error of `EnableTraceEx2`.
+    /// Requests that a provider or group write its state. Fails with the error of `EnableTraceEx2`.
     fn capture_state(&mut self, session: Session, source: Source) -> Result<(), HostError>;
 
     /// Sets the list of providers that the session does not enable through their groups
@@ -253,11 +253,11 @@ pub trait Host {
     /// Fails if the request could not be sent. The driver's status is in the answer.
     fn read(&mut self, file: File, length: usize) -> Result<Answer, HostError>;
 
-    /// Writes to a file of the device. Fails as [`read`](Self::read) does.
+    /// Writes to a file of the device. Fails in the cases that [`read`](Self::read) lists.
     fn write(&mut self, file: File, bytes: &[u8]) -> Result<Answer, HostError>;
 
-    /// Sends a device control request without waiting for its completion.
-    /// Fails as [`read`](Self::read) does.
+    /// Sends a device control request without waiting for its completion. Fails in the cases that
+    /// [`read`](Self::read) lists.
     fn start_control(
         &mut self,
         file: File,
@@ -270,7 +270,7 @@ pub trait Host {
     /// creates an activity, writes the client's event about the request, and sends the activity's
     /// id before the input ([`traced`](etw_sample_interface::traced)). [`Self::finish`] writes the
     /// client's event about the answer, and removes the id from the output. Returns the activity.
-    /// Fails as [`read`](Self::read) does.
+    /// Fails in the cases that [`read`](Self::read) lists.
     fn start_traced_control(
         &mut self,
         file: File,
@@ -285,13 +285,13 @@ pub trait Host {
     /// Waits until a request completes. Fails if the request does not complete.
     fn finish(&mut self, request: Pending) -> Result<Answer, HostError>;
 
-    /// Waits; on the stand-in kernel, advances its clock.
-    /// Fails if the system crashes in the meantime.
+    /// Waits. On the stand-in kernel, advances the kernel's clock. Fails if the system crashes in
+    /// the meantime.
     fn pass(&mut self, time: Duration) -> Result<(), HostError>;
 
     /// Returns true if a session with [`BufferSpace::Minimal`] loses events in every burst that
     /// exceeds its buffers, and counts exactly the events that the provider could not write. On
-    /// Windows, the writer thread runs concurrently and may keep up with the burst.
+    /// Windows, the writer thread runs concurrently, and may keep up with the burst.
     fn counts_losses_exactly(&self) -> bool {
         false
     }

@@ -5,9 +5,9 @@
 //! kernel (`StandIn`, on x86-64 Linux) and a Windows machine (the sample client).
 //! A scenario proves the same statement on both.
 //!
-//! With the stand-in kernel there is also a tour: `drive` exercises every path of the sample
-//! driver while two sessions trace it, `expected_everything` and `expected_requests` return the
-//! events that each session must record, in order, and `check` compares them with a trace.
+//! The stand-in kernel also supports a tour: `drive` exercises every path of the sample driver
+//! while two sessions trace it, `expected_everything` and `expected_requests` return the events
+//! that each session must record, in order, and `check` compares them with a trace.
 
 mod describe;
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
@@ -54,7 +54,7 @@ pub fn client() -> Guid {
     Guid::of_name(CLIENT_PROVIDER_NAME).unwrap_or_default()
 }
 
-/// Returns the GUID of the provider group that the sample driver's provider belongs to.
+/// Returns the GUID of the provider group to which the sample driver's provider belongs.
 #[must_use]
 pub fn group() -> Guid {
     PROVIDER_GROUP.parse().unwrap_or_default()

@@ -27,7 +27,8 @@ impl Outcome {
         self.failure.is_none()
     }
 
-    /// Formats the outcome: one line if the scenario passed, otherwise also the reason and the log.
+    /// Formats the outcome: one line if the scenario passed, and otherwise also the reason and the
+    /// log.
     #[must_use]
     pub fn describe(&self) -> String {
         let Some(failure) = &self.failure else {

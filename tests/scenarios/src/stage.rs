@@ -62,7 +62,7 @@ pub fn expect_that(
     })
 }
 
-/// The maximum number of a recording's events that the log shows.
+/// The maximum number of events in a recording that the log shows.
 const MAX_LOGGED_EVENTS: usize = 40;
 
 /// A host with a log.
@@ -130,7 +130,8 @@ impl<'a> Stage<'a> {
         Ok(self.try_enable(session, source, filter)?)
     }
 
-    /// Enables like [`Self::enable`], but returns the host's error for scenarios that expect one.
+    /// Enables a provider or group, but returns the host's error for scenarios that expect an
+    /// error. See [`Self::enable`].
     pub fn try_enable(
         &mut self,
         session: Session,

@@ -77,7 +77,7 @@ pub struct StandIn {
     /// The number of activities that the client has created.
     activities: u32,
     finished: usize,
-    /// The factor by which time passes more slowly than a scenario requests.
+    /// The factor by which time passes more slowly than scenarios request.
     slowness: u32,
 }
 
@@ -91,7 +91,7 @@ impl From<KernelError> for HostError {
     }
 }
 
-/// Returns the Windows error code that a controller gets for this error.
+/// Returns the Windows error code that a controller receives for this error.
 const fn code_of(error: &ControlError) -> Option<u32> {
     Some(match error {
         ControlError::TooManySessions
@@ -141,7 +141,7 @@ impl StandIn {
         })
     }
 
-    /// Makes time pass more slowly than scenarios request, by a factor, so that timers tick less
+    /// Makes time pass more slowly than scenarios request, by this factor, so that timers tick less
     /// often than their period, as on Windows: a period of 10 ms becomes one system tick, 15.6 ms.
     #[must_use]
     pub const fn slowed(mut self, factor: u32) -> Self {
@@ -161,7 +161,7 @@ impl Host for StandIn {
         }
         let driver = self.kernel.load(&self.image)?;
         let device = driver.add_device();
-        // The error is reported, so the kernel may be dropped with the driver still loaded.
+        // The error is reported, so the kernel can be dropped while the driver is still loaded.
         let device = device.inspect_err(|_| self.kernel.leave_behind())?;
         self.driver = Some((driver, device));
         Ok(())
@@ -184,7 +184,8 @@ impl Host for StandIn {
         };
         let handle = self.kernel.start_session(config)?;
         if room == BufferSpace::Minimal {
-            // The stand-in kernel's writer thread keeps up with any burst, so it is paused.
+            // The stand-in kernel's writer thread keeps up with any burst, so it is paused to cause
+            // losses.
             self.kernel.hold_writer(handle, true)?;
         }
         Ok(Session(self.sessions.add(handle)))

@@ -32,7 +32,7 @@ const VERBOSE: u8 = 5;
 /// The results of a tour.
 #[derive(Debug)]
 pub struct Tour {
-    /// The session that recorded everything.
+    /// The session that recorded all events.
     pub everything: SessionReport,
     /// The session that recorded requests, without details, for part of the tour.
     pub requests: SessionReport,
@@ -42,7 +42,7 @@ pub struct Tour {
     pub verified: Vec<String>,
 }
 
-/// A tour failed.
+/// An error of a tour.
 #[derive(Debug, thiserror::Error)]
 pub enum TourError {
     /// The stand-in kernel refused an operation or reported a bugcheck.
@@ -238,8 +238,8 @@ fn client_activity() -> Guid {
     CLIENT_ACTIVITY.parse().unwrap_or_default()
 }
 
-/// The events that the session "Everything" records, in order. A line with dashes is at the start and at
-/// the end of the time in which both sessions enable the provider.
+/// The events that the session "Everything" records, in order. Lines of dashes mark the start and
+/// the end of the time during which both sessions enable the provider.
 const EVENTS: &str = include_str!("tour.txt");
 const DASHES: &str = "---\n";
 
@@ -249,8 +249,8 @@ pub fn expected_everything() -> Vec<&'static str> {
     EVENTS.split(DASHES).flat_map(str::lines).collect()
 }
 
-/// Returns the events that the session "Requests" must record, in order: those of
-/// [`expected_everything`] that pass its level and keyword while it enables the provider.
+/// Returns the events that the session "Requests" must record, in order. They are the events of
+/// [`expected_everything`] that pass the session's level and keyword while it enables the provider.
 #[must_use]
 pub fn expected_requests() -> Vec<&'static str> {
     let both = EVENTS.split(DASHES).nth(1).unwrap_or_default();

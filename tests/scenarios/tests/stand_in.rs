@@ -1,5 +1,5 @@
-//! Runs the scenarios on the sample driver's binary in the stand-in kernel. Each scenario is a test
-//! of its own and is reported by its name.
+//! Runs the scenarios on the sample driver's binary in the stand-in kernel. Each scenario is a
+//! separate test, which is reported by its name.
 
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 mod stand_in {
@@ -13,8 +13,8 @@ mod stand_in {
     /// An event: its name, its level and its keywords.
     type Event = (String, u8, u64);
 
-    /// Returns the events that the Windows stages expect for their requests, and with which they
-    /// check the recipes.
+    /// Returns the events that the Windows stages expect for their requests. These stages also
+    /// check the recipes with them.
     fn expected_of_traffic() -> Vec<Event> {
         let path = etw_test_support::root().join("tests/windows/traffic.json");
         let text = std::fs::read_to_string(path).unwrap();
@@ -35,7 +35,7 @@ mod stand_in {
             .collect()
     }
 
-    /// Sends the requests of `traffic.json` like the client: each through a separate file.
+    /// Sends the requests of `traffic.json` like the client, each through a separate file.
     fn send_traffic() -> Result<Vec<Event>, HostError> {
         let mut host = StandIn::new(&sample())?;
         host.load_driver()?;

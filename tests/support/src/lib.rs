@@ -1,6 +1,7 @@
-//! Finds the data, samples and third-party readers with which the workspace's tests compare.
+//! Finds the data, samples and third-party readers that the workspace's tests use for comparisons.
 //!
-//! Everything is in the checkout, except the files and programs that environment variables name:
+//! Everything is in the checkout, except the files and programs to which environment variables
+//! refer:
 //!
 //! | variable | folder or program | set by |
 //! |---|---|---|
@@ -12,7 +13,7 @@
 //! | `WDK_ETW_GOLDENS` | files of published packages, from mc.exe | `cargo xtask test` |
 //! | `WDK_ETW_SAMPLES` | samples that no package registry publishes | the developer |
 //!
-//! `WDK_ETW_RENEW=1` makes tests that compare a generated document write it instead.
+//! `WDK_ETW_RENEW=1` makes tests that compare a generated document write the document instead.
 
 pub mod small_image;
 
@@ -41,7 +42,7 @@ pub fn data(name: impl AsRef<Path>) -> PathBuf {
 ///
 /// # Panics
 ///
-/// If the file cannot be read.
+/// Panics if the file cannot be read.
 #[must_use]
 pub fn read_data(name: impl AsRef<Path>) -> String {
     let path = data(name);
@@ -53,7 +54,7 @@ pub fn read_data(name: impl AsRef<Path>) -> String {
 ///
 /// # Panics
 ///
-/// If the file cannot be read.
+/// Panics if the file cannot be read.
 #[must_use]
 pub fn read_headers(name: impl AsRef<Path>) -> String {
     let path = root().join("tools/wdk-standin/data").join(name);
@@ -69,17 +70,18 @@ pub fn drivers(build: &str) -> PathBuf {
         .join(build)
 }
 
-/// Returns the path of a file in the folder of samples that `WDK_ETW_SAMPLES` names.
+/// Returns the path of a file in the folder of samples to which `WDK_ETW_SAMPLES` refers.
 ///
-/// Tests that call this are ignored by default and in a module `samples`, by which `cargo xtask test` omits
-/// them: the samples may not be published, and most machines do not have them.
+/// Tests that call this are ignored by default and in a module `samples`, so that `cargo xtask test`
+/// omits them: the samples must not be published, and most machines do not have them.
 ///
 /// # Panics
 ///
-/// If the test is not in such a module, the variable is not set, or the file does not exist.
+/// Panics if the test is not in such a module, the variable is not set, or the file does not exist.
 #[must_use]
 pub fn sample(name: impl AsRef<Path>) -> PathBuf {
-    // The harness names a test's thread after the test, unless it runs all tests on the main thread.
+    // The test harness gives a test's thread the name of the test, unless all tests run on the main
+    // thread.
     let test = std::thread::current().name().unwrap_or_default().to_owned();
     assert!(test == "main" || test.contains("samples::"), "move {test} to a module `samples`");
     let folder = env::var_os("WDK_ETW_SAMPLES").map_or_else(
@@ -96,12 +98,12 @@ pub fn sample(name: impl AsRef<Path>) -> PathBuf {
     path
 }
 
-/// Returns the path of a file that a published package has: `<package>-<version>/<file>`, in the
-/// folder that `WDK_ETW_GOLDENS` names or `cargo xtask goldens` fills.
+/// Returns the path of a file from a published package: `<package>-<version>/<file>`, in the folder
+/// to which `WDK_ETW_GOLDENS` refers or that `cargo xtask goldens` fills.
 ///
 /// # Panics
 ///
-/// If the file does not exist.
+/// Panics if the file does not exist.
 #[must_use]
 pub fn golden(name: impl AsRef<Path>) -> PathBuf {
     let folder =
@@ -122,12 +124,13 @@ pub fn oracle(script: &str) -> PathBuf {
     root().join("tests/oracles").join(script)
 }
 
-/// Returns the Python interpreter that has the third-party readers: the one that `WDK_ETW_PYTHON`
-/// names, or the one that `cargo xtask doctor --install` installs.
+/// Returns the Python interpreter that has the third-party readers: the interpreter to which
+/// `WDK_ETW_PYTHON` refers or, if it is not set, the interpreter that `cargo xtask doctor
+/// --install` installs.
 ///
 /// # Panics
 ///
-/// If the interpreter does not exist.
+/// Panics if the interpreter does not exist.
 #[must_use]
 pub fn python() -> PathBuf {
     let path = env::var_os("WDK_ETW_PYTHON")
@@ -141,7 +144,7 @@ pub fn python() -> PathBuf {
     path
 }
 
-/// Returns the program that an environment variable names, or its usual name.
+/// Returns the program to which an environment variable refers, or its usual name.
 #[must_use]
 pub fn program(variable: &str, usual: &str) -> PathBuf {
     env::var_os(variable).map_or_else(|| PathBuf::from(usual), PathBuf::from)
@@ -164,11 +167,11 @@ pub fn lld_link() -> Command {
     command
 }
 
-/// Runs the third-party readers' Python interpreter and returns its standard output.
+/// Runs the third-party readers' Python interpreter, and returns its standard output.
 ///
 /// # Panics
 ///
-/// If the interpreter does not exist or fails.
+/// Panics if the interpreter does not exist or fails.
 #[must_use]
 pub fn run_python<A: AsRef<OsStr>>(arguments: impl IntoIterator<Item = A>) -> Vec<u8> {
     let python = python();

@@ -1,8 +1,8 @@
 //! Builds driver images of a few KiB without a toolchain, so that tests can change every byte.
 
-/// Alignment of sections in the file.
+/// The alignment of sections in the file.
 const FILE_PAGE: usize = 0x200;
-/// Alignment of sections in memory.
+/// The alignment of sections in memory.
 const PAGE: u32 = 0x1000;
 
 /// The offset of the optional header in the file.
@@ -15,7 +15,7 @@ pub const IMPORTS: usize = 3 * FILE_PAGE;
 
 /// The contents of an image.
 pub struct Image<'a> {
-    /// Names of imported routines, by module.
+    /// The names of imported routines, by module.
     pub imports: &'a [(&'a str, &'a [&'a str])],
     /// True if the image has a relocation table, with one pointer in the data.
     pub relocations: bool,
@@ -60,7 +60,8 @@ impl Image<'_> {
         if self.relocations {
             let mut block = data_at.to_le_bytes().to_vec();
             block.extend(12_u32.to_le_bytes());
-            // A 64-bit pointer at the start of the data, and padding.
+            // The relocation is for a 64-bit pointer at the start of the data, and is followed by
+            // padding.
             block.extend(0xA000_u16.to_le_bytes());
             block.extend([0; 2]);
             directories[5] = (end(&sections), block.len());
@@ -104,7 +105,7 @@ impl Image<'_> {
 }
 
 /// Returns the end of the last section in memory. Sections start on page boundaries, after the page
-/// with the headers.
+/// that contains the headers.
 fn end(sections: &[Section]) -> u32 {
     sections.iter().fold(PAGE, |end, (_, _, bytes)| {
         let size = u32::try_from(bytes.len()).expect("images are small");

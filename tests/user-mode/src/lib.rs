@@ -1,5 +1,5 @@
-//! A library with a user-mode provider, like that of a program, a service or a UMDF driver. The
-//! declaration does not mention the mode.
+//! A library with a user-mode provider, like the provider of a program, a service or a UMDF driver.
+//! The declaration does not mention the mode.
 
 /// The tests' provider.
 #[wdk_etw::provider(

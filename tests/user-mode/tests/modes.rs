@@ -82,7 +82,7 @@ fn workspace() -> PathBuf {
             source += SUBSCRIBER;
         }
         write(&format!("{name}/Cargo.toml"), &manifest);
-        // Sets the same `cfg` options as wdk-build.
+        // The settings are the `cfg` options that wdk-build sets.
         let settings = driver_type.map_or_else(String::new, |kind| {
             format!(
                 "    println!(\"cargo::rustc-check-cfg=cfg(driver_model__driver_type, \
@@ -100,12 +100,12 @@ fn workspace() -> PathBuf {
     folder
 }
 
-/// Checks packages with one command. Returns the command's success and errors.
+/// Checks packages with one command. Returns whether it succeeded, and its error output.
 fn check(packages: &[&str], target: Option<&str>) -> (bool, String) {
     cargo("check", packages, target)
 }
 
-/// Runs a cargo command for packages. Returns its success and errors.
+/// Runs a cargo command for packages. Returns whether it succeeded, and its error output.
 fn cargo(what: &str, packages: &[&str], target: Option<&str>) -> (bool, String) {
     let folder = &*WORKSPACE;
     let mut command = Command::new(env!("CARGO"));
@@ -113,7 +113,7 @@ fn cargo(what: &str, packages: &[&str], target: Option<&str>) -> (bool, String) 
         .args([what, "--offline", "--quiet"])
         .current_dir(folder)
         .env("CARGO_TARGET_DIR", folder.join("target"))
-        // The options of the build that runs this test are for that build's target.
+        // The environment's options are for the target of the build that runs this test.
         .env_remove("RUSTFLAGS")
         .env_remove("CARGO_ENCODED_RUSTFLAGS");
     for package in packages {
@@ -142,7 +142,7 @@ fn a_declaration_refuses_the_wrong_mode() {
         let (succeeded, errors) = check(&[package], None);
         assert!(!succeeded && errors.contains(error), "{package}: {errors}");
     }
-    // One command for a driver and a program: the program's feature also applies to the driver.
+    // One command checks a driver and a program: the program's feature also applies to the driver.
     let (succeeded, errors) = check(&["kmdf", "program"], None);
     assert!(!succeeded && errors.contains(NO_KERNEL), "{errors}");
 }
@@ -165,7 +165,7 @@ fn a_program_for_windows_must_enable_the_feature() {
     assert!(!succeeded && errors.contains(NO_USER), "{errors}");
 }
 
-/// The subscriber calls the kernel, which a user-mode program cannot do.
+/// The subscriber calls the kernel, which a user-mode program cannot call.
 #[test]
 fn the_subscriber_of_tracing_refuses_user_mode() {
     let (succeeded, errors) = cargo("build", &["subscriber"], None);

@@ -58,7 +58,7 @@ fn calls() -> Vec<Call> {
 /// Enables or disables the provider, or requests its state.
 fn notify(code: u32, level: u8) {
     let (callback, context) = with(|system| system.registered).expect("a provider is registered");
-    // SAFETY: the callback and the context are those that the library registered.
+    // SAFETY: the library registered the callback and the context.
     unsafe {
         callback(&raw const NO_SOURCE, code, level, 0, 0, std::ptr::null(), context as *mut c_void);
     }
@@ -136,12 +136,12 @@ extern "system" fn EventWriteEx(
     for at in 0..count as usize {
         // SAFETY: the library passes this number of descriptors.
         let descriptor = unsafe { data.add(at) };
-        // SAFETY: each is readable.
+        // SAFETY: each descriptor is readable.
         let descriptor = unsafe { descriptor.read() };
         assert_eq!(descriptor.reserved, [0; 3]);
         if descriptor.kind == 0 {
             let start = descriptor.address as *const u8;
-            // An empty slice may have a null pointer.
+            // An empty slice can have a null pointer.
             let bytes = if start.is_null() && descriptor.size == 0 {
                 &[]
             } else {

@@ -23,7 +23,7 @@ fn command() -> Command {
         .subcommand(run::arguments(run))
 }
 
-/// Runs a driver. Returns `true` if the run found nothing but notes.
+/// Runs a driver. Returns `true` if the run reported nothing except notes.
 fn run_driver(matches: &ArgMatches) -> Result<bool> {
     let sys = matches.get_one::<PathBuf>("driver");
     let sys = sys.context("the driver's path is missing")?;

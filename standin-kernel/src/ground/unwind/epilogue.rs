@@ -3,8 +3,8 @@
 
 use super::registers::{RSP, Registers};
 
-/// The maximum number of epilogue instructions that are examined: one that frees locals, one pop
-/// for each register, and the return.
+/// The maximum number of epilogue instructions that are examined: one that frees the local
+/// variables, one pop for each register, and the return.
 const MAX_INSTRUCTIONS: usize = 20;
 
 /// Executes the rest of an epilogue that starts with `code`. Returns the registers of the caller,

@@ -19,7 +19,7 @@ impl Entry {
     /// The size of an entry in bytes.
     pub const SIZE: usize = 12;
 
-    /// Reads an entry at an offset.
+    /// Reads the entry at offset `at`.
     pub fn read(image: &[u8], at: usize) -> Option<Self> {
         let word = |number: usize| u32_at(image, at.checked_add(4 * number)?);
         Some(Self { begin: word(0)?, end: word(1)?, info: word(2)? })
@@ -31,7 +31,7 @@ impl Entry {
 pub enum Operation {
     /// A nonvolatile register was pushed.
     Push(u8),
-    /// The stack pointer was lowered by a number of bytes.
+    /// The stack pointer was lowered by this number of bytes.
     Allocate(u32),
     /// The frame register was set.
     SetFrame,
@@ -49,11 +49,11 @@ pub enum Operation {
         /// The offset in bytes.
         offset: u32,
     },
-    /// The processor pushed a machine frame. True if it pushed an error code too.
+    /// The processor pushed a machine frame. True if it also pushed an error code.
     MachineFrame(bool),
 }
 
-/// An unwind code: an operation, and the offset in the function of the instruction after it.
+/// An unwind code: an operation, and the offset in the function of the next instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Code {
     /// The offset.
@@ -110,7 +110,7 @@ fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
 }
 
 impl Info {
-    /// Reads the unwind information at an offset in an image.
+    /// Reads the unwind information at offset `at` in an image.
     pub fn read(image: &[u8], at: u32) -> Result<Self, Malformed> {
         let outside = Malformed::Outside(at);
         let start = usize::try_from(at).map_err(|_| outside)?;

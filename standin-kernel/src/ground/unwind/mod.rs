@@ -24,8 +24,8 @@ pub use self::{
     table::{End, Table},
 };
 
-/// The maximum number of frames in a walk. A kernel stack can hold more frames only if they are
-/// empty.
+/// The maximum number of frames in a walk. A kernel stack can contain more frames only if the
+/// frames are empty.
 pub const MAX_FRAMES: usize = 1024;
 
 /// A stack frame. Each frame is the caller of the preceding one.
@@ -40,8 +40,8 @@ pub struct Frame {
 /// Walks a stack from the frame with the given registers outward.
 ///
 /// `is_return` is true if the first frame's instruction follows a call. `unwind` replaces a frame's
-/// registers with the caller's, or returns [`End::Left`] with the frame's address if the address is
-/// not in an image.
+/// registers with the caller's, or returns [`End::Left`] with the frame's address if that address
+/// is not in an image.
 pub fn walk(
     mut registers: Registers,
     mut is_return: bool,

@@ -1,4 +1,4 @@
-//! The registers that a stack walk needs.
+//! The registers that a stack walk uses.
 
 /// The number of `rsp` in instructions and unwind codes.
 pub const RSP: u8 = 4;
@@ -14,12 +14,12 @@ pub struct Registers {
 }
 
 impl Registers {
-    /// Returns a register by its number. Only the low four bits of the number count.
+    /// Returns a register by its number. Only the low four bits of the number are used.
     pub const fn get(&self, number: u8) -> u64 {
         self.general[(number & 15) as usize]
     }
 
-    /// Sets a register by its number. Only the low four bits of the number count.
+    /// Sets a register by its number. Only the low four bits of the number are used.
     pub const fn set(&mut self, number: u8, value: u64) {
         self.general[(number & 15) as usize] = value;
     }

@@ -22,7 +22,7 @@ pub enum End {
     #[error(transparent)]
     Malformed(#[from] Malformed),
     /// The caller's frame is not above the callee's frame.
-    #[error("the stack pointer of the caller of 0x{0:016X} is not above that of its callee")]
+    #[error("the stack pointer of the caller of 0x{0:016X} is not above its callee's")]
     Backwards(u64),
     /// The stack exceeds the maximum number of frames.
     #[error("the stack has more than {0} frames")]
@@ -42,8 +42,8 @@ pub struct Table {
 }
 
 impl Table {
-    /// Creates the table of an image, given the offset and size of its exception directory. A
-    /// directory outside the image has no entries.
+    /// Creates the table of an image, given the offset and size of its exception directory. If the
+    /// directory is outside the image, the table has no entries.
     pub fn new(image: Vec<u8>, directory: u32, size: u32) -> Self {
         let directory = usize::try_from(directory).unwrap_or(usize::MAX);
         let size = usize::try_from(size).unwrap_or(usize::MAX);
@@ -66,7 +66,7 @@ impl Table {
 
     /// Returns the unwind information of an entry.
     pub fn info(&self, entry: Entry) -> Result<Info, Malformed> {
-        // The low bit marks an entry that refers to another entry.
+        // The low bit is set in an entry that refers to another entry.
         if entry.info & 1 == 0 {
             return Info::read(&self.image, entry.info);
         }
@@ -108,7 +108,8 @@ impl Table {
             )
     }
 
-    /// Replaces the registers at an instruction in the image with those of the function's caller.
+    /// Replaces the registers at an instruction in the image with the registers of the function's
+    /// caller.
     ///
     /// `base` is the image's address. `is_return` is true if the instruction follows a call; it may
     /// then be past the function's end. `read` reads eight bytes of the stack.
@@ -151,8 +152,8 @@ impl Table {
         Ok(true)
     }
 
-    /// Returns whether a jump to an offset stays in the function to which an entry belongs. A jump
-    /// to the function's start is a tail call to itself.
+    /// Returns whether a jump to the offset `to` stays in the function to which an entry belongs. A
+    /// jump to the function's start is a tail call to itself.
     fn is_in_function(&self, entry: Entry, info: &Info, to: u32) -> bool {
         if (entry.begin..entry.end).contains(&to) {
             return to != entry.begin || info.chained.is_some();

@@ -16,7 +16,8 @@ use super::{
 const BASE: u64 = 0x1_4000_0000;
 const STACK: u64 = 0x7000_0000;
 
-/// An image with a function at 0x100 to 0x140 and its unwind information at 0x200.
+/// Returns an image with a function at 0x100 to 0x140 and the function's unwind information at
+/// 0x200.
 fn image(code: &[u8], info: &[u8]) -> Table {
     let mut bytes = vec![0x90; 0x1000];
     bytes[0x100..0x100 + code.len()].copy_from_slice(code);
@@ -26,13 +27,13 @@ fn image(code: &[u8], info: &[u8]) -> Table {
     Table::new(bytes, 0x300, 12)
 }
 
-/// Reads a word of a stack that starts at [`STACK`] and in which each word is its own index.
+/// Reads a word of a stack that starts at [`STACK`] and whose words are their own indexes.
 fn numbered(address: u64) -> Option<u64> {
     let offset = address.checked_sub(STACK)?;
     (offset < 0x10000).then_some(offset / 8)
 }
 
-/// Returns registers at an offset in the function, with the stack pointer at the stack's start.
+/// Returns registers at this offset in the function, with the stack pointer at the stack's start.
 fn at(offset: u64) -> Registers {
     let mut registers = Registers { rip: BASE + 0x100 + offset, general: [0xAA; 16] };
     registers.set_rsp(STACK);
@@ -79,7 +80,7 @@ fn each_operation_is_reversed() {
 
 #[test]
 fn a_machine_frame_has_the_registers() {
-    // With an error code, rip is the second word and rsp the fifth.
+    // If there is an error code, rip is the second word and rsp the fifth.
     let table = image(&[], &[1, 0, 1, 0, 0, 0x1A]);
     let mut registers = at(0x30);
     table.unwind(BASE, &mut registers, true, numbered).unwrap();
@@ -94,8 +95,8 @@ fn a_frame_register_locates_the_frame() {
     registers.set(5, STACK + 0x1000 + 0x20);
     let words = 0x1000 / 8;
     assert_eq!(unwound(&table, registers, true), [words + 9, words + 10, 0xAA, words + 8, 0xAA]);
-    // In the prologue, before the frame register is set, the stack pointer counts: first only the
-    // push was executed, and then also the allocation.
+    // In the prologue, before the frame register is set, the frame is found from the stack pointer:
+    // at first only the push has been executed, and then also the allocation.
     assert_eq!(unwound(&table, at(1), false), [1, 2, 0xAA, 0, 0xAA]);
     assert_eq!(unwound(&table, at(5), false), [9, 10, 0xAA, 8, 0xAA]);
     assert_eq!(unwound(&table, at(0), false), [0, 1, 0xAA, 0xAA, 0xAA]);
@@ -114,7 +115,7 @@ fn the_rest_of_an_epilogue_is_executed_instead() {
     assert_eq!(unwound(&table, at(0x24), false), [2, 3, 1, 0xAA, 0]);
     assert_eq!(unwound(&table, at(0x26), false), [1, 2, 0, 0xAA, 0xAA]);
     assert_eq!(unwound(&table, at(0x27), false), [0, 1, 0xAA, 0xAA, 0xAA]);
-    // A return address is never in an epilogue, so these bytes are not executed yet.
+    // A return address is never in an epilogue, so the walk does not execute these bytes.
     assert_eq!(unwound(&table, at(0x26), true), [7, 8, 6, 0xAA, 5]);
     // A jump out of the function ends an epilogue; a jump inside the function does not.
     for (jump, is_end) in [([0xE9, 0, 0, 1, 0], true), ([0xEB, 0xF0, 0, 0, 0], false)] {
@@ -134,8 +135,7 @@ fn chained_entries_are_reversed_too() {
         bytes[at..at + what.len()].copy_from_slice(what);
     };
     let entry = |words: [u32; 3]| words.map(u32::to_le_bytes).concat();
-    // A function part at 0x140 that pushes rbx and continues the function at 0x100, which pushes
-    // rbp.
+    // The function part at 0x140 pushes rbx and continues the function at 0x100, which pushes rbp.
     put(&mut bytes, 0x200, &[1, 1, 1, 0, 1, 0x50, 0, 0]);
     put(&mut bytes, 0x220, &[1 | 4 << 3, 1, 1, 0, 1, 0x30, 0, 0]);
     put(&mut bytes, 0x228, &entry([0x100, 0x140, 0x200]));
@@ -150,8 +150,8 @@ fn chained_entries_are_reversed_too() {
     assert_eq!(end, Err(End::Malformed(Malformed::Chain(0x220))));
 }
 
-/// Returns the table of a part at 0x140 to 0x180 that continues the function at 0x100. Takes the
-/// unwind information of both, and the part's code from 0x20.
+/// Returns the table of a part at 0x140 to 0x180 that continues the function at 0x100. The
+/// arguments are the unwind information of both, and the part's code from offset 0x20.
 fn with_a_part(function: &[u8], part: &[u8], code: &[u8]) -> Table {
     let mut bytes = vec![0x90; 0x1000];
     let mut put = |at: usize, what: &[u8]| bytes[at..at + what.len()].copy_from_slice(what);
@@ -177,7 +177,7 @@ fn a_jump_from_a_part_into_its_function_is_no_tail_call() {
     };
     // The part's prologue is reversed first, then the function's prologue.
     assert_eq!(unwound(&jump(0x120), at(0x60), false), [2, 3, 0, 1, 0xAA]);
-    // A jump to another function, or to the start of this one.
+    // The jumps go to another function, and to the start of this one.
     for to in [0x400, 0x100] {
         assert_eq!(unwound(&jump(to), at(0x60), false), [1, 2, 0, 0xAA, 0xAA]);
     }
@@ -228,7 +228,7 @@ fn a_walk_ends_where_the_stack_does() {
     let step = |registers: &mut Registers, is_return| {
         table.unwind(BASE, registers, is_return, |address| {
             let number = numbered(address)?;
-            // Two words per frame. The fourth frame returns to another address.
+            // The stack has two words per frame. The fourth frame returns to another address.
             Some(if number < 8 { BASE + 0x130 } else { 0x1234 })
         })
     };
@@ -237,8 +237,8 @@ fn a_walk_ends_where_the_stack_does() {
     assert!(!frames[0].is_return && frames[1].is_return);
     assert_eq!(frames[4], Frame { address: BASE + 0x130, is_return: true });
     assert_eq!(walk(at(0x30), false, 3, step).1, End::TooMany(3));
-    // A walk of a stack that always returns into the function has a limit, and a stack pointer that
-    // decreases ends the walk.
+    // A walk of a stack that always returns into the function reaches the limit. A stack pointer
+    // that decreases ends the walk.
     let endless = |registers: &mut Registers, is_return| {
         table.unwind(BASE, registers, is_return, |_| Some(BASE + 0x130))
     };
@@ -263,7 +263,7 @@ fn damaged_data_ends_a_walk_and_nothing_else() {
     let mut ends = [0_u32; 3];
     for _ in 0..20_000 {
         let mut bytes: Vec<u8> = (0..0x400).map(|_| random.u8(..)).collect();
-        // Plausible entries, so that the walk reaches the information to which they refer.
+        // The entries are plausible, so that the walk reads the information to which they refer.
         for number in 0..random.usize(..8) {
             let start = u32::try_from(number * 0x40).unwrap();
             let info = if random.bool() { random.u32(..0x420) & !3 } else { random.u32(..) };

@@ -12,7 +12,7 @@ pub struct ScriptError {
     pub problem: Problem,
 }
 
-/// Returns the prefix for an error in a line.
+/// Returns an error's prefix, which names the line.
 fn at(line: usize) -> String {
     match line {
         0 => String::new(),
@@ -40,7 +40,7 @@ pub enum Problem {
     /// A started request already has this name.
     #[error("a request was started as `{0}` already; wait for it with `wait {0}` first")]
     AlreadyStarted(String),
-    /// The driver still holds the request.
+    /// The driver has not completed the request.
     #[error(
         "the driver has not completed the request and has no work left to run; start it with \
          `start REQUEST as NAME`, do what completes it, such as `advance`, a request or `cancel NAME`, \

@@ -49,7 +49,7 @@ impl Expectation {
             Escaped(&wanted.join(" "))
         );
         if events.is_empty() {
-            return format!("{what}; no event at all was");
+            return format!("{what}; no events were written at all");
         }
         let mut near: Vec<&Decoded> = events
             .iter()
@@ -92,8 +92,8 @@ impl Expectation {
     }
 }
 
-/// Returns whether a value matches the script: the same number in any notation, or the text that
-/// `etl dump` shows.
+/// Returns whether a value matches the script: the same number in any notation, or the string that
+/// `etl dump` prints.
 fn is_equal(value: &Value, wanted: &str) -> bool {
     match value {
         Value::Text(text) => text == wanted,

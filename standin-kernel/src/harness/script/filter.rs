@@ -1,4 +1,4 @@
-//! The step that enables a provider again with changed filters.
+//! The step that changes a provider's filters.
 
 use super::{
     syntax::FILTER_SETTINGS,
@@ -77,8 +77,8 @@ impl Filter {
         Ok(filter)
     }
 
-    /// Returns the parameters with which to enable the provider. Settings that are not given keep
-    /// the current values.
+    /// Returns the parameters with which to enable the provider. Settings that the step omits keep
+    /// their values from `now`.
     pub fn apply(&self, now: &EnableParameters) -> EnableParameters {
         let mut parameters = EnableParameters {
             level: self.level.unwrap_or(now.level),

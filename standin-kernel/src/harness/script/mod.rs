@@ -6,9 +6,9 @@
 //! [`Script::STEPS`] lists the steps. The steps `parameter`, `fault` and `filter` at the start of a
 //! script run before the driver is loaded, so that they apply to its entry point.
 //!
-//! Several clients can run a script together ([`Clients`]). Each client runs the requests between
-//! `open` and `close` on its own file; a seed decides how the clients interleave. Only the first
-//! client runs the other steps between `open` and `close`, and all steps outside.
+//! Several clients can run a script together ([`Clients`]). Each client opens its own file and runs
+//! the requests between `open` and `close` on it; a seed decides how the clients interleave. Only
+//! the first client runs other steps, and the steps outside of `open` and `close`.
 
 mod error;
 mod expectation;

@@ -27,7 +27,7 @@ use crate::{
     services::{etw::state::Target, kmdf::state::request::Completion},
 };
 
-/// The objects that a script works with.
+/// The objects that a script uses.
 #[derive(Clone, Copy)]
 pub struct Setting<'a> {
     /// The kernel.
@@ -139,7 +139,7 @@ impl Script {
         let (_, steps) = self.around_the_load();
         let mut hands = Hands::default();
         let host = Host::of(setting, Some(driver), self.expects_events());
-        // Events from the driver's entry point count too.
+        // Events from the driver's entry point also count.
         let events = take_events(host, 0)?;
         hands.keep(host, &events, observer);
         let result = take_all(steps, &mut hands, host, observer);
@@ -311,7 +311,7 @@ impl Hands {
         error.map_or_else(|| Ok(with(&done, std::mem::take)), Err)
     }
 
-    /// Runs one step. If the step is a request, returns the request's text.
+    /// Runs one step. If the step sends a request, returns the request's text.
     fn take_step(&mut self, step: &Step, host: Host<'_>) -> Result<Option<String>, Problem> {
         let device = self
             .device

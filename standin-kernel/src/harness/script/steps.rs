@@ -40,8 +40,8 @@ pub struct Line {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Step {
     AddDevice,
-    /// Opens a file as a process and thread. The name is the part of the path after the device. The last
-    /// field is set for synchronous requests.
+    /// Opens a file on behalf of a process and thread. The name is the part of the path after the
+    /// device. The last field is set if the file is opened for synchronous requests.
     Open(Identity, String, bool),
     Send(Sent),
     Start(Sent, String),
@@ -76,15 +76,15 @@ struct Repetition {
     steps: Vec<Line>,
 }
 
-/// The process and thread that open a device, unless a script specifies others.
+/// The process and thread that open the device, unless the script specifies others.
 const CLIENT: Identity = Identity { process: 4096, thread: 4100 };
 
 impl Script {
     /// The syntax of every step.
     pub const STEPS: &'static [StepSyntax] = STEPS;
 
-    /// Returns the script for an unknown driver: it adds a device, powers it down and up, captures
-    /// the providers' state, and removes the device.
+    /// Returns the script for an unknown driver: it adds a device, power-cycles it, requests a
+    /// state capture from the providers, and removes the device.
     #[must_use]
     pub fn life_of_a_device() -> Self {
         Self::unnumbered([
@@ -106,7 +106,8 @@ impl Script {
         ])
     }
 
-    /// Returns the script for a driver without devices: it captures the providers' state.
+    /// Returns the script for a driver without devices: it requests a state capture from the
+    /// providers.
     #[must_use]
     pub fn life_without_a_device() -> Self {
         Self::unnumbered([("capture-state", Step::CaptureState)])
@@ -168,8 +169,8 @@ impl Script {
         Ok(Self { steps })
     }
 
-    /// Splits the steps into those that run before the driver is loaded (`parameter`, `fault` and
-    /// `filter` at the start of the script) and all others.
+    /// Splits the steps into the steps that run before the driver is loaded (`parameter`, `fault`
+    /// and `filter` at the start of the script) and the other steps.
     pub(super) fn around_the_load(&self) -> (&[Line], &[Line]) {
         let is_before = |line: &Line| {
             matches!(line.step, Step::Parameter(..) | Step::Fault(_) | Step::Filter(..))

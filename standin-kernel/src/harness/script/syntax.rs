@@ -26,8 +26,8 @@ steps! {
     "add-device" "add-device"
         "adds a device and starts it";
     "open" "open [synchronous] [PROCESS THREAD] [NAME]"
-        "opens the device, from a process and a thread with these ids, or the file of this name on it, \
-         such as `\\channel`; `synchronous` opens it without `FILE_FLAG_OVERLAPPED`";
+        "opens the device or, if NAME is given, that file on it (such as `\\channel`); PROCESS and \
+         THREAD are the caller's ids; `synchronous` opens it without `FILE_FLAG_OVERLAPPED`";
     "write" "write BYTES"
         "writes to the device, and waits for completion";
     "read" "read LENGTH"
@@ -68,7 +68,7 @@ steps! {
     "surprise-remove" "surprise-remove"
         "removes the device by surprise; an open file stays open";
     "repeat" "repeat N"
-        "repeats the steps until its `end` this many times";
+        "repeats the steps up to its `end` N times";
     "end" "end"
         "ends the steps of a `repeat`";
 }
@@ -86,17 +86,17 @@ macro_rules! settings {
 
 settings! {
     "level" "level=N" "the highest level of the events to record; 0 for all levels";
-    "any" "any=MASK" "the keywords of which an event needs at least one; 0 for all events";
-    "all" "all=MASK" "the keywords that an event must all have";
+    "any" "any=MASK" "events need at least one of these keywords; 0 for all events";
+    "all" "all=MASK" "events need all of these keywords";
     "keep-ids" "keep-ids=N,..." "records only manifest-based events with these ids";
     "drop-ids" "drop-ids=N,..." "records no manifest-based events with these ids";
     "keep-names" "keep-names=NAME,..." "records only TraceLogging events with these names";
     "drop-names" "drop-names=NAME,..." "records no TraceLogging events with these names";
     "names-level" "names-level=N" "the highest level of the events that the name filter examines";
     "names-any" "names-any=MASK"
-        "the keywords of which an event needs at least one to be examined by the name filter";
+        "the name filter examines only events with at least one of these keywords";
     "names-all" "names-all=MASK"
-        "the keywords that an event must all have to be examined by the name filter";
+        "the name filter examines only events with all of these keywords";
     "data" "data=ID:VERSION:BYTES" "filter data for the provider";
     "processes" "processes=N,..." "enables the provider in these processes only, and so in no driver";
     "ignore-keyword-0" "ignore-keyword-0" "records no events without keywords";

@@ -25,7 +25,7 @@ pub fn words(line: &str) -> Result<Vec<&str>, String> {
     Ok(words)
 }
 
-/// Returns the text between double quotes.
+/// Returns the string between double quotes.
 pub fn quoted(word: &str) -> Option<&str> {
     word.strip_prefix('"')?.strip_suffix('"')
 }
@@ -73,7 +73,7 @@ pub fn status(word: &str) -> Result<NtStatus, String> {
 ///
 /// # Errors
 ///
-/// Returns a sentence if the word is neither.
+/// Returns a sentence that describes the problem if the word is neither.
 pub fn provider(word: &str) -> Result<Guid, String> {
     let word = quoted(word).unwrap_or(word);
     if let Ok(guid) = word.parse() {
@@ -82,7 +82,7 @@ pub fn provider(word: &str) -> Result<Guid, String> {
     Guid::of_name(word).map_err(|why| format!("`{word}`: {why}"))
 }
 
-/// Returns the part of an error that suggests the nearest known word, or an empty text.
+/// Returns the part of an error that suggests the nearest known word, or an empty string.
 pub fn did_you_mean<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> String {
     nearest(word, known).map_or_else(String::new, |known| format!(" (did you mean `{known}`?)"))
 }

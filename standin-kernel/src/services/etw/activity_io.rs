@@ -1,5 +1,5 @@
-//! The activity ids of the I/O manager. A driver attaches them to requests, and the thread that serves
-//! a request can take over the request's id.
+//! The activity ids of the I/O manager. A driver attaches an id to a request, and the thread that
+//! serves the request can adopt the id.
 
 use etl_file::Guid;
 
@@ -9,7 +9,8 @@ use crate::{
     ground::{NtResult, NtStatus, abi::Irp, irql::Irql, rule::Rule},
 };
 
-/// Returns the exports. Their pages allow every IRQL, `IoSetActivityIdIrp` only with an explicit id.
+/// Returns the exports. The documentation allows every IRQL, but for `IoSetActivityIdIrp` only with
+/// an explicit id.
 pub fn exports() -> Vec<Export<Context>> {
     const HIGH: Irql = Irql::HIGH_LEVEL;
     vec![
@@ -29,7 +30,7 @@ const HAS_ACTIVITY: u8 = 0x80;
 /// `IO_TYPE_IRP`.
 const REQUEST: i16 = 6;
 
-/// Reads a request. Bugchecks if there is no request at the address.
+/// Reads a request. Bugchecks if `irp` is not the address of a request.
 fn request(context: &Context, irp: u64) -> Irp {
     let value: Irp = context.read(irp);
     if value.kind != REQUEST {
@@ -61,8 +62,8 @@ fn set_request(context: &Context, irp: u64, activity: u64) -> NtResult {
             context.stop(
                 Rule::ActivityIrql,
                 format!(
-                    "{} was called without an activity id at {irql} from {}; the highest IRQL for \
-                     that is {}",
+                    "{} was called without an activity id at {irql} from {}; without an id, it may \
+                     be called at IRQL <= {}",
                     context.call().name,
                     context.caller(),
                     Irql::PASSIVE_LEVEL
@@ -95,7 +96,7 @@ fn set_thread(context: &Context, activity: u64) -> u64 {
     before
 }
 
-/// Sets the address of the thread's activity id.
+/// Sets the address of the thread's activity id. The address 0 removes the id.
 fn clear_thread(context: &Context, address: u64) {
     let this = context.identity().thread;
     let activity = if address == 0 { Guid::NULL } else { Guid::from_bytes(context.read(address)) };
@@ -110,8 +111,8 @@ fn propagate(context: &Context, irp: u64, propagated: u64, original: At<u64>) ->
     Ok(())
 }
 
-/// Reports to the I/O manager's own provider, which no session enables here, that one activity
-/// continues another.
+/// Reports that one activity continues another. Windows writes an event of the I/O manager's own
+/// provider, which no session enables in the stand-in kernel.
 fn transfer(context: &Context, activity: u64, related: u64) {
     for address in [activity, related] {
         context.check_address("an activity id", address, 16);

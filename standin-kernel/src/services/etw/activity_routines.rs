@@ -37,8 +37,8 @@ fn activity_id_control(context: &Context, code: u32, address: u64) -> NtResult {
         context.stop(
             Rule::ActivityIrql,
             format!(
-                "EtwActivityIdControl was called with code {code} at {} from {}; the highest IRQL \
-                 for that code is {}",
+                "EtwActivityIdControl was called with code {code} at {} from {}; it may be called \
+                 with that code at IRQL <= {}",
                 call.irql,
                 context.caller(),
                 Irql::APC_LEVEL
@@ -87,7 +87,7 @@ fn has_teb(context: &Context) -> bool {
 pub fn etw_activity_id_control_kernel(context: &Context, code: u32, pointer: At<u64>) -> NtResult {
     if ![GET, SET].contains(&code) {
         context.warn(Rule::ActivityCode, || {
-            format!("with the control code {code}, which EtwActivityIdControl alone supports")
+            format!("with the control code {code}, which only EtwActivityIdControl supports")
         });
         return Err(NtStatus::INVALID_PARAMETER);
     }
@@ -102,8 +102,8 @@ pub fn etw_activity_id_control_kernel(context: &Context, code: u32, pointer: At<
         context.stop(
             Rule::ActivityIrql,
             format!(
-                "EtwActivityIdControlKernel was called with code {code} at {} from {}; the highest \
-                 IRQL is {}",
+                "EtwActivityIdControlKernel was called with code {code} at {} from {}; it may be \
+                 called at IRQL <= {}",
                 call.irql,
                 context.caller(),
                 Irql::APC_LEVEL

@@ -22,7 +22,7 @@ const WNODE_HEADER: usize = 48;
 /// `WNODE_FLAG_TRACED_GUID`.
 pub const TRACED_GUID: u32 = 0x0002_0000;
 
-/// Calls a registration's enable callback in its form, with a source id and a control code.
+/// Calls a registration's enable callback in the form that the registration requires.
 pub fn call(context: &Context, notification: &Notification, source: Guid, code: u32) {
     match notification.form {
         Form::Modern => modern(context, notification, source, code),
@@ -31,7 +31,7 @@ pub fn call(context: &Context, notification: &Notification, source: Guid, code: 
     }
 }
 
-/// Calls the enable callback of `EtwRegister`.
+/// Calls an enable callback that was passed to `EtwRegister`.
 fn modern(context: &Context, notification: &Notification, source: Guid, code: u32) {
     let memory = CallbackMemory::new(context, source, &notification.filters);
     let combined = notification.combined;
@@ -53,8 +53,9 @@ fn modern(context: &Context, notification: &Notification, source: Guid, code: u3
     memory.take_back(context);
 }
 
-/// Calls the callback of `EtwRegisterClassicProvider`: the GUID, the control code, the enable context
-/// (whose first eight bytes are the trace handle), and the driver's context (ETW-2.23).
+/// Calls the callback that was passed to `EtwRegisterClassicProvider`. Its arguments are the GUID,
+/// the control code, the enable context (whose first eight bytes are the trace handle), and the
+/// driver's context (ETW-2.23).
 fn classic(context: &Context, notification: &Notification, code: u32) {
     let guid = CallbackBuffer::new(context, &notification.provider.to_bytes());
     let enabled = CallbackBuffer::new(context, &notification.trace_handle.to_le_bytes());

@@ -1,4 +1,4 @@
-//! The memory that an enable callback borrows for the call: the source id and the filters.
+//! The memory that an enable callback borrows during the call: the source id and the filters.
 
 use etl_file::Guid;
 use zerocopy::IntoBytes;
@@ -35,7 +35,7 @@ impl CallbackMemory {
         if context.config().hostile_filters {
             mislead(&mut bytes);
         }
-        // The chain ends at the end of the memory.
+        // The last filter ends at the end of the memory, so that reads past it fault.
         let room = bytes.len().next_multiple_of(16) - bytes.len();
         let chain = put(&[vec![0; room], bytes.clone()].concat());
         let start = chain.address() + room as u64;
@@ -97,7 +97,7 @@ fn filter_chain(filters: &[(u16, FilterData)]) -> Vec<u8> {
     chain
 }
 
-/// Makes a chain of filters continue past the end of the data.
+/// Makes a chain of filters extend past the end of the data.
 fn mislead(chain: &mut [u8]) {
     /// The offset of `NextOffset` in a header.
     const NEXT_OFFSET: usize = 20;

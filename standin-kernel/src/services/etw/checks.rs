@@ -40,11 +40,11 @@ const GLOBAL_CHANNELS: std::ops::RangeInclusive<u8> = 8..=10;
 /// The keyword bits that neither a provider nor winmeta.xml defines (ETW-8.2).
 const RESERVED_KEYWORDS: u64 = !((1 << 56) - 1);
 
-/// The number of payload bytes that are searched for leaks.
+/// The number of payload bytes that are searched for uninitialized data and kernel addresses.
 const LOOKED_AT: usize = 1024;
 
-/// Checks a write with an invalid handle. Reports a write before `EtwRegister` has stored the
-/// handle (ETW-2.6).
+/// Checks a write with an invalid handle. Warns if `EtwRegister` has not stored the handle yet
+/// (ETW-2.6).
 pub fn handle_in_registration(context: &Context, handle: u64) {
     if !context.is_registering() {
         return;
@@ -102,7 +102,7 @@ impl<'a> Written<'a> {
         Some(filters::name_of(&bytes)?.to_owned())
     }
 
-    /// Keeps a warning, once per rule and event.
+    /// Adds a warning, once per rule and event.
     fn warn(&self, rule: Rule, sentence: impl FnOnce() -> String) {
         let provider = self.route.provider;
         let EventDescriptor { id, version, .. } = *self.event;
@@ -200,13 +200,14 @@ pub fn arguments(written: &Written<'_>) {
     // TraceLogging events have no activity id unless the driver passes one.
     if call.activity.is_none() && context.irql() >= Irql::DISPATCH_LEVEL && !described {
         written.warn(Rule::ImplicitActivity, || {
-            "without an activity id, so the event carries that of an arbitrary thread".to_owned()
+            "without an activity id, so the event carries an arbitrary thread's activity id"
+                .to_owned()
         });
     }
     if call.activity.is_some() && call.activity == context.replaced_activity() {
         written.warn(Rule::OldActivityUsed, || {
             "with the activity id that EVENT_ACTIVITY_CTRL_CREATE_SET_ID returned, which is the \
-             thread's previous id; the thread has the new one"
+             thread's previous id; the thread has the new id"
                 .to_owned()
         });
     }
@@ -318,7 +319,7 @@ fn description(written: &Written<'_>, metadata: &[u8], gathered: &Content) {
         });
         return;
     }
-    // Parsing is slow, and a malformed event is detected in its first writes.
+    // Parsing is slow, and the first writes of an event are enough to detect malformed metadata.
     if !written.should_check_in_detail() {
         return;
     }

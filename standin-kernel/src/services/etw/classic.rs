@@ -1,4 +1,5 @@
-//! Classic providers: registered with `EtwRegisterClassicProvider`, or with WMI, as WPP does.
+//! Classic providers, which are registered with `EtwRegisterClassicProvider` or, like WPP's, with
+//! WMI.
 
 use std::collections::BTreeMap;
 
@@ -21,8 +22,9 @@ use crate::{
     },
 };
 
-/// Returns the exports. No header documents the IRQL limit of `EtwRegisterClassicProvider`, which calls
-/// the enable callback as `EtwRegister` does; the other limit is from wdm.h.
+/// Returns the exports. No header documents the IRQL limit of `EtwRegisterClassicProvider`; it has
+/// the limit of `EtwRegister`, because both call the enable callback. The other limit is from
+/// wdm.h.
 pub fn exports() -> Vec<Export<Context>> {
     const PASSIVE: Irql = Irql::PASSIVE_LEVEL;
     vec![
@@ -42,7 +44,7 @@ fn etw_register_classic_provider(
 ) -> NtResult {
     if callback == 0 {
         context.warn(Rule::RegisterPointer, || {
-            "without an enable callback, which a classic provider needs".to_owned()
+            "without an enable callback, which a classic provider requires".to_owned()
         });
         return Err(NtStatus::INVALID_PARAMETER);
     }
@@ -63,8 +65,9 @@ mod action {
     pub const CALLBACK: u32 = 0x8000_0000;
 }
 
-/// Registers or unregisters a control block or a device object. A control block's callback names its
-/// GUIDs (ETW-2.24). The driver of a device object receives no WMI requests here.
+/// Registers or unregisters a control block or a device object. A control block's callback returns
+/// its GUIDs (ETW-2.24). In the stand-in kernel, the driver of a device object receives no WMI
+/// requests.
 fn io_wmi_registration_control(context: &Context, block: u64, action: u32) -> NtResult {
     let has_callback = action & action::CALLBACK != 0;
     match action & !action::FLAGS {
@@ -74,7 +77,7 @@ fn io_wmi_registration_control(context: &Context, block: u64, action: u32) -> Nt
             unregister_block(context, block)?;
             register_block(context, block, has_callback)
         }
-        // No requests are sent, so there is nothing to block.
+        // The stand-in kernel sends no requests that it would have to block.
         action::BLOCK_IRPS if context.etw().wmi.contains_key(&block) => Ok(()),
         _ => Err(NtStatus::INVALID_PARAMETER),
     }
@@ -96,7 +99,7 @@ fn register_block(context: &Context, block: u64, has_callback: bool) -> NtResult
         },
     );
     for guid in guids {
-        // Registration may call the enable callback.
+        // Registration can call the enable callback.
         let handle = register(context, guid, callback, block, Form::Wmi { block });
         if let Some(registration) = context.etw().wmi.get_mut(&block) {
             registration.providers.push(handle);
@@ -165,14 +168,14 @@ fn guids_in(info: &[u8]) -> Vec<Guid> {
         .collect()
 }
 
-/// Returns the 32-bit number at an offset.
+/// Returns the 32-bit number at this offset.
 fn number(bytes: &[u8], at: usize) -> Option<u32> {
     let bytes = bytes.get(at..)?.first_chunk()?;
     Some(u32::from_le_bytes(*bytes))
 }
 
-/// Reports and removes the WMI registrations that an unloaded driver left, except providers, which are
-/// reported separately.
+/// Reports and removes the WMI registrations that an unloaded driver left, except providers', which
+/// are reported separately.
 pub fn report_left_with_wmi(
     context: &Context,
     belongs: impl Fn(&Call) -> bool,

@@ -32,9 +32,9 @@ pub struct SessionHandle(pub(super) u16);
 pub struct EnableParameters {
     /// The highest level of events to record; 0 for all levels.
     pub level: u8,
-    /// The keywords of which an event needs at least one; 0 for all events.
+    /// The match-any mask: events need at least one of these keywords; 0 for all events.
     pub match_any: u64,
-    /// The keywords that an event must all have.
+    /// The match-all mask: events need all of these keywords.
     pub match_all: u64,
     /// `EVENT_ENABLE_PROPERTY_IGNORE_KEYWORD_0`: drops events without a keyword.
     pub ignore_keyword_0: bool,
@@ -48,8 +48,8 @@ pub struct EnableParameters {
     pub exclude_in_private: bool,
     /// `EVENT_ENABLE_PROPERTY_STACK_TRACE`: accepted, but no stacks are captured.
     pub stack_walk: bool,
-    /// The only processes to enable (`EVENT_FILTER_TYPE_PID`), at most eight. A process filter
-    /// never enables a driver (ETW-3.5.12).
+    /// The processes in which to enable the provider (`EVENT_FILTER_TYPE_PID`), at most eight;
+    /// empty for all. A process filter never enables a driver (ETW-3.5.12).
     pub only_processes: Vec<u32>,
 }
 
@@ -151,7 +151,8 @@ fn check(parameters: &EnableParameters) -> Result<(), ControlError> {
         && filter.data.len() + size_of::<EventFilterHeader>() > MAX_FILTER_BYTES
     {
         return Err(ControlError::InvalidParameter(format!(
-            "the filter data has {} bytes; the maximum, including the header, is {MAX_FILTER_BYTES}",
+            "the filter data is {} bytes long; the maximum, including the header, is \
+             {MAX_FILTER_BYTES}",
             filter.data.len()
         )));
     }
@@ -195,7 +196,7 @@ fn enable_info(etw: &Etw, parameters: &EnableParameters) -> SessionEnableInfo {
     }
 }
 
-/// Rejects a session that would be the ninth to enable a provider (ETW-3.6.1).
+/// Rejects a ninth session for a provider (ETW-3.6.1).
 fn refuse_the_ninth(etw: &Etw, target: Target, session: u16) -> Result<(), ControlError> {
     let providers = match target {
         Target::Provider(guid) => HashSet::from([guid]),
@@ -231,7 +232,7 @@ fn refuse_for_groups(
 }
 
 /// Sets the providers that a session does not enable through a group, replacing the previous list
-/// (`TraceSetDisallowList`, ETW-5.9 to ETW-5.11). Notifies the groups' members at once.
+/// (`TraceSetDisallowList`, ETW-5.9 to ETW-5.11). Notifies the groups' members immediately.
 pub fn set_disallow_list(
     context: &Context,
     session: SessionHandle,
@@ -260,7 +261,8 @@ pub fn targets_of(runtime: &EtwRuntime, session: SessionHandle) -> Vec<Target> {
     runtime.etw().targets_of(session.0)
 }
 
-/// Returns the parameters with which a session enables a target, or would on registration.
+/// Returns the parameters with which a session enables a target now, or will enable it on
+/// registration.
 pub fn parameters_of(
     runtime: &EtwRuntime,
     session: SessionHandle,
@@ -331,8 +333,8 @@ pub fn capture_state(
     Ok(())
 }
 
-/// Calls the enable callbacks of a target's providers with any control code, since a later version
-/// of Windows may send codes that do not exist today (ETW-3.2.5).
+/// Calls the enable callbacks of a target's providers with any control code, because later versions
+/// of Windows may add control codes (ETW-3.2.5).
 pub fn send_code(context: &Context, target: Target, code: u32) {
     let reached = context.etw().registered_as(target);
     notify_all(context, reached, Cause { code: Some(code), ..Cause::CHANGE });
@@ -345,7 +347,7 @@ pub fn running(context: &Context, session: SessionHandle) -> Result<Arc<Session>
     running.map(|running| Arc::clone(&running.session)).ok_or(ControlError::NotRunning)
 }
 
-/// Runs the work that sessions start themselves, when no other job is running.
+/// Runs the work that sessions start themselves. Called when no other job is running.
 pub fn after_job(context: &Context) {
     tell_of_full_sessions(context);
     flush_what_is_due(context);

@@ -1,7 +1,7 @@
 //! The combination of several sessions' enable info.
 //!
-//! `wdk-etw` implements the enable state separately (`provider-lib/src/state.rs`): tests compare the
-//! two, so neither uses the other.
+//! `wdk-etw` implements the enable state separately (`provider-lib/src/state.rs`). Tests compare
+//! the two implementations, so neither uses the other.
 
 /// One session's parameters for a provider or group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,8 +56,8 @@ impl EnableInfo {
     }
 }
 
-/// Returns whether an event passes the check in R-E8. A level of 0 and a match-any mask of 0 must
-/// already be replaced.
+/// Returns whether an event passes the check in R-E8. The caller must already have replaced a level
+/// of 0 and a match-any mask of 0.
 #[must_use]
 pub const fn passes(level: u8, keyword: u64, to_level: u8, any: u64, all: u64) -> bool {
     level <= to_level && (keyword == 0 || (keyword & any != 0 && keyword & all == all))

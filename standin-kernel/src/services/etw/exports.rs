@@ -18,9 +18,9 @@ use crate::{
     ground::{NtResult, NtStatus, abi::EventDescriptor, irql::Irql, rule::Rule},
 };
 
-/// Returns the exports, with the IRQL limits in wdm.h. The limit of `EtwActivityIdControl` depends
-/// on its control code, and wdm.h lacks `EtwActivityIdControlKernel`, so these routines check their
-/// limits themselves.
+/// Returns the exports, with the IRQL limits in wdm.h. `EtwActivityIdControl` and
+/// `EtwActivityIdControlKernel` check their limits themselves: the limit of the former depends on
+/// its control code, and wdm.h does not declare the latter.
 pub fn exports() -> Vec<Export<Context>> {
     const PASSIVE: Irql = Irql::PASSIVE_LEVEL;
     const HIGH: Irql = Irql::HIGH_LEVEL;
@@ -102,7 +102,7 @@ fn etw_set_information(
                 context.warn(Rule::DescriptorTypeSwitch, || {
                     format!(
                         "for EventProviderUseDescriptorType with the bytes {bytes:02x?}; the \
-                         value is one byte, 0 or 1"
+                         value must be one byte, 0 or 1"
                     )
                 });
                 Err(NtStatus::INVALID_PARAMETER)
@@ -185,7 +185,7 @@ fn etw_write_ex(
     write::write(context, &call)
 }
 
-/// Returns the arguments of a write without flags and filter, given the addresses of the ids and
+/// Returns the arguments of a write without flags or a filter, given the addresses of the ids and
 /// the data.
 fn write_call(
     context: &Context,
@@ -206,7 +206,7 @@ fn write_call(
     }
 }
 
-/// Returns the id at an address, or `None` for a null pointer.
+/// Returns the id at this address, or `None` for a null pointer.
 fn guid(context: &Context, what: &str, address: u64) -> Option<Guid> {
     context.check_address(what, address, if address == 0 { 0 } else { 16 });
     (address != 0).then(|| Guid::from_bytes(context.read(address)))

@@ -13,7 +13,7 @@ const MAX_NAME_BYTES: usize = 4096;
 /// always pass.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EventIdFilter {
-    /// Set to pass only the listed events. Otherwise, the listed events are dropped.
+    /// Set to record only the listed events. Otherwise, the listed events are dropped.
     pub keep: bool,
     /// The listed ids.
     pub ids: Vec<u16>,
@@ -25,13 +25,13 @@ pub struct EventIdFilter {
 /// events pass, including manifest-based events (ETW-3.5.10).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EventNameFilter {
-    /// Set to pass only the listed events. Otherwise, the listed events are dropped.
+    /// Set to record only the listed events. Otherwise, the listed events are dropped.
     pub keep: bool,
     /// The highest level of events to examine; 0 for all levels.
     pub level: u8,
-    /// The keywords of which an examined event has at least one; 0 for all events.
+    /// The match-any mask of the events to examine; 0 for all events.
     pub match_any: u64,
-    /// The keywords that an examined event must all have.
+    /// The match-all mask of the events to examine.
     pub match_all: u64,
     /// The listed names.
     pub names: Vec<String>,
@@ -62,7 +62,7 @@ pub const fn instance_bit(session: u16) -> u64 {
     1 << (session % 64)
 }
 
-/// The parts of an event that filters examine.
+/// The values of an event that filters examine.
 #[derive(Clone, Copy, Debug)]
 pub struct Subject<'a> {
     pub id: u16,
@@ -84,7 +84,7 @@ impl EventFilters {
             && (ids.ids.is_empty() || ids.ids.len() > MAX_IDS)
         {
             return Some(format!(
-                "a filter by event id must have 1 to {MAX_IDS} ids, not {}",
+                "a filter by event id must contain 1 to {MAX_IDS} ids, not {}",
                 ids.ids.len()
             ));
         }
@@ -92,7 +92,8 @@ impl EventFilters {
         let bytes: usize = names.names.iter().map(|name| name.len() + 1).sum();
         (names.names.is_empty() || bytes > MAX_NAME_BYTES).then(|| {
             format!(
-                "a filter by event name must have 1 to {MAX_NAME_BYTES} bytes of names, not {bytes}"
+                "a filter by event name must contain 1 to {MAX_NAME_BYTES} bytes of names, not \
+                 {bytes}"
             )
         })
     }
@@ -119,8 +120,8 @@ impl EventFilters {
     }
 }
 
-/// Returns the event name in event metadata. It follows the size and the tag. Every byte of the tag
-/// except the last has its top bit set.
+/// Returns the event name in event metadata. The name follows the size and the tag. The top bit is
+/// set in every byte of the tag except the last.
 pub fn name_of(description: &[u8]) -> Option<&str> {
     let tag = description.get(2..)?;
     let name = tag.iter().position(|byte| byte & 0x80 == 0)? + 1;

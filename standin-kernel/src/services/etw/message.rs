@@ -31,8 +31,8 @@ pub fn exports() -> Vec<Export<Context>> {
     ]
 }
 
-/// Writes a message. Its arguments follow the four parameters: pairs of an address and a size,
-/// terminated by a null address.
+/// Writes a message. The message's arguments follow the four register parameters: pairs of an
+/// address and a size, terminated by a null address.
 fn wmi_trace_message(
     context: &Context,
     handle: u64,
@@ -46,7 +46,7 @@ fn wmi_trace_message(
     write_message(context, handle, flags, guid, number, arguments)
 }
 
-/// Writes a message whose arguments are in a `va_list`, which is their address.
+/// Writes a message whose arguments are in a `va_list`. A `va_list` is the arguments' address.
 fn wmi_trace_message_va(
     context: &Context,
     handle: u64,
@@ -61,7 +61,7 @@ fn wmi_trace_message_va(
 /// All flags that evntrace.h defines. The last two specify the pointer size.
 const KNOWN_FLAGS: u32 = 0xFF;
 
-/// Writes a message to the session of a trace handle (ETW-6.8.1).
+/// Writes a message to the session in a trace handle (ETW-6.8.1).
 fn write_message(
     context: &Context,
     handle: u64,
@@ -99,7 +99,7 @@ fn write_message(
     record_in(context, &session, record.ok(), message.arguments.len())
 }
 
-/// Warns about undefined flags, and about missing flags without which the message is unreadable.
+/// Warns about undefined flags, and about missing flags that make the message unreadable.
 fn check_flags(context: &Context, flags: u32) {
     let unknown = flags & !KNOWN_FLAGS;
     let has = |flag: u16| flags & u32::from(flag) != 0;
@@ -117,7 +117,7 @@ fn check_flags(context: &Context, flags: u32) {
     context.warn(Rule::MessageFlags, || what);
 }
 
-/// Collects the arguments of a message. Stops reading once they are too large for any record.
+/// Collects the arguments of a message. Stops reading once the message is too large for any record.
 pub fn gather(context: &Context, list: u64) -> Vec<u8> {
     let mut gathered = Vec::new();
     let mut at = list;
@@ -139,15 +139,15 @@ pub fn gather(context: &Context, list: u64) -> Vec<u8> {
 /// The maximum size of a record in bytes.
 const LARGEST: usize = u16::MAX as usize;
 
-/// Returns the session of a trace handle, if it records events from drivers.
+/// Returns the session in a trace handle, if it records events from drivers.
 pub fn session(context: &Context, handle: u64) -> Option<Arc<Session>> {
     let etw = context.etw();
     let running = etw.sessions.get(&session_of(handle))?;
     (!running.is_closed_to_drivers()).then(|| Arc::clone(&running.session))
 }
 
-/// Records a message or an event in its session. The routines' documentation names one status for
-/// both a record that is too large and full buffers.
+/// Records a message or an event in its session. The routines' documentation specifies the same
+/// status for a record that is too large and for full buffers.
 pub fn record_in(
     context: &Context,
     session: &Session,
@@ -179,7 +179,7 @@ pub fn record_in(
         }
     };
     if let Err(error) = reserved.record(&record, context.clock().counter()) {
-        let what = format!("a reserved buffer did not take a message: {error}");
+        let what = format!("a reserved buffer rejected a message: {error}");
         context.stop(Rule::Internal, what);
     }
     Ok(())
@@ -192,14 +192,16 @@ const MOF_FIELD: usize = 16;
 const LARGEST_ITEM: usize = 0xFFFF;
 /// `WNODE_FLAG_USE_GUID_PTR`: the header contains the GUID's address.
 const USE_GUID_PTR: u32 = 0x0008_0000;
-/// `WNODE_FLAG_USE_MOF_PTR`: an array of `MOF_FIELD` that describes the data follows the header.
+/// `WNODE_FLAG_USE_MOF_PTR`: the header is followed by an array of `MOF_FIELD` that describes the
+/// data.
 const USE_MOF_PTR: u32 = 0x0010_0000;
 
 /// `WNODE_FLAG_EVENT_ITEM` and `WNODE_FLAG_EVENT_REFERENCE`.
 const EVENT_ITEM: u32 = 0x80;
 const EVENT_REFERENCE: u32 = 0x2000;
 
-/// Fires a WMI event, which the drivers that registered for it receive. WMI frees the driver's block.
+/// Fires a WMI event. The drivers that registered for it receive it. WMI then frees the driver's
+/// block.
 fn fire(context: &Context, item: u64, header: &[u8; EVENT_HEADER], flags: u32) -> NtResult {
     if flags & EVENT_REFERENCE != 0 {
         context.stop_call(
@@ -219,8 +221,8 @@ fn fire(context: &Context, item: u64, header: &[u8; EVENT_HEADER], flags: u32) -
         context.stop_call(
             Rule::BadFree,
             &format!(
-                "with an event at 0x{item:016X}, which is not a block of pool; WMI frees the \
-                 events that it takes"
+                "with an event at 0x{item:016X}, which is not a pool block; WMI frees the \
+                 event's block"
             ),
         );
     }
@@ -281,7 +283,7 @@ fn io_wmi_write_event(context: &Context, item: u64) -> NtResult {
     record_in(context, &session, record.ok(), event.payload.len())
 }
 
-/// Reads the data at an address in an event, unless they are too large for any record.
+/// Reads an event's data at this address, unless the data are too large for any record.
 fn read(context: &Context, address: u64, length: usize) -> Vec<u8> {
     context.check_address("event data", address, length as u64);
     let mut bytes = vec![0; length.min(LARGEST + 1)];

@@ -1,8 +1,8 @@
 //! The ETW runtime: registrations, sessions, and the delivery of events and notifications.
 //!
 //! Ids in comments refer to `docs/reference`. Ids such as ETW-3.2.3, V04 and O8 are in
-//! `etw-runtime.md`, which describes the behaviour of ETW, the verifier's rules and the unspecified
-//! behaviours. Ids such as R-E4 are in `requirements.md`.
+//! `etw-runtime.md`, which describes the behavior of ETW, the verifier's rules and the unspecified
+//! behavior. Ids such as R-E4 are in `requirements.md`.
 
 pub mod activities;
 mod activity_io;

@@ -14,18 +14,18 @@ pub struct Cause {
     pub capture: bool,
     /// The controller's source id.
     pub source: Guid,
-    /// Set to pass filters.
+    /// Set to pass the sessions' filters.
     pub filters: bool,
-    /// A control code that replaces the actual code.
+    /// A control code that replaces the code that the state implies.
     pub code: Option<u32>,
 }
 
 impl Cause {
-    /// A change of the sessions' state by a controller without a source id.
+    /// A change of the sessions' state by a controller that specifies no source id.
     pub const CHANGE: Self = Self { capture: false, source: Guid::NULL, filters: true, code: None };
 }
 
-/// Notifies registrations one after the other, as [`notify`] does.
+/// Notifies registrations one after the other. See [`notify`].
 pub fn notify_all(context: &Context, handles: Vec<u64>, cause: Cause) {
     for handle in handles {
         notify(context, handle, cause);
@@ -68,7 +68,7 @@ pub fn notify(context: &Context, handle: u64, cause: Cause) {
     }
 }
 
-/// Checks that the callback and its context still exist, which is required until `EtwUnregister`
+/// Checks that the callback and its context still exist. They must exist until `EtwUnregister`
 /// (ETW-2.1).
 fn check_callback(context: &Context, notification: &Notification) {
     let gone =
@@ -80,7 +80,7 @@ fn check_callback(context: &Context, notification: &Notification) {
             Rule::DiscardedCode,
             format!(
                 "provider {{{}}}: the {what} of its enable callback, at 0x{address:016X}, {why}; \
-                 call EtwUnregister before it is freed",
+                 call EtwUnregister before freeing it",
                 notification.provider
             ),
         );

@@ -38,15 +38,15 @@ pub fn exports() -> Vec<Export<Context>> {
     ]
 }
 
-/// The offsets in a driver's control block of the next block, the log's handle, and a switch for verbose
-/// messages, which the driver's registry key can set on Windows.
+/// The offsets in a driver's control block: the next block, the log's handle, and a switch for
+/// verbose messages. On Windows, the driver's registry key can set the switch.
 const NEXT: u64 = 0x10;
 const LOG: u64 = 0x40;
 const VERBOSE: u64 = 0x48;
 
-/// Stores the handle of the default log in a driver's control blocks.
+/// Stores the handle of the default log in each of a driver's control blocks.
 fn set_log(context: &Context, control: u64, handle: u64) {
-    /// More control blocks than any driver has.
+    /// A number that exceeds the number of any driver's control blocks.
     const LIMIT: usize = 1000;
     let mut at = control;
     for _ in 0..LIMIT {
@@ -57,7 +57,7 @@ fn set_log(context: &Context, control: u64, handle: u64) {
         context.write(at.wrapping_add(VERBOSE), &0_u32);
         at = context.read(at.wrapping_add(NEXT));
     }
-    context.stop_call(Rule::ObjectMisused, "with control blocks that lead in a circle");
+    context.stop_call(Rule::ObjectMisused, "with a list of control blocks that forms a cycle");
 }
 
 fn add(context: &Context, log: Log) -> u64 {
@@ -87,8 +87,8 @@ fn stop(context: &Context, control: u64, _driver: u64) {
     }
 }
 
-/// Keeps a message. Its arguments follow the five parameters: pairs of an address and a size, terminated
-/// by a null address.
+/// Adds a message to a log. The message's arguments follow the five parameters: pairs of an address
+/// and a size, terminated by a null address.
 fn trace(context: &Context, log: u64, level: u8, flags: u32, guid: u64, number: u16) -> NtResult {
     /// The return address, the home space of the four register parameters, and the fifth parameter.
     const BEFORE_ARGUMENTS: u64 = 6 * 8;
@@ -113,7 +113,7 @@ fn trace(context: &Context, log: u64, level: u8, flags: u32, guid: u64, number: 
     Ok(())
 }
 
-/// Runs `body` on the log with a handle. Bugchecks for any other handle.
+/// Runs `body` on the log with this handle. Bugchecks if there is no such log.
 fn with<R>(context: &Context, handle: u64, body: impl FnOnce(&mut Log) -> R) -> R {
     let result = {
         let mut recorder = context.recorder();
@@ -123,7 +123,7 @@ fn with<R>(context: &Context, handle: u64, body: impl FnOnce(&mut Log) -> R) -> 
     result.unwrap_or_else(|| {
         context.stop_call(
             Rule::ObjectMisused,
-            &format!("with 0x{handle:016X}, which is not a log of the recorder"),
+            &format!("with 0x{handle:016X}, which is not a recorder log"),
         )
     })
 }
@@ -190,7 +190,7 @@ fn create(context: &Context, control: u64, parameters: u64, to: At<u64>) -> NtRe
     Ok(())
 }
 
-/// Reads text that ends at a zero or after `length` bytes.
+/// Reads a string of `length` bytes, or up to the first zero byte.
 fn text(context: &Context, at: u64, length: usize) -> String {
     /// `RECORDER_LOG_IDENTIFIER_MAX_CHARS`.
     const LONGEST: usize = 16;

@@ -92,7 +92,7 @@ impl Recorder {
         logs.flat_map(|log| log.messages.iter().cloned()).collect()
     }
 
-    /// Removes the logs of the control blocks that `belongs` selects. Returns the number of logs.
+    /// Removes the logs of the control blocks that `belongs` selects. Returns their number.
     pub fn take_left(&mut self, belongs: impl Fn(u64) -> bool) -> usize {
         let before = self.0.len();
         self.0.retain(|log| !belongs(log.control));

@@ -24,8 +24,7 @@ const FIRST_HANDLE: u64 = 0xFFFF_B000_0000_0000;
 
 const HANDLE_STEP: u64 = 0x80;
 
-/// Creates a registration for a routine that receives the addresses of the GUID and of the handle
-/// variable.
+/// Registers a provider, given the addresses of its GUID and of the variable for the handle.
 pub fn register_at(
     context: &Context,
     provider: u64,
@@ -43,13 +42,14 @@ pub fn register_at(
     context.check_address("a provider id", provider, 16);
     context.check_address("a pointer for the handle", slot, 8);
     let provider = Guid::from_bytes(context.read(provider));
-    // The slot is checked before the registration is created.
+    // The variable is checked before the registration is created.
     let before: u64 = context.read(slot);
     if let Some(status) = context.faults().take(context.call().name) {
         context.etw().left_by_failures.insert(before);
         return Err(status);
     }
-    // Any other value in the variable was never a handle, for instance uninitialized memory.
+    // A value that is not a registration's handle was never a handle, for instance uninitialized
+    // memory.
     if context.etw().registration_at(before).is_some() {
         context.warn(Rule::HandleOverwritten, || {
             format!(
@@ -134,11 +134,12 @@ pub fn unregister(context: &Context, handle: u64) -> NtResult {
             };
             if churn {
                 context.warn(Rule::RegistrationChurn, || {
-                    "for a registration of a few events; register the provider once per driver load"
+                    "for a registration with only a few events; register the provider once per \
+                     driver load"
                         .to_owned()
                 });
             }
-            // O5: the callback may be notified after the registration has ended.
+            // O5: the callback can be notified after the registration has ended.
             if let Some(registration) = tell {
                 let disable = Notification::of_disable(handle, &registration);
                 callback::call(context, &disable, Guid::NULL, DISABLE);
@@ -149,7 +150,7 @@ pub fn unregister(context: &Context, handle: u64) -> NtResult {
     }
 }
 
-/// Returns the status for a call with an invalid handle: an error for 0. Bugchecks for a handle that
+/// Returns the status for a call with an invalid handle: an error for 0. Bugchecks if the handle
 /// was released or never issued.
 pub fn refuse(context: &Context, handle: u64, error: &HandleError) -> NtStatus {
     match error {

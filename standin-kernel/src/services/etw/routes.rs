@@ -1,8 +1,8 @@
 //! The routes of events to sessions, prepared for fast lookup in writes.
 //!
-//! The runtime's state is protected by one lock, which writes do not acquire. They read the routes,
-//! which are replaced as a whole whenever that state changes. Reading the routes writes to no
-//! memory that another thread reads.
+//! The runtime's state is protected by one lock, which event writes do not acquire. They read the
+//! routes, which are replaced as a whole whenever that state changes. A thread that reads the
+//! routes does not write to memory that another thread reads.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -29,7 +29,7 @@ pub struct TargetSession {
 pub struct Route {
     pub provider: Guid,
     pub traits: Option<Arc<[u8]>>,
-    /// Set once the types of data descriptors have a meaning (ETW-4.3.6).
+    /// Set once data descriptors' types are evaluated (ETW-4.3.6).
     pub honours_types: bool,
     /// The number of writes.
     pub writes: Arc<Tally>,

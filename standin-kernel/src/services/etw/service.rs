@@ -37,9 +37,9 @@ const MAX_DETAILED_CHECKS: u32 = 20_000;
 pub struct EtwConfig {
     /// The number of processors, each with its own buffers.
     pub processors: u16,
-    /// The choices for unspecified behaviour.
+    /// The choices for unspecified behavior.
     pub unspecified_behaviour: UnspecifiedBehaviour,
-    /// Passes filter data to enable callbacks in which the chain of filters continues past the end.
+    /// Passes filter data to enable callbacks in which the chain of filters extends past the end.
     pub hostile_filters: bool,
 }
 
@@ -66,7 +66,7 @@ pub struct EtwRuntime {
     state: Mutex<Etw>,
     routes: Routes,
     activities: Activities,
-    /// The session bits that filters have announced to providers.
+    /// The session bits that filters have passed to providers.
     instances: AtomicU64,
     no_page_faults: AtomicBool,
     detailed_checks: AtomicU32,
@@ -145,7 +145,7 @@ impl EtwRuntime {
 }
 
 /// The runtime, and its state for one thread. All contexts of the thread share this value, so that
-/// a call does not change reference counts in memory that other threads use.
+/// a call changes no reference counts that other threads also use.
 pub struct OfThread {
     runtime: Arc<EtwRuntime>,
     /// Set while `EtwRegister` is running and has not stored its handle yet.
@@ -231,7 +231,7 @@ impl Context {
         &self.runtime().uses.wmi_events
     }
 
-    /// Keeps a warning, once per rule and caller.
+    /// Adds a warning, once per rule and caller.
     pub fn warn(&self, rule: Rule, sentence: impl FnOnce() -> String) {
         self.verifier().warn(self, rule, sentence);
     }
@@ -247,12 +247,12 @@ impl Context {
         self.addresses().is_kernel_address(value)
     }
 
-    /// Records that a filter announced a session's bit to a provider.
+    /// Records that a filter passed a session's bit to a provider.
     pub fn tell_of_instance(&self, bit: u64) {
         self.runtime().instances.fetch_or(bit, Ordering::Relaxed);
     }
 
-    /// Returns the session bits that filters have announced to providers.
+    /// Returns the session bits that filters have passed to providers.
     pub fn instances(&self) -> u64 {
         self.runtime().instances.load(Ordering::Relaxed)
     }
@@ -279,7 +279,7 @@ impl Context {
         self.service.registering.get()
     }
 
-    /// Runs the part of `EtwRegister` before it stores the handle.
+    /// Runs the part of `EtwRegister` that precedes the storing of the handle.
     pub fn while_registering(&self, body: impl FnOnce()) {
         let before = self.service.registering.replace(true);
         body();
@@ -292,7 +292,7 @@ impl Context {
         self.service.replaced_activity.set(replaced);
     }
 
-    /// Returns the replaced id, if there is one.
+    /// Returns the id that `EVENT_ACTIVITY_CTRL_CREATE_SET_ID` replaced, if there is one.
     pub fn replaced_activity(&self) -> Option<Guid> {
         self.service.replaced_activity.get()
     }

@@ -52,15 +52,17 @@ pub struct SessionEnableInfo {
     pub stack_walk: bool,
 }
 
-/// The way in which a provider was registered. It determines the form of notifications.
+/// The routine that registered a provider. It determines the form of notifications.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
-    /// `EtwRegister`: the provider gets the sessions' combined state, and ETW routes its events.
+    /// `EtwRegister`: the provider receives the sessions' combined state, and ETW routes its
+    /// events.
     Modern,
     /// `EtwRegisterClassicProvider`: the provider receives the trace handle of one session, to which
     /// it writes.
     Classic,
-    /// `IoWMIRegistrationControl` with a control block that has a callback: like a classic provider.
+    /// `IoWMIRegistrationControl` for a control block with a callback. The provider is used like a
+    /// classic provider.
     Wmi {
         /// The control block's address.
         block: u64,
@@ -74,8 +76,9 @@ impl Form {
     }
 }
 
-/// Returns the trace handle with which a classic provider writes to a session: the session's id, and
-/// the level and flags with which the session enables the provider (ETW-2.23, ETW-3.6.6).
+/// Returns the trace handle with which a classic provider writes to a session. It contains the
+/// session's id, and the level and flags with which the session enables the provider (ETW-2.23,
+/// ETW-3.6.6).
 fn trace_handle(session: u16, info: &SessionEnableInfo) -> u64 {
     let EnableInfo { level, match_any, .. } = info.enable_info;
     u64::from(session) | u64::from(level) << 16 | (match_any & 0xFFFF_FFFF) << 32
@@ -116,7 +119,7 @@ pub struct Registration {
     pub traits: Option<Arc<[u8]>>,
     /// The group that the traits name.
     pub group: Option<Guid>,
-    /// Set once the types of data descriptors have a meaning (ETW-4.3.6).
+    /// Set once data descriptors' types are evaluated (ETW-4.3.6).
     pub honours_types: bool,
     pub registered_by: Call,
     /// The calls that led to the registration.
@@ -149,15 +152,15 @@ pub struct Etw {
     pub issued: u64,
     /// The values that failed `EtwRegister` calls left in handle variables.
     pub left_by_failures: HashSet<u64>,
-    /// The number of each provider's registrations that ended after few events.
+    /// The number of each provider's registrations that ended after only a few events.
     pub short_lived: HashMap<Guid, u32>,
-    /// The choices for unspecified behaviour.
+    /// The choices for unspecified behavior.
     pub unspecified: UnspecifiedBehaviour,
     /// The running sessions, by id.
     pub sessions: BTreeMap<u16, RunningSession>,
     /// The id of the next session. Ids are never reused.
     pub sessions_started: u16,
-    /// The enable info of all sessions.
+    /// The enable info, by target and session id.
     pub enable_infos: HashMap<Target, BTreeMap<u16, SessionEnableInfo>>,
     /// The enable info of the sessions that enable every provider, by session id.
     pub every_provider: BTreeMap<u16, SessionEnableInfo>,
@@ -165,10 +168,10 @@ pub struct Etw {
     pub notifications: u64,
     /// The providers that registered, and their names if their traits have names.
     pub registered: BTreeMap<Guid, Option<String>>,
-    /// The groups that no driver may join.
+    /// The groups that no driver is allowed to join.
     pub denied_groups: HashSet<Guid>,
-    /// The sessions to which classic providers with these GUIDs write: the last session that enabled
-    /// each (ETW-3.6.2).
+    /// The sessions to which classic providers write, by provider GUID: the last session that
+    /// enabled the provider (ETW-3.6.2).
     pub classic_sessions: HashMap<Guid, u16>,
     /// Drivers' registrations with WMI, by the address of the control block or device object.
     pub wmi: BTreeMap<u64, WmiRegistration>,
@@ -217,12 +220,12 @@ impl Notification {
 }
 
 impl Etw {
-    /// Creates a runtime with the given choices for unspecified behaviour.
+    /// Creates a runtime with the given choices for unspecified behavior.
     pub fn new(unspecified: UnspecifiedBehaviour) -> Self {
         Self { unspecified, ..Self::default() }
     }
 
-    /// Returns the registration with a handle.
+    /// Returns the registration with this handle.
     pub fn registration(&mut self, handle: u64) -> Result<&mut Registration, HandleError> {
         if handle == 0 {
             return Err(HandleError::Null);
@@ -233,7 +236,7 @@ impl Etw {
         self.registrations.get_mut(&handle).ok_or(HandleError::NeverIssued)
     }
 
-    /// Returns the registration with a handle, if it exists.
+    /// Returns the registration with this handle, if it exists.
     pub fn registration_at(&self, handle: u64) -> Option<&Registration> {
         self.registrations.get(&handle)
     }
@@ -423,7 +426,8 @@ impl Etw {
         direct.into_iter().chain(groups).flat_map(|sessions| sessions.keys().copied()).collect()
     }
 
-    /// Returns whether a registration that ends is one of many with few events (ETW-2.18).
+    /// Counts a registration that ends after only a few events. Returns whether the provider had
+    /// many of them (ETW-2.18).
     pub fn churns(&mut self, registration: &Registration) -> bool {
         const FEW_EVENTS: std::ops::RangeInclusive<u64> = 1..=4;
         const MANY: u32 = 8;
@@ -481,7 +485,7 @@ impl Etw {
         targets
     }
 
-    /// Removes a session's enable info for a target. Returns whether there was one.
+    /// Removes a session's enable info for a target. Returns whether it existed.
     pub fn forget(&mut self, target: Target, session: u16) -> bool {
         if self.is_classic_session(target, session)
             && let Target::Provider(provider) = target
@@ -498,7 +502,7 @@ impl Etw {
         was
     }
 
-    /// Returns every session's enable info for the registration with a handle.
+    /// Returns each session's enable info for the registration with this handle.
     pub fn enable_infos_of_handle(&self, handle: u64) -> Vec<(u16, &SessionEnableInfo)> {
         self.registration_at(handle)
             .map(|registration| self.enable_infos_of(registration))

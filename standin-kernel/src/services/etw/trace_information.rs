@@ -101,7 +101,7 @@ impl Question {
         Ok(NtStatus::SUCCESS)
     }
 
-    /// Writes a part of the trace handle in the `WNODE_HEADER` that the driver passes.
+    /// Writes a part of the trace handle that the driver passes in a `WNODE_HEADER`.
     fn of_handle(&self, context: &Context, part: impl FnOnce(u64) -> u32) -> NtResult {
         let handle: u64 = context.read(self.buffer.wrapping_add(HISTORICAL_CONTEXT));
         if !context.etw().sessions.contains_key(&session_of(handle)) {

@@ -1,7 +1,7 @@
 //! Provider traits and their validation.
 //!
-//! `wdk-etw` implements traits separately (`provider-lib/src/traits.rs`): tests compare the two, so
-//! neither uses the other.
+//! `wdk-etw` implements traits separately (`provider-lib/src/traits.rs`). Tests compare the two
+//! implementations, so neither uses the other.
 
 #![cfg_attr(
     feature = "fuzzing",
@@ -21,8 +21,8 @@ use crate::ground::rule::Rule;
 pub struct CheckedTraits {
     /// The provider group that the traits name.
     pub group: Option<Guid>,
-    /// The violations that do not make the call fail, each with a phrase that follows "traits" in the
-    /// warning.
+    /// The violations that do not make the call fail. Each has a phrase that follows "traits" in
+    /// the warning.
     pub doubtful: Vec<(Rule, String)>,
 }
 
@@ -97,7 +97,7 @@ pub fn provider_name(traits: &[u8]) -> Option<String> {
 mod tests {
     use super::*;
 
-    /// Returns the worked example of the layout of traits: name, group, custom trait 128.
+    /// Returns the example in the documentation of traits: name, group, custom trait 128.
     fn example() -> Vec<u8> {
         let mut blob = vec![0x2B, 0];
         blob.extend_from_slice(b"Contoso.Sample\0\x13\0\x01");

@@ -1,11 +1,10 @@
-//! The unspecified behaviours of ETW. Each is a setting with a default.
-//!
-//! A driver that works with every setting does not depend on unspecified behaviour.
+//! The choices for the unspecified behavior of ETW, each with a default. A driver that works with
+//! every choice does not depend on unspecified behavior.
 
 use crate::ground::NtStatus;
 
-/// The outcome for traits that name a group which the driver may not join (ETW-5.8). Documents say
-/// that membership is denied, but not how the other traits are affected.
+/// The outcome for traits that name a group that the driver is not allowed to join (ETW-5.8).
+/// Documents say that membership is denied, but not how the other traits are affected.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum GroupDenial {
     /// No traits are set.
@@ -30,7 +29,7 @@ pub enum ImplicitActivity {
     Null,
 }
 
-/// The rule that separates sessions in paged memory from drivers (O10, ETW-6.1.11).
+/// The effect of `EVENT_TRACE_USE_PAGED_MEMORY` on drivers' providers (O10, ETW-6.1.11).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum PagedSession {
     /// The session can enable drivers, but receives no events from them.
@@ -40,11 +39,11 @@ pub enum PagedSession {
     CannotEnable,
 }
 
-/// A choice for each unspecified behaviour, O1 to O12 of `docs/reference/etw-runtime.md`.
+/// A choice for each kind of unspecified behavior, O1 to O12 of `docs/reference/etw-runtime.md`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(
     clippy::struct_excessive_bools,
-    reason = "each flag selects one of two outcomes of a separate behaviour"
+    reason = "each flag selects one of two outcomes of a separate behavior"
 )]
 pub struct UnspecifiedBehaviour {
     /// O1 (ETW-3.3.3): passes level 0 to a driver when every session enables level 0. If not set,
@@ -54,8 +53,8 @@ pub struct UnspecifiedBehaviour {
     pub match_all_without_any: bool,
     /// O3 (ETW-4.3.2): the status of a second attempt to set traits.
     pub second_traits: NtStatus,
-    /// O3 (ETW-5.8): the outcome for traits that name a group which the driver may not join
-    /// (`Kernel::deny_group`).
+    /// O3 (ETW-5.8): the outcome for traits that name a group that the driver is not allowed to
+    /// join (`Kernel::deny_group`).
     pub denied_group: GroupDenial,
     /// O4 (ETW-2.7): passes filters to a provider at registration if it was enabled before.
     pub filters_at_registration: bool,
@@ -77,11 +76,11 @@ pub struct UnspecifiedBehaviour {
     /// O9 (ETW-5.4): a session's enable info for a provider replaces its enable info for the
     /// provider's group. If not set, the session records an event that passes either.
     pub direct_replaces_group: bool,
-    /// O10 (ETW-6.1.11): the rule that separates sessions in paged memory from drivers.
+    /// O10 (ETW-6.1.11): the effect of paged memory on a session that enables drivers.
     pub paged_session: PagedSession,
-    /// O11 (ETW-6.5.9): the status of `EtwActivityIdControl` on a system thread, which has no thread
-    /// environment block (TEB), for codes that read or set the thread's activity id. With
-    /// `STATUS_SUCCESS`, system threads have activity ids too.
+    /// O11 (ETW-6.5.9): the status of `EtwActivityIdControl` on a system thread, which has no
+    /// thread environment block (TEB), for codes that read or set the thread's activity id. With
+    /// `STATUS_SUCCESS`, system threads also have activity ids.
     pub activity_without_teb: NtStatus,
     /// O12 (ETW-6.5.10): `MmGetSystemRoutineAddress` finds `EtwActivityIdControlKernel`. A driver
     /// that imports the routine is bound to it regardless.

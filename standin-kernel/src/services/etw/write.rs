@@ -23,7 +23,7 @@ use crate::ground::{
     rule::Rule,
 };
 
-/// A list that rarely has more items than a provider has sessions, in which case it needs no allocation.
+/// A list without allocation for up to as many items as a provider can have sessions.
 type Short<T> = SmallVec<[T; MAX_PER_PROVIDER]>;
 
 /// `EVENT_WRITE_FLAG_INPRIVATE` (ETW-6.1.9).
@@ -34,7 +34,7 @@ pub fn write(context: &Context, call: &WriteCall) -> NtResult {
     let routes = context.routes().now();
     let route = route(context, &routes, call.handle)?;
     route.writes.increment(context.processor());
-    // Arguments are checked before sessions (ETW-1.3.15). ETW-1.1.12.
+    // Arguments are checked before sessions (ETW-1.3.15, ETW-1.1.12).
     if call.descriptor == 0
         || call.count as usize > MAX_DATA_DESCRIPTORS
         || (call.count != 0 && call.data == 0)
@@ -62,8 +62,8 @@ pub fn write(context: &Context, call: &WriteCall) -> NtResult {
     deliver(&written, call, route, descriptor, gathered, &sessions)
 }
 
-/// Writes an event whose content was already read: a driver's string, or a program's event. Checks the
-/// call if it is a driver's.
+/// Writes an event whose content has already been read: a driver's string or a program's event.
+/// Checks the call if a driver made it.
 pub fn write_content(
     context: &Context,
     handle: u64,
@@ -157,7 +157,7 @@ fn data_descriptors(context: &Context, call: &WriteCall) -> Short<EventDataDescr
     descriptors
 }
 
-/// Collects the data that the data descriptors point to.
+/// Collects the data to which the data descriptors point.
 fn gather(context: &Context, descriptors: &[EventDataDescriptor], honours_types: bool) -> Content {
     let largest = context.config().unspecified_behaviour.largest_event;
     let whole: usize = descriptors.iter().map(|one| one.size as usize).sum();
@@ -265,12 +265,12 @@ fn deliver(
         });
     }
     let recorded = !reserved.is_empty();
-    // The timestamp is the same in all sessions, and later than those of all earlier events in these
+    // The timestamp is the same in all sessions, and later than every earlier timestamp in these
     // buffers.
     let counter = if counter == 0 { context.clock().counter() } else { counter };
     for (_, reservation) in reserved {
         if let Err(error) = reservation.record(&record, counter) {
-            let what = format!("a reserved buffer did not take an event: {error}");
+            let what = format!("a reserved buffer rejected an event: {error}");
             context.stop(Rule::Internal, what);
         }
     }
@@ -299,7 +299,7 @@ fn record(
         }
     };
     add(ext_type::RELATED_ACTIVITYID, call.related.map(|related| related.to_bytes().to_vec()));
-    // Traits set by EtwSetInformation override those in a data descriptor (ETW-4.4.5).
+    // Traits that EtwSetInformation has set override the traits in a data descriptor (ETW-4.4.5).
     let traits = route.traits.as_deref().map(<[u8]>::to_vec);
     add(ext_type::PROV_TRAITS, traits.or(gathered.provider_metadata));
     add(ext_type::EVENT_SCHEMA_TL, gathered.event_metadata);

@@ -67,12 +67,12 @@ pub const ENTRIES: Entries = &[
     ("WdfRequestRetrieveOutputMemory", Routine::after_globals(retrieve_output_memory)),
 ];
 
-/// Creates a memory object. Its parent is the driver unless the attributes name another object.
+/// Creates a memory object. Its parent is the driver unless the attributes specify another object.
 fn make(context: &Context, data: MemoryData, attributes: u64) -> NtResult<u64> {
     create_from(context, data, attributes, driver_of(context))
 }
 
-/// The maximum size of a memory object. A driver that requests more gets the result of a kernel
+/// The maximum size of a memory object. If a driver requests more, the call fails as on a kernel
 /// without enough pool.
 const MAX_SIZE: u64 = 1 << 30;
 
@@ -190,7 +190,7 @@ fn memory_get_buffer(context: &Context, handle: Handle<MemoryData>, size: u64) -
     address
 }
 
-/// Replaces the buffer, which is possible only if the driver provided the memory.
+/// Replaces the buffer, unless the framework allocated it.
 fn memory_assign_buffer(
     context: &Context,
     handle: Handle<MemoryData>,
@@ -201,7 +201,7 @@ fn memory_assign_buffer(
         context.stop_for_handle(&BadHandle {
             handle: handle.0,
             expected: "WDFMEMORY of WdfMemoryCreatePreallocated",
-            found: Some("WDFMEMORY with a buffer of the framework's"),
+            found: Some("WDFMEMORY with a buffer that the framework allocated"),
         });
     }
     context.require(buffer);
@@ -212,7 +212,7 @@ fn memory_assign_buffer(
     NtStatus::SUCCESS
 }
 
-/// Copies bytes between a memory object and a buffer of the driver.
+/// Copies bytes between a memory object and a driver's buffer.
 fn memory_copy<const TO_BUFFER: bool>(
     context: &Context,
     handle: u64,
@@ -226,7 +226,8 @@ fn memory_copy<const TO_BUFFER: bool>(
     if count == 0 {
         return Err(NtStatus::INVALID_PARAMETER);
     }
-    // A source that is too short and a destination that is too short have different statuses.
+    // The status for a source that is too short differs from the status for a destination that is
+    // too short.
     let short = if TO_BUFFER { NtStatus::BUFFER_TOO_SMALL } else { NtStatus::INVALID_BUFFER_SIZE };
     let place = part.ok_or(short)?;
     let (from, to) = if TO_BUFFER { (place, buffer) } else { (buffer, place) };
@@ -243,7 +244,7 @@ fn retrieve_output_memory(context: &Context, request: u64, memory: u64) -> NtRes
     retrieve(context, request, memory, RequestData::provided_output)
 }
 
-/// Returns the memory object for a request's buffer. Every call returns the same object, which is
+/// Returns the memory object for a request's buffer. Every call returns the same object. It is
 /// deleted with the request.
 fn retrieve(
     context: &Context,

@@ -59,7 +59,7 @@ fn add(context: &Context, collection: Handle<CollectionData>, object: u64) -> Nt
     NtStatus::SUCCESS
 }
 
-/// Removes the item at an index, if there is one.
+/// Removes the item at this index, if there is one.
 fn take(context: &Context, collection: u64, place: Option<usize>, what: impl FnOnce() -> String) {
     let taken = context.with::<CollectionData, _>(collection, |data| {
         let place = place.filter(|place| *place < data.items.len())?;
@@ -68,7 +68,7 @@ fn take(context: &Context, collection: u64, place: Option<usize>, what: impl FnO
     match taken {
         Some(item) => release(context, item),
         None => context
-            .warn_of_misuse(|| format!("with {}, which the collection does not have", what())),
+            .warn_of_misuse(|| format!("with {}, which the collection does not contain", what())),
     }
 }
 

@@ -43,7 +43,7 @@ fn device_create(context: &Context, init_pointer: u64, attributes: u64, device: 
     if lacks_id {
         return Err(NtStatus::INVALID_DEVICE_STATE);
     }
-    // The I/O manager understands no other descriptors than access control lists.
+    // The I/O manager supports only access control lists as security descriptors.
     let is_malformed = with_init(context, init_handle, |init| {
         init.sddl.as_ref().is_some_and(|sddl| !sddl.starts_with("D:"))
     });
@@ -77,7 +77,7 @@ fn device_create(context: &Context, init_pointer: u64, attributes: u64, device: 
 #[derive(Default)]
 struct ChildDevices(u32);
 
-/// Assigns a name to the physical device of a child, and a driver key to its stack.
+/// Assigns a name to a child's physical device, and a driver key to its stack.
 fn name_child(context: &Context, init: &mut DeviceInit) {
     let number = {
         let mut framework = context.framework();
@@ -89,7 +89,7 @@ fn name_child(context: &Context, init: &mut DeviceInit) {
     init.identity.driver_key = format!(r"{}\{:04}", CLASS.1, 1000 + number);
 }
 
-/// The target for a device's next lower device.
+/// A device's target for the next lower device.
 #[derive(Default)]
 struct LocalTarget(Option<u64>);
 

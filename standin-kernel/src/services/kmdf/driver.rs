@@ -35,11 +35,11 @@ struct Client {
     /// The driver's public globals.
     globals: Block,
     driver_object: u64,
-    /// The framework version that the driver was built for.
+    /// The framework version for which the driver was built.
     version: (u32, u32),
 }
 
-/// Returns the framework version that a driver was built for, if the driver is bound.
+/// Returns the framework version for which a driver was built, if the driver is bound.
 pub fn version_of(framework: &mut Framework, driver_object: u64) -> Option<(u32, u32)> {
     let client = framework
         .part::<Clients>()
@@ -160,8 +160,8 @@ fn new_globals(context: &Context, registry_path: u64) -> DriverGlobals {
     }
 }
 
-/// `WdfVersionUnbind`: deletes the driver object, if the driver's unload routine has not done so
-/// already, and then frees the driver globals.
+/// `WdfVersionUnbind`: deletes the driver object if the driver's unload routine has not deleted it,
+/// and then frees the driver globals.
 pub fn unbind(context: &Context, _registry_path: u64, _info: u64, globals: u64) -> NtResult {
     let driver_object = client_object(context, globals).ok_or(NtStatus::INVALID_PARAMETER)?;
     delete_driver(context, driver_object);
@@ -217,7 +217,7 @@ pub fn driver_of(context: &Context) -> Option<u64> {
     })
 }
 
-/// Returns the framework version that the driver was built for that made the current call.
+/// Returns the framework version for which the driver that made the current call was built.
 pub fn version_of_caller(context: &Context) -> (u32, u32) {
     let object = driver_of(context).map(|driver| object_of(context, driver));
     let version = object.and_then(|object| version_of(&mut context.framework(), object));
@@ -322,7 +322,7 @@ pub fn unload_routine(context: &Context, driver_object: u64) -> Option<u64> {
 }
 
 /// The framework's unload routine. It calls the driver's own routine and deletes the driver object.
-/// The stub calls it and then unbinds.
+/// The driver's stub calls it and then unbinds.
 pub fn framework_unload(context: &Context, driver_object: u64) -> u64 {
     if let Some(handle) = handle_of(context, driver_object) {
         let unload = context.with::<DriverData, _>(handle, |driver| driver.unload);

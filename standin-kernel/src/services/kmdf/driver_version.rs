@@ -22,7 +22,7 @@ pub const ENTRIES: Entries = &[
 /// The version of the framework that the stand-in kernel implements.
 pub const VERSION: (u32, u32) = (1, 33);
 
-/// The build number of the framework in Windows 11, which reports this version.
+/// The build number of the framework in Windows 11, which has this version.
 const BUILD: u32 = 22000;
 
 fn is_version_available(context: &Context, driver: Handle<DriverData>, parameters: u64) -> bool {

@@ -71,8 +71,8 @@ fn top_of_stack(context: &Context, device: u64) -> u64 {
     }
 }
 
-/// Returns whether some device in a stack can be opened. A filter's stack has its name below the
-/// filter's device.
+/// Returns whether any device in a stack can be opened. In a filter's stack, a device below the
+/// filter has the name.
 fn is_stack_reachable(context: &Context, top: u64) -> bool {
     let mut framework = context.framework();
     let mut at = top;
@@ -90,9 +90,9 @@ fn is_stack_reachable(context: &Context, top: u64) -> bool {
     }
 }
 
-/// Opens a file on a device, at the top of the device's stack. Calls `EvtDeviceFileCreate` if the driver
-/// has it, or else sends a create request to the queue for such requests. A filter that has neither
-/// passes the request down. The name is the part of the path after the device.
+/// Opens a file on a device, at the top of the device's stack. Calls `EvtDeviceFileCreate` if the
+/// driver has it. Otherwise, sends a create request to the queue for such requests. A filter that
+/// has neither passes the request down. `name` is the part of the path after the device.
 pub fn create_file(
     context: &Context,
     device: u64,
@@ -103,7 +103,7 @@ pub fn create_file(
     create_file_by(context, device, name, &request)
 }
 
-/// Opens a file as [`create_file`] does, with the opener's create request.
+/// Opens a file with the opener's create request. See [`create_file`].
 pub fn create_file_by(
     context: &Context,
     device: u64,
@@ -148,7 +148,7 @@ pub fn create_file_by(
     let Some(completion) = completion else {
         context.stop(
             Rule::NotProvided,
-            "the driver keeps a create request and no remaining work completes it; the \
+            "the driver leaves a create request pending, and no remaining work completes it; the \
              stand-in kernel does not provide opens that end in a later step, although a driver may \
              complete the request at any time"
                 .to_owned(),
@@ -163,9 +163,9 @@ pub fn create_file_by(
     }
 }
 
-/// Closes a file's last handle: calls `EvtFileCleanup`, cancels the file's queued requests and, after
-/// the last request has ended, calls `EvtFileClose`. If the driver passes them down, the lower device is
-/// notified too. Does nothing if the file is gone with its device.
+/// Closes a file's last handle: calls `EvtFileCleanup`, cancels the file's queued requests and,
+/// after the last request has ended, calls `EvtFileClose`. If the driver passes cleanup and close
+/// down, the lower device is also notified. Does nothing if the file was deleted with its device.
 pub fn close_file(context: &Context, file: u64) {
     if context.framework().get::<FileData>(file).is_err() {
         return;
@@ -188,13 +188,13 @@ fn clean_up(context: &Context, file: u64) {
     }
 }
 
-/// Returns the handle of a file that its device's driver gets.
+/// Returns a file's handle for the driver of its device.
 fn handle_of(context: &Context, file: u64) -> u64 {
     let device = context.with::<FileData, _>(file, |file| file.device);
     context.with::<DeviceData, _>(device, |device| device.handle_of(file))
 }
 
-/// Notifies a simulated device that a file is being closed. Its answer has no effect.
+/// Notifies a simulated device that a file is being closed. The device's answer has no effect.
 fn tell_simulated(context: &Context, device: u64, kind: RequestKind) {
     let _ = simulated::give(context, device, 0, IoRequest::new(kind, Vec::new(), 0));
 }
@@ -216,7 +216,8 @@ fn passes_to(context: &Context, file: u64) -> Below {
     }
 }
 
-/// Closes a device's open files whose owners can no longer close them, as if their processes had ended.
+/// Closes a device's open files that their owners can no longer close, as if their processes had
+/// ended.
 pub fn close_abandoned(context: &Context, device: u64) {
     let files = abandoned(&mut context.framework(), device);
     for file in files {

@@ -30,7 +30,8 @@ const fn flags_of(file: &FileData) -> u32 {
     opened | synchronous | if file.closing { CLEANUP_COMPLETE } else { 0 }
 }
 
-/// Returns the address of a file's `FILE_OBJECT`. It is created once, and lives as long as the file.
+/// Returns the address of a file's `FILE_OBJECT`, which is created on the first call and lives as
+/// long as the file.
 pub fn of_file(context: &Context, file: u64) -> u64 {
     let device = context.with::<FileData, _>(file, |file| file.device);
     let device = own(context, device);

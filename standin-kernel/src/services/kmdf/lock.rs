@@ -15,10 +15,10 @@ use crate::{
 };
 
 /// A spin lock. A thread that waits for the lock lets other threads run until it is free. If none
-/// of them can release it, they are deadlocked.
+/// of them can release the lock, the threads are deadlocked.
 #[derive(Default)]
 pub struct SpinLockData {
-    /// The owner and its IRQL before the acquisition.
+    /// The owner, and its IRQL before the acquisition.
     held: Option<(ThreadId, Irql)>,
 }
 
@@ -46,7 +46,7 @@ pub const ENTRIES: Entries = &[
     ("WdfWaitLockRelease", Routine::after_globals(wait_lock_release)),
 ];
 
-/// Creates a lock. Its parent is the driver unless the attributes name another object.
+/// Creates a lock. Its parent is the driver unless the attributes specify another object.
 fn create_lock(context: &Context, data: impl Data, attributes: u64, lock: u64) -> NtResult {
     let handle = create_from(context, data, attributes, driver_of(context))?;
     context.write(lock, &handle);
@@ -79,7 +79,7 @@ fn spin_lock_release(context: &Context, lock: Handle<SpinLockData>) {
     let this = context.id();
     let released = lock.with(context, |lock| lock.held.take_if(|(owner, _)| *owner == this));
     let Some((_, before)) = released else {
-        /// The third parameter for a caller that is not the owner.
+        /// The third parameter of `WDF_VIOLATION` if the caller is not the owner.
         const NOT_OWNER: u64 = 1;
         let what = "for a lock that its caller does not hold";
         context.violate(Violation::Lock, [lock.0, NOT_OWNER], what);
@@ -93,7 +93,7 @@ fn wait_lock_create(context: &Context, attributes: u64, lock: u64) -> NtResult {
 }
 
 /// Acquires a lock. The timeout is in units of 100 ns: a negative value is relative to now, a
-/// positive value counts from 1601, and 0 does not wait.
+/// positive value counts from 1601, and with 0 the call does not wait.
 fn wait_lock_acquire(context: &Context, lock: Handle<WaitLockData>, timeout: u64) -> NtStatus {
     let timeout: Option<i64> = context.read_optional(timeout);
     if timeout != Some(0) {

@@ -22,7 +22,7 @@ pub const ENTRIES: Entries = &[
     ("WdfDriverMiniportUnload", Routine::after_globals(miniport_unload)),
 ];
 
-/// Creates the framework's device for a `DEVICE_OBJECT` of the port driver.
+/// Creates the framework's device for a port driver's `DEVICE_OBJECT`.
 fn miniport_create(
     context: &Context,
     driver: Handle<DriverData>,
@@ -33,7 +33,7 @@ fn miniport_create(
     device: u64,
 ) -> NtResult {
     driver.check(context);
-    // Bad addresses of objects are the driver's fault.
+    // If an object's address is bad, the driver is at fault.
     let _object: DeviceObject = context.read(object);
     if (attached == 0) != (physical == 0) {
         context.stop_call(Rule::BadAddress, "with only one of AttachedDeviceObject and Pdo");
@@ -57,7 +57,8 @@ fn miniport_create(
     give(context, made, device)
 }
 
-/// Deletes the driver object. Called in the unload routine of a driver that has its own routine.
+/// Deletes the driver object. Called by the unload routine of a driver that has its own unload
+/// routine.
 fn miniport_unload(context: &Context, driver: u64) {
     let object = driver::object_of(context, driver);
     framework_unload(context, object);

@@ -52,7 +52,8 @@ pub fn validate(context: &Context, attributes: &ObjectAttributes, choices: Choic
     Ok(())
 }
 
-/// Returns the type information of attributes' context, `None` if they have no context.
+/// Returns the type information of the context that attributes describe, or `None` if they describe
+/// no context.
 fn type_info(
     context: &Context,
     attributes: &ObjectAttributes,
@@ -80,8 +81,8 @@ pub fn with_parent(context: &Context, attributes: u64) -> NtResult<ObjectAttribu
     Ok(attributes)
 }
 
-/// Creates an object and its context from a driver's attributes. `parent` is used if the attributes
-/// name no parent.
+/// Creates an object and its context from a driver's attributes. The attributes' parent takes
+/// precedence over `parent`.
 pub fn create<T: Data>(
     context: &Context,
     data: T,
@@ -111,7 +112,7 @@ pub fn create<T: Data>(
     Ok(handle)
 }
 
-/// Creates an object as [`create`] does, from the attributes at an address, which can be null.
+/// Creates an object from the attributes at `address`, which can be null. See [`create`].
 pub fn create_from(
     context: &Context,
     data: impl Data,
@@ -122,7 +123,7 @@ pub fn create_from(
     create(context, data, attributes.as_ref(), parent)
 }
 
-/// Returns the context that attributes describe, if they do.
+/// Creates the context that attributes describe, if they describe one.
 fn new_context(
     context: &Context,
     attributes: &ObjectAttributes,
@@ -138,8 +139,8 @@ fn new_context(
     }))
 }
 
-/// Adds the context and callbacks in attributes to an object. Returns the context's address, and the
-/// status, which says whether the object has had the context already.
+/// Adds the context and callbacks in attributes to an object. Returns the context's address, and a
+/// status that distinguishes a new context from an existing one.
 pub fn add_context(
     context: &Context,
     handle: u64,
@@ -162,22 +163,23 @@ pub fn add_context(
     })
 }
 
-/// Returns a context type's identity: the type information to which `UniqueType` points, which is the
-/// same for all copies. If `UniqueType` is null, returns the given type information.
+/// Returns a context type's identity: the address of the type information to which `UniqueType`
+/// points, which is the same for all copies. If `UniqueType` is null, returns `address`.
 pub const fn unique_type(address: u64, info: &ContextTypeInfo) -> u64 {
     if info.unique_type == 0 { address } else { info.unique_type }
 }
 
-/// Deletes an object and its descendants: calls the cleanup callbacks, children before parents, then
-/// the destroy callbacks in the same order. If the driver still holds references to an object, it is
-/// destroyed when the last reference is released. Has no effect on an object whose deletion has begun.
+/// Deletes an object and its descendants: calls the cleanup callbacks, children before parents, and
+/// then the destroy callbacks in the same order. An object to which the driver still holds
+/// references is destroyed when the last reference is released. Has no effect on an object whose
+/// deletion has begun.
 pub fn delete(context: &Context, root: u64) {
     if dispose(context, root) {
         end(context, root);
     }
 }
 
-/// Deletes an object that a creation does not return. Its callbacks are not called.
+/// Deletes an object because its creation fails. Its callbacks are not called.
 pub fn discard(context: &Context, handle: u64) {
     context.with_object(handle, |object| {
         object.cleanup.clear();
@@ -187,7 +189,7 @@ pub fn discard(context: &Context, handle: u64) {
 }
 
 /// Cleans up an object after its descendants. A callback can still add children to the objects that
-/// are not cleaned up yet. Returns whether the object's deletion begins here.
+/// are not cleaned up yet. Returns whether this call begins the object's deletion.
 fn dispose(context: &Context, handle: u64) -> bool {
     let begins = context
         .framework()
@@ -217,8 +219,8 @@ fn dispose(context: &Context, handle: u64) -> bool {
     true
 }
 
-/// Cleans up an object and its descendants, and destroys the descendants. Returns whether the object's deletion
-/// begins here; [`end`] completes it.
+/// Cleans up an object and its descendants, and destroys the descendants. Returns whether this call
+/// begins the object's deletion; [`end`] completes it.
 pub fn empty(context: &Context, handle: u64) -> bool {
     let begins = dispose(context, handle);
     if begins {
@@ -234,7 +236,7 @@ fn end_children(context: &Context, handle: u64) {
     }
 }
 
-/// Destroys the descendants of an object and the object, unless somebody holds a reference.
+/// Destroys the descendants of an object, and then the object unless it is still referenced.
 pub fn end(context: &Context, handle: u64) {
     end_children(context, handle);
     let is_over = context.framework().objects.get_mut(&handle).is_some_and(|object| {
@@ -246,8 +248,8 @@ pub fn end(context: &Context, handle: u64) {
     }
 }
 
-/// Deletes an object at the driver's request. What must be cleaned up at `PASSIVE_LEVEL` waits for
-/// that.
+/// Deletes an object at the driver's request. If the object must be cleaned up at `PASSIVE_LEVEL`
+/// and the IRQL is higher, it is deleted later.
 pub fn delete_for_driver(context: &Context, root: u64) {
     let includes_it = {
         let framework = context.framework();
@@ -255,7 +257,7 @@ pub fn delete_for_driver(context: &Context, root: u64) {
         framework.is_disposing(root) || parent.is_some_and(|up| framework.is_disposing(up))
     };
     if includes_it {
-        // The deletion of the parent includes this one.
+        // The deletion of the parent includes this object.
     } else if must_wait(context, root) {
         delete_later(context, root);
     } else {
@@ -263,7 +265,8 @@ pub fn delete_for_driver(context: &Context, root: u64) {
     }
 }
 
-/// Returns whether something of an object must be cleaned up at `PASSIVE_LEVEL`, and the IRQL is higher.
+/// Returns whether the object or a descendant must be cleaned up at `PASSIVE_LEVEL` and the IRQL is
+/// higher.
 pub fn must_wait(context: &Context, root: u64) -> bool {
     context.irql() > Irql::PASSIVE_LEVEL && context.framework().is_deleted_passively(root)
 }
@@ -279,7 +282,7 @@ pub fn delete_later(context: &Context, root: u64) {
     queue_work(context, Work { kind: WorkKind::Deletion, routine: 0, handle: root, run });
 }
 
-/// Destroys an object whose last reference the driver has released.
+/// Destroys an object after the driver has released the last reference.
 pub fn destroy_for_driver(context: &Context, handle: u64) {
     if must_wait(context, handle) {
         let kind = WorkKind::Destruction;
@@ -322,8 +325,8 @@ pub fn hold(context: &Context, handle: u64) {
     context.with_object(handle, |object| object.held += 1);
 }
 
-/// Undoes one [`hold`]. Destroys the object if it was deleted meanwhile. Does nothing if the object is
-/// gone.
+/// Undoes one [`hold`]. Destroys the object if it was deleted after that. Does nothing if the
+/// object no longer exists.
 pub fn release(context: &Context, handle: u64) {
     let is_over = context.framework().objects.get_mut(&handle).is_some_and(|object| {
         object.held = object.held.saturating_sub(1);
@@ -334,8 +337,8 @@ pub fn release(context: &Context, handle: u64) {
     }
 }
 
-/// Stores a new object's handle for the driver. A null pointer is allowed for optional handles; the
-/// headers' annotations forbid it for others.
+/// Stores a new object's handle for the driver. A null pointer is allowed if the handle is
+/// optional; for other handles, the headers' annotations forbid it.
 pub fn give(context: &Context, created: NtResult<u64>, to: u64) -> NtResult {
     let handle = created?;
     context.write_optional(to, &handle);

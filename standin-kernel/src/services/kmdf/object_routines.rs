@@ -32,7 +32,8 @@ fn object_create(context: &Context, attributes: u64, object: u64) -> NtResult {
     Ok(())
 }
 
-/// Deletes an object. The framework ignores a second call, and one for an object that only it deletes.
+/// Deletes an object. The framework ignores a second call, and a call for an object that only the
+/// framework deletes.
 fn object_delete(context: &Context, handle: u64) {
     let (kind, is_frameworks, is_again) = context.with_object(handle, |object| {
         let is_frameworks = object.data.belongs_to_framework();
@@ -67,7 +68,7 @@ fn dereference(context: &Context, handle: u64, _tag: u64, _line: i32, _file: u64
         Some(false) => {}
         Some(true) => destroy_for_driver(context, handle),
         None => {
-            let what = format!("with 0x{handle:016X}, which the driver holds no reference to");
+            let what = format!("with 0x{handle:016X}, to which the driver holds no reference");
             context.violate(Violation::Object, [handle, 0], &what);
         }
     }
@@ -97,7 +98,7 @@ fn allocate_context(
     context.with_object(handle, |_| ());
     let attributes =
         read_attributes(context, attributes).ok_or(NtStatus::WDF_PARENT_NOT_SPECIFIED)?;
-    // Drivers for frameworks before 1.11 could name a parent, which had no effect.
+    // Drivers for frameworks before 1.11 could specify a parent, which had no effect.
     let has_fixed_parent = version_of_caller(context) >= (1, 11);
     validate(context, &attributes, Choices { has_fixed_parent, ..Choices::default() })?;
     let (address, status) = add_context(context, handle, &attributes)?;

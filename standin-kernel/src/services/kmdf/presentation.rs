@@ -1,5 +1,5 @@
-//! Presentation locks: the locks of drivers, devices and queues. If the driver chose a synchronization
-//! scope, the framework holds them while it calls the driver's callbacks.
+//! Presentation locks: the locks of drivers, devices and queues. If the driver chose a
+//! synchronization scope, the framework holds the lock while it calls the driver's callbacks.
 
 use std::{collections::HashMap, thread::ThreadId};
 
@@ -38,11 +38,11 @@ pub struct Lock {
     is_passive: bool,
 }
 
-/// The acquired locks, indexed by owner: the thread and its previous IRQL.
+/// The acquired locks, indexed by owner. Each value is the thread and its previous IRQL.
 #[derive(Default)]
 struct Acquired(HashMap<u64, (ThreadId, Irql)>);
 
-/// Returns the scope of an object, with inheritance resolved.
+/// Returns the synchronization scope of an object, with inheritance resolved.
 fn scope_of(framework: &mut Framework, object: u64) -> u32 {
     let own = framework.objects.get(&object).map_or(0, |object| object.synchronization_scope);
     if own > INHERIT {
@@ -61,8 +61,8 @@ fn scope_of(framework: &mut Framework, object: u64) -> u32 {
     }
 }
 
-/// Returns the presentation lock of a driver, device, queue or file. A file has one only if it is
-/// synchronized with its device.
+/// Returns the presentation lock of a driver, device, queue or file. A file has a lock only if it
+/// is synchronized with its device.
 pub fn lock_of(context: &Context, object: u64) -> Option<Lock> {
     let mut framework = context.framework();
     let framework = &mut *framework;
@@ -80,8 +80,8 @@ pub fn lock_of(context: &Context, object: u64) -> Option<Lock> {
     Some(Lock { owner, is_passive: is_driver || framework.is_passive(owner) })
 }
 
-/// Returns the lock that the framework holds while it calls an object's callbacks, if the driver chose
-/// one.
+/// Returns the lock that the framework holds while it calls an object's callbacks, if the driver
+/// chose synchronization.
 pub fn automatic(context: &Context, object: u64) -> Option<Lock> {
     let scope = scope_of(&mut context.framework(), object);
     (scope == DEVICE || scope == QUEUE).then(|| lock_of(context, object)).flatten()
@@ -119,9 +119,8 @@ pub fn check_queue(context: &Context, queue: u64) -> NtResult {
 /// `is_passive` is set if the object's callback runs at `PASSIVE_LEVEL`.
 ///
 /// # Errors
-///
-/// Returns an error if the parent has no device as its ancestor, or if the parent's callbacks run at
-/// another level.
+///  Returns an error if the parent has no device as its ancestor, or if the parent's callbacks run
+/// at a different execution level.
 pub fn serialization(
     context: &Context,
     parent: u64,
@@ -144,7 +143,7 @@ pub fn serialization(
     }
 }
 
-/// Returns the object itself or its nearest ancestor whose callbacks can be synchronized.
+/// Returns the object itself, or its nearest ancestor whose callbacks can be synchronized.
 fn nearest(framework: &mut Framework, object: u64) -> Option<u64> {
     let mut at = object;
     loop {
@@ -166,7 +165,7 @@ pub fn is_owner(context: &Context, lock: Lock) -> bool {
     acquired.get(&lock.owner).is_some_and(|(owner, _)| *owner == this)
 }
 
-/// Runs `body` with a lock held, if there is a lock.
+/// Runs `body` with a lock held, if `lock` is not `None`.
 pub fn locked<R>(context: &Context, lock: Option<Lock>, body: impl FnOnce() -> R) -> R {
     let Some(lock) = lock else {
         return body();
@@ -192,7 +191,7 @@ pub fn call<const N: usize>(
 fn acquire(context: &Context, lock: Lock) {
     let this = context.id();
     if is_owner(context, lock) {
-        let what = "and acquires a presentation lock that its caller already holds";
+        let what = "by a thread that already holds the presentation lock";
         context.violate(Violation::RecursiveLock, [lock.owner, 0], what);
     }
     let take = |context: &Context, before: Irql| {
@@ -217,7 +216,7 @@ fn acquire(context: &Context, lock: Lock) {
             Rule::IrqlTooHigh,
             format!(
                 "{} was called at {before} from {} for the presentation lock of an object whose \
-                 callbacks are called at PASSIVE_LEVEL; the highest IRQL for it is {}",
+                 callbacks are called at PASSIVE_LEVEL; the highest IRQL for this lock is {}",
                 context.call().name,
                 context.caller(),
                 Irql::PASSIVE_LEVEL
@@ -227,7 +226,7 @@ fn acquire(context: &Context, lock: Lock) {
     if !wait::wait_until(context, None, |context| take(context, before)) {
         context.stop_call(
             Rule::Deadlock,
-            "and waits forever for a presentation lock that is never released",
+            "and would wait forever for a presentation lock that is never released",
         );
     }
 }
@@ -257,7 +256,7 @@ fn release(context: &Context, lock: Lock) {
 fn lock_for_driver(context: &Context, object: u64) -> Lock {
     let kind = context.with_object(object, |object| object.data.name());
     lock_of(context, object).unwrap_or_else(|| {
-        let what = format!("with 0x{object:016X}, a {kind} without a presentation lock");
+        let what = format!("with 0x{object:016X}, which is a {kind} without a presentation lock");
         context.violate(Violation::Lock, [object, 0], &what)
     })
 }

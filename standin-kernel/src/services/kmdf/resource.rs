@@ -46,7 +46,7 @@ pub enum Resource {
         /// The vector.
         vector: u32,
     },
-    /// Message-signalled interrupts.
+    /// Message-signaled interrupts.
     Messages {
         /// The number of messages.
         count: u16,
@@ -66,7 +66,7 @@ impl Resource {
         }
     }
 
-    /// Returns whether an interrupt is message-signalled.
+    /// Returns whether an interrupt is message-signaled.
     #[must_use]
     pub const fn is_message(self) -> bool {
         matches!(self, Self::Messages { .. })
@@ -82,7 +82,8 @@ impl Resource {
     }
 
     /// Returns the resource's descriptor. A translated message descriptor has the layout of a line
-    /// descriptor. It contains the IRQL where the raw one contains the count.
+    /// descriptor. It contains the IRQL at the position at which the raw descriptor contains the
+    /// count.
     fn descriptor(self, is_translated: bool) -> [u8; DESCRIPTOR] {
         /// `CmResourceShareDeviceExclusive`.
         const EXCLUSIVE: u8 = 1;
@@ -99,7 +100,7 @@ impl Resource {
                 (INTERRUPT, 0, words, AFFINITY)
             }
             Self::Messages { count, vector } => {
-                // Raw: the group, the number of messages, and the vector.
+                // A raw descriptor contains the group, the number of messages, and the vector.
                 let low = if is_translated { LEVEL } else { u32::from(count) << 16 };
                 let words = u64::from(low) | u64::from(vector) << 32;
                 (INTERRUPT, LATCHED | MESSAGE, words, AFFINITY)
@@ -199,7 +200,7 @@ fn get_descriptor(context: &Context, list: Handle<ResourceListData>, index: u32)
     list.with(context, |list| list.descriptors.get(index).map_or(0, Block::address))
 }
 
-/// Refuses to change a list: drivers may change lists only in callbacks that filter resources, which
+/// Fails to change a list. Drivers may change lists only in callbacks that filter resources, which
 /// the stand-in kernel does not call.
 fn refuse(context: &Context, list: u64) -> NtStatus {
     context.with::<ResourceListData, _>(list, |_| ());

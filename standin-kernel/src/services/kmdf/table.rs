@@ -80,8 +80,8 @@ pub fn provided() -> HashMap<&'static str, Routine<Context>> {
     PROVIDED.iter().copied().flatten().copied().collect()
 }
 
-/// Returns all entries of the function table in order. An entry that is not provided is a routine
-/// that bugchecks.
+/// Returns all entries of the function table in order. The entry of a function that is not provided
+/// bugchecks.
 pub fn entries() -> Vec<Export<Context>> {
     let provided = provided();
     FUNCTIONS

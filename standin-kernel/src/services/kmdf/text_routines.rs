@@ -31,11 +31,11 @@ fn string_create(context: &Context, text: u64, attributes: u64, string: u64) -> 
     Ok(())
 }
 
-/// Returns the text of a counted string that the driver passed.
+/// Returns the counted string that the driver passed.
 ///
 /// # Errors
 ///
-/// Returns `STATUS_INVALID_PARAMETER` for a string that is not valid.
+/// Returns `STATUS_INVALID_PARAMETER` for an invalid string.
 pub fn read_text(context: &Context, address: u64) -> NtResult<String> {
     let string: UnicodeString = context.read(address);
     let (length, room) = (string.length, string.maximum_length);
@@ -45,12 +45,13 @@ pub fn read_text(context: &Context, address: u64) -> NtResult<String> {
     Ok(read_unicode_string(context, address))
 }
 
-/// Returns the text as [`read_text`] does, or an empty one for a null pointer.
+/// Returns the counted string that the driver passed, or an empty string for a null pointer. See
+/// [`read_text`].
 pub fn read_optional_text(context: &Context, address: u64) -> NtResult<String> {
     if address == 0 { Ok(String::new()) } else { read_text(context, address) }
 }
 
-/// Replaces the text of a string object.
+/// Replaces the string in a string object.
 pub fn assign(context: &Context, string: u64, text: &str) -> NtResult {
     let new = TextData::new(text).ok_or(NtStatus::INTEGER_OVERFLOW)?;
     context.with::<TextData, _>(string, |data| *data = new);

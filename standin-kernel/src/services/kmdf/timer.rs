@@ -1,5 +1,5 @@
-//! Timers and DPCs. Both run at `DISPATCH_LEVEL`: a DPC as soon as the processor's IRQL allows it, a
-//! timer when the clock reaches its due time.
+//! Timers and DPCs. Both run at `DISPATCH_LEVEL`: a DPC as soon as the processor's IRQL allows, and
+//! a timer when the clock reaches its due time.
 
 use std::{collections::VecDeque, thread::ThreadId};
 
@@ -105,13 +105,13 @@ pub fn clear_deadline(context: &Context, object: u64) {
     deadlines.retain(|(_, owner, _)| *owner != object);
 }
 
-/// Returns the counter's reading at a time in units of 100 ns: a negative time is relative to now, and
-/// any other counts from 1601.
+/// Returns the counter's reading at a time in units of 100 ns: a negative time is relative to now,
+/// and any other time counts from 1601.
 pub fn reading_of(context: &Context, time: i64) -> i64 {
     context.clock().reading_of(time)
 }
 
-/// Queues a routine to run for an object at `DISPATCH_LEVEL` as soon as the IRQL allows it. Returns
+/// Queues a routine to run for an object at `DISPATCH_LEVEL` as soon as the IRQL allows. Returns
 /// `false` if the object is already queued.
 pub fn queue_dpc(context: &Context, object: u64, run: ObjectRoutine) -> bool {
     {
@@ -167,13 +167,14 @@ fn read_config(context: &Context, address: u64) -> Option<TimerConfig> {
 fn timer_create(context: &Context, config: u64, attributes: u64, timer: u64) -> NtResult {
     let attributes = with_parent(context, attributes)?;
     let config = read_config(context, config).ok_or(NtStatus::INFO_LENGTH_MISMATCH)?;
-    // A tolerable delay excludes high resolution. A timer without a function has no effect.
+    // A tolerable delay and high resolution exclude each other. A timer without a function has no
+    // effect.
     let is_contradictory = config.tolerable_delay != 0 && config.high_resolution != 0;
     if config.period > i32::MAX.unsigned_abs() || is_contradictory {
         return Err(NtStatus::INVALID_PARAMETER);
     }
     let is_passive = attributes.execution_level == PASSIVE;
-    // The next expiration of a periodic timer would not wait for the work item.
+    // A periodic timer would expire again without waiting for the work item.
     if is_passive && config.period != 0 {
         return Err(NtStatus::NOT_SUPPORTED);
     }
@@ -190,8 +191,8 @@ fn timer_create(context: &Context, config: u64, attributes: u64, timer: u64) -> 
     give(context, create(context, data, Some(&attributes), None), timer)
 }
 
-/// Starts a timer. Due times are in units of 100 ns: a negative time is relative to now, and any other
-/// counts from 1601. If the due time has passed, the timer fires immediately.
+/// Starts a timer. Due times are in units of 100 ns: a negative time is relative to now, and any
+/// other time counts from 1601. If the due time has passed, the timer fires immediately.
 fn timer_start(context: &Context, timer: Handle<TimerData>, due: i64) -> bool {
     timer.check(context);
     if context.framework().is_disposing(timer.0) {
@@ -226,13 +227,13 @@ fn timer_stop(context: &Context, timer: Handle<TimerData>, wait: bool) -> bool {
     was_set
 }
 
-/// Waits until no work item calls a timer's function any more.
+/// Waits until no work item is calling the timer's function.
 fn wait_for(context: &Context, timer: u64) {
     let is_over = wait::wait_until(context, None, |context| {
         !context.is::<TimerData>(timer, |timer| timer.is_queued || timer.runner.is_some())
     });
     if !is_over {
-        context.stop_call(Rule::Deadlock, "and waits forever for a timer's callback");
+        context.stop_call(Rule::Deadlock, "and would wait forever for a timer's callback");
     }
 }
 
@@ -251,8 +252,8 @@ fn dpc_create(context: &Context, config: u64, attributes: u64, dpc: u64) -> NtRe
     give(context, create(context, data, Some(&attributes), None), dpc)
 }
 
-/// Returns the address of a DPC's `KDPC`, with which a driver can choose a processor and the importance.
-/// Its routine belongs to the framework, and is never called here.
+/// Returns the address of a DPC's `KDPC`. A driver can set the `KDPC`'s processor and importance.
+/// Its routine belongs to the framework, and the stand-in kernel never calls it.
 fn dpc_object(context: &Context, dpc: Handle<DpcData>) -> u64 {
     /// `DpcObject` and `MediumImportance`.
     const KIND: u8 = 0x13;
@@ -295,8 +296,8 @@ pub fn is_dpc_pending(kmdf: &Kmdf) -> bool {
     !kmdf.framework().part::<Dpcs>().0.is_empty()
 }
 
-/// Runs the first pending DPC, at the current IRQL and on the current stack. Returns its object if there
-/// was one.
+/// Runs the first pending DPC, at the current IRQL and on the current stack. Returns the DPC's
+/// object if a DPC was pending.
 pub fn run_one_dpc(context: &Context) -> Option<u64> {
     let (handle, run) = context.framework().part::<Dpcs>().0.pop_front()?;
     run(context, handle);
@@ -349,7 +350,7 @@ fn take_due(context: &Context, until: i64) -> Option<(i64, u64, ObjectRoutine)> 
     Some((due, handle, fire))
 }
 
-/// Calls the function of a timer or DPC at `DISPATCH_LEVEL`. Its lock is a spin lock.
+/// Calls the function of a timer or DPC at `DISPATCH_LEVEL`, with its lock, a spin lock, held.
 fn call_serialized(context: &Context, lock: Option<Lock>, what: &str, function: u64, object: u64) {
     let before = context.raise_irql(Irql::DISPATCH_LEVEL);
     presentation::locked(context, lock, || context.call_driver(what, function, [object]));
@@ -399,8 +400,8 @@ fn call_timer(context: &Context, timer: u64) {
     }
 }
 
-/// Fires the timers and deadlines that are due by `until` (a reading of the counter), earliest first,
-/// and advances the clock to each.
+/// Fires the timers and deadlines that are due by `until` (a reading of the counter), earliest
+/// first, and advances the clock to each one.
 pub fn run_timers(context: &Context, until: i64) {
     while let Some((due, handle, run)) = take_due(context, until) {
         context.clock().move_to(due);
@@ -409,8 +410,8 @@ pub fn run_timers(context: &Context, until: i64) {
     context.clock().move_to(until);
 }
 
-/// Prevents a timer or DPC that is being deleted from firing, and waits for the callback of one that has
-/// fired.
+/// Prevents a timer or DPC that is being deleted from firing and, if it has fired, waits for its
+/// callback.
 fn stop_before_delete(context: &Context, handle: u64) {
     let this = context.id();
     let waits = context.is::<TimerData>(handle, |timer| {

@@ -18,7 +18,7 @@ pub const ENTRIES: Entries = &[
 ];
 
 /// Fails as on Windows for a device whose lower devices do not support USB requests, because the
-/// framework requests the device's descriptor from them.
+/// framework requests the device's descriptor from the lower devices.
 fn refuse(context: &Context, device: u64, attributes: u64, target: u64) -> NtStatus {
     context.with::<DeviceData, _>(device, |_| ());
     let attributes = read_attributes(context, attributes);

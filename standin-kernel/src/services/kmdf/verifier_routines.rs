@@ -47,8 +47,8 @@ fn bug_check_for(context: &Context, object: u64, code: u32, p1: u64, p2: u64, p3
 struct TriageInfo(Option<Block>);
 
 /// Returns the address of the information for debuggers: the versions of the framework and of the
-/// information, and pointers to the layouts of framework objects on Windows. The stand-in kernel has
-/// no such objects, so these pointers are null.
+/// information and, on Windows, pointers to the layouts of framework objects. The stand-in kernel
+/// has no such objects, so these pointers are null.
 fn get_triage_info(context: &Context) -> u64 {
     const SIZE: usize = 96;
     let (address, is_new) = {

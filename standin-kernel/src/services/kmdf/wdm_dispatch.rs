@@ -21,7 +21,7 @@ pub const ENTRIES: Entries = &[
     ("WdfDeviceWdmDispatchIrpToIoQueue", Routine::after_globals(dispatch_to_queue)),
 ];
 
-/// The major functions for which callbacks are possible: read, write, and the device controls.
+/// The major functions for which callbacks can be set: read, write, and the device controls.
 const DIRECTED: [u8; 4] = [3, 4, 14, 15];
 
 /// `WDF_DISPATCH_IRP_TO_IO_QUEUE_PREPROCESSED_IRP` and
@@ -55,7 +55,7 @@ fn configure(
     NtStatus::SUCCESS
 }
 
-/// Returns the request of an IRP that a device received. Bugchecks for any other IRP.
+/// Returns the request for an IRP that a device received. Bugchecks for any other IRP.
 fn received(context: &Context, device: u64, irp: u64) -> u64 {
     context.with::<DeviceData, _>(device, |_| ());
     let request =
@@ -69,7 +69,7 @@ fn received(context: &Context, device: u64, irp: u64) -> u64 {
     })
 }
 
-/// Passes an IRP to the framework, which queues it as if there were no callback.
+/// Passes an IRP to the framework, which queues the IRP as if there were no callback.
 fn dispatch_irp(context: &Context, device: u64, irp: u64, its_context: u64) -> NtStatus {
     let request = received(context, device, irp);
     if its_context != request {
@@ -96,9 +96,8 @@ fn dispatch_to_queue(
     if flags & !(PREPROCESSED | IN_CALLER_CONTEXT) != 0
         || device_of(context, queue.0) != Some(device.0)
     {
-        context.warn_of_misuse(|| {
-            "with flags that are not valid, or with a queue of another device".to_owned()
-        });
+        context
+            .warn_of_misuse(|| "with invalid flags, or with a queue of another device".to_owned());
         ending::end(context, request, NtStatus::INVALID_PARAMETER, Some(0));
         return NtStatus::INVALID_PARAMETER;
     }

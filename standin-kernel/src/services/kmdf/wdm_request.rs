@@ -1,5 +1,5 @@
-//! Routines with which a driver accesses its requests below the framework: IRPs, MDLs, and the sender's
-//! own addresses.
+//! Routines that give a driver access to its requests below the framework: IRPs, MDLs, and the
+//! sender's own addresses.
 
 use std::collections::HashMap;
 
@@ -41,7 +41,7 @@ fn get_irp(context: &Context, request: u64) -> u64 {
     irp_of(context, request)
 }
 
-/// Returns `UserMode` for requests on a test's files, and `KernelMode` for requests of drivers.
+/// Returns `UserMode` for requests on a test's files, and `KernelMode` for drivers' requests.
 fn get_mode(context: &Context, request: Handle<RequestData>) -> i8 {
     request.with(context, |request| i8::from(request.is_from_user))
 }
@@ -51,12 +51,13 @@ fn is_from_32_bit(context: &Context, request: Handle<RequestData>) -> bool {
     false
 }
 
-/// Returns the process that sent a request or in which a driver created it.
+/// Returns the process that sent a request or, for a driver's request, in which the driver created
+/// it.
 fn get_process(context: &Context, request: Handle<RequestData>) -> u32 {
     request.with(context, |request| request.process)
 }
 
-/// Returns `FALSE`: only a queue with a forward progress policy has reserved requests.
+/// Returns `FALSE`, because only a queue with a forward progress policy has reserved requests.
 fn is_reserved(context: &Context, request: Handle<RequestData>) -> bool {
     request.check(context);
     false
@@ -90,8 +91,8 @@ fn output_mdl(context: &Context, request: u64, mdl: u64) -> NtResult {
     retrieve_mdl(context, request, RequestData::provided_output, mdl)
 }
 
-/// Returns the sender's own address of a buffer, which only `EvtIoInCallerContext` may use. Fails for a
-/// request without such a buffer, and for an empty buffer unless the driver requires no bytes.
+/// Returns the sender's own address of a buffer. Only `EvtIoInCallerContext` can use it. Fails for
+/// a request without such a buffer, and for an empty buffer unless the driver requires no bytes.
 fn retrieve_unsafe(
     context: &Context,
     request: u64,
@@ -167,8 +168,8 @@ fn probe(
     give(context, made, memory)
 }
 
-/// Gives the driver access to the memory that it may read: the input, or the output buffer's previous
-/// contents.
+/// Gives the driver access to the memory that it may read: the input, or the previous contents of
+/// the output buffer.
 fn probe_for_read(
     context: &Context,
     request: Handle<RequestData>,
@@ -197,8 +198,9 @@ fn probe_for_write(
     probe(context, request, buffer, length, memory, RequestData::output)
 }
 
-/// Sets the routine that receives the IRPs of a major function before the framework. Minor functions
-/// belong to Plug and Play, power and WMI requests, which the stand-in kernel does not send.
+/// Sets the routine that receives the IRPs of a major function before the framework. Minor
+/// functions are only for Plug and Play, power and WMI requests, which the stand-in kernel does not
+/// send to KMDF devices.
 fn assign_preprocess(
     context: &Context,
     init: Handle<DeviceInit>,

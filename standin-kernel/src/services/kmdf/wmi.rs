@@ -1,5 +1,5 @@
-//! WMI providers and instances, as visible to a driver. Nothing queries them, but drivers that
-//! registered for their events receive them.
+//! WMI providers and instances, as visible to a driver. Nothing queries them, but drivers that have
+//! registered for their events receive the events.
 
 use super::{
     object::{create, give, read_attributes},
@@ -27,7 +27,7 @@ pub struct WmiProviderData {
     guid: [u32; 4],
     /// `EvtWmiProviderFunctionControl`, or 0.
     function_control: u64,
-    /// Set if the driver was notified that its events are wanted.
+    /// Set if the driver was last notified that its events are enabled.
     was_enabled: bool,
 }
 
@@ -66,7 +66,8 @@ fn make_provider(
 ) -> NtResult<u64> {
     /// `WdfWmiProviderValidFlags`.
     const VALID_FLAGS: u32 = 7;
-    /// `WdfWmiProviderEventOnly` and `WdfWmiProviderTracing`: a tracing provider has no events.
+    /// `WdfWmiProviderEventOnly` and `WdfWmiProviderTracing`, which exclude each other, because a
+    /// tracing provider has no events.
     const BOTH: u32 = 5;
     let config: WmiProviderConfig = context.read(config);
     if config.size as usize != size_of::<WmiProviderConfig>() {
@@ -131,7 +132,8 @@ fn make_instance(context: &Context, device: u64, config: u64, attributes: u64) -
     let attributes = read_attributes(context, attributes);
     let has_context = attributes.is_some_and(|attributes| attributes.context_type != 0);
     let uses_context = config.use_context_for_query != 0;
-    // Exactly one provider is allowed. A context that answers queries excludes a query callback.
+    // A configuration specifies exactly one provider. A context that answers queries excludes a
+    // query callback.
     if (config.provider == 0) == (config.provider_config == 0)
         || (uses_context && (config.query_instance != 0 || !has_context))
     {
@@ -150,7 +152,8 @@ fn make_instance(context: &Context, device: u64, config: u64, attributes: u64) -
     create(context, data, attributes.as_ref(), Some(provider))
 }
 
-/// Returns whether a driver registered for a provider's events. Its data is never collected.
+/// Returns whether a driver has registered for a provider's events. The provider's data are never
+/// collected.
 fn provider_is_enabled(context: &Context, provider: Handle<WmiProviderData>, control: u32) -> bool {
     /// `WdfWmiEventControl` and `WdfWmiInstanceControl`.
     const EVENT: u32 = 1;
@@ -173,8 +176,8 @@ fn provider_is_enabled(context: &Context, provider: Handle<WmiProviderData>, con
     }
 }
 
-/// Returns the providers of a data block, and their callbacks, whose drivers must be notified that its
-/// events are wanted or no longer wanted.
+/// Returns the providers of a data block, and their callbacks, whose drivers must be notified that
+/// their events are now enabled or disabled.
 pub fn to_tell(context: &Context, guid: [u8; 16]) -> Vec<(u64, u64)> {
     let is_enabled = context.wmi_events().is_watched(guid);
     let mut framework = context.framework();
@@ -191,13 +194,13 @@ pub fn to_tell(context: &Context, guid: [u8; 16]) -> Vec<(u64, u64)> {
         .collect()
 }
 
-/// Tells a driver whether its provider's events are wanted.
+/// Notifies a driver that its provider's events are enabled or disabled.
 pub fn tell(context: &Context, provider: u64, callback: u64) {
     /// `WdfWmiEventControl`.
     const EVENT: u64 = 1;
     let was_enabled =
         context.framework().get::<WmiProviderData>(provider).map(|data| data.was_enabled);
-    // The provider may have been deleted meanwhile.
+    // The provider may already have been deleted.
     if let Ok(was_enabled) = was_enabled {
         let arguments = [provider, EVENT, u64::from(was_enabled)];
         context.call_driver("EvtWmiProviderFunctionControl", callback, arguments);

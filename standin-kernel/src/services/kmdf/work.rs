@@ -13,7 +13,7 @@ const WORKER: Identity = Identity { process: Identity::SYSTEM.process, thread: 1
 /// A routine to run for an object on a system thread.
 #[derive(Clone, Copy)]
 pub struct Work {
-    /// The kind of work. An object's work of one kind can be queued only once at a time.
+    /// The kind of work. For each object, only one item of each kind can be queued at a time.
     pub kind: WorkKind,
     /// The driver routine that the work calls, or 0 for the framework's own work.
     pub routine: u64,
@@ -42,9 +42,9 @@ pub enum WorkKind {
     EjectedChild,
     /// The removal of a device that its driver declared failed.
     FailedDevice,
-    /// The deletion of an object that is cleaned up at `PASSIVE_LEVEL`.
+    /// The deletion of an object that must be cleaned up at `PASSIVE_LEVEL`.
     Deletion,
-    /// The end of such an object, after the last reference.
+    /// The destruction of such an object, after the last reference is released.
     Destruction,
 }
 
@@ -63,7 +63,7 @@ pub fn queue_work(context: &Context, work: Work) -> bool {
     is_new
 }
 
-/// Removes queued work of a kind for an object.
+/// Removes queued work of this kind for an object.
 pub fn forget_work(context: &Context, kind: WorkKind, handle: u64) {
     let mut framework = context.framework();
     let queue = &mut framework.part::<WorkQueue>().0;

@@ -92,7 +92,7 @@ fn wait_for(context: &Context, item: u64) {
             .map_or(true, |item| !item.queued && item.runner.is_none())
     });
     if !is_over {
-        context.stop_call(Rule::Deadlock, "and waits forever for a work item's callback");
+        context.stop_call(Rule::Deadlock, "and would wait forever for a work item's callback");
     }
 }
 
@@ -100,7 +100,7 @@ fn run_item(context: &Context, item: u64) {
     let this = context.id();
     let found = context.framework().get::<WorkItemData>(item).map(|data| {
         data.runner = Some(this);
-        // From here on, the work item can be queued again.
+        // From now on, the work item can be queued again.
         core::mem::take(&mut data.queued).then_some((data.function, data.lock))
     });
     let Ok(found) = found else {
@@ -118,7 +118,7 @@ fn run_item(context: &Context, item: u64) {
     release(context, item);
 }
 
-/// Waits for a work item before it is deleted, unless its own callback deletes it.
+/// Waits for a work item before its deletion, unless the work item's own callback deletes it.
 fn finish_before_delete(context: &Context, handle: u64) {
     let this = context.id();
     let is_own = context.is::<WorkItemData>(handle, |item| item.runner == Some(this));
@@ -126,7 +126,7 @@ fn finish_before_delete(context: &Context, handle: u64) {
         return;
     }
     if context.irql() > Irql::PASSIVE_LEVEL {
-        // The caller cannot wait here.
+        // At this IRQL, the caller cannot wait.
         forget_work(context, WorkKind::Item, handle);
     } else {
         wait_for(context, handle);

@@ -1,4 +1,4 @@
-//! The driver of the root bus, which creates the physical devices that no driver in a test creates.
+//! The driver of the root bus. It creates the physical devices that no driver in a test creates.
 
 use zerocopy::{FromZeros, IntoBytes};
 
@@ -8,7 +8,7 @@ use crate::ground::{
     memory,
 };
 
-/// The driver's `DRIVER_OBJECT`, and the text of its name.
+/// The driver's `DRIVER_OBJECT`, and the string of its name.
 pub struct BusDriver {
     object: Block,
     _name: Block,

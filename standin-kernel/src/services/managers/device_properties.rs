@@ -1,4 +1,4 @@
-//! The device properties that the Plug and Play manager keeps (`DEVICE_REGISTRY_PROPERTY`).
+//! The device properties that the Plug and Play manager stores (`DEVICE_REGISTRY_PROPERTY`).
 
 use crate::{NtStatus, ground::NtResult, services::strings::text_bytes};
 
@@ -89,7 +89,7 @@ pub fn find(
         property::LOCATION => text(&identity.location),
         property::PHYSICAL_NAME => text(&identity.physical_name),
         property::ENUMERATOR => text(identity.instance.split('\\').next().unwrap_or_default()),
-        // The device is installed, and is not expected to be removed.
+        // The device is installed, and no removal is expected.
         property::INSTALL_STATE => Ok(0_u32.to_le_bytes().to_vec()),
         property::REMOVAL_POLICY => Ok(1_u32.to_le_bytes().to_vec()),
         property::BUS_TYPE | property::LEGACY_BUS | property::BUS_NUMBER => {

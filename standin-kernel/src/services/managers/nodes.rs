@@ -1,4 +1,4 @@
-//! The devices of drivers without the framework, as recorded by the Plug and Play manager.
+//! The devices of WDM drivers, as recorded by the Plug and Play manager.
 
 use std::collections::BTreeMap;
 
@@ -24,7 +24,7 @@ pub enum Stage {
     Started,
     /// The device was stopped in order to be restarted.
     Stopped,
-    /// The hardware is gone, and the drivers know it. Removal follows once no file is open.
+    /// The hardware is gone, and the drivers know it. The device is removed once no file is open.
     Gone,
 }
 
@@ -118,9 +118,9 @@ impl Nodes {
         gone.map(|(physical, _)| *physical).collect()
     }
 
-    /// Finds a device by the symbolic link of one of its enabled interfaces. Returns its physical
-    /// `DEVICE_OBJECT`, and the name of the file to open: the interface's reference string followed by
-    /// the rest of the path.
+    /// Finds a device by the symbolic link of one of its enabled interfaces. Returns the device's
+    /// physical `DEVICE_OBJECT`, and the name of the file to open: the interface's reference string
+    /// followed by the rest of the path.
     pub fn find(&self, path: &str) -> Option<(u64, String)> {
         let interfaces = self.interfaces();
         let mut all = interfaces.iter();

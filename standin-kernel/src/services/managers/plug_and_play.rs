@@ -39,9 +39,9 @@ impl InterfaceInstance {
         link(&self.instance, self.class, &self.reference)
     }
 
-    /// Returns the name of the file that a path opens through the interface: its reference string
-    /// followed by the rest of the path after its link. Returns `None` if the path does not lead to the
-    /// interface, if the interface is disabled, or if its device is not started.
+    /// Returns the name of the file that a path opens through the interface: the reference string
+    /// followed by the rest of the path after the link. Returns `None` if the path does not refer
+    /// to the interface, if the interface is disabled, or if its device is not started.
     pub fn file_of(&self, path: &str) -> Option<String> {
         let path =
             [r"\\?\", r"\??\", r"\\.\"].iter().find_map(|prefix| path.strip_prefix(prefix))?;
@@ -84,25 +84,26 @@ pub fn link(instance: &str, class: [u8; 16], reference: &str) -> String {
 
 /// The devices of a service.
 pub trait PlugAndPlay: Send + Sync {
-    /// Returns the identity of the device with a physical `DEVICE_OBJECT`, if there is one.
+    /// Returns the identity of the device with this physical `DEVICE_OBJECT`, if there is one.
     fn node(&self, physical: u64) -> Option<DeviceNode>;
 
-    /// Returns a property of the device with a physical `DEVICE_OBJECT` (`DEVICE_REGISTRY_PROPERTY`), or
-    /// the status for a device that lacks it; `None` if there is no such device.
+    /// Returns a property (`DEVICE_REGISTRY_PROPERTY`) of the device with this physical
+    /// `DEVICE_OBJECT`, or the status for a device that lacks the property. Returns `None` if there
+    /// is no such device.
     fn property(&self, physical: u64, property: u32) -> Option<NtResult<Vec<u8>>>;
 
     /// Returns the interfaces of all devices, oldest first.
     fn interfaces(&self) -> Vec<InterfaceInstance>;
 
-    /// Registers a disabled interface for the device with a physical `DEVICE_OBJECT`. Does nothing if
-    /// the device already has the interface or does not exist.
+    /// Registers a disabled interface for the device with this physical `DEVICE_OBJECT`. Does
+    /// nothing if the device already has the interface or does not exist.
     fn add_interface(&self, physical: u64, class: [u8; 16], reference: &str);
 
-    /// Enables or disables the interface with a symbolic link.
+    /// Enables or disables the interface with this symbolic link.
     fn set_interface(&self, link: &str, is_enabled: bool);
 
-    /// Returns whether a path leads, through a name or an interface, to a device of a framework driver
-    /// or to a simulated device.
+    /// Returns whether a path refers, through a name or an interface, to a device of a framework
+    /// driver or to a simulated device.
     fn has_name(&self, path: &str) -> bool;
 }
 

@@ -20,8 +20,8 @@ use crate::{
     },
 };
 
-/// The number of freed blocks that are remembered, to distinguish a double free from freeing a wrong
-/// address.
+/// The number of freed blocks that are remembered, to distinguish a double free from a free of a
+/// wrong address.
 const REMEMBERED: usize = 4096;
 
 /// A pool tag: four characters that identify the purpose of an allocation.
@@ -55,7 +55,7 @@ pub struct Wanted {
     pub uninitialized: bool,
 }
 
-/// The addresses that a thread passed recently and that were not in freed blocks, with the pool's
+/// The addresses that a thread recently passed and that were not in freed blocks, with the pool's
 /// change count at that time.
 #[derive(Default)]
 pub struct SoundAddresses([Cell<(u64, u64)>; 16]);
@@ -111,7 +111,7 @@ pub struct Pool {
     /// Set to place every block before inaccessible memory, and to make freed blocks inaccessible.
     special: bool,
     state: RwLock<State>,
-    /// The number of state changes, from 1. Changed while the state is locked.
+    /// The number of state changes, plus 1. Changed while the state is locked.
     changes: AtomicU64,
 }
 
@@ -142,7 +142,7 @@ impl Pool {
         let fill = if wanted.uninitialized { UNINITIALIZED } else { 0 };
         let backtrace = thread.short_backtrace();
         let mut state = self.change();
-        // Paged memory changes its accessibility as a whole, which would open guard pages.
+        // Paged memory becomes accessible as a whole, which would open guard pages.
         let guarded = self.special && !wanted.paged;
         let address = if wanted.paged {
             self.environment.paged.allocate(wanted.size, fill)
@@ -213,8 +213,8 @@ impl Pool {
         before.is_some_and(|(start, live)| address - start < live.size.max(1) as u64)
     }
 
-    /// Returns the same result as [`Self::freed_at`]. If the thread passed the address before and it
-    /// was not freed at that time, does not look it up again until the pool changes.
+    /// Returns the result of [`Self::freed_at`]. If the thread has passed the address before and it
+    /// was not in a freed block then, does not look it up again until the pool changes.
     pub fn freed_at_again(&self, address: u64, sound: &SoundAddresses) -> Option<Freed> {
         let slot = sound.slot(address);
         let now = (self.changes.load(Ordering::Acquire), address);
@@ -222,8 +222,8 @@ impl Pool {
             return None;
         }
         let freed = self.freed_at(address);
-        // If the pool has changed meanwhile, the stored change count is outdated, and no later call
-        // matches it.
+        // If the pool has changed during the look-up, the stored change count is outdated, and no
+        // later call matches it.
         if let (None, Some(slot)) = (&freed, slot) {
             slot.set(now);
         }
@@ -269,7 +269,7 @@ impl Pool {
         leaks.into_iter().map(|(_, allocation)| allocation).collect()
     }
 
-    /// Returns the numbers of allocated and freed blocks.
+    /// Returns the number of allocations and the number of frees.
     pub fn counts(&self) -> (u64, u64) {
         let state = self.state.read();
         (state.allocations, state.frees)

@@ -1,7 +1,8 @@
-//! Thread objects (`KTHREAD`), which drivers get from `KeGetCurrentThread` and only pass on.
+//! Thread objects (`KTHREAD`). Drivers receive their addresses from `KeGetCurrentThread`, and only
+//! pass them on.
 //!
-//! Their contents are undocumented and differ between versions of Windows, so these objects have
-//! none: an access causes a fault whose report says what the address is.
+//! Their contents are undocumented and differ between versions of Windows, so these objects have no
+//! contents: an access causes a fault, whose report identifies the address.
 
 use std::{collections::HashMap, ffi::c_void, num::NonZeroUsize, ptr::NonNull};
 
@@ -13,7 +14,7 @@ use crate::{
     ground::{access::AddressError, arena::PAGE},
 };
 
-/// The size of the address range in bytes. It takes no memory.
+/// The size of the address range in bytes. The range uses no memory.
 const RANGE: usize = 256 << 20;
 
 /// The distance between two objects.

@@ -12,7 +12,7 @@ use parking_lot::Mutex;
 const HEADER: usize = 48;
 const GUID: usize = 24;
 
-/// The size of the fixed part of a `WNODE_SINGLE_INSTANCE`, aligned for the data that follows.
+/// The size of the fixed part of a `WNODE_SINGLE_INSTANCE`, aligned for the data after it.
 const SINGLE_INSTANCE: usize = 64;
 
 /// `WNODE_FLAG_SINGLE_INSTANCE`, `WNODE_FLAG_EVENT_ITEM` and `WNODE_FLAG_STATIC_INSTANCE_NAMES`.
@@ -23,7 +23,7 @@ const SINGLE_INSTANCE_EVENT: u32 = 0x02 | 0x80 | 0x200;
 pub struct WmiEvent {
     /// The `WNODE_EVENT_ITEM` or `WNODE_SINGLE_INSTANCE`.
     pub node: Vec<u8>,
-    /// The pool block in which the driver passed the event, which WMI frees.
+    /// The pool block in which the driver passed the event. WMI frees it.
     pub block: Option<u64>,
 }
 
@@ -42,7 +42,7 @@ impl WmiEvent {
         // The client's context.
         node.extend(0_u32.to_le_bytes());
         node.extend(SINGLE_INSTANCE_EVENT.to_le_bytes());
-        // The offset of the instance's name, which is in its registration.
+        // The offset of the instance's name. The name is in the instance's registration.
         node.extend(0_u32.to_le_bytes());
         node.extend(index.to_le_bytes());
         node.extend(size(SINGLE_INSTANCE));
@@ -62,9 +62,9 @@ impl WmiEvent {
 #[derive(Default)]
 pub struct WmiEvents {
     fired: Mutex<VecDeque<WmiEvent>>,
-    /// The GUIDs of the data blocks for whose events a driver has registered.
+    /// The GUIDs of the data blocks for whose events drivers have registered.
     watched: Mutex<BTreeSet<[u8; 16]>>,
-    /// The data blocks whose providers must be told whether their events are wanted.
+    /// The data blocks whose providers must be notified that their events are enabled or disabled.
     changed: Mutex<VecDeque<[u8; 16]>>,
     /// The provider ids of devices, by object address.
     providers: Mutex<BTreeMap<u64, u32>>,
@@ -72,7 +72,7 @@ pub struct WmiEvents {
 }
 
 impl WmiEvents {
-    /// Queues an event until a thread takes it.
+    /// Queues an event for a kernel thread.
     pub fn fire(&self, event: WmiEvent) {
         self.fired.lock().push_back(event);
     }
@@ -82,19 +82,21 @@ impl WmiEvents {
         self.fired.lock().pop_front()
     }
 
-    /// Replaces the GUIDs of the data blocks for whose events a driver has registered.
+    /// Replaces the GUIDs of the data blocks for whose events drivers have registered.
     pub fn watch(&self, guids: BTreeSet<[u8; 16]>) {
         let mut watched = self.watched.lock();
         self.changed.lock().extend(watched.symmetric_difference(&guids));
         *watched = guids;
     }
 
-    /// Records that a data block has a new provider, which must learn whether its events are wanted.
+    /// Records that a data block has a new provider, which must be notified if its events are
+    /// enabled.
     pub fn note_provider(&self, guid: [u8; 16]) {
         self.changed.lock().push_back(guid);
     }
 
-    /// Takes a data block whose providers must be told whether its events are wanted.
+    /// Takes a data block whose providers must be notified that their events are enabled or
+    /// disabled.
     pub fn take_changed(&self) -> Option<[u8; 16]> {
         self.changed.lock().pop_front()
     }
@@ -124,7 +126,8 @@ mod tests {
             let bytes = event.node.get(at..).and_then(|rest| rest.first_chunk());
             u32::from_le_bytes(*bytes.unwrap())
         };
-        // The size, the provider, the flags, the index, and the offset of the data.
+        // The offsets of the size, the provider, the flags, the index, the data's offset, and the
+        // data's size.
         let found = [0, 4, 44, 52, 56, 60].map(number);
         assert_eq!(found, [69, 7, 0x282, 3, 64, 5]);
         assert_eq!(event.node.get(64..).unwrap(), b"data!");

@@ -40,9 +40,9 @@ pub struct Uses {
     pub clock: Arc<Clock>,
     /// The registry.
     pub registry: Arc<Registry>,
-    /// The devices of the Plug and Play manager: the framework's, and those of drivers without it.
+    /// The devices that the Plug and Play manager knows: KMDF and WDM drivers' devices.
     pub devices: Arc<dyn PlugAndPlay>,
-    /// The devices of drivers without the framework.
+    /// The devices of WDM drivers.
     pub nodes: Arc<Nodes>,
     /// The addresses of threads' objects.
     pub thread_objects: Arc<ThreadObjects>,
@@ -50,7 +50,7 @@ pub struct Uses {
     pub wmi_events: Arc<WmiEvents>,
 }
 
-/// The state of ntoskrnl.exe's routines, except those of ETW.
+/// The state of ntoskrnl.exe's routines, except ETW's.
 pub struct Ntoskrnl {
     uses: Uses,
     printed: Mutex<Printed>,
@@ -92,7 +92,7 @@ impl Ntoskrnl {
         &self.uses.clock
     }
 
-    /// Returns the devices of drivers without the framework.
+    /// Returns the devices of WDM drivers.
     pub fn nodes(&self) -> &Nodes {
         &self.uses.nodes
     }
@@ -102,8 +102,8 @@ impl Ntoskrnl {
         self.processors
     }
 
-    /// The number of queued APCs, which changes only while the state is locked. Every call that lowers
-    /// the IRQL reads it.
+    /// Returns the number of queued APCs. It changes only while the state is locked. Every call
+    /// that lowers the IRQL reads it.
     pub const fn queued_apcs(&self) -> &AtomicUsize {
         &self.queued_apcs
     }
@@ -153,7 +153,7 @@ impl Context {
         &*self.service.uses.devices
     }
 
-    /// Returns the devices of drivers without the framework.
+    /// Returns the devices of WDM drivers.
     pub fn nodes(&self) -> &Nodes {
         &self.service.uses.nodes
     }
@@ -192,13 +192,13 @@ impl Context {
         self.pool().allocate(wanted, self, self.call())
     }
 
-    /// Frees a block that a module of this kernel allocated and that only this module frees.
+    /// Frees a block that a module of this kernel allocated and that only this module can free.
     pub fn free_own(&self, block: u64) {
         drop(self.pool().free(block, self, self.call()));
     }
 
-    /// Runs `body`, which reads and writes memory at addresses that the driver passed, atomically: no
-    /// other thread changes the kernel's objects meanwhile. Bugchecks for a bad address.
+    /// Runs `body` atomically: no other thread changes the kernel's objects during the call. `body`
+    /// reads and writes memory at addresses that the driver passed. Bugchecks for a bad address.
     pub fn atomically<R>(&self, body: impl FnOnce(&mut Parts) -> Result<R, BadAddress>) -> R {
         let result = body(&mut self.state());
         self.checked(result)
@@ -209,7 +209,8 @@ impl Context {
         &self.service
     }
 
-    /// Reads bytes at an address with a length, both from the driver. Bugchecks for a bad address.
+    /// Reads bytes, given an address and a length that the driver passed. Bugchecks for a bad
+    /// address.
     pub fn bytes(&self, at: u64, length: u64) -> Vec<u8> {
         /// The maximum length of one copy, so that a wrong length counts as a bad address.
         const LIMIT: u64 = 1 << 32;
@@ -221,13 +222,13 @@ impl Context {
         self.stop_call(Rule::ObjectMisused, what)
     }
 
-    /// Bugchecks because there is no `what` at the address that the driver passed.
+    /// Bugchecks because the address that the driver passed is not the address of `what`.
     pub fn stop_for_wrong(&self, address: u64, what: &str) -> ! {
         self.stop_for_misuse(&format!("with 0x{address:016X}, which is not {what}"))
     }
 
-    /// Bugchecks because this kernel does not implement what the driver requests from a routine. `what`
-    /// completes "was called from PLACE".
+    /// Bugchecks because the stand-in kernel does not support the driver's request to a routine.
+    /// `what` completes "was called from PLACE".
     pub fn stop_for_unprovided(&self, what: &str) -> ! {
         let what = format!("{what}, which the stand-in kernel does not provide");
         self.stop_call(Rule::NotProvided, &what)
@@ -248,15 +249,15 @@ impl Context {
         }
     }
 
-    /// Bugchecks if the caller's IRQL is lower than the routine allows.
+    /// Bugchecks if the caller's IRQL is lower than the routine requires.
     pub fn require_at_least(&self, lowest: Irql) {
         let irql = self.call().irql;
         if irql < lowest {
-            self.stop_for_misuse(&format!("at {irql}; its lowest IRQL is {lowest}"));
+            self.stop_for_misuse(&format!("at {irql}; it may be called at IRQL >= {lowest}"));
         }
     }
 
-    /// Keeps a line that a driver printed.
+    /// Stores a line that a driver printed.
     pub fn print(&self, line: String) {
         let mut printed = self.service.printed.lock();
         flight::note_output(printed.bytes, &line);

@@ -1,5 +1,5 @@
-//! The variables that ntoskrnl.exe exports and whose values are the same in all kernels of a process.
-//! [`variables`](super::variables) contains the others.
+//! The variables that ntoskrnl.exe exports and whose values are the same in all kernels of a
+//! process. [`variables`](super::variables) contains the variables whose values differ.
 
 use std::sync::OnceLock;
 
@@ -20,7 +20,7 @@ enum Variable {
     Build,
     /// A `PVOID`, a `ULONG64`, a `LARGE_INTEGER` or a spin lock.
     Word(u64),
-    /// A pointer to a table of this many zeros.
+    /// A pointer to a zeroed table of this size in bytes.
     Zeros(usize),
     /// A structure of this size that begins with its version and is otherwise zero.
     Structure(usize, u32),
@@ -90,7 +90,7 @@ const VARIABLES: [(&str, Variable); 65] = [
     ("NlsMbCodePageTag", Variable::Boolean(false)),
     ("NlsMbOemCodePageTag", Variable::Boolean(false)),
     ("NlsOemCodePage", Variable::Long(437)),
-    // In these code pages, no byte starts a two-byte character.
+    // In these code pages, no byte is the first of two bytes.
     ("NlsOemLeadByteInfo", Variable::Zeros(512)),
     ("NtBuildNumber", Variable::Build),
     ("NtGlobalFlag", Variable::Long(0)),
@@ -110,7 +110,7 @@ const VARIABLES: [(&str, Variable); 65] = [
 ];
 
 impl Variable {
-    /// Returns the size of the variable, including the gap before the next one.
+    /// Returns the size of the variable, including the gap before the next variable.
     const fn size(self) -> usize {
         match self {
             Self::Structure(size, _) => size.next_multiple_of(16),
@@ -122,8 +122,8 @@ impl Variable {
 /// The size of an object type.
 const TYPE_SIZE: usize = 0x40;
 
-/// Returns the byte of `FsRtlLegalAnsiCharacterArray` for a character: the file systems that allow it in
-/// names, and whether it is a wildcard.
+/// Returns the byte for a character in `FsRtlLegalAnsiCharacterArray`: the file systems that allow
+/// the character in names, and whether it is a wildcard.
 const fn legal_character(character: u8) -> u8 {
     const FAT: u8 = 1;
     const HPFS: u8 = 2;
@@ -143,7 +143,7 @@ const fn legal_character(character: u8) -> u8 {
 struct Memory {
     /// The variables, in the order of [`VARIABLES`].
     variables: Block,
-    /// The memory that pointers among the variables point to.
+    /// The memory to which pointers in the variables point.
     _targets: Vec<Block>,
 }
 
@@ -213,7 +213,7 @@ pub fn exports() -> impl Iterator<Item = (&'static str, u64)> {
     names.zip(places().map(move |at| first + at))
 }
 
-/// Returns the object type that an exported variable points to.
+/// Returns the object type to which an exported variable points.
 pub fn object_type(name: &str) -> Option<u64> {
     let is_type = |(_, variable): &(&str, Variable)| matches!(variable, Variable::ObjectType);
     let known = VARIABLES.iter().find(|one| one.0 == name);

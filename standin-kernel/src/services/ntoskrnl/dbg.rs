@@ -22,7 +22,7 @@ pub const ENTRIES: Entries = &[
     ("RtlAssert", HIGH, Routine::of(assert)),
 ];
 
-/// The maximum length in bytes of the text that one call prints.
+/// The maximum length in bytes of the output of one call.
 const LIMIT: usize = 512;
 
 fn dbg_print(context: &Context, format: u64, _: u64, _: u64, _: u64) -> u32 {
@@ -61,7 +61,7 @@ fn text(context: &Context, address: u64) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// Formats a driver's message, and keeps it.
+/// Formats a driver's message, and stores it.
 fn print(context: &Context, prefix: &str, text: u64, mut arguments: Arguments) -> u32 {
     let bytes = context.checked(memory::read_c_string(text, LIMIT));
     let units: Vec<u16> = bytes.into_iter().map(u16::from).collect();
@@ -76,12 +76,12 @@ fn print(context: &Context, prefix: &str, text: u64, mut arguments: Arguments) -
     NtStatus::SUCCESS.bits()
 }
 
-/// `KMODE_EXCEPTION_NOT_HANDLED`, the result of a breakpoint without a debugger.
+/// `KMODE_EXCEPTION_NOT_HANDLED`, the result of a breakpoint if no debugger is attached.
 const KMODE_EXCEPTION_NOT_HANDLED: u32 = 0x1E;
 /// `STATUS_BREAKPOINT`.
 const STATUS_BREAKPOINT: u64 = 0x8000_0003;
 
-/// Bugchecks as a breakpoint without a debugger does.
+/// Bugchecks, as a breakpoint does if no debugger is attached.
 fn stop_at_breakpoint(context: &Context, message: String) -> ! {
     context.bugcheck(
         KMODE_EXCEPTION_NOT_HANDLED,

@@ -1,5 +1,5 @@
-//! The exports of ntoskrnl.exe, except those of ETW. `docs/reference/kernel-exports.md` lists the
-//! sources of the common routines' IRQL limits.
+//! The exports of ntoskrnl.exe, except ETW's. `docs/reference/kernel-exports.md` lists the sources
+//! of the common routines' IRQL limits.
 
 use super::{
     cm,

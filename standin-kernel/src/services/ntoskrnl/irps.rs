@@ -12,7 +12,8 @@ pub type Ended = fn(&Context, u64);
 pub struct Request {
     /// Finishes a request of the I/O manager. `None` for a driver's own request.
     pub ended: Option<Ended>,
-    /// Finishes a driver's own request that the I/O manager built, unless a completion routine keeps it.
+    /// Finishes a driver's own request that the I/O manager built, unless a completion routine
+    /// keeps the request.
     pub if_not_kept: Option<Ended>,
     /// Set if this kernel allocated the request's memory.
     pub is_allocated: bool,
@@ -23,17 +24,18 @@ pub struct Request {
 #[derive(Default)]
 struct Requests(HashMap<u64, Request>);
 
-/// Adds a request, replacing any earlier one in the same memory.
+/// Adds a request, replacing any previous request in the same memory.
 pub fn add(context: &Context, irp: u64, request: Request) {
     context.state().get::<Requests>().0.insert(irp, request);
 }
 
-/// Returns a request, if the address is that of a request.
+/// Returns the request at an address, if there is one.
 pub fn find(context: &Context, irp: u64) -> Option<Request> {
     context.state().get::<Requests>().0.get(&irp).copied()
 }
 
-/// Sets the function that finishes a driver's own request, unless a completion routine keeps it.
+/// Sets the function that finishes a driver's own request, unless a completion routine keeps the
+/// request.
 pub fn end_by(context: &Context, irp: u64, ended: Ended) {
     if let Some(request) = context.state().get::<Requests>().0.get_mut(&irp) {
         request.if_not_kept = Some(ended);
@@ -45,15 +47,16 @@ pub fn forget(context: &Context, irp: u64) {
     context.state().get::<Requests>().0.remove(&irp);
 }
 
-/// Records that a driver sends a request from a location. The first location belongs to the owner.
+/// Records that a driver sends a request from a stack location. The first location belongs to the
+/// owner.
 pub fn sent_from(context: &Context, irp: u64, location: u8) {
     if let Some(request) = context.state().get::<Requests>().0.get_mut(&irp) {
         request.home.get_or_insert(location);
     }
 }
 
-/// Records that a request has returned to a location. At its owner's location, no other driver has it
-/// any more.
+/// Records that a request has returned to a stack location. At its owner's location, no other
+/// driver owns the request any longer.
 pub fn back_at(context: &Context, irp: u64, location: u8) {
     if let Some(request) = context.state().get::<Requests>().0.get_mut(&irp) {
         request.home.take_if(|home| location >= *home);

@@ -14,7 +14,7 @@ use super::{
 use crate::ground::{bugcheck::Violation, rule::Rule};
 
 /// Reports and removes the threads, timers, DPCs and callback registrations that refer to a
-/// driver's image. `belongs` selects its addresses.
+/// driver's image. `belongs` selects the driver's addresses.
 pub fn take_left(
     context: &Context,
     driver: &str,

@@ -1,4 +1,4 @@
-//! The routines of ntoskrnl.exe, except those of ETW, grouped by name prefix.
+//! The routines of ntoskrnl.exe, except ETW's, grouped by name prefix.
 
 pub mod cm;
 pub mod context;

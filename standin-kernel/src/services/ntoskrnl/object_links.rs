@@ -39,7 +39,7 @@ fn open_handle(context: &Context, object: u64, type_name: &'static str) -> u64 {
     handles::open(context, Target { type_name, object, close: |_, _| {}, has_reference: false })
 }
 
-/// Opens a named object, which must be of the given type. On failure, the handle is null.
+/// Opens a named object, which must be of this type. On failure, stores a null handle.
 fn open(context: &Context, handle: At<u64>, attributes: u64, type_name: &'static str) -> NtResult {
     handle.write(context, 0);
     let attributes = object_attributes::read(context, attributes)?;
@@ -48,8 +48,8 @@ fn open(context: &Context, handle: At<u64>, attributes: u64, type_name: &'static
     Ok(())
 }
 
-/// Creates a directory, or a link to a target, or opens the existing object with the name if the
-/// attributes allow it.
+/// Creates a directory, or a link to a target. If the attributes allow it, opens the existing
+/// object with the name instead.
 fn create(
     context: &Context,
     handle: At<u64>,
@@ -128,7 +128,7 @@ fn query_directory(
         needed.write_optional(context, 0);
         return Ok(NtStatus::NO_MORE_ENTRIES);
     };
-    // A zeroed entry ends the list.
+    // A zeroed entry terminates the list.
     let mut total = ENTRY;
     let limit = if is_single { 1 } else { left.len() };
     let fitting = left.iter().take(limit).take_while(|one| {
@@ -182,8 +182,8 @@ fn open_link(context: &Context, handle: At<u64>, _access: u32, attributes: u64) 
     open(context, handle, attributes, LINK)
 }
 
-/// Stores the target of a link. If the caller requests the size, its buffer must hold the whole
-/// string that specified the target.
+/// Stores the target of a link. If the caller requests the size, its buffer must be large enough
+/// for the whole string that specified the target.
 fn query_link(context: &Context, handle: u64, to: At<UnicodeString>, needed: At<u32>) -> NtResult {
     let object = handles::target_of(context, handle)?;
     let link = namespace::target_of(context, object.object);
@@ -212,7 +212,7 @@ fn make_handle_temporary(context: &Context, handle: u64) -> NtResult {
     Ok(())
 }
 
-/// Makes an object temporary. Objects of other kinds always are.
+/// Makes an object temporary. Objects other than directories and links are always temporary.
 fn make_temporary(context: &Context, object: u64) {
     let is_known = namespace::make_temporary(&mut context.state(), object);
     if is_known && handles::is_unused(context, object) {

@@ -1,4 +1,5 @@
-//! The names and types of objects: references objects by name, and returns the names of objects.
+//! The names and types of objects. Routines reference objects by name, and return the names of
+//! objects.
 
 use zerocopy::IntoBytes;
 
@@ -31,7 +32,8 @@ pub const ENTRIES: Entries = &[
     ("ZwQueryObject", Irql::PASSIVE_LEVEL, Routine::of(query)),
 ];
 
-/// The object types: the variable that points to each, its name, and the mask of all rights.
+/// The object types. Each has the name of the variable that points to it, its own name, and the
+/// mask of all rights.
 const TYPES: [(&str, &str, u32); 13] = [
     ("CmKeyObjectType", "Key", 0x000F_003F),
     ("ExEventObjectType", "Event", 0x001F_0003),
@@ -48,7 +50,7 @@ const TYPES: [(&str, &str, u32); 13] = [
     ("SeTokenObjectType", "Token", 0x000F_01FF),
 ];
 
-/// Returns the name of a type and the mask of all its rights.
+/// Returns the name of the type to which a variable points, and the mask of all its rights.
 pub fn type_of(variable: &str) -> (&'static str, u32) {
     let found = TYPES.iter().find(|(known, ..)| *known == variable);
     found.map_or(("Unknown", 0), |(_, name, rights)| (*name, *rights))
@@ -82,7 +84,7 @@ fn reference_by_name(
     Ok(())
 }
 
-/// Returns the name of an object, or an empty name.
+/// Returns the name of an object, or an empty string.
 pub fn name_of(context: &Context, object: u64) -> String {
     namespace::name_of(context, object)
         .or_else(|| files::name_of(context, object))
@@ -101,13 +103,13 @@ fn name_of_opened_device(context: &Context, object: u64) -> Option<String> {
 }
 
 fn query_name(context: &Context, object: u64, to: u64, length: u32, needed: At<u32>) -> NtResult {
-    // Bugchecks if there is no object at the address.
+    // This bugchecks if there is no object at the address.
     object_security::must_be_object(context, object);
     store(context, to, length, needed, &[], &name_of(context, object))
 }
 
-/// Stores a counted string: the fields of its structure, then the text. An empty text has a null
-/// address.
+/// Stores a counted string: the fields of its structure, then the characters. An empty string has a
+/// null address.
 fn store(
     context: &Context,
     to: u64,

@@ -1,5 +1,5 @@
-//! The security descriptors of objects. They are stored and returned, but a device's descriptor does not
-//! restrict its openers.
+//! The security descriptors of objects. They are stored and returned, but a device's descriptor
+//! does not restrict the processes that open the device.
 
 use super::{
     context::{Context, Entries},
@@ -35,7 +35,7 @@ const INVALID_OWNER: NtStatus = NtStatus::from_bits(0xC000_005A);
 
 const INVALID_PRIMARY_GROUP: NtStatus = NtStatus::from_bits(0xC000_005B);
 
-/// Returns the type of an object: the name of the exported variable that points to it.
+/// Returns the type of an object: the name of the exported variable that points to the type.
 pub fn type_of(context: &Context, object: u64) -> Option<&'static str> {
     if devices::is_device(context, object) {
         Some("IoDeviceObjectType")
@@ -50,7 +50,7 @@ pub fn type_of(context: &Context, object: u64) -> Option<&'static str> {
     }
 }
 
-/// Returns the type of an I/O manager object, which its first field states.
+/// Returns the type of an I/O manager object, according to the object's first field.
 fn io_type(object: u64) -> Option<&'static str> {
     /// `IO_TYPE_DRIVER` and `IO_TYPE_FILE`.
     const DRIVER: u16 = 4;
@@ -73,7 +73,7 @@ pub fn must_be_object(context: &Context, object: u64) {
 fn stop_for_object(context: &Context, object: u64) -> ! {
     must_be_object(context, object);
     context.stop_for_unprovided(&format!(
-        "for 0x{object:016X}, which is no device, file, driver, process or thread, and no object that has \
+        "for 0x{object:016X}, which is not a device, file, driver, process, thread or object with \
          a handle,"
     ))
 }

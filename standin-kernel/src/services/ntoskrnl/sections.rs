@@ -72,7 +72,7 @@ mod page {
 #[derive(Default)]
 struct Sections {
     all: BTreeMap<u64, Section>,
-    /// The views, newest last: their addresses, sizes and sections.
+    /// The views, newest last.
     views: Vec<View>,
 }
 
@@ -86,7 +86,8 @@ struct Section {
     size: u64,
     protection: u32,
     contents: Block,
-    /// The file that receives the contents, and the number of bytes that belong to the file.
+    /// The file that receives the contents, and the size of the part of the contents that belongs
+    /// to the file.
     file: Option<(File, u64)>,
     object: Block,
 }
@@ -107,7 +108,7 @@ fn create(
     allocation: u32,
     file: u64,
 ) -> NtResult<NtStatus> {
-    /// `SEC_IMAGE`, `SEC_RESERVE` and `SEC_COMMIT`. A section needs one of these flags.
+    /// `SEC_IMAGE`, `SEC_RESERVE` and `SEC_COMMIT`. A section requires one of these flags.
     const IMAGE: u32 = 0x0100_0000;
     const KINDS: u32 = IMAGE | 0x0400_0000 | 0x0800_0000;
     let attributes = object_attributes::read_optional(context, attributes)?;
@@ -142,7 +143,7 @@ fn create(
     Ok(status)
 }
 
-/// Creates a section with the contents of a file, if given.
+/// Creates a section with the contents of a file, if a file is given.
 fn new_section(size: u64, protection: u32, file: Option<File>) -> NtResult<Section> {
     let failed = |error| files::status_of(&error);
     let of_file = file.as_ref().map_or(Ok(0), |file| Ok(file.metadata().map_err(failed)?.len()))?;
@@ -151,7 +152,7 @@ fn new_section(size: u64, protection: u32, file: Option<File>) -> NtResult<Secti
         (0, None) => return Err(INVALID_PARAMETER_4),
         (0, Some(_)) if of_file == 0 => return Err(MAPPED_FILE_SIZE_ZERO),
         (0, Some(_)) => of_file,
-        // A section that exceeds its file enlarges the file.
+        // A section that is larger than its file enlarges the file.
         (size, Some(_)) if size > of_file && !is_writable => return Err(SECTION_TOO_BIG),
         (size, _) => size,
     };
@@ -178,7 +179,7 @@ fn open_handle(context: &Context, object: u64) -> u64 {
     handles::open(context, Target { type_name: TYPE, object, close, has_reference: false })
 }
 
-/// Deletes a section that has neither handles nor references. Its views hold references too.
+/// Deletes a section that has neither handles nor references. Views also hold references.
 fn delete(context: &Context, object: u64) {
     let removed = context.state().get::<Sections>().all.remove(&object);
     let Some(Section { contents, file: Some((mut file, length)), .. }) = removed else {
@@ -203,7 +204,7 @@ fn open(context: &Context, handle: At<u64>, _access: u32, attributes: u64) -> Nt
     Ok(())
 }
 
-/// Maps a part of a section. Returns the address and size.
+/// Maps a part of a section. Returns the view's address and size.
 fn view(
     context: &Context,
     section: u64,

@@ -1,4 +1,5 @@
-//! The variables that ntoskrnl.exe exports and that differ between the kernels of a process.
+//! The variables that ntoskrnl.exe exports and whose values differ between the kernels of a
+//! process.
 
 use super::{context::Ntoskrnl, ke::thread_objects};
 use crate::{

@@ -1,5 +1,5 @@
-//! WMI for drivers that consume the events of other drivers: data block objects and their callbacks.
-//! The data blocks of other drivers cannot be read or set.
+//! WMI for drivers that receive the events of other drivers: data block objects and their
+//! callbacks. Other drivers' data blocks cannot be read or set.
 
 use std::collections::BTreeMap;
 
@@ -34,7 +34,7 @@ const EXECUTE: u32 = 0x10;
 const GUID_NOT_FOUND: NtStatus = NtStatus::from_bits(0xC000_0295);
 /// `IO_TYPE_DEVICE`.
 const DEVICE: i16 = 3;
-/// The size of a data block object, which no header declares.
+/// The size of a data block object. No header declares it.
 const SIZE: usize = 0x60;
 
 /// The open data block objects, by address.
@@ -59,14 +59,14 @@ fn provider_id(context: &Context, device: u64) -> u32 {
     context.wmi_events().provider_of(device)
 }
 
-/// Opens a data block. If it is opened only for events, it does not have to exist, because its
-/// provider can register later.
+/// Opens a data block. If the data block is opened only for events, it does not have to exist,
+/// because its provider can register later.
 fn open(context: &Context, guid: u64, access: u32, object: At<u64>) -> NtResult {
     let guid: [u8; 16] = context.read(guid);
     object.write(context, 0);
     if access & NOTIFICATION == 0 {
         if access & (QUERY | SET | EXECUTE) != 0 {
-            // No data block of a driver or the system can be read here.
+            // In the stand-in kernel, no data block of a driver or the system can be read.
             return Err(GUID_NOT_FOUND);
         }
         return Err(NtStatus::ACCESS_DENIED);
@@ -93,7 +93,7 @@ fn close(context: &Context, object: u64) {
     tell_watched(context);
 }
 
-/// Notifies providers which data blocks have callbacks for events.
+/// Notifies providers of the data blocks for whose events callbacks are registered.
 fn tell_watched(context: &Context) {
     let watched = context.with_state(|Blocks(blocks)| {
         let watched = blocks.values().filter(|one| one.callback.is_some());
@@ -152,7 +152,7 @@ pub fn deliver_one(context: &Context) -> bool {
 pub fn take_left(context: &Context, belongs: impl Fn(u64) -> bool) -> usize {
     let left: BTreeMap<u64, Opened> = context
         .with_state(|Blocks(blocks)| blocks.extract_if(.., |_, one| belongs(one.caller)).collect());
-    // Their memory is freed only after their addresses are no longer used.
+    // The objects' memory is freed only after their addresses are no longer used.
     for object in left.keys() {
         handles::forget(context, *object);
     }

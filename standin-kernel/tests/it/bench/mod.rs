@@ -37,7 +37,7 @@ impl Bench {
         Self::of_driver(kernel, driver, config)
     }
 
-    /// Loads the driver under a service name, which selects its behaviour.
+    /// Loads the driver under a service name, which selects its behavior.
     pub fn of_service(kernel: Kernel, service: &str, config: DeviceConfig) -> Self {
         let driver = kernel.load_as(&common::kmdf(), service).unwrap();
         Self::of_driver(kernel, driver, config)
@@ -90,7 +90,7 @@ impl Bench {
         assert_eq!(self.ask(command), [status.0.cast_unsigned()]);
     }
 
-    /// Sends a command, which must bugcheck, and returns the bugcheck.
+    /// Sends a command that must bugcheck, and returns the bugcheck.
     pub fn stops(&self, command: u32) -> BugCheck {
         match self.file.start_device_control(command, &[], 64) {
             Err(KernelError::BugCheck(bugcheck)) => bugcheck,

@@ -61,13 +61,13 @@ pub fn c_driver(variant: &str) -> PathBuf {
     driver("release", &format!("etw_c_driver_{variant}.sys"))
 }
 
-/// Returns the path of the driver that calls routines which user-mode programs have too. A program with
-/// the same source is beside it.
+/// Returns the path of the driver that calls routines that user-mode programs also have. A program
+/// with the same source is beside it.
 pub fn c_routines() -> PathBuf {
     driver("release", "etw_c_routines.sys")
 }
 
-/// Returns the path of the driver whose service name selects its behaviour.
+/// Returns the path of the driver whose service name selects its behavior.
 pub fn rules_driver() -> PathBuf {
     driver("release", "etw_rules_driver.sys")
 }
@@ -77,12 +77,12 @@ pub fn kmdf() -> PathBuf {
     driver("release", "etw_kmdf_driver.sys")
 }
 
-/// Returns the path of the driver without a framework.
+/// Returns the path of the WDM driver.
 pub fn wdm() -> PathBuf {
     driver("release", "etw_wdm_driver.sys")
 }
 
-/// Returns the path of the Plug and Play driver without a framework.
+/// Returns the path of the Plug and Play WDM driver.
 pub fn wdm_pnp() -> PathBuf {
     driver("release", "etw_wdm_pnp_driver.sys")
 }
@@ -92,7 +92,7 @@ pub fn kernel() -> PathBuf {
     driver("release", "etw_kernel_driver.sys")
 }
 
-/// Returns the file and number of the line that a comment in the rules driver marks.
+/// Returns the file name and number of the line that a comment in the rules driver marks.
 pub fn line_of(service: &str) -> String {
     let file = "tests/drivers/rules/src/findings.rs";
     let text = fs::read_to_string(etw_test_support::root().join(file)).unwrap();
@@ -120,7 +120,8 @@ pub fn run(folder: &Path, script: &str, arguments: &[&str]) -> (bool, String) {
     (output.status.success(), String::from_utf8(said).unwrap())
 }
 
-/// Runs a test with each of `seeds` seeds, several at a time, and fails with the seeds that fail.
+/// Runs a test with each of `seeds` seeds, several at a time. Fails with a list of the failing
+/// seeds.
 ///
 /// The first seed runs alone and performs one-time initialization, because `ThreadSanitizer` does not
 /// see the standard library's synchronization for it.
@@ -170,8 +171,7 @@ pub fn said(command: &mut Command) -> (bool, String) {
     (output.status.success(), String::from_utf8(said).unwrap())
 }
 
-/// Runs a service of the driver that checks the kernel's routines. The service breaks a rule. Returns
-/// the bugcheck.
+/// Runs a service of the kernel test driver. The service must break a rule. Returns the bugcheck.
 pub fn kernel_service_stops(kernel: &Kernel, service: &str) -> BugCheck {
     let error = match kernel.load_as(&self::kernel(), service) {
         Err(error) => error,

@@ -24,7 +24,7 @@ pub fn disable(options: &SourceInSession) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Asks a provider or group to write its state to a running session.
+/// Requests that a provider or group write its state to a running session.
 pub fn capture_state(options: &SourceInSession) -> Result<(), Failure> {
     let (name, source) = (&options.session, options.source);
     Session::named(name)?.capture_state(source)?;

@@ -30,7 +30,7 @@ fn warn_of_losses(counts: Counts) {
     }
 }
 
-/// Shows events in real time, or those of a recorded file.
+/// Shows events in real time, or the events of a recorded file.
 pub fn trace(options: &TraceOptions) -> Result<(), Failure> {
     if let Some(manifest) = &options.man {
         tdh::load_manifest(manifest)?;

@@ -7,7 +7,7 @@ use etw_session::process;
 
 use crate::{arguments::ScenarioOptions, error::Failure, host::Windows};
 
-/// Returns the scenarios with these names, or all if no name is given.
+/// Returns the scenarios with these names or, if there are none, all scenarios.
 fn chosen(names: &[String]) -> Result<Vec<&'static Scenario>, Failure> {
     if names.is_empty() {
         return Ok(scenarios().collect());

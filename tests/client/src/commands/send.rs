@@ -20,7 +20,7 @@ fn output(answer: Answer) -> Result<Vec<u8>, Failure> {
     Ok(answer.output)
 }
 
-/// Formats bytes as text if they are printable UTF-8, otherwise in hexadecimal.
+/// Formats bytes as a string if they are printable UTF-8, and otherwise in hexadecimal.
 fn show(bytes: &[u8]) -> String {
     match str::from_utf8(bytes) {
         Ok(text) if !text.contains(char::is_control) => text.to_owned(),

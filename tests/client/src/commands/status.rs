@@ -97,7 +97,7 @@ fn describe_registration(registration: &Registration) -> String {
         }
     }
     if registration.traits_left_out > 0 {
-        parts.push(format!("{} traits left out", registration.traits_left_out));
+        parts.push(format!("{} traits omitted", registration.traits_left_out));
     }
     parts.join(", ")
 }
@@ -146,7 +146,7 @@ mod tests {
         assert_eq!(
             describe_registration(&refused),
             "incomplete, EtwSetInformation(EventProviderSetTraits) returned 0xc0000022, 2 traits \
-             left out"
+             omitted"
         );
         let not_registered = Registration {
             outcome: outcome::REFUSED,

@@ -160,7 +160,7 @@ mod lifetimes {
     }
 }
 
-// A map is an enum with a number for each name, and a field's map is declared.
+// A map is an enum with a value for each name. A field can use only a declared map.
 #[wdk_etw::provider(name = "Contoso.Driver")]
 mod maps {
     #[map]

@@ -1,4 +1,4 @@
-// A mistake in an event is the only error, whatever else uses the provider.
+// A mistake in an event is the only error, regardless of the code that uses the provider.
 use wdk_etw::emit;
 
 #[wdk_etw::provider(name = "Contoso.Driver")]

@@ -1,6 +1,7 @@
-//! A filter driver: it forwards every request to the next driver, and prints how each was completed.
+//! A filter driver. It forwards every request to the next driver, and prints the status with which
+//! each was completed.
 //!
-//! Tests check that the driver compiles without the WDK, and how it behaves above other devices.
+//! Tests check that the driver compiles without the WDK, and its behavior above other devices.
 
 #![no_std]
 #![allow(
@@ -37,7 +38,7 @@ extern "C" fn add_device(_driver: WDFDRIVER, mut init: PWDFDEVICE_INIT) -> NTSTA
         AllowZeroLengthRequests: 1,
         EvtIoDefault: Some(forward)
     });
-    // The maximum number of requests that the framework presents at a time: unlimited.
+    // The number of requests that the framework presents at a time is not limited.
     queue.Settings.Parallel.NumberOfPresentedRequests = u32::MAX;
     wdf!(WdfIoQueueCreate, device, &raw mut queue, WDF_NO_OBJECT_ATTRIBUTES, ptr::null_mut())
 }

@@ -1,5 +1,5 @@
-//! A driver of a device with registers and an interrupt, which sends the device's reports to
-//! another device.
+//! A driver of a device with registers and an interrupt. It sends the device's reports to another
+//! device.
 //!
 //! Tests check that the driver compiles without the WDK, and that the stand-in kernel names the
 //! routines that it does not provide.
@@ -34,7 +34,8 @@ fn driver_entry(driver: &mut DRIVER_OBJECT, service: Service<'_>) -> NTSTATUS {
     create_driver(driver, service, config, None)
 }
 
-/// The number of register bytes, and the microseconds that the device needs after power-up.
+/// The number of register bytes, and the number of microseconds that the device needs after
+/// power-up.
 const REGISTERS: usize = 8;
 const POWER_UP: ULONG = 50;
 
@@ -154,7 +155,7 @@ extern "C" fn isr(interrupt: WDFINTERRUPT, _message: ULONG) -> BOOLEAN {
     unsafe { acknowledge.write_volatile(state) };
     nt!(KeFlushWriteBuffer);
     STATE.store(state, Ordering::Release);
-    // A work item that is already queued is not queued again.
+    // If the work item is already queued, it is not queued again.
     let _is_queued = wdf!(WdfInterruptQueueWorkItemForIsr, interrupt);
     1
 }

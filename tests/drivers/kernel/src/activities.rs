@@ -29,7 +29,7 @@ pub fn run() {
     lower.call(&[before]);
     same!(of_request(irp) == Ok(id), true);
 
-    // The thread that serves the request takes over its id.
+    // The thread that serves the request adopts the request's id.
     let (mut own, mut propagated, mut original): (Id, Id, u64) = ([9, 9], [0, 0], 1);
     same!(call!("IoSetActivityIdThread", at(&mut own)), 0);
     same!(call!("IoGetActivityIdThread"), at(&mut own));

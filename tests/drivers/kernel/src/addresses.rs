@@ -1,4 +1,4 @@
-//! Probes of addresses, physical pages, and sections that stay in memory.
+//! Probes of addresses, physical pages, and sections that are locked in memory.
 
 use core::sync::atomic::{AtomicU64, Ordering};
 
@@ -6,7 +6,7 @@ use crate::call::{Routine, at, call, same};
 
 const PAGE: u64 = 4096;
 
-/// Code that the system may page out.
+/// Code that the system can page out.
 #[unsafe(link_section = "PAGE")]
 #[inline(never)]
 extern "C" fn pageable(value: u64) -> u64 {

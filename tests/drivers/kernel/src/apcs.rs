@@ -14,9 +14,10 @@ use crate::{
 /// Memory for an APC.
 type Apc = [u64; 11];
 
-/// The routines that have run, one digit each: 1 kernel, 2 rundown and 3 normal routines.
+/// The routines that have run, one digit each: 1 for a kernel routine, 2 for a rundown routine, and
+/// 3 for a normal routine.
 static RAN: AtomicU64 = AtomicU64::new(0);
-/// The thread that the last routine ran on, and its IRQL.
+/// The thread on which the last routine ran, and its IRQL.
 static THREAD: AtomicU64 = AtomicU64::new(0);
 static LEVEL: AtomicU64 = AtomicU64::new(0);
 
@@ -28,7 +29,8 @@ fn note(digit: u64) {
     THREAD.store(thread, Ordering::Relaxed);
 }
 
-/// The routines that return these values; they can be found only at `PASSIVE_LEVEL`.
+/// The addresses of the routines that return these values. They can be found only at
+/// `PASSIVE_LEVEL`.
 static IRQL_OF: AtomicU64 = AtomicU64::new(0);
 static THREAD_OF: AtomicU64 = AtomicU64::new(0);
 
@@ -49,7 +51,7 @@ extern "C" fn kernel(
     if *normal != 0 {
         same!((*context, *first, *second) == (7, 8, 9), true);
     }
-    // The kernel routine decides what arguments the normal routine gets, and whether it runs.
+    // The kernel routine determines the arguments of the normal routine, and whether it runs.
     *second = 10;
     if CANCELS.load(Ordering::Relaxed) != 0 {
         *normal = 0;
@@ -68,7 +70,8 @@ extern "C" fn normal(context: u64, first: u64, second: u64) {
     same!((context, first, second) == (7, 8, 10), true);
 }
 
-/// Initializes an APC for a thread: a special APC, or a normal one for a mode.
+/// Initializes an APC for a thread: a special APC or, if `normal_mode` is given, a normal APC for
+/// this mode.
 fn initialize(apc: &mut Apc, thread: u64, normal_mode: Option<u64>) {
     let routine = normal_mode.map_or(0, |_| address(normal as *const c_void));
     let mode = normal_mode.unwrap_or(1);
@@ -129,7 +132,7 @@ fn on_this_thread() {
     same!(ran(), 0);
     call!("KeLeaveGuardedRegion");
     same!(ran(), 113);
-    // They also wait at APC_LEVEL.
+    // All APCs also wait at APC_LEVEL.
     let inserts = Routine::find("KeInsertQueueApc");
     let lower = Routine::find("KeLowerIrql");
     let raised = call!("KfRaiseIrql", 1);
@@ -144,7 +147,7 @@ fn on_this_thread() {
     same!(boolean(call!("KeRemoveQueueApc", at(&mut plain))), false);
     call!("KeLeaveCriticalRegion");
     same!(ran(), 0);
-    // No thread returns to user mode here.
+    // In the stand-in kernel, no thread returns to user mode.
     initialize(&mut plain, this, Some(1));
     same!(insert(&mut plain), true);
     same!(ran(), 0);

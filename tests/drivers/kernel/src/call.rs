@@ -1,4 +1,4 @@
-//! Calls of the kernel's routines by their names, and checks of the results.
+//! Calls of the kernel's routines by name, and checks of the results.
 
 use core::{
     ffi::c_void,
@@ -28,7 +28,7 @@ pub fn checks() -> u32 {
     CHECKS.load(Ordering::Relaxed)
 }
 
-/// Counts a check, and prints it if it failed.
+/// Counts a check, and prints it if it fails.
 pub fn check(line: u32, what: &str, found: u64, expected: u64) {
     CHECKS.fetch_add(1, Ordering::Relaxed);
     if found != expected {
@@ -56,8 +56,8 @@ impl Routine {
     pub fn find(name: &str) -> Self {
         let address = etw_driver_support::routine(name);
         assert!(!address.is_null(), "{name} is not found");
-        // SAFETY: the address is a routine's; its callers pass the arguments that it takes, and it
-        // ignores the registers and slots of further arguments.
+        // SAFETY: a routine starts at the address. The callers pass the arguments that the routine
+        // requires, and the routine ignores the registers and slots of additional arguments.
         Self(unsafe { core::mem::transmute::<*mut c_void, Entry>(address) })
     }
 
@@ -68,7 +68,7 @@ impl Routine {
 
     /// Returns the routine at an address that [`Self::address`] returned.
     pub fn of(address: u64) -> Self {
-        // SAFETY: the address is a routine's, as above.
+        // SAFETY: a routine starts at the address, as above.
         Self(unsafe { core::mem::transmute::<*mut c_void, Entry>(address as *mut c_void) })
     }
 
@@ -76,15 +76,15 @@ impl Routine {
     pub fn call(self, arguments: &[u64]) -> u64 {
         let mut x = [0; 12];
         x[..arguments.len()].copy_from_slice(arguments);
-        // SAFETY: the callers pass the arguments that the routine takes. Calls that are wrong are
-        // faults that a test expects.
+        // SAFETY: the callers pass the arguments that the routine requires. Wrong calls are faults
+        // that a test expects.
         unsafe {
             (self.0)(x[0], x[1], x[2], x[3], x[4], x[5], x[6], x[7], x[8], x[9], x[10], x[11])
         }
     }
 }
 
-/// Calls a routine by its name, at `PASSIVE_LEVEL`.
+/// Calls a routine by name, at `PASSIVE_LEVEL`.
 macro_rules! call {
     ($name:literal $(, $argument:expr)* $(,)?) => {
         $crate::call::Routine::find($name).call(&[$(($argument) as u64),*])

@@ -1,4 +1,4 @@
-//! A device's data in the plug-and-play manager: its keys, its interfaces and their keys.
+//! A device's data in the Plug and Play manager: its keys, its interfaces and the interfaces' keys.
 
 use core::{
     ffi::c_void,
@@ -87,15 +87,15 @@ fn count(class: &[u64; 2], physical: u64, flags: u64) -> u32 {
     same!(low(call!("IoGetDeviceInterfaces", class, physical, flags, at(&mut list))), 0);
     let mut links = 0;
     let mut at = list as *const u16;
-    // SAFETY: the list ends with an empty text.
+    // SAFETY: the list is terminated by an empty string.
     while unsafe { *at } != 0 {
         links += 1;
-        // SAFETY: each text ends with a zero.
+        // SAFETY: each string is terminated by a zero.
         while unsafe { *at } != 0 {
-            // SAFETY: the end of the text was not reached.
+            // SAFETY: the end of the string was not reached.
             at = unsafe { at.add(1) };
         }
-        // SAFETY: another text or the end follows each text.
+        // SAFETY: each string is followed by another string or by the end.
         at = unsafe { at.add(1) };
     }
     call!("ExFreePool", list);
@@ -164,7 +164,7 @@ fn interface_key(link: &mut Link) {
     same!(with_string(b"nothing", |link| open(link, &mut key)), INVALID_PARAMETER);
 }
 
-/// Sets, reads and deletes a property of an interface or a device with the given routines.
+/// Sets, reads and deletes a property of an interface or a device, with these routines.
 fn properties(owner: u64, [get_routine, set_routine]: [Routine; 2]) {
     let mut key = [5_u32, 6, 7, 8, 2];
     let (mut value, mut read) = (0x1234_5678_u32, 0_u32);
@@ -191,7 +191,7 @@ fn properties(owner: u64, [get_routine, set_routine]: [Routine; 2]) {
     same!(read, 0x1234_5678);
 }
 
-/// The context of the last report that all drivers were notified of.
+/// The context of the last report about which all drivers were notified.
 static REPORTED: AtomicU64 = AtomicU64::new(0);
 
 /// Called when a change has been reported.
@@ -221,7 +221,7 @@ fn reports(physical: u64) {
         low(call!("IoReportTargetDeviceChange", physical, at(&mut notification))),
         INVALID_PARAMETER
     );
-    // Only the system may report this event.
+    // Only the system is allowed to report this event.
     notification[1..5].copy_from_slice(&[0xCB3A_4006, 0x11D0_46F0, 0x6000_8FB0, 0x3F05_1397]);
     same!(report(physical, &mut notification), INVALID_REQUEST);
 }
@@ -244,7 +244,7 @@ fn driver_keys(device: WDFDEVICE) {
     }
     same!(open_driver(3, 0, &mut key), INVALID_PARAMETER);
     same!(open_driver(0, 1, &mut key), INVALID_PARAMETER);
-    // The same key, opened by its path.
+    // This opens the same key by its path.
     let (status, same) =
         open(0, br"\Registry\Machine\System\CurrentControlSet\Services\devices\Parameters", 1);
     same!((status, number(same, b"Number")) == (0, 42), true);

@@ -15,7 +15,7 @@ const fn read<T: Copy>(address: u64) -> T {
     unsafe { (address as *const T).read() }
 }
 
-/// Returns the object type that an exported variable points to.
+/// Returns the object type to which an exported variable points.
 pub fn object_type(name: &str) -> u64 {
     read(variable(name))
 }
@@ -55,9 +55,9 @@ pointers! {
     TmTransactionObjectType
 }
 
-/// Reads variables as declared by wdk-sys.
+/// Reads variables with their declarations in wdk-sys.
 fn declared() {
-    // SAFETY: the declaration is the header's.
+    // SAFETY: the declaration matches the header.
     let types = unsafe { wdk_sys::PsProcessType };
     same!(types, variable("PsProcessType"));
     // SAFETY: the pointer is to the kernel's variable.
@@ -68,7 +68,7 @@ fn declared() {
     let opened = call!("ObOpenObjectByPointer", process, 512, 0, 4096, kind, 0, at(&mut handle));
     same!(low(opened), 0);
     same!(low(call!("ZwClose", handle)), 0);
-    // SAFETY: the declaration is the header's.
+    // SAFETY: the declaration matches the header.
     let absent = unsafe { wdk_sys::KdDebuggerNotPresent };
     same!(read::<u8>(absent as u64), 1);
     // SAFETY: as above.
@@ -103,7 +103,7 @@ pub fn variables() {
     let system: u64 = read(variable("PsInitialSystemProcess"));
     same!(call!("PsGetProcessId", system), 4);
     let exports: u64 = read(variable("SeExports"));
-    // SeDebugPrivilege, and the SID of the local system.
+    // The values are SeDebugPrivilege, and the SID of the local system.
     same!(read::<u64>(exports + 144), 20);
     let local_system: u64 = read(exports + 264);
     same!(read::<[u8; 12]>(local_system) == [1, 1, 0, 0, 0, 0, 0, 5, 18, 0, 0, 0], true);
@@ -136,7 +136,7 @@ fn log() -> u64 {
 pub fn recorder() {
     start();
     trace();
-    // SAFETY: the block is this driver's.
+    // SAFETY: the block belongs to this driver.
     unsafe { WppAutoLogStop(control(), driver()) };
     same!(log(), 0);
 }
@@ -147,7 +147,7 @@ pub fn recorder_left() {
 }
 
 fn start() {
-    // SAFETY: the block is this driver's.
+    // SAFETY: the block belongs to this driver.
     unsafe { WppAutoLogStart(control(), driver(), 0) };
     same!(log() != 0, true);
     // SAFETY: as above.

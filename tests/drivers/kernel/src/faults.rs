@@ -94,7 +94,7 @@ fn wait_raised() {
     let wait = Routine::find("KeWaitForSingleObject");
     let mut timeout = 0_i64;
     let timeout = at(&mut timeout);
-    // If it does not wait, it may check the object.
+    // If the routine does not wait, it is allowed to check the object.
     raised(|| {
         wait.call(&[event.at(), 0, 0, 0, timeout]);
         wait.call(&[event.at(), 0, 0, 0, 0]);

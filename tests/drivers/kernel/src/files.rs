@@ -16,7 +16,7 @@ const IS_A_DIRECTORY: u32 = 0xC000_00BA;
 const LENGTH_MISMATCH: u32 = 0xC000_0004;
 const INVALID_INFO_CLASS: u32 = 0xC000_0003;
 
-/// Reading, writing, synchronous use.
+/// The access rights for reading and writing, and for synchronous use.
 const READ: u64 = 0x8010_0000;
 const WRITE: u64 = 0x4010_0000;
 const APPEND: u64 = 0x10_0004;
@@ -107,7 +107,7 @@ pub fn run() {
     same!(attempt(FILE, READ, 7, OPEN, SYNCHRONOUS), SHARING_VIOLATION);
     same!(attempt(br"\??\C:\SUB\FILE.TXT", READ, 7, CREATE, 0), NAME_COLLISION);
     is_file_object(handle);
-    // The duplicate has the number of the handle that it closes.
+    // The duplicate has the same number as the handle that it replaces.
     let mut handle = handle;
     let source = handle;
     let duplicated =
@@ -119,7 +119,7 @@ pub fn run() {
     same!(low(call!("ZwClose", handle)), 0);
     let (status, happened, handle) = open(FILE, READ, 7, OPEN_IF, SYNCHRONOUS);
     same!((status, happened) == (0, 1), true);
-    // A handle's rights are checked only for processes.
+    // A handle's rights are checked only for calls from user mode.
     same!(transfer("ZwWriteFile", handle, &mut [1], Some(0)) == (0, 1), true);
     let mut end = 1_u64;
     let mut block = [0_u64; 2];
@@ -127,7 +127,7 @@ pub fn run() {
     same!(low(truncated), 0);
     call!("ZwClose", handle);
     let (_, _, handle) = open(FILE, APPEND, 7, OPEN, SYNCHRONOUS);
-    // The handle appends to the end, whatever the offset.
+    // The handle appends to the end, regardless of the offset.
     same!(transfer("ZwWriteFile", handle, &mut [2, 3], Some(0)) == (0, 2), true);
     let mut buffer = [0_u8; 4];
     same!(transfer("ZwReadFile", handle, &mut buffer, Some(0)) == (0, 3), true);

@@ -1,4 +1,4 @@
-//! A driver that calls the routines of ntoskrnl.exe and checks their results.
+//! A driver that calls the routines of ntoskrnl.exe, and checks their results.
 //!
 //! The service name selects the routines that it calls. It prints each check that fails, and
 //! finally `done` with the number of checks; tests of the stand-in kernel load it and read its

@@ -86,8 +86,8 @@ pub fn timer() {
     call!("IoStartTimer", device);
 }
 
-/// The offsets in a request: its status, the caller's buffer, and the current stack location; and in a
-/// stack location: the code and the input of a device control.
+/// The offsets of a request's status, the caller's buffer and the current stack location, and the
+/// offsets of a device control's code and input in a stack location.
 const STATUS: u64 = 0x30;
 const INFORMATION: u64 = 0x38;
 const USER_BUFFER: u64 = 0x70;
@@ -173,7 +173,7 @@ pub fn serve() {
                 unsafe extern "C" fn(*mut wdk_sys::DEVICE_OBJECT, *mut wdk_sys::IRP) -> i32,
             >(dispatch as *const c_void)
         };
-        // SAFETY: the object is this driver's.
+        // SAFETY: the object belongs to this driver.
         unsafe { (*object).MajorFunction[major] = Some(routine) };
     }
 }

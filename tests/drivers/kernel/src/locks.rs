@@ -69,7 +69,7 @@ fn lists() {
 
 fn fast_mutexes() {
     let mut mutex = Object::new();
-    // Like ExInitializeFastMutex, which the headers define inline.
+    // This initializes the mutex like ExInitializeFastMutex, which the headers define inline.
     mutex.0[0] = 1;
     let event = mutex.at() + 24;
     call!("KeInitializeEvent", event, 1, 0);

@@ -12,13 +12,13 @@ pub fn run() {
     lookaside_lists();
 }
 
-/// A field of a memory descriptor list.
+/// Returns a field of a memory descriptor list.
 const fn field(mdl: u64, offset: u64) -> u64 {
     // SAFETY: the list was allocated, and has the field.
     unsafe { ((mdl + offset) as *const u64).read() }
 }
 
-/// The flags of a list that say whether it is mapped, is locked, and describes nonpaged pool.
+/// Returns the flags that state whether a list is mapped, is locked, and describes nonpaged pool.
 const fn flags(mdl: u64) -> u64 {
     (field(mdl, 8) >> 16) & 0xFFFF
 }

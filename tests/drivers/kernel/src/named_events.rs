@@ -46,7 +46,7 @@ pub fn run() {
 
 fn unnamed() {
     let mut handle = 0_u64;
-    // A synchronization event is reset by the wait that it satisfies.
+    // A wait that a synchronization event satisfies resets the event.
     same!(low(call!("ZwCreateEvent", at(&mut handle), ALL, 0, 1, 1)), 0);
     same!(look(handle), 0);
     same!(look(handle), TIMEOUT);
@@ -61,7 +61,7 @@ fn unnamed() {
     close(handle);
     same!(low(call!("ZwSetEvent", handle, 0)), 0xC000_0008);
     same!(low(call!("ZwCreateEvent", at(&mut handle), ALL, 0, 2, 0)), 0xC000_00F2);
-    // A handle of another type.
+    // The handle is of another type.
     let (_, key) = crate::registry::common::open(0, br"\Registry\Machine\System", 1);
     same!(low(call!("ZwSetEvent", key, 0)), 0xC000_0024);
     same!(look(key), 0xC000_0024);
@@ -81,11 +81,11 @@ fn named() {
     same!(look(second), TIMEOUT);
     let (status, reader) = open(br"\basenamedobjects\WDKETWTEST", 0x10_0001);
     same!(status, 0);
-    // A handle's rights do not limit drivers.
+    // A handle's rights do not restrict drivers.
     same!(low(call!("ZwSetEvent", reader, 0)), 0);
     same!(low(call!("ZwSetEvent", first, 0)), 0);
     same!(look(reader) == 0 && look(reader) == 0, true);
-    // The name exists as long as a handle.
+    // The name exists as long as the event has a handle.
     close(first);
     close(second);
     same!(open(NAME, ALL).0, 0);

@@ -1,4 +1,4 @@
-//! Counted strings and object attributes for calls.
+//! Counted strings and object attributes as arguments.
 
 use crate::call::at;
 
@@ -33,7 +33,7 @@ pub fn with_attributes<R>(root: u64, name: &[u8], flags: u64, body: impl FnOnce(
     })
 }
 
-/// Returns true if UTF-16 bytes are these characters.
+/// Returns true if the UTF-16 bytes are equal to these characters.
 pub fn is_text(bytes: &[u8], text: &[u8]) -> bool {
     bytes.len() == 2 * text.len()
         && bytes.chunks_exact(2).zip(text).all(|(unit, byte)| unit == [*byte, 0])

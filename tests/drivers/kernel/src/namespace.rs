@@ -44,7 +44,8 @@ pub fn run() {
     stacks();
 }
 
-/// Opens or creates an object with a routine that takes a handle's address, rights and attributes.
+/// Opens or creates an object with a routine whose parameters are a handle's address, rights and
+/// attributes.
 fn by_name(routine: &str, root: u64, name: &[u8], flags: u64, more: &[u64]) -> (u32, u64) {
     let mut handle = 0x5555_u64;
     let mut arguments = [at(&mut handle), 0x000F_0001, 0, 0, 0, 0, 0];
@@ -60,7 +61,7 @@ fn close(handle: u64) {
     same!(low(call!("ZwClose", handle)), 0);
 }
 
-/// Returns the object type that an exported variable points to.
+/// Returns the object type to which an exported variable points.
 pub fn kind(variable: &str) -> u64 {
     // SAFETY: the variable is exported, and points to a type.
     unsafe { *(Routine::find(variable).address() as *const u64) }
@@ -130,7 +131,7 @@ fn directories() {
     same!(status, 0x4000_0000_u32);
     close(again);
     same!(by_name(CREATE, 0, br"\Callback", PLAIN, &[]).0, COLLISION);
-    // A name relative to a directory's handle.
+    // The name is relative to a directory's handle.
     let (status, inner) = by_name(CREATE, mine, b"Inner", PLAIN, &[]);
     same!(status, 0);
     let (status, event) = by_name("ZwCreateEvent", inner, b"Event", PLAIN, &[1, 0]);
@@ -157,7 +158,7 @@ fn directories() {
     same!(by_name(OPEN, 0, br"\Kept", PLAIN, &[]).0, NOT_FOUND);
 }
 
-/// Objects of all types share the names.
+/// Objects of all types share one set of names.
 fn types() {
     const NAME: &[u8] = br"\BaseNamedObjects\Shared";
     const MISMATCH: u32 = TYPE_MISMATCH;
@@ -228,7 +229,7 @@ fn lists() {
         ));
         (status, position, size)
     };
-    // An entry consists of two strings, zeros, and the texts `Ant` and `Directory`.
+    // An entry consists of two strings, zeros, and the characters of `Ant` and `Directory`.
     same!(query(91, 1, 1) == (TOO_SMALL, 9, 92), true);
     same!(query(92, 1, 1) == (0, 1, 92), true);
     same!(query(256, 1, 0) == (0, 2, 84), true);
@@ -240,7 +241,7 @@ fn lists() {
     same!(buffer[2], 0x12 | 0x14 << 16);
     same!(buffer[4], 6 | 8 << 16);
     same!(buffer[8..12] == [0; 4], true);
-    // SAFETY: the texts are in the buffer.
+    // SAFETY: the strings are in the buffer.
     let text = |at: u64, length: usize| unsafe {
         core::slice::from_raw_parts(at as *const u8, 2 * length)
     };
@@ -253,7 +254,7 @@ fn lists() {
     }
 }
 
-/// Reads the target of a link into a buffer of a size.
+/// Reads the target of a link into a buffer of this size.
 fn target(link: u64, room: u16, wants_size: bool) -> (u32, u64, u32, [u8; 64]) {
     let (mut bytes, mut size) = ([0x55_u8; 64], 0_u32);
     let mut string = [u64::from(room) << 16, at(&mut bytes)];
@@ -288,7 +289,7 @@ fn links() {
         same!(is_text(&bytes[..18], br"\Callback"), is_read);
         same!(bytes[18], if is_read && wants_size { 0 } else { 0x55 });
     }
-    // The link leads to the directory.
+    // The link refers to the directory.
     let (status, directory) = by_name("ZwOpenDirectoryObject", 0, br"\Device\Link", PLAIN, &[]);
     same!(status, 0);
     same!(target(directory, 64, true).0, TYPE_MISMATCH);
@@ -301,7 +302,7 @@ fn links() {
     same!(by_name(CREATE, 0, br"\Device\Link", PLAIN, &[at(&mut bad)]).0, 0xC000_0005_u32);
     bad[0] = 0x0004_0006;
     same!(by_name(CREATE, 0, br"\Device\Link", PLAIN, &[at(&mut bad)]).0, INVALID_PARAMETER);
-    // Links that the I/O manager creates, and the volume's.
+    // The links are those that the I/O manager creates, and the volume's link.
     with_string(br"\DosDevices\Namespace", |name| {
         let made = with_string(br"\Device\Somewhere", |to| call!("IoCreateSymbolicLink", name, to));
         same!(low(made), 0);
@@ -311,7 +312,7 @@ fn links() {
         same!(status == 0 && length == 34, true);
         same!(is_text(&bytes[..34], br"\Device\Somewhere"), true);
         same!(low(call!("IoDeleteSymbolicLink", name)), 0);
-        // The name exists as long as the handle.
+        // The name exists as long as the link has a handle.
         same!(by_name(OPEN, link, b"", PLAIN, &[]).0, TYPE_MISMATCH);
         let (status, other) = by_name(OPEN, 0, br"\??\Namespace", PLAIN, &[]);
         same!(status, 0);
@@ -340,7 +341,7 @@ fn query_objects() {
     same!(buffer[1], 0x000F_000F_u32);
     same!(buffer[2], 1);
     same!(buffer[3] > 1, true);
-    // The sizes of the name and type information.
+    // The values are the sizes of the name and type information.
     same!(buffer[9] == 34 && buffer[10] == 124, true);
     same!(query(handle, 1, 34) == (0, 34), true);
     same!(query(handle, 1, 33).0, LENGTH_MISMATCH);
@@ -353,7 +354,7 @@ fn query_objects() {
     close(handle);
     let (_, key) = crate::registry::common::open(0, br"\Registry\Machine\System", 1);
     same!(query(key, 2, 256).0, 0);
-    // `Key`.
+    // The name is `Key`.
     same!(buffer[0], 6 | 8 << 16);
     same!(query(key, 1, 256).0, 0);
     same!(buffer[0] & 0xFFFF, 2 * br"\REGISTRY\MACHINE\SYSTEM".len() as u32);
@@ -445,7 +446,7 @@ fn sections() {
     for view in [base, other] {
         same!(low(call!("ZwUnmapViewOfSection", CURRENT, view)), 0);
     }
-    // SAFETY: the section lives as long as a view of it.
+    // SAFETY: the section exists as long as a view of it.
     same!(unsafe { *(system as *const u32) }, 0);
     same!(low(call!("MmUnmapViewInSystemSpace", system)), 0);
     same!(low(call!("ZwUnmapViewOfSection", CURRENT, system)), 0xC000_0019_u32);
@@ -454,7 +455,7 @@ fn sections() {
     close(read_only);
 }
 
-/// A section shows a file's contents, and writes to it change the file.
+/// A section contains a file's contents, and writes to it change the file.
 pub fn of_file(file: u64, length: u64) {
     same!(section(b"", length as i64 + 1, READ, COMMIT, file).0, 0xC000_0040_u32);
     let (status, handle) = section(b"", -1, READ_WRITE, COMMIT, file);
@@ -551,14 +552,14 @@ fn processors() {
         let shown = unsafe { ((0xFFFF_F780_0000_0274_u64 + feature) as *const u8).read_volatile() };
         same!(boolean(call!("ExIsProcessorFeaturePresent", feature)), shown != 0);
     }
-    // SSE2 and RDTSC, and a feature that no x64 processor has.
+    // The features are SSE2 and RDTSC, and a feature that no x64 processor has.
     same!(boolean(call!("ExIsProcessorFeaturePresent", 10)), true);
     same!(boolean(call!("ExIsProcessorFeaturePresent", 8)), true);
     same!(boolean(call!("ExIsProcessorFeaturePresent", 0)), false);
     same!(boolean(call!("ExIsProcessorFeaturePresent", u32::MAX)), false);
 }
 
-/// The maximum size of a stack expansion, and the part of it that the routine uses.
+/// The maximum size of a stack expansion, and the part of the expansion that the routine uses.
 const EXPANSION: u64 = 0x1_1800;
 const USED: usize = 0xF000;
 
@@ -592,7 +593,7 @@ fn stacks() {
     same!(NESTED[0].load(Ordering::Relaxed) > 8, true);
     same!(NESTED[1].load(Ordering::Relaxed), 0xC000_00FD_u32);
     same!(limits(), before);
-    // This also works on a thread of the driver.
+    // This also works on a thread that the driver created.
     let mut event = Object::new();
     threads::join(threads::start(expand_in_thread, event.at()));
     same!(event.0[0], 7 * USED as u64);
@@ -607,8 +608,8 @@ unsafe extern "C" fn expand_in_thread(to: *mut c_void) {
 /// The number of nested expansions, and the status of the first one that failed.
 static NESTED: [AtomicU32; 2] = [const { AtomicU32::new(0) }; 2];
 
-/// Fills its expansion, and expands the stack again.
-#[expect(clippy::large_stack_arrays, reason = "the routine that is tested gives it the stack")]
+/// Fills the expansion, and expands the stack again.
+#[expect(clippy::large_stack_arrays, reason = "the tested routine gives it the stack")]
 unsafe extern "C" fn nest(_context: *mut c_void) {
     let mut memory = [0_u8; USED];
     core::hint::black_box(&mut memory).fill(7);
@@ -624,7 +625,7 @@ unsafe extern "C" fn nest(_context: *mut c_void) {
 const unsafe extern "C" fn nothing(_context: *mut c_void) {}
 
 /// Uses more stack than a thread has without an expansion.
-#[expect(clippy::large_stack_arrays, reason = "the routine that is tested gives it the stack")]
+#[expect(clippy::large_stack_arrays, reason = "the tested routine gives it the stack")]
 unsafe extern "C" fn fill(to: *mut c_void) {
     let mut memory = [0_u8; USED];
     core::hint::black_box(&mut memory).fill(7);

@@ -86,7 +86,7 @@ fn of_object(device: u64, handle: u64) {
             call!("ZwQuerySecurityObject", handle, information, to, length, at(&mut needed));
         (low(status), needed)
     };
-    // The default descriptor, which no caller has set: an owner, and a list of three entries.
+    // No caller has set this default descriptor: an owner, and a list of three entries.
     same!(query(OWNER, 10, &mut buffer) == (TOO_SMALL, 36), true);
     same!(query(OWNER, 256, &mut buffer) == (0, 36), true);
     same!(buffer[5..9] == ADMINISTRATORS, true);
@@ -98,7 +98,7 @@ fn of_object(device: u64, handle: u64) {
         same!(set(DACL), 0);
         same!(query(DACL, 256, &mut buffer) == (0, 20 + 64), true);
         same!(buffer[0], 0x8004_0001_u32);
-        // The list's bytes, with its one entry.
+        // These bytes are the list with its only entry.
         same!(buffer[5..8] == [0x0040_0002, 1, 0x0018_0000], true);
         same!(low(call!("RtlSetOwnerSecurityDescriptor", descriptor, owner, 0)), 0);
         same!(set(OWNER | DACL), 0);
@@ -130,7 +130,7 @@ fn captured() {
 }
 
 fn access() {
-    // `GENERIC_MAPPING`: one right for each generic right, and all rights.
+    // `GENERIC_MAPPING` contains one right for each generic right, and all rights.
     let mut mapping = [1_u32, 2, 4, 0x12_000F];
     let mut subject = [0_u64; 4];
     call!("SeCaptureSubjectContext", at(&mut subject));
@@ -159,7 +159,7 @@ fn access() {
         same!(check(descriptor, 0x4000_0000, 0, 1) == (false, 0, DENIED), true);
         same!(check(descriptor, 3, 2, 1) == (true, 3, 0), true);
         same!(check(descriptor, 0x0200_0000, 0, 1) == (true, 0x12_0001, 0), true);
-        // Access by the kernel's own code is not checked.
+        // The kernel's own access is not checked.
         same!(check(descriptor, 0x4000_0000, 0, 0) == (true, 2, 0), true);
         same!(check(descriptor, 0x0200_0000, 0, 0) == (true, 0x12_000F, 0), true);
         // Access to an object with a null list is not checked either.
@@ -184,7 +184,7 @@ fn lists(check: &mut impl FnMut(u64, u64, u64, u64) -> (bool, u32, u32)) {
     same!(check(to, 1, 0, 1) == (false, 0, DENIED), true);
     same!(low(call!("RtlAddAccessAllowedAce", at(&mut acl), 2, 7, at(&mut sid))), 0);
     same!(check(to, 1, 0, 1) == (false, 0, DENIED), true);
-    // An entry that denies access takes precedence over a later one that allows it.
+    // An entry that denies access takes precedence over a later entry that allows access.
     let (mut administrators, mut list) = (ADMINISTRATORS, [0_u64; 10]);
     same!(low(call!("RtlCreateAcl", at(&mut list), 80, 2)), 0);
     for mask in [2, 3] {
@@ -196,9 +196,9 @@ fn lists(check: &mut impl FnMut(u64, u64, u64, u64) -> (bool, u32, u32)) {
     same!(low(call!("RtlSetDaclSecurityDescriptor", to, 1, at(&mut list), 0)), 0);
     same!(check(to, 1, 0, 1) == (true, 1, 0), true);
     same!(check(to, 3, 0, 1) == (false, 0, DENIED), true);
-    // The system may take ownership.
+    // The system is allowed to take ownership.
     same!(check(to, 0x8_0000, 0, 1) == (true, 0x8_0000, 0), true);
-    // The owner may always read and change the list.
+    // The owner is always allowed to read and change the list.
     same!(low(call!("RtlSetOwnerSecurityDescriptor", to, at(&mut administrators), 0)), 0);
     same!(check(to, 0x6_0000, 0, 1) == (true, 0x6_0000, 0), true);
 }

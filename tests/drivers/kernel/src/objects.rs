@@ -57,7 +57,7 @@ fn events() {
     same!(wait_for(event.at(), 1), TIMEOUT);
     same!(low(call!("KeSetEvent", event.at(), 0, 0)), 0);
     same!(low(call!("KeSetEvent", event.at(), 0, 0)), 1);
-    // A notification event stays set.
+    // A notification event stays signaled.
     same!(wait(event.at()), SUCCESS);
     same!(wait(event.at()), SUCCESS);
     same!(low(call!("KeResetEvent", event.at())), 1);
@@ -104,7 +104,7 @@ fn several() {
     let all = |objects: &mut [u64; 2], timeout: &mut i64| {
         low(call!("KeWaitForMultipleObjects", 2, at(objects), 0, 0, 0, 0, at(timeout), 0))
     };
-    // The wait takes all objects or none: the event that was set stays set.
+    // The wait acquires all objects or none: the event that was signaled stays signaled.
     same!(all(&mut objects, &mut timeout), TIMEOUT);
     same!(any(&mut objects, &mut timeout), 1);
     same!(any(&mut objects, &mut timeout), TIMEOUT);

@@ -1,4 +1,4 @@
-//! Initializations that happen once, identifiers, texts, times, and facts about threads.
+//! One-time initializations, identifiers, strings, times, and information about threads.
 
 use core::{
     ffi::c_void,
@@ -78,7 +78,7 @@ fn initializations() {
     same!(begin(once, ASYNC).0, INVALID_PARAMETER);
     same!(begin(once, CHECK_ONLY).0, UNSUCCESSFUL);
     same!(complete(once, ASYNC, 16), UNSUCCESSFUL);
-    // The low bits of a context must be 0, because they hold the state.
+    // The low bits of a context must be 0, because they contain the state.
     same!(complete(once, 0, 18), INVALID_PARAMETER);
     same!(complete(once, FAILED, 16), INVALID_PARAMETER);
     same!(complete(once, FAILED, 0), 0);
@@ -95,7 +95,7 @@ unsafe extern "C" fn wait_for_initialization(once: *mut c_void) {
     same!(begin(once as u64, 0) == (0, 32), true);
 }
 
-/// A second thread waits until the first has finished the initialization.
+/// A second thread waits until the first thread has completed the initialization.
 fn initialization_by_a_thread() {
     let mut memory = 0_u64;
     let once = at(&mut memory);
@@ -106,7 +106,7 @@ fn initialization_by_a_thread() {
     threads::join(thread);
 }
 
-/// Of several threads that initialize at the same time, the first wins.
+/// If several threads initialize at the same time, the first to finish provides the context.
 fn concurrent_initializations() {
     let mut memory = 0_u64;
     let once = at(&mut memory);
@@ -205,7 +205,7 @@ fn identifiers() {
     for _ in 0..3 {
         let mut uuid = [0_u64; 2];
         same!(low(call!("ExUuidCreate", at(&mut uuid))), 0);
-        // Version 1, and the RFC 4122 variant.
+        // The UUID has version 1 and the RFC 4122 variant.
         same!(uuid[0] >> 60, 1);
         same!(uuid[1] >> 6 & 3, 2);
         same!(uuid != last, true);
@@ -231,8 +231,8 @@ fn texts() {
     let text = unsafe { *(string[1] as *const [u16; 13]) };
     same!(text == utf16(b"S-1-5-32-544\0"), true);
     call!("RtlFreeUnicodeString", at(&mut string));
-    // An authority that does not fit in 32 bits is hexadecimal, and an identifier with another
-    // revision is invalid.
+    // An authority that does not fit in 32 bits is formatted in hexadecimal, and an identifier with
+    // another revision is invalid.
     for (first, status, length) in
         [(0x0100_0101_u32, 0_u32, 42), (0x0201, 0, 0), (0x0102, 0xC000_0078_u32, 0)]
     {
@@ -274,7 +274,7 @@ fn times() {
     call!("ExQueryTimerResolution", asked[0], asked[1], asked[2]);
     same!(longest, 156_250);
     same!(current, shortest);
-    // The last caller that had set the interval restores the default.
+    // When the last caller withdraws its request, the default is restored.
     same!(set(0, 0), shortest);
     same!(set(0, 0), shortest);
     same!(set(0, 0), 156_250);
@@ -292,7 +292,7 @@ fn stacks() {
     same!(inside(end - 8, u64::MAX), 0);
 }
 
-/// Captures the call stack at two places of the same function.
+/// Captures the call stack at two call sites of the same function.
 #[inline(never)]
 fn captured(skip: u64) -> ([u64; 4], u64, u32) {
     let (mut addresses, mut hash) = ([0_u64; 4], 0_u32);
@@ -307,16 +307,16 @@ fn frames() {
     same!(hash, low(all.iter().sum()));
     let (rest, count, _) = captured(1);
     same!(count >= 3, true);
-    // From this function's caller on, the frames are the same.
+    // From this function's caller outward, the frames are the same.
     same!(rest[2], all[3]);
     same!(rest[0] != all[0], true);
-    // More frames than the stack has.
+    // `skip` exceeds the number of frames on the stack.
     same!(captured(100).1, 0);
     let mut walked = [0_u64; 3];
     same!(call!("RtlWalkFrameChain", at(&mut walked), 3, 1), 0);
     same!(call!("RtlWalkFrameChain", at(&mut walked), 3, 0), 3);
     same!(walked.contains(&all[3]), true);
-    // The skipped frames count, but are not stored in the array.
+    // The skipped frames are counted, but are not stored in the array.
     let mut rest = [0_u64; 3];
     same!(call!("RtlWalkFrameChain", at(&mut rest), 3, 1 << 8), 3);
     same!(rest[..2] == walked[1..], true);
@@ -326,7 +326,7 @@ fn frames() {
     same!(call!("RtlWalkFrameChain", at(&mut rest), 64, 63 << 8), depth);
 }
 
-/// Returns two flags: whether normal APCs are disabled, and whether all APCs are.
+/// Returns two flags: whether normal APCs are disabled, and whether all APCs are disabled.
 fn disabled() -> (bool, bool) {
     (boolean(call!("KeAreApcsDisabled")), boolean(call!("KeAreAllApcsDisabled")))
 }
@@ -365,7 +365,7 @@ fn regions() {
     let unsafe_mutex = (find("KeAcquireGuardedMutexUnsafe"), find("KeReleaseGuardedMutexUnsafe"));
     let before = raise.call(&[1]);
     let all = ask.call(&[]);
-    // A raised IRQL is not a region, so the routine does not report it.
+    // The raised IRQL is not a region, so the routine does not report it.
     let normal = find_normal.call(&[]);
     // At this IRQL, no region is needed.
     let (acquire, release) = unsafe_mutex;
@@ -423,7 +423,7 @@ fn other_process() -> u64 {
     process
 }
 
-/// Allocates where the test makes every allocation fail.
+/// Allocates memory while the test makes every allocation fail.
 pub fn no_memory() {
     const NO_MEMORY: u32 = 0xC000_0017;
     let reference = call!("ExAllocateCacheAwareRundownProtection", NON_PAGED, 0x7473);
@@ -506,7 +506,7 @@ fn never_complete() {
     begin(at(&mut once), 0);
 }
 
-/// Returns a context whose lowest bits are those of the state.
+/// Returns a context whose lowest bits overlap the state.
 const unsafe extern "C" fn low_bits(_once: u64, _parameter: u64, context: u64) -> u32 {
     // SAFETY: the routine's caller passes the address of a variable for the context.
     unsafe { (context as *mut u64).write(66) };

@@ -83,7 +83,8 @@ unsafe extern "C" fn power_not_required(_context: u64) {
     }
 }
 
-/// Powers the device up or down while a system without S3 sleeps, which never happens here.
+/// Powers the device up or down while a system without S3 sleeps. The stand-in kernel never calls
+/// it.
 unsafe extern "C" fn directed(_context: u64, _flags: u32) {
     note(DIRECTED);
 }
@@ -104,8 +105,8 @@ struct Device {
     idle_states: u64,
 }
 
-/// `PO_FX_DEVICE_V3` with one component, whose driver also powers the device when the system
-/// requests it.
+/// `PO_FX_DEVICE_V3` with one component. The driver also powers the device up and down when the
+/// system requests it.
 #[repr(C)]
 struct DirectedDevice {
     version: u32,
@@ -228,13 +229,13 @@ pub fn run() {
     activate(BLOCKING);
     idle_component(0);
     same!(called(), 0);
-    // A driver that tolerates less latency gets the component back sooner.
+    // If a driver tolerates less latency, it regains the component sooner.
     call!("PoFxSetComponentLatency", handle(), 0, 10);
     idle_component(BLOCKING);
     same!(called(), 2 * 100 + (STATE + 1) * 10 + POWER_NOT_REQUIRED);
     call!("PoFxSetComponentResidency", handle(), 0, 5);
     same!(called(), 0);
-    // The callback runs on a thread of the kernel.
+    // The callback runs on a kernel thread.
     activate(ASYNC_ONLY);
     same!(called(), 0);
     let mut time = -10_000_i64;
@@ -248,7 +249,7 @@ pub fn run() {
     third_version();
 }
 
-/// A device of the third version has the same callbacks as the others.
+/// A device of the third version has the same callbacks as devices of the other versions.
 fn third_version() {
     let mut device = 0_u64;
     call!("IoCreateDevice", driver(), 0, 0, 0x22, 0, 0, at(&mut device));

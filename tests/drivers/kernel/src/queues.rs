@@ -127,7 +127,7 @@ fn work_items() {
     same!(calls(), 0);
     same!(wait(event.at()), SUCCESS);
     same!(calls(), 1);
-    // The work item waits for an event that its creator sets after waiting, too.
+    // The work item waits for an event that its creator sets only after its own wait.
     let mut second = Object::new();
     call!("KeInitializeEvent", second.at(), 1, 0);
     let mut events = [event.at(), second.at()];

@@ -38,7 +38,7 @@ fn resource() {
     call!("ExDisableResourceBoostLite", lock);
     call!("ExReleaseResourceLite", lock);
     call!("KeLeaveCriticalRegion");
-    // A thread waits for the resource until this one releases it.
+    // A thread waits for the resource until this thread releases it.
     call!("ExEnterCriticalRegionAndAcquireResourceExclusive", lock);
     let waiter = threads::start(wait_for_resource, lock);
     // The thread runs during this millisecond.
@@ -121,7 +121,7 @@ pub fn in_device() {
     call!("IoDeleteDevice", device);
 }
 
-/// Acquires a resource exclusively that this thread holds shared, which would deadlock.
+/// Exclusively acquires a resource that this thread shares, which would deadlock.
 pub fn upgrade() {
     let mut memory = [0_u64; WORDS];
     let lock = at(&mut memory);

@@ -38,7 +38,7 @@ pub const FAULTS: &[(&str, fn())] = &[
 /// One millisecond in units of 100 ns.
 const MILLISECOND: i64 = 10_000;
 
-/// Memory for a DPC, the routine that queues or sets it, and the DPC's count.
+/// Memory for a DPC, the routine that queues the DPC or sets its timer, and the DPC's count.
 static mut DPC: Object = Object::new();
 static mut TIMER: Object = Object::new();
 static mut EVENT: Object = Object::new();
@@ -71,7 +71,7 @@ fn calls() -> u32 {
     CALLS.load(Ordering::Relaxed)
 }
 
-/// Finds a routine that DPCs call. IRQL: `PASSIVE_LEVEL`.
+/// Finds a routine for DPCs to call. IRQL: `PASSIVE_LEVEL`.
 fn keep(name: &str) {
     INSERT.store(Routine::find(name).address(), Ordering::Relaxed);
 }
@@ -80,7 +80,8 @@ fn kept() -> Routine {
     Routine::of(INSERT.load(Ordering::Relaxed))
 }
 
-/// Queues itself again, each time after it has returned, until it has run often enough.
+/// Queues its DPC again, until it has run often enough. Each run starts after the previous one has
+/// returned.
 unsafe extern "C" fn queue_again(dpc: u64, _context: u64, _one: u64, _two: u64) {
     same!(irql(), 2);
     same!(NESTED.swap(1, Ordering::Relaxed), 0);
@@ -104,8 +105,7 @@ fn requeue_forever() {
     call!("KeInsertQueueDpc", dpc(), 0, 0);
 }
 
-/// Sets its timer again to the remaining time in `WANTED`, a due time without its sign, until the
-/// time is over.
+/// Sets its timer again to `WANTED`, a due time without its sign, until the time in `UNTIL`.
 unsafe extern "C" fn set_again(dpc: u64, _context: u64, _one: u64, _two: u64) {
     CALLS.fetch_add(1, Ordering::Relaxed);
     let mut counter = 0_i64;
@@ -121,7 +121,7 @@ fn rearm() {
     keep("KeSetTimer");
     initialize_dpc(set_again, 1);
     call!("KeInitializeTimer", timer());
-    // A time in the past: the timer is signaled and its DPC runs at once.
+    // The time is in the past: the timer is signaled, and its DPC runs immediately.
     same!(boolean(call!("KeSetTimer", timer(), 0, dpc())), false);
     same!(boolean(call!("KeReadStateTimer", timer())), true);
     same!(calls(), 1);
@@ -153,7 +153,7 @@ unsafe extern "C" fn count(_dpc: u64, _context: u64, _one: u64, _two: u64) {
     }
 }
 
-/// Starts a periodic timer of 1 ms that sets the event after a number of periods.
+/// Starts a periodic timer of 1 ms that sets the event after `wanted` periods.
 fn start_counting(wanted: u32) {
     keep("KeSetEvent");
     initialize_dpc(count, wanted);
@@ -162,7 +162,7 @@ fn start_counting(wanted: u32) {
     call!("KeSetTimerEx", timer(), -MILLISECOND, 1, dpc());
 }
 
-/// A wait without a timeout ends after 15 seconds in which a timer fires every millisecond.
+/// A wait without a timeout can last 15 seconds during which a timer fires every millisecond.
 fn patience() {
     start_counting(15_000);
     let before = now();
@@ -172,7 +172,7 @@ fn patience() {
     same!(boolean(call!("KeCancelTimer", timer())), true);
 }
 
-/// The timers fire during the whole of a wait that times out.
+/// The timers fire throughout a wait that times out.
 fn long_wait() {
     start_counting(u32::MAX);
     let mut never = Object::new();
@@ -237,7 +237,7 @@ fn coarse_times() {
 
 static IDS: [AtomicU32; 200] = [const { AtomicU32::new(0) }; 200];
 
-/// A work item that records its thread, and waits for all others.
+/// A work item that records its thread, and waits until all items run.
 unsafe extern "C" fn note_thread(_parameter: u64) {
     let id = low(call!("PsGetCurrentThreadId"));
     let number = CALLS.fetch_add(1, Ordering::Relaxed);
@@ -259,7 +259,7 @@ fn many_work_items() {
     let queue = Routine::find("ExQueueWorkItem");
     for number in 0..IDS.len() {
         let item = &raw mut ITEMS as u64 + 32 * number as u64;
-        // SAFETY: the item is a static's, and nothing uses it yet.
+        // SAFETY: the item belongs to a static, and nothing uses it yet.
         unsafe { (item as *mut [u64; 4]).write([0, 0, routine, 0]) };
         queue.call(&[item, 1]);
     }
@@ -276,7 +276,7 @@ fn many_work_items() {
     }
 }
 
-/// Uses 16 KiB of the stack, and returns an address there.
+/// Uses 16 KiB of the stack, and returns an address in that part.
 #[inline(never)]
 fn use_stack(below: fn()) -> u64 {
     let mut bytes = [0_u8; 16 * 1024];
@@ -293,7 +293,7 @@ unsafe extern "C" fn deep_dpc(_dpc: u64, _context: u64, _one: u64, _two: u64) {
     UNTIL.store(place.cast_signed(), Ordering::Relaxed);
 }
 
-/// DPCs have their own stack, however much of the thread's stack is in use.
+/// DPCs have their own stack, regardless of the use of the thread's stack.
 fn dpc_stack() {
     initialize_dpc(deep_dpc, 0);
     call!("KeInitializeTimer", timer());
@@ -307,7 +307,7 @@ fn dpc_stack() {
     same!(end - start, 24 * 1024);
     same!((start..end).contains(&at(&mut start)), true);
     same!((start..end).contains(&place), false);
-    // A timer's DPC has its own stack, too.
+    // A timer's DPC also has its own stack.
     use_stack(|| {
         call!("KeSetTimer", timer(), -MILLISECOND, dpc());
         same!(wait(timer()), SUCCESS);
@@ -320,7 +320,7 @@ fn dpc_stack() {
 static PROVIDER: [u64; 2] = [0x4B1D_7A20_93C1_55E7, 0x1122_3344_5566_7788];
 static DESCRIPTOR: [u64; 2] = [0x0004_0000_0000_0001, 1];
 
-/// Writes an event with 16 bytes at an address.
+/// Writes an event with 16 bytes at this address.
 fn write_event(data: u64) {
     let mut handle = 0_u64;
     let provider = PROVIDER.as_ptr() as u64;
@@ -349,7 +349,7 @@ fn start_waiting(routine: unsafe extern "C" fn(*mut c_void)) -> u64 {
     thread
 }
 
-/// Data may be on the stack of a thread that waits until it is written.
+/// Data can be on the stack of a thread that waits until the event is written.
 fn other_stack() {
     let thread = start_waiting(wait_with_data);
     write_event(PLACE.load(Ordering::Relaxed));
@@ -386,7 +386,7 @@ fn large_pool() {
     for round in 0..200_u64 {
         let block = call!("ExAllocatePool2", PAGED, LARGE / 2 + 4096 * round, TAG);
         same!(block != 0, true);
-        // SAFETY: the block is that large.
+        // SAFETY: the block is large enough.
         same!(unsafe { ((block + LARGE / 2 - 8) as *const u64).read() }, 0);
         // SAFETY: as above.
         unsafe { ((block + LARGE / 2 - 8) as *mut u64).write(1) };

@@ -63,7 +63,7 @@ pub fn token(process: u64, is_system: bool) {
     // SAFETY: the blocks contain the structures of their classes.
     let word = |at: u64| unsafe { (at as *const u64).read_unaligned() };
     same!(word(user) == user + 16 && word(user + 8) == 0, true);
-    // S-1-5-18, or S-1-5-21 with four further parts.
+    // The identifier is S-1-5-18, or S-1-5-21 with four more sub-authorities.
     let parts: u64 = if is_system { 1 } else { 5 };
     same!(word(user + 16), 1 | parts << 8 | 5 << 56);
     same!(word(user + 24) & 0xFFFF_FFFF, if is_system { 18 } else { 21 });

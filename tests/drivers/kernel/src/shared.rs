@@ -1,4 +1,4 @@
-//! Spin locks that threads share, device queues, and queues that threads wait for.
+//! Spin locks that threads share, device queues, and kernel queues for which threads wait.
 
 use core::ffi::c_void;
 
@@ -76,7 +76,7 @@ impl Entry {
     }
 
     fn inserted(&mut self) -> u64 {
-        // SAFETY: the entry is this value, which kernel routines change.
+        // SAFETY: the entry is this value. Kernel routines change it.
         unsafe { ((self.at() + 20) as *const u8).read_volatile() }.into()
     }
 }
@@ -124,7 +124,7 @@ unsafe extern "C" fn worker(context: *mut c_void) {
     let queue = unsafe { &raw mut (*work).queue } as u64;
     for number in 0..3 {
         let entry = call!("KeRemoveQueue", queue, 0, 0);
-        // SAFETY: as above, and the creator reads it when the thread has ended.
+        // SAFETY: as above. The creator reads the entry when this thread has ended.
         unsafe { (*work).taken[number] = entry };
     }
 }
@@ -147,7 +147,7 @@ fn queues() {
     same!(call!("KeRemoveQueue", queue, 0, 0), one);
     let thread = threads::start(worker, at(&mut work));
     call!("KeInsertQueue", queue, three);
-    // The thread takes both entries, and waits for a third.
+    // The thread removes both entries, and waits for a third.
     let mut interval = -10_000_i64;
     call!("KeDelayExecutionThread", 0, 0, at(&mut interval));
     same!(low(call!("KeReadStateQueue", queue)), 0);

@@ -63,7 +63,7 @@ fn memory() {
 }
 
 fn times() {
-    // 2024-02-29 12:34:56.789, a Thursday.
+    // The time is 2024-02-29 12:34:56.789, a Thursday.
     let mut time = 133_536_836_967_890_000_i64;
     let mut fields = [0_i16; 8];
     call!("RtlTimeToTimeFields", at(&mut time), at(&mut fields));

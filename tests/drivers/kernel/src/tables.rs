@@ -48,7 +48,7 @@ struct Kind {
     get: &'static str,
     count: &'static str,
     is_empty: &'static str,
-    /// Set if elements are numbered in their own order instead of insertion order.
+    /// Set if elements are numbered in their order rather than in insertion order.
     is_ordered: bool,
 }
 
@@ -136,7 +136,7 @@ fn fill_and_empty(kind: &Kind) {
         expected += 1;
     }
     same!(expected, 199);
-    // Every third element is deleted, and the others stay in order.
+    // Every third element is deleted, and the other elements stay in order.
     for mut number in numbers().filter(|number| number % 3 == 0) {
         same!(delete.call(&[table, at(&mut number)]) & 0xFF, 1);
         same!(delete.call(&[table, at(&mut number)]) & 0xFF, 0);
@@ -160,7 +160,7 @@ fn fill_and_empty(kind: &Kind) {
     same!(ALLOCATED.load(Ordering::Relaxed), 0);
 }
 
-/// Inserts at the end of a search, and deletes a node.
+/// Inserts an element at the position at which a search ended, and deletes a node.
 fn searches() {
     let mut table = [0_u64; 13];
     let table = at(&mut table);
@@ -203,7 +203,8 @@ fn height(node: u64) -> i64 {
     if node == 0 {
         return 0;
     }
-    // SAFETY: the node belongs to a tree in this driver's memory: the links, and the balance.
+    // SAFETY: the node belongs to a tree in this driver's memory, and starts with the links and the
+    // balance.
     let links = unsafe { (node as *const [u64; 4]).read() };
     let (left, right) = (height(links[1]), height(links[2]));
     let balance = i64::from(links[3].to_le_bytes()[0].cast_signed());
@@ -224,7 +225,7 @@ fn balance() {
     let check = || {
         // SAFETY: the root is the right child of the first links.
         let root = unsafe { first.wrapping_add(2).read_volatile() };
-        // SAFETY: the depth is in the table, too.
+        // SAFETY: the depth is also in the table.
         let depth = unsafe { first.wrapping_add(6).read_volatile() };
         same!(height(root), depth & 0xFFFF_FFFF);
     };

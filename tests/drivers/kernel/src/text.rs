@@ -4,14 +4,14 @@ use etw_driver_support::utf16;
 
 use crate::call::{at, boolean, call, low, same};
 
-/// Checks that a buffer starts with a text.
+/// Checks that a buffer starts with a string.
 macro_rules! starts {
     ($buffer:expr, $text:expr) => {
         same!($buffer.starts_with($text), true)
     };
 }
 
-/// Returns a `va_list` of these slots.
+/// Returns a `va_list` for these slots.
 fn list(slots: &[u64]) -> u64 {
     slots.as_ptr() as u64
 }
@@ -22,7 +22,7 @@ pub fn run() {
     printing();
     let wide_text = utf16(b"wide\0");
     let mut counted = [0x000A_0006, wide_text.as_ptr() as u64];
-    // Two values are in registers, and the others on the stack.
+    // Two values are in registers, and the other values are on the stack.
     call!(
         "DbgPrint",
         c"%s=%d %I64x %p %ws %wZ %c%C %5u|%-5x|%05d %%\n".as_ptr(),
@@ -116,7 +116,7 @@ fn printing() {
     let to = buffer.as_mut_ptr() as u64;
     same!(low(call!("_snprintf", to, 16, c"%d-%s".as_ptr(), 42, c"x".as_ptr())), 4);
     starts!(buffer, b"42-x\0");
-    // A text as long as the buffer is written whole, without a terminator.
+    // A string that is as long as the buffer is written completely, without a terminator.
     buffer[4] = 0xEE;
     same!(low(call!("_snprintf", to, 4, c"%04d".as_ptr(), 42)), 4);
     same!(buffer[4], 0xEE);

@@ -44,12 +44,12 @@ pub fn join(object: u64) {
 
 static STEPS: AtomicU32 = AtomicU32::new(0);
 
-/// Records a step, which must be the next one.
+/// Records a step. It must be the next step.
 fn step(number: u32) {
     same!(STEPS.fetch_add(1, Ordering::Relaxed), number);
 }
 
-/// Two events, with which a thread and its creator take turns.
+/// Two events by which a thread and its creator take turns.
 struct Turns {
     there: Object,
     back: Object,
@@ -93,7 +93,7 @@ fn signals_are_not_lost() {
     let mut event = Object::new();
     call!("KeInitializeEvent", event.at(), 0, 0);
     let thread = start(wait_once, event.at());
-    // Lets the thread start and wait.
+    // The wait lets the thread start and wait.
     same!(wait_for(thread, -10_000), TIMEOUT);
     call!("KeSetEvent", event.at(), 0, 0);
     call!("KeResetEvent", event.at());
@@ -117,7 +117,7 @@ unsafe extern "C" fn sleeper(time: *mut c_void) {
     same!(low(call!("KeDelayExecutionThread", 0, 0, at(&mut time))), 0);
 }
 
-/// A thread that waits for a mutex gets it when the owner releases it.
+/// A thread that waits for a mutex acquires it when the owner releases it.
 fn mutex_between_threads() {
     let mut mutex = Object::new();
     call!("KeInitializeMutex", mutex.at(), 0);

@@ -1,4 +1,4 @@
-//! Windows behaviour that the tests of other implementations established.
+//! Windows behavior that the tests of other implementations have established.
 
 use core::ffi::c_void;
 
@@ -25,7 +25,7 @@ pub fn run() {
     priorities();
 }
 
-/// Without a name, the I/O manager's routines create a separate event, which is signaled.
+/// If the name is empty, the I/O manager's routines create a separate event, which is signaled.
 fn unnamed_events() {
     for (kind, again) in
         [("IoCreateSynchronizationEvent", TIMEOUT), ("IoCreateNotificationEvent", SUCCESS)]
@@ -39,7 +39,7 @@ fn unnamed_events() {
     }
 }
 
-/// The owner of a mutex is in a critical region, however often it has acquired the mutex.
+/// The owner of a mutex is in a critical region, regardless of how often it has acquired the mutex.
 fn mutexes() {
     let mut object = Object::new();
     let mutex = object.at();
@@ -178,7 +178,7 @@ fn handles() {
     same!(low(call!("ZwWaitForSingleObject", second, 0, at(&mut now))), SUCCESS);
     same!(duplicate(first, at(&mut first), 2), 0xC000_0008_u32);
     same!(low(call!("ZwDuplicateObject", second, second, CURRENT, 0, 0, 0, 0)), 0xC000_0024_u32);
-    // Without a variable for another handle, the source is only closed.
+    // If there is no variable for another handle, the source is only closed.
     same!(duplicate(second, 0, 1), 0);
     same!(duplicate(second, at(&mut first), 2), 0xC000_0008_u32);
 }
@@ -205,7 +205,7 @@ fn addresses() {
     same!(call!("MmMapLockedPages", list, 0), mapped);
     // The mapping ends when the pages are freed.
     call!("MmFreePagesFromMdl", list);
-    // SAFETY: the driver owns the list until it frees it; its flags follow its size.
+    // SAFETY: the driver owns the list until it frees the list. The flags follow the size.
     same!(unsafe { *((list + 10) as *const u16) } & 3, 0);
     call!("ExFreePool", list);
     // The shared user data page contains the version that RtlGetVersion returns.
@@ -218,7 +218,7 @@ fn addresses() {
     same!(shared(0x260), version[3]);
 }
 
-/// A thread whose wait ends gets a higher priority, unless it has a real-time priority.
+/// A thread whose wait ends receives a higher priority, unless it has a real-time priority.
 fn priorities() {
     const NORMAL: u64 = 8;
     let mut event = Object::new();
@@ -227,7 +227,7 @@ fn priorities() {
     let set = |thread: u64, to: u64| u64::from(low(call!("KeSetPriorityThread", thread, to)));
     let mut woken = |priority_before: u64, increment: u64| {
         let thread = threads::start(wait_twice, event.at());
-        // Lets the thread wait.
+        // The wait lets the thread wait.
         same!(wait_for(thread, -10_000), TIMEOUT);
         same!(priority(thread), NORMAL);
         same!(set(thread, priority_before), NORMAL);

@@ -28,7 +28,7 @@ unsafe extern "C" fn process(parent: u64, id: u64, created: u64) {
     wdk::println!("process {parent} {id} {}", created & 0xFF);
 }
 
-/// Prints the process, and refuses one whose command line is empty.
+/// Prints the process, and refuses a process whose command line is empty.
 unsafe extern "C" fn process_ex(object: u64, id: u64, info: u64) {
     same!(call!("PsGetProcessId", object), id);
     if info == 0 {
@@ -41,7 +41,7 @@ unsafe extern "C" fn process_ex(object: u64, id: u64, info: u64) {
     let command_line: u64 = field(info, 56);
     wdk::println!("start {id} of {parent} {}", field::<u16>(image, 0) / 2);
     if field::<u16>(command_line, 0) == 0 {
-        // SAFETY: the routine may store a status there.
+        // SAFETY: the routine is allowed to store a status at this address.
         unsafe { ((info + 64) as *mut u32).write(DENIED) };
     }
 }
@@ -78,8 +78,8 @@ static ALTITUDE: [u16; 6] = utf16(b"321000");
 impl Handles {
     fn new() -> Self {
         let routine = of(before_operation as *const c_void);
-        // The value in wdm.h's declaration is the address of the kernel's variable.
-        // SAFETY: the declaration is the header's.
+        // The value in wdm.h's declaration is the address of the kernel's variable. SAFETY: the
+        // declaration matches the header.
         let kind = unsafe { wdk_sys::PsProcessType } as u64;
         Self {
             operation: [kind, 1, routine, 0],
@@ -93,7 +93,7 @@ impl Handles {
     }
 }
 
-/// Registers routines; those that need an image linked with `/INTEGRITYCHECK` are refused.
+/// Registers routines. Routines that require an image linked with `/INTEGRITYCHECK` are refused.
 pub fn run() {
     let process = of(process as *const c_void);
     same!(low(call!("PsSetCreateProcessNotifyRoutine", process, 0)), 0);
@@ -165,7 +165,7 @@ fn bug_checks() {
     same!(low(call!("KeDeregisterNmiCallback", handle)), 0xC000_0008);
 }
 
-/// Registers routines of all kinds until the unload.
+/// Registers routines of all kinds. They stay registered until the unload.
 pub fn watch() {
     WATCHES.store(true, Ordering::Relaxed);
     let statuses = [

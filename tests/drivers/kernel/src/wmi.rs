@@ -1,4 +1,4 @@
-//! WMI events: a driver requests them, and fires them itself.
+//! WMI events: the driver registers for events, and fires them itself.
 
 use core::{
     ffi::c_void,
@@ -39,7 +39,7 @@ unsafe extern "C" fn fired(node: u64, context: u64) {
     CALLED.store(before << 4 | context, Ordering::Relaxed);
 }
 
-/// Lets the kernel's threads run, and returns the contexts of the callbacks that were called.
+/// Lets the kernel's threads run. Returns the contexts of the callbacks that were called.
 fn called() -> u64 {
     let mut time = -10_000_i64;
     call!("KeDelayExecutionThread", 0, 0, at(&mut time));
@@ -51,7 +51,7 @@ fn open(guid: &[u64; 2], access: u64, object: &mut u64) -> u32 {
     low(call!("IoWMIOpenBlock", guid, access, at(object)))
 }
 
-/// Fires an event with 4 bytes of data, which WMI frees.
+/// Fires an event with 4 bytes of data. WMI frees the event's block.
 fn fire(guid: &[u64; 2], flags: u32) -> u32 {
     let node = call!("ExAllocatePool2", 0x40, 52, u32::from_le_bytes(*b"Wmi "));
     let write = |offset: u64, value: u32| {
@@ -132,7 +132,7 @@ pub fn left() {
     wdk::println!("left {object:x}");
 }
 
-/// Releases the object that another driver left, at the address that the test has set.
+/// Releases the object that another driver left. The test has set the object's address.
 pub fn release_left() {
     let path = br"\Registry\Machine\System\CurrentControlSet\Services\fault-wmi-release\Parameters";
     let (status, key) = registry::common::open(0, path, registry::common::READ);

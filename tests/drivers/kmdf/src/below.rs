@@ -1,5 +1,5 @@
-//! The kernel objects under the framework's timers and DPCs, and devices that are removed together
-//! with others.
+//! The kernel objects below the framework's timers and DPCs, and devices that are removed together
+//! with other devices.
 
 use core::ptr;
 
@@ -15,7 +15,7 @@ use crate::{
     interrupts,
 };
 
-/// Runs a command of this module. Returns false if the command is not one of them.
+/// Runs a command of this module. Returns false if the command belongs to another module.
 pub fn device_control(device: WDFDEVICE, request: WDFREQUEST, code: ULONG) -> bool {
     if code != commands::BELOW {
         return false;

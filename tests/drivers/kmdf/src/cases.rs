@@ -1,13 +1,14 @@
-//! Calls of the framework that a test writes as text, such as `markex r0; complete r0 0`.
+//! Calls of the framework that a test writes as a string, such as `markex r0; complete r0 0`.
 //!
-//! Words are functions, numbers in hexadecimal digits, and names of objects: a letter of [`KINDS`] and a
-//! digit. A received request gets the first free name, and its callback prints that. `r` is the request
-//! that arrived last. `on read complete r 0|next q1` says what a callback does.
+//! Words are functions, numbers in hexadecimal digits, and names of objects: a letter of [`KINDS`]
+//! and a digit. A received request receives the first free name, which its callback prints. `r` is
+//! the request that arrived last. `on read complete r 0|next q1` specifies the calls that a
+//! callback makes.
 
 #![allow(
     clippy::cast_possible_wrap,
     clippy::cast_sign_loss,
-    reason = "the numbers of scripts fit the arguments that they are for"
+    reason = "the numbers in scripts fit their arguments"
 )]
 
 extern crate alloc;
@@ -35,7 +36,7 @@ const KINDS: &str = "rqtmd";
 const OF_KIND: usize = 8;
 static HANDLES: [AtomicPtr<c_void>; 5 * OF_KIND] =
     [const { AtomicPtr::new(ptr::null_mut()) }; 5 * OF_KIND];
-/// The place of the request that arrived last.
+/// The index of the request that arrived last.
 static LAST: AtomicUsize = AtomicUsize::new(0);
 
 const EVENTS: [&str; 16] = [
@@ -44,7 +45,7 @@ const EVENTS: [&str; 16] = [
 ];
 static SCRIPTS: [AtomicPtr<String>; EVENTS.len()] =
     [const { AtomicPtr::new(ptr::null_mut()) }; EVENTS.len()];
-/// The text of the service's name after `cases `.
+/// The part of the service's name after `cases `.
 static SETUP: AtomicPtr<String> = AtomicPtr::new(ptr::null_mut());
 
 const LINK: [u16; 20] = utf16(br"\DosDevices\KmdfTest");
@@ -53,7 +54,7 @@ const LOWER: [u16; 17] = utf16(br"\Device\Simulated");
 const RUN: ULONG = 0x0022_2FFC;
 
 fn text_of(place: &AtomicPtr<String>) -> &'static str {
-    // SAFETY: the text was leaked, so that it lives on.
+    // SAFETY: the string was leaked, so it is never freed.
     unsafe { place.load(Relaxed).as_ref() }.map_or("", String::as_str)
 }
 
@@ -61,7 +62,8 @@ fn store(place: &AtomicPtr<String>, text: &str) {
     place.store(Box::into_raw(Box::new(text.to_owned())), Relaxed);
 }
 
-/// Keeps the text of a service that this module runs. Returns whether it is one.
+/// Stores the setup of a service that this module runs. Returns whether this module runs the
+/// service.
 pub fn select(service: Service<'_>) -> bool {
     let name = service.units().rsplit(|unit| *unit == u16::from(b'\\')).next().unwrap_or_default();
     let name = String::from_utf16_lossy(name);
@@ -239,7 +241,8 @@ pub extern "C" fn add(_: WDFDRIVER, mut init: PWDFDEVICE_INIT) -> NTSTATUS {
     STATUS_SUCCESS
 }
 
-/// Creates the queue `words[1]` of the type `words[2]`, with the callbacks and properties of the others.
+/// Creates the queue `words[1]` of the type `words[2]`, with the callbacks and properties in the
+/// other words.
 fn queue(words: &[&str]) {
     let mut config = sized!(WDF_IO_QUEUE_CONFIG { DispatchType: number(words[2]) as i32 });
     let parallel = wdk_sys::_WDF_IO_QUEUE_DISPATCH_TYPE::WdfIoQueueDispatchParallel;
@@ -275,7 +278,8 @@ fn queue(words: &[&str]) {
     show_failure(status);
 }
 
-/// Returns a descriptor of a memory object, of a mapped buffer for a number, or of no buffer.
+/// Returns a descriptor of a memory object, of a mapped buffer if the word is a number, or of no
+/// buffer.
 fn descriptor(word: &str) -> WDF_MEMORY_DESCRIPTOR {
     static BUFFER: [AtomicUsize; 8] = [const { AtomicUsize::new(0) }; 8];
     let mut descriptor = WDF_MEMORY_DESCRIPTOR { Type: 1, ..WDF_MEMORY_DESCRIPTOR::default() };
@@ -316,7 +320,7 @@ macro_rules! buffer {
     }};
 }
 
-/// Retrieves an object, and prints the status. It gets the name `words[2]`.
+/// Retrieves an object, and prints the status. The object receives the name `words[2]`.
 macro_rules! retrieve {
     ($words:expr, $name:ident, $($argument:expr),+) => {{
         let mut object = ptr::null_mut();
@@ -325,7 +329,7 @@ macro_rules! retrieve {
     }};
 }
 
-/// Runs calls, which a character separates.
+/// Runs calls that are separated by a character.
 fn run(script: &str, separator: char) {
     for call in script.split(separator) {
         let mut words = [""; 10];
@@ -408,7 +412,7 @@ fn run_one(call: &str, words: &[&str; 10], count: usize) {
         "ack" => wdf!(WdfRequestStopAcknowledge, request, status as u8),
         "enqueue" => show(wdf!(WdfDeviceEnqueueRequest, get("d0"), request)),
         "ref" => wdf!(WdfObjectReferenceActual, get(first), none, 0, ptr::null_mut()),
-        // Once, although the script of `gone` runs for each request.
+        // The reference is released only once, although the script of `gone` runs for each request.
         "deref" => {
             let object: WDFOBJECT = get(first);
             set(first, none);
@@ -417,7 +421,7 @@ fn run_one(call: &str, words: &[&str; 10], count: usize) {
             }
         }
         "delete" => wdf!(WdfObjectDelete, get(first)),
-        // An object of the passive execution level, which belongs to the request.
+        // The object has the passive execution level, and belongs to the request.
         "child" => {
             let mut object: WDFOBJECT = ptr::null_mut();
             let mut own = attributes();
@@ -480,7 +484,7 @@ fn run_one(call: &str, words: &[&str; 10], count: usize) {
             ));
             set(first, memory);
         }
-        // A memory object of the driver for the input of the request.
+        // The driver creates a memory object for the input of the request.
         "wrap" => {
             let mut buffer: PVOID = ptr::null_mut();
             let mut length = 0;
@@ -519,7 +523,8 @@ fn run_one(call: &str, words: &[&str; 10], count: usize) {
             show_failure(wdf!(WdfRequestCreate, &raw mut own, get(second), &raw mut handle));
             set(first, handle);
         }
-        // The request, the target, the code, the output, and the offset and the length there.
+        // The words are the request, the target, the code, the output, and the offset and length in
+        // the output.
         "format" => {
             let mut part =
                 WDFMEMORY_OFFSET { BufferOffset: number(words[5]), BufferLength: number(words[6]) };
@@ -538,7 +543,7 @@ fn run_one(call: &str, words: &[&str; 10], count: usize) {
         }
         "current" => wdf!(WdfRequestFormatRequestUsingCurrentType, request),
         "routine" => wdf!(WdfRequestSetCompletionRoutine, request, Some(done), none),
-        // The request, the target, the flags, and the timeout in units of 100 ns.
+        // The words are the request, the target, the flags, and the timeout in units of 100 ns.
         "send" => {
             let mut options = WDF_REQUEST_SEND_OPTIONS {
                 Size: size_of::<WDF_REQUEST_SEND_OPTIONS>() as u32,
@@ -550,7 +555,7 @@ fn run_one(call: &str, words: &[&str; 10], count: usize) {
             let status = if sent == 0 { wdf!(WdfRequestGetStatus, request) } else { 0 };
             wdk::println!("sent {sent} {status:x}");
         }
-        // The target, the code, the output, and the size and the flags of the options.
+        // The words are the target, the code, the output, and the size and flags of the options.
         "control" => {
             let mut bytes = 7;
             let mut output = descriptor(third);

@@ -55,7 +55,7 @@ pub fn configure(init: PWDFDEVICE_INIT) {
     wdf!(WdfFdoInitSetDefaultChildListConfig, init, &raw mut config, WDF_NO_OBJECT_ATTRIBUTES);
 }
 
-/// Runs a command of this module. Returns false if the command is not one of them.
+/// Runs a command of this module. Returns false if the command belongs to another module.
 pub fn device_control(device: WDFDEVICE, request: WDFREQUEST, code: ULONG) -> bool {
     match code {
         commands::ADD_CHILDREN => add(device),
@@ -259,7 +259,7 @@ fn print(device: WDFDEVICE) {
 
 fn remove(device: WDFDEVICE) {
     let list = wdf!(WdfFdoGetDefaultChildList, device);
-    // A scan that finds no child.
+    // The scan finds no child.
     wdf!(WdfChildListBeginScan, list);
     wdf!(WdfChildListEndScan, list);
     let child = static_child(device);

@@ -25,23 +25,23 @@ pub const DRAIN: u32 = control(7);
 pub const STATE: u32 = control(8);
 /// Requests a callback for when the manual queue becomes ready.
 pub const READY_NOTIFY: u32 = control(9);
-/// Keeps the request and makes it cancelable.
+/// Leaves the request pending, and makes it cancelable.
 pub const KEEP_CANCELABLE: u32 = control(10);
-/// Keeps the request and makes it cancelable with the other routine.
+/// Leaves the request pending, and makes it cancelable with the other routine.
 pub const KEEP_CANCELABLE_EX: u32 = control(11);
-/// Keeps the request.
+/// Leaves the request pending.
 pub const KEEP: u32 = control(12);
-/// Makes the kept request uncancelable and completes it.
+/// Makes the pending request uncancelable, and completes it.
 pub const RELEASE: u32 = control(13);
-/// Completes the kept request without making it uncancelable first.
+/// Completes the pending request without making it uncancelable first.
 pub const COMPLETE: u32 = control(14);
-/// Reports whether the kept request is cancelled.
+/// Reports whether the pending request is canceled.
 pub const IS_CANCELED: u32 = control(15);
-/// Makes the kept request uncancelable and returns the status.
+/// Makes the pending request uncancelable, and returns the status.
 pub const UNMARK: u32 = control(16);
-/// Purges the default queue and waits for it.
+/// Purges the default queue, and waits until the purge is complete.
 pub const PURGE_AND_WAIT: u32 = control(17);
-/// Queues a work item twice; it completes the request.
+/// Queues a work item twice. The work item completes the request.
 pub const WORK: u32 = control(18);
 /// Queues the work item and flushes it.
 pub const FLUSH_WORK: u32 = control(19);
@@ -53,7 +53,7 @@ pub const WAIT_LOCK_TWICE: u32 = control(21);
 pub const MEMORY: u32 = control(22);
 /// Creates a tree of objects and deletes it.
 pub const OBJECTS: u32 = control(23);
-/// Creates an object, takes a reference, deletes the object, and releases the reference.
+/// Creates an object, adds a reference, deletes the object, and releases the reference.
 pub const REFERENCES: u32 = control(24);
 /// Prints the name of the sender's file, and whether it is open on the driver's device.
 pub const FILE: u32 = control(25);
@@ -61,17 +61,17 @@ pub const FILE: u32 = control(25);
 pub const FAIL: u32 = control(26);
 /// Finds the requests in the manual queue without retrieving them.
 pub const FIND: u32 = control(27);
-/// Releases a reference that it does not hold.
+/// Releases a reference that the driver does not hold.
 pub const DEREFERENCE: u32 = control(28);
 /// Completes the request from a timer, and waits for the completion by stopping a queue.
 pub const STOP_AND_WAIT: u32 = control(29);
-/// Forwards the kept request to the manual queue.
+/// Forwards the pending request to the manual queue.
 pub const FORWARD: u32 = control(30);
-/// Deletes the request object, which a driver must not do.
+/// Deletes the request object. Drivers must not do this.
 pub const DELETE: u32 = control(31);
 /// Prints the fields of the device's `DEVICE_OBJECT`s.
 pub const WDM: u32 = control(32);
-/// Prints the statuses of settings for plug and play and power.
+/// Prints the statuses of settings for Plug and Play and power.
 pub const SETTINGS: u32 = control(33);
 /// Fills a collection and empties it.
 pub const COLLECTION: u32 = control(34);
@@ -85,7 +85,7 @@ pub const VERSION: u32 = control(37);
 pub const LOOKASIDE: u32 = control(38);
 /// Opens the device `\Device\Simulated` as a target, and sends it requests synchronously.
 pub const TARGET: u32 = control(39);
-/// Sends a request to the target; its completion completes the command.
+/// Sends a request to the target. The request's completion completes the command.
 pub const SEND: u32 = control(40);
 /// Cancels the request that was sent.
 pub const CANCEL_SENT: u32 = control(41);
@@ -93,7 +93,7 @@ pub const CANCEL_SENT: u32 = control(41);
 pub const SEND_WITH_TIMEOUT: u32 = control(42);
 /// Stops, starts, purges and closes the target, and sends requests in each state.
 pub const STATES: u32 = control(43);
-/// Completes a request that the driver sent, which it must not do.
+/// Completes a request that the driver sent. Drivers must not do this.
 pub const COMPLETE_SENT: u32 = control(44);
 /// Prints the fields of the request's IRP and MDLs.
 pub const LOWER: u32 = control(45);
@@ -111,7 +111,7 @@ pub const LOCK: u32 = control(50);
 pub const QUERY: u32 = control(51);
 /// Returns the parameters of the last open.
 pub const OPENED: u32 = control(100);
-/// Prints which buffers the request's IRP has.
+/// Prints which buffers the request's IRP contains.
 pub const IRP_BUFFERS: u32 = control(101);
 /// Sends [`MEMORY`] with `METHOD_NEITHER` to the driver's own device.
 pub const SEND_NEITHER: u32 = control(102);
@@ -123,7 +123,7 @@ pub const SECOND: u32 = control(104);
 pub const TOO_MUCH: u32 = control(105);
 /// Completes the request with a status of the framework.
 pub const FRAMEWORK_STATUS: u32 = control(106);
-/// Checks the framework's objects, or does what the input names.
+/// Checks the framework's objects, or runs the call that the input names.
 pub const FACTS: u32 = control(107);
 /// Acquires and releases the device's presentation lock.
 pub const ACQUIRE_LOCK: u32 = control(52);
@@ -155,16 +155,17 @@ pub const DMA_COMPLETE_FINAL: u32 = control(64);
 pub const DMA_EXECUTE: u32 = control(65);
 /// Assigns and queries values that consist of several strings.
 pub const MULTI_STRING: u32 = control(66);
-/// Opens the next lower device as a target by its object, and sends it a request.
+/// Opens the next lower device as a target by its object, and sends a request to the target.
 pub const OPEN_OBJECT: u32 = control(67);
 /// Makes the driver refuse the next orderly removal.
 pub const VETO: u32 = control(68);
-/// Tries to change the list of the device's resources, and makes settings without effect here.
+/// Tries to change the list of the device's resources, and makes settings that have no effect in
+/// the stand-in kernel.
 pub const RESOURCE_LISTS: u32 = control(69);
 /// Retrieves the device and the descriptions of a child.
 pub const RETRIEVE_CHILD: u32 = control(70);
-/// Adds and removes devices that are removed with the driver's own, and uses the kernel's objects
-/// under timers and DPCs.
+/// Adds and removes devices that are removed with the driver's own device, and uses the kernel's
+/// objects below timers and DPCs.
 pub const BELOW: u32 = control(71);
 /// Prepares the locks and lists that threads share.
 pub const PREPARE: u32 = control(200);
@@ -175,7 +176,8 @@ pub const COUNTS: u32 = control(202);
 /// Uses the memory that a remove lock protects, after [`PREPARE`]. The first thread that sends this
 /// command removes the memory.
 pub const REMOVE_TOGETHER: u32 = control(204);
-/// Returns the numbers of uses, of remaining users, and of users that the removal did not wait for.
+/// Returns the number of uses, the number of remaining users, and the number of users for which the
+/// removal did not wait.
 pub const REMOVED: u32 = control(205);
 /// Returns the mode in which the request's thread entered the kernel.
 pub const PREVIOUS_MODE: u32 = control(203);

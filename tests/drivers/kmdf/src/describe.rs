@@ -18,7 +18,7 @@ use crate::{
 
 const VALUE: [u16; 5] = utf16(b"Value");
 
-/// Runs a command of this module. Returns false if the command is not one of them.
+/// Runs a command of this module. Returns false if the command belongs to another module.
 pub fn device_control(device: WDFDEVICE, request: WDFREQUEST, code: ULONG) -> bool {
     match code {
         commands::WDM => print_objects(device),
@@ -43,9 +43,9 @@ fn print_objects(device: WDFDEVICE) {
     let driver = wdf!(WdfDriverWdmGetDriverObject, driver);
     // SAFETY: the framework returns a device object that lives as long as the device.
     let object = unsafe { *own };
-    // SAFETY: likewise, for the next lower device.
+    // SAFETY: as above, for the next lower device.
     let lower = unsafe { *attached };
-    // SAFETY: likewise, for the driver.
+    // SAFETY: as above, for the driver.
     let first = unsafe { (*driver).DeviceObject };
     wdk::println!(
         "own type {} size {} stack {} flags {:x}",
@@ -163,7 +163,7 @@ fn use_keys(device: WDFDEVICE) {
     wdf!(WdfRegistryClose, key);
 }
 
-/// Prints the ASCII text of UTF-16 units.
+/// Prints the ASCII characters in UTF-16 units.
 fn print_units(what: &str, status: NTSTATUS, units: &[u16]) {
     let mut bytes = [0_u8; 64];
     for (byte, unit) in bytes.iter_mut().zip(units) {

@@ -1,4 +1,4 @@
-//! The device: its callbacks for plug and play and power, and its files.
+//! The device: its callbacks for Plug and Play and power, and its files.
 
 use core::ptr;
 
@@ -135,7 +135,7 @@ pub extern "C" fn add(_driver: WDFDRIVER, mut init: PWDFDEVICE_INIT) -> NTSTATUS
         EvtDeviceQueryStop: Some(query_stop)
     });
     if starts::is_old() {
-        // The structure of an older version lacks the last callback.
+        // In an older version, the structure lacks the last callback.
         callbacks.Size -= size_of::<usize>() as u32;
         callbacks.EvtDeviceUsageNotificationEx = Some(usage_notification);
     }

@@ -40,7 +40,8 @@ pub fn configure(device: WDFDEVICE) -> NTSTATUS {
     if NT_SUCCESS(of_write) { of_control } else { of_write }
 }
 
-/// `EvtDeviceWdmIrpDispatch`: puts writes in the manual queue, and leaves the rest to the framework.
+/// `EvtDeviceWdmIrpDispatch`: puts writes in the manual queue, and leaves other requests to the
+/// framework.
 extern "C" fn direct(
     device: WDFDEVICE,
     major: UCHAR,
@@ -57,7 +58,7 @@ extern "C" fn direct(
         return status;
     }
     let context = if code == commands::IRP_BUFFERS {
-        // Differs from the value that the callback received.
+        // The value differs from the value that the callback received.
         CONTEXT as WDFCONTEXT
     } else {
         dispatch

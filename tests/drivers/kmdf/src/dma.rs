@@ -1,4 +1,5 @@
-//! DMA: an enabler, a common buffer, and a transaction that the test completes as the device would.
+//! DMA: an enabler, a common buffer, and a transaction that the test completes in place of the
+//! device.
 
 use core::{
     ptr,
@@ -25,7 +26,7 @@ static REQUEST: AtomicPtr<wdk_sys::WDFREQUEST__> = AtomicPtr::new(ptr::null_mut(
 const WRITE: WDF_DMA_DIRECTION = wdk_sys::_WDF_DMA_DIRECTION::WdfDmaDirectionWriteToDevice;
 const READ: WDF_DMA_DIRECTION = wdk_sys::_WDF_DMA_DIRECTION::WdfDmaDirectionReadFromDevice;
 
-/// Runs a command of this module. Returns false if the command is not one of them.
+/// Runs a command of this module. Returns false if the command belongs to another module.
 pub fn device_control(device: WDFDEVICE, request: WDFREQUEST, code: ULONG) -> bool {
     match code {
         commands::DMA_CREATE => create(device),
@@ -94,7 +95,7 @@ fn create(device: WDFDEVICE) {
     let address = wdf!(WdfCommonBufferGetAlignedVirtualAddress, buffer).cast::<[u8; 8]>();
     let logical = wdf!(WdfCommonBufferGetAlignedLogicalAddress, buffer);
     let length = wdf!(WdfCommonBufferGetLength, buffer);
-    // SAFETY: the buffer has this many bytes, and nothing but the device also uses it.
+    // SAFETY: the buffer is at least 8 bytes long, and only the device uses it besides this driver.
     unsafe { *address = *b"for you!" };
     // SAFETY: any value is valid.
     let logical = unsafe { logical.QuadPart };
@@ -147,7 +148,7 @@ extern "C" fn program(
     for index in 0..count as usize {
         // SAFETY: the list has this many elements.
         let element = unsafe { first.add(index) };
-        // SAFETY: likewise.
+        // SAFETY: as above.
         let element = unsafe { *element };
         // SAFETY: any value is valid.
         let address = unsafe { element.Address.QuadPart };
@@ -156,7 +157,8 @@ extern "C" fn program(
     1
 }
 
-/// Ends a transfer with a call. If it was the last, completes the request with the transaction.
+/// Ends a transfer with the call `end`. If it was the last transfer, completes the request of the
+/// transaction.
 fn finish(end: impl FnOnce(WDFDMATRANSACTION, *mut NTSTATUS) -> BOOLEAN) {
     let transaction = TRANSACTION.load(Ordering::Relaxed);
     let mut status: NTSTATUS = 0;

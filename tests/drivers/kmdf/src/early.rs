@@ -1,4 +1,4 @@
-//! Requests before they reach the driver's queues: IRPs before the framework handles them, and
+//! Requests before they arrive in the driver's queues: IRPs before the framework handles them, and
 //! requests in their senders' contexts.
 
 use core::ptr;
@@ -45,7 +45,7 @@ extern "C" fn preprocess(device: WDFDEVICE, irp: PIRP) -> NTSTATUS {
     let overlay = unsafe { &irp_fields.Tail.Overlay };
     // SAFETY: the IRP has a current stack location.
     let location = unsafe { overlay.__bindgen_anon_2.__bindgen_anon_1.CurrentStackLocation };
-    // SAFETY: likewise.
+    // SAFETY: as above.
     let location = unsafe { *location };
     // SAFETY: the callback is for reads.
     let length = unsafe { location.Parameters.Read.Length };

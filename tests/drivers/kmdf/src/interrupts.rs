@@ -49,7 +49,7 @@ pub fn create(device: WDFDEVICE) -> NTSTATUS {
 /// The list of the device's resources.
 static RESOURCES: AtomicPtr<wdk_sys::WDFCMRESLIST__> = AtomicPtr::new(ptr::null_mut());
 
-/// Tries to change the list of resources, which the driver may only read.
+/// Tries to change the list of resources. The driver is only allowed to read it.
 pub fn change_resources() {
     let list = RESOURCES.load(Ordering::Relaxed);
     let mut descriptor = wdk_sys::CM_PARTIAL_RESOURCE_DESCRIPTOR::default();
@@ -155,7 +155,7 @@ fn synchronize_by_kernel(interrupt: WDFINTERRUPT) {
     wdk::println!("{result} at {}", irql());
 }
 
-/// Runs a command of this module. Returns false if the command is not one of them.
+/// Runs a command of this module. Returns false if the command belongs to another module.
 pub fn device_control(request: WDFREQUEST, code: ULONG) -> bool {
     if code != commands::LOCK {
         return false;

@@ -1,4 +1,4 @@
-//! A driver that calls the framework as its service name and device controls request, and prints
+//! A driver that calls the framework according to its service name and device controls, and prints
 //! the framework's callbacks.
 //!
 //! Tests of the stand-in kernel load the driver and compare the order of the callbacks with the

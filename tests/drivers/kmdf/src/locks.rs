@@ -20,7 +20,7 @@ use crate::{
 
 /// The queue for requests that other callbacks forward.
 static SECOND: AtomicPtr<wdk_sys::WDFQUEUE__> = AtomicPtr::new(ptr::null_mut());
-/// The lock that the work item waits for.
+/// The lock for which the work item waits.
 static LOCK: AtomicPtr<wdk_sys::WDFWAITLOCK__> = AtomicPtr::new(ptr::null_mut());
 
 /// Returns the attributes of the device.
@@ -63,7 +63,7 @@ extern "C" fn second(_queue: WDFQUEUE, request: WDFREQUEST) {
     complete(request, STATUS_SUCCESS);
 }
 
-/// Runs a command of this module. Returns false if the command is not one of them.
+/// Runs a command of this module. Returns false if the command belongs to another module.
 pub fn device_control(device: WDFDEVICE, request: WDFREQUEST, code: ULONG) -> bool {
     match code {
         commands::ACQUIRE_LOCK => {
@@ -155,7 +155,7 @@ extern "C" fn waiting_work(_item: WDFWORKITEM) {
     wdf!(WdfWaitLockRelease, lock);
 }
 
-/// Holds a lock that a work item waits for, and lets time pass in the meantime.
+/// Holds a lock for which a work item waits, and lets time pass in the meantime.
 fn wait_in_work(device: WDFDEVICE) {
     let mut lock: WDFWAITLOCK = ptr::null_mut();
     let _status = wdf!(WdfWaitLockCreate, WDF_NO_OBJECT_ATTRIBUTES, &raw mut lock);

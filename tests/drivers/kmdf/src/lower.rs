@@ -1,4 +1,4 @@
-//! Device controls that look below the framework's objects, and WMI.
+//! Device controls that use the kernel objects below the framework's objects, and WMI.
 
 use core::{
     ffi::c_void,
@@ -18,7 +18,7 @@ use crate::{
     framework::{complete, wdf},
 };
 
-/// Runs a command of this module. Returns false if the command is not one of them.
+/// Runs a command of this module. Returns false if the command belongs to another module.
 pub fn device_control(device: WDFDEVICE, request: WDFREQUEST, code: ULONG) -> bool {
     match code {
         commands::LOWER => print_irp(request),
@@ -31,13 +31,13 @@ pub fn device_control(device: WDFDEVICE, request: WDFREQUEST, code: ULONG) -> bo
 
 fn print_irp(request: WDFREQUEST) {
     let irp = wdf!(WdfRequestWdmGetIrp, request);
-    // SAFETY: the framework returns the request's IRP, which lives as long.
+    // SAFETY: the framework returns the request's IRP, which exists as long as the request.
     let irp = unsafe { &mut *irp };
     // SAFETY: the tail of a request that a driver owns is its overlay.
     let overlay = unsafe { &irp.Tail.Overlay };
     // SAFETY: the request has a current stack location.
     let location = unsafe { overlay.__bindgen_anon_2.__bindgen_anon_1.CurrentStackLocation };
-    // SAFETY: likewise.
+    // SAFETY: as above.
     let location = unsafe { &*location };
     // SAFETY: the request is a device control.
     let control = unsafe { location.Parameters.DeviceIoControl };
@@ -72,7 +72,7 @@ static BLOCK: GUID =
 /// The data block object with which [`fire`] requests the events of [`BLOCK`].
 static OPENED: AtomicPtr<c_void> = AtomicPtr::new(ptr::null_mut());
 
-/// The callback for events: prints the event, and requests no others.
+/// The callback for events. Prints the event, and does not register for more events.
 extern "C" fn fired(event: PVOID, context: PVOID) {
     // `WNODE_SINGLE_INSTANCE`: the size and the provider; after the 48-byte header, the offset of
     // the name, the index, and the offset and the size of the data.
@@ -118,7 +118,7 @@ fn fire(device: WDFDEVICE, instance: WDFWMIINSTANCE) {
     let_others_run();
 }
 
-/// Waits for a millisecond, in which the kernel's threads run.
+/// Waits for a millisecond, during which the kernel's threads run.
 fn let_others_run() {
     let mut time = LARGE_INTEGER { QuadPart: -10_000 };
     let _status = nt!(KeDelayExecutionThread, 0, 0, &raw mut time);

@@ -19,7 +19,7 @@ static DRIVER: AtomicPtr<wdk_sys::WDFDRIVER__> = AtomicPtr::new(ptr::null_mut())
 static OBJECT: AtomicPtr<wdk_sys::DEVICE_OBJECT> = AtomicPtr::new(ptr::null_mut());
 static DEVICE: AtomicPtr<wdk_sys::WDFDEVICE__> = AtomicPtr::new(ptr::null_mut());
 
-/// `WdfDeviceMiniportCreate`, which wdk-sys does not declare: it is in a separate header.
+/// `WdfDeviceMiniportCreate`. wdk-sys does not declare it, because it is in a separate header.
 type MiniportCreate = unsafe extern "C" fn(
     PWDF_DRIVER_GLOBALS,
     WDFDRIVER,
@@ -30,7 +30,7 @@ type MiniportCreate = unsafe extern "C" fn(
     *mut WDFDEVICE,
 ) -> NTSTATUS;
 
-/// `WdfDriverMiniportUnload`, which wdk-sys does not declare either.
+/// `WdfDriverMiniportUnload`. wdk-sys does not declare it either.
 type MiniportUnload = unsafe extern "C" fn(PWDF_DRIVER_GLOBALS, WDFDRIVER);
 
 /// Returns an entry of the framework's table as a function of the type `F`.
@@ -41,7 +41,7 @@ type MiniportUnload = unsafe extern "C" fn(PWDF_DRIVER_GLOBALS, WDFDRIVER);
 unsafe fn entry<F: Copy>(index: i32) -> F {
     // SAFETY: the stub stored the address of the framework's table before the driver's entry ran.
     let table = unsafe { wdk_sys::WdfFunctions };
-    // SAFETY: the table has all the functions of the headers.
+    // SAFETY: the table contains all functions in the headers.
     let function = unsafe { table.add(index.cast_unsigned() as usize) };
     // SAFETY: the caller guarantees the type, and a pointer to a function has the size of an entry.
     unsafe { *function.cast::<F>() }
@@ -82,7 +82,7 @@ fn create(driver: WDFDRIVER, object: PDEVICE_OBJECT) -> NTSTATUS {
         unsafe { entry(wdk_sys::_WDFFUNCENUM::WdfDeviceMiniportCreateTableIndex) };
     // SAFETY: the stub stored the globals before the driver's entry ran.
     let globals = unsafe { wdk_sys::WdfDriverGlobals };
-    // SAFETY: the handles are the framework's, and the result is a local.
+    // SAFETY: the framework issued the handles, and the result is a local.
     let status = unsafe {
         function(
             globals,
@@ -125,7 +125,7 @@ extern "C" fn unload(_driver: PDRIVER_OBJECT) {
         unsafe { entry(wdk_sys::_WDFFUNCENUM::WdfDriverMiniportUnloadTableIndex) };
     // SAFETY: the stub stored the globals before the driver's entry ran.
     let globals = unsafe { wdk_sys::WdfDriverGlobals };
-    // SAFETY: the driver object is the framework's, and this is the driver's end.
+    // SAFETY: the framework issued the driver object, and this is the driver's last call.
     unsafe { function(globals, DRIVER.load(Ordering::Relaxed)) };
     wdk::println!("miniport unloaded");
 }

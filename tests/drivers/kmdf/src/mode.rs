@@ -16,9 +16,9 @@ pub enum Mode {
     SerialPassive,
     /// The callbacks of each queue are synchronized.
     SerialQueues,
-    /// The driver sees IRPs before the framework.
+    /// The driver receives IRPs before the framework.
     Preprocess,
-    /// The driver sees requests in their senders' contexts.
+    /// The driver receives requests in their senders' contexts.
     Caller,
     /// The interrupt is handled at `PASSIVE_LEVEL`.
     PassiveInterrupt,
@@ -42,7 +42,7 @@ const MODES: [(&str, Mode); 7] = [
 
 static MODE: AtomicU8 = AtomicU8::new(0);
 
-/// Stores the mode with the service's name.
+/// Stores the mode that the service's name selects.
 pub fn choose(service: Service<'_>) {
     let mode = service.find(&MODES).copied().unwrap_or(Default);
     MODE.store(mode as u8, Ordering::Relaxed);

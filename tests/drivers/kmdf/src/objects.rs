@@ -21,7 +21,7 @@ use crate::{
 
 /// The request that the work item completes, or null.
 static WORK: AtomicPtr<wdk_sys::WDFREQUEST__> = AtomicPtr::new(ptr::null_mut());
-/// The objects whose callbacks print a letter; the first prints A.
+/// The objects whose callbacks print a letter. The first object's letter is A.
 static OBJECTS: [AtomicPtr<core::ffi::c_void>; 4] = [const { AtomicPtr::new(ptr::null_mut()) }; 4];
 
 /// Runs a command of this module. Completes the request of any other command with an error.

@@ -1,6 +1,6 @@
 //! The queues and the device controls.
 //!
-//! Reads go to a manual queue. Writes have their own sequential queue. Device controls come through
+//! Reads go to a manual queue. Writes have their own sequential queue. Device controls arrive in
 //! the default queue, which is parallel and power-managed.
 
 use core::{
@@ -25,9 +25,9 @@ use crate::{
 static MANUAL: AtomicPtr<wdk_sys::WDFQUEUE__> = AtomicPtr::new(ptr::null_mut());
 /// The queue of write requests.
 static WRITES: AtomicPtr<wdk_sys::WDFQUEUE__> = AtomicPtr::new(ptr::null_mut());
-/// The request that the driver keeps, or null.
+/// The driver's pending request, or null.
 static KEPT: AtomicPtr<wdk_sys::WDFREQUEST__> = AtomicPtr::new(ptr::null_mut());
-/// True if the kept request returns to its queue when the queue stops.
+/// True if the pending request returns to its queue when the queue stops.
 static GOES_BACK: AtomicBool = AtomicBool::new(false);
 
 const SUSPEND: ULONG = 1;
@@ -134,7 +134,7 @@ extern "C" fn canceled(request: WDFREQUEST) {
     complete(request, STATUS_CANCELLED);
 }
 
-/// Leaves the kept request incomplete, even though it was cancelled.
+/// Leaves the pending request incomplete, even though it was canceled.
 extern "C" fn canceled_and_kept(_request: WDFREQUEST) {
     wdk::println!("canceled and kept");
 }
@@ -228,7 +228,7 @@ extern "C" fn device_control(
     }
 }
 
-/// Runs the commands that use the kept request.
+/// Runs the commands that use the pending request.
 fn keep_or_release(queue: WDFQUEUE, request: WDFREQUEST, input: usize, code: ULONG) {
     let kept = KEPT.load(Ordering::Relaxed);
     match code {
@@ -314,7 +314,7 @@ fn find(request: WDFREQUEST) {
     }
 }
 
-/// Completes the kept write.
+/// Completes the pending write.
 extern "C" fn complete_from_timer(_timer: WDFTIMER) {
     wdk::println!("timer at {}", irql());
     let kept = KEPT.swap(ptr::null_mut(), Ordering::Relaxed);
@@ -323,7 +323,7 @@ extern "C" fn complete_from_timer(_timer: WDFTIMER) {
     }
 }
 
-/// Stops the queue of writes, which waits for the write that the driver keeps.
+/// Stops the queue of writes, and waits for the write that the driver has not completed.
 fn stop_and_wait(queue: WDFQUEUE, request: WDFREQUEST) {
     const FIVE_MILLISECONDS: i64 = 50_000;
     let mut config = sized!(WDF_TIMER_CONFIG { EvtTimerFunc: Some(complete_from_timer) });

@@ -1,5 +1,5 @@
-//! A request's data from its sender: the buffers of its IRP, the parameters of an open, and the
-//! buffers that another driver passes with `METHOD_NEITHER` and `METHOD_IN_DIRECT`.
+//! The data of a request that its sender determines: the buffers of its IRP, the parameters of an
+//! open, and the buffers that another driver passes with `METHOD_NEITHER` and `METHOD_IN_DIRECT`.
 
 use core::{
     ptr, slice,
@@ -25,12 +25,12 @@ const METHOD_NEITHER: ULONG = 3;
 /// The parameters of the last open: the access in the framework's parameters and in the IRP's, the
 /// options, and the attributes with the shared access.
 static OPENED: [AtomicU32; 4] = [const { AtomicU32::new(0) }; 4];
-/// The command that the completion of the driver's own request completes, or null.
+/// The command that is completed when the driver's own request completes, or null.
 static WAITING: AtomicPtr<wdk_sys::WDFREQUEST__> = AtomicPtr::new(ptr::null_mut());
 /// The output memory of the driver's own request, or null.
 static OUTPUT: AtomicPtr<wdk_sys::WDFMEMORY__> = AtomicPtr::new(ptr::null_mut());
 
-/// Runs a command of this module. Returns false if the command is not one of them.
+/// Runs a command of this module. Returns false if the command belongs to another module.
 pub fn device_control(device: WDFDEVICE, request: WDFREQUEST, code: ULONG) -> bool {
     match code {
         commands::OPENED => {
@@ -56,16 +56,16 @@ pub fn device_control(device: WDFDEVICE, request: WDFREQUEST, code: ULONG) -> bo
     true
 }
 
-/// Returns a request's IRP and its current stack location.
+/// Returns a request's IRP, and the IRP's current stack location.
 fn irp_of<'a>(request: WDFREQUEST) -> (&'a IRP, &'a IO_STACK_LOCATION) {
     let irp = wdf!(WdfRequestWdmGetIrp, request);
-    // SAFETY: the framework returns the IRP of the request, which lives as long.
+    // SAFETY: the framework returns the request's IRP, which exists as long as the request.
     let irp = unsafe { &*irp };
     // SAFETY: the tail of a request that a driver owns is its overlay.
     let overlay = unsafe { &irp.Tail.Overlay };
     // SAFETY: the request has a current stack location.
     let location = unsafe { overlay.__bindgen_anon_2.__bindgen_anon_1.CurrentStackLocation };
-    // SAFETY: likewise.
+    // SAFETY: as above.
     (irp, unsafe { &*location })
 }
 
@@ -93,13 +93,13 @@ pub fn note_open(request: WDFREQUEST) {
     }
 }
 
-/// Prints which buffers a request's IRP has, and whether its sender is the current thread.
+/// Prints which buffers a request's IRP contains, and whether its sender is the current thread.
 fn print_buffers(request: WDFREQUEST) {
     let (irp, location) = irp_of(request);
     // SAFETY: the request is a device control.
     let control = unsafe { location.Parameters.DeviceIoControl };
     let method = control.IoControlCode & METHOD_MASK;
-    // SAFETY: the IRP is not an associated one.
+    // SAFETY: the IRP is not an associated IRP.
     let system = unsafe { irp.AssociatedIrp.SystemBuffer };
     let mut output: PVOID = ptr::null_mut();
     let status = wdf!(WdfRequestRetrieveOutputBuffer, request, 1, &raw mut output, ptr::null_mut());
@@ -133,7 +133,7 @@ fn print_second(request: WDFREQUEST) {
         wdk::println!("second {status:x}");
         return;
     }
-    // SAFETY: the framework returned a buffer of this length, which nothing writes to.
+    // SAFETY: the framework returned a buffer of this length, and nothing writes to it.
     let bytes = unsafe { slice::from_raw_parts(buffer.cast::<u8>(), length) };
     let text = core::str::from_utf8(bytes).unwrap_or("?");
     wdk::println!("second {text}");
@@ -157,7 +157,7 @@ fn memory(bytes: &[u8]) -> WDFMEMORY {
     memory
 }
 
-/// Sends the driver's own request to its own device. Its completion completes the command.
+/// Sends a request of the driver to its own device. The request's completion completes the command.
 fn send_own(device: WDFDEVICE, request: WDFREQUEST, code: ULONG) {
     let mut target: WDFIOTARGET = ptr::null_mut();
     let _status = wdf!(WdfIoTargetCreate, device, WDF_NO_OBJECT_ATTRIBUTES, &raw mut target);
@@ -208,7 +208,7 @@ extern "C" fn completed(
     complete(WAITING.swap(ptr::null_mut(), Ordering::Relaxed), STATUS_SUCCESS);
 }
 
-/// Asks the framework to call the driver in the sender's context.
+/// Registers the callback that the framework calls in the sender's context.
 pub fn ask_for_callers(init: PWDFDEVICE_INIT) {
     wdf!(WdfDeviceInitSetIoInCallerContextCallback, init, Some(in_caller_context));
 }

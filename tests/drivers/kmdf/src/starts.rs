@@ -6,7 +6,7 @@ use core::sync::atomic::{AtomicUsize, Ordering};
 use etw_driver_support::Service;
 use wdk_sys::{NTSTATUS, STATUS_DEVICE_CONFIGURATION_ERROR, STATUS_SUCCESS};
 
-/// The services, with the step that fails for each.
+/// The services, and the step that fails for each.
 const SERVICES: [(&str, &str); 11] = [
     ("fail-prepare", "prepare_hardware"),
     ("fail-entry", "d0_entry"),
@@ -23,10 +23,10 @@ const SERVICES: [(&str, &str); 11] = [
 const OLD: &str = "old-headers";
 const CALLERS: &str = "callers";
 
-/// The number of the service in the list, or a larger number.
+/// The index of the selected service in the list, or a larger number.
 static SELECTED: AtomicUsize = AtomicUsize::new(usize::MAX);
 
-/// Selects the variant that the service name requests.
+/// Selects the variant that the service name specifies.
 pub fn select(service: Service<'_>) {
     let selected = SERVICES.iter().position(|(name, _)| service.is(name));
     SELECTED.store(selected.unwrap_or(usize::MAX), Ordering::Relaxed);
@@ -47,7 +47,7 @@ pub fn is_old() -> bool {
     selected().0 == OLD
 }
 
-/// Returns whether the driver asks to be called in the sender's context.
+/// Returns whether the driver registers a callback for the sender's context.
 pub fn has_callers() -> bool {
     selected().0 == CALLERS
 }

@@ -23,12 +23,12 @@ const CODE: ULONG = 0x0022_2000;
 
 /// The request that the driver sent last, or null.
 static SENT: AtomicPtr<wdk_sys::WDFREQUEST__> = AtomicPtr::new(ptr::null_mut());
-/// The command that the completion of the sent request completes, or null.
+/// The command that is completed when the sent request completes, or null.
 static WAITING: AtomicPtr<wdk_sys::WDFREQUEST__> = AtomicPtr::new(ptr::null_mut());
 /// The target that the driver opened last, or null.
 static TARGET: AtomicPtr<wdk_sys::WDFIOTARGET__> = AtomicPtr::new(ptr::null_mut());
 
-/// Runs a command of this module. Returns false if the command is not one of them.
+/// Runs a command of this module. Returns false if the command belongs to another module.
 pub fn device_control(device: WDFDEVICE, request: WDFREQUEST, code: ULONG) -> bool {
     match code {
         commands::TARGET => {
@@ -67,7 +67,7 @@ pub fn device_control(device: WDFDEVICE, request: WDFREQUEST, code: ULONG) -> bo
     true
 }
 
-/// Creates a target and opens it with the device's name.
+/// Creates a target, and opens it by the device's name.
 fn open(device: WDFDEVICE) -> WDFIOTARGET {
     let mut target: WDFIOTARGET = ptr::null_mut();
     let _status = wdf!(WdfIoTargetCreate, device, WDF_NO_OBJECT_ATTRIBUTES, &raw mut target);
@@ -84,7 +84,7 @@ fn open(device: WDFDEVICE) -> WDFIOTARGET {
     target
 }
 
-/// Opens the next lower device with its object, and sends it a control.
+/// Opens the next lower device by its object, and sends it a device control.
 fn open_object(device: WDFDEVICE) {
     let mut target: WDFIOTARGET = ptr::null_mut();
     let _status = wdf!(WdfIoTargetCreate, device, WDF_NO_OBJECT_ATTRIBUTES, &raw mut target);
@@ -179,7 +179,7 @@ fn synchronously(device: WDFDEVICE) {
     wdf!(WdfObjectDelete, target.cast());
 }
 
-/// Creates memory with these bytes.
+/// Creates a memory object with these bytes.
 fn memory(bytes: &[u8], parent: WDFREQUEST) -> WDFMEMORY {
     let mut memory: WDFMEMORY = ptr::null_mut();
     let mut buffer: PVOID = ptr::null_mut();
@@ -254,7 +254,7 @@ extern "C" fn completed(
     let parameters = unsafe { &*parameters };
     // SAFETY: the status is the member that completed requests have.
     let status: NTSTATUS = unsafe { parameters.IoStatus.__bindgen_anon_1.Status };
-    // SAFETY: the request is a device control, whose parameters these are.
+    // SAFETY: the request is a device control, which has these parameters.
     let control = unsafe { parameters.Parameters.Ioctl };
     let same = target == TARGET.load(Ordering::Relaxed);
     wdk::println!(

@@ -1,4 +1,5 @@
-//! Locks and lists that several threads use concurrently, and the mode of a request's thread.
+//! Locks and lists that several threads use concurrently, and the previous mode of a request's
+//! thread.
 
 use core::{
     cell::UnsafeCell,
@@ -19,7 +20,7 @@ use crate::{
     framework::{answer, complete},
 };
 
-/// The number of times that one command acquires each lock.
+/// The number of times that each command acquires each lock.
 const ROUNDS: usize = 60;
 /// The number of entries in the lists.
 const ENTRIES: usize = 8;
@@ -30,7 +31,7 @@ const KINDS: usize = 6;
 /// The state that the threads share.
 #[repr(C, align(16))]
 struct Shared {
-    /// The lists, each with a header of two words, and the entries, of two words each.
+    /// The lists, each with a header of two words.
     lists: [[u64; 2]; 2],
     entries: [[u64; 2]; ENTRIES],
     spin: KSPIN_LOCK,
@@ -43,26 +44,27 @@ struct Shared {
 
 struct Place(UnsafeCell<MaybeUninit<Shared>>);
 
-// SAFETY: the kernel's routines synchronize their use of it, which the threads test.
+// SAFETY: the kernel's routines synchronize the threads' use of it, which the tests verify.
 unsafe impl Sync for Place {}
 
 static SHARED: Place = Place(UnsafeCell::new(MaybeUninit::zeroed()));
 
 /// Counts that are incremented in several steps, each under its lock.
 static COUNTS: [AtomicU64; KINDS] = [const { AtomicU64::new(0) }; KINDS];
-/// 1 while a thread has the entry.
+/// Set to 1 while a thread has the entry.
 static IS_OUT: [AtomicU64; ENTRIES] = [const { AtomicU64::new(0) }; ENTRIES];
 /// The number of times that a thread took an entry that another thread already had.
 static TWICE: AtomicU64 = AtomicU64::new(0);
-/// The number of times that a thread sharing the resource saw its count change.
+/// The number of times that a thread that shared the resource saw its count change.
 static TORN: AtomicU64 = AtomicU64::new(0);
-/// The threads that take part in the removal, those that use the device, and the number of uses.
+/// The number of threads that take part in the removal, the number that use the device, and the
+/// number of uses.
 static PARTS: AtomicU64 = AtomicU64::new(0);
 static USERS: AtomicU64 = AtomicU64::new(0);
 static USES: AtomicU64 = AtomicU64::new(0);
-/// The number of uses when the removal was over.
+/// The number of uses when the removal was complete.
 static USES_AT_REMOVAL: AtomicU64 = AtomicU64::new(0);
-/// The number of users that the removal did not wait for.
+/// The number of users for which the removal did not wait.
 static LEFT_BEHIND: AtomicU64 = AtomicU64::new(0);
 
 /// Returns the address of a field of the shared state.
@@ -75,7 +77,7 @@ macro_rules! shared {
     };
 }
 
-/// Runs a command of this module. Returns false if the command is not one of them.
+/// Runs a command of this module. Returns false if the command belongs to another module.
 pub fn device_control(request: WDFREQUEST, code: ULONG) -> bool {
     match code {
         commands::PREPARE => {
@@ -96,7 +98,7 @@ pub fn device_control(request: WDFREQUEST, code: ULONG) -> bool {
             answer(request, &[spin, fast, mutex, semaphore, cancel, resource, twice, torn, left()]);
         }
         commands::REMOVE_TOGETHER => {
-            // The first thread removes the memory that the others use.
+            // The first thread removes the memory that the other threads use.
             if PARTS.fetch_add(1, Ordering::Relaxed) == 0 {
                 remove();
             } else {
@@ -126,7 +128,7 @@ fn number(count: &AtomicU64) -> u32 {
 fn prepare() {
     let fast: *mut FAST_MUTEX = shared!(fast);
     let count: *mut i32 = fast.wrapping_byte_add(offset_of!(FAST_MUTEX, Count)).cast();
-    // SAFETY: the memory is a static's, and no other thread uses it yet.
+    // SAFETY: the memory belongs to a static, and no other thread uses it yet.
     unsafe { count.write(1) };
     let event = fast.wrapping_byte_add(offset_of!(FAST_MUTEX, Event)).cast();
     nt!(KeInitializeEvent, event, _EVENT_TYPE::SynchronizationEvent, 0);
@@ -203,14 +205,14 @@ fn acquire_remove_lock(tag: usize) -> NTSTATUS {
     )
 }
 
-/// Uses the memory that the remove lock protects. Returns false if it is being removed.
+/// Uses the memory that the remove lock protects. Returns false if the memory is being removed.
 fn use_once() -> bool {
     let tag = PARTS.fetch_add(1, Ordering::Relaxed) as usize;
     if acquire_remove_lock(tag) != STATUS_SUCCESS {
         return false;
     }
     USERS.fetch_add(1, Ordering::Relaxed);
-    // The kernel may let another thread run.
+    // The kernel can let another thread run at this point.
     push(0, pop(0));
     USES.fetch_add(1, Ordering::Relaxed);
     USERS.fetch_sub(1, Ordering::Relaxed);
@@ -218,10 +220,10 @@ fn use_once() -> bool {
     true
 }
 
-/// Removes the memory that the others use, after their use has ended.
+/// Removes the memory that the other threads use, after they have stopped using it.
 fn remove() {
     while number(&USES) < 50 {
-        // The kernel may let another thread run.
+        // The kernel can let another thread run at this point.
         push(1, pop(0));
         push(0, pop(1));
     }
@@ -248,7 +250,7 @@ fn take_entry() {
         }
         let first: *mut u8 = shared!(entries);
         let number = (entry as usize - first as usize) / 16;
-        // No other thread can have this entry, because it is in no list; the test checks this.
+        // No other thread can have this entry, because it is in neither list; the test checks this.
         if IS_OUT[number].load(Ordering::Relaxed) != 0 {
             TWICE.fetch_add(1, Ordering::Relaxed);
         }

@@ -1,4 +1,4 @@
-//! Device controls that query the framework, and other small device controls.
+//! Device controls that query the framework, and other short device controls.
 
 use core::ptr;
 
@@ -13,7 +13,7 @@ use crate::{
     interrupts, mode,
 };
 
-/// Runs a command of this module. Returns false if the command is not one of them.
+/// Runs a command of this module. Returns false if the command belongs to another module.
 pub fn device_control(device: WDFDEVICE, request: WDFREQUEST, code: ULONG) -> bool {
     match code {
         commands::QUERIES => {
@@ -63,7 +63,7 @@ fn print_file(device: WDFDEVICE, request: WDFREQUEST) {
     let same = wdf!(WdfDeviceGetFileObject, device, object) == file;
     let other = wdf!(WdfDeviceGetFileObject, device, ptr::null_mut()).is_null();
     let process = wdf!(WdfFileObjectGetInitiatorProcessId, file);
-    // SAFETY: the framework returns the file's object, which lives as long.
+    // SAFETY: the framework returns the file's object, which exists as long as the file.
     let object = unsafe { &*object };
     let own = wdf!(WdfDeviceWdmGetDeviceObject, device);
     wdk::println!(

@@ -62,17 +62,17 @@ pub fn plain(ask: &Ask) -> Reply {
     reply
 }
 
-/// Returns the bytes of the id that a pointer from `EtwActivityIdControlKernel` refers to.
+/// Returns the bytes of the id to which a pointer from `EtwActivityIdControlKernel` points.
 fn bytes_behind(id: LPCGUID) -> [u8; 16] {
-    // SAFETY: the routine returns null or the address of the thread's id, which stays valid while
-    // this thread does not replace it.
+    // SAFETY: the routine returns null or the address of the thread's id, which stays valid until
+    // this thread replaces the id.
     unsafe { id.as_ref() }.map_or([0; 16], bytes_of)
 }
 
-/// Reads, sets and reads the thread's id with `EtwActivityIdControlKernel`, and restores it.
+/// Reads, sets and reads the thread's id with `EtwActivityIdControlKernel`, and restores the id.
 pub fn kernel(ask: &Ask) -> Reply {
     let mut reply = reply_from_here(ask.operation);
-    // Looking up a routine needs PASSIVE_LEVEL.
+    // Looking up a routine requires PASSIVE_LEVEL.
     let Some(control) = (system::irql() == 0).then(system::activity_id_control_kernel).flatten()
     else {
         reply.available = 0;
@@ -90,12 +90,12 @@ pub fn kernel(ask: &Ask) -> Reply {
     // SAFETY: the argument is a local.
     reply.statuses[2] = unsafe { control(GET_ID, &raw mut read) }.cast_unsigned();
     reply.guids[1] = bytes_behind(read);
-    // SAFETY: the pointer is the thread's previous one, or null for none.
+    // SAFETY: the pointer is the thread's previous pointer, or null if there was none.
     let _status = unsafe { control(SET_ID, &raw mut before) };
     reply
 }
 
-/// Sets the thread's id, writes an event without its own id, and restores the thread's id.
+/// Sets the thread's id, writes an event without an id, and restores the thread's id.
 pub fn implicit(ask: &Ask) -> Reply {
     let Some(handle) = registrations::handle(ask.slot) else {
         return registrations::refused(ask.operation);
@@ -123,7 +123,7 @@ pub fn implicit(ask: &Ask) -> Reply {
             // SAFETY: the id is static.
             reply.statuses[0] = unsafe { control(SET_ID, &raw mut set) }.cast_unsigned();
             reply.statuses[1] = write::one(handle, None);
-            // SAFETY: the pointer is the thread's previous one, or null for none.
+            // SAFETY: the pointer is the thread's previous pointer, or null if there was none.
             let _status = unsafe { control(SET_ID, &raw mut before) };
         }
         _ => return registrations::refused(ask.operation),

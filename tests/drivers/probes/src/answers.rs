@@ -1,4 +1,4 @@
-//! Performs operations, in any place.
+//! Performs operations, in any context.
 
 use etw_probes_interface::{Ask, Reply, operation};
 
@@ -19,7 +19,7 @@ const AT_PASSIVE_LEVEL: [u32; 7] = [
     operation::TIMER_STOP,
 ];
 
-/// Performs an operation in the current place. `bytes` follow the [`Ask`].
+/// Performs an operation in the current context. `bytes` are the bytes that follow the [`Ask`].
 pub fn answer(ask: &Ask, bytes: &[u8]) -> Reply {
     if AT_PASSIVE_LEVEL.contains(&ask.operation) && system::irql() != 0 {
         return registrations::refused(ask.operation);

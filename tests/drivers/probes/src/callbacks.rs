@@ -1,7 +1,7 @@
 //! The table of the enable callbacks that the driver has received.
 //!
-//! The callback takes no lock and allocates nothing: it takes the next slot of a fixed table, and
-//! writes atomics.
+//! The callback takes no lock and allocates nothing: it reserves the next slot of a fixed table,
+//! and writes atomics.
 
 use core::{
     ffi::c_void,
@@ -34,7 +34,7 @@ static PLACES: [Place; MAX_CALLBACKS] = [const { Place::new() }; MAX_CALLBACKS];
 /// The number of callbacks since the last reset.
 static COUNT: AtomicU32 = AtomicU32::new(0);
 
-/// Forgets all callbacks. No provider may be registered.
+/// Discards all recorded callbacks. No provider may be registered.
 pub fn forget() {
     for place in &PLACES {
         place.written.store(0, Ordering::Relaxed);
@@ -47,7 +47,7 @@ pub fn count() -> u32 {
     COUNT.load(Ordering::Acquire)
 }
 
-/// Copies the table to a buffer of zeros.
+/// Copies the table to a buffer that contains zeros.
 pub fn copy_to(table: &mut Callbacks) {
     table.version = etw_probes_interface::VERSION;
     table.count = count();

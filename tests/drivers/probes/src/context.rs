@@ -8,7 +8,7 @@ pub const fn check(status: NTSTATUS) -> Result<(), NTSTATUS> {
     if NT_SUCCESS(status) { Ok(()) } else { Err(status) }
 }
 
-/// Converts ASCII text to UTF-16 at compile time.
+/// Converts an ASCII string to UTF-16 at compile time.
 pub const fn utf16<const N: usize>(text: &str) -> [u16; N] {
     let bytes = text.as_bytes();
     assert!(bytes.len() == N, "the array must be as long as the text");

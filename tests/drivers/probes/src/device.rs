@@ -19,7 +19,7 @@ use crate::{
     timer,
 };
 
-/// Grants full access to the system and to administrators, and no access to others
+/// Grants full access to the system and to administrators, and no access to other users
 /// (`SDDL_DEVOBJ_SYS_ALL_ADM_ALL`).
 const SDDL: &[u16; 27] = &utf16("D:P(A;;GA;;;SY)(A;;GA;;;BA)");
 
@@ -38,7 +38,7 @@ pub extern "C" fn add(_driver: WDFDRIVER, init: PWDFDEVICE_INIT) -> NTSTATUS {
     match create(init, &mut is_created) {
         Ok(()) => STATUS_SUCCESS,
         Err(status) => {
-            // Otherwise, the device's cleanup callback does this.
+            // If the device was created, its cleanup callback does this.
             if !is_created {
                 EXISTS.store(false, Ordering::Release);
             }

@@ -11,7 +11,7 @@ use wdk_sys::{
 
 use crate::{answers, context::utf16, device, registrations, stored, system};
 
-/// The name of the value that makes the driver run probes in `DriverEntry`, in UTF-16.
+/// The name, in UTF-16, of the value that makes the driver run probes in `DriverEntry`.
 const VALUE: &[u16; ASK_IN_DRIVER_ENTRY.len()] = &utf16(ASK_IN_DRIVER_ENTRY);
 
 etw_driver_support::entry!(driver_entry);
@@ -35,7 +35,7 @@ fn driver_entry(driver: &mut DRIVER_OBJECT, service: Service<'_>) -> NTSTATUS {
 }
 
 /// Returns whether the service's parameters make the driver run probes in `DriverEntry`, and clears
-/// them for the next load.
+/// the value for the next load.
 fn is_to_ask(driver: WDFDRIVER) -> bool {
     let mut key: WDFKEY = ptr::null_mut();
     let status = wdf!(
@@ -61,10 +61,12 @@ fn is_to_ask(driver: WDFDRIVER) -> bool {
     is_cleared
 }
 
-/// Writes a key to the disk, if the kernel has the routine. Returns whether the write succeeded.
+/// Writes a key to the disk, if the kernel provides the routine. Returns whether the write
+/// succeeded.
 fn flush(key: WDFKEY) -> bool {
     let Some(flush) = system::flush_key() else {
-        // This is the stand-in kernel, whose registry does not outlive it.
+        // The stand-in kernel lacks the routine. Its registry ends with the kernel, so there is
+        // nothing to write.
         return true;
     };
     let handle = wdf!(WdfRegistryWdmGetHandle, key);

@@ -1,7 +1,7 @@
-//! A driver that probes undocumented behavior of ETW, as its client requests.
+//! A driver that probes undocumented behavior of ETW at its client's request.
 //!
-//! It calls ETW directly, because wdk-etw refuses some of the operations. Its device serves one
-//! request at a time: an operation and its answer (`etw-probes-interface`).
+//! It calls ETW directly, because wdk-etw refuses some of the operations. The driver's device
+//! serves one request at a time: an operation and its answer (`etw-probes-interface`).
 
 #![no_std]
 #![allow(

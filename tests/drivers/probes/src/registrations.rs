@@ -29,8 +29,8 @@ pub fn handle(slot: u32) -> Option<u64> {
     (handle != 0).then_some(handle)
 }
 
-/// Returns an answer that refuses an operation on a registration that does not exist, or that
-/// already exists.
+/// Returns an answer that refuses an operation because its registration does not exist or already
+/// exists.
 pub fn refused(operation: u32) -> Reply {
     let mut reply = reply_from_here(operation);
     reply.available = 0;
@@ -104,7 +104,7 @@ pub fn set_information(ask: &Ask, bytes: &[u8]) -> Reply {
         pointer::DANGLING => (ptr::without_provenance_mut(1), 0),
         _ => return refused(ask.operation),
     };
-    // The driver must not make the kernel read memory beyond the bytes.
+    // The driver must not make the kernel read memory beyond the bytes of the request.
     if length > limit {
         return refused(ask.operation);
     }

@@ -78,7 +78,7 @@ fn complete(request: WDFREQUEST, result: Result<usize, NTSTATUS>) {
     wdf!(WdfRequestCompleteWithInformation, request, status, information as u64,);
 }
 
-/// The buffer of a request, which input and output share.
+/// The buffer of a request. Input and output share it.
 struct Buffer {
     address: *mut u8,
     input: usize,
@@ -108,8 +108,8 @@ impl Buffer {
     }
 
     const fn input(&self) -> &[u8] {
-        // SAFETY: the system's buffer has this many bytes of input, and nothing writes to it while
-        // the request is not completed, except `put`, which takes the buffer.
+        // SAFETY: the system's buffer has `self.input` bytes of input, and until the request is
+        // completed, only `put`, which consumes the buffer, writes to it.
         unsafe { slice::from_raw_parts(self.address, self.input) }
     }
 
@@ -118,8 +118,8 @@ impl Buffer {
         if bytes.len() > self.output {
             return Err(STATUS_BUFFER_TOO_SMALL);
         }
-        // SAFETY: the system's buffer has at least this many bytes of output, and `bytes` is not in
-        // it.
+        // SAFETY: the system's buffer has at least `bytes.len()` bytes of output, and does not
+        // overlap `bytes`.
         unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), self.address, bytes.len()) };
         Ok(bytes.len())
     }
@@ -132,7 +132,7 @@ fn ask_of(request: WDFREQUEST) -> Result<(Buffer, Ask), NTSTATUS> {
     Ok((buffer, ask))
 }
 
-/// Performs a request's operation in the current place.
+/// Performs a request's operation in the current context.
 fn answer_here(request: WDFREQUEST) -> Result<usize, NTSTATUS> {
     let (buffer, ask) = ask_of(request)?;
     let behind = buffer.input().get(size_of::<Ask>()..).unwrap_or_default();
@@ -140,7 +140,7 @@ fn answer_here(request: WDFREQUEST) -> Result<usize, NTSTATUS> {
     buffer.put(reply.as_bytes())
 }
 
-/// Answers the pending request in the current place, and completes it. IRQL: `DISPATCH_LEVEL` or
+/// Answers the pending request in the current context, and completes it. IRQL: `DISPATCH_LEVEL` or
 /// below.
 fn answer_pending() {
     let request = PENDING.swap(ptr::null_mut(), Ordering::AcqRel);
@@ -170,8 +170,8 @@ fn answer_raised(request: WDFREQUEST) -> Result<usize, NTSTATUS> {
     at_irql(DISPATCH_LEVEL, || answer_here(request))
 }
 
-/// Passes a request to the place that its [`Ask`] names. Returns the result, or `None` if that
-/// place completes the request.
+/// Passes a request to the context that its [`Ask`] specifies. Returns the result, or `None` if the
+/// request is completed in that context.
 fn place(request: WDFREQUEST) -> Result<Option<usize>, NTSTATUS> {
     let (buffer, ask) = ask_of(request)?;
     match ask.place {
@@ -197,7 +197,7 @@ fn place(request: WDFREQUEST) -> Result<Option<usize>, NTSTATUS> {
                 Ok(()) => Ok(None),
                 Err(status) => {
                     PENDING.store(ptr::null_mut(), Ordering::Release);
-                    // The place does not exist here, which is also an answer.
+                    // The context does not exist on this system, which is also an answer.
                     let mut reply = Reply::new(ask.operation);
                     reply.available = 0;
                     reply.statuses[7] = status.cast_unsigned();
@@ -209,10 +209,10 @@ fn place(request: WDFREQUEST) -> Result<Option<usize>, NTSTATUS> {
     }
 }
 
-/// Returns the table of callbacks in a request's buffer.
+/// Stores the table of callbacks in a request's buffer.
 fn callbacks(request: WDFREQUEST) -> Result<usize, NTSTATUS> {
     let buffer = Buffer::of(request, 0, size_of::<Callbacks>())?;
-    // SAFETY: the system's buffer has this many bytes of output, and nothing else uses it.
+    // SAFETY: the system's buffer has room for a `Callbacks`, and nothing else uses it.
     let bytes = unsafe { slice::from_raw_parts_mut(buffer.address, size_of::<Callbacks>()) };
     bytes.fill(0);
     // The system's buffer is aligned for any structure.

@@ -1,4 +1,4 @@
-//! Facts about the current call, and routines that some kernels lack.
+//! Properties of the current call, and routines that some kernels lack.
 
 use core::{ffi::c_void, mem, ptr};
 
@@ -26,10 +26,10 @@ pub type CreateSystemThread = unsafe extern "C" fn(
 /// `PsTerminateSystemThread`.
 pub type TerminateSystemThread = unsafe extern "C" fn(NTSTATUS) -> NTSTATUS;
 
-/// `ZwClose` and `ZwFlushKey`, which take a handle.
+/// `ZwClose` and `ZwFlushKey`. Both have a handle as their parameter.
 pub type Close = unsafe extern "C" fn(HANDLE) -> NTSTATUS;
 
-/// The activity id to set. `EtwActivityIdControlKernel` may keep the pointer.
+/// The activity id to set. `EtwActivityIdControlKernel` can keep the pointer.
 pub static SET: GUID = guid(ACTIVITY);
 
 /// Returns whether the kernel has a routine of [`known`].
@@ -89,7 +89,7 @@ fn process() -> u32 {
     nt!(PsGetCurrentProcessId).addr() as u32
 }
 
-/// Returns an answer without results, from the current place.
+/// Returns an answer without results, from the current context.
 pub fn reply_from_here(operation: u32) -> Reply {
     Reply { irql: u32::from(irql()), process: process(), thread: thread(), ..Reply::new(operation) }
 }

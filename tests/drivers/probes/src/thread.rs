@@ -9,8 +9,8 @@ use wdk_sys::{
 
 use crate::{context::check, system};
 
-/// Starts a system thread, which keeps this object's driver loaded. The routine calls [`end`] last.
-/// IRQL: `PASSIVE_LEVEL`.
+/// Starts a system thread, which keeps this object's driver loaded. The routine must call [`end`]
+/// last. IRQL: `PASSIVE_LEVEL`.
 pub fn start(
     driver: *mut DRIVER_OBJECT,
     routine: unsafe extern "C" fn(PVOID),
@@ -22,7 +22,7 @@ pub fn start(
     else {
         return Err(STATUS_NOT_SUPPORTED);
     };
-    // The handle belongs to the system, not to the process of the request.
+    // The handle belongs to the system, not to the requesting process.
     let mut attributes = OBJECT_ATTRIBUTES {
         Length: size_of::<OBJECT_ATTRIBUTES>() as u32,
         Attributes: OBJ_KERNEL_HANDLE,
@@ -30,7 +30,7 @@ pub fn start(
     };
     let attributes: *mut OBJECT_ATTRIBUTES = &raw mut attributes;
     let mut thread: HANDLE = ptr::null_mut();
-    // SAFETY: the driver object is this driver's, which the thread keeps loaded, and the
+    // SAFETY: the driver object is this driver's, and the thread keeps the driver loaded. The
     // out-parameter is a local.
     let status = unsafe {
         create(
@@ -54,7 +54,7 @@ pub fn start(
 /// Ends the current thread, which [`start`] has started.
 pub fn end() {
     if let Some(terminate) = system::terminate_system_thread() {
-        // SAFETY: this thread was created by this driver.
+        // SAFETY: this driver created this thread.
         let _status = unsafe { terminate(0) };
     }
 }

@@ -1,4 +1,4 @@
-//! The periodic timer, and the times at which it ticked.
+//! The periodic timer, and the times of its ticks.
 
 use core::{
     ptr,
@@ -32,7 +32,7 @@ pub fn create(device: WDFDEVICE) -> Result<(), NTSTATUS> {
     let mut config = sized!(WDF_TIMER_CONFIG {
         EvtTimerFunc: Some(tick),
         Period: TIMER_PERIOD_MS,
-        // The callback only uses atomics, so it needs no lock of the device.
+        // The callback uses only atomics, so it does not need the device's lock.
         AutomaticSerialization: 0
     });
     let mut attributes = attributes(device.cast());
@@ -55,7 +55,7 @@ pub fn start(ask: &Ask) -> Reply {
     reply_from_here(ask.operation)
 }
 
-/// Stops the timer and returns the times of its ticks. IRQL: `PASSIVE_LEVEL`.
+/// Stops the timer, and returns the times of its ticks. IRQL: `PASSIVE_LEVEL`.
 pub fn stop(ask: &Ask) -> Reply {
     let timer = TIMER.load(Ordering::Acquire);
     let _was_running = wdf!(WdfTimerStop, timer, 1);
@@ -76,7 +76,7 @@ pub fn stop(ask: &Ask) -> Reply {
     reply
 }
 
-/// `EvtTimerFunc`, at `DISPATCH_LEVEL`. One tick runs at a time.
+/// `EvtTimerFunc`, at `DISPATCH_LEVEL`. Only one tick runs at a time.
 extern "C" fn tick(_timer: WDFTIMER) {
     let now = counter();
     if TICKS.fetch_add(1, Ordering::AcqRel) == 0 {

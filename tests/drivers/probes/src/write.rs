@@ -14,11 +14,11 @@ use crate::{
 /// The contents of payloads.
 static PAYLOAD: [u8; 4096] = [0x5A; 4096];
 
-/// The maximum number of data descriptors of this driver's events: those of the largest payload,
-/// one for metadata and one of an unknown type.
+/// The maximum number of data descriptors in this driver's events: the descriptors for the largest
+/// payload, one for metadata, and one of an unknown type.
 const MAX_DESCRIPTORS: usize = MAX_PAYLOAD as usize / PAYLOAD.len() + 3;
 
-/// The type of the data descriptor that holds event metadata.
+/// The type of the data descriptor that contains event metadata.
 const EVENT_METADATA: u8 = 1;
 /// An undefined type of data descriptors.
 const UNKNOWN_TYPE: u8 = 9;

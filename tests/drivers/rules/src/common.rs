@@ -9,10 +9,10 @@ use wdk_sys::{GUID, WDF_NO_OBJECT_ATTRIBUTES, WDFSPINLOCK};
 pub static PROVIDER: GUID =
     guid(0x7c1a_1b2e, 0x0e5f, 0x4b7c, [0x9c, 0x62, 0x5d, 0x0a, 0x7a, 0x3f, 0x10, 0xc4]);
 
-/// A service's name, and the function that the driver runs for it.
+/// A service's name, and the function that the driver runs for the service.
 pub type Run = (&'static str, fn());
 
-/// `Leak`, as a debugger shows it.
+/// The tag `Leak`, as a debugger displays it.
 pub const TAG: u32 = u32::from_le_bytes(*b"Leak");
 
 /// Creates a spin lock. Returns null if there is not enough memory.

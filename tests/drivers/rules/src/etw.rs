@@ -31,10 +31,10 @@ const CREATE_SET_ID: u32 = 5;
 
 /// The registration; the driver unregisters it when it is unloaded.
 static HANDLE: AtomicU64 = AtomicU64::new(0);
-/// A pointer that an enable callback keeps, although it must not.
+/// A pointer that an enable callback keeps, although enable callbacks must not.
 static KEPT: AtomicPtr<u8> = AtomicPtr::new(ptr::null_mut());
 
-/// The activity id of those events that have one.
+/// The activity id of the events that have an activity id.
 const ACTIVITY: GUID = guid(0x1234_5678, 1, 2, [3; 8]);
 
 /// `EVENT_DATA_DESCRIPTOR`, with plain fields.
@@ -49,7 +49,7 @@ struct DataDescriptor {
 }
 
 impl DataDescriptor {
-    /// Returns a descriptor of data at an address.
+    /// Returns a descriptor for data at an address.
     fn at<T>(pointer: *const T, size: usize) -> Self {
         Self {
             pointer: pointer.addr() as u64,
@@ -89,7 +89,7 @@ impl Rest {
     }
 }
 
-/// Writes an event with a number of data descriptors at an address.
+/// Writes an event with a number of data descriptors that start at an address.
 fn write_at(
     event: *const EVENT_DESCRIPTOR,
     rest: &Rest,
@@ -129,8 +129,8 @@ fn registered() -> REGHANDLE {
     register(Some(quiet))
 }
 
-/// Registers the provider, writes events with their numbers, as one byte each and at most 255, and
-/// prints a line.
+/// Registers the provider, writes events whose data are their numbers, as one byte of at most 255,
+/// and prints a line.
 pub fn write_events_and_print(count: u32) {
     let handle = registered();
     for number in 0..count {
@@ -224,7 +224,7 @@ callback! {
     /// V06.
     fn unregisters_itself(_call) {
         unregister();
-        // Keeps the call above a call with a return address, instead of a tail call.
+        // This keeps the call above a call with a return address, rather than a tail call.
         black_box(0);
     }
 }
@@ -252,7 +252,7 @@ callback! {
     }
 }
 
-/// The wait lock that [`takes_a_lock`] takes.
+/// The wait lock that [`takes_a_lock`] acquires.
 static LOCK: AtomicPtr<c_void> = AtomicPtr::new(ptr::null_mut());
 
 fn hold(lock: WDFWAITLOCK) {
@@ -457,13 +457,13 @@ fn sets_large_traits() {
     let mut traits = [0x61_u8; 300];
     traits[..2].copy_from_slice(&300_u16.to_le_bytes());
     traits[2..4].copy_from_slice(b"P\0");
-    // A trait of type 200 fills the rest.
+    // A trait of type 200 fills the remaining bytes.
     traits[4..6].copy_from_slice(&296_u16.to_le_bytes());
     traits[6] = 200;
     set(registered(), SET_TRAITS, &traits);
 }
 
-/// Sets traits that contain one trait of a given type.
+/// Sets traits that contain one trait of this type.
 fn sets_a_trait(kind: u8) {
     let traits = [9, 0, b'P', 0, 5, 0, kind, 1, 2];
     set(registered(), SET_TRAITS, &traits);
@@ -489,12 +489,12 @@ fn descriptor_with(change: impl FnOnce(&mut DataDescriptor)) {
     writes(&[descriptor]);
 }
 
-/// Returns the data descriptor of the event metadata.
+/// Returns the data descriptor for the event metadata.
 fn described() -> DataDescriptor {
     DataDescriptor::of(&METADATA).of_kind(1)
 }
 
-/// Registers with traits and writes an event with these data descriptors.
+/// Registers with traits, and writes an event with these data descriptors.
 fn write_self_describing(descriptors: &[DataDescriptor]) {
     let handle = registered();
     set(handle, SET_TRAITS, &TRAITS);
@@ -518,7 +518,7 @@ fn writes_from_freed_pool() {
     writes(&[DataDescriptor::at(block, 8)]);
 }
 
-/// Returns the address of a local variable, which dangles once the function has returned.
+/// Returns the address of a local variable, which dangles after the function has returned.
 #[inline(never)]
 fn address_of_a_local() -> *const u8 {
     let local = black_box([9_u8; 256]);
@@ -589,7 +589,7 @@ fn takes_the_old_activity() {
 }
 
 /// Writes events like the macros of TraceLoggingProvider.h in a driver: without an activity id at
-/// any IRQL, and without a keyword or with level 0 unless the author specifies them.
+/// any IRQL, and without a keyword or with level 0 unless the author specifies a keyword or level.
 fn writes_as_tracelogging() {
     let handle = registered();
     set(handle, SET_TRAITS, &TRAITS);
@@ -607,7 +607,7 @@ fn writes_as_tracelogging() {
     }
 }
 
-/// A second provider, which shows the driver's reaction to notifications.
+/// A second provider, whose events show the driver's reaction to notifications.
 static PROMPT: GUID =
     guid(0x5b9c_2f60, 0x37d1, 0x4e0a, [0x8e, 0x11, 0x90, 0x3a, 0x4c, 0x55, 0x1f, 0x02]);
 /// The registration of the second provider.
@@ -619,7 +619,7 @@ static STATE: AtomicU64 = AtomicU64::new(0);
 static WRONG: AtomicU64 = AtomicU64::new(0);
 
 callback! {
-    /// An enable callback that keeps state, in one of several wrong ways.
+    /// An enable callback that stores state, in one of several wrong ways.
     fn keeps_state(call) {
         let before = STATE.load(Ordering::Relaxed);
         let wrong = WRONG.load(Ordering::Relaxed);

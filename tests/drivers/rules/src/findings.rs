@@ -1,7 +1,7 @@
 //! Bugs whose reports must name the line with the bug.
 //!
-//! Each line with a bug ends with the comment `BUG:` and the service's name, with which the tests
-//! find it.
+//! Each line with a bug ends with the comment `BUG:` and the service's name, so that the tests find
+//! the line.
 
 use alloc::boxed::Box;
 use core::{
@@ -98,7 +98,7 @@ fn write_from_user_space() {
     let mut data = [0x1_0000_u64, 8];
     let data = data.as_mut_ptr().cast();
     let none = ptr::null();
-    // The data is at a user-mode address.
+    // The data are at a user-mode address.
     let written = nt!(EtwWriteEx, handle, &raw const event, 0, 0, none, none, 1, data); // BUG: user-pointer
     black_box((status, written));
     let _status = nt!(EtwUnregister, handle);
@@ -146,13 +146,13 @@ fn overrun() {
     nt!(ExFreePool, block.cast());
 }
 
-/// The depth that the recursion has reached.
+/// The depth of the recursion.
 static DEPTH: AtomicU64 = AtomicU64::new(0);
 
 #[inline(never)]
 fn overflow_the_stack() {
     fn deeper(depth: u64) -> u64 {
-        // When a frame does not fit, less than the last KiB of the stack is left.
+        // When a frame does not fit, less than 1 KiB of the stack is left.
         let frame = MaybeUninit::<[u64; 100]>::uninit();
         let below = if depth == 0 { 0 } else { deeper(depth + 1) }; // BUG: stack-overflow
         below + black_box(&frame).as_ptr().addr() as u64
@@ -184,10 +184,10 @@ fn raise_after_a_lock() {
     black_box(before);
 }
 
-/// Writes over its own frame, its return address and the frames of its callers, and returns.
+/// Overwrites its own frame, its return address and its callers' frames, and returns.
 #[inline(never)]
 fn smash_the_stack() {
-    // SAFETY: violated on purpose: the frames are not only this function's.
+    // SAFETY: violated on purpose: the writes also overwrite the callers' frames.
     unsafe {
         asm!(
             "mov rax, 0x4141414141",
@@ -217,7 +217,7 @@ fn write_to_no_address_at_dispatch() {
     write_to_no_address();
 }
 
-/// Reads a processor register, which a driver may do.
+/// Reads a processor register, which a driver is allowed to do.
 #[inline(never)]
 fn read_a_control_register() {
     let value: u64;
@@ -231,7 +231,7 @@ fn read_a_control_register() {
 fn kill_after_a_box() {
     #[inline(never)]
     fn nested() {
-        // The size differs from other functions', because the linker merges equal functions.
+        // The size differs from other functions' sizes, because the linker merges equal functions.
         let kept = Box::new(black_box([7_u64; 24])); // BUG: kill-after-box
         black_box(Box::leak(kept));
     }
@@ -243,7 +243,7 @@ fn kill_after_a_box() {
 fn bugcheck_in_a_large_frame() {
     let frame = MaybeUninit::<[u8; 10 << 10]>::uninit();
     let start: *mut u8 = black_box(frame.as_ptr().cast_mut().cast());
-    // SAFETY: the byte is the frame's first.
+    // SAFETY: the byte is the first of the frame.
     unsafe { start.write_volatile(1) };
     // SAFETY: violated on purpose: the address is null.
     let byte = unsafe { ptr::null::<u8>().read_volatile() };
@@ -266,7 +266,7 @@ fn leak_after_many_events() {
 /// Set if the unload routine has a bug.
 static FAULT_IN_UNLOAD: AtomicBool = AtomicBool::new(false);
 
-/// Runs the unload routine's bug, if the service is named after it.
+/// Runs the unload routine's bug, if the service is named after this bug.
 pub fn unload() {
     if FAULT_IN_UNLOAD.load(Ordering::Relaxed) {
         // SAFETY: violated on purpose: the address is null.

@@ -1,8 +1,8 @@
-//! A driver that behaves correctly or wrongly as its service name requests.
+//! A driver that behaves correctly or incorrectly, depending on its service name.
 //!
-//! Tests load it under the name of a fault and check that the stand-in kernel's verifier reports
-//! it, or under the name of an observation and check the output. It calls ETW directly, because
-//! wdk-etw does not let a driver make these mistakes.
+//! Tests load it under the name of a fault, and check that the stand-in kernel's verifier reports
+//! the fault, or under the name of an observation, and check the output. The driver calls ETW
+//! directly, because wdk-etw prevents these mistakes.
 
 #![no_std]
 #![allow(
@@ -54,7 +54,7 @@ fn driver_entry(driver: &mut DRIVER_OBJECT, service: Service<'_>) -> NTSTATUS {
 }
 
 const SERVICES: &[Run] = &[
-    // The report must name this function, which a tail call would omit.
+    // The report must name this function. A tail call would omit the function.
     ("leaked-pool", || {
         core::hint::black_box(allocate());
     }),
@@ -92,7 +92,7 @@ fn after_events(run: fn()) {
     run();
 }
 
-/// Allocates a block of pool.
+/// Allocates a pool block.
 fn allocate() -> *mut core::ffi::c_void {
     nt!(ExAllocatePool2, POOL_FLAG_NON_PAGED, 64, TAG)
 }
@@ -208,7 +208,7 @@ fn illegal() {
     unsafe { core::arch::asm!("ud2") };
 }
 
-/// Ends the process with a Linux system call, whose number no Windows code would use.
+/// Ends the process with a Linux system call whose number Windows code would not use.
 #[inline(never)]
 fn exit() {
     allocate();
@@ -223,13 +223,13 @@ fn kill() {
     end_process();
 }
 
-/// Overwrites the memory around the thread's control block, which belongs to the test program.
+/// Overwrites the memory around the thread's control block. The memory belongs to the test program.
 #[inline(never)]
 fn corrupt() {
     let block: u64;
     // SAFETY: in the program's threads, the control block begins with its own address.
     unsafe { core::arch::asm!("mov {}, fs:[0]", out(reg) block) };
-    // The block and the program's thread-local variables below it.
+    // The range contains the block, and the program's thread-local variables below it.
     for word in 0..320_u64 {
         let at = block.wrapping_add(64).wrapping_sub(word.wrapping_mul(8));
         // SAFETY: violated on purpose: this is the fault.
@@ -254,15 +254,15 @@ const LARGE: usize = 8 << 10;
 /// A size of local variables, in bytes, that exceeds a kernel stack.
 const BEYOND_THE_STACK: usize = 1 << 20;
 
-/// Has local variables of a given size and uses only the first and the last byte.
+/// Has local variables of this size, and uses only the first and the last byte.
 #[inline(never)]
 fn use_a_frame<const SIZE: usize>() -> u64 {
     let mut frame = MaybeUninit::<[u8; SIZE]>::uninit();
     let start: *mut u8 = core::hint::black_box(frame.as_mut_ptr().cast());
     let end = start.wrapping_add(SIZE - 1);
-    // SAFETY: the byte is the frame's first.
+    // SAFETY: the byte is the first of the frame.
     unsafe { start.write_volatile(1) };
-    // SAFETY: the byte is the frame's last.
+    // SAFETY: the byte is the last of the frame.
     unsafe { end.write_volatile(2) };
     // SAFETY: the byte was written above.
     let first = unsafe { start.read_volatile() };

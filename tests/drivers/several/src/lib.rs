@@ -25,7 +25,7 @@ use crate::devices::provider::Arrival;
 etw_driver_support::entry!(driver_entry);
 
 fn driver_entry(driver: &mut DRIVER_OBJECT, service: Service<'_>) -> NTSTATUS {
-    // SAFETY: `unload` unregisters the providers, and so does this function if it fails.
+    // SAFETY: `unload` unregisters the providers. This function also unregisters them if it fails.
     report(unsafe { trace::provider::register() });
     // SAFETY: as above.
     report(unsafe { devices::provider::register() });

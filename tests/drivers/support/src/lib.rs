@@ -63,7 +63,7 @@ macro_rules! wdf {
 #[macro_export]
 macro_rules! nt {
     ($name:ident $(, $argument:expr)* $(,)?) => {{
-        // SAFETY: pointers are the system's, or refer to driver memory that outlives the call's
+        // SAFETY: pointers come from the system, or refer to driver memory that outlives the call's
         // effects. Wrong calls are faults that a test expects.
         #[allow(clippy::macro_metavars_in_unsafe, reason = "arguments are values without unsafe code")]
         unsafe { ::wdk_sys::ntddk::$name($($argument),*) }
@@ -79,7 +79,7 @@ macro_rules! sized {
     }};
 }
 
-/// Returns from the function with a status unless it is a success.
+/// Returns from the function with a status unless the status is a success.
 #[macro_export]
 macro_rules! check {
     ($status:expr) => {
@@ -90,18 +90,18 @@ macro_rules! check {
     };
 }
 
-/// The service under which the system started the driver. Its name selects what the driver does.
+/// The service under which the system started the driver. Its name selects the driver's behavior.
 #[derive(Clone, Copy)]
 pub struct Service<'a> {
     path: &'a UNICODE_STRING,
 }
 
 impl<'a> Service<'a> {
-    /// Returns the service of a registry path.
+    /// Returns the service with this registry path.
     ///
     /// # Safety
     ///
-    /// `path` must be that of the driver's key.
+    /// `path` must be the path of the driver's key.
     #[must_use]
     pub const unsafe fn of(path: PCUNICODE_STRING) -> Self {
         // SAFETY: the caller guarantees that the path is valid.
@@ -121,7 +121,7 @@ impl<'a> Service<'a> {
         unsafe { slice::from_raw_parts(self.path.Buffer, self.path.Length as usize / 2) }
     }
 
-    /// Returns true if the service has this name.
+    /// Returns true if this is the service's name.
     #[must_use]
     pub fn is(self, name: &str) -> bool {
         let mut units = self.units().iter().rev();
@@ -129,7 +129,7 @@ impl<'a> Service<'a> {
             && units.next() == Some(&u16::from(b'\\'))
     }
 
-    /// Returns the entry of a table for the service's name.
+    /// Returns the table's entry for the service's name.
     #[must_use]
     pub fn find<'t, T>(self, table: &'t [(&str, T)]) -> Option<&'t T> {
         table.iter().find(|(name, _)| self.is(name)).map(|(_, entry)| entry)
@@ -155,7 +155,7 @@ pub fn create_driver(
     wdf!(WdfDriverCreate, driver, service.path(), WDF_NO_OBJECT_ATTRIBUTES, &raw mut config, handle,)
 }
 
-/// Returns default attributes of an object with a parent, like `WDF_OBJECT_ATTRIBUTES_INIT`.
+/// Returns default attributes for an object with this parent, like `WDF_OBJECT_ATTRIBUTES_INIT`.
 #[must_use]
 pub fn attributes(parent: WDFOBJECT) -> WDF_OBJECT_ATTRIBUTES {
     sized!(WDF_OBJECT_ATTRIBUTES {
@@ -199,7 +199,7 @@ pub const fn guid(first: u32, second: u16, third: u16, rest: [u8; 8]) -> GUID {
     GUID { Data1: first, Data2: second, Data3: third, Data4: rest }
 }
 
-/// Converts ASCII text to UTF-16.
+/// Converts an ASCII string to UTF-16.
 #[must_use]
 pub const fn utf16<const N: usize>(text: &[u8; N]) -> [u16; N] {
     let mut units = [0; N];
@@ -211,7 +211,7 @@ pub const fn utf16<const N: usize>(text: &[u8; N]) -> [u16; N] {
     units
 }
 
-/// Returns a `UNICODE_STRING` of static text.
+/// Returns a `UNICODE_STRING` for a static string.
 #[must_use]
 pub const fn counted(text: &'static [u16]) -> UNICODE_STRING {
     let length = size_of_val(text) as u16;

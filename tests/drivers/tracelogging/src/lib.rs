@@ -1,6 +1,6 @@
 //! A driver that traces with the published crate `tracelogging` in kernel mode.
 //!
-//! Tests of the stand-in kernel check that a third-party provider causes no diagnostic, and that
+//! Tests of the stand-in kernel check that a third-party provider causes no diagnostics, and that
 //! each of the crate's field types is decoded.
 
 #![no_std]

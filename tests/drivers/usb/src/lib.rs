@@ -1,4 +1,5 @@
-//! A driver of a USB device: it selects the device's configuration and reads from its first pipe.
+//! A driver of a USB device. It selects the device's configuration, and reads from the device's
+//! first pipe.
 //!
 //! Tests check that the driver compiles without the WDK, and that the stand-in kernel names the
 //! routines that it does not provide.
@@ -57,7 +58,7 @@ extern "C" fn prepare_hardware(
     ));
     let mut descriptor = USB_DEVICE_DESCRIPTOR::default();
     wdf!(WdfUsbTargetDeviceGetDeviceDescriptor, target, &raw mut descriptor);
-    // Copies the fields, because the descriptor is packed.
+    // The fields are copied, because the descriptor is packed.
     let (vendor, product) = (descriptor.idVendor, descriptor.idProduct);
     wdk::println!("device {vendor:04x}:{product:04x}");
     check!(find_interface(device, target));
@@ -67,7 +68,7 @@ extern "C" fn prepare_hardware(
     check!(wdf!(
         WdfUsbTargetDeviceSelectConfig, target, WDF_NO_OBJECT_ATTRIBUTES, &raw mut parameters
     ));
-    // SAFETY: the framework fills the member that belongs to the type.
+    // SAFETY: the framework fills in the member that belongs to the type.
     let interface = unsafe { parameters.Types.SingleInterface.ConfiguredUsbInterface };
     if wdf!(WdfUsbInterfaceGetNumConfiguredPipes, interface) == 0 {
         return STATUS_DEVICE_CONFIGURATION_ERROR;
@@ -81,7 +82,7 @@ extern "C" fn prepare_hardware(
     wdf!(WdfUsbTargetPipeConfigContinuousReader, pipe, &raw mut reader)
 }
 
-/// Fails if the device's configuration has no interface 0.
+/// Fails if the device's configuration does not contain interface 0.
 fn find_interface(device: WDFDEVICE, target: WDFUSBDEVICE) -> NTSTATUS {
     let mut length: USHORT = 0;
     // The call without a buffer fails, and returns the required length.

@@ -28,7 +28,7 @@ pub struct Extension {
     pub lower: *mut DEVICE_OBJECT,
     /// The physical device.
     pub physical: *mut DEVICE_OBJECT,
-    /// The link to the device's interface; a filter has none.
+    /// The link to the device's interface. A filter has no link.
     pub link: UNICODE_STRING,
     /// The numbers of requests by minor function.
     pub counts: [u8; MINORS],
@@ -36,7 +36,7 @@ pub struct Extension {
     pub states: [u8; 8],
     /// The lock that keeps the device until its requests have been completed.
     pub lock: IO_REMOVE_LOCK,
-    /// The requests that are kept: any number, or one.
+    /// The pending requests: a queue for any number, and a queue for one.
     pub queues: [Queue; 2],
     /// The bytes of the last write.
     pub written: [u8; 16],
@@ -46,21 +46,21 @@ pub struct Extension {
     pub has_failed: bool,
 }
 
-/// The tag of the remove lock, and its size.
+/// The pool tag of the remove lock's memory, and the lock's size.
 const TAG: u32 = u32::from_ne_bytes(*b"Pnp ");
 pub const LOCK_SIZE: u32 = size_of::<IO_REMOVE_LOCK>() as u32;
 
-/// Acquires the device's remove lock with a tag.
+/// Acquires the device's remove lock with this tag.
 pub fn acquire(its: &mut Extension, tag: *mut IRP) -> NTSTATUS {
     nt!(IoAcquireRemoveLockEx, &raw mut its.lock, tag.cast(), c"".as_ptr(), 0, LOCK_SIZE)
 }
 
-/// Releases the device's remove lock with a tag.
+/// Releases the device's remove lock with this tag.
 pub fn release(its: &mut Extension, tag: *mut IRP) {
     nt!(IoReleaseRemoveLockEx, &raw mut its.lock, tag.cast(), LOCK_SIZE);
 }
 
-/// Releases the device's remove lock with a tag, and waits until it has no holders.
+/// Releases the device's remove lock with this tag, and waits until the lock has no holders.
 pub fn release_and_wait(its: &mut Extension, tag: *mut IRP) {
     nt!(IoReleaseRemoveLockAndWaitEx, &raw mut its.lock, tag.cast(), LOCK_SIZE);
 }
@@ -69,8 +69,8 @@ pub fn release_and_wait(its: &mut Extension, tag: *mut IRP) {
 pub fn extension<'a>(device: *mut DEVICE_OBJECT) -> &'a mut Extension {
     // SAFETY: the system passes a device of this driver.
     let extension = unsafe { (*device).DeviceExtension };
-    // SAFETY: the extension was created with this size, zeroed and filled in; the tests send one request
-    // at a time.
+    // SAFETY: the extension was created with this size, zeroed and filled in, and the tests send
+    // one request at a time.
     unsafe { &mut *extension.cast::<Extension>() }
 }
 
@@ -125,7 +125,7 @@ pub unsafe extern "C" fn add_device(
     STATUS_SUCCESS
 }
 
-/// Attaches the device to the stack, with both of the routines for that.
+/// Attaches the device to the stack, once with each of the two attach routines.
 fn attach(
     device: *mut DEVICE_OBJECT,
     physical: *mut DEVICE_OBJECT,

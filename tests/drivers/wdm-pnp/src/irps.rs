@@ -20,7 +20,7 @@ const KERNEL_MODE: i8 = 0;
 
 /// `IoGetCurrentIrpStackLocation`.
 pub fn current(irp: *mut IRP) -> *mut IO_STACK_LOCATION {
-    // SAFETY: the caller has the request.
+    // SAFETY: the caller owns the request.
     let tail = unsafe { &(*irp).Tail };
     // SAFETY: the tail of a request that a driver owns is its overlay.
     let overlay = unsafe { &tail.Overlay };
@@ -35,13 +35,13 @@ pub fn next(irp: *mut IRP) -> *mut IO_STACK_LOCATION {
 
 /// `IoMarkIrpPending`.
 pub fn mark_pending(irp: *mut IRP) {
-    // SAFETY: the driver owns the request, and with it a stack location.
+    // SAFETY: the driver owns the request, which has a stack location for the driver.
     unsafe { (*current(irp)).Control |= PENDING_RETURNED };
 }
 
 /// Returns a request's status.
 pub fn status(irp: *mut IRP) -> NTSTATUS {
-    // SAFETY: the caller has the request.
+    // SAFETY: the caller owns the request.
     let block = unsafe { &(*irp).IoStatus };
     // SAFETY: the status is always set.
     unsafe { block.__bindgen_anon_1.Status }
@@ -49,7 +49,7 @@ pub fn status(irp: *mut IRP) -> NTSTATUS {
 
 /// Sets a request's status.
 pub fn set_status(irp: *mut IRP, status: NTSTATUS) {
-    // SAFETY: the caller has the request.
+    // SAFETY: the caller owns the request.
     let block = unsafe { &mut (*irp).IoStatus };
     block.__bindgen_anon_1.Status = status;
 }
@@ -61,7 +61,7 @@ pub fn complete(irp: *mut IRP, status: NTSTATUS) -> NTSTATUS {
     status
 }
 
-/// Completes a request with a number of bytes.
+/// Completes a request with this number of bytes.
 pub fn complete_with(irp: *mut IRP, status: NTSTATUS, information: usize) -> NTSTATUS {
     // SAFETY: the driver owns the request until it completes it.
     unsafe { (*irp).IoStatus.Information = information as u64 };
@@ -91,7 +91,7 @@ pub fn skip(irp: *mut IRP) {
 /// `IoCopyCurrentIrpStackLocationToNext` and `IoSetCompletionRoutine`.
 pub fn copy_and_watch(irp: *mut IRP, routine: PIO_COMPLETION_ROUTINE, context: PVOID) {
     let (from, to) = (current(irp), next(irp));
-    // SAFETY: the request has a location for each driver, and the two are distinct.
+    // SAFETY: the request has a location for each driver, and the two locations are distinct.
     unsafe { ptr::copy_nonoverlapping(from, to, 1) };
     // SAFETY: as above.
     let to = unsafe { &mut *to };
@@ -100,8 +100,8 @@ pub fn copy_and_watch(irp: *mut IRP, routine: PIO_COMPLETION_ROUTINE, context: P
     to.Control = INVOKE_ALWAYS;
 }
 
-/// Passes a request to the lower driver and waits until the request has been completed, as
-/// `IoForwardIrpSynchronously` does.
+/// Passes a request to the lower driver, and waits until it has been completed, like
+/// `IoForwardIrpSynchronously`.
 pub fn pass_and_wait(lower: *mut DEVICE_OBJECT, irp: *mut IRP) -> NTSTATUS {
     let mut event = KEVENT::default();
     nt!(KeInitializeEvent, &raw mut event, NOTIFICATION, 0);
@@ -122,7 +122,7 @@ pub fn pass_and_wait(lower: *mut DEVICE_OBJECT, irp: *mut IRP) -> NTSTATUS {
     status(irp)
 }
 
-/// Stops the completion of a request, for the driver that waits for it.
+/// Stops the completion of a request on behalf of the driver that waits for it.
 unsafe extern "C" fn came_back(
     _device: *mut DEVICE_OBJECT,
     irp: *mut IRP,

@@ -1,6 +1,5 @@
-//! A WDM driver of a plug-and-play device, without a framework: a function driver, or a filter
-//! driver if its service is named `filter`. It handles plug-and-play and power requests and writes
-//! events.
+//! A WDM driver of a Plug and Play device: a function driver or, if its service is named `filter`,
+//! a filter driver. It handles Plug and Play and power requests, and writes events.
 //!
 //! Tests of the stand-in kernel add, start, stop and remove its device. Other service names make it
 //! break a rule; see [`variant`].
@@ -35,7 +34,7 @@ etw_driver_support::entry!(driver_entry);
 
 fn driver_entry(driver: &mut DRIVER_OBJECT, service: Service<'_>) -> NTSTATUS {
     variant::choose(service);
-    // SAFETY: the system passes this driver's object, whose extension it has made.
+    // SAFETY: the system passes this driver's object, and has created its extension.
     unsafe { (*driver.DriverExtension).AddDevice = Some(device::add_device) };
     for major in [
         IRP_MJ_CREATE, IRP_MJ_CLOSE, IRP_MJ_CLEANUP, IRP_MJ_DEVICE_CONTROL,
@@ -60,7 +59,7 @@ unsafe extern "C" fn system_control(device: *mut DEVICE_OBJECT, irp: *mut IRP) -
     irps::pass(device::extension(device).lower, irp)
 }
 
-/// `DriverUnload`. All devices have been removed by then.
+/// `DriverUnload`. By then, all devices have been removed.
 unsafe extern "C" fn unload(_driver: *mut DRIVER_OBJECT) {
     emit!(trace::unloaded());
     if let Err(error) = trace::unregister() {

@@ -20,7 +20,7 @@ use crate::{
 pub type Outcome = (NTSTATUS, usize);
 
 /// Runs `body` with the top of the device's stack, an event and a status block, and returns the
-/// block's contents when the event is signaled.
+/// block's contents once the event is signaled.
 fn with_event(
     device: *mut DEVICE_OBJECT,
     body: impl FnOnce(*mut DEVICE_OBJECT, *mut KEVENT, *mut IO_STATUS_BLOCK) -> *mut IRP,
@@ -41,7 +41,7 @@ fn with_event(
         }
     }
     nt!(ObfDereferenceObject, top.cast());
-    // SAFETY: the block is the system's or empty.
+    // SAFETY: the system has filled in the block, or it is empty.
     let stored = unsafe { block.__bindgen_anon_1.Status };
     if NT_SUCCESS(status) && stored != status {
         return (STATUS_NOT_SUPPORTED, 0);
@@ -74,7 +74,7 @@ pub fn control(
     })
 }
 
-/// Sends the device a control that it does not support, and one that is cancelled. For each,
+/// Sends the device a control that it does not support, and a control that is canceled. For each,
 /// returns whether the system stored the status, and whether it signaled the event.
 pub fn fail(device: *mut DEVICE_OBJECT) -> [u8; 4] {
     let [first, second] = fail_with(device, commands::REVERSE + 0x1000, false);
@@ -132,8 +132,8 @@ pub fn transfer(
     })
 }
 
-/// Queries the device's capabilities. Returns the device's state in the system's state S3, or nothing if the
-/// bus has changed what only drivers of other buses do.
+/// Queries the device's capabilities. Returns the device's state in the system state S3, or 0 if
+/// the bus has changed fields that only drivers of other buses change.
 pub fn capability(device: *mut DEVICE_OBJECT) -> Outcome {
     let mut capabilities = DEVICE_CAPABILITIES {
         Size: size_of::<DEVICE_CAPABILITIES>() as u16,
@@ -170,7 +170,7 @@ pub fn capability(device: *mut DEVICE_OBJECT) -> Outcome {
         && capabilities.DeviceWake == PowerDeviceD2
         && capabilities.UniqueID() == 0
         && capabilities.SilentInstall() == 0;
-    // PowerSystemSleeping3
+    // The index is PowerSystemSleeping3.
     (status, if is_untouched { capabilities.DeviceState[4] as usize } else { 0 })
 }
 
@@ -213,12 +213,12 @@ unsafe extern "C" fn read_ended(
     irp: *mut IRP,
     context: PVOID,
 ) -> NTSTATUS {
-    // SAFETY: the system passes the request, which is this driver's.
+    // SAFETY: the system passes the request, which belongs to this driver.
     let request = unsafe { &mut *irp };
     let count = request.IoStatus.Information as usize;
     // SAFETY: the request has a system buffer, because the device has buffered I/O.
     let system = unsafe { request.AssociatedIrp.SystemBuffer };
-    // SAFETY: both buffers have the length of the read, which is not less than the count.
+    // SAFETY: both buffers are as long as the read, and the count does not exceed their length.
     unsafe { ptr::copy_nonoverlapping(system.cast::<u8>(), request.UserBuffer.cast(), count) };
     nt!(ExFreePool, system);
     // SAFETY: the request is complete, so its status is set.

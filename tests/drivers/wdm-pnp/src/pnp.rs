@@ -1,4 +1,4 @@
-//! The plug-and-play requests.
+//! The Plug and Play requests.
 
 use etw_driver_support::nt;
 use wdk_etw::emit;
@@ -37,14 +37,14 @@ pub unsafe extern "C" fn dispatch(device: *mut DEVICE_OBJECT, irp: *mut IRP) -> 
     } else {
         serve(device, its, irp, u32::from(minor))
     };
-    // The removal releases the lock before it deletes the device.
+    // A removal releases the lock before it deletes the device.
     if !is_removal {
         release(its, irp);
     }
     status
 }
 
-/// Passes a request down. A filter only has to be removed with its device.
+/// Passes a request down. A filter must handle only the removal of its device.
 fn filter(device: *mut DEVICE_OBJECT, its: &mut Extension, irp: *mut IRP, minor: u32) -> NTSTATUS {
     if minor != IRP_MN_REMOVE_DEVICE {
         return pass(its.lower, irp);

@@ -1,4 +1,5 @@
-//! The power requests. The driver owns its device's power policy: it follows the system's states.
+//! The power requests. The driver owns its device's power policy: the device follows the system's
+//! states.
 
 use core::ptr;
 
@@ -134,7 +135,8 @@ unsafe extern "C" fn state_reached(
     nt!(IofCompleteRequest, irp, 0);
 }
 
-/// Changes the device's state: before the lower drivers on the way down, and after them on the way up.
+/// Changes the device's state: before the lower drivers when powering down, and after them when
+/// powering up.
 fn device_state(
     device: *mut DEVICE_OBJECT,
     its: &mut Extension,
@@ -173,7 +175,7 @@ fn reached(device: *mut DEVICE_OBJECT, its: &mut Extension, state: POWER_STATE) 
     let before = nt!(PoSetPowerState, device, DEVICE, state);
     // SAFETY: as above.
     if unsafe { before.DeviceState } != i32::from(its.states[1]) {
-        // Tells a test that the power manager returned a wrong previous state.
+        // This reports to a test that the power manager returned a wrong previous state.
         its.states[7] = u8::MAX;
     }
     emit!(trace::power_state(number as u32));

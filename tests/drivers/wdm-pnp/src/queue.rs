@@ -1,4 +1,4 @@
-//! A queue of requests that can be cancelled.
+//! A queue of requests that can be canceled.
 
 use core::ptr;
 
@@ -13,7 +13,7 @@ use crate::irps::complete;
 /// The maximum number of requests in a limited queue.
 const MAX: u32 = 1;
 
-/// A queue. It begins with the structure that the system's routines take.
+/// A queue. It begins with the structure that the system's routines require.
 #[repr(C)]
 pub struct Queue {
     csq: IO_CSQ,
@@ -54,7 +54,7 @@ impl Queue {
         )
     }
 
-    /// Keeps a request. Completes the request if the queue refuses it.
+    /// Leaves a request pending in the queue. Completes the request if the queue refuses it.
     pub fn keep(&mut self, irp: *mut IRP, is_limited: bool) -> NTSTATUS {
         if is_limited {
             let kept =
@@ -65,7 +65,7 @@ impl Queue {
         STATUS_PENDING
     }
 
-    /// Keeps a request, with the context that identifies it in the queue.
+    /// Leaves a request pending in the queue, with a context that identifies it in the queue.
     pub fn keep_found(&mut self, irp: *mut IRP) -> NTSTATUS {
         nt!(IoCsqInsertIrp, &raw mut self.csq, irp, &raw mut self.found);
         STATUS_PENDING
@@ -77,7 +77,8 @@ impl Queue {
         complete_any(irp)
     }
 
-    /// Completes the request of [`Self::keep_found`], if it is still in the queue. Returns whether it was.
+    /// Completes the request of [`Self::keep_found`], if it is still in the queue. Returns whether
+    /// it was still there.
     pub fn complete_found(&mut self) -> bool {
         let irp = nt!(IoCsqRemoveIrp, &raw mut self.csq, &raw mut self.found);
         complete_any(irp)
@@ -92,7 +93,7 @@ fn complete_any(irp: *mut IRP) -> bool {
     true
 }
 
-/// Returns the queue that contains the structure of the system's routines.
+/// Returns the queue that contains this `IO_CSQ`.
 fn queue<'a>(csq: PIO_CSQ) -> &'a mut Queue {
     // SAFETY: the structure is the first field of a queue, whose lock the system has acquired.
     unsafe { &mut *csq.cast::<Queue>() }
@@ -136,7 +137,7 @@ unsafe extern "C" fn insert_some(csq: PIO_CSQ, irp: PIRP, _context: PVOID) -> NT
 unsafe extern "C" fn remove(csq: PIO_CSQ, irp: PIRP) {
     // SAFETY: the request is in the queue.
     let entry = unsafe { *links(irp) };
-    // SAFETY: the entry's neighbours are in the list.
+    // SAFETY: the entry's neighbors are in the list.
     unsafe { (*entry.Flink).Blink = entry.Blink };
     // SAFETY: as above.
     unsafe { (*entry.Blink).Flink = entry.Flink };

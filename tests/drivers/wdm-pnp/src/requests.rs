@@ -1,4 +1,4 @@
-//! The requests of processes and of the driver itself.
+//! The requests of processes, and of the driver itself.
 
 use core::{ptr, slice};
 
@@ -45,8 +45,8 @@ fn serve(device: *mut DEVICE_OBJECT, its: &mut Extension, irp: *mut IRP) -> NTST
             let length = unsafe { location.Parameters.Write.Length } as usize;
             let length = length.min(its.written.len());
             let buffer = system_buffer(irp);
-            // SAFETY: the device has buffered I/O, so the request has a buffer of its length, which
-            // does not overlap the device's memory.
+            // SAFETY: the device uses buffered I/O, so the request has a buffer of this length,
+            // which does not overlap the device's memory.
             unsafe { ptr::copy_nonoverlapping(buffer.cast(), its.written.as_mut_ptr(), length) };
             complete_with(irp, STATUS_SUCCESS, length)
         }
@@ -77,7 +77,7 @@ fn control(
         commands::STATES => give(irp, &its.states, room),
         commands::LINK => {
             let length = usize::from(its.link.Length);
-            // SAFETY: the string has this length.
+            // SAFETY: the string is this long.
             let bytes = unsafe { slice::from_raw_parts(its.link.Buffer.cast(), length) };
             give(irp, bytes, room)
         }
@@ -104,7 +104,7 @@ fn control(
         commands::REVERSE_OWN | commands::TRANSFER_OWN => {
             let mut bytes = [0; 16];
             let count = count.min(bytes.len());
-            // SAFETY: the input has this length.
+            // SAFETY: the input is this long.
             unsafe { ptr::copy_nonoverlapping(system, bytes.as_mut_ptr(), count) };
             let input = &bytes[..count];
             let (status, count) = if parameters.IoControlCode == commands::REVERSE_OWN {
@@ -129,13 +129,14 @@ fn control(
             complete(irp, STATUS_SUCCESS)
         }
         commands::RESOURCE => {
-            // SAFETY: the input has a byte.
+            // SAFETY: the input is at least one byte long.
             let in_region = unsafe { *system } != 0;
             complete(irp, acquire_resource(in_region))
         }
         commands::PROPERTY => {
             let mut length = 0;
-            // SAFETY: the input has a byte, which the routine reads before it writes the output.
+            // SAFETY: the input is at least one byte long, and the routine reads it before it
+            // writes the output.
             let property = i32::from(unsafe { *system });
             let status = nt!(
                 IoGetDeviceProperty,
@@ -190,11 +191,11 @@ fn reverse(irp: *mut IRP, parameters: &Control) -> NTSTATUS {
     };
     let mut bytes = [0; 16];
     let count = parameters.InputBufferLength.min(16) as usize;
-    // SAFETY: the input has this length.
+    // SAFETY: the input is this long.
     unsafe { ptr::copy_nonoverlapping(from, bytes.as_mut_ptr(), count) };
     let count = count.min(parameters.OutputBufferLength as usize);
     for (at, byte) in bytes[..count].iter().rev().enumerate() {
-        // SAFETY: the output has this room.
+        // SAFETY: the output is at least this long.
         unsafe { *to.wrapping_add(at) = *byte };
     }
     complete_with(irp, STATUS_SUCCESS, count)
@@ -214,7 +215,8 @@ fn reverse_own(
     own::control(device, code, bytes, output, room, *method > 3)
 }
 
-/// Writes to the device and reads twice, with requests that the system and the driver free.
+/// Writes to the device and reads twice, with requests that the system frees and requests that the
+/// driver frees.
 fn transfer_own(
     device: *mut DEVICE_OBJECT,
     input: &[u8],
@@ -249,7 +251,7 @@ fn give(irp: *mut IRP, bytes: &[u8], room: usize) -> NTSTATUS {
         return complete(irp, STATUS_BUFFER_TOO_SMALL);
     }
     let buffer = system_buffer(irp);
-    // SAFETY: the buffer has the room, and does not overlap the driver's memory.
+    // SAFETY: the buffer is large enough, and does not overlap the driver's memory.
     unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), buffer.cast(), bytes.len()) };
     complete_with(irp, STATUS_SUCCESS, bytes.len())
 }

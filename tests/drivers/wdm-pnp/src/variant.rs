@@ -7,11 +7,11 @@ use etw_driver_support::Service;
 /// The driver's deliberate faults, selected by its service name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Variant {
-    /// It is a function driver without a fault.
+    /// A function driver without a fault.
     Function,
-    /// It is a filter driver, which passes all requests down.
+    /// A filter driver, which passes all requests down.
     Filter,
-    /// It refuses to stop and to remove the device.
+    /// The driver refuses to stop and to remove the device.
     Refuse,
     /// `AddDevice` fails.
     Add,
@@ -23,7 +23,7 @@ pub enum Variant {
     Start,
     /// A second start of the device fails.
     Restart,
-    /// The device starts, and passes the request down with `IoForwardIrpSynchronously`.
+    /// The device starts, after the request was passed down with `IoForwardIrpSynchronously`.
     Forward,
     /// The device fails as soon as it has started.
     Failed,
@@ -31,11 +31,11 @@ pub enum Variant {
     Attached,
     /// The removal leaves the device's object.
     Deleted,
-    /// The removal is completed without passing it to the lower drivers.
+    /// The removal is completed without being passed to the lower drivers.
     Alone,
     /// The query for capabilities is never completed.
     Forgotten,
-    /// The query for capabilities is pending but not marked as pending.
+    /// The query for capabilities is left pending, but not marked as pending.
     Unmarked,
     /// A power request is never completed.
     Power,
@@ -66,7 +66,7 @@ const SERVICES: &[(&str, Variant)] = &[
 /// The index of the service's name in [`SERVICES`], or a larger number.
 static SERVICE: AtomicUsize = AtomicUsize::new(usize::MAX);
 
-/// Selects the variant with the service's name.
+/// Selects the variant by the service's name.
 pub fn choose(service: Service<'_>) {
     let service = SERVICES.iter().position(|(name, _)| service.is(name));
     SERVICE.store(service.unwrap_or(usize::MAX), Ordering::Relaxed);

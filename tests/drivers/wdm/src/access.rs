@@ -11,10 +11,10 @@ use wdk_sys::{
     PSECURITY_DESCRIPTOR, STATUS_SUCCESS,
 };
 
-/// The rights to check: reading data, and changing the descriptor's list.
+/// The rights to check: the right to read data, and the right to change the descriptor's list.
 const WANTED: [u32; 2] = [0x1, 0x4_0000];
 
-/// The result of the last open: the granted access and the status, for each of the rights.
+/// The result of the last open: for each right, the granted access and the status.
 static RESULTS: [AtomicU32; 4] = [const { AtomicU32::new(0) }; 4];
 
 /// Checks the access of the process that opens the device.

@@ -6,8 +6,8 @@ use wdk_sys::{
     DEVICE_OBJECT, IO_STACK_LOCATION, IRP, NTSTATUS, PVOID, STATUS_MORE_PROCESSING_REQUIRED,
 };
 
-/// The bits of a stack location's `Control` that make the system always call its completion
-/// routine.
+/// The bits of a stack location's `Control` that make the system always call the location's
+/// completion routine.
 pub const INVOKE_ALWAYS: u8 = 0xE0;
 
 /// `IoGetCurrentIrpStackLocation`.
@@ -18,14 +18,14 @@ pub const fn current(irp: &IRP) -> *mut IO_STACK_LOCATION {
     unsafe { overlay.__bindgen_anon_2.__bindgen_anon_1.CurrentStackLocation }
 }
 
-/// Sets the buffer that a request reads to.
+/// Sets the buffer that receives a request's data.
 pub fn set_buffer(irp: *mut IRP, buffer: *mut u8) {
-    // SAFETY: the request is this driver's.
+    // SAFETY: this driver owns the request.
     let associated = unsafe { &mut (*irp).AssociatedIrp };
     associated.SystemBuffer = buffer.cast();
 }
 
-/// Keeps one of the driver's own requests from being completed any further.
+/// Stops the completion of one of the driver's own requests.
 pub const unsafe extern "C" fn completed(
     _device: *mut DEVICE_OBJECT,
     _irp: *mut IRP,

@@ -1,6 +1,7 @@
-//! A WDM driver without a framework: it creates its device, serves requests, and writes events.
+//! A WDM driver. It creates its device, serves requests, and writes events.
 //!
-//! Tests of the stand-in kernel open its device, and read, write and control it.
+//! Tests of the stand-in kernel open its device, read from it, write to it and send it device
+//! controls.
 
 #![no_std]
 #![allow(
@@ -29,7 +30,7 @@ use wdk_sys::{
     NTSTATUS, STATUS_SUCCESS,
 };
 
-/// The end of the service path with which the driver stays loaded until the system shuts down.
+/// The end of the service path for which the driver stays loaded until the system shuts down.
 static RESIDENT: [u16; 9] = utf16(br"\resident");
 
 etw_driver_support::entry!(driver_entry);

@@ -1,4 +1,4 @@
-//! The driver's own requests in which it has a stack location itself.
+//! The driver's own requests in which the driver itself has a stack location.
 
 use core::{
     ptr,
@@ -16,10 +16,10 @@ use crate::irps::{INVOKE_ALWAYS, complete, completed, current, set_buffer};
 const POOL_FLAG_NON_PAGED: u64 = 0x40;
 const TAG: u32 = u32::from_ne_bytes(*b"Loc ");
 
-/// The locations of each request: the driver's own, and those that the target device needs.
+/// The number of locations in each request: the driver's own, and those for the target device.
 const LOCATIONS: i8 = 3;
 
-/// The control code of the request that is forwarded twice, which no process sends.
+/// The control code of the request that is forwarded twice. No process sends it.
 pub const FORWARDED: u32 = (0x22 << 16) | (0x900 << 2);
 
 /// Allocates a request.
@@ -27,22 +27,23 @@ fn allocate() -> *mut IRP {
     nt!(IoAllocateIrp, LOCATIONS, 0)
 }
 
-/// `IoSetNextIrpStackLocation`: the driver takes the first location itself.
+/// Sets the next stack location like `IoSetNextIrpStackLocation`. The driver uses the first
+/// location itself.
 fn take_location(irp: *mut IRP, device: *mut DEVICE_OBJECT) -> *mut IO_STACK_LOCATION {
-    // SAFETY: the request was allocated with several locations, and is this driver's.
+    // SAFETY: the request was allocated with several locations, and belongs to this driver.
     let request = unsafe { &mut *irp };
-    // SAFETY: as above, and none of them is used.
+    // SAFETY: as above, and no location is in use.
     let own = unsafe { current(request).sub(1) };
     request.CurrentLocation -= 1;
     request.Tail.Overlay.__bindgen_anon_2.__bindgen_anon_1.CurrentStackLocation = own;
-    // SAFETY: the location is the request's.
+    // SAFETY: the location belongs to the request.
     unsafe { (*own).DeviceObject = device };
     own
 }
 
 /// Fills in a location for a read.
 fn fill_read(at: *mut IO_STACK_LOCATION, length: usize) {
-    // SAFETY: the location is one of a request of this driver.
+    // SAFETY: the location is in a request of this driver.
     let location = unsafe { &mut *at };
     location.MajorFunction = IRP_MJ_READ as u8;
     location.Parameters.Read.Length = length as u32;
@@ -50,13 +51,13 @@ fn fill_read(at: *mut IO_STACK_LOCATION, length: usize) {
 
 /// Returns the number of bytes that a request has read.
 fn count(irp: *mut IRP) -> usize {
-    // SAFETY: the request is this driver's, and has returned.
+    // SAFETY: the request belongs to this driver, and has returned.
     let block = unsafe { &(*irp).IoStatus };
     block.Information as usize
 }
 
-/// Reads with a request that its completion routine frees, with one that is forwarded, and with one in the
-/// driver's memory. Returns the number of bytes.
+/// Reads with a request that its completion routine frees, with a request that is forwarded, and
+/// with a request in the driver's memory. Returns the number of bytes.
 pub fn read_with_each(device: *mut DEVICE_OBJECT, buffer: *mut u8, length: usize) -> usize {
     let mut total = 0_usize;
     let irp = allocate();
@@ -94,7 +95,7 @@ fn send_below(
     routine: Option<Routine>,
     context: PVOID,
 ) {
-    // SAFETY: the request is this driver's.
+    // SAFETY: this driver owns the request.
     let request = unsafe { &*irp };
     // SAFETY: the request has a location below this driver's.
     let next = unsafe { current(request).sub(1) };
@@ -107,7 +108,7 @@ fn send_below(
     let _status = nt!(IofCallDriver, device, irp);
 }
 
-/// Adds the bytes that a request has read, and frees it.
+/// Adds the number of bytes that a request has read, and frees the request.
 unsafe extern "C" fn ended(_device: *mut DEVICE_OBJECT, irp: *mut IRP, context: PVOID) -> NTSTATUS {
     // SAFETY: the context is the sender's number.
     unsafe { *context.cast::<usize>() += count(irp) };
@@ -115,8 +116,9 @@ unsafe extern "C" fn ended(_device: *mut DEVICE_OBJECT, irp: *mut IRP, context: 
     STATUS_MORE_PROCESSING_REQUIRED
 }
 
-/// The progress of a forwarded request: 1 at the upper driver below its owner, 2 at the lower
-/// driver, and 3 when it is back at the upper driver, which continues it.
+/// The progress of a forwarded request: 1 at the upper driver, which is below the request's owner,
+/// 2 at the lower driver, and 3 when it has returned to the upper driver, which continues its
+/// completion.
 static STEP: AtomicU32 = AtomicU32::new(0);
 
 /// Forwards a request to a driver that forwards it on a system thread. Returns the request's
@@ -124,7 +126,7 @@ static STEP: AtomicU32 = AtomicU32::new(0);
 pub fn forward_twice(device: *mut DEVICE_OBJECT) -> usize {
     let irp = allocate();
     let own = take_location(irp, device);
-    // SAFETY: the location is this driver's.
+    // SAFETY: the location belongs to this driver.
     let location = unsafe { &mut *own };
     location.MajorFunction = IRP_MJ_DEVICE_CONTROL as u8;
     location.Parameters.DeviceIoControl.IoControlCode = FORWARDED;
@@ -135,7 +137,7 @@ pub fn forward_twice(device: *mut DEVICE_OBJECT) -> usize {
     step as usize
 }
 
-/// Makes a system thread forward the request, or complete it if it was already forwarded.
+/// Makes a system thread forward the request or, if it was already forwarded, complete it.
 pub fn forwarded(device: *mut DEVICE_OBJECT, irp: *mut IRP) {
     let item = nt!(IoAllocateWorkItem, device);
     nt!(IoQueueWorkItemEx, item, Some(go_on), 1, irp.cast());

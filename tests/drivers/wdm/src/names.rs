@@ -30,7 +30,7 @@ static VALIDATED: [AtomicU32; 3] = [const { AtomicU32::new(0) }; 3];
 static NAME_LENGTH: AtomicU32 = AtomicU32::new(0);
 static FILE_NAME: [AtomicU16; 16] = [const { AtomicU16::new(0) }; 16];
 
-/// Returns the kernel's validation of a request's access.
+/// Returns the result of the kernel's validation of a request's access.
 fn validated(irp: *mut IRP, access: u32) -> u32 {
     nt!(IoValidateDeviceIoControlAccess, irp, access).cast_unsigned()
 }
@@ -71,14 +71,14 @@ fn note_name(location: &IO_STACK_LOCATION) {
     if name.Length == 0 {
         return;
     }
-    // SAFETY: the string's buffer has the length that the string states.
+    // SAFETY: the string's buffer is as long as the string states.
     let units = unsafe { slice::from_raw_parts(name.Buffer, usize::from(name.Length) / 2) };
     for (to, unit) in FILE_NAME.iter().zip(units) {
         to.store(*unit, Ordering::Relaxed);
     }
 }
 
-/// Returns the name of the last file: its length in characters, and its first characters.
+/// Returns the length in characters of the last file's name, and the name's first characters.
 fn last_name() -> [u32; 17] {
     let mut all = [0; 17];
     all[0] = NAME_LENGTH.load(Ordering::Relaxed) / 2;
@@ -141,12 +141,12 @@ pub fn control(
 /// Writes numbers to a buffer. Returns their size.
 fn answer(numbers: &[u32], buffer: *mut u8, length: usize) -> usize {
     let size = size_of_val(numbers).min(length);
-    // SAFETY: the buffer has the length, and the numbers are elsewhere.
+    // SAFETY: the buffer is this long, and does not overlap the numbers.
     unsafe { ptr::copy_nonoverlapping(numbers.as_ptr().cast(), buffer, size) };
     size
 }
 
-/// Opens a device by its name. Returns the status, the file and the device.
+/// Opens a device by name. Returns the status, the file and the device.
 fn open(mut name: UNICODE_STRING) -> (u32, *mut FILE_OBJECT, *mut DEVICE_OBJECT) {
     let mut file: *mut FILE_OBJECT = ptr::null_mut();
     let mut device: *mut DEVICE_OBJECT = ptr::null_mut();
@@ -160,15 +160,16 @@ fn release<T>(object: *mut T) {
     let _left = nt!(ObfDereferenceObject, object.cast());
 }
 
-/// Opens this driver's device and releases the file in `body`. Returns the closes in `body`, the
-/// closes a while later, whether all APCs were disabled in the close, and its process.
+/// Opens this driver's device, and releases the file in `body`. Returns the number of closes in
+/// `body`, the number of closes some time later, whether all APCs were disabled in the close, and
+/// its process.
 fn release_in(body: impl FnOnce(*mut FILE_OBJECT)) -> [u32; 4] {
     let (_status, file, _device) = open(counted(&NAME));
     let closes = || CLOSES.load(Ordering::Relaxed);
     let before = closes();
     body(file);
     let at_once = closes() - before;
-    // 10 ms.
+    // The interval is 10 ms.
     let mut interval = LARGE_INTEGER { QuadPart: -100_000 };
     let _status = nt!(KeDelayExecutionThread, 0, 0, &raw mut interval);
     let [disabled, process] = CLOSED.each_ref().map(|one| one.load(Ordering::Relaxed));
@@ -251,7 +252,7 @@ fn write(device: *mut DEVICE_OBJECT, dump: u16, offset: u16) -> bool {
         DumpData: [0x0403_0201],
         ..Default::default()
     };
-    // SAFETY: the entry has more than its fixed part.
+    // SAFETY: the entry is longer than its fixed part.
     unsafe { entry.write(value) };
     let text = entry.wrapping_byte_add(DUMP + 4).cast::<[u16; 3]>();
     // SAFETY: the entry has room for the string after the dump data.

@@ -1,4 +1,4 @@
-//! Requests and devices that the driver creates, and circular lists.
+//! Requests and devices that the driver creates, and cyclic lists.
 
 use core::{
     ptr,
@@ -103,7 +103,7 @@ pub fn control(
             for (at, part) in all.enumerate().take(length / 4) {
                 let part = part.to_le_bytes();
                 let to = buffer.wrapping_add(4 * at);
-                // SAFETY: the buffer has the length.
+                // SAFETY: the buffer is long enough.
                 unsafe { ptr::copy_nonoverlapping(part.as_ptr(), to, 4) };
             }
             length.min(28)
@@ -117,7 +117,7 @@ pub fn control(
 pub fn create(device: *mut DEVICE_OBJECT) -> *mut DEVICE_OBJECT {
     const DO_DEVICE_INITIALIZING: u32 = 0x80;
     let mut created: *mut DEVICE_OBJECT = ptr::null_mut();
-    // SAFETY: the device is this driver's.
+    // SAFETY: the device belongs to this driver.
     let driver = unsafe { (*device).DriverObject };
     let _status = nt!(
         IoCreateDevice,
@@ -135,9 +135,9 @@ pub fn create(device: *mut DEVICE_OBJECT) -> *mut DEVICE_OBJECT {
     created
 }
 
-/// Returns the number of locations that a request for the device needs.
+/// Returns the number of stack locations that a request for the device requires.
 pub fn stack_size(device: *mut DEVICE_OBJECT) -> i8 {
-    // SAFETY: the device is this driver's.
+    // SAFETY: the device belongs to this driver.
     unsafe { (*device).StackSize }
 }
 
@@ -171,7 +171,7 @@ fn send(
 ) -> usize {
     // SAFETY: the request was initialized for the device.
     let request = unsafe { &mut *irp };
-    // SAFETY: a request has at least one location, which is below the current one.
+    // SAFETY: a request has at least one location, which is below the current location.
     let next = unsafe { current(request).sub(1) };
     // SAFETY: as above.
     let location = unsafe { &mut *next };
@@ -200,7 +200,7 @@ fn initialize_twice(device: *mut DEVICE_OBJECT, buffer: *mut u8, length: usize) 
     total
 }
 
-/// Sends one of the driver's own requests, which the device keeps.
+/// Sends one of the driver's own requests, which the device leaves pending.
 fn send_and_keep(device: *mut DEVICE_OBJECT) -> *mut IRP {
     let irp = allocate(device);
     initialize(device, irp);
@@ -210,22 +210,21 @@ fn send_and_keep(device: *mut DEVICE_OBJECT) -> *mut IRP {
     irp
 }
 
-/// Deletes a device that a circular list of devices never reaches.
+/// Deletes a device that is not reachable in a cyclic list of devices.
 fn delete_from_a_round(device: *mut DEVICE_OBJECT) {
     let first = create(device);
     let second = create(device);
-    // The newest device is the first of the list.
-    // SAFETY: the device was created above.
+    // The newest device is first in the list.
     let rest = unsafe { (*second).NextDevice };
     // SAFETY: as above.
     unsafe { (*second).NextDevice = second };
     nt!(IoDeleteDevice, first);
-    // SAFETY: the first device is deleted, and the next one is still there.
+    // SAFETY: the first device is deleted, and the second device still exists.
     unsafe { (*second).NextDevice = if rest == first { device } else { rest } };
     nt!(IoDeleteDevice, second);
 }
 
-/// Appends a descriptor to a request's circular list.
+/// Appends a descriptor to a request's cyclic list.
 fn append_to_a_round(device: *mut DEVICE_OBJECT) {
     let irp = nt!(IoAllocateIrp, stack_size(device), 0);
     let mdl = nt!(IoAllocateMdl, device.cast(), 8, 0, 0, irp);

@@ -26,7 +26,7 @@ pub struct State {
     bytes: [u8; 64],
 }
 
-/// The kept request.
+/// The pending request.
 static KEPT: AtomicPtr<IRP> = AtomicPtr::new(ptr::null_mut());
 
 /// A bit of a stack location's `Control`.
@@ -42,7 +42,7 @@ pub unsafe extern "C" fn dispatch(device: *mut DEVICE_OBJECT, irp: *mut IRP) -> 
     let extension = unsafe { (*device).DeviceExtension };
     // SAFETY: the extension has room for the state.
     let state = unsafe { &mut *extension.cast::<State>() };
-    // SAFETY: the buffer is null or has the length in the request's parameters.
+    // SAFETY: the buffer is null, or is as long as the request's parameters state.
     let buffer = unsafe { request.AssociatedIrp.SystemBuffer }.cast::<u8>();
     let major = u32::from(location.MajorFunction);
     names::note(irp, location);
@@ -53,7 +53,7 @@ pub unsafe extern "C" fn dispatch(device: *mut DEVICE_OBJECT, irp: *mut IRP) -> 
             emit!(trace::request(major as u8, length as u32));
             let count = length.min(state.length);
             if count > 0 {
-                // SAFETY: the buffer has the length, and does not overlap the state.
+                // SAFETY: the buffer is long enough, and does not overlap the state.
                 unsafe { ptr::copy_nonoverlapping(state.bytes.as_ptr(), buffer, count) };
             }
             complete(irp, STATUS_SUCCESS, count)
@@ -66,7 +66,7 @@ pub unsafe extern "C" fn dispatch(device: *mut DEVICE_OBJECT, irp: *mut IRP) -> 
                 return complete(irp, STATUS_BUFFER_TOO_SMALL, 0);
             }
             if length > 0 {
-                // SAFETY: the buffer has the length, and does not overlap the state.
+                // SAFETY: the buffer is long enough, and does not overlap the state.
                 unsafe { ptr::copy_nonoverlapping(buffer, state.bytes.as_mut_ptr(), length) };
             }
             state.length = length;
@@ -88,13 +88,13 @@ fn control(
     irp: *mut IRP,
     location: &mut IO_STACK_LOCATION,
 ) -> NTSTATUS {
-    // SAFETY: the request is this driver's.
+    // SAFETY: this driver owns the request.
     let request = unsafe { &mut *irp };
     // SAFETY: a device control has these parameters.
     let parameters = unsafe { location.Parameters.DeviceIoControl };
     let input_length = parameters.InputBufferLength as usize;
     let output_length = parameters.OutputBufferLength as usize;
-    // SAFETY: the buffer is null or has the lengths above.
+    // SAFETY: the buffer is null, or has the lengths above.
     let system = unsafe { request.AssociatedIrp.SystemBuffer }.cast::<u8>();
     match parameters.IoControlCode {
         commands::KEEP => {
@@ -105,7 +105,7 @@ fn control(
         }
         commands::RELEASE => {
             let kept = KEPT.swap(ptr::null_mut(), Ordering::Relaxed);
-            // SAFETY: the driver owns the kept request.
+            // SAFETY: the driver owns the pending request.
             unsafe { (*kept).CancelRoutine = None };
             complete(kept, STATUS_SUCCESS, 0);
             complete(irp, STATUS_SUCCESS, 0)
@@ -129,7 +129,7 @@ fn control(
             complete(irp, STATUS_SUCCESS, count)
         }
         commands::REFERENCES => {
-            // SAFETY: the device is this driver's.
+            // SAFETY: the device belongs to this driver.
             let count = unsafe { (*device).ReferenceCount };
             complete(irp, STATUS_SUCCESS, count.unsigned_abs() as usize)
         }
@@ -162,9 +162,9 @@ fn control(
             let second =
                 nt!(MmMapLockedPagesSpecifyCache, request.MdlAddress, 0, 1, ptr::null_mut(), 0, 16);
             let count = input_length.min(output_length);
-            // SAFETY: the request's input has this length.
+            // SAFETY: the request's input is this long.
             let input = unsafe { slice::from_raw_parts(system, count) };
-            // SAFETY: the request's second buffer has this length.
+            // SAFETY: the request's second buffer is this long.
             let second = unsafe { slice::from_raw_parts(second.cast::<u8>(), count) };
             let same = second.iter().zip(input.iter().rev());
             complete(irp, STATUS_SUCCESS, same.filter(|(a, b)| a == b).count())
@@ -183,9 +183,9 @@ fn control(
 /// Copies the input in reverse order.
 fn reverse(irp: *mut IRP, from: *const u8, length: usize, to: *mut u8, room: usize) -> NTSTATUS {
     let count = length.min(room);
-    // SAFETY: the request's input has this length.
+    // SAFETY: the request's input is this long.
     let input = unsafe { slice::from_raw_parts(from, count) };
-    // SAFETY: the request's output has this room, elsewhere.
+    // SAFETY: the request's output is at least this long, and does not overlap the input.
     let output = unsafe { slice::from_raw_parts_mut(to, count) };
     for (to, from) in output.iter_mut().zip(input.iter().rev()) {
         *to = *from;
@@ -193,7 +193,7 @@ fn reverse(irp: *mut IRP, from: *const u8, length: usize, to: *mut u8, room: usi
     complete(irp, STATUS_SUCCESS, count)
 }
 
-/// Cancels the kept request.
+/// Cancels the pending request.
 unsafe extern "C" fn canceled(_device: *mut DEVICE_OBJECT, irp: *mut IRP) {
     KEPT.store(ptr::null_mut(), Ordering::Relaxed);
     // SAFETY: the system passes the request.
@@ -202,7 +202,8 @@ unsafe extern "C" fn canceled(_device: *mut DEVICE_OBJECT, irp: *mut IRP) {
     complete(irp, STATUS_CANCELLED, 0);
 }
 
-/// Reads from this driver's own device with a request that it creates. Returns the number of bytes.
+/// Reads from this driver's own device with a request that the driver creates. Returns the number
+/// of bytes.
 fn read_own(device: *mut DEVICE_OBJECT, buffer: *mut u8, length: usize) -> usize {
     let irp = nt!(IoAllocateIrp, own::stack_size(device), 0);
     let count = own::read(device, irp, buffer, length);

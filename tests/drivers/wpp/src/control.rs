@@ -20,7 +20,7 @@ pub static GUIDS: [GUID; 2] = [
     guid(0x6d2c_1f80, 0x4a57, 0x4f0c, [0x9b, 0x3e, 0x11, 0x22, 0x33, 0x44, 0x55, 0x02]),
 ];
 
-/// A control block. WMI calls the callback at its start; the rest is the driver's.
+/// A control block. WMI calls the callback at its start; the driver uses the other fields.
 #[repr(C)]
 pub struct ControlBlock {
     callback: WmiCallback,
@@ -43,10 +43,10 @@ const fn block(number: usize) -> ControlBlock {
     }
 }
 
-/// The control blocks of the two GUIDs. WMI uses the first one.
+/// The control blocks of the two GUIDs. WMI uses the first block.
 pub static BLOCKS: [ControlBlock; 2] = [block(0), block(1)];
 
-/// Returns the trace handle of a set of flags, if a session enables one of its flags at a level.
+/// Returns the set's trace handle if a session enables `flag` at `level`.
 pub fn enabled(set: usize, flag: u32, level: u32) -> Option<u64> {
     let block = BLOCKS.get(set)?;
     let on = block.flags.load(Ordering::Acquire) & flag != 0
@@ -180,7 +180,7 @@ extern "C" fn wmi_callback(
     let status = match minor {
         REGINFO if ptr::eq(first, &raw const BLOCKS[0]) => register_info(size, buffer, &mut length),
         ENABLE_EVENTS | DISABLE_EVENTS if size as usize >= size_of::<Wnode>() => {
-            // SAFETY: according to its size, the buffer has a header.
+            // SAFETY: its size shows that the buffer contains a header.
             let wnode = unsafe { buffer.cast::<Wnode>().read_unaligned() };
             notify(&wnode, minor == ENABLE_EVENTS);
             STATUS_SUCCESS
@@ -196,10 +196,10 @@ extern "C" fn wmi_callback(
 /// Writes the control GUIDs to WMI's buffer. The first call requests a larger buffer.
 fn register_info(size: u32, buffer: *mut u8, written: &mut u32) -> NTSTATUS {
     const TRACED_CONTROL_GUID: u32 = 0x0000_1000 | 0x0008_0000;
-    /// A smaller size is not sufficient, so that WMI asks again.
+    /// A smaller size is not sufficient, so that WMI makes a second request.
     const WANTED: u32 = 1024;
     if size < WANTED {
-        // SAFETY: the buffer has at least four bytes.
+        // SAFETY: the buffer is at least four bytes long.
         unsafe { buffer.cast::<u32>().write_unaligned(WANTED) };
         *written = 4;
         return STATUS_BUFFER_TOO_SMALL;
@@ -224,7 +224,7 @@ fn register_info(size: u32, buffer: *mut u8, written: &mut u32) -> NTSTATUS {
     STATUS_SUCCESS
 }
 
-/// Enables or disables the set of flags with the GUID that WMI passes.
+/// Enables or disables the set of flags whose GUID WMI passes.
 fn notify(wnode: &Wnode, enable: bool) {
     let found = GUIDS.iter().position(|guid| is_equal(guid, &wnode.guid));
     let Some(block) = found.and_then(|number| BLOCKS.get(number)) else {
@@ -235,7 +235,7 @@ fn notify(wnode: &Wnode, enable: bool) {
         block.disable();
         return;
     }
-    // Drivers of this kind query level and flags.
+    // Drivers of this kind query the level and flags.
     let level = query::number(query::ENABLE_LEVEL, wnode);
     let flags = query::number(query::ENABLE_FLAGS, wnode);
     block.enable(wnode.historical_context, level.unwrap_or(0), flags.unwrap_or(0));

@@ -63,7 +63,7 @@ struct EventHeader {
     data: [u8; 4],
 }
 
-/// The same header with the address of the GUID and the address of a field.
+/// The header with the address of the GUID and the address of a field.
 #[repr(C)]
 struct EventOfFields {
     size: u16,

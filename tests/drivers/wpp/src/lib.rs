@@ -1,4 +1,4 @@
-//! A driver that traces like WPP, without WPP: its code does what WPP generates for a C driver.
+//! A driver that traces like WPP, with code like the code that WPP generates for a C driver.
 //!
 //! The service name selects its kind of registration and its actions. Opening its device writes
 //! messages.
@@ -35,7 +35,7 @@ use crate::control::Way;
 /// The name with which programs open the device.
 static LINK: [u16; 19] = utf16(br"\DosDevices\WppTest");
 
-/// The driver's action at unload: 0 does nothing, 1 and 2 end the registration of their kind.
+/// The driver's action at unload: 0 means none, and 1 and 2 end the registration of their kind.
 static AT_UNLOAD: AtomicU32 = AtomicU32::new(0);
 
 etw_driver_support::entry!(driver_entry);

@@ -1,4 +1,4 @@
-//! The messages, written like the macros that WPP generates.
+//! The messages, which are written like the macros that WPP generates.
 
 use core::{
     ffi::c_void,
@@ -59,7 +59,7 @@ pub fn trace_message() -> TraceMessage {
 macro_rules! trace {
     ($set:expr, $flag:expr, $level:expr, $number:expr $(, $argument:expr)* $(,)?) => {
         if let Some(logger) = enabled($set, $flag, $level) {
-            // SAFETY: each argument is an address with its size, and a null address ends them.
+            // SAFETY: each argument is an address with its size, and a null address ends the list.
             let _status = unsafe {
                 trace_message()(
                     logger,
@@ -73,7 +73,7 @@ macro_rules! trace {
     };
 }
 
-/// Text in WPP's form of a counted string: its size, then its bytes.
+/// A string in WPP's form of a counted string: its size, then its bytes.
 const NAME: [u16; 6] = utf16(b"device");
 
 /// Writes the messages about an opened file.
@@ -95,7 +95,7 @@ pub fn of_opening(irql: u8) {
     trace!(1, 1, INFORMATION, 13, &crate::control::GUIDS[1], &1.5_f64);
 }
 
-/// Writes a message with the routine that takes a list of arguments.
+/// Writes a message with the routine that has a list of arguments as its parameter.
 pub fn by_list(logger: u64) -> NTSTATUS {
     let found = routine(&utf16(b"WmiTraceMessageVa"));
     // SAFETY: the routine has this type.
@@ -106,6 +106,6 @@ pub fn by_list(logger: u64) -> NTSTATUS {
         Pair(text.as_ptr().cast(), text.len()),
         Pair(ptr::null(), 0),
     ];
-    // SAFETY: the list ends with a null address.
+    // SAFETY: a null address terminates the list.
     unsafe { trace(logger, FLAGS, &raw const MESSAGES, 10, list.as_ptr()) }
 }

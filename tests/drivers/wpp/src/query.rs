@@ -39,7 +39,7 @@ fn ask<T>(class: i32, answer: &mut T, input: PVOID) -> (NTSTATUS, ULONG) {
     (status, required)
 }
 
-/// Returns a number about a trace handle's session.
+/// Returns a number that describes a trace handle's session.
 pub fn number(class: i32, wnode: &Wnode) -> Option<u32> {
     let mut answer = 0_u32;
     let input = ptr::from_ref(wnode).cast_mut().cast();
@@ -47,7 +47,7 @@ pub fn number(class: i32, wnode: &Wnode) -> Option<u32> {
     NT_SUCCESS(status).then_some(answer)
 }
 
-/// Queries everything about a trace handle's session, and prints the answers.
+/// Makes all queries about a trace handle's session, and prints the answers.
 pub fn all(handle: u64) {
     let say = |what: &str, (status, required): (NTSTATUS, ULONG), answer: u64| {
         wdk::println!("{what}: {answer:#x}, {status:#x}, {required} bytes");

@@ -24,7 +24,7 @@ pub const RUN: &[(&str, Run)] = &[
     ("implicit-activity-at-dispatch", implicit_at_dispatch),
 ];
 
-/// Fails if the driver could not run the operation in a place.
+/// Fails if the driver could not run the operation in this context.
 fn available(reply: &Reply, place: u32, otherwise: &str) -> Result<(), HostError> {
     match place {
         _ if reply.available != 0 => Ok(()),
@@ -41,7 +41,7 @@ fn available(reply: &Reply, place: u32, otherwise: &str) -> Result<(), HostError
 
 fn ids_in(stage: &mut Stage<'_>, place: u32) -> Result<Values, HostError> {
     let reply = stage.ask_in(place, operation::ACTIVITY, 0)?;
-    available(&reply, place, "the driver could not ask")?;
+    available(&reply, place, "the driver could not run the operation in this context")?;
     let set = activity().to_bytes();
     let values = Values::default().with("irql", reply.irql).status("create", reply.statuses[2]);
     if place == place::DPC {
@@ -73,13 +73,13 @@ fn kernel_routine(stage: &mut Stage<'_>) -> Result<Values, HostError> {
 
 fn kernel_use(stage: &mut Stage<'_>, places: &[(&str, u32)]) -> Result<Values, HostError> {
     let mut values = Values::default();
-    // The kernel need not have the routine; that is also a valid answer.
+    // The kernel may lack the routine; that is also a valid answer.
     if !has_kernel_routine(stage)? {
         return Ok(values.with("exists", false));
     }
     for (name, place) in places {
         let reply = stage.ask_in(*place, operation::ACTIVITY_KERNEL, 0)?;
-        available(&reply, *place, "the driver could not ask")?;
+        available(&reply, *place, "the driver could not run the operation in this context")?;
         values = values
             .status(&format!("{name}_get"), reply.statuses[0])
             .status(&format!("{name}_set"), reply.statuses[1])
@@ -88,7 +88,7 @@ fn kernel_use(stage: &mut Stage<'_>, places: &[(&str, u32)]) -> Result<Values, H
     Ok(values)
 }
 
-/// Writes an event without an id in a place, after setting the thread's id, and returns a word that
+/// Sets the thread's id, and writes an event without an id in this context. Returns a word that
 /// describes the event's id.
 fn implicit(stage: &mut Stage<'_>, place: u32, setter: u32) -> Result<&'static str, HostError> {
     let session = stage.enabled(5)?;

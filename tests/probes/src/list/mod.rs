@@ -1,4 +1,4 @@
-//! The probes, by subject. Their texts are in `probes.txt`, which describes its own format.
+//! The probes, by subject. Their questions are in `probes.txt`, which describes its own format.
 
 mod activities;
 mod callbacks;
@@ -16,7 +16,7 @@ use crate::{
 /// A subject and its probes.
 pub type Subject = (&'static str, Vec<Probe>);
 
-/// The functions of the probes, by id.
+/// The functions that run the probes, by id.
 const RUN: [&[(&str, Run)]; 5] =
     [settings::RUN, activities::RUN, callbacks::RUN, sessions::RUN, events::RUN];
 

@@ -20,7 +20,7 @@ const SMALL: SessionPlan =
 /// A session with large buffers.
 const LARGE: SessionPlan = SessionPlan { buffer_kb: 64, ..SMALL };
 
-/// An event that does not fit in a 4 KB buffer but fits in one of 64 KB.
+/// Returns an event that does not fit in a 4 KB buffer, but fits in a 64 KB buffer.
 fn large_event() -> Write {
     Write { size: 20_000, ..Write::default() }
 }
@@ -99,7 +99,7 @@ fn bystander(stage: &mut Stage<'_>) -> Result<Values, HostError> {
 }
 
 /// Writes an event that fits in the buffers of only one of two sessions. The session with this plan
-/// is independent; the other session's buffers have the other size.
+/// is independent; the buffers of the other session have the other size.
 fn independent(stage: &mut Stage<'_>, plan: SessionPlan) -> Result<Values, HostError> {
     stage.register(0)?;
     let other = if plan == SMALL { LARGE } else { SMALL };

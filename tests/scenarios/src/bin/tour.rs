@@ -1,5 +1,5 @@
 //! Exercises every path of the sample driver in the stand-in kernel while two sessions trace it,
-//! then prints and checks the recorded events. `cargo xtask demo` runs this program.
+//! and then prints and checks the recorded events. `cargo xtask demo` runs this program.
 
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 mod tour {
@@ -27,7 +27,7 @@ mod tour {
         }
     }
 
-    /// Runs the tour; the sessions' files go to the folder `out`.
+    /// Runs the tour. The sessions' files are written to the folder `out`.
     fn run(sys: &PathBuf, out: &PathBuf) -> Result<()> {
         fs::create_dir_all(out)
             .map_err(|error| format!("cannot create {}: {error}", out.display()))?;
@@ -82,7 +82,7 @@ mod tour {
         Ok(())
     }
 
-    /// Compares the recorded events with the expected ones, and prints the result.
+    /// Compares the recorded events with the expected events, and prints the result.
     fn verify(tour: &Tour, catalog: &Catalog) -> Result<()> {
         for (report, expected) in
             [(&tour.everything, expected_everything()), (&tour.requests, expected_requests())]

@@ -111,7 +111,7 @@ fn one_with_the_client(stage: &mut Stage<'_>) -> Result<(), Failure> {
     stage.enable(session, Source::Provider(client()), &up_to(VERBOSE))?;
     let (answer, activity) = stage.traced_control(file, IOCTL_ECHO_IN_DPC, b"deferred", 8)?;
     expect_equal("the echo", &b"deferred".to_vec(), &answer.output)?;
-    // A request of the same client without an activity stays separate.
+    // A request that the same client sends without an activity does not belong to this one.
     stage.control(file, IOCTL_ECHO, b"other", 5)?;
     let recording = stage.stop(session)?;
     let all: Vec<Decoded> = recording.events.iter().map(|seen| seen.event.clone()).collect();
@@ -137,7 +137,7 @@ fn one_with_the_client(stage: &mut Stage<'_>) -> Result<(), Failure> {
         ],
         &path,
     )?;
-    // In a timeline, the driver's span is nested in the client's.
+    // In a timeline, the driver's span is nested in the client's span.
     let found: Vec<_> = spans::spans(&all)
         .into_iter()
         .filter(|span| all[span.start].activity == activity)
@@ -160,7 +160,7 @@ fn traced_requests(stage: &mut Stage<'_>) -> Result<(), Failure> {
     let input = [&id.to_bytes()[..], b"text"].concat();
     let answer = stage.control(file, traced(IOCTL_ECHO), &input, input.len())?;
     expect_equal("the output", &input, &answer.output)?;
-    // Without room for the output, with half an id, and with an id but no text.
+    // The requests have no room for the output, only half an id, and an id without a string.
     for (length, room) in [(20, 19), (8, 20), (16, 20)] {
         let answer = stage.control(file, traced(IOCTL_ECHO), &input[..length], room)?;
         expect_equal("the status", &TOO_SMALL, &answer.status)?;
@@ -208,10 +208,10 @@ fn across_threads(stage: &mut Stage<'_>) -> Result<(), Failure> {
     )
 }
 
-/// The number of timer ticks that a scenario waits for.
+/// The number of timer ticks for which a scenario waits.
 const TICKS: u64 = 3;
 
-/// Waits until the timer has ticked. Its period is a lower bound: Windows rounds it up to the
+/// Waits until the timer has ticked. The period is a lower bound: Windows rounds it up to the
 /// system's tick, and a busy machine takes longer.
 fn wait_for_ticks(stage: &mut Stage<'_>, file: File) -> Result<(), Failure> {
     const MAX_PERIODS: u32 = 500;

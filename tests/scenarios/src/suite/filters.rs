@@ -52,8 +52,8 @@ fn whole_life(stage: &mut Stage<'_>) -> Result<(), Failure> {
     stage.unload_driver()
 }
 
-/// Returns an event's level, its keyword, and its name, opcode and fields as a string. They are the
-/// same in every session.
+/// Returns an event's level, its keyword, and a string with its name, opcode and fields. They are
+/// the same in every session.
 fn key(recording: &Recording, index: usize) -> (u8, u64, String) {
     let seen = &recording.events[index];
     let fields: Vec<String> =

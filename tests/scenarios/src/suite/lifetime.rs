@@ -137,7 +137,7 @@ fn time(stage: &mut Stage<'_>) -> Result<(), Failure> {
     let processes: Vec<u32> = recording.events.iter().map(|seen| seen.event.process_id).collect();
     expect_that(
         "the process ids",
-        "a single one, not that of the system",
+        "the same for all events, and not the system process's",
         &processes,
         processes.iter().all(|process| *process == processes[0] && *process > 4),
     )?;

@@ -28,7 +28,7 @@ pub fn scenarios() -> impl Iterator<Item = &'static Scenario> {
     .flatten()
 }
 
-/// Runs scenarios one after the other and calls `progress` after each.
+/// Runs scenarios one after the other, and calls `progress` after each.
 pub fn run<'a>(
     scenarios: impl Iterator<Item = &'a Scenario>,
     host: &mut dyn Host,

@@ -25,7 +25,7 @@ pub const SCENARIOS: &[Scenario] = &[
     },
     Scenario {
         name: "cancelled-requests",
-        proves: "a pending request completes when it is cancelled and when its file is closed",
+        proves: "a pending request completes when it is canceled and when its file is closed",
         requirements: &["R-C6", "R-O6"],
         run: cancelled,
     },
@@ -49,7 +49,7 @@ fn wrong_requests() -> Vec<Wrong> {
     };
     let all = size_of::<Statistics>();
     vec![
-        // Unknown control codes: another function, another method, another device type.
+        // The control codes are unknown: another function, another method, another device type.
         (0x0022_2FFC, vec![], 0, INVALID_DEVICE_REQUEST),
         (IOCTL_ECHO | 3, vec![1], 1, INVALID_DEVICE_REQUEST),
         (IOCTL_GET_STATISTICS ^ (1 << 16), vec![], all, INVALID_DEVICE_REQUEST),
@@ -147,7 +147,7 @@ fn cancelled(stage: &mut Stage<'_>) -> Result<(), Failure> {
     let waits = stage.start_control(file, IOCTL_WAIT, &[], 8)?;
     stage.cancel(waits)?;
     let answer = stage.finish(waits)?;
-    expect_equal("the status of the cancelled request", &CANCELLED, &answer.status)?;
+    expect_equal("the status of the canceled request", &CANCELLED, &answer.status)?;
     let waits = stage.start_control(file, IOCTL_WAIT, &[], 8)?;
     stage.close(file)?;
     let answer = stage.finish(waits)?;

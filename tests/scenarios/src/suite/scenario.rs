@@ -18,7 +18,7 @@ pub struct Scenario {
 }
 
 impl Scenario {
-    /// Runs the scenario on a host and clears the host afterwards.
+    /// Runs the scenario on a host, and clears the host afterwards.
     pub fn run_on(&self, host: &mut dyn Host) -> Outcome {
         let mut stage = Stage::new(host);
         let mut result = (self.run)(&mut stage).map_err(|failure| failure.to_string());
@@ -58,7 +58,7 @@ pub(super) const STOP: u8 = 2;
 pub(super) const SUCCESS: u32 = 0;
 pub(super) const CANCELLED: u32 = 0xC000_0120;
 
-/// Returns a filter that passes all events up to a level.
+/// Returns a filter that passes all events up to this level.
 pub(super) fn up_to(level: u8) -> Filter {
     Filter { level, ..Filter::default() }
 }
@@ -72,7 +72,7 @@ pub(super) fn names(recording: &Recording) -> Vec<&str> {
         .collect()
 }
 
-/// Returns the number of events with a name in a recording.
+/// Returns the number of events with this name in a recording.
 pub(super) fn count(recording: &Recording, name: &str) -> usize {
     names(recording).into_iter().filter(|other| *other == name).count()
 }

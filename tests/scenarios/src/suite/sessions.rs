@@ -18,7 +18,7 @@ use crate::{
 pub const SCENARIOS: &[Scenario] = &[
     Scenario {
         name: "composite-of-two-sessions",
-        proves: "the provider gets the highest level, the union of the match-any masks and the \
+        proves: "the provider receives the highest level, the union of the match-any masks and the \
                  intersection of the match-all masks, and each session still records only the \
                  events that pass its own filter",
         requirements: &["R-E4", "R-E6", "R-O10"],
@@ -206,7 +206,7 @@ fn capture_state(stage: &mut Stage<'_>) -> Result<(), Failure> {
 
 /// The control code of a notification that enables the provider.
 const ENABLE: u32 = 1;
-/// The control code of a notification that disables it.
+/// The control code of a notification that disables the provider.
 const DISABLE: u32 = 0;
 
 fn told(stage: &mut Stage<'_>) -> Result<(), Failure> {

@@ -6,8 +6,8 @@ use etl_file::{ClockType, header::log_file_mode};
 
 use crate::services::etw::error::ControlError;
 
-/// The valid buffer sizes in kilobytes. Windows accepts up to 16,384 (ETW-6.3.1), but in a file
-/// layout for large buffers that the stand-in kernel does not write.
+/// The valid buffer sizes in kilobytes. Windows accepts up to 16,384 (ETW-6.3.1), but uses a
+/// different file layout for large buffers, which the stand-in kernel does not support.
 const BUFFER_KB: std::ops::RangeInclusive<u32> = 4..=1024;
 /// The maximum length of a session name in characters (ETW-6.4.8).
 const MAX_NAME_CHARACTERS: usize = 1024;
@@ -17,8 +17,8 @@ const SPARE_BUFFERS: u32 = 20;
 /// The destination of a session's events (R-O12).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Output {
-    /// A file that is written sequentially. With a limit, the session stops when the file reaches
-    /// that size (ETW-6.4.4).
+    /// A file that is written sequentially. If there is a limit, the session stops when the file
+    /// reaches it (ETW-6.4.4).
     Sequential {
         /// The maximum file size in kilobytes, if there is a limit.
         max_kb: Option<u32>,
@@ -44,7 +44,7 @@ pub enum Output {
 }
 
 impl Output {
-    /// `EVENT_TRACE_*_MODE` and `MaximumFileSize`.
+    /// Returns the mode flags (`EVENT_TRACE_*_MODE`) and `MaximumFileSize`.
     const fn header_fields(self) -> (u32, u32) {
         /// `EVENT_TRACE_USE_KBYTES_FOR_SIZE`.
         const KILOBYTES: u32 = 0x2000;
@@ -112,8 +112,8 @@ pub struct SessionConfig {
     /// `MaximumBuffers`. Buffers are added on demand, below `DISPATCH_LEVEL` (ETW-6.3.4). Raised to
     /// the minimum if less (ETW-6.3.3); 0 means the minimum plus 20.
     pub maximum_buffers: u32,
-    /// The interval at which partly filled buffers are flushed. Zero means never, but one second for
-    /// real-time sessions (ETW-6.3.8).
+    /// The interval at which partly filled buffers are flushed. Zero means never or, for real-time
+    /// sessions, one second (ETW-6.3.8).
     pub flush_timer: Duration,
     /// The destination of the events.
     pub output: Output,
@@ -130,7 +130,7 @@ pub struct SessionConfig {
     /// `EVENT_TRACE_USE_PAGED_MEMORY`: the session receives no events from drivers (ETW-6.1.11).
     pub paged_memory: bool,
     /// Writes the file on a separate thread. If not set, the event write that fills a buffer also
-    /// writes it to the file, so that identical runs produce identical files.
+    /// writes the buffer to the file, so that identical runs produce identical files.
     pub writer_thread: bool,
     /// The process of a private session (`EVENT_TRACE_PRIVATE_LOGGER_MODE`), or `None` for a
     /// system session. A private session receives no events from drivers.
@@ -171,7 +171,7 @@ impl SessionConfig {
         }
     }
 
-    /// `LogFileMode` and `MaximumFileSize`.
+    /// Returns `LogFileMode` and `MaximumFileSize`.
     pub(super) const fn header_fields(&self) -> (u32, u32) {
         let (mut mode, most) = self.output.header_fields();
         if self.real_time.is_some() {
@@ -202,8 +202,8 @@ impl SessionConfig {
         }
     }
 
-    /// Checks the configuration, and raises the numbers of buffers to the minimum for the
-    /// processors.
+    /// Checks the configuration, and raises the numbers of buffers to the minimum for this number
+    /// of processors.
     pub(super) fn settle(mut self, processors: u16) -> Result<Self, ControlError> {
         let refuse = |why: String| Err(ControlError::InvalidParameter(why));
         if self.name.is_empty() || self.name.chars().count() > MAX_NAME_CHARACTERS {

@@ -27,7 +27,7 @@ impl Counts {
         }
     }
 
-    /// Records the losses so far for the watching process.
+    /// Records the losses so far for the parent process.
     pub fn note_losses(&self, session: u16) {
         let losses = self.losses();
         flight::note_losses(session, losses.events_lost, losses.buffers_lost);

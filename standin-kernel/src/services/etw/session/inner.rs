@@ -41,8 +41,8 @@ pub struct Lane {
 
 /// The part of a session that its writer thread shares.
 ///
-/// Frequently changed data have their own cache lines: processors that record events write only to
-/// their own lanes, and read the rest.
+/// Frequently changed data have their own cache lines: a processor that records events writes only
+/// to its own lane, and only reads the rest.
 pub struct Inner {
     pub id: u16,
     pub config: Arc<SessionConfig>,
@@ -54,7 +54,7 @@ pub struct Inner {
     pub counts: CachePadded<Counts>,
     /// Set if the file has reached its maximum size, so that no more buffers are written.
     pub full: AtomicBool,
-    /// Set if the store for consumers is full and there is no file.
+    /// Set if the store for consumers is full and the session has no file.
     pub store_full: AtomicBool,
     /// Set if the session was stopped.
     pub ended: AtomicBool,
@@ -79,7 +79,7 @@ impl Inner {
     /// Returns an empty buffer, if one is available or may be allocated.
     pub fn take_spare(&self, size: u32, processor: u16, may_grow: bool) -> Option<Buffer> {
         let mut spare = self.spare.lock();
-        // The buffers being filled and the kept buffers together make up the session's limit.
+        // The memory session's limit covers the buffers in use and the stored buffers together.
         let unlimited = matches!(self.config.output, Output::Memory { .. });
         if let Some(buffer) = spare.free.pop() {
             return Some(buffer.on_processor(processor));

@@ -12,11 +12,11 @@ use super::config::RealTime;
 pub enum Delivered {
     /// An event.
     Event(EventRecord),
-    /// A record in another format: a message, or an event of a classic provider.
+    /// A record in another format: a message or a classic provider's event.
     Other {
         /// The complete record.
         record: Vec<u8>,
-        /// The record's timestamp, or the previous record's if the record has none.
+        /// The record's timestamp or, if the record has none, the previous record's.
         timestamp: i64,
     },
 }
@@ -30,7 +30,7 @@ impl Delivered {
     }
 }
 
-/// The records of one buffer, which a flush delivers.
+/// The records of one buffer. A flush delivers them together.
 type Delivery = Vec<Delivered>;
 
 /// Returns the records of a buffer.
@@ -44,7 +44,7 @@ pub fn records_of(buffer: &Buffer) -> Delivery {
                 record: record.to_vec(),
                 timestamp: header.timestamp.unwrap_or(last),
             },
-            // An event's header has a different format.
+            // Event records' headers have a different format.
             None => match events.next() {
                 Some(event) => Delivered::Event(event),
                 None => continue,
@@ -79,7 +79,7 @@ pub struct Mailbox(Mutex<Unread>);
 struct Unread {
     deliveries: VecDeque<Delivery>,
     most: usize,
-    /// Set if deliveries were dropped after the last kept delivery.
+    /// Set if deliveries were dropped after the last one in the mailbox.
     dropped: bool,
 }
 
@@ -115,7 +115,7 @@ pub struct Deliveries {
     stored: VecDeque<Delivery>,
     /// Set if a delivery was dropped because the store was full.
     dropped: bool,
-    /// The number of lost events that have been reported to consumers.
+    /// The number of lost events that have already been reported to consumers.
     told: u32,
     /// The number of undelivered buffers.
     pub lost: u32,
@@ -167,7 +167,8 @@ impl Deliveries {
         }
     }
 
-    /// Attaches a consumer. It first receives all stored deliveries, regardless of their number.
+    /// Attaches a consumer. The consumer first receives all stored deliveries, even if they exceed
+    /// its limit.
     pub fn attach(&mut self) -> Arc<Mailbox> {
         let mut deliveries: VecDeque<Delivery> = self.stored.drain(..).collect();
         if std::mem::take(&mut self.dropped) {
@@ -198,7 +199,7 @@ mod tests {
         Delivered::Event(EventRecord { timestamp, ..EventRecord::default() })
     }
 
-    /// Returns the unread records as numbers: timestamps of events and types of loss records.
+    /// Returns the unread records as numbers: an event's timestamp, or a loss record's type.
     fn read(mailbox: &Mailbox) -> Vec<i64> {
         let records = mailbox.take().into_iter();
         records

@@ -4,8 +4,8 @@
 //! buffer replaces it, and the full buffer goes to the [`Sink`]. Locks are acquired in this order:
 //! the buffers in use, by session and processor; the free buffers; the sink.
 //!
-//! An event writes only to its processor's [`Lane`]. Processors share the free buffers and the sink,
-//! which each uses once per buffer.
+//! An event write changes only its processor's [`Lane`]. Processors share the free buffers and the
+//! sink, which each processor uses once per buffer.
 
 use std::sync::{
     Arc,
@@ -51,7 +51,7 @@ pub enum NoRoom {
 pub struct Session {
     inner: Arc<Inner>,
     writer: Mutex<Option<Writer>>,
-    /// The channel to the writer thread, used when events are written.
+    /// The channel to the writer thread, if the session has one.
     to_writer: Option<Sender<ToWriter>>,
 }
 
@@ -239,7 +239,8 @@ impl Session {
                 let partly = std::mem::replace(&mut *buffer, empty);
                 self.submit(partly);
             }
-            // Without a free buffer, all others are waiting to be written, and this one will be too.
+            // If there is no free buffer, the other buffers are waiting to be written, and this one
+            // will follow them when it is full.
         }
         self.wait_for_writer();
         Ok(())
@@ -249,7 +250,7 @@ impl Session {
         if let Some(writer) = &self.to_writer {
             let (done, finished) = crossbeam_channel::bounded(1);
             if writer.send(ToWriter::Done(done)).is_ok() {
-                // The thread answers or has already ended.
+                // The thread answers, or has already ended.
                 let _answered = finished.recv();
             }
         }

@@ -34,10 +34,10 @@ pub struct Sink {
     pub files: Vec<PathBuf>,
     /// The full buffers of a session in memory, oldest first.
     ring: VecDeque<Buffer>,
-    /// The full buffers that wait while writing is held.
+    /// The full buffers that wait while writing is delayed.
     waiting: VecDeque<Buffer>,
     pub deliveries: Option<Deliveries>,
-    /// Set while writing is held.
+    /// Set while writing is delayed.
     pub held: bool,
     /// The number of upcoming buffer writes that will fail.
     pub failing: u32,
@@ -120,7 +120,7 @@ impl Sink {
         stamp(&self.config, &self.clock, counter)
     }
 
-    /// Accepts a full or flushed buffer. The buffer waits while writing is held.
+    /// Accepts a full or flushed buffer. The buffer waits while writing is delayed.
     pub fn put(&mut self, buffer: Buffer, counts: &Counts, full: &AtomicBool) -> Vec<Buffer> {
         if self.held {
             self.waiting.push_back(buffer);
@@ -207,7 +207,7 @@ impl Sink {
                 self.create_file()?;
             }
             Output::Sequential { .. } if is_full => {
-                // The session has stopped, so buffers that threads still held are lost.
+                // The session has stopped, so the last buffers in use are lost.
                 counts.lose_buffer(buffer);
                 counts.note_losses(self.id);
                 return Ok(());
@@ -260,7 +260,7 @@ impl Sink {
     }
 }
 
-/// Returns the file's name as it would be on Windows.
+/// Returns a Windows path that ends with the file's name.
 fn windows_path(path: &Path) -> String {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     format!(r"C:\traces\{name}")

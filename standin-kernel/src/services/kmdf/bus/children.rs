@@ -41,7 +41,7 @@ pub struct StaticChildren {
     pub locks: u32,
 }
 
-/// Runs `body` on the bus driver's record of a child.
+/// Runs `body` on the record of a child.
 pub fn with_child<R>(context: &Context, device: u64, body: impl FnOnce(&mut Child) -> R) -> R {
     context.with::<DeviceData, _>(device, |device| body(device.part::<Child>()))
 }
@@ -56,7 +56,7 @@ pub const fn state_of(child: &Child) -> ChildState {
 }
 
 impl ChildState {
-    /// Returns whether flags of `WDF_RETRIEVE_CHILD_FLAGS` select the state.
+    /// Returns whether these flags (`WDF_RETRIEVE_CHILD_FLAGS`) select the state.
     pub const fn is_in(self, flags: u32) -> bool {
         const PRESENT: u32 = 1;
         const MISSING: u32 = 2;

@@ -1,5 +1,5 @@
-//! The descriptions of children. They are structures of a bus driver, and may own memory that only
-//! the driver's callbacks can copy and free.
+//! The descriptions of children. A bus driver defines their structures, which may own memory that
+//! only the driver's callbacks can copy and free.
 
 use crate::{
     ground::{NtResult, NtStatus, arena::Block, framework_abi::ChildListConfig},
@@ -12,9 +12,9 @@ pub const MAX_SIZE: u32 = 1 << 20;
 /// The kind of a description.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// The identification description, which distinguishes a child from all others.
+    /// The identification description. It distinguishes a child from all other children.
     Identification,
-    /// The address description: the child's location, which may change.
+    /// The address description: the child's location. It may change.
     Address,
 }
 
@@ -28,7 +28,7 @@ impl Description {
     }
 }
 
-/// Returns the size and the callbacks (copy, duplicate, clean up) of a kind of description.
+/// Returns the size of a kind of description, and its callbacks (copy, duplicate, clean up).
 const fn callbacks(config: &ChildListConfig, kind: Kind) -> (u32, [u64; 3]) {
     match kind {
         Kind::Identification => (
@@ -75,7 +75,7 @@ pub fn duplicate(
         context.write_bytes(block.address(), &bytes_of(context, address, size));
         return Ok(Description(block));
     }
-    // The callback expects a header in the destination.
+    // The callback requires a header in the destination.
     context.write(block.address(), &size);
     let name = match kind {
         Kind::Identification => "EvtChildListIdentificationDescriptionDuplicate",

@@ -1,4 +1,4 @@
-//! Dynamic child lists, whose children are identified by their identification descriptions.
+//! Dynamic child lists. A child is identified by its identification description.
 
 use super::{
     super::{
@@ -78,7 +78,8 @@ impl Data for ChildListData {
     }
 }
 
-/// A bus device's default list: its configuration until the device is created, then the list itself.
+/// A bus device's default list: its configuration until the device is created, then the list
+/// itself.
 #[derive(Default)]
 pub struct DefaultList {
     config: Option<(ChildListConfig, Option<ObjectAttributes>)>,
@@ -114,7 +115,7 @@ fn set_default_config(context: &Context, init: Handle<DeviceInit>, config: u64, 
     });
     if !is_valid || !is_function {
         context.warn_of_misuse(|| {
-            "with a configuration that is not valid, or for a device that is not a function device"
+            "with an invalid configuration, or for a device that is not a function device"
                 .to_owned()
         });
     }
@@ -182,7 +183,7 @@ fn scan(context: &Context, list: u64) {
     }
 }
 
-/// Returns the number of the child with an identification description, if it is in the list.
+/// Returns the number of the child with this identification description, if it is in the list.
 pub fn find(context: &Context, list: u64, id: u64) -> Option<u64> {
     let (config, present) = context.with::<ChildListData, _>(list, |list| {
         let present = list.entries.iter().filter(|entry| !entry.is_missing);
@@ -248,7 +249,7 @@ fn begin_scan(context: &Context, list: Handle<ChildListData>) {
     });
 }
 
-/// Ends a scan. Children that it has not reported become missing.
+/// Ends a scan. Children that the scan has not reported become missing.
 fn end_scan(context: &Context, list: Handle<ChildListData>) {
     let is_over = list.with(context, |list| {
         list.scans = list.scans.checked_sub(1)?;
@@ -262,7 +263,7 @@ fn end_scan(context: &Context, list: Handle<ChildListData>) {
     match is_over {
         Some(true) => report(context, list.0),
         Some(false) => {}
-        None => context.warn_of_misuse(|| "without WdfChildListBeginScan before it".to_owned()),
+        None => context.warn_of_misuse(|| "without a previous WdfChildListBeginScan".to_owned()),
     }
 }
 
@@ -392,7 +393,7 @@ fn clean_up_entry(context: &Context, list: u64, config: &ChildListConfig, entry:
     description::clean_up(context, list, config, Kind::Identification, &entry.id);
 }
 
-/// Asks the driver to create a child's device. If that fails, the child is removed.
+/// Asks the driver to create a child's device. If the driver fails, the child is removed.
 fn create_child(context: &Context, list: u64, number: u64) {
     let (device, callback) =
         context.with::<ChildListData, _>(list, |list| (list.device, list.config.create_device));
@@ -458,11 +459,11 @@ fn end_iteration(context: &Context, list: Handle<ChildListData>, _iterator: u64)
         Some(())
     });
     if ended.is_none() {
-        context.warn_of_misuse(|| "without WdfChildListBeginIteration before it".to_owned());
+        context.warn_of_misuse(|| "without a previous WdfChildListBeginIteration".to_owned());
     }
 }
 
-/// Returns the next child that the iterator's flags select, with its descriptions if requested.
+/// Returns the next child that the iterator's flags select and, if requested, its descriptions.
 fn retrieve_next(context: &Context, list: u64, iterator: u64, device: u64, info: u64) -> NtResult {
     let found = next_child(context, list, iterator, info);
     context.write(device, &found.unwrap_or(0));
@@ -532,7 +533,7 @@ fn next_child(context: &Context, list: u64, iterator: u64, info: u64) -> NtResul
     }
 }
 
-/// Ejects the child with a description. Returns whether the child is in the list.
+/// Ejects the child with this identification description. Returns whether the child is in the list.
 fn request_eject(context: &Context, list: Handle<ChildListData>, id: u64) -> bool {
     let config = list.with(context, |list| list.config);
     if description::check(context, &config, Kind::Identification, id).is_err() {

@@ -45,7 +45,8 @@ fn get_parent(context: &Context, device: u64) -> u64 {
     parent_of(context, device)
 }
 
-/// Reports a static child missing. Children in a list are reported by description instead.
+/// Reports a static child missing. Children in a dynamic list are reported missing by description
+/// instead.
 fn mark_missing(context: &Context, device: u64) -> NtStatus {
     parent_of(context, device);
     let was_there = with_child(context, device, |child| {

@@ -31,7 +31,7 @@ pub const ENTRIES: Entries = &[
     ("WdfPdoInitRemovePowerDependencyOnParent", Routine::after_globals(remove_power_dependency)),
 ];
 
-/// A child's texts in one locale.
+/// A child's strings in one locale.
 #[derive(Default)]
 struct Texts {
     all: Vec<(u32, String, String)>,
@@ -48,7 +48,7 @@ pub fn new(parent: u64) -> DeviceInit {
     DeviceInit { child_of: Some(parent), ..DeviceInit::default() }
 }
 
-/// Changes the description of a child. Fails for any other device.
+/// Changes the description of a child. Fails for a device that is not a child.
 fn change<R>(
     context: &Context,
     init: Handle<DeviceInit>,
@@ -101,7 +101,7 @@ fn assign_container_id(context: &Context, init: Handle<DeviceInit>, id: u64) -> 
     change(context, init, |init| init.identity.container = id)
 }
 
-/// Adds the description and location in a locale. The device uses those in the default locale.
+/// Adds the description and location for a locale. The device uses those for the default locale.
 fn add_device_text(
     context: &Context,
     init: Handle<DeviceInit>,
@@ -129,7 +129,7 @@ fn set_default_locale(context: &Context, init: Handle<DeviceInit>, locale: u32) 
     });
 }
 
-/// Uses the text in the default locale for the device, or else the first text.
+/// Uses the strings for the default locale for the device or, if there are none, the first strings.
 fn choose_text(init: &mut DeviceInit) {
     let texts = init.parts.get::<Texts>();
     let default = texts.default;
@@ -159,7 +159,7 @@ fn allow_forwarding(context: &Context, init: Handle<DeviceInit>) {
 }
 
 /// Accepts that the child does not depend on its parent's power. In the stand-in kernel, the test
-/// decides when devices start.
+/// determines when devices start.
 fn remove_power_dependency(context: &Context, init: Handle<DeviceInit>) {
     let _ = change(context, init, |_| ());
 }

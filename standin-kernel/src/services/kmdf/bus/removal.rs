@@ -23,7 +23,8 @@ fn remove_missing(context: &Context, child: u64) {
     }
 }
 
-/// Ejects a child after the current step: removes its stack, and calls its driver to eject it.
+/// Ejects a child after the current step: removes its stack, and calls the bus driver's eject
+/// callback.
 pub fn eject_later(context: &Context, child: u64) {
     queue_work(
         context,
@@ -41,6 +42,6 @@ fn eject(context: &Context, child: u64) {
         context.call_driver("EvtDeviceEject", callback, [child]);
     }
     with_child(context, child, |child| child.is_missing = true);
-    // If a driver refuses, the device stays.
+    // If a driver refuses the removal, the device stays.
     let _removed = remove_device(context, child);
 }

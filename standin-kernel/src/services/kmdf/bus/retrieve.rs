@@ -32,7 +32,7 @@ fn config_of(context: &Context, list: u64) -> ChildListConfig {
     context.with::<ChildListData, _>(list, |list| list.config)
 }
 
-/// Returns the device of the child with an identification description, or 0.
+/// Returns the device of the child with this identification description, or 0.
 fn retrieve_pdo(context: &Context, list: u64, info: u64) -> u64 {
     let config = config_of(context, list);
     let mut wanted: ChildRetrieveInfo = context.read(info);
@@ -53,14 +53,14 @@ fn retrieve_pdo(context: &Context, list: u64, info: u64) -> u64 {
         && wanted.address_description != 0
     {
         let to = wanted.address_description;
-        // A description of the wrong size is left unchanged.
+        // If the driver's structure has the wrong size, it is left unchanged.
         let _ = description::copy(context, list, &config, Kind::Address, address, to);
     }
     context.write(info, &wanted);
     device.unwrap_or(0)
 }
 
-/// Copies the address description of the child with an identification description.
+/// Copies the address description of the child with this identification description.
 fn retrieve_address(context: &Context, list: u64, id: u64, to: u64) -> NtResult {
     let config = config_of(context, list);
     description::check(context, &config, Kind::Identification, id)?;

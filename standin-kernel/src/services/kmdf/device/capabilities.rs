@@ -36,23 +36,25 @@ const TRI_STATES: [u32; 3] = [0, 1, 2];
 /// The capabilities that the driver reported for a device.
 #[derive(Default)]
 pub struct Capabilities {
-    /// The number of times that the driver forbids that its device is stopped or removed.
+    /// The number of `WdfDeviceSetStaticStopRemove` calls that currently forbid stopping or
+    /// removing the device.
     pub holds: u32,
     alignment: u32,
-    /// The name of the resource with the device's WMI classes, once the driver has assigned it.
+    /// The name of the resource that contains the device's WMI classes, once the driver has
+    /// assigned it.
     mof_resource: Option<String>,
 }
 
-/// Returns whether a structure has the size in the headers and only valid `WDF_TRI_STATE` values. If
-/// not, the framework ignores the call.
+/// Returns whether a structure has the size in the headers and contains only valid `WDF_TRI_STATE`
+/// values. If not, warns that the framework ignores the call.
 pub fn is_valid(context: &Context, size: u32, expected: usize, values: &[u32]) -> bool {
     let is_valid =
         size as usize == expected && values.iter().all(|value| TRI_STATES.contains(value));
     if !is_valid {
         context.warn_of_misuse(|| {
             format!(
-                "with a structure whose Size is {size}, expected {expected}, or that has a value \
-                 that is not a WDF_TRI_STATE; the framework ignores the call"
+                "with a structure whose Size is {size}, expected {expected}, or that contains a \
+                 value that is not a WDF_TRI_STATE; the framework ignores the call"
             )
         });
     }
@@ -69,7 +71,7 @@ pub fn words<T: IntoBytes + zerocopy::Immutable>(structure: &T) -> Vec<u32> {
         .collect()
 }
 
-/// Accepts the capabilities, which only the user interface of Windows shows.
+/// Accepts the capabilities. Only the user interface of Windows uses them.
 fn set_pnp_capabilities(context: &Context, device: Handle<DeviceData>, given: u64) {
     device.check(context);
     let given: PnpCapabilities = context.read(given);
@@ -85,7 +87,7 @@ fn set_power_capabilities(context: &Context, device: Handle<DeviceData>, given: 
     is_valid(context, given.size, size_of::<PowerCapabilities>(), all.get(..6).unwrap_or_default());
 }
 
-/// Sets the bus information of a device's children, which only property queries return.
+/// Sets the bus information of a device's children. Only property queries return it.
 fn set_bus_information(context: &Context, device: Handle<DeviceData>, information: u64) {
     let information: BusInformation = context.read(information);
     device.with(context, |device| {
@@ -124,7 +126,7 @@ fn get_characteristics(context: &Context, device: Handle<DeviceData>) -> u32 {
     device.with(context, |device| device.init.characteristics)
 }
 
-/// Assigns the resource with the device's WMI classes. Can be done only once.
+/// Assigns the resource that contains the device's WMI classes. A second call fails.
 fn assign_mof_resource_name(context: &Context, device: Handle<DeviceData>, name: u64) -> NtStatus {
     let name = read_unicode_string(context, name);
     device.with(context, |device| {
@@ -138,7 +140,7 @@ fn assign_mof_resource_name(context: &Context, device: Handle<DeviceData>, name:
     })
 }
 
-/// Returns `PowerActionNone`: the stand-in kernel never sleeps or shuts down.
+/// Returns `PowerActionNone`, because the stand-in kernel never sleeps or shuts down.
 fn get_system_power_action(context: &Context, device: Handle<DeviceData>) -> u32 {
     device.check(context);
     0

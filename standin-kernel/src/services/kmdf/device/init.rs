@@ -141,13 +141,13 @@ fn set_request_attributes(context: &Context, init: Handle<DeviceInit>, attribute
     }
 }
 
-/// Returns whether attributes are valid for objects that the framework creates later. Otherwise it
-/// ignores the call.
+/// Returns whether attributes are valid for objects that the framework creates later. If not, warns
+/// that the framework ignores the call.
 fn are_valid(context: &Context, attributes: Option<&ObjectAttributes>, choices: Choices) -> bool {
     let problem = attributes.and_then(|given| validate(context, given, choices).err());
     if let Some(status) = problem {
         context.warn_of_misuse(|| {
-            format!("with attributes that are not valid ({status}); the framework ignores the call")
+            format!("with invalid attributes ({status}); the framework ignores the call")
         });
     }
     problem.is_none()
@@ -173,19 +173,23 @@ fn set_exclusive(context: &Context, init: Handle<DeviceInit>, exclusive: bool) {
     init.with_init(context, |init| init.exclusive = exclusive);
 }
 
-/// Sets the I/O type of reads and writes (`WDF_DEVICE_IO_TYPE`). An invalid type means buffered.
+/// Sets the I/O type of reads and writes (`WDF_DEVICE_IO_TYPE`). An invalid type selects buffered
+/// I/O.
 fn set_io_type(context: &Context, init: u64, io_type: u32) {
     store_io_type(context, init, io_type);
 }
 
 fn store_io_type(context: &Context, init: u64, io_type: u32) {
     const BUFFERED: u32 = 2;
-    /// Neither, buffered, direct, and either of the last two.
+    /// Neither, buffered, direct, and either buffered or direct.
     const VALID: core::ops::RangeInclusive<u32> = 1..=4;
     let is_valid = VALID.contains(&io_type);
     if !is_valid {
         context.warn_of_misuse(|| {
-            format!("with {io_type}, not a WDF_DEVICE_IO_TYPE; the device has buffered I/O")
+            format!(
+                "with {io_type}, which is not a WDF_DEVICE_IO_TYPE; the device uses buffered \
+                     I/O"
+            )
         });
     }
     with_init(context, init, |init| {
@@ -219,8 +223,8 @@ fn set_in_caller_context(context: &Context, init: Handle<DeviceInit>, callback: 
     init.with_init(context, |init| init.in_caller_context = callback);
 }
 
-/// Returns whether a description is for a device that the Plug and Play manager offered. If not, the
-/// framework ignores or refuses the call.
+/// Returns whether a description is for a device that the Plug and Play manager offered. If not,
+/// the framework ignores or rejects the call.
 fn is_offered(context: &Context, init: u64) -> bool {
     let is_offered =
         with_init(context, init, |init| init.control_of.is_none() && init.child_of.is_none());
@@ -249,7 +253,8 @@ fn get_physical_device(context: &Context, init: Handle<DeviceInit>) -> u64 {
     bus.unwrap_or_else(|| physical_below(context, below))
 }
 
-/// Accepts the callbacks for resource requirements, which the stand-in kernel does not query.
+/// Accepts the callbacks for resource requirements. The stand-in kernel does not query
+/// requirements.
 fn set_fdo_callbacks(context: &Context, init: u64, callbacks: u64) {
     let callbacks: FdoCallbacks = context.read(callbacks);
     if callbacks.size as usize != size_of::<FdoCallbacks>() {
@@ -270,12 +275,12 @@ fn set_shutdown_notification(
     let is_control = init.with_init(context, |init| init.control_of.is_some());
     if !is_control || flags & !VALID != 0 || flags & VALID == 0 {
         context.warn_of_misuse(|| {
-            "with flags that are not valid, or for a device that is not a control device".to_owned()
+            "with invalid flags, or for a device that is not a control device".to_owned()
         });
     }
 }
 
-/// Replaces the device's characteristics, or adds to them.
+/// Replaces the device's characteristics or, if `or` is set, adds to them.
 fn set_characteristics(context: &Context, init: Handle<DeviceInit>, set: u32, or: bool) {
     init.with_init(context, |init| {
         init.characteristics = if or { init.characteristics | set } else { set };

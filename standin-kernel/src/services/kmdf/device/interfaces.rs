@@ -36,7 +36,8 @@ struct Offer {
     table: Option<Vec<u8>>,
     process: u64,
     asks_parent: bool,
-    /// Set if the driver's callback reads the caller's table, which must then not be overwritten.
+    /// Set if the driver's callback reads the caller's table. The table must then not be
+    /// overwritten.
     imports: bool,
 }
 
@@ -115,7 +116,7 @@ fn add_query_interface(context: &Context, device: Handle<DeviceData>, config: u6
         return NtStatus::INFO_LENGTH_MISMATCH;
     }
     let imports = config.import_interface != 0;
-    // A query must be answered by a table or a callback, and an import by both.
+    // A table or a callback must answer a query. An import requires both.
     let has_callback = config.process_query_interface_request != 0;
     if config.interface_type == 0
         || (config.interface == 0 && !has_callback)
@@ -156,7 +157,7 @@ pub struct Query {
     pub size: u16,
     /// The table's version.
     pub version: u16,
-    /// The address of further data that the driver and the bus exchange.
+    /// The address of additional data that the driver and the bus exchange.
     pub data: u64,
 }
 
@@ -173,7 +174,7 @@ fn query_for_interface(
     ask(context, below, Query { class, table, size, version, data })
 }
 
-/// Queries a stack from `at` downward for a function table.
+/// Queries a stack, starting at `at`, for a function table.
 pub fn ask(context: &Context, mut at: Below, query: Query) -> NtResult {
     let class: [u8; 16] = context.read(query.class);
     loop {

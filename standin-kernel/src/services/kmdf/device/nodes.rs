@@ -1,4 +1,4 @@
-//! The framework's devices, as seen by the Plug and Play manager.
+//! The framework's devices, as the Plug and Play manager sees them.
 
 use super::{init::Inits, properties, wdm::Offered};
 use crate::{
@@ -148,7 +148,8 @@ impl PlugAndPlay for Kmdf {
         for init in inits {
             all.extend(interfaces_of_init(&mut framework, init));
         }
-        // A control device has no hardware, and the Plug and Play manager does not know its interfaces.
+        // A control device has no hardware, so the Plug and Play manager does not know its
+        // interfaces.
         all.retain(|one| one.physical != 0);
         all
     }
@@ -160,7 +161,7 @@ impl PlugAndPlay for Kmdf {
         let is_same = |one: &DeviceInterface| {
             one.class == class && one.reference.eq_ignore_ascii_case(reference)
         };
-        // A file that is opened through an interface enters a stack at its top.
+        // A file that is opened through an interface enters a stack at the top.
         if let Some(device) = stack_of(&mut framework, physical).last() {
             if let Ok(data) = framework.get::<DeviceData>(*device)
                 && !data.interfaces.iter().any(is_same)

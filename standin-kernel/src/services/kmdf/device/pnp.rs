@@ -35,7 +35,7 @@ use crate::{
     },
 };
 
-/// The `WDF_POWER_DEVICE_STATE` of a device that is off but will return.
+/// `WdfPowerDeviceD3`: the device is off but will return.
 const D3: u64 = 4;
 
 /// `WdfPowerDeviceD3Final`: the device is being removed or was never powered.
@@ -68,7 +68,8 @@ pub struct Offer {
 #[derive(Default)]
 struct RootDevices(u32);
 
-/// Returns the identity of a new device: the next lower device's, or else a new one from the root bus.
+/// Returns the identity of a new device: the next lower device's identity or, if there is none, a
+/// new identity from the root bus.
 fn identify(context: &Context, driver: u64, offer: &Offer) -> Identity {
     if let Below::Device(lower) = offer.below
         && let Ok(lower) = context.framework().get::<DeviceData>(lower)
@@ -166,13 +167,13 @@ enum Reached {
 /// The state of a device's self-managed I/O.
 #[derive(Default)]
 struct SelfManagedIo {
-    /// Set once the framework called `EvtDeviceSelfManagedIoInit`, or would have called it, so that the
-    /// callbacks that end self-managed I/O are due.
+    /// Set once the framework has called `EvtDeviceSelfManagedIoInit`, or would have called it. The
+    /// callbacks that end self-managed I/O are then due.
     has_begun: bool,
 }
 
-/// Powers a device down after a failed transition to D0. The framework calls the callbacks that reverse
-/// those that succeeded.
+/// Powers a device down after a failed transition to D0. Calls the callbacks that reverse the steps
+/// that succeeded.
 fn power_down(context: &Context, device: u64, reached: Reached) {
     let calls = pnp_power(context, device);
     if reached == Reached::Working {
@@ -201,7 +202,7 @@ fn give_up(context: &Context, device: u64, reached: Reached) {
     flush(context, device);
 }
 
-/// Starts a device after the devices below it, unless they are already started.
+/// Starts a device after the lower devices, unless they are already started.
 pub fn start_stack(context: &Context, device: u64) -> NtResult {
     let below = context.with::<DeviceData, _>(device, |device| device.init.below);
     if let Below::Device(lower) = below {
@@ -214,8 +215,8 @@ pub fn start_stack(context: &Context, device: u64) -> NtResult {
     start(context, device)
 }
 
-/// Returns the devices that are removed together with a device: the next higher device in its stack, and
-/// the children that its driver enumerated.
+/// Returns the devices that are removed together with a device: the next higher device in its
+/// stack, and the children that its driver enumerated.
 fn dependents(context: &Context, device: u64) -> Vec<u64> {
     let mut framework = context.framework();
     let mut devices = framework.all::<DeviceData>();
@@ -230,7 +231,7 @@ fn dependents(context: &Context, device: u64) -> Vec<u64> {
     devices
 }
 
-/// Returns the other drivers' targets that are open on a device.
+/// Returns other drivers' targets that are open on a device.
 fn targets_on(context: &Context, device: u64) -> Vec<u64> {
     let mut framework = context.framework();
     let mut targets = framework.all::<TargetData>();
@@ -257,13 +258,13 @@ pub enum Veto {
     /// The driver refuses.
     #[error("EvtDeviceQueryRemove returned {0}")]
     Driver(NtStatus),
-    /// The driver refuses that its device is stopped.
+    /// The driver refuses to let its device be stopped.
     #[error("EvtDeviceQueryStop returned {0}")]
     Stop(NtStatus),
 }
 
-/// Removes the device as if a user requested it: queries the drivers, leaves D0, then deletes the
-/// device. Does nothing if the device is already gone. A driver can refuse.
+/// Removes the device as if a user requested it: queries the drivers, leaves D0, and deletes the
+/// device. Does nothing if the device is already gone. A driver can refuse the removal.
 pub fn remove_device(context: &Context, device: u64) -> Result<(), Veto> {
     if !is_present(context, device) {
         return Ok(());
@@ -305,14 +306,14 @@ fn query_remove(context: &Context, device: u64) -> Result<(), Veto> {
     if status.is_success() { Ok(()) } else { Err(Veto::Driver(status)) }
 }
 
-/// Returns an error while the driver forbids that its device is stopped or removed.
+/// Returns an error while the driver forbids stopping or removing its device.
 fn check_holds(context: &Context, device: u64) -> Result<(), Veto> {
     let holds = context.with::<DeviceData, _>(device, |device| device.part::<Capabilities>().holds);
     if holds == 0 { Ok(()) } else { Err(Veto::Static) }
 }
 
-/// Asks the driver whether its device may be stopped, and stops it: the device leaves D0, and the driver
-/// releases the hardware. Then starts it again.
+/// Asks the driver whether its device may be stopped. Then stops the device (it leaves D0, and the
+/// driver releases the hardware) and starts it again.
 pub fn rebalance(context: &Context, device: u64) -> Result<NtStatus, Veto> {
     if !is_present(context, device) || !is_started(context, device) {
         return Ok(NtStatus::NO_SUCH_DEVICE);
@@ -336,15 +337,15 @@ pub fn rebalance(context: &Context, device: u64) -> Result<NtStatus, Veto> {
     Ok(started.err().unwrap_or(NtStatus::SUCCESS))
 }
 
-/// Shuts down and removes a device that failed in a power transition and is out of D0.
+/// Shuts down and removes a device that failed in a power transition and is not in D0.
 fn fail_powered_down(context: &Context, device: u64) {
     context.with::<DeviceData, _>(device, |device| device.presence = Presence::Removed);
     shut_down(context, device);
     end_failed(context, device);
 }
 
-/// Removes a device that failed and was shut down: the plug-and-play manager treats it as removed by
-/// surprise.
+/// Removes a device that failed and was shut down: the Plug and Play manager treats it as removed
+/// by surprise.
 fn end_failed(context: &Context, device: u64) {
     for dependent in dependents(context, device) {
         surprise_remove(context, dependent);
@@ -360,15 +361,15 @@ fn end_failed(context: &Context, device: u64) {
     }
 }
 
-/// Notifies the other drivers' targets that their device is not removed after all.
+/// Notifies other drivers' targets that their device is not removed.
 fn stay(context: &Context, targets: &[u64]) {
     for target in targets {
         tell(context, *target, |data| data.device_stays());
     }
 }
 
-/// Removes the hardware by surprise: notifies the driver and shuts the device down. The device
-/// is deleted when the last file on it is closed.
+/// Removes the hardware by surprise: notifies the driver, and shuts the device down. The device is
+/// deleted when its last file is closed.
 pub fn surprise_remove(context: &Context, device: u64) {
     if !is_present(context, device) {
         return;
@@ -406,8 +407,8 @@ pub fn finish_surprise_removal(context: &Context, device: u64) {
     }
 }
 
-/// Takes a device to a lower power state and back: calls `EvtDeviceD0Exit`, then `EvtDeviceD0Entry`, and
-/// the related callbacks. A device that fails is removed.
+/// Takes a device to a lower power state and back: calls `EvtDeviceD0Exit`, then
+/// `EvtDeviceD0Entry`, and the related callbacks. If a callback fails, the device is removed.
 pub fn power_cycle(context: &Context, device: u64) -> NtStatus {
     if !is_present(context, device) {
         return NtStatus::NO_SUCH_DEVICE;
@@ -471,7 +472,7 @@ fn start(context: &Context, device: u64) -> NtResult {
     let mut reached = Reached::Resources;
     prepare_and_enter_d0(context, device, &mut reached).map_err(|status| {
         give_up(context, device, reached);
-        // The framework reports one status for all that fails after the hardware is prepared.
+        // The framework reports the same status for every failure after the hardware is prepared.
         if reached > Reached::Prepared { NtStatus::DEVICE_POWER_FAILURE } else { status }
     })
 }
@@ -536,8 +537,8 @@ fn enter_d0(context: &Context, device: u64) {
     power::resume_for_power(context, device);
 }
 
-/// Takes the device from D0 to `target`. Calls all callbacks, and returns the status of the last that
-/// failed.
+/// Takes the device from D0 to `target`. Calls all callbacks, and returns the status of the last
+/// one that failed.
 fn leave_d0(context: &Context, device: u64, target: u64) -> NtStatus {
     let calls = pnp_power(context, device);
     let suspend = calls.map_or(0, |calls| calls.self_managed_io_suspend);
@@ -581,7 +582,7 @@ fn flush(context: &Context, device: u64) {
     call_optional(context, "EvtDeviceSelfManagedIoFlush", flush, [device]);
 }
 
-/// Returns whether a device's self-managed I/O has begun, so that the driver has to end it.
+/// Returns whether a device's self-managed I/O has begun, so that the driver must end it.
 fn manages_io(context: &Context, device: u64) -> bool {
     context.with::<DeviceData, _>(device, |device| device.part::<SelfManagedIo>().has_begun)
 }
@@ -596,17 +597,19 @@ fn clean_up(context: &Context, device: u64) {
     object::delete(context, device);
 }
 
-/// Returns whether a device was started. A bus device's child is started with the stack above it.
+/// Returns whether a device is started. A bus device's child is started together with the stack
+/// above it.
 fn is_started(context: &Context, device: u64) -> bool {
     context.with::<DeviceData, _>(device, |device| device.is_started)
 }
 
-/// Returns whether a device is present. A device that is gone may still have an open file.
+/// Returns whether a device is present. A device that is no longer present may still have an open
+/// file.
 fn is_present(context: &Context, device: u64) -> bool {
     context.is::<DeviceData>(device, |device| device.presence == Presence::Present)
 }
 
-/// Bugchecks if the driver still holds a request, because drivers must complete every request.
+/// Bugchecks if the driver still holds a request. Drivers must complete every request.
 fn report_requests_left(context: &Context, device: u64) {
     let left = {
         let mut framework = context.framework();

@@ -37,7 +37,7 @@ pub struct PowerPolicy {
     callbacks: Option<PowerPolicyCallbacks>,
     /// The driver's explicit choice of power policy ownership.
     owns: Option<bool>,
-    /// The references that keep the device from idling.
+    /// The number of `WdfDeviceStopIdle` calls that prevent the device from idling.
     stops: u32,
 }
 
@@ -58,13 +58,13 @@ fn set_ownership(context: &Context, init: Handle<DeviceInit>, owns: bool) {
     });
 }
 
-/// Accepts a setting for power requests, which the stand-in kernel does not send as IRPs.
+/// Accepts a setting for power requests. The stand-in kernel sends no IRPs for power requests.
 fn accept(context: &Context, init: Handle<DeviceInit>) {
     init.check_init(context);
 }
 
-/// Returns whether the driver owns the device's power policy. By default, a function driver does; a
-/// filter, a bus driver's child and a control device do not.
+/// Returns whether the driver owns the device's power policy. By default, a function driver owns
+/// it; the driver of a filter, a bus driver's child or a control device does not.
 fn owns_policy(context: &Context, device: u64) -> bool {
     context.with::<DeviceData, _>(device, |device| {
         let init = &device.init;
@@ -124,8 +124,8 @@ fn assign_wake_settings(context: &Context, device: u64, settings: u64) -> NtResu
     if is_valid { Ok(()) } else { Err(NtStatus::INVALID_PARAMETER) }
 }
 
-/// Keeps the device in its working state. The device never idles on its own here, so there is
-/// nothing to wait for unless the test put it in a low-power state.
+/// Keeps the device in its working state. In the stand-in kernel, the device never idles on its
+/// own, so there is nothing to wait for unless the test has put it in a low-power state.
 fn stop_idle(context: &Context, device: Handle<DeviceData>, wait: bool) -> NtStatus {
     if wait {
         context.check_irql(Irql::PASSIVE_LEVEL, "with WaitForD0", "a wait");
@@ -161,7 +161,7 @@ fn resume_idle(context: &Context, device: Handle<DeviceData>) {
         Some(())
     });
     if resumed.is_none() {
-        context.warn_of_misuse(|| "without a successful WdfDeviceStopIdle before it".to_owned());
+        context.warn_of_misuse(|| "without a previous successful WdfDeviceStopIdle".to_owned());
     }
 }
 
@@ -175,8 +175,8 @@ fn resume_idle_tracked(
     resume_idle(context, device);
 }
 
-/// Checks the settings. Their callbacks are never called, because the power management framework is
-/// not simulated for KMDF.
+/// Checks the settings. Their callbacks are never called, because the stand-in kernel does not
+/// simulate the power management framework for KMDF.
 fn assign_power_framework_settings(context: &Context, device: u64, settings: u64) -> NtStatus {
     if !owns_policy(context, device) {
         return NtStatus::INVALID_DEVICE_REQUEST;

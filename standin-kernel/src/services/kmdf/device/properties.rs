@@ -1,4 +1,4 @@
-//! The device properties that the Plug and Play manager keeps (`DEVICE_REGISTRY_PROPERTY`).
+//! The device properties that the Plug and Play manager stores (`DEVICE_REGISTRY_PROPERTY`).
 
 use super::{capabilities::ChildrensBus, init::with_init};
 use crate::{
@@ -95,7 +95,7 @@ fn of_init(context: &Context, init: u64, property: u32) -> NtResult<Vec<u8>> {
     find(&identity, &given, &ChildrensBus::default(), property)
 }
 
-/// Copies a property to a driver's buffer, and stores its length.
+/// Copies a property to a driver's buffer, and stores the property's length.
 pub fn copy_out(
     context: &Context,
     found: NtResult<Vec<u8>>,

@@ -41,7 +41,7 @@ const fn ejection(relations: &mut Relations) -> &mut Vec<u64> {
     &mut relations.ejection
 }
 
-/// Runs `body` on a list of a device's relations.
+/// Runs `body` on one of the lists of a device's relations.
 fn with<R>(context: &Context, device: u64, list: List, body: impl FnOnce(&mut Vec<u64>) -> R) -> R {
     context.with::<DeviceData, _>(device, |device| body(list(device.part::<Relations>())))
 }
@@ -80,7 +80,7 @@ fn clear_removal(context: &Context, device: u64) {
     with(context, device, removal, Vec::clear);
 }
 
-/// Bugchecks if the driver's bus device does not enumerate a device.
+/// Bugchecks unless the driver's bus device enumerates a device.
 fn must_be_child(context: &Context, device: u64) {
     let is_child = context.with::<DeviceData, _>(device, |device| device.init.child_of.is_some());
     if !is_child {

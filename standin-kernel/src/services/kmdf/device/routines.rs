@@ -49,7 +49,7 @@ fn create_interface(
     })
 }
 
-/// Creates the one symbolic link that a device has.
+/// Creates a device's symbolic link. A device has only one.
 fn create_link(context: &Context, device: Handle<DeviceData>, name: u64) -> NtResult {
     let string: UnicodeString = context.read(name);
     if string.length == 0 {
@@ -77,8 +77,8 @@ fn get_driver(context: &Context, device: Handle<DeviceData>) -> u64 {
     context.framework().ancestor::<DriverData>(device.0).unwrap_or(0)
 }
 
-/// Puts a request in the queue for its kind, after `EvtIoInCallerContext` has prepared the request. The driver
-/// still owns a request that is refused.
+/// Puts a request in the queue for its kind, after `EvtIoInCallerContext` has prepared the request.
+/// If the call fails, the driver still owns the request.
 fn enqueue_request(
     context: &Context,
     device: Handle<DeviceData>,
@@ -101,7 +101,7 @@ fn enqueue_request(
     NtStatus::SUCCESS
 }
 
-/// Directs requests of one kind to a queue. Each kind has at most one queue.
+/// Directs requests of one kind to a queue. Each kind has at most one such queue.
 fn configure_dispatching(
     context: &Context,
     device: Handle<DeviceData>,
@@ -137,13 +137,13 @@ fn configure_dispatching(
     })
 }
 
-/// Declares the device failed. After the current step, the kernel treats it as surprise-removed.
+/// Declares the device failed. After the current step, the kernel treats it as removed by surprise.
 fn set_failed(context: &Context, device: Handle<DeviceData>, action: u32) {
     device.check(context);
     // WdfDeviceFailedAttemptRestart and WdfDeviceFailedNoRestart.
     if !(1..=2).contains(&action) {
         context.warn_of_misuse(|| {
-            format!("with {action}, which is no WDF_DEVICE_FAILED_ACTION; nothing happens")
+            format!("with {action}, which is not a WDF_DEVICE_FAILED_ACTION; it is ignored")
         });
         return;
     }

@@ -16,7 +16,7 @@ pub const ENTRIES: Entries = &[
     ("WdfDeviceInitSetReleaseHardwareOrderOnFailure", Routine::after_globals(set_release_order)),
 ];
 
-/// Accepts support for a special file. Paging, hibernation and dump files are never on a device here.
+/// Ignores the setting. In the stand-in kernel, no device holds paging, hibernation or dump files.
 fn set_special_file_support(
     context: &Context,
     device: Handle<DeviceData>,
@@ -33,7 +33,8 @@ fn set_special_file_support(
     }
 }
 
-/// Fails, because no device waits for a wake signal. Only a bus driver reports its child's wake status.
+/// Fails, because no device waits for a wake signal. Only a bus driver reports its child's wake
+/// status.
 fn indicate_wake_status(
     context: &Context,
     device: Handle<DeviceData>,
@@ -51,8 +52,8 @@ fn indicate_wake_status(
     }
 }
 
-/// Accepts the option to hold the device's remove lock during requests. The stand-in kernel does not
-/// remove a device while its driver holds a request.
+/// Accepts the option to hold the device's remove lock during requests. The stand-in kernel never
+/// removes a device while its driver holds a request.
 fn set_remove_lock_options(context: &Context, init: Handle<DeviceInit>, options: u64) {
     /// `WDF_REMOVE_LOCK_OPTION_ACQUIRE_FOR_IO`.
     const VALID: u32 = 1;
@@ -61,14 +62,13 @@ fn set_remove_lock_options(context: &Context, init: Handle<DeviceInit>, options:
     let is_sized = options.size as usize == size_of::<RemoveLockOptions>();
     if !is_sized || options.flags & !VALID != 0 || is_control {
         context.warn_of_misuse(|| {
-            "with options that are not valid, or for a control device, which is never removed"
-                .to_owned()
+            "with invalid options, or for a control device, which is never removed".to_owned()
         });
     }
 }
 
-/// Accepts the order in which the hardware of a failing device and its children is released. Here, the
-/// children of a failing device are removed first.
+/// Accepts the order in which the hardware of a failing device and its children is released. In the
+/// stand-in kernel, the children of a failing device are removed first.
 fn set_release_order(context: &Context, init: Handle<DeviceInit>, order: u32) {
     init.check_init(context);
     if !(1..=2).contains(&order) {

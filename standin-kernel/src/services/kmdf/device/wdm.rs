@@ -69,7 +69,7 @@ fn bus_driver(context: &Context) -> u64 {
     context.framework().part::<BusDriver>().address()
 }
 
-/// Creates a physical device before its device is offered to a driver.
+/// Creates a physical device before its stack is offered to a driver.
 pub fn create_bus_device(context: &Context) -> Object {
     Object::new(bus_driver(context), BUS_ENUMERATED, FILE_DEVICE_CONTROLLER, 1)
 }
@@ -85,7 +85,7 @@ pub struct Offered {
     pub device_type: u32,
 }
 
-/// Creates the `DEVICE_OBJECT` of a new device and attaches it to the next lower one.
+/// Creates the `DEVICE_OBJECT` of a new device, and attaches it to the next lower `DEVICE_OBJECT`.
 pub fn attach(context: &Context, device: u64) {
     let driver = context.framework().ancestor::<DriverData>(device);
     let driver = driver.map_or(0, |driver| object_of(context, driver));
@@ -136,8 +136,8 @@ pub fn attach(context: &Context, device: u64) {
     });
 }
 
-/// Removes a device's `DEVICE_OBJECT` from its stack and from its driver's list, before the device is
-/// deleted.
+/// Removes a device's `DEVICE_OBJECT` from its stack and from its driver's list. Called before the
+/// device is deleted.
 fn detach(context: &Context, device: u64) {
     if foreign(context, device).is_some() {
         return;
@@ -160,7 +160,7 @@ fn detach(context: &Context, device: u64) {
             fill(object.driver_object, driver.as_bytes());
         }
         let mut at = driver.device_object;
-        // The list may be circular, because a driver can write to it.
+        // The list may form a cycle, because a driver can write to it.
         let mut seen = BTreeSet::new();
         while seen.insert(at)
             && let Ok(other) = memory::read::<DeviceObject>(at)
@@ -179,8 +179,8 @@ fn detach(context: &Context, device: u64) {
     owners.remove(&bus);
 }
 
-/// Returns the owner of the `DEVICE_OBJECT` at an address: a driver's device, or the bottom of its
-/// stack.
+/// Returns the owner of the `DEVICE_OBJECT` at this address: a driver's device, or the bottom of
+/// its stack.
 pub fn owner(context: &Context, address: u64) -> Option<Owner> {
     context.framework().part::<Owners>().0.get(&address).copied()
 }

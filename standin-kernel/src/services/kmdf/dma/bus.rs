@@ -6,8 +6,8 @@ use crate::{ground::memory, services::kmdf::state::framework::Framework};
 /// The size of a page.
 pub const PAGE: u64 = 4096;
 
-/// The first address to assign, and the end of the range. Devices with 32 address lines can reach the
-/// entire range.
+/// The first address to assign, and the end of the range. Devices with 32 address lines can access
+/// the entire range.
 const FIRST: u64 = 0x1000_0000;
 const END: u64 = 0xF000_0000;
 
@@ -32,7 +32,8 @@ impl Default for Bus {
 
 impl Bus {
     /// Maps memory and returns its bus address, which has the same offset in a page of `alignment`
-    /// bytes as the memory's address. Ranges are not adjacent, because physical pages usually are not.
+    /// bytes as the memory's address. Ranges are not adjacent, because physical pages usually are
+    /// not adjacent.
     pub fn map(&mut self, address: u64, length: u64, alignment: u64) -> Option<u64> {
         let offset = address % PAGE;
         for is_second in [false, true] {
@@ -56,12 +57,12 @@ impl Bus {
         None
     }
 
-    /// Removes the range that starts at a bus address.
+    /// Removes the range that starts at this bus address.
     pub fn unmap(&mut self, bus: u64) {
         self.ranges.retain(|range| range.bus != bus);
     }
 
-    /// Returns the address of the memory at a bus address, if one range contains all of it.
+    /// Returns the address of the memory at a bus address, if one range contains all of the memory.
     fn find(&self, bus: u64, length: usize) -> Option<u64> {
         let end = bus.checked_add(length as u64)?;
         let range =

@@ -19,7 +19,7 @@ const MAX_LENGTH: u64 = 1 << 30;
 pub struct CommonBufferData {
     /// The memory block. The buffer starts at its first page boundary.
     _block: Block,
-    /// The address for the driver, and the one for the device.
+    /// The driver's address and the device's address.
     pub address: u64,
     pub bus: u64,
     pub length: u64,
@@ -36,12 +36,13 @@ pub fn alignment_of(context: &Context, config: u64) -> NtResult<u64> {
     if config.size as usize != size_of::<CommonBufferConfig>() {
         return Err(NtStatus::INFO_LENGTH_MISMATCH);
     }
-    // The headers' constants are one less than the alignment.
+    // The constants in the headers are one less than the alignment.
     let alignment = u64::from(config.alignment_requirement) + 1;
     if alignment.is_power_of_two() { Ok(alignment) } else { Err(NtStatus::INVALID_PARAMETER) }
 }
 
-/// Creates a common buffer of `length` bytes. Its addresses are aligned to at least a page.
+/// Creates a common buffer of `length` bytes. Its addresses are aligned to at least the size of a
+/// page.
 pub fn make(
     context: &Context,
     enabler: u64,

@@ -41,13 +41,13 @@ impl EnablerData {
         self.config.maximum_length & 0xFFFF_FFFF
     }
 
-    /// Returns whether a transfer is one range on the bus.
+    /// Returns whether a transfer must be one range on the bus.
     pub const fn is_packet(&self) -> bool {
         matches!(self.config.profile, PACKET | PACKET_64)
     }
 
-    /// Returns whether the transfers use a system DMA controller, which the stand-in kernel does not
-    /// have.
+    /// Returns whether the transfers use a system DMA controller. The stand-in kernel does not have
+    /// one.
     pub const fn is_system(&self) -> bool {
         matches!(self.config.profile, SYSTEM | SYSTEM_DUPLEX)
     }
@@ -72,7 +72,7 @@ impl EnablerData {
     }
 }
 
-/// Reads a configuration. Drivers for KMDF 1.9 and older omit the last fields.
+/// Reads a configuration. Drivers for KMDF 1.9 and earlier omit the last fields.
 fn read_config(context: &Context, address: u64) -> NtResult<DmaEnablerConfig> {
     const OLD: usize = 64;
     let size: u32 = context.read(address);
@@ -136,7 +136,7 @@ fn notify(context: &Context, enabler: u64, name: &str, callback: u64) -> NtResul
     status.is_success().then_some(()).ok_or(status)
 }
 
-/// Notifies a device's enablers that it has entered its working state.
+/// Notifies a device's enablers that the device has entered its working state.
 ///
 /// # Errors
 ///
@@ -155,7 +155,8 @@ pub fn power_up(context: &Context, device: u64) -> NtResult {
     Ok(())
 }
 
-/// Notifies a device's enablers that it is leaving its working state. A failure has no effect.
+/// Notifies a device's enablers that the device is leaving its working state. A failure has no
+/// effect.
 pub fn power_down(context: &Context, device: u64) {
     for enabler in of_device(context, device).into_iter().rev() {
         let (was_powered, config) = context.with::<EnablerData, _>(enabler, |data| {

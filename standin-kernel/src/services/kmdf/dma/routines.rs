@@ -86,14 +86,15 @@ fn set_maximum_elements(context: &Context, enabler: Handle<EnablerData>, count: 
     });
 }
 
-/// Returns the maximum transfer length, which is the enabler's: map registers are unlimited.
+/// Returns the maximum transfer length. It is the enabler's maximum, because the number of map
+/// registers is not limited.
 fn get_fragment_length(context: &Context, enabler: Handle<EnablerData>, direction: u32) -> u64 {
     let (length, is_system) =
         enabler.with(context, |data| (data.maximum_length(), data.is_system()));
     if is_system || direction > WRITE { 0 } else { length }
 }
 
-/// Fails, because there is no system DMA controller.
+/// Fails, because the stand-in kernel has no system DMA controller.
 fn configure_system_profile(
     context: &Context,
     enabler: Handle<EnablerData>,
@@ -198,7 +199,7 @@ fn initialize_using_offset(
     initialize(context, transaction, function, direction, mdl, address, length)
 }
 
-/// Returns a request's buffer for a transfer in the given direction.
+/// Returns a request's buffer for a transfer in this direction.
 fn buffer_of(data: &RequestData, direction: u32) -> NtResult<(u64, u64)> {
     let buffer = match data.kind {
         RequestKind::Read if direction == READ => data.output(),
@@ -315,7 +316,7 @@ fn get_transfer_info(context: &Context, transaction: u64, registers: u64, elemen
     }
 }
 
-/// Returns `FALSE`: map registers are always available, so no transaction waits for them.
+/// Returns `FALSE`, because map registers are always available, so no transaction waits for them.
 fn cancel(context: &Context, transaction: Handle<TransactionData>) -> bool {
     let (enabler, state) = transaction.with(context, |data| (data.enabler, data.state));
     if !context.with::<EnablerData, _>(enabler, |data| data.is_version_3()) {

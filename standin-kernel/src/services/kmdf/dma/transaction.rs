@@ -1,5 +1,5 @@
-//! DMA transactions. A buffer is transferred in one or more DMA transfers, each with a
-//! scatter/gather list with which the driver programs its device.
+//! DMA transactions. A buffer is transferred in one or more DMA transfers. For each transfer, the
+//! driver programs its device with a scatter/gather list.
 
 use super::{
     bus::{Bus, PAGE},
@@ -39,7 +39,7 @@ pub enum State {
 pub enum Completion {
     /// The entire transfer is complete.
     Full,
-    /// This number of bytes was transferred. The next transfer starts after them.
+    /// This number of bytes was transferred. The next transfer starts after these bytes.
     Partial(u64),
     /// This number of bytes was transferred, and no transfer follows.
     Final(u64),
@@ -85,7 +85,7 @@ pub fn make(context: &Context, enabler: u64, attributes: u64) -> NtResult<u64> {
         return Err(NtStatus::WDF_PARENT_ASSIGNMENT_NOT_ALLOWED);
     }
     if is_system {
-        // Profiles that use a system DMA controller cannot be configured here.
+        // Profiles that use a system DMA controller cannot be configured in the stand-in kernel.
         return Err(NtStatus::INVALID_DEVICE_STATE);
     }
     let data = TransactionData {
@@ -115,21 +115,22 @@ pub fn stop_for_state(context: &Context, transaction: u64) -> ! {
     let what = match state {
         State::Released => "has no buffer",
         State::Initialized => "was not executed",
-        State::Transfer => "has a transfer under way",
+        State::Transfer => "has a transfer in progress",
         State::Completed => "is completed; release it first",
         State::Failed => "has failed; release it first",
     };
     context.stop_call(Rule::ObjectMisused, &format!("for a DMA transaction that {what}"))
 }
 
-/// Returns the parts of a buffer that a chain of MDLs describes, or `None` if the chain is shorter.
+/// Returns the parts of a buffer that a chain of MDLs describes, or `None` if the chain describes
+/// less memory.
 pub fn parts_of(
     context: &Context,
     mdl: u64,
     mut offset: u64,
     mut length: u64,
 ) -> Option<Vec<(u64, u64)>> {
-    /// The maximum length of a chain of MDLs. A longer chain is circular.
+    /// The maximum length of a chain of MDLs. A longer chain counts as a cycle.
     const MAX_CHAIN: usize = 1 << 16;
     let mut parts = Vec::new();
     let mut at = mdl;
@@ -157,7 +158,7 @@ pub fn extent(mdl: &Mdl) -> (u64, u64) {
     (start, u64::from(mdl.byte_count))
 }
 
-/// Returns the elements of a transfer: `length` bytes after the first `skipped` bytes.
+/// Returns the elements of a transfer: `length` bytes, starting after the first `skipped` bytes.
 fn elements(parts: &[(u64, u64)], skipped: u64, length: u64, is_packet: bool) -> Vec<(u64, u64)> {
     let (mut skipped, mut left) = (skipped, length);
     let mut found: Vec<(u64, u64)> = Vec::new();
@@ -286,7 +287,7 @@ fn stage(context: &Context, transaction: u64) -> NtResult {
     Ok(())
 }
 
-/// Maps the elements of a transfer. Returns their list and their bus addresses.
+/// Maps the elements of a transfer. Returns their scatter/gather list and their bus addresses.
 fn map(context: &Context, found: &[(u64, u64)]) -> Result<(Block, Vec<u64>), NtStatus> {
     let mut mapped = Vec::with_capacity(found.len());
     {
@@ -386,7 +387,8 @@ pub fn complete(context: &Context, transaction: u64, completion: Completion) -> 
     status
 }
 
-/// Ends a transaction's transfers. The transaction keeps its request until it is released.
+/// Ends a transaction's transfers. The transaction keeps its request until the driver releases the
+/// transaction.
 fn end(context: &Context, transaction: u64, state: State) {
     unmap(context, transaction);
     let request = context.with::<TransactionData, _>(transaction, |data| {
@@ -415,8 +417,8 @@ pub fn reset(context: &Context, transaction: u64) {
     });
 }
 
-/// Returns the numbers of map registers and list elements that an initialized transaction's buffer
-/// needs.
+/// Returns the numbers of map registers and list elements that the buffer of an initialized
+/// transaction requires.
 pub fn needs(context: &Context, transaction: u64) -> [u32; 2] {
     let (state, enabler) =
         context.with::<TransactionData, _>(transaction, |data| (data.state, data.enabler));

@@ -25,8 +25,8 @@ pub fn of_device(context: &Context, device: u64) -> Vec<u64> {
     interrupts
 }
 
-/// Assigns resources to the interrupts of a starting device: first those that the driver chose, then
-/// the others in order.
+/// Assigns resources to the interrupts of a starting device: first to the interrupts for which the
+/// driver chose a resource, then to the others in order.
 pub fn assign(context: &Context, device: u64) {
     let given =
         context.with::<DeviceData, _>(device, |device| device.part::<Resources>().given.clone());
@@ -165,7 +165,8 @@ fn run_dpc(context: &Context, interrupt: u64) {
     }
 }
 
-/// Queues the interrupt's work item for a system thread. Returns `false` if it was already queued.
+/// Queues the interrupt's work item for a system thread. Returns `false` if the work item was
+/// already queued.
 pub fn queue_interrupt_work(context: &Context, interrupt: u64) -> bool {
     let routine = context.with::<InterruptData, _>(interrupt, |data| data.config.work_item);
     queue_work(

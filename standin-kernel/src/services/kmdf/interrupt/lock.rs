@@ -1,4 +1,4 @@
-//! The lock of an interrupt, which its service routine holds.
+//! The lock of an interrupt. Its service routine runs with the lock held.
 
 use super::state::InterruptData;
 use crate::{

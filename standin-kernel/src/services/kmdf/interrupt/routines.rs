@@ -86,7 +86,7 @@ fn interrupt_create(
 
 /// Returns the address of a connected interrupt's `KINTERRUPT`, or null.
 fn get_object(context: &Context, interrupt: Handle<InterruptData>) -> u64 {
-    /// The size of the object, which no header declares.
+    /// The size of the object. No header declares it.
     const SIZE: usize = 0x120;
     interrupt.with(context, |data| {
         if !data.is_connected {
@@ -214,7 +214,7 @@ fn disable_now(context: &Context, interrupt: Handle<InterruptData>) {
     }
 }
 
-/// Accepts a policy for choosing processors. The stand-in kernel has no choice.
+/// Accepts a policy for choosing processors. The stand-in kernel does not choose.
 fn set_policy(
     context: &Context,
     interrupt: Handle<InterruptData>,

@@ -16,7 +16,7 @@ use crate::{
 #[derive(Clone, Copy)]
 pub struct Line {
     pub vector: u32,
-    /// The message number, or 0 for a line.
+    /// The message number, or 0 for a line-based interrupt.
     pub message: u32,
     pub is_message: bool,
 }
@@ -24,18 +24,19 @@ pub struct Line {
 /// An interrupt.
 pub struct InterruptData {
     pub device: u64,
-    /// The interrupt's parent, whose callbacks are serialized with the DPC.
+    /// The interrupt's parent. The parent's callbacks are serialized with the DPC.
     pub associated: u64,
     pub config: InterruptConfig,
     /// The lock that is held while the DPC or work item runs.
     pub serialization: Option<Lock>,
     /// The resource, once it is assigned.
     pub line: Option<Line>,
-    /// The index in the device's list of the resource that the driver chose.
+    /// The index of the resource that the driver chose, in the device's list.
     pub chosen: Option<usize>,
     /// Set while the device is in D0 and the driver has not disabled the interrupt.
     pub is_connected: bool,
-    /// The thread that owns the interrupt's lock, and its IRQL before the acquisition.
+    /// The thread that owns the interrupt's lock, and the thread's IRQL before it acquired the
+    /// lock.
     pub held: Option<(ThreadId, Irql)>,
     /// The `KINTERRUPT`, once the driver has requested it.
     pub object: Option<Block>,

@@ -1,4 +1,4 @@
-//! The ntoskrnl.exe routine for the interrupt objects that the framework provides to drivers.
+//! The routine of ntoskrnl.exe for the interrupt objects that the framework provides to drivers.
 
 use super::{
     lock::{acquire, release},

@@ -1,4 +1,4 @@
-//! The results of completed requests, as read by the drivers that sent them.
+//! The results of completed requests, as the drivers that sent them read the results.
 
 use super::ending::set_information_of;
 use crate::{

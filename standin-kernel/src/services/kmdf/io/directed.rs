@@ -13,7 +13,8 @@ use crate::services::kmdf::state::{
 #[derive(Default)]
 pub struct Callbacks(pub HashMap<u8, (u64, u64)>);
 
-/// Calls the device's callback for IRPs of a major function. Returns `false` if there is none.
+/// Calls the device's callback for IRPs of a major function. Returns `false` if the device has no
+/// such callback.
 pub fn call(context: &Context, device: u64, request: u64, major: u8) -> bool {
     let callback = context
         .with::<DeviceData, _>(device, |device| device.part::<Callbacks>().0.get(&major).copied());

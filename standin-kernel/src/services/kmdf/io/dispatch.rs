@@ -28,7 +28,7 @@ pub fn enqueue(context: &Context, queue: u64, request: u64) {
     });
     if is_accepted {
         dispatch(context, queue);
-        // A request that its sender cancelled on the way here does not wait.
+        // A request that its sender has already canceled does not wait.
         if context.is::<RequestData>(request, |request| request.cancelled) {
             cancel_waiting(context, queue, request);
         }
@@ -37,9 +37,10 @@ pub fn enqueue(context: &Context, queue: u64, request: u64) {
     }
 }
 
-/// Dispatches a queue's pending events as [`dispatch`] does, unless a thread already does. That thread
-/// handles the new events after the callback that it is in. So does the framework for the end of a request
-/// and for a cancellation, which would otherwise call the driver back inside its callback.
+/// Dispatches a queue's pending events, unless a thread is already dispatching them. That thread
+/// then handles the new events after its current callback. The framework does the same when a
+/// request ends or is canceled, because it would otherwise call the driver back inside its
+/// callback. See [`dispatch`].
 pub fn dispatch_later(context: &Context, queue: u64) {
     let is_idle = context.is::<QueueData>(queue, |queue| queue.dispatching.is_empty());
     if is_idle {
@@ -56,7 +57,7 @@ pub fn dispatch(context: &Context, queue: u64) {
     let (must_wait, is_passive) = {
         let mut framework = context.framework();
         let is_passive = framework.is_passive(queue);
-        // The lock for the queue's callbacks is not acquired recursively.
+        // The lock for the queue's callbacks cannot be acquired recursively.
         let must_wait = is_owner || (context.irql() > Irql::PASSIVE_LEVEL && is_passive);
         match framework.get::<QueueData>(queue) {
             Ok(queue) if !must_wait => queue.dispatching.push(this),
@@ -104,7 +105,7 @@ pub fn dispatch(context: &Context, queue: u64) {
                 let arguments = [queue, request];
                 presentation::call(context, queue, "EvtIoCanceledOnQueue", callback, arguments);
             }
-            // Nobody is to be called for a stop or purge that a thread waits for.
+            // A stop or purge for which a thread waits has no callback.
             Some(Event::Stopped(notify) | Event::Notify(notify)) if notify.function == 0 => {}
             Some(Event::Stopped(notify)) => {
                 let arguments = [queue, notify.argument];
@@ -143,7 +144,7 @@ fn deliver(context: &Context, queue: u64, request: u64, config: &IoQueueConfig) 
         }
     };
     let has_callback = callback != 0 || config.io_default != 0;
-    // The framework completes empty reads and writes unless the driver asked to receive them.
+    // The framework completes empty reads and writes unless the driver has requested them.
     if has_callback && is_empty && config.allow_zero_length == 0 {
         ending::end(context, request, NtStatus::SUCCESS, Some(0));
         return;
@@ -176,8 +177,8 @@ pub fn cancel_waiting(context: &Context, queue: u64, request: u64) -> bool {
     was_waiting
 }
 
-/// Ends a request that was cancelled in a queue. If the request was already presented to the
-/// driver, calls the driver's callback for such requests, if any.
+/// Ends a request that was canceled in a queue. If the request was presented to the driver before,
+/// calls the driver's callback for such requests, if any.
 pub fn cancel_on_queue(context: &Context, queue: u64, request: u64) {
     let was_presented = context.with::<RequestData, _>(request, |request| {
         request.set_cancelled();
@@ -198,8 +199,8 @@ pub fn cancel_on_queue(context: &Context, queue: u64, request: u64) {
     }
 }
 
-/// Has the queue of a cancelled request call `EvtRequestCancel` if the driver marked the request
-/// cancelable. Returns whether it did.
+/// If the driver marked a canceled request cancelable, makes the request's queue call
+/// `EvtRequestCancel`. Returns `true` if this call requested the callback.
 pub fn call_cancel_routine(context: &Context, handle: u64) -> bool {
     let (is_new, queue) = context.with::<RequestData, _>(handle, |request| {
         let is_new = request.is_cancelable() && !request.cancellation_due;
@@ -217,8 +218,9 @@ pub fn call_cancel_routine(context: &Context, handle: u64) -> bool {
     is_new
 }
 
-/// Calls `EvtRequestCancel` for a create request, which is in none of the driver's queues. The framework's own
-/// queue for creates calls no other callback, so the call waits only for the lock and the IRQL of the file's callbacks.
+/// Calls `EvtRequestCancel` for a create request that is not in any of the driver's queues. The
+/// framework's own queue for creates calls no other callback, so the call waits only for the lock
+/// and the IRQL of the file's callbacks.
 fn cancel_create(context: &Context, request: u64) {
     let found = context.framework().get::<RequestData>(request).ok().and_then(|request| {
         let is_due = request.is_cancelable() && request.queue.is_none();

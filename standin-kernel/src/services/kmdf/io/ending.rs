@@ -36,8 +36,8 @@ pub fn complete(context: &Context, handle: u64, status: NtStatus, information: O
     end(context, handle, of_system(status), information);
 }
 
-/// Returns the status with which the framework completes a request instead of one of its own statuses,
-/// which are known only to the framework and its drivers.
+/// Returns the status with which the framework completes a request in place of one of its own
+/// statuses, which only the framework and its drivers know.
 const fn of_system(status: NtStatus) -> NtStatus {
     /// The facility of the framework's statuses, and the bit mask of the facility in a status.
     const FACILITY: u32 = 0x0020_0000;
@@ -58,9 +58,10 @@ const fn of_system(status: NtStatus) -> NtStatus {
     }
 }
 
-/// Bugchecks if a driver successfully completes a request with more bytes than its buffer holds, as
-/// the framework's verifier does. For a control code, the buffer is known only if a process sent it
-/// and a buffer exists: without a buffer, the information can be the number of input bytes used.
+/// Bugchecks if a driver successfully completes a request with more bytes than fit in the request's
+/// buffer, as the framework's verifier does. Device controls are checked only if a process sent
+/// them and they have an output buffer: without one, the information can be the number of input
+/// bytes used.
 fn must_fit(context: &Context, handle: u64, status: NtStatus, information: Option<u64>) {
     let too_many = context.with::<RequestData, _>(handle, |request| {
         let room = match request.kind {
@@ -77,13 +78,13 @@ fn must_fit(context: &Context, handle: u64, status: NtStatus, information: Optio
         (status.is_success() && information > room).then(|| (information, room, describe(request)))
     });
     if let Some((information, room, description)) = too_many {
-        context.stop_call(Rule::RequestMisused, &format!("for {description} with {information} bytes as the information, more than the {room} bytes of its buffer"));
+        context.stop_call(Rule::RequestMisused, &format!("for {description} with {information} bytes as the information, but its buffer is only {room} bytes long"));
     }
 }
 
-/// Bugchecks if something still refers to the memory objects that the framework gave the driver for the
-/// request's buffers: the driver, or another request that is formatted with them. The request is already cleaned
-/// up, and its children are destroyed unless they are referenced.
+/// Bugchecks if the driver, or another request that is formatted with them, still references the
+/// memory objects that the framework gave the driver for the request's buffers. The request is
+/// already cleaned up, and its children are destroyed unless they are referenced.
 fn must_not_be_referenced(context: &Context, handle: u64) {
     let is_referenced = {
         let mut framework = context.framework();
@@ -117,7 +118,7 @@ fn must_not_be_created(context: &Context, handle: u64) {
     if context.with::<RequestData, _>(handle, |request| request.is_created) {
         context.stop_call(
             Rule::RequestMisused,
-            "for a request that the driver created; only the driver that receives it completes it",
+            "for a request that the driver created; only its receiver can complete it",
         );
     }
 }
@@ -130,9 +131,7 @@ pub fn must_not_be_under_way(context: &Context, handle: u64) {
     if let Some(description) = description {
         context.stop_call(
             Rule::RequestMisused,
-            &format!(
-                "for {description}, which was sent to an I/O target and is not completed there yet"
-            ),
+            &format!("for {description}, which was sent to an I/O target and is not completed yet"),
         );
     }
 }
@@ -143,7 +142,8 @@ pub fn must_own(context: &Context, handle: u64) {
     must_not_wait(context, handle);
 }
 
-/// Bugchecks if the request waits in a queue. The driver owns the others, also those that it sent to an I/O target.
+/// Bugchecks if the request waits in a queue. The driver owns requests that do not wait, including
+/// those that it has sent to an I/O target.
 pub fn must_not_wait(context: &Context, handle: u64) {
     let (queue, description) =
         context.with::<RequestData, _>(handle, |request| (request.queue, describe(request)));
@@ -157,7 +157,7 @@ pub fn must_not_wait(context: &Context, handle: u64) {
     }
 }
 
-/// Bugchecks if the request is cancelable, for operations that do not allow that.
+/// Bugchecks if the request is cancelable. For operations that do not allow cancelable requests.
 pub fn must_not_be_cancelable(context: &Context, handle: u64) {
     let description = context.with::<RequestData, _>(handle, |request| {
         request.is_cancelable().then(|| describe(request))
@@ -220,11 +220,11 @@ pub fn end(context: &Context, handle: u64, status: NtStatus, information: Option
     }
 }
 
-/// Records the completion of a request that has ended for its sender, a driver's request or a test.
+/// Records the completion of a request that has ended. The sender is a driver's request or a test.
 fn record(context: &Context, handle: u64, status: NtStatus, information: Option<u64>) {
     let (completion, upper) = context.with::<RequestData, _>(handle, |request| {
         let information = information.unwrap_or_else(|| information_of(request));
-        // An error returns no data; a warning or success does.
+        // An error returns no data; a warning or success can return data.
         let returned = if status.0.cast_unsigned() >> 30 == 3 {
             0
         } else {

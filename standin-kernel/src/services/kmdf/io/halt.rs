@@ -41,14 +41,14 @@ impl Data for QueueData {
     }
 }
 
-/// The ways of halting a queue.
+/// The way in which a queue is halted.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Halt {
     /// The queue still accepts requests.
     Stop,
-    /// The queue still accepts requests. Those that it and the driver hold are cancelled.
+    /// The queue still accepts requests. Requests in the queue or held by the driver are canceled.
     StopAndPurge,
-    /// The queue accepts no requests. Those that it and the driver hold are cancelled.
+    /// The queue accepts no requests. Requests in the queue or held by the driver are canceled.
     Purge,
     /// The queue accepts no requests.
     Drain,
@@ -64,8 +64,8 @@ impl Halt {
     }
 }
 
-/// Changes the queue's state and cancels the requests that the change affects. Bugchecks for a second
-/// callback while one is due.
+/// Changes the queue's state and cancels the requests that the change affects. Bugchecks if a
+/// callback is requested while another one is due.
 pub fn halt(context: &Context, queue: u64, halt: Halt, notify: Option<Notify>) {
     let is_taken = context.with::<QueueData, _>(queue, |queue| {
         let slot = if halt.stops_dispatching() { &mut queue.idle } else { &mut queue.purged };
@@ -85,7 +85,7 @@ pub fn halt(context: &Context, queue: u64, halt: Halt, notify: Option<Notify>) {
     if !is_taken {
         context.stop_call(
             Rule::RequestMisused,
-            "for a queue whose previous stop or purge is not over; wait for its callback",
+            "for a queue whose previous stop or purge has not finished; wait for its callback",
         );
     }
     if halt.cancels() {
@@ -94,7 +94,7 @@ pub fn halt(context: &Context, queue: u64, halt: Halt, notify: Option<Notify>) {
     dispatch(context, queue);
 }
 
-/// Halts the queue as [`halt`] does, and waits until its requests have ended.
+/// Halts the queue, and waits until its requests have ended. See [`halt`].
 fn halt_and_wait(context: &Context, queue: u64, how: Halt) {
     halt(context, queue, how, Some(Notify { function: 0, argument: 0 }));
     let is_over = wait::wait_until(context, None, |context| {
@@ -113,7 +113,7 @@ fn halt_and_wait(context: &Context, queue: u64, how: Halt) {
                 format!("{request}, which is never completed")
             },
         );
-        context.stop_call(Rule::Deadlock, &format!("and waits forever for {what}"));
+        context.stop_call(Rule::Deadlock, &format!("and would wait forever for {what}"));
     }
 }
 
@@ -143,7 +143,7 @@ fn cancel_all(context: &Context, queue: u64) {
     }
 }
 
-/// Cancels a file's requests that wait in queues of its device.
+/// Cancels a file's requests that wait in queues of the file's device.
 pub fn cancel_of_file(context: &Context, file: u64) {
     let device = context.with::<FileData, _>(file, |file| file.device());
     for queue in queues_of(context, device, |_| true) {
@@ -158,7 +158,8 @@ pub fn cancel_of_file(context: &Context, file: u64) {
     }
 }
 
-/// Halts the queue as [`halt`] does, and calls a driver's callback afterwards unless it is null.
+/// Halts the queue and, if `function` is not null, calls the driver's callback afterwards. See
+/// [`halt`].
 fn halt_and_call(context: &Context, queue: u64, how: Halt, function: u64, argument: u64) {
     let notify = Notify { function, argument };
     halt(context, queue, how, (function != 0).then_some(notify));
@@ -205,7 +206,7 @@ pub fn purge_before_delete(context: &Context, handle: u64) {
     }
 }
 
-/// Returns a queue's requests that the driver holds.
+/// Returns the requests of a queue that the driver holds.
 pub fn presented(context: &Context, queue: u64) -> Vec<u64> {
     context
         .framework()

@@ -27,7 +27,7 @@ use crate::{
 /// The number of stack locations in an IRP: the driver's and the next lower driver's.
 const LOCATIONS: usize = 2;
 
-/// The indices of the thread, the current stack location and the file in an IRP's tail.
+/// The indices in an IRP's tail of the thread, the current stack location and the file.
 const THREAD: usize = 4;
 const STACK: usize = 8;
 const FILE: usize = 9;
@@ -35,7 +35,7 @@ const FILE: usize = 9;
 /// `WdfDeviceIoDirect`.
 const IO_DIRECT: u32 = 3;
 
-/// A request's IRP, once a driver has requested it, its MDLs, and the security context of a create
+/// A request's IRP (once a driver has requested it), its MDLs, and the security context of a create
 /// request.
 #[derive(Default)]
 pub struct Blocks {
@@ -92,7 +92,7 @@ pub fn irp_of(context: &Context, request: u64) -> u64 {
         irp.kind = 6;
         irp.size = size.unwrap_or(u16::MAX);
         irp.io_status = [0, data.information];
-        // UserMode, unless a driver sent the request.
+        // The mode is UserMode, unless a driver sent the request.
         irp.requestor_mode = u8::from(data.is_from_user);
         irp.cancel = u8::from(data.cancelled);
         irp.stack_count = 2;
@@ -203,8 +203,8 @@ const fn type_3_input(data: &RequestData) -> u64 {
     if data.is_neither && length > 0 { address } else { 0 }
 }
 
-/// Returns the address of the IRP's `IoStatus.Information`, if the driver has requested the IRP and may
-/// therefore have set the field.
+/// Returns the address of the IRP's `IoStatus.Information`, if the driver has requested the IRP and
+/// so may have set the field.
 pub fn information_address(request: &mut RequestData) -> Option<u64> {
     /// The offset of `IoStatus.Information` in an `IRP`.
     const INFORMATION: u64 = 56;

@@ -1,5 +1,5 @@
-//! The path of requests into a device and down its stack: the framework's choice between the driver's
-//! queues and the next lower device, and the results that return.
+//! The path of requests into a device and down its stack. The framework chooses between the
+//! driver's queues and the next lower device, and returns the results.
 
 use std::collections::HashMap;
 
@@ -40,11 +40,11 @@ impl Data for RequestData {
     }
 }
 
-/// The maximum number of bytes that one request carries down a stack.
+/// The maximum length in bytes of the buffers of a request that is sent down a stack.
 const MAX_LENGTH: u64 = 1 << 28;
 
-/// Sends a request to an open file's device and returns its handle. Fails if the file is gone with its
-/// device, which is not the driver's fault.
+/// Sends a request to an open file's device, and returns the request's handle. Fails if the file
+/// was deleted with its device, which is not the driver's fault.
 pub fn submit(context: &Context, file: u64, request: &IoRequest) -> NtResult<u64> {
     let device = context.framework().get::<FileData>(file).map(|file| file.device);
     let device = device.map_err(|_| NtStatus::NO_SUCH_DEVICE)?;
@@ -70,7 +70,8 @@ const fn major_function(kind: RequestKind) -> u8 {
     }
 }
 
-/// Passes a new request to a device. The driver preprocesses its IRP first, if it registered for that.
+/// Passes a new request to a device. If the driver has registered a routine that preprocesses its
+/// IRP, calls the routine first.
 pub fn enter(context: &Context, device: u64, request: u64) {
     let kind = context.with::<RequestData, _>(request, |request| request.kind);
     let routine = context.with::<DeviceData, _>(device, |device| {
@@ -94,7 +95,8 @@ pub fn enter_preprocessed(context: &Context, device: u64, request: u64) {
     }
 }
 
-/// Calls the driver in the sender's context if it registered for that, or queues the request.
+/// Calls the driver in the sender's context if the driver has registered a callback for this, or
+/// queues the request.
 pub fn enter_directed(context: &Context, device: u64, request: u64) {
     let kind = context.with::<RequestData, _>(request, |request| request.kind);
     let in_caller_context =
@@ -114,8 +116,8 @@ pub fn enter_directed(context: &Context, device: u64, request: u64) {
     }
 }
 
-/// Puts a request in the queue for its kind. If there is none, a filter passes the request down, and
-/// any other driver fails it.
+/// Puts a request in the queue for its kind. If there is no such queue, a filter passes the request
+/// down, and any other driver fails it.
 pub fn enqueue(context: &Context, device: u64, request: u64) {
     let kind = context.with::<RequestData, _>(request, |request| request.kind);
     if kind == RequestKind::Create {
@@ -155,13 +157,15 @@ pub fn is_filter(context: &Context, device: u64) -> bool {
     context.with::<DeviceData, _>(device, |device| device.init.is_filter)
 }
 
-/// Sends a request to the next lower device and forgets it: it ends with the lower request.
+/// Sends a request to the next lower device and forgets it. The request ends together with the
+/// lower request.
 pub fn pass_down(context: &Context, device: u64, request: u64) {
     let below = context.with::<DeviceData, _>(device, |device| device.init.below);
     forget(context, request, below, None);
 }
 
-/// Sends a request to a device and forgets it. Its queue can then present the next request.
+/// Sends a request to a device and forgets it. The request's queue can then present the next
+/// request.
 pub fn forget(context: &Context, request: u64, to: Below, file: Option<u64>) {
     let queue = context.with::<RequestData, _>(request, |request| {
         request.outgoing.format = Some(current_format(request));
@@ -208,8 +212,8 @@ pub fn forget_to_parent(context: &Context, request: u64, queue: u64) -> NtResult
     Ok(())
 }
 
-/// Links a lower request to its upper request. If a driver passes the upper request on, the sender's
-/// thread is kept, and a cancellation.
+/// Links a lower request to its upper request. If a driver passes the upper request on, the lower
+/// request keeps the sender's thread and a cancellation.
 fn link(context: &Context, upper: u64, lower: u64) {
     let (thread, cancelled) =
         context.with::<RequestData, _>(upper, |upper| (upper.thread, upper.cancelled));
@@ -237,7 +241,7 @@ pub fn current_format(request: &RequestData) -> Format {
     }
 }
 
-/// Returns the formatted request with its input, or a status that states why it cannot be sent.
+/// Returns the formatted request with its input, or the status with which sending it fails.
 fn formatted(context: &Context, request: u64) -> NtResult<IoRequest> {
     let (format, create, is_from_user) = context.with::<RequestData, _>(request, |request| {
         let format = request.outgoing.format;
@@ -276,7 +280,7 @@ fn formatted(context: &Context, request: u64) -> NtResult<IoRequest> {
 }
 
 /// Sends a formatted request to a device. `file` is the file that is open on the device, unless the
-/// request opens it.
+/// request opens the file.
 pub fn deliver(context: &Context, upper: u64, to: Below, file: Option<u64>) {
     context.with::<RequestData, _>(upper, |request| {
         request.outgoing.phase = Phase::Sent(Lower::Nobody);
@@ -305,7 +309,8 @@ pub fn deliver(context: &Context, upper: u64, to: Below, file: Option<u64>) {
     finish(context, upper);
 }
 
-/// Sends a request to a simulated device. A file that the request opens is recorded as open there.
+/// Sends a request to a simulated device. A file that the request opens is recorded as open on the
+/// device.
 fn give_to_simulated(context: &Context, device: u64, upper: u64, request: IoRequest) -> Given {
     if request.kind == RequestKind::Create
         && let Some(file) = context.with::<RequestData, _>(upper, |request| request.file)
@@ -397,7 +402,7 @@ fn finish(context: &Context, request: u64) {
 fn forget_sent(context: &Context, target: u64, request: u64) {
     let is_under_way = context.is::<RequestData>(request, |data| data.outgoing.is_under_way());
     if is_under_way {
-        // The completion routine has sent the request again.
+        // The completion routine may have sent the request again.
         return;
     }
     if let Ok(target) = context.framework().get::<TargetData>(target) {
@@ -407,8 +412,8 @@ fn forget_sent(context: &Context, target: u64, request: u64) {
     tell(context, target, |data| data.request_ended());
 }
 
-/// Truncates a simulated device's output to the size of the buffer. For drivers, the size is checked
-/// when they complete a request.
+/// Truncates a simulated device's output to the size of the buffer. When a driver completes a
+/// request, the size is checked instead.
 fn fit(format: &Format, result: &mut Completion) {
     let is_all = result.output.len() as u64 == result.information;
     if is_all && !result.output.is_empty() {
@@ -426,7 +431,7 @@ fn copy_output(context: &Context, format: &Format, result: &Completion) {
     context.write_bytes(format.output.address, output);
 }
 
-/// Records in the file which lower device has it open, if any.
+/// Records in the file the lower device on which it is also open, if any.
 fn note_create(context: &Context, request: u64, status: NtStatus) {
     let file = context.with::<RequestData, _>(request, |data| data.file);
     let Some(file) = file else {
@@ -441,8 +446,8 @@ fn note_create(context: &Context, request: u64, status: NtStatus) {
     }
 }
 
-/// Calls the driver's completion routine, if it has set one. The driver must set the routine again for
-/// each call.
+/// Calls the driver's completion routine, if there is one. The driver must set the routine again
+/// for each call.
 pub fn call_routine(context: &Context, request: u64) {
     let (routine, routine_context, target, parameters) =
         context.with::<RequestData, _>(request, |data| {
@@ -469,7 +474,8 @@ pub fn call_routine(context: &Context, request: u64) {
     );
 }
 
-/// Bugchecks if a driver deletes a request that is in flight. Releases its format's memory.
+/// Bugchecks if a driver deletes a request that is in flight. Otherwise, releases the memory
+/// objects in its format.
 fn before_delete(context: &Context, request: u64) {
     if context.with::<RequestData, _>(request, |data| data.is_created) {
         ending::must_not_be_under_way(context, request);

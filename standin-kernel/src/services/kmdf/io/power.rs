@@ -30,8 +30,8 @@ const STOP_CANCELABLE: u64 = 0x1000_0000;
 pub const ENTRIES: Entries =
     &[("WdfRequestStopAcknowledge", Routine::after_globals(stop_acknowledge))];
 
-/// `WdfRequestStopAcknowledge`: the driver keeps a request while the device is out of its working
-/// state, possibly in an I/O target, or returns it to the queue until the device is back.
+/// `WdfRequestStopAcknowledge`: while the device is not in its working state, the driver leaves a
+/// request pending, possibly in an I/O target, or returns it to its queue.
 pub fn stop_acknowledge(context: &Context, request: Handle<RequestData>, requeue: bool) {
     must_not_wait(context, request.0);
     let (stop, queue, description) =
@@ -52,7 +52,7 @@ pub fn stop_acknowledge(context: &Context, request: Handle<RequestData>, requeue
 }
 
 /// Stops the power-managed queues of a device that is leaving its working state. The driver
-/// acknowledges or ends the requests that it holds from these queues.
+/// acknowledges or ends the requests from these queues that it holds.
 pub fn stop_for_power(context: &Context, device: u64) {
     let queues = queues_of(context, device, |queue| queue.is_power_managed);
     for queue in &queues {
@@ -64,7 +64,7 @@ pub fn stop_for_power(context: &Context, device: u64) {
 }
 
 /// Restarts the power-managed queues of a device that has returned to its working state. The driver
-/// resumes the requests that it kept, of all queues, before it gets others.
+/// resumes the pending requests of all queues before it receives other requests.
 pub fn resume_for_power(context: &Context, device: u64) {
     let queues = queues_of(context, device, |queue| queue.is_power_managed);
     for &queue in &queues {
@@ -94,9 +94,9 @@ pub fn resume_for_power(context: &Context, device: u64) {
     }
 }
 
-/// Closes the queues of a device that is being removed, either the power-managed ones or the
-/// others. They accept no more requests, and the requests that they and the driver hold are
-/// cancelled.
+/// Closes the queues of a device that is being removed: the power-managed queues, or the other
+/// queues. They accept no more requests, and their requests, including those that the driver holds,
+/// are canceled.
 pub fn purge_for_removal(context: &Context, device: u64, power_managed: bool) {
     for queue in queues_of(context, device, |queue| queue.is_power_managed == power_managed) {
         context.with::<QueueData, _>(queue, |queue| queue.is_shut_down = true);
@@ -106,7 +106,7 @@ pub fn purge_for_removal(context: &Context, device: u64, power_managed: bool) {
     }
 }
 
-/// Calls `EvtIoStop` for a queue's requests that the driver holds, and waits until each is
+/// Calls `EvtIoStop` for a queue's requests that the driver holds, and waits until each request is
 /// acknowledged or ended.
 fn stop_held_requests(context: &Context, queue: u64, action: u64, occasion: &str) {
     let callback = context.with::<QueueData, _>(queue, |queue| {

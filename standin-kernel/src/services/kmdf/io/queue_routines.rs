@@ -25,7 +25,7 @@ pub const ENTRIES: Entries = &[
     ("WdfIoQueueReadyNotify", Routine::after_globals(ready_notify)),
 ];
 
-/// Reads a configuration, or returns `None` if no headers have its size.
+/// Reads a configuration. Returns `None` if its size is not the size in any headers.
 fn read_config(context: &Context, address: u64) -> Option<IoQueueConfig> {
     /// The structure's sizes up to KMDF 1.7 and 1.9.
     const OLD: [usize; 2] = [80, 88];

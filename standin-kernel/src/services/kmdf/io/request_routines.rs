@@ -125,7 +125,7 @@ fn retrieve_output(
     retrieve(context, range, minimum, buffer, length)
 }
 
-/// Returns a buffer to the driver, or an error if it is shorter than required.
+/// Returns a buffer for the driver, or an error if the buffer is shorter than required.
 fn retrieve(
     context: &Context,
     range: NtResult<(u64, u64)>,
@@ -172,7 +172,8 @@ fn mark_cancelable_ex(context: &Context, request: Handle<RequestData>, routine: 
     Ok(())
 }
 
-/// Makes a request cancelable. Returns whether it is already cancelled, or its queue is being purged.
+/// Makes a request cancelable. Returns whether the request is already canceled or its queue is
+/// being purged.
 fn mark(context: &Context, request: Handle<RequestData>, routine: u64) -> NtResult<bool> {
     if routine == 0 {
         context.stop_call(Rule::BadAddress, "without a callback");
@@ -189,12 +190,12 @@ fn mark(context: &Context, request: Handle<RequestData>, routine: u64) -> NtResu
     Ok(is_cancelled || queue.is_some_and(|queue| context.is::<QueueData>(queue, is_purged)))
 }
 
-/// Returns the queue of a request, and `None` for that of creates, which the framework keeps for itself. Only
-/// a request from a queue can be cancelable.
+/// Returns the queue of a request, or `None` for the framework's own queue for creates. Only a
+/// request from a queue can be cancelable.
 fn queue_of(context: &Context, request: Handle<RequestData>) -> NtResult<Option<u64>> {
     let (queue, has_one) = request.with(context, |request| (request.queue, request.has_queue()));
     if !has_one {
-        context.warn_of_misuse(|| "for a request that came from no queue".to_owned());
+        context.warn_of_misuse(|| "for a request that is not from a queue".to_owned());
         return Err(NtStatus::INVALID_DEVICE_REQUEST);
     }
     Ok(queue)

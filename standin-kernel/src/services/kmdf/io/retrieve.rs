@@ -1,4 +1,4 @@
-//! The routines with which a driver removes requests from queues and puts them into queues.
+//! The routines that remove requests from queues for a driver, and put them into queues.
 
 use super::{
     dispatch::{cancel_on_queue, dispatch},
@@ -66,7 +66,7 @@ fn retrieve(
     }
 }
 
-/// Stores a request's handle for the driver, or returns a status that states why there is no
+/// Stores a request's handle for the driver, or returns the status that explains why there is no
 /// request.
 fn hand_out(context: &Context, found: NtResult<u64>, to: u64) -> NtResult {
     context.write(to, &found.unwrap_or(0));
@@ -104,7 +104,7 @@ fn retrieve_found(
     hand_out(context, found, request)
 }
 
-/// Finds the next waiting request after a request that was found earlier. The driver receives a
+/// Finds the next waiting request after the request that was found before. The driver receives a
 /// reference to the request, but does not own it.
 fn find_request(
     context: &Context,
@@ -184,7 +184,7 @@ pub fn requeue(context: &Context, request: u64) -> NtResult {
     Ok(())
 }
 
-/// Returns a request from the driver to the head of its queue, unless it is cancelled.
+/// Returns a request from the driver to the head of its queue, unless it is canceled.
 pub fn put_back(context: &Context, queue: u64, request: u64) {
     let is_cancelled = context.with::<RequestData, _>(request, |data| {
         data.stop = Stop::None;

@@ -27,7 +27,7 @@ use crate::{
 /// The `WDF_DEVICE_IO_TYPE` of a device that receives the sender's own addresses.
 const IO_NEITHER: u32 = 1;
 
-/// Creates a file object on a device. The name is the part of the path after the device.
+/// Creates a file object on a device. `name` is the part of the path after the device.
 pub fn make_file(context: &Context, device: u64, name: &str) -> NtResult<u64> {
     let config = context.with::<DeviceData, _>(device, |device| device.file_config());
     let attributes = config.and_then(|(_, attributes)| attributes);
@@ -116,9 +116,10 @@ pub fn outcome(context: &Context, request: u64) -> Option<Completion> {
     context.framework().part::<EndedRequests>().0.get_mut(&request)?.completion.take()
 }
 
-/// Cancels a request on behalf of its sender (`CancelIoEx`, `IoCancelIrp`). A queued request ends. If
-/// the driver made the request cancelable, its cancel routine is called. If the driver sent the
-/// request on, the request is cancelled there. Returns whether a driver was asked to cancel it.
+/// Cancels a request on behalf of its sender (`CancelIoEx`, `IoCancelIrp`). A queued request ends.
+/// If the driver made the request cancelable, its cancel routine is called. If the driver sent the
+/// request to a lower device, the lower request is canceled. Returns whether a driver was asked to
+/// cancel the request.
 pub fn cancel(context: &Context, handle: u64) -> bool {
     let queue = {
         let mut framework = context.framework();
@@ -140,7 +141,7 @@ pub fn cancel(context: &Context, handle: u64) -> bool {
 }
 
 /// Cancels a request that a driver sent to a target. Returns whether a lower driver was asked to
-/// cancel it.
+/// cancel the request.
 pub fn cancel_below(context: &Context, handle: u64) -> bool {
     let phase = context.framework().get::<RequestData>(handle).map_or(Phase::Idle, |request| {
         if request.outgoing.is_under_way() {

@@ -58,7 +58,8 @@ pub fn of_descriptor(context: &Context, address: u64) -> NtResult<Buffer> {
     }
 }
 
-/// Returns the range of an MDL, if the driver has mapped it or its memory is non-paged pool.
+/// Returns the range of an MDL, if the driver has mapped the MDL or the MDL's memory is non-paged
+/// pool.
 fn of_mdl(context: &Context, address: u64, length: u64) -> NtResult<Buffer> {
     /// `MDL_MAPPED_TO_SYSTEM_VA` and `MDL_SOURCE_IS_NONPAGED_POOL`.
     const MAPPED: u16 = 0x5;
@@ -74,7 +75,7 @@ fn of_mdl(context: &Context, address: u64, length: u64) -> NtResult<Buffer> {
     Ok(Buffer { address: mdl.mapped_system_va, length, memory: None })
 }
 
-/// Holds the memory object of a range while a request's format refers to it.
+/// References the memory object of a range, while a request's format refers to it.
 pub fn keep(context: &Context, buffer: &Buffer) {
     if let Some((memory, _)) = buffer.memory {
         hold(context, memory);

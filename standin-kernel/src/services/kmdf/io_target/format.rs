@@ -36,7 +36,7 @@ pub fn set_format(context: &Context, request: u64, format: Format) {
     });
 }
 
-/// Returns an error if the target is closed, because requests cannot be formatted for it.
+/// Returns an error if the target is closed. Requests cannot be formatted for a closed target.
 pub fn must_be_open(context: &Context, target: u64) -> NtResult {
     context.with::<TargetData, _>(target, |target| match target.state {
         State::Started | State::Stopped | State::Purged => Ok(()),
@@ -61,7 +61,7 @@ fn format(
     Ok(())
 }
 
-/// Returns the position on the device, if the optional parameter is present.
+/// Returns the position on the device from the optional parameter at `address`.
 pub fn read_offset(context: &Context, address: u64) -> u64 {
     if address == 0 { 0 } else { context.read(address) }
 }

@@ -41,12 +41,12 @@ pub const ENTRIES: Entries = &[
     ("WdfIoTargetCloseForQueryRemove", Routine::after_globals(close_for_query_remove)),
 ];
 
-/// Bugchecks for the target of the next lower device, which only the framework opens and closes.
+/// Bugchecks for the device's local I/O target, which only the framework opens and closes.
 fn must_be_remote(context: &Context, target: u64) {
     if context.with::<TargetData, _>(target, |target| target.is_local) {
         context.stop_call(
             Rule::BadHandle,
-            "for the target of the next lower device, which only the framework opens and closes",
+            "for the device's local I/O target, which only the framework opens and closes",
         );
     }
 }
@@ -144,7 +144,7 @@ fn begin(context: &Context, target: u64, opened: Opened) {
     send_queued(context, target);
 }
 
-/// Returns the device of a `DEVICE_OBJECT`.
+/// Returns the device to which a `DEVICE_OBJECT` belongs.
 fn existing(context: &Context, object: u64) -> Below {
     match owner(context, object) {
         Some(Owner::Device(device)) => Below::Device(device),
@@ -163,7 +163,7 @@ fn existing(context: &Context, object: u64) -> Below {
     }
 }
 
-/// Opens the device that a path names.
+/// Opens the device at this path.
 fn by_name(
     context: &Context,
     target: u64,
@@ -255,12 +255,12 @@ pub fn fail_queued(context: &Context, target: u64) {
     }
 }
 
-/// Which of the requests that a target has sent.
+/// The requests to select among those that a target has sent.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Sent {
-    /// Those that were sent without ignoring the target's state.
+    /// The requests that were sent without ignoring the target's state.
     Regular,
-    /// All.
+    /// All requests.
     All,
 }
 
@@ -291,7 +291,7 @@ pub fn wait_for_sent(context: &Context, target: u64, which: Sent) {
     if !is_over {
         context.stop_call(
             Rule::Deadlock,
-            "and waits forever for the requests that the target has sent",
+            "and would wait forever for the requests that the target has sent",
         );
     }
 }
@@ -320,7 +320,7 @@ fn close(context: &Context, target: u64) {
     close_as(context, target, State::Closed);
 }
 
-/// Closes a target until the removal of its device completes or fails.
+/// Closes a target until the removal of its device has completed or failed.
 fn close_for_query_remove(context: &Context, target: u64) {
     close_as(context, target, State::ClosedForQueryRemove);
 }

@@ -1,5 +1,5 @@
-//! Targets and device removal: of the driver's own device, and of the device that a target is open
-//! on.
+//! Targets and device removal: the removal of the driver's own device, and of the device on which a
+//! target is open.
 
 use super::open::{Sent, cancel_sent, fail_queued, reopen, shut};
 use crate::{
@@ -23,7 +23,7 @@ impl Data for TargetData {
     }
 }
 
-/// Closes a target that is being deleted by the driver or together with its device.
+/// Closes a target that is being deleted, either by the driver or together with its device.
 fn close_before_delete(context: &Context, target: u64) {
     let is_local = context.with::<TargetData, _>(target, |target| target.is_local);
     if is_local {
@@ -35,8 +35,8 @@ fn close_before_delete(context: &Context, target: u64) {
     }
 }
 
-/// Asks the driver whether the target's device may be removed. Without a callback, the framework
-/// closes the target.
+/// Asks the driver whether the target's device may be removed. If the driver has no callback, the
+/// framework closes the target.
 fn device_leaves(context: &Context, target: u64) -> NtStatus {
     let callback = context.with::<TargetData, _>(target, |target| target.callbacks.query_remove);
     if callback != 0 {
@@ -47,8 +47,8 @@ fn device_leaves(context: &Context, target: u64) -> NtStatus {
     NtStatus::SUCCESS
 }
 
-/// Notifies the driver that the target's device stays. Without a callback, the framework reopens the
-/// target.
+/// Notifies the driver that the target's device stays. If the driver has no callback, the framework
+/// reopens the target.
 fn device_stays(context: &Context, target: u64) {
     let (callback, is_closed) = context.with::<TargetData, _>(target, |target| {
         let is_closed = target.state == State::ClosedForQueryRemove;
@@ -61,8 +61,8 @@ fn device_stays(context: &Context, target: u64) {
     }
 }
 
-/// Notifies the driver that the target's device is gone. Without a callback, the framework closes the
-/// target.
+/// Notifies the driver that the target's device is gone. If the driver has no callback, the
+/// framework closes the target.
 fn device_left(context: &Context, target: u64) {
     let (callback, is_open) = context.with::<TargetData, _>(target, |target| {
         (target.callbacks.remove_complete, target.to.is_some())

@@ -113,7 +113,7 @@ fn reuse(context: &Context, request: Handle<RequestData>, parameters: u64) -> Nt
         return WDF_REQUEST_INVALID_STATE;
     }
     if is_created && parameters.flags & MUST_COMPLETE != 0 {
-        // A request without an IRP of the driver's has nobody to be completed for.
+        // A created request has no IRP from another driver that would have to be completed.
         return NtStatus::INVALID_PARAMETER;
     }
     if parameters.flags & NEW_IRP != 0 && parameters.new_irp != 0 {
@@ -142,14 +142,15 @@ fn change_target(context: &Context, request: Handle<RequestData>, target: u64) -
     is_open
 }
 
-/// Formats a request for the next lower device in the form in which the driver received it.
+/// Formats a request for the next lower device with the operation and buffers with which the driver
+/// received it.
 fn format_using_current_type(context: &Context, request: Handle<RequestData>) {
     must_not_be_created(context, request.0);
     let format = request.with(context, |request| current_format(request));
     set_format(context, request.0, format);
 }
 
-/// Bugchecks if the driver created the request, because such a request has no current type.
+/// Bugchecks if the driver created the request. Such a request has no current type.
 fn must_not_be_created(context: &Context, request: u64) {
     if context.with::<RequestData, _>(request, |request| request.is_created) {
         context.stop_call(
@@ -176,7 +177,7 @@ fn format_using_stack_location(context: &Context, request: Handle<RequestData>, 
         15 => RequestKind::InternalDeviceControl {
             code: low_half(third),
         },
-        major => context.stop_call(Rule::NotProvided, &format!("for IRP_MJ {major}; the stand-in kernel sends creates, reads, writes and device controls only")),
+        major => context.stop_call(Rule::NotProvided, &format!("for IRP_MJ {major}; the stand-in kernel sends only creates, reads, writes and device controls")),
     };
     let limited = |buffer: Buffer, length: u64| Buffer {
         length: buffer.length.min(length & 0xFFFF_FFFF),
@@ -302,8 +303,8 @@ fn get_completion_parameters(context: &Context, request: Handle<RequestData>, pa
     }
 }
 
-/// Asks the lower driver to cancel a request. Returns whether a driver was asked. If the request has not
-/// been sent yet, sending it will fail.
+/// Asks the lower driver to cancel a request. Returns whether a driver was asked. If the request
+/// has not been sent yet, a later send fails.
 fn cancel_sent_request(context: &Context, request: Handle<RequestData>) -> bool {
     let is_under_way = request.with(context, |request| {
         request.outgoing.is_cancelled = true;

@@ -72,15 +72,16 @@ fn start(context: &Context, target: Handle<TargetData>) -> NtResult {
     Ok(())
 }
 
-/// Stops a target: later requests wait. The driver chooses the treatment of requests that were
+/// Stops a target: later requests wait. `action` determines what happens to requests that were
 /// already sent (`WDF_IO_TARGET_SENT_IO_ACTION`).
 fn stop(context: &Context, target: Handle<TargetData>, action: u32) {
     const CANCEL: u32 = 1;
     const WAIT: u32 = 2;
     const LEAVE: u32 = 3;
     if !matches!(action, CANCEL | WAIT | LEAVE) {
-        context
-            .warn_of_misuse(|| format!("with {action}, which is no WDF_IO_TARGET_SENT_IO_ACTION"));
+        context.warn_of_misuse(|| {
+            format!("with {action}, which is not a WDF_IO_TARGET_SENT_IO_ACTION")
+        });
         return;
     }
     target.with(context, |target| {
@@ -100,14 +101,15 @@ fn stop(context: &Context, target: Handle<TargetData>, action: u32) {
     }
 }
 
-/// Purges a target: it refuses later requests, fails those that wait, and cancels those that were sent
-/// (`WDF_IO_TARGET_PURGE_IO_ACTION`).
+/// Purges a target: fails the requests that wait, cancels the requests that were sent, and refuses
+/// later requests. `action` determines whether the call waits (`WDF_IO_TARGET_PURGE_IO_ACTION`).
 fn purge(context: &Context, target: Handle<TargetData>, action: u32) {
     const AND_WAIT: u32 = 1;
     const PURGE: u32 = 2;
     if !matches!(action, AND_WAIT | PURGE) {
-        context
-            .warn_of_misuse(|| format!("with {action}, which is no WDF_IO_TARGET_PURGE_IO_ACTION"));
+        context.warn_of_misuse(|| {
+            format!("with {action}, which is not a WDF_IO_TARGET_PURGE_IO_ACTION")
+        });
         return;
     }
     target.with(context, |target| {
@@ -173,9 +175,10 @@ fn get_file_object(context: &Context, target: Handle<TargetData>) -> u64 {
     address
 }
 
-/// Returns the handle of a target that was opened by name, or 0. It serves only for a test for 0.
+/// Returns the handle of a target that was opened by name, or 0. Drivers can only compare it with
+/// 0.
 fn get_file_handle(context: &Context, target: Handle<TargetData>) -> u64 {
-    /// Handles of the system process have this bit.
+    /// Handles of the system process have these bits set.
     const KERNEL_HANDLE: u64 = 0xFFFF_FFFF_8000_0000;
     target.with(context, |data| {
         if data.to.is_some() && data.name.is_some() {

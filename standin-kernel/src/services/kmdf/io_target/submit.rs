@@ -34,7 +34,7 @@ pub struct Options {
     pub deadline: Option<i64>,
 }
 
-/// Reads the options of a send, which are optional.
+/// Reads the options of a send. A null pointer means no options.
 pub fn read_options(context: &Context, address: u64) -> NtResult<Options> {
     if address == 0 {
         return Ok(Options::default());
@@ -52,8 +52,8 @@ pub fn read_options(context: &Context, address: u64) -> NtResult<Options> {
     Ok(Options { flags: given.flags, deadline: has_timeout.then(|| reading_of(context, timeout)) })
 }
 
-/// Sends a formatted request, or queues it in a stopped target. An error is the status with which the
-/// target refuses the request.
+/// Sends a formatted request, or queues it in a stopped target. Returns the status with which the
+/// target refuses the request as an error.
 pub fn submit(
     context: &Context,
     request: u64,
@@ -131,7 +131,7 @@ fn expire(context: &Context, request: u64) {
     context.lower_irql(before);
 }
 
-/// Waits until a sent request has ended, or has timed out and was cancelled.
+/// Waits until a sent request has ended, or has timed out and was canceled.
 pub fn wait_for(context: &Context, request: u64, deadline: Option<i64>) {
     let is_over = |context: &Context| {
         context
@@ -152,7 +152,7 @@ pub fn wait_for(context: &Context, request: u64, deadline: Option<i64>) {
     let description = context.with::<RequestData, _>(request, |request| describe(request));
     context.stop_call(
         Rule::Deadlock,
-        &format!("and waits forever for {description}, which no lower driver completes"),
+        &format!("and would wait forever for {description}, which no lower driver completes"),
     );
 }
 

@@ -1,4 +1,4 @@
-//! Routines that format a request, send it, and wait for it.
+//! Routines that format a request, send it, and wait for its completion.
 
 use super::{
     buffers::of_descriptor,
@@ -29,8 +29,8 @@ pub const ENTRIES: Entries = &[
     ("WdfIoTargetSendInternalIoctlOthersSynchronously", Routine::after_globals(others)),
 ];
 
-/// Sends a request created by the driver or the framework, and waits for it. `transferred` is the
-/// address for the number of bytes, or 0.
+/// Sends a request that the driver or the framework created, and waits for its completion.
+/// `transferred` is the address for the number of transferred bytes, or 0.
 fn send(
     context: &Context,
     [target, request, options, transferred]: [u64; 4],

@@ -28,7 +28,7 @@ pub const ENTRIES: Entries = &[
     ("WdfRegistryRemoveValue", Routine::after_globals(remove_value)),
 ];
 
-/// Sets the value that the driver named.
+/// Sets the value with the name that the driver passed.
 fn set(context: &Context, key: u64, name: u64, value: RegistryValue) -> NtResult {
     let key = id_of(context, key)?;
     context.registry().set_value(key, &read_text(context, name)?, value)
@@ -102,9 +102,9 @@ fn assign_multi_string(context: &Context, key: u64, name: u64, collection: u64) 
     };
     let texts: Result<Vec<String>, _> =
         items(context, collection).into_iter().map(text_of).collect();
-    // Other objects than strings.
+    // Some items are not strings.
     let texts = texts.map_err(|_| NtStatus::INVALID_PARAMETER)?;
-    // The framework ends an empty list with two NULs, too.
+    // The framework also terminates an empty list with two NULs.
     let bytes = if texts.is_empty() { vec![0; 4] } else { RegistryValue::Texts(texts).bytes() };
     set(context, key, name, RegistryValue::from_bytes(MULTI_STRING, bytes))
 }

@@ -1,4 +1,4 @@
-//! Registry keys: those of drivers and devices, and those that drivers open by name.
+//! Registry keys: drivers' and devices' keys, and keys that drivers open by name.
 
 use crate::{
     execution::routine::{Handle, Routine},
@@ -45,8 +45,8 @@ pub const ENTRIES: Entries = &[
     ("WdfRegistryWdmGetHandle", Routine::after_globals(handle_of)),
 ];
 
-/// Returns the key behind a key object. Windows checks the rights with which it was opened only for
-/// processes, and the framework calls as a driver does.
+/// Returns the key to which a key object refers. Its access rights are not checked: Windows checks
+/// them only for calls from user mode, and the framework calls from kernel mode.
 pub fn id_of(context: &Context, key: u64) -> NtResult<KeyId> {
     let key = context.with::<KeyData, _>(key, |key| key.key);
     if context.registry().exists(key) { Ok(key) } else { Err(NtStatus::KEY_DELETED) }
@@ -75,7 +75,7 @@ fn open_parameters(
     give(context, created, key)
 }
 
-/// Opens a device's key of a given type, and creates it if necessary.
+/// Opens a device's key of this type (`PLUGPLAY_REGKEY_*`), and creates it if necessary.
 fn open_device(context: &Context, instance: &str, driver_key: &str, kind: u32) -> NtResult<KeyId> {
     let path = device_path(instance, driver_key, kind);
     let path = path.ok_or(NtStatus::INVALID_PARAMETER)?;

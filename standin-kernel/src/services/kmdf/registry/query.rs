@@ -30,7 +30,7 @@ pub const ENTRIES: Entries = &[
     ("WdfRegistryQueryMemory", Routine::after_globals(query_memory)),
 ];
 
-/// Returns the type and the bytes of the value that the driver named.
+/// Returns the type and the bytes of the value with the name that the driver passed.
 fn find(context: &Context, key: u64, name: u64) -> NtResult<(u32, Vec<u8>)> {
     let key = id_of(context, key)?;
     let name = read_text(context, name)?;
@@ -43,7 +43,7 @@ const fn is_text(kind: u32) -> bool {
     matches!(kind, 1 | 2)
 }
 
-/// Returns a string value's bytes without the NUL at their end.
+/// Returns a string value's bytes without the terminating NUL.
 fn without_nul(bytes: &[u8]) -> &[u8] {
     bytes.strip_suffix(&[0, 0]).unwrap_or(bytes)
 }
@@ -65,7 +65,7 @@ fn query_ulong(context: &Context, key: u64, name: u64, value: u64) -> NtResult {
 }
 
 /// Copies a string. The reported length includes the NUL; the length in the `UNICODE_STRING` does
-/// not.
+/// not include it.
 fn query_unicode_string(
     context: &Context,
     key: u64,

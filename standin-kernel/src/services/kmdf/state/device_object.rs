@@ -73,7 +73,7 @@ pub struct Objects {
     pub foreign: Option<Foreign>,
 }
 
-/// The `DEVICE_OBJECT`s of a miniport driver's device, which other drivers created.
+/// The `DEVICE_OBJECT`s of a miniport driver's device. Other drivers created them.
 #[derive(Clone, Copy)]
 pub struct Foreign {
     /// The device's own `DEVICE_OBJECT`.
@@ -98,7 +98,7 @@ pub fn own(context: &Context, device: u64) -> u64 {
     })
 }
 
-/// Returns the address of the bus's physical device for a device, or 0.
+/// Returns the address of the bus's `DEVICE_OBJECT` for a device, or 0.
 pub fn bus_object(context: &Context, device: u64) -> u64 {
     context.with::<DeviceData, _>(device, |device| {
         device.part::<Objects>().bus.as_ref().map_or(0, Object::address)

@@ -11,8 +11,8 @@ pub struct FileData {
     pub name_structure: Option<Block>,
     /// Set once the last handle is closed. The file is deleted when its last request ends.
     pub closing: bool,
-    /// The next lower device's file to which the open was passed, or the simulated device to which
-    /// it was passed. [`Below::Bus`] if it was not passed down.
+    /// The lower device's file or the simulated device to which the open was passed, or
+    /// [`Below::Bus`] if it was not passed down.
     pub below: Below,
     /// The `FILE_OBJECT`, once the driver has requested it.
     pub object: Option<Block>,
@@ -27,7 +27,7 @@ pub struct FileData {
 }
 
 impl FileData {
-    /// Returns the device on which it is open.
+    /// Returns the device on which the file is open.
     pub const fn device(&self) -> u64 {
         self.device
     }
@@ -41,7 +41,7 @@ pub fn is_open(framework: &mut Framework, device: u64) -> bool {
         .any(|file| framework.get::<FileData>(file).is_ok_and(|file| file.device == device))
 }
 
-/// Returns whether a device has an open file that can still be closed.
+/// Returns whether a device has an open file that its owner can still close.
 pub fn is_in_use(framework: &mut Framework, device: u64) -> bool {
     framework.all::<FileData>().into_iter().any(|file| {
         framework
@@ -50,7 +50,7 @@ pub fn is_in_use(framework: &mut Framework, device: u64) -> bool {
     })
 }
 
-/// Returns a device's open files that can no longer be closed.
+/// Returns a device's open files that their owners can no longer close.
 pub fn abandoned(framework: &mut Framework, device: u64) -> Vec<u64> {
     let mut files = framework.all::<FileData>();
     files.retain(|file| {

@@ -18,7 +18,7 @@ use crate::{
     },
 };
 
-/// The first handle. Handles look like kernel addresses, and none can be accessed.
+/// The first handle. Handles look like kernel addresses, but the addresses cannot be accessed.
 const FIRST_HANDLE: u64 = 0xFFFF_A000_0000_0000;
 const HANDLE_STEP: u64 = 0x40;
 
@@ -98,8 +98,8 @@ impl Context {
         self.service.functions()
     }
 
-    /// Runs `body` on the data of the object that the driver passed. Bugchecks for a handle of another
-    /// kind.
+    /// Runs `body` on the data of the object with this handle. Bugchecks for a handle to another
+    /// kind of object.
     pub fn with<T: Data, R>(&self, handle: u64, body: impl FnOnce(&mut T) -> R) -> R {
         let result = self.framework().get::<T>(handle).map(body);
         match result {
@@ -116,19 +116,20 @@ impl Context {
         })
     }
 
-    /// Returns whether an object exists, is of a given kind, and meets a condition.
+    /// Returns whether an object exists, is of this kind, and meets a condition.
     pub fn is<T: Data>(&self, handle: u64, condition: impl FnOnce(&mut T) -> bool) -> bool {
         self.framework().get::<T>(handle).is_ok_and(condition)
     }
 
-    /// Warns that the driver misuses a routine, which ignores or refuses the call. On Windows, the
+    /// Warns that the driver misuses a routine, which ignores or rejects the call. On Windows, the
     /// framework's verifier breaks into the debugger. `what` completes "`WdfX` was called from Y".
     pub fn warn_of_misuse(&self, what: impl FnOnce() -> String) {
         self.verifier().warn(self, Rule::FrameworkMisused, what);
     }
 
-    /// Bugchecks if the IRQL is higher than `limit`. `why` completes "was called", and `what` completes
-    /// "the highest IRQL for". In a job, the call's IRQL would be that of the driver's last call.
+    /// Bugchecks if the IRQL is higher than `limit`. `why` completes "was called", and `what`
+    /// completes "the highest IRQL for". The thread's IRQL is checked because, in a job, the call's
+    /// IRQL is the IRQL of the driver's last call.
     pub fn check_irql(&self, limit: Irql, why: &str, what: &str) {
         let (irql, name) = (self.irql(), self.call().name);
         if irql > limit {
@@ -140,12 +141,12 @@ impl Context {
         }
     }
 
-    /// Reads a structure that starts with its `Size`. In older headers, the structure lacks the last
-    /// fields: `old` lists the sizes that drivers built with them pass. Missing fields are zero.
+    /// Reads a structure that starts with its `Size`. In older headers, the structure lacks the
+    /// last fields; `old` contains the sizes in those headers. Missing fields are zero.
     ///
     /// # Errors
     ///
-    /// Returns the size if no headers define it.
+    /// Returns the size as an error if no headers define it.
     pub fn read_sized<T: FromZeros + IntoBytes + FromBytes>(
         &self,
         address: u64,
@@ -167,16 +168,15 @@ impl Context {
         self.stop_call(Rule::BadHandle, &format!("with a {structure} whose Size is {size}"))
     }
 
-    /// Warns of a structure whose `Size` is not that of the headers, in a routine that ignores the call
-    /// then.
+    /// Warns that a structure's `Size` is wrong, in a routine that then ignores the call.
     pub fn warn_of_size(&self, structure: &str, size: u32) {
         self.warn_of_misuse(|| {
             format!("with a {structure} whose Size is {size}; the framework ignores the call")
         });
     }
 
-    /// Bugchecks with `WDF_VIOLATION`. `parameters` are its second and third, and `what` completes "was
-    /// called from PLACE".
+    /// Bugchecks with `WDF_VIOLATION`. `parameters` are the second and third parameters, and `what`
+    /// completes "was called from PLACE".
     pub fn violate(&self, violation: Violation, parameters: [u64; 2], what: &str) -> ! {
         const WDF_VIOLATION: u32 = 0x10D;
         let [second, third] = parameters;
@@ -196,13 +196,13 @@ impl Context {
         }
     }
 
-    /// Reads a value at an address from the driver, which must not be null.
+    /// Reads a value at an address that the driver passed. The address must not be null.
     pub fn read<T: FromBytes + IntoBytes>(&self, address: u64) -> T {
         self.require(address);
         (**self).read(address)
     }
 
-    /// Writes a value at an address from the driver, which must not be null.
+    /// Writes a value to an address that the driver passed. The address must not be null.
     pub fn write<T: IntoBytes + Immutable>(&self, address: u64, value: &T) {
         self.require(address);
         (**self).write(address, value);
@@ -240,14 +240,14 @@ pub enum Violation {
     Lock = 0xB,
 }
 
-/// The choices that an object's attributes allow, besides a context and callbacks.
+/// The choices that an object's attributes allow, in addition to a context and callbacks.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Choices {
     /// The execution level.
     pub level: bool,
     /// The synchronization scope.
     pub scope: bool,
-    /// The parent cannot be chosen.
+    /// Set if the attributes cannot specify the parent.
     pub has_fixed_parent: bool,
 }
 
@@ -268,7 +268,7 @@ pub trait Data: Any + Send {
     /// The handle type's name.
     const NAME: &'static str;
 
-    /// Returns whether the framework owns the object, in which case a driver may not delete it.
+    /// Returns whether the framework owns the object, so that a driver is not allowed to delete it.
     fn is_frameworks(&self) -> bool {
         false
     }
@@ -276,10 +276,10 @@ pub trait Data: Any + Send {
     /// The choices that the object's attributes allow.
     const CHOICES: Choices = Choices { level: false, scope: false, has_fixed_parent: false };
 
-    /// Set if the object is cleaned up and destroyed at `PASSIVE_LEVEL` only.
+    /// Set if the object is cleaned up and destroyed only at `PASSIVE_LEVEL`.
     const IS_PASSIVE: bool = false;
 
-    /// Releases what the object holds, after its destroy callbacks.
+    /// Releases the resources of the object, after its destroy callbacks.
     const AFTER_DESTROY: Option<ObjectRoutine> = None;
 
     /// Stops the object's activity before the object is deleted.
@@ -306,12 +306,12 @@ impl<T: Data> Kind for T {
 }
 
 impl<T: Data> Handle<T> {
-    /// Bugchecks if the handle is of another kind.
+    /// Bugchecks if the handle is to another kind of object.
     pub fn check(self, context: &Context) {
         self.with(context, |_| ());
     }
 
-    /// Runs `body` on the data of the object. Bugchecks for a handle of another kind.
+    /// Runs `body` on the data of the object. Bugchecks for a handle to another kind of object.
     pub fn with<R>(self, context: &Context, body: impl FnOnce(&mut T) -> R) -> R {
         context.with(self.0, body)
     }
@@ -419,16 +419,16 @@ pub struct Object {
     pub references: u32,
     /// The number of references that the framework holds, for instance for a collection.
     pub held: u32,
-    /// Set if the driver has asked for the deletion.
+    /// Set if the driver has requested the deletion.
     pub delete_called: bool,
-    /// Set once the object's deletion has begun. It gets no more children and contexts.
+    /// Set once the object's deletion has begun. Children and contexts can no longer be added.
     pub disposing: bool,
     /// Set if the object was deleted. It is destroyed when the last reference is released.
     pub deleted: bool,
 }
 
 impl Object {
-    /// Returns whether the object was deleted and nobody holds a reference to it.
+    /// Returns whether the object was deleted and is no longer referenced.
     pub const fn is_over(&self) -> bool {
         self.deleted && self.references + self.held == 0
     }
@@ -493,7 +493,7 @@ impl Framework {
         handle
     }
 
-    /// Returns the data of the object with a handle of a known kind.
+    /// Returns the data of the object with this handle, which must be of the kind `T`.
     pub fn get<T: Data>(&mut self, handle: u64) -> Result<&mut T, BadHandle> {
         match self.objects.get_mut(&handle) {
             None => Err(BadHandle { handle, expected: T::NAME, found: None }),
@@ -510,7 +510,7 @@ impl Framework {
         self.objects.remove(&handle);
     }
 
-    /// Takes an object from its parent.
+    /// Removes an object from its parent's children.
     pub fn separate(&mut self, handle: u64) {
         let parent = self.objects.get_mut(&handle).and_then(|object| object.parent.take());
         if let Some(parent) = parent.and_then(|parent| self.objects.get_mut(&parent)) {
@@ -523,7 +523,7 @@ impl Framework {
         self.objects.get(&handle).is_some_and(|object| object.disposing)
     }
 
-    /// Returns whether an object or a descendant is cleaned up at `PASSIVE_LEVEL` only.
+    /// Returns whether an object or a descendant is cleaned up only at `PASSIVE_LEVEL`.
     pub fn is_deleted_passively(&self, root: u64) -> bool {
         const PASSIVE: u32 = 2;
         self.subtree(root).iter().any(|handle| {
@@ -544,7 +544,7 @@ impl Framework {
         self.objects.contains_key(&handle)
     }
 
-    /// Returns the object itself or its nearest ancestor of a given kind.
+    /// Returns the object itself, or its nearest ancestor of the kind `T`.
     pub fn ancestor<T: Data>(&mut self, handle: u64) -> Option<u64> {
         let mut at = Some(handle);
         while let Some(handle) = at {
@@ -567,12 +567,12 @@ impl Framework {
         self.objects.get(&handle).map(|object| object.children.clone()).unwrap_or_default()
     }
 
-    /// Returns an object's children of a given kind, oldest first.
+    /// Returns an object's children of the kind `T`, oldest first.
     pub fn children<T: Data>(&mut self, handle: u64) -> Vec<u64> {
         self.children_of(handle).into_iter().filter(|child| self.get::<T>(*child).is_ok()).collect()
     }
 
-    /// Returns every live object of a given kind, oldest first.
+    /// Returns every live object of the kind `T`, oldest first.
     pub fn all<T: Data>(&mut self) -> Vec<u64> {
         let mut handles: Vec<u64> = self
             .objects

@@ -45,14 +45,14 @@ pub struct IoRequest {
     /// Set if a driver, rather than a process, sends the request (`KernelMode`).
     pub is_from_driver: bool,
     /// The sender's own addresses of the input and the output. With `METHOD_NEITHER`, the receiver
-    /// gets them if a driver sends the request.
+    /// receives these addresses if a driver sends the request.
     pub addresses: Option<[u64; 2]>,
     /// The parameters of a create request.
     pub create: CreateParameters,
 }
 
 impl IoRequest {
-    /// Creates a request at position 0 of the device.
+    /// Creates a request at position 0.
     pub const fn new(kind: RequestKind, input: Vec<u8>, output_length: usize) -> Self {
         Self {
             kind,

@@ -15,7 +15,7 @@ pub struct Buffer {
     pub memory: Option<(u64, u64)>,
 }
 
-/// The operation that a request is formatted for.
+/// The operation for which a request is formatted.
 #[derive(Clone, Copy, Debug)]
 pub struct Format {
     /// The operation.
@@ -28,7 +28,7 @@ pub struct Format {
     pub offset: u64,
     /// The arguments of an internal device control that passes pointers.
     pub others: Option<[Buffer; 3]>,
-    /// Set if the format is the request's original format, as the driver received it.
+    /// Set if the format is the form in which the driver received the request.
     pub is_current_type: bool,
 }
 
@@ -37,21 +37,21 @@ pub struct Format {
 pub enum Lower {
     /// A request to a lower driver.
     Request(u64),
-    /// A request that a simulated device keeps: the device's number and the request's.
+    /// A pending request of a simulated device: the device's number, and the request's number.
     Simulated(u64, u64),
-    /// No receiver: the request ends during the call that sends it.
+    /// No receiver. The request ends during the call that sends it.
     Nobody,
 }
 
 /// The phase of a sent request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Phase {
-    /// The driver holds the request.
+    /// The driver owns the request.
     #[default]
     Idle,
     /// The request waits in a stopped target.
     Queued,
-    /// A lower device holds the request.
+    /// A lower device owns the request.
     Sent(Lower),
 }
 
@@ -73,13 +73,14 @@ pub struct Outgoing {
     pub status: Option<NtStatus>,
     /// The parameters of the last completion.
     pub parameters: Option<CompletionParameters>,
-    /// Set if the driver or a timer cancelled the request after it was sent.
+    /// Set if the driver or a timer canceled the request after it was sent.
     pub is_cancelled: bool,
     /// Set if the request has exceeded the driver's timeout.
     pub is_timed_out: bool,
     /// Set if the driver waits for the request, so that completion does not call its routine.
     pub is_awaited: bool,
-    /// Set if the request was sent and forgotten: it ends when the lower driver ends it.
+    /// Set if the request was sent and forgotten, so that it ends when the lower driver completes
+    /// it.
     pub is_forgotten: bool,
     /// Set if the send ignored the target's state, so that a stop does not wait for the request.
     pub ignores_state: bool,

@@ -25,24 +25,24 @@ pub struct Notify {
 )]
 pub struct QueueData {
     pub config: IoQueueConfig,
-    /// The waiting requests, next request first.
+    /// The waiting requests. The first one is presented next.
     pub waiting: VecDeque<u64>,
     /// The requests that the driver holds, in the order in which they were presented.
     pub presented: Vec<u64>,
-    /// The requests that were cancelled in the queue and whose cancellation has not been delivered
-    /// to the driver yet.
+    /// The requests that were canceled in the queue, if the driver has not been notified yet.
     pub canceled: VecDeque<u64>,
-    /// The cancelled requests whose `EvtRequestCancel` was not called yet.
+    /// The canceled requests whose `EvtRequestCancel` has not been called yet.
     pub cancelable: VecDeque<u64>,
     pub accepts: bool,
     pub dispatches: bool,
     pub power: Power,
-    /// Set while the driver is told of a change of the power state. It learns of cancellations later.
+    /// Set while the driver is notified of a change of the power state. Notifications of
+    /// cancellations wait during that time.
     pub is_notifying: bool,
     pub is_power_managed: bool,
     /// Set if the device is being removed, so that the queue accepts no more requests.
     pub is_shut_down: bool,
-    /// Set during a purge. Requests that the driver returns are then cancelled.
+    /// Set during a purge. Requests that the driver returns to the queue are then canceled.
     pub cancels: bool,
     /// Set if a request arrived in the empty queue, so that the ready callback is due.
     pub became_ready: bool,
@@ -58,7 +58,8 @@ pub struct QueueData {
 pub enum Power {
     /// The queue dispatches.
     On,
-    /// The driver is told of a change. The queue does not dispatch, but the driver can retrieve requests.
+    /// The driver is being notified of a change. The queue does not dispatch, but the driver can
+    /// retrieve requests.
     Changing,
     /// The queue provides no requests.
     Off,
@@ -81,8 +82,7 @@ impl QueueData {
         self.config.default_queue != 0
     }
 
-    /// Returns whether the queue has a callback for a `WDF_REQUEST_TYPE`, or gives requests to the driver that
-    /// asks for them.
+    /// Returns whether the queue has a callback for a `WDF_REQUEST_TYPE`, or is a manual queue.
     pub const fn handles(&self, request_type: u32) -> bool {
         let own = match request_type {
             3 => self.config.io_read,
@@ -99,7 +99,8 @@ impl QueueData {
         self.waiting.contains(&request)
     }
 
-    /// Returns whether a purge is cancelling requests that the driver returns or makes cancelable.
+    /// Returns whether a purge cancels requests that the driver returns to the queue or makes
+    /// cancelable.
     pub const fn cancels_what_comes_back(&self) -> bool {
         self.cancels
     }
@@ -131,7 +132,7 @@ impl QueueData {
                 return Some(Event::CanceledOnQueue(request, self.config.io_canceled_on_queue));
             }
         }
-        // The end of a stop or purge waits for the callbacks that run.
+        // The end of a stop or purge is notified only after the running callbacks have returned.
         if self.presented.is_empty() && self.dispatching.len() == 1 {
             if let Some(idle) = self.idle.take() {
                 self.cancels = false;

@@ -12,13 +12,15 @@ use crate::{
 /// The low bits of a control code, which select the buffer transfer method.
 pub const METHOD_MASK: u32 = 3;
 
-/// One system buffer for input and output.
+/// The method with one system buffer for input and output.
 pub const METHOD_BUFFERED: u32 = 0;
 
-/// The input in the system buffer, and the output buffer mapped so that the driver can read it.
+/// The method with the input in the system buffer, and with the output buffer mapped so that the
+/// driver can read it.
 pub const METHOD_IN_DIRECT: u32 = 1;
 
-/// The sender's own addresses, which the framework passes only to `EvtIoInCallerContext`.
+/// The method with the sender's own addresses, which the framework passes only to
+/// `EvtIoInCallerContext`.
 pub const METHOD_NEITHER: u32 = 3;
 
 /// A request.
@@ -35,9 +37,9 @@ pub struct RequestData {
     pub is_from_user: bool,
     /// The thread object of the sender, or 0 if a driver created the request.
     pub thread: u64,
-    /// The sending driver's addresses of the input and the output, if the receiver gets them.
+    /// The sending driver's addresses of the input and the output, if the receiver receives them.
     pub addresses: Option<[u64; 2]>,
-    /// Set if the driver gets the sender's own addresses instead of buffers.
+    /// Set if the driver receives the sender's own addresses instead of buffers.
     pub is_neither: bool,
     /// Set if a driver created the request in order to send it.
     pub is_created: bool,
@@ -62,9 +64,9 @@ pub struct RequestData {
     pub information: u64,
     /// `EvtRequestCancel` while the request is cancelable, otherwise 0.
     pub cancel_routine: u64,
-    /// Set if the sender or a purge cancelled the request.
+    /// Set if the sender or a purge canceled the request.
     pub cancelled: bool,
-    /// Set if the driver is to be notified of the cancellation.
+    /// Set if the driver must be notified of the cancellation.
     pub cancellation_due: bool,
     /// Set if the driver was notified of the cancellation.
     pub cancellation_delivered: bool,
@@ -81,7 +83,7 @@ pub enum Stop {
     None,
     /// The driver was notified, or has no callback for the notification.
     Notified,
-    /// The driver keeps the request while the device is not in D0.
+    /// The driver leaves the request pending while the device is not in D0.
     Acknowledged,
 }
 
@@ -116,7 +118,8 @@ impl RequestData {
         self.queue
     }
 
-    /// Returns whether the request came from a queue: one of the driver, or the framework's own for creates.
+    /// Returns whether the request came from a queue: a driver's queue, or the framework's own
+    /// queue for creates.
     pub const fn has_queue(&self) -> bool {
         self.queue.is_some() || (matches!(self.kind, RequestKind::Create) && !self.is_created)
     }
@@ -126,7 +129,7 @@ impl RequestData {
         self.queue = Some(queue);
     }
 
-    /// Returns the file that the request was sent on.
+    /// Returns the file on which the request was sent.
     pub const fn file(&self) -> Option<u64> {
         self.file
     }
@@ -147,13 +150,14 @@ impl RequestData {
         (address, self.output_length())
     }
 
-    /// Returns the address and length of the input that the framework provides, or the status that explains why
-    /// it does not.
+    /// Returns the address and length of the input that the framework provides, or the status that
+    /// explains why it provides no input.
     pub fn provided_input(&mut self) -> NtResult<(u64, u64)> {
         self.provided(self.kind != RequestKind::Read, self.input())
     }
 
-    /// Returns the address and length of the output buffer, as [`Self::provided_input`] does.
+    /// Returns the address and length of the output buffer that the framework provides, or the
+    /// status that explains why it provides no buffer.
     pub fn provided_output(&mut self) -> NtResult<(u64, u64)> {
         self.provided(self.kind != RequestKind::Write, self.output())
     }
@@ -175,9 +179,9 @@ impl RequestData {
         !matches!(self.kind, RequestKind::Create | RequestKind::Cleanup | RequestKind::Close)
     }
 
-    /// Returns whether the driver gets the buffers from the framework. With `METHOD_NEITHER`, and if
-    /// its device's I/O type is neither buffered nor direct, it gets those of drivers only: a process
-    /// could take its own away.
+    /// Returns whether the driver receives the buffers from the framework. With `METHOD_NEITHER`,
+    /// and if the device's I/O type is neither buffered nor direct, the framework provides only the
+    /// buffers of drivers: a process could free its own buffers.
     pub const fn has_buffers(&self) -> bool {
         let is_internal = matches!(self.kind, RequestKind::InternalDeviceControl { .. });
         !self.is_neither || is_internal || !self.is_from_user
@@ -188,12 +192,12 @@ impl RequestData {
         self.cancel_routine != 0 && !self.cancellation_delivered
     }
 
-    /// Returns whether the request was cancelled.
+    /// Returns whether the request was canceled.
     pub const fn is_cancelled(&self) -> bool {
         self.cancelled
     }
 
-    /// Marks the request as cancelled.
+    /// Marks the request as canceled.
     pub const fn set_cancelled(&mut self) {
         self.cancelled = true;
     }
@@ -204,7 +208,8 @@ impl RequestData {
         self.cancellation_delivered = true;
     }
 
-    /// Removes a cancellation of which the driver was notified, so that it can make the request cancelable again.
+    /// Removes a cancellation of which the driver was notified, so that the driver can make the
+    /// request cancelable again.
     pub const fn forget_cancellation(&mut self) {
         if self.cancellation_delivered {
             self.cancel_routine = 0;

@@ -33,24 +33,24 @@ pub struct SimulatedRequest {
 pub enum RequestAction {
     /// The request is completed immediately.
     Complete(Completion),
-    /// The device keeps the request, and the test completes it later. If the sender cancels the request,
-    /// it is completed with `STATUS_CANCELLED`.
+    /// The request stays pending, and the test completes it later. If the sender cancels the
+    /// request, it is completed with `STATUS_CANCELLED`.
     Keep,
-    /// The device keeps the request, and ignores cancellation.
+    /// The request stays pending, and cancellation has no effect.
     KeepUncancelable,
 }
 
 /// The closure that answers requests.
 pub type RequestHandler = Arc<Mutex<dyn FnMut(&SimulatedRequest) -> RequestAction + Send>>;
 
-/// A request that a simulated device keeps.
+/// A pending request of a simulated device.
 pub struct Kept {
     /// The request.
     pub request: SimulatedRequest,
     /// The sender's request object.
     pub upper: u64,
     is_cancelable: bool,
-    /// Set if the sender cancelled the request.
+    /// Set if the sender canceled the request.
     pub is_cancelled: bool,
 }
 
@@ -81,7 +81,7 @@ impl SimulatedDevices {
         self.issued
     }
 
-    /// Returns the requests that a device keeps, oldest first, and whether the sender has cancelled each
+    /// Returns a device's pending requests, oldest first, and whether the sender has canceled each
     /// request.
     pub fn kept(&self, device: u64) -> Vec<(SimulatedRequest, bool)> {
         self.devices.get(&device).map_or_else(Vec::new, |device| {
@@ -90,7 +90,7 @@ impl SimulatedDevices {
         })
     }
 
-    /// Removes a request that a device keeps, and returns the sender's request object.
+    /// Removes a device's pending request, and returns the sender's request object.
     pub fn take(&mut self, device: u64, request: u64) -> Option<u64> {
         let kept = &mut self.devices.get_mut(&device)?.kept;
         let at = kept.iter().position(|kept| kept.request.number == request)?;
@@ -129,7 +129,7 @@ pub fn object(context: &Context, device: u64) -> u64 {
 pub enum Given {
     /// The device answered the request.
     Answered(Completion),
-    /// The device keeps the request under this number.
+    /// The request is pending under this number.
     Kept(u64),
 }
 
@@ -172,8 +172,8 @@ fn kept_of(framework: &mut Framework, device: u64) -> Option<&mut Vec<Kept>> {
     devices.get_mut(&device).map(|device| &mut device.kept)
 }
 
-/// Cancels a request that a device keeps. Returns whether the device had the request, and the sender's
-/// request object if the cancellation ends it.
+/// Cancels a device's pending request. Returns whether the request was pending and, if the
+/// cancellation ends it, the sender's request object.
 pub fn cancel(context: &Context, device: u64, request: u64) -> (bool, Option<u64>) {
     let mut framework = context.framework();
     let Some(all) = kept_of(&mut framework, device) else {

@@ -25,7 +25,7 @@ pub fn physical_object(context: &Context, device: u64) -> u64 {
 }
 
 /// Returns the `DEVICE_OBJECT` at the bottom of a stack that a driver or the test created, or 0 if
-/// it is gone.
+/// it no longer exists.
 pub fn physical_below(context: &Context, below: Below) -> u64 {
     match below {
         Below::Device(lower) if context.framework().exists(lower) => {

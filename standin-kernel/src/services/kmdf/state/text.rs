@@ -1,4 +1,4 @@
-//! Text in the format that drivers use.
+//! String objects, whose strings have the format that drivers use.
 
 use super::framework::Data;
 use crate::{
@@ -9,7 +9,7 @@ use crate::{
 /// A string object.
 #[derive(Default)]
 pub struct TextData {
-    /// The text, unless the object never had one.
+    /// The string, unless none was ever assigned.
     text: Option<Block>,
     /// The length in bytes, without the NUL.
     length: u16,
@@ -31,13 +31,13 @@ impl TextData {
         Some(Self { text: Some(block), length })
     }
 
-    /// Returns the text.
+    /// Returns the string.
     pub fn to_text(&self) -> String {
         let bytes = memory::read_bytes(self.counted().buffer, usize::from(self.length));
         String::from_utf16_lossy(&units(&bytes.unwrap_or_default()))
     }
 
-    /// Returns the string for a driver. Its text is valid as long as the object exists.
+    /// Returns the counted string for a driver. It is valid as long as the object exists.
     pub const fn counted(&self) -> UnicodeString {
         let (maximum_length, buffer) = match &self.text {
             Some(text) => (self.length + 2, text.address()),

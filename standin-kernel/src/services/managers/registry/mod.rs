@@ -1,5 +1,5 @@
-//! The registry that the framework's keys and the kernel's routines share. It starts with only the
-//! keys that every system has, and exists only as long as its kernel.
+//! The registry that the framework's keys and the kernel's routines share. At first, it contains
+//! only the keys that every system has. It exists as long as its kernel.
 
 pub mod paths;
 pub mod store;

@@ -13,7 +13,7 @@ use crate::ground::{NtResult, NtStatus, clock::Clock};
 
 /// The maximum length of a value's name in UTF-16 units.
 const MAX_VALUE_NAME: usize = 16_383;
-/// The description of a key. Sizes are in bytes, as the registry reports them.
+/// The description of a key. Sizes are in bytes, as in registry queries.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeyDescription {
     /// The last segment of its path.
@@ -36,7 +36,7 @@ pub struct KeyDescription {
     pub max_value_data: u32,
 }
 
-/// The hives that only the system writes, as subkeys of the machine's key.
+/// The hives that only the system can write, as subkeys of the machine's key.
 const TRUSTED: [&str; 5] = ["HARDWARE", "SAM", "SECURITY", "SOFTWARE", "SYSTEM"];
 
 /// The registry of a kernel. Names are compared without regard to case.
@@ -57,7 +57,7 @@ struct FrameworkHandles {
 /// The first handle for the framework's keys. The kernel's own handles have lower values.
 const FIRST_HANDLE: u64 = 0xFFFF_FFFF_8800_0000;
 
-/// Returns the size of a text in UTF-16 bytes.
+/// Returns the size of a string in bytes when it is encoded as UTF-16.
 fn size_of_text(text: &str) -> u32 {
     u32::try_from(2 * text.encode_utf16().count()).unwrap_or(u32::MAX)
 }
@@ -82,7 +82,7 @@ impl Registry {
         handle
     }
 
-    /// Returns the key that a framework handle refers to.
+    /// Returns the key to which a framework handle refers.
     pub fn key_of_handle(&self, handle: u64) -> Option<KeyId> {
         self.framework.lock().open.get(&handle).copied()
     }
@@ -106,8 +106,8 @@ impl Registry {
         }
     }
 
-    /// Opens a key as [`Self::open`] does, or creates it if only the last segment of its path does not
-    /// exist. Returns whether the key is new.
+    /// Opens a key, or creates it if only the last segment of its path does not exist. Returns
+    /// whether the key is new. See [`Self::open`].
     pub fn create(
         &self,
         start: Option<KeyId>,
@@ -169,7 +169,7 @@ impl Registry {
         self.keys.lock().all.contains_key(&key)
     }
 
-    /// Returns whether a key is in a hive that only the system writes.
+    /// Returns whether a key is in a hive that only the system can write.
     pub fn is_trusted(&self, key: KeyId) -> bool {
         let path = self.path(key).unwrap_or_default();
         let mut names = names(&path).skip(1).map(folded);
@@ -210,7 +210,7 @@ impl Registry {
         })
     }
 
-    /// Returns the direct subkey with an index, in order of name.
+    /// Returns the direct subkey with this index, in order of name.
     pub fn subkey(&self, key: KeyId, number: u32) -> NtResult<KeyId> {
         let keys = self.keys.lock();
         let mut below = keys.key(key)?.below.values();
@@ -218,7 +218,8 @@ impl Registry {
         below.nth(number).copied().ok_or(NtStatus::NO_MORE_ENTRIES)
     }
 
-    /// Returns a value and its name as it was set. An empty name denotes the key's default value.
+    /// Returns a value, and its name as spelled when it was set. An empty name denotes the key's
+    /// default value.
     pub fn value(&self, key: KeyId, name: &str) -> NtResult<(String, RegistryValue)> {
         let keys = self.keys.lock();
         let key = keys.key(key)?;
@@ -227,7 +228,7 @@ impl Registry {
         found.ok_or(NtStatus::OBJECT_NAME_NOT_FOUND)
     }
 
-    /// Returns the value with an index, oldest first, and its name.
+    /// Returns the value with this index, oldest first, and its name.
     pub fn value_at(&self, key: KeyId, number: u32) -> NtResult<(String, RegistryValue)> {
         let keys = self.keys.lock();
         let number = usize::try_from(number).unwrap_or(usize::MAX);

@@ -10,8 +10,8 @@ pub const MAX_KEY_NAME: usize = 255;
 /// The maximum number of keys in a path.
 const MAX_DEPTH: usize = 512;
 
-/// The depth of hives in the tree, below the registry key and the key of the machine or the users.
-/// Only the system creates and deletes keys above the hives.
+/// The depth of hives in the tree: below the registry key, and below the key of the machine or the
+/// users. Only the system creates and deletes keys above the hives.
 pub const HIVES: usize = 2;
 
 pub const CHILD_MUST_BE_VOLATILE: NtStatus = NtStatus::from_bits(0xC000_0181);
@@ -68,13 +68,13 @@ const PREDEFINED: [&str; 12] = [
     r"\REGISTRY\USER\S-1-5-18",
 ];
 
-/// Returns a name in the form used for comparison.
+/// Folds the case of a name, for comparisons.
 pub fn folded(name: &str) -> String {
     let one = |character: char| {
         let mut upper = character.to_uppercase();
         match (upper.next(), upper.next()) {
             (Some(upper), None) => upper,
-            // A character is kept if folding would produce several characters.
+            // If folding would produce several characters, the character does not change.
             _ => character,
         }
     };
@@ -95,7 +95,8 @@ impl Keys {
             let mut at = root;
             for name in names(path).skip(1) {
                 at = keys.below(at, name).unwrap_or_else(|| {
-                    // The hardware hive exists only in memory, and accepts both kinds of keys.
+                    // The hardware hive exists only in memory, and accepts both volatile and
+                    // nonvolatile keys.
                     keys.insert(at, name, NewKey::default(), now)
                 });
                 if name == "SYSTEM" {
@@ -114,7 +115,7 @@ impl Keys {
         self.all.get_mut(&id).ok_or(NtStatus::KEY_DELETED)
     }
 
-    /// Returns the direct subkey with a name.
+    /// Returns the direct subkey with this name.
     fn below(&self, parent: KeyId, name: &str) -> Option<KeyId> {
         let mut name = folded(name);
         if parent == self.system && name == "CURRENTCONTROLSET" {
@@ -134,7 +135,7 @@ impl Keys {
         id
     }
 
-    /// Splits a path into the key where it starts and the names below that key.
+    /// Splits a path into the key at which it starts and the names below that key.
     pub fn start<'a>(
         &self,
         start: Option<KeyId>,
@@ -171,7 +172,7 @@ impl Keys {
         Ok((start, names))
     }
 
-    /// Follows names. Returns the last key that exists and the remaining names.
+    /// Follows names from a key. Returns the last key that exists, and the remaining names.
     pub fn follow<'a, 'b>(&self, start: KeyId, names: &'b [&'a str]) -> (KeyId, &'b [&'a str]) {
         let mut at = start;
         for (number, name) in names.iter().enumerate() {
@@ -221,7 +222,7 @@ impl Key {
         }
     }
 
-    /// Returns the index of a value.
+    /// Returns the index of the value with this name.
     pub fn position(&self, name: &str) -> Option<usize> {
         let name = folded(name);
         self.values.iter().position(|(one, _)| folded(one) == name)

@@ -76,8 +76,8 @@ impl RegistryValue {
         }
     }
 
-    /// Creates a value from a `REG_*` type and its bytes. Bytes that do not match the type are kept
-    /// unchanged.
+    /// Creates a value from a `REG_*` type and its bytes. Bytes that do not match the type are
+    /// stored unchanged.
     #[must_use]
     pub fn from_bytes(kind: u32, bytes: Vec<u8>) -> Self {
         let known = match kind {
@@ -98,7 +98,8 @@ impl RegistryValue {
     }
 }
 
-/// Returns the text of a `REG_SZ` value, if its bytes are UTF-16 with exactly one NUL, at the end.
+/// Returns the string in a `REG_SZ` value, if its bytes are UTF-16 with exactly one NUL, at the
+/// end.
 fn text_of(bytes: &[u8]) -> Option<String> {
     if !bytes.len().is_multiple_of(2) {
         return None;
@@ -109,8 +110,8 @@ fn text_of(bytes: &[u8]) -> Option<String> {
     (*last == 0 && !text.contains('\0')).then_some(text)
 }
 
-/// Returns the texts of a `REG_MULTI_SZ` value, if [`RegistryValue::bytes`] would produce the same
-/// bytes for them.
+/// Returns the strings in a `REG_MULTI_SZ` value, if [`RegistryValue::bytes`] would produce the
+/// same bytes for them.
 fn texts_of(bytes: &[u8]) -> Option<Vec<String>> {
     let texts = split_list(bytes);
     let value = RegistryValue::Texts(texts.clone());

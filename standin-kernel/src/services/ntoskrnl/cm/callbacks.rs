@@ -21,7 +21,7 @@ pub const ENTRIES: Entries = &[
     ("CmUnRegisterCallback", APC, Routine::of(unregister_registry)),
 ];
 
-/// Stores the version of registry callbacks, which is 1.1 since Windows 7.
+/// Stores the version of registry callbacks: 1.1, as since Windows 7.
 fn registry_callback_version(context: &Context, major: At<u32>, minor: At<u32>) {
     for at in [major, minor] {
         at.write_optional(context, 1);

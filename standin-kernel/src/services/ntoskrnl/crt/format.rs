@@ -3,12 +3,12 @@
 use crate::ground::memory::{self, BadAddress};
 use crate::services::ntoskrnl::context::Context;
 
-/// The arguments after a format, in slots of eight bytes. A `va_list` in 64-bit Windows is the address
-/// of the next slot.
+/// The arguments after a format, in slots of eight bytes. On 64-bit Windows, a `va_list` is the
+/// address of the next slot.
 pub struct Arguments(u64);
 
 impl Arguments {
-    /// Returns the arguments at the address that a `va_list` contains.
+    /// Returns the arguments at this address, which is a `va_list`.
     pub const fn at(address: u64) -> Self {
         Self(address)
     }
@@ -20,7 +20,7 @@ impl Arguments {
     }
 }
 
-/// The character width of a text.
+/// The character width of a string.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Width {
     /// Bytes in a code page.
@@ -29,7 +29,7 @@ pub enum Width {
     Wide,
 }
 
-/// A piece of formatted text.
+/// A piece of formatted output.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Piece {
     /// Characters from a narrow format or string.
@@ -40,14 +40,14 @@ pub enum Piece {
 
 /// The result of formatting.
 pub struct Formatted {
-    /// The text.
+    /// The output.
     pub pieces: Vec<Piece>,
     /// Set if a directive converts between wide and narrow characters. This is allowed only at
     /// `PASSIVE_LEVEL`, because the conversion tables are pageable.
     pub converts: bool,
 }
 
-/// The maximum length of one directive's text. A driver's width or precision may be any number.
+/// The maximum length of one directive's output. A driver's width or precision can be any number.
 const LONGEST: usize = 0x1_0000;
 
 /// The argument size that a directive's modifier specifies.
@@ -73,7 +73,7 @@ struct Directive {
     size: Size,
 }
 
-/// Reads the units of a format.
+/// Reads the units of a format string.
 struct Reader<'format> {
     units: &'format [u16],
     at: usize,
@@ -111,11 +111,11 @@ impl Reader<'_> {
     }
 }
 
-/// Formats arguments. `width` is the width of the format's characters.
+/// Formats arguments. `width` is the width of the format string's characters.
 ///
 /// # Errors
 ///
-/// Returns an error if an argument or a string argument cannot be read.
+/// Returns an error if an argument, or a string to which an argument points, cannot be read.
 pub fn format(
     format: &[u16],
     width: Width,
@@ -229,8 +229,8 @@ fn convert(
         Width::Narrow => Width::Wide,
         Width::Wide => Width::Narrow,
     };
-    // A modifier determines the width. Without one, a small letter means the format's width, and a
-    // capital letter the other width.
+    // A modifier determines the width. If there is none, a lower-case letter means the width of the
+    // format string, and an upper-case letter means the other width.
     let text_width = match (size, conversion.is_ascii_uppercase()) {
         (Size::Short | Size::Char, _) => Width::Narrow,
         (Size::Long | Size::LongLong | Size::Wide, _) => Width::Wide,
@@ -289,12 +289,13 @@ fn convert(
             out.text(directive, piece, width);
         }
         b'Z' => {
-            // Without a modifier, the argument is an ANSI string for both widths.
+            // If there is no modifier, the argument is an ANSI string for both widths.
             let is_wide = matches!(size, Size::Wide | Size::Long);
             let piece = counted(arguments.next()?, is_wide, directive.precision)?;
             out.text(directive, piece, width);
         }
-        // Storing the count through the pointer is not supported, but the pointer still is an argument.
+        // Storing the count through the pointer is not supported, but the pointer still occupies a
+        // slot.
         b'n' => {
             arguments.next()?;
         }
@@ -326,7 +327,7 @@ pub fn wide_string(address: u64, limit: usize) -> Result<Vec<u16>, BadAddress> {
     Ok(units)
 }
 
-/// Returns the text of a counted string.
+/// Returns the characters of a counted string.
 fn counted(address: u64, is_wide: bool, precision: Option<usize>) -> Result<Piece, BadAddress> {
     let limit = precision.unwrap_or(usize::MAX);
     if address == 0 {
@@ -357,7 +358,7 @@ impl Piece {
 impl Formatted {
     fn push_units(&mut self, units: &[u16], width: Width) {
         self.pieces.push(match width {
-            // The units of a narrow format are its bytes.
+            // The units of a narrow format string are its bytes.
             Width::Narrow => Piece::Narrow(units.iter().map(|unit| (unit & 0xFF) as u8).collect()),
             Width::Wide => Piece::Wide(units.to_vec()),
         });
@@ -383,7 +384,7 @@ impl Formatted {
         digits: &str,
         width: Width,
     ) {
-        // With precision 0, the number 0 prints nothing.
+        // With precision 0, the number 0 produces no digits.
         let digits = if directive.precision == Some(0) && digits == "0" { "" } else { digits };
         let mut head = sign.map_or_else(String::new, |sign| char::from(sign).to_string());
         head.push_str(prefix);
@@ -404,7 +405,7 @@ impl Formatted {
         }
     }
 
-    /// Prints a text whose character width may differ from the format's.
+    /// Prints a string whose character width may differ from the format string's.
     fn text(&mut self, directive: &Directive, piece: Piece, width: Width) {
         let is_wide = matches!(piece, Piece::Wide(_));
         self.converts |= is_wide != (width == Width::Wide);
@@ -423,7 +424,7 @@ impl Formatted {
         }
     }
 
-    /// Returns the text as debugger output shows it.
+    /// Returns the output as the debugger output shows it.
     pub fn to_text(&self) -> String {
         let mut text = String::new();
         let mut bytes = Vec::new();
@@ -437,7 +438,7 @@ impl Formatted {
         text
     }
 
-    /// Returns the text in the system code page.
+    /// Returns the output in the system code page.
     pub fn to_narrow(&self) -> Vec<u8> {
         let bytes = |piece: &Piece| match piece {
             Piece::Narrow(bytes) => bytes.clone(),
@@ -448,7 +449,7 @@ impl Formatted {
         self.pieces.iter().flat_map(bytes).collect()
     }
 
-    /// Returns the text as UTF-16 units.
+    /// Returns the output as UTF-16 units.
     pub fn to_wide(&self) -> Vec<u16> {
         let units = |piece: &Piece| match piece {
             Piece::Narrow(bytes) => {
@@ -460,8 +461,8 @@ impl Formatted {
     }
 }
 
-/// Returns the `va_list` for the current call of a variadic routine with this number of named
-/// parameters.
+/// Returns the `va_list` for the current call of a variadic routine. `named` is the number of the
+/// routine's named parameters.
 pub fn variadic(context: &Context, named: u64) -> Arguments {
     let first = context.call().stack.wrapping_add(8);
     Arguments::at(first.wrapping_add(named * 8))

@@ -2,8 +2,8 @@
 
 use std::ops::RangeInclusive;
 
-/// Small Greek letters with iota subscript, and their distance to the capital letters in Windows'
-/// tables. In Unicode, their upper-case forms have two characters.
+/// Lower-case Greek letters with iota subscript, and the distances to their upper-case letters in
+/// Windows' tables. In Unicode, their upper-case forms have two characters.
 const WITH_IOTA: [(RangeInclusive<u16>, u16); 6] = [
     (0x1F80..=0x1F87, 8),
     (0x1F90..=0x1F97, 8),
@@ -13,8 +13,9 @@ const WITH_IOTA: [(RangeInclusive<u16>, u16); 6] = [
     (0x1FF3..=0x1FF3, 9),
 ];
 
-/// Returns the upper-case form of a character, if it is one unit whose lower-case form is that
-/// character. Windows' tables contain only such pairs: the micro sign has no upper-case form.
+/// Returns the upper-case form of a character, if the form is one unit and its lower-case form is
+/// that character. Windows' tables contain only such pairs; for example, the micro sign has no
+/// upper-case form.
 pub fn upcase(unit: u16) -> u16 {
     let mut with_iota = WITH_IOTA.iter();
     if let Some((_, distance)) = with_iota.find(|(small, _)| small.contains(&unit)) {
@@ -36,7 +37,7 @@ pub fn downcase(unit: u16) -> u16 {
     if in_unicode(lower, char::to_uppercase) == unit { lower } else { unit }
 }
 
-/// Returns a form of a character, if it is one unit, or else the character itself.
+/// Returns a form of a character, if the form is one unit; otherwise, the character itself.
 fn in_unicode<T: Iterator<Item = char>>(unit: u16, form: impl Fn(char) -> T) -> u16 {
     char::from_u32(u32::from(unit)).map_or(unit, |character| one_unit(form(character), unit))
 }

@@ -31,7 +31,7 @@ fn find(context: &Context, address: u64, value: i32, length: u64) -> u64 {
     0
 }
 
-/// Returns the error for a copy that does not fit or has a null pointer.
+/// Returns the error for a copy that does not fit or has a null pointer, if it is such a copy.
 const fn refused(to: u64, size: u64, from: u64, count: u64) -> Option<i32> {
     if to == 0 || from == 0 {
         Some(INVALID)
@@ -42,7 +42,7 @@ const fn refused(to: u64, size: u64, from: u64, count: u64) -> Option<i32> {
     }
 }
 
-/// The maximum number of bytes for one routine, so that a wrong count is reported as such.
+/// The maximum number of bytes for one routine. A larger count is reported as wrong.
 const LARGEST: u64 = 1 << 32;
 
 fn copy(context: &Context, to: u64, from: u64, count: u64) {
@@ -83,13 +83,13 @@ fn move_safely(context: &Context, to: u64, size: u64, from: u64, count: u64) -> 
     error.unwrap_or(0)
 }
 
-/// An array whose elements are compared by a driver routine.
+/// An array whose elements a driver routine compares.
 struct Array<'a> {
     context: &'a Context,
     base: u64,
     width: u64,
     routine: u64,
-    /// The first argument of a comparison routine that takes more than the two elements.
+    /// The first argument of a comparison routine that has more parameters than the two elements.
     argument: Option<u64>,
 }
 
@@ -107,7 +107,8 @@ impl Array<'_> {
         self.base.wrapping_add(number.wrapping_mul(self.width))
     }
 
-    /// Returns a negative number, 0 or a positive number if the first element is less, equal or greater.
+    /// Returns a negative number, 0 or a positive number if the first element is less than, equal
+    /// to or greater than the second.
     fn compare(&self, one: u64, other: u64) -> i32 {
         let what = "the comparison routine";
         let result = self.argument.map_or_else(

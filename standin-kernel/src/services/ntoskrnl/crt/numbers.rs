@@ -89,7 +89,8 @@ fn to_int_64<const WIDE: bool>(context: &Context, address: u64) -> u64 {
     })
 }
 
-/// Parses a number as [`parse`] does, and stores the address of its end. Returns 0 for no number.
+/// Parses a number, and stores the address of its end. Returns 0 if there is no number. See
+/// [`parse`].
 fn parse_to_end<const WIDE: bool>(
     context: &Context,
     address: u64,
@@ -148,8 +149,8 @@ fn digits(value: impl Integer, base: u32) -> Vec<u16> {
 
 /// A number that a routine formats.
 trait Integer: Argument {
-    /// Returns the magnitude and whether the number is negative. Only base 10 shows a sign: other bases
-    /// show the two's complement.
+    /// Returns the magnitude and whether the number is negative. Only base 10 uses a sign; other
+    /// bases use the two's complement.
     fn parts(self, base: u32) -> (u64, bool);
 }
 

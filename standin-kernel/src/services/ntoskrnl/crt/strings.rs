@@ -66,14 +66,14 @@ pub const RANGE: i32 = 34;
 const TRUNCATED: i32 = 80;
 /// `_TRUNCATE`: copies as much as fits.
 const AS_FITS: u64 = u64::MAX;
-/// A printing routine's result if the text does not fit.
+/// A printing routine's result if the output does not fit.
 const FAILED: i32 = -1;
 
 pub const fn step<const WIDE: bool>() -> u64 {
     if WIDE { 2 } else { 1 }
 }
 
-/// Reads the character at an index.
+/// Reads the character at this index.
 pub fn read<const WIDE: bool>(context: &Context, text: u64, number: u64) -> u16 {
     let at = text.wrapping_add(number.wrapping_mul(step::<WIDE>()));
     if WIDE { context.read(at) } else { u16::from(context.read::<u8>(at)) }
@@ -91,7 +91,7 @@ pub fn text<const WIDE: bool>(context: &Context, address: u64, limit: u64) -> Ve
     context.checked(found)
 }
 
-/// Writes characters, starting at the character with the given index.
+/// Writes characters, starting at this index.
 pub fn write<const WIDE: bool>(context: &Context, to: u64, number: u64, units: &[u16]) {
     let at = to.wrapping_add(number.wrapping_mul(step::<WIDE>()));
     let bytes: Vec<u8> = if WIDE {
@@ -184,7 +184,7 @@ fn compare_limited<const WIDE: bool, const FOLD: bool>(
     0
 }
 
-/// Returns the address of the character at an index, or null.
+/// Returns the address of the character at this index, or null.
 pub const fn at<const WIDE: bool>(address: u64, number: Option<usize>) -> u64 {
     match number {
         Some(number) => address.wrapping_add(number as u64 * step::<WIDE>()),
@@ -192,7 +192,8 @@ pub const fn at<const WIDE: bool>(address: u64, number: Option<usize>) -> u64 {
     }
 }
 
-/// Returns a string with its terminator, which routines that search for a character can find too.
+/// Returns a string with its terminator, because routines that search for a character can also find
+/// the terminator.
 fn with_end<const WIDE: bool>(context: &Context, address: u64) -> Vec<u16> {
     let mut units = text::<WIDE>(context, address, u64::MAX);
     units.push(0);
@@ -262,7 +263,7 @@ fn copy_safely<const WIDE: bool>(context: &Context, to: u64, size: u64, from: u6
     store::<WIDE>(context, to, 0, size, text::<WIDE>(context, from, size))
 }
 
-/// Stores a string from the character at an index on, or empties the buffer.
+/// Stores a string, starting at this index, or empties the buffer.
 pub fn store<const WIDE: bool>(
     context: &Context,
     to: u64,
@@ -383,7 +384,7 @@ fn print_limited<const WIDE: bool, const LIST: bool>(
     if fits { length } else { FAILED }
 }
 
-/// Prints a text that must fit. If it does not, empties the buffer.
+/// Prints output that must fit. If it does not fit, empties the buffer.
 fn print_safely<const WIDE: bool, const LIST: bool>(
     context: &Context,
     to: u64,
@@ -420,7 +421,7 @@ fn print_truncated_list<const WIDE: bool>(
     print_within::<WIDE>(context, [to, size, limit, format], Arguments::at(list))
 }
 
-/// Prints at most `limit` characters of a text, and the terminator.
+/// Prints at most `limit` characters of the output, and the terminator.
 fn print_within<const WIDE: bool>(
     context: &Context,
     [to, size, limit, format]: [u64; 4],

@@ -52,8 +52,8 @@ trait Character: Argument + TryInto<u8> {}
 
 impl<T: Argument + TryInto<u8>> Character for T {}
 
-/// Returns a character's class as C does: nonzero for a member. In the C locale, EOF and characters
-/// beyond ASCII are in no class.
+/// Returns whether a character is a member of a class, as C does: nonzero for a member. In the C
+/// locale, EOF and characters beyond ASCII are in no class.
 fn class(character: impl Character, is_member: fn(&u8) -> bool) -> i32 {
     character.try_into().is_ok_and(|byte| is_member(&byte)).into()
 }
@@ -174,7 +174,8 @@ fn append_safely<const WIDE: bool>(
     TRUNCATED
 }
 
-/// Returns the number of characters at the start that are all in a set, or all outside it.
+/// Returns the number of characters at the start of a string that are all in a set or, if `IN_SET`
+/// is not set, all outside it.
 fn span<const WIDE: bool, const IN_SET: bool>(context: &Context, address: u64, set: u64) -> u64 {
     let set = text::<WIDE>(context, set, u64::MAX);
     let units = text::<WIDE>(context, address, u64::MAX);
@@ -188,8 +189,8 @@ fn find_any<const WIDE: bool>(context: &Context, address: u64, set: u64) -> u64 
     at::<WIDE>(address, units.iter().position(|unit| set.contains(unit)))
 }
 
-/// Returns the next part of a string between separators, and overwrites the separator after it. `rest`
-/// is where the caller keeps the address of the remaining string.
+/// Returns the next part of a string between separators, and overwrites the separator after it.
+/// `rest` is the address of the caller's variable for the address of the remaining string.
 fn token<const WIDE: bool>(context: &Context, address: u64, separators: u64, rest: u64) -> u64 {
     let start = if address == 0 { context.read(rest) } else { address };
     if start == 0 {

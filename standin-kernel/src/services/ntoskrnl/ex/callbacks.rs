@@ -1,4 +1,4 @@
-//! Callback objects, with which drivers notify each other.
+//! Callback objects. Drivers use them to notify each other.
 
 use std::collections::BTreeMap;
 
@@ -35,7 +35,7 @@ struct Callbacks {
 struct Object {
     /// Set if any number of routines can be registered.
     multiple: bool,
-    /// The memory, unless the namespace has this object from the start.
+    /// The memory, unless the object exists from the start.
     _memory: Option<Block>,
 }
 
@@ -89,7 +89,7 @@ fn create(
     Ok(())
 }
 
-/// Registers a routine. Returns null if the object allows only one routine and has one.
+/// Registers a routine. Returns null if the object allows only one routine and already has one.
 fn register(context: &Context, object: u64, routine: u64, its_context: u64) -> u64 {
     let registered = context.with_state(|Callbacks { objects, registrations }| {
         let multiple = objects.get(&object)?.multiple;

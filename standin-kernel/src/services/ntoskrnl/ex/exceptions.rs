@@ -1,8 +1,8 @@
 //! Checks of user-space addresses, and the exceptions that these checks and drivers raise.
 //!
-//! The stand-in kernel does not dispatch exceptions: a raised exception ends the kernel, even if a
-//! handler in the driver would run on Windows. As on Windows, a check that finds no error just
-//! returns.
+//! The stand-in kernel does not dispatch exceptions: a raised exception bugchecks, even if a
+//! handler in the driver would run on Windows. As on Windows, a check that finds no error returns
+//! normally.
 
 use crate::{
     execution::{identity::Identity, routine::Routine},
@@ -34,8 +34,8 @@ fn raise_misalignment(context: &Context) {
     context.raise_exception(MISALIGNMENT, "by the driver")
 }
 
-/// Returns `UserMode` on a thread of a program's process, which entered the kernel with a request, and
-/// `KernelMode` on system threads.
+/// Returns `UserMode` on a thread of a program's process, which entered the kernel with a request,
+/// and `KernelMode` on a system thread.
 fn previous_mode(context: &Context) -> i8 {
     /// `KernelMode` and `UserMode`.
     const MODES: [i8; 2] = [0, 1];

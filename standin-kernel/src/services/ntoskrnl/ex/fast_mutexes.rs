@@ -19,7 +19,7 @@ pub const ENTRIES: Entries = &[
     ("ExReleaseFastMutexUnsafe", APC, Routine::of(release_plain)),
 ];
 
-/// Raises the IRQL and stores the previous one in the mutex.
+/// Raises the IRQL, and stores the previous IRQL in the mutex.
 fn raise(context: &Context, mutex: u64) {
     let before = context.raise_irql(APC);
     let at = mutex.wrapping_add(std::mem::offset_of!(FastMutex, old_irql) as u64);

@@ -29,12 +29,13 @@ pub const ENTRIES: Entries = &[
     ("ExFlushLookasideListEx", DISPATCH, Routine::of(flush_list)),
 ];
 
-/// The lookaside lists, by address. Set for lists from `ExInitializeLookasideListEx`.
+/// The lookaside lists, by address. The value is set for lists from `ExInitializeLookasideListEx`.
 #[derive(Default)]
 struct Lists(HashMap<u64, bool>);
 
-/// Initializes a list. The headers' inline routines take entries from the list inside it, which stays
-/// empty until they free an entry, and otherwise call its allocate and free routines.
+/// Initializes a list. The headers' inline routines take entries from the inner list, which is
+/// empty until they free an entry. If it is empty or full, they call the allocate and free
+/// routines.
 fn initialize_list(
     context: &Context,
     list: u64,
@@ -76,7 +77,7 @@ fn initialize_of<const POOL: u32>(
     initialize_list(context, list, [allocate, free], (POOL | flags, size, tag), false);
 }
 
-/// Initializes a list whose routines receive the list as an argument.
+/// Initializes a list whose routines receive the list as a parameter.
 fn initialize_ex(
     context: &Context,
     list: u64,
@@ -106,7 +107,7 @@ fn flush_list(context: &Context, list: u64) {
     let mut seen = BTreeSet::new();
     while entry != 0 {
         if !seen.insert(entry) {
-            context.stop_for_misuse("for a list whose free entries lead back to themselves");
+            context.stop_for_misuse("for a list whose free entries form a cycle");
         }
         let next: u64 = context.read(entry);
         if Some(value.free) == default {

@@ -56,7 +56,7 @@ fn allocate(context: &Context, size: u64, tag: u32, paged: bool, uninitialized: 
             ),
         );
     }
-    // An injected fault in the newest routine makes the older routines fail too.
+    // An injected fault in the newest routine also makes the older routines fail.
     if size > LARGEST || context.faults().take("ExAllocatePool2").is_some() {
         return 0;
     }
@@ -80,8 +80,8 @@ fn ex_allocate_pool2(context: &Context, flags: u64, size: u64, tag: u32) -> u64 
     allocated(context, block, flags & POOL_FLAG_RAISE_ON_FAILURE != 0)
 }
 
-/// Returns a block. Bugchecks if it is null and the caller requested an exception, since exceptions have
-/// no handlers here.
+/// Returns a block. Bugchecks if it is null and the caller requested an exception, because the
+/// stand-in kernel does not dispatch exceptions.
 fn allocated(context: &Context, block: u64, raises: bool) -> u64 {
     if block == 0 && raises {
         context
@@ -90,8 +90,8 @@ fn allocated(context: &Context, block: u64, raises: bool) -> u64 {
     block
 }
 
-/// Allocates as `ExAllocatePool2` does. Extended parameters have no effect that a driver can observe,
-/// but a required parameter of an unknown type makes the call fail.
+/// Allocates a block. Extended parameters have no effect that a driver can observe, but a required
+/// parameter of an unknown type makes the call fail. See [`ex_allocate_pool2`].
 fn ex_allocate_pool3(
     context: &Context,
     flags: u64,
@@ -199,7 +199,7 @@ fn free(context: &Context, address: u64, tag: Option<Tag>) {
         );
     }
     if irps::forget_inside(context, is_inside) {
-        context.stop_call(Rule::LeftQueued, "for a block with a request that another driver has");
+        context.stop_call(Rule::LeftQueued, "for a block with a request that another driver owns");
     }
     let wrong = match context.pool().free(address, context, call) {
         Ok(found) => {

@@ -20,7 +20,8 @@ pub const ENTRIES: Entries = &[
     ("ExReleasePushLockSharedEx", APC, Routine::of(release_shared)),
 ];
 
-/// The value of a push lock that is held exclusively. Each thread that shares it adds `SHARED`.
+/// The value of a push lock that is held exclusively. Each thread that shares the lock adds
+/// `SHARED`.
 const EXCLUSIVE: u64 = 1;
 
 const SHARED: u64 = 0x10;

@@ -1,4 +1,5 @@
-//! Resources (`ERESOURCE`): recursive locks that one thread owns exclusively or several threads share.
+//! Resources (`ERESOURCE`): recursive locks that one thread owns exclusively or that several
+//! threads share.
 
 use std::collections::BTreeMap;
 
@@ -42,8 +43,8 @@ pub const ENTRIES: Entries = &[
     ("ExDisableResourceBoostLite", DISPATCH, Routine::of(disable_boost)),
 ];
 
-/// Threads that wait for exclusive access come before others that request shared access, unless the
-/// latter already own the resource.
+/// Threads that wait for exclusive access come before threads that request shared access, unless
+/// the latter already own the resource.
 const FAIR: u8 = 0;
 /// Threads that request shared access never wait for threads that are waiting for exclusive access.
 const STARVE: u8 = 1;
@@ -59,7 +60,8 @@ struct Resource {
     is_exclusive: bool,
     /// The number of times that each thread has acquired the resource.
     owners: BTreeMap<u64, u32>,
-    /// The threads that wait for the resource, or received it and have not run since, oldest first.
+    /// The threads that wait for the resource, or that have received it but not run since, oldest
+    /// first.
     waiters: Vec<Waiter>,
 }
 
@@ -80,8 +82,8 @@ impl Resource {
         u32::try_from(waiting.count()).unwrap_or(u32::MAX)
     }
 
-    /// Hands a free or shared resource to waiting threads: to all that request shared access, or to the
-    /// first that requests exclusive access.
+    /// Hands a free or shared resource to waiting threads: to all threads that request shared
+    /// access, or to the first thread that requests exclusive access.
     fn hand_over(&mut self, to_exclusive: bool) {
         let wanted = |one: &&mut Waiter| !one.has_it && one.is_exclusive == to_exclusive;
         let limit = if to_exclusive { 1 } else { usize::MAX };
@@ -163,7 +165,7 @@ fn initialize(context: &Context, resource: u64) -> NtStatus {
         Ok(is_used)
     });
     if is_used {
-        context.stop_for_misuse("for a resource that was initialized and not deleted");
+        context.stop_for_misuse("for a resource that was already initialized and not deleted");
     }
     NtStatus::SUCCESS
 }
@@ -183,7 +185,7 @@ fn fields(resource: u64, value: &Resource) -> ResourceLock {
 }
 
 /// Runs `body` on a resource and then stores its ownership, atomically: no other thread changes the
-/// resource meanwhile. Bugchecks if the resource was not initialized.
+/// resource during the call. Bugchecks if the resource was not initialized.
 fn with<R>(context: &Context, resource: u64, body: impl FnOnce(&mut Resource) -> R) -> R {
     let result = context.atomically(|state| {
         let Some(one) = state.get::<Resources>().0.get_mut(&resource) else {
@@ -224,8 +226,8 @@ fn must_be_in_region(context: &Context) {
     let is_system = context.identity().process == Identity::SYSTEM.process;
     if !is_system && context.irql() < APC && !thread_objects::are_apcs_disabled(context) {
         context.stop_for_misuse(
-            "outside a critical region; call KeEnterCriticalRegion before, so that the thread is not \
-             suspended while it has the resource",
+            "outside a critical region; call KeEnterCriticalRegion first, so that the thread is \
+             not suspended while it owns the resource",
         );
     }
 }
@@ -265,8 +267,9 @@ fn acquire_shared<const MODE: u8>(context: &Context, resource: u64, wait: bool) 
     true
 }
 
-/// Waits until a releasing thread hands the resource to this thread, or until `take` succeeds, because
-/// the resource may have been released meanwhile. Bugchecks if nothing can release it.
+/// Waits until a releasing thread hands the resource to this thread, or until `take` succeeds,
+/// because the resource may have been released before the wait. Bugchecks if nothing can release
+/// it.
 fn wait_for(
     context: &Context,
     resource: u64,
@@ -284,8 +287,10 @@ fn wait_for(
     let is_taken = wait_until(context, None, is_given);
     with(context, resource, |one| one.waiters.retain(|one| one.thread != thread));
     if !is_taken {
-        context
-            .stop_call(Rule::Deadlock, "and waits forever for a resource that is never released");
+        context.stop_call(
+            Rule::Deadlock,
+            "and would wait forever for a resource that is never released",
+        );
     }
 }
 
@@ -353,12 +358,13 @@ fn shared_waiters(context: &Context, resource: u64) -> u32 {
     with(context, resource, |one| one.waiting(false))
 }
 
-/// Has no effect: threads of this kernel get no priority boost while they own a resource.
+/// Has no effect, because threads of this kernel receive no priority boost while they own a
+/// resource.
 fn disable_boost(context: &Context, resource: u64) {
     with(context, resource, |_| ());
 }
 
-/// Removes the resources in memory that is being freed. Returns their number.
+/// Removes the resources in memory that is being freed, and returns their number.
 pub fn forget_inside(context: &Context, is_inside: impl Fn(u64) -> bool) -> usize {
     context
         .with_state(|Resources(all)| all.extract_if(.., |resource, _| is_inside(*resource)).count())
@@ -378,7 +384,7 @@ mod tests {
         assert!(!resource.release(1));
         assert!(resource.release(2));
         assert!(resource.take_exclusive(1));
-        // The owner can acquire the resource again in either way; other threads cannot.
+        // The owner can acquire the resource again in either mode; other threads cannot.
         assert!(resource.take_exclusive(1));
         assert!(resource.take_shared(1, FAIR));
         assert_eq!(resource.times(1), 3);

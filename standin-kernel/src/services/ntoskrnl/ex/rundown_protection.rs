@@ -42,8 +42,8 @@ pub const ENTRIES: Entries = &[
     ("ExRundownCompletedCacheAware", HIGH, Routine::of(complete_rundown)),
 ];
 
-/// The size of a cache-aware rundown reference, which no header declares. Here it is one word in its own
-/// cache line.
+/// The size of a cache-aware rundown reference. No header declares it. In the stand-in kernel, the
+/// reference is one word in its own cache line.
 const AWARE_SIZE: usize = 64;
 
 /// Allocates a rundown reference with a pool type and a tag. Returns null if memory is exhausted.
@@ -78,7 +78,8 @@ const fn size_of_aware(_context: &Context) -> u64 {
 fn initialize_aware(context: &Context, reference: u64, size: u64) {
     if size < AWARE_SIZE as u64 {
         context.stop_for_misuse(&format!(
-            "for rundown protection of {size} bytes; ExSizeOfRundownProtectionCacheAware says {AWARE_SIZE}"
+            "for rundown protection of {size} bytes; ExSizeOfRundownProtectionCacheAware returns \
+             {AWARE_SIZE}"
         ));
     }
     initialize_word(context, reference);

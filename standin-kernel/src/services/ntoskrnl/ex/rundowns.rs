@@ -8,7 +8,7 @@ use crate::services::ntoskrnl::context::Context;
 #[derive(Default)]
 pub struct Allocated(pub BTreeSet<u64>);
 
-/// Removes the reference whose block is being freed. Returns whether the address was that of one.
+/// Removes the reference whose block is being freed. Returns whether the block was a reference.
 pub fn forget(context: &Context, address: u64) -> bool {
     context.state().get::<Allocated>().0.remove(&address)
 }

@@ -37,7 +37,7 @@ enum Attempt {
     Taken,
     /// Other threads hold the lock.
     Busy,
-    /// The current thread holds the lock itself, and would deadlock.
+    /// The current thread itself holds the lock, so it would deadlock.
     Own,
     /// The lock's value was not written by these routines.
     Corrupt(u32),
@@ -71,7 +71,8 @@ fn attempt<const ALONE: bool>(context: &Context, lock: u64) -> Attempt {
     }
 }
 
-/// Tries to acquire a lock. Returns whether it succeeded. Bugchecks for a bad lock.
+/// Tries to acquire a lock. Returns whether it succeeded. Bugchecks if a lock cannot have the
+/// current value.
 fn take<const ALONE: bool>(context: &Context, lock: u64) -> bool {
     match attempt::<ALONE>(context, lock) {
         Attempt::Taken => true,

@@ -53,13 +53,13 @@ fn cancel(context: &Context, timer: u64, _parameters: u64) -> bool {
     stop(context, timer)
 }
 
-/// Frees a timer. If the timer is set, the call must cancel it. Waiting requires `PASSIVE_LEVEL`.
+/// Frees a timer. If the timer is set, `cancel` must be set. `wait` requires `PASSIVE_LEVEL`.
 fn delete(context: &Context, timer: u64, cancel: bool, wait: bool, _parameters: u64) -> bool {
     allocated(context, timer);
     if wait {
         context.require_irql(Irql::APC_LEVEL, "to wait");
         if !cancel {
-            context.stop_for_misuse("with Wait and without Cancel");
+            context.stop_for_misuse("with Wait but without Cancel");
         }
     }
     let was_set = is_set(context, timer);

@@ -19,7 +19,7 @@ pub const ENTRIES: Entries = &[
     ("ExSetTimerResolution", APC, Routine::of(set_resolution)),
 ];
 
-/// Converts between system time and local time, which are equal here.
+/// Converts between system time and local time, which are equal in the stand-in kernel.
 fn copy(context: &Context, from: At<i64>, to: At<i64>) {
     let time = from.read(context);
     to.write(context, time);
@@ -28,7 +28,7 @@ fn copy(context: &Context, from: At<i64>, to: At<i64>) {
 /// The shortest interval between ticks that a driver may request, in units of 100 ns.
 const SHORTEST: u32 = 5000;
 
-/// The timer resolution that drivers have set. It does not affect this kernel's clock.
+/// The timer resolution that drivers have set. It has no effect on the kernel's clock.
 #[derive(Default)]
 struct Resolution {
     /// The number of active requests.
@@ -38,7 +38,7 @@ struct Resolution {
 }
 
 impl Resolution {
-    /// Returns the interval between two ticks that is reported to drivers.
+    /// Returns the interval between two ticks, as reported to drivers.
     fn current(&self) -> u32 {
         self.interval.unwrap_or_else(tick)
     }

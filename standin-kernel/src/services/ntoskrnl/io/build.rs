@@ -1,4 +1,4 @@
-//! Requests that drivers build for other drivers, and the I/O manager's work when they are completed.
+//! Requests that drivers build for other drivers, and the I/O manager's work on their completion.
 
 use std::collections::HashMap;
 
@@ -58,7 +58,7 @@ const INPUT: u32 = 0x40;
 /// The tag of system buffers.
 const TAG: Tag = Tag(u32::from_le_bytes(*b"Io  "));
 
-/// The parts of a request that the I/O manager processes on completion.
+/// The data of a request that the I/O manager uses on completion.
 #[derive(Clone, Copy, Default)]
 struct Built {
     /// The system buffer, or 0.
@@ -183,8 +183,8 @@ fn build_control(
     request
 }
 
-/// Sets up the buffer of a read or write according to the device's flags. Returns the system buffer and
-/// the descriptor, or `None` if memory is exhausted.
+/// Sets up the buffer of a read or write according to the device's flags. Returns the system buffer
+/// and the memory descriptor list, or `None` if memory is exhausted.
 fn place(
     context: &Context,
     request: u64,
@@ -217,8 +217,8 @@ fn place(
     Some(built)
 }
 
-/// Builds a request of a kind that file systems receive. Returns the request, and the I/O manager's work
-/// on its completion.
+/// Builds a request of a kind that file systems receive. Returns the request, and the data that the
+/// I/O manager uses on its completion.
 fn build(
     context: &Context,
     major: u32,
@@ -230,8 +230,7 @@ fn build(
     let major = u8::try_from(major).unwrap_or(u8::MAX);
     let has_buffer = matches!(major, READ | WRITE);
     if !has_buffer && !matches!(major, FLUSH | SHUTDOWN | PNP) {
-        context
-            .stop_for_misuse(&format!("for {}, which it does not build", irp::major_name(major)));
+        context.stop_for_misuse(&format!("for {}, which it cannot build", irp::major_name(major)));
     }
     let parameters = if has_buffer {
         let offset = if offset == 0 { 0 } else { context.read::<u64>(offset) };
@@ -278,8 +277,8 @@ fn build_synchronous(
     request
 }
 
-/// Builds a request that the driver frees in a completion routine, along with the system buffer and the
-/// descriptor.
+/// Builds a request that the driver frees in a completion routine, together with the system buffer
+/// and the memory descriptor list.
 fn build_asynchronous(
     context: &Context,
     major: u32,
@@ -299,7 +298,8 @@ fn build_asynchronous(
     request
 }
 
-/// Finishes a completed request. If it failed immediately, only the call's result reports that.
+/// Finishes a completed request. If the request failed immediately, only the call's result reports
+/// the failure.
 fn ended(context: &Context, request: u64) {
     let Some(built) = context.with_state(|Requests(all)| all.remove(&request)) else {
         return;
@@ -315,8 +315,8 @@ fn ended(context: &Context, request: u64) {
             context.stop(
                 Rule::RequestMisused,
                 format!(
-                    "a driver completed a request with {} bytes, more than the {room} of its output \
-                     buffer",
+                    "a driver completed a request with {} bytes, but its output buffer is only \
+                     {room} bytes long",
                     block.information
                 ),
             );
@@ -343,13 +343,14 @@ fn ended(context: &Context, request: u64) {
     }
 }
 
-/// The requests that drivers wait for, by the address of the stack location at which each returns:
-/// several drivers in a stack can wait for the same request. Set to `true` on its return.
+/// The requests for which drivers wait, by the address of the stack location at which each returns,
+/// because several drivers in a stack can wait for the same request. The value is set to `true`
+/// when the request returns.
 #[derive(Default)]
 struct Back(HashMap<u64, bool>);
 
-/// Passes a request to the next lower driver, and waits until it returns. Returns `false` if the request
-/// has no stack location for that driver.
+/// Passes a request to the next lower driver, and waits until the request returns. Returns `false`
+/// if the request has no stack location for that driver.
 fn forward_and_wait(context: &Context, device: u64, request: u64) -> bool {
     devices::must_be_device(context, device);
     let value: Irp = context.read(request);
@@ -367,7 +368,7 @@ fn forward_and_wait(context: &Context, device: u64, request: u64) -> bool {
     if !wait_until(context, None, is_back) {
         context.stop_call(
             Rule::RequestNotCompleted,
-            "and waits forever: no lower driver completes the request",
+            "and would wait forever: no lower driver completes the request",
         );
     }
     context.state().get::<Back>().0.remove(&next);

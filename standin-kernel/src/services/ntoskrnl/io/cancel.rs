@@ -95,14 +95,14 @@ pub fn cancel_request(context: &Context, irp: u64) -> bool {
     true
 }
 
-/// A cancel routine in this kernel, which is called without the lock.
+/// A cancel routine of this kernel. It is called without the lock.
 pub type Cancelled = fn(&Context, u64);
 
-/// The cancel routines in this kernel, by the addresses that represent them in requests.
+/// The cancel routines of this kernel, by the addresses that represent them in requests.
 #[derive(Default)]
 struct OwnRoutines(HashMap<u64, (Block, Cancelled)>);
 
-/// Sets a cancel routine in this kernel for a request.
+/// Sets a cancel routine of this kernel for a request.
 pub fn set_own_routine(context: &Context, irp: u64, run: Cancelled) {
     let address = context.with_state(|OwnRoutines(all)| {
         let known = all.iter().find(|(_, (_, one))| std::ptr::fn_addr_eq(*one, run));

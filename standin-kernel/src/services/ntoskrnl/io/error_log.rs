@@ -26,7 +26,7 @@ pub struct ErrorLogEntry {
     pub error_code: u32,
     /// The status of the request that failed (`FinalStatus`).
     pub final_status: NtStatus,
-    /// A number that identifies the position in the driver (`UniqueErrorValue`).
+    /// A number that identifies the location in the driver (`UniqueErrorValue`).
     pub unique_value: u32,
     /// The category of the message (`EventCategory`).
     pub category: u16,
@@ -42,7 +42,7 @@ pub struct ErrorLogEntry {
     pub device_offset: i64,
     /// The driver's own data.
     pub dump: Vec<u8>,
-    /// The insertion strings of the message, starting with the second.
+    /// The insertion strings of the message, starting with the second string.
     pub strings: Vec<String>,
 }
 
@@ -66,8 +66,8 @@ pub fn entries(nt: &Ntoskrnl) -> Vec<ErrorLogEntry> {
     nt.state().get::<Log>().written.clone()
 }
 
-/// Allocates an entry for a device or driver. Returns null if the object is neither, or if the size is
-/// invalid.
+/// Allocates an entry for a device or driver. Returns null if the object is neither a device nor a
+/// driver, or if the size is invalid.
 fn allocate(context: &Context, object: u64, size: u8) -> u64 {
     /// `IO_TYPE_DEVICE` and `IO_TYPE_DRIVER`.
     const KINDS: [i16; 2] = [3, 4];
@@ -88,7 +88,7 @@ fn allocate(context: &Context, object: u64, size: u8) -> u64 {
     address
 }
 
-/// Takes an entry that a driver has allocated. Bugchecks if the address is not that of an entry.
+/// Takes an entry that a driver has allocated. Bugchecks if no entry is at the address.
 fn take(context: &Context, entry: u64) -> Allocated {
     let taken = context.state().get::<Log>().allocated.remove(&entry);
     taken.unwrap_or_else(|| {
@@ -113,7 +113,7 @@ fn write(context: &Context, entry: u64) {
     let packet: ErrorLogPacket = context.read(entry);
     if !packet.dump_size.is_multiple_of(4) {
         context.stop_for_misuse(&format!(
-            "with an entry that has dump data of {} bytes; the size is a multiple of 4",
+            "with an entry that has {} bytes of dump data; the size must be a multiple of 4",
             packet.dump_size
         ));
     }
@@ -124,8 +124,8 @@ fn write(context: &Context, entry: u64) {
     let strings = strings(&bytes, packet.string_offset, packet.strings);
     let (Some(dump), Some(strings)) = (dump, strings) else {
         context.stop_for_misuse(&format!(
-            "with an entry of {size} bytes whose dump data ({} bytes) or strings ({} from byte {}) do not \
-             end in it",
+            "with an entry of {size} bytes whose dump data ({} bytes) or strings ({} from byte {}) \
+             extend past its end",
             packet.dump_size, packet.strings, packet.string_offset
         ));
     };
@@ -146,7 +146,7 @@ fn write(context: &Context, entry: u64) {
     context.state().get::<Log>().written.push(written);
 }
 
-/// Returns an entry's strings, each of which ends with a zero.
+/// Returns an entry's strings, each of which is terminated by a zero.
 fn strings(bytes: &[u8], offset: u16, count: u16) -> Option<Vec<String>> {
     if count == 0 {
         return Some(Vec::new());

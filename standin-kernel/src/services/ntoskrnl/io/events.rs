@@ -23,8 +23,8 @@ pub const ENTRIES: Entries = &[
     ("IoCreateSynchronizationEvent", PASSIVE, Routine::of(create_synchronization)),
 ];
 
-/// Creates a signaled event, or opens the existing event with the name. Returns the event, or null if
-/// the name is invalid or belongs to an object of another type.
+/// Creates a signaled event, or opens the existing event with this name. Returns the event, or null
+/// if the name is invalid or is the name of an object of another type.
 fn io_create(context: &Context, name: u64, handle: u64, its_kind: u32) -> u64 {
     let place = if name == 0 {
         Ok(Place::New(None))

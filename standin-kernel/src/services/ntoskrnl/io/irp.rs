@@ -48,11 +48,12 @@ const LARGE: u8 = 8;
 
 /// `STATUS_MORE_PROCESSING_REQUIRED`: stops the completion of the request.
 const MORE_PROCESSING_REQUIRED: NtStatus = NtStatus::from_bits(0xC000_0016);
-/// The bugchecks for a request without remaining stack locations, and for one that is completed twice.
+/// The bugcheck for a request without remaining stack locations, and the bugcheck for a request
+/// that is completed twice.
 const NO_MORE_IRP_STACK_LOCATIONS: u32 = 0x35;
 const MULTIPLE_IRP_COMPLETE_REQUESTS: u32 = 0x44;
 
-/// The indices of the thread, the current stack location and the file in a request's tail.
+/// The indices in a request's tail of the thread, the current stack location and the file.
 pub const THREAD: usize = 4;
 pub const STACK: usize = 8;
 pub const FILE: usize = 9;
@@ -65,7 +66,7 @@ pub mod control {
     pub const INVOKE_ON_ERROR: u8 = 0x80;
 }
 
-/// Stores one field of a request, because other threads can change other fields concurrently.
+/// Stores only one field of a request, because other threads can change other fields concurrently.
 pub fn store<T: IntoBytes + Immutable>(context: &Context, irp: u64, offset: usize, value: &T) {
     context.write(irp.wrapping_add(offset as u64), value);
 }
@@ -82,7 +83,7 @@ fn store_location(context: &Context, irp: u64, value: &Irp) {
     store(context, irp, tail(STACK), &value.tail[STACK]);
 }
 
-/// Creates a request with the given number of stack locations.
+/// Creates a request with this number of stack locations.
 pub fn create(context: &Context, stack_size: u8, ended: Option<Ended>) -> u64 {
     let size = HEADER + LOCATION * u64::from(stack_size);
     let Some(irp) = context.allocate(usize::try_from(size).unwrap_or(usize::MAX), TAG, false)
@@ -140,7 +141,7 @@ fn free(context: &Context, irp: u64) {
     let is_its =
         irps::find(context, irp).is_some_and(|one| one.is_allocated && one.ended.is_none());
     if !is_its {
-        context.stop_for_wrong(irp, "a request of IoAllocateIrp");
+        context.stop_for_wrong(irp, "a request from IoAllocateIrp");
     }
     must_be_back(context, irp);
     discard(context, irp);
@@ -150,11 +151,11 @@ fn initialize(context: &Context, irp: u64, size: u16, stack_size: i8) {
     let stack_size = stack_size.cast_unsigned();
     let needed = HEADER + LOCATION * u64::from(stack_size);
     if u64::from(size) < needed {
-        context.stop_for_misuse(&format!("with {size} bytes; {needed} are needed"));
+        context.stop_for_misuse(&format!("with {size} bytes; {needed} are required"));
     }
     if irps::find(context, irp).is_some_and(|one| one.is_allocated) {
         context.stop_for_misuse(
-            "for a request of IoAllocateIrp, which IoReuseIrp prepares for another use",
+            "for a request from IoAllocateIrp, which only IoReuseIrp can prepare for reuse",
         );
     }
     must_be_back(context, irp);
@@ -163,10 +164,10 @@ fn initialize(context: &Context, irp: u64, size: u16, stack_size: i8) {
     irps::add(context, irp, request);
 }
 
-/// Bugchecks if drivers in a stack still process a request.
+/// Bugchecks if drivers in a stack are still processing a request.
 fn must_be_back(context: &Context, irp: u64) {
     if irps::find(context, irp).is_some_and(|one| one.home.is_some()) {
-        context.stop_for_misuse("for a request that another driver has and has not completed");
+        context.stop_for_misuse("for a request that another driver owns and has not completed");
     }
 }
 
@@ -232,7 +233,7 @@ pub fn call_driver(context: &Context, device: u64, irp: u64) -> NtStatus {
     let object: DriverObject = context.read(driver);
     let routine = object.major_function.get(usize::from(location.major)).copied();
     let Some(routine) = routine.filter(|routine| *routine != 0) else {
-        // The I/O manager's default routine.
+        // The I/O manager's default routine completes the request.
         value.status_block.status = NtStatus::INVALID_DEVICE_REQUEST.bits();
         value.status_block.information = 0;
         let block = offset_of!(Irp, status_block);
@@ -244,7 +245,7 @@ pub fn call_driver(context: &Context, device: u64, irp: u64) -> NtStatus {
     NtStatus::from_register(context.call_driver(what, routine, [device, irp]))
 }
 
-/// Bugchecks if there is no request at an address, or if the request was completed or freed.
+/// Bugchecks if no request is at the address, or if the request was completed or freed.
 pub fn must_be_request(context: &Context, irp: u64) {
     if irps::find(context, irp).is_some() {
         return;
@@ -254,7 +255,7 @@ pub fn must_be_request(context: &Context, irp: u64) {
             MULTIPLE_IRP_COMPLETE_REQUESTS,
             [irp, 0, 0, 0],
             context.sentence(&format!(
-                "with 0x{irp:016X}, which was completed before or is not a request"
+                "with 0x{irp:016X}, which is not a request or was already completed"
             )),
             &context.backtrace(),
         );
@@ -279,7 +280,8 @@ fn complete(context: &Context, irp: At<Irp>, _boost: i8) {
     complete_request(context, irp.0);
 }
 
-/// Called with the address of the stack location when a request that this kernel keeps has returned.
+/// Called with the address of the stack location when a request that this kernel keeps has
+/// returned.
 type CameBack = fn(&Context, u64);
 
 /// The functions that handle requests that this kernel keeps, by the address of the stack location at
@@ -287,7 +289,8 @@ type CameBack = fn(&Context, u64);
 #[derive(Default)]
 struct Kept(HashMap<u64, CameBack>);
 
-/// Keeps a request when the driver of a stack location completes it, and calls `back`.
+/// Keeps a request when the driver of a stack location completes it, and calls `back` instead of
+/// completing it.
 pub fn keep(context: &Context, location: u64, back: CameBack) {
     context.state().get::<Kept>().0.insert(location, back);
 }
@@ -311,7 +314,7 @@ pub fn complete_request(context: &Context, irp: u64) {
         let pending = offset_of!(Irp, pending_returned);
         store(context, irp, pending, &value.pending_returned);
         store_location(context, irp, &value);
-        // The owner's completion routine can free the request or reuse it.
+        // The owner's completion routine can free or reuse the request.
         irps::back_at(context, irp, next);
         let is_success = NtStatus::from_bits(value.status_block.status).is_success();
         let kept = context.state().get::<Kept>().0.remove(&at);

@@ -88,7 +88,7 @@ fn stop_timer(context: &Context, device: u64) {
     timers::stop(context, device);
 }
 
-/// A device whose driver is notified of shutdown.
+/// A device whose driver is notified of the shutdown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Notified {
     /// The device's object.
@@ -97,7 +97,7 @@ pub struct Notified {
     pub is_last: bool,
 }
 
-/// The devices whose drivers are notified of shutdown, last registered first.
+/// The devices whose drivers are notified of the shutdown, last registered first.
 #[derive(Default)]
 struct Shutdown(VecDeque<Notified>);
 
@@ -116,7 +116,7 @@ fn unregister_shutdown(context: &Context, device: At<DeviceObject>) {
     context.state().get::<Shutdown>().0.retain(|one| one.device != device.0);
 }
 
-/// Returns the devices whose drivers are notified of shutdown, in the order of notification.
+/// Returns the devices whose drivers are notified of the shutdown, in the order of notification.
 pub fn notified_of_shutdown(context: &Context) -> Vec<Notified> {
     let mut all = Vec::from(context.state().get::<Shutdown>().0.clone());
     all.sort_by_key(|one| one.is_last);
@@ -136,7 +136,7 @@ pub fn device_deleted(context: &Context, device: u64) {
 #[derive(Default)]
 struct Extensions(BTreeMap<(u64, u64), Block>);
 
-/// Allocates memory that is valid as long as the driver object.
+/// Allocates memory that is valid as long as the driver object exists.
 fn allocate_extension(
     context: &Context,
     driver: u64,
@@ -164,7 +164,7 @@ fn get_extension(context: &Context, driver: u64, id: u64) -> u64 {
     context.with_state(|Extensions(all)| all.get(&(driver, id)).map_or(0, Block::address))
 }
 
-/// The routines that run after all drivers have started. Routines of boot drivers come first.
+/// The routines that run after all drivers have started. Boot drivers' routines come first.
 #[derive(Default)]
 struct Reinitializations(VecDeque<Reinitialization>);
 
@@ -189,7 +189,8 @@ fn register_reinitialization<const BOOT: bool>(
 /// The offset of the call count in `DRIVER_EXTENSION`.
 const COUNT: u64 = 16;
 
-/// Calls the routines that a driver registered in `DriverEntry`, and those that they register.
+/// Calls the routines that a driver registered in `DriverEntry`, and the routines that these
+/// routines register.
 pub fn reinitialize(context: &Context, driver: u64) {
     /// The number of calls after which the driver counts as never finishing.
     const LIMIT: u32 = 1000;

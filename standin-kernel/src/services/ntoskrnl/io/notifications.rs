@@ -1,5 +1,6 @@
-//! Registrations for notifications about events that do not occur here: hardware profile changes,
-//! arrival and removal of other drivers' devices, and drivers that start during system boot.
+//! Registrations for notifications about events that do not occur in the stand-in kernel: hardware
+//! profile changes, arrival and removal of other drivers' devices, and drivers that start during
+//! system boot.
 
 use std::collections::BTreeMap;
 
@@ -35,7 +36,7 @@ struct Registration {
 #[derive(Default)]
 struct Registrations(BTreeMap<u64, Registration>);
 
-/// Registers a routine and returns the handle.
+/// Registers a routine, and returns the registration's handle.
 fn register(context: &Context, kind: Kind, routine: u64) -> u64 {
     let memory = Block::zeroed(0x40);
     let handle = memory.address();

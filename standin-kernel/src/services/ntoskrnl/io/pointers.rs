@@ -1,4 +1,4 @@
-//! The routines with which drivers get other drivers' devices: by name, or from the device above.
+//! The routines that return other drivers' devices to a driver: by name, or from the device above.
 
 use super::{devices, irp, send, stacks};
 use crate::{
@@ -33,17 +33,16 @@ pub const ENTRIES: Entries = &[
 /// `FILE_READ_ATTRIBUTES`.
 const READ_ATTRIBUTES: u32 = 0x80;
 
-/// Opens the device that a name denotes on behalf of a driver, and closes the handle. The device
-/// receives a cleanup request now, and a close request when the driver releases its reference. Returns
-/// the file, and the device at the top of the stack.
+/// Opens the device with this name on behalf of a driver, and closes the handle. The device
+/// immediately receives a cleanup request, and a close request when the driver releases its
+/// reference. Returns the file, and the device at the top of the stack.
 fn open(context: &Context, name: u64, access: u32) -> NtResult<(u64, u64)> {
     let name = read_unicode_string(context, name);
     let found = devices::find(context, &name).or_else(|| context.nodes().find(&name));
     let Some((device, rest)) = found else {
         if context.devices().has_name(&name) {
-            context.stop_for_unprovided(&format!(
-                "for {name}, a device of the framework or of the test"
-            ));
+            context
+                .stop_for_unprovided(&format!("for {name}, which is a KMDF or simulated device"));
         }
         return Err(NtStatus::OBJECT_NAME_NOT_FOUND);
     };
@@ -75,7 +74,7 @@ fn attach(context: &Context, source: u64, name: u64, attached: u64) -> NtResult 
     result
 }
 
-/// Returns a reference to the device below another one, or null.
+/// Returns a reference to the device below a device, or null.
 fn lower(context: &Context, device: u64) -> u64 {
     let below = devices::with(context, device, |one| one.below);
     if let Some(below) = below {
@@ -84,8 +83,9 @@ fn lower(context: &Context, device: u64) -> u64 {
     below.unwrap_or(0)
 }
 
-/// Returns whether the sender of a device control or file system control opened the device with the
-/// given access. Here, all processes open it for reading and writing, and drivers need no access.
+/// Returns whether the sender of a device control or file system control opened the device with
+/// this access. In the stand-in kernel, all processes open devices for reading and writing, and
+/// drivers need no access.
 fn validate_access(context: &Context, irp: At<Irp>, access: u32) -> NtStatus {
     /// `FILE_READ_ACCESS | FILE_WRITE_ACCESS`.
     const ALL: u32 = 3;

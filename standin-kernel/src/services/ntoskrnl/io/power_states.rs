@@ -12,7 +12,8 @@ pub const DEVICE: u32 = 1;
 #[derive(Default)]
 struct States(HashMap<(u64, u32), u32>);
 
-/// Sets a state of a device. Returns the previous one, initially 0 (`PowerDeviceUnspecified`).
+/// Sets a state of a device. Returns the previous state, which is initially 0
+/// (`PowerDeviceUnspecified`).
 pub fn set(context: &Context, device: u64, kind: u32, state: u32) -> u32 {
     let mut all = context.state();
     all.get::<States>().0.insert((device, kind), state).unwrap_or(0)

@@ -45,7 +45,7 @@ const EVENT: u64 = std::mem::offset_of!(RemoveLock, event) as u64;
 fn initialize(context: &Context, lock: u64, _tag: u32, _minutes: u32, _highest: u32, size: u32) {
     if (size as usize) < size_of::<RemoveLock>() {
         context.stop_for_misuse(&format!(
-            "for a remove lock of {size} bytes; it has at least {}",
+            "for a remove lock of {size} bytes; its size must be at least {}",
             size_of::<RemoveLock>()
         ));
     }
@@ -72,8 +72,8 @@ fn with<R>(context: &Context, lock: u64, body: impl FnOnce(&mut Holders) -> R) -
     result.unwrap_or_else(|| stop_for_unknown(context, lock))
 }
 
-/// Runs `body` on a lock's holders and fields, and stores the fields, atomically. The lock's memory may
-/// be freed afterwards. Bugchecks if the lock was not initialized.
+/// Runs `body` on a lock's holders and fields, and stores the fields, atomically. The lock's memory
+/// may be freed after that. Bugchecks if the lock was not initialized.
 fn change<R>(
     context: &Context,
     lock: u64,
@@ -85,7 +85,7 @@ fn change<R>(
         };
         let mut value: RemoveLock = memory::read(lock)?;
         let change = body(holders, &mut value);
-        // Between these fields is the event, which belongs to the waiting thread.
+        // The event between these fields belongs to the waiting thread.
         memory::write(lock.wrapping_add(REMOVED), &value.removed)?;
         memory::write(lock.wrapping_add(COUNT), &value.count)?;
         if change.signals {
@@ -122,7 +122,7 @@ fn acquire(context: &Context, lock: u64, tag: u64, _file: u64, _line: u32, _size
     })
 }
 
-/// Removes one acquisition of a lock with the given tag. Returns `false` if there is none.
+/// Removes one acquisition of a lock with this tag. Returns `false` if there is none.
 fn take(holders: &mut Holders, value: &mut RemoveLock, tag: u64) -> bool {
     let at = holders.iter().rposition(|(its, _)| *its == tag);
     if let Some(at) = at {
@@ -132,7 +132,7 @@ fn take(holders: &mut Holders, value: &mut RemoveLock, tag: u64) -> bool {
     at.is_some()
 }
 
-/// Bugchecks if a lock was not acquired with the given tag.
+/// Bugchecks if a lock was not acquired with this tag.
 fn must_be_taken(context: &Context, is_taken: bool, lock: u64, tag: u64) {
     if !is_taken {
         context.stop_for_misuse(&format!(
@@ -149,7 +149,7 @@ fn release(context: &Context, lock: u64, tag: u64, _size: u32) {
     must_be_taken(context, is_taken, lock, tag);
 }
 
-/// Releases the lock of a device that is being removed, and waits until nobody holds it.
+/// Releases the lock of a device that is being removed, and waits until no thread holds it.
 fn release_and_wait(context: &Context, lock: u64, tag: u64, _size: u32) {
     check_may_wait(context);
     let is_taken = change(context, lock, |holders, value| {
@@ -165,8 +165,10 @@ fn release_and_wait(context: &Context, lock: u64, tag: u64, _size: u32) {
     let is_free = || with(context, lock, |holders| holders.is_empty());
     if !wait_until(context, None, is_free) {
         let held = describe(context, lock);
-        context
-            .stop_call(Rule::Deadlock, &format!("and waits forever for the remove lock, {held}"));
+        context.stop_call(
+            Rule::Deadlock,
+            &format!("and would wait forever for the remove lock, {held}"),
+        );
     }
 }
 
@@ -177,7 +179,7 @@ fn describe(context: &Context, lock: u64) -> String {
         first.map(|(tag, backtrace)| (tag, backtrace, holders.len()))
     });
     let Some((tag, backtrace, count)) = holders else {
-        return "which nobody holds".to_owned();
+        return "which no thread holds".to_owned();
     };
     let place = context.explain(&backtrace).place;
     format!(
@@ -185,7 +187,7 @@ fn describe(context: &Context, lock: u64) -> String {
     )
 }
 
-/// Removes the locks in memory that is being freed. Describes the holders of a lock that is still held.
+/// Removes the locks in memory that is being freed. If a lock is still held, describes its holders.
 pub fn memory_gone(context: &Context, from: u64, to: u64) -> Option<String> {
     let inside: Vec<u64> = context.with_state(|Locks(all)| {
         all.keys().copied().filter(|lock| (from..to).contains(lock)).collect()

@@ -36,7 +36,7 @@ const CONTEXT: u32 = 1;
 const PLAIN: u32 = 2;
 const EXTENDED: u32 = 3;
 
-/// The index in a request's tail of the link to its queue: `DriverContext[3]`.
+/// The index in a request's tail of the link to the request's queue: `DriverContext[3]`.
 const LINK: usize = 3;
 
 fn initialize<const KIND: u32>(
@@ -74,12 +74,12 @@ fn read(context: &Context, queue: u64) -> CancelSafeQueue {
     value
 }
 
-/// A queue while the driver holds its lock.
+/// A queue whose lock the driver holds.
 struct Locked<'a> {
     context: &'a Context,
     queue: u64,
     value: CancelSafeQueue,
-    /// The memory in which the driver stored the previous IRQL.
+    /// The memory in which the driver stores the previous IRQL.
     irql: Block,
 }
 
@@ -121,7 +121,7 @@ impl<'a> Locked<'a> {
         }
     }
 
-    /// Releases the lock, and calls the driver to complete a cancelled request.
+    /// Releases the lock, and calls the driver to complete a canceled request.
     fn complete_cancelled(self, irp: u64) {
         let (context, queue) = (self.context, self.queue);
         let routine = self.value.complete_cancelled;
@@ -134,7 +134,7 @@ fn insert(context: &Context, queue: u64, irp: u64, its_context: u64) {
     insert_with(context, queue, irp, its_context, 0);
 }
 
-/// Marks a request as pending and calls the driver to queue it, unless it is cancelled.
+/// Marks a request as pending, and calls the driver to queue it unless it is canceled.
 fn insert_with(
     context: &Context,
     queue: u64,
@@ -170,7 +170,7 @@ fn insert_with(
     });
     set_own_routine(context, irp, cancelled);
     let is_cancelled = context.read::<Irp>(irp).cancel != 0;
-    // Otherwise the cancel routine was called and completes the request.
+    // If the cancel routine was already taken, it completes the request.
     if is_cancelled && exchange_routine(context, irp, 0) != 0 {
         locked.take(irp);
         locked.complete_cancelled(irp);
@@ -180,7 +180,7 @@ fn insert_with(
     NtStatus::SUCCESS
 }
 
-/// Removes a request that is being cancelled from its queue.
+/// Removes a request that is being canceled from its queue.
 fn cancelled(context: &Context, irp: u64) {
     let link = context.read::<Irp>(irp).tail[LINK];
     let kind: u32 = context.read(link);
@@ -190,7 +190,7 @@ fn cancelled(context: &Context, irp: u64) {
     locked.complete_cancelled(irp);
 }
 
-/// Removes a request from its queue, unless it is being cancelled.
+/// Removes a request from its queue, unless it is being canceled.
 fn remove(context: &Context, queue: u64, its_context: At<CancelSafeContext>) -> u64 {
     let locked = Locked::new(context, queue);
     let irp = its_context.read(context).irp;
@@ -202,7 +202,7 @@ fn remove(context: &Context, queue: u64, its_context: At<CancelSafeContext>) -> 
     if is_taken { irp } else { 0 }
 }
 
-/// Removes the next request that is not being cancelled from its queue.
+/// Removes the next request that is not being canceled from its queue.
 fn remove_next(context: &Context, queue: u64, peek_context: u64) -> u64 {
     let locked = Locked::new(context, queue);
     let mut irp = locked.next(0, peek_context);

@@ -43,7 +43,7 @@ pub enum Operation {
     Read(usize),
     /// Writes bytes.
     Write(Vec<u8>),
-    /// Sends a control code with an input buffer and the initial contents of an output buffer.
+    /// Sends a control code, with an input buffer and the initial contents of the output buffer.
     Control(u32, Vec<u8>, Vec<u8>),
 }
 
@@ -58,7 +58,7 @@ pub struct Outcome {
     pub output: Vec<u8>,
 }
 
-/// The open files, by object address, and the requests of processes, by number.
+/// The open files, by object address, and processes' requests, by number.
 #[derive(Default)]
 struct Files {
     /// Set if processes open files for synchronous requests.
@@ -74,14 +74,15 @@ struct Files {
 pub struct Opener {
     /// The parameters of the create request.
     pub create: CreateParameters,
-    /// The mode of the file's requests: `KernelMode` (0) for a driver, `UserMode` (1) for a process.
+    /// The mode of the file's requests: `KernelMode` (0) for a driver, or `UserMode` (1) for a
+    /// process.
     pub mode: u8,
     /// The return address of the driver's call that opened the file, or 0.
     pub by: u64,
 }
 
 impl Opener {
-    /// The opener for a process.
+    /// A process as the opener.
     const PROCESS: Self = Self { create: CreateParameters::OF_PROCESS, mode: 1, by: 0 };
 }
 
@@ -111,7 +112,7 @@ struct File {
 /// A request that its driver has not completed yet.
 struct Pending {
     irp: u64,
-    /// The buffer of the output.
+    /// The buffer for the output.
     output: Option<(u64, usize)>,
     mdl: u64,
     /// The memory that the request uses.
@@ -182,7 +183,7 @@ fn run(context: &Context, file: u64, major: u8) -> Outcome {
         if major == CREATE {
             context.stop(
                 Rule::NotProvided,
-                "the driver keeps IRP_MJ_CREATE and no remaining work completes it; the \
+                "the driver leaves IRP_MJ_CREATE pending, and no remaining work completes it; the \
                  stand-in kernel does not provide opens that end in a later step, although a driver \
                  may complete the request at any time"
                     .to_owned(),
@@ -239,8 +240,8 @@ pub fn of_processes(context: &Context) -> HashSet<u64> {
     })
 }
 
-/// Closes the files that a driver has opened and not released. Files on its own devices are closed
-/// without notifying it. Returns the names of the devices.
+/// Closes the files that a driver has opened and not released. Files on the driver's own devices
+/// are closed without notifying the driver. Returns the names of the devices.
 pub fn take_left(
     context: &Context,
     driver_object: u64,
@@ -300,7 +301,7 @@ struct Buffers {
 }
 
 impl Buffers {
-    /// Adds a block with the given contents and minimum size. Returns its address.
+    /// Adds a block with this content, of at least `size` bytes. Returns its address.
     fn add(&mut self, context: &Context, bytes: &[u8], size: usize) -> u64 {
         let block = Block::zeroed(size.max(bytes.len()).max(1));
         context.write_bytes(block.address(), bytes);
@@ -350,8 +351,8 @@ fn place(context: &Context, buffers: &mut Buffers, flags: u32, address: u64, len
     buffers.user = address;
 }
 
-/// Sets up the buffers of a device control according to its code. Returns the address of the input for a
-/// driver that receives the caller's buffers.
+/// Sets up the buffers of a device control according to its code. Returns the address of the input
+/// if the driver receives the caller's buffers.
 fn place_control(
     context: &Context,
     buffers: &mut Buffers,
@@ -421,8 +422,8 @@ fn start(context: &Context, file: u64, major: u8, parameters: [u64; 4], buffers:
         files.pending.insert(files.issued, pending);
         files.issued
     });
-    // The I/O manager holds the lock of a synchronous file in a critical region, except for an open and
-    // the last close.
+    // The I/O manager holds a synchronous file's lock in a critical region, except during an open
+    // and the last close.
     let is_locked =
         ![CREATE, CLOSE].contains(&major) && opener_of(context, file).create.is_synchronous();
     let status = apcs::in_region(context, is_locked, || call_driver(context, top, request));
@@ -439,7 +440,7 @@ fn start(context: &Context, file: u64, major: u8, parameters: [u64; 4], buffers:
     number
 }
 
-/// Keeps the result of a completed request.
+/// Stores the result of a completed request.
 fn ended(context: &Context, request: u64) {
     let value: Irp = context.read(request);
     let status = NtStatus::from_bits(value.status_block.status);
@@ -449,7 +450,7 @@ fn ended(context: &Context, request: u64) {
     else {
         return;
     };
-    // The output of a failed request is not copied, but that of a warning is.
+    // The output is copied after a warning, but not after an error.
     let is_error = status.bits() >> 30 == 3;
     let output = pending.output.filter(|_| !is_error).map(|(address, length)| {
         let count =
@@ -477,14 +478,14 @@ fn must_fit(context: &Context, status: NtStatus, irp: &Irp, output: Option<(u64,
         context.stop(
             Rule::RequestMisused,
             format!(
-                "a driver completed a request with {count} bytes, more than the {length} of its \
-                 output buffer"
+                "a driver completed a request with {count} bytes, but its output buffer is only \
+                 {length} bytes long"
             ),
         );
     }
 }
 
-/// Takes the result of a request, if the request is complete.
+/// Removes and returns the result of a request, if the request is complete.
 pub fn outcome(context: &Context, number: u64) -> Option<Outcome> {
     context.state().get::<Files>().ended.remove(&number)
 }

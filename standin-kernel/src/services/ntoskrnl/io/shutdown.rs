@@ -19,7 +19,7 @@ const SHUTDOWN: u8 = 16;
 #[derive(Default)]
 struct Ended(HashSet<u64>);
 
-/// Sends a request to each device whose driver is notified of shutdown, last registered first.
+/// Sends a request to each device whose driver is notified of the shutdown, last registered first.
 pub fn shut_down(context: &Context) {
     for notified in notified_of_shutdown(context) {
         send(context, notified.device);

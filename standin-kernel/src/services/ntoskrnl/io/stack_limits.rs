@@ -38,7 +38,8 @@ fn expand(context: &Context, routine: u64, parameter: u64, size: u64) -> NtResul
     expand_by(context, routine, parameter, size, context.irql() < Irql::DISPATCH_LEVEL, 0)
 }
 
-/// Calls a driver routine as [`expand`] does. Expansion never waits for memory here.
+/// Calls a driver routine with at least `size` bytes of stack. In the stand-in kernel, expansion
+/// never waits for memory. See [`expand`].
 fn expand_by(
     context: &Context,
     routine: u64,

@@ -28,21 +28,22 @@ pub const ENTRIES: Entries = &[
     ("IoGetRelatedDeviceObject", DISPATCH, Routine::of(related_device)),
 ];
 
-/// Attaches a device to the top of another device's stack. Returns the previous top, or null if it is
-/// not ready or was deleted.
+/// Attaches a device to the top of another device's stack. Returns the previous top, or null if the
+/// previous top is not ready or was deleted.
 fn attach(context: &Context, source: u64, target: u64) -> u64 {
     attach_to_top(context, source, target, None).unwrap_or(0)
 }
 
 /// Attaches a device to the top of another device's stack, and stores the previous top.
 pub fn attach_safe(context: &Context, source: u64, target: u64, lower: u64) -> NtResult {
-    // The field's previous value does not matter, but the field must be accessible.
+    // The field's previous value does not matter, but reading it checks that it is accessible.
     context.read::<u64>(lower);
     attach_to_top(context, source, target, Some(lower)).map(drop).ok_or(NtStatus::NO_SUCH_DEVICE)
 }
 
-/// Attaches a device to the top of another device's stack. Returns the previous top, unless it is not
-/// ready or was deleted. Stores it in `lower` before a request can reach the new top.
+/// Attaches a device to the top of another device's stack. Returns the previous top, unless it is
+/// not ready or was deleted. Stores the previous top in `lower` before a request can reach the new
+/// top.
 pub fn attach_to_top(
     context: &Context,
     source: u64,
@@ -58,7 +59,7 @@ pub fn attach_to_top(
     let mut at = Some(top);
     while let Some(lower) = at {
         if lower == source {
-            context.stop_for_misuse("to attach a device to one that is attached above it");
+            context.stop_for_misuse("to attach a device to a device that is attached above it");
         }
         at = with(context, lower, |one| one.below);
     }
@@ -80,7 +81,7 @@ pub fn attach_to_top(
     Some(top)
 }
 
-/// Detaches the device that is attached to a device.
+/// Detaches the device that is attached to `target`.
 fn detach(context: &Context, target: At<DeviceObject>) {
     let above = target.update(context, |below| std::mem::take(&mut below.attached));
     if above == 0 {
@@ -90,7 +91,8 @@ fn detach(context: &Context, target: At<DeviceObject>) {
     forget_unused(context, target.0);
 }
 
-/// Returns the devices of a stack from this one up. Drivers can write to the fields that link them.
+/// Returns the devices of a stack from this device up. Drivers can write to the fields that link
+/// the devices.
 pub fn stack_above(context: &Context, device: u64) -> Vec<u64> {
     let mut stack = vec![device];
     let mut seen = BTreeSet::from([device]);
@@ -101,9 +103,8 @@ pub fn stack_above(context: &Context, device: u64) -> Vec<u64> {
             return stack;
         }
         if !seen.insert(at) {
-            context.stop_for_misuse(
-                "for a stack whose device objects lead back to themselves by AttachedDevice",
-            );
+            context
+                .stop_for_misuse("for a stack whose device objects form a cycle by AttachedDevice");
         }
         stack.push(at);
     }

@@ -25,7 +25,7 @@ pub const ENTRIES: Entries = &[
     ("IoQueueWorkItemEx", DISPATCH, Routine::of(queue_ex)),
 ];
 
-/// The size of an `IO_WORKITEM`, which no header declares.
+/// The size of an `IO_WORKITEM`. No header declares it.
 const SIZE: u32 = 0x58;
 
 /// The tag of allocated work items.
@@ -51,7 +51,7 @@ fn add(context: &Context, address: u64, object: u64, is_allocated: bool) {
     });
 }
 
-/// Runs `body` on a work item. Bugchecks if the address is not that of a work item.
+/// Runs `body` on a work item. Bugchecks if no work item is at the address.
 fn with<R>(context: &Context, address: u64, body: impl FnOnce(&mut Item) -> R) -> R {
     let result = context
         .with_state(|Items(items)| items.iter_mut().find(|item| item.address == address).map(body));

@@ -1,11 +1,12 @@
-//! Kernel-mode asynchronous procedure calls (APCs): driver routines that run on a thread that the
-//! driver chooses.
+//! Kernel-mode asynchronous procedure calls (APCs): driver routines that run on a thread of the
+//! driver's choice.
 //!
 //! A special APC, which has no normal routine, runs below `APC_LEVEL` unless its thread is in a
-//! guarded region. A normal APC runs at `PASSIVE_LEVEL`, unless its thread is also in a critical
-//! region or runs another normal APC. Both can run during waits, and before a thread's routine starts
-//! and after it ends. Each runs only in its environment: while its thread is attached to another process,
-//! or while it is not. A user-mode APC stays queued, because no thread returns to user mode here.
+//! guarded region. A normal APC runs at `PASSIVE_LEVEL` unless its thread is in a guarded or
+//! critical region or runs another normal APC. Both can run during waits, before a thread's routine
+//! starts, and after it ends. Each runs only in its environment: while its thread is attached to
+//! another process, or while it is not. A user-mode APC stays queued, because no thread of the
+//! stand-in kernel returns to user mode.
 
 use std::sync::atomic::Ordering;
 
@@ -50,8 +51,8 @@ enum Kind {
 /// `ApcObject`.
 const TYPE: u8 = 18;
 
-/// `CurrentApcEnvironment` and `InsertApcEnvironment`: the thread's environment at the initialization or
-/// insertion of an APC.
+/// `CurrentApcEnvironment` and `InsertApcEnvironment`: the thread's environment at the
+/// initialization or at the insertion of an APC.
 const AT_INITIALIZATION: i32 = 2;
 const AT_INSERTION: i8 = 3;
 
@@ -187,7 +188,7 @@ fn run(context: &Context, apc: u64) {
     if is_normal {
         thread_objects::with_current(context, |thread| thread.runs_apc = true);
     }
-    // The kernel routine can change the normal routine's arguments, and may free the APC.
+    // The kernel routine can change the normal routine's arguments, and it may free the APC.
     let given = Block::zeroed(4 * 8);
     let at = given.address();
     context.write(at, &[normal_routine, value.context, value.first, value.second]);
@@ -204,7 +205,7 @@ fn run(context: &Context, apc: u64) {
     }
 }
 
-/// Leaves a critical region, after which APCs may run.
+/// Leaves a critical region. APCs can then run.
 fn leave_region(context: &Context) {
     thread_objects::leave_region(context);
     deliver(context);
@@ -221,7 +222,7 @@ pub fn in_region<R>(context: &Context, is_region: bool, body: impl FnOnce() -> R
     result
 }
 
-/// Leaves a guarded region, after which APCs may run.
+/// Leaves a guarded region. APCs can then run.
 fn leave_guarded(context: &Context) {
     thread_objects::leave_guarded(context);
     deliver(context);

@@ -1,5 +1,6 @@
-//! Bugchecks that drivers cause, and the routines that they register for bugchecks and hardware changes.
-//! A kernel that has bugchecked runs no more driver code, so routines for bugchecks are never called.
+//! Bugchecks that drivers cause, and the routines that they register for bugchecks and hardware
+//! changes. A kernel that has bugchecked runs no more driver code, so it never calls routines for
+//! bugchecks.
 
 use std::collections::BTreeMap;
 
@@ -28,7 +29,8 @@ const EMPTY: u8 = 0;
 
 const INSERTED: u8 = 1;
 
-/// The offsets of the fields of `KBUGCHECK_REASON_CALLBACK_RECORD`, which begins as the other record does.
+/// The offsets of the fields of `KBUGCHECK_REASON_CALLBACK_RECORD`, which begins like the other
+/// record.
 const REASON_COMPONENT: u64 = 24;
 
 const REASON_CHECKSUM: u64 = 32;
@@ -55,7 +57,7 @@ fn remember(context: &Context, key: u64, routine: u64, memory: Option<Block>) {
     context.state().get::<Registered>().0.insert(key, registration);
 }
 
-/// Returns whether a record is unregistered, as after its initialization.
+/// Returns whether a record is not registered, as after its initialization.
 fn is_empty(context: &Context, record: u64, state: u64) -> bool {
     context.read::<u8>(record.wrapping_add(state)) == EMPTY
 }

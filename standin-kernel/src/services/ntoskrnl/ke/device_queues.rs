@@ -1,4 +1,4 @@
-//! The queues of requests that wait for a device (`KDEVICE_QUEUE`).
+//! The queues of requests for a device (`KDEVICE_QUEUE`).
 
 use super::spin_locks::{insert_between, unlink};
 use crate::{
@@ -56,7 +56,7 @@ fn set_busy(context: &Context, queue: u64, busy: bool) {
     context.write(queue.wrapping_add(at), &u8::from(busy));
 }
 
-/// Stores whether an entry is in a queue, and its key if it is not `None`.
+/// Stores whether an entry is in a queue and, if `key` is not `None`, the entry's key.
 fn mark(context: &Context, entry: u64, inserted: bool, key: Option<u32>) {
     let mut value: DeviceQueueEntry = context.read(entry);
     value.inserted = u8::from(inserted);
@@ -66,7 +66,7 @@ fn mark(context: &Context, entry: u64, inserted: bool, key: Option<u32>) {
     context.write(entry, &value);
 }
 
-/// Returns the entries of a queue. Bugchecks if its links do not lead back to the queue.
+/// Returns the entries of a queue. Bugchecks if the queue's links do not return to the queue.
 fn entries(context: &Context, queue: u64) -> Vec<u64> {
     /// The maximum length of a queue. A longer queue is corrupted.
     const LIMIT: usize = 1 << 20;
@@ -87,8 +87,8 @@ fn key_of(context: &Context, entry: u64) -> u32 {
     context.read::<DeviceQueueEntry>(entry).key
 }
 
-/// Marks an idle queue as busy. In a busy queue, inserts an entry before another entry, or at the
-/// end. Returns whether the entry was inserted.
+/// Marks an idle queue as busy. If the queue is already busy, inserts an entry according to its
+/// key, or at the end. Returns whether the entry was inserted.
 fn add(context: &Context, queue: u64, entry: u64, key: Option<u32>) -> bool {
     context.require_at_least(DISPATCH);
     let value = read(context, queue);
@@ -136,7 +136,7 @@ fn remove(context: &Context, queue: u64) -> u64 {
     take(context, queue, |all| all.first().copied())
 }
 
-/// Removes the first entry with at least the given key, or else the first entry.
+/// Removes the first entry whose key is at least `key` or, if there is none, the first entry.
 fn remove_by_key(context: &Context, queue: u64, key: u32) -> u64 {
     take(context, queue, |all| {
         let mut from = all.iter().filter(|one| key_of(context, **one) >= key);
@@ -151,7 +151,7 @@ fn remove_by_key_if_busy(context: &Context, queue: u64, key: u32) -> u64 {
     remove_by_key(context, queue, key)
 }
 
-/// Removes an entry, if it is in the queue. Returns whether it was.
+/// Removes an entry if it is in the queue. Returns whether it was in the queue.
 fn remove_entry(context: &Context, queue: u64, entry: At<DeviceQueueEntry>) -> bool {
     read(context, queue);
     if entry.read(context).inserted == 0 {

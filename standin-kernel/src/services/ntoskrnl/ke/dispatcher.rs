@@ -25,7 +25,7 @@ use crate::{
     services::{ntoskrnl::context::Context, parts::Parts, verifier::Verifier},
 };
 
-/// Waits that have not ended, oldest first. Each is for a `T` and ends with an `R`.
+/// Waits that have not ended, oldest first. Each wait is for a `T` and ends with an `R`.
 pub struct Waits<T, R> {
     issued: u64,
     all: Vec<Wait<T, R>>,
@@ -75,7 +75,7 @@ impl<T: Send + 'static, R: Send + 'static> Waits<T, R> {
         if ended.is_none() && deadline.is_none() {
             context.stop_call(
                 Rule::Deadlock,
-                "and waits forever: no remaining work can signal the object",
+                "and would wait forever: no remaining work can signal the object",
             );
         }
         ended
@@ -98,8 +98,8 @@ pub fn set_state(context: &Context, object: u64, state: i32) -> i32 {
     set_state_boosting(context, object, state, 0)
 }
 
-/// Changes an object's state as [`set_state`] does, and adds `increment` to the priorities of the
-/// threads whose waits end.
+/// Changes an object's state, and adds `increment` to the priorities of the threads whose waits
+/// end. See [`set_state`].
 pub fn set_state_boosting(context: &Context, object: u64, state: i32, increment: i32) -> i32 {
     change(context, object, increment, |header: &mut DispatcherHeader| {
         std::mem::replace(&mut header.signal_state, state)
@@ -107,8 +107,8 @@ pub fn set_state_boosting(context: &Context, object: u64, state: i32, increment:
 }
 
 /// Changes an object, whose structure begins with a header, and ends the waits that the change
-/// satisfies. The priorities of their threads rise by `increment`. Nothing else changes the object
-/// meanwhile.
+/// satisfies. The priorities of the waiting threads rise by `increment`. Nothing else changes the
+/// object during the call.
 pub fn change<T, R>(
     context: &Context,
     object: u64,
@@ -155,8 +155,9 @@ fn satisfy_in(state: &mut Parts, increment: i32) {
 }
 
 /// Acquires objects for a thread if they are signaled, while the modules' state is locked. `ended`
-/// contains the threads that have ended. Adds the thread to `owners` for each mutex that puts it in a
-/// critical region. Returns the status of the wait. An object whose memory is gone is not signaled.
+/// contains the threads that have ended. Adds the thread to `owners` for each mutex that puts it in
+/// a critical region. Returns the status of the wait. An object whose memory is no longer
+/// accessible is not signaled.
 fn acquire(objects: &Objects, ended: &HashSet<u64>, owners: &mut Vec<u64>) -> Option<NtStatus> {
     let Objects { addresses, all, thread } = objects;
     let is_signaled = |object: &u64| ended.contains(object) || is_signaled(*object, *thread);
@@ -178,7 +179,7 @@ const ABANDONED: NtStatus = NtStatus::from_bits(0x80);
 /// `STATUS_MUTANT_LIMIT_EXCEEDED`.
 const MUTANT_LIMIT_EXCEEDED: NtStatus = NtStatus::from_bits(0xC000_0191);
 
-/// Returns whether an object is a mutex that its owner cannot acquire once more.
+/// Returns whether an object is a mutex that its owner cannot acquire again.
 fn is_at_limit(object: u64, thread: u64) -> bool {
     memory::read::<Mutant>(object).is_ok_and(|mutant| {
         let header = mutant.header;
@@ -198,8 +199,8 @@ fn is_signaled(object: u64, thread: u64) -> bool {
         && memory::read::<Mutant>(object).is_ok_and(|mutant| mutant.owner == thread)
 }
 
-/// Acquires a signaled object. Adds the thread to `owners` if the object is a mutex that puts it in a
-/// critical region. Returns whether it is a mutex whose owner has ended.
+/// Acquires a signaled object. Adds the thread to `owners` if the object is a mutex that puts the
+/// thread in a critical region. Returns whether the object is a mutex whose owner has ended.
 fn take(object: u64, thread: u64, owners: &mut Vec<u64>) -> bool {
     let Ok(mut header) = memory::read::<DispatcherHeader>(object) else {
         return false;
@@ -211,7 +212,7 @@ fn take(object: u64, thread: u64, owners: &mut Vec<u64>) -> bool {
             let Ok(mut mutant) = memory::read::<Mutant>(object) else {
                 return false;
             };
-            // A wait for a mutex at its limit has already ended.
+            // A wait for a mutex at its limit has already failed.
             mutant.header.signal_state = mutant.header.signal_state.saturating_sub(1);
             mutant.owner = thread;
             if mutant.header.signal_state == 0 && mutant.apc_disable != 0 {
@@ -224,7 +225,7 @@ fn take(object: u64, thread: u64, owners: &mut Vec<u64>) -> bool {
         }
         _ => return false,
     }
-    // As above.
+    // The memory is writable, as above.
     let _written = memory::write(object, &header);
     false
 }
@@ -241,8 +242,8 @@ const WAITABLE: &[u8] = &[
     kind::SYNCHRONIZATION_TIMER,
 ];
 
-/// Waits for one or all objects. The timeout is in units of 100 ns: a negative value is relative to now,
-/// a positive value counts from 1601, 0 does not wait, and `None` never expires.
+/// Waits for one or all objects. The timeout is in units of 100 ns: a negative value is relative to
+/// now, a positive value counts from 1601, with 0 the call does not wait, and `None` never expires.
 pub fn wait(context: &Context, addresses: Vec<u64>, all: bool, timeout: Option<i64>) -> NtStatus {
     if timeout != Some(0) {
         context.require_irql(Irql::APC_LEVEL, "to wait");
@@ -271,14 +272,14 @@ pub fn wait(context: &Context, addresses: Vec<u64>, all: bool, timeout: Option<i
     thread_objects::end_boost(context);
     let id = {
         let mut state = context.state();
-        // Another thread may have signaled an object meanwhile without ending a wait.
+        // Another thread may have signaled an object in the meantime without ending a wait.
         let result = acquire_now(&mut state);
         state.get::<ObjectWaits>().begin(objects, result)
     };
     ObjectWaits::finish(context, id, timeout).unwrap_or(NtStatus::TIMEOUT)
 }
 
-/// Bugchecks in an enable callback, which must not wait.
+/// Bugchecks in an enable callback. Enable callbacks must not wait.
 pub fn check_may_wait(context: &Context) {
     if Verifier::is_in_enable_callback(context) {
         context.stop_call(

@@ -1,4 +1,4 @@
-//! Deferred procedure calls. They run at `DISPATCH_LEVEL` as soon as the processor's IRQL allows it;
+//! Deferred procedure calls. They run at `DISPATCH_LEVEL` as soon as the processor's IRQL allows;
 //! threaded DPCs run at `PASSIVE_LEVEL`.
 
 use std::collections::VecDeque;
@@ -38,13 +38,13 @@ struct Queue(VecDeque<Queued>);
 
 /// A queued DPC, as of the time when it was queued.
 struct Queued {
-    /// The routine's name in reports.
+    /// The routine's name in messages.
     what: &'static str,
     address: u64,
     routine: u64,
     arguments: [u64; 4],
     is_threaded: bool,
-    /// Set if the address is that of a DPC object rather than a timer.
+    /// Set if the address is a DPC object's rather than a timer's.
     is_dpc: bool,
 }
 
@@ -60,7 +60,7 @@ fn initialize_as(context: &Context, kind: u8, dpc: u64, routine: u64, its_contex
     if is_queued(context, dpc) {
         context.stop_for_misuse(&format!("for the DPC at 0x{dpc:016X}, which is queued"));
     }
-    // The other fields are left unchanged.
+    // The other fields keep their values.
     context.update(dpc, |value: &mut KernelDpc| {
         value.kind = kind;
         value.importance = MEDIUM;
@@ -89,7 +89,7 @@ fn insert(context: &Context, dpc: u64, argument_1: u64, argument_2: u64) -> bool
     queue(context, dpc, argument_1, argument_2)
 }
 
-/// Queues a DPC, and runs it if the IRQL allows it. Returns `false` if it is already queued.
+/// Queues a DPC, and runs it if the IRQL allows. Returns `false` if the DPC is already queued.
 pub fn queue(context: &Context, dpc: u64, argument_1: u64, argument_2: u64) -> bool {
     let mut value = read(context, dpc);
     if is_queued(context, dpc) {
@@ -97,7 +97,7 @@ pub fn queue(context: &Context, dpc: u64, argument_1: u64, argument_2: u64) -> b
     }
     value.argument_1 = argument_1;
     value.argument_2 = argument_2;
-    // Drivers may only test that the field is not null.
+    // Drivers can only test whether the field is null.
     value.data = dpc;
     context.write(dpc, &value);
     let is_threaded = value.kind == THREADED_DPC;
@@ -115,7 +115,7 @@ pub fn queue(context: &Context, dpc: u64, argument_1: u64, argument_2: u64) -> b
     true
 }
 
-/// Queues a call to a timer's callback, unless one is already queued.
+/// Queues a call to a timer's callback, unless a call is already queued.
 pub fn queue_callback(context: &Context, timer: u64, callback: u64, its_context: u64) {
     if !is_queued(context, timer) {
         push(
@@ -132,13 +132,13 @@ pub fn queue_callback(context: &Context, timer: u64, callback: u64, its_context:
     }
 }
 
-/// Appends to the queue, which runs immediately if the IRQL allows it.
+/// Appends a DPC to the queue. The queue runs immediately if the IRQL allows.
 fn push(context: &Context, dpc: Queued) {
     context.state().get::<Queue>().0.push_back(dpc);
     run_pending(context);
 }
 
-/// Runs the queued DPCs, including the framework's, if the IRQL allows it.
+/// Runs the queued DPCs, including the framework's DPCs, if the IRQL allows.
 fn run_pending(context: &Context) {
     if context.irql() < Irql::DISPATCH_LEVEL {
         context.host().irql_lowered(context.thread(), context.call());
@@ -160,7 +160,8 @@ fn clear(dpc: u64) {
     let _written = memory::write(at, &0_u64);
 }
 
-/// Selects a processor by number. All DPCs run on the caller's processor regardless.
+/// Selects a processor by number. The selection has no effect: all DPCs run on the caller's
+/// processor.
 fn set_target(context: &Context, dpc: u64, processor: i8) {
     aim(context, dpc, processor.cast_unsigned().into());
 }
@@ -190,7 +191,7 @@ fn set_importance(context: &Context, dpc: u64, importance: u32) {
     context.write(dpc, &value);
 }
 
-/// Waits until the queued DPCs have run, which is always the case below `DISPATCH_LEVEL`.
+/// Waits until the queued DPCs have run. Below `DISPATCH_LEVEL`, they have always run.
 fn flush(context: &Context) {
     run_pending(context);
 }
@@ -202,8 +203,8 @@ pub fn is_pending(nt: &Ntoskrnl, is_threaded: bool) -> bool {
     queue.any(|one| one.is_threaded == is_threaded)
 }
 
-/// Runs the first queued threaded or ordinary DPC, at the current IRQL and on the current stack. Returns
-/// its routine if there was one.
+/// Runs the first queued threaded or ordinary DPC, at the current IRQL and on the current stack.
+/// Returns the DPC's routine if a DPC was queued.
 pub fn run_one(context: &Context, is_threaded: bool) -> Option<u64> {
     let dpc = context.with_state(|Queue(all)| {
         let at = all.iter().position(|one| one.is_threaded == is_threaded)?;

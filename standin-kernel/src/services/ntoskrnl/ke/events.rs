@@ -1,4 +1,4 @@
-//! Events, mutexes and semaphores, and the waits for them.
+//! Events, mutexes and semaphores, and waits for them.
 
 use zerocopy::FromZeros;
 
@@ -147,7 +147,7 @@ fn release_semaphore(
     });
     match released {
         Ok(before) => before,
-        // Windows raises STATUS_SEMAPHORE_LIMIT_EXCEEDED, which no driver expects.
+        // Windows raises STATUS_SEMAPHORE_LIMIT_EXCEEDED, which drivers do not expect.
         Err((before, limit)) => context.stop_for_misuse(&format!(
             "to add {adjustment} to a semaphore's count of {before}; its limit is {limit}"
         )),
@@ -187,7 +187,7 @@ fn wait_for_multiple_objects(
     let limit = if blocks == 0 { OF_THREAD } else { MAXIMUM };
     if count == 0 || count > limit {
         context.stop_for_misuse(&format!(
-            "with {count} objects; with{} an array of wait blocks, it takes 1 to {limit}",
+            "with {count} objects; with{} an array of wait blocks, it accepts 1 to {limit}",
             if blocks == 0 { "out" } else { "" }
         ));
     }

@@ -15,7 +15,7 @@ pub fn initialize(context: &Context, object: u64, kind: u8, size: usize, state: 
 /// Returns an object's header. Bugchecks if the object was not initialized or is of another kind.
 pub fn header_of(context: &Context, object: u64, kinds: &[u8]) -> DispatcherHeader {
     let list = object.wrapping_add(WAITERS);
-    // The kernel itself keeps the state of threads, whose objects are inaccessible.
+    // Thread objects are inaccessible, so the kernel stores their state.
     let of_thread = thread_objects::has_ended(context, object).map(|has_ended| DispatcherHeader {
         kind: kind::THREAD,
         reserved: 0,
@@ -44,7 +44,7 @@ const fn name_of(kind: u8) -> &'static str {
         kind::NOTIFICATION_EVENT | kind::SYNCHRONIZATION_EVENT => "an event",
         kind::MUTANT => "a mutex",
         kind::PROCESS => "a process",
-        kind::QUEUE => "a queue, which only KeRemoveQueue waits for",
+        kind::QUEUE => "a queue; only KeRemoveQueue waits for queues",
         kind::SEMAPHORE => "a semaphore",
         kind::THREAD => "a thread",
         kind::NOTIFICATION_TIMER | kind::SYNCHRONIZATION_TIMER => "a timer",

@@ -1,4 +1,4 @@
-//! Mutexes that threads own, and words that locks change atomically.
+//! Mutexes that threads own, and words of locks that change atomically.
 
 use super::{header::kind, thread_objects};
 use crate::{
@@ -30,7 +30,7 @@ pub fn try_take(context: &Context, mutex: u64) -> bool {
     })
 }
 
-/// Changes a word of a lock atomically: writes and returns the result of `change`, if any.
+/// Changes a word of a lock atomically. If `change` returns a value, writes and returns it.
 pub fn change_word(
     context: &Context,
     word: u64,
@@ -45,10 +45,10 @@ pub fn change_word(
     })
 }
 
-/// Waits until `ready` returns `true`. `what` completes "waits forever for".
+/// Waits until `ready` returns `true`. `what` completes "would wait forever for".
 pub fn wait(context: &Context, what: &str, ready: impl FnMut() -> bool) {
     if !wait_until(context, None, ready) {
-        context.stop_call(Rule::Deadlock, &format!("and waits forever for {what}"));
+        context.stop_call(Rule::Deadlock, &format!("and would wait forever for {what}"));
     }
 }
 

@@ -53,7 +53,7 @@ const fn group_count(_context: &Context) -> u16 {
     1
 }
 
-/// Returns the processors of a node. The only node is number 0.
+/// Returns the processors of a node. The only node is node 0.
 fn node_affinity(context: &Context, node: u16, affinity: u64, its_count: At<u16>) {
     let is_node = node == 0;
     let (mask, count) = if is_node { (processors(context), context.processors()) } else { (0, 0) };

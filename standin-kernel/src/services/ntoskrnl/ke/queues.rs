@@ -1,6 +1,6 @@
 //! Queues from which threads take entries (`KQUEUE`).
 //!
-//! A queue's limit on concurrently running threads has no effect, because the threads take turns and do
+//! A queue's limit on concurrently running threads has no effect, because threads take turns and do
 //! not compete for processors.
 
 use super::{
@@ -121,8 +121,8 @@ fn remove(context: &Context, queue: u64, _mode: i8, timeout: At<i64>) -> u64 {
     result.unwrap_or_else(|| NtStatus::TIMEOUT.bits().into())
 }
 
-/// Ends the waits for entries, and removes all entries. Returns the first entry, which is still linked
-/// to the others, or null.
+/// Ends the waits for entries, and removes all entries. Returns the first entry, which is still
+/// linked to the other entries, or null.
 fn run_down(context: &Context, queue: u64) -> u64 {
     let left = entries(context, queue);
     while give(context, queue, ABANDONED) {}

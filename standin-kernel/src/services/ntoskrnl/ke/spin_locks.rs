@@ -22,7 +22,7 @@ pub const ENTRIES: Entries = &[
     ("KeReleaseInStackQueuedSpinLock", DISPATCH, Routine::of(release_queued)),
     ("KeAcquireInStackQueuedSpinLockAtDpcLevel", HIGH, Routine::of(acquire_queued_at_dispatch)),
     ("KeReleaseInStackQueuedSpinLockFromDpcLevel", HIGH, Routine::of(release_queued_at_dispatch)),
-    // A threaded DPC runs below `DISPATCH_LEVEL`, and any other DPC at that level.
+    // Threaded DPCs run below `DISPATCH_LEVEL`, and other DPCs at that level.
     ("KeAcquireSpinLockForDpc", DISPATCH, Routine::of(acquire_raising)),
     ("KeReleaseSpinLockForDpc", DISPATCH, Routine::of(release_lowering)),
     ("KeAcquireInStackQueuedSpinLockForDpc", DISPATCH, Routine::of(acquire_queued)),
@@ -45,7 +45,7 @@ fn initialize(context: &Context, lock: At<u64>) {
 enum Attempt {
     Taken,
     HeldBy(ThreadId),
-    /// The value is not a lock's.
+    /// A spin lock cannot have this value.
     NotALock(u64),
 }
 

@@ -1,4 +1,5 @@
-//! Thread and process objects, and the kernel's data for each. Their fields are opaque to drivers.
+//! Thread and process objects, and the kernel's data for each object. The objects' fields are
+//! opaque to drivers.
 
 use crate::{
     execution::{identity::Identity, routine::Routine},
@@ -27,7 +28,7 @@ pub const FILE_NAME_SIZE: usize = 15;
 /// The priority of a process, and of its threads until they change it.
 const NORMAL_PRIORITY: i32 = 8;
 
-/// `LOW_REALTIME_PRIORITY`: the kernel does not change priorities from this value up.
+/// `LOW_REALTIME_PRIORITY`: the kernel does not change priorities of this value or higher.
 const LOW_REALTIME_PRIORITY: i32 = 16;
 
 const HIGH: Irql = Irql::HIGH_LEVEL;
@@ -90,7 +91,7 @@ pub struct ThreadObject {
     pub exit_status: NtStatus,
     /// The value that `IoSetTopLevelIrp` stored.
     pub top_level_irp: u64,
-    /// Set once the thread has ended, which ends waits for it.
+    /// Set once the thread has ended. Waits for the thread then end.
     pub has_ended: bool,
     /// The processes to which the thread is attached, current process last.
     pub attached: Vec<u64>,
@@ -130,7 +131,7 @@ pub fn object_of(context: &Context, identity: Identity) -> u64 {
     address
 }
 
-/// Returns whether a thread has ended, or `None` if the address is not that of a thread object.
+/// Returns whether a thread has ended, or `None` if no thread object is at the address.
 pub fn has_ended(context: &Context, address: u64) -> Option<bool> {
     context.with_state(|all: &mut Objects| Some(all.threads.get(&address)?.has_ended))
 }
@@ -168,7 +169,7 @@ pub fn release_mutex(context: &Context) {
     with_current(context, |thread| thread.mutexes = thread.mutexes.saturating_sub(1));
 }
 
-/// Runs `body` on a thread's object. Bugchecks if the address is not that of a thread object.
+/// Runs `body` on a thread's object. Bugchecks if no thread object is at the address.
 pub fn with<R>(context: &Context, address: u64, body: impl FnOnce(&mut ThreadObject) -> R) -> R {
     let result = context.with_state(|all: &mut Objects| all.threads.get_mut(&address).map(body));
     result.unwrap_or_else(|| context.stop_for_wrong(address, "a thread object"))
@@ -226,7 +227,7 @@ pub fn is_running(context: &Context, process: u32) -> bool {
     known.map_or_else(has_thread, |object| object.ended.is_none())
 }
 
-/// Records that a process has ended, or returns the status with which it ended.
+/// Records that a process has ended, or returns the status with which the process has ended.
 pub fn process_end(context: &Context, process: u32, status: Option<NtStatus>) -> Option<NtStatus> {
     let mut state = context.state();
     let object = state.get::<Objects>().processes.get_mut(&process)?;
@@ -234,7 +235,7 @@ pub fn process_end(context: &Context, process: u32, status: Option<NtStatus>) ->
     object.ended
 }
 
-/// Returns the identity of the thread with an object at the given address.
+/// Returns the identity of the thread whose object is at this address.
 pub fn identity_of(context: &Context, thread: u64) -> Option<Identity> {
     context.with_state(|all: &mut Objects| Some(all.threads.get(&thread)?.identity))
 }
@@ -261,8 +262,8 @@ pub fn attach(context: &Context, process: Option<u64>) -> bool {
     })
 }
 
-/// Returns the index of a thread's APC environment: 1 while it is attached to a process other than its
-/// own, and otherwise 0.
+/// Returns the index of a thread's APC environment: 1 while the thread is attached to a process
+/// other than its own, and otherwise 0.
 pub fn environment(context: &Context, thread: u64) -> i8 {
     let process = with(context, thread, |thread| thread.identity.process);
     let own = process_object(context.ntoskrnl(), process);
@@ -301,7 +302,8 @@ pub fn end_boost(context: &Context) {
     with_current(context, |object| object.priorities = [object.priorities[0]; 2]);
 }
 
-/// Sets a thread's priority. It has no effect, because the threads of the stand-in kernel take turns.
+/// Sets a thread's priority. The priority has no effect, because the threads of the stand-in kernel
+/// take turns.
 fn set_priority(context: &Context, thread: u64, priority: i32) -> i32 {
     if !(1..32).contains(&priority) {
         context.stop_for_misuse(&format!("with the priority {priority}; priorities are 1 to 31"));
@@ -361,14 +363,15 @@ pub fn leave_guarded(context: &Context) {
     }
 }
 
-/// Returns whether the thread is in a critical or guarded region, including those for mutexes that it
-/// owns, regardless of the IRQL.
+/// Returns whether the thread is in a critical or guarded region, including regions for mutexes
+/// that the thread owns, regardless of the IRQL.
 pub fn are_apcs_disabled(context: &Context) -> bool {
     disable_count(context) != 0
 }
 
-/// Returns the current thread's APC disable count (`CombinedApcDisable`): two 16-bit numbers, low one
-/// first, which each critical region or owned mutex, and each guarded region, decrements.
+/// Returns the current thread's APC disable count (`CombinedApcDisable`): two 16-bit numbers. Each
+/// critical region or owned mutex decrements the low number, and each guarded region the high
+/// number.
 pub fn disable_count(context: &Context) -> u32 {
     let (critical, guarded) = with_current(context, |object| {
         (object.regions.wrapping_sub(object.guarded).wrapping_add(object.mutexes), object.guarded)
@@ -376,7 +379,7 @@ pub fn disable_count(context: &Context) -> u32 {
     critical.wrapping_neg() & 0xFFFF | guarded.wrapping_neg() << 16
 }
 
-/// Returns whether the current thread gets no APCs at all, not even special kernel APCs.
+/// Returns whether the current thread receives no APCs at all, not even special kernel APCs.
 pub fn gets_no_calls(context: &Context) -> bool {
     let is_guarded = with_current(context, |object| object.guarded > 0);
     is_guarded || context.irql() >= APC
@@ -406,7 +409,8 @@ fn replace_affinity(context: &Context, affinity: u64) -> u64 {
     with_current(context, |object| std::mem::replace(&mut object.affinity, affinity))
 }
 
-/// Sets the thread's processor affinity. Threads of the stand-in kernel never change processors.
+/// Sets the thread's processor affinity. Threads of the stand-in kernel never move to another
+/// processor.
 fn set_affinity(context: &Context, affinity: u64) -> u64 {
     let affinity = affinity & processors(context);
     if affinity == 0 { 0 } else { replace_affinity(context, affinity) }
@@ -425,7 +429,7 @@ fn revert_affinity(context: &Context, affinity: u64) {
     replace_affinity(context, affinity & processors(context));
 }
 
-/// Sets the affinity to processors in a group. The only group is number 0.
+/// Sets the affinity to processors in a group. The only group is group 0.
 fn set_group_affinity(context: &Context, affinity: u64, previous: u64) {
     let wanted: [u64; 2] = context.read(affinity);
     let mask = wanted[0] & processors(context);

@@ -27,8 +27,8 @@ pub const ENTRIES: Entries = &[("PsTerminateSystemThread", PASSIVE, Routine::of(
 /// The id of the first thread that a driver creates. Ids are multiples of 4.
 const FIRST_ID: u32 = 0x100;
 const ID_STEP: u32 = 4;
-/// The ids of threads that run work items, of which the lowest free one is used: ids below the
-/// drivers' range, and ids beyond it.
+/// The ids of threads that run work items: ids below the drivers' range, and ids above it. The
+/// lowest free id is used.
 const WORKER_IDS: [std::ops::Range<u32>; 2] = [0x20..FIRST_ID, 0x4000_0000..u32::MAX];
 
 /// The threads that have not ended.
@@ -43,7 +43,7 @@ struct Threads {
 }
 
 struct SystemThread {
-    /// A number that is unique among all past and present threads of the kernel.
+    /// A number that is unique among all threads of the kernel, including threads that have ended.
     number: u64,
     identity: Identity,
     kind: Kind,
@@ -62,7 +62,8 @@ struct SystemThread {
 pub enum Kind {
     /// A thread that a driver created.
     Drivers,
-    /// A thread that a driver created and that keeps the driver's image loaded until it ends.
+    /// A thread that a driver created, and that keeps the driver's image loaded until the thread
+    /// ends.
     KeepsDriver,
     /// A thread that runs work items.
     Worker,
@@ -70,15 +71,15 @@ pub enum Kind {
 
 /// A driver routine that a thread runs.
 pub struct Job {
-    /// The routine's name in reports.
+    /// The routine's name in messages.
     pub what: &'static str,
     /// The routine.
     pub routine: u64,
     /// Its arguments.
     pub arguments: [u64; 3],
-    /// Called on the thread before the routine, with `about`.
+    /// Called with `about` on the thread before the routine.
     pub before: fn(&Context, u64),
-    /// The object that the job is about.
+    /// The object to which the job belongs.
     pub about: u64,
 }
 
@@ -94,7 +95,8 @@ pub fn queue_body(context: &Context, routine: u64, body: impl FnOnce(&Context) +
         let mut ids = WORKER_IDS.into_iter().flatten().step_by(ID_STEP as usize);
         ids.find(|id| !used.contains(id))
     });
-    let thread = thread.unwrap_or_else(|| context.stop_for_misuse("with a work item too many"));
+    let thread =
+        thread.unwrap_or_else(|| context.stop_for_misuse("with too many queued work items"));
     if let Err(error) = start(context, thread, Kind::Worker, routine, body) {
         context.stop(Rule::Internal, format!("no thread for a work item can be started: {error}"));
     }
@@ -163,8 +165,9 @@ fn end(context: &Context, kind: Kind, routine: u64) {
         if kind == Kind::Worker {
             context.stop(Rule::ObjectMisused, sentence);
         }
-        // The page of the bugcheck has the address of an APC, the count, the IRQL, and a reserved number.
-        // Windows finds the count before it looks for an APC, and stores 0 and 1.
+        // The documented parameters are an APC's address, the disable count, the IRQL, and a
+        // reserved number. Windows checks the count before it looks for an APC, and so passes 0 and
+        // 1 for the others.
         let parameters = [0, disabled.into(), 0, 1];
         let backtrace = context.backtrace();
         context.bugcheck(APC_PENDING_DURING_EXIT, parameters, sentence, &backtrace);
@@ -175,7 +178,7 @@ fn end(context: &Context, kind: Kind, routine: u64) {
     satisfy(context);
 }
 
-/// Lets the next runnable thread run until it waits. Returns whether it ran driver code.
+/// Lets the next runnable thread run until it waits. Returns whether the thread ran driver code.
 pub fn run_one(context: &Context) -> bool {
     if context.irql() >= Irql::DISPATCH_LEVEL || context.coroutine().is_some() {
         return false;
@@ -199,7 +202,7 @@ fn run_next(context: &Context) -> bool {
     let threads = state.get::<Threads>();
     let at = threads.all.iter().position(|one| one.number == number);
     let Some(at) = at else {
-        // Its driver was unloaded meanwhile.
+        // The thread's driver has been unloaded.
         return true;
     };
     match pause {
@@ -235,8 +238,8 @@ pub fn next_due(nt: &Ntoskrnl) -> Option<i64> {
         .min()
 }
 
-/// Reports and removes the threads that run a driver's code when it is unloaded. `belongs` selects its
-/// addresses.
+/// Reports and removes the threads that run code of a driver that is being unloaded. `belongs`
+/// selects the driver's addresses.
 pub fn take_left(context: &Context, driver: &str, belongs: impl Fn(u64) -> bool) -> Vec<Violation> {
     // Other threads keep the driver loaded.
     let is_running = |threads: &mut Threads| {
@@ -295,7 +298,7 @@ pub fn create(
     start(context, thread, kind, routine, call_job(&job))
 }
 
-/// Ends the current thread. Returns only on threads that no driver created.
+/// Ends the current thread. Returns only on a thread that no driver created.
 fn terminate(context: &Context, status: NtStatus) -> NtStatus {
     let is_created = context.with_state(|threads: &mut Threads| {
         let mut all = threads.all.iter();

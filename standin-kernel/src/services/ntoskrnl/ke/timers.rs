@@ -50,7 +50,7 @@ struct SetTimer {
     due: i64,
     /// The period in units of 100 ns; 0 for a one-shot timer.
     period: i64,
-    /// Orders timers that are due at the same time.
+    /// A number that orders timers that are due at the same time.
     number: u64,
     action: Action,
 }
@@ -66,7 +66,7 @@ impl SetTimer {
 enum Action {
     /// Signals the object, and queues the DPC unless it is 0.
     Signal { dpc: u64 },
-    /// Calls the callback of an `EX_TIMER` or a device, passing the timer or device.
+    /// Calls the callback of an `EX_TIMER` or a device with the timer or device.
     Call { callback: u64, context: u64 },
 }
 
@@ -210,7 +210,7 @@ pub fn allocated(context: &Context, timer: u64) -> (u64, u64) {
     let found = context
         .with_state(|Allocated(all)| all.iter().find(|(address, ..)| *address == timer).copied());
     let (_, callback, its_context) =
-        found.unwrap_or_else(|| context.stop_for_wrong(timer, "a timer of ExAllocateTimer"));
+        found.unwrap_or_else(|| context.stop_for_wrong(timer, "a timer from ExAllocateTimer"));
     (callback, its_context)
 }
 
@@ -225,7 +225,7 @@ pub fn set(context: &Context, timer: u64, due: i64, period: i64, _parameters: u6
     start(context, timer, due, period.max(0), action)
 }
 
-/// Removes the set timers that `belongs` selects by address, DPC or callback. Returns their
+/// Removes the set timers whose address, DPC or callback `belongs` selects. Returns their
 /// addresses.
 pub fn take_set(context: &Context, belongs: impl Fn(u64) -> bool) -> Vec<u64> {
     let routine_of = |action: Action| match action {

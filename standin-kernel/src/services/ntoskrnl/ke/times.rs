@@ -49,8 +49,8 @@ fn ke_query_system_time_precise(context: &Context, time: At<i64>) {
     time.write(context, clock.file_time(clock.counter()));
 }
 
-/// Returns the time of the last tick since the kernel's start. Like all routines that read a time, it
-/// advances the clock.
+/// Returns the time of the last tick since the kernel's start. As in all routines that read a time,
+/// this advances the clock.
 fn interrupt_time(context: &Context) -> u64 {
     context.host().shared_data().interrupt_time().cast_unsigned()
 }
@@ -81,7 +81,7 @@ fn system_time(context: &Context, to: u64) {
     context.write(to, &context.host().shared_data().system_time());
 }
 
-/// Lets a number of microseconds pass.
+/// Lets time pass, in microseconds.
 fn stall(context: &Context, microseconds: u32) {
     let ticks = i64::from(microseconds) * 10;
     let clock = context.clock();

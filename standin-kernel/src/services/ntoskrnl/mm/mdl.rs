@@ -52,7 +52,7 @@ mod flag {
     pub const WRITE_OPERATION: u16 = 0x80;
 }
 
-/// The size of a descriptor's header. It is followed by 8 bytes per page.
+/// The size of a descriptor's header. The header is followed by 8 bytes per page.
 const HEADER: u64 = size_of::<Mdl>() as u64;
 
 const OF_PAGE: u64 = 8;
@@ -68,7 +68,8 @@ const fn size(_context: &Context, address: u64, length: u64) -> u64 {
     size_for(address, length & 0xFFFF_FFFF)
 }
 
-/// Has no effect, because x64 caches are coherent with devices. The pages must be locked.
+/// Checks that the pages are locked. Has no other effect, because x64 caches are coherent with
+/// devices.
 fn flush_buffers(context: &Context, mdl: At<Mdl>, _is_read: bool, _is_dma: bool) {
     let value = mdl.read(context);
     if value.flags & (flag::PAGES_LOCKED | flag::SOURCE_IS_NONPAGED_POOL | flag::PARTIAL) == 0 {
@@ -91,7 +92,7 @@ fn allocate(
     /// The offset of a request's list.
     const MDL_ADDRESS: u64 = 8;
     let size = size_for(address, length.into());
-    // The field is too narrow for the size of the largest list.
+    // The field is too small for the size of the largest list.
     let field = i16::try_from(size).unwrap_or(i16::MAX);
     let size = usize::try_from(size).unwrap_or(usize::MAX);
     let Some(mdl) = context.allocate(size, TAG, false) else {
@@ -122,7 +123,7 @@ fn allocate(
                 }
                 if !seen.insert(next) {
                     context.stop_for_misuse(
-                        "for a request whose memory descriptor lists lead back to themselves",
+                        "for a request whose memory descriptor lists form a cycle",
                     );
                 }
                 at = next;
@@ -166,7 +167,7 @@ fn build(context: &Context, mdl: At<Mdl>) {
 /// The kind of access for which pages are locked: `IoReadAccess`, `IoWriteAccess` or `IoModifyAccess`.
 const READ_ACCESS: u32 = 0;
 
-/// Locks a buffer's pages. Windows raises an exception for a bad buffer.
+/// Locks a buffer's pages. For a bad buffer, Windows raises an exception.
 fn probe_and_lock(context: &Context, mdl: At<Mdl>, _mode: i8, operation: u32) {
     let mut value = mdl.read(context);
     if value.flags & (flag::PAGES_LOCKED | flag::SOURCE_IS_NONPAGED_POOL) != 0 {
@@ -231,7 +232,7 @@ fn map(
     value.mapped
 }
 
-/// Maps the pages of a list as [`map`] does.
+/// Maps the pages of a list. See [`map`].
 fn map_cached(context: &Context, mdl: At<Mdl>, mode: i8) -> u64 {
     /// `MmCached`.
     const CACHED: u32 = 1;
@@ -262,7 +263,7 @@ fn build_partial(context: &Context, source: At<Mdl>, target: At<Mdl>, address: u
     let room =
         length.map(|length| size_for(address, length.into()) <= u64::from(to.size.unsigned_abs()));
     let (Some(length), Some(true)) = (length, room) else {
-        context.stop_for_misuse("with a part that does not fit one of the lists");
+        context.stop_for_misuse("with a part that does not fit in one of the lists");
     };
     to.start = address & !(PAGE_SIZE - 1);
     to.byte_offset = low_half(address & (PAGE_SIZE - 1));
@@ -278,7 +279,7 @@ fn build_partial(context: &Context, source: At<Mdl>, target: At<Mdl>, address: u
     target.write(context, to);
 }
 
-/// Resets a partial list's mapped state.
+/// Marks a partial list as not mapped.
 fn prepare_for_reuse(context: &Context, mdl: At<Mdl>) {
     let mut value = mdl.read(context);
     value.flags &= !(flag::PARTIAL_HAS_BEEN_MAPPED | flag::MAPPED_TO_SYSTEM_VA);

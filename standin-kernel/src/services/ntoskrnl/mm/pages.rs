@@ -1,8 +1,8 @@
 //! Physical pages: the frames of addresses, pages for memory descriptor lists, contiguous memory, and
 //! sections of a driver that are locked in memory.
 //!
-//! A page is assigned a frame when a driver asks for it, and keeps the frame. Frame numbers are small,
-//! as on a machine whose memory starts at 0.
+//! A page is assigned a frame when a driver requests the page's frame number, and keeps the frame.
+//! Frame numbers are small, as on a machine whose memory starts at 0.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -149,7 +149,7 @@ fn virtual_address(context: &Context, physical: u64) -> u64 {
 struct Allocations {
     of_lists: HashMap<u64, Allocation>,
     contiguous: HashMap<u64, Allocation>,
-    /// The pages of lists that were freed without their pages.
+    /// The pages of lists that were freed while their pages were still allocated.
     lost: Vec<Allocation>,
     /// The first addresses of the pages that partial lists describe.
     parts: HashMap<u64, u64>,
@@ -174,7 +174,7 @@ fn new_pages(context: &Context, pages: u64, bounds: Bounds) -> Option<Allocation
     frames.give(allocation.memory.address(), pages, bounds).then_some(allocation)
 }
 
-/// Frees pages. If their memory is reused, they are assigned other frames.
+/// Frees pages. If their memory is reused, it is assigned other frames.
 fn give_back(context: &Context, allocation: &Allocation) {
     let address = allocation.memory.address();
     context.state().get::<Frames>().take_back(address, allocation.pages);
@@ -203,8 +203,8 @@ fn allocate_of_node(
     allocate_ex(context, lowest, highest, skip, bytes, cache, flags)
 }
 
-/// Allocates pages, which have no address until the driver maps them, and a list that describes them.
-/// The pages are always adjacent, as a driver may require.
+/// Allocates pages, and a list that describes them. The pages have no address until the driver maps
+/// them. They are always adjacent, because a driver can require adjacent pages.
 fn allocate_ex(
     context: &Context,
     lowest: u64,
@@ -228,7 +228,7 @@ fn allocate_ex(
     };
     let value = Mdl {
         next: 0,
-        // The field is too narrow for the size of the largest list.
+        // The field is too small for the size of the largest list.
         size: i16::try_from(size).unwrap_or(i16::MAX),
         flags: LOCKED,
         reserved: 0,
@@ -249,17 +249,17 @@ fn free(context: &Context, mdl: At<Mdl>) {
     let mut value = mdl.read(context);
     let freed = context.state().get::<Allocations>().of_lists.remove(&mdl.0);
     let Some(freed) = freed else {
-        context.stop_for_wrong(mdl.0, "a list of MmAllocatePagesForMdl with its pages");
+        context.stop_for_wrong(mdl.0, "a list from MmAllocatePagesForMdl that still has its pages");
     };
     give_back(context, &freed);
-    // Freeing the pages also ends their mapping.
+    // Freeing the pages also unmaps them.
     value.flags &= !(LOCKED | MAPPED);
     value.mapped = 0;
     mdl.write(context, value);
 }
 
-/// Returns the address of a list's pages, if [`allocate`] created the list or it describes a part of
-/// such a list.
+/// Returns the address of a list's pages, if [`allocate`] created the list or the list describes a
+/// part of such a list.
 pub fn address_of(context: &Context, mdl: u64) -> Option<u64> {
     let mut state = context.state();
     let allocations = state.get::<Allocations>();
@@ -295,7 +295,7 @@ pub fn note_part(context: &Context, source: u64, target: u64, offset: u64) {
     }
 }
 
-/// Removes the record of a list at an address, because another list is there now.
+/// Removes the record of a list at an address. Another list is now at that address.
 pub fn forget_list(context: &Context, mdl: u64) {
     let mut state = context.state();
     let allocations = state.get::<Allocations>();
@@ -345,7 +345,7 @@ fn allocate_contiguous_cached(
 fn free_contiguous(context: &Context, address: u64) {
     let freed = context.state().get::<Allocations>().contiguous.remove(&address);
     let Some(freed) = freed else {
-        context.stop_for_wrong(address, "contiguous memory that is allocated");
+        context.stop_for_wrong(address, "allocated contiguous memory");
     };
     give_back(context, &freed);
 }
@@ -367,7 +367,7 @@ fn lock_section(context: &Context, address: u64) -> u64 {
     handle.unwrap_or_else(|| context.stop_for_wrong(address, "in a loaded driver"))
 }
 
-/// Locks a section that was locked before again, given its handle.
+/// Locks a section again, given the handle from its first lock.
 fn lock_section_again(context: &Context, handle: u64) {
     lock_section(context, handle);
 }
@@ -378,7 +378,7 @@ fn unlock_section(context: &Context, handle: u64) {
     }
 }
 
-/// Removes the pages that `belongs` selects by allocating call. Returns the number of allocations.
+/// Removes the pages whose allocating call `belongs` selects. Returns the number of allocations.
 pub fn take_left(context: &Context, belongs: impl Fn(u64) -> bool) -> usize {
     let taken = context.with_state(|allocations: &mut Allocations| {
         let (mut taken, lost) = std::mem::take(&mut allocations.lost)

@@ -18,8 +18,8 @@ pub const ENTRIES: Entries = &[
     ("ProbeForWrite", APC, Routine::of(probe_for_write)),
 ];
 
-/// Returns the kind of memory at a system-space address. The value alone does not reveal it, because all
-/// memory of a Linux process is below the end of user space.
+/// Returns the kind of memory at a system-space address. The value of the address does not
+/// determine it, because all memory of a Linux process is below the end of user space.
 fn of_system(context: &Context, address: u64) -> Option<&'static str> {
     let environment = context.environment();
     if context.pool().contains(address) || environment.paged.contains(address) {
@@ -63,7 +63,7 @@ fn probe_for_read(context: &Context, address: u64, length: u64, alignment: u32) 
     probe(context, address, length, alignment);
 }
 
-/// Checks a range as [`probe_for_read`] does, and also that each of its pages is writable.
+/// Checks a range, and that each of its pages is writable. See [`probe_for_read`].
 fn probe_for_write(context: &Context, address: u64, length: u64, alignment: u32) {
     const STEP: u64 = PAGE as u64;
     let Some(end) = probe(context, address, length, alignment) else {

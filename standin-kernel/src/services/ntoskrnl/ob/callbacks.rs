@@ -77,6 +77,6 @@ fn register_handles(
 
 fn unregister_handles(context: &Context, handle: u64) {
     if !remove_filter(context, Watched::Handles, handle) {
-        context.stop_for_wrong(handle, "a registration of ObRegisterCallbacks");
+        context.stop_for_wrong(handle, "a registration from ObRegisterCallbacks");
     }
 }

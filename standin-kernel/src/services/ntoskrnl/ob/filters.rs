@@ -1,4 +1,5 @@
-//! Callbacks for the registry and for handles. They can be registered, but are never called.
+//! Callbacks for the registry and for handles. They can be registered, but the stand-in kernel
+//! never calls them.
 
 use crate::{
     ground::{NtStatus, arena::Block, memory},
@@ -37,12 +38,13 @@ struct Filters {
     issued: u64,
 }
 
-/// Returns whether a routine's image was linked with `/INTEGRITYCHECK`, which Windows requires for these
-/// routines.
+/// Returns whether a routine's image was linked with `/INTEGRITYCHECK`. Windows requires this for
+/// these routines.
 pub fn has_integrity_check(context: &Context, routine: u64) -> bool {
-    /// The offset in an image of the field with the headers' offset.
+    /// The offset of the image field that contains the headers' offset.
     const HEADERS: u64 = 0x3C;
-    /// The offset of `DllCharacteristics` in the headers: after the signature and the file header.
+    /// The offset of `DllCharacteristics` in the headers, which start with the signature and the
+    /// file header.
     const CHARACTERISTICS: u64 = 24 + 70;
     /// `IMAGE_DLLCHARACTERISTICS_FORCE_INTEGRITY`.
     const FORCE_INTEGRITY: u16 = 0x80;

@@ -40,7 +40,7 @@ pub const CURRENT_THREAD: u64 = (-2_i64).cast_unsigned();
 const FIRST: u64 = 0xFFFF_FFFF_8000_1000;
 const STEP: u64 = 4;
 
-/// The object of a handle.
+/// The object to which a handle refers.
 #[derive(Clone, Copy)]
 pub struct Target {
     /// The exported variable that points to the object's type.
@@ -49,7 +49,7 @@ pub struct Target {
     pub object: u64,
     /// Called when the handle is closed, with the object.
     pub close: fn(&Context, u64),
-    /// Set if the handle holds a reference to the object, which `close` releases.
+    /// Set if the handle holds a reference to the object. `close` releases the reference.
     pub has_reference: bool,
 }
 
@@ -69,7 +69,7 @@ impl Target {
 struct Owned {
     /// The number of open handles.
     handles: u32,
-    /// Called with the object when it has neither handles nor references.
+    /// Called with the object when it no longer has handles or references.
     delete: fn(&Context, u64),
 }
 
@@ -81,7 +81,7 @@ struct Handles {
     owned: HashMap<u64, Owned>,
     /// The drivers' references to objects, excluding handles.
     references: HashMap<u64, u32>,
-    /// The types of objects that have had a handle, while they have handles or references.
+    /// The types of objects that have had a handle, as long as they have handles or references.
     types: HashMap<u64, &'static str>,
     /// The number of objects whose deletion is queued.
     deferred: u32,
@@ -102,7 +102,7 @@ pub fn open(context: &Context, target: Target) -> u64 {
 }
 
 impl Handles {
-    /// Removes the type of an unused object, because another object may get its address.
+    /// Removes the type of an unused object, because a new object can have its address.
     fn forget_unused_type(&mut self, object: u64) {
         let is_open = self.open.values().any(|target| target.object == object);
         if !is_open && !self.references.contains_key(&object) {
@@ -112,7 +112,7 @@ impl Handles {
 }
 
 /// Calls `delete` with an object when its last handle is closed and its last reference is released.
-/// Handles that were opened earlier do not count.
+/// Handles that were opened before this call do not count.
 pub fn own(context: &Context, object: u64, delete: fn(&Context, u64)) {
     let owned = Owned { handles: 0, delete };
     context.state().get::<Handles>().owned.insert(object, owned);
@@ -182,13 +182,13 @@ pub fn target(context: &Context, handle: u64) -> Option<Target> {
     context.state().get::<Handles>().open.get(&handle).copied()
 }
 
-/// Returns the type of an object that has a handle, or that has references and had a handle: the name of
-/// the exported variable.
+/// Returns the type (the name of the exported variable) of an object that has a handle, or that has
+/// references and had a handle.
 pub fn type_of(context: &Context, object: u64) -> Option<&'static str> {
     context.state().get::<Handles>().types.get(&object).copied()
 }
 
-/// Closes a handle. Bugchecks for a handle that is not open, as Driver Verifier does.
+/// Closes a handle. Bugchecks if the handle is not open, as Driver Verifier does.
 fn close(context: &Context, handle: u64) -> NtStatus {
     if handle == CURRENT_PROCESS || handle == CURRENT_THREAD {
         return NtStatus::SUCCESS;
@@ -209,8 +209,8 @@ fn close(context: &Context, handle: u64) -> NtStatus {
     NtStatus::SUCCESS
 }
 
-/// Opens another handle to a handle's object, unless the flags only close the source. Drivers have one
-/// handle table here, regardless of the process.
+/// Opens another handle to the object of a handle, unless the flags request only that the source be
+/// closed. In the stand-in kernel, drivers share one handle table, regardless of the process.
 fn duplicate(
     context: &Context,
     source_process: u64,
@@ -314,8 +314,8 @@ fn reference_by_pointer(
     NtStatus::SUCCESS
 }
 
-/// Adds a reference to an object. Returns the number of references. Drivers can rely only on it being
-/// nonzero.
+/// Adds a reference to an object. Returns the number of references. Drivers can rely only on the
+/// number being nonzero.
 pub fn reference(context: &Context, object: u64) -> i64 {
     let is_thread = thread_objects::has_ended(context, object).is_some();
     if !is_thread && memory::read::<u8>(object).is_err() {

@@ -46,7 +46,7 @@ const OBJECT: usize = 0x40;
 #[derive(Clone, Debug)]
 pub struct Named {
     pub object: u64,
-    /// The name from the root, as it was written.
+    /// The name from the root, as spelled when it was created.
     pub name: String,
     /// The name of the variable that points to the object's type.
     pub type_name: &'static str,
@@ -165,8 +165,8 @@ impl Namespace {
         Ok(Walk::Free(name.to_owned()))
     }
 
-    /// Resolves a name as [`Self::walk`] does, but follows links. If the name ends with a link,
-    /// `follows_last` selects the target instead of the link.
+    /// Resolves a name, and follows links. If the name ends with a link, `follows_last` selects the
+    /// target instead of the link. See [`Self::walk`].
     fn resolve(&self, name: &str, follows_last: bool) -> NtResult<Walk> {
         /// The maximum number of links that the object manager follows.
         const MAX_LINKS: u32 = 32;
@@ -187,12 +187,13 @@ enum Walk {
     Object(Named, String),
     /// The name to which a link refers.
     Link(String),
-    /// The unused name, in a directory that exists.
+    /// The unused name, in an existing directory.
     Free(String),
 }
 
 /// Returns a name in the form used for comparison: in lower case, and with a uniform prefix for the
-/// symbolic link directory. After the prefix, each character corresponds to one of the name.
+/// symbolic link directory. After the prefix, each character corresponds to one character of the
+/// name.
 pub fn key(name: &str) -> String {
     let lower = |character: char| {
         let mut all = character.to_lowercase();
@@ -275,7 +276,7 @@ pub fn delete_links(state: &mut Parts, is_unwanted: impl Fn(&str) -> bool) {
     state.get::<Namespace>().delete(|_, node| is_to(node));
 }
 
-/// Finds the object with a name. If the name ends with a link, `follows_last` selects its target
+/// Finds the object with this name. If the name ends with a link, `follows_last` selects its target
 /// instead of the link. Returns the object, and the remaining part of the name.
 pub fn find(context: &Context, name: &str, follows_last: bool) -> NtResult<(Named, String)> {
     let resolve = |namespace: &mut Namespace| namespace.resolve(name, follows_last);
@@ -285,7 +286,7 @@ pub fn find(context: &Context, name: &str, follows_last: bool) -> NtResult<(Name
     }
 }
 
-/// Finds the object that attributes name, which must be of the given type.
+/// Finds the object with the name in `attributes`. The object must be of this type.
 pub fn open(context: &Context, attributes: &Attributes, type_name: &str) -> NtResult<u64> {
     let name = full_name(context, attributes)?;
     let (found, rest) = find(context, &name, type_name != LINK)?;
@@ -297,7 +298,7 @@ pub fn open(context: &Context, attributes: &Attributes, type_name: &str) -> NtRe
 pub enum Place {
     /// The object is new, and has this name.
     New(Option<String>),
-    /// The driver opens this object, which has the name already.
+    /// The driver opens this object, which already has the name.
     Existing(u64),
 }
 
@@ -311,8 +312,8 @@ impl Place {
     }
 }
 
-/// Finds the place for an object of a type, given its full name. An object of any type that has the
-/// name already is a collision, unless the `OBJ_*` flags allow opening it.
+/// Finds the place for an object of a type, given its full name. If an object of any type already
+/// has the name, this is a collision unless the `OBJ_*` flags allow opening that object.
 pub fn place(state: &mut Parts, name: &str, type_name: &str, flags: u32) -> NtResult<Place> {
     if name.is_empty() {
         return Ok(Place::New(None));
@@ -328,7 +329,7 @@ pub fn place(state: &mut Parts, name: &str, type_name: &str, flags: u32) -> NtRe
     }
 }
 
-/// Finds the place for an object of a type with these attributes, as [`place`] does.
+/// Finds the place for an object of a type with these attributes. See [`place`].
 pub fn place_for(context: &Context, given: Option<&Attributes>, kind: &str) -> NtResult<Place> {
     let Some(attributes) = given else {
         return Ok(Place::New(None));
@@ -337,7 +338,7 @@ pub fn place_for(context: &Context, given: Option<&Attributes>, kind: &str) -> N
     place(&mut context.state(), &name, kind, attributes.flags)
 }
 
-/// Returns the full name, from the root, that attributes specify, or an empty name.
+/// Returns the full name, from the root, that attributes specify, or an empty string.
 pub fn full_name(context: &Context, attributes: &Attributes) -> NtResult<String> {
     let name = &attributes.name;
     if attributes.root == 0 {

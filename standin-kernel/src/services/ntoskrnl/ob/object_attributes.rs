@@ -1,4 +1,4 @@
-//! `OBJECT_ATTRIBUTES`, with which drivers name objects.
+//! `OBJECT_ATTRIBUTES`, which contain the names of objects.
 
 use crate::{
     ground::{
@@ -19,7 +19,7 @@ const VALID: u32 = 0x1FF2;
 pub struct Attributes {
     /// The handle of the object to which the name is relative, or 0.
     pub root: u64,
-    /// The name, which is empty if there is none.
+    /// The name, or an empty string.
     pub name: String,
     /// The `OBJ_*` flags.
     pub flags: u32,
@@ -43,7 +43,7 @@ pub fn read(context: &Context, address: u64) -> NtResult<Attributes> {
     Ok(Attributes { root: value.root, name, flags: value.attributes })
 }
 
-/// Reads object attributes, which the caller may omit.
+/// Reads object attributes that the caller can omit.
 pub fn read_optional(context: &Context, address: u64) -> NtResult<Option<Attributes>> {
     (address != 0).then(|| read(context, address)).transpose()
 }

@@ -30,7 +30,7 @@ use crate::{
 const DISPATCH: Irql = Irql::DISPATCH_LEVEL;
 
 pub const ENTRIES: Entries = &[
-    // Since Windows Vista, `IoCallDriver` sends power requests too.
+    // Since Windows Vista, `IoCallDriver` can also send power requests.
     ("PoCallDriver", DISPATCH, Routine::of(call_driver)),
     ("PoStartNextPowerIrp", DISPATCH, Routine::of(start_next_request)),
     ("PoSetPowerState", DISPATCH, Routine::of(set_state)),
@@ -133,7 +133,7 @@ fn finish(context: &Context) {
     if !wait_until(context, None, is_over) {
         context.stop(
             Rule::RequestNotCompleted,
-            "a driver keeps a power request of PoRequestPowerIrp, and no remaining work \
+            "a driver leaves a power request from PoRequestPowerIrp pending, and no remaining work \
              completes it"
                 .to_owned(),
         );

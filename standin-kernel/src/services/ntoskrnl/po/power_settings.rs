@@ -11,7 +11,7 @@ use crate::{
     services::ntoskrnl::context::{Context, Entries},
 };
 
-/// The exports. Their pages require `PASSIVE_LEVEL`, at which the callbacks run.
+/// The exports. Their documentation requires `PASSIVE_LEVEL`, at which the callbacks run.
 pub const ENTRIES: Entries = &[
     ("PoRegisterPowerSettingCallback", Irql::APC_LEVEL, Routine::of(register)),
     ("PoUnregisterPowerSettingCallback", Irql::APC_LEVEL, Routine::of(unregister)),
@@ -30,7 +30,7 @@ const NUMBERS: [(&str, u32); 7] = [
     ("98a7f580-01f7-48aa-9c0f-44352c29e5c0", 0),
 ];
 
-/// `GUID_POWERSCHEME_PERSONALITY`, and its value, which is the balanced scheme.
+/// `GUID_POWERSCHEME_PERSONALITY`, and its value: the balanced scheme.
 const PERSONALITY: (&str, &str) =
     ("245d8541-3943-4422-b025-13a784f679b7", "381b4222-f694-41f0-9685-ff5bb260df2e");
 
@@ -52,7 +52,7 @@ struct Registration {
     _memory: Block,
 }
 
-/// Returns the bytes of a GUID that this module names.
+/// Returns the bytes of a GUID in this module.
 fn bytes(text: &str) -> [u8; 16] {
     text.parse::<Guid>().unwrap_or(Guid::NULL).to_bytes()
 }

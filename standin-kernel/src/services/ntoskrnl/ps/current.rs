@@ -1,4 +1,4 @@
-//! Thread and process objects: the current ones, their ids and times.
+//! The current thread and process objects, their ids and times.
 
 use super::processes::known;
 use crate::{
@@ -63,14 +63,14 @@ fn create_time(context: &Context, thread: u64) -> i64 {
     context.clock().file_time(created)
 }
 
-/// Stores the top-level IRP of the current thread, with which file systems detect recursion.
+/// Stores the top-level IRP of the current thread. File systems use it to detect recursion.
 fn set_top_level_irp(context: &Context, irp: u64) {
     with_current(context, |object| object.top_level_irp = irp);
 }
 
 fn ps_get_current_process_id(context: &Context) -> u64 {
     let process = context.identity().process;
-    // From now on, the driver may look up the process.
+    // From now on, the driver can look up the process.
     process_object(context.ntoskrnl(), process);
     u64::from(process)
 }

@@ -61,7 +61,8 @@ fn set_process_routine_ex(context: &Context, routine: u64, remove: bool) -> NtRe
     change_process_routine(context, routine, Form::Extended, remove)
 }
 
-/// `PsCreateProcessNotifySubsystems`, which covers processes of all subsystems, is the only type.
+/// Registers or removes a process routine. The only type is `PsCreateProcessNotifySubsystems`,
+/// which covers processes of all subsystems.
 fn set_process_routine_ex2(context: &Context, kind: u32, routine: u64, remove: bool) -> NtResult {
     if kind != 0 {
         return Err(NtStatus::INVALID_PARAMETER);

@@ -33,7 +33,8 @@ pub const ENTRIES: Entries = &[
     ("ZwQueryInformationProcess", PASSIVE, Routine::of(query)),
 ];
 
-/// Opens a handle to the process that a client id, or a thread in it, identifies.
+/// Opens a handle to the process that a client id identifies, directly or by a thread in the
+/// process.
 fn open(
     context: &Context,
     handle: At<u64>,
@@ -140,7 +141,7 @@ fn basic(context: &Context, object: u64, _to: u64) -> Vec<u8> {
     value.as_bytes().to_vec()
 }
 
-/// Returns a counted string with the name of a process's image, in the form that file systems use.
+/// Returns a counted string with the path of a process's image, in the form that file systems use.
 fn image_name(context: &Context, object: u64, to: u64) -> Vec<u8> {
     const STRING: usize = size_of::<UnicodeString>();
     let text = text_bytes(&image_path(context, known(context, object).0));

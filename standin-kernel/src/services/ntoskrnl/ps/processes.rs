@@ -1,8 +1,8 @@
-//! Processes as drivers see them. They are found by id or by request, and threads attach to them.
+//! Processes, as seen by drivers. They are found by id or by request, and threads attach to them.
 //!
-//! A process is known once a driver has run in it or has seen its id, or once a test has started it. All
-//! processes share this program's address space, so a thread that attaches to a process sees the same
-//! memory.
+//! A process is known once a driver has run in it or has read its id, or once a test has started
+//! it. All processes share this program's address space, so a thread that attaches to a process
+//! sees the same memory.
 
 use zerocopy::FromZeros;
 
@@ -74,14 +74,14 @@ const INVALID_CID: NtStatus = NtStatus::from_bits(0xC000_000B);
 /// Finds a thread by its id, and adds a reference to it.
 fn lookup_thread(context: &Context, id: u64, to: At<u64>) -> NtResult {
     let found = u32::try_from(id).ok().and_then(|id| thread_by_id(context, id));
-    // The documented status for this case is that of Windows XP.
+    // The documentation's status for this case is from Windows XP.
     let object = found.ok_or(INVALID_CID)?;
     handles::reference(context, object);
     to.write(context, object);
     Ok(())
 }
 
-/// Returns the id and start time of a process. Bugchecks if the address is not that of a process object.
+/// Returns the id and start time of a process. Bugchecks if no process object is at the address.
 pub fn known(context: &Context, object: u64) -> (u32, i64) {
     process_of(context, object)
         .unwrap_or_else(|| context.stop_for_wrong(object, "a process object"))
@@ -97,7 +97,8 @@ fn exit_status(context: &Context, process: u64) -> NtStatus {
     process_end(context, id, None).unwrap_or(NtStatus::PENDING)
 }
 
-/// Returns the exit time of the current process, which is 0 because a thread of it is running.
+/// Returns the exit time of the current process. It is 0, because a thread of the process is
+/// running.
 const fn exit_time(_context: &Context) -> u64 {
     0
 }
@@ -126,13 +127,14 @@ fn requestor(context: &Context, irp: u64) -> u64 {
 fn requestor_id(context: &Context, irp: u64) -> u32 {
     let process = of_request(context, irp);
     if let Some(id) = process {
-        // From now on, the driver may look up the process.
+        // From now on, the driver can look up the process.
         process_object(context.ntoskrnl(), id);
     }
     process.unwrap_or(0)
 }
 
-/// Returns the session of a process: the services session for the system, or else the console session.
+/// Returns the session of a process: the services session for the system process, and the console
+/// session for other processes.
 pub const fn session_of(process: u32) -> u32 {
     const CONSOLE: u32 = 1;
     if process == Identity::SYSTEM.process { 0 } else { CONSOLE }
@@ -145,7 +147,7 @@ fn requestor_session(context: &Context, irp: u64, to: At<u32>) -> NtResult {
     session.map(drop).ok_or(NtStatus::UNSUCCESSFUL)
 }
 
-/// Returns whether a request is from a 32-bit process, which do not exist here.
+/// Returns whether a request is from a 32-bit process. The stand-in kernel has no such processes.
 const fn is_32_bit(_context: &Context, _irp: u64) -> bool {
     false
 }
@@ -165,8 +167,8 @@ fn unstack_detach(context: &Context, state: At<ApcState>) {
     apcs::deliver(context);
 }
 
-/// Returns the path of a process's image, in the form that file systems use. System processes have none,
-/// and a process that a test started without a path is `client.exe`.
+/// Returns the path of a process's image, in the form that file systems use. System processes have
+/// no path, and the image of a process that a test started without a path is `client.exe`.
 pub fn image_path(context: &Context, process: u32) -> String {
     const VOLUME: &str = r"\Device\HarddiskVolume1";
     if [Identity::IDLE.process, Identity::SYSTEM.process].contains(&process) {
@@ -221,7 +223,8 @@ fn image_file_name(context: &Context, process: u64) -> u64 {
     at
 }
 
-/// Attaches the thread to a process, unless it is already in it. It must not be attached to another.
+/// Attaches the thread to a process, unless the thread is already in that process. The thread must
+/// not be attached to another process.
 fn attach_once(context: &Context, process: u64) {
     known(context, process);
     if current_process(context) == process {
@@ -246,7 +249,7 @@ fn detach_once(context: &Context) {
 /// The exit status of a process that a test ends.
 pub const EXIT_STATUS: NtStatus = NtStatus::SUCCESS;
 
-/// Records that a process has ended, which ends waits for it.
+/// Records that a process has ended. Waits for the process then end.
 pub fn end(context: &Context, process: u32) {
     let object = process_object(context.ntoskrnl(), process);
     process_end(context, process, Some(EXIT_STATUS));

@@ -57,7 +57,8 @@ fn create_thread(
     client: u64,
     routine: [u64; 2],
 ) -> NtResult {
-    // A process other than the system process requires a handle, which no driver has here.
+    // A process other than the system process requires a handle. In the stand-in kernel, no driver
+    // has such a handle.
     if process != 0 && process != handles::CURRENT_PROCESS {
         return Err(NtStatus::INVALID_HANDLE);
     }

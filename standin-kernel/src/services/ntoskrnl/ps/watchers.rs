@@ -1,8 +1,8 @@
 //! Routines that watch the system: processes, threads, images, the registry, and handles of processes
 //! and threads.
 //!
-//! When a test starts and ends processes (`Kernel::start_process`), the routines for processes, threads
-//! and images are called. The others can be registered, but are never called.
+//! When a test starts and ends processes (`Kernel::start_process`), the routines for processes,
+//! threads and images are called. Other routines can be registered, but are never called.
 
 use zerocopy::FromZeros;
 
@@ -96,8 +96,9 @@ fn routines<T: Clone>(context: &Context, of: fn(&Watchers) -> &Vec<T>) -> Vec<T>
     of(state.get::<Watchers>()).clone()
 }
 
-/// Notifies drivers that a process starts, on a thread of its parent. Returns the status with which the
-/// last routine refused it, if any. The other routines are then notified that it has ended.
+/// Notifies drivers that a process starts, on a thread of its parent. Returns the status with which
+/// the last routine refused the process, if any. The other routines are then notified that the
+/// process has ended.
 pub fn start_process(context: &Context, process: &NewProcess) -> NtStatus {
     const NAME_IS_EXACT: u32 = 1;
     /// `IO_TYPE_FILE`.

@@ -53,7 +53,7 @@ impl Bits {
         context.write_bytes(self.at, &self.bytes);
     }
 
-    /// Stores the bytes of a range of bits. Other threads can change other bytes.
+    /// Stores the bytes that contain a range of bits. Other threads can change other bytes.
     fn write_some(&self, context: &Context, start: u32, end: u32) {
         let (first, after) = (start / 8, end.div_ceil(8));
         if let Some(bytes) = self.bytes.get(first as usize..after as usize) {
@@ -83,14 +83,15 @@ impl Bits {
         (end <= self.length).then_some(end)
     }
 
-    /// Returns the start and length of the first run of bits with a value, at or after `from`.
+    /// Returns the start and length of the first run of set or clear bits at or after `from`.
     fn run(&self, from: u32, is_set: bool) -> Option<(u32, u32)> {
         let start = (from..self.length).find(|bit| self.get(*bit) == is_set)?;
         let end = (start..self.length).find(|bit| self.get(*bit) != is_set);
         Some((start, end.unwrap_or(self.length) - start))
     }
 
-    /// Returns the first position from `from` to `below` at which `count` bits with a value start.
+    /// Returns the first position, from `from` to `below`, at which `count` set or clear bits
+    /// start.
     fn place(&self, from: u32, below: u32, count: u32, is_set: bool) -> Option<u32> {
         let mut at = from;
         while let Some((start, length)) = self.run(at, is_set) {
@@ -114,7 +115,7 @@ fn initialize(context: &Context, bitmap: At<Bitmap>, buffer: u64, size: u32) {
 fn must_have(context: &Context, bits: &Bits, start: u32, count: u32) -> u32 {
     bits.end(start, count).unwrap_or_else(|| {
         context.stop_for_misuse(&format!(
-            "for {count} bits from bit {start}, of a bitmap with {} bits",
+            "for {count} bits from bit {start} of a bitmap with {} bits",
             bits.length
         ))
     })
@@ -146,7 +147,8 @@ fn test(context: &Context, bitmap: At<Bitmap>, bit: u32) -> bool {
     bits.get(bit)
 }
 
-/// Returns whether all bits in a range have a value. `false` if the range is empty or too large.
+/// Returns whether all bits in a range are set or, if `SET` is not set, clear. Returns `false` if
+/// the range is empty or exceeds the bitmap.
 fn are<const SET: bool>(context: &Context, bitmap: At<Bitmap>, start: u32, count: u32) -> bool {
     let bits = Bits::read(context, bitmap);
     let end = bits.end(start, count).filter(|_| count > 0);
@@ -158,7 +160,8 @@ fn count<const SET: bool>(context: &Context, bitmap: At<Bitmap>) -> u32 {
     (0..bits.length).map(|bit| u32::from(bits.get(bit) == SET)).sum()
 }
 
-/// Returns the start of a run of bits with a value: from a hint on, then from the bitmap's start.
+/// Returns the start of a run of set or clear bits: the first run after a hint or, if there is
+/// none, after the bitmap's start.
 fn search<const SET: bool>(bits: &Bits, count: u32, hint: u32) -> Option<u32> {
     let hint = if hint < bits.length { hint } else { 0 };
     if count == 0 {

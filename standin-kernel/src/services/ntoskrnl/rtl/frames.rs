@@ -14,8 +14,8 @@ pub const ENTRIES: Entries = &[
     ("RtlPcToFileHeader", HIGH, Routine::of(image_of)),
 ];
 
-/// Returns the return addresses on the call stack of the caller, innermost first. The kernel's own
-/// functions have no addresses here, and are omitted.
+/// Returns the return addresses on the call stack of the caller, innermost first. The stand-in
+/// kernel's own functions are omitted.
 fn addresses(context: &Context) -> impl Iterator<Item = u64> {
     context.backtrace().into_iter().filter_map(|step| match step {
         Step::Code(frame) => Some(frame.address),
@@ -32,8 +32,8 @@ fn store(context: &Context, to: u64, all: impl Iterator<Item = u64>, count: usiz
     stored
 }
 
-/// Stores return addresses after skipping `skip` of them, and a hash that is their sum. Returns the
-/// number of addresses. If `count` is 0, stores nothing.
+/// Stores return addresses after skipping the first `skip`, and a hash that is their sum. Returns
+/// the number of stored addresses. If `count` is 0, stores nothing.
 fn capture(context: &Context, skip: u32, count: u32, to: u64, hash: At<u32>) -> u16 {
     if count == 0 {
         return 0;
@@ -44,15 +44,15 @@ fn capture(context: &Context, skip: u32, count: u32, to: u64, hash: At<u32>) -> 
     u16::try_from(stored.len()).unwrap_or(u16::MAX)
 }
 
-/// Stores the base address of the image that contains an address, or null. Returns it.
+/// Stores and returns the base address of the image that contains an address, or null.
 fn image_of(context: &Context, address: u64, base: At<u64>) -> u64 {
     let found = context.environment().images.base_of(address).unwrap_or(0);
     base.write(context, found);
     found
 }
 
-/// Stores return addresses as [`capture`] does. Returns the number of addresses that were walked,
-/// including those that the flags skip. There are no user-mode frames.
+/// Stores return addresses. Returns the number of addresses that were walked, including addresses
+/// that the flags skip. There are no user-mode frames. See [`capture`].
 fn walk(context: &Context, to: u64, count: u32, flags: u32) -> u32 {
     /// `RTL_WALK_USER_MODE_STACK`.
     const USER_MODE: u32 = 1;

@@ -19,8 +19,8 @@ pub const ENTRIES: Entries = &[
     ("RtlFindMostSignificantBit", HIGH, Routine::of(most_significant_bit)),
 ];
 
-/// Returns the number of equal bytes at the start. After the first difference, reads at most the rest of
-/// its page.
+/// Returns the number of equal bytes at the start. After the first difference, reads at most up to
+/// the end of the page.
 fn compare_memory(context: &Context, one: u64, other: u64, length: u64) -> u64 {
     equal_from_start(&[one, other], length, |at, step| {
         let [one, other] = [one, other].map(|start| context.bytes(start.wrapping_add(at), step));
@@ -29,9 +29,9 @@ fn compare_memory(context: &Context, one: u64, other: u64, length: u64) -> u64 {
     })
 }
 
-/// Adds up the results of `equal` for successive steps of memory, up to the first that is not entirely
-/// equal. `equal` receives a step's offset and length. No step crosses a page boundary of any of
-/// `starts`.
+/// Adds up the results of `equal` for successive steps of memory, up to the first step that is not
+/// entirely equal. `equal` receives a step's offset and length. No step crosses a page boundary of
+/// any of `starts`.
 fn equal_from_start(starts: &[u64], length: u64, equal: impl Fn(u64, u64) -> u64) -> u64 {
     const PAGE_SIZE: u64 = PAGE as u64;
     let mut at = 0;
@@ -80,7 +80,7 @@ fn zero_memory(context: &Context, to: u64, length: u64) {
     fill_memory(context, to, length, 0);
 }
 
-/// Returns a bit's index as a `CCHAR`, or -1 if there is no bit.
+/// Converts a bit's index to a `CCHAR`, or returns -1 if there is no bit.
 fn bit(number: Option<u32>) -> i8 {
     number.and_then(|number| i8::try_from(number).ok()).unwrap_or(-1)
 }

@@ -17,7 +17,7 @@ const PASSIVE: Irql = Irql::PASSIVE_LEVEL;
 
 pub const ENTRIES: Entries = &[
     ("RtlQueryRegistryValues", PASSIVE, Routine::of(query)),
-    // Newer headers call this routine instead, if the system provides it.
+    // If the system provides it, newer headers call this routine instead.
     ("RtlQueryRegistryValuesEx", PASSIVE, Routine::of(query)),
     ("RtlWriteRegistryValue", PASSIVE, Routine::of(write)),
     ("RtlDeleteRegistryValue", PASSIVE, Routine::of(delete)),
@@ -27,11 +27,11 @@ pub const ENTRIES: Entries = &[
 
 /// `RTL_REGISTRY_HANDLE`: the path is a handle.
 const HANDLE: u32 = 0x4000_0000;
-/// `RTL_REGISTRY_OPTIONAL`, which does not affect the status.
+/// `RTL_REGISTRY_OPTIONAL`. It does not affect the status.
 const OPTIONAL: u32 = 0x8000_0000;
 
-/// The keys to which paths are relative, indexed by `RTL_REGISTRY_*`. The first means an absolute
-/// path, and the last is the key of a system process's user.
+/// The keys to which paths are relative, indexed by `RTL_REGISTRY_*`. The first entry is for
+/// absolute paths, and the last is the key of a system process's user.
 const KEYS: [&str; 6] = [
     "",
     r"\Registry\Machine\System\CurrentControlSet\Services",

@@ -1,5 +1,5 @@
-//! One-time initialization (`RTL_RUN_ONCE`): by one thread while others wait, or by several threads of
-//! which the first to finish wins.
+//! One-time initialization (`RTL_RUN_ONCE`): by one thread while other threads wait, or by several
+//! threads, of which the first to finish provides the context.
 
 use crate::{
     execution::{
@@ -28,7 +28,8 @@ const ASYNC: u32 = 2;
 const FAILED: u32 = 4;
 
 /// The states in the lowest bits of the word (`RTL_RUN_ONCE_CTX_RESERVED_BITS`): one thread is
-/// initializing, initialization is done and the other bits are its context, or several threads are.
+/// initializing; initialization is complete, and the other bits are its context; or several threads
+/// are initializing.
 const STATE: u64 = 3;
 const ALONE: u64 = 1;
 const DONE: u64 = 2;
@@ -90,7 +91,7 @@ fn begin(context: &Context, once: u64, flags: u32, result: At<u64>) -> NtResult<
         }
         _ => context.stop_call(
             Rule::Deadlock,
-            "and waits forever for an initialization that never completes",
+            "and would wait forever for an initialization that never completes",
         ),
     }
 }
@@ -149,9 +150,10 @@ fn execute_in_region(
     }
     let value = if result.0 == 0 { 0 } else { result.read(context) };
     if value & STATE != 0 {
-        // The initialization would never complete, and each later caller would wait for it.
+        // With this context, the initialization would never complete, and each later caller would
+        // wait for it.
         context.stop_for_misuse(&format!(
-            "for {}, which returned the context 0x{value:016X}; the lowest 2 bits of a context are 0",
+            "for {}, which returned the context 0x{value:016X}; its lowest 2 bits must be 0",
             context.environment().images.function(routine)
         ));
     }

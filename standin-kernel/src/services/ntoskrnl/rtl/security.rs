@@ -129,7 +129,7 @@ fn is_valid_descriptor(context: &Context, at: u64) -> bool {
     found.is_some_and(|one| parts(context, &one).is_some())
 }
 
-/// The sizes of both descriptor forms without their parts.
+/// The sizes of both descriptor forms, excluding the parts.
 const ABSOLUTE: usize = 40;
 
 /// Returns the total size of the parts, each padded to four bytes.

@@ -24,7 +24,7 @@ pub const ENTRIES: Entries = &[
 /// `STATUS_INVALID_SID`.
 const INVALID_SID: NtStatus = NtStatus::from_bits(0xC000_0078);
 
-/// Formats a security identifier as text such as `S-1-5-18`.
+/// Formats a security identifier as a string such as `S-1-5-18`.
 fn sid_to_text(context: &Context, to: u64, sid: u64, allocate: bool) -> NtResult {
     /// The largest authority that is formatted in decimal.
     const DECIMAL: u64 = 0xFFFF_FFFF;
@@ -63,7 +63,7 @@ fn map_generic(context: &Context, mask: At<u32>, mapping: u64) {
 /// The maximum number of sub-authorities in a security identifier.
 const MAX_SUB_AUTHORITIES: u8 = 15;
 
-/// Returns the size of a security identifier with the given number of sub-authorities.
+/// Returns the size of a security identifier with this number of sub-authorities.
 const fn length_required(_context: &Context, count: u32) -> u32 {
     count.wrapping_mul(4).wrapping_add(8)
 }

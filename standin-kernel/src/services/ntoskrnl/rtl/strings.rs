@@ -78,7 +78,7 @@ const fn step<const WIDE: bool>() -> u16 {
 
 /// Returns the characters of a zero-terminated string.
 pub fn terminated<const WIDE: bool>(context: &Context, address: u64) -> Vec<u16> {
-    /// Exceeds the maximum length of a counted string.
+    /// A number that exceeds the maximum length of a counted string.
     const LIMIT: usize = 0x1_0000;
     let units = if WIDE {
         wide_string(address, LIMIT)
@@ -116,8 +116,8 @@ fn init_checked<const WIDE: bool>(context: &Context, to: u64, source: u64) -> Nt
     if init_at_most::<WIDE>(context, to, source, false) { Ok(()) } else { Err(NAME_TOO_LONG) }
 }
 
-/// Initializes a counted string from a terminated one. Returns `false` if it does not fit, unless it
-/// may be truncated.
+/// Initializes a counted string from a terminated string. If the string does not fit, returns
+/// `false` unless `cut` allows truncation.
 fn init_at_most<const WIDE: bool>(context: &Context, to: u64, source: u64, cut: bool) -> bool {
     let step = step::<WIDE>();
     let longest = u16::MAX / step - 1;
@@ -142,7 +142,7 @@ fn copy<const WIDE: bool>(context: &Context, destination: u64, source: u64) {
     let room = usize::from(to.maximum_length);
     bytes.truncate(room);
     to.length = u16::try_from(bytes.len()).unwrap_or(u16::MAX);
-    // A terminator, if it fits.
+    // A terminator is stored if it fits.
     let end = usize::from(step::<WIDE>());
     if WIDE && bytes.len() + end <= room {
         bytes.extend([0, 0]);
@@ -193,7 +193,8 @@ fn compare<const WIDE: bool>(context: &Context, one: u64, other: u64, ignore_cas
     difference(&one, &other)
 }
 
-/// Returns the difference between the first differing characters, or else between the lengths.
+/// Returns the difference between the first differing characters or, if there are none, between the
+/// lengths.
 pub fn difference(one: &[u16], other: &[u16]) -> i32 {
     let different = one.iter().zip(other).find(|(one, other)| one != other);
     if let Some((one, other)) = different {
@@ -220,8 +221,8 @@ pub fn suffix(context: &Context, end: u64, whole: u64, ignore_case: bool) -> boo
     whole.ends_with(&end)
 }
 
-/// Stores characters in a string's buffer, or in a new one. The buffer is terminated if it is new or if
-/// `terminates` is set, in which case the terminator must fit.
+/// Stores characters in a string's buffer, or in a new buffer. The characters are terminated if the
+/// buffer is new or if `terminates` is set; in both cases, the terminator must fit.
 pub fn store<const WIDE: bool>(
     context: &Context,
     to: u64,
@@ -352,7 +353,7 @@ fn ansi_size(context: &Context, string: u64) -> u32 {
     u32::from(string.length) / 2 + 1
 }
 
-/// Frees a string's buffer, which one of these routines allocated, and empties the string.
+/// Frees a string's buffer, which one of these routines has allocated, and empties the string.
 fn free(context: &Context, string: u64) {
     let value: UnicodeString = context.read(string);
     if value.buffer == 0 {
@@ -392,7 +393,7 @@ fn hash(
     algorithm: u32,
     value: At<u32>,
 ) -> NtResult {
-    /// `HASH_STRING_ALGORITHM_X65599`, which is also the default.
+    /// `HASH_STRING_ALGORITHM_X65599`, which is also the default algorithm.
     const X65599: u32 = 1;
     if algorithm > X65599 || string == 0 || value.0 == 0 {
         return Err(NtStatus::INVALID_PARAMETER);
@@ -434,7 +435,7 @@ fn from_int64(context: &Context, value: u64, base: u32, to: u64) -> NtResult {
         _ => return Err(NtStatus::INVALID_PARAMETER),
     };
     let units: Vec<u16> = text.encode_utf16().collect();
-    // The terminator must fit too.
+    // The terminator must also fit.
     store::<true>(context, to, &units, false, true)
 }
 
@@ -446,7 +447,7 @@ fn to_integer(context: &Context, string: u64, base: u32, value: At<u32>) -> NtRe
 }
 
 /// Parses a number with an optional sign and, for base 0, an optional `0b`, `0o` or `0x` prefix.
-/// Ignores anything after the digits. Returns `None` for an invalid base.
+/// Ignores characters after the digits. Returns `None` for an invalid base.
 pub fn number_in(text: &str, base: u32) -> Option<u32> {
     let text = text.trim_start_matches(|character| character <= ' ');
     let (is_negative, rest) = match text.as_bytes().first() {

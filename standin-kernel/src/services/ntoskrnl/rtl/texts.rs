@@ -1,4 +1,4 @@
-//! Texts that are not counted strings: sizes, comparison, parsing, and conversion.
+//! Strings that are not counted strings: sizes, comparison, parsing, and conversion.
 
 use super::strings::{difference, number_in, store, terminated};
 use crate::{
@@ -24,7 +24,7 @@ pub const ENTRIES: Entries = &[
     ("RtlCreateUnicodeString", APC, Routine::of(create)),
 ];
 
-/// Stores the size of a text in the ANSI code page, in which each character takes one byte.
+/// Stores the size of a string in the ANSI code page, in which each character is one byte long.
 fn size_as_bytes(context: &Context, to: At<u32>, _text: u64, length: u32) -> NtStatus {
     to.write(context, length / 2);
     NtStatus::SUCCESS
@@ -35,7 +35,7 @@ fn size_as_units(context: &Context, to: At<u32>, _text: u64, length: u32) -> NtS
     NtStatus::SUCCESS
 }
 
-/// Compares two texts, given their numbers of characters.
+/// Compares two strings, given their numbers of characters.
 fn compare(
     context: &Context,
     one: u64,
@@ -51,7 +51,7 @@ fn compare(
     difference(&one, &other)
 }
 
-/// Parses the number at the start of a zero-terminated text.
+/// Parses the number at the start of a zero-terminated string.
 fn to_integer(context: &Context, text: u64, base: u32, value: At<u32>) -> NtResult {
     let text = String::from_utf16_lossy(&terminated::<false>(context, text));
     let number = number_in(&text, base).ok_or(NtStatus::INVALID_PARAMETER)?;
@@ -59,7 +59,7 @@ fn to_integer(context: &Context, text: u64, base: u32, value: At<u32>) -> NtResu
     Ok(())
 }
 
-/// Creates a counted string with its own buffer from a zero-terminated text. Returns whether it
+/// Creates a counted string with its own buffer from a zero-terminated string. Returns whether this
 /// succeeded.
 fn create(context: &Context, to: u64, text: u64) -> bool {
     let units = terminated::<true>(context, text);

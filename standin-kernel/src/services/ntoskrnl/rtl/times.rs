@@ -26,7 +26,8 @@ const YEAR_1980: i64 = 11_960_006_400;
 /// A second in units of 100 ns.
 const SECOND: i64 = 10_000_000;
 
-/// Stores the whole seconds between a year's start and a time. Returns whether they fit in 32 bits.
+/// Stores the number of whole seconds between a year's start and a time. Returns whether the number
+/// fits in 32 bits.
 fn to_seconds<const START: i64>(context: &Context, time: At<i64>, seconds: At<u32>) -> bool {
     let elapsed = u32::try_from(time.read(context).div_euclid(SECOND) - START);
     if let Ok(elapsed) = elapsed {

@@ -29,8 +29,8 @@ const SOME_NOT_MAPPED: NtStatus = NtStatus::from_bits(0x0000_0107);
 const INVALID_SOURCE: NtStatus = NtStatus::from_bits(0xC000_00F2);
 const INVALID_LENGTH: NtStatus = NtStatus::from_bits(0xC000_00F3);
 
-/// Decodes UTF-8 to UTF-16 characters. Returns whether all of it is valid. Each maximal invalid part
-/// becomes one replacement character.
+/// Decodes UTF-8 to UTF-16 characters. Returns whether all bytes are valid. Each maximal invalid
+/// part becomes one replacement character.
 fn decode(bytes: &[u8]) -> (Vec<Vec<u16>>, bool) {
     let mut is_valid = true;
     let mut units = Vec::new();
@@ -45,7 +45,7 @@ fn decode(bytes: &[u8]) -> (Vec<Vec<u16>>, bool) {
     (units, is_valid)
 }
 
-/// Encodes UTF-16 as UTF-8 characters. Returns whether all of it is valid.
+/// Encodes UTF-16 as UTF-8 characters. Returns whether all units are valid.
 fn encode(units: &[u16]) -> (Vec<Vec<u8>>, bool) {
     let mut is_valid = true;
     let characters = char::decode_utf16(units.iter().copied()).map(|one| {
@@ -57,7 +57,8 @@ fn encode(units: &[u16]) -> (Vec<Vec<u8>>, bool) {
     (characters, is_valid)
 }
 
-/// Stores as many whole characters as fit, and the number of bytes. Without a destination, only counts.
+/// Stores as many whole characters as fit, and the number of bytes. If there is no destination,
+/// only counts.
 fn store(
     context: &Context,
     to: u64,

@@ -58,7 +58,7 @@ fn get_version(context: &Context, information: u64) -> NtResult {
     Ok(())
 }
 
-/// Stores the version. Returns whether the kernel is a checked build, which it is not.
+/// Stores the version. Returns whether the kernel is a checked build, which is always false.
 fn ps_get_version(
     context: &Context,
     major: At<u32>,
@@ -80,7 +80,7 @@ const fn is_version_available(_context: &Context, version: u32) -> bool {
     version <= DDI_VERSION
 }
 
-/// Returns whether a service pack of the system's own version is installed. None ever is.
+/// Returns whether a service pack for the system's own version is installed, which is always false.
 const fn is_service_pack_installed(_context: &Context, version: u32) -> bool {
     let is_own = version & 0xFFFF_0000 == DDI_VERSION & 0xFFFF_0000;
     is_own && version & 0xFF00 == 0

@@ -16,7 +16,7 @@ pub const ENTRIES: Entries = &[
 /// `STATUS_REVISION_MISMATCH`.
 const MISMATCH: NtStatus = NtStatus::from_bits(0xC000_0059);
 
-/// The parts of a version, as bits of a type mask. Bit n has a three-bit condition at 3n.
+/// The parts of a version, as bits of a type mask. The three-bit condition for bit n is at bit 3n.
 const MINOR_VERSION: u32 = 0x1;
 
 const MAJOR_VERSION: u32 = 0x2;
@@ -37,7 +37,7 @@ const LESS_EQUAL: u8 = 5;
 const AND: u8 = 6;
 const OR: u8 = 7;
 
-/// Adds a condition for the highest part in a type mask to a mask of conditions.
+/// Adds a condition, for the highest part in a type mask, to a mask of conditions.
 const fn set_condition(_context: &Context, mask: u64, kind: u32, condition: u8) -> u64 {
     let kind = kind & 0xFF;
     let condition = condition & 7;
@@ -65,8 +65,8 @@ const fn holds(condition: u8, ours: u32, wanted: u32) -> bool {
     }
 }
 
-/// Compares versions. Later parts count only if the earlier parts are equal. An ordering condition on
-/// the first part applies to all parts; equality conditions apply individually.
+/// Compares versions. Later parts count only if the earlier parts are equal. An ordering condition
+/// on the first part applies to all parts; equality conditions apply to individual parts.
 fn version_holds(conditions: &[(u8, u32, u32)]) -> bool {
     let mut order = EQUAL;
     for (number, (condition, ours, wanted)) in conditions.iter().enumerate() {

@@ -1,6 +1,7 @@
 //! Access checks: the caller's security context, and access control lists.
 //!
-//! The system is an administrator. A test's process belongs to a local user who is not.
+//! The system is an administrator. A test's process belongs to a local user who is not an
+//! administrator.
 
 use super::security_descriptors::{DACL, DACL_PRESENT, OWNER, descriptor, parts};
 use crate::{
@@ -33,7 +34,7 @@ pub const ENTRIES: Entries = &[
 const MAXIMUM_ALLOWED: u32 = 0x0200_0000;
 const READ_CONTROL: u32 = 0x0002_0000;
 const WRITE_DAC: u32 = 0x0004_0000;
-/// The right that holders of `SeTakeOwnershipPrivilege`, such as the system, have.
+/// The right that the holders of `SeTakeOwnershipPrivilege` have, such as the system.
 const WRITE_OWNER: u32 = 0x0008_0000;
 const ACCESS_SYSTEM_SECURITY: u32 = 0x0100_0000;
 
@@ -57,7 +58,7 @@ fn release(context: &Context, at: u64) {
     context.write(at, &[0_u64; 4]);
 }
 
-/// Returns the security identifier of a process's user: the system, or a user of the machine.
+/// Returns the security identifier of a process's user: the system's, or a local user's.
 pub fn user_of(process: u32) -> Vec<u8> {
     let is_system = process == Identity::SYSTEM.process;
     well_known::identifier(5, if is_system { &[18] } else { &[21, 1, 2, 3, 1001] })
@@ -69,14 +70,15 @@ pub fn groups_of(process: u32) -> Vec<(Vec<u8>, u32)> {
     const MANDATORY: u32 = 7;
     /// As above, but with `SE_GROUP_OWNER` instead of `SE_GROUP_MANDATORY`.
     const OWNER: u32 = 0xE;
-    // Administrators; or users, and interactive.
+    // The system belongs to the administrators; a user belongs to the users and to the interactive
+    // users.
     let own: &[(&[u32], u32)] = if process == Identity::SYSTEM.process {
         &[(&[32, 544], OWNER)]
     } else {
         &[(&[32, 545], MANDATORY), (&[4], MANDATORY)]
     };
     let own = own.iter().map(|(parts, attributes)| (well_known::identifier(5, parts), *attributes));
-    // Everyone, authenticated users, and local.
+    // All processes belong to everyone, the authenticated users, and the local users.
     let all = [(1, 0), (5, 11), (2, 0)];
     let all = all.map(|(authority, part)| (well_known::identifier(authority, &[part]), MANDATORY));
     own.chain(all).collect()
@@ -130,7 +132,8 @@ fn mapped(mask: u32, mapping: [u32; 4]) -> u32 {
     specific
 }
 
-/// Returns the wanted rights that a list grants, evaluated in order. No list grants all rights.
+/// Returns the rights among `wanted` that an access control list grants. Its entries are evaluated
+/// in order. If there is no list, all rights are granted.
 fn granted(list: Option<&[u8]>, wanted: u32, owner: bool, all: &[Vec<u8>], map: [u32; 4]) -> u32 {
     let mut allowed = if owner { READ_CONTROL | WRITE_DAC } else { 0 };
     let mut denied = 0;
@@ -142,7 +145,7 @@ fn granted(list: Option<&[u8]>, wanted: u32, owner: bool, all: &[Vec<u8>], map: 
         };
     };
     for entry in entries(list) {
-        // Other kinds of entries have further data after the identifier.
+        // Other kinds of entries contain additional data after the identifier.
         if !all.iter().any(|one| entry.sid.starts_with(one)) {
             continue;
         }

@@ -15,7 +15,7 @@ use crate::{
 
 const PASSIVE: Irql = Irql::PASSIVE_LEVEL;
 
-/// The tag of captured descriptors: `SeSd`.
+/// The pool tag of captured descriptors.
 const TAG: Tag = Tag(u32::from_le_bytes(*b"SeSd"));
 
 pub const ENTRIES: Entries = &[
@@ -23,7 +23,7 @@ pub const ENTRIES: Entries = &[
     ("SeReleaseSecurityDescriptor", PASSIVE, Routine::of(release_captured)),
 ];
 
-/// Copies a descriptor, unless it belongs to the kernel and no copy is forced.
+/// Copies a descriptor, unless it belongs to the kernel and a copy is not forced.
 fn capture(
     context: &Context,
     at: u64,

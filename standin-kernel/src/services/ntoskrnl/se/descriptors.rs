@@ -10,7 +10,7 @@ use crate::services::ntoskrnl::{context::Context, well_known};
 /// The parts that `SECURITY_INFORMATION` selects: the bit, and the part's index.
 pub const SELECTED: [(u32, usize); 4] = [(1, OWNER), (2, GROUP), (4, DACL), (8, SACL)];
 
-/// A stored descriptor: the control bits that state which lists are present, and the parts.
+/// A stored descriptor: the parts, and the control bits for the lists that are present.
 #[derive(Clone)]
 pub struct Kept {
     pub control: u16,
@@ -18,8 +18,8 @@ pub struct Kept {
 }
 
 impl Kept {
-    /// Returns a device's default descriptor: the system and administrators have all rights, and others
-    /// may read and write.
+    /// Returns a device's default descriptor: the system and administrators have all rights, and
+    /// other users can read and write.
     fn default_of_objects() -> Self {
         /// `FILE_ALL_ACCESS`, and the rights to read, write and execute.
         const ALL: u32 = 0x001F_01FF;
@@ -61,7 +61,7 @@ impl Kept {
     }
 }
 
-/// Returns the control bit that states that a list is present.
+/// Returns the control bit that is set if a list is present.
 pub const fn present(part: usize) -> u16 {
     match part {
         DACL => DACL_PRESENT,
@@ -85,7 +85,7 @@ pub fn keep(context: &Context, object: u64, kept: Kept) {
     context.state().get::<Descriptors>().0.insert(object, kept);
 }
 
-/// Removes the descriptor of a deleted object, because another object may get its address.
+/// Removes the descriptor of a deleted object, because a new object can have its address.
 pub fn forget(context: &Context, object: u64) {
     context.state().get::<Descriptors>().0.remove(&object);
 }

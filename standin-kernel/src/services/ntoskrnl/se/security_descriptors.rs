@@ -25,15 +25,15 @@ pub fn acl_bytes(context: &Context, acl: u64) -> Option<Vec<u8>> {
 /// The size of an access control list's header.
 pub const ACL_HEADER: u16 = 8;
 
-/// The parts of a descriptor, by index of their fields, which follow the first eight bytes, or the first
-/// four in a self-relative descriptor.
+/// The parts of a descriptor, by the index of their fields. The fields follow the first eight bytes
+/// or, in a self-relative descriptor, the first four bytes.
 pub const OWNER: usize = 0;
 
 pub const GROUP: usize = 1;
 pub const SACL: usize = 2;
 pub const DACL: usize = 3;
 
-/// Bits of a descriptor's control word.
+/// The bits of a descriptor's control word.
 pub const DACL_PRESENT: u16 = 0x4;
 
 pub const SACL_PRESENT: u16 = 0x10;
@@ -85,7 +85,7 @@ pub fn self_relative(control: u16, parts: &[Vec<u8>; 4]) -> Vec<u8> {
     bytes.extend((control | SELF_RELATIVE).to_le_bytes());
     let mut data: Vec<u8> = Vec::new();
     let mut offsets = [0_u32; 4];
-    // The parts are in the same order as on Windows: the lists, then the owner and the group.
+    // The order of the parts is as on Windows: the lists, then the owner and the group.
     for part in [SACL, DACL, OWNER, GROUP] {
         let (Some(part), Some(offset)) = (parts.get(part), offsets.get_mut(part)) else {
             continue;

@@ -1,8 +1,8 @@
 //! The tokens of processes, and privilege checks.
 //!
-//! No thread impersonates a client here, so all tokens are primary tokens. A test's process has the
-//! privileges that all users have: to traverse folders, to impersonate, and to create global objects. The
-//! system has all privileges.
+//! In the stand-in kernel, no thread impersonates a client, so all tokens are primary tokens. A
+//! test's process has the privileges that all users have: to traverse folders, to impersonate, and
+//! to create global objects. The system has all privileges.
 
 use super::{
     access::{groups_of, user_of},
@@ -74,7 +74,7 @@ mod class {
     pub const PRIVATE_NAMESPACE: i32 = 42;
 }
 
-/// Returns the id of a token's process. Bugchecks if the address is not that of a token.
+/// Returns the id of a token's process. Bugchecks if no token is at the address.
 fn process_of(context: &Context, token: u64) -> u32 {
     let process = tokens::process_of(token);
     process.unwrap_or_else(|| context.stop_for_wrong(token, "an access token"))
@@ -84,13 +84,14 @@ const fn is_system(process: u32) -> bool {
     process == Identity::SYSTEM.process
 }
 
-/// Returns the id of a process. Bugchecks if the address is not that of a process object.
+/// Returns the id of a process. Bugchecks if no process object is at the address.
 fn id_of(context: &Context, process: u64) -> u32 {
     let known = thread_objects::process_of(context, process).map(|(id, _)| id);
     known.unwrap_or_else(|| context.stop_for_wrong(process, "a process object"))
 }
 
-/// Returns the session of a process: 0 for the system, and the console's for others.
+/// Returns the session of a process: 0 for the system process, and the console session for other
+/// processes.
 const fn session_of(process: u32) -> u32 {
     if is_system(process) { 0 } else { 1 }
 }
@@ -101,7 +102,7 @@ fn reference_primary(context: &Context, process: u64) -> u64 {
     token
 }
 
-/// Releases a reference to a token, which may be absent.
+/// Releases a reference to a token. Does nothing for a null address.
 fn dereference(context: &Context, token: u64) {
     if token != 0 {
         process_of(context, token);
@@ -119,7 +120,7 @@ fn reference_impersonation(
     thread_objects::with(context, thread, |_| 0)
 }
 
-/// The logon session of the system, and that of the user.
+/// Returns the id of a process's logon session, which is the system's or the user's.
 const fn authentication(process: u32) -> u64 {
     const SYSTEM_LUID: u64 = 0x3E7;
     const USER_LUID: u64 = 0x1_2345;
@@ -139,7 +140,7 @@ fn privileges(process: u32) -> Vec<(u64, bool)> {
     enabled.into_iter().chain(DISABLED.map(|privilege| (privilege, false))).collect()
 }
 
-/// Returns whether the caller has a privilege, given by number.
+/// Returns whether the caller has the privilege with this number.
 fn has_privilege(context: &Context, privilege: u64, mode: i8) -> bool {
     mode == 0 || privileges(context.identity().process).contains(&(privilege, true))
 }
@@ -150,7 +151,7 @@ const fn integrity(process: u32) -> u32 {
     if is_system(process) { 0x4000 } else { 0x2000 }
 }
 
-/// Returns the information of a class that is a number.
+/// Returns the information of a class whose information is a number.
 fn number(process: u32, class: i32) -> Option<u32> {
     /// `TokenElevationTypeDefault`.
     const DEFAULT: u32 = 1;
@@ -170,8 +171,8 @@ fn number(process: u32, class: i32) -> Option<u32> {
     }
 }
 
-/// Returns a structure that begins with the fixed bytes and ends with security identifiers. The
-/// pointers to the identifiers are stored at the given offsets, for a structure at `at`.
+/// Returns a structure that begins with `fixed` and ends with security identifiers. The pointers to
+/// the identifiers are stored at the offsets in `all`, for a structure at the address `at`.
 fn with_identifiers(at: u64, fixed: Vec<u8>, all: &[(usize, Vec<u8>)]) -> Vec<u8> {
     let mut bytes = fixed;
     for (offset, identifier) in all {
@@ -184,7 +185,7 @@ fn with_identifiers(at: u64, fixed: Vec<u8>, all: &[(usize, Vec<u8>)]) -> Vec<u8
     bytes
 }
 
-/// Returns an array of `SID_AND_ATTRIBUTES` after its count, if it has one.
+/// Returns an array of `SID_AND_ATTRIBUTES`, preceded by its count if `count` is not `None`.
 fn sids_and_attributes(at: u64, count: Option<u32>, all: Vec<(Vec<u8>, u32)>) -> Vec<u8> {
     const ENTRY: usize = 16;
     let mut fixed: Vec<u8> =
@@ -199,11 +200,11 @@ fn sids_and_attributes(at: u64, count: Option<u32>, all: Vec<(Vec<u8>, u32)>) ->
     with_identifiers(at, fixed, &all)
 }
 
-/// Returns the information of a class, for a structure at `at`.
+/// Returns the information of a class, for a structure at the address `at`.
 fn describe(process: u32, class: i32, at: u64) -> NtResult<Vec<u8>> {
     /// `SE_GROUP_INTEGRITY` and `SE_GROUP_INTEGRITY_ENABLED`.
     const LABEL: u32 = 0x60;
-    /// The attributes of a privilege that is enabled, now and by default.
+    /// The attributes of a privilege that is enabled now and by default.
     const ENABLED: u32 = 3;
     let groups = groups_of(process);
     let count = |length: usize| u32::try_from(length).unwrap_or(u32::MAX);
@@ -219,7 +220,7 @@ fn describe(process: u32, class: i32, at: u64) -> NtResult<Vec<u8>> {
             with_identifiers(at, vec![0; 8], &[(0, owner)])
         }
         class::PRIMARY_GROUP => {
-            // Domain users, or the system.
+            // The group is the domain users or the system.
             let domain = || identifier(5, &[21, 1, 2, 3, 513]);
             let group = if is_system(process) { user_of(process) } else { domain() };
             with_identifiers(at, vec![0; 8], &[(0, group)])
@@ -255,7 +256,7 @@ fn describe(process: u32, class: i32, at: u64) -> NtResult<Vec<u8>> {
 fn query(context: &Context, token: u64, class: i32, to: At<u64>) -> NtResult {
     /// The classes whose information is returned in a block although it is a number.
     const IN_BLOCKS: [i32; 3] = [class::TYPE, class::ELEVATION_TYPE, class::ELEVATION];
-    /// Classes that Windows has, from `TokenDefaultDacl` to `TokenAppContainerSid`.
+    /// Classes from `TokenDefaultDacl` to `TokenAppContainerSid` that Windows provides.
     const UNPROVIDED: [i32; 10] = [6, 7, 11, 13, 17, 19, 27, 28, 30, 31];
     if UNPROVIDED.contains(&class) {
         context.stop_for_unprovided(&format!("for the TOKEN_INFORMATION_CLASS {class}"));
@@ -266,7 +267,7 @@ fn query(context: &Context, token: u64, class: i32, to: At<u64>) -> NtResult {
         return Ok(());
     }
     store_copy(context, to, &describe(process, class, 0)?)?;
-    // The pointers refer to the block, whose address is known now.
+    // The pointers refer to the block, whose address is now known.
     let block = to.read(context);
     context.write_bytes(block, &describe(process, class, block)?);
     Ok(())

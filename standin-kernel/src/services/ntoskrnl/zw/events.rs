@@ -39,15 +39,16 @@ pub const NOTIFICATION: u32 = 0;
 
 pub const SYNCHRONIZATION: u32 = 1;
 
-/// The memory of the events, by object address. Their handles have no access rights, because Windows
-/// checks rights only for processes.
+/// The memory of the events, by object address. The handles have no access rights, because Windows
+/// checks rights only for calls from user mode.
 #[derive(Default)]
 struct Events(HashMap<u64, Block>);
 
-/// The type of an event.
+/// The name of the object type of events.
 pub const TYPE: &str = "ExEventObjectType";
 
-/// Creates an event at its place, or finds the event there. The caller must open a handle.
+/// Creates an event at its place, or finds the event that is already there. The caller must open a
+/// handle.
 pub fn create_at(context: &Context, place: Place, its_kind: u32, is_signaled: bool) -> u64 {
     let name = match place {
         Place::Existing(object) => return object,
@@ -94,7 +95,7 @@ fn create(
     its_kind: u32,
     state: bool,
 ) -> NtResult<NtStatus> {
-    /// `REALTIME_OBJECT_FLAG`, with which waits end in order of priority.
+    /// `REALTIME_OBJECT_FLAG`, which makes waits end in order of priority.
     const REALTIME: u32 = 0x8000_0000;
     let its_kind = its_kind & !REALTIME;
     if its_kind > SYNCHRONIZATION {
@@ -122,7 +123,7 @@ fn event_of(context: &Context, handle: u64) -> NtResult<u64> {
 }
 
 fn set(context: &Context, handle: u64, previous: At<i32>) -> NtResult {
-    /// `EVENT_INCREMENT`.
+    /// The priority boost that `ZwSetEvent` gives (wdm.h).
     const EVENT_INCREMENT: i32 = 1;
     let object = event_of(context, handle)?;
     header_of(context, object, &[kind::NOTIFICATION_EVENT, kind::SYNCHRONIZATION_EVENT]);
@@ -147,7 +148,7 @@ fn wait(context: &Context, handle: u64, _alertable: bool, timeout: At<i64>) -> N
     Ok(dispatcher::wait(context, vec![object], false, timeout))
 }
 
-/// Waits for one or all of the objects that handles refer to.
+/// Waits for one or all of the objects to which handles refer.
 fn wait_for_several(
     context: &Context,
     count: u32,

@@ -1,4 +1,4 @@
-//! Files in a folder that the test provides. Nothing outside the folder is accessible.
+//! Files in a folder that the test provides. Files outside the folder are inaccessible.
 
 use std::{
     collections::HashMap,
@@ -113,7 +113,7 @@ pub fn name_of(context: &Context, object: u64) -> Option<String> {
 /// The name of the volume that represents the folder.
 const VOLUME: &str = r"\Device\HarddiskVolume1";
 
-/// Returns the status for an operating system error.
+/// Returns the status that corresponds to an operating system error.
 pub fn status_of(error: &std::io::Error) -> NtStatus {
     match error.kind() {
         ErrorKind::NotFound => NtStatus::OBJECT_NAME_NOT_FOUND,
@@ -125,7 +125,7 @@ pub fn status_of(error: &std::io::Error) -> NtStatus {
     }
 }
 
-/// Returns the path below the folder to which an object manager name leads.
+/// Returns the path below the folder that an object manager name denotes.
 fn below_volume(name: &str) -> Option<String> {
     /// The name prefixes and the folders that they denote.
     const PREFIXES: [(&str, &str); 5] = [
@@ -145,8 +145,8 @@ fn below_volume(name: &str) -> Option<String> {
 }
 
 /// Resolves a Windows path from a folder to a path in the host's file system. Names are compared
-/// without regard to case. No path leads out of the folder, neither through `..` nor through a
-/// symbolic link.
+/// without regard to case. A path that leaves the folder, through `..` or a symbolic link, is an
+/// error.
 fn resolve(folder: &Path, path: &str) -> NtResult<PathBuf> {
     let mut at = folder.to_owned();
     let names: Vec<&str> = path.split('\\').filter(|name| !name.is_empty()).collect();
@@ -285,8 +285,8 @@ fn open_path(
 ) -> NtResult<(u64, u64)> {
     let metadata = fs::symlink_metadata(&path).ok();
     let exists = metadata.is_some();
-    // Supersede, open, create, open if, overwrite, overwrite if: whether the contents are truncated,
-    // and the status block's information.
+    // The dispositions are: supersede, open, create, open if, overwrite, overwrite if. Each
+    // determines whether the contents are truncated, and the status block's information.
     let (truncates, information) = match (disposition, exists) {
         (0, true) => (true, 0),
         (1 | 3, true) => (false, 1),
@@ -349,7 +349,7 @@ fn open_path(
     Ok((object, information))
 }
 
-/// Returns whether an access conflicts with another opener's sharing mode.
+/// Returns whether the access `wanted` conflicts with another opener's sharing mode.
 const fn conflicts(wanted: u32, share: u32) -> bool {
     let reads = can_read(wanted) && share & 1 == 0;
     let writes = can_write(wanted) && share & 2 == 0;
@@ -367,8 +367,9 @@ const fn can_write(wanted: u32) -> bool {
     wanted & WRITE != 0
 }
 
-/// Returns whether a handle can write only to the end of a file. This is independent of the rights
-/// that Windows checks only for processes: the I/O manager chooses the position of the write.
+/// Returns whether a handle can write only to the end of a file. Unlike the rights that Windows
+/// checks only for calls from user mode, this also applies to drivers, because the I/O manager
+/// chooses the position of the write.
 const fn only_appends(wanted: u32) -> bool {
     const DATA: u32 = access::WRITE_DATA | access::GENERIC_WRITE | access::GENERIC_ALL;
     wanted & access::APPEND_DATA != 0 && wanted & DATA == 0
@@ -409,7 +410,7 @@ pub fn duplicate(context: &Context, handle: u64) -> NtResult<File> {
     })
 }
 
-/// Returns the offset at which a transfer starts. `None` means the current position.
+/// Returns the offset at which a transfer starts, or `None` for the current position.
 fn offset_at(context: &Context, address: At<i64>) -> Option<u64> {
     /// `FILE_USE_FILE_POINTER_POSITION`.
     const CURRENT: i64 = -2;
@@ -420,7 +421,7 @@ fn offset_at(context: &Context, address: At<i64>) -> Option<u64> {
     (offset != CURRENT).then(|| offset.cast_unsigned())
 }
 
-/// The offset that denotes the end of the file.
+/// The offset that means the end of the file.
 const AT_END: u64 = u64::MAX;
 
 fn read(
@@ -485,7 +486,7 @@ fn start_of(file: &OpenFile, offset: Option<u64>) -> NtResult<u64> {
         (Some(offset), _) if offset > i64::MAX.cast_unsigned() => Err(NtStatus::INVALID_PARAMETER),
         (Some(offset), _) => Ok(offset),
         (None, Some(position)) => Ok(position),
-        // Only a file that is open for synchronous use has a position.
+        // Only a file that is open for synchronous use has a current position.
         (None, None) => Err(NtStatus::INVALID_PARAMETER),
     }
 }
@@ -645,7 +646,7 @@ fn set(
     finish_with_handle(context, block, done.map(|()| 0))
 }
 
-/// Deletes a file by name.
+/// Deletes the file with this name.
 fn delete(context: &Context, attributes: u64) -> NtResult {
     let wanted = [access::DELETE, 7, 1, option::DELETE_ON_CLOSE];
     let (file, _) = open_path(context, path_of(context, attributes)?, wanted)?;

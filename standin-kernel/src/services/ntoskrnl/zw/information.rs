@@ -35,13 +35,13 @@ pub mod value_class {
     pub const LAYER: u32 = 5;
 }
 
-/// The offset that marks a missing part.
+/// The offset of a part that is missing.
 const NOWHERE: u32 = u32::MAX;
 
 /// The information that a routine stores for the driver.
 pub struct Information {
     bytes: Vec<u8>,
-    /// The length of the fixed part. Nothing is stored unless it fits.
+    /// The length of the fixed part. If it does not fit, nothing is stored.
     fixed: usize,
 }
 
@@ -53,7 +53,7 @@ impl Information {
         Self { bytes, fixed }
     }
 
-    /// Adds a text without a terminator.
+    /// Adds a string without a terminator.
     fn text(mut self, text: &str) -> Self {
         self.bytes.extend(text.encode_utf16().flat_map(u16::to_le_bytes));
         self
@@ -110,7 +110,7 @@ pub fn check_key_class(context: &Context, class: u32, is_of_itself: bool) -> NtR
     }
 }
 
-/// Returns the information about a key for a class.
+/// Returns a class of information about a key.
 pub fn of_key(registry: &Registry, key: KeyId, class: u32) -> NtResult<Information> {
     /// The sizes of the fixed parts of `KEY_NODE_INFORMATION` and `KEY_FULL_INFORMATION`.
     const NODE: u32 = 24;
@@ -172,7 +172,7 @@ pub fn check_value_class(context: &Context, class: u32) -> NtResult {
     }
 }
 
-/// Returns the information about a value for a class.
+/// Returns a class of information about a value.
 pub fn of_value(name: &str, value: &RegistryValue, class: u32) -> Information {
     /// The size of the fixed part of `KEY_VALUE_FULL_INFORMATION`.
     const FULL: u32 = 20;

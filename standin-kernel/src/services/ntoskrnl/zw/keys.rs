@@ -51,8 +51,8 @@ struct OpenKey {
     _memory: Block,
 }
 
-/// Opens a handle to a key. It has no access rights, because Windows checks rights only for
-/// processes.
+/// Opens a handle to a key. The handle has no access rights, because Windows checks rights only for
+/// calls from user mode.
 pub fn open_handle(context: &Context, key: KeyId) -> u64 {
     let memory = Block::zeroed(0x40);
     let object = memory.address();
@@ -119,7 +119,7 @@ fn open_with_options(
 /// Bugchecks for options that this kernel does not implement.
 fn check_options(context: &Context, options: u32) {
     if options & (option::CREATE_LINK | option::OPEN_LINK) != 0 {
-        context.stop_for_unprovided("for a symbolic link of the registry");
+        context.stop_for_unprovided("for a symbolic link in the registry");
     }
     if options & option::BACKUP_RESTORE != 0 {
         context.stop_for_unprovided("with REG_OPTION_BACKUP_RESTORE");
@@ -173,7 +173,7 @@ fn delete(context: &Context, handle: u64) -> NtResult {
     context.registry().delete(key_of(context, handle)?)
 }
 
-/// Only checks the handle, because the registry exists only in memory.
+/// Checks the handle. There is nothing to flush, because the registry exists only in memory.
 fn flush(context: &Context, handle: u64) -> NtResult {
     key_of(context, handle).map(drop)
 }

@@ -86,7 +86,7 @@ fn set(
     length: u32,
 ) -> NtResult {
     let key = key_of(context, handle)?;
-    // Without a name, the routine sets the key's default value.
+    // If there is no name, the routine sets the key's default value.
     let name = if name == 0 { String::new() } else { name_at(context, name) };
     set_value(context, key, &name, kind, (data, length))
 }

@@ -20,7 +20,7 @@ pub const NO_MORE_ENTRIES: u32 = 0x8000_001A;
 pub const READ: u64 = 0x2_0019;
 pub const ALL: u64 = 0xF_003F;
 
-/// The path under which tests create keys.
+/// The path of the key in which tests create keys.
 pub const SOFTWARE: &[u8] = br"\Registry\Machine\Software";
 
 /// Opens a key. Returns the status and the handle.

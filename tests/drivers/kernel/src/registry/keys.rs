@@ -1,4 +1,4 @@
-//! Keys, accessed with handles.
+//! Keys that are accessed by handle.
 
 use core::sync::atomic::{AtomicU64, Ordering};
 
@@ -18,12 +18,12 @@ use crate::{
 /// The address of the registry path that `DriverEntry` received.
 static PATH: AtomicU64 = AtomicU64::new(0);
 
-/// Keeps the registry path, which is valid during `DriverEntry`.
+/// Stores the registry path, which is valid during `DriverEntry`.
 pub fn note_path(path: u64) {
     PATH.store(path, Ordering::Relaxed);
 }
 
-/// Opens the key of the registry path.
+/// Opens the key at the registry path.
 fn open_service() -> u64 {
     let mut handle = 0_u64;
     let mut attributes = [48, 0, PATH.load(Ordering::Relaxed), 0x240, 0, 0];
@@ -71,7 +71,8 @@ fn opening(service: u64) {
     same!(open(0, br"\Nothing", READ).0, NOT_FOUND);
     same!(open(0, br"\Nothing\Here", READ).0, 0xC000_003A);
     same!(open(0x4444, b"Parameters", READ).0, INVALID_HANDLE);
-    // Without a name, the root is opened again. Rights are checked only for processes.
+    // If the name is empty, the root is opened again. Rights are checked only for calls from user
+    // mode.
     let (status, again) = open(service, b"", 1);
     same!(status, 0);
     same!(low(call!("ZwDeleteKey", again)), CANNOT_DELETE);
@@ -104,7 +105,7 @@ fn creating() {
     same!((status, new) == (0, 1), true);
     let (status, again, existing) = create(software, b"ONE", READ, 0);
     same!((status, existing) == (0, 2), true);
-    // The parent was opened for reading, which does not limit drivers.
+    // The parent was opened for reading, which does not restrict drivers.
     let (status, other, _) = create(again, b"Other", READ, 0);
     same!(status, 0);
     same!(low(call!("ZwDeleteKey", other)), 0);

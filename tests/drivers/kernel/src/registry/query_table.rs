@@ -78,13 +78,13 @@ unsafe extern "C" fn called(
     context: *mut c_void,
     entry_context: *mut c_void,
 ) -> i32 {
-    // SAFETY: every query of this module passes its calls as the context.
+    // SAFETY: every query in this module passes its calls as the context.
     let calls = unsafe { &mut *context.cast::<Calls>() };
     same!(entry_context as u64, 0x77);
     let first = if length == 0 {
         0
     } else {
-        // SAFETY: the data has the given length.
+        // SAFETY: the data are `length` bytes long.
         unsafe { *data }
     };
     if let Some(slot) = calls.all.get_mut(calls.count) {
@@ -129,7 +129,7 @@ fn storing<T>(flags: u32, kind: u32, to: &mut T) -> Entry {
 }
 
 /// Uses values that the test has set: `Number` is 42, `Text` is `hello`, `List` is `a` and `bc`,
-/// `Bytes` has six bytes, `Expand` is `%X%`.
+/// `Bytes` is six bytes long, and `Expand` is `%X%`.
 pub fn table() {
     routines();
     defaults();
@@ -148,7 +148,7 @@ fn routines() {
     let call = calls.all[0];
     same!((call.kind, call.length, call.first) == (DWORD, 4, 42), true);
     same!(call.has_name, true);
-    // Each string of a list gets its own call, unless the entry forbids that.
+    // Each string of a list is passed in its own call, unless the entry forbids this.
     let mut calls = Calls::default();
     same!(one(b"List", calling(0), &mut calls), 0);
     same!(calls.count, 2);
@@ -171,7 +171,7 @@ fn routines() {
     let mut calls = Calls::default();
     same!(query(&[calling(NO_VALUE)], &mut calls), 0);
     same!((calls.count, calls.all[0].has_name) == (1, false), true);
-    // Every failure status that the routine returns ends the query, except one.
+    // Every failure status that the routine returns ends the query, with one exception.
     let mut calls = Calls { status: 0xC000_0001, ..Calls::default() };
     same!(query(&[calling(0)], &mut calls), 0xC000_0001);
     same!(calls.count, 1);
@@ -194,7 +194,7 @@ fn defaults() {
     };
     same!(one(b"Missing", default, &mut calls), 0);
     same!((calls.count, calls.all[0].first) == (1, 5), true);
-    // The length of a text need not be given.
+    // The length of a string can be omitted.
     let mut calls = Calls::default();
     with_text(b"abc", |text| {
         let default = Entry { default_type: SZ, default_data: text, ..calling(0) };
@@ -207,7 +207,7 @@ fn defaults() {
         same!(one(b"Missing", default, &mut calls), 0);
     });
     same!((calls.count, calls.all[1].first) == (2, b'c'), true);
-    // A default is stored directly, too.
+    // A default is also stored directly.
     let mut stored = 0_u32;
     let default = Entry {
         default_type: DWORD << TYPE_SHIFT | DWORD,
@@ -226,10 +226,10 @@ fn direct() {
     same!(number == [42, 0], true);
     same!(one(b"Text", storing(0, DWORD, &mut number), &mut calls), TYPE_MISMATCH);
     same!(one(b"Missing", storing(REQUIRED, DWORD, &mut number), &mut calls), NOT_FOUND);
-    // Without a type check, only keys that the system alone writes are allowed.
+    // If there is no type check, only keys that no one but the system can write are allowed.
     let unchecked = Entry { flags: DIRECT, default_type: 0, ..storing(0, DWORD, &mut number) };
     same!(one(b"Number", unchecked, &mut calls), 0);
-    // Longer data is preceded by its size. A negative size requests the data alone.
+    // Longer data are preceded by their size. A negative size requests only the data.
     let mut bytes = [-6_i32, 0];
     same!(one(b"Bytes", storing(0, BINARY, &mut bytes), &mut calls), 0);
     same!(bytes[0].cast_unsigned() == 0x0403_0201 && bytes[1] == 0x0605, true);
@@ -263,7 +263,7 @@ fn texts() {
     // The strings of a list are not stored one after another.
     let split = Entry { flags: DIRECT | TYPE_CHECK, ..storing(0, MULTI_SZ, &mut string) };
     same!(one(b"List", split, &mut calls), INVALID_PARAMETER);
-    // The system's environment is unknown here; the driver's environment is used.
+    // The stand-in kernel has no system environment; it uses the driver's environment.
     let mut string = [32_u64 << 16, buffer.as_mut_ptr() as u64];
     let mut table =
         [Entry { flags: DIRECT | TYPE_CHECK, ..storing(0, 2, &mut string) }, Entry::END];
@@ -296,7 +296,8 @@ fn subkeys() {
                 enter,
                 Entry { name: number, ..storing(0, DWORD, &mut inner) },
                 Entry { name: number, ..storing(TOPKEY, DWORD, &mut outer) },
-                // The path of a second key also starts at the top, and its values can be reported.
+                // The path of a second key also starts at the top, and that key's values can be
+                // reported.
                 Entry { name: below, ..calling(SUBKEY) },
             ];
             same!(query(&entries, &mut calls), 0);
@@ -307,7 +308,7 @@ fn subkeys() {
     same!(one(b"Missing", missing, &mut calls), NOT_FOUND);
     call!("ZwDeleteKey", below);
     close(below);
-    // A key without values.
+    // The key has no values.
     let (_, empty, _) = create(parameters, b"Empty", 0xF_003F, 0);
     let all = Entry { routine: routine(), flags: SUBKEY | REQUIRED, context: 0x77, ..Entry::END };
     same!(one(b"Empty", all, &mut calls), NOT_FOUND);
@@ -342,7 +343,7 @@ fn deleting() {
 fn mistakes() {
     let mut calls = Calls::default();
     let mut number = 0_u32;
-    // The entry needs a name but no routine.
+    // The entry requires a name but no routine.
     same!(query(&[storing(0, DWORD, &mut number)], &mut calls), INVALID_PARAMETER);
     let both = Entry { routine: routine(), ..storing(0, DWORD, &mut number) };
     same!(one(b"Number", both, &mut calls), INVALID_PARAMETER);
@@ -374,7 +375,7 @@ fn by_handle() {
     same!(low(closed), super::common::INVALID_HANDLE);
 }
 
-/// Stores a value from a key that users can write, without checking its type.
+/// Stores a value from a key that users can write, without checking the value's type.
 pub fn unchecked() {
     let mut number = 7_u32;
     with_text(b"Number", |name| {

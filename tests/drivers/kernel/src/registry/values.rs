@@ -55,7 +55,7 @@ pub fn read(key: u64) {
     same!((number(&buffer, 4), number(&buffer, 8)) == (1, 8), true);
     same!(is_text(&buffer[12..20], b"Text"), true);
 
-    // The data follows the name, at a multiple of four.
+    // The data follow the name, at an offset that is a multiple of four.
     same!(query(key, b"text", FULL, &mut buffer, 64) == (0, 40), true);
     same!(number(&buffer, 8), 28);
     same!((number(&buffer, 12), number(&buffer, 16)) == (12, 8), true);
@@ -83,7 +83,7 @@ pub fn write(key: u64) {
     same!(set(key, b"New", 3, &[1, 2, 3]), 0);
     same!(query(key, b"NEW", PARTIAL, &mut buffer, 64) == (0, 15), true);
     same!(buffer[12..15] == [1, 2, 3], true);
-    // The name is from the first call, and the type is from the last.
+    // The name is from the first call, and the type from the last call.
     same!(set(key, b"NEW", 77, &[9]), 0);
     same!(query(key, b"new", BASIC, &mut buffer, 64) == (0, 18), true);
     same!(number(&buffer, 4), 77);
@@ -100,7 +100,7 @@ pub fn write(key: u64) {
         same!(delete(key, name), 0);
         same!(delete(key, name), NOT_FOUND);
     }
-    // A handle's rights do not limit drivers.
+    // A handle's rights do not restrict drivers.
     let (_, reader) = open(key, b"", 1);
     same!(set(reader, b"New", 3, &[1]), 0);
     same!(delete(reader, b"New"), 0);

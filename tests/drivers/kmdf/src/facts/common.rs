@@ -1,4 +1,5 @@
-//! The parts that the facts share: statuses, the count, the log of callbacks, and calls of the framework.
+//! The code that the facts share: statuses, the count, the log of callbacks, and calls of the
+//! framework.
 
 use core::{
     ptr,
@@ -18,7 +19,7 @@ pub const STATUS_WDF_SYNCHRONIZATION_SCOPE_INVALID: NTSTATUS = 0xC020_0210_u32.c
 pub const STATUS_WDF_EXECUTION_LEVEL_INVALID: NTSTATUS = 0xC020_0211_u32.cast_signed();
 pub const STATUS_WDF_PARENT_NOT_SPECIFIED: NTSTATUS = 0xC020_0212_u32.cast_signed();
 
-/// Compares what a call returned with what the source returns.
+/// Compares the result of a call with the result in Microsoft's source.
 macro_rules! same {
     ($name:literal, $found:expr, $expected:expr $(,)?) => {
         match (&$found, &$expected) {
@@ -32,7 +33,7 @@ macro_rules! same {
 pub(super) use same;
 
 pub static COUNT: AtomicU32 = AtomicU32::new(0);
-/// The last letters that callbacks wrote, the latest in the lowest byte.
+/// The last letters that callbacks logged. The newest letter is in the lowest byte.
 pub static LOG: AtomicU64 = AtomicU64::new(0);
 
 pub fn count() {

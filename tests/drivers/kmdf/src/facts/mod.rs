@@ -1,5 +1,5 @@
-//! The behavior of Microsoft's framework source with objects, as named facts. The names are those of
-//! `docs/reference/kmdf-objects.md`, and the values those of the source.
+//! The behavior of Microsoft's framework source for objects, as named facts. The names are from
+//! `docs/reference/kmdf-objects.md`, and the values are from the source.
 
 mod common;
 mod device;
@@ -18,7 +18,7 @@ use crate::{
     framework::{complete, wdf},
 };
 
-/// Checks the facts, or does what the request's input names.
+/// Checks the facts, or runs the call that the request's input names.
 pub fn device_control(device: WDFDEVICE, request: WDFREQUEST, code: ULONG) -> bool {
     if code != commands::FACTS {
         return false;

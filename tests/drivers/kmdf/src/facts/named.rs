@@ -10,7 +10,7 @@ use crate::framework::{child_of, wdf};
 
 const NONE: *mut wdk_sys::WDF_OBJECT_ATTRIBUTES = WDF_NO_OBJECT_ATTRIBUTES;
 
-/// A call by its name.
+/// A call and its name.
 type Named = (&'static str, fn(WDFDEVICE));
 
 const NAMED: &[Named] = &[
@@ -53,7 +53,7 @@ const NAMED: &[Named] = &[
     }),
 ];
 
-/// Does what has a name.
+/// Runs the call with this name.
 pub fn run(device: WDFDEVICE, name: &[u8]) {
     if let Some((_, run)) = NAMED.iter().find(|(known, _)| known.as_bytes() == name) {
         run(device);

@@ -38,14 +38,14 @@ impl Type {
     }
 }
 
-/// The type of the context that holds an object's letter, and another type.
+/// The type of the context that contains an object's letter, and another type.
 static LETTER: Type = Type::of(1);
 static OTHER: Type = Type::of(16);
 
 /// The call that the cleanup callback of the object `a` makes on [`TARGET`].
 static ACTION: AtomicU8 = AtomicU8::new(NOTHING);
 static TARGET: AtomicPtr<core::ffi::c_void> = AtomicPtr::new(ptr::null_mut());
-/// The status of what it did.
+/// The status of that call.
 static STATUS: AtomicI32 = AtomicI32::new(0);
 const NOTHING: u8 = 0;
 const DELETE: u8 = 1;
@@ -76,13 +76,13 @@ extern "C" fn destroy(object: WDFOBJECT) {
     log(letter(object).to_ascii_uppercase());
 }
 
-/// Logs its IRQL and the letter.
+/// Logs the IRQL and the letter.
 extern "C" fn cleanup_at(object: WDFOBJECT) {
     log(b'0' + irql());
     log(letter(object));
 }
 
-/// Returns attributes of an object that logs its letter.
+/// Returns attributes for an object that logs its letter.
 fn lettered(parent: WDFOBJECT) -> WDF_OBJECT_ATTRIBUTES {
     WDF_OBJECT_ATTRIBUTES {
         EvtCleanupCallback: Some(cleanup),
@@ -99,13 +99,13 @@ fn make(letter: u8, attributes: &mut WDF_OBJECT_ATTRIBUTES) -> WDFOBJECT {
     object
 }
 
-/// Creates `a` with the child `b`.
+/// Creates the object `a` and its child `b`.
 fn pair(device: WDFDEVICE) -> [WDFOBJECT; 2] {
     let a = make(b'a', &mut lettered(device.cast()));
     [a, make(b'b', &mut lettered(a))]
 }
 
-/// Deletes `a` of a pair, whose cleanup callback acts on the chosen one. Returns the log.
+/// Deletes `a` of a pair. Its cleanup callback acts on the object `target`. Returns the log.
 fn delete_with(device: WDFDEVICE, action: u8, target: usize) -> u64 {
     let pair = pair(device);
     TARGET.store(pair[target], Relaxed);

@@ -17,7 +17,7 @@ const NONE: *mut wdk_sys::WDF_OBJECT_ATTRIBUTES = WDF_NO_OBJECT_ATTRIBUTES;
 const NAME: [u16; 4] = utf16(b"Fact");
 const MISSING: [u16; 7] = utf16(b"Missing");
 
-/// A key, and the value that the facts are about.
+/// A key, and the value that the facts describe.
 struct Facts {
     key: WDFKEY,
     name: UNICODE_STRING,
@@ -30,7 +30,7 @@ impl Facts {
         wdf!(WdfRegistryAssignValue, self.key, &raw const self.name, kind, length, bytes)
     }
 
-    /// Returns the status, the size and the bytes of a query with room for a number of bytes.
+    /// Returns the status, the size and the bytes of a query into a buffer of `room` bytes.
     fn query(&self, room: ULONG) -> (NTSTATUS, ULONG, [u8; 4]) {
         let (mut bytes, mut length) = ([0_u8; 4], 0);
         let to = if room == 0 { ptr::null_mut() } else { bytes.as_mut_ptr().cast() };
@@ -52,7 +52,8 @@ impl Facts {
         (wdf!(WdfRegistryQueryULong, self.key, name, &raw mut number), number)
     }
 
-    /// Returns the status, the size and the length of a query of a string into a buffer of a size.
+    /// Returns the status, the size and the length of a query of a string into a buffer of `room`
+    /// bytes.
     fn text(&self, room: Option<USHORT>) -> (NTSTATUS, USHORT, USHORT) {
         let (mut units, mut size) = ([0_u16; 8], 0);
         let mut text = UNICODE_STRING {

@@ -22,16 +22,16 @@ use crate::framework::{attributes, child_of, irql, wdf};
 const DISPATCH: u8 = 2;
 const MILLISECOND: i64 = 10_000;
 
-/// The number of calls of a callback since the last look.
+/// The number of calls of a callback since the last check.
 static CALLS: AtomicU32 = AtomicU32::new(0);
-/// The object that the next callback acts on.
+/// The object on which the next callback acts.
 static TARGET: AtomicPtr<core::ffi::c_void> = AtomicPtr::new(ptr::null_mut());
 
 fn calls() -> u32 {
     CALLS.swap(0, Relaxed)
 }
 
-/// Takes the object that a callback acts on.
+/// Takes the object on which a callback acts.
 fn target<T>() -> *mut T {
     TARGET.swap(ptr::null_mut(), Relaxed).cast()
 }
@@ -41,7 +41,7 @@ extern "C" fn timer(_timer: WDFTIMER) {
     log(b'0' + irql());
 }
 
-/// Stops itself, and logs the result.
+/// Stops its own timer, and logs the result.
 extern "C" fn stop_own(timer: WDFTIMER) {
     let stopped = wdf!(WdfTimerStop, timer, 1);
     log(b'0' + stopped);

@@ -1,7 +1,7 @@
 //! The interface between the driver that runs the probes and its client.
 //!
-//! A request is an [`Ask`], optionally followed by bytes; its answer is a [`Reply`]. [`Callbacks`]
-//! contains the enable callbacks that the driver has received. All control codes use
+//! A request is an [`Ask`], optionally followed by bytes. The answer to an [`Ask`] is a [`Reply`].
+//! [`Callbacks`] contains the enable callbacks that the driver has received. All control codes use
 //! `METHOD_BUFFERED`: the input and the output share one system buffer, which is in non-paged pool.
 //! Integers are little-endian.
 
@@ -12,11 +12,11 @@ use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout};
 /// The name of the driver's service, and of its image without `.sys`.
 pub const SERVICE: &str = "etw_probes_driver";
 
-/// The hardware id of the driver's device, which the plug-and-play manager enumerates from its
+/// The hardware id of the driver's device, which the Plug and Play manager enumerates from its
 /// root.
 pub const HARDWARE_ID: &str = r"Root\EtwProbesDriver";
 
-/// The version of this interface, which the driver states in each [`Reply`].
+/// The version of this interface, which the driver returns in each [`Reply`].
 pub const VERSION: u32 = 1;
 
 /// The fields of a GUID.
@@ -30,21 +30,21 @@ pub const DEVICE_INTERFACE: GuidFields =
 pub const PROVIDER: GuidFields =
     (0xc6a0_f3b2, 0x1d55, 0x4f0e, [0x8a, 0x43, 0x2f, 0x7b, 0x8c, 0xe0, 0xd9, 0x51]);
 
-/// The activity id that the driver sets when it tries the routines for activity ids:
+/// The activity id that the driver sets when it calls the routines for activity ids:
 /// `{0b57ac1e-0001-4000-8000-00000000a11e}`.
 pub const ACTIVITY: GuidFields = (0x0b57_ac1e, 0x0001, 0x4000, [0x80, 0, 0, 0, 0, 0, 0xa1, 0x1e]);
 
 /// The registry value in the service's parameters that makes the driver run probes in
 /// `DriverEntry`.
 ///
-/// A nonzero number makes the driver run them the next time it is loaded. The driver sets the value
-/// to 0 first, so that a bugcheck does not repeat at each start of the system.
+/// If the value is nonzero, the driver runs the probes the next time it is loaded. The driver sets
+/// the value to 0 first, so that a bugcheck does not repeat at each start of the system.
 pub const ASK_IN_DRIVER_ENTRY: &str = "AskInDriverEntry";
 
 /// The number of registrations that the driver can hold at the same time.
 pub const SLOTS: usize = 4;
 
-/// The number of enable callbacks that the driver keeps until [`operation::RESET`].
+/// The number of enable callbacks that the driver stores until [`operation::RESET`].
 pub const MAX_CALLBACKS: usize = 64;
 
 /// The period of the timer in milliseconds.
@@ -53,7 +53,7 @@ pub const TIMER_PERIOD_MS: u32 = 10;
 /// The maximum payload size in bytes of an event that the driver writes.
 pub const MAX_PAYLOAD: u64 = 80 * 1024;
 
-/// Returns a control code like `CTL_CODE` of the WDK.
+/// Returns a control code, like the WDK's `CTL_CODE`.
 const fn ctl_code(function: u32) -> u32 {
     /// `FILE_DEVICE_UNKNOWN`.
     const DEVICE_TYPE: u32 = 0x22;
@@ -62,8 +62,8 @@ const fn ctl_code(function: u32) -> u32 {
     (DEVICE_TYPE << 16) | (ACCESS << 14) | (function << 2)
 }
 
-/// Requests an operation. Input: an [`Ask`], followed by the bytes that the operation needs.
-/// Output: a [`Reply`].
+/// Requests an operation. Input: an [`Ask`], followed by the operation's bytes. Output: a
+/// [`Reply`].
 pub const IOCTL_ASK: u32 = ctl_code(0x900);
 
 /// Returns the enable callbacks since the last reset. Output: [`Callbacks`].
@@ -71,9 +71,9 @@ pub const IOCTL_CALLBACKS: u32 = ctl_code(0x901);
 
 /// The operations that an [`Ask`] can request, by their numbers.
 pub mod operation {
-    /// Ends all registrations and forgets all callbacks.
+    /// Ends all registrations, and discards all recorded callbacks.
     pub const RESET: u32 = 1;
-    /// Calls `EtwRegister` for a slot. Reply: the status; `numbers[0]` is 1 if the handle is not 0,
+    /// Calls `EtwRegister` for a slot. Reply: the status; `numbers[0]` is 1 if the handle is not 0;
     /// `numbers[1]` is the number of callbacks before the routine returned.
     pub const REGISTER: u32 = 2;
     /// Calls `EtwUnregister` for a slot. Reply: the status; `numbers[0]` is the number of callbacks
@@ -81,29 +81,29 @@ pub mod operation {
     pub const UNREGISTER: u32 = 3;
     /// Calls `EtwSetInformation` for a slot.
     ///
-    /// `form` is the information class, `numbers[0]` one of [`pointer`](super::pointer), and
-    /// `numbers[1]` the length to pass; the bytes follow the [`Ask`](super::Ask). Reply: the
+    /// `form` is the information class, `numbers[0]` is one of [`pointer`](super::pointer), and
+    /// `numbers[1]` is the length to pass; the bytes follow the [`Ask`](super::Ask). Reply: the
     /// status.
     pub const SET_INFORMATION: u32 = 4;
     /// Writes events with a slot's registration.
     ///
-    /// `form` has bits of [`write`](super::write). `numbers[0]` is the size of the payload,
-    /// `numbers[1]` the number of events, `numbers[2]` the keyword, `numbers[3]` the level, with
-    /// `EtwWriteEx`'s flags in the upper half; event metadata follows the [`Ask`](super::Ask).
-    /// Reply: the first and the last status; `numbers[0]` is the number of writes that succeeded,
-    /// `numbers[1]` the number that failed.
+    /// `form` contains bits of [`write`](super::write). `numbers[0]` is the size of the payload,
+    /// `numbers[1]` is the number of events, `numbers[2]` is the keyword, and `numbers[3]` is the
+    /// level, with `EtwWriteEx`'s flags in the upper half. Event metadata follows the
+    /// [`Ask`](super::Ask). Reply: the first and the last status; `numbers[0]` is the number of
+    /// writes that succeeded, `numbers[1]` the number that failed.
     pub const WRITE: u32 = 5;
     /// Calls `EtwActivityIdControl` with the codes 1 to 5. Reply: the statuses in the order of the
-    /// codes, and the ids that the calls left in their argument.
+    /// codes, and the ids that the calls left in the argument.
     pub const ACTIVITY: u32 = 6;
-    /// Calls `EtwActivityIdControlKernel` if the kernel has it: reads, sets and reads. Reply: the
-    /// statuses, and the ids read.
+    /// Calls `EtwActivityIdControlKernel` to read, set and read the id, if the kernel provides the
+    /// routine. Reply: the statuses, and the ids that were read.
     pub const ACTIVITY_KERNEL: u32 = 7;
-    /// Sets the thread's activity id, writes an event without one with a slot's registration, and
-    /// restores the id.
+    /// Sets the thread's activity id, writes an event without an id with a slot's registration, and
+    /// restores the thread's id.
     ///
-    /// `form` is one of [`setter`](super::setter), which says how to set it. Reply: the statuses of
-    /// setting and writing.
+    /// `form` is one of [`setter`](super::setter), and determines how the id is set. Reply: the
+    /// statuses of setting and writing.
     pub const IMPLICIT: u32 = 8;
     /// Looks up a routine with `MmGetSystemRoutineAddress`; `form` is one of
     /// [`routine`](super::routine). Reply: `available`.
@@ -118,7 +118,7 @@ pub mod operation {
     pub const TIMER_STOP: u32 = 11;
 }
 
-/// The places in which the driver can perform an operation.
+/// The contexts in which the driver can perform an operation.
 pub mod place {
     /// In the callback of the device's queue, at `PASSIVE_LEVEL`.
     pub const CALLER: u32 = 0;
@@ -131,10 +131,10 @@ pub mod place {
     /// In `DriverEntry`.
     ///
     /// The driver performed the operations when it was loaded, if
-    /// [`ASK_IN_DRIVER_ENTRY`](super::ASK_IN_DRIVER_ENTRY) was set, and only
+    /// [`ASK_IN_DRIVER_ENTRY`](super::ASK_IN_DRIVER_ENTRY) was set. Only
     /// [`operation::ACTIVITY`](super::operation::ACTIVITY) and
-    /// [`operation::ACTIVITY_KERNEL`](super::operation::ACTIVITY_KERNEL). Otherwise, `available`
-    /// and `statuses[7]` are 0.
+    /// [`operation::ACTIVITY_KERNEL`](super::operation::ACTIVITY_KERNEL) are supported. Otherwise,
+    /// `available` and `statuses[7]` are 0.
     pub const DRIVER_ENTRY: u32 = 4;
     /// In the callback of the device's queue, with the IRQL raised to `DISPATCH_LEVEL`.
     pub const RAISED: u32 = 5;
@@ -150,7 +150,7 @@ pub mod pointer {
     pub const DANGLING: u64 = 2;
 }
 
-/// The bits of the form of [`operation::WRITE`].
+/// The bits of the `form` of [`operation::WRITE`].
 pub mod write {
     /// Passes [`Ask::guid`](super::Ask::guid) as the related activity id.
     pub const RELATED: u32 = 1;
@@ -159,7 +159,7 @@ pub mod write {
     pub const METADATA: u32 = 2;
     /// Adds a 4-byte data descriptor of type 9, which is undefined.
     pub const UNKNOWN_TYPE: u32 = 4;
-    /// Passes no activity id. Without this bit, each event has [`ACTIVITY`](super::ACTIVITY).
+    /// Passes no activity id. Without this bit, each event carries [`ACTIVITY`](super::ACTIVITY).
     pub const IMPLICIT_ACTIVITY: u32 = 8;
 }
 
@@ -196,7 +196,7 @@ pub const NOT_CALLED: u32 = u32::MAX;
 pub struct Ask {
     /// One of [`operation`].
     pub operation: u32,
-    /// The registration, less than [`SLOTS`].
+    /// The number of the registration, less than [`SLOTS`].
     pub slot: u32,
     /// One of [`place`].
     pub place: u32,
@@ -216,7 +216,7 @@ pub struct Reply {
     pub version: u32,
     /// The operation of the [`Ask`].
     pub operation: u32,
-    /// 1 if the routine that the operation needs exists, otherwise 0.
+    /// 1 if the routine that the operation requires exists, otherwise 0.
     pub available: u32,
     /// The IRQL at which the operation ran.
     pub irql: u32,
@@ -278,7 +278,7 @@ pub struct Callback {
     pub match_all: u64,
     /// `SourceId`; zeros if the pointer was null.
     pub source: [u8; 16],
-    /// The type of the filter, or 0 without filter data.
+    /// The type of the filter, or 0 if there are no filter data.
     pub filter_type: u32,
     /// The size of the filter data in bytes.
     pub filter_size: u32,
@@ -294,7 +294,7 @@ pub struct Callback {
     pub level: u8,
     /// One of [`phase`].
     pub phase: u8,
-    /// Bit 0: there is filter data. Bit 1: the pointer to the source id is null.
+    /// Bit 0: there are filter data. Bit 1: the pointer to the source id is null.
     pub flags: u8,
 }
 
@@ -304,7 +304,7 @@ pub struct Callback {
 pub struct Callbacks {
     /// [`VERSION`].
     pub version: u32,
-    /// The number of callbacks, which may exceed the number kept.
+    /// The number of callbacks, which can exceed the number of stored callbacks.
     pub count: u32,
     /// The callbacks, oldest first.
     pub callbacks: [Callback; MAX_CALLBACKS],

@@ -8,12 +8,13 @@ use wdk_etw::{HexDump, NtStatus, Traced as _, emit};
 
 pub use trace::provider::{register, unregister};
 
-/// Checks a message: one byte with its length, and the bytes. Writes it, and why it is invalid.
+/// Checks a message: one byte that contains its length, and the bytes. Writes events for the
+/// message, and for the reason why it is invalid.
 ///
 /// # Errors
 ///
-/// Returns `STATUS_INVALID_PARAMETER` if the message's length differs from the length that it
-/// states.
+/// Returns `STATUS_INVALID_PARAMETER` if the message's length differs from the length in its first
+/// byte.
 pub fn check(message: &[u8]) -> Result<(), NtStatus> {
     emit!(trace::provider::received(message.len(), HexDump::window(message, 1, 4)));
     let said = message.first().copied().map(usize::from);

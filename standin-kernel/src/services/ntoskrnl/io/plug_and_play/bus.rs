@@ -1,8 +1,8 @@
-//! The bus below the devices of drivers without the framework. It is a software bus, whose devices have
-//! no hardware and cannot wake the system.
+//! The bus below the devices of WDM drivers. It is a software bus: its devices have no hardware and
+//! cannot wake the system.
 //!
-//! It handles the requests that a bus driver must handle, and completes all others with the status that
-//! the upper drivers have set.
+//! It handles the requests that a bus driver must handle, and completes all other requests with the
+//! status that the upper drivers have set.
 
 use zerocopy::IntoBytes;
 
@@ -38,7 +38,7 @@ use crate::{
     },
 };
 
-/// The pool tag of the bus: `Pnp `.
+/// The pool tag of the bus.
 const TAG: Tag = Tag(u32::from_le_bytes(*b"Pnp "));
 
 /// `DO_BUS_ENUMERATED_DEVICE`: the flag of physical devices.
@@ -152,14 +152,14 @@ fn plug_and_play(
     }
 }
 
-/// Fills in the capabilities of a device on the bus: as for root-enumerated devices on Windows, only the
-/// device's states.
+/// Fills in the capabilities of a device on the bus. As for root-enumerated devices on Windows,
+/// only the device states are filled in.
 fn capabilities(context: &Context, at: u64) -> NtStatus {
     let mut value: DeviceCapabilities = context.read(at);
     if value.version != 1 || usize::from(value.size) < size_of::<DeviceCapabilities>() {
         return NtStatus::UNSUCCESSFUL;
     }
-    // The system states: unspecified, working, S1 to S3, hibernation and shutdown.
+    // The system states are: unspecified, working, S1 to S3, hibernation and shutdown.
     value.states = [0, D0, D3, D3, D3, D3, D3];
     context.write(at, &value);
     NtStatus::SUCCESS
@@ -199,7 +199,7 @@ fn text(context: &Context, identity: &Identity, kind: u32) -> Option<(NtStatus, 
     (kind == DESCRIPTION).then(|| give(context, &text_bytes(&identity.description)))
 }
 
-/// Returns bytes in pool that the sender of the request frees.
+/// Returns bytes in a pool block, which the sender of the request frees.
 fn give(context: &Context, bytes: &[u8]) -> (NtStatus, u64) {
     let Some(at) = context.allocate(bytes.len(), TAG, true) else {
         return (NtStatus::INSUFFICIENT_RESOURCES, 0);

@@ -1,4 +1,4 @@
-//! The routines with which drivers notify the Plug and Play manager of changes.
+//! The routines by which drivers notify the Plug and Play manager of changes.
 
 use super::life;
 use crate::{
@@ -17,7 +17,7 @@ pub const ENTRIES: Entries = &[
     ("IoInvalidateDeviceRelations", DISPATCH, Routine::of(invalidate_relations)),
 ];
 
-/// Bugchecks if an address is not that of a stack's physical device.
+/// Bugchecks if no stack's physical device is at the address.
 fn must_be_physical(context: &Context, device: u64) {
     if context.devices().node(device).is_none() {
         context.stop_for_wrong(device, "the physical device object of a device");

@@ -27,11 +27,11 @@ pub const ENTRIES: Entries = &[
     ("IoGetDeviceInterfacePropertyData", PASSIVE, Routine::of(get_property)),
 ];
 
-/// The tag of the Plug and Play manager's memory that drivers free: `Pp  `.
+/// The pool tag of the Plug and Play manager's memory that drivers free.
 const TAG: Tag = Tag(u32::from_le_bytes(*b"Pp  "));
 
-/// Returns whether a name has the form of an interface's link: `\??\DEVICE#{CLASS}`, optionally followed
-/// by `\REFERENCE`.
+/// Returns whether a name has the form of an interface's link: `\??\DEVICE#{CLASS}`, optionally
+/// followed by `\REFERENCE`.
 fn is_link(name: &str) -> bool {
     let rest = name.strip_prefix(r"\??\").or_else(|| name.strip_prefix(r"\\?\"));
     let main = rest.and_then(|rest| rest.split('\\').next());
@@ -48,7 +48,7 @@ fn name_at(context: &Context, name: u64) -> NtResult<String> {
     }
 }
 
-/// Returns the interface that a symbolic link names.
+/// Returns the interface with this symbolic link.
 pub fn find(context: &Context, name: &str) -> NtResult<InterfaceInstance> {
     if !name.starts_with(r"\??\") && !name.starts_with(r"\\?\") {
         return Err(NtStatus::INVALID_PARAMETER);
@@ -161,7 +161,7 @@ fn named(context: &Context, owner: &str, key: u64, locale: u32) -> NtResult<Prop
     Ok((owner.to_uppercase(), context.read(key), locale))
 }
 
-/// Sets a property, or deletes it if there is no data.
+/// Sets a property, or deletes it if there are no data.
 fn set_property(
     context: &Context,
     name: u64,
@@ -236,7 +236,7 @@ fn load(
 ) -> NtResult {
     let found = context.with_state(|Properties(all)| all.get(property).cloned());
     let (its_kind, bytes) = found.ok_or(NtStatus::OBJECT_NAME_NOT_FOUND)?;
-    // Windows accepts no address for the size, and returns the type even if the buffer is too small.
+    // Windows accepts a null size pointer, and returns the type even if the buffer is too small.
     required.write_optional(context, u32::try_from(bytes.len()).unwrap_or(u32::MAX));
     kind.write(context, its_kind);
     if (size as usize) < bytes.len() {

@@ -1,5 +1,5 @@
-//! The life cycle of a device of drivers without the framework: the requests that the Plug and Play
-//! manager sends to its stack, starting with `AddDevice`.
+//! The life cycle of a WDM driver's device: the requests that the Plug and Play manager sends to
+//! the device's stack, starting with `AddDevice`.
 
 use super::{
     bus,
@@ -48,8 +48,8 @@ pub fn add_device_routine(context: &Context, driver: u64) -> u64 {
     context.read::<DriverExtension>(extension).add_device
 }
 
-/// Adds a device to the bus, lets the driver add it too, and starts it. Returns its physical
-/// `DEVICE_OBJECT`.
+/// Adds a device to the bus, makes the driver add its device to the stack, and starts the device.
+/// Returns the physical `DEVICE_OBJECT`.
 pub fn add(context: &Context, driver: u64, service: &str, offer: Offer) -> NtResult<u64> {
     let number = context.nodes().next_number();
     let (physical, physical_name) = bus::create(context)?;
@@ -118,7 +118,8 @@ impl From<NtStatus> for FilterError {
     }
 }
 
-/// Lets each driver of a device add it, from the lowest up, and starts it. Reverts a failure.
+/// Makes each driver of a device, from the lowest up, add its device to the stack, and starts the
+/// device. Reverts these steps if one fails.
 fn build(context: &Context, physical: u64) -> NtResult {
     let drivers = context.nodes().with(physical, |node| {
         node.stage = Stage::Added;
@@ -151,7 +152,7 @@ fn add_by(context: &Context, driver: u64, physical: u64) -> NtStatus {
     NtStatus::from_register(context.call_driver("AddDevice", routine, [driver, physical]))
 }
 
-/// Bugchecks if `AddDevice` has left its device, above `below`, in an invalid state.
+/// Bugchecks if `AddDevice` has left its device, which is above `below`, in an invalid state.
 fn check_added(context: &Context, below: u64, added: NtStatus) {
     let stack = stacks::stack_above(context, below);
     let Some(device) = stack.get(1).copied() else {
@@ -162,7 +163,7 @@ fn check_added(context: &Context, below: u64, added: NtStatus) {
             Rule::ObjectMisused,
             format!(
                 "AddDevice returned {added} and left its device object 0x{device:016X} attached; a \
-                 routine that fails detaches and deletes its device"
+                 routine that fails must detach and delete its device"
             ),
         );
     }
@@ -201,13 +202,14 @@ pub fn rebalance(context: &Context, physical: u64) -> Result<(), FilterError> {
     }
     send(context, physical, &Request::pnp(pnp::STOP));
     context.nodes().set_stage(physical, Stage::Stopped);
-    // Files may be open, and the driver must see them close before the removal.
+    // Files may be open, and the drivers must receive their close requests before the removal.
     start(context, physical).inspect_err(|_| surprise_remove(context, physical))?;
     query_started(context, physical);
     Ok(())
 }
 
-/// Queries the state of a device whose driver reports a change, and removes the device if it has failed.
+/// Queries the state of a device whose driver reports that the state has changed, and removes the
+/// device if it has failed.
 pub fn state_changed(context: &Context, physical: u64) {
     if context.nodes().stage(physical) == Some(Stage::Started)
         && query_state(context, physical) & FAILED != 0

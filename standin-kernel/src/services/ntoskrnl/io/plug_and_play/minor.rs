@@ -25,8 +25,8 @@ pub mod pnp {
     pub const USAGE_NOTIFICATION: u8 = 0x16;
     pub const SURPRISE_REMOVAL: u8 = 0x17;
 
-    /// The requests that a driver answers with a memory block that the sender frees: queries for
-    /// relations, resources, resource requirements, texts, ids and bus information.
+    /// The requests to which a driver responds with a memory block that the sender frees: queries
+    /// for relations, resources, resource requirements, texts, ids and bus information.
     pub const ANSWERS: [u8; 7] =
         [QUERY_RELATIONS, 0x0A, 0x0B, QUERY_DEVICE_TEXT, 0x0D, QUERY_ID, QUERY_BUS_INFORMATION];
 }

@@ -1,5 +1,5 @@
-//! The Plug and Play manager: its answers to drivers, and the requests that it sends to the devices of
-//! drivers without the framework.
+//! The Plug and Play manager: its answers to drivers, and the requests that it sends to the devices
+//! of WDM drivers.
 
 pub mod bus;
 pub mod changes;

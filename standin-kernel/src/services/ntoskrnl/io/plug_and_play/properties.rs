@@ -8,7 +8,7 @@ use crate::{
 
 pub const ENTRIES: Entries = &[("IoGetDeviceProperty", Irql::PASSIVE_LEVEL, Routine::of(get))];
 
-/// Stores a device property, given the physical `DEVICE_OBJECT`, and the property's length.
+/// Stores a property of the device with this physical `DEVICE_OBJECT`, and the property's length.
 fn get(
     context: &Context,
     physical: u64,
@@ -18,7 +18,7 @@ fn get(
     needed: At<u32>,
 ) -> NtResult {
     let found = context.devices().property(physical, property);
-    // A device object that is not a physical device object is not accepted.
+    // Only physical device objects are accepted.
     let found = found.ok_or(NtStatus::INVALID_DEVICE_REQUEST)?;
     let size = found.as_ref().map_or(0, Vec::len);
     needed.write(context, u32::try_from(size).unwrap_or(u32::MAX));

@@ -40,7 +40,7 @@ pub fn query_started(context: &Context, physical: u64) -> u64 {
     state
 }
 
-/// Queries a device's state. If the drivers do not answer, the device counts as working.
+/// Queries a device's state. If no driver sets the state, the device counts as working.
 pub fn query_state(context: &Context, physical: u64) -> u64 {
     let outcome = send(context, physical, &Request::pnp(pnp::QUERY_STATE));
     if outcome.status.is_success() { outcome.information } else { 0 }
@@ -50,15 +50,16 @@ pub fn query_state(context: &Context, physical: u64) -> u64 {
 const BUS_RELATIONS: u32 = 0;
 pub const REMOVAL_RELATIONS: u32 = 3;
 
-/// Queries a device's relations. This kernel's Plug and Play manager loads no drivers for children that
-/// a driver without the framework reports.
+/// Queries a device's relations. The stand-in kernel's Plug and Play manager loads no drivers for
+/// children that a WDM driver reports.
 pub fn query_relations(context: &Context, physical: u64, kind: u32) {
     let request =
         Request { parameters: [u64::from(kind), 0, 0, 0], ..Request::pnp(pnp::QUERY_RELATIONS) };
     ask(context, physical, &request);
 }
 
-/// Sends a request, and frees the memory that the drivers return. Returns the outcome and its bytes.
+/// Sends a request, and frees the memory that the drivers return. Returns the outcome, and the
+/// bytes of that memory.
 pub fn ask(context: &Context, physical: u64, request: &Request) -> (Outcome, Vec<u8>) {
     let outcome = send(context, physical, request);
     let is_answered = outcome.status.is_success() && outcome.information != 0;
@@ -76,8 +77,8 @@ pub fn ask(context: &Context, physical: u64, request: &Request) -> (Outcome, Vec
         context.stop(
             Rule::BadFree,
             format!(
-                "a driver returned 0x{memory:016X} for {}, which is not a pool block; the plug-and-play \
-                 manager frees it",
+                "a driver returned 0x{memory:016X} for {}, which is not a pool block; the Plug and \
+                 Play manager frees it",
                 request.name()
             ),
         );

@@ -1,4 +1,4 @@
-//! Removal of devices whose drivers use no framework: orderly, by surprise, or after a failure.
+//! Removal of the devices of WDM drivers: orderly, by surprise, or after a failure.
 
 use super::{
     minor::pnp,
@@ -58,8 +58,8 @@ fn is_gone(context: &Context, physical: u64) -> bool {
     matches!(context.nodes().stage(physical), None | Some(Stage::Gone))
 }
 
-/// Removes a device as if a user requested it. Does nothing if the device is already gone. A driver can
-/// refuse.
+/// Removes a device as if a user requested it. Does nothing if the device is already gone. A driver
+/// can refuse the removal.
 pub fn remove(context: &Context, physical: u64) -> Result<(), Veto> {
     if is_gone(context, physical) {
         return Ok(());
@@ -70,7 +70,8 @@ pub fn remove(context: &Context, physical: u64) -> Result<(), Veto> {
     Ok(())
 }
 
-/// Removes a device's hardware by surprise. The drivers get the remove request once no file is open.
+/// Removes a device's hardware by surprise. The drivers receive the remove request once no file is
+/// open.
 pub fn surprise_remove(context: &Context, physical: u64) {
     if is_gone(context, physical) {
         return;
@@ -98,7 +99,7 @@ pub fn finish_removals(context: &Context) {
     }
 }
 
-/// Lets the drivers of a device remove it: they detach and delete their device objects.
+/// Makes the drivers of a device remove it: they detach and delete their device objects.
 pub fn tear_down(context: &Context, physical: u64) {
     let stack = stacks::stack_above(context, physical);
     let above = stack.get(1..).unwrap_or_default();
@@ -129,7 +130,7 @@ fn driver_name(context: &Context, device: u64) -> String {
     read_unicode_string(context, driver.wrapping_add(offset))
 }
 
-/// Removes a device that has no drivers any more.
+/// Removes a device that no longer has drivers.
 pub fn forget(context: &Context, physical: u64) {
     context.nodes().forget(physical);
     states::forget(context, physical);

@@ -1,4 +1,5 @@
-//! Reports of device changes, for drivers that registered for them. Here, no driver has registered.
+//! Reports of device changes for drivers that have registered for them. In the stand-in kernel, no
+//! driver has registered.
 
 use crate::{
     execution::routine::Routine,
@@ -15,8 +16,8 @@ pub const ENTRIES: Entries = &[
 ];
 
 /// The first numbers of the events that only the system reports: `GUID_TARGET_DEVICE_QUERY_REMOVE`,
-/// `GUID_TARGET_DEVICE_REMOVE_CANCELLED` and `GUID_TARGET_DEVICE_REMOVE_COMPLETE`. Below are the
-/// remaining bytes, which are the same for all three.
+/// `GUID_TARGET_DEVICE_REMOVE_CANCELLED` and `GUID_TARGET_DEVICE_REMOVE_COMPLETE`. The constant
+/// below contains the remaining bytes, which are the same for all three.
 const OF_SYSTEM: [u32; 3] = [0xCB3A_4006, 0xCB3A_4007, 0xCB3A_4008];
 const OF_SYSTEM_REST: [u32; 3] = [0x11D0_46F0, 0x6000_8FB0, 0x3F05_1397];
 

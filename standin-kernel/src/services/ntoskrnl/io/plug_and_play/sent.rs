@@ -75,8 +75,8 @@ pub fn note_reached(context: &Context, irp: u64) {
     }
 }
 
-/// Allocates a request for the top of a device's stack, with the initial status that the system uses to
-/// mean that no driver has handled it. Returns its address and the device at the top.
+/// Allocates a request for the top of a device's stack, with the initial status that means that no
+/// driver has handled it. Returns the request's address, and the device at the top.
 pub fn allocate(
     context: &Context,
     device: u64,
@@ -132,7 +132,7 @@ fn outcome_of(context: &Context, irp: u64) -> Option<Outcome> {
     context.with_state(|Sent(all)| all.get(&irp)?.outcome)
 }
 
-/// Keeps the result of a completed request.
+/// Stores the result of a completed request.
 fn ended(context: &Context, irp: u64) {
     let value: Irp = context.read(irp);
     if let Some(sent) = context.state().get::<Sent>().0.get_mut(&irp) {
@@ -144,7 +144,7 @@ fn ended(context: &Context, irp: u64) {
     }
 }
 
-/// Describes a violation by the drivers, if they did not handle a request as its function requires.
+/// Describes the drivers' violation, if they did not handle a request as its function requires.
 fn broken(
     request: &Request,
     returned: NtStatus,
@@ -156,7 +156,7 @@ fn broken(
     let is_pending = returned == NtStatus::PENDING;
     if is_pending && !progress.is_marked {
         return Some(format!(
-            "the driver returned STATUS_PENDING for {name} without a call of IoMarkIrpPending"
+            "the driver returned STATUS_PENDING for {name} without calling IoMarkIrpPending"
         ));
     }
     if !is_pending && progress.is_marked {
@@ -167,7 +167,7 @@ fn broken(
     }
     if !is_pending && returned != status {
         return Some(format!(
-            "the driver returned {returned} for {name}, whose status is {status} at its completion"
+            "the driver returned {returned} for {name}, which was completed with {status}"
         ));
     }
     if minor::must_succeed(request.major, request.minor) && !status.is_success() {
@@ -175,7 +175,8 @@ fn broken(
             "the driver completed {name} with {status}; drivers must not fail it"
         ));
     }
-    // Drivers pass down requests that they do not support or let succeed, except WMI requests.
+    // Drivers pass down requests that they do not support or that they let succeed. WDM drivers
+    // pass WMI requests down only if they do not support them.
     let is_all = request.major == SYSTEM_CONTROL;
     if !progress.has_reached_bus
         && !is_all
@@ -183,7 +184,7 @@ fn broken(
     {
         return Some(format!(
             "the driver completed {name} with {status} instead of passing it down the stack; \
-             function and filter drivers pass it to the next lower driver"
+             function and filter drivers must pass it to the next lower driver"
         ));
     }
     None
@@ -227,7 +228,7 @@ mod tests {
         for (said, part) in [
             (judge(pnp::START, pending, ok, true, false), "IoMarkIrpPending"),
             (judge(pnp::START, ok, ok, true, true), "instead of STATUS_PENDING"),
-            (judge(pnp::START, ok, bad, true, false), "at its completion"),
+            (judge(pnp::START, ok, bad, true, false), "which was completed with"),
             (judge(pnp::REMOVE, bad, bad, true, false), "must not fail it"),
             (judge(pnp::REMOVE, ok, ok, false, false), "passing it down"),
             (

@@ -1,4 +1,4 @@
-//! The description with which a driver registers its device, in the three versions of the structure.
+//! The description of a device that a driver registers, in the three versions of the structure.
 
 use zerocopy::{FromBytes, Immutable, IntoBytes};
 
@@ -10,10 +10,11 @@ use crate::{
     services::ntoskrnl::context::Context,
 };
 
-/// Exceeds the number of components in any device, and of states in any component.
+/// A number that exceeds the number of components in any device, and the number of states in any
+/// component.
 const LIMIT: u32 = 1000;
 
-/// The driver's routines, each of which can be null, and their context.
+/// The driver's routines and their context. Each routine can be null.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Callbacks {
     pub active: u64,
@@ -21,8 +22,8 @@ pub struct Callbacks {
     pub state: u64,
     pub power_required: u64,
     pub power_not_required: u64,
-    /// The routines that power a device down and up while a system without S3 sleeps. No system here
-    /// does.
+    /// The routines that power a device down and up while a system without S3 sleeps. The stand-in
+    /// kernel never calls them.
     directed: [u64; 2],
     pub context: u64,
 }
@@ -36,7 +37,7 @@ impl Callbacks {
     }
 }
 
-/// `PO_FX_DEVICE_V3`, which the published bindings lack.
+/// `PO_FX_DEVICE_V3`. The published bindings do not declare it.
 #[derive(Clone, Copy, Debug, FromBytes, Immutable, IntoBytes)]
 #[repr(C)]
 struct PowerDeviceV3 {

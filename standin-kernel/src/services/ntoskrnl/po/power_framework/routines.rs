@@ -1,5 +1,5 @@
-//! The routines of the power management framework. They call the driver's callbacks at the caller's IRQL,
-//! or on a kernel thread if the driver requests it.
+//! The routines of the power management framework. They call the driver's callbacks at the caller's
+//! IRQL or, if the driver requests it, on a kernel thread.
 
 use std::collections::BTreeMap;
 
@@ -56,7 +56,8 @@ struct Registered {
     _memory: Block,
 }
 
-/// Registers a device with active components. Windows bugchecks if it is already registered.
+/// Registers a device with active components. If the device is already registered, bugchecks like
+/// Windows.
 fn register(context: &Context, physical: u64, device: u64, handle: At<u64>) -> NtResult {
     let described = (physical != 0).then(|| describe(context, device)).flatten();
     let (callbacks, components) = described.ok_or(NtStatus::INVALID_PARAMETER)?;
@@ -84,14 +85,14 @@ fn stop(context: &Context, what: &str) -> ! {
     context.bugcheck(INTERNAL_POWER_ERROR, [0; 4], sentence, &context.backtrace())
 }
 
-/// Runs `body` on a device. Bugchecks if the handle is not a device's.
+/// Runs `body` on a device. Bugchecks if no device has the handle.
 fn with<R>(context: &Context, handle: u64, body: impl FnOnce(&mut Device) -> R) -> R {
     let result =
         context.with_state(|Devices(all)| all.get_mut(&handle).map(|one| body(&mut one.device)));
     result.unwrap_or_else(|| context.stop_for_wrong(handle, "the handle of a registered device"))
 }
 
-/// Runs `body` on a component of a device. Bugchecks if there is no component with the index.
+/// Runs `body` on a component of a device. Bugchecks if there is no component with this index.
 fn with_component<R>(
     context: &Context,
     handle: u64,
@@ -101,12 +102,11 @@ fn with_component<R>(
     let index = index as usize;
     let result = with(context, handle, |device| device.component(index).map(body));
     result.unwrap_or_else(|| {
-        context
-            .stop_for_misuse(&format!("with the component {index}, which the device does not have"))
+        context.stop_for_misuse(&format!("with the component {index}, which does not exist"))
     })
 }
 
-/// Calls the callbacks that are due, until the driver owes an answer.
+/// Calls the callbacks that are due, until the driver must answer.
 fn advance(context: &Context, handle: u64) {
     loop {
         let next = context.with_state(|Devices(all)| {
@@ -201,7 +201,7 @@ fn activate_component(context: &Context, handle: u64, component: u32, flags: u32
     if flags == BLOCKING && !wait_until(context, None, is_active) {
         context.stop_call(
             Rule::Deadlock,
-            "with PO_FX_FLAG_BLOCKING, and nothing is left that would \
+            "with PO_FX_FLAG_BLOCKING, and no remaining work would \
                  make the component active",
         );
     }
@@ -210,7 +210,7 @@ fn activate_component(context: &Context, handle: u64, component: u32, flags: u32
 fn idle_component(context: &Context, handle: u64, component: u32, flags: u32) {
     check_flags(context, flags);
     if !with_component(context, handle, component, Component::idle) {
-        stop(context, "for a component that was not activated as often as it idles");
+        stop(context, "for a component that was idled more often than it was activated");
     }
     advance_as(context, handle, flags);
 }
@@ -243,12 +243,14 @@ fn set_residency(context: &Context, handle: u64, component: u32, residency: u64)
     advance(context, handle);
 }
 
-/// Sets whether a component is armed to wake the system, which never happens here.
+/// Sets whether a component is armed to wake the system. In the stand-in kernel, components never
+/// wake it.
 fn set_wake(context: &Context, handle: u64, component: u32, _hint: bool) {
     with_component(context, handle, component, |_| ());
 }
 
-/// Sets the time after which an idle device loses power. That time never passes here.
+/// Sets the time after which an idle device loses power. In the stand-in kernel, this time never
+/// passes.
 fn set_idle_timeout(context: &Context, handle: u64, _timeout: u64) {
     with(context, handle, |_| ());
 }

@@ -5,7 +5,7 @@
 pub struct IdleState {
     /// The time that the component needs to leave the state, in units of 100 ns.
     pub latency: u64,
-    /// The minimum time in the state that makes entering it worthwhile.
+    /// The minimum time that must be spent in the state to make entering it worthwhile.
     pub residency: u64,
 }
 
@@ -94,7 +94,7 @@ enum Power {
     Requesting,
 }
 
-/// A callback to call next, with its component.
+/// A callback to call next, and its component.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
     /// `ComponentActiveConditionCallback`.
@@ -168,7 +168,7 @@ impl Device {
             Completed::State(index) => self
                 .component(index)
                 .is_some_and(|component| std::mem::replace(&mut component.changes_state, false)),
-            // The driver also reports, unrequested, that the device was powered on by the system's
+            // The driver also reports unrequested that the device was powered on by the system's
             // return to its working state.
             Completed::PoweredOn => {
                 self.power = Power::Required;
@@ -276,7 +276,7 @@ mod tests {
         assert_eq!(steps(&mut device), [Step::State(0, 2)]);
         assert!(device.answer(Completed::State(0)));
         assert_eq!(steps(&mut device), [Step::PowerNotRequired]);
-        // An activation waits for the answer.
+        // The activation waits for the answer.
         device.component(0).unwrap().activate();
         assert_eq!(steps(&mut device), []);
         assert!(device.answer(Completed::PowerNotRequired));

@@ -40,7 +40,7 @@ pub struct Found {
     pub bytes: Vec<u8>,
 }
 
-/// The receiver of values, which an entry in the driver's table describes.
+/// The receiver of values, as an entry in the driver's table describes it.
 pub struct Delivery<'a> {
     /// The context of the query.
     pub context: &'a Context,
@@ -58,7 +58,7 @@ impl Delivery<'_> {
         match found.kind {
             MULTI_SZ if !is_raw => {
                 if entry.flags & flag::DIRECT != 0 {
-                    // Each string would be stored after the previous one.
+                    // Each string would overwrite the previous one.
                     return Err(NtStatus::INVALID_PARAMETER);
                 }
                 for text in strings(&found.bytes) {
@@ -124,7 +124,7 @@ impl Delivery<'_> {
             context.write_bytes(to, &found.bytes);
             return Ok(());
         }
-        // The buffer starts with its size, which is negative if only the data are requested.
+        // The buffer starts with its size. A negative size requests only the data.
         let size: i32 = context.read(to);
         let header = if size < 0 { 0 } else { 8 };
         if u64::from(size.unsigned_abs()) < header + u64::from(length) {
@@ -137,7 +137,8 @@ impl Delivery<'_> {
         Ok(())
     }
 
-    /// Stores a text in a `UNICODE_STRING`, and allocates a buffer if it has none.
+    /// Stores a string in a `UNICODE_STRING`, and allocates a buffer if the `UNICODE_STRING` has
+    /// none.
     fn store_text(&self, to: u64, bytes: &[u8]) -> NtResult {
         /// The largest size of a counted string.
         const LARGEST: usize = 0xFFFE;
@@ -155,14 +156,14 @@ impl Delivery<'_> {
             return Err(NtStatus::BUFFER_TOO_SMALL);
         }
         context.write_bytes(string.buffer, bytes);
-        // The length excludes the terminator, which a text in the registry includes.
+        // The length excludes the terminator. A string in the registry includes it.
         string.length = length.saturating_sub(2);
         context.write(to, &string);
         Ok(())
     }
 
-    /// Expands variables of the driver's environment in a text. Unknown variables stay unchanged, and
-    /// without an environment all variables do.
+    /// Expands the variables of the driver's environment in a string. Unknown variables, or all
+    /// variables if there is no environment, stay unchanged.
     fn expanded(&self, bytes: &[u8]) -> Vec<u8> {
         let [_, environment] = self.arguments;
         if environment == 0 {
@@ -173,7 +174,8 @@ impl Delivery<'_> {
         expanded.encode_utf16().flat_map(u16::to_le_bytes).collect()
     }
 
-    /// Returns the variables of an environment: `NAME=VALUE` texts, terminated by an empty text.
+    /// Returns the variables of an environment: `NAME=VALUE` strings, terminated by an empty
+    /// string.
     fn variables(&self, environment: u64) -> Vec<(String, String)> {
         let mut variables = Vec::new();
         let mut at = environment;
@@ -191,7 +193,7 @@ impl Delivery<'_> {
     }
 }
 
-/// Replaces `%NAME%` with the variable's value.
+/// Replaces each `%NAME%` with the variable's value.
 fn expand(text: &str, variables: &[(String, String)]) -> String {
     let mut expanded = String::new();
     let mut rest = text;
@@ -214,7 +216,7 @@ fn expand(text: &str, variables: &[(String, String)]) -> String {
 }
 
 /// Returns the strings of a `REG_MULTI_SZ` value, including their terminators. The value's length
-/// determines its end, so empty strings are included, but the final terminator is not.
+/// determines its end, so empty strings are included; the final terminator is not included.
 fn strings(bytes: &[u8]) -> Vec<Vec<u8>> {
     let mut all = Vec::new();
     let mut one = Vec::new();

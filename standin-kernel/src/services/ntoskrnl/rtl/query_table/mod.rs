@@ -1,4 +1,4 @@
-//! The tables with which `RtlQueryRegistryValues` reads several values.
+//! The tables by which `RtlQueryRegistryValues` reads several values.
 
 mod delivery;
 
@@ -15,7 +15,7 @@ use crate::{
 /// `RTL_QUERY_REGISTRY_TYPECHECK_SHIFT`.
 const TYPE_SHIFT: u32 = 24;
 
-/// The maximum number of entries. A longer table lacks a terminator.
+/// The maximum number of entries. A longer table counts as unterminated.
 const MAX_ENTRIES: u64 = 0x1_0000;
 
 /// The processing of one table.
@@ -45,7 +45,7 @@ pub fn query(context: &Context, key: KeyId, table: u64, arguments: [u64; 2]) -> 
         }
         query.entry(&entry)?;
     }
-    context.stop_for_misuse("with a table that has no end")
+    context.stop_for_misuse("with an unterminated table")
 }
 
 /// Checks that an entry has the fields that its flags require.
@@ -85,7 +85,7 @@ impl Query<'_> {
         self.every_value(entry)
     }
 
-    /// Reports the value that an entry names, or its default.
+    /// Reports the value with the name in an entry, or the entry's default.
     fn named_value(&self, entry: &QueryRegistryTable) -> NtResult {
         let registry = self.context.registry();
         let name = self.name(entry);
@@ -125,7 +125,7 @@ impl Query<'_> {
         Ok(())
     }
 
-    /// Reports a value, or the default of an entry if there is none.
+    /// Reports a value or, if there is none, the entry's default.
     fn report(
         &self,
         entry: &QueryRegistryTable,
@@ -154,7 +154,7 @@ impl Query<'_> {
         self.delivery(entry).deliver(name, &default)
     }
 
-    /// Checks the type of a value before it is stored directly.
+    /// Checks the type of a value before the value is stored directly.
     fn check_type(&self, entry: &QueryRegistryTable, found: &Found) -> NtResult {
         if entry.flags & flag::DIRECT == 0 {
             return Ok(());
@@ -173,7 +173,7 @@ impl Query<'_> {
                 Rule::RegistryTypeUnchecked,
                 &format!(
                     "with RTL_QUERY_REGISTRY_DIRECT and without RTL_QUERY_REGISTRY_TYPECHECK \
-                     for {path}, which is writable not only by the system"
+                     for {path}, which others than the system can write"
                 ),
             );
         }

@@ -65,7 +65,8 @@ fn initialize(
 /// The table functions for height-balanced trees.
 struct Avl;
 
-/// A table's tree. The parent of its root is the table itself, and the root is its right child.
+/// A table's tree. The parent of the root is the table itself, and the root is the table's right
+/// child.
 #[derive(Clone, Copy)]
 struct Tree<'a> {
     context: &'a Context,
@@ -146,7 +147,7 @@ impl Tree<'_> {
         }
     }
 
-    /// Replaces a node with another node, or with nothing.
+    /// Replaces a node with another node or, if `new` is 0, with nothing.
     fn replace(self, old: u64, new: u64) {
         let parent = self.links(old).parent;
         let side = self.side_of(parent, old);
@@ -156,7 +157,7 @@ impl Tree<'_> {
         }
     }
 
-    /// Rotates a node down to `side`. Its child on the other side becomes its parent.
+    /// Rotates a node down to `side`. The node's child on the other side becomes its parent.
     fn rotate(self, node: u64, side: Side) {
         let up = self.links(node).child(side.other());
         let inner = self.links(up).child(side);
@@ -175,8 +176,8 @@ impl Tree<'_> {
         self.change(node, |links| links.balance = balance);
     }
 
-    /// Rebalances a node whose subtree on one side is higher by two. Returns the node that replaces it,
-    /// and whether the subtree's height has decreased.
+    /// Rebalances a node whose subtree on the side `high` is higher by two. Returns the node that
+    /// replaces it, and whether the subtree's height has decreased.
     fn restore(self, node: u64, high: Side) -> (u64, bool) {
         let child = self.links(node).child(high);
         let balance = self.links(child).balance;
@@ -202,7 +203,7 @@ impl Tree<'_> {
         (child, true)
     }
 
-    /// Inserts a node where a search ended.
+    /// Inserts a node at the position at which a search ended.
     fn add(self, node: u64, place: Found) {
         let (parent, side) = match place {
             Found::Left(parent) => (parent, Side::Left),
@@ -246,7 +247,7 @@ impl Tree<'_> {
     /// Removes a node from the tree.
     fn take(self, node: u64) {
         let links = self.links(node);
-        // The parent and side of the subtree whose height has decreased.
+        // The subtree on this side of this parent has decreased in height.
         let (mut parent, mut side);
         if links.left != 0 && links.right != 0 {
             let next = self.last(links.right, Side::Left);

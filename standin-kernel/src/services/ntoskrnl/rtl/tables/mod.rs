@@ -8,7 +8,7 @@ pub mod splay;
 
 use crate::{execution::routine::At, services::ntoskrnl::context::Context};
 
-/// A kind of table. The functions take the address of a table; the address 0 means no node.
+/// A kind of table. The functions receive the address of a table; the node address 0 means no node.
 trait Table {
     /// The offset of an element in its node.
     const DATA: u64;
@@ -19,13 +19,13 @@ trait Table {
     /// Searches for an element.
     fn find(context: &Context, table: u64, element: u64) -> Found;
 
-    /// Inserts a node where a search ended.
+    /// Inserts a node at the position at which a search ended.
     fn add(context: &Context, table: u64, node: u64, place: Found);
 
     /// Removes a node from its table.
     fn take(context: &Context, table: u64, node: u64);
 
-    /// Returns the node after a given node, or the first node.
+    /// Returns the node after `node` or, if it is 0, the first node.
     fn next(context: &Context, table: u64, node: u64) -> u64;
 }
 
@@ -51,7 +51,7 @@ impl Found {
         }
     }
 
-    /// Converts back a result that a driver passes.
+    /// Converts a result that a driver passes back.
     fn from_parts(context: &Context, node: u64, result: u32) -> Self {
         match result {
             0 => Self::EmptyTree,
@@ -79,7 +79,7 @@ enum Order {
     Equal,
 }
 
-/// Compares two elements with the driver's routine.
+/// Compares two elements by calling the driver's routine.
 fn compare(context: &Context, routine: u64, table: u64, one: u64, other: u64) -> Order {
     let what = "the table's comparison routine";
     let result = context.call_driver(what, routine, [table, one, other]);
@@ -92,7 +92,8 @@ fn compare(context: &Context, routine: u64, table: u64, one: u64, other: u64) ->
     }
 }
 
-/// Searches from a root. `links` returns a node's children; `data` is its element's offset.
+/// Searches from a root. `links` returns a node's children; `data` is the element's offset in its
+/// node.
 fn search(
     context: &Context,
     [table, routine, root]: [u64; 3],
@@ -127,11 +128,11 @@ struct Walk(u32);
 
 impl Walk {
     fn step(&mut self, context: &Context) {
-        /// Exceeds the number of nodes that fit in memory.
+        /// A number that exceeds the number of nodes that fit in memory.
         const LIMIT: u32 = 1 << 22;
         self.0 += 1;
         if self.0 > LIMIT {
-            context.stop_for_misuse("with a table whose links are corrupt: they lead in a circle");
+            context.stop_for_misuse("with a table whose links are corrupt: they form a cycle");
         }
     }
 }
@@ -192,7 +193,7 @@ fn delete<T: Table>(context: &Context, table: u64, buffer: u64) -> bool {
     found != 0
 }
 
-/// Removes a node from its table, and frees it.
+/// Removes a node from its table, and frees the node.
 fn delete_node<T: Table>(context: &Context, table: u64, node: u64) {
     T::take(context, table, node);
     let [_, free] = T::allocator(context, table);

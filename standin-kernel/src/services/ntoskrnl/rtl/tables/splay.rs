@@ -53,7 +53,7 @@ fn change(context: &Context, node: u64, body: impl FnOnce(&mut SplayLinks)) {
     context.write(node, &value);
 }
 
-/// Returns a node's parent, or `None` for a root, whose parent field points to itself.
+/// Returns a node's parent, or `None` for a root. A root's parent field points to the root itself.
 fn parent(context: &Context, node: u64) -> Option<u64> {
     Some(links(context, node).parent).filter(|parent| *parent != node)
 }
@@ -266,7 +266,7 @@ impl Table for Splay {
     }
 }
 
-/// Returns the first element, or the one after the root. Its node becomes the root.
+/// Returns the first element, or the element after the root. The element's node becomes the root.
 fn enumerate(context: &Context, table: u64, restart: bool) -> u64 {
     let root = fields(context, table).root;
     if root == 0 {
@@ -280,7 +280,7 @@ fn enumerate(context: &Context, table: u64, restart: bool) -> u64 {
     element::<Splay>(next)
 }
 
-/// Returns the element at an index in insertion order.
+/// Returns the element at this index in insertion order.
 fn get_element(context: &Context, table: u64, number: u32) -> u64 {
     if number >= fields(context, table).count {
         return 0;
