@@ -177,34 +177,38 @@ fn settings_of_channels_must_be_those_of_the_manifest() {
         (
             "enabled = true",
             "enabled = false",
-            "7:9: Contoso.Driver: the channel 16: its enabled is false; the manifest says true (line ",
+            "7:9: Contoso.Driver: the channel 16: its enabled is false; the manifest specifies true (line ",
         ),
         (
             "isolation = System",
             "isolation = Custom",
-            "its isolation is Custom; the manifest says System",
+            "its isolation is Custom; the manifest specifies System",
         ),
         (
             "max_size = 2097152",
             "max_size = 1 << 20",
-            "its max_size is 1048576; the manifest says 2097152",
+            "its max_size is 1048576; the manifest specifies 2097152",
         ),
         (
             "(Debug)",
             "(Debug, enabled = true)",
-            "the channel 17: its enabled is true; the manifest says false",
+            "the channel 17: its enabled is true; the manifest specifies false",
         ),
-        ("(Debug)", "(Debug, retention = false)", "its retention is false; the manifest says true"),
+        (
+            "(Debug)",
+            "(Debug, retention = false)",
+            "its retention is false; the manifest specifies true",
+        ),
         (
             "(Debug)",
             "(Debug, access = \"D:(A;;0x1;;;BA)\")",
-            "its access is D:(A;;0x1;;;BA); the manifest says nothing",
+            "its access is D:(A;;0x1;;;BA); the manifest specifies nothing",
         ),
-        ("(Debug)", "(Analytic)", "its type is Analytic; the manifest says Debug"),
+        ("(Debug)", "(Analytic)", "its type is Analytic; the manifest specifies Debug"),
         (
             "Admin = 16",
             "#[name = \"Contoso.Driver/Other\"] Admin = 16",
-            "its name is Contoso.Driver/Other; the manifest says Contoso.Driver/Admin (line ",
+            "its name is Contoso.Driver/Other; the manifest specifies Contoso.Driver/Admin (line ",
         ),
         ("System = 8", "Application = 9", "the manifest does not import the channel Application"),
         (

@@ -115,7 +115,7 @@ fn wrong_settings_are_refused_with_the_right_form() {
         ),
         ("autologger(log_file_mode = 0x8)", "`file_max` begins a file at each start"),
         ("autologger(log_file_mode = Sequential | Circular)", "which excludes 0x2 (circular)"),
-        ("autologger(log_file_mode = Buffering, file_name = \"boot.etl\")", "has no FileName"),
+        ("autologger(log_file_mode = Buffering, file_name = \"boot.etl\")", "remove FileName"),
         (
             "autologger(minimum_buffers = 8, maximum_buffers = 4)",
             "the autologger cannot be used: MaximumBuffers is less than MinimumBuffers",

@@ -377,7 +377,7 @@ mod tests {
             ("fault EtwWriteEx 0xC0000001 0", ["line 1", "at least once"]),
             ("filter A keepids=1", ["line 1", "did you mean `keep-ids`?"]),
             ("filter A names-level=1", ["line 1", "needs `keep-names`"]),
-            ("filter Größe", ["line 1", "outside ASCII"]),
+            ("filter Größe", ["line 1", "non-ASCII"]),
             ("filter A data=1:2", ["line 1", "ID:VERSION:BYTES"]),
             ("parameter P word", ["line 1", "not a registry value"]),
             ("expect-event E Length", ["line 1", "write FIELD=VALUE"]),

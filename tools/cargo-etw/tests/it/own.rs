@@ -377,7 +377,7 @@ fn the_settings_of_channels_come_from_the_manifest_that_a_declaration_names() {
     own.change("kept.man", "enabled=\"true\"", "enabled=\"false\"");
     let told = own.fail(&["inf", "check"]);
     assert!(
-        told.contains("the channel 16: its enabled is true; the manifest says false"),
+        told.contains("the channel 16: its enabled is true; the manifest specifies false"),
         "{told}"
     );
     assert!(told.contains("events.rs:") && told.contains("/kept.man)"), "{told}");

@@ -145,7 +145,7 @@ fn every_mistake_in_a_session_is_found() {
         ("LogFileMode = 0x2", "LogFileMode = 0x8\nFileMax = 4", "FileMax cannot be used"),
         ("LogFileMode = 0x2", "LogFileMode = 0x8", "needs %d in FileName"),
         ("LogFileMode = 0x2", "LogFileMode = 0x402", "which excludes the modes of files"),
-        ("LogFileMode = 0x2", "LogFileMode = 0x400", "has no FileName"),
+        ("LogFileMode = 0x2", "LogFileMode = 0x400", "remove FileName"),
         ("MaxFileSize = 16", "MaxFileSize = 0", "need a MaxFileSize that is not 0"),
     ] {
         let all = found(&text.replace(from, to), &driver(), Mode::Windows);
