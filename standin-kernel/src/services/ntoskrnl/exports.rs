@@ -105,6 +105,7 @@ const ALL: &[Entries] = &[
     sections::ENTRIES,
     wmi::ENTRIES,
     zw::events::ENTRIES,
+    zw::file_information::ENTRIES,
     zw::files::ENTRIES,
     zw::keys::ENTRIES,
     zw::values::ENTRIES,
