@@ -85,6 +85,7 @@ const ALL: &[Entries] = &[
     ps::processes::ENTRIES,
     ps::thread_creation::ENTRIES,
     rtl::bitmaps::ENTRIES,
+    rtl::expressions::ENTRIES,
     rtl::frames::ENTRIES,
     rtl::memory::ENTRIES,
     rtl::registry::ENTRIES,

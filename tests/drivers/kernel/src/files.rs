@@ -1,7 +1,8 @@
 //! Files on the system volume.
 
 use crate::{
-    call::{at, call, low, same},
+    call::{at, boolean, call, low, same},
+    names::with_string,
     namespace::{is_named, of_file},
 };
 
@@ -124,6 +125,7 @@ fn is_file_object(handle: u64) {
 const FILE: &[u8] = br"\??\C:\Sub\File.txt";
 
 pub fn run() {
+    patterns();
     same!(attempt(FILE, READ, 7, OPEN, SYNCHRONOUS), PATH_NOT_FOUND);
     same!(attempt(br"\??\C:\Sub", READ, 7, CREATE, 1), 0);
     same!(attempt(FILE, READ, 7, OPEN, SYNCHRONOUS), NOT_FOUND);
@@ -179,6 +181,21 @@ pub fn run() {
     same!(attempt(br"\??\C:\link\etc\passwd", READ, 7, OPEN, 0), ACCESS_DENIED);
     same!(attempt(br"\??\D:\file", READ, 7, OPEN, 0), PATH_NOT_FOUND);
     same!(attempt(br"\SystemRoot\log.txt", WRITE, 7, OVERWRITE_IF, 0), 0);
+}
+
+/// The pattern is in upper case, and the name is converted to it by the caller's table, if any.
+fn patterns() {
+    let matches = |name: &[u8], ignores_case: u64, table: u64| {
+        with_string(b"N?M<.SYS", |pattern| {
+            with_string(name, |name| {
+                boolean(call!("FsRtlIsNameInExpression", pattern, name, ignores_case, table))
+            })
+        })
+    };
+    same!(matches(b"NAME.SYS", 0, 0), true);
+    same!(matches(b"name.sys", 0, 0), false);
+    same!(matches(b"name.sys", 1, 0), true);
+    same!(matches(b"NAME.SYS", 1, at(&mut [u16::from(b'x'); 128])), false);
 }
 
 fn contents(handle: u64) {
