@@ -14,13 +14,13 @@ global_asm!(
     ".globl standin_kernel_memset", ".globl standin_kernel_memcmp", ".globl standin_kernel_strlen",
     ".globl standin_kernel_chkstk", ".globl standin_kernel_guard_check",
     ".globl standin_kernel_guard_dispatch", ".globl standin_kernel_bare_end",
-    "standin_kernel_memcpy:", "mov r10, rdi", "mov r11, rsi", "mov rax, rcx", "mov rdi, rcx",
-    "mov rsi, rdx", "mov rcx, r8", "rep movsb", "mov rdi, r10", "mov rsi, r11", "ret",
-    "standin_kernel_memmove:", "mov r10, rdi", "mov r11, rsi", "mov rax, rcx",
-    // Copies forward unless the destination starts within the source.
-    "mov r9, rcx", "sub r9, rdx", "cmp r9, r8", "jb 2f", "mov rdi, rcx", "mov rsi, rdx",
-    "mov rcx, r8", "rep movsb", "mov rdi, r10", "mov rsi, r11", "ret", "2:",
-    "mov r9b, [rdx + r8 - 1]", "mov [rcx + r8 - 1], r9b", "dec r8", "jnz 2b", "ret",
+    // As in ntoskrnl.exe, memcpy does what memmove does: it copies forward unless the destination starts
+    // within the source.
+    ".macro standin_kernel_copy", "mov r10, rdi", "mov r11, rsi", "mov rax, rcx", "mov r9, rcx",
+    "sub r9, rdx", "cmp r9, r8", "jb 2f", "mov rdi, rcx", "mov rsi, rdx", "mov rcx, r8",
+    "rep movsb", "mov rdi, r10", "mov rsi, r11", "ret", "2:", "mov r9b, [rdx + r8 - 1]",
+    "mov [rcx + r8 - 1], r9b", "dec r8", "jnz 2b", "ret", ".endm", "standin_kernel_memcpy:",
+    "standin_kernel_copy", "standin_kernel_memmove:", "standin_kernel_copy",
     "standin_kernel_memset:", "mov r10, rdi", "mov r11, rsi", "mov r9, rcx", "mov eax, edx",
     "mov rdi, rcx", "mov rcx, r8", "rep stosb", "mov rdi, r10", "mov rax, r9", "ret",
     "standin_kernel_memcmp:", "mov r10, rdi", "mov r11, rsi", "xor r9d, r9d", "2:", "cmp r9, r8",
@@ -134,11 +134,13 @@ mod tests {
         for (from, to, count) in [(0, 10, 40), (10, 0, 40), (5, 5, 9), (0, 50, 50), (3, 4, 0)] {
             let mut expected = whole.clone();
             expected.copy_within(from..from + count, to);
-            let mut moved = whole.clone();
-            let start = moved.as_mut_ptr();
-            let target = start.wrapping_add(to);
-            assert_eq!(shift(target, start.wrapping_add(from), count), target);
-            assert_eq!(moved, expected);
+            for routine in [copy, shift] {
+                let mut moved = whole.clone();
+                let start = moved.as_mut_ptr();
+                let target = start.wrapping_add(to);
+                assert_eq!(routine(target, start.wrapping_add(from), count), target);
+                assert_eq!(moved, expected);
+            }
         }
         let mut copied = [0; 100];
         let target = copied.as_mut_ptr();

@@ -105,7 +105,18 @@ fn name_of_opened_device(context: &Context, object: u64) -> Option<String> {
 fn query_name(context: &Context, object: u64, to: u64, length: u32, needed: At<u32>) -> NtResult {
     // This bugchecks if there is no object at the address.
     object_security::must_be_object(context, object);
-    store(context, to, length, needed, &[], &name_of(context, object))
+    store_name(context, object, to, length, needed)
+}
+
+/// Stores the name of an object. For a file, the I/O manager reports a name that does not fit as a warning,
+/// although it stores nothing of it here.
+fn store_name(context: &Context, object: u64, to: u64, length: u32, needed: At<u32>) -> NtResult {
+    let stored = store(context, to, length, needed, &[], &name_of(context, object));
+    let is_file = object_security::type_of(context, object) == Some("IoFileObjectType");
+    if stored.is_err() && is_file && length as usize >= size_of::<UnicodeString>() {
+        return Err(NtStatus::BUFFER_OVERFLOW);
+    }
+    stored
 }
 
 /// Stores a counted string: the fields of its structure, then the characters. An empty string has a
@@ -162,10 +173,7 @@ fn query(
     let target = handles::target_of(context, handle)?;
     let (type_name, rights) = type_of(target.type_name);
     let fixed: Vec<u8> = match class {
-        NAME => {
-            let name = name_of(context, target.object);
-            return store(context, to, length, needed, &[], &name);
-        }
+        NAME => return store_name(context, target.object, to, length, needed),
         TYPE => return store(context, to, length, needed, &[0; REST], type_name),
         FLAGS => vec![0; 2],
         _ => {

@@ -49,6 +49,8 @@ const MAPPED_FILE_SIZE_ZERO: NtStatus = NtStatus::from_bits(0xC000_011E);
 const MAPPED_ALIGNMENT: NtStatus = NtStatus::from_bits(0xC000_0220);
 
 const PAGE: u64 = 4096;
+/// The granularity of the start addresses of views.
+const GRANULARITY: u64 = 0x1_0000;
 
 /// Page protections.
 mod page {
@@ -65,7 +67,11 @@ mod page {
     pub const ALL: [u32; 7] = [
         READONLY, READWRITE, WRITECOPY, EXECUTE, EXECUTE_READ, EXECUTE_READWRITE, EXECUTE_WRITECOPY,
     ];
-    pub const WRITABLE: [u32; 2] = [READWRITE, EXECUTE_READWRITE];
+    /// The protections that allow reading or copying, writing to the section, and executing.
+    pub const READABLE: &[u32] =
+        &[READONLY, READWRITE, WRITECOPY, EXECUTE_READ, EXECUTE_READWRITE, EXECUTE_WRITECOPY];
+    pub const WRITABLE: &[u32] = &[READWRITE, EXECUTE_READWRITE];
+    pub const EXECUTABLE: &[u32] = &[EXECUTE, EXECUTE_READ, EXECUTE_READWRITE, EXECUTE_WRITECOPY];
 }
 
 /// The sections, and the addresses at which drivers have mapped them.
@@ -112,15 +118,18 @@ fn create(
     const IMAGE: u32 = 0x0100_0000;
     const KINDS: u32 = IMAGE | 0x0400_0000 | 0x0800_0000;
     let attributes = object_attributes::read_optional(context, attributes)?;
-    if allocation & KINDS == 0 {
+    if (allocation & KINDS).count_ones() != 1 {
         return Err(INVALID_PARAMETER_6);
     }
     let protection = protection_of(protection)?;
+    if allocation & IMAGE != 0 && file == 0 {
+        return Err(files::INVALID_FILE_FOR_SECTION);
+    }
     if allocation & IMAGE != 0 {
         context.stop_for_unprovided("for the image of a program (SEC_IMAGE)");
     }
     let size = size.read_optional(context).unwrap_or(0);
-    let size = u64::try_from(size).map_err(|_| INVALID_PARAMETER_4)?;
+    let size = u64::try_from(size).map_err(|_| SECTION_TOO_BIG)?;
     let place = namespace::place_for(context, attributes.as_ref(), TYPE)?;
     let status = place.status();
     let object = match place {
@@ -212,15 +221,15 @@ fn view(
     size: u64,
     protection: Option<u32>,
 ) -> NtResult<(u64, u64)> {
-    /// The granularity of the start addresses of views.
-    const GRANULARITY: u64 = 0x1_0000;
     if !offset.is_multiple_of(GRANULARITY) {
         return Err(MAPPED_ALIGNMENT);
     }
     let mapped = context.with_state(|sections: &mut Sections| {
         let known = sections.all.get(&section).ok_or(NtStatus::OBJECT_TYPE_MISMATCH)?;
-        let is_writable = page::WRITABLE.contains(&known.protection);
-        if protection.is_some_and(|wanted| page::WRITABLE.contains(&wanted)) && !is_writable {
+        let has = |right: &[u32], protection| right.contains(&protection);
+        let exceeds = |wanted, right| has(right, wanted) && !has(right, known.protection);
+        let rights = [page::READABLE, page::WRITABLE, page::EXECUTABLE];
+        if protection.is_some_and(|wanted| rights.iter().any(|right| exceeds(wanted, right))) {
             return Err(SECTION_PROTECTION);
         }
         let left = known.size.checked_sub(offset).filter(|left| *left > 0);
@@ -267,8 +276,10 @@ fn map(
     if target.type_name != TYPE {
         return Err(NtStatus::OBJECT_TYPE_MISMATCH);
     }
-    if base.read(context) != 0 {
-        return Err(CONFLICTING_ADDRESSES);
+    match base.read(context) {
+        0 => {}
+        unaligned if !unaligned.is_multiple_of(GRANULARITY) => return Err(MAPPED_ALIGNMENT),
+        _ => return Err(CONFLICTING_ADDRESSES),
     }
     let from = offset.read_optional(context).unwrap_or(0);
     let from = u64::try_from(from).map_err(|_| INVALID_VIEW_SIZE)?;

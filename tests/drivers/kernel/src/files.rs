@@ -1,7 +1,8 @@
 //! Files on the system volume.
 
 use crate::{
-    call::{at, call, low, same},
+    call::{at, boolean, call, low, same},
+    names::with_string,
     namespace::{is_named, of_file},
 };
 
@@ -15,6 +16,10 @@ const END_OF_FILE: u32 = 0xC000_0011;
 const IS_A_DIRECTORY: u32 = 0xC000_00BA;
 const LENGTH_MISMATCH: u32 = 0xC000_0004;
 const INVALID_INFO_CLASS: u32 = 0xC000_0003;
+const INVALID_HANDLE: u32 = 0xC000_0008;
+const INVALID_PARAMETER: u32 = 0xC000_000D;
+const TYPE_MISMATCH: u32 = 0xC000_0024;
+const BUFFER_OVERFLOW: u32 = 0x8000_0005;
 
 /// The access rights for reading and writing, and for synchronous use.
 const READ: u64 = 0x8010_0000;
@@ -32,13 +37,24 @@ const OVERWRITE_IF: u64 = 5;
 type Opened = (u32, u64, u64);
 
 fn open(name: &[u8], access: u64, share: u64, disposition: u64, options: u64) -> Opened {
+    open_below(0, name, access, share, disposition, options)
+}
+
+fn open_below(
+    root: u64,
+    name: &[u8],
+    access: u64,
+    share: u64,
+    disposition: u64,
+    options: u64,
+) -> Opened {
     let mut units = [0_u16; 64];
     for (unit, byte) in units.iter_mut().zip(name) {
         *unit = u16::from(*byte);
     }
     let length = 2 * name.len() as u64;
     let mut string = [length | length << 16, units.as_ptr() as u64];
-    let mut attributes = [48, 0, at(&mut string), 0x240, 0, 0];
+    let mut attributes = [48, root, at(&mut string), 0x240, 0, 0];
     let (mut handle, mut block) = (0_u64, [0_u64; 2]);
     let status = call!(
         "ZwCreateFile",
@@ -68,12 +84,22 @@ fn attempt(name: &[u8], access: u64, share: u64, disposition: u64, options: u64)
 }
 
 fn transfer(routine: &str, handle: u64, buffer: &mut [u8], offset: Option<i64>) -> (u32, u64) {
+    transfer_with(0, routine, handle, buffer, offset)
+}
+
+fn transfer_with(
+    event: u64,
+    routine: &str,
+    handle: u64,
+    buffer: &mut [u8],
+    offset: Option<i64>,
+) -> (u32, u64) {
     let mut block = [0_u64; 2];
     let mut place = offset.unwrap_or(0);
     let place = if offset.is_some() { at(&mut place) } else { 0 };
     let arguments = [
         handle,
-        0,
+        event,
         0,
         0,
         at(&mut block),
@@ -99,6 +125,7 @@ fn is_file_object(handle: u64) {
 const FILE: &[u8] = br"\??\C:\Sub\File.txt";
 
 pub fn run() {
+    patterns();
     same!(attempt(FILE, READ, 7, OPEN, SYNCHRONOUS), PATH_NOT_FOUND);
     same!(attempt(br"\??\C:\Sub", READ, 7, CREATE, 1), 0);
     same!(attempt(FILE, READ, 7, OPEN, SYNCHRONOUS), NOT_FOUND);
@@ -115,6 +142,8 @@ pub fn run() {
     same!(low(duplicated), 0);
     same!(handle != source, true);
     contents(handle);
+    waits(handle);
+    queries(handle);
     information(handle);
     same!(low(call!("ZwClose", handle)), 0);
     let (status, happened, handle) = open(FILE, READ, 7, OPEN_IF, SYNCHRONOUS);
@@ -125,6 +154,7 @@ pub fn run() {
     let mut block = [0_u64; 2];
     let truncated = call!("ZwSetInformationFile", handle, at(&mut block), at(&mut end), 8, 20);
     same!(low(truncated), 0);
+    names(handle);
     call!("ZwClose", handle);
     let (_, _, handle) = open(FILE, APPEND, 7, OPEN, SYNCHRONOUS);
     // The handle appends to the end, regardless of the offset.
@@ -153,6 +183,21 @@ pub fn run() {
     same!(attempt(br"\SystemRoot\log.txt", WRITE, 7, OVERWRITE_IF, 0), 0);
 }
 
+/// The pattern is in upper case, and the name is converted to it by the caller's table, if any.
+fn patterns() {
+    let matches = |name: &[u8], ignores_case: u64, table: u64| {
+        with_string(b"N?M<.SYS", |pattern| {
+            with_string(name, |name| {
+                boolean(call!("FsRtlIsNameInExpression", pattern, name, ignores_case, table))
+            })
+        })
+    };
+    same!(matches(b"NAME.SYS", 0, 0), true);
+    same!(matches(b"name.sys", 0, 0), false);
+    same!(matches(b"name.sys", 1, 0), true);
+    same!(matches(b"NAME.SYS", 1, at(&mut [u16::from(b'x'); 128])), false);
+}
+
 fn contents(handle: u64) {
     let mut text = *b"0123456789";
     same!(transfer("ZwWriteFile", handle, &mut text, None) == (0, 10), true);
@@ -167,6 +212,84 @@ fn contents(handle: u64) {
     // Writes at the end of the file.
     same!(transfer("ZwWriteFile", handle, &mut text[..2], Some(-1)) == (0, 2), true);
     same!(transfer("ZwReadFile", 0x4444, &mut buffer, None).0, 0xC000_0008);
+}
+
+/// A transfer sets its event, and the handle of a file can be waited for.
+fn waits(handle: u64) {
+    let (mut event, mut now, mut buffer, mut text) = (0_u64, 0_i64, [0_u8; 4], *b"0123");
+    same!(low(call!("ZwCreateEvent", at(&mut event), 0x1F_0003, 0, 0, 1)), 0);
+    let mut wait = |handle| low(call!("ZwWaitForSingleObject", handle, 0, at(&mut now)));
+    let mut read = |event, offset| transfer_with(event, "ZwReadFile", handle, &mut buffer, offset);
+    same!(read(event, Some(100)).0, END_OF_FILE);
+    same!(wait(event), 0x102);
+    same!(read(event, Some(0)) == (0, 4), true);
+    same!(wait(event), 0);
+    same!(transfer_with(event, "ZwWriteFile", handle, &mut text, Some(0)) == (0, 4), true);
+    same!(wait(event), 0);
+    same!(wait(handle), 0);
+    same!(transfer_with(0x4444, "ZwReadFile", handle, &mut [0], Some(0)).0, INVALID_HANDLE);
+    same!(transfer_with(handle, "ZwReadFile", handle, &mut [0], Some(0)).0, TYPE_MISMATCH);
+    call!("ZwClose", event);
+}
+
+/// The classes of information with names, and those that summarize others.
+fn queries(handle: u64) {
+    let (mut block, mut buffer) = ([0_u64; 2], [0_u32; 40]);
+    let to = at(&mut buffer);
+    let mut query = |class: u64, length: u64| {
+        let of_block = at(&mut block);
+        let status = call!("ZwQueryInformationFile", handle, of_block, to, length, class);
+        (low(status), block[1])
+    };
+    let name = 2 * br"\Sub\File.txt".len() as u64;
+    same!(query(9, 7).0, LENGTH_MISMATCH);
+    same!(query(9, 4 + name - 1) == (BUFFER_OVERFLOW, 4 + name - 1), true);
+    same!(query(9, 4 + name) == (0, 4 + name), true);
+    same!(buffer[0] == name as u32 && buffer[1] == u32::from(b'\\') | u32::from(b'S') << 16, true);
+    same!(query(18, 103).0, LENGTH_MISMATCH);
+    same!(query(18, 104) == (BUFFER_OVERFLOW, 104), true);
+    same!(query(18, 160) == (0, 100 + name), true);
+    // The attributes, the size, the mode and the length of the name.
+    same!(buffer[8] == 0x20 && buffer[12] == 12 && buffer[22] == SYNCHRONOUS as u32, true);
+    same!(buffer[24], name);
+    // The rights to read and write are specific ones.
+    same!(buffer[19], 0x12_019F);
+    same!(query(34, 56) == (0, 56), true);
+    same!(buffer[10] == 12 && buffer[12] == 0x20, true);
+    same!(query(35, 8) == (0, 8), true);
+    same!(query(6, 8) == (0, 8), true);
+}
+
+/// Names that the file system refuses, or that lead to something else. `file` is open.
+fn names(file: u64) {
+    same!(attempt(br"\??\C:\Sub\File.txt\", READ, 7, OPEN, SYNCHRONOUS), NAME_INVALID);
+    same!(attempt(br"\??\C:\Sub\\File.txt", READ, 7, OPEN, SYNCHRONOUS), NAME_INVALID);
+    same!(attempt(br"\??\C:\\Sub\\", READ, 7, OPEN, 1), 0);
+    same!(attempt(br"\??\C:\Sub\\\", READ, 7, OPEN, 1), NAME_INVALID);
+    same!(attempt(br"\??\C:\", READ, 7, CREATE, 1), ACCESS_DENIED);
+    same!(attempt(FILE, READ, 7, OPEN, 0x41), INVALID_PARAMETER);
+    let (_, _, folder) = open(br"\??\C:\Sub", READ, 7, OPEN, 1);
+    let below = |root, name| {
+        let (status, _, handle) = open_below(root, name, READ, 7, OPEN, SYNCHRONOUS);
+        if status == 0 {
+            call!("ZwClose", handle);
+        }
+        status
+    };
+    same!(below(folder, b"File.txt"), 0);
+    same!(below(folder, br"\File.txt"), NAME_INVALID);
+    same!(below(file, b"File.txt"), PATH_NOT_FOUND);
+    same!(below(file, b""), 0);
+    call!("ZwClose", folder);
+    let (mut buffer, mut needed) = ([0_u64; 16], 0_u32);
+    let mut query = |length: u64| {
+        let to = at(&mut buffer);
+        (low(call!("ZwQueryObject", file, 1, to, length, at(&mut needed))), needed)
+    };
+    let whole = 16 + 2 * (br"\Device\HarddiskVolume1\Sub\File.txt".len() as u32 + 1);
+    same!(query(0) == (LENGTH_MISMATCH, whole), true);
+    same!(query(16) == (BUFFER_OVERFLOW, whole), true);
+    same!(query(whole.into()).0, 0);
 }
 
 fn information(handle: u64) {

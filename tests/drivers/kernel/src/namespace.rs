@@ -84,7 +84,10 @@ pub fn is_named(object: u64, name: &[u8]) -> bool {
     let short = low(call!("ObQueryNameString", object, 0, 0, at(&mut needed)));
     same!(short, LENGTH_MISMATCH);
     same!(needed, size);
-    same!(low(call!("ObQueryNameString", object, to, size - 1, at(&mut needed))), LENGTH_MISMATCH);
+    // The I/O manager warns of a file's name that does not fit.
+    let of_file = name.starts_with(br"\Device\HarddiskVolume1\");
+    let expected = if of_file { 0x8000_0005 } else { LENGTH_MISMATCH };
+    same!(low(call!("ObQueryNameString", object, to, size - 1, at(&mut needed))), expected);
     same!(low(call!("ObQueryNameString", object, to, size, at(&mut needed))), 0);
     let length = 2 * name.len() as u64;
     let room = if name.is_empty() { 0 } else { length + 2 };
@@ -364,7 +367,7 @@ fn query_objects() {
 /// Creates a section. Returns the status and the handle.
 fn section(name: &[u8], size: i64, protection: u64, allocation: u64, file: u64) -> (u32, u64) {
     let (mut handle, mut size) = (0_u64, size);
-    let size = if size < 0 { 0 } else { at(&mut size) };
+    let size = if size == -1 { 0 } else { at(&mut size) };
     let status = with_attributes(0, name, PLAIN, |attributes| {
         call!(
             "ZwCreateSection",
@@ -409,6 +412,9 @@ fn sections() {
     same!(section(b"", -1, READ_WRITE, COMMIT, 0).0, 0xC000_00F2_u32);
     same!(section(b"", 0, READ_WRITE, COMMIT, 0).0, 0xC000_00F2_u32);
     same!(section(b"", 4096, READ_WRITE, 0, 0).0, 0xC000_00F4_u32);
+    same!(section(b"", 4096, READ_WRITE, COMMIT | COMMIT >> 1, 0).0, 0xC000_00F4_u32);
+    same!(section(b"", 4096, READ_WRITE, 0x0100_0000, 0).0, 0xC000_0020_u32);
+    same!(section(b"", -2, READ_WRITE, COMMIT, 0).0, 0xC000_0040_u32);
     same!(section(b"", 4096, 0x33, COMMIT, 0).0, 0xC000_0045_u32);
     same!(section(b"", i64::MAX, READ_WRITE, COMMIT, 0).0, 0xC000_0017_u32);
     same!(section(b"", 4096, READ_WRITE, COMMIT, 0x1234).0, INVALID_HANDLE);
@@ -450,9 +456,29 @@ fn sections() {
     same!(unsafe { *(system as *const u32) }, 0);
     same!(low(call!("MmUnmapViewInSystemSpace", system)), 0);
     same!(low(call!("ZwUnmapViewOfSection", CURRENT, system)), 0xC000_0019_u32);
-    let (_, read_only) = section(b"", 4096, READ, COMMIT, 0);
-    same!(map(read_only, 0, 0, 2, READ_WRITE).0, 0xC000_004E_u32);
-    close(read_only);
+    // The protection of a view has no right that the section lacks: a copy of a page needs only that to
+    // read it.
+    const COPY: u64 = 8;
+    const EXECUTE: u64 = 0x10;
+    const EXECUTE_READ: u64 = 0x20;
+    for (of_section, fits, does_not) in [
+        (READ, [READ, COPY], [READ_WRITE, EXECUTE]),
+        (READ_WRITE, [READ_WRITE, COPY], [EXECUTE, EXECUTE_READ]),
+        (COPY, [READ, COPY], [READ_WRITE, EXECUTE_READ]),
+        (EXECUTE, [EXECUTE; 2], [READ, EXECUTE_READ]),
+        (EXECUTE_READ, [EXECUTE, READ], [READ_WRITE, 0x40]),
+    ] {
+        let (_, limited) = section(b"", 4096, of_section, COMMIT, 0);
+        for protection in fits {
+            let (status, base, _) = map(limited, 0, 0, 2, protection);
+            same!(status, 0);
+            call!("ZwUnmapViewOfSection", CURRENT, base);
+        }
+        for protection in does_not {
+            same!(map(limited, 0, 0, 2, protection).0, 0xC000_004E_u32);
+        }
+        close(limited);
+    }
 }
 
 /// A section contains a file's contents, and writes to it change the file.

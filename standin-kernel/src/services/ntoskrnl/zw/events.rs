@@ -14,6 +14,7 @@ use crate::{
             namespace::{self, Place},
             object_attributes,
         },
+        zw::files,
     },
 };
 use std::collections::{HashMap, HashSet};
@@ -131,13 +132,24 @@ fn set(context: &Context, handle: u64, previous: At<i32>) -> NtResult {
     Ok(())
 }
 
-/// The types of waitable objects other than events.
+/// Resets the event of a handle that may be null, and returns the event.
+pub fn reset_optional(context: &Context, handle: u64) -> NtResult<Option<u64>> {
+    if handle == 0 {
+        return Ok(None);
+    }
+    let object = event_of(context, handle)?;
+    dispatcher::set_state(context, object, 0);
+    Ok(Some(object))
+}
+
+/// The types of waitable objects other than events and files.
 const WAITABLE_TYPES: [&str; 2] = ["PsThreadType", "PsProcessType"];
 
-/// Returns the event, thread or process of a handle.
+/// Returns the event, thread or process of a handle, or the event of its file.
 fn waitable(context: &Context, handle: u64) -> NtResult<u64> {
     match handles::target_of(context, handle)? {
         target if WAITABLE_TYPES.contains(&target.type_name) => Ok(target.object),
+        target if files::is_open(context, target.object) => Ok(target.object + files::EVENT),
         _ => event_of(context, handle),
     }
 }

@@ -5,8 +5,8 @@ use std::{
     fs::{self, File, OpenOptions},
     io::{ErrorKind, Read, Seek, SeekFrom, Write},
     iter,
+    mem::offset_of,
     path::{Path, PathBuf},
-    time::UNIX_EPOCH,
 };
 
 use zerocopy::FromZeros;
@@ -15,7 +15,7 @@ use crate::{
     execution::routine::{At, Routine},
     ground::{
         NtResult, NtStatus,
-        abi::{FileBasic, FileObject, FileStandard, IoStatusBlock, ObjectAttributesNt},
+        abi::{DispatcherHeader, FileBasic, FileObject, IoStatusBlock, ObjectAttributesNt},
         arena::Block,
         irql::Irql,
         memory,
@@ -24,7 +24,9 @@ use crate::{
         create_parameters::SYNCHRONOUS_IO,
         ntoskrnl::{
             context::{Context, Entries, Ntoskrnl},
+            ke::{dispatcher, header::kind},
             ob::handles::{self, Target},
+            zw::events,
         },
         strings::read_unicode_string,
     },
@@ -38,7 +40,6 @@ pub const ENTRIES: Entries = &[
     ("ZwReadFile", PASSIVE, Routine::of(read)),
     ("ZwWriteFile", PASSIVE, Routine::of(write)),
     ("ZwFlushBuffersFile", PASSIVE, Routine::of(flush)),
-    ("ZwQueryInformationFile", PASSIVE, Routine::of(query)),
     ("ZwSetInformationFile", PASSIVE, Routine::of(set)),
     ("ZwDeleteFile", PASSIVE, Routine::of(delete)),
 ];
@@ -52,7 +53,6 @@ const FILE_IS_A_DIRECTORY: NtStatus = NtStatus::from_bits(0xC000_00BA);
 const NOT_A_DIRECTORY: NtStatus = NtStatus::from_bits(0xC000_0103);
 const DIRECTORY_NOT_EMPTY: NtStatus = NtStatus::from_bits(0xC000_0101);
 const END_OF_FILE: NtStatus = NtStatus::from_bits(0xC000_0011);
-const INVALID_INFO_CLASS: NtStatus = NtStatus::from_bits(0xC000_0003);
 const DISK_FULL: NtStatus = NtStatus::from_bits(0xC000_007F);
 const UNEXPECTED_IO_ERROR: NtStatus = NtStatus::from_bits(0xC000_00E9);
 
@@ -73,6 +73,8 @@ mod option {
     pub const SYNCHRONOUS: u32 = 0x10 | 0x20;
     pub const NON_DIRECTORY: u32 = 0x40;
     pub const DELETE_ON_CLOSE: u32 = 0x1000;
+    /// The options that are part of a file's mode: how it is cached, synchronized and deleted.
+    pub const MODE: u32 = 0x2 | 0x4 | 0x8 | SYNCHRONOUS | DELETE_ON_CLOSE;
 }
 
 /// The folder, and the open files by object address.
@@ -82,15 +84,17 @@ struct Files {
     open: HashMap<u64, OpenFile>,
 }
 
-struct OpenFile {
+pub struct OpenFile {
     /// `None` for a directory.
-    file: Option<File>,
-    path: PathBuf,
-    access: u32,
+    pub file: Option<File>,
+    pub path: PathBuf,
+    pub access: u32,
     share: u32,
+    /// The create options that remain the file's mode.
+    pub mode: u32,
     /// The current position, if the file is open for synchronous use.
-    position: Option<u64>,
-    deletes: bool,
+    pub position: Option<u64>,
+    pub deletes: bool,
     _memory: Block,
 }
 
@@ -111,7 +115,7 @@ pub fn name_of(context: &Context, object: u64) -> Option<String> {
 }
 
 /// The name of the volume that represents the folder.
-const VOLUME: &str = r"\Device\HarddiskVolume1";
+pub const VOLUME: &str = r"\Device\HarddiskVolume1";
 
 /// Returns the status that corresponds to an operating system error.
 pub fn status_of(error: &std::io::Error) -> NtStatus {
@@ -149,9 +153,13 @@ fn below_volume(name: &str) -> Option<String> {
 /// error.
 fn resolve(folder: &Path, path: &str) -> NtResult<PathBuf> {
     let mut at = folder.to_owned();
-    let names: Vec<&str> = path.split('\\').filter(|name| !name.is_empty()).collect();
+    if !path.is_empty() && at.is_file() {
+        return Err(OBJECT_PATH_NOT_FOUND);
+    }
+    let names = names_of(path);
     for (number, name) in names.iter().enumerate() {
-        let is_bad = *name == "."
+        let is_bad = name.is_empty()
+            || *name == "."
             || *name == ".."
             || name.contains(['/', ':', '*', '?', '"', '<', '>', '|'])
             || name.chars().any(char::is_control);
@@ -171,9 +179,25 @@ fn resolve(folder: &Path, path: &str) -> NtResult<PathBuf> {
             if !is_last && !metadata.is_dir() {
                 return Err(OBJECT_PATH_NOT_FOUND);
             }
+            if path.ends_with('\\') && !metadata.is_dir() {
+                return Err(OBJECT_NAME_INVALID);
+            }
         }
     }
     Ok(at)
+}
+
+/// Splits a path into names. Windows ignores a second backslash at the start or at the end; any other
+/// leads to an empty name.
+fn names_of(path: &str) -> Vec<&str> {
+    let rest = path.strip_prefix('\\').unwrap_or(path);
+    let rest = rest.strip_prefix('\\').unwrap_or(rest);
+    if rest.starts_with('\\') {
+        return vec![""];
+    }
+    let rest = rest.strip_suffix('\\').unwrap_or(rest);
+    let rest = rest.strip_suffix('\\').unwrap_or(rest);
+    if rest.is_empty() { Vec::new() } else { rest.split('\\').collect() }
 }
 
 fn find_entry(folder: &Path, name: &str) -> Option<PathBuf> {
@@ -205,7 +229,7 @@ fn path_of(context: &Context, attributes: u64) -> NtResult<PathBuf> {
         let files = state.get::<Files>();
         let root = files.open.get(&root.object).ok_or(NtStatus::OBJECT_TYPE_MISMATCH)?;
         if name.starts_with('\\') {
-            return Err(OBJECT_PATH_SYNTAX_BAD);
+            return Err(OBJECT_NAME_INVALID);
         }
         return resolve(&root.path, &name);
     }
@@ -255,6 +279,11 @@ fn open_by(
     block: At<IoStatusBlock>,
     wanted: [u32; 4],
 ) -> NtResult {
+    const BOTH: u32 = option::DIRECTORY | option::NON_DIRECTORY;
+    let [.., options] = wanted;
+    if options & BOTH == BOTH {
+        return finish(context, block, Err(NtStatus::INVALID_PARAMETER));
+    }
     let opened = path_of(context, attributes).and_then(|path| open_path(context, path, wanted));
     let done = opened.map(|(object, information)| {
         handles::own(context, object, close);
@@ -283,6 +312,11 @@ fn open_path(
     path: PathBuf,
     [access, share, disposition, options]: [u32; 4],
 ) -> NtResult<(u64, u64)> {
+    // The root directory can only be opened: `FILE_OPEN` or `FILE_OPEN_IF`.
+    let is_root = context.with_state(|files: &mut Files| files.folder.as_deref() == Some(&path));
+    if is_root && ![1, 3].contains(&disposition) {
+        return Err(NtStatus::ACCESS_DENIED);
+    }
     let metadata = fs::symlink_metadata(&path).ok();
     let exists = metadata.is_some();
     // The dispositions are: supersede, open, create, open if, overwrite, overwrite if. Each
@@ -332,6 +366,8 @@ fn open_path(
         kind: FileObject::TYPE,
         size: FileObject::SIZE,
         flags: if options & option::SYNCHRONOUS == 0 { 0 } else { SYNCHRONOUS_IO },
+        // Every operation has ended when its routine returns, so the event stays set.
+        event: DispatcherHeader::new(object + EVENT, kind::NOTIFICATION_EVENT, EVENT_SIZE, 1),
         ..FileObject::new_zeroed()
     };
     // The kernel's own block is always writable.
@@ -341,12 +377,22 @@ fn open_path(
         path,
         access,
         share,
+        mode: options & option::MODE,
         position: (options & option::SYNCHRONOUS != 0).then_some(0),
         deletes: options & option::DELETE_ON_CLOSE != 0,
         _memory: memory,
     };
     files.open.insert(object, opened);
     Ok((object, information))
+}
+
+/// The offset and the size of the event in a file object: waits for the file's handle wait for this event.
+pub const EVENT: u64 = offset_of!(FileObject, event) as u64;
+const EVENT_SIZE: usize = size_of::<DispatcherHeader>();
+
+/// Returns whether an object is an open file of the folder.
+pub fn is_open(context: &Context, object: u64) -> bool {
+    context.state().get::<Files>().open.contains_key(&object)
 }
 
 /// Returns whether the access `wanted` conflicts with another opener's sharing mode.
@@ -389,7 +435,7 @@ fn close(context: &Context, object: u64) {
 }
 
 /// Runs `body` on the file of a handle.
-fn with_file<R>(
+pub fn with_file<R>(
     context: &Context,
     handle: u64,
     body: impl FnOnce(&mut OpenFile) -> NtResult<R>,
@@ -400,10 +446,11 @@ fn with_file<R>(
     body(file.ok_or(NtStatus::OBJECT_TYPE_MISMATCH)?)
 }
 
+/// `STATUS_INVALID_FILE_FOR_SECTION`: a directory, for example, has no contents.
+pub const INVALID_FILE_FOR_SECTION: NtStatus = NtStatus::from_bits(0xC000_0020);
+
 /// Duplicates the file descriptor behind a handle.
 pub fn duplicate(context: &Context, handle: u64) -> NtResult<File> {
-    /// `STATUS_INVALID_FILE_FOR_SECTION`: a directory has no contents.
-    const INVALID_FILE_FOR_SECTION: NtStatus = NtStatus::from_bits(0xC000_0020);
     with_file(context, handle, |file| {
         let open = file.file.as_ref().ok_or(INVALID_FILE_FOR_SECTION)?;
         open.try_clone().map_err(|error| status_of(&error))
@@ -436,11 +483,9 @@ fn read(
     offset: At<i64>,
     _key: u64,
 ) -> NtResult {
+    let event = events::reset_optional(context, event)?;
     let offset = offset_at(context, offset);
     let read = with_file(context, handle, |file| {
-        if event != 0 {
-            return Err(NtStatus::INVALID_HANDLE);
-        }
         let start = start_of(file, offset)?;
         let open = file.file.as_mut().ok_or(NtStatus::INVALID_DEVICE_REQUEST)?;
         let mut bytes = Vec::new();
@@ -460,7 +505,21 @@ fn read(
         context.write_bytes(buffer, &bytes);
         bytes.len() as u64
     });
-    finish_with_handle(context, block, done)
+    finish_transfer(context, block, done, event)
+}
+
+/// Stores the result of a transfer, and sets its event if the transfer succeeded.
+fn finish_transfer(
+    context: &Context,
+    block: At<IoStatusBlock>,
+    done: NtResult<u64>,
+    event: Option<u64>,
+) -> NtResult {
+    finish_with_handle(context, block, done)?;
+    if let Some(event) = event {
+        dispatcher::set_state(context, event, 1);
+    }
+    Ok(())
 }
 
 /// Stores the result of a call with a handle, unless the handle is invalid.
@@ -503,12 +562,10 @@ fn write(
     offset: At<i64>,
     _key: u64,
 ) -> NtResult {
+    let event = events::reset_optional(context, event)?;
     let offset = offset_at(context, offset);
     let bytes = context.read_bytes(buffer, length as usize);
     let written = with_file(context, handle, |file| {
-        if event != 0 {
-            return Err(NtStatus::INVALID_HANDLE);
-        }
         let start = start_of(file, if only_appends(file.access) { Some(AT_END) } else { offset })?;
         let open = file.file.as_mut().ok_or(NtStatus::INVALID_DEVICE_REQUEST)?;
         let done = open.seek(SeekFrom::Start(start)).and_then(|_| open.write_all(&bytes));
@@ -518,88 +575,20 @@ fn write(
         }
         Ok(bytes.len() as u64)
     });
-    finish_with_handle(context, block, written)
+    finish_transfer(context, block, written, event)
 }
 
 fn flush(context: &Context, handle: u64, block: At<IoStatusBlock>) -> NtResult {
     finish_with_handle(context, block, with_file(context, handle, |_| Ok(0)))
 }
 
-/// The information classes.
+/// The information classes that can be set.
 mod class {
     pub const BASIC: u32 = 4;
-    pub const STANDARD: u32 = 5;
     pub const DISPOSITION: u32 = 13;
     pub const POSITION: u32 = 14;
     pub const ALLOCATION: u32 = 19;
     pub const END_OF_FILE: u32 = 20;
-}
-
-/// Converts a time of the host's file system to a `FILETIME`.
-fn file_time(time: std::io::Result<std::time::SystemTime>) -> i64 {
-    const SINCE_1601: i64 = 11_644_473_600 * 10_000_000;
-    let since_1970 = time.ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok());
-    let ticks = since_1970.map(crate::ground::clock::ticks);
-    ticks.unwrap_or(0).saturating_add(SINCE_1601)
-}
-
-fn query(
-    context: &Context,
-    handle: u64,
-    block: At<IoStatusBlock>,
-    buffer: u64,
-    length: u32,
-    kind: u32,
-) -> NtResult {
-    use zerocopy::IntoBytes as _;
-    /// `FILE_ATTRIBUTE_DIRECTORY` and `FILE_ATTRIBUTE_ARCHIVE`.
-    const DIRECTORY: u32 = 0x10;
-    const ARCHIVE: u32 = 0x20;
-    /// The allocation unit of disks.
-    const CLUSTER: u64 = 4096;
-    let found = with_file(context, handle, |file| {
-        let metadata = fs::metadata(&file.path).map_err(|error| status_of(&error))?;
-        let is_directory = file.file.is_none();
-        let size = if is_directory { 0 } else { metadata.len() };
-        Ok(match kind {
-            class::BASIC => {
-                let written = file_time(metadata.modified());
-                let value = FileBasic {
-                    creation: file_time(metadata.created().or_else(|_| metadata.modified())),
-                    last_access: file_time(metadata.accessed()),
-                    last_write: written,
-                    change: written,
-                    attributes: if is_directory { DIRECTORY } else { ARCHIVE },
-                    reserved: 0,
-                };
-                value.as_bytes().to_vec()
-            }
-            class::STANDARD => {
-                let value = FileStandard {
-                    allocation: size.next_multiple_of(CLUSTER),
-                    end: size,
-                    links: 1,
-                    delete_pending: u8::from(file.deletes),
-                    directory: u8::from(is_directory),
-                    reserved: [0; 2],
-                };
-                value.as_bytes().to_vec()
-            }
-            class::POSITION => file.position.unwrap_or(0).to_le_bytes().to_vec(),
-            _ => return Err(INVALID_INFO_CLASS),
-        })
-    });
-    let done = match found {
-        Err(INVALID_INFO_CLASS) => return Err(INVALID_INFO_CLASS),
-        Ok(bytes) if (length as usize) < bytes.len() => {
-            return Err(NtStatus::INFO_LENGTH_MISMATCH);
-        }
-        found => found.map(|bytes| {
-            context.write_bytes(buffer, &bytes);
-            bytes.len() as u64
-        }),
-    };
-    finish_with_handle(context, block, done)
 }
 
 fn set(
@@ -614,7 +603,7 @@ fn set(
         class::BASIC => size_of::<FileBasic>(),
         class::DISPOSITION => 1,
         class::POSITION | class::ALLOCATION | class::END_OF_FILE => 8,
-        _ => return Err(INVALID_INFO_CLASS),
+        _ => return Err(NtStatus::INVALID_INFO_CLASS),
     };
     if (length as usize) < needed {
         return Err(NtStatus::INFO_LENGTH_MISMATCH);
@@ -683,12 +672,16 @@ mod tests {
         std::os::unix::fs::symlink("/", at.join("link")).unwrap();
         assert_eq!(resolve(at, r"\sub\FILE.TXT"), Ok(at.join("Sub/File.txt")));
         assert_eq!(resolve(at, r"\sub\new"), Ok(at.join("Sub/new")));
+        assert_eq!(resolve(at, r"\\sub\\"), Ok(at.join("Sub")));
         for (path, status) in [
             (r"\..\etc", OBJECT_NAME_INVALID),
             (r"\sub\..\..\etc", OBJECT_NAME_INVALID),
             (r"\sub/../../etc", OBJECT_NAME_INVALID),
             (r"\link\etc\passwd", NtStatus::ACCESS_DENIED),
             (r"\link", NtStatus::ACCESS_DENIED),
+            (r"\\\", OBJECT_NAME_INVALID),
+            (r"\sub\\file.txt", OBJECT_NAME_INVALID),
+            (r"\sub\file.txt\", OBJECT_NAME_INVALID),
             (r"\missing\file", OBJECT_PATH_NOT_FOUND),
             (r"\sub\file.txt\more", OBJECT_PATH_NOT_FOUND),
         ] {

@@ -1,6 +1,7 @@
 //! System services: files, keys, events and the security of objects.
 
 pub mod events;
+pub mod file_information;
 pub mod files;
 pub mod information;
 pub mod keys;

@@ -1,0 +1,122 @@
+//! The patterns with which file names are compared.
+
+use std::collections::BTreeSet;
+
+use crate::{
+    execution::routine::Routine,
+    ground::{abi::UnicodeString, irql::Irql},
+    services::{
+        ntoskrnl::{
+            context::{Context, Entries},
+            crt::letters::upcase,
+        },
+        strings::units,
+    },
+};
+
+pub const ENTRIES: Entries =
+    &[("FsRtlIsNameInExpression", Irql::PASSIVE_LEVEL, Routine::of(is_name_in_expression))];
+
+/// `DOS_STAR`, `DOS_QM` and `DOS_DOT`, with the meanings that these characters have in MS-DOS.
+const DOS_STAR: u8 = b'<';
+const DOS_QM: u8 = b'>';
+const DOS_DOT: u8 = b'"';
+
+/// Compares a name with a pattern. To ignore case, only the name is converted: drivers pass patterns in upper
+/// case.
+fn is_name_in_expression(
+    context: &Context,
+    expression: u64,
+    name: u64,
+    ignores_case: bool,
+    table: u64,
+) -> bool {
+    let read = |at: u64| {
+        let string: UnicodeString = context.read(at);
+        units(&context.read_bytes(string.buffer, string.length.into()))
+    };
+    let (expression, mut name) = (read(expression), read(name));
+    if ignores_case {
+        for unit in &mut name {
+            let entry = table.wrapping_add(u64::from(*unit) * 2);
+            *unit = if table == 0 { upcase(*unit) } else { context.read(entry) };
+        }
+    }
+    is_match(&expression, &name)
+}
+
+/// Compares a name with a pattern.
+fn is_match(expression: &[u16], name: &[u16]) -> bool {
+    if expression.is_empty() || name.is_empty() {
+        return expression.is_empty() && name.is_empty();
+    }
+    let special = |unit: u16| u8::try_from(unit).unwrap_or(0);
+    let last_dot = name.iter().rposition(|unit| special(*unit) == b'.');
+    // The places in the pattern that the beginning of the name leads to.
+    let mut places = BTreeSet::from([0]);
+    for (number, unit) in name.iter().enumerate() {
+        let is_dot = special(*unit) == b'.';
+        let mut following = BTreeSet::new();
+        for start in places {
+            for (place, wanted) in expression.iter().enumerate().skip(start) {
+                match special(*wanted) {
+                    // For `DOS_STAR`, all dots but the last are like other characters.
+                    DOS_STAR if Some(number) == last_dot => {
+                        following.insert(place + 1);
+                    }
+                    b'*' | DOS_STAR => {
+                        following.insert(place);
+                    }
+                    DOS_QM if is_dot => {}
+                    other => {
+                        let fits = match other {
+                            b'?' | DOS_QM => true,
+                            DOS_DOT => is_dot,
+                            _ => wanted == unit,
+                        };
+                        if fits {
+                            following.insert(place + 1);
+                        }
+                        break;
+                    }
+                }
+            }
+        }
+        places = following;
+    }
+    let may_be_nothing = |unit: &u16| [b'*', DOS_STAR, DOS_QM, DOS_DOT].contains(&special(*unit));
+    places.into_iter().any(|place| expression.iter().skip(place).all(may_be_nothing))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patterns_match_names() {
+        for (expression, matching, others) in [
+            ("", &[""][..], &["a"][..]),
+            ("*", &["a", ".", "a.b"], &[""]),
+            ("A?C*.SYS", &["ABC.SYS", "ABCD.SYS"], &["AC.SYS", "ABC.SYSX", "abc.sys"]),
+            ("*?", &["a", "abc"], &[""]),
+            ("*.C.D", &["A.B.C.D", ".C.D"], &["A.B.C"]),
+            ("A*AB*ABC", &["AABABC", "AABABCABDABC"], &["AABAB"]),
+            ("N<EXE", &["N.EXE", "NAME.EXE", "NAMEEXE"], &["NAME.EX"]),
+            ("N<", &["NAME"], &["NAME.EXE"]),
+            ("N<.EXE", &["N.A.EXE"], &["N.EXE.A"]),
+            ("N<\"*", &["N", "N.", "NAME", "NAME.A.B"], &["M"]),
+            ("N>M.E", &["NAM.E"], &["NM.E"]),
+            ("N>>.E", &["N.E", "NA.E", "NAM.E"], &["NAME.E"]),
+            ("N\"E", &["N.E"], &["NE", "NAE"]),
+            ("N.E\"", &["N.E", "N.E."], &["N.EA"]),
+        ] {
+            let units = |text: &str| text.encode_utf16().collect::<Vec<_>>();
+            for (names, expected) in [(matching, true), (others, false)] {
+                for name in names {
+                    let found = is_match(&units(expression), &units(name));
+                    assert_eq!(found, expected, "{expression:?} {name:?}");
+                }
+            }
+        }
+    }
+}
