@@ -446,8 +446,9 @@ macro_rules! event {
 ///   none` it is an `unsafe fn` and [`Provider::unregister_without_rundown`].
 ///
 /// Keywords, maps and structures keep the visibility of their declarations. Maps and structures are
-/// `Copy`; values of a bit map combine with `|`. A structure of an array is packed, so that code copies its
-/// members instead of borrowing them. Tasks, opcodes, channels and levels are names for the declaration only. Call methods on
+/// `Copy`; values of a bit map combine with `|`. A structure has lifetime parameters only. A structure of an
+/// array is packed, so that code copies its members instead of borrowing them; it and maps are [`PlainData`].
+/// Tasks, opcodes, channels and levels are names for the declaration only. Call methods on
 /// `PROVIDER` as on a `&Provider`: `trace::PROVIDER.failures()`.
 ///
 /// An event has a function `fn(fields)`, which writes it if a session enables it; [`emit!`](macro@emit) calls
@@ -459,6 +460,7 @@ pub use wdk_etw_macros::provider;
 #[doc(hidden)]
 pub mod __macro {
     //! The functions and types that the macros' expansions use. Not a stable interface.
+    pub use crate::__plain as plain;
     pub use crate::counters::WrittenCounts;
     pub use crate::event::{
         Cut, EventBlob, EventRef, Packed, SocketBytes, Write, block_of_size, bytes_of,

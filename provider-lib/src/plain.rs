@@ -28,3 +28,28 @@ plain!(Guid, NtStatus);
 
 // SAFETY: arrays add no padding between elements, and the elements have none inside.
 unsafe impl<T: PlainData, const N: usize> PlainData for [T; N] {}
+
+/// Declares a structure of [`PlainData`], which is `PlainData` itself.
+///
+/// Generated code calls this macro. A path in generated code can lead to items of the author, but `$crate`
+/// cannot, and the implementation holds only for the types that the members really have.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __plain {
+    ($(#[$attribute:meta])* $visibility:vis struct $name:ident { $($(#[$doc:meta])* pub $member:ident: $type:ty,)* }) => {
+        $(#[$attribute])*
+        #[repr(C, packed)]
+        $visibility struct $name { $($(#[$doc])* pub $member: $type,)* }
+
+        // SAFETY: the structure is packed, and its members have no padding.
+        unsafe impl $crate::PlainData for $name where $($type: $crate::PlainData,)* {}
+    };
+    ($(#[$attribute:meta])* $visibility:vis struct $name:ident(pub $type:ty);) => {
+        $(#[$attribute])*
+        #[repr(transparent)]
+        $visibility struct $name(pub $type);
+
+        // SAFETY: the structure has one member, without padding.
+        unsafe impl $crate::PlainData for $name where $type: $crate::PlainData {}
+    };
+}

@@ -291,19 +291,20 @@ fn map(map: &Map) -> TokenStream {
         }
     });
     quote! {
-        #docs_of_map
-        #quiet
-        #[derive(
-            ::core::clone::Clone,
-            ::core::marker::Copy,
-            ::core::fmt::Debug,
-            ::core::default::Default,
-            ::core::cmp::PartialEq,
-            ::core::cmp::Eq,
-            ::core::hash::Hash,
-        )]
-        #[repr(transparent)]
-        #visibility struct #ident(pub #scalar);
+        ::wdk_etw::__macro::plain! {
+            #docs_of_map
+            #quiet
+            #[derive(
+                ::core::clone::Clone,
+                ::core::marker::Copy,
+                ::core::fmt::Debug,
+                ::core::default::Default,
+                ::core::cmp::PartialEq,
+                ::core::cmp::Eq,
+                ::core::hash::Hash,
+            )]
+            #visibility struct #ident(pub #scalar);
+        }
 
         #quiet
         impl #ident {
@@ -314,7 +315,7 @@ fn map(map: &Map) -> TokenStream {
     }
 }
 
-/// Generates a structure's type. The elements of arrays have no padding.
+/// Generates a structure's type. The elements of arrays are plain data.
 fn structure(structure: &Structure, is_element: bool) -> syn::Result<TokenStream> {
     let quiet = quiet();
     let docs_of_structure = docs(&structure.docs);
@@ -326,25 +327,13 @@ fn structure(structure: &Structure, is_element: bool) -> syn::Result<TokenStream
         Ok(quote!(#docs pub #ident: #kind,))
     });
     let fields = fields.collect::<syn::Result<TokenStream>>()?;
-    let packed = is_element.then(|| quote!(#[repr(C, packed)]));
-    let plain = is_element.then(|| {
-        quote! {
-            // SAFETY: the structure is packed, and its members have no padding: the declaration
-            // allows only numbers and structures of them.
-            unsafe impl ::wdk_etw::PlainData for #ident {}
-        }
-    });
-    Ok(quote! {
+    let declaration = quote! {
         #docs_of_structure
         #quiet
         #[derive(::core::clone::Clone, ::core::marker::Copy, ::core::fmt::Debug)]
-        #packed
-        #visibility struct #ident #generics {
-            #fields
-        }
-
-        #plain
-    })
+        #visibility struct #ident #generics { #fields }
+    };
+    Ok(if is_element { quote!(::wdk_etw::__macro::plain!(#declaration);) } else { declaration })
 }
 
 /// Generates the functions of an event that `trace::event(…)` and `emit!` call to write it. Their

@@ -58,6 +58,16 @@ pub fn element_size(structure: &Structure, types: Types<'_>) -> syn::Result<usiz
             )
         })?;
     }
+    if let Some(parameter) = structure.generics.params.first() {
+        return Err(syn::Error::new_spanned(
+            parameter,
+            format!(
+                "the structure `{}` is the element of an array, whose members cannot borrow; remove the \
+                 lifetime",
+                structure.ident
+            ),
+        ));
+    }
     Ok(size)
 }
 

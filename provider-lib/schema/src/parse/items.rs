@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use proc_macro2::Span;
 use syn::{
-    Attribute, Expr, ExprLit, Ident, Item, Lit, Token,
+    Attribute, Expr, ExprLit, GenericParam, Generics, Ident, Item, Lit, Token,
     ext::IdentExt as _,
     parse::{Parse, ParseStream},
     spanned::Spanned as _,
@@ -106,6 +106,31 @@ fn own_name(ident: &Ident) -> syn::Result<()> {
     Ok(())
 }
 
+/// Refuses parameters of a structure other than lifetimes. A type parameter could have the name of a map or
+/// structure, and so replace it in the structure's fields.
+fn only_lifetimes(generics: &Generics) -> syn::Result<()> {
+    let mut parameters = generics.params.iter().filter_map(|parameter| match parameter {
+        GenericParam::Lifetime(_) => None,
+        GenericParam::Type(parameter) => Some(&parameter.ident),
+        GenericParam::Const(parameter) => Some(&parameter.ident),
+    });
+    if let Some(name) = parameters.next() {
+        return Err(syn::Error::new(
+            name.span(),
+            format!(
+                "a structure can have lifetime parameters only; remove `{name}`, and name the types of the \
+                 fields, as in `struct Place<'a> {{ x: u32, name: &'a str }}`"
+            ),
+        ));
+    }
+    generics.where_clause.as_ref().map_or(Ok(()), |clause| {
+        Err(syn::Error::new(
+            clause.where_token.span,
+            "a structure cannot have a `where` clause, because its parameters are lifetimes; remove the clause",
+        ))
+    })
+}
+
 /// Adds an item that is not part of the declaration, unless it has one of its attributes.
 fn put_other(provider: &mut Provider, item: Item) -> syn::Result<()> {
     const FORMS: &[(&str, &str)] = &[
@@ -171,6 +196,7 @@ pub fn put_item(provider: &mut Provider, item: Item, own: &HashSet<Ident>) -> sy
             }
             own_name(&item.ident)?;
             attribute::only(&item.attrs, &["doc"], "structures")?;
+            only_lifetimes(&item.generics)?;
             let mut fields = Vec::new();
             for field in &item.fields {
                 let Some(ident) = &field.ident else {

@@ -5,7 +5,8 @@ use std::collections::HashSet;
 use proc_macro2::Span;
 use quote::ToTokens as _;
 use syn::{
-    Attribute, Expr, ExprLit, Ident, Lit, Type, TypeArray, TypePath, TypeReference, TypeSlice,
+    Attribute, Expr, ExprLit, GenericArgument, Ident, Lit, PathArguments, Type, TypeArray,
+    TypePath, TypeReference, TypeSlice,
 };
 
 pub use self::form::{Block, Counter, Form};
@@ -230,10 +231,14 @@ fn resolve(
                 return Err(no_field_type(written));
             };
             let ident = attribute::plain(&last.ident);
-            if path.segments.len() == 1 && own.contains(&ident) {
+            let is_own = path.segments.len() == 1 && own.contains(&ident);
+            let name = ident.to_string();
+            if is_own || Scalar::from_name(&name).is_some() {
+                only_lifetimes(path)?;
+            }
+            if is_own {
                 return Ok(Resolved::Named(ident, Shape::One));
             }
-            let name = ident.to_string();
             match (Scalar::from_name(&name), name.as_str()) {
                 (Some(Scalar::Str | Scalar::CStr), _) if !is_referent => {
                     Err(syn::Error::new_spanned(
@@ -255,7 +260,9 @@ fn resolve(
                 )),
                 (None, "u128" | "i128" | "char" | "String" | "Vec") => Err(no_field_type(written)),
                 // The path may have a lifetime, because structures can borrow.
-                (None, _) if path.segments.len() == 1 => Ok(Resolved::Named(ident, Shape::One)),
+                (None, _) if path.segments.len() == 1 && only_lifetimes(path).is_ok() => {
+                    Ok(Resolved::Named(ident, Shape::One))
+                }
                 (None, _) => Err(no_field_type(written)),
             }
         }
@@ -289,17 +296,43 @@ fn resolve(
     }
 }
 
+/// Refuses arguments in a type's path other than lifetimes, because no field type has a type parameter.
+fn only_lifetimes(path: &syn::Path) -> syn::Result<()> {
+    for segment in &path.segments {
+        let is_fine = match &segment.arguments {
+            PathArguments::None => true,
+            PathArguments::AngleBracketed(list) => {
+                list.args.iter().all(|argument| matches!(argument, GenericArgument::Lifetime(_)))
+            }
+            PathArguments::Parenthesized(_) => false,
+        };
+        if !is_fine {
+            return Err(syn::Error::new_spanned(
+                &segment.arguments,
+                format!(
+                    "the type of a field can have lifetimes as arguments only; write `{0}` or `{0}<'_>`",
+                    segment.ident
+                ),
+            ));
+        }
+    }
+    Ok(())
+}
+
 /// Returns the array of a shape with elements of this type.
 fn element(written: &Type, own: &HashSet<Ident>, shape: Shape) -> syn::Result<Resolved> {
     if let Type::Path(TypePath { qself: None, path }) = written
         && let Some(last) = path.segments.last()
     {
         let ident = attribute::plain(&last.ident);
-        if path.segments.len() == 1 && own.contains(&ident) {
-            return Ok(Resolved::Named(ident, shape));
-        }
-        if let Some(scalar) = Scalar::from_name(&ident.to_string()) {
-            return Ok(Resolved::Values(scalar, shape));
+        let scalar = Scalar::from_name(&ident.to_string());
+        let resolved = if path.segments.len() == 1 && own.contains(&ident) {
+            Some(Resolved::Named(ident, shape))
+        } else {
+            scalar.map(|scalar| Resolved::Values(scalar, shape))
+        };
+        if let Some(resolved) = resolved {
+            return only_lifetimes(path).map(|()| resolved);
         }
     }
     let names: Vec<_> = Scalar::ALL
