@@ -17,6 +17,15 @@ pub fn plain(ident: &Ident) -> Ident {
     }
 }
 
+/// Returns an expression without the groups around it. A fragment of `macro_rules!` is a group.
+pub fn ungrouped(expression: &Expr) -> &Expr {
+    match expression {
+        Expr::Group(group) => ungrouped(&group.expr),
+        Expr::Paren(group) => ungrouped(&group.expr),
+        other => other,
+    }
+}
+
 /// Returns the text of a doc comment's line.
 pub fn doc(attribute: &Attribute) -> Option<String> {
     let value = &attribute.meta.require_name_value().ok()?.value;

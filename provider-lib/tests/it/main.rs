@@ -31,3 +31,4 @@ mod sizes;
 mod statistics;
 mod traits;
 mod writing;
+mod written;

@@ -16,8 +16,10 @@ use super::{
     words::{Given, item, number},
 };
 use crate::{
-    Encoding, Event, Field, FieldType, Level, Provider, Shape, attribute, errors::undeclared,
-    message, types::FieldOptions,
+    Encoding, Event, Field, FieldType, Level, Provider, Shape, attribute,
+    errors::undeclared,
+    message,
+    types::{FieldOptions, ungrouped},
 };
 
 /// Parses a field. `own` contains the names of the declaration's types.
@@ -28,7 +30,8 @@ pub fn field(
     own: &HashSet<Ident>,
 ) -> syn::Result<Field> {
     let options = FieldOptions::parse(attributes)?;
-    let kind = FieldType::parse(written, &options, own)?;
+    let written = ungrouped(written);
+    let kind = FieldType::parse(&written, &options, own)?;
     let form = match &kind {
         FieldType::Values(scalar, format, shape) => options.form.form(*scalar, *format, *shape)?,
         FieldType::Named(_) => options.form.of_named(Shape::One)?,
@@ -38,7 +41,7 @@ pub fn field(
         form,
         name: options.name.unwrap_or_else(|| attribute::pascal_case(&ident.to_string())),
         ident: ident.clone(),
-        written: written.clone(),
+        written,
         kind,
         tag: options.tag,
         docs: options.docs,

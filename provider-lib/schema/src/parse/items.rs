@@ -242,7 +242,7 @@ fn task_of(attribute: &Attribute) -> syn::Result<Ident> {
 /// Parses `pub const READ: Keyword = Keyword::bit(0);`, or a mask of one bit.
 fn keyword(item: &syn::ItemConst) -> syn::Result<Keyword> {
     attribute::only(&item.attrs, &["doc", "name"], "keywords")?;
-    let expression = &*item.expr;
+    let expression = attribute::ungrouped(&item.expr);
     let refuse = || {
         syn::Error::new(
             expression.span(),
@@ -253,7 +253,7 @@ fn keyword(item: &syn::ItemConst) -> syn::Result<Keyword> {
             ),
         )
     };
-    let number = |expression: &Expr| match expression {
+    let number = |expression: &Expr| match attribute::ungrouped(expression) {
         Expr::Lit(ExprLit { lit: Lit::Int(number), .. }) => number.base10_parse::<u64>().ok(),
         _ => None,
     };
@@ -361,13 +361,12 @@ const MAP_ENTRY: &str = "map entry";
 /// Returns whether a value is written as a mask: in hexadecimal or binary, or as bits joined by
 /// `|`. In a bit map, a decimal number may be a bit number by mistake.
 fn is_mask(expression: &Expr) -> bool {
-    match expression {
+    match attribute::ungrouped(expression) {
         Expr::Lit(ExprLit { lit: Lit::Int(number), .. }) => {
             let text = number.to_string();
             text.starts_with("0x") || text.starts_with("0b")
         }
         Expr::Binary(binary) => matches!(binary.op, syn::BinOp::BitOr(_)),
-        Expr::Paren(inside) => is_mask(&inside.expr),
         _ => false,
     }
 }

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use proc_macro2::{TokenStream, TokenTree};
 use quote::ToTokens as _;
 use syn::{
-    Attribute, FnArg, Ident, Item, ItemFn, Signature, Token, Visibility, braced,
+    AttrStyle, Attribute, FnArg, Ident, Item, ItemFn, Signature, Token, Visibility, braced,
     parse::{Parse, ParseStream},
 };
 
@@ -69,7 +69,9 @@ impl Parse for Module {
         }
         let inside;
         braced!(inside in input);
-        attributes.extend(inside.call(Attribute::parse_inner)?);
+        // They are printed before the module.
+        let inner = inside.call(Attribute::parse_inner)?.into_iter();
+        attributes.extend(inner.map(|one| Attribute { style: AttrStyle::Outer, ..one }));
         let mut entries = Vec::new();
         while !inside.is_empty() {
             entries.push(inside.parse()?);

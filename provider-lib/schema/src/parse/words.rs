@@ -77,7 +77,7 @@ fn twice(word: &Ident) -> syn::Error {
 /// Returns the value of an integer literal, a left shift or product of literals, or several such
 /// terms joined by `|`. `named` returns a name's value.
 pub fn constant_of(expression: &Expr, named: &dyn Fn(&Ident) -> Option<u64>) -> Option<u64> {
-    match expression {
+    match attribute::ungrouped(expression) {
         Expr::Lit(ExprLit { lit: Lit::Int(number), .. }) => number.base10_parse().ok(),
         Expr::Binary(binary) => {
             let (left, right) =
@@ -89,7 +89,6 @@ pub fn constant_of(expression: &Expr, named: &dyn Fn(&Ident) -> Option<u64>) -> 
                 _ => None,
             }
         }
-        Expr::Paren(inside) => constant_of(&inside.expr, named),
         Expr::Path(path) => named(&attribute::plain(path.path.get_ident()?)),
         _ => None,
     }

@@ -181,6 +181,21 @@ impl FieldType {
     }
 }
 
+/// Returns a type without the groups around it and its parts. A fragment of `macro_rules!` is a group.
+pub fn ungrouped(written: &Type) -> Type {
+    let inside = |element: &Type| Box::new(ungrouped(element));
+    match written {
+        Type::Group(group) => ungrouped(&group.elem),
+        Type::Paren(group) => ungrouped(&group.elem),
+        Type::Reference(one) => {
+            Type::Reference(TypeReference { elem: inside(&one.elem), ..one.clone() })
+        }
+        Type::Slice(one) => Type::Slice(TypeSlice { elem: inside(&one.elem), ..one.clone() }),
+        Type::Array(one) => Type::Array(TypeArray { elem: inside(&one.elem), ..one.clone() }),
+        other => other.clone(),
+    }
+}
+
 /// A type of the table or of the declaration, and the number of its values.
 enum Resolved {
     Values(Scalar, Shape),
@@ -210,7 +225,7 @@ fn resolve(
             other => resolve(other, options, own, true),
         },
         Type::Array(TypeArray { elem, len, .. }) => {
-            let Expr::Lit(ExprLit { lit: Lit::Int(count), .. }) = len else {
+            let Expr::Lit(ExprLit { lit: Lit::Int(count), .. }) = attribute::ungrouped(len) else {
                 return Err(syn::Error::new_spanned(
                     len,
                     "the length of an array must be an integer literal, as in `[u32; 4]`, because it \
