@@ -404,6 +404,18 @@ macro_rules! emit {
     (:: $($part:ident)::+ ($($argument:expr),* $(,)?) $($options:tt)*) => {
         $crate::emit!(@event [:: $($part)::+] ($($argument),*) $($options)*)
     };
+    (@event $event:tt $arguments:tt , level = $($rest:tt)*) => {
+        $crate::emit!(@declared)
+    };
+    (@event $event:tt $arguments:tt , keyword = $($rest:tt)*) => {
+        $crate::emit!(@declared)
+    };
+    (@declared) => {
+        $crate::__macro::compile_error!(
+            "an event of `emit!` has the level and the keyword of its declaration, `#[event(level = Info, \
+             keyword = READ)]`; `event!` takes both at the call"
+        )
+    };
     (@event [$($event:tt)+] $arguments:tt , every = $count:expr $(, $option:ident = $value:expr)* $(,)?) => {
         if $($event)+::is_enabled() {
             static __WDK_ETW_LIMIT: $crate::RateLimit = $crate::RateLimit::every($count);

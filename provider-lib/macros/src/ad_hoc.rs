@@ -2,7 +2,7 @@
 
 use proc_macro2::{Span, TokenStream};
 use quote::{ToTokens, quote, quote_spanned};
-use syn::Ident;
+use syn::{BinOp, Expr, ExprBinary, Ident};
 use wdk_etw_schema::{
     Encoding, Layout,
     parse::{AdHoc, Limit},
@@ -13,6 +13,20 @@ use crate::{
     mirror, names,
     writer::{Writer, in_order},
 };
+
+/// Returns the expression for an event's keywords, in which `|` is a function that constants can call.
+fn joined(keywords: &Expr) -> TokenStream {
+    match keywords {
+        Expr::Binary(ExprBinary { left, op: BinOp::BitOr(_), right, .. }) => {
+            let (left, right) = (joined(left), joined(right));
+            quote!(::wdk_etw::Keyword::union(#left, #right))
+        }
+        // A fragment of `macro_rules!` is a group.
+        Expr::Group(group) => joined(&group.expr),
+        Expr::Paren(group) => joined(&group.expr),
+        other => quote!(#other),
+    }
+}
 
 /// Generates the event, its check and its write.
 pub fn expand(event: &AdHoc) -> syn::Result<TokenStream> {
@@ -34,10 +48,7 @@ pub fn expand(event: &AdHoc) -> syn::Result<TokenStream> {
     .expand();
     let AdHoc { provider, opcode, limit, values, .. } = event;
     let level = event.level.0;
-    let keyword = event
-        .keyword
-        .as_ref()
-        .map_or_else(|| quote!(::wdk_etw::Keyword::NONE), |keyword| quote!(#keyword));
+    let keyword = event.keyword.as_ref().map_or_else(|| quote!(::wdk_etw::Keyword::NONE), joined);
     let size = metadata.len();
     let metadata = proc_macro2::Literal::byte_string(&metadata);
     let options = if event.options.is_empty() {

@@ -2,7 +2,7 @@
 //! macros as groups, and with attributes inside the module.
 
 use mock_etw::enabled;
-use wdk_etw::{emit, event};
+use wdk_etw::{Keyword, emit, event};
 
 /// Declares a provider with fragments of each kind that its parts can be.
 macro_rules! declared {
@@ -81,4 +81,15 @@ fn declarations_can_be_in_macros_and_have_inner_attributes() {
     assert_eq!(writes[0].content(), content);
     assert_eq!(writes[0].event.id(), 3);
     assert_eq!(writes[1].content(), [1, 0, b'b', 9, 0, 0, 0, 5, 0, 0, 0]);
+}
+
+#[test]
+fn the_keywords_of_an_event_at_its_call_site_can_be_joined() {
+    const OTHER: Keyword = Keyword::bit::<9>();
+    let etw = enabled(&trace::PROVIDER, 5);
+    event!(trace::PROVIDER, "Joined", level = Info, keyword = trace::READ | OTHER);
+    at_call!("Fragment", trace::READ | OTHER, str, 1);
+    for write in etw.writes() {
+        assert_eq!(write.event.keyword().bits(), 1 << 2 | 1 << 9);
+    }
 }

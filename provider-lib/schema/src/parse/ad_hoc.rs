@@ -87,6 +87,9 @@ fn runtime(input: ParseStream<'_>) -> syn::Result<Option<Expr>> {
 /// The options of a write that `event!` accepts, which are methods of `WriteOptions`.
 const OPTIONS: [&str; 5] = ["activity", "related", "starts", "flags", "except_sessions"];
 
+/// The form of a level that is not a constant, for error messages.
+const RUNTIME: &str = "; write `level = runtime(…)` for a level that is known only at run time";
+
 /// Parses the arguments of `event!`.
 ///
 /// # Errors
@@ -117,7 +120,14 @@ fn structures_of(fields: &mut [Field]) -> syn::Result<Vec<Structure>> {
         if let FieldType::Named(name) = &field.kind
             && !structures.iter().any(|one| one.ident == *name)
         {
-            return Err(crate::types::undeclared(name));
+            return Err(syn::Error::new(
+                name.span(),
+                format!(
+                    "the type `{name}` is not a field type, and `event!` does not know the maps and structures \
+                     of a declaration; write a map's number, as in `kind: u32 = kind.0`, or declare the \
+                     event in the provider's module"
+                ),
+            ));
         }
     }
     Ok(structures)
@@ -146,9 +156,15 @@ fn put_fields(
     while !inside.is_empty() {
         let attributes = inside.call(Attribute::parse_outer)?;
         let ident: Ident = inside.parse()?;
-        inside.parse::<Token![:]>()?;
+        let without = |what| {
+            move |error: syn::Error| {
+                let text = format!("expected the field's {what}, as in `{{ length: u32 = 1 }}`");
+                syn::Error::new(error.span(), text)
+            }
+        };
+        inside.parse::<Token![:]>().map_err(without("type"))?;
         let written: syn::Type = inside.parse()?;
-        inside.parse::<Token![=]>()?;
+        inside.parse::<Token![=]>().map_err(without("value"))?;
         values.push(inside.parse()?);
         fields.push(field(&ident, &written, &attributes, &HashSet::new())?);
         if !inside.is_empty() {
@@ -158,10 +174,34 @@ fn put_fields(
     Ok(())
 }
 
+/// Parses the event's name.
+fn event_name(input: ParseStream<'_>) -> syn::Result<LitStr> {
+    input.parse().map_err(|error| {
+        syn::Error::new(
+            error.span(),
+            "expected the event's name, a string literal because it is part of the event's constant \
+             metadata: `event!(PROVIDER, \"Name\", level = Info, keyword = none)`",
+        )
+    })
+}
+
+/// Parses the name of an argument.
+fn argument(input: ParseStream<'_>, given: &mut Given) -> syn::Result<Ident> {
+    let word: Ident = input.parse()?;
+    if input.peek(Token![:]) {
+        return Err(syn::Error::new(
+            word.span(),
+            format!("the fields of an event are in braces: write `{{ {word}: type = value, … }}`"),
+        ));
+    }
+    given.once(&word)?;
+    Ok(word)
+}
+
 fn parse_ad_hoc(input: ParseStream<'_>) -> syn::Result<AdHoc> {
     let provider = input.parse()?;
     input.parse::<Token![,]>()?;
-    let name: LitStr = input.parse()?;
+    let name = event_name(input)?;
     let mut event_level = None;
     let mut keyword = None;
     let (mut runtime_level, mut runtime_keyword) = (None, None);
@@ -181,8 +221,7 @@ fn parse_ad_hoc(input: ParseStream<'_>) -> syn::Result<AdHoc> {
             put_fields(input, &mut fields, &mut values)?;
             continue;
         }
-        let word: Ident = input.parse()?;
-        given.once(&word)?;
+        let word = argument(input, &mut given)?;
         if let Some(new) = parse_limit(&word, input)? {
             set_limit(&mut limit, &word, new)?;
             continue;
@@ -191,7 +230,8 @@ fn parse_ad_hoc(input: ParseStream<'_>) -> syn::Result<AdHoc> {
         match word.to_string().as_str() {
             "level" => {
                 runtime_level = runtime(input)?;
-                let known = if runtime_level.is_some() { Ok(Level(0)) } else { level(input) };
+                let known =
+                    if runtime_level.is_some() { Ok(Level(0)) } else { level(input, RUNTIME) };
                 event_level = Some(known?);
             }
             "keyword" => {

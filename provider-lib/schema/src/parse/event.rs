@@ -90,8 +90,9 @@ fn keywords(input: ParseStream<'_>) -> syn::Result<Vec<Ident>> {
     Ok(words)
 }
 
-/// Parses a level: a standard name, or a number for a level that the provider defines.
-pub fn level(input: ParseStream<'_>) -> syn::Result<Level> {
+/// Parses a level: a standard name, or a number for a level that the provider defines. `also` ends the
+/// message about another expression.
+pub fn level(input: ParseStream<'_>, also: &str) -> syn::Result<Level> {
     if input.peek(LitInt) {
         let number: LitInt = input.parse()?;
         return match number.base10_parse::<u8>() {
@@ -111,14 +112,17 @@ pub fn level(input: ParseStream<'_>) -> syn::Result<Level> {
     if is_path(input) {
         let path: syn::Path = input.parse()?;
         let level = path.segments.last().map(|last| last.ident.to_string()).unwrap_or_default();
+        let level = similar_level(&level).unwrap_or(&level);
         return Err(syn::Error::new(
             path.segments.first().map_or_else(Span::call_site, |first| first.ident.span()),
-            format!("a level must be named without a path; write `level = {level}`; {LEVELS}"),
+            format!(
+                "a level must be named without a path; write `level = {level}`; {LEVELS}{also}"
+            ),
         ));
     }
     let word: Ident =
-        input.parse().map_err(|_| input.error(format!("expected a level; {LEVELS}")))?;
-    standard_level(&word).ok_or_else(|| unknown_level(&word, &[]))
+        input.parse().map_err(|_| input.error(format!("expected a level; {LEVELS}{also}")))?;
+    standard_level(&word).ok_or_else(|| unknown_level(&word, &[], also))
 }
 
 /// Returns whether a path of several words follows, such as `Level::Info`.
@@ -131,11 +135,19 @@ fn standard_level(word: &Ident) -> Option<Level> {
     Some(Level(known.value))
 }
 
-fn unknown_level(word: &Ident, own: &[crate::Named<u8>]) -> syn::Error {
+/// Returns the standard level whose constant in `Level` or whose name in lower case this is.
+fn similar_level(word: &str) -> Option<&'static str> {
+    let word = word.replace('_', "");
+    winmeta::LEVELS.iter().map(|known| known.ident).find(|known| known.eq_ignore_ascii_case(&word))
+}
+
+fn unknown_level(word: &Ident, own: &[crate::Named<u8>], also: &str) -> syn::Error {
     let own: Vec<String> = own.iter().map(|level| format!("`{}`", level.ident)).collect();
     let declared =
         if own.is_empty() { String::new() } else { format!("declared: {}; ", own.join(", ")) };
-    let text = format!("unknown level `{word}`; {declared}{LEVELS}");
+    let similar = similar_level(&word.to_string())
+        .map_or_else(String::new, |known| format!("write `level = {known}`; "));
+    let text = format!("unknown level `{word}`; {similar}{declared}{LEVELS}{also}");
     syn::Error::new(word.span(), text)
 }
 
@@ -147,7 +159,7 @@ fn level_of(settings: &EventSettings, provider: &Provider) -> syn::Result<Option
     let mut own = provider.levels.iter();
     own.find(|level| level.ident == *word)
         .map(|level| Some(Level(level.value)))
-        .ok_or_else(|| unknown_level(word, &provider.levels))
+        .ok_or_else(|| unknown_level(word, &provider.levels, ""))
 }
 
 impl Parse for EventSettings {
@@ -165,7 +177,7 @@ impl Parse for EventSettings {
                     Ok(word) if standard_level(&word).is_none() && !is_path(input) => {
                         settings.own_level = Some(input.parse()?);
                     }
-                    _ => settings.level = Some(level(input)?),
+                    _ => settings.level = Some(level(input, "")?),
                 },
                 "keyword" => settings.keyword = Some(keywords(input)?),
                 "task" => settings.task = Some(item(input, "a task", TASK)?),

@@ -274,6 +274,7 @@ fn resolve(
                     ),
                 )),
                 (None, "u128" | "i128" | "char" | "String" | "Vec") => Err(no_field_type(written)),
+                (None, "Option") => Err(optional(written)),
                 // The path may have a lifetime, because structures can borrow.
                 (None, _) if path.segments.len() == 1 && only_lifetimes(path).is_ok() => {
                     Ok(Resolved::Named(ident, Shape::One))
@@ -363,6 +364,14 @@ fn element(written: &Type, own: &HashSet<Ident>, shape: Shape) -> syn::Result<Re
             names.join(", ")
         ),
     ))
+}
+
+fn optional(written: &Type) -> syn::Error {
+    syn::Error::new_spanned(
+        written,
+        "a field cannot be an `Option`, because an event always has the same fields; write a value that \
+         means `None`, as in `size.unwrap_or(0)`, or declare another event without the field",
+    )
 }
 
 fn no_field_type(written: &Type) -> syn::Error {

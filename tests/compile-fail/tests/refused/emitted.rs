@@ -31,6 +31,8 @@ fn main() {
     emit!(trace::kind(1));
     emit!(trace::unknown(1));
     emit!(trace::told(), color = 1);
+    emit!(trace::told(), keyword = wdk_etw::Keyword::NONE);
+    emit!(trace::told(), level = wdk_etw::Level::INFO);
     emit!(trace::told);
     emit!(trace::told(), Info);
     trace::read_complete(1);

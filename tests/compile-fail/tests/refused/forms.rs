@@ -34,6 +34,10 @@ mod arguments {
     pub fn second_keyword();
     #[event(level = "Info", keyword = READ)]
     pub fn level();
+    #[event(level = Level::INFO, keyword = READ)]
+    pub fn constant_level();
+    #[event(level = VERBOSE, keyword = READ)]
+    pub fn capital_level();
     #[event(id = 65536, level = Info, keyword = READ)]
     pub fn id();
     #[event(id = First, level = Info, keyword = READ)]
@@ -96,6 +100,8 @@ mod types {
     pub fn texts(texts: &[&str]);
     #[event(level = Info, keyword = none)]
     pub fn float(a: f32);
+    #[event(level = Info, keyword = none)]
+    pub fn optional(a: Option<u32>);
 }
 
 // Array elements are structures without padding, with the same bytes in memory and in the event.
@@ -140,6 +146,13 @@ mod elements {
     pub fn maps(kinds: &[Kind]);
     #[event(level = Info, keyword = none)]
     pub fn unknown(unknown: &[Unknown]);
+    #[structure]
+    pub struct Lifetime<'a> {
+        pub x: u32,
+    }
+
+    #[event(level = Info, keyword = none)]
+    pub fn lifetimes(all: &[Lifetime]);
     #[event(level = Info, keyword = none)]
     pub fn hex(#[hex] places: &[Place]);
 }
