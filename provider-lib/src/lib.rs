@@ -411,6 +411,10 @@ macro_rules! event {
 /// or smallest number. This counts as a cut, and `FieldCut` contains the number before and after in
 /// place of the lengths, as unsigned 64-bit numbers.
 ///
+/// Strings whose length is an earlier field end at most three units before that length, so that no
+/// character is cut. If they share the length and have no such end in common, they are cut at the
+/// length itself, which counts as a cut.
+///
 /// # Events in the debugger
 ///
 /// With the argument `debugger`, a crate that is compiled with `debug_assertions` prints each event that
