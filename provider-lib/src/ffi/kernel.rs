@@ -58,6 +58,9 @@ unsafe extern "system" {
 
     /// IRQL: `DISPATCH_LEVEL` or below.
     pub fn ExFreePoolWithTag(block: *mut c_void, tag: u32);
+
+    /// IRQL: `DISPATCH_LEVEL` or below.
+    fn PsGetCurrentThreadId() -> *mut c_void;
 }
 
 #[cfg_attr(
@@ -86,6 +89,13 @@ const DPFLTR_IHVDRIVER_ID: u32 = 77;
 pub fn print_with_level(level: u32, text: &CStr) {
     // SAFETY: the format takes one NUL-terminated string.
     unsafe { DbgPrintEx(DPFLTR_IHVDRIVER_ID, level, c"%s".as_ptr(), text.as_ptr()) };
+}
+
+/// Returns a number, other than 0, of the current thread. IRQL: `DISPATCH_LEVEL` or below.
+pub fn current_thread() -> u64 {
+    // SAFETY: the callers run at PASSIVE_LEVEL.
+    let thread = unsafe { PsGetCurrentThreadId() };
+    (thread.addr() as u64).saturating_add(1)
 }
 
 #[cfg_attr(
