@@ -482,6 +482,7 @@ pub mod __macro {
 pub mod __facade {
     //! The functions that `wdk-etw-log` and `wdk-etw-tracing` share. Not a stable interface.
     pub use crate::{
+        irql::current as current_irql,
         mode::USER_MODE,
         origin::{Event, MAX_DATA, MAX_METADATA, MAX_STACK, MAX_TEXT, Origin},
         settle::settle,

@@ -98,18 +98,18 @@ pub fn current_thread() -> u64 {
     (thread.addr() as u64).saturating_add(1)
 }
 
+#[cfg(not(target_arch = "aarch64"))]
 #[cfg_attr(
     target_os = "windows",
     link(name = "ntoskrnl.exe", kind = "raw-dylib", modifiers = "+verbatim")
 )]
 unsafe extern "system" {
-    /// IRQL: any. wdm.h for x64 has an inline function that reads CR8 instead. The export is the
-    /// documented routine on both architectures; on ARM64 an inline version would read an undocumented
-    /// field of the processor's control region.
+    /// IRQL: any. wdm.h for x64 has an inline function that reads CR8 instead.
     fn KeGetCurrentIrql() -> u8;
 }
 
 /// Returns the current IRQL.
+#[cfg(not(target_arch = "aarch64"))]
 pub fn current_irql() -> u8 {
     // SAFETY: the routine has no preconditions.
     unsafe { KeGetCurrentIrql() }
