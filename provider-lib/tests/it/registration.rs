@@ -505,6 +505,12 @@ fn a_debug_message_is_cut_between_characters_and_ends_with_a_line_feed() {
         debug_print(format_args!("{text}"));
         assert_eq!(etw.calls(), [Call::Print(printed)]);
     }
+    // `DbgPrint` may be called up to the highest IRQL of devices.
+    for (irql, prints) in [(12, 1), (13, 0)] {
+        etw.set(|etw| etw.irql = irql);
+        debug_print(format_args!("text"));
+        assert_eq!(etw.calls().len(), prints);
+    }
 }
 
 #[wdk_etw::provider(name = "Test.Bare", rundown = none)]
