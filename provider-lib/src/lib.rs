@@ -415,6 +415,13 @@ macro_rules! event {
 /// character is cut. If they share the length and have no such end in common, they are cut at the
 /// length itself, which counts as a cut.
 ///
+/// # Kernel stack
+///
+/// An event whose values take more than 2,048 bytes of the stack does not compile: 272 for each
+/// `Arguments` and 40 for each `SocketAddr`, the size of a structure that is declared by value, and
+/// the size of numbers, which are copied. A structure that is declared as a reference (`page: &Page`)
+/// and arrays take none. The data descriptors take 16 bytes each in addition.
+///
 /// # Events in the debugger
 ///
 /// With the argument `debugger`, a crate that is compiled with `debug_assertions` prints each event that

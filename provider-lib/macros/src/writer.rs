@@ -414,6 +414,20 @@ pub fn in_order<T: ToTokens>(
     }
 }
 
+/// Returns the values of the fields, or the types of their parameters, as the function that writes
+/// the event takes them: large structures by reference.
+pub fn passed<T: ToTokens>(layout: &Layout, fields: &[T]) -> Vec<TokenStream> {
+    fields
+        .iter()
+        .enumerate()
+        .map(
+            |(at, field)| {
+                if layout.by_reference.contains(&at) { quote!(&#field) } else { quote!(#field) }
+            },
+        )
+        .collect()
+}
+
 /// A function that writes the events of one layout.
 pub struct Writer<'a> {
     pub name: Ident,
