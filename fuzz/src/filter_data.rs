@@ -204,6 +204,12 @@ const extern "system" fn ExFreePoolWithTag(_block: *mut c_void, _tag: u32) {}
 
 // SAFETY: as above.
 #[unsafe(no_mangle)]
+const extern "system" fn PsGetCurrentThreadId() -> *mut c_void {
+    std::ptr::null_mut()
+}
+
+// SAFETY: as above.
+#[unsafe(no_mangle)]
 const extern "system" fn KeGetCurrentIrql() -> u8 {
     0
 }

@@ -2,7 +2,7 @@
 
 use core::{ffi::CStr, fmt};
 
-use crate::{event, ffi, text::Text};
+use crate::{event, ffi, irql, text::Text};
 
 /// The maximum length of a message in bytes. `DbgPrint` sends at most 512.
 const MAX: usize = 254;
@@ -26,8 +26,12 @@ const CUT: &[u8] = b"...\n";
 ///
 /// # IRQL
 ///
-/// `DIRQL` or below, if the message's values can be formatted there.
+/// `DIRQL` or below, if the message's values can be formatted there. Above it the function does
+/// nothing.
 pub fn debug_print(message: fmt::Arguments<'_>) {
+    if irql::check(ffi::MAX_DIRQL).is_err() {
+        return;
+    }
     // Including the line feed and NUL.
     let mut bytes = [0; MAX + 2];
     let length = Text::format(bytes.get_mut(..MAX).unwrap_or_default(), message).kept;

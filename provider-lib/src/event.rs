@@ -115,6 +115,11 @@ impl Cut {
             Self::Units(size) => room.checked_rem(size).map_or(0, |rest| room.wrapping_sub(rest)),
         }
     }
+
+    /// Returns whether a cut after `size` bytes is inside a character.
+    fn divides(self, bytes: &[u8], size: usize) -> bool {
+        size < bytes.len() && self.end(bytes, size) != size
+    }
 }
 
 /// A write in progress. The provider stays registered while this value exists.
@@ -207,6 +212,23 @@ impl<const HAS_METADATA: bool> Write<'_, HAS_METADATA> {
         let kept = bytes.get(..cut.end(bytes, room)).unwrap_or_default();
         self.report_cut(options, field, bytes.len() as u64, kept.len() as u64);
         kept
+    }
+
+    /// Returns the part of a string or an array before the end of the elements that a field counts.
+    /// If the end is inside a character, counts a cut and writes an event `FieldCut`.
+    #[must_use]
+    pub fn first<'b, O: Options>(
+        &self,
+        options: &O,
+        bytes: &'b [u8],
+        end: usize,
+        field: u16,
+        cut: Cut,
+    ) -> &'b [u8] {
+        if cut.divides(bytes, end) {
+            self.report_cut(options, field, bytes.len() as u64, end as u64);
+        }
+        bytes.get(..end).unwrap_or(bytes)
     }
 
     /// Compares a number in the event with the caller's. If it had to be limited to fit in the
@@ -406,14 +428,14 @@ pub const fn bytes_of_size<T: PlainData, const SIZE: usize>(values: &[T]) -> &[u
     bytes_of(values)
 }
 
-/// Returns the largest count, at most `asked`, that every value can supply and that does not cut a
-/// value inside a character.
+/// Returns the largest count, at most `asked`, that every value can supply, up to three less so that
+/// it does not cut a value inside a character. The second result is true if all of these counts do.
 ///
 /// Each value is given as its bytes, the size of an element, and the positions of a cut.
 #[must_use]
 #[inline(always)]
 #[expect(clippy::inline_always, reason = "the values' number is a constant")]
-pub fn least(asked: u64, values: &[(&[u8], usize, Cut)]) -> usize {
+pub fn least(asked: u64, values: &[(&[u8], usize, Cut)]) -> (usize, bool) {
     let mut least = usize::try_from(asked).unwrap_or(usize::MAX);
     for (bytes, unit, _) in values {
         least = least.min(bytes.len().checked_div(*unit).unwrap_or(0));
@@ -423,25 +445,20 @@ pub fn least(asked: u64, values: &[(&[u8], usize, Cut)]) -> usize {
             return between_characters(least, values);
         }
     }
-    least
+    (least, false)
 }
 
-/// Returns the largest count of at most `count` at which no value is cut inside a character.
+/// Returns the largest count from `most` down to three less at which no value is cut inside a
+/// character, or `most` and true if there is none.
 #[cold]
 #[inline(never)]
-fn between_characters(mut count: usize, values: &[(&[u8], usize, Cut)]) -> usize {
-    loop {
-        let before = count;
-        for (bytes, unit, cut) in values {
-            let size = count.wrapping_mul(*unit);
-            if size < bytes.len() {
-                count = cut.end(bytes, size).checked_div(*unit).unwrap_or(0);
-            }
-        }
-        if count == before {
-            return count;
-        }
-    }
+fn between_characters(most: usize, values: &[(&[u8], usize, Cut)]) -> (usize, bool) {
+    (0..=3)
+        .filter_map(|back| most.checked_sub(back))
+        .find(|count| {
+            !values.iter().any(|(bytes, unit, cut)| cut.divides(bytes, count.wrapping_mul(*unit)))
+        })
+        .map_or((most, true), |count| (count, false))
 }
 
 /// Returns the first `count` elements of a value's bytes.

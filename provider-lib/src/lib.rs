@@ -410,6 +410,17 @@ macro_rules! event {
 /// or smallest number. This counts as a cut, and `FieldCut` contains the number before and after in
 /// place of the lengths, as unsigned 64-bit numbers.
 ///
+/// Strings whose length is an earlier field end at most three units before that length, so that no
+/// character is cut. If they share the length and have no such end in common, they are cut at the
+/// length itself, which counts as a cut.
+///
+/// # Kernel stack
+///
+/// An event whose values take more than 2,048 bytes of the stack does not compile: 272 for each
+/// `Arguments` and 40 for each `SocketAddr`, the size of a structure that is declared by value, and
+/// the size of numbers, which are copied. A structure that is declared as a reference (`page: &Page`)
+/// and arrays take none. The data descriptors take 16 bytes each in addition.
+///
 /// # Events in the debugger
 ///
 /// With the argument `debugger`, a crate that is compiled with `debug_assertions` prints each event that
@@ -479,6 +490,7 @@ pub mod __macro {
 pub mod __facade {
     //! The functions that `wdk-etw-log` and `wdk-etw-tracing` share. Not a stable interface.
     pub use crate::{
+        irql::current as current_irql,
         mode::USER_MODE,
         origin::{Event, MAX_DATA, MAX_METADATA, MAX_STACK, MAX_TEXT, Origin},
         settle::settle,

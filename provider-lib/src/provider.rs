@@ -170,6 +170,8 @@ pub enum UnregisterError {
     WriteInProgress,
     /// The function was called at this IRQL, above `PASSIVE_LEVEL`, and changed nothing.
     TooHighIrql(u8),
+    /// One of the provider's hooks called the function, which changed nothing: ETW waits for hooks.
+    InHook,
 }
 
 impl fmt::Display for UnregisterError {
@@ -197,6 +199,10 @@ impl fmt::Display for UnregisterError {
                 f,
                 "cannot unregister the provider at IRQL {irql}: call EtwUnregister at \
                  PASSIVE_LEVEL (0)"
+            ),
+            Self::InHook => f.write_str(
+                "cannot unregister the provider in one of its hooks, for which ETW waits; unregister \
+                 it when the driver is unloaded",
             ),
         }
     }
@@ -259,6 +265,9 @@ pub struct Provider<S: ?Sized = [Stripe]> {
     id: Guid,
     traits: &'static Traits,
     hooks: Hooks,
+    /// The thread that runs a hook, or 0. Only this thread relies on the value, so it is not an
+    /// atomic of the model checker.
+    hook_thread: core::sync::atomic::AtomicU64,
     pub(crate) counters: Counters,
     rundown: Rundown<S>,
 }
@@ -309,6 +318,7 @@ impl<const N: usize> StaticProvider<N> {
                 id,
                 traits,
                 hooks: Hooks::NONE,
+                hook_thread: core::sync::atomic::AtomicU64::new(0),
                 counters: Counters::new(),
                 rundown: Rundown::new(),
             }
@@ -529,9 +539,9 @@ impl Provider {
     ///
     /// # Locks
     ///
-    /// The caller must hold no lock that the provider's hooks acquire, and hooks must not call this
-    /// function: ETW waits for running notifications (ETW-2.12, ETW-2.14), and the two threads would
-    /// wait for each other.
+    /// The caller must hold no lock that the provider's hooks acquire: ETW waits for running
+    /// notifications (ETW-2.12, ETW-2.14), and the two threads would wait for each other. A hook
+    /// that calls this function gets [`UnregisterError::InHook`].
     ///
     /// # IRQL
     ///
@@ -540,7 +550,8 @@ impl Provider {
     /// # Errors
     ///
     /// Returns an [`UnregisterError`] if ETW refuses the call, if another thread is registering or
-    /// unregistering the provider, if the provider has no rundown, or if the IRQL is too high. The
+    /// unregistering the provider, if the provider has no rundown, if a hook of the provider calls
+    /// the function, or if the IRQL is too high. The
     /// provider is then still registered (or may be, after [`UnregisterError::Refused`]), so
     /// unloading the driver breaks the promise of [`Self::register`].
     ///
@@ -586,6 +597,10 @@ impl Provider {
     /// [`Self::unregister_without_rundown`].
     fn close_and_release(&'static self) -> Result<(), UnregisterError> {
         irql::check(ffi::PASSIVE_LEVEL).map_err(UnregisterError::TooHighIrql)?;
+        // ETW-2.13
+        if self.hook_thread.load(Ordering::Relaxed) == ffi::current_thread() {
+            return Err(UnregisterError::InHook);
+        }
         let change = |from| {
             self.phase.compare_exchange(from, CHANGING, Ordering::Acquire, Ordering::Relaxed)
         };
@@ -811,7 +826,12 @@ impl Provider {
             _ => return,
         };
         if let Some(hook) = hook {
+            let thread = ffi::current_thread();
+            self.hook_thread.store(thread, Ordering::Relaxed);
             hook(self, &Notification { control, source, filter, raw });
+            // A notification that overlaps this one has its own value.
+            let _own =
+                self.hook_thread.compare_exchange(thread, 0, Ordering::Relaxed, Ordering::Relaxed);
         }
     }
 }
@@ -867,6 +887,7 @@ mod tests {
             offset_of!(One, reasons) + size_of::<AtomicU32>(),
             offset_of!(One, traits) + size_of::<&Traits>(),
             offset_of!(One, hooks) + size_of::<Hooks>(),
+            offset_of!(One, hook_thread) + size_of::<u64>(),
         ];
         let counters = offset_of!(One, counters);
         for end in ends_of_what_is_read {

@@ -59,10 +59,10 @@ impl WriteOptions {
     #[must_use]
     pub fn at_current_irql() -> Self {
         let options = Self::new();
-        if cfg!(target_arch = "aarch64") || irql::check(ffi::APC_LEVEL).is_err() {
-            options.activity(ActivityId::NONE)
-        } else {
+        if irql::current().is_some_and(|irql| irql <= ffi::APC_LEVEL) {
             options
+        } else {
+            options.activity(ActivityId::NONE)
         }
     }
 

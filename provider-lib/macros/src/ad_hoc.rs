@@ -11,7 +11,7 @@ use wdk_etw_schema::{
 
 use crate::{
     mirror, names,
-    writer::{Writer, in_order},
+    writer::{Writer, in_order, passed},
 };
 
 /// Returns the expression for an event's keywords, in which `|` is a function that constants can call.
@@ -36,6 +36,7 @@ pub fn expand(event: &AdHoc) -> syn::Result<TokenStream> {
         Layout::of(&event.fields, Encoding::TraceLogging, types, metadata.len(), event.span)?;
     let parameters: Vec<_> =
         event.fields.iter().map(|field| names::parameter(field, &TokenStream::new())).collect();
+    let parameters = passed(&layout, &parameters);
     let writer = Writer {
         name: Ident::new("__wdk_etw_write", Span::mixed_site()),
         parameters: &parameters,
@@ -86,7 +87,12 @@ pub fn expand(event: &AdHoc) -> syn::Result<TokenStream> {
     };
     let of_write = quote_spanned!(Span::mixed_site() => __wdk_etw_options);
     let of_event = quote_spanned!(Span::mixed_site() => ::wdk_etw::__macro::EventBlob::tracelogging(__wdk_etw_event));
-    let arguments = in_order(&layout, &of_event, &of_write, values);
+    // Parentheses, because a reference to an operator's left side is another value.
+    let in_parentheses = |(at, value)| {
+        if layout.by_reference.contains(&at) { quote!((#value)) } else { quote!(#value) }
+    };
+    let values: Vec<_> = values.iter().enumerate().map(in_parentheses).collect();
+    let arguments = in_order(&layout, &of_event, &of_write, &passed(&layout, &values));
     let own_keyword = quote!(const { #keyword });
     let (own_level, mut options) = (quote!(::wdk_etw::Level(#level)), options);
     let level =

@@ -62,10 +62,13 @@ pub fn parameter(field: &Field, outer: &TokenStream) -> TokenStream {
         },
         FieldType::Named(_) => {
             let written = referent(&field.written);
+            let reference = matches!(field.written, Type::Reference(_)).then(|| quote!(&));
             match &written {
                 // A library structure's type is already its whole path.
-                Type::Path(path) if path.path.leading_colon.is_some() => quote!(#written),
-                _ => quote!(#outer #written),
+                Type::Path(path) if path.path.leading_colon.is_some() => {
+                    quote!(#reference #written)
+                }
+                _ => quote!(#reference #outer #written),
             }
         }
     }

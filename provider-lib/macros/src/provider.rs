@@ -13,7 +13,7 @@ use wdk_etw_schema::{
 use crate::{
     mirror::{self, OfEvent},
     names,
-    writer::{Writer, in_order},
+    writer::{Writer, in_order, passed},
 };
 
 /// Returns the attribute that silences warnings in generated items. A driver need not use
@@ -431,6 +431,7 @@ impl Writers<'_> {
     fn writer(&mut self, event: &Event, layout: &Layout) -> Ident {
         let parameters: Vec<_> =
             event.fields.iter().map(|field| names::parameter(field, &TokenStream::new())).collect();
+        let parameters = passed(layout, &parameters);
         // Events whose fields differ only in their format share a function.
         let key = format!(
             "{:?} {} {:?} {:?}",
@@ -494,7 +495,7 @@ impl Writers<'_> {
         let idents = names::parameters(event);
         let options = Ident::new("options", Span::mixed_site());
         let blob = quote!(::wdk_etw::__macro::EventBlob::#kind(&__WDK_ETW_EVENT));
-        let arguments = in_order(&layout, &blob, &quote!(#options), &idents);
+        let arguments = in_order(&layout, &blob, &quote!(#options), &passed(&layout, &idents));
         let types: Vec<_> =
             event.fields.iter().map(|field| names::parameter(field, &quote!(super::))).collect();
         let calls = calls(event, &idents, &types);

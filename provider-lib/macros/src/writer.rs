@@ -128,27 +128,18 @@ fn formatted(layout: &Layout) -> impl Iterator<Item = (Ident, &Leaf)> {
         .map(|(at, leaf)| (local("f", at), leaf))
 }
 
+/// Returns the index of a leaf's field in `FieldCut`. An event with more fields than this has too
+/// many data descriptors.
+fn field(leaf: &Leaf) -> u16 {
+    u16::try_from(leaf.field).unwrap_or(u16::MAX)
+}
+
 /// Generates the local variable for the bytes of a leaf outside blocks.
 fn prepare(at: usize, leaf: &Leaf, path: Path) -> TokenStream {
     let text = local("t", at);
     let value = value(leaf);
-    if let Some((bytes, cut)) = bytes(at, leaf) {
-        if path == Path::Fast {
-            return quote!(let #text: &[::core::primitive::u8] = #bytes;);
-        }
-        let (write, room) = (reserved("write"), reserved("room"));
-        let options = reserved("options");
-        // An event with more fields than this has too many data descriptors.
-        let field = u16::try_from(leaf.field).unwrap_or(u16::MAX);
-        let most = leaf
-            .limit()
-            .map_or_else(|| quote!(#room), |limit| quote!(::core::cmp::Ord::min(#room, #limit)));
-        return quote! {
-            let #text: &[::core::primitive::u8] = ::wdk_etw::__macro::Write::fit(
-                &#write, &#options, #bytes, #most, #field, #cut,
-            );
-            let #room = #room.wrapping_sub(#text.len());
-        };
+    if let Some((bytes, _)) = bytes(at, leaf) {
+        return quote!(let #text: &[::core::primitive::u8] = #bytes;);
     }
     match leaf.wire {
         Wire::Sized(scalar) => prepare_sized(at, leaf, scalar, path),
@@ -183,6 +174,22 @@ fn prepare(at: usize, leaf: &Leaf, path: Path) -> TokenStream {
     }
 }
 
+/// Generates the cut of a leaf's bytes to the room that the leaves before it left.
+fn fit(at: usize, leaf: &Leaf) -> Option<TokenStream> {
+    let (_, cut) = bytes(at, leaf)?;
+    let (text, field) = (local("t", at), field(leaf));
+    let (write, options, room) = (reserved("write"), reserved("options"), reserved("room"));
+    let most = leaf
+        .limit()
+        .map_or_else(|| quote!(#room), |limit| quote!(::core::cmp::Ord::min(#room, #limit)));
+    Some(quote! {
+        let #text: &[::core::primitive::u8] = ::wdk_etw::__macro::Write::fit(
+            &#write, &#options, #text, #most, #field, #cut,
+        );
+        let #room = #room.wrapping_sub(#text.len());
+    })
+}
+
 /// Returns whether a `usize` or `isize` value may not fit in a type.
 fn can_exceed(scalar: Scalar) -> bool {
     scalar.size() < Scalar::Usize.size()
@@ -196,7 +203,7 @@ fn prepare_sized(at: usize, leaf: &Leaf, scalar: Scalar, path: Path) -> TokenStr
         return quote!(let #number = #value;);
     }
     let (write, options) = (reserved("write"), reserved("options"));
-    let field = u16::try_from(leaf.field).unwrap_or(u16::MAX);
+    let field = field(leaf);
     let scalar = names::scalar(scalar);
     // `clamp` is not used because it can panic.
     quote! {
@@ -229,9 +236,19 @@ fn is_counter(at: usize, layout: &Layout) -> bool {
     leaves.any(|leaf| leaf.counted_by == Some(at))
 }
 
+/// The steps at which the numbers of length and count fields are computed.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Count {
+    Fast,
+    /// On the slow path, before values are cut to the event's room.
+    Asked,
+    /// On the slow path, after that.
+    Kept,
+}
+
 /// Generates the number that the event contains for a length or count field: the caller's number,
 /// or the length of the shortest value that it counts. The other values are cut to this length.
-fn counters(layout: &Layout) -> TokenStream {
+fn counters(layout: &Layout, step: Count) -> TokenStream {
     let mut all = TokenStream::new();
     for (at, leaf) in layout.leaves.iter().enumerate() {
         if !is_counter(at, layout) {
@@ -239,6 +256,7 @@ fn counters(layout: &Layout) -> TokenStream {
         }
         let count = local("n", at);
         let asked = match leaf.wire {
+            _ if step == Count::Kept => count.to_token_stream(),
             Wire::Sized(_) => local("v", at).into_token_stream(),
             _ => value(leaf),
         };
@@ -248,23 +266,31 @@ fn counters(layout: &Layout) -> TokenStream {
             .enumerate()
             .filter(|(_, other)| other.counted_by == Some(at))
             .filter_map(|(other, leaf)| {
-                Some((local("t", other), leaf.unit(), bytes(other, leaf)?.1))
+                Some((local("t", other), leaf.unit(), bytes(other, leaf)?.1, field(leaf)))
             })
             .collect();
         let texts = counted.iter().map(|(text, ..)| text);
-        let units = counted.iter().map(|(_, unit, _)| unit);
-        let cuts = counted.iter().map(|(.., cut)| cut);
+        let units = counted.iter().map(|(_, unit, ..)| unit);
+        let cuts = counted.iter().map(|(_, _, cut, _)| cut);
+        let divided = local("d", at);
         all.extend(quote! {
-            let #count: ::core::primitive::usize = ::wdk_etw::__macro::least(
+            let (#count, #divided) = ::wdk_etw::__macro::least(
                 #asked as ::core::primitive::u64,
                 &[#((#texts, #units, #cuts)),*],
             );
         });
-        for (text, unit, _) in &counted {
-            all.extend(quote! {
-                let #text: &[::core::primitive::u8] =
-                    ::wdk_etw::__macro::first(#text, #count, #unit);
-            });
+        for (text, unit, cut, field) in &counted {
+            let first = if step == Count::Asked {
+                let (write, options) = (reserved("write"), reserved("options"));
+                quote! {
+                    ::wdk_etw::__macro::Write::first(
+                        &#write, &#options, #text, #count.wrapping_mul(#unit), #field, #cut,
+                    )
+                }
+            } else {
+                quote!(::wdk_etw::__macro::first(#text, #count, #unit))
+            };
+            all.extend(quote!(let #text: &[::core::primitive::u8] = #first;));
         }
     }
     all
@@ -388,6 +414,20 @@ pub fn in_order<T: ToTokens>(
     }
 }
 
+/// Returns the values of the fields, or the types of their parameters, as the function that writes
+/// the event takes them: large structures by reference.
+pub fn passed<T: ToTokens>(layout: &Layout, fields: &[T]) -> Vec<TokenStream> {
+    fields
+        .iter()
+        .enumerate()
+        .map(
+            |(at, field)| {
+                if layout.by_reference.contains(&at) { quote!(&#field) } else { quote!(#field) }
+            },
+        )
+        .collect()
+}
+
 /// A function that writes the events of one layout.
 pub struct Writer<'a> {
     pub name: Ident,
@@ -417,14 +457,18 @@ impl Writer<'_> {
             .as_ref()
             .map_or_else(|| quote!(#by_parameter), |provider| quote!(&#provider));
         let slow_name = format_ident!("{}_slow", self.name);
-        let prepare_all = |path| {
-            let leaves = layout.leaves.iter().enumerate();
-            let mut all: TokenStream = leaves.map(|(at, leaf)| prepare(at, leaf, path)).collect();
-            all.extend(counters(layout));
+        let leaves = || layout.leaves.iter().enumerate();
+        let prepare_all = |path, count| {
+            let mut all: TokenStream = leaves().map(|(at, leaf)| prepare(at, leaf, path)).collect();
+            all.extend(counters(layout, count));
             all
         };
         let room = layout.room;
-        let (prepare_fast, prepare_slow) = (prepare_all(Path::Fast), prepare_all(Path::Slow));
+        let prepare_fast = prepare_all(Path::Fast, Count::Fast);
+        let mut prepare_slow = prepare_all(Path::Slow, Count::Asked);
+        // Only after the counts: a value may fit without the elements after its count.
+        prepare_slow.extend(leaves().filter_map(|(at, leaf)| fit(at, leaf)));
+        prepare_slow.extend(counters(layout, Count::Kept));
         let (fast_body, slow_body) = (self.body(Path::Fast), self.body(Path::Slow));
         // Only once, and before the write begins, because formatting runs the values' own code.
         let format = formatted(layout).map(|(text, leaf)| {
@@ -447,10 +491,7 @@ impl Writer<'_> {
                 #slow_body
             },
         );
-        let cut: Vec<_> = layout
-            .leaves
-            .iter()
-            .enumerate()
+        let cut: Vec<_> = leaves()
             .filter(|(at, leaf)| bytes(*at, leaf).is_some())
             .map(|(at, leaf)| (local("t", at), leaf.limit()))
             .collect();
@@ -463,8 +504,12 @@ impl Writer<'_> {
                 #first.len() #(.saturating_add(#rest.len()))* > #room #(#above_limit)*
             }
         });
-        let leaves = layout.leaves.iter().enumerate();
-        let mut outside: Vec<_> = leaves.filter_map(|(at, leaf)| exceeds(at, leaf)).collect();
+        let mut outside: Vec<_> = leaves().filter_map(|(at, leaf)| exceeds(at, leaf)).collect();
+        outside.extend(
+            leaves()
+                .filter(|(at, _)| is_counter(*at, layout))
+                .map(|(at, _)| local("d", at).into_token_stream()),
+        );
         outside.extend(too_long);
         let provider_argument = self.provider.is_none().then(|| quote!(#by_parameter,));
         let arguments: Vec<_> = (0..self.parameters.len()).map(argument).collect();

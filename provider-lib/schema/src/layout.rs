@@ -9,7 +9,7 @@ use etw_wire::limits::{
     EVENT_HEADER_SIZE, MAX_DATA_DESCRIPTORS, MAX_EVENT_SIZE, MAX_SID_SIZE, MAX_SOCKADDR_SIZE,
 };
 use proc_macro2::Span;
-use syn::Ident;
+use syn::{Ident, Type};
 
 use crate::{
     Encoding, Field, FieldType, Format, Representation, Scalar, Shape, Text,
@@ -23,6 +23,20 @@ use crate::{
 /// and the stack trace (at most 192 addresses of 8 bytes). Larger event metadata leaves less room
 /// for the data.
 pub const MAX_CONTENT: usize = MAX_EVENT_SIZE - EVENT_HEADER_SIZE - 2_560;
+
+/// The maximum number of bytes of kernel stack that a write takes for an event's values: formatted
+/// strings, socket addresses, structures that are passed by value, and blocks of fixed-size fields.
+///
+/// A kernel stack on x64 is 24 KiB in size, and an event can be written anywhere, in an interrupt
+/// too. The data descriptors take 16 bytes each in addition, so up to 2 KiB.
+const MAX_STACK: usize = 2_048;
+
+/// The size in bytes of a formatted string on the stack, and that of a socket address.
+const FORMATTED: usize = 272;
+const SOCKET: usize = 40;
+
+/// The size in bytes of a structure that is passed in registers.
+const IN_REGISTERS: usize = 16;
 
 /// A field of an event, or a member of a structure, that is not itself a structure.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -63,6 +77,23 @@ impl Leaf {
     #[must_use]
     pub fn limit(&self) -> Option<usize> {
         (self.counter == Some(Scalar::U8)).then_some(usize::from(u8::MAX) * self.unit())
+    }
+
+    /// Returns the size in bytes of the value in the caller's memory, or of the reference to it.
+    fn size_in_memory(&self) -> usize {
+        match self.wire {
+            Wire::Sized(_) => 8,
+            Wire::Plain(..) | Wire::Map(_) | Wire::Fixed(..) | Wire::FixedStructures(..) => {
+                self.wire.size()
+            }
+            Wire::SocketAddr => 32,
+            Wire::Counted(_)
+            | Wire::CountedStructures(_)
+            | Wire::Text(_)
+            | Wire::Terminated(_)
+            | Wire::Sid
+            | Wire::CountedIpv6 => 16,
+        }
     }
 
     /// Returns the maximum size in bytes of the parts that cannot be cut.
@@ -191,6 +222,9 @@ pub struct Layout {
     pub descriptors: Vec<DataDescriptor>,
     /// The size in bytes that remains for strings and arrays of variable size, which can be cut.
     pub room: usize,
+    /// The fields with structures that the event takes by value. Its write function takes them by
+    /// reference, except those that are passed in registers.
+    pub by_reference: Vec<usize>,
 }
 
 impl Layout {
@@ -208,7 +242,15 @@ impl Layout {
         span: Span,
     ) -> syn::Result<Self> {
         let leaves = leaves(fields, encoding, types)?;
-        let most = MAX_CONTENT.saturating_sub(metadata_size.saturating_sub(256));
+        let Some(most) = MAX_CONTENT.checked_sub(metadata_size.saturating_sub(256)) else {
+            return Err(syn::Error::new(
+                span,
+                format!(
+                    "the event's metadata is {metadata_size} bytes long, which leaves no room for data \
+                     in an event of at most 64 KiB; shorten the names of the event and its fields"
+                ),
+            ));
+        };
         let mut used = 0;
         for leaf in &leaves {
             used += leaf.size();
@@ -239,8 +281,59 @@ impl Layout {
                 ),
             ));
         }
-        Ok(Self { leaves, descriptors, room: most - used })
+        let by_value = |at: usize| {
+            let is_reference = matches!(fields[at].written, Type::Reference(_));
+            let members = leaves.iter().filter(|leaf| leaf.field == at && leaf.path.len() > 1);
+            if is_reference { 0 } else { members.map(Leaf::size_in_memory).sum() }
+        };
+        check_stack(fields, &leaves, &descriptors, by_value)?;
+        let by_reference = (0..fields.len()).filter(|at| by_value(*at) > IN_REGISTERS).collect();
+        Ok(Self { leaves, descriptors, room: most - used, by_reference })
     }
+}
+
+/// Checks that a write does not take too much of the stack. `by_value` returns the size of a field's
+/// structure that is passed by value, or 0.
+fn check_stack(
+    fields: &[Field],
+    leaves: &[Leaf],
+    descriptors: &[DataDescriptor],
+    by_value: impl Fn(usize) -> usize,
+) -> syn::Result<()> {
+    let mut sizes: Vec<(usize, usize)> = (0..fields.len()).map(|at| (at, by_value(at))).collect();
+    for leaf in leaves {
+        sizes[leaf.field].1 += match leaf.wire {
+            Wire::Text(Text::Formatted) => FORMATTED,
+            Wire::SocketAddr => SOCKET,
+            _ => 0,
+        };
+    }
+    for descriptor in descriptors {
+        let DataDescriptor::Block(parts) = descriptor else {
+            continue;
+        };
+        for part in parts {
+            let (BlockPart::Value(at) | BlockPart::Length(at) | BlockPart::Nul(at)) = *part;
+            sizes[leaves[at].field].1 += part.size(leaves);
+        }
+    }
+    let all: usize = sizes.iter().map(|(_, size)| size).sum();
+    if all <= MAX_STACK {
+        return Ok(());
+    }
+    sizes.sort_by_key(|(_, size)| std::cmp::Reverse(*size));
+    let named = |(at, size): &(usize, usize)| format!("{size} for `{}`", fields[*at].ident);
+    let largest: Vec<String> = sizes.iter().take(4).map(named).collect();
+    Err(syn::Error::new(
+        fields[sizes[0].0].ident.span(),
+        format!(
+            "a write of this event takes {all} bytes of the kernel stack for its values, but at most \
+             {MAX_STACK} are allowed; the largest parts are {}; take a structure by reference (`page: \
+             &Page`), put an array in the event's own fields, write several `Arguments` as one, or \
+             split the event",
+            largest.join(", "),
+        ),
+    ))
 }
 
 /// Returns the fields, with structures replaced by their members.

@@ -58,6 +58,9 @@ unsafe extern "system" {
 
     /// IRQL: `DISPATCH_LEVEL` or below.
     pub fn ExFreePoolWithTag(block: *mut c_void, tag: u32);
+
+    /// IRQL: `DISPATCH_LEVEL` or below.
+    fn PsGetCurrentThreadId() -> *mut c_void;
 }
 
 #[cfg_attr(
@@ -88,18 +91,25 @@ pub fn print_with_level(level: u32, text: &CStr) {
     unsafe { DbgPrintEx(DPFLTR_IHVDRIVER_ID, level, c"%s".as_ptr(), text.as_ptr()) };
 }
 
+/// Returns a number, other than 0, of the current thread. IRQL: `DISPATCH_LEVEL` or below.
+pub fn current_thread() -> u64 {
+    // SAFETY: the callers run at PASSIVE_LEVEL.
+    let thread = unsafe { PsGetCurrentThreadId() };
+    (thread.addr() as u64).saturating_add(1)
+}
+
+#[cfg(not(target_arch = "aarch64"))]
 #[cfg_attr(
     target_os = "windows",
     link(name = "ntoskrnl.exe", kind = "raw-dylib", modifiers = "+verbatim")
 )]
 unsafe extern "system" {
-    /// IRQL: any. wdm.h for x64 has an inline function that reads CR8 instead. The export is the
-    /// documented routine on both architectures; on ARM64 an inline version would read an undocumented
-    /// field of the processor's control region.
+    /// IRQL: any. wdm.h for x64 has an inline function that reads CR8 instead.
     fn KeGetCurrentIrql() -> u8;
 }
 
 /// Returns the current IRQL.
+#[cfg(not(target_arch = "aarch64"))]
 pub fn current_irql() -> u8 {
     // SAFETY: the routine has no preconditions.
     unsafe { KeGetCurrentIrql() }

@@ -51,6 +51,7 @@ unsafe extern "system" {
     fn GetProcessHeap() -> *mut c_void;
     fn HeapAlloc(heap: *mut c_void, flags: u32, bytes: usize) -> *mut c_void;
     fn HeapFree(heap: *mut c_void, flags: u32, block: *mut c_void) -> i32;
+    fn GetCurrentThreadId() -> u32;
     fn OutputDebugStringA(text: *const c_char);
 }
 
@@ -195,6 +196,12 @@ pub unsafe fn ExFreePoolWithTag(block: *mut c_void, _tag: u32) {
 #[expect(clippy::missing_const_for_fn, reason = "the kernel-mode function is not `const`")]
 pub fn current_irql() -> u8 {
     super::PASSIVE_LEVEL
+}
+
+/// Returns a number, other than 0, of the current thread.
+pub fn current_thread() -> u64 {
+    // SAFETY: the function has no preconditions.
+    u64::from(unsafe { GetCurrentThreadId() }).saturating_add(1)
 }
 
 /// Lets other threads run: sleeps for a millisecond.

@@ -2,7 +2,7 @@
 
 use std::ffi::CString;
 
-use mock_etw::{Turn, enabled};
+use mock_etw::{ACCESS_DENIED, ENABLE, Turn, enabled, register, turn};
 use proptest::prelude::*;
 use wdk_etw::{UnicodeString, Utf16CStr, emit, event};
 
@@ -52,6 +52,83 @@ mod trace {
     );
 }
 
+/// Events whose values have their lengths in earlier fields. The stripe of a write is that of every
+/// other one, and ETW can refuse the traits: both make writes take the slow path.
+#[wdk_etw::provider(
+    name = "Test.Paths",
+    group = "2e651177-aeab-5ffc-66e2-144601de7da8",
+    stripes = 1
+)]
+mod paths {
+    #[event(id = 1, level = Info, keyword = none)]
+    pub fn buffer(used: u32, #[length(field = used)] buffer: &[u8], text: &str);
+    #[event(id = 2, level = Info, keyword = none)]
+    pub fn several(
+        before: &str,
+        #[repr(u16)] count: usize,
+        #[length(field = count)] utf16: &[u16],
+        size: u8,
+        #[count(field = count)]
+        #[array]
+        numbers: &[u32],
+        #[length(field = size)] utf8: &str,
+        after: &str,
+    );
+    #[event(id = 3, level = Info, keyword = none)]
+    pub fn two(length: u32, #[length(field = length)] a: &str, #[length(field = length)] b: &str);
+    #[event(id = 4, level = Info, keyword = none)]
+    pub fn other();
+}
+
+/// Returns the contents of the events that `emit` writes on the fast path, or on the slow path
+/// because ETW refuses the provider's traits, and the number of cuts that are counted.
+fn on_path(is_slow: bool, emit: impl Fn()) -> (Vec<Vec<u8>>, u64) {
+    let etw = turn();
+    etw.set(|etw| etw.information_status = if is_slow { ACCESS_DENIED } else { 0 });
+    let _refusals = register(&paths::PROVIDER).unwrap();
+    etw.notify(ENABLE, 5, 0, 0);
+    let before = paths::PROVIDER.failures().cut();
+    emit();
+    let contents = etw.writes().iter().map(mock_etw::Written::content).collect();
+    let cuts = paths::PROVIDER.failures().cut() - before;
+    paths::unregister().unwrap();
+    (contents, cuts)
+}
+
+#[test]
+fn a_value_that_fits_without_the_bytes_after_its_length_is_not_cut_beside_another_write() {
+    let etw = enabled(&paths::PROVIDER, 5);
+    let buffer = vec![1; 65_536];
+    let before = paths::PROVIDER.failures().cut();
+    std::thread::scope(|scope| {
+        etw.set(|etw| etw.hold_writes = true);
+        scope.spawn(|| emit!(paths::other()));
+        etw.wait_until(|etw| etw.writes_inside == 1);
+        scope.spawn(|| emit!(paths::buffer(5, &buffer, "whole text")));
+        etw.wait_until(|etw| etw.writes_inside == 2);
+        etw.set(|etw| etw.hold_writes = false);
+    });
+    let writes = etw.writes();
+    let sizes: Vec<_> = writes.iter().map(|one| (one.event.id(), one.content().len())).collect();
+    assert_eq!(sizes, [(4, 0), (1, 4 + 5 + 2 + 10)]);
+    assert_eq!(paths::PROVIDER.failures().cut(), before);
+}
+
+#[test]
+fn strings_with_one_length_that_have_no_common_end_nearby_are_cut_inside_a_character() {
+    let (a, b) = ("é".repeat(20_000), "a".to_owned() + &"é".repeat(20_000));
+    for is_slow in [false, true] {
+        let (contents, cuts) = on_path(is_slow, || emit!(paths::two(30_000, &a, &b)));
+        assert_eq!((contents.len(), cuts), (2, 1), "a notice and the event");
+        let (length, texts) = contents[1].split_at(4);
+        assert_eq!(length, 30_000_u32.to_le_bytes());
+        assert_eq!(texts, [&a.as_bytes()[..30_000], &b.as_bytes()[..30_000]].concat());
+        // `FieldCut` has the field's index and sizes at its end.
+        let cut = [&2_u16.to_le_bytes()[..], &40_001_u64.to_le_bytes(), &30_000_u64.to_le_bytes()];
+        assert!(contents[0].ends_with(&cut.concat()), "{:?}", contents[0]);
+    }
+}
+
 fn registered() -> Turn {
     enabled(&trace::PROVIDER, 5)
 }
@@ -87,17 +164,40 @@ proptest! {
         let units: Vec<u16> = utf16.encode_utf16().collect();
         emit!(trace::counted(count, &units, &utf8, &units));
         let writes = etw.writes();
-        prop_assert_eq!(writes.len(), 1);
-        let bytes: Vec<u8> = writes[0].data.iter().flat_map(|(_, bytes)| bytes.clone()).collect();
-        // The largest count at which both strings can be cut.
+        let bytes = writes.last().unwrap().content();
+        // The largest of four counts at which both strings can be cut.
         let is_possible = |count: &usize| {
             let starts = |units: &[u16]| String::from_utf16(units).is_ok();
             units.get(..*count).is_some_and(starts) && utf8.is_char_boundary(*count)
         };
-        let most = (0..=usize::from(count)).rev().find(is_possible).unwrap();
+        let all = usize::from(count).min(units.len()).min(utf8.len());
+        let possible = (0..=all).rev().take(4).find(is_possible);
+        let most = possible.unwrap_or(all);
+        prop_assert_eq!(writes.len() > 1, possible.is_none(), "a notice");
         let half: Vec<u8> = units[..most].iter().flat_map(|unit| unit.to_le_bytes()).collect();
         let number = u8::try_from(most).unwrap();
         prop_assert_eq!(bytes, [&[number], &half[..], &utf8.as_bytes()[..most], &half[..]].concat());
+    }
+
+    #[test]
+    fn both_paths_write_the_same_bytes(
+        used in 0_u32..70_000,
+        buffer in 0_usize..70_000,
+        count in 0_usize..70_000,
+        lengths in [0_usize..40_000, 0..20_000],
+        size in any::<u8>(),
+        text in "[a\u{e9}\u{20ac}\u{1f600}]{0,12}",
+        repeated in 0_usize..3_000,
+    ) {
+        let buffer = vec![1; buffer];
+        let units: Vec<u16> = text.encode_utf16().cycle().take(lengths[0]).collect();
+        let numbers = vec![7; lengths[1]];
+        let after = text.repeat(repeated);
+        let emit = || {
+            emit!(paths::buffer(used, &buffer, &after));
+            emit!(paths::several(&text, count, &units, size, &numbers, &after, &after));
+        };
+        prop_assert_eq!(on_path(false, emit), on_path(true, emit));
     }
 
     #[test]

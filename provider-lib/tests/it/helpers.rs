@@ -104,8 +104,8 @@ fn a_dump_can_be_in_a_structure_in_a_manifest_event_and_at_a_call_site() {
     let data = HexDump::window(&[1, 2, 3, 4], 1, 2);
     emit!(trace::nested(trace::Transfer { endpoint: 3, data }));
     event!(trace::PROVIDER, "AdHoc", level = Info, keyword = none, { data: HexDump = data });
-    emit!(trace::borrowed(data));
-    event!(trace::PROVIDER, "AdHoc", level = Info, keyword = none, { data: &HexDump<'_> = data });
+    emit!(trace::borrowed(&data));
+    event!(trace::PROVIDER, "AdHoc", level = Info, keyword = none, { data: &HexDump<'_> = &data });
     emit!(trace::in_manifest(data, 9));
     let writes = etw.writes();
     let expected = dump(1, 4, &[2, 3]);

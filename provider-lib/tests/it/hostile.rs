@@ -132,7 +132,7 @@ fn write_all(
         let dump = HexDump::window(b"dump", 0, 4);
         emit!(trace::others(
             trace::Kind::Read,
-            place,
+            &place,
             &[1, 2, 3],
             &[4],
             small,

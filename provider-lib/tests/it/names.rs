@@ -319,7 +319,7 @@ macro_rules! write_events {
             Pointer::None,
             r#move::BitOr | r#move::u16,
             guid,
-            guid
+            &guid
         ));
         emit!($provider::Some(1, "x"));
         emit!($provider::Option(1, "x"));

@@ -399,6 +399,29 @@ fn calls_above_the_highest_irql_do_not_reach_etw() {
     provider.unregister().unwrap();
 }
 
+// ETW-2.13
+#[test]
+fn a_hook_cannot_unregister_its_provider_but_another_thread_can_meanwhile() {
+    static RESULTS: Mutex<Vec<Result<(), UnregisterError>>> = Mutex::new(Vec::new());
+    static PROVIDER: StaticProvider = StaticProvider::new(ID, &traits!(NAME))
+        .with_hooks(Hooks { on_enable: Some(unregister), ..Hooks::NONE });
+    fn unregister(_provider: &Provider, _notification: &Notification<'_>) {
+        let here = PROVIDER.unregister();
+        // ETW would wait for this hook; the mock does not.
+        let there = std::thread::spawn(|| PROVIDER.unregister()).join().unwrap();
+        RESULTS.lock().unwrap().extend([here, there]);
+    }
+    let etw = turn();
+    assert_eq!(register(&PROVIDER), Ok(Registered::Complete));
+    etw.notify(ENABLE, 5, 0, 0);
+    assert_eq!(*RESULTS.lock().unwrap(), [Err(UnregisterError::InHook), Ok(())]);
+    let released = etw.calls().into_iter().filter(|call| matches!(call, Call::Unregister(_)));
+    assert_eq!(released.count(), 1);
+    // The thread is no longer in a hook.
+    assert_eq!(register(&PROVIDER), Ok(Registered::Complete));
+    PROVIDER.unregister().unwrap();
+}
+
 #[test]
 fn several_registrations_of_the_same_and_other_guids_are_independent() {
     static FIRST: StaticProvider = StaticProvider::new(ID, &traits!(NAME));
@@ -427,7 +450,7 @@ fn a_hook_that_registers_unregisters_or_writes_too_early_does_no_harm() {
         write(&PROVIDER);
         RESULTS.lock().unwrap().extend([
             register(&PROVIDER) == Err(RegisterError::Busy),
-            PROVIDER.unregister() == Err(UnregisterError::Busy),
+            PROVIDER.unregister() == Err(UnregisterError::InHook),
         ]);
     }
     let etw = turn();
@@ -481,6 +504,12 @@ fn a_debug_message_is_cut_between_characters_and_ends_with_a_line_feed() {
     ] {
         debug_print(format_args!("{text}"));
         assert_eq!(etw.calls(), [Call::Print(printed)]);
+    }
+    // `DbgPrint` may be called up to the highest IRQL of devices.
+    for (irql, prints) in [(12, 1), (13, 0)] {
+        etw.set(|etw| etw.irql = irql);
+        debug_print(format_args!("text"));
+        assert_eq!(etw.calls().len(), prints);
     }
 }
 

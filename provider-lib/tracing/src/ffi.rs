@@ -15,17 +15,8 @@ pub const DISPATCH_LEVEL: u8 = 2;
     link(name = "ntoskrnl.exe", kind = "raw-dylib", modifiers = "+verbatim")
 )]
 unsafe extern "system" {
-    /// IRQL: any. The headers define an inline function that, like the export, reads a register.
-    fn KeGetCurrentIrql() -> u8;
-
     /// IRQL: `DISPATCH_LEVEL` or below.
     fn PsGetCurrentThreadId() -> *mut c_void;
-}
-
-/// Returns the current IRQL.
-pub fn current_irql() -> u8 {
-    // SAFETY: the routine has no preconditions.
-    unsafe { KeGetCurrentIrql() }
 }
 
 /// Returns a nonzero number for the current thread. IRQL: `DISPATCH_LEVEL` or below.

@@ -97,6 +97,7 @@
 //! - **Above `APC_LEVEL`,** the current thread may be one that was interrupted, so entering a span
 //!   has no effect ([`EtwSubscriber::ignored_enters`] counts it), and events and spans without an
 //!   explicit parent belong to no activity. Name the parent there: `parent: &span`.
+//!   On ARM64 the crate cannot read the IRQL, and this applies at every IRQL.
 //! - This also applies to a thread that raised its IRQL inside a span: name the parent, or write
 //!   the event before raising the IRQL.
 //!
@@ -164,7 +165,8 @@ use tracing_core::{
     span::{Attributes, Current, Id, Record},
 };
 use wdk_etw::{
-    __facade::settle, ActivityId, EventDescriptor, Keyword, Level, Opcode, Provider, WriteOptions,
+    __facade::{current_irql, settle},
+    ActivityId, EventDescriptor, Keyword, Level, Opcode, Provider, WriteOptions,
 };
 
 use crate::{
@@ -174,6 +176,12 @@ use crate::{
     spans::{Key, Span, SpanTable},
     sync::{AtomicBool, AtomicU64, Ordering, const_unless_loom},
 };
+
+/// Returns whether the IRQL is, or on ARM64 may be, above `APC_LEVEL`. There the current thread may
+/// be one that was interrupted, and ETW keeps no activity id for it.
+fn may_be_above_apc() -> bool {
+    current_irql().is_none_or(|irql| irql > ffi::APC_LEVEL)
+}
 
 pub use crate::install::InstallError;
 pub use wdk_etw::__facade::{MAX_DATA, MAX_METADATA, MAX_STACK, MAX_TEXT};
@@ -275,8 +283,7 @@ impl<const SPANS: usize> EtwSubscriber<SPANS> {
                  feature `user-mode`; build the driver alone: `cargo build --package <driver>`"
             );
         }
-        let irql = ffi::current_irql();
-        if irql > ffi::PASSIVE_LEVEL {
+        if let Some(irql) = current_irql().filter(|irql| *irql > ffi::PASSIVE_LEVEL) {
             return Err(InstallError::TooHighIrql(irql));
         }
         self.installation.install(|| Dispatch::new(self))?;
@@ -427,10 +434,9 @@ impl<const SPANS: usize> EtwSubscriber<SPANS> {
         let Some((key, span)) = self.span(id) else {
             return;
         };
-        let irql = ffi::current_irql();
-        if irql > ffi::APC_LEVEL {
+        if may_be_above_apc() {
             self.ignored_enters.fetch_add(1, Ordering::Relaxed);
-            if irql == ffi::DISPATCH_LEVEL {
+            if current_irql() == Some(ffi::DISPATCH_LEVEL) {
                 let thread = ffi::current_thread();
                 self.entered.enter_in_vain(thread, key.to_bits().get());
             }
@@ -459,10 +465,9 @@ impl<const SPANS: usize> EtwSubscriber<SPANS> {
         let Some(key) = Key::from_bits(id.into_u64()) else {
             return;
         };
-        let irql = ffi::current_irql();
-        if irql > ffi::APC_LEVEL {
+        if may_be_above_apc() {
             self.ignored_enters.fetch_add(1, Ordering::Relaxed);
-            if irql == ffi::DISPATCH_LEVEL {
+            if current_irql() == Some(ffi::DISPATCH_LEVEL) {
                 let thread = ffi::current_thread();
                 self.entered.leave_later(thread, key.to_bits().get());
             }
@@ -486,7 +491,7 @@ impl<const SPANS: usize> EtwSubscriber<SPANS> {
 
     /// Returns the span that the thread is in.
     fn current(&self) -> Option<(Id, &'static Metadata<'static>)> {
-        if ffi::current_irql() > ffi::APC_LEVEL {
+        if may_be_above_apc() {
             return None;
         }
         let (bits, activity) = self.entered.current(ffi::current_thread())?;
@@ -501,7 +506,7 @@ impl<const SPANS: usize> EtwSubscriber<SPANS> {
     /// Returns the thread's activity, or no activity above `APC_LEVEL`. If ETW keeps no id for the
     /// thread, returns the id of the span that the thread is in.
     fn current_activity(&self) -> ActivityId {
-        if ffi::current_irql() > ffi::APC_LEVEL {
+        if may_be_above_apc() {
             return ActivityId::NONE;
         }
         ActivityId::current().unwrap_or_else(|_| {
@@ -515,7 +520,7 @@ impl<const SPANS: usize> EtwSubscriber<SPANS> {
     /// if it keeps one for the thread.
     fn in_current_activity(&self) -> WriteOptions {
         if !self.threads_refuse.load(Ordering::Relaxed)
-            || ffi::current_irql() > ffi::APC_LEVEL
+            || may_be_above_apc()
             || ActivityId::current().is_ok()
         {
             return WriteOptions::at_current_irql();

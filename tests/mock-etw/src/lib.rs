@@ -629,6 +629,7 @@ extern "system" fn EtwEventEnabled(handle: u64, event: &EventDescriptor) -> u8 {
 
 // SAFETY: as above.
 #[unsafe(no_mangle)]
-const extern "system" fn PsGetCurrentThreadId() -> *mut c_void {
-    std::ptr::without_provenance_mut(0x40)
+extern "system" fn PsGetCurrentThreadId() -> *mut c_void {
+    thread_local!(static THREAD: u8 = const { 0 });
+    THREAD.with(|thread| std::ptr::without_provenance_mut(std::ptr::from_ref(thread).addr()))
 }

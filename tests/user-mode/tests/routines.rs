@@ -189,6 +189,12 @@ extern "system" fn EventEnabled(_handle: u64, event: &EventDescriptor) -> u8 {
 
 // SAFETY: as above.
 #[unsafe(no_mangle)]
+const extern "system" fn GetCurrentThreadId() -> u32 {
+    1
+}
+
+// SAFETY: as above.
+#[unsafe(no_mangle)]
 const extern "system" fn GetProcessHeap() -> *mut c_void {
     std::ptr::without_provenance_mut(0x4EA9)
 }

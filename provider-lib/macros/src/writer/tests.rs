@@ -226,18 +226,22 @@ fn values_that_do_not_fit_are_cut_on_the_slow_path() {
         &slow,
         &quote! {
             let room: ::core::primitive::usize = #room;
+            let t0: &[::core::primitive::u8] = bytes_of(a0);
+            let t1: &[::core::primitive::u8] = ::core::primitive::str::as_bytes(a1);
+            let t2: &[::core::primitive::u8] = bytes_of(a2);
+            let t3: &[::core::primitive::u8] = bytes_of_size::<_, 1usize>(a3);
             let t0: &[::core::primitive::u8] = Write::fit(
-                &write, &options, bytes_of(a0), ::core::cmp::Ord::min(room, 510usize), 0u16, Cut::Utf16,
+                &write, &options, t0, ::core::cmp::Ord::min(room, 510usize), 0u16, Cut::Utf16,
             );
             let room = room.wrapping_sub(t0.len());
             let t1: &[::core::primitive::u8] =
-                Write::fit(&write, &options, ::core::primitive::str::as_bytes(a1), room, 1u16, Cut::Characters,);
+                Write::fit(&write, &options, t1, room, 1u16, Cut::Characters,);
             let room = room.wrapping_sub(t1.len());
             let t2: &[::core::primitive::u8] =
-                Write::fit(&write, &options, bytes_of(a2), room, 2u16, Cut::Units(4usize),);
+                Write::fit(&write, &options, t2, room, 2u16, Cut::Units(4usize),);
             let room = room.wrapping_sub(t2.len());
             let t3: &[::core::primitive::u8] =
-                Write::fit(&write, &options, bytes_of_size::<_, 1usize>(a3), room, 3u16, Cut::Units(1usize),);
+                Write::fit(&write, &options, t3, room, 3u16, Cut::Units(1usize),);
         },
     );
 }
@@ -266,28 +270,45 @@ fn a_count_in_another_field_is_that_of_the_shortest_value_which_it_counts() {
     let fields = "number: u8, other: u16, #[repr(u32)] size: usize, #[length(field = number)] a: &str, \
                   #[count(field = size)] b: &[u64], #[length(field = number)] c: &[u16], d: &[u8]";
     let Functions { fast, slow } = in_manifest(fields);
-    let parts = quote! {
-        let n0: ::core::primitive::usize = least(
-            a0 as ::core::primitive::u64,
-            &[(t3, 1usize, Cut::Characters), (t5, 2usize, Cut::Utf16)],
-        );
-        let t3: &[::core::primitive::u8] = first(t3, n0, 1usize);
-        let t5: &[::core::primitive::u8] = first(t5, n0, 2usize);
-        let n2: ::core::primitive::usize =
-            least(v2 as ::core::primitive::u64, &[(t4, 8usize, Cut::Units(8usize))],);
-        let t4: &[::core::primitive::u8] = first(t4, n2, 8usize);
+    // The values are cut to the caller's numbers, and on the slow path again after `fit`.
+    let parts = |numbers: [TokenStream; 2]| {
+        let [number, size] = numbers;
+        quote! {
+            let (n0, d0) = least(
+                #number as ::core::primitive::u64,
+                &[(t3, 1usize, Cut::Characters), (t5, 2usize, Cut::Utf16)],
+            );
+            let t3: &[::core::primitive::u8] = first(t3, n0, 1usize);
+            let t5: &[::core::primitive::u8] = first(t5, n0, 2usize);
+            let (n2, d2) =
+                least(#size as ::core::primitive::u64, &[(t4, 8usize, Cut::Units(8usize))],);
+            let t4: &[::core::primitive::u8] = first(t4, n2, 8usize);
+        }
     };
+    assert_has(&fast, &parts([quote!(a0), quote!(v2)]));
+    assert_has(&fast, &quote!(d0 || d2 || t3.len()));
+    assert_has(&slow, &parts([quote!(n0), quote!(n2)]));
+    assert_has(
+        &slow,
+        &quote! {
+            let t3: &[::core::primitive::u8] =
+                Write::first(&write, &options, t3, n0.wrapping_mul(1usize), 3u16, Cut::Characters,);
+            let t5: &[::core::primitive::u8] =
+                Write::first(&write, &options, t5, n0.wrapping_mul(2usize), 5u16, Cut::Utf16,);
+            let (n2, d2) =
+                least(v2 as ::core::primitive::u64, &[(t4, 8usize, Cut::Units(8usize))],);
+        },
+    );
     let values = quote! {
         let b0 = Packed(
             (n0 as ::core::primitive::u8), Packed(a1, (n2 as ::core::primitive::u32))
         );
     };
     for code in [&fast, &slow] {
-        assert_has(code, &parts);
         assert_has(code, &values);
         assert_has(code, &quote!(let b4 = length(t6);));
-        assert_eq!(code.matches("least").count(), 2, "{code}");
     }
+    assert_eq!((fast.matches("least").count(), slow.matches("least").count()), (2, 4));
 }
 
 #[test]

@@ -144,7 +144,40 @@ fn metadata_has_at_most_65_535_bytes() {
     assert!(text.contains("is 65536 bytes long, but must not exceed 65,535"), "{text}");
     // Metadata of this size leaves no room for a field.
     let text = provider_of(65_535 - OTHERS).unwrap_err();
-    assert!(text.contains("the event is too large"), "{text}");
+    assert!(text.contains("is 65535 bytes long, which leaves no room for data"), "{text}");
+    // An event without fields has a header too.
+    let text =
+        error(&format!("#[event(level = Info, keyword = none)] fn {}();", "n".repeat(65_500)));
+    assert!(text.contains("is 65504 bytes long, which leaves no room for data"), "{text}");
+}
+
+#[test]
+fn a_write_takes_a_limited_part_of_the_stack() {
+    const PAGE: &str = "#[structure] struct Page { offset: u64, bytes: [u8; 4_096] }\n";
+    let several = |kind: &str, count: usize| {
+        let fields: Vec<String> = (0..count).map(|at| format!("f{at}: {kind}, ")).collect();
+        traced(&fields.concat())
+    };
+    let texts = |count| several("Arguments<'_>", count);
+    assert_eq!(layout(&texts(7)).by_reference, []);
+    let text = error(&texts(8));
+    let expected = "a write of this event takes 2192 bytes of the kernel stack for its values, but at \
+                    most 2048 are allowed; the largest parts are 274 for `f0`, 274 for `f1`, 274 for \
+                    `f2`, 274 for `f3`; take a structure by reference (`page: &Page`)";
+    assert!(text.contains(expected), "{text}");
+    let text = error(&(PAGE.to_owned() + &traced("first: u8, page: Page")));
+    assert!(text.contains("takes 4113 bytes of the kernel stack"), "{text}");
+    assert!(text.contains("4112 for `page`, 1 for `first`;"), "{text}");
+    assert_eq!(layout(&(PAGE.to_owned() + &traced("page: &Page"))).by_reference, []);
+    assert_eq!(layout(&traced("bytes: [u8; 4_096]")).by_reference, []);
+    // A write function takes a structure by reference unless it is passed in registers.
+    let structures = "#[structure] struct Small { a: u64, b: u64 }\n\
+                      #[structure] struct Large { a: u64, b: Small }\n";
+    let of = |fields| layout(&(structures.to_owned() + &traced(fields))).by_reference;
+    assert_eq!(of("s: Small, l: Large, r: &Large"), [1]);
+    // A block is on the stack too, and an address.
+    assert!(error(&several("u64", 257)).contains("takes 2056 bytes of the kernel stack"));
+    assert!(error(&several("SocketAddr", 49)).contains("takes 2058 bytes of the kernel stack"));
 }
 
 // Fixed-size fields are collected in one block.

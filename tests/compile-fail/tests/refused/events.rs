@@ -130,4 +130,19 @@ mod too_many_data_descriptors {
     pub fn many(f0: &str, f1: &str, f2: &str, f3: &str, f4: &str, f5: &str, f6: &str, f7: &str, f8: &str, f9: &str, f10: &str, f11: &str, f12: &str, f13: &str, f14: &str, f15: &str, f16: &str, f17: &str, f18: &str, f19: &str, f20: &str, f21: &str, f22: &str, f23: &str, f24: &str, f25: &str, f26: &str, f27: &str, f28: &str, f29: &str, f30: &str, f31: &str, f32: &str, f33: &str, f34: &str, f35: &str, f36: &str, f37: &str, f38: &str, f39: &str, f40: &str, f41: &str, f42: &str, f43: &str, f44: &str, f45: &str, f46: &str, f47: &str, f48: &str, f49: &str, f50: &str, f51: &str, f52: &str, f53: &str, f54: &str, f55: &str, f56: &str, f57: &str, f58: &str, f59: &str, f60: &str, f61: &str, f62: &str, f63: &str);
 }
 
+// A write takes at most 2,048 bytes of the stack for its values.
+#[wdk_etw::provider(name = "Contoso.Driver")]
+mod too_much_stack {
+    #[structure]
+    pub struct Page {
+        pub offset: u64,
+        pub bytes: [u8; 4096],
+    }
+
+    #[event(level = Info, keyword = none)]
+    pub fn page(used: u32, page: Page);
+    #[event(level = Info, keyword = none)]
+    pub fn texts(f0: Arguments<'_>, f1: Arguments<'_>, f2: Arguments<'_>, f3: Arguments<'_>, f4: Arguments<'_>, f5: Arguments<'_>, f6: Arguments<'_>, f7: Arguments<'_>);
+}
+
 fn main() {}

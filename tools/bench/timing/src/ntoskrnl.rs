@@ -108,9 +108,11 @@ pub fn routine(name: &str, write: extern "win64" fn() -> u32) -> u64 {
     let routine = match name {
         "EtwRegister" => register as *const (),
         "EtwWrite" | "EtwWriteEx" | "EtwWriteTransfer" => write as *const (),
-        "EtwUnregister" | "EtwSetInformation" | "EtwActivityIdControl" | "KeGetCurrentIrql" => {
-            succeed as *const ()
-        }
+        "EtwUnregister"
+        | "EtwSetInformation"
+        | "EtwActivityIdControl"
+        | "KeGetCurrentIrql"
+        | "PsGetCurrentThreadId" => succeed as *const (),
         _ => unexpected as *const (),
     };
     routine as u64
