@@ -24,7 +24,10 @@ use crate::{
         create_parameters::SYNCHRONOUS_IO,
         ntoskrnl::{
             context::{Context, Entries, Ntoskrnl},
-            ob::handles::{self, Target},
+            ob::{
+                handles::{self, Target},
+                namespace,
+            },
         },
         strings::read_unicode_string,
     },
@@ -213,7 +216,9 @@ fn path_of(context: &Context, attributes: u64) -> NtResult<PathBuf> {
         return Err(OBJECT_PATH_SYNTAX_BAD);
     }
     let folder = context.state().get::<Files>().folder.clone();
-    let path = below_volume(&name).ok_or(OBJECT_PATH_NOT_FOUND)?;
+    let path = below_volume(&name).ok_or_else(|| {
+        namespace::find(context, &name, true).err().unwrap_or(OBJECT_PATH_NOT_FOUND)
+    })?;
     resolve(&folder.ok_or(OBJECT_PATH_NOT_FOUND)?, &path)
 }
 
