@@ -2,8 +2,11 @@
 //! `docs/reference/kmdf-requests.md` cites the cases by their names, and describes the behavior of
 //! Microsoft's source.
 
+use std::sync::Arc;
+
 use standin_kernel::{
-    Completion, DeviceConfig, Kernel, KernelError, NtStatus, Request, RequestAction, RequestKind,
+    Completion, DeviceConfig, Kernel, KernelConfig, KernelError, NtStatus, Request, RequestAction,
+    RequestKind, Schedule, Work,
 };
 
 use crate::{
@@ -33,6 +36,16 @@ const CASES: &[[&str; 4]] = &[
     ["a_stop_and_purge_cancels_what_comes_back", QUEUES,
         "on read forward r q1;>read 4;next q1 r0;stoppurge q1;requeue r0;state q1;>status 0",
         "read0 0 state 0 13 0 0 c0000120"],
+    ["a_stop_and_purge_leaves_what_arrives_meanwhile", QUEUES,
+        "target t0;open t0 own;on control forward r q1;on done reuse r1 0 0|format r1 t0 222000|routine r1|send r1 t0;new r1 t0;routine r1;format r1 t0 222000;send r1 t0;stoppurge q1;state q1",
+        "control0 sent 1 0 c0000120 0 done1 0 control2 state sent 1 0 9 1 0"],
+    ["a_request_is_destroyed_after_the_queue_is_told", "gone destroyed;queue q0 2 read;route q0 3",
+        ">read 4;drain q0;complete r0 0", "read0 gone destroyed gone state destroyed gone destroyed"],
+    ["a_request_is_destroyed_after_the_next_is_presented", "gone destroyed;queue q0 1 read;route q0 3",
+        ">read 4;>read 4;complete r0 0", "read0 gone read0 destroyed gone destroyed"],
+    ["a_request_is_the_queues_until_its_sender_is_told", QUEUES,
+        "target t0;open t0 own;on done state q1;on control forward r q1;new r1 t0;routine r1;format r1 t0 222000;send r1 t0;next q1 r0;drain q1;complete r0 0",
+        "control0 sent 1 0 0 0 0 done1 6 0 1 state"],
     ["a_purge_calls_for_cancelable_requests", QUEUES,
         "on cancel complete r c0000120;>read 4;mark r0;purge q0;>status 0", "read0 cancel0 state c0000120"],
     ["synchronized_callbacks_defer_a_cancel_routine", ";queue q0 2 read lock;route q0 3",
@@ -185,10 +198,15 @@ const CASES: &[[&str; 4]] = &[
     // Targets.
     ["a_request_for_a_closed_target_is_not_created", "",
         "target t0;tstate t0;new r0 t0;new r1 -;change r1 t0;format r1 t0 222000",
-        "0 c0000184 c0000184 c0000184"],
+        "1 c0000184 c0000184 c0000184"],
+    ["a_target_that_was_never_opened_is_stopped_and_closed", "",
+        "target t0;halt t0 3;tstate t0;clear t0 2;tstate t0;open t0 own;tstate t0;target t1;shutquery t1;tstate t1",
+        "2 6 1 4"],
     ["opens_are_checked", "",
         "target t0;open t0 none;open t0 own;open t0 own;open t0 again;shut t0;open t0 name;shut t0;open t0 again;tstate t0",
         "c000000d c0000184 c0000010 1"],
+    ["a_device_that_is_not_there_is_not_opened", "", "target t0;open t0 absent;open t0 nowhere",
+        "c0000034 c000003a"],
     ["a_closed_target_does_not_start", "", "target t0;begin t0;open t0 own;shut t0;begin t0;tstate t0",
         "c0000184 c0000184 4"],
     ["a_purge_fails_what_waits", "",
@@ -345,4 +363,27 @@ fn requests_do_as_in_the_frameworks_source() {
         }
     }
     assert!(failed.is_empty(), "{}", failed.join("\n"));
+}
+
+#[test]
+fn a_device_leaves_d0_after_the_callbacks_of_its_queues() {
+    let config = KernelConfig { processors: 2, ..KernelConfig::default() };
+    let kernel = Arc::new(Kernel::with_config(config));
+    let setup = "queue q0 2 read power;route q0 3;queue q1 2 write stop power;route q1 4;\
+                 on read complete r 0|delay|irql;on stop ack r 0";
+    let driver = kernel.load_as(&common::kmdf(), &format!("cases;{setup}")).unwrap();
+    let device = driver.add_device().unwrap();
+    let file = device.open(CLIENT).unwrap();
+    let _kept = file.start_write(&[1]).unwrap();
+    let reader: Work = Box::new(move || drop(file.start_read(4).unwrap()));
+    let watched = Arc::clone(&kernel);
+    let cycler: Work = Box::new(move || {
+        while !lines(&watched).iter().any(|line| line == "read1") {
+            std::thread::yield_now();
+        }
+        device.power_cycle().unwrap();
+    });
+    kernel.together(Schedule::Parallel, vec![reader, cycler]).unwrap();
+    assert_eq!(lines(&kernel), ["write0", "read1", "0", "1", "stop0"]);
+    kernel.leave_behind();
 }

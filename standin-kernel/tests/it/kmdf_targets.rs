@@ -107,7 +107,7 @@ fn a_target_that_is_opened_by_name_answers_synchronously() {
     let bench = Bench::in_kernel(kernel, DeviceConfig::new());
     bench.command(commands::TARGET);
     bench.assert_news(&[
-        "open 0 from 0 to 1", "ioctl 0 4 [112, 111, 110, 103]", "read 0 2 [7, 8]", "write 0",
+        "open 0 from 1 to 1", "ioctl 0 4 [112, 111, 110, 103]", "read 0 2 [7, 8]", "write 0",
         "target true true true", "closed c0000184 4",
     ]);
     let asked = asked.lock().unwrap();
@@ -134,7 +134,7 @@ fn a_target_that_is_opened_by_name_answers_synchronously() {
 fn a_target_without_a_device_is_not_found() {
     let bench = Bench::new();
     bench.command(commands::TARGET);
-    assert_eq!(bench.news()[0], "open c0000034 from 0 to 0");
+    assert_eq!(bench.news()[0], "open c0000034 from 1 to 1");
     bench.leave();
 }
 
@@ -152,7 +152,7 @@ fn a_sent_request_is_completed_later() {
     let device = keeping(&kernel);
     let bench = Bench::in_kernel(kernel, DeviceConfig::new());
     let command = bench.send(commands::SEND);
-    bench.assert_news(&["open 0 from 0 to 1", "sent 1"]);
+    bench.assert_news(&["open 0 from 1 to 1", "sent 1"]);
     assert!(is_pending(&command));
     let kept = device.kept();
     assert_eq!(kept.len(), 1);
@@ -190,7 +190,7 @@ fn a_request_whose_time_is_over_is_cancelled() {
     let bench = Bench::in_kernel(kernel, DeviceConfig::new());
     bench.command(commands::SEND_WITH_TIMEOUT);
     bench.assert_news(&[
-        "open 0 from 0 to 1",
+        "open 0 from 1 to 1",
         "completed c00000b5 0 type 14 code 222000 true at 0",
         "sent 1 status c00000b5",
     ]);
@@ -205,7 +205,7 @@ fn a_target_queues_and_refuses_requests_in_its_states() {
     let bench = Bench::in_kernel(kernel, DeviceConfig::new());
     bench.command(commands::STATES);
     bench.assert_news(&[
-        "open 0 from 0 to 1",
+        "open 0 from 1 to 1",
         "queued 1",
         "completed 0 4 type 14 code 222000 true at 0",
         "output [112, 111, 110, 103] of 8",

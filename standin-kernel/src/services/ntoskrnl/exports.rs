@@ -110,6 +110,7 @@ const ALL: &[Entries] = &[
     zw::files::ENTRIES,
     zw::keys::ENTRIES,
     zw::values::ENTRIES,
+    zw::waits::ENTRIES,
 ];
 
 /// Returns the exports. The IRQL limits come from the annotations in the WDK headers or, if there

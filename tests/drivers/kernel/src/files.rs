@@ -180,6 +180,8 @@ pub fn run() {
     same!(attempt(br"\??\C:\..\outside", READ, 7, OPEN, 0), NAME_INVALID);
     same!(attempt(br"\??\C:\link\etc\passwd", READ, 7, OPEN, 0), ACCESS_DENIED);
     same!(attempt(br"\??\D:\file", READ, 7, OPEN, 0), PATH_NOT_FOUND);
+    same!(attempt(br"\Device\Absent", READ, 7, OPEN, 0), NOT_FOUND);
+    same!(attempt(br"\Device\Absent\file", READ, 7, OPEN, 0), PATH_NOT_FOUND);
     same!(attempt(br"\SystemRoot\log.txt", WRITE, 7, OVERWRITE_IF, 0), 0);
 }
 

@@ -39,9 +39,9 @@ static HANDLES: [AtomicPtr<c_void>; 5 * OF_KIND] =
 /// The index of the request that arrived last.
 static LAST: AtomicUsize = AtomicUsize::new(0);
 
-const EVENTS: [&str; 16] = [
+const EVENTS: [&str; 17] = [
     "read", "write", "control", "default", "create", "cleanup", "close", "cancel", "queuecancel",
-    "stop", "resume", "state", "done", "caller", "ready", "gone",
+    "stop", "resume", "state", "done", "caller", "ready", "gone", "destroyed",
 ];
 static SCRIPTS: [AtomicPtr<String>; EVENTS.len()] =
     [const { AtomicPtr::new(ptr::null_mut()) }; EVENTS.len()];
@@ -50,6 +50,8 @@ static SETUP: AtomicPtr<String> = AtomicPtr::new(ptr::null_mut());
 
 const LINK: [u16; 20] = utf16(br"\DosDevices\KmdfTest");
 const LOWER: [u16; 17] = utf16(br"\Device\Simulated");
+const ABSENT: [u16; 14] = utf16(br"\Device\Absent");
+const NOWHERE: [u16; 15] = utf16(br"\Nowhere\Absent");
 /// The device control whose input is a script.
 const RUN: ULONG = 0x0022_2FFC;
 
@@ -174,6 +176,15 @@ extern "C" fn close(_: WDFFILEOBJECT) {
 extern "C" fn gone(_: WDFOBJECT) {
     fire("gone");
 }
+extern "C" fn destroyed(_: WDFOBJECT) {
+    fire("destroyed");
+}
+
+/// Returns the performance counter, in units of 100 ns.
+fn counter() -> i64 {
+    // SAFETY: every member of the union is an integer.
+    unsafe { nt!(KeQueryPerformanceCounter, ptr::null_mut()).QuadPart }
+}
 
 fn parameters() -> WDF_REQUEST_PARAMETERS {
     let size = size_of::<WDF_REQUEST_PARAMETERS>() as u16;
@@ -223,6 +234,7 @@ pub extern "C" fn add(_: WDFDRIVER, mut init: PWDFDEVICE_INIT) -> NTSTATUS {
     if has("gone") {
         let mut requests = attributes();
         requests.EvtCleanupCallback = Some(gone);
+        requests.EvtDestroyCallback = has("destroyed").then_some(destroyed);
         wdf!(WdfDeviceInitSetRequestAttributes, init, &raw mut requests);
     }
     if has("caller") {
@@ -293,13 +305,18 @@ fn descriptor(word: &str) -> WDF_MEMORY_DESCRIPTOR {
     descriptor
 }
 
-/// Opens the target `words[1]`: `name` is the simulated device, `own` is the driver's device.
+/// Opens the target `words[1]`: `name` is the simulated device, `own` is the driver's device, and
+/// `absent` and `nowhere` name devices that do not exist.
 fn open(words: &[&str]) {
     let mut parameters = sized!(WDF_IO_TARGET_OPEN_PARAMS { Type: 1 });
     match words[2] {
-        "name" => {
+        "name" | "absent" | "nowhere" => {
             parameters.Type = 2;
-            parameters.TargetDeviceName = counted(&LOWER);
+            parameters.TargetDeviceName = match words[2] {
+                "absent" => counted(&ABSENT),
+                "nowhere" => counted(&NOWHERE),
+                _ => counted(&LOWER),
+            };
             parameters.DesiredAccess = wdk_sys::GENERIC_READ;
         }
         "again" => parameters.Type = 3,
@@ -512,6 +529,7 @@ fn run_one(call: &str, words: &[&str; 10], count: usize) {
         "local" => set(first, wdf!(WdfDeviceGetIoTarget, get("d0"))),
         "open" => open(words),
         "shut" => wdf!(WdfIoTargetClose, target),
+        "shutquery" => wdf!(WdfIoTargetCloseForQueryRemove, target),
         "begin" => show(wdf!(WdfIoTargetStart, target)),
         "halt" => wdf!(WdfIoTargetStop, target, status),
         "clear" => wdf!(WdfIoTargetPurge, target, status),
@@ -590,6 +608,12 @@ fn run_one(call: &str, words: &[&str; 10], count: usize) {
         }
         "change" => show(wdf!(WdfRequestChangeTarget, request, get(second))),
         "irql" => wdk::println!("{}", nt!(KeGetCurrentIrql)),
+        "delay" => {
+            let start = counter();
+            while counter() - start < 2_000_000 {
+                core::hint::spin_loop();
+            }
+        }
         other => wdk::println!("{other}?"),
     }
 }

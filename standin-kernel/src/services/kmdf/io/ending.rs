@@ -172,8 +172,8 @@ pub fn must_not_be_cancelable(context: &Context, handle: u64) {
     }
 }
 
-/// Ends a request: deletes its object, dispatches its queue, and records the completion for its
-/// sender.
+/// Ends a request: cleans its object up, records the completion for its sender, dispatches its
+/// queue, and destroys the object.
 pub fn end(context: &Context, handle: u64, status: NtStatus, information: Option<u64>) {
     let (description, queue, file, upper, was_presented, is_forgotten) = context
         .with::<RequestData, _>(handle, |request| {
@@ -190,11 +190,6 @@ pub fn end(context: &Context, handle: u64, status: NtStatus, information: Option
             object.cleanup.clear();
             object.destroy.clear();
         }
-        if let Some(queue) = queue
-            && let Ok(queue) = framework.get::<QueueData>(queue)
-        {
-            queue.forget(handle);
-        }
     }
     let is_disposing = context.framework().is_disposing(handle);
     let is_later = !is_disposing && object::must_wait(context, handle);
@@ -204,16 +199,20 @@ pub fn end(context: &Context, handle: u64, status: NtStatus, information: Option
     }
     record(context, handle, status, information);
     forget_irp(context, handle);
+    if let Some(upper) = upper {
+        tell(context, upper, |data| data.request_ended());
+    }
+    // The request occupies its queue until its sender knows the result.
+    if let Some(queue) = queue {
+        if let Ok(queue) = context.framework().get::<QueueData>(queue) {
+            queue.forget(handle);
+        }
+        tell(context, queue, |data| data.request_ended());
+    }
     if is_later {
         object::delete_later(context, handle);
     } else if begins {
         object::end(context, handle);
-    }
-    if let Some(queue) = queue {
-        tell(context, queue, |data| data.request_ended());
-    }
-    if let Some(upper) = upper {
-        tell(context, upper, |data| data.request_ended());
     }
     if let Some(file) = file {
         tell(context, file, |data| data.request_ended());

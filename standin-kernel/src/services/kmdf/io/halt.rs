@@ -1,8 +1,6 @@
 //! Stops, purges and drains queues.
 
-use super::dispatch::{
-    call_cancel_routine, cancel_on_queue, cancel_waiting, dispatch, dispatch_later,
-};
+use super::dispatch::{call_cancel_routine, cancel_waiting, dispatch, dispatch_later};
 use crate::{
     execution::routine::Routine,
     ground::rule::Rule,
@@ -89,7 +87,7 @@ pub fn halt(context: &Context, queue: u64, halt: Halt, notify: Option<Notify>) {
         );
     }
     if halt.cancels() {
-        cancel_all(context, queue);
+        cancel_all(context, queue, halt);
     }
     dispatch(context, queue);
 }
@@ -117,18 +115,20 @@ fn halt_and_wait(context: &Context, queue: u64, how: Halt) {
     }
 }
 
-/// Cancels the requests that wait in a queue, and the cancelable requests that the driver holds.
-fn cancel_all(context: &Context, queue: u64) {
-    loop {
-        let next = context
-            .framework()
-            .get::<QueueData>(queue)
-            .ok()
-            .and_then(|queue| queue.waiting.pop_front());
-        let Some(request) = next else {
+/// Cancels the requests that wait in a queue, and the cancelable requests that the driver holds. A
+/// queue that is only stopped keeps the requests that arrive during the call.
+fn cancel_all(context: &Context, queue: u64, how: Halt) {
+    let front = |index: usize| {
+        context.framework().get::<QueueData>(queue).ok()?.waiting.get(index).copied()
+    };
+    for request in (0..).map_while(front) {
+        context.with::<RequestData, _>(request, RequestData::set_cancelled);
+    }
+    while let Some(request) = front(0) {
+        if how != Halt::Purge && !context.is::<RequestData>(request, |request| request.cancelled) {
             break;
-        };
-        cancel_on_queue(context, queue, request);
+        }
+        cancel_waiting(context, queue, request);
     }
     for request in presented(context, queue) {
         let is_cancelable = context.is::<RequestData>(request, |request| {

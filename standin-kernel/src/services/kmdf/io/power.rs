@@ -58,8 +58,29 @@ pub fn stop_for_power(context: &Context, device: u64) {
     for queue in &queues {
         context.with::<QueueData, _>(*queue, |queue| queue.power = Power::Changing);
     }
+    let occasion = "the device left D0";
+    for queue in &queues {
+        wait_for_callbacks(context, *queue, occasion);
+    }
     for queue in queues {
-        stop_held_requests(context, queue, STOP_SUSPEND, "the device left D0");
+        stop_held_requests(context, queue, STOP_SUSPEND, occasion);
+    }
+}
+
+/// Waits until other threads have returned from the queue's callbacks.
+fn wait_for_callbacks(context: &Context, queue: u64, occasion: &str) {
+    let this = context.id();
+    let is_over = wait::wait_until(context, None, |context| {
+        let mut framework = context.framework();
+        framework
+            .get::<QueueData>(queue)
+            .map_or(true, |queue| queue.dispatching.iter().all(|thread| *thread == this))
+    });
+    if !is_over {
+        context.stop(
+            Rule::Deadlock,
+            format!("{occasion}, and would wait forever for a callback of a queue to return"),
+        );
     }
 }
 
@@ -150,6 +171,7 @@ fn stop_held_requests(context: &Context, queue: u64, action: u64, occasion: &str
             ),
         );
     }
+    wait_for_callbacks(context, queue, occasion);
     if let Ok(queue) = context.framework().get::<QueueData>(queue) {
         queue.power = Power::Off;
     }

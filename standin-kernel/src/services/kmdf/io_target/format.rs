@@ -39,7 +39,7 @@ pub fn set_format(context: &Context, request: u64, format: Format) {
 /// Returns an error if the target is closed. Requests cannot be formatted for a closed target.
 pub fn must_be_open(context: &Context, target: u64) -> NtResult {
     context.with::<TargetData, _>(target, |target| match target.state {
-        State::Started | State::Stopped | State::Purged => Ok(()),
+        State::Started | State::Stopped | State::Purged if target.to.is_some() => Ok(()),
         _ => Err(NtStatus::INVALID_DEVICE_STATE),
     })
 }

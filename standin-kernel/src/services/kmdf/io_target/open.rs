@@ -31,6 +31,7 @@ use crate::{
             },
             wait,
         },
+        ntoskrnl::ob::namespace,
         strings::units,
     },
 };
@@ -72,8 +73,9 @@ fn try_open(context: &Context, target: u64, parameters: u64) -> NtResult {
     const OLD: usize = size_of::<TargetOpenParameters>() - size_of::<UnicodeString>();
     let given: TargetOpenParameters =
         context.read_sized(parameters, &[OLD]).map_err(|_| NtStatus::INFO_LENGTH_MISMATCH)?;
-    let (state, was_named) =
-        context.with::<TargetData, _>(target, |target| (target.state, target.name.is_some()));
+    let (state, is_open, was_named) = context.with::<TargetData, _>(target, |target| {
+        (target.state, target.to.is_some(), target.name.is_some())
+    });
     let callbacks = [given.query_remove, given.remove_canceled, given.remove_complete];
     let has_callbacks = callbacks.iter().any(|callback| *callback != 0);
     let name = given.target_device_name;
@@ -90,8 +92,7 @@ fn try_open(context: &Context, target: u64, parameters: u64) -> NtResult {
     if given.kind == REOPEN && !was_named {
         return Err(NtStatus::INVALID_DEVICE_REQUEST);
     }
-    let is_closed = matches!(state, State::Undefined | State::Closed | State::ClosedForQueryRemove);
-    if !is_closed {
+    if is_open || state == State::Deleted {
         return Err(NtStatus::INVALID_DEVICE_STATE);
     }
     let opened = match given.kind {
@@ -187,7 +188,8 @@ fn by_name(
             name: Some(OpenedByName { path, create }),
         });
     }
-    let (device, rest) = find_device(context, &path).ok_or(NtStatus::OBJECT_NAME_NOT_FOUND)?;
+    let (device, rest) =
+        find_device(context, &path).ok_or_else(|| namespace::status_of_absent(&path))?;
     let mut request = IoRequest::new(RequestKind::Create, Vec::new(), 0);
     request.is_from_driver = true;
     request.create = create;
@@ -330,7 +332,7 @@ fn close_as(context: &Context, target: u64, state: State) {
     let is_open = context.with::<TargetData, _>(target, |target| target.to.is_some());
     if is_open {
         shut(context, target, state);
-    } else if state == State::Closed {
-        context.with::<TargetData, _>(target, |target| target.state = state);
+    } else {
+        context.with::<TargetData, _>(target, |target| target.state = State::Closed);
     }
 }

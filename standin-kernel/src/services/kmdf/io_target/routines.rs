@@ -1,6 +1,7 @@
 //! The `WdfIoTarget*` routines that create, control and describe a target.
 
 use super::{
+    format::must_be_open,
     open::{Sent, cancel_sent, fail_queued, send_queued, wait_for_sent},
     submit::must_be_passive,
 };
@@ -61,13 +62,8 @@ fn get_device(context: &Context, target: Handle<TargetData>) -> u64 {
 
 /// Starts a stopped or purged target, and sends the requests that wait in it.
 fn start(context: &Context, target: Handle<TargetData>) -> NtResult {
-    target.with(context, |target| match target.state {
-        State::Started | State::Stopped | State::Purged => {
-            target.state = State::Started;
-            Ok(())
-        }
-        _ => Err(NtStatus::INVALID_DEVICE_STATE),
-    })?;
+    must_be_open(context, target.0)?;
+    target.with(context, |target| target.state = State::Started);
     send_queued(context, target.0);
     Ok(())
 }

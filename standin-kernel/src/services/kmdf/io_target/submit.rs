@@ -78,6 +78,7 @@ pub fn submit(
     }
     let ignores_state = options.flags & IGNORE_TARGET_STATE != 0;
     let is_queued = context.with::<TargetData, _>(target, |target| match target.state {
+        _ if target.to.is_none() => Err(NtStatus::INVALID_DEVICE_STATE),
         State::Started => Ok(false),
         State::Stopped | State::Purged if ignores_state => Ok(false),
         State::Stopped => Ok(true),

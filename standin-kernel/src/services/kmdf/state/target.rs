@@ -8,9 +8,7 @@ use crate::{ground::arena::Block, services::create_parameters::CreateParameters}
 /// `WDF_IO_TARGET_STATE`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
-    /// The target has not been opened yet.
-    Undefined = 0,
-    /// Requests are sent.
+    /// Requests are sent if the target is open. A new target is in this state.
     Started = 1,
     /// Requests wait.
     Stopped = 2,
@@ -67,7 +65,7 @@ impl TargetData {
         Self {
             device,
             is_local: false,
-            state: State::Undefined,
+            state: State::Started,
             to: None,
             file: None,
             name: None,

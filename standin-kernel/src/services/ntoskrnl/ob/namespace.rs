@@ -286,6 +286,14 @@ pub fn find(context: &Context, name: &str, follows_last: bool) -> NtResult<(Name
     }
 }
 
+/// Returns the status with which an absent device fails to open. Of the directories, only those that
+/// the system creates count.
+pub fn status_of_absent(name: &str) -> NtStatus {
+    let has_directory = split(name)
+        .is_some_and(|(directory, _)| DIRECTORIES.iter().any(|one| key(one) == key(directory)));
+    if has_directory { NtStatus::OBJECT_NAME_NOT_FOUND } else { OBJECT_PATH_NOT_FOUND }
+}
+
 /// Finds the object with the name in `attributes`. The object must be of this type.
 pub fn open(context: &Context, attributes: &Attributes, type_name: &str) -> NtResult<u64> {
     let name = full_name(context, attributes)?;

@@ -14,10 +14,9 @@ use crate::{
             namespace::{self, Place},
             object_attributes,
         },
-        zw::files,
     },
 };
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 const PASSIVE: Irql = Irql::PASSIVE_LEVEL;
 const DISPATCH: Irql = Irql::DISPATCH_LEVEL;
@@ -26,13 +25,8 @@ pub const ENTRIES: Entries = &[
     ("ZwCreateEvent", PASSIVE, Routine::of(create)),
     ("ZwOpenEvent", PASSIVE, Routine::of(open)),
     ("ZwSetEvent", DISPATCH, Routine::of(set)),
-    ("ZwWaitForSingleObject", DISPATCH, Routine::of(wait)),
-    ("ZwWaitForMultipleObjects", DISPATCH, Routine::of(wait_for_several)),
 ];
 
-const INVALID_PARAMETER_MIX: NtStatus = NtStatus::from_bits(0xC000_0030);
-const INVALID_PARAMETER_1: NtStatus = NtStatus::from_bits(0xC000_00EF);
-const INVALID_PARAMETER_3: NtStatus = NtStatus::from_bits(0xC000_00F1);
 const INVALID_PARAMETER_4: NtStatus = NtStatus::from_bits(0xC000_00F2);
 
 /// `NotificationEvent` and `SynchronizationEvent`.
@@ -117,7 +111,8 @@ fn open(context: &Context, handle: At<u64>, _mask: u32, attributes: u64) -> NtRe
     Ok(())
 }
 
-fn event_of(context: &Context, handle: u64) -> NtResult<u64> {
+/// Returns the event of a handle.
+pub fn event_of(context: &Context, handle: u64) -> NtResult<u64> {
     let target = handles::target(context, handle).ok_or(NtStatus::INVALID_HANDLE)?;
     let is_event = context.state().get::<Events>().0.contains_key(&target.object);
     is_event.then_some(target.object).ok_or(NtStatus::OBJECT_TYPE_MISMATCH)
@@ -140,53 +135,4 @@ pub fn reset_optional(context: &Context, handle: u64) -> NtResult<Option<u64>> {
     let object = event_of(context, handle)?;
     dispatcher::set_state(context, object, 0);
     Ok(Some(object))
-}
-
-/// The types of waitable objects other than events and files.
-const WAITABLE_TYPES: [&str; 2] = ["PsThreadType", "PsProcessType"];
-
-/// Returns the event, thread or process of a handle, or the event of its file.
-fn waitable(context: &Context, handle: u64) -> NtResult<u64> {
-    match handles::target_of(context, handle)? {
-        target if WAITABLE_TYPES.contains(&target.type_name) => Ok(target.object),
-        target if files::is_open(context, target.object) => Ok(target.object + files::EVENT),
-        _ => event_of(context, handle),
-    }
-}
-
-fn wait(context: &Context, handle: u64, _alertable: bool, timeout: At<i64>) -> NtResult<NtStatus> {
-    let timeout = timeout.read_optional(context);
-    let object = waitable(context, handle)?;
-    Ok(dispatcher::wait(context, vec![object], false, timeout))
-}
-
-/// Waits for one or all of the objects to which handles refer.
-fn wait_for_several(
-    context: &Context,
-    count: u32,
-    handles: u64,
-    wait_type: u32,
-    _alertable: bool,
-    timeout: At<i64>,
-) -> NtResult<NtStatus> {
-    /// `MAXIMUM_WAIT_OBJECTS`.
-    const MAXIMUM: u32 = 64;
-    /// `WaitAll` and `WaitAny`.
-    const ALL: u32 = 0;
-    const ANY: u32 = 1;
-    if !(1..=MAXIMUM).contains(&count) {
-        return Err(INVALID_PARAMETER_1);
-    }
-    if ![ALL, ANY].contains(&wait_type) {
-        return Err(INVALID_PARAMETER_3);
-    }
-    let timeout = timeout.read_optional(context);
-    let handle = |number: u32| context.read(handles.wrapping_add(u64::from(number) * 8));
-    let objects = (0..count).map(|number| waitable(context, handle(number)));
-    let objects = objects.collect::<NtResult<Vec<u64>>>()?;
-    let different: HashSet<&u64> = objects.iter().collect();
-    if wait_type == ALL && different.len() < objects.len() {
-        return Err(INVALID_PARAMETER_MIX);
-    }
-    Ok(dispatcher::wait(context, objects, wait_type == ALL, timeout))
 }

@@ -25,7 +25,10 @@ use crate::{
         ntoskrnl::{
             context::{Context, Entries, Ntoskrnl},
             ke::{dispatcher, header::kind},
-            ob::handles::{self, Target},
+            ob::{
+                handles::{self, Target},
+                namespace,
+            },
             zw::events,
         },
         strings::read_unicode_string,
@@ -237,7 +240,9 @@ fn path_of(context: &Context, attributes: u64) -> NtResult<PathBuf> {
         return Err(OBJECT_PATH_SYNTAX_BAD);
     }
     let folder = context.state().get::<Files>().folder.clone();
-    let path = below_volume(&name).ok_or(OBJECT_PATH_NOT_FOUND)?;
+    let path = below_volume(&name).ok_or_else(|| {
+        namespace::find(context, &name, true).err().unwrap_or(OBJECT_PATH_NOT_FOUND)
+    })?;
     resolve(&folder.ok_or(OBJECT_PATH_NOT_FOUND)?, &path)
 }
 

@@ -1,4 +1,4 @@
-//! System services: files, keys, events and the security of objects.
+//! System services: files, keys, events, waits and the security of objects.
 
 pub mod events;
 pub mod file_information;
@@ -6,3 +6,4 @@ pub mod files;
 pub mod information;
 pub mod keys;
 pub mod values;
+pub mod waits;
