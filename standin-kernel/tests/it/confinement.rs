@@ -134,10 +134,12 @@ fn assemble(way: Way, call: Call<'_>, target: Target) -> Result<Vec<u8>, iced_x8
     code.assemble(0x1000)
 }
 
-/// Returns the address at which a process has mapped the C library.
+/// Returns the address of the C library's code in a process.
 fn library(process: &str) -> Option<u64> {
     let maps = fs::read_to_string(format!("/proc/{process}/maps")).unwrap();
-    let line = maps.lines().find(|line| line.contains("/libc.so.6"))?;
+    // A backtrace maps the file a second time, to read its symbols.
+    let is_code = |line: &&str| line.contains(" r-xp ") && line.contains("/libc.so.6");
+    let line = maps.lines().find(is_code)?;
     u64::from_str_radix(line.split('-').next()?, 16).ok()
 }
 
