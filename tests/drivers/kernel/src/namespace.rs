@@ -408,6 +408,9 @@ const READ: u64 = 2;
 const READ_WRITE: u64 = 4;
 
 fn sections() {
+    const COPY: u64 = 8;
+    const EXECUTE: u64 = 0x10;
+    const EXECUTE_READ: u64 = 0x20;
     const NAME: &[u8] = br"\BaseNamedObjects\Section";
     same!(section(b"", -1, READ_WRITE, COMMIT, 0).0, 0xC000_00F2_u32);
     same!(section(b"", 0, READ_WRITE, COMMIT, 0).0, 0xC000_00F2_u32);
@@ -458,9 +461,6 @@ fn sections() {
     same!(low(call!("ZwUnmapViewOfSection", CURRENT, system)), 0xC000_0019_u32);
     // The protection of a view has no right that the section lacks: a copy of a page needs only that to
     // read it.
-    const COPY: u64 = 8;
-    const EXECUTE: u64 = 0x10;
-    const EXECUTE_READ: u64 = 0x20;
     for (of_section, fits, does_not) in [
         (READ, [READ, COPY], [READ_WRITE, EXECUTE]),
         (READ_WRITE, [READ_WRITE, COPY], [EXECUTE, EXECUTE_READ]),

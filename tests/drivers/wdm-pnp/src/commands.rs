@@ -47,8 +47,9 @@ pub const PROPERTY: u32 = control(16);
 pub const RESOURCE: u32 = control(18);
 
 /// Makes the driver send its own stack a device control that fails immediately, and one that the
-/// driver cancels. For each, returns whether the status was stored and whether the event was
-/// signaled, one byte each.
+/// driver cancels.
+///
+/// For each, returns whether the status was stored and whether the event was signaled, one byte each.
 pub const FAIL_OWN: u32 = control(19);
 
 /// The number of counted minor functions of `IRP_MJ_PNP`.

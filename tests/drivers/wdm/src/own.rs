@@ -214,7 +214,7 @@ fn send_and_keep(device: *mut DEVICE_OBJECT) -> *mut IRP {
 fn delete_from_a_round(device: *mut DEVICE_OBJECT) {
     let first = create(device);
     let second = create(device);
-    // The newest device is first in the list.
+    // SAFETY: both devices exist, and the newest one is first in the list.
     let rest = unsafe { (*second).NextDevice };
     // SAFETY: as above.
     unsafe { (*second).NextDevice = second };
