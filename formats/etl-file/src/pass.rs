@@ -87,7 +87,7 @@ impl<T: Default, E> Output<T, E> {
 }
 
 impl Pass<'_> {
-    /// Passes the selected events to `each`, on any thread; it adds them to their batch's output.
+    /// Calls `each` for every selected event, on any thread. `each` adds the event to its batch's output.
     /// `take` receives the outputs in time order. `state` creates a state for each thread; the
     /// output must not depend on it. Returns the counts of the pass.
     ///

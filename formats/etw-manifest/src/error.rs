@@ -59,7 +59,7 @@ impl std::error::Error for Failures {}
 /// (`docs/reference/decoding-resources.md`, section 5).
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Rule {
-    /// A Rust declaration is invalid, with the compiler's reason.
+    /// A Rust declaration is invalid; contains the reason.
     #[error("{0}")]
     Declaration(String),
     /// The text is not well-formed XML.
@@ -73,8 +73,8 @@ pub enum Rule {
     Comment,
     /// The document is not a manifest.
     #[error(
-        "the root element is `{0}`; a manifest's is `instrumentationManifest`, or \
-             `assembly` around it"
+        "the root element is `{0}`; expected `instrumentationManifest`, or an \
+             `assembly` that contains it"
     )]
     NotAManifest(String),
     /// The document has no provider where manifests can have one.

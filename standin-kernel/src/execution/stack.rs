@@ -35,11 +35,11 @@ use crate::ground::{
 pub const RANGE: usize = 0x10_0000;
 /// The size of a kernel stack on x64 in bytes.
 pub const SIZE: usize = 24 * 1024;
-/// The offset from the range's end of the pointer to this program's stack.
+/// The offset, from the range's end, of the word that stores the pointer to this program's stack.
 pub const HOST: i32 = -8;
-/// The offset from the range's end of the driver's stack pointer.
+/// The offset, from the range's end, of the word that stores the driver's stack pointer.
 pub const DRIVER: i32 = -16;
-/// The offset from the range's end of the stack's lowest address.
+/// The offset, from the range's end, of the word that stores the stack's lowest address.
 const BOTTOM: i32 = -24;
 
 /// The number of mapped bytes, enough to contain two aligned ranges.

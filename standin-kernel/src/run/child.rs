@@ -227,7 +227,7 @@ impl Ended {
         });
     }
 
-    /// Returns the diagnostic that the process ended. It names the driver's last known call.
+    /// Returns a diagnostic that reports the end of the process and names the driver's last known call.
     fn diagnostic(&self, run: &Run) -> Diagnostic {
         let Self { how, recorded } = self;
         let ended = EndedImage::load(run, recorded);

@@ -117,7 +117,7 @@ fn run() -> Command {
     Command::new("run").about("Run a driver in the stand-in kernel; needs x86-64 Linux")
 }
 
-/// Returns the command line of `cargo etw vm` for systems that do not support it.
+/// Returns the command line of `cargo etw vm`.
 #[cfg(unix)]
 fn vm() -> Command {
     crate::vm::command()

@@ -443,7 +443,7 @@ fn judge(stage: &State, folder: &Path, ended_early: Option<&str>) -> (Outcome, O
         (Some("skipped"), 0 | RESTART) => (Outcome::Skipped, reason),
         (Some("failed"), _) => failed(reason.unwrap_or_else(|| failed_checks(&result))),
         (Some(status), _) => failed(format!(
-            "its exit code is {code}, its result.json says {status}"
+            "its exit code is {code}, but the status in its result.json is {status}"
         )),
         (None, _) => failed("its result.json has no status".to_owned()),
     }

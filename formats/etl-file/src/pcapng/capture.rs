@@ -40,7 +40,7 @@ pub struct Capture {
 }
 
 impl Capture {
-    /// Reads all records of a trace, buffer by buffer. Merged traces contain the names of adapters.
+    /// Reads all records of a trace, buffer by buffer, for the adapters that a merged trace names.
     ///
     /// # Errors
     /// Returns [`ReadError::Io`] if the file cannot be read.

@@ -48,7 +48,7 @@ impl fmt::Display for Summary {
             (self.unknown_medium, medium.as_str()),
             (self.without_interface, "packets belong to further interfaces, and are omitted"),
             (self.unused_metadata, "descriptions of a reception belong to no packet"),
-            (self.clamped, "times are outside of the range of pcapng, and were moved into it"),
+            (self.clamped, "timestamps are outside the range of pcapng and were moved into it"),
         ];
         let shown = parts.into_iter().filter(|(count, _)| *count > 0).enumerate();
         for (n, (count, what)) in shown {

@@ -80,7 +80,10 @@ impl fmt::Display for Summary {
                 self.problems,
                 "events could not be decoded completely; their annotation etw_problem says why",
             ),
-            (self.clamped, "times are outside of the timeline, and were moved to its start or end"),
+            (
+                self.clamped,
+                "timestamps are outside the timeline and were moved to its start or end",
+            ),
         ];
         let mut first = true;
         for (count, what) in parts {

@@ -135,8 +135,8 @@ pub enum DamageKind {
     },
     /// A second header event.
     #[error(
-        "this is a second header event; later times may be in another clock, but are converted \
-         with the first header"
+        "this is a second header event; later timestamps are converted with the first header's \
+         clock, and are wrong if the clock differs"
     )]
     SecondHeader,
     /// The header event does not define how to convert timestamps.

@@ -1,4 +1,4 @@
-//! The data on a page about its sources.
+//! The data on a report's page about each recorded session.
 
 use serde::Serialize;
 

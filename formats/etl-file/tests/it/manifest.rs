@@ -388,8 +388,8 @@ fn a_document_of_another_kind_is_refused() {
     let error = Catalog::new().add("<html/>").unwrap_err();
     assert_eq!(
         error.to_string(),
-        "line 1, column 1: the root element is `html`; a manifest's is `instrumentationManifest`, or \
-         `assembly` around it"
+        "line 1, column 1: the root element is `html`; expected `instrumentationManifest`, or an \
+         `assembly` that contains it"
     );
     let error = Catalog::new().add("").unwrap_err();
     assert_eq!((error.at.line, error.at.column), (1, 1));

@@ -132,7 +132,7 @@ fn all_errors_are_reported_in_order() {
 fn another_document_is_refused() {
     for (text, message) in [
         ("", "line 1, column 1: the XML is malformed"),
-        ("<a/>", "line 1, column 1: the root element is `a`; a manifest's is"),
+        ("<a/>", "line 1, column 1: the root element is `a`; expected"),
         ("<!DOCTYPE a [<!ENTITY b 'c'>]><a/>", "the XML is malformed"),
     ] {
         let failures = manifest::read(text).unwrap_err().to_string();

@@ -58,7 +58,7 @@ pub fn accepted(
         if !seen.insert(event) {
             continue;
         }
-        // If the error is in the message, the event can be declared without it.
+        // The error may be in the message, so the message is omitted first.
         let next = match left_out.get(&event) {
             None => Missing::Message(reason),
             Some(Missing::Message(_)) => Missing::Event(reason),

@@ -406,7 +406,10 @@ mod whole {
         );
         assert_eq!(ended.reason("machine"), "test signing is off");
         assert_eq!(ended.reason("install"), "it left no result.json (exit code 7)");
-        assert_eq!(ended.reason("probe"), "its exit code is 1, its result.json says passed");
+        assert_eq!(
+            ended.reason("probe"),
+            "its exit code is 1, but the status in its result.json is passed"
+        );
         assert!(ended.reason("scenarios").starts_with("its result.json cannot be read: "));
         assert_eq!(ended.reason("recipes"), "logman: expected 3, got 2");
         let log = fs::read_to_string(bench.path("out/serial.log")).unwrap();

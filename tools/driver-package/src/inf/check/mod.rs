@@ -324,7 +324,7 @@ impl<'a> Check<'a> {
             );
         }
         let mut ids = Vec::new();
-        // The oldest build for which Windows uses an install section.
+        // The install sections by line, each with the oldest build of Windows that uses it.
         let mut installs: BTreeMap<usize, (&Section, u32)> = BTreeMap::new();
         for entry in &manufacturer.entries {
             let models = entry.value(0);
