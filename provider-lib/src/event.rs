@@ -214,6 +214,21 @@ impl<const HAS_METADATA: bool> Write<'_, HAS_METADATA> {
         kept
     }
 
+    /// Returns the part of a string or an array that is left because another value with the same count
+    /// was cut. Counts a cut and writes an event `FieldCut` if it is shorter.
+    #[must_use]
+    pub fn shorten<'b, O: Options>(
+        &self,
+        options: &O,
+        bytes: &'b [u8],
+        end: usize,
+        field: u16,
+    ) -> &'b [u8] {
+        let kept = bytes.get(..end).unwrap_or(bytes);
+        self.limited(options, bytes.len() as u64, kept.len() as u64, field);
+        kept
+    }
+
     /// Returns the part of a string or an array before the end of the elements that a field counts.
     /// If the end is inside a character, counts a cut and writes an event `FieldCut`.
     #[must_use]

@@ -827,11 +827,17 @@ impl Provider {
         };
         if let Some(hook) = hook {
             let thread = ffi::current_thread();
-            self.hook_thread.store(thread, Ordering::Relaxed);
+            let outer = self.hook_thread.swap(thread, Ordering::Relaxed);
             hook(self, &Notification { control, source, filter, raw });
-            // A notification that overlaps this one has its own value.
-            let _own =
-                self.hook_thread.compare_exchange(thread, 0, Ordering::Relaxed, Ordering::Relaxed);
+            // ETW makes one call at a time. If calls overlap nevertheless, the last one's thread counts.
+            if outer != thread {
+                let _own = self.hook_thread.compare_exchange(
+                    thread,
+                    0,
+                    Ordering::Relaxed,
+                    Ordering::Relaxed,
+                );
+            }
         }
     }
 }

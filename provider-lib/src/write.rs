@@ -54,8 +54,8 @@ impl WriteOptions {
 
     /// Returns the options for code that does not know its IRQL, such as a facade that any code
     /// calls: the default options at `APC_LEVEL` or below. At a higher IRQL the event has no
-    /// activity, because the current thread may be one that was interrupted. On ARM64, where the
-    /// crate does not read the IRQL, the event never has the thread's activity.
+    /// activity, because the current thread may be one that was interrupted. In kernel mode on ARM64,
+    /// where the crate does not read the IRQL, the event never has the thread's activity.
     #[must_use]
     pub fn at_current_irql() -> Self {
         let options = Self::new();

@@ -87,11 +87,12 @@ pub fn expand(event: &AdHoc) -> syn::Result<TokenStream> {
     };
     let of_write = quote_spanned!(Span::mixed_site() => __wdk_etw_options);
     let of_event = quote_spanned!(Span::mixed_site() => ::wdk_etw::__macro::EventBlob::tracelogging(__wdk_etw_event));
-    // Parentheses, because a reference to an operator's left side is another value.
-    let in_parentheses = |(at, value)| {
-        if layout.by_reference.contains(&at) { quote!((#value)) } else { quote!(#value) }
+    // A block, because a reference to an operator's left side is another value, and a member of a packed
+    // structure is copied.
+    let in_block = |(at, value)| {
+        if layout.by_reference.contains(&at) { quote!({ #value }) } else { quote!(#value) }
     };
-    let values: Vec<_> = values.iter().enumerate().map(in_parentheses).collect();
+    let values: Vec<_> = values.iter().enumerate().map(in_block).collect();
     let arguments = in_order(&layout, &of_event, &of_write, &passed(&layout, &values));
     let own_keyword = quote!(const { #keyword });
     let (own_level, mut options) = (quote!(::wdk_etw::Level(#level)), options);

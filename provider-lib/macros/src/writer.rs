@@ -280,15 +280,16 @@ fn counters(layout: &Layout, step: Count) -> TokenStream {
             );
         });
         for (text, unit, cut, field) in &counted {
-            let first = if step == Count::Asked {
-                let (write, options) = (reserved("write"), reserved("options"));
-                quote! {
-                    ::wdk_etw::__macro::Write::first(
-                        &#write, &#options, #text, #count.wrapping_mul(#unit), #field, #cut,
-                    )
-                }
-            } else {
-                quote!(::wdk_etw::__macro::first(#text, #count, #unit))
+            let (write, options) = (reserved("write"), reserved("options"));
+            let end = quote!(#count.wrapping_mul(#unit));
+            let first = match step {
+                Count::Fast => quote!(::wdk_etw::__macro::first(#text, #count, #unit)),
+                Count::Asked => quote! {
+                    ::wdk_etw::__macro::Write::first(&#write, &#options, #text, #end, #field, #cut)
+                },
+                Count::Kept => quote! {
+                    ::wdk_etw::__macro::Write::shorten(&#write, &#options, #text, #end, #field)
+                },
             };
             all.extend(quote!(let #text: &[::core::primitive::u8] = #first;));
         }

@@ -28,7 +28,8 @@ pub const MAX_CONTENT: usize = MAX_EVENT_SIZE - EVENT_HEADER_SIZE - 2_560;
 /// strings, socket addresses, structures that are passed by value, and blocks of fixed-size fields.
 ///
 /// A kernel stack on x64 is 24 KiB in size, and an event can be written anywhere, in an interrupt
-/// too. The data descriptors take 16 bytes each in addition, so up to 2 KiB.
+/// too. The data descriptors take 16 bytes each in addition, so up to 2 KiB. The slow path holds blocks,
+/// socket addresses and descriptors twice.
 const MAX_STACK: usize = 2_048;
 
 /// The size in bytes of a formatted string on the stack, and that of a socket address.

@@ -129,6 +129,21 @@ fn strings_with_one_length_that_have_no_common_end_nearby_are_cut_inside_a_chara
     }
 }
 
+#[test]
+fn each_value_that_is_shortened_with_another_is_counted_as_cut() {
+    let (a, b) = ("a".repeat(40_000), "b".repeat(40_000));
+    for is_slow in [false, true] {
+        let (contents, cuts) = on_path(is_slow, || emit!(paths::two(40_000, &a, &b)));
+        assert_eq!((contents.len(), cuts), (3, 2), "two notices and the event");
+        let kept = (contents[2].len() - 4) / 2;
+        assert!((16_384..40_000).contains(&kept), "{kept}");
+        for (notice, field) in contents.iter().zip([2_u16, 1]) {
+            let cut = [&field.to_le_bytes()[..], &40_000_u64.to_le_bytes(), &kept.to_le_bytes()];
+            assert!(notice.ends_with(&cut.concat()), "{notice:?}");
+        }
+    }
+}
+
 fn registered() -> Turn {
     enabled(&trace::PROVIDER, 5)
 }
