@@ -118,13 +118,17 @@ fn halt_and_wait(context: &Context, queue: u64, how: Halt) {
 /// Cancels the requests that wait in a queue, and the cancelable requests that the driver holds. A
 /// queue that is only stopped keeps the requests that arrive during the call.
 fn cancel_all(context: &Context, queue: u64, how: Halt) {
-    let front = |index: usize| {
-        context.framework().get::<QueueData>(queue).ok()?.waiting.get(index).copied()
-    };
-    for request in (0..).map_while(front) {
-        context.with::<RequestData, _>(request, RequestData::set_cancelled);
+    if how != Halt::Purge {
+        let mut framework = context.framework();
+        let waiting = framework.get::<QueueData>(queue).map(|queue| queue.waiting.clone());
+        for request in waiting.unwrap_or_default() {
+            if let Ok(request) = framework.get::<RequestData>(request) {
+                request.set_cancelled();
+            }
+        }
     }
-    while let Some(request) = front(0) {
+    let front = || context.framework().get::<QueueData>(queue).ok()?.waiting.front().copied();
+    while let Some(request) = front() {
         if how != Halt::Purge && !context.is::<RequestData>(request, |request| request.cancelled) {
             break;
         }

@@ -12,6 +12,7 @@ use crate::{
     services::kmdf::{
         presentation,
         state::{
+            device::DeviceData,
             framework::{Context, Entries},
             queue::{Power, QueueData},
             request::{RequestData, Stop, describe},
@@ -55,11 +56,10 @@ pub fn stop_acknowledge(context: &Context, request: Handle<RequestData>, requeue
 /// acknowledges or ends the requests from these queues that it holds.
 pub fn stop_for_power(context: &Context, device: u64) {
     let queues = queues_of(context, device, |queue| queue.is_power_managed);
-    for queue in &queues {
-        context.with::<QueueData, _>(*queue, |queue| queue.power = Power::Changing);
-    }
     let occasion = "the device left D0";
-    for queue in &queues {
+    // One after another: a callback of a newer queue may wait for a request of an older one.
+    for queue in queues.iter().rev() {
+        context.with::<QueueData, _>(*queue, |queue| queue.power = Power::Changing);
         wait_for_callbacks(context, *queue, occasion);
     }
     for queue in queues {
@@ -67,14 +67,18 @@ pub fn stop_for_power(context: &Context, device: u64) {
     }
 }
 
-/// Waits until other threads have returned from the queue's callbacks.
+/// Waits until other threads have returned from the queue's callbacks. Does not wait inside a callback of the
+/// device's queues, where queued work can run: the others may wait for that callback.
 fn wait_for_callbacks(context: &Context, queue: u64, occasion: &str) {
     let this = context.id();
+    let device = context.framework().ancestor::<DeviceData>(queue);
+    let is_in_callback = |queue: &QueueData| queue.dispatching.contains(&this);
+    if device.is_some_and(|device| !queues_of(context, device, is_in_callback).is_empty()) {
+        return;
+    }
     let is_over = wait::wait_until(context, None, |context| {
         let mut framework = context.framework();
-        framework
-            .get::<QueueData>(queue)
-            .map_or(true, |queue| queue.dispatching.iter().all(|thread| *thread == this))
+        framework.get::<QueueData>(queue).map_or(true, |queue| queue.dispatching.is_empty())
     });
     if !is_over {
         context.stop(

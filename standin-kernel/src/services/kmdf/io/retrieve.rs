@@ -53,14 +53,23 @@ fn retrieve(
         });
         let request = found.ok_or(NtStatus::NO_MORE_ENTRIES)?;
         let is_empty = context.with::<RequestData, _>(request, |data| data.is_empty());
-        if is_empty && !allows_empty {
+        let is_handed_out = allows_empty || !is_empty;
+        let was_waiting = context.with::<QueueData, _>(queue, |queue| {
+            let before = queue.waiting.len();
+            queue.waiting.retain(|waiting| *waiting != request);
+            let was_waiting = queue.waiting.len() < before;
+            if was_waiting && is_handed_out {
+                queue.presented.push(request);
+            }
+            was_waiting
+        });
+        if !was_waiting {
+            continue;
+        }
+        if !is_handed_out {
             end(context, request, NtStatus::SUCCESS, Some(0));
             continue;
         }
-        context.with::<QueueData, _>(queue, |queue| {
-            queue.waiting.retain(|waiting| *waiting != request);
-            queue.presented.push(request);
-        });
         context.with::<RequestData, _>(request, RequestData::set_presented);
         return Ok(request);
     }

@@ -1,7 +1,5 @@
 //! The patterns with which file names are compared.
 
-use std::collections::BTreeSet;
-
 use crate::{
     execution::routine::Routine,
     ground::{abi::UnicodeString, irql::Irql},
@@ -53,39 +51,37 @@ fn is_match(expression: &[u16], name: &[u16]) -> bool {
     let special = |unit: u16| u8::try_from(unit).unwrap_or(0);
     let last_dot = name.iter().rposition(|unit| special(*unit) == b'.');
     // The places in the pattern that the beginning of the name leads to.
-    let mut places = BTreeSet::from([0]);
+    let mut places = vec![false; expression.len() + 1];
+    places[0] = true;
     for (number, unit) in name.iter().enumerate() {
         let is_dot = special(*unit) == b'.';
-        let mut following = BTreeSet::new();
-        for start in places {
-            for (place, wanted) in expression.iter().enumerate().skip(start) {
-                match special(*wanted) {
-                    // For `DOS_STAR`, all dots but the last are like other characters.
-                    DOS_STAR if Some(number) == last_dot => {
-                        following.insert(place + 1);
-                    }
-                    b'*' | DOS_STAR => {
-                        following.insert(place);
-                    }
-                    DOS_QM if is_dot => {}
-                    other => {
-                        let fits = match other {
-                            b'?' | DOS_QM => true,
-                            DOS_DOT => is_dot,
-                            _ => wanted == unit,
-                        };
-                        if fits {
-                            following.insert(place + 1);
-                        }
-                        break;
-                    }
-                }
+        let mut following = vec![false; places.len()];
+        // Set if the place before is one that can also stand for nothing.
+        let mut is_reached = false;
+        for (place, wanted) in expression.iter().enumerate() {
+            if !places[place] && !is_reached {
+                continue;
             }
+            let wildcard = special(*wanted);
+            // For `DOS_STAR`, all dots but the last are like other characters.
+            let ends = wildcard == DOS_STAR && Some(number) == last_dot;
+            let repeats = matches!(wildcard, b'*' | DOS_STAR) && !ends;
+            is_reached = repeats || ends || (wildcard == DOS_QM && is_dot);
+            following[place] |= repeats;
+            following[place + 1] |= ends
+                || !is_reached
+                    && match wildcard {
+                        b'?' | DOS_QM => true,
+                        DOS_DOT => is_dot,
+                        _ => wanted == unit,
+                    };
         }
         places = following;
     }
     let may_be_nothing = |unit: &u16| [b'*', DOS_STAR, DOS_QM, DOS_DOT].contains(&special(*unit));
-    places.into_iter().any(|place| expression.iter().skip(place).all(may_be_nothing))
+    let rest =
+        expression.iter().rposition(|unit| !may_be_nothing(unit)).map_or(0, |place| place + 1);
+    places[rest..].contains(&true)
 }
 
 #[cfg(test)]
@@ -118,5 +114,9 @@ mod tests {
                 }
             }
         }
+        // The time grows with the product of the lengths only.
+        let long = |text: &str, count| text.encode_utf16().collect::<Vec<_>>().repeat(count);
+        assert!(is_match(&long("*", 3_000), &long("a", 3_000)));
+        assert!(!is_match(&[long("<*", 1_500), long("b", 1)].concat(), &long("a", 3_000)));
     }
 }
