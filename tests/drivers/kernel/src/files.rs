@@ -12,6 +12,7 @@ const PATH_NOT_FOUND: u32 = 0xC000_003A;
 const NAME_INVALID: u32 = 0xC000_0033;
 const SHARING_VIOLATION: u32 = 0xC000_0043;
 const ACCESS_DENIED: u32 = 0xC000_0022;
+const CANNOT_DELETE: u32 = 0xC000_0121;
 const END_OF_FILE: u32 = 0xC000_0011;
 const IS_A_DIRECTORY: u32 = 0xC000_00BA;
 const LENGTH_MISMATCH: u32 = 0xC000_0004;
@@ -269,6 +270,7 @@ fn names(file: u64) {
     same!(attempt(br"\??\C:\\Sub\\", READ, 7, OPEN, 1), 0);
     same!(attempt(br"\??\C:\Sub\\\", READ, 7, OPEN, 1), NAME_INVALID);
     same!(attempt(br"\??\C:\", READ, 7, CREATE, 1), ACCESS_DENIED);
+    same!(attempt(br"\??\C:\", READ, 7, OPEN, 0x1001), CANNOT_DELETE);
     same!(attempt(FILE, READ, 7, OPEN, 0x41), INVALID_PARAMETER);
     let (_, _, folder) = open(br"\??\C:\Sub", READ, 7, OPEN, 1);
     let below = |root, name| {

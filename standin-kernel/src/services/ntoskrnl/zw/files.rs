@@ -322,6 +322,9 @@ fn open_path(
     if is_root && ![1, 3].contains(&disposition) {
         return Err(NtStatus::ACCESS_DENIED);
     }
+    if is_root && options & option::DELETE_ON_CLOSE != 0 {
+        return Err(NtStatus::CANNOT_DELETE);
+    }
     let metadata = fs::symlink_metadata(&path).ok();
     let exists = metadata.is_some();
     // The dispositions are: supersede, open, create, open if, overwrite, overwrite if. Each
@@ -618,9 +621,13 @@ fn set(
         class::DISPOSITION => u64::from(context.read::<u8>(buffer)),
         _ => context.read(buffer),
     };
+    let folder = context.with_state(|files: &mut Files| files.folder.clone());
     let done = with_file(context, handle, |file| match kind {
         // The host determines the times, attributes and allocation of files.
         class::BASIC | class::ALLOCATION => Ok(()),
+        class::DISPOSITION if value != 0 && folder.as_ref() == Some(&file.path) => {
+            Err(NtStatus::CANNOT_DELETE)
+        }
         class::DISPOSITION => {
             file.deletes = value != 0;
             Ok(())
