@@ -34,6 +34,7 @@ const KNOWN_IMPORTS: &[(&str, &str, Windows)] = &[
     // The headers for x64 read a register instead, but ntoskrnl.exe exports the routine.
     ("ntoskrnl.exe", "KeGetCurrentIrql", Windows::BeforeVista),
     ("ntoskrnl.exe", "KfRaiseIrql", Windows::BeforeVista),
+    ("ntoskrnl.exe", "PsGetCurrentThreadId", Windows::BeforeVista),
     ("ntoskrnl.exe", "RtlCopyUnicodeString", Windows::BeforeVista),
     ("ntoskrnl.exe", "memcmp", Windows::BeforeVista),
     ("ntoskrnl.exe", "memcpy", Windows::BeforeVista),
