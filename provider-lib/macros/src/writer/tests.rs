@@ -271,30 +271,39 @@ fn a_count_in_another_field_is_that_of_the_shortest_value_which_it_counts() {
                   #[count(field = size)] b: &[u64], #[length(field = number)] c: &[u16], d: &[u8]";
     let Functions { fast, slow } = in_manifest(fields);
     // The values are cut to the caller's numbers, and on the slow path again after `fit`.
-    let parts = |numbers: [TokenStream; 2]| {
-        let [number, size] = numbers;
-        quote! {
+    assert_has(
+        &fast,
+        &quote! {
             let (n0, d0) = least(
-                #number as ::core::primitive::u64,
+                a0 as ::core::primitive::u64,
                 &[(t3, 1usize, Cut::Characters), (t5, 2usize, Cut::Utf16)],
             );
             let t3: &[::core::primitive::u8] = first(t3, n0, 1usize);
             let t5: &[::core::primitive::u8] = first(t5, n0, 2usize);
             let (n2, d2) =
-                least(#size as ::core::primitive::u64, &[(t4, 8usize, Cut::Units(8usize))],);
+                least(v2 as ::core::primitive::u64, &[(t4, 8usize, Cut::Units(8usize))],);
             let t4: &[::core::primitive::u8] = first(t4, n2, 8usize);
-        }
-    };
-    assert_has(&fast, &parts([quote!(a0), quote!(v2)]));
+        },
+    );
     assert_has(&fast, &quote!(d0 || d2 || t3.len()));
-    assert_has(&slow, &parts([quote!(n0), quote!(n2)]));
     assert_has(
         &slow,
         &quote! {
             let t3: &[::core::primitive::u8] =
-                Write::first(&write, &options, t3, n0.wrapping_mul(1usize), 3u16, Cut::Characters,);
+                Write::shorten(&write, &options, t3, n0.wrapping_mul(1usize), 3u16);
             let t5: &[::core::primitive::u8] =
-                Write::first(&write, &options, t5, n0.wrapping_mul(2usize), 5u16, Cut::Utf16,);
+                Write::shorten(&write, &options, t5, n0.wrapping_mul(2usize), 5u16);
+            let (n2, d2) =
+                least(n2 as ::core::primitive::u64, &[(t4, 8usize, Cut::Units(8usize))],);
+        },
+    );
+    assert_has(
+        &slow,
+        &quote! {
+            let t3: &[::core::primitive::u8] =
+                Write::first(&write, &options, t3, n0.wrapping_mul(1usize), 3u16, Cut::Characters);
+            let t5: &[::core::primitive::u8] =
+                Write::first(&write, &options, t5, n0.wrapping_mul(2usize), 5u16, Cut::Utf16);
             let (n2, d2) =
                 least(v2 as ::core::primitive::u64, &[(t4, 8usize, Cut::Units(8usize))],);
         },
