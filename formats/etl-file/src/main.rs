@@ -547,7 +547,7 @@ impl Input {
         selection: &Selection,
         state: impl Fn() -> S + Sync,
         each: impl Fn(&mut S, &EventRef<'_>, Decoded, &mut T) -> Result<(), Failure> + Sync,
-        take: impl FnMut(T) -> Result<(), Failure>,
+        take: impl FnMut(&mut T) -> Result<(), Failure>,
     ) -> Result<Summary, Failure> {
         let pass = Pass {
             catalog: &self.catalog,
@@ -562,17 +562,17 @@ impl Input {
         })
     }
 
-    /// Passes the selected events to `take`, sorted by time.
+    /// Passes the selected events to `take` in batches, in time order.
     fn decoded(
         &mut self,
         selection: &Selection,
-        mut take: impl FnMut(Decoded) -> Result<(), Failure>,
+        take: impl FnMut(&mut Vec<Decoded>) -> Result<(), Failure>,
     ) -> Result<Summary, Failure> {
         let keep = |(): &mut (), _: &EventRef<'_>, decoded, batch: &mut Vec<Decoded>| {
             batch.push(decoded);
             Ok(())
         };
-        self.events(selection, || (), keep, |batch| batch.into_iter().try_for_each(&mut take))
+        self.events(selection, || (), keep, take)
     }
 
     /// Prints the damage, and returns a failure exit code if there is any.
@@ -607,8 +607,9 @@ fn compare(arguments: &ArgMatches) -> Result<ExitCode, Failure> {
     let limit = *required::<usize>(arguments, "limit")?;
     let mut ours = Ours::default();
     let path = input.path.clone();
-    let summary = input.decoded(&selection, |decoded| {
-        ours.add(decoded).map_err(|source| Failure::Compare { file: path.clone(), source })
+    let failed = |source| Failure::Compare { file: path.clone(), source };
+    let summary = input.decoded(&selection, |events| {
+        events.drain(..).try_for_each(|event| ours.add(event)).map_err(failed)
     })?;
     let mut results = Vec::new();
     for path in arguments.get_many::<PathBuf>("others").unwrap_or_default() {
@@ -689,7 +690,7 @@ fn print(
                 selection,
                 || (),
                 entry,
-                |batch| Ok(batch.into_iter().try_for_each(|entry| writer.add(entry))?),
+                |batch| Ok(batch.drain(..).try_for_each(|entry| writer.add(entry))?),
             )?;
             writer.end(&header, &summary)?;
             Ok(summary)
@@ -703,7 +704,7 @@ fn print(
                  decoded,
                  lines: &mut Vec<u8>| { Ok(members.line(event, &decoded, lines)?) };
             let summary = input.events(selection, json::Members::default, line, |lines| {
-                Ok(writer.lines(&lines)?)
+                Ok(writer.lines(lines)?)
             })?;
             writer.end(&summary)?;
             Ok(summary)
@@ -716,8 +717,12 @@ fn print(
                 |rows: &mut csv::Rows, event: &EventRef<'_>, decoded, lines: &mut csv::Lines| {
                     Ok(rows.line(event, &decoded, lines)?)
                 };
-            let summary =
-                input.events(selection, || rows.clone(), line, |lines| Ok(writer.lines(lines)?))?;
+            let summary = input.events(
+                selection,
+                || rows.clone(),
+                line,
+                |lines| Ok(writer.lines(std::mem::take(lines))?),
+            )?;
             writer.end()?;
             tell_skipped(&input.path, &summary);
             Ok(summary)
@@ -735,7 +740,7 @@ fn columns(input: &mut Input, selection: &Selection) -> Result<csv::FieldColumns
     let add = |(): &mut (), _: &EventRef<'_>, decoded, batch: &mut csv::FieldColumns| {
         batch.add(&decoded).map_err(failed)
     };
-    input.events(selection, || (), add, |batch| columns.merge(&batch).map_err(failed))?;
+    input.events(selection, || (), add, |batch| columns.merge(batch).map_err(failed))?;
     Ok(columns)
 }
 
@@ -747,7 +752,9 @@ fn timeline(
 ) -> Result<Summary, Failure> {
     let header = input.file.header().clone();
     let mut writer = perfetto::Writer::new(out, &header.session);
-    let summary = input.decoded(selection, |decoded| Ok(writer.event(&decoded)?))?;
+    let summary = input.decoded(selection, |events| {
+        Ok(events.iter().try_for_each(|event| writer.event(event))?)
+    })?;
     for (kind, count) in summary.skipped.iter() {
         let count = count.records;
         complain(&format_args!(

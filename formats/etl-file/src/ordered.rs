@@ -10,8 +10,9 @@ use std::thread;
 const AHEAD: usize = 3;
 
 /// Passes the items of `feed` through `work` on several threads, and passes the results to `take`
-/// on the caller's thread, in the order of the items. Each thread has its own state. With one
-/// thread, everything runs on the caller's thread.
+/// on the caller's thread, in the order of the items. Each thread has its own state, and drops results
+/// that `take` has finished with: freeing what another thread allocated makes both threads wait for
+/// the allocator. With one thread, everything runs on the caller's thread.
 ///
 /// `feed` calls its argument with each item, until the argument returns false.
 ///
@@ -22,13 +23,13 @@ pub fn ordered<T: Send, S, U: Send, E: Send>(
     feed: impl FnOnce(&mut dyn FnMut(T) -> bool) -> Result<(), E> + Send,
     state: impl Fn() -> S + Sync,
     work: impl Fn(&mut S, T) -> U + Sync,
-    mut take: impl FnMut(U) -> Result<(), E>,
+    mut take: impl FnMut(&mut U) -> Result<(), E>,
 ) -> Result<(), E> {
     if threads.get() == 1 {
         let mut state = state();
         let mut taken = Ok(());
         let end = feed(&mut |item| {
-            taken = take(work(&mut state, item));
+            taken = take(&mut work(&mut state, item));
             taken.is_ok()
         });
         return taken.and(end);
@@ -39,6 +40,8 @@ pub fn ordered<T: Send, S, U: Send, E: Send>(
     let (places, results) = sync_channel::<Receiver<U>>(limit);
     // Only the threads own the receiver, so that feeding ends when they end.
     let waiting = Arc::new(Mutex::new(waiting));
+    let finished = &Mutex::new(Vec::new());
+    let finished = || finished.lock().unwrap_or_else(PoisonError::into_inner);
     let (state, work) = (&state, &work);
     thread::scope(|scope| {
         for _ in 0..threads.get() {
@@ -50,6 +53,8 @@ pub fn ordered<T: Send, S, U: Send, E: Send>(
                     let Ok((item, place)) = next else {
                         break;
                     };
+                    let unused = finished().pop();
+                    drop(unused);
                     // After an error, nobody waits for the result.
                     let _unwanted = place.send(work(&mut state, item));
                 }
@@ -62,7 +67,12 @@ pub fn ordered<T: Send, S, U: Send, E: Send>(
                 places.send(result).is_ok() && items.send((item, place)).is_ok()
             })
         });
-        let taken = results.iter().map_while(|result| result.recv().ok()).try_for_each(&mut take);
+        let mut results_of_work = results.iter().map_while(|result| result.recv().ok());
+        let taken = results_of_work.try_for_each(|mut result| {
+            let taken = take(&mut result);
+            finished().push(result);
+            taken
+        });
         // Feeding ends because the receiver of its next result is gone.
         drop(results);
         match feeding.join() {
@@ -102,8 +112,8 @@ mod tests {
                 2 * item
             },
             |result| {
-                taken.push(result);
-                if result == last { Err("enough") } else { Ok(()) }
+                taken.push(*result);
+                if *result == last { Err("enough") } else { Ok(()) }
             },
         );
         (taken, result)

@@ -88,8 +88,8 @@ impl<T: Default, E> Output<T, E> {
 
 impl Pass<'_> {
     /// Calls `each` for every selected event, on any thread. `each` adds the event to its batch's output.
-    /// `take` receives the outputs in time order. `state` creates a state for each thread; the
-    /// output must not depend on it. Returns the counts of the pass.
+    /// `take` receives the outputs in time order, and other threads drop them. `state` creates a state
+    /// for each thread; the output must not depend on it. Returns the counts of the pass.
     ///
     /// # Errors
     /// Fails with the first error of `each` or `take`, or with [`ReadError::Io`] if the
@@ -99,7 +99,7 @@ impl Pass<'_> {
         file: &mut TraceFile<R>,
         state: impl Fn() -> S + Sync,
         each: impl Fn(&mut S, &EventRef<'_>, Decoded, &mut T) -> Result<(), E> + Sync,
-        mut take: impl FnMut(T) -> Result<(), E>,
+        mut take: impl FnMut(&mut T) -> Result<(), E>,
     ) -> Result<Summary, E>
     where
         R: Read + Seek + Send,
@@ -107,10 +107,10 @@ impl Pass<'_> {
         E: From<ReadError> + Send,
     {
         let mut summary = Summary::default();
-        let mut take = |part: Output<T, E>| {
-            summary.absorb(part.counts);
-            take(part.content)?;
-            part.error.map_or(Ok(()), Err)
+        let mut take = |part: &mut Output<T, E>| {
+            summary.absorb(std::mem::take(&mut part.counts));
+            take(&mut part.content)?;
+            part.error.take().map_or(Ok(()), Err)
         };
         let Some(additions) = self.additions else {
             let mut records = file.records();
@@ -201,8 +201,8 @@ impl Pass<'_> {
                 (events.collect::<Vec<_>>(), counts)
             },
             |(events, part)| {
-                counts.absorb(part);
-                for (decoded, record) in events {
+                counts.absorb(std::mem::take(part));
+                for (decoded, record) in events.drain(..) {
                     let size = record.size();
                     enricher.push(decoded, record, size);
                     while let Some(next) = enricher.pop() {

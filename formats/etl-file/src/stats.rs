@@ -109,7 +109,7 @@ impl Stats {
                 part
             },
             |part| {
-                stats.absorb(part);
+                stats.absorb(std::mem::take(part));
                 Ok(())
             },
         )?;
@@ -170,7 +170,7 @@ impl Stats {
             || (),
             counted,
             |part| {
-                for (process, events) in part {
+                for (process, events) in std::mem::take(part) {
                     self.count_process(process, events);
                 }
                 Ok::<_, ReadError>(())

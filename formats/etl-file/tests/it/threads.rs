@@ -301,7 +301,7 @@ fn the_events_before_an_error_are_taken() {
                 if number == 1333 { Err(Stopped::Here) } else { Ok(()) }
             },
             |batch| {
-                taken.extend(batch);
+                taken.append(batch);
                 Ok(())
             },
         );
