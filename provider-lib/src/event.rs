@@ -501,6 +501,9 @@ pub const fn bytes_of<T: PlainData>(values: &[T]) -> &[u8] {
     unsafe { slice::from_raw_parts(values.as_ptr().cast(), size_of_val(values)) }
 }
 
+// The macros limit the stack of a write by this size (`SOCKET` in the schema's layout).
+const _: () = assert!(size_of::<SocketBytes>() == 40);
+
 /// The bytes of a socket address (`SOCKADDR_IN` or `SOCKADDR_IN6`).
 pub struct SocketBytes {
     bytes: [u8; Self::SIZE_V6],

@@ -181,9 +181,10 @@ pub use etw_wire::{
 /// `except_sessions` (see [`WriteOptions`]), a rate limit anywhere among them (`every = 100`,
 /// `once` or `limit = …`; see [`RateLimit`]), and the fields, each with its type and its value.
 /// Fields have the types and attributes of a declaration ([`provider`](macro@provider)), except for
-/// maps and the declaration's structures. The keyword is a constant expression, or several joined by `|`. `level = runtime(…)` and `keyword = runtime(…)` take a [`Level`] and
-/// a [`Keyword`] that are known only at run time. The other values are evaluated only if a session
-/// enables the event: first the options, then the fields from left to right.
+/// maps and the declaration's structures. The keyword is a constant expression, or several joined by
+/// `|`. `level = runtime(…)` and `keyword = runtime(…)` take a [`Level`] and a [`Keyword`] that are known
+/// only at run time. The other values are evaluated only if a session enables the event: first the
+/// options, then the fields from left to right.
 ///
 /// ```
 /// # #[wdk_etw::provider(name = "Contoso.Driver")]

@@ -14,7 +14,7 @@ use crate::{
     event::EventRef, ffi, irql, provider::StaticProvider, write::Options,
 };
 
-/// The maximum number of a value's characters that a line shows.
+/// The maximum numbers of a value's characters, bytes and elements that a line shows.
 const MAX_CHARACTERS: usize = 128;
 const MAX_BYTES: usize = 32;
 const MAX_ELEMENTS: usize = 16;

@@ -73,6 +73,9 @@ impl fmt::Write for Text<'_> {
     }
 }
 
+// The macros limit the stack of a write by this size (`FORMATTED` in the schema's layout).
+const _: () = assert!(size_of::<Formatted>() == 272);
+
 /// A formatted string in an event, of at most [`Self::MAX`] bytes.
 pub struct Formatted {
     bytes: [u8; Self::MAX],

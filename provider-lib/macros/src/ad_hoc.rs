@@ -6,7 +6,7 @@ use syn::{BinOp, Expr, ExprBinary, Ident};
 use wdk_etw_schema::{
     Encoding, Layout,
     parse::{AdHoc, Limit},
-    tracelogging,
+    tracelogging, ungrouped,
 };
 
 use crate::{
@@ -16,14 +16,11 @@ use crate::{
 
 /// Returns the expression for an event's keywords, in which `|` is a function that constants can call.
 fn joined(keywords: &Expr) -> TokenStream {
-    match keywords {
+    match ungrouped(keywords) {
         Expr::Binary(ExprBinary { left, op: BinOp::BitOr(_), right, .. }) => {
             let (left, right) = (joined(left), joined(right));
             quote!(::wdk_etw::Keyword::union(#left, #right))
         }
-        // A fragment of `macro_rules!` is a group.
-        Expr::Group(group) => joined(&group.expr),
-        Expr::Paren(group) => joined(&group.expr),
         other => quote!(#other),
     }
 }

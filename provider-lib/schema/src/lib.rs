@@ -18,7 +18,7 @@ pub mod tracelogging;
 mod traits;
 mod types;
 
-pub use attribute::pascal_case;
+pub use attribute::{pascal_case, ungrouped};
 pub use configuration::{Configuration, Evaluate, Evaluated};
 pub use elements::elements;
 pub use etw_wire::Guid;

@@ -140,8 +140,7 @@ impl<const N: usize> Entered<N> {
     }
 
     /// Records that code at `DISPATCH_LEVEL` enters a span without effect. The code may be a DPC,
-    /// whose current thread is the thread it interrupted, so leaving it must not leave that
-    /// thread's
+    /// whose current thread is the thread it interrupted, so leaving it must not leave that thread's
     /// span.
     pub fn enter_in_vain(&self, thread: u64, span: u64) {
         if let Some(entry) = self.newest(thread, span) {

@@ -26,8 +26,7 @@ pub enum InstallError {
     /// A subscriber is or was installed. `tracing` accepts only one for each image.
     AlreadyInstalled,
     /// There is not enough memory for the reference to the subscriber, which `tracing-core`
-    /// allocates. The
-    /// driver can try again later.
+    /// allocates. The driver can try again later.
     NoMemory,
     /// The function was called at this IRQL, above `PASSIVE_LEVEL`, and changed nothing.
     TooHighIrql(u8),

@@ -63,8 +63,8 @@ pub fn run(cargo: &mut Command, messages: Messages) -> Result<()> {
     }
     if !undefined.is_empty() {
         bail!(
-            "cannot link the driver: no crate defines {}, and it is unknown whether ntoskrnl.exe \
-             or HAL.dll exports it; check the spelling, or name the module that exports it on the \
+            "cannot link the driver: no crate defines {}, and neither ntoskrnl.exe nor HAL.dll is \
+             known to export it; check the spelling, or name the module that exports it on the \
              `extern` block: \
              `#[link(name = \"MODULE.sys\", kind = \"raw-dylib\", modifiers = \"+verbatim\")]`; a \
              routine of a static library needs the WDK",

@@ -1,10 +1,9 @@
 //! The cross toolchain: a Rust compiler for Windows and a linker for PE images.
 //!
 //! Two toolchains can build for a target. The first is the toolchain that runs cargo, with the
-//! target's
-//! libraries or the standard library's source, both of which rustup can add. The second is Debian's
-//! rustc-web, which builds the libraries from source; some archives contain old versions, so its
-//! version is checked before it is installed.
+//! target's libraries or the standard library's source, both of which rustup can add. The second is
+//! Debian's rustc-web, which builds the libraries from source; some archives contain old versions, so
+//! its version is checked before it is installed.
 
 use std::{
     env, fmt,

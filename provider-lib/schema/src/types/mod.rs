@@ -326,7 +326,7 @@ fn only_lifetimes(path: &syn::Path) -> syn::Result<()> {
             return Err(syn::Error::new_spanned(
                 &segment.arguments,
                 format!(
-                    "the type of a field can have lifetimes as arguments only; write `{0}` or `{0}<'_>`",
+                    "the type of a field can have lifetimes as arguments only; remove the others from `{}`",
                     segment.ident
                 ),
             ));

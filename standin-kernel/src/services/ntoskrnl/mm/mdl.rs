@@ -263,7 +263,9 @@ fn build_partial(context: &Context, source: At<Mdl>, target: At<Mdl>, address: u
     let room =
         length.map(|length| size_for(address, length.into()) <= u64::from(to.size.unsigned_abs()));
     let (Some(length), Some(true)) = (length, room) else {
-        context.stop_for_misuse("with a range that is not in the source MDL's buffer, or a target MDL that is too small for it");
+        context.stop_for_misuse(
+            "with a range that is not in the source MDL's buffer, or a target MDL that is too small for it",
+        );
     };
     to.start = address & !(PAGE_SIZE - 1);
     to.byte_offset = low_half(address & (PAGE_SIZE - 1));

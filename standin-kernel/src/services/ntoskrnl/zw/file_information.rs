@@ -111,7 +111,7 @@ fn information(file: &OpenFile, name: &str, kind: u32) -> NtResult<Vec<u8>> {
     })
 }
 
-/// Describes a file. Of a name that does not fit, the beginning is stored.
+/// Describes a file. If the name does not fit, its beginning is stored.
 fn query(
     context: &Context,
     handle: u64,
