@@ -18,6 +18,7 @@ pub fn plain(ident: &Ident) -> Ident {
 }
 
 /// Returns an expression without the groups around it. A fragment of `macro_rules!` is a group.
+#[must_use]
 pub fn ungrouped(expression: &Expr) -> &Expr {
     match expression {
         Expr::Group(group) => ungrouped(&group.expr),
